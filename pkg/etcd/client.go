@@ -1,0 +1,240 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// Endpoint is where one member serves clients.
+type Endpoint struct {
+	// URL names the member; certificates are checked against its host.
+	URL string
+	// IP is what is dialled. Names of members that have just started, or while
+	// the cluster's DNS is down, don't resolve; their addresses are known.
+	IP string
+}
+
+// Status is what one member says of itself.
+type Status struct {
+	MemberID  uint64
+	ClusterID uint64
+	// LeaderID is 0 where the member knows no leader.
+	LeaderID  uint64
+	Version   string
+	Learner   bool
+	DBSize    int64
+	DBInUse   int64
+	RaftIndex uint64
+	// RaftApplied is the last entry that the member has applied.
+	RaftApplied uint64
+	// Errors are the alarms and troubles that the member reports.
+	Errors []string
+}
+
+// Client asks and changes the members of one cluster. It keeps one connection a
+// member, because membership and health are questions to one member each. It is
+// not safe for concurrent use but for the calls of a Conn.
+type Client struct {
+	tls   *tls.Config
+	conns map[Endpoint]*Conn
+}
+
+// NewClient returns a client without connections; tlsConfig is nil for plain text.
+func NewClient(tlsConfig *tls.Config) *Client {
+	return &Client{tls: tlsConfig, conns: map[Endpoint]*Conn{}}
+}
+
+// Conn returns the connection to a member, which is dialled in the background.
+func (c *Client) Conn(ep Endpoint) (*Conn, error) {
+	if conn := c.conns[ep]; conn != nil {
+		return conn, nil
+	}
+	u, err := url.Parse(ep.URL)
+	if err != nil {
+		return nil, fmt.Errorf("client URL of a member: %w", err)
+	}
+	address := net.JoinHostPort(ep.IP, u.Port())
+	cli, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{ep.URL},
+		TLS:       c.tls,
+		Logger:    zap.NewNop(), // errors come back from the calls
+		// A node that vanishes leaves connections that never end by themselves.
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+			}),
+			// gRPC's default of up to two minutes between attempts is made for
+			// servers far away; here a member restarts and is to be seen at once.
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: time.Second},
+				MinConnectTimeout: 2 * time.Second,
+			}),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", ep.URL, err)
+	}
+	conn := &Conn{url: ep.URL, cli: cli}
+	c.conns[ep] = conn
+	return conn, nil
+}
+
+// Retain closes the connections to all other endpoints.
+func (c *Client) Retain(endpoints map[Endpoint]bool) {
+	for ep, conn := range c.conns {
+		if !endpoints[ep] {
+			conn.close()
+			delete(c.conns, ep)
+		}
+	}
+}
+
+// Close closes all connections.
+func (c *Client) Close() { c.Retain(nil) }
+
+// Conn is the connection to one member. Its calls may run concurrently.
+type Conn struct {
+	url string
+	cli *clientv3.Client
+}
+
+func (c *Conn) close() {
+	// The only error is that of a connection that is closed already.
+	_ = c.cli.Close()
+}
+
+// Status asks the member for its state; it answers without a quorum.
+func (c *Conn) Status(ctx context.Context) (Status, error) {
+	resp, err := c.cli.Status(ctx, c.url)
+	if err != nil {
+		return Status{}, fmt.Errorf("status of %s: %w", c.url, err)
+	}
+	return Status{
+		MemberID:    resp.Header.GetMemberId(),
+		ClusterID:   resp.Header.GetClusterId(),
+		LeaderID:    resp.Leader,
+		Version:     resp.Version,
+		Learner:     resp.IsLearner,
+		DBSize:      resp.DbSize,
+		DBInUse:     resp.DbSizeInUse,
+		RaftIndex:   resp.RaftIndex,
+		RaftApplied: resp.RaftAppliedIndex,
+		Errors:      resp.Errors,
+	}, nil
+}
+
+// Members lists the membership by a linearizable read: it is what a quorum has
+// agreed on, and fails without one.
+func (c *Conn) Members(ctx context.Context) ([]Member, error) {
+	return c.members(ctx)
+}
+
+// LocalMembers lists the membership as this member last heard of it. It answers
+// without a quorum, and may be old.
+func (c *Conn) LocalMembers(ctx context.Context) ([]Member, error) {
+	return c.members(ctx, clientv3.WithSerializable())
+}
+
+func (c *Conn) members(ctx context.Context, opts ...clientv3.OpOption) ([]Member, error) {
+	resp, err := c.cli.MemberList(ctx, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("member list from %s: %w", c.url, err)
+	}
+	return membersOf(resp.Members), nil
+}
+
+// AddMember adds a member with this peer URL, as a learner or with a vote.
+func (c *Conn) AddMember(ctx context.Context, peerURL string, learner bool) (Member, error) {
+	add := c.cli.MemberAdd
+	if learner {
+		add = c.cli.MemberAddAsLearner
+	}
+	resp, err := add(ctx, []string{peerURL})
+	if err != nil {
+		return Member{}, fmt.Errorf("member add %s through %s: %w", peerURL, c.url, err)
+	}
+	return memberOf(resp.Member), nil
+}
+
+// PromoteMember gives a learner its vote. While the learner is not in sync the
+// error IsNotYet.
+func (c *Conn) PromoteMember(ctx context.Context, id uint64) error {
+	if _, err := c.cli.MemberPromote(ctx, id); err != nil && !errors.Is(err, rpctypes.ErrMemberNotLearner) {
+		return fmt.Errorf("member promote %s through %s: %w", FormatID(id), c.url, err)
+	}
+	return nil
+}
+
+// RemoveMember removes a member; one that is no member already is no error.
+func (c *Conn) RemoveMember(ctx context.Context, id uint64) error {
+	if _, err := c.cli.MemberRemove(ctx, id); err != nil && !errors.Is(err, rpctypes.ErrMemberNotFound) {
+		return fmt.Errorf("member remove %s through %s: %w", FormatID(id), c.url, err)
+	}
+	return nil
+}
+
+// MoveLeader hands leadership to a voter. It must be asked of the leader.
+func (c *Conn) MoveLeader(ctx context.Context, to uint64) error {
+	if _, err := c.cli.MoveLeader(ctx, to); err != nil {
+		return fmt.Errorf("move leader from %s to %s: %w", c.url, FormatID(to), err)
+	}
+	return nil
+}
+
+// notYet are etcd's refusals that time heals: a learner that is behind, a member
+// that joined less than five seconds ago (etcd's HealthInterval under
+// --strict-reconfig-check), an election that is going on.
+var notYet = []error{
+	rpctypes.ErrMemberLearnerNotReady,
+	rpctypes.ErrMemberNotEnoughStarted,
+	rpctypes.ErrTooManyLearners,
+	rpctypes.ErrUnhealthy,
+	rpctypes.ErrNoLeader,
+	rpctypes.ErrNotLeader,
+	rpctypes.ErrLeaderChanged,
+	rpctypes.ErrTimeout,
+	rpctypes.ErrTimeoutDueToLeaderFail,
+	rpctypes.ErrTimeoutDueToConnectionLost,
+	rpctypes.ErrNotCapable,
+}
+
+// IsNotYet tells whether a refused change is worth the same question a moment
+// later without anything being wrong.
+func IsNotYet(err error) bool {
+	for _, e := range notYet {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func membersOf(list []*etcdserverpb.Member) []Member {
+	members := make([]Member, 0, len(list))
+	for _, m := range list {
+		members = append(members, memberOf(m))
+	}
+	SortMembers(members)
+	return members
+}
+
+func memberOf(m *etcdserverpb.Member) Member {
+	return Member{ID: m.GetID(), Name: m.GetName(), PeerURLs: m.GetPeerURLs(), Learner: m.GetIsLearner()}
+}

@@ -1,0 +1,85 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Member is one entry of a cluster's membership.
+type Member struct {
+	// ID is given by the cluster when the member is added. It never changes.
+	ID uint64
+	// Name is what the member calls itself; empty until it has started once.
+	Name string
+	// PeerURLs are where the other members reach it, in etcd's order.
+	PeerURLs []string
+	// Learner is true for a member without a vote.
+	Learner bool
+}
+
+// Host returns the host of the member's first peer URL, without the port, or ""
+// where it has none. Somebody else may have added the member by hand, so no form
+// can be relied on.
+func (m Member) Host() string {
+	if len(m.PeerURLs) == 0 {
+		return ""
+	}
+	u, err := url.Parse(m.PeerURLs[0])
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// String names the member for people: its name, else its host, with its ID.
+func (m Member) String() string {
+	name := m.Name
+	if name == "" {
+		name = m.Host()
+	}
+	return fmt.Sprintf("%s (%s)", name, FormatID(m.ID))
+}
+
+// FormatID writes a member or cluster ID as etcdctl does.
+func FormatID(id uint64) string { return fmt.Sprintf("%x", id) }
+
+// SortMembers orders by ID, so that every decision over members is repeatable.
+func SortMembers(members []Member) {
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// Quorum is the number of voters that must agree.
+func Quorum(voters int) int { return voters/2 + 1 }
+
+// InitialCluster is the value of --initial-cluster: names by peer URL. etcd
+// compares a joining member's set of URLs with the running cluster's and exits
+// where they differ.
+type InitialCluster map[string]string
+
+// ParseInitialCluster reads name=url,name=url. What is not of this form is
+// skipped: the caller compares the result with what it expects.
+func ParseInitialCluster(s string) InitialCluster {
+	ic := InitialCluster{}
+	for pair := range strings.SplitSeq(s, ",") {
+		if name, peerURL, ok := strings.Cut(pair, "="); ok {
+			ic[peerURL] = name
+		}
+	}
+	return ic
+}
+
+// String gives the flag's value, sorted by name.
+func (ic InitialCluster) String() string {
+	pairs := make([]string, 0, len(ic))
+	for peerURL, name := range ic {
+		pairs = append(pairs, name+"="+peerURL)
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}

@@ -1,0 +1,91 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/blang/semver/v4"
+)
+
+// ErrUnsupportedVersion is wrapped by the errors of ParseVersion for a version
+// that is well formed but that no release of this operator can run.
+var ErrUnsupportedVersion = errors.New("unsupported etcd version")
+
+// Version is a release of etcd such as 3.6.16.
+type Version struct{ semver.Version }
+
+// ParseVersion reads a version with or without a leading v. It accepts etcd 3.1
+// and later 3.x releases: older ones have no v3 data model to take care of,
+// later majors don't exist yet.
+func ParseVersion(s string) (Version, error) {
+	v, err := semver.Parse(strings.TrimPrefix(s, "v"))
+	if err != nil {
+		return Version{}, fmt.Errorf("etcd version %q is not of the form MAJOR.MINOR.PATCH, such as 3.6.16: %w", s, err)
+	}
+	if v.Major != 3 || v.Minor < 1 {
+		return Version{}, fmt.Errorf("%w %q: use a 3.x release, 3.1 or later", ErrUnsupportedVersion, s)
+	}
+	return Version{v}, nil
+}
+
+// atLeast compares the release alone, so that 3.6.0-rc.1 has what 3.6.0 has.
+func (v Version) atLeast(minor, patch uint64) bool {
+	return v.Minor > minor || v.Minor == minor && v.Patch >= patch
+}
+
+// HasLearners tells whether a member can join without a vote first
+// (https://etcd.io/docs/v3.4/learning/design-learner/).
+func (v Version) HasLearners() bool { return v.atLeast(4, 0) }
+
+// HasMaxLearners tells whether --max-learners exists, and with it
+// ETCD_MAX_LEARNERS: before 3.6 a cluster holds one learner at a time.
+func (v Version) HasMaxLearners() bool { return v.atLeast(6, 0) }
+
+// HasMetricsListener tells whether --listen-metrics-urls exists.
+func (v Version) HasMetricsListener() bool { return v.atLeast(3, 0) }
+
+// HasLivez tells whether the metrics listener serves /livez and /readyz. They
+// came with 3.6 and were carried to 3.5.11 and 3.4.29
+// (https://etcd.io/docs/v3.5/op-guide/monitoring/).
+func (v Version) HasLivez() bool {
+	switch v.Minor {
+	case 4:
+		return v.Patch >= 29
+	case 5:
+		return v.Patch >= 11
+	default:
+		return v.Minor >= 6
+	}
+}
+
+// upgradeFloors are the oldest patch releases from which the next minor can be
+// reached by a rolling upgrade. 3.5: members older than 3.5.20 may hold learners
+// promoted in the v2 store alone, which 3.6 sees as learners again
+// (https://etcd.io/docs/v3.6/upgrades/upgrade_3_6/). 3.6: see
+// https://etcd.io/docs/v3.7/upgrades/upgrade_3_7/.
+var upgradeFloors = map[uint64]uint64{5: 20, 6: 11}
+
+// CheckChange tells whether members that run from can be restarted one by one
+// as to, and if not, why and what to do. from is the lowest version among the
+// members: as long as one of them runs the old minor, the cluster's version is
+// the old minor and etcd allows the others to go back to it
+// (https://etcd.io/docs/v3.6/upgrades/upgrading-etcd/).
+func CheckChange(from, to Version) error {
+	switch {
+	case from.Major == to.Major && from.Minor == to.Minor:
+		return nil
+	case to.LT(from.Version):
+		return fmt.Errorf("etcd can't be downgraded from %s to %s: set the version back to %s, or restore a backup into a new cluster", from, to, from)
+	case to.Minor > from.Minor+1:
+		return fmt.Errorf("etcd can't go from %s to %s: minor versions can't be skipped, upgrade to %d.%d first", from, to, from.Major, from.Minor+1)
+	}
+	if floor, ok := upgradeFloors[from.Minor]; ok && from.Patch < floor {
+		return fmt.Errorf("etcd can't go from %s to %s: upgrade to %d.%d.%d or a later %d.%d release first",
+			from, to, from.Major, from.Minor, floor, from.Major, from.Minor)
+	}
+	return nil
+}
