@@ -1,0 +1,33 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package crd holds the CustomResourceDefinitions of the API group
+// etcd.database.coreos.com, as hack/update-codegen.sh generates them from the
+// types, and nothing else.
+package crd
+
+import (
+	_ "embed" // for the CRDs' YAML
+
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed etcd.database.coreos.com_etcdclusters.yaml
+var etcdClusters []byte
+
+// EtcdCluster returns the CustomResourceDefinition of EtcdClusters. Each call
+// returns a new object, which the caller may change.
+func EtcdCluster() (*apiextensionsv1.CustomResourceDefinition, error) {
+	return decode("EtcdCluster", etcdClusters)
+}
+
+func decode(kind string, text []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(text, crd); err != nil {
+		return nil, fmt.Errorf("decode the embedded CRD of %s: %w", kind, err)
+	}
+	return crd, nil
+}

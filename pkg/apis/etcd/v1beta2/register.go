@@ -1,0 +1,43 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta2
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	// GroupName is the API group of every kind in this package.
+	GroupName = "etcd.database.coreos.com"
+
+	// EtcdClusterResourceKind is the kind of an EtcdCluster.
+	EtcdClusterResourceKind = "EtcdCluster"
+	// EtcdClusterResourcePlural is the name of EtcdClusters in URLs and RBAC rules.
+	EtcdClusterResourcePlural = "etcdclusters"
+	// EtcdClusterCRDName is the name of the CustomResourceDefinition of EtcdClusters.
+	EtcdClusterCRDName = EtcdClusterResourcePlural + "." + GroupName
+)
+
+var (
+	// SchemeGroupVersion is the group and version of every kind in this package.
+	SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta2"}
+
+	// SchemeBuilder collects the functions that add this package's kinds to a scheme.
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+	// AddToScheme adds this package's kinds to a scheme.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+
+// Resource qualifies a resource's name with the group; the generated listers use it.
+func Resource(resource string) schema.GroupResource {
+	return SchemeGroupVersion.WithResource(resource).GroupResource()
+}
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(SchemeGroupVersion, &EtcdCluster{}, &EtcdClusterList{})
+	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
+	return nil
+}

@@ -1,0 +1,139 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta2
+
+import (
+	v1 "k8s.io/api/core/v1"
+)
+
+// ClusterPhase is where a cluster is in its life. No phase is final: a Failed
+// cluster is looked at again when its spec or the world changes.
+type ClusterPhase string
+
+// The phases of a cluster.
+const (
+	// ClusterPhaseNone is a cluster that no operator has seen yet.
+	ClusterPhaseNone ClusterPhase = ""
+	// ClusterPhaseCreating is a cluster whose first member does not serve yet.
+	ClusterPhaseCreating ClusterPhase = "Creating"
+	// ClusterPhaseRunning is a cluster that was bootstrapped.
+	ClusterPhaseRunning ClusterPhase = "Running"
+	// ClusterPhaseFailed is a cluster that the operator cannot help without a
+	// change by somebody else; status.reason says which.
+	ClusterPhaseFailed ClusterPhase = "Failed"
+)
+
+// ClusterConditionType names one aspect of a cluster's state.
+type ClusterConditionType string
+
+// The conditions of a cluster.
+const (
+	// ClusterConditionAvailable is True while a quorum of members serves.
+	ClusterConditionAvailable ClusterConditionType = "Available"
+	// ClusterConditionRecovering is True while dead members are replaced.
+	ClusterConditionRecovering ClusterConditionType = "Recovering"
+	// ClusterConditionScaling is True while the number of members changes.
+	ClusterConditionScaling ClusterConditionType = "Scaling"
+	// ClusterConditionUpgrading is True while the version of members changes.
+	ClusterConditionUpgrading ClusterConditionType = "Upgrading"
+)
+
+// ClusterStatus is what the operator last saw of a cluster.
+type ClusterStatus struct {
+	// Where the cluster is in its life: empty (not seen by an operator yet),
+	// Creating, Running or Failed. No phase is final.
+	// +optional
+	Phase ClusterPhase `json:"phase"`
+
+	// Why the cluster is in its phase, where that needs saying.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// True while the operator leaves the cluster alone because spec.paused says
+	// so.
+	// +optional
+	ControlPaused bool `json:"controlPaused,omitempty"`
+
+	// Generation of the object (metadata.generation) that this status answers.
+	// Older than the object's generation: the last edit was not looked at yet.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// What goes on in the cluster, one entry for each type: Available (a quorum
+	// serves), Recovering (dead members are replaced), Scaling (the number of
+	// members changes), Upgrading (the version of members changes).
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []ClusterCondition `json:"conditions,omitempty"`
+
+	// Number of members that etcd itself counts.
+	// +optional
+	Size int `json:"size"`
+
+	// Name of the Service in the cluster's namespace that clients connect to.
+	// +optional
+	ServiceName string `json:"serviceName,omitempty"`
+
+	// Port of the client Service.
+	// +optional
+	ClientPort int `json:"clientPort,omitempty"`
+
+	// The members by the names of their pods.
+	// +optional
+	Members MembersStatus `json:"members,omitempty"`
+
+	// Number of members that serve clients: the length of members.ready.
+	// +optional
+	ReadyMembers int `json:"readyMembers"`
+
+	// etcd version that the cluster runs, without a leading v. During an upgrade
+	// it stays the old one until all members have moved.
+	// +optional
+	CurrentVersion string `json:"currentVersion"`
+
+	// etcd version that the members are moving to; empty when there is no
+	// upgrade.
+	// +optional
+	TargetVersion string `json:"targetVersion"`
+}
+
+// MembersStatus sorts the members of a cluster by whether they serve.
+type MembersStatus struct {
+	// Members that serve clients.
+	// +optional
+	// +listType=atomic
+	Ready []string `json:"ready,omitempty"`
+
+	// Members that do not serve clients: still starting, or broken.
+	// +optional
+	// +listType=atomic
+	Unready []string `json:"unready,omitempty"`
+}
+
+// ClusterCondition is one aspect of a cluster's state.
+type ClusterCondition struct {
+	// What the condition is about: Available, Recovering, Scaling or Upgrading.
+	Type ClusterConditionType `json:"type"`
+
+	// True, False or Unknown.
+	Status v1.ConditionStatus `json:"status"`
+
+	// When the condition was last written (RFC 3339, UTC).
+	// +optional
+	LastUpdateTime string `json:"lastUpdateTime,omitempty"`
+
+	// When the condition last changed its status (RFC 3339, UTC).
+	// +optional
+	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
+
+	// One short phrase that says why, such as `Scaling up`.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// The details for a person, such as `Current cluster size: 1, desired
+	// cluster size: 3`.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
