@@ -1,0 +1,260 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// A Cluster is a handle to an EtcdCluster in a test's namespace.
+type Cluster struct {
+	Name string
+
+	n    *Namespace
+	want *v1beta2.EtcdCluster // as last written by the test
+	etcd *connections
+}
+
+// Create creates an EtcdCluster named "etcd" of a size and version; an empty
+// version is the default.
+func (n *Namespace) Create(size int, version string) *Cluster {
+	n.t.Helper()
+	return n.CreateObject(&v1beta2.EtcdCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "etcd"},
+		Spec:       v1beta2.ClusterSpec{Size: size, Version: version},
+	})
+}
+
+// CreateObject creates an EtcdCluster.
+func (n *Namespace) CreateObject(object *v1beta2.EtcdCluster) *Cluster {
+	n.t.Helper()
+	created, err := n.EtcdClusters.EtcdV1beta2().EtcdClusters(n.Name).Create(n.t.Context(), object, metav1.CreateOptions{})
+	if err != nil {
+		n.t.Fatalf("create EtcdCluster %s: %v", object.Name, err)
+	}
+	return n.handle(created)
+}
+
+// Adopt makes a handle to an EtcdCluster that something else has created.
+func (n *Namespace) Adopt(name string) *Cluster {
+	n.t.Helper()
+	object, err := n.EtcdClusters.EtcdV1beta2().EtcdClusters(n.Name).Get(n.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		n.t.Fatalf("get EtcdCluster %s: %v", name, err)
+	}
+	return n.handle(object)
+}
+
+func (n *Namespace) handle(object *v1beta2.EtcdCluster) *Cluster {
+	n.record.watchClusters()
+	c := &Cluster{Name: object.Name, n: n, want: object, etcd: newConnections()}
+	n.t.Cleanup(c.etcd.close)
+	return c
+}
+
+// Update edits the spec.
+func (c *Cluster) Update(edit func(*v1beta2.ClusterSpec)) {
+	c.n.t.Helper()
+	clusters := c.n.EtcdClusters.EtcdV1beta2().EtcdClusters(c.n.Name)
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		object, err := clusters.Get(c.n.t.Context(), c.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		edit(&object.Spec)
+		object, err = clusters.Update(c.n.t.Context(), object, metav1.UpdateOptions{})
+		if err == nil {
+			c.want = object
+		}
+		return err
+	})
+	if err != nil {
+		c.n.t.Fatalf("update EtcdCluster %s: %v", c.Name, err)
+	}
+}
+
+// Resize changes the size.
+func (c *Cluster) Resize(size int) {
+	c.n.t.Helper()
+	c.Update(func(spec *v1beta2.ClusterSpec) { spec.Size = size })
+}
+
+// SetVersion changes the version.
+func (c *Cluster) SetVersion(version string) {
+	c.n.t.Helper()
+	c.Update(func(spec *v1beta2.ClusterSpec) { spec.Version = version })
+}
+
+// Delete deletes the EtcdCluster and doesn't wait.
+func (c *Cluster) Delete() {
+	c.n.t.Helper()
+	err := c.n.EtcdClusters.EtcdV1beta2().EtcdClusters(c.n.Name).Delete(c.n.t.Context(), c.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		c.n.t.Fatalf("delete EtcdCluster %s: %v", c.Name, err)
+	}
+}
+
+// Object is the EtcdCluster as last seen, or nil if there is none.
+func (c *Cluster) Object() *v1beta2.EtcdCluster {
+	object, err := c.n.record.clusters.EtcdClusters(c.n.Name).Get(c.Name)
+	if err != nil {
+		return nil // only NotFound comes from a cache
+	}
+	return object
+}
+
+// Status is the status as last seen.
+func (c *Cluster) Status() v1beta2.ClusterStatus {
+	if object := c.Object(); object != nil {
+		return object.Status
+	}
+	return v1beta2.ClusterStatus{}
+}
+
+// Condition is a condition as last seen; one that was never written is empty.
+func (c *Cluster) Condition(kind v1beta2.ClusterConditionType) v1beta2.ClusterCondition {
+	status := c.Status()
+	for _, condition := range status.Conditions {
+		if condition.Type == kind {
+			return condition
+		}
+	}
+	return v1beta2.ClusterCondition{Type: kind}
+}
+
+// Pods are all pods of the cluster, also those that terminate, by name.
+func (c *Cluster) Pods() []*corev1.Pod {
+	pods := c.n.Pods()
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
+		return pod.Labels["app"] != "etcd" || pod.Labels["etcd_cluster"] != c.Name
+	})
+}
+
+// Pods are all pods of the namespace, by name.
+func (n *Namespace) Pods() []*corev1.Pod {
+	pods, err := n.record.pods.Pods(n.Name).List(labels.Everything())
+	if err != nil {
+		n.t.Fatalf("list pods: %v", err)
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return pods
+}
+
+// Service is a Service of the namespace as last seen, or nil.
+func (n *Namespace) Service(name string) *corev1.Service {
+	service, err := n.record.services.Services(n.Name).Get(name)
+	if err != nil {
+		return nil // only NotFound comes from a cache
+	}
+	return service
+}
+
+// OnPod calls hook with each change of one of the cluster's pods, in order,
+// until the test ends or it is released. A hook must not block.
+func (c *Cluster) OnPod(hook func(*corev1.Pod)) (release func()) {
+	return c.n.record.onPod(func(pod *corev1.Pod) {
+		if pod.Labels["etcd_cluster"] == c.Name {
+			hook(pod)
+		}
+	})
+}
+
+// CrashMember kills the etcd process of a pod with SIGKILL.
+func (c *Cluster) CrashMember(pod *corev1.Pod) {
+	c.n.t.Helper()
+	if err := killProcess(pod, "etcd", syscall.SIGKILL); err != nil {
+		c.n.t.Fatalf("crash a member: %v", err)
+	}
+}
+
+// Events are the cluster's events in the order in which they came.
+func (c *Cluster) Events() []*corev1.Event { return c.n.record.eventsOf(c.Name) }
+
+// EventMessages are the messages of the cluster's events with a reason.
+func (c *Cluster) EventMessages(reason string) []string {
+	var messages []string
+	for _, event := range c.Events() {
+		if event.Reason == reason {
+			messages = append(messages, event.Message)
+		}
+	}
+	return messages
+}
+
+// WaitWarning waits for a warning event whose message holds all words.
+func (c *Cluster) WaitWarning(within time.Duration, words ...string) {
+	c.n.t.Helper()
+	Wait(c.n.t, fmt.Sprintf("warning event with %q", words), within, func(context.Context) error {
+		var warnings []string
+		for _, event := range c.Events() {
+			if event.Type != corev1.EventTypeWarning {
+				continue
+			}
+			if containsAll(event.Reason+": "+event.Message, words) {
+				return nil
+			}
+			warnings = append(warnings, event.Reason+": "+event.Message)
+		}
+		return fmt.Errorf("warnings: %q", warnings)
+	})
+}
+
+// WaitCondition waits until a condition has a status and its reason and message
+// hold all words.
+func (c *Cluster) WaitCondition(within time.Duration, kind v1beta2.ClusterConditionType, status corev1.ConditionStatus, words ...string) {
+	c.n.t.Helper()
+	Wait(c.n.t, fmt.Sprintf("condition %s=%s with %q", kind, status, words), within, func(context.Context) error {
+		condition := c.Condition(kind)
+		if condition.Status == status && containsAll(condition.Reason+": "+condition.Message, words) {
+			return nil
+		}
+		return fmt.Errorf("condition %s=%s, reason %q, message %q", kind, condition.Status, condition.Reason, condition.Message)
+	})
+}
+
+// WaitGone waits until nothing of the cluster is left: object, pods, Services.
+func (c *Cluster) WaitGone(within time.Duration) {
+	c.n.t.Helper()
+	Wait(c.n.t, "nothing left of EtcdCluster "+c.Name, within, func(context.Context) error {
+		if c.Object() != nil {
+			return errors.New("the EtcdCluster is there")
+		}
+		if pods := c.Pods(); len(pods) > 0 {
+			return fmt.Errorf("pods are there: %v", podNames(pods))
+		}
+		for _, name := range []string{c.Name, c.Name + "-client"} {
+			if c.n.Service(name) != nil {
+				return fmt.Errorf("service %s is there", name)
+			}
+		}
+		return nil
+	})
+}
+
+func containsAll(text string, words []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+}
+
+func podNames(pods []*corev1.Pod) []string {
+	names := make([]string, len(pods))
+	for i, pod := range pods {
+		names[i] = pod.Name
+	}
+	return names
+}

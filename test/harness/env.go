@@ -1,0 +1,86 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+)
+
+// An Env is what all tests of a run share.
+type Env struct {
+	Kube         kubernetes.Interface
+	EtcdClusters versioned.Interface
+	CRDs         apiextensions.Interface
+	REST         *rest.Config
+	// Root is the top of the source tree, where example/ and hack/ are.
+	Root string
+}
+
+// shared connects once for all tests of a run.
+var shared = sync.OnceValues(connect)
+
+func connect() (*Env, error) {
+	root, err := sourceRoot()
+	if err != nil {
+		return nil, err
+	}
+	path := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if path == "" {
+		return nil, errors.New(`KUBECONFIG is not set: these tests run on the local Kubernetes; start it with "hack/kube up" and set the environment with eval "$(hack/kube env)", or use hack/e2e, which does both`)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	config.QPS, config.Burst = 500, 1000 // many tests share the clients
+	env := &Env{REST: config, Root: root}
+	if env.Kube, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if env.EtcdClusters, err = versioned.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if env.CRDs, err = apiextensions.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if _, err := env.Kube.Discovery().ServerVersion(); err != nil {
+		return nil, fmt.Errorf("ask the API server of %s for its version: %w; is the local Kubernetes up (hack/kube status)?", path, err)
+	}
+	return env, nil
+}
+
+// sourceRoot is the nearest directory above that has a go.mod.
+func sourceRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("no go.mod above the working directory: run the tests inside the source tree")
+		}
+	}
+}
+
+// later is a context for what has to be done when a test is over and its own
+// context has ended.
+func later(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), within)
+}

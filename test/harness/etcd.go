@@ -1,0 +1,231 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	clientPort  = 2379
+	dialTimeout = 2 * time.Second
+	callTimeout = 2 * time.Second
+)
+
+// A Member is an etcd member as the membership and its own status tell it.
+type Member struct {
+	Name    string
+	ID      uint64
+	Learner bool
+	PeerURL string
+	// What the member says of itself.
+	Version   string
+	Leader    uint64
+	ClusterID uint64
+	Revision  int64
+}
+
+// Members asks a quorum for the membership and then each pod for its status. It
+// fails when there is no quorum, when a pod doesn't answer, and when pods and
+// members are not the same.
+func (c *Cluster) Members(ctx context.Context) ([]Member, error) {
+	pods := slices.DeleteFunc(c.Pods(), func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	if len(pods) == 0 {
+		return nil, errors.New("there are no pods")
+	}
+	client, err := c.etcd.to(pods[0])
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list, err := client.MemberList(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("member list through %s: %w", pods[0].Name, err)
+	}
+	var members []Member
+	for _, m := range list.Members {
+		member := Member{Name: m.Name, ID: m.ID, Learner: m.IsLearner}
+		if len(m.PeerURLs) > 0 {
+			member.PeerURL = m.PeerURLs[0]
+		}
+		members = append(members, member)
+	}
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
+	names := podNames(pods)
+	if !slices.EqualFunc(members, names, func(m Member, name string) bool { return m.Name == name }) {
+		return members, fmt.Errorf("members are %s, pods are %v", memberNames(members), names)
+	}
+	for i, pod := range pods {
+		status, err := c.memberStatus(ctx, pod)
+		if err != nil {
+			return members, err
+		}
+		m := &members[i]
+		if status.Header.MemberId != m.ID {
+			return members, fmt.Errorf("%s says that its ID is %x, the membership says %x", m.Name, status.Header.MemberId, m.ID)
+		}
+		m.Version, m.Leader, m.ClusterID, m.Revision = status.Version, status.Leader, status.Header.ClusterId, status.Header.Revision
+	}
+	return members, nil
+}
+
+func (c *Cluster) memberStatus(ctx context.Context, pod *corev1.Pod) (*clientv3.StatusResponse, error) {
+	client, err := c.etcd.to(pod)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	status, err := client.Status(ctx, client.Endpoints()[0])
+	if err != nil {
+		return nil, fmt.Errorf("status of %s: %w", pod.Name, err)
+	}
+	return status, nil
+}
+
+// Leader is the pod of the leader; it fails the test when there is none.
+func (c *Cluster) Leader() *corev1.Pod {
+	c.n.t.Helper()
+	members, err := c.Members(c.n.t.Context())
+	if err != nil {
+		c.n.t.Fatalf("find the leader: %v", err)
+	}
+	for i, m := range members {
+		if m.ID == m.Leader {
+			return c.Pods()[i]
+		}
+	}
+	c.n.t.Fatalf("no member leads: %+v", members)
+	return nil
+}
+
+// Follower is the first pod that doesn't lead.
+func (c *Cluster) Follower() *corev1.Pod {
+	c.n.t.Helper()
+	leader := c.Leader()
+	for _, pod := range c.Pods() {
+		if pod.Name != leader.Name {
+			return pod
+		}
+	}
+	c.n.t.Fatal("there is no follower")
+	return nil
+}
+
+// Client connects to the client Service. The caller closes the client.
+func (c *Cluster) Client() (*clientv3.Client, error) {
+	service := c.n.Service(c.Name + "-client")
+	if service == nil {
+		return nil, fmt.Errorf("there is no service %s-client", c.Name)
+	}
+	return dial(service.Spec.ClusterIP)
+}
+
+// Put writes a key through the client Service.
+func (c *Cluster) Put(key, value string) {
+	c.n.t.Helper()
+	Wait(c.n.t, "put "+key, time.Minute, func(ctx context.Context) error {
+		client, err := c.Client()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		_, err = client.Put(ctx, key, value)
+		return err
+	})
+}
+
+// Get reads a key through the client Service; "" when it isn't there.
+func (c *Cluster) Get(key string) string {
+	c.n.t.Helper()
+	var value string
+	Wait(c.n.t, "get "+key, time.Minute, func(ctx context.Context) error {
+		client, err := c.Client()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		got, err := client.Get(ctx, key)
+		if err == nil && len(got.Kvs) == 1 {
+			value = string(got.Kvs[0].Value)
+		}
+		return err
+	})
+	return value
+}
+
+// connections keeps one connection to each pod.
+type connections struct {
+	mu      sync.Mutex
+	clients map[string]*clientv3.Client
+}
+
+func newConnections() *connections {
+	return &connections{clients: map[string]*clientv3.Client{}}
+}
+
+func (c *connections) to(pod *corev1.Pod) (*clientv3.Client, error) {
+	if pod.Status.PodIP == "" {
+		return nil, fmt.Errorf("pod %s has no address", pod.Name)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := string(pod.UID) + " " + pod.Status.PodIP
+	if client := c.clients[key]; client != nil {
+		return client, nil
+	}
+	client, err := dial(pod.Status.PodIP)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", pod.Name, err)
+	}
+	c.clients[key] = client
+	return client, nil
+}
+
+func (c *connections) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, client := range c.clients {
+		_ = client.Close()
+		delete(c.clients, key)
+	}
+}
+
+func dial(host string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints:   []string{"http://" + net.JoinHostPort(host, strconv.Itoa(clientPort))},
+		DialTimeout: dialTimeout,
+		Logger:      zap.NewNop(),
+	})
+}
+
+func memberNames(members []Member) []string {
+	names := make([]string, len(members))
+	for i, m := range members {
+		if names[i] = m.Name; m.Name == "" {
+			names[i] = "(not started: " + m.PeerURL + ")"
+		}
+		if m.Learner {
+			names[i] += " (learner)"
+		}
+	}
+	return names
+}

@@ -1,0 +1,76 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+)
+
+// A Namespace belongs to one test. What the test leaves in it is removed with
+// it, and what happened in it is printed when the test fails.
+type Namespace struct {
+	*Env
+	Name string
+
+	t      testing.TB
+	record *record
+}
+
+// NewNamespace creates a namespace without an operator.
+func NewNamespace(t testing.TB) *Namespace {
+	t.Helper()
+	env, err := shared()
+	if err != nil {
+		t.Fatalf("connect to Kubernetes: %v", err)
+	}
+	n := &Namespace{Env: env, Name: "e2e-" + label(t.Name()) + "-" + utilrand.String(5), t: t}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+	if _, err := n.Kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatalf("create namespace %s: %v", n.Name, err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := later(t.Context(), 30*time.Second)
+		defer cancel()
+		if err := n.Kube.CoreV1().Namespaces().Delete(ctx, n.Name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete namespace %s: %v", n.Name, err)
+		}
+	})
+	n.record = startRecord(n)
+	t.Cleanup(func() {
+		if t.Failed() {
+			n.explain()
+		}
+		n.record.stop()
+	})
+	return n
+}
+
+// New creates a namespace with an operator in it, ready to work.
+func New(t testing.TB, flags ...string) *Namespace {
+	t.Helper()
+	n := NewNamespace(t)
+	n.DeployOperator(flags...)
+	return n
+}
+
+// label makes a short DNS label of a test's name.
+func label(name string) string {
+	name = strings.TrimPrefix(name, "Test")
+	short := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		}
+		return '-'
+	}, name)
+	return strings.Trim(short[:min(len(short), 30)], "-")
+}

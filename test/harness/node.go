@@ -1,0 +1,108 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Nodes are shared by all tests, so tests that touch them run by themselves.
+
+// KillNode kills everything on a node of the local Kubernetes; it is started
+// again when the test ends.
+func (n *Namespace) KillNode(node string) {
+	n.t.Helper()
+	n.node(n.t.Context(), "kill", node)
+	n.t.Cleanup(func() { n.StartNode(node) })
+}
+
+// StartNode starts a killed node and waits until it is ready.
+func (n *Namespace) StartNode(node string) {
+	n.t.Helper()
+	ctx, cancel := later(n.t.Context(), 3*time.Minute)
+	defer cancel()
+	n.node(ctx, "start", node)
+	n.waitNode(ctx, node)
+}
+
+// CutNode takes a node's link down; it is healed when the test ends.
+func (n *Namespace) CutNode(node string) {
+	n.t.Helper()
+	n.node(n.t.Context(), "cut", node)
+	n.t.Cleanup(func() { n.HealNode(node) })
+}
+
+// HealNode takes a node's link up again and waits until the node is ready.
+func (n *Namespace) HealNode(node string) {
+	n.t.Helper()
+	ctx, cancel := later(n.t.Context(), 3*time.Minute)
+	defer cancel()
+	n.node(ctx, "heal", node)
+	n.waitNode(ctx, node)
+}
+
+// Cordon makes all nodes unschedulable until the test ends or the returned
+// function is called.
+func (n *Namespace) Cordon() (release func()) {
+	n.t.Helper()
+	set := func(ctx context.Context, unschedulable bool) {
+		nodes, err := n.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			n.t.Errorf("list nodes: %v", err)
+			return
+		}
+		for _, node := range nodes.Items {
+			patch := fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, unschedulable)
+			_, err := n.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+			if err != nil {
+				n.t.Errorf("cordon %s (%t): %v", node.Name, unschedulable, err)
+			}
+		}
+	}
+	set(n.t.Context(), true)
+	release = func() {
+		ctx, cancel := later(n.t.Context(), 30*time.Second)
+		defer cancel()
+		set(ctx, false)
+	}
+	n.t.Cleanup(release)
+	return release
+}
+
+func (n *Namespace) node(ctx context.Context, verb, node string) {
+	n.t.Helper()
+	output, err := exec.CommandContext(ctx, filepath.Join(n.Root, "hack", "kube"), "node", verb, node).CombinedOutput()
+	if err != nil {
+		n.t.Fatalf("hack/kube node %s %s: %v\n%s", verb, node, err, output)
+	}
+	n.record.tell("node "+node, verb)
+}
+
+func (n *Namespace) waitNode(ctx context.Context, name string) {
+	n.t.Helper()
+	for {
+		node, err := n.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			for _, condition := range node.Status.Conditions {
+				if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+					return
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			n.t.Errorf("node %s did not become ready again: %v", name, err)
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,203 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+const (
+	operatorUp = 90 * time.Second
+	// operatorApp is what selects the operator's pods in example/deployment.yaml.
+	operatorApp = "etcd-operator"
+)
+
+// DeployOperator deploys the operator from example/, with further flags, and
+// waits until it leads and the CRD is established.
+func (n *Namespace) DeployOperator(flags ...string) {
+	n.t.Helper()
+	n.grant()
+	objects, err := n.manifest("example/deployment.yaml", nil)
+	if err != nil {
+		n.t.Fatalf("example/deployment.yaml: %v", err)
+	}
+	for _, object := range objects {
+		if deployment, ok := object.(*appsv1.Deployment); ok {
+			setFlags(deployment, flags)
+		}
+		if err := create(n.t.Context(), n.Kube, n.Name, object); err != nil {
+			n.t.Fatalf("create what example/deployment.yaml holds: %v", err)
+		}
+	}
+	n.WaitOperator()
+	n.record.watchClusters()
+}
+
+// grant binds the shipped ClusterRole, under names of its own, to the service
+// account that the operator runs as.
+func (n *Namespace) grant() {
+	n.t.Helper()
+	replace := map[string]string{"<ROLE_NAME>": n.Name, "<ROLE_BINDING_NAME>": n.Name, "<NAMESPACE>": n.Name}
+	var granted []runtime.Object
+	for _, path := range []string{"example/rbac/cluster-role-template.yaml", "example/rbac/cluster-role-binding-template.yaml"} {
+		objects, err := n.manifest(path, replace)
+		if err != nil {
+			n.t.Fatalf("render %s: %v", path, err)
+		}
+		for _, object := range objects {
+			if err := create(n.t.Context(), n.Kube, n.Name, object); err != nil {
+				n.t.Fatalf("create what %s holds: %v", path, err)
+			}
+		}
+		granted = append(granted, objects...)
+	}
+	n.t.Cleanup(func() {
+		ctx, cancel := later(n.t.Context(), 30*time.Second)
+		defer cancel()
+		for _, object := range granted {
+			if err := remove(ctx, n.Kube, object); err != nil && !apierrors.IsNotFound(err) {
+				n.t.Errorf("remove the operator's rights: %v", err)
+			}
+		}
+	})
+}
+
+// WaitOperator waits until an operator is ready and the CRD is established.
+func (n *Namespace) WaitOperator() {
+	n.t.Helper()
+	Wait(n.t, "operator ready", operatorUp, func(ctx context.Context) error {
+		if n.Operator() == nil {
+			return errors.New("no operator pod is ready")
+		}
+		crd, err := n.CRDs.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, v1beta2.EtcdClusterCRDName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, condition := range crd.Status.Conditions {
+			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("the CRD is not established: %+v", crd.Status.Conditions)
+	})
+}
+
+// Operator is a ready pod of the operator, or nil.
+func (n *Namespace) Operator() *corev1.Pod {
+	for _, pod := range n.operators() {
+		if Ready(pod) && pod.DeletionTimestamp == nil {
+			return pod
+		}
+	}
+	return nil
+}
+
+func (n *Namespace) operators() []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, pod := range n.Pods() {
+		if strings.HasPrefix(pod.Name, operatorApp+"-") {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// CrashOperator kills the operator's process with SIGKILL. The kubelet starts
+// it again in the same pod.
+func (n *Namespace) CrashOperator() {
+	n.t.Helper()
+	for _, pod := range n.operators() {
+		if err := killProcess(pod, "etcd-operator", syscall.SIGKILL); err != nil {
+			n.t.Fatalf("crash the operator: %v", err)
+		}
+	}
+}
+
+// ReplaceOperator deletes the operator's pod without grace. Another one, under
+// another name, has to wait for the lease.
+func (n *Namespace) ReplaceOperator() {
+	n.t.Helper()
+	for _, pod := range n.operators() {
+		n.DeletePod(pod)
+	}
+}
+
+// DeletePod deletes a pod without grace.
+func (n *Namespace) DeletePod(pod *corev1.Pod) {
+	n.t.Helper()
+	now := int64(0)
+	err := n.Kube.CoreV1().Pods(pod.Namespace).Delete(n.t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	if err != nil && !apierrors.IsNotFound(err) {
+		n.t.Fatalf("delete pod %s: %v", pod.Name, err)
+	}
+}
+
+// StopOperator scales the operator to nothing, and waits until it is gone.
+func (n *Namespace) StopOperator() {
+	n.t.Helper()
+	n.scaleOperator(0)
+	Wait(n.t, "operator gone", operatorUp, func(context.Context) error {
+		if pods := n.operators(); len(pods) > 0 {
+			return fmt.Errorf("%s is still there", pods[0].Name)
+		}
+		return nil
+	})
+}
+
+// StartOperator scales the operator up again, and waits until it is ready.
+func (n *Namespace) StartOperator() {
+	n.t.Helper()
+	n.scaleOperator(1)
+	n.WaitOperator()
+}
+
+func (n *Namespace) scaleOperator(replicas int32) {
+	n.t.Helper()
+	scale, err := n.Kube.AppsV1().Deployments(n.Name).GetScale(n.t.Context(), operatorApp, metav1.GetOptions{})
+	if err == nil {
+		scale.Spec.Replicas = replicas
+		_, err = n.Kube.AppsV1().Deployments(n.Name).UpdateScale(n.t.Context(), operatorApp, scale, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		n.t.Fatalf("scale the operator to %d: %v", replicas, err)
+	}
+}
+
+// FromOperator gets a page of the operator's HTTP server.
+func (n *Namespace) FromOperator(ctx context.Context, path string) (status int, body string, err error) {
+	pod := n.Operator()
+	if pod == nil {
+		return 0, "", errors.New("no operator pod is ready")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(pod.Status.PodIP, "8080")+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	return response.StatusCode, string(text), err
+}

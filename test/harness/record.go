@@ -1,0 +1,258 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/generated/informers/externalversions"
+	etcdlisters "github.com/etcd-operator/etcd-operator/pkg/generated/listers/etcd/v1beta2"
+)
+
+// A record follows what happens in a namespace from its first moment: pods,
+// events and logs, also of pods that are gone when the test fails.
+type record struct {
+	clusters etcdlisters.EtcdClusterLister
+	pods     corelisters.PodLister
+	services corelisters.ServiceLister
+
+	start time.Time
+	quit  context.CancelFunc
+	wait  func()
+	// watchClusters starts to watch EtcdClusters. It may be called again.
+	watchClusters func()
+
+	mu       sync.Mutex
+	timeline []string
+	events   []*corev1.Event
+	seen     map[string]string // last state of each object, as told in the timeline
+	logs     map[string]*tail  // by container ID
+	order    []string          // container IDs in the order of their start
+	hooks    map[int]func(*corev1.Pod)
+	nextHook int
+}
+
+func startRecord(n *Namespace) *record {
+	n.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(n.t.Context()))
+	r := &record{
+		start: time.Now(), quit: cancel,
+		seen: map[string]string{}, logs: map[string]*tail{}, hooks: map[int]func(*corev1.Pod){},
+	}
+	core := informers.NewSharedInformerFactoryWithOptions(n.Kube, 0, informers.WithNamespace(n.Name))
+	etcd := externalversions.NewSharedInformerFactoryWithOptions(n.EtcdClusters, 0, externalversions.WithNamespace(n.Name))
+	var logs sync.WaitGroup
+
+	pods := core.Core().V1().Pods()
+	services := core.Core().V1().Services()
+	events := core.Core().V1().Events()
+	clusters := etcd.Etcd().V1beta2().EtcdClusters()
+	r.pods, r.services, r.clusters = pods.Lister(), services.Lister(), clusters.Lister()
+
+	handle := func(informer cache.SharedIndexInformer, see func(obj any, gone bool)) {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(obj any) { see(obj, false) },
+			UpdateFunc: func(_, obj any) { see(obj, false) },
+			DeleteFunc: func(obj any) {
+				if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+					obj = unknown.Obj
+				}
+				see(obj, true)
+			},
+		})
+		if err != nil {
+			n.t.Fatalf("watch namespace %s: %v", n.Name, err)
+		}
+	}
+	handle(pods.Informer(), func(obj any, gone bool) {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			r.seePod(pod, gone)
+			r.follow(ctx, &logs, n, pod)
+		}
+	})
+	handle(services.Informer(), func(obj any, gone bool) {
+		if service, ok := obj.(*corev1.Service); ok {
+			r.tell("service "+service.Name, presence(gone))
+		}
+	})
+	handle(events.Informer(), func(obj any, gone bool) {
+		if event, ok := obj.(*corev1.Event); ok && !gone {
+			r.seeEvent(event)
+		}
+	})
+	handle(clusters.Informer(), func(obj any, gone bool) {
+		if cluster, ok := obj.(*v1beta2.EtcdCluster); ok {
+			r.tell("etcdcluster "+cluster.Name, clusterLine(cluster, gone))
+		}
+	})
+	core.Start(ctx.Done())
+	core.WaitForCacheSync(ctx.Done())
+	// Before the first operator has made the CRD, the informer of clusters would
+	// only back off.
+	r.watchClusters = func() {
+		etcd.Start(ctx.Done())
+		etcd.WaitForCacheSync(ctx.Done())
+	}
+	r.wait = func() {
+		core.Shutdown()
+		etcd.Shutdown()
+		logs.Wait()
+	}
+	return r
+}
+
+func (r *record) stop() {
+	r.quit()
+	r.wait()
+}
+
+// tell adds a line to the timeline when an object's state has changed.
+func (r *record) tell(object, state string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen[object] == state {
+		return
+	}
+	r.seen[object] = state
+	r.timeline = append(r.timeline, fmt.Sprintf("%7.2fs %s: %s", time.Since(r.start).Seconds(), object, state))
+}
+
+func (r *record) seePod(pod *corev1.Pod, gone bool) {
+	r.tell("pod "+pod.Name, podLine(pod, gone))
+	if gone {
+		return
+	}
+	r.mu.Lock()
+	hooks := make([]func(*corev1.Pod), 0, len(r.hooks))
+	for _, hook := range r.hooks {
+		hooks = append(hooks, hook)
+	}
+	r.mu.Unlock()
+	for _, hook := range hooks {
+		hook(pod)
+	}
+}
+
+// onPod calls hook with each change of a pod, in order, until it is released.
+// A hook must not block.
+func (r *record) onPod(hook func(*corev1.Pod)) (release func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := r.nextHook
+	r.nextHook++
+	r.hooks[id] = hook
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.hooks, id)
+	}
+}
+
+func (r *record) seeEvent(event *corev1.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, event)
+	r.timeline = append(r.timeline, fmt.Sprintf("%7.2fs event %s %s/%s %s: %s%s", time.Since(r.start).Seconds(), event.Type,
+		strings.ToLower(event.InvolvedObject.Kind), event.InvolvedObject.Name, event.Reason, event.Message, times(event)))
+}
+
+func times(event *corev1.Event) string {
+	if event.Count > 1 {
+		return fmt.Sprintf(" (%d times)", event.Count)
+	}
+	return ""
+}
+
+// eventsOf returns the events of an EtcdCluster in the order in which they came.
+func (r *record) eventsOf(cluster string) []*corev1.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.events), func(e *corev1.Event) bool {
+		return e.InvolvedObject.Kind != v1beta2.EtcdClusterResourceKind || e.InvolvedObject.Name != cluster
+	})
+}
+
+// follow collects the log of each container that has started.
+func (r *record) follow(ctx context.Context, running *sync.WaitGroup, n *Namespace, pod *corev1.Pod) {
+	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	for _, status := range statuses {
+		if status.ContainerID == "" || status.State.Waiting != nil {
+			continue
+		}
+		r.mu.Lock()
+		log, known := r.logs[status.ContainerID]
+		if !known {
+			log = &tail{name: fmt.Sprintf("%s/%s (start %d)", pod.Name, status.Name, status.RestartCount+1), most: 400}
+			r.logs[status.ContainerID] = log
+			r.order = append(r.order, status.ContainerID)
+		}
+		r.mu.Unlock()
+		if known {
+			continue
+		}
+		opts := &corev1.PodLogOptions{Container: status.Name, Follow: true}
+		name := pod.Name
+		running.Go(func() {
+			stream, err := n.Kube.CoreV1().Pods(n.Name).GetLogs(name, opts).Stream(ctx)
+			if err != nil {
+				log.add("(the log cannot be read: " + err.Error() + ")")
+				return
+			}
+			defer stream.Close()
+			lines := bufio.NewScanner(stream)
+			lines.Buffer(nil, 1<<20)
+			for lines.Scan() {
+				log.add(lines.Text())
+			}
+		})
+	}
+}
+
+// A tail keeps the last lines of a log.
+type tail struct {
+	name string
+	most int
+
+	mu      sync.Mutex
+	lines   []string
+	dropped int
+}
+
+func (l *tail) add(line string) {
+	const longest = 600
+	if len(line) > longest {
+		line = line[:longest] + "…"
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+	if len(l.lines) > l.most {
+		l.dropped += len(l.lines) - l.most/2
+		l.lines = slices.Clone(l.lines[len(l.lines)-l.most/2:])
+	}
+}
+
+// last returns the last lines, at most n.
+func (l *tail) last(n int) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from := max(0, len(l.lines)-n)
+	lines := slices.Clone(l.lines[from:])
+	if dropped := l.dropped + from; dropped > 0 {
+		lines = slices.Insert(lines, 0, fmt.Sprintf("(%d lines before)", dropped))
+	}
+	return lines
+}
