@@ -6,52 +6,81 @@
 # YAML, and the clientset, listers and informers in pkg/generated. The generators
 # are pinned in hack/tools/go.mod.
 #
-# usage: hack/update-codegen.sh [ROOT]
-#   ROOT  the tree to write into (default: this repository); verify-codegen.sh
-#         names a copy here.
+# usage: hack/update-codegen.sh [--verify]
+#   --verify  change nothing; exit 1 and show the difference where the files in
+#             the repository are not what the generators would write
 
 set -o errexit -o nounset -o pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=$(cd "${1:-$here/..}" && pwd)
-module=github.com/etcd-operator/etcd-operator
-header=$here/boilerplate.go.txt
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+module=$(cd "$root" && go list -m)
+header=$root/hack/boilerplate.go.txt
 
-bin=$(mktemp -d)
-trap 'rm -rf "$bin"' EXIT
-for tool in sigs.k8s.io/controller-tools/cmd/controller-gen \
-	k8s.io/code-generator/cmd/{client-gen,lister-gen,informer-gen}; do
-	go -C "$here/tools" build -o "$bin/" "$tool"
-done
+verify=false
+case "${1-}" in
+'') ;;
+--verify) verify=true ;;
+*)
+	sed -n '/^# usage:/,/^$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+	exit 2
+	;;
+esac
 
-cd "$root"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+mkdir "$tmp/bin"
+go -C "$root/hack/tools" build -o "$tmp/bin/" sigs.k8s.io/controller-tools/cmd/controller-gen \
+	k8s.io/code-generator/cmd/{deepcopy-gen,client-gen,lister-gen,informer-gen}
+
+# The generators work on a copy: one that fails leaves the repository as it was.
+copy=$tmp/copy
+mkdir -p "$copy/pkg"
+cp "$root"/go.{mod,sum} "$copy"
+cp -R "$root/pkg/apis" "$copy/pkg"
+cd "$copy"
+find pkg/apis \( -name 'zz_generated.*' -o -path '*/crd/*.yaml' -not -path '*/testdata/*' \) -delete
+
 apis=./pkg/apis/etcd/v1beta2
 generated=pkg/generated
-
-rm -rf "$generated" pkg/apis/etcd/crd/*.yaml "$apis"/zz_generated.*.go
 mkdir -p "$generated"
 
-"$bin/controller-gen" object:headerFile="$header" paths="$apis"
-"$bin/controller-gen" crd paths="$apis" output:crd:dir=pkg/apis/etcd/crd
-
-"$bin/client-gen" \
+"$tmp/bin/deepcopy-gen" \
+	--go-header-file "$header" \
+	--output-file zz_generated.deepcopy.go \
+	"$apis"
+"$tmp/bin/controller-gen" crd paths="$apis" output:crd:dir=pkg/apis/etcd/crd
+"$tmp/bin/client-gen" \
 	--go-header-file "$header" \
 	--clientset-name versioned \
 	--input-base "$module/pkg/apis" \
 	--input etcd/v1beta2 \
 	--output-pkg "$module/$generated/clientset" \
 	--output-dir "$generated/clientset"
-
-"$bin/lister-gen" \
+"$tmp/bin/lister-gen" \
 	--go-header-file "$header" \
 	--output-pkg "$module/$generated/listers" \
 	--output-dir "$generated/listers" \
-	"$module/pkg/apis/etcd/v1beta2"
-
-"$bin/informer-gen" \
+	"$apis"
+"$tmp/bin/informer-gen" \
 	--go-header-file "$header" \
 	--versioned-clientset-package "$module/$generated/clientset/versioned" \
 	--listers-package "$module/$generated/listers" \
 	--output-pkg "$module/$generated/informers" \
 	--output-dir "$generated/informers" \
-	"$module/pkg/apis/etcd/v1beta2"
+	"$apis"
+
+if $verify; then
+	for dir in pkg/apis "$generated"; do
+		if ! diff -ruN "$root/$dir" "$copy/$dir"; then
+			echo >&2
+			echo "verify-codegen: the files above are not what the types in pkg/apis generate (- repository, + generated): run hack/update-codegen.sh and commit the result" >&2
+			exit 1
+		fi
+	done
+	exit 0
+fi
+
+rm -rf "${root:?}/$generated"
+cp -R "$copy/$generated" "$root/$generated"
+cp -R "$copy/pkg/apis" "$root/pkg"

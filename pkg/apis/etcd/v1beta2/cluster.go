@@ -21,6 +21,7 @@ import (
 // through the Service `<name>-client` on port 2379.
 //
 // +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=etcdclusters,shortName=etcd,scope=Namespaced
 // +kubebuilder:subresource:status
@@ -30,9 +31,9 @@ import (
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.currentVersion`,description="etcd version that the cluster runs"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`,description="Why the cluster is in its phase"
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="metadata.name must be at most 52 characters: pod names append 11 more, and the limit of a host name is 63"
-// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.')",message="metadata.name must not contain a dot: it names Services, which are single DNS labels"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]')",message="metadata.name must start with a lowercase letter: it names Services, which must"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="metadata.name must be at most 52 characters: pod names append 11 more, and the limit of a host name is 63",fieldPath=".metadata"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.')",message="metadata.name must not contain a dot: it names Services, which are single DNS labels",fieldPath=".metadata"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]')",message="metadata.name must start with a lowercase letter: it names Services, which must",fieldPath=".metadata"
 type EtcdCluster struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata. The name also names the cluster's Services and
@@ -51,6 +52,7 @@ type EtcdCluster struct {
 
 // EtcdClusterList is a list of EtcdClusters.
 //
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 type EtcdClusterList struct {
 	metav1.TypeMeta `json:",inline"`
@@ -105,7 +107,9 @@ type PodPolicy struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'app' && !k.startsWith('etcd_'))",message="labels must not contain the key app or keys that begin with etcd_: the operator finds its pods by them"
-	Labels map[string]string `json:"labels,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?([.][a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="labels must have keys as Kubernetes knows them: at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$'))",message="labels must have values as Kubernetes knows them: letters, digits, dashes, dots and underscores, with a letter or digit first and last"
+	Labels map[string]LabelValue `json:"labels,omitempty"`
 
 	// Image of the init container check-dns, which waits until the pod's own
 	// name resolves before etcd starts. It must hold /bin/sh and nslookup.
@@ -121,3 +125,11 @@ type PodPolicy struct {
 	// +kubebuilder:validation:Minimum=0
 	DNSTimeoutInSecond *int64 `json:"DNSTimeoutInSecond,omitempty"`
 }
+
+// LabelValue is the value of a label.
+// ---
+// It is an alias so that maps of labels stay maps of strings; the schema needs
+// a name to hang the limit on.
+//
+// +kubebuilder:validation:MaxLength=63
+type LabelValue = string

@@ -9,6 +9,5 @@
 // with a new release without leaving old values in stored objects.
 //
 // +k8s:deepcopy-gen=package
-// +kubebuilder:object:generate=true
 // +groupName=etcd.database.coreos.com
 package v1beta2

@@ -5,9 +5,11 @@ package v1beta2
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -24,6 +26,7 @@ const (
 	maxVersionLength     = 64
 	maxImageLength       = 1024
 	maxLabels            = 64
+	maxLabelValueLength  = 63
 	reservedLabel        = "app"
 	reservedLabelsPrefix = "etcd_"
 )
@@ -34,6 +37,9 @@ var (
 	// Semantic versioning without build metadata: a + cannot be in an image tag.
 	versionFormat = regexp.MustCompile(`^v?(0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})` +
 		`(-(0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)([.](0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?$`)
+	labelKeyFormat = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?([.][a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*/)?` +
+		`[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
+	labelValueFormat = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$`)
 )
 
 // ValidateEtcdCluster returns what is wrong with a cluster's name and spec, in
@@ -81,11 +87,8 @@ func validatePod(p *PodPolicy, path *field.Path) (errs field.ErrorList) {
 	if len(p.Labels) > maxLabels {
 		errs = append(errs, field.TooMany(path.Child("labels"), len(p.Labels), maxLabels))
 	}
-	for _, key := range sortedKeys(p.Labels) {
-		if key == reservedLabel || strings.HasPrefix(key, reservedLabelsPrefix) {
-			errs = append(errs, field.Invalid(path.Child("labels").Key(key), key,
-				"must not be app or begin with etcd_: the operator finds its pods by these labels"))
-		}
+	for _, key := range slices.Sorted(maps.Keys(p.Labels)) {
+		errs = append(errs, validateLabel(key, p.Labels[key], path.Child("labels"))...)
 	}
 	errs = append(errs, validateLength(p.BusyboxImage, maxImageLength, path.Child("busyboxImage"))...)
 	if strings.ContainsAny(p.BusyboxImage, " \t\r\n") {
@@ -98,20 +101,29 @@ func validatePod(p *PodPolicy, path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
+func validateLabel(key, value string, path *field.Path) (errs field.ErrorList) {
+	if key == reservedLabel || strings.HasPrefix(key, reservedLabelsPrefix) {
+		errs = append(errs, field.Invalid(path, key,
+			"must not contain the key app or keys that begin with etcd_: the operator finds its pods by them"))
+	}
+	if !labelKeyFormat.MatchString(key) {
+		errs = append(errs, field.Invalid(path, key, "must have keys as Kubernetes knows them: "+
+			"at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"))
+	}
+	errs = append(errs, validateLength(value, maxLabelValueLength, path.Child(key))...)
+	if !labelValueFormat.MatchString(value) {
+		errs = append(errs, field.Invalid(path.Child(key), value, "must have values as Kubernetes knows them: "+
+			"letters, digits, dashes, dots and underscores, with a letter or digit first and last"))
+	}
+	return errs
+}
+
+// validateLength counts characters, as the schema does.
 func validateLength(value string, limit int, path *field.Path) field.ErrorList {
-	if len(value) <= limit {
+	if utf8.RuneCountInString(value) <= limit {
 		return nil
 	}
 	return field.ErrorList{field.TooLong(path, value, limit)}
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Warnings returns what is allowed in a cluster's spec but seldom wanted, each

@@ -1,0 +1,115 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta2_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/crd"
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+func TestEffectiveVersionHasNoLeadingV(t *testing.T) {
+	for version, want := range map[string]string{
+		"":           v1beta2.DefaultVersion,
+		"3.5.35":     "3.5.35",
+		"v3.5.35":    "3.5.35",
+		"3.7.0-rc.1": "3.7.0-rc.1",
+	} {
+		spec := v1beta2.ClusterSpec{Version: version}
+		if got := spec.EffectiveVersion(); got != want {
+			t.Errorf("version %q: %q, want %q", version, got, want)
+		}
+		if spec.Version != version {
+			t.Errorf("version %q was written back as %q", version, spec.Version)
+		}
+	}
+}
+
+func TestEffectiveRepositoryFallsBackToTheDefault(t *testing.T) {
+	for repository, want := range map[string]string{
+		"":                          "quay.io/coreos/etcd",
+		"registry.example.com/etcd": "registry.example.com/etcd",
+	} {
+		spec := v1beta2.ClusterSpec{Repository: repository}
+		if got := spec.EffectiveRepository(); got != want {
+			t.Errorf("repository %q: %q, want %q", repository, got, want)
+		}
+	}
+}
+
+func TestEffectiveDNSTimeout(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		pod  *v1beta2.PodPolicy
+		want time.Duration
+	}{
+		{"no pod policy", nil, 2 * time.Minute},
+		{"unset", &v1beta2.PodPolicy{}, 2 * time.Minute},
+		{"no bound", &v1beta2.PodPolicy{DNSTimeoutInSecond: ptr.To[int64](0)}, 0},
+		{"half a minute", &v1beta2.PodPolicy{DNSTimeoutInSecond: ptr.To[int64](30)}, 30 * time.Second},
+	} {
+		spec := v1beta2.ClusterSpec{Pod: c.pod}
+		if got := spec.EffectiveDNSTimeout(); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+
+	longest := v1beta2.ClusterSpec{Pod: &v1beta2.PodPolicy{DNSTimeoutInSecond: ptr.To[int64](math.MaxInt64)}}
+	if got := longest.EffectiveDNSTimeout(); got <= 0 {
+		t.Errorf("the largest timeout overflows to %v", got)
+	}
+}
+
+func TestFieldDocsNameTheDefaults(t *testing.T) {
+	definition, err := crd.EtcdCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	for field, text := range map[string]string{
+		spec["version"].Description:                              "Default: " + v1beta2.DefaultVersion + ".",
+		spec["repository"].Description:                           "Default: " + v1beta2.DefaultRepository + ".",
+		spec["pod"].Properties["DNSTimeoutInSecond"].Description: "Default: 120.",
+	} {
+		if !strings.Contains(field, text) {
+			t.Errorf("the field's comment does not say %q: %s", text, field)
+		}
+	}
+}
+
+func TestEvenSizesWarn(t *testing.T) {
+	for size, want := range map[int]string{
+		1: "", 3: "", 5: "", 7: "",
+		2: "prefer 1 or 3", 4: "prefer 3 or 5", 6: "prefer 5 or 7",
+		// Refused elsewhere: a warning besides would only distract.
+		0: "", 8: "", -2: "",
+	} {
+		got := v1beta2.Warnings(&v1beta2.EtcdCluster{Spec: v1beta2.ClusterSpec{Size: size}})
+		switch {
+		case want == "" && len(got) > 0:
+			t.Errorf("size %d warns: %q", size, got)
+		case want != "" && (len(got) != 1 || !strings.Contains(got[0], want)):
+			t.Errorf("size %d: %q, want one warning with %q", size, got, want)
+		}
+	}
+}
+
+func TestSchemeKnowsTheKinds(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1beta2.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{v1beta2.EtcdClusterResourceKind, "EtcdClusterList"} {
+		if gvk := v1beta2.SchemeGroupVersion.WithKind(kind); !scheme.Recognizes(gvk) {
+			t.Errorf("the scheme does not know %s", gvk)
+		}
+	}
+}
