@@ -1,0 +1,234 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// changeTimeout bounds one change of etcd's membership or leadership.
+const changeTimeout = 10 * time.Second
+
+var (
+	// errCacheBehind means that the API server knows more than the cache from
+	// which a step was planned. The step is dropped; the next pass sees more.
+	errCacheBehind = errors.New("the informer's cache is behind the API server")
+	errNoQuorum    = errors.New("no member that takes changes is known")
+)
+
+// apply carries out a step. Steps that are only a record in status are done when
+// the status was written, which comes before.
+func (c *Cluster) apply(ctx context.Context, s step) error {
+	switch s := s.(type) {
+	case createService:
+		return c.createService(ctx, s)
+	case createPods:
+		return c.createPods(ctx, s)
+	case deletePod:
+		return c.deletePod(ctx, s)
+	case setVersion:
+		return c.setVersion(ctx, s)
+	case addMember:
+		return c.addOneMember(ctx, s)
+	case promoteMember:
+		return c.promoteMember(ctx, s)
+	case removeMember:
+		return c.removeOneMember(ctx, s)
+	case moveLeader:
+		return c.moveLeader(ctx, s)
+	}
+	return nil
+}
+
+// createService makes a Service that is missing. One of that name that is left
+// from an earlier EtcdCluster is taken over, for its owner takes it away with
+// itself; one that belongs to somebody else is not touched.
+func (c *Cluster) createService(ctx context.Context, s createService) error {
+	svc := buildPeerService(c.obj)
+	if s.client {
+		svc = buildClientService(c.obj)
+	}
+	services := c.cfg.Kube.CoreV1().Services(svc.Namespace)
+	_, err := services.Create(ctx, svc, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return wrap(err, "create service %s", svc.Name)
+	}
+	old, err := services.Get(ctx, svc.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get service %s: %w", svc.Name, err)
+	}
+	owner := metav1.GetControllerOf(old)
+	switch {
+	case metav1.IsControlledBy(old, c.obj):
+		return errCacheBehind
+	case old.DeletionTimestamp != nil:
+		return fmt.Errorf("service %s: %w: an older one is being deleted", svc.Name, errCacheBehind)
+	case owner == nil || owner.Kind != ownerOf(c.obj).Kind || owner.Name != c.obj.Name:
+		return fmt.Errorf("service %s belongs to something else: delete or rename it, the cluster needs this name", svc.Name)
+	}
+	svc.ResourceVersion, svc.UID = old.ResourceVersion, old.UID
+	svc.Spec.ClusterIP, svc.Spec.ClusterIPs = old.Spec.ClusterIP, old.Spec.ClusterIPs
+	_, err = services.Update(ctx, svc, metav1.UpdateOptions{})
+	return wrap(err, "take over service %s", svc.Name)
+}
+
+// createPods makes the pods of a step at the same time.
+func (c *Cluster) createPods(ctx context.Context, s createPods) error {
+	created := make([]*corev1.Pod, len(s.pods))
+	errs := make([]error, len(s.pods))
+	var making sync.WaitGroup
+	for i, p := range s.pods {
+		if p.seed {
+			p.token = uuid.NewString()
+		}
+		making.Go(func() { created[i], errs[i] = c.createPod(ctx, p) })
+	}
+	making.Wait()
+	for _, pod := range created {
+		if pod != nil {
+			c.podWrites.record(pod, c.cfg.Clock.Now())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Cluster) createPod(ctx context.Context, p newPod) (*corev1.Pod, error) {
+	pod, err := buildPod(c.obj, p, c.cfg.OperatorImage)
+	if err != nil {
+		return nil, fmt.Errorf("build pod %s: %w", p.name, err)
+	}
+	pods := c.cfg.Kube.CoreV1().Pods(pod.Namespace)
+	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		// Another instance of the operator has made it just now.
+		created, err = pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if err == nil && !metav1.IsControlledBy(created, c.obj) {
+			return nil, fmt.Errorf("pod %s exists and belongs to something else", pod.Name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create pod %s: %w", pod.Name, err)
+	}
+	return created, nil
+}
+
+func (c *Cluster) deletePod(ctx context.Context, s deletePod) error {
+	pods := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace)
+	err := pods.Delete(ctx, s.name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.uid))})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete pod %s: %w", s.name, err)
+	}
+	c.deleted[s.uid] = c.cfg.Clock.Now()
+	return nil
+}
+
+// setVersion changes the image of a pod in place: the kubelet restarts etcd with
+// its data. The UID makes sure that it is the pod that was planned for.
+func (c *Cluster) setVersion(ctx context.Context, s setVersion) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"uid":         s.uid,
+			"annotations": map[string]string{versionAnnotation: s.to},
+		},
+		"spec": map[string]any{
+			"containers": []map[string]string{{"name": etcdContainer, "image": image(&c.obj.Spec, s.to)}},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("patch of pod %s: %w", s.pod, err)
+	}
+	pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Patch(ctx, s.pod, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("set version of pod %s to %s: %w", s.pod, s.to, err)
+	}
+	c.podWrites.record(pod, c.cfg.Clock.Now())
+	c.notices.memberUpgraded(s)
+	return nil
+}
+
+// onMember runs a change through the member that lists the membership.
+func (c *Cluster) onMember(ctx context.Context, change func(context.Context, *etcd.Conn) error) error {
+	if c.change == nil {
+		return errNoQuorum
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	return change(ctx, c.change)
+}
+
+func (c *Cluster) addOneMember(ctx context.Context, s addMember) error {
+	err := c.onMember(ctx, func(ctx context.Context, conn *etcd.Conn) error {
+		_, err := conn.AddMember(ctx, namesOf(c.obj).peerURL(s.name), s.learner)
+		return err
+	})
+	if err == nil {
+		c.notices.memberAdded(s)
+	}
+	return err
+}
+
+func (c *Cluster) promoteMember(ctx context.Context, s promoteMember) error {
+	err := c.onMember(ctx, func(ctx context.Context, conn *etcd.Conn) error { return conn.PromoteMember(ctx, s.id) })
+	if err == nil {
+		c.notices.memberPromoted(s)
+	}
+	return err
+}
+
+// removeOneMember removes a member from etcd; its pod is discarded by the next
+// pass. That a pod is gone is asked of the API server itself: what is lost with
+// a member can't be had back.
+func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
+	if s.why == podGone {
+		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("pod %s of the member to remove: %w", s.name, err)
+		}
+		if err == nil && pod.DeletionTimestamp == nil && !podStateOf(pod).finished {
+			return errCacheBehind
+		}
+	}
+	if s.dead {
+		c.notices.replacingMember(s)
+	}
+	err := c.onMember(ctx, func(ctx context.Context, conn *etcd.Conn) error { return conn.RemoveMember(ctx, s.id) })
+	if err == nil {
+		c.notices.memberRemoved(s)
+	}
+	return err
+}
+
+func (c *Cluster) moveLeader(ctx context.Context, s moveLeader) error {
+	conn, err := c.etcd.Conn(etcd.Endpoint{URL: namesOf(c.obj).clientURL(s.from.name), IP: s.from.pod.ip})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	if err := conn.MoveLeader(ctx, s.to.ID); err != nil {
+		return err
+	}
+	c.notices.leaderMoved(s)
+	return nil
+}
+
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}

@@ -1,0 +1,216 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+)
+
+// Period is the backstop of the loop: a pass is made this often even if nothing
+// was seen to change. What it finds out comes from etcd; Kubernetes is watched.
+const Period = 8 * time.Second
+
+const (
+	// shortestWait and longestWait bound the time between looks at something
+	// that sends no event, such as a learner that catches up.
+	shortestWait = 100 * time.Millisecond
+	longestWait  = time.Second
+	// errorWait is the first wait after a pass that failed; it doubles up to
+	// the period.
+	errorWait = 500 * time.Millisecond
+)
+
+// Config is what all clusters of an operator share.
+type Config struct {
+	Kube         kubernetes.Interface
+	EtcdClusters versioned.Interface
+	// Pods and Services come from informers limited to the label app=etcd.
+	// Their objects are never written to.
+	Pods     corelisters.PodLister
+	Services corelisters.ServiceLister
+	Recorder record.EventRecorder
+	Logger   *logrus.Entry
+	Metrics  *Metrics
+	// OperatorImage is the image of the check-dns init container; it holds
+	// /usr/local/bin/etcd-operator.
+	OperatorImage string
+	Clock         clock.Clock
+	// Period defaults to the constant Period.
+	Period time.Duration
+}
+
+// Cluster takes care of one EtcdCluster. All fields but the mailbox belong to
+// the goroutine of Run.
+type Cluster struct {
+	cfg     Config
+	log     *logrus.Entry
+	updates chan *api.EtcdCluster // holds the newest object, if any
+	wake    chan struct{}
+
+	obj *api.EtcdCluster // own copy of the newest object
+	// status is what was last written, which may be newer than obj's.
+	status api.ClusterStatus
+
+	etcd      *etcd.Client
+	change    *etcd.Conn // takes changes of the membership; nil without a quorum
+	podWrites podWrites
+	deleted   map[types.UID]time.Time // pods that were told to go, and when
+	health    healthLog
+	notices   notices
+	waits     int // looks in a row at something under way
+	failures  int // failed passes in a row
+	lastStep  string
+}
+
+// New returns the Cluster of an EtcdCluster. Nothing happens before Run.
+func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
+	if obj.UID == "" {
+		return nil, fmt.Errorf("EtcdCluster %s/%s has no UID: it did not come from an API server", obj.Namespace, obj.Name)
+	}
+	if cfg.Period == 0 {
+		cfg.Period = Period
+	}
+	obj = obj.DeepCopy()
+	c := &Cluster{
+		cfg:       cfg,
+		log:       cfg.Logger.WithFields(logrus.Fields{"cluster-namespace": obj.Namespace, "cluster-name": obj.Name}),
+		updates:   make(chan *api.EtcdCluster, 1),
+		wake:      make(chan struct{}, 1),
+		obj:       obj,
+		status:    *obj.Status.DeepCopy(),
+		etcd:      etcd.NewClient(nil),
+		podWrites: podWrites{},
+		deleted:   map[types.UID]time.Time{},
+		health:    healthLog{},
+	}
+	c.notices = notices{recorder: cfg.Recorder, log: c.log, obj: obj, stuck: map[string]stuckPod{}}
+	return c, nil
+}
+
+// Update hands over a newer state of the EtcdCluster. It never blocks; of several
+// that were not looked at yet, the last counts. It must not be called
+// concurrently with itself.
+func (c *Cluster) Update(obj *api.EtcdCluster) {
+	obj = obj.DeepCopy()
+	select {
+	case <-c.updates:
+	default:
+	}
+	c.updates <- obj
+}
+
+// Wake starts a pass, because a pod or Service of the cluster changed. It never
+// blocks.
+func (c *Cluster) Wake() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run takes care of the cluster until ctx ends.
+func (c *Cluster) Run(ctx context.Context) {
+	c.log.WithFields(logrus.Fields{"size": c.obj.Spec.Size, "version": c.obj.Spec.EffectiveVersion(), "phase": c.status.Phase}).Info("taking care of the cluster")
+	defer c.log.Info("no longer taking care of the cluster")
+	defer c.etcd.Close()
+	defer c.cfg.Metrics.forget(c.obj)
+
+	timer := c.cfg.Clock.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case obj := <-c.updates:
+			c.obj, c.notices.obj = obj, obj
+			c.waits = 0
+		case <-c.wake:
+			c.waits = 0
+		case <-timer.C():
+		}
+		select { // an edit is looked at before the step that it may change
+		case obj := <-c.updates:
+			c.obj, c.notices.obj = obj, obj
+		default:
+		}
+		next := c.reconcile(ctx)
+		if !timer.Stop() {
+			select {
+			case <-timer.C():
+			default:
+			}
+		}
+		timer.Reset(next)
+	}
+}
+
+// reconcile makes one pass and tells how long the next may wait.
+func (c *Cluster) reconcile(ctx context.Context) time.Duration {
+	start := c.cfg.Clock.Now()
+	s, err := c.pass(ctx)
+	c.cfg.Metrics.observePass(c.obj, c.cfg.Clock.Since(start))
+	switch {
+	case ctx.Err() != nil:
+		return c.cfg.Period
+	case err == nil:
+		c.failures = 0
+	case etcd.IsNotYet(err) || errors.Is(err, errCacheBehind):
+		c.log.WithError(err).Debugf("not yet: %s", s)
+		return c.nextLook()
+	default:
+		c.failures++
+		c.cfg.Metrics.passFailed()
+		c.log.WithError(err).Errorf("failed to %s", s)
+		return min(errorWait<<min(c.failures-1, 8), c.cfg.Period)
+	}
+	switch s.(type) {
+	case idle:
+		c.waits = 0
+		return c.cfg.Period
+	case wait:
+		return c.nextLook()
+	default:
+		c.waits = 0
+		return 0
+	}
+}
+
+// nextLook spaces the looks at something under way: soon at first, then less
+// often.
+func (c *Cluster) nextLook() time.Duration {
+	c.waits++
+	return min(shortestWait+shortestWait*time.Duration(c.waits/5), longestWait)
+}
+
+// pass observes, plans one step, records in status what is, and applies the step.
+func (c *Cluster) pass(ctx context.Context) (step, error) {
+	o, err := c.observe(ctx)
+	if err != nil {
+		return idle{"observe the cluster"}, err
+	}
+	s := plan(o)
+	if s.String() != c.lastStep {
+		c.lastStep = s.String()
+		c.log.Info(c.lastStep)
+	}
+	c.notices.look(o)
+	if err := c.writeStatus(ctx, statusAfter(o, s, c.obj.Generation)); err != nil {
+		return s, err
+	}
+	return s, c.apply(ctx, s)
+}

@@ -1,0 +1,52 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// Metrics are those of all clusters' passes.
+type Metrics struct {
+	duration *prometheus.HistogramVec
+	failed   prometheus.Counter
+}
+
+// NewMetrics registers the metrics; the error is that of a registry that holds
+// them already.
+func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "etcd_operator", Subsystem: "cluster", Name: "reconcile_duration",
+			Help:    "Duration of a pass over a cluster, in seconds.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 10),
+		}, []string{"ClusterName"}),
+		failed: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "etcd_operator", Subsystem: "cluster", Name: "reconcile_failed",
+			Help: "Number of passes over clusters that ended with an error.",
+		}),
+	}
+	for _, c := range []prometheus.Collector{m.duration, m.failed} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register the metrics of clusters: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *Metrics) observePass(obj *api.EtcdCluster, d time.Duration) {
+	m.duration.WithLabelValues(metricName(obj)).Observe(d.Seconds())
+}
+
+func (m *Metrics) passFailed() { m.failed.Inc() }
+
+// forget drops the series of a cluster that is no longer taken care of.
+func (m *Metrics) forget(obj *api.EtcdCluster) { m.duration.DeleteLabelValues(metricName(obj)) }
+
+func metricName(obj *api.EtcdCluster) string { return obj.Namespace + "/" + obj.Name }

@@ -1,0 +1,66 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+const (
+	clientPort  = 2379
+	peerPort    = 2380
+	metricsPort = 2381
+
+	appLabel     = "app"
+	appName      = "etcd"
+	clusterLabel = "etcd_cluster"
+	nodeLabel    = "etcd_node"
+
+	versionAnnotation = "etcd.version"
+)
+
+// names gives the names and URLs of what belongs to one cluster.
+type names struct{ namespace, cluster string }
+
+func namesOf(obj *api.EtcdCluster) names { return names{obj.Namespace, obj.Name} }
+
+func (n names) peerService() string   { return n.cluster }
+func (n names) clientService() string { return n.cluster + "-client" }
+
+// newMember makes up the name of a member and its pod.
+func (n names) newMember() string { return n.cluster + "-" + rand.String(10) }
+
+func (n names) domain() string { return "." + n.cluster + "." + n.namespace + ".svc" }
+
+// host is the DNS name of a member's pod: hostname and subdomain of the pod make
+// the peer Service serve it.
+func (n names) host(member string) string { return member + n.domain() }
+
+func (n names) peerURL(member string) string {
+	return fmt.Sprintf("http://%s:%d", n.host(member), peerPort)
+}
+
+func (n names) clientURL(member string) string {
+	return fmt.Sprintf("http://%s:%d", n.host(member), clientPort)
+}
+
+// memberAt returns the member that a host of a peer URL belongs to, or "" for a
+// host that is not of this cluster's making.
+func (n names) memberAt(host string) string {
+	name, ok := strings.CutSuffix(host, n.domain())
+	if !ok || name == "" || strings.Contains(name, ".") {
+		return ""
+	}
+	return name
+}
+
+// labels are those by which the operator, Services and users find the pods.
+func (n names) labels() map[string]string {
+	return map[string]string{appLabel: appName, clusterLabel: n.cluster}
+}

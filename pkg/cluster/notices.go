@@ -1,0 +1,147 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// stuckAfter is how long a pod may have a problem before an event tells of it:
+// many pass by themselves.
+const stuckAfter = 10 * time.Second
+
+// notices tells people what happens to the cluster, in events on the EtcdCluster
+// and in the log. Reasons and texts of v0.9.4 are kept where it had them.
+type notices struct {
+	recorder record.EventRecorder
+	log      *logrus.Entry
+	obj      *api.EtcdCluster
+
+	stuck  map[string]stuckPod
+	warned int64 // generation whose warnings were told
+}
+
+type stuckPod struct {
+	problem string
+	since   time.Time
+	told    bool
+}
+
+func (n *notices) normal(reason, format string, args ...any) {
+	n.tell(corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...))
+}
+
+func (n *notices) warning(reason, format string, args ...any) {
+	n.tell(corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...))
+}
+
+func (n *notices) tell(kind, reason, message string) {
+	// The API server keeps at most 1024 bytes of an event's message.
+	const limit = 1000
+	if len(message) > limit {
+		message = message[:limit] + "…"
+	}
+	n.recorder.Event(n.obj, kind, reason, message)
+	n.log.WithField("event", reason).Info(message)
+}
+
+func (n *notices) memberAdded(s addMember) {
+	n.normal("New Member Added", "New member %s added to cluster", s.name)
+}
+
+func (n *notices) memberPromoted(s promoteMember) {
+	n.normal("Member Promoted", "Member %s is in sync and votes now", s.name)
+}
+
+func (n *notices) memberRemoved(s removeMember) {
+	n.normal("Member Removed", "Existing member %s removed from the cluster", s.name)
+}
+
+func (n *notices) replacingMember(s removeMember) {
+	n.normal("Replacing Dead Member", "The dead member %s is being replaced", s.name)
+}
+
+func (n *notices) memberUpgraded(s setVersion) {
+	n.normal("Member Upgraded", "Member %s upgraded from %s to %s", s.pod, s.from, s.to)
+}
+
+func (n *notices) leaderMoved(s moveLeader) {
+	n.normal("Leader Moved", "Leadership moved from member %s to member %s", s.from.name, s.to.name)
+}
+
+// look tells what an observation shows and no step does: warnings of a spec, and
+// pods that don't get on.
+func (n *notices) look(o *observation) {
+	if n.warned != n.obj.Generation {
+		n.warned = n.obj.Generation
+		for _, w := range api.Warnings(n.obj) {
+			n.warning("Spec Warning", "%s", w)
+		}
+	}
+	current := map[string]stuckPod{}
+	for _, p := range o.pods {
+		if p.problem == "" || p.deleting {
+			continue
+		}
+		s := n.stuck[p.name]
+		if s.problem != p.problem {
+			s = stuckPod{problem: p.problem, since: o.now}
+		}
+		if !s.told && o.now.Sub(s.since) >= stuckAfter {
+			s.told = true
+			n.warning("Member Stuck", "Pod %s does not get on: %s", p.name, p.problem)
+		}
+		current[p.name] = s
+	}
+	n.stuck = current
+}
+
+// statusChanged tells of what begins and ends.
+func (n *notices) statusChanged(old, st api.ClusterStatus) {
+	if old.Phase != st.Phase {
+		switch st.Phase {
+		case api.ClusterPhaseCreating:
+			n.normal("Bootstrapping", "Bootstrapping the cluster with member %s", st.Members.Unready[0])
+		case api.ClusterPhaseRunning:
+			n.normal("Bootstrapped", "The first member serves: the cluster is running")
+		case api.ClusterPhaseFailed:
+			n.warning("Cluster Failed", "%s", st.Reason)
+		}
+	}
+	if st.Reason != "" && st.Reason != old.Reason && st.Phase != api.ClusterPhaseFailed {
+		n.warning("Spec Refused", "%s", st.Reason)
+	}
+	if old.ControlPaused != st.ControlPaused {
+		if st.ControlPaused {
+			n.normal("Paused", "spec.paused is true: the operator leaves the cluster alone")
+		} else {
+			n.normal("Resumed", "spec.paused is false: the operator takes care of the cluster again")
+		}
+	}
+	was := conditionIs(&old, api.ClusterConditionAvailable, corev1.ConditionTrue)
+	is := conditionIs(&st, api.ClusterConditionAvailable, corev1.ConditionTrue)
+	switch {
+	case was && !is:
+		for _, c := range st.Conditions {
+			if c.Type == api.ClusterConditionAvailable {
+				n.warning("Quorum Lost", "%s: %s", c.Reason, c.Message)
+			}
+		}
+	case !was && is && old.Phase == api.ClusterPhaseRunning:
+		n.normal("Quorum Restored", "A quorum of members serves again")
+	}
+	switch {
+	case st.TargetVersion != "" && st.TargetVersion != old.TargetVersion:
+		n.normal("Upgrade Started", "Upgrading from %s to %s", st.CurrentVersion, st.TargetVersion)
+	case st.TargetVersion == "" && old.TargetVersion != "" && st.CurrentVersion == old.TargetVersion:
+		n.normal("Upgrade Finished", "All members run %s", st.CurrentVersion)
+	}
+}

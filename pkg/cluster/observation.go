@@ -1,0 +1,185 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// observation is one look at the world: all that a plan may depend on.
+type observation struct {
+	now    time.Time
+	names  names
+	spec   api.ClusterSpec
+	status api.ClusterStatus // as last written
+	// invalid says why the spec can't be followed at all; empty if it can.
+	invalid string
+	// ending is true once the EtcdCluster is being deleted.
+	ending bool
+	// newName makes up names for new members.
+	newName func() string
+	// gate is true where check-dns also waits for membership, so that pods of
+	// members may be made before the members are added.
+	gate bool
+
+	peerService, clientService bool
+	pods                       []podState // sorted by name
+	// strangers are pods with this cluster's labels that another object owns,
+	// such as an EtcdCluster of the same name that was just deleted.
+	strangers int
+
+	// quorum is true when the members were listed by a linearizable read: the
+	// cluster has a leader and a quorum, and the list is what it agreed on.
+	quorum bool
+	// members is the membership joined with pods and health, sorted by ID.
+	// Without a quorum it is what the most advanced member remembers, or empty.
+	members []memberState
+}
+
+// podState is what matters of one pod of the cluster.
+type podState struct {
+	name    string
+	uid     types.UID
+	ip      string
+	node    string
+	image   string // of etcd, as last set
+	version string // of etcd, by the image's tag
+	created time.Time
+
+	seed           bool // starts a new cluster
+	initialCluster etcd.InitialCluster
+	manyLearners   bool // runs with the operator's limit on learners
+
+	scheduled bool
+	atGate    bool // its init container runs, or has ended well
+	started   bool // etcd has run in it at least once
+	running   bool // etcd runs now
+	ready     bool
+	deleting  bool
+	// deleteBy is when a deleted pod should be gone at the latest.
+	deleteBy time.Time
+	finished bool // Failed or Succeeded: it will not run again
+	// problem says why etcd doesn't run in it, in words for a person; empty if it
+	// runs, or if it is just on its way.
+	problem string
+	// badImage is true when etcd's image can't be had, crashing when etcd ends
+	// soon after each start.
+	badImage, crashing bool
+}
+
+// memberState is a member with what is known of it.
+type memberState struct {
+	etcd.Member
+	// name is the name of its pod, "" for a member that is not of the operator's
+	// making.
+	name string
+	pod  *podState
+	// status is nil when the member did not answer.
+	status *etcd.Status
+	err    error
+	// downSince is when it was first seen without an answer or a leader; zero if
+	// it is healthy.
+	downSince time.Time
+}
+
+func (m memberState) healthy() bool { return m.status != nil && m.status.LeaderID != 0 }
+
+func (m memberState) leader() bool { return m.status != nil && m.status.LeaderID == m.ID }
+
+// foreign members were added by somebody else. They count for the quorum and
+// are left alone.
+func (m memberState) foreign() bool { return m.name == "" }
+
+// joined tells whether a member has started once.
+func (m memberState) joined() bool { return m.Name != "" || m.status != nil }
+
+// lost tells whether a member is gone for good: nothing is left that could run
+// it with its data.
+func (m memberState) lost(now time.Time) bool {
+	switch {
+	case m.foreign() || m.status != nil:
+		return false
+	case m.pod == nil || m.pod.finished:
+		return true
+	default:
+		// A pod that is being deleted is given its time: its etcd may still be
+		// handing over. On a node that is gone the deletion never ends.
+		return m.pod.deleting && (!m.pod.running || now.After(m.pod.deleteBy))
+	}
+}
+
+// own are the members of the operator's making.
+func (o *observation) own() []memberState {
+	return slices.DeleteFunc(slices.Clone(o.members), memberState.foreign)
+}
+
+func (o *observation) voters() []memberState {
+	return slices.DeleteFunc(slices.Clone(o.members), func(m memberState) bool { return m.Learner })
+}
+
+func (o *observation) learners() []memberState {
+	return slices.DeleteFunc(slices.Clone(o.members), func(m memberState) bool { return !m.Learner || m.foreign() })
+}
+
+func count(members []memberState, is func(memberState) bool) int {
+	n := 0
+	for _, m := range members {
+		if is(m) {
+			n++
+		}
+	}
+	return n
+}
+
+func (o *observation) pod(name string) *podState {
+	for i := range o.pods {
+		if o.pods[i].name == name {
+			return &o.pods[i]
+		}
+	}
+	return nil
+}
+
+func (o *observation) isMember(pod string) bool {
+	return slices.ContainsFunc(o.members, func(m memberState) bool { return m.name == pod })
+}
+
+// image is that of a version of etcd.
+func (o *observation) image(version string) string {
+	return o.spec.EffectiveRepository() + ":v" + version
+}
+
+// planned are the pods made for members that are not added yet, in the order in
+// which they can join.
+func (o *observation) planned() []podState {
+	var planned []podState
+	for _, p := range o.pods {
+		if !o.isMember(p.name) && !p.seed && !p.started && !p.deleting && !p.finished {
+			planned = append(planned, p)
+		}
+	}
+	slices.SortStableFunc(planned, func(a, b podState) int { return len(a.initialCluster) - len(b.initialCluster) })
+	return planned
+}
+
+// lowestVersion is the oldest etcd that runs in the cluster, by the members'
+// own word. ok is false when none answered.
+func (o *observation) lowestVersion() (lowest etcd.Version, ok bool) {
+	for _, m := range o.members {
+		if m.status == nil {
+			continue
+		}
+		v, err := etcd.ParseVersion(m.status.Version)
+		if err == nil && (!ok || v.LT(lowest.Version)) {
+			lowest, ok = v, true
+		}
+	}
+	return lowest, ok
+}

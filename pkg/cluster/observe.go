@@ -1,0 +1,255 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+const (
+	// statusTimeout bounds the question to one member how it is. All are asked
+	// at once, so that a dead one costs a pass this much and no more.
+	statusTimeout = 2 * time.Second
+	// listTimeout bounds a linearizable read of the membership.
+	listTimeout = 3 * time.Second
+)
+
+// observe looks at pods and Services through the informers' caches and at the
+// membership and health through etcd.
+func (c *Cluster) observe(ctx context.Context) (*observation, error) {
+	o := &observation{
+		now:     c.cfg.Clock.Now(),
+		names:   namesOf(c.obj),
+		spec:    *c.obj.Spec.DeepCopy(),
+		status:  *c.status.DeepCopy(),
+		newName: namesOf(c.obj).newMember,
+		ending:  c.obj.DeletionTimestamp != nil,
+		gate:    busyboxImage(&c.obj.Spec) == "",
+	}
+	if errs := api.ValidateEtcdCluster(c.obj); len(errs) > 0 {
+		o.invalid = errs.ToAggregate().Error()
+	} else if _, err := etcd.ParseVersion(c.obj.Spec.EffectiveVersion()); err != nil {
+		o.invalid = err.Error()
+	}
+	var err error
+	if o.peerService, err = c.ownsService(o.names.peerService()); err != nil {
+		return nil, err
+	}
+	if o.clientService, err = c.ownsService(o.names.clientService()); err != nil {
+		return nil, err
+	}
+	if err := c.observePods(ctx, o); err != nil {
+		return nil, err
+	}
+	return o, c.observeMembers(ctx, o)
+}
+
+func (c *Cluster) ownsService(name string) (bool, error) {
+	svc, err := c.cfg.Services.Services(c.obj.Namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("service %s: %w", name, err)
+	}
+	return metav1.IsControlledBy(svc, c.obj) && svc.DeletionTimestamp == nil, nil
+}
+
+func (c *Cluster) observePods(ctx context.Context, o *observation) error {
+	cached, err := c.cfg.Pods.Pods(c.obj.Namespace).List(labels.SelectorFromSet(o.names.labels()))
+	if err != nil {
+		return fmt.Errorf("pods of the cluster: %w", err)
+	}
+	pods, doubtful := c.podWrites.merge(cached, o.now)
+	for _, name := range doubtful {
+		_, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			c.podWrites.forget(name)
+			pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Name == name })
+		} else if err != nil {
+			return fmt.Errorf("pod %s: %w", name, err)
+		}
+	}
+	for _, pod := range pods {
+		if !metav1.IsControlledBy(pod, c.obj) {
+			if pod.DeletionTimestamp == nil {
+				o.strangers++
+			}
+			continue
+		}
+		p := podStateOf(pod)
+		if at, ok := c.deleted[p.uid]; ok && !p.deleting {
+			p.deleting, p.deleteBy = true, at.Add(deleteMargin+podGrace(pod))
+		}
+		o.pods = append(o.pods, p)
+	}
+	maps.DeleteFunc(c.deleted, func(uid types.UID, _ time.Time) bool {
+		return !slices.ContainsFunc(o.pods, func(p podState) bool { return p.uid == uid })
+	})
+	return nil
+}
+
+func podGrace(pod *corev1.Pod) time.Duration {
+	return time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
+}
+
+// answer is what one member said of itself.
+type answer struct {
+	pod    podState
+	conn   *etcd.Conn
+	status *etcd.Status
+	err    error
+}
+
+func (c *Cluster) observeMembers(ctx context.Context, o *observation) error {
+	answers, err := c.ask(ctx, o)
+	if err != nil {
+		return err
+	}
+	list := c.list(ctx, o, answers)
+	for _, m := range list {
+		name := o.names.memberAt(m.Host())
+		state := memberState{Member: m, name: name, pod: o.pod(name)}
+		if i := slices.IndexFunc(answers, func(a answer) bool { return a.pod.name == name }); i >= 0 {
+			state.err = answers[i].err
+			// An address that was given to another pod meanwhile answers for
+			// another member.
+			if s := answers[i].status; s != nil && s.MemberID == m.ID {
+				state.status = s
+			}
+		}
+		o.members = append(o.members, state)
+	}
+	c.health.track(o)
+	return nil
+}
+
+// ask asks every running member for its status, all at once.
+func (c *Cluster) ask(ctx context.Context, o *observation) ([]answer, error) {
+	var answers []answer
+	endpoints := map[etcd.Endpoint]bool{}
+	for _, p := range o.pods {
+		if !p.running || p.ip == "" {
+			continue
+		}
+		ep := etcd.Endpoint{URL: o.names.clientURL(p.name), IP: p.ip}
+		conn, err := c.etcd.Conn(ep)
+		if err != nil {
+			return nil, err
+		}
+		endpoints[ep] = true
+		answers = append(answers, answer{pod: p, conn: conn})
+	}
+	c.etcd.Retain(endpoints)
+
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	var asked sync.WaitGroup
+	for i := range answers {
+		asked.Go(func() {
+			status, err := answers[i].conn.Status(ctx)
+			if err != nil {
+				answers[i].err = err
+				return
+			}
+			answers[i].status = &status
+		})
+	}
+	asked.Wait()
+	return answers, nil
+}
+
+// list lists the membership. It asks a member that knows a leader for what the
+// quorum has agreed on, the leader first; without one it takes what the most
+// advanced member remembers.
+func (c *Cluster) list(ctx context.Context, o *observation, answers []answer) []etcd.Member {
+	c.change = nil
+	live := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.status == nil || a.status.Learner })
+	leads := func(a answer) int {
+		switch a.status.LeaderID {
+		case a.status.MemberID:
+			return 0
+		case 0:
+			return 2
+		default:
+			return 1
+		}
+	}
+	slices.SortStableFunc(live, func(a, b answer) int {
+		return cmp.Or(cmp.Compare(leads(a), leads(b)), -cmp.Compare(a.status.RaftIndex, b.status.RaftIndex))
+	})
+	for _, a := range live {
+		if leads(a) == 2 {
+			continue
+		}
+		members, err := within(ctx, listTimeout, a.conn.Members)
+		if err == nil && belongs(o, members, a) {
+			o.quorum = true
+			c.change = a.conn
+			return members
+		}
+	}
+	for _, a := range live {
+		members, err := within(ctx, listTimeout, a.conn.LocalMembers)
+		if err == nil && belongs(o, members, a) {
+			return members
+		}
+	}
+	return nil
+}
+
+// belongs checks that a membership holds the member that gave it: else a pod's
+// address now belongs to an etcd of another cluster.
+func belongs(o *observation, members []etcd.Member, a answer) bool {
+	return slices.ContainsFunc(members, func(m etcd.Member) bool {
+		return m.ID == a.status.MemberID && o.names.memberAt(m.Host()) == a.pod.name
+	})
+}
+
+func within[T any](ctx context.Context, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return f(ctx)
+}
+
+// healthLog remembers since when each member has not been healthy.
+type healthLog map[uint64]time.Time
+
+// track fills in downSince and forgets members that are gone.
+func (h healthLog) track(o *observation) {
+	current := map[uint64]bool{}
+	for i := range o.members {
+		m := &o.members[i]
+		current[m.ID] = true
+		if m.healthy() {
+			delete(h, m.ID)
+			continue
+		}
+		if _, known := h[m.ID]; !known {
+			h[m.ID] = o.now
+		}
+		m.downSince = h[m.ID]
+	}
+	for id := range h {
+		if len(o.members) > 0 && !current[id] {
+			delete(h, id)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"slices"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// rules are tried in this order; the first that has something to do decides the
+// pass. What keeps the data and the quorum comes before what meets the spec.
+var rules = []func(*observation) step{
+	leaveAlone,
+	keepPeerService,
+	bootstrap,
+	takeBackBadImage,
+	awaitQuorum,
+	keepClientService,
+	replaceLostMember,
+	dropSurplusLearner,
+	promoteLearner,
+	dropStuckLearner,
+	makeAddedMembersPod,
+	awaitJoiningVoter,
+	discardPod,
+	joinPlanned,
+	awaitLearners,
+	removeOneMember,
+	addMembers,
+	replaceWedgedMember,
+	upgradeOneMember,
+}
+
+// plan decides the next step. It depends on the observation alone.
+func plan(o *observation) step {
+	for _, rule := range rules {
+		if s := rule(o); s != nil {
+			return s
+		}
+	}
+	switch planned := o.planned(); {
+	case len(planned) > 0:
+		return idle{"the pod of " + planned[0].name + " is starting"}
+	case o.outdated() && o.checkVersion() != nil:
+		return idle{"the version is refused: " + o.checkVersion().Error()}
+	}
+	return idle{"the cluster is as specified"}
+}
+
+func leaveAlone(o *observation) step {
+	switch {
+	case o.ending:
+		return idle{"the EtcdCluster is being deleted"}
+	case o.spec.Paused:
+		return idle{"spec.paused is true"}
+	case o.invalid != "":
+		return idle{"the spec is invalid: " + o.invalid}
+	}
+	return nil
+}
+
+func keepPeerService(o *observation) step {
+	if !o.peerService {
+		return createService{client: false}
+	}
+	return nil
+}
+
+// keepClientService makes the client Service only once the bootstrap is on
+// record: before that, no client can write what a second bootstrap would lose.
+func keepClientService(o *observation) step {
+	if !o.clientService {
+		return createService{client: true}
+	}
+	return nil
+}
+
+// bootstrap brings up the seed. Its name is recorded before its pod is made, and
+// that it served is recorded before anything else happens: from then on the
+// cluster holds data, and is never bootstrapped again by the operator.
+func bootstrap(o *observation) step {
+	switch o.status.Phase {
+	case api.ClusterPhaseRunning:
+		return nil
+	case api.ClusterPhaseFailed:
+		if o.quorum {
+			return markRunning{}
+		}
+		return nil
+	}
+	if o.quorum || slices.ContainsFunc(o.pods, func(p podState) bool { return p.started && !p.seed }) {
+		// Also when the status was wiped: what runs is taken over.
+		return markRunning{}
+	}
+	if len(o.status.Members.Unready) == 0 {
+		if seed := slices.IndexFunc(o.pods, func(p podState) bool { return p.seed && !p.deleting && !p.finished }); seed >= 0 {
+			return chooseSeed{o.pods[seed].name}
+		}
+		if o.strangers > 0 {
+			return idle{"pods of an earlier cluster of this name are still there"}
+		}
+		return chooseSeed{o.newName()}
+	}
+	seed := o.pod(o.status.Members.Unready[0])
+	image := o.image(o.spec.EffectiveVersion())
+	switch {
+	case seed == nil:
+		return createPods{pods: bootstrapPods(o, o.status.Members.Unready[0]), why: "bootstrap"}
+	case seed.deleting:
+		return idle{"the seed's pod is being deleted"}
+	case seed.finished:
+		return deletePod{seed.name, seed.uid, "the seed's pod has ended: " + seed.problem}
+	case seed.image != image && !seed.running:
+		return deletePod{seed.name, seed.uid, "the image was changed to " + image + " before the seed served"}
+	case seed.running:
+		return wait{"for the seed to serve"}
+	default:
+		return idle{"the seed's pod is starting"}
+	}
+}
+
+// awaitQuorum ends the plan where nothing can be agreed on: without a quorum etcd
+// takes no change, and a change forced from outside could lose writes.
+func awaitQuorum(o *observation) step {
+	if o.quorum {
+		return nil
+	}
+	if slices.ContainsFunc(o.pods, func(p podState) bool { return p.started && !p.finished && !p.deleting }) {
+		return wait{"for a quorum"}
+	}
+	if o.status.Phase != api.ClusterPhaseFailed {
+		return markFailed{noMembersLeft}
+	}
+	return idle{"all members are lost"}
+}
+
+const noMembersLeft = "all members and their data are gone. The operator never replaces them by an empty cluster on its own: " +
+	"restore a backup (EtcdRestore), or delete this EtcdCluster and create it again to start empty"
+
+// takeBackBadImage gives pods of members whose image doesn't run the version of
+// the spec. It needs no quorum: such a pod serves nothing, and a bad version may
+// be what took the quorum.
+func takeBackBadImage(o *observation) step {
+	target := o.spec.EffectiveVersion()
+	if o.checkVersion() != nil {
+		return nil
+	}
+	for _, p := range o.pods {
+		if p.started && (p.badImage || p.crashing) && !p.running && !p.deleting && !p.finished && p.image != o.image(target) {
+			return setVersion{p.name, p.uid, p.version, target}
+		}
+	}
+	return nil
+}
+
+// discardPod deletes pods that no member needs: those of removed members, and
+// those made ahead for a membership that has become another.
+func discardPod(o *observation) step {
+	for _, p := range o.pods {
+		if o.isMember(p.name) || p.deleting {
+			continue
+		}
+		if p.started || p.finished || p.seed {
+			return deletePod{p.name, p.uid, "it is no member of the cluster"}
+		}
+	}
+	planned := o.planned()
+	slices.Reverse(planned) // the last to join goes first
+	for i, p := range planned {
+		switch surplus := len(o.own()) + len(planned) - i - o.spec.Size; {
+		case surplus > 0:
+			return deletePod{p.name, p.uid, "it is more than the size asks for"}
+		case !o.canJoin(p.initialCluster):
+			return deletePod{p.name, p.uid, "the membership it was made for has changed"}
+		case p.image != o.image(o.joinVersion()):
+			return deletePod{p.name, p.uid, "the image for new members is now " + o.image(o.joinVersion())}
+		case o.now.Sub(p.created) > joinDeadline:
+			return deletePod{p.name, p.uid, "it could not start: " + p.problem}
+		}
+	}
+	return nil
+}

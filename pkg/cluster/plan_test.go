@@ -1,0 +1,288 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden steps in testdata/plan")
+
+// TestPlan runs the scripts in testdata/plan. A script is a list of worlds, each
+// followed by ---- and the step that is planned in it:
+//
+//	# a comment says what the case is about
+//	cluster size=3 version=3.6.16 phase=Running …
+//	member NAME [learner] [leader] [down|unstarted] [pod=…] [key=value …]
+//	pod NAME [key=value …]
+//	----
+//	the step
+//
+// go test ./pkg/cluster -run TestPlan -rewrite writes the steps anew.
+func TestPlan(t *testing.T) {
+	files, err := filepath.Glob("testdata/plan/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			script, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			for i, c := range strings.Split(strings.TrimSpace(string(script)), "\n\n") {
+				world, want, _ := strings.Cut(c, "\n----")
+				o, err := parseWorld(world)
+				if err != nil {
+					t.Fatalf("case %d: %v", i+1, err)
+				}
+				got := plan(o).String()
+				if got != strings.TrimSpace(want) && !*rewrite {
+					t.Errorf("in this world\n%s\nthe plan is\n  %s\nand should be\n  %s", world, got, want)
+				}
+				fmt.Fprintf(&out, "%s\n----\n%s\n\n", world, got)
+			}
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(strings.TrimSuffix(out.String(), "\n")), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// parseWorld builds an observation from a script's text. Members are healthy,
+// with a ready pod of the cluster's version, unless the script says otherwise.
+func parseWorld(text string) (*observation, error) {
+	o := &observation{
+		now:    time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+		names:  names{"ns", "c"},
+		gate:   true,
+		quorum: true, peerService: true, clientService: true,
+		spec:   api.ClusterSpec{Size: 3, Version: "3.6.16"},
+		status: api.ClusterStatus{Phase: api.ClusterPhaseRunning, CurrentVersion: "3.6.16"},
+	}
+	fresh := 0
+	o.newName = func() string { fresh++; return fmt.Sprintf("new%d", fresh) }
+	running := ""
+	var members []memberState
+	ic := map[string]string{} // of pods, by what the script says
+	for line := range strings.SplitSeq(text, "\n") {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		var err error
+		switch words[0] {
+		case "cluster":
+			running, err = parseCluster(o, words[1:])
+		case "member":
+			var m memberState
+			var p *podState
+			m, p, err = parseMember(o, words[1:], running, uint64(len(members)+1), ic)
+			members = append(members, m)
+			if p != nil {
+				o.pods = append(o.pods, *p)
+			}
+		case "pod":
+			p := podState{name: words[1], uid: types.UID(words[1]), created: o.now, manyLearners: true}
+			err = parsePod(o, &p, words[2:], running, ic)
+			o.pods = append(o.pods, p)
+		default:
+			err = fmt.Errorf("unknown line %q", line)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", line, err)
+		}
+	}
+	leader := uint64(0)
+	for _, m := range members {
+		if m.status != nil && m.status.LeaderID == m.ID {
+			leader = m.ID
+		}
+	}
+	for i := range members {
+		if s := members[i].status; s != nil && o.quorum {
+			s.LeaderID = leader
+		}
+		members[i].pod = o.pod(members[i].name)
+	}
+	o.members = members
+	for i := range o.pods {
+		var names []string
+		if list := ic[o.pods[i].name]; list != "" {
+			names = strings.Split(list, ",")
+		}
+		o.pods[i].initialCluster = etcd.InitialCluster{}
+		for _, name := range names {
+			o.pods[i].initialCluster[o.names.peerURL(name)] = name
+		}
+	}
+	return o, nil
+}
+
+func parseCluster(o *observation, words []string) (running string, err error) {
+	running = "3.6.16"
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "size":
+			o.spec.Size, err = strconv.Atoi(value)
+		case "version":
+			o.spec.Version = value
+		case "running":
+			running, o.status.CurrentVersion = value, value
+		case "phase":
+			o.status.Phase = api.ClusterPhase(value)
+		case "seed":
+			o.status.Members.Unready = []string{value}
+		case "busybox":
+			o.gate = false
+		case "paused":
+			o.spec.Paused = true
+		case "ending":
+			o.ending = true
+		case "invalid":
+			o.invalid = value
+		case "no-quorum":
+			o.quorum = false
+		case "no-peer-service":
+			o.peerService = false
+		case "no-client-service":
+			o.clientService = false
+		case "strangers":
+			o.strangers, err = strconv.Atoi(value)
+		default:
+			err = fmt.Errorf("unknown word %q", w)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return running, nil
+}
+
+func parseMember(o *observation, words []string, running string, id uint64, ic map[string]string) (memberState, *podState, error) {
+	name := words[0]
+	m := memberState{
+		Member: etcd.Member{ID: id, Name: name, PeerURLs: []string{o.names.peerURL(name)}},
+		name:   name,
+		status: &etcd.Status{MemberID: id, LeaderID: 1, Version: running, RaftIndex: 5000, RaftApplied: 5000},
+	}
+	p := &podState{name: name, uid: types.UID(name), created: o.now.Add(-time.Hour), scheduled: true, atGate: true, started: true, running: true, ready: true, manyLearners: true}
+	if err := parsePod(o, p, nil, running, ic); err != nil {
+		return m, nil, err
+	}
+	var podWords []string
+	for _, w := range words[1:] {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "leader":
+			m.status.LeaderID = id
+		case "learner":
+			m.Learner = true
+		case "foreign":
+			m.name, m.PeerURLs = "", []string{"http://" + name + ":2380"}
+			m.status, p = nil, nil
+		case "down":
+			m.status = nil
+			m.downSince = o.now.Add(-time.Second)
+			if value != "" {
+				d, err := time.ParseDuration(value)
+				if err != nil {
+					return m, nil, err
+				}
+				m.downSince = o.now.Add(-d)
+			}
+		case "unstarted":
+			m.Name, m.status = "", nil
+			p.started, p.running, p.ready, p.created = false, false, false, o.now
+		case "gone":
+			m.status, p = nil, nil
+		case "runs":
+			m.status.Version = value
+		case "applied":
+			n, err := strconv.ParseUint(value, 10, 64)
+			if err != nil {
+				return m, nil, err
+			}
+			m.status.RaftApplied = n
+		case "db":
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return m, nil, err
+			}
+			m.status.DBSize = n
+		default:
+			podWords = append(podWords, w)
+		}
+	}
+	if p == nil {
+		return m, nil, nil
+	}
+	return m, p, parsePod(o, p, podWords, running, ic)
+}
+
+func parsePod(o *observation, p *podState, words []string, running string, ic map[string]string) error {
+	if p.version == "" {
+		p.version, p.image = running, o.image(running)
+	}
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "version":
+			p.version, p.image = value, o.image(value)
+		case "ic":
+			ic[p.name] = value
+		case "seed":
+			p.seed = true
+		case "gate":
+			p.atGate = true
+		case "started":
+			p.started = true
+		case "running":
+			p.started, p.running = true, true
+		case "stopped":
+			p.running, p.ready = false, false
+		case "notready":
+			p.ready = false
+		case "deleting":
+			p.deleting, p.deleteBy = true, o.now.Add(time.Minute)
+		case "overdue":
+			p.deleting, p.deleteBy = true, o.now.Add(-time.Minute)
+		case "finished":
+			p.finished, p.running, p.ready = true, false, false
+		case "badimage":
+			p.badImage, p.running, p.ready, p.problem = true, false, false, "ImagePullBackOff"
+		case "crashing":
+			p.crashing, p.running, p.ready = true, false, false
+		case "fewlearners":
+			p.manyLearners = false
+		case "node":
+			p.node = value
+		case "age":
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return err
+			}
+			p.created = o.now.Add(-d)
+		default:
+			return fmt.Errorf("unknown word %q", w)
+		}
+	}
+	return nil
+}

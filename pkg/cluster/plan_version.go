@@ -1,0 +1,113 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// catchUpEntries is how far behind the leader a restarted member may be when the
+// next one is restarted. A cluster under load is never at zero.
+const catchUpEntries = 1000
+
+// checkVersion tells why the members can't be moved to the version of the spec.
+func (o *observation) checkVersion() error {
+	target, err := etcd.ParseVersion(o.spec.EffectiveVersion())
+	if err != nil {
+		return err
+	}
+	lowest, ok := o.lowestVersion()
+	if !ok {
+		// Nobody answers: go by what the cluster was last seen to run.
+		if lowest, err = etcd.ParseVersion(o.status.CurrentVersion); err != nil {
+			return fmt.Errorf("no member answers, and its version is not known: %w", err)
+		}
+	}
+	return etcd.CheckChange(lowest, target)
+}
+
+// joinVersion is the version of new members: that of the spec once all members
+// have it, and until then the oldest that runs. A new member thus never depends
+// on an image that no member has run.
+func (o *observation) joinVersion() string {
+	lowest, ok := o.lowestVersion()
+	if !ok {
+		return o.spec.EffectiveVersion()
+	}
+	return lowest.String()
+}
+
+// upgradeOneMember changes the version of one member in place. It goes on to the
+// next only when all members run what their pods say, healthy and caught up. The
+// leader comes last, and hands over before.
+func upgradeOneMember(o *observation) step {
+	target := o.spec.EffectiveVersion()
+	own := o.own()
+	slices.SortFunc(own, func(a, b memberState) int { return cmp.Compare(a.name, b.name) })
+	old := slices.DeleteFunc(own, func(m memberState) bool { return m.pod == nil || m.pod.image == o.image(target) })
+	if why := o.unsettled(); why != "" {
+		return wait{why}
+	}
+	if len(old) == 0 || o.checkVersion() != nil {
+		return nil
+	}
+	next := old[0]
+	if i := slices.IndexFunc(old, func(m memberState) bool { return !m.leader() }); i >= 0 {
+		next = old[i]
+	}
+	if next.leader() && len(o.voters()) > 1 {
+		if heir, ok := o.heir(next); ok {
+			return moveLeader{from: next, to: heir}
+		}
+		return wait{"for a member that can lead while " + next.name + " restarts"}
+	}
+	return setVersion{next.pod.name, next.pod.uid, next.pod.version, target}
+}
+
+// unsettled tells why no member may be restarted now, or "".
+func (o *observation) unsettled() string {
+	var last uint64
+	for _, m := range o.members {
+		if m.status != nil {
+			last = max(last, m.status.RaftIndex)
+		}
+	}
+	for _, m := range o.own() {
+		switch {
+		case !m.healthy() || m.pod == nil:
+			return "for " + m.name + " to be healthy"
+		case last > m.status.RaftApplied+catchUpEntries:
+			return "for " + m.name + " to catch up"
+		case !sameVersion(m.pod.version, m.status.Version):
+			return fmt.Sprintf("for %s to restart as %s", m.name, m.pod.version)
+		case !m.pod.ready:
+			return "for the pod of " + m.name + " to be ready"
+		}
+	}
+	return ""
+}
+
+func sameVersion(a, b string) bool {
+	va, erra := etcd.ParseVersion(a)
+	vb, errb := etcd.ParseVersion(b)
+	return erra == nil && errb == nil && va.EQ(vb.Version)
+}
+
+// heir is the follower to lead next: the most advanced. It has its new version
+// already, since followers go first.
+func (o *observation) heir(leader memberState) (memberState, bool) {
+	candidates := slices.DeleteFunc(o.voters(), func(m memberState) bool {
+		return m.ID == leader.ID || m.foreign() || !m.healthy() || m.pod == nil
+	})
+	if len(candidates) == 0 {
+		return memberState{}, false
+	}
+	return slices.MaxFunc(candidates, func(a, b memberState) int {
+		return cmp.Or(cmp.Compare(a.status.RaftIndex, b.status.RaftIndex), -cmp.Compare(a.name, b.name))
+	}), true
+}

@@ -1,0 +1,132 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// deleteMargin is what a pod's deletion may take beyond its grace period before
+// its node is taken to be gone.
+const deleteMargin = 10 * time.Second
+
+// podStateOf reads what a plan needs from a pod.
+func podStateOf(pod *corev1.Pod) podState {
+	p := podState{
+		name:      pod.Name,
+		uid:       pod.UID,
+		ip:        pod.Status.PodIP,
+		node:      pod.Spec.NodeName,
+		created:   pod.CreationTimestamp.Time,
+		scheduled: pod.Spec.NodeName != "",
+		deleting:  pod.DeletionTimestamp != nil,
+		finished:  pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		ready:     hasCondition(pod, corev1.PodReady, corev1.ConditionTrue),
+	}
+	if p.deleting {
+		p.deleteBy = pod.DeletionTimestamp.Add(deleteMargin)
+	}
+	if i := slices.IndexFunc(pod.Spec.Containers, isEtcd); i >= 0 {
+		c := pod.Spec.Containers[i]
+		p.image = c.Image
+		p.version = versionOf(c.Image, pod.Annotations[versionAnnotation])
+		p.seed, p.initialCluster = bootstrapFlags(c.Command)
+		p.manyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
+	}
+	for _, s := range pod.Status.InitContainerStatuses {
+		if s.Name == checkDNSContainer {
+			p.atGate = s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+		}
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == etcdContainer {
+			p.running = s.State.Running != nil
+			p.started = p.running || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0
+			if w := s.State.Waiting; w != nil {
+				p.crashing = w.Reason == "CrashLoopBackOff"
+				p.badImage = slices.Contains(imageTroubles, w.Reason)
+			}
+		}
+	}
+	p.problem = problemOf(pod)
+	return p
+}
+
+func isEtcd(c corev1.Container) bool { return c.Name == etcdContainer }
+
+// imageTroubles are the kubelet's reasons for a container whose image can't be had.
+var imageTroubles = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}
+
+// versionOf reads the version from an image's tag; the annotation is for images
+// that were named by something else.
+func versionOf(image, annotation string) string {
+	if _, tag, ok := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":"); ok {
+		if v, err := etcd.ParseVersion(tag); err == nil {
+			return v.String()
+		}
+	}
+	return strings.TrimPrefix(annotation, "v")
+}
+
+func bootstrapFlags(command []string) (seed bool, ic etcd.InitialCluster) {
+	for _, arg := range command {
+		switch name, value, _ := strings.Cut(arg, "="); name {
+		case "--initial-cluster-state":
+			seed = value == "new"
+		case "--initial-cluster":
+			ic = etcd.ParseInitialCluster(value)
+		}
+	}
+	return seed, ic
+}
+
+func hasCondition(pod *corev1.Pod, t corev1.PodConditionType, status corev1.ConditionStatus) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == status })
+}
+
+// problemOf says why a pod doesn't run etcd, where Kubernetes gives a reason.
+func problemOf(pod *corev1.Pod) string {
+	if pod.Status.Phase == corev1.PodFailed {
+		return strings.TrimSpace("the pod has failed: " + pod.Status.Reason + " " + pod.Status.Message)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return "the pod can't be scheduled: " + c.Message
+		}
+	}
+	for _, s := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
+		last := s.LastTerminationState.Terminated
+		if last == nil {
+			last = s.State.Terminated
+		}
+		w := s.State.Waiting
+		switch {
+		case s.State.Running != nil:
+		case last != nil && last.ExitCode != 0 && (w == nil || !slices.Contains(imageTroubles, w.Reason)):
+			return fmt.Sprintf("container %s ended with exit code %d: %s", s.Name, last.ExitCode, lastLine(last.Message))
+		case w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating":
+			return fmt.Sprintf("container %s (%s) is waiting: %s: %s", s.Name, s.Image, w.Reason, w.Message)
+		}
+	}
+	return ""
+}
+
+// lastLine is the end of a container's termination message: the log's last line,
+// bounded because it ends in events and status.
+func lastLine(message string) string {
+	message = strings.TrimSpace(message)
+	message = message[strings.LastIndexByte(message, '\n')+1:]
+	const limit = 300
+	if len(message) > limit {
+		message = message[:limit] + "…"
+	}
+	return message
+}

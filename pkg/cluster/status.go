@@ -1,0 +1,287 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// statusAfter tells what the status should be, by what was observed and the step
+// that was planned from it.
+func statusAfter(o *observation, s step, generation int64) api.ClusterStatus {
+	st := *o.status.DeepCopy()
+	st.ObservedGeneration = generation
+	st.ControlPaused = o.spec.Paused
+	if o.clientService {
+		st.ServiceName, st.ClientPort = o.names.clientService(), clientPort
+	}
+	setPhase(&st, o, s)
+	setMembers(&st, o, s)
+	setVersions(&st, o)
+	setConditions(&st, o, s)
+	return st
+}
+
+func setPhase(st *api.ClusterStatus, o *observation, s step) {
+	switch s := s.(type) {
+	case chooseSeed:
+		st.Phase = api.ClusterPhaseCreating
+	case markRunning:
+		st.Phase = api.ClusterPhaseRunning
+	case markFailed:
+		st.Phase, st.Reason = api.ClusterPhaseFailed, s.why
+		return
+	}
+	if st.Phase == api.ClusterPhaseFailed && o.invalid == "" {
+		return // the reason stays as long as the phase
+	}
+	st.Reason = refusal(o)
+}
+
+// refusal says which part of the spec is not followed, and why.
+func refusal(o *observation) string {
+	if o.invalid != "" {
+		return "the spec is refused: " + o.invalid
+	}
+	if o.status.Phase == api.ClusterPhaseRunning && o.outdated() {
+		if err := o.checkVersion(); err != nil {
+			return "the version is refused: " + err.Error()
+		}
+	}
+	return ""
+}
+
+// outdated tells whether members run another version than the spec's.
+func (o *observation) outdated() bool {
+	target := o.spec.EffectiveVersion()
+	return slices.ContainsFunc(o.own(), func(m memberState) bool {
+		return m.pod != nil && m.pod.version != target || m.status != nil && !sameVersion(m.status.Version, target)
+	})
+}
+
+func setMembers(st *api.ClusterStatus, o *observation, s step) {
+	if seed, ok := s.(chooseSeed); ok {
+		st.Members = api.MembersStatus{Unready: []string{seed.name}}
+	}
+	if st.Phase == api.ClusterPhaseCreating || st.Phase == api.ClusterPhaseNone {
+		return // the seed's name stays on record
+	}
+	st.Members = api.MembersStatus{}
+	for _, p := range o.pods {
+		if len(o.members) > 0 && !o.isMember(p.name) {
+			continue
+		}
+		if p.ready && !p.deleting {
+			st.Members.Ready = append(st.Members.Ready, p.name)
+		} else {
+			st.Members.Unready = append(st.Members.Unready, p.name)
+		}
+	}
+	for _, m := range o.own() {
+		if m.pod == nil {
+			st.Members.Unready = append(st.Members.Unready, m.name)
+		}
+	}
+	slices.Sort(st.Members.Unready)
+	st.ReadyMembers = len(st.Members.Ready)
+	if len(o.members) > 0 {
+		st.Size = len(o.members)
+	}
+	if len(o.pods) == 0 && len(o.members) == 0 {
+		st.Size = 0
+	}
+}
+
+func setVersions(st *api.ClusterStatus, o *observation) {
+	if v, ok := o.lowestVersion(); ok {
+		st.CurrentVersion = v.String()
+	}
+	switch {
+	case o.spec.Paused: // as it was
+	case st.CurrentVersion != "" && o.outdated() && o.checkVersion() == nil:
+		st.TargetVersion = o.spec.EffectiveVersion()
+	default:
+		st.TargetVersion = ""
+	}
+}
+
+func setConditions(st *api.ClusterStatus, o *observation, s step) {
+	now := o.now.UTC().Format(time.RFC3339)
+	set := func(t api.ClusterConditionType, status corev1.ConditionStatus, reason, message string) {
+		setCondition(st, now, api.ClusterCondition{Type: t, Status: status, Reason: reason, Message: message})
+	}
+	available, reason, message := availability(o, st.Phase)
+	set(api.ClusterConditionAvailable, available, reason, message)
+	if o.spec.Paused {
+		return // what was going on is neither going on nor over
+	}
+
+	voters := count(o.own(), func(m memberState) bool { return !m.Learner })
+	dead := deadMembers(o, s)
+	recovering := conditionIs(st, api.ClusterConditionRecovering, corev1.ConditionTrue)
+	switch {
+	case o.quorum && dead == "" && voters == o.spec.Size && len(o.learners()) == 0:
+		clearCondition(st, api.ClusterConditionRecovering)
+		clearCondition(st, api.ClusterConditionScaling)
+	case dead != "":
+		set(api.ClusterConditionRecovering, corev1.ConditionTrue, "Replacing dead member", "The dead member "+dead+" is being replaced")
+	case recovering || !o.quorum || voters == o.spec.Size:
+		// goes on until the size is whole
+	case voters < o.spec.Size:
+		set(api.ClusterConditionScaling, corev1.ConditionTrue, "Scaling up", scalingMessage(voters, o.spec.Size))
+	default:
+		set(api.ClusterConditionScaling, corev1.ConditionTrue, "Scaling down", scalingMessage(voters, o.spec.Size))
+	}
+
+	switch {
+	case st.TargetVersion != "":
+		set(api.ClusterConditionUpgrading, corev1.ConditionTrue, "Cluster upgrading", "upgrading to "+st.TargetVersion)
+	case st.Phase == api.ClusterPhaseRunning && st.Reason != "" && o.invalid == "":
+		set(api.ClusterConditionUpgrading, corev1.ConditionFalse, "Upgrade refused", st.Reason)
+	default:
+		clearCondition(st, api.ClusterConditionUpgrading)
+	}
+}
+
+func scalingMessage(current, desired int) string {
+	return fmt.Sprintf("Current cluster size: %d, desired cluster size: %d", current, desired)
+}
+
+// deadMembers names the voters that are lost or just being removed for it.
+func deadMembers(o *observation, s step) string {
+	if r, ok := s.(removeMember); ok && r.dead {
+		return r.name
+	}
+	if !o.quorum {
+		return ""
+	}
+	var dead []string
+	for _, m := range o.own() {
+		if !m.Learner && m.lost(o.now) {
+			dead = append(dead, m.name)
+		}
+	}
+	return strings.Join(dead, ", ")
+}
+
+// availability tells whether a quorum of voters serves, and if not, what is
+// wrong with each member and what can be done.
+func availability(o *observation, phase api.ClusterPhase) (status corev1.ConditionStatus, reason, message string) {
+	voters := o.voters()
+	healthy := count(voters, memberState.healthy)
+	if o.quorum && healthy >= etcd.Quorum(len(voters)) {
+		return corev1.ConditionTrue, "Cluster available", fmt.Sprintf("%d of %d voting members are healthy", healthy, len(voters))
+	}
+	switch {
+	case o.invalid != "" && len(o.pods) == 0:
+		return corev1.ConditionFalse, "Spec refused", o.invalid
+	case phase == api.ClusterPhaseFailed || phase == api.ClusterPhaseRunning && len(o.pods) == 0:
+		return corev1.ConditionFalse, "All members lost", noMembersLeft
+	case phase != api.ClusterPhaseRunning:
+		return corev1.ConditionFalse, "Cluster creating", "the first member does not serve yet" + troubles(o)
+	case len(voters) > 0:
+		return corev1.ConditionFalse, "Quorum lost", fmt.Sprintf("%d of %d voting members are healthy, %d are needed: reads and writes fail until more are back%s",
+			healthy, len(voters), etcd.Quorum(len(voters)), troubles(o))
+	default:
+		return corev1.ConditionFalse, "Quorum lost", "no member answers" + troubles(o)
+	}
+}
+
+// troubles lists what is wrong, a clause a pod.
+func troubles(o *observation) string {
+	var list []string
+	for _, m := range o.own() {
+		switch {
+		case m.pod == nil:
+			list = append(list, m.name+": its pod is gone, and its data with it")
+		case m.pod.problem == "" && m.pod.running && !m.healthy():
+			list = append(list, m.name+": runs but does not answer or has no leader")
+		}
+	}
+	for _, p := range o.pods {
+		if p.problem != "" {
+			list = append(list, p.name+": "+p.problem)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(list, "; ")
+}
+
+func conditionIs(st *api.ClusterStatus, t api.ClusterConditionType, status corev1.ConditionStatus) bool {
+	return slices.ContainsFunc(st.Conditions, func(c api.ClusterCondition) bool { return c.Type == t && c.Status == status })
+}
+
+// setCondition writes a condition if it says something new.
+func setCondition(st *api.ClusterStatus, now string, c api.ClusterCondition) {
+	c.LastUpdateTime, c.LastTransitionTime = now, now
+	i := slices.IndexFunc(st.Conditions, func(old api.ClusterCondition) bool { return old.Type == c.Type })
+	if i < 0 {
+		st.Conditions = append(st.Conditions, c)
+		return
+	}
+	old := st.Conditions[i]
+	if old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
+		return
+	}
+	if old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	st.Conditions[i] = c
+}
+
+func clearCondition(st *api.ClusterStatus, t api.ClusterConditionType) {
+	st.Conditions = slices.DeleteFunc(st.Conditions, func(c api.ClusterCondition) bool { return c.Type == t })
+}
+
+// writeStatus writes the status if it differs from what was last written. An
+// object that is gone or was made again is no longer this Cluster's.
+func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
+	if equality.Semantic.DeepEqual(st, c.status) {
+		return nil
+	}
+	clusters := c.cfg.EtcdClusters.EtcdV1beta2().EtcdClusters(c.obj.Namespace)
+	obj := c.obj
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		next := obj.DeepCopy()
+		next.Status = st
+		updated, err := clusters.UpdateStatus(ctx, next, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) {
+			latest, getErr := clusters.Get(ctx, c.obj.Name, metav1.GetOptions{})
+			if getErr != nil {
+				return getErr
+			}
+			if latest.UID != c.obj.UID {
+				return apierrors.NewNotFound(api.Resource(api.EtcdClusterResourcePlural), c.obj.Name)
+			}
+			obj = latest
+		}
+		if err == nil {
+			// The next write starts from here; the spec waits for the informer.
+			c.obj = c.obj.DeepCopy()
+			c.obj.ResourceVersion = updated.ResourceVersion
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	c.notices.statusChanged(c.status, st)
+	c.status = st
+	return nil
+}

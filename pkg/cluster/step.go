@@ -1,0 +1,116 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// step is the one next thing to do. Its String is what logs and tests show.
+type step interface{ String() string }
+
+type (
+	// idle: the cluster is as it should be, or nothing can be done until
+	// something outside changes.
+	idle struct{ why string }
+	// wait: something is under way that sends no event; look again shortly.
+	wait struct{ why string }
+
+	createService struct{ client bool }
+	// chooseSeed records the seed's name before its pod is made, so that
+	// operators that come and go can't bootstrap twice.
+	chooseSeed struct{ name string }
+	// markRunning records that the cluster was bootstrapped: from here on it is
+	// never bootstrapped again.
+	markRunning struct{}
+	// markFailed records that only somebody else can bring the cluster back.
+	markFailed struct{ why string }
+
+	createPods struct {
+		pods []newPod
+		why  string
+	}
+	deletePod struct {
+		name string
+		uid  types.UID
+		why  string
+	}
+	// setVersion changes the image of a pod in place.
+	setVersion struct {
+		pod      string
+		uid      types.UID
+		from, to string
+	}
+
+	addMember struct {
+		name    string
+		learner bool
+	}
+	promoteMember struct {
+		id   uint64
+		name string
+	}
+	removeMember struct {
+		id   uint64
+		name string
+		// dead is true when the member is replaced, false when the cluster
+		// shrinks.
+		dead bool
+		why  string
+	}
+	moveLeader struct {
+		from, to memberState
+	}
+)
+
+// newPod is a pod to make.
+type newPod struct {
+	name           string
+	version        string
+	seed           bool
+	token          string // of the new cluster that the seed starts
+	initialCluster etcd.InitialCluster
+}
+
+func (s idle) String() string { return "idle: " + s.why }
+func (s wait) String() string { return "wait: " + s.why }
+func (s createService) String() string {
+	if s.client {
+		return "create client service"
+	}
+	return "create peer service"
+}
+func (s chooseSeed) String() string  { return "choose seed " + s.name }
+func (s markRunning) String() string { return "mark running" }
+func (s markFailed) String() string  { return "mark failed: " + s.why }
+func (s createPods) String() string {
+	names := make([]string, len(s.pods))
+	for i, p := range s.pods {
+		names[i] = fmt.Sprintf("%s v%s of %d", p.name, p.version, len(p.initialCluster))
+		if p.seed {
+			names[i] += " (seed)"
+		}
+	}
+	return "create pods " + strings.Join(names, ", ") + ": " + s.why
+}
+func (s deletePod) String() string { return "delete pod " + s.name + ": " + s.why }
+func (s setVersion) String() string {
+	return fmt.Sprintf("set version of %s from %s to %s", s.pod, s.from, s.to)
+}
+func (s addMember) String() string {
+	if s.learner {
+		return "add learner " + s.name
+	}
+	return "add voter " + s.name
+}
+func (s promoteMember) String() string { return "promote " + s.name }
+func (s removeMember) String() string  { return "remove member " + s.name + ": " + s.why }
+func (s moveLeader) String() string {
+	return fmt.Sprintf("move leader from %s to %s", s.from.name, s.to.name)
+}
