@@ -127,17 +127,6 @@ func (c *Cluster) Status() v1beta2.ClusterStatus {
 	return v1beta2.ClusterStatus{}
 }
 
-// Condition is a condition as last seen; one that was never written is empty.
-func (c *Cluster) Condition(kind v1beta2.ClusterConditionType) v1beta2.ClusterCondition {
-	status := c.Status()
-	for _, condition := range status.Conditions {
-		if condition.Type == kind {
-			return condition
-		}
-	}
-	return v1beta2.ClusterCondition{Type: kind}
-}
-
 // Pods are all pods of the cluster, also those that terminate, by name.
 func (c *Cluster) Pods() []*corev1.Pod {
 	pods := c.n.Pods()
@@ -165,10 +154,13 @@ func (n *Namespace) Service(name string) *corev1.Service {
 	return service
 }
 
-// OnPod calls hook with each change of one of the cluster's pods, in order,
-// until the test ends or it is released. A hook must not block.
+// OnPod calls hook with each change of a pod, in order, until the test ends or
+// it is released. A hook must not block.
+func (n *Namespace) OnPod(hook func(*corev1.Pod)) (release func()) { return n.record.onPod(hook) }
+
+// OnPod is Namespace.OnPod for the cluster's pods alone.
 func (c *Cluster) OnPod(hook func(*corev1.Pod)) (release func()) {
-	return c.n.record.onPod(func(pod *corev1.Pod) {
+	return c.n.OnPod(func(pod *corev1.Pod) {
 		if pod.Labels["etcd_cluster"] == c.Name {
 			hook(pod)
 		}
@@ -181,6 +173,33 @@ func (c *Cluster) CrashMember(pod *corev1.Pod) {
 	if err := killProcess(pod, "etcd", syscall.SIGKILL); err != nil {
 		c.n.t.Fatalf("crash a member: %v", err)
 	}
+}
+
+// WaitRestarted waits until etcd has started once more in a pod than the pod
+// says, and is ready.
+func (c *Cluster) WaitRestarted(before *corev1.Pod) {
+	c.n.t.Helper()
+	Wait(c.n.t, "restart of etcd in "+before.Name, Settle, func(context.Context) error {
+		for _, pod := range c.Pods() {
+			if pod.UID != before.UID {
+				continue
+			}
+			if Ready(pod) && restarts(pod) > restarts(before) {
+				return nil
+			}
+			return errors.New(podLine(pod, false))
+		}
+		return errors.New("the pod is gone")
+	})
+}
+
+func restarts(pod *corev1.Pod) int32 {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == "etcd" {
+			return status.RestartCount
+		}
+	}
+	return 0
 }
 
 // Events are the cluster's events in the order in which they came.
@@ -212,19 +231,6 @@ func (c *Cluster) WaitWarning(within time.Duration, words ...string) {
 			warnings = append(warnings, event.Reason+": "+event.Message)
 		}
 		return fmt.Errorf("warnings: %q", warnings)
-	})
-}
-
-// WaitCondition waits until a condition has a status and its reason and message
-// hold all words.
-func (c *Cluster) WaitCondition(within time.Duration, kind v1beta2.ClusterConditionType, status corev1.ConditionStatus, words ...string) {
-	c.n.t.Helper()
-	Wait(c.n.t, fmt.Sprintf("condition %s=%s with %q", kind, status, words), within, func(context.Context) error {
-		condition := c.Condition(kind)
-		if condition.Status == status && containsAll(condition.Reason+": "+condition.Message, words) {
-			return nil
-		}
-		return fmt.Errorf("condition %s=%s, reason %q, message %q", kind, condition.Status, condition.Reason, condition.Message)
 	})
 }
 

@@ -97,33 +97,68 @@ func (c *Cluster) memberStatus(ctx context.Context, pod *corev1.Pod) (*clientv3.
 	return status, nil
 }
 
-// Leader is the pod of the leader; it fails the test when there is none.
-func (c *Cluster) Leader() *corev1.Pod {
-	c.n.t.Helper()
-	members, err := c.Members(c.n.t.Context())
+// VotingMembers asks a quorum how many members have a vote.
+func (c *Cluster) VotingMembers(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	client, err := c.etcd.to(c.Leader())
 	if err != nil {
-		c.n.t.Fatalf("find the leader: %v", err)
+		return 0, err
 	}
-	for i, m := range members {
-		if m.ID == m.Leader {
-			return c.Pods()[i]
+	list, err := client.MemberList(ctx)
+	if err != nil {
+		return 0, err
+	}
+	voters := 0
+	for _, m := range list.Members {
+		if !m.IsLearner {
+			voters++
 		}
 	}
-	c.n.t.Fatalf("no member leads: %+v", members)
-	return nil
+	return voters, nil
 }
 
-// Follower is the first pod that doesn't lead.
+// Leader is the pod of the leader.
+func (c *Cluster) Leader() *corev1.Pod {
+	c.n.t.Helper()
+	leader, _ := c.roles()
+	return leader
+}
+
+// Follower is the first ready pod that doesn't lead.
 func (c *Cluster) Follower() *corev1.Pod {
 	c.n.t.Helper()
-	leader := c.Leader()
-	for _, pod := range c.Pods() {
-		if pod.Name != leader.Name {
-			return pod
-		}
+	_, followers := c.roles()
+	if len(followers) == 0 {
+		c.n.t.Fatal("there is no follower")
 	}
-	c.n.t.Fatal("there is no follower")
-	return nil
+	return followers[0]
+}
+
+func (c *Cluster) roles() (leader *corev1.Pod, followers []*corev1.Pod) {
+	c.n.t.Helper()
+	Wait(c.n.t, "a leader", time.Minute, func(ctx context.Context) error {
+		leader, followers = nil, nil
+		for _, pod := range c.livePods() {
+			if !Ready(pod) {
+				continue
+			}
+			status, err := c.memberStatus(ctx, pod)
+			if err != nil {
+				return err
+			}
+			if status.Leader == status.Header.MemberId {
+				leader = pod
+			} else if !status.IsLearner {
+				followers = append(followers, pod)
+			}
+		}
+		if leader == nil {
+			return errors.New("no ready pod leads")
+		}
+		return nil
+	})
+	return leader, followers
 }
 
 // Client connects to the client Service. The caller closes the client.

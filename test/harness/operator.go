@@ -102,7 +102,7 @@ func (n *Namespace) WaitOperator() {
 
 // Operator is a ready pod of the operator, or nil.
 func (n *Namespace) Operator() *corev1.Pod {
-	for _, pod := range n.operators() {
+	for _, pod := range n.Operators() {
 		if Ready(pod) && pod.DeletionTimestamp == nil {
 			return pod
 		}
@@ -110,7 +110,8 @@ func (n *Namespace) Operator() *corev1.Pod {
 	return nil
 }
 
-func (n *Namespace) operators() []*corev1.Pod {
+// Operators are all pods of the operator, by name.
+func (n *Namespace) Operators() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, pod := range n.Pods() {
 		if strings.HasPrefix(pod.Name, operatorApp+"-") {
@@ -124,18 +125,25 @@ func (n *Namespace) operators() []*corev1.Pod {
 // it again in the same pod.
 func (n *Namespace) CrashOperator() {
 	n.t.Helper()
-	for _, pod := range n.operators() {
-		if err := killProcess(pod, "etcd-operator", syscall.SIGKILL); err != nil {
-			n.t.Fatalf("crash the operator: %v", err)
-		}
+	if err := n.TryCrashOperator(); err != nil {
+		n.t.Fatalf("crash the operator: %v", err)
 	}
+}
+
+// TryCrashOperator is CrashOperator for when the operator may be down already.
+func (n *Namespace) TryCrashOperator() error {
+	var errs []error
+	for _, pod := range n.Operators() {
+		errs = append(errs, killProcess(pod, "etcd-operator", syscall.SIGKILL))
+	}
+	return errors.Join(errs...)
 }
 
 // ReplaceOperator deletes the operator's pod without grace. Another one, under
 // another name, has to wait for the lease.
 func (n *Namespace) ReplaceOperator() {
 	n.t.Helper()
-	for _, pod := range n.operators() {
+	for _, pod := range n.Operators() {
 		n.DeletePod(pod)
 	}
 }
@@ -153,9 +161,9 @@ func (n *Namespace) DeletePod(pod *corev1.Pod) {
 // StopOperator scales the operator to nothing, and waits until it is gone.
 func (n *Namespace) StopOperator() {
 	n.t.Helper()
-	n.scaleOperator(0)
+	n.ScaleOperator(0)
 	Wait(n.t, "operator gone", operatorUp, func(context.Context) error {
-		if pods := n.operators(); len(pods) > 0 {
+		if pods := n.Operators(); len(pods) > 0 {
 			return fmt.Errorf("%s is still there", pods[0].Name)
 		}
 		return nil
@@ -165,11 +173,12 @@ func (n *Namespace) StopOperator() {
 // StartOperator scales the operator up again, and waits until it is ready.
 func (n *Namespace) StartOperator() {
 	n.t.Helper()
-	n.scaleOperator(1)
+	n.ScaleOperator(1)
 	n.WaitOperator()
 }
 
-func (n *Namespace) scaleOperator(replicas int32) {
+// ScaleOperator changes the number of operators and doesn't wait.
+func (n *Namespace) ScaleOperator(replicas int32) {
 	n.t.Helper()
 	scale, err := n.Kube.AppsV1().Deployments(n.Name).GetScale(n.t.Context(), operatorApp, metav1.GetOptions{})
 	if err == nil {

@@ -38,9 +38,10 @@ type record struct {
 	mu       sync.Mutex
 	timeline []string
 	events   []*corev1.Event
-	seen     map[string]string // last state of each object, as told in the timeline
-	logs     map[string]*tail  // by container ID
-	order    []string          // container IDs in the order of their start
+	statuses map[string][]v1beta2.ClusterStatus // by cluster, in order
+	seen     map[string]string                  // last state of each object, as told in the timeline
+	logs     map[string]*tail                   // by container ID
+	order    []string                           // container IDs in the order of their start
 	hooks    map[int]func(*corev1.Pod)
 	nextHook int
 }
@@ -50,7 +51,7 @@ func startRecord(n *Namespace) *record {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(n.t.Context()))
 	r := &record{
 		start: time.Now(), quit: cancel,
-		seen: map[string]string{}, logs: map[string]*tail{}, hooks: map[int]func(*corev1.Pod){},
+		statuses: map[string][]v1beta2.ClusterStatus{}, seen: map[string]string{}, logs: map[string]*tail{}, hooks: map[int]func(*corev1.Pod){},
 	}
 	core := informers.NewSharedInformerFactoryWithOptions(n.Kube, 0, informers.WithNamespace(n.Name))
 	etcd := externalversions.NewSharedInformerFactoryWithOptions(n.EtcdClusters, 0, externalversions.WithNamespace(n.Name))
@@ -95,7 +96,7 @@ func startRecord(n *Namespace) *record {
 	})
 	handle(clusters.Informer(), func(obj any, gone bool) {
 		if cluster, ok := obj.(*v1beta2.EtcdCluster); ok {
-			r.tell("etcdcluster "+cluster.Name, clusterLine(cluster, gone))
+			r.seeCluster(cluster, gone)
 		}
 	})
 	core.Start(ctx.Done())
@@ -144,6 +145,20 @@ func (r *record) seePod(pod *corev1.Pod, gone bool) {
 	for _, hook := range hooks {
 		hook(pod)
 	}
+}
+
+func (r *record) seeCluster(cluster *v1beta2.EtcdCluster, gone bool) {
+	r.tell("etcdcluster "+cluster.Name, clusterLine(cluster, gone))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.statuses[cluster.Name] = append(r.statuses[cluster.Name], cluster.Status)
+}
+
+// statusesOf returns all statuses that an EtcdCluster ever had, in order.
+func (r *record) statusesOf(cluster string) []v1beta2.ClusterStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.statuses[cluster])
 }
 
 // onPod calls hook with each change of a pod, in order, until it is released.

@@ -1,0 +1,193 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// The etcd releases that the local Kubernetes holds, one for each minor.
+const (
+	etcd35 = "3.5.35"
+	etcd36 = "3.6.16"
+	etcd37 = "3.7.3"
+)
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	cases := []struct{ name, version, runs string }{
+		{"3.5", etcd35, etcd35},
+		{"3.6", "v" + etcd36, etcd36},
+		{"3.7", etcd37, etcd37},
+		{"default", "", v1beta2.DefaultVersion},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			n := harness.New(t)
+			cluster := n.Create(3, c.version)
+			members := cluster.WaitSettled()
+			if got := cluster.Status().CurrentVersion; got != c.runs {
+				t.Errorf("currentVersion is %q, want %q", got, c.runs)
+			}
+			seeds := 0
+			for i, pod := range cluster.Pods() {
+				seeds += checkPod(t, n.Name, cluster.Object(), pod, c.runs)
+				if want := fmt.Sprintf("http://%s.etcd.%s.svc:2380", pod.Name, n.Name); members[i].PeerURL != want {
+					t.Errorf("peer URL of %s is %q, want %q", pod.Name, members[i].PeerURL, want)
+				}
+				message := "New member " + pod.Name + " added to cluster"
+				if !slices.Contains(cluster.EventMessages("New Member Added"), message) {
+					t.Errorf("no event New Member Added: %q", message)
+				}
+			}
+			if seeds != 1 {
+				t.Errorf("%d pods start a new cluster, want 1", seeds)
+			}
+			checkServices(t, n, cluster)
+			cluster.Put("greeting", "hello")
+			if got := cluster.Get("greeting"); got != "hello" {
+				t.Errorf("get after put: %q", got)
+			}
+		})
+	}
+}
+
+// checkPod compares a pod with what users of v0.9.4 know, and returns 1 for the
+// seed's pod.
+func checkPod(t *testing.T, namespace string, object *v1beta2.EtcdCluster, pod *corev1.Pod, version string) (seeds int) {
+	t.Helper()
+	suffix, ok := strings.CutPrefix(pod.Name, object.Name+"-")
+	if !ok || len(suffix) != 10 {
+		t.Errorf("pod name %q is not <cluster>-<10 characters>", pod.Name)
+	}
+	for key, want := range map[string]string{"app": "etcd", "etcd_cluster": object.Name, "etcd_node": pod.Name} {
+		if got := pod.Labels[key]; got != want {
+			t.Errorf("pod %s: label %s=%q, want %q", pod.Name, key, got, want)
+		}
+	}
+	if got := pod.Annotations["etcd.version"]; got != version {
+		t.Errorf("pod %s: annotation etcd.version=%q, want %q", pod.Name, got, version)
+	}
+	if pod.Spec.Hostname != pod.Name || pod.Spec.Subdomain != object.Name {
+		t.Errorf("pod %s: hostname %q, subdomain %q", pod.Name, pod.Spec.Hostname, pod.Spec.Subdomain)
+	}
+	if pod.Spec.AutomountServiceAccountToken == nil || *pod.Spec.AutomountServiceAccountToken {
+		t.Errorf("pod %s: a service account token is mounted", pod.Name)
+	}
+	if !ownedBy(pod.OwnerReferences, object) {
+		t.Errorf("pod %s: owners are %+v", pod.Name, pod.OwnerReferences)
+	}
+	if len(pod.Spec.InitContainers) != 1 || pod.Spec.InitContainers[0].Name != "check-dns" {
+		t.Errorf("pod %s: init containers are %+v", pod.Name, pod.Spec.InitContainers)
+	}
+	if len(pod.Spec.Containers) != 1 || pod.Spec.Containers[0].Name != "etcd" {
+		t.Fatalf("pod %s: containers are %+v", pod.Name, pod.Spec.Containers)
+	}
+	etcd := pod.Spec.Containers[0]
+	if want := "quay.io/coreos/etcd:v" + version; etcd.Image != want {
+		t.Errorf("pod %s: image %q, want %q", pod.Name, etcd.Image, want)
+	}
+	if !slices.ContainsFunc(etcd.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "etcd-data" && m.MountPath == "/var/etcd" }) {
+		t.Errorf("pod %s: volume mounts are %+v", pod.Name, etcd.VolumeMounts)
+	}
+	return checkCommand(t, namespace, object.Name, pod.Name, append(etcd.Command, etcd.Args...))
+}
+
+func checkCommand(t *testing.T, namespace, cluster, name string, command []string) (seeds int) {
+	t.Helper()
+	if command[0] != "/usr/local/bin/etcd" {
+		t.Errorf("pod %s runs %q", name, command[0])
+	}
+	flags := map[string]string{}
+	for _, flag := range command[1:] {
+		key, value, _ := strings.Cut(flag, "=")
+		flags[key] = value
+	}
+	host := fmt.Sprintf("%s.%s.%s.svc", name, cluster, namespace)
+	for key, want := range map[string]string{
+		"--data-dir":                    "/var/etcd/data",
+		"--name":                        name,
+		"--initial-advertise-peer-urls": "http://" + host + ":2380",
+		"--listen-peer-urls":            "http://0.0.0.0:2380",
+		"--listen-client-urls":          "http://0.0.0.0:2379",
+		"--advertise-client-urls":       "http://" + host + ":2379",
+	} {
+		if got := flags[key]; got != want {
+			t.Errorf("pod %s: %s=%q, want %q", name, key, got, want)
+		}
+	}
+	self := name + "=http://" + host + ":2380"
+	if !slices.Contains(strings.Split(flags["--initial-cluster"], ","), self) {
+		t.Errorf("pod %s: --initial-cluster=%q lacks %q", name, flags["--initial-cluster"], self)
+	}
+	token, hasToken := flags["--initial-cluster-token"]
+	switch state := flags["--initial-cluster-state"]; state {
+	case "new":
+		if len(token) != 36 {
+			t.Errorf("pod %s: --initial-cluster-token=%q is no UUID", name, token)
+		}
+		if flags["--initial-cluster"] != self {
+			t.Errorf("pod %s: the seed's --initial-cluster is %q", name, flags["--initial-cluster"])
+		}
+		return 1
+	case "existing":
+		if hasToken {
+			t.Errorf("pod %s: --initial-cluster-token on a member that joins", name)
+		}
+	default:
+		t.Errorf("pod %s: --initial-cluster-state=%q", name, state)
+	}
+	return 0
+}
+
+func checkServices(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) {
+	t.Helper()
+	peer, client := n.Service(cluster.Name), n.Service(cluster.Name+"-client")
+	if peer == nil || client == nil {
+		t.Fatal("a service is missing")
+	}
+	for _, service := range []*corev1.Service{peer, client} {
+		if !ownedBy(service.OwnerReferences, cluster.Object()) {
+			t.Errorf("service %s: owners are %+v", service.Name, service.OwnerReferences)
+		}
+		want := map[string]string{"app": "etcd", "etcd_cluster": cluster.Name}
+		for key, value := range want {
+			if service.Spec.Selector[key] != value || service.Labels[key] != value {
+				t.Errorf("service %s: selector %v, labels %v, want %v in both", service.Name, service.Spec.Selector, service.Labels, want)
+			}
+		}
+	}
+	if peer.Spec.ClusterIP != corev1.ClusterIPNone || !peer.Spec.PublishNotReadyAddresses {
+		t.Errorf("peer service: clusterIP %q, publishNotReadyAddresses %t", peer.Spec.ClusterIP, peer.Spec.PublishNotReadyAddresses)
+	}
+	if client.Spec.Type != corev1.ServiceTypeClusterIP || client.Spec.PublishNotReadyAddresses {
+		t.Errorf("client service: type %s, publishNotReadyAddresses %t", client.Spec.Type, client.Spec.PublishNotReadyAddresses)
+	}
+	if got := ports(peer); !slices.Equal(got, []int32{2379, 2380}) {
+		t.Errorf("peer service: ports %v", got)
+	}
+	if got := ports(client); !slices.Equal(got, []int32{2379}) {
+		t.Errorf("client service: ports %v", got)
+	}
+}
+
+func ports(service *corev1.Service) []int32 {
+	var ports []int32
+	for _, port := range service.Spec.Ports {
+		ports = append(ports, port.Port)
+	}
+	slices.Sort(ports)
+	return ports
+}

@@ -1,0 +1,116 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+func TestLostMemberIsReplaced(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{etcd35, etcd36, etcd37} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			n := harness.New(t)
+			cluster := n.Create(3, version)
+			cluster.WaitSettled()
+			writer := cluster.StartWriter()
+			follower := cluster.Follower()
+			lose(t, n, cluster, follower)
+			lose(t, n, cluster, cluster.Leader(), follower)
+			cluster.VerifyWrites(writer)
+		})
+	}
+}
+
+// lose deletes a member's pod without grace and waits until another member is
+// there in its place. Those that were lost before must not come back.
+func lose(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, pod *corev1.Pod, before ...*corev1.Pod) {
+	t.Helper()
+	n.DeletePod(pod)
+	cluster.WaitSettled(append(before, pod)...)
+	for reason, message := range map[string]string{
+		"Replacing Dead Member": "The dead member " + pod.Name + " is being replaced",
+		"Member Removed":        "Existing member " + pod.Name + " removed from the cluster",
+	} {
+		if !slices.Contains(cluster.EventMessages(reason), message) {
+			t.Errorf("no event %s: %q; there are %q", reason, message, cluster.EventMessages(reason))
+		}
+	}
+}
+
+// A crash of etcd is no loss: the member restarts in its pod with its data.
+func TestCrashedMemberRestartsInPlace(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{etcd35, etcd36, etcd37} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			n := harness.New(t)
+			cluster := n.Create(3, version)
+			before := cluster.WaitSettled()
+			writer := cluster.StartWriter()
+			victim := cluster.Leader()
+			cluster.CrashMember(victim)
+			cluster.WaitRestarted(victim)
+			after := cluster.WaitSettled()
+			for i := range before {
+				if before[i].ID != after[i].ID || before[i].Name != after[i].Name {
+					t.Errorf("member %s (%x) became %s (%x)", before[i].Name, before[i].ID, after[i].Name, after[i].ID)
+				}
+			}
+			if replaced := cluster.EventMessages("Replacing Dead Member"); len(replaced) > 0 {
+				t.Errorf("a member that only crashed was replaced: %q", replaced)
+			}
+			cluster.VerifyWrites(writer)
+		})
+	}
+}
+
+func TestSingleMemberSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	cluster := n.Create(1, "")
+	before := cluster.WaitSettled()
+	cluster.Put("kept", "yes")
+	pod := cluster.Pods()[0]
+	cluster.CrashMember(pod)
+	cluster.WaitRestarted(pod)
+	after := cluster.WaitSettled()
+	if before[0].ID != after[0].ID || before[0].ClusterID != after[0].ClusterID {
+		t.Errorf("member %x of cluster %x became %x of %x", before[0].ID, before[0].ClusterID, after[0].ID, after[0].ClusterID)
+	}
+	if got := cluster.Get("kept"); got != "yes" {
+		t.Errorf("the key written before the crash is %q", got)
+	}
+}
+
+// A cluster of five stands the loss of one member after the other, again and
+// again, and of two at once.
+func TestAllButAQuorumLostOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	cluster := n.Create(5, "")
+	cluster.WaitSettled()
+	writer := cluster.StartWriter()
+
+	pods := cluster.Pods()
+	n.DeletePod(pods[0]) // the second is lost while the first is replaced
+	n.DeletePod(pods[1])
+	cluster.WaitSettled(pods[0], pods[1])
+
+	gone := pods[:2]
+	for range 2 {
+		victim := cluster.Leader()
+		lose(t, n, cluster, victim, gone...)
+		gone = append(gone, victim)
+	}
+	cluster.VerifyWrites(writer)
+}

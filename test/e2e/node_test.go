@@ -1,0 +1,157 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// These tests touch nodes, which all tests share: they don't run in parallel.
+
+// nodeLoss is how long Kubernetes takes to give up the pods of a node that
+// doesn't answer (40 s until the node counts as lost, 300 s of toleration that
+// each pod gets by default), and then some.
+const nodeLoss = 40*time.Second + 300*time.Second + 2*time.Minute
+
+// awayFrom returns a member's node on which the operator doesn't run, and the
+// pods of the cluster on it.
+func awayFrom(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) (node string, pods []*corev1.Pod) {
+	t.Helper()
+	operator := n.Operator()
+	if operator == nil {
+		t.Fatal("there is no operator")
+	}
+	for _, pod := range cluster.Pods() {
+		if pod.Spec.NodeName != operator.Spec.NodeName && (node == "" || pod.Spec.NodeName == node) {
+			node = pod.Spec.NodeName
+			pods = append(pods, pod)
+		}
+	}
+	if node == "" {
+		t.Fatal("all members are on the operator's node")
+	}
+	if len(pods) > 1 {
+		t.Fatalf("%d of 3 members are on %s: members should be spread", len(pods), node)
+	}
+	return node, pods
+}
+
+func TestNodeKilledIsSurvivedAndItsMemberReplaced(t *testing.T) {
+	n := harness.New(t)
+	cluster := n.Create(3, "")
+	cluster.WaitSettled()
+	node, pods := awayFrom(t, n, cluster)
+	writer := cluster.StartWriter()
+	n.KillNode(node)
+	harness.Wait(t, "status that tells the unready member", 2*time.Minute, func(context.Context) error {
+		status := cluster.Status()
+		if len(status.Members.Unready) == 1 && status.Members.Unready[0] == pods[0].Name {
+			return nil
+		}
+		return fmt.Errorf("unready: %v", status.Members.Unready)
+	})
+	if available := cluster.Condition(v1beta2.ClusterConditionAvailable); available.Status != corev1.ConditionTrue {
+		t.Errorf("two of three serve, but condition Available is %+v", available)
+	}
+	// The pod of a node that is gone terminates for ever; the member is made
+	// again on another node once Kubernetes has given the pod up.
+	harness.Wait(t, "a member on another node", nodeLoss, func(ctx context.Context) error {
+		members, err := cluster.Settled(ctx, pods...)
+		if err == nil && len(members) != 3 {
+			err = fmt.Errorf("%d members", len(members))
+		}
+		return err
+	})
+	n.StartNode(node)
+	cluster.WaitSettled(pods...)
+	cluster.VerifyWrites(writer)
+}
+
+// A node that is cut off for less than Kubernetes' patience comes back with its
+// member and its data: nothing is replaced.
+func TestNodeCutOffAndHealed(t *testing.T) {
+	n := harness.New(t)
+	cluster := n.Create(3, "")
+	before := cluster.WaitSettled()
+	node, pods := awayFrom(t, n, cluster)
+	writer := cluster.StartWriter()
+	n.CutNode(node)
+	harness.Wait(t, "status that tells the unready member", 2*time.Minute, func(context.Context) error {
+		status := cluster.Status()
+		if len(status.Members.Unready) == 1 && status.Members.Unready[0] == pods[0].Name {
+			return nil
+		}
+		return fmt.Errorf("unready: %v", status.Members.Unready)
+	})
+	n.HealNode(node)
+	after := cluster.WaitSettled()
+	for i := range before {
+		if before[i].ID != after[i].ID {
+			t.Errorf("member %x became %x", before[i].ID, after[i].ID)
+		}
+	}
+	cluster.VerifyWrites(writer)
+}
+
+// A pod that can't be scheduled freezes nothing else.
+func TestNodeShortageFreezesNothingElse(t *testing.T) {
+	n := harness.New(t)
+	cluster := n.Create(3, "")
+	cluster.WaitSettled()
+	writer := cluster.StartWriter()
+	uncordon := n.Cordon()
+	cluster.Resize(4)
+	harness.Wait(t, "a pod that can't be scheduled", time.Minute, func(context.Context) error {
+		for _, pod := range cluster.Pods() {
+			for _, condition := range pod.Status.Conditions {
+				if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("%d pods", len(cluster.Pods()))
+	})
+	members, err := cluster.VotingMembers(t.Context())
+	if err != nil || members != 3 {
+		t.Errorf("%d voting members, %v: a pod that doesn't run must not cost quorum", members, err)
+	}
+	if available := cluster.Condition(v1beta2.ClusterConditionAvailable); available.Status != corev1.ConditionTrue {
+		t.Errorf("condition Available is %+v", available)
+	}
+	deleteService(t, n, cluster.Name+"-client")
+	crashed := cluster.Follower()
+	cluster.CrashMember(crashed)
+	cluster.WaitRestarted(crashed)
+	cluster.Resize(3)
+	cluster.WaitSettled()
+	cluster.Resize(5)
+	uncordon()
+	cluster.WaitSettled()
+	cluster.VerifyWrites(writer)
+}
+
+// All nodes are full from the start: the cluster is made as soon as they aren't.
+func TestNodeShortageAtCreation(t *testing.T) {
+	n := harness.New(t)
+	uncordon := n.Cordon()
+	cluster := n.Create(3, "")
+	harness.Wait(t, "the seed's pod", time.Minute, func(context.Context) error {
+		if len(cluster.Pods()) == 0 {
+			return fmt.Errorf("there is none")
+		}
+		return nil
+	})
+	uncordon()
+	cluster.WaitSettled()
+}

@@ -1,0 +1,89 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+func TestResize(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		version string
+		sizes   []int
+	}{
+		{etcd36, []int{3, 5, 3}},
+		{etcd36, []int{1, 3, 1}},
+		{etcd35, []int{1, 3, 1}},
+		{etcd37, []int{3, 5, 3}},
+	}
+	for _, c := range cases {
+		t.Run(fmt.Sprintf("%s from %d over %d to %d", c.version, c.sizes[0], c.sizes[1], c.sizes[2]), func(t *testing.T) {
+			t.Parallel()
+			n := harness.New(t)
+			cluster := n.Create(c.sizes[0], c.version)
+			cluster.WaitSettled()
+			writer := cluster.StartWriter()
+			for i, size := range c.sizes[1:] {
+				from := c.sizes[i]
+				before := cluster.Pods()
+				reason := "Scaling up"
+				if size < from {
+					reason = "Scaling down"
+				}
+				resizing := cluster.Observe(v1beta2.ClusterConditionScaling)
+				cluster.Resize(size)
+				cluster.WaitSettled()
+				if want := fmt.Sprintf("%s: Current cluster size: %d, desired cluster size: %d", reason, from, size); !slices.Contains(resizing(), want) {
+					t.Errorf("condition Scaling was never True with %q; it was %q", want, resizing())
+				}
+				checkKept(t, before, cluster.Pods(), min(from, size))
+			}
+			cluster.VerifyWrites(writer)
+			checkRemovals(t, cluster, c.sizes)
+		})
+	}
+}
+
+// checkKept checks that resizing replaced no member.
+func checkKept(t *testing.T, before, after []*corev1.Pod, want int) {
+	t.Helper()
+	kept := 0
+	for _, pod := range after {
+		if slices.ContainsFunc(before, func(old *corev1.Pod) bool { return old.UID == pod.UID }) {
+			kept++
+		}
+	}
+	if kept != want {
+		t.Errorf("%d of %d pods were kept, want %d", kept, len(before), want)
+	}
+}
+
+// checkRemovals checks that each member that left is told by an event.
+func checkRemovals(t *testing.T, cluster *harness.Cluster, sizes []int) {
+	t.Helper()
+	joined, left := len(cluster.EventMessages("New Member Added")), len(cluster.EventMessages("Member Removed"))
+	if wantJoined, wantLeft := sizes[1], sizes[1]-sizes[2]; joined != wantJoined || left != wantLeft {
+		t.Errorf("%d events New Member Added and %d Member Removed, want %d and %d", joined, left, wantJoined, wantLeft)
+	}
+}
+
+func TestEvenSizeWarns(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	cluster := n.Create(2, "")
+	cluster.WaitSettled()
+	cluster.WaitWarning(harness.Settle, "even", "prefer")
+	cluster.Resize(1)
+	cluster.WaitSettled()
+}

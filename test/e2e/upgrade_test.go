@@ -1,0 +1,214 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	cluster := n.Create(3, etcd35)
+	members := cluster.WaitSettled()
+	writer := cluster.StartWriter()
+	pods := cluster.Pods()
+	from := etcd35
+	for _, to := range []string{etcd36, etcd37} {
+		watch := cluster.WatchRoll(t.Context())
+		upgrading := cluster.Observe(v1beta2.ClusterConditionUpgrading)
+		told := len(cluster.EventMessages("Member Upgraded"))
+		cluster.SetVersion(to)
+		after := cluster.WaitSettled()
+		if err := watch.Check(); err != nil {
+			t.Errorf("%s → %s: %v", from, to, err)
+		}
+		if want := "Cluster upgrading: upgrading to " + to; !slices.Contains(upgrading(), want) {
+			t.Errorf("condition Upgrading was never True with %q; it was %q", want, upgrading())
+		}
+		for i, m := range after {
+			if m.ID != members[i].ID || m.Name != members[i].Name {
+				t.Errorf("member %s (%x) became %s (%x)", members[i].Name, members[i].ID, m.Name, m.ID)
+			}
+		}
+		for i, pod := range cluster.Pods() {
+			if pod.UID != pods[i].UID {
+				t.Errorf("pod %s was made again", pod.Name)
+			}
+			message := fmt.Sprintf("Member %s upgraded from %s to %s", pod.Name, from, to)
+			if !slices.Contains(cluster.EventMessages("Member Upgraded"), message) {
+				t.Errorf("no event Member Upgraded: %q", message)
+			}
+		}
+		if got := len(cluster.EventMessages("Member Upgraded")) - told; got != 3 {
+			t.Errorf("%d events Member Upgraded, want 3", got)
+		}
+		from = to
+	}
+	cluster.VerifyWrites(writer)
+}
+
+func TestUpgradeOfASingleMember(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	cluster := n.Create(1, etcd36)
+	cluster.WaitSettled()
+	cluster.Put("kept", "yes")
+	cluster.SetVersion(etcd37)
+	cluster.WaitSettled()
+	if got := cluster.Get("kept"); got != "yes" {
+		t.Errorf("the key written before the upgrade is %q", got)
+	}
+}
+
+// What etcd can't do is refused with a reason, and changes nothing. Taken back,
+// it leaves no trace.
+func TestUpgradeRefused(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name, from, to string
+		words          []string
+	}{
+		{"a skipped minor", etcd35, etcd37, []string{etcd35, etcd37, "skip"}},
+		{"a downgrade", etcd36, etcd35, []string{etcd36, etcd35, "downgrade"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			n := harness.New(t)
+			cluster := n.Create(3, c.from)
+			cluster.WaitSettled()
+			before := images(cluster)
+			cluster.SetVersion(c.to)
+			cluster.WaitWarning(time.Minute, c.words...)
+			harness.Holds(t, "no member is touched", 12*time.Second, func(context.Context) error {
+				return sameImages(cluster, before)
+			})
+			if status := cluster.Status(); status.CurrentVersion != c.from {
+				t.Errorf("currentVersion is %q", status.CurrentVersion)
+			}
+			if available := cluster.Condition(v1beta2.ClusterConditionAvailable); available.Status != corev1.ConditionTrue {
+				t.Errorf("the cluster serves, but condition Available is %+v", available)
+			}
+			// The refusal concerns the version alone: the size still counts.
+			lost := cluster.Follower()
+			n.DeletePod(lost)
+			harness.Wait(t, "a lost member replaced while the version is refused", harness.Settle, func(ctx context.Context) error {
+				members, err := cluster.Members(ctx)
+				if err != nil {
+					return err
+				}
+				for _, m := range members {
+					if m.Learner || m.Name == lost.Name || m.Version != c.from {
+						return fmt.Errorf("members: %+v", members)
+					}
+				}
+				if len(members) != 3 {
+					return fmt.Errorf("%d members", len(members))
+				}
+				return nil
+			})
+			cluster.SetVersion(c.from)
+			cluster.WaitSettled(lost)
+		})
+	}
+}
+
+// A version whose image can't be pulled costs one member at most, and can be
+// taken back.
+func TestBadVersionCostsOneMemberAndCanBeTakenBack(t *testing.T) {
+	t.Parallel()
+	const bad = "3.6.99"
+	n := harness.New(t)
+	cluster := n.Create(3, etcd36)
+	cluster.WaitSettled()
+	writer := cluster.StartWriter()
+	cluster.SetVersion(bad)
+	harness.Wait(t, "one member with the bad image", time.Minute, func(context.Context) error {
+		if got := withVersion(cluster, bad); got != 1 {
+			return fmt.Errorf("%d pods have version %s", got, bad)
+		}
+		return nil
+	})
+	cluster.WaitWarning(time.Minute, bad)
+	harness.Holds(t, "no second member is touched", 20*time.Second, func(context.Context) error {
+		if got := withVersion(cluster, bad); got != 1 {
+			return fmt.Errorf("%d pods have version %s", got, bad)
+		}
+		return nil
+	})
+	if available := cluster.Condition(v1beta2.ClusterConditionAvailable); available.Status != corev1.ConditionTrue {
+		t.Errorf("two of three serve, but condition Available is %+v", available)
+	}
+	cluster.SetVersion(etcd36)
+	cluster.WaitSettled()
+	history := cluster.VerifyWrites(writer)
+	if gap := history.LongestGap(); gap.Took > 10*time.Second {
+		t.Errorf("no write was acknowledged for %s", gap.Took)
+	}
+}
+
+// A cluster that was created with a bad version has no data: it starts as soon
+// as the version is corrected.
+func TestBadVersionAtCreationCanBeCorrected(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	cluster := n.Create(3, "3.6.99")
+	harness.Wait(t, "a seed that can't be pulled", time.Minute, func(context.Context) error {
+		for _, pod := range cluster.Pods() {
+			for _, status := range pod.Status.ContainerStatuses {
+				if w := status.State.Waiting; w != nil && (w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull") {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("%d pods", len(cluster.Pods()))
+	})
+	cluster.WaitWarning(time.Minute, "3.6.99")
+	cluster.SetVersion(etcd36)
+	cluster.WaitSettled()
+}
+
+func withVersion(cluster *harness.Cluster, version string) int {
+	n := 0
+	for _, image := range images(cluster) {
+		if image == "quay.io/coreos/etcd:v"+version {
+			n++
+		}
+	}
+	return n
+}
+
+func images(cluster *harness.Cluster) map[types.UID]string {
+	images := map[types.UID]string{}
+	for _, pod := range cluster.Pods() {
+		images[pod.UID] = pod.Spec.Containers[0].Image
+	}
+	return images
+}
+
+func sameImages(cluster *harness.Cluster, before map[types.UID]string) error {
+	after := images(cluster)
+	if len(after) != len(before) {
+		return fmt.Errorf("pods %v became %v", before, after)
+	}
+	for uid, image := range before {
+		if after[uid] != image {
+			return fmt.Errorf("images %v became %v", before, after)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// The walkthrough that users of v0.9.4 know, command by command. create_role.sh
+// takes its names from the environment, so that it disturbs no other test.
+func TestWalkthrough(t *testing.T) {
+	t.Parallel()
+	n := harness.NewNamespace(t)
+	n.ForgetRoles()
+	n.Shell("example/rbac/create_role.sh")
+	n.Shell("kubectl create -f example/deployment.yaml")
+	n.WaitOperator()
+	wants(t, n.Shell("kubectl get pods"), "etcd-operator-", "1/1", "Running")
+	wants(t, n.Shell("kubectl get crd"), "etcdclusters.etcd.database.coreos.com")
+	wants(t, n.Shell("kubectl describe crd  etcdclusters.etcd.database.coreos.com"),
+		"Group:", "etcd.database.coreos.com", "EtcdCluster", "EtcdClusterList", "etcdclusters", "etcd", "Namespaced", "v1beta2")
+	n.Shell("kubectl apply -f example/example-etcd-cluster.yaml")
+	cluster := n.Adopt("example-etcd-cluster")
+	cluster.WaitSettled()
+	pods := n.Shell("kubectl get pods")
+	if got := strings.Count(pods, "example-etcd-cluster-"); got != 3 {
+		t.Errorf("kubectl get pods shows %d members, want 3", got)
+	}
+	if got := strings.Count(pods, "1/1"); got != 4 {
+		t.Errorf("kubectl get pods shows %d ready pods, want 4", got)
+	}
+	wants(t, n.Shell("kubectl get etcd"), "example-etcd-cluster", "Running", "3")
+	wants(t, n.Shell("kubectl get services"), "example-etcd-cluster-client", "2379/TCP")
+	n.Shell("kubectl delete -f example/example-etcd-cluster.yaml")
+	cluster.WaitGone(harness.Settle)
+	n.Shell("kubectl delete -f example/deployment.yaml")
+}
+
+// create_role.sh takes the same by flags.
+func TestCreateRoleFlags(t *testing.T) {
+	t.Parallel()
+	n := harness.NewNamespace(t)
+	n.ForgetRoles()
+	n.Shell("env -u NAMESPACE -u ROLE_NAME -u ROLE_BINDING_NAME example/rbac/create_role.sh --role-name=" + n.Name + " --role-binding-name=" + n.Name + " --namespace=" + n.Name)
+	wants(t, n.Shell("kubectl auth can-i create etcdclusters.etcd.database.coreos.com --as=system:serviceaccount:"+n.Name+":default"), "yes")
+}
+
+func wants(t *testing.T, output string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(output, word) {
+			t.Errorf("the output lacks %q:\n%s", word, output)
+		}
+	}
+}
