@@ -4,6 +4,7 @@
 package v1beta2_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -74,13 +75,13 @@ func TestFieldDocsNameTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
-	for field, text := range map[string]string{
-		spec["version"].Description:                              "Default: " + v1beta2.DefaultVersion + ".",
-		spec["repository"].Description:                           "Default: " + v1beta2.DefaultRepository + ".",
-		spec["pod"].Properties["DNSTimeoutInSecond"].Description: "Default: 120.",
+	for _, c := range []struct{ description, want string }{
+		{spec["version"].Description, "Default: " + v1beta2.DefaultVersion + "."},
+		{spec["repository"].Description, "Default: " + v1beta2.DefaultRepository + "."},
+		{spec["pod"].Properties["DNSTimeoutInSecond"].Description, fmt.Sprintf("Default: %d.", v1beta2.DefaultDNSTimeout/time.Second)},
 	} {
-		if !strings.Contains(field, text) {
-			t.Errorf("the field's comment does not say %q: %s", text, field)
+		if !strings.Contains(c.description, c.want) {
+			t.Errorf("the field's comment does not say %q: %s", c.want, c.description)
 		}
 	}
 }

@@ -131,8 +131,8 @@ func validateLength(value string, limit int, path *field.Path) field.ErrorList {
 func Warnings(c *EtcdCluster) []string {
 	var warnings []string
 	if n := c.Spec.Size; n%2 == 0 && n >= minSize && n <= maxSize {
-		warnings = append(warnings, fmt.Sprintf("spec.size is even: %d members tolerate the loss of %d, no more than %d members do, "+
-			"and there is one more that can fail; prefer %d or %d", n, (n-1)/2, n-1, n-1, n+1))
+		warnings = append(warnings, fmt.Sprintf("spec.size is even: %d members survive the loss of %d, as %d would, "+
+			"and one more of them can fail; prefer %d or %d", n, (n-1)/2, n-1, n-1, n+1))
 	}
 	return warnings
 }

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Copyright The etcd-operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+set -o errexit -o nounset -o pipefail
+
+usage() {
+	cat <<USAGE
+$(basename "$0") - give the etcd operator its rights (RBAC)
+
+Usage: $(basename "$0") [options...]
+
+Applies a ClusterRole, and a ClusterRoleBinding that gives it to the service account
+"default" of a namespace: the one that example/deployment.yaml runs as. Safe to run
+again; run it again after an update of the operator.
+
+Options:
+  --role-name=NAME          name of the role
+                            (default "etcd-operator", environment variable ROLE_NAME)
+  --role-binding-name=NAME  name of the role binding
+                            (default "etcd-operator", environment variable ROLE_BINDING_NAME)
+  --namespace=NAMESPACE     namespace of the operator, which must exist
+                            (default "default", environment variable NAMESPACE)
+  --namespaced              apply a Role and a RoleBinding in that namespace instead; the
+                            operator then needs -create-crd=false (see role-template.yaml)
+  -h, --help                this text
+
+Environment variable KUBECTL: the kubectl to use (default "kubectl").
+USAGE
+}
+
+fail() {
+	echo "$(basename "$0"): $*" >&2
+	exit 1
+}
+
+templates=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# Unquoted where it is used: it may hold arguments, such as "kubectl --context=test".
+kubectl=${KUBECTL:-kubectl}
+role=${ROLE_NAME:-etcd-operator}
+binding=${ROLE_BINDING_NAME:-etcd-operator}
+namespace=${NAMESPACE:-default}
+kind=cluster-role
+
+while (($# > 0)); do
+	option=${1%%=*}
+	case $option in
+	--role-name | --role-binding-name | --namespace)
+		if [[ $1 == *=* ]]; then
+			value=${1#*=}
+		else
+			(($# > 1)) || fail "$option needs a value, such as $option=etcd-operator"
+			value=$2
+			shift
+		fi
+		case $option in
+		--role-name) role=$value ;;
+		--role-binding-name) binding=$value ;;
+		--namespace) namespace=$value ;;
+		esac
+		;;
+	--namespaced) kind=role ;;
+	-h | --help)
+		usage
+		exit 0
+		;;
+	*)
+		echo "$(basename "$0"): unknown option $1" >&2
+		echo >&2
+		usage >&2
+		exit 1
+		;;
+	esac
+	shift
+done
+
+for name in "$role" "$binding" "$namespace"; do
+	# Names of roles may hold colons; none of these characters means anything to sed.
+	[[ $name =~ ^[A-Za-z0-9.:_-]+$ ]] || fail "\"$name\" is not a name that Kubernetes takes"
+done
+
+command -v "${kubectl%% *}" >/dev/null || fail "${kubectl%% *} not found: install kubectl, or name it in the environment variable KUBECTL"
+
+# There is one ClusterRoleBinding of a name: applied for another namespace it would take the
+# rights from the operator that has them now.
+if [[ $kind == cluster-role ]]; then
+	bound=$($kubectl get clusterrolebinding "$binding" --ignore-not-found -o jsonpath='{.subjects[*].namespace}')
+	[[ -z $bound || $bound == "$namespace" ]] || fail "ClusterRoleBinding $binding already gives rights to the operator in namespace $bound:" \
+		"choose another --role-binding-name for namespace $namespace"
+fi
+
+for template in "$templates/$kind-template.yaml" "$templates/$kind-binding-template.yaml"; do
+	sed -e "s/<ROLE_NAME>/$role/g" -e "s/<ROLE_BINDING_NAME>/$binding/g" -e "s/<NAMESPACE>/$namespace/g" "$template" |
+		$kubectl apply -f -
+done
