@@ -1,0 +1,235 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func newElector(t *testing.T, kube *fake.Clientset, identity string) *Elector {
+	t.Helper()
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	e, err := New(Config{
+		Leases:    kube.CoordinationV1(),
+		Namespace: "ns", Name: "etcd-operator", Identity: identity,
+		Logger: logrus.NewEntry(logger),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func holder(t *testing.T, kube *fake.Clientset) string {
+	t.Helper()
+	lease, err := kube.CoordinationV1().Leases("ns").Get(t.Context(), "etcd-operator", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// untilDone is work that does nothing.
+func untilDone(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// start runs an elector and returns what ends it and gives Run's result.
+func start(t *testing.T, e *Elector, work func(context.Context) error) (cancel context.CancelFunc, result <-chan error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx, work) }()
+	synctest.Wait()
+	return cancel, done
+}
+
+func TestTheLeaseIsGivenUpOnlyAfterTheWorkEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		e := newElector(t, kube, "a")
+		var heldAtTheEnd string
+		cancel, result := start(t, e, func(ctx context.Context) error {
+			<-ctx.Done()
+			time.Sleep(time.Minute) // longer than any time of the election: it must go on meanwhile
+			heldAtTheEnd = holder(t, kube)
+			return nil
+		})
+		if !e.Leading() {
+			t.Fatal("not leading, though nobody else is there")
+		}
+		cancel()
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+		if heldAtTheEnd != "a" {
+			t.Errorf("while the work wound down, the Lease was held by %q", heldAtTheEnd)
+		}
+		if h := holder(t, kube); h != "" {
+			t.Errorf("after Run, the Lease is held by %q", h)
+		}
+		if e.Leading() {
+			t.Error("says that it leads after Run")
+		}
+	})
+}
+
+func TestTheNextInstanceNeedNotWaitForTheLeaseToExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		a, b := newElector(t, kube, "a"), newElector(t, kube, "b")
+		endA, resultA := start(t, a, untilDone)
+		_, resultB := start(t, b, untilDone)
+		if b.Leading() {
+			t.Fatal("two instances lead")
+		}
+		if err := b.StandingBy(); err != nil {
+			t.Errorf("b is not standing by: %v", err)
+		}
+		endA()
+		<-resultA
+		given := time.Now()
+		for !b.Leading() {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if took := time.Since(given); took > 3*RetryPeriod { // client-go adds up to 1.2 retry periods of jitter
+			t.Errorf("took over after %s", took)
+		}
+		select {
+		case err := <-resultB:
+			t.Errorf("b ended: %v", err)
+		default:
+		}
+	})
+}
+
+func TestALostLeaseStopsTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		var down atomic.Bool
+		kube.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return down.Load(), nil, errors.New("connection refused")
+		})
+		var stopped atomic.Bool
+		_, result := start(t, newElector(t, kube, "a"), func(ctx context.Context) error {
+			<-ctx.Done()
+			stopped.Store(true)
+			return ctx.Err()
+		})
+		down.Store(true)
+		since := time.Now()
+		if err := <-result; !errors.Is(err, ErrLost) {
+			t.Errorf("got %v, want ErrLost", err)
+		}
+		if !stopped.Load() {
+			t.Error("Run returned before the work did")
+		}
+		if took := time.Since(since); took >= LeaseDuration {
+			t.Errorf("stopped %s after the last renewal: another instance may lead by then", took)
+		}
+	})
+}
+
+func TestWorkThatHangsDoesNotOutliveTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		var down atomic.Bool
+		kube.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return down.Load(), nil, errors.New("connection refused")
+		})
+		hang := make(chan struct{})
+		_, result := start(t, newElector(t, kube, "a"), func(context.Context) error {
+			<-hang
+			return nil
+		})
+		down.Store(true)
+		since := time.Now()
+		err := <-result
+		if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "did not stop") {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(since); took >= LeaseDuration {
+			t.Errorf("Run returned %s after the last renewal", took)
+		}
+		close(hang)
+	})
+}
+
+func TestWorkThatFailsGivesTheLeaseUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		broken := errors.New("broken")
+		_, result := start(t, newElector(t, kube, "a"), func(context.Context) error { return broken })
+		if err := <-result; !errors.Is(err, broken) {
+			t.Errorf("got %v", err)
+		}
+		if h := holder(t, kube); h != "" {
+			t.Errorf("the Lease is held by %q", h)
+		}
+	})
+}
+
+func TestAnInstanceThatNeverLedEndsCleanly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		start(t, newElector(t, kube, "a"), untilDone)
+		cancel, result := start(t, newElector(t, kube, "b"), untilDone)
+		cancel()
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+		if h := holder(t, kube); h != "a" {
+			t.Errorf("the Lease is held by %q", h)
+		}
+	})
+}
+
+func TestStandingByNeedsAFreshLookAtTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		b := newElector(t, kube, "b")
+		if b.StandingBy() == nil {
+			t.Error("standing by before the Lease was read")
+		}
+		start(t, newElector(t, kube, "a"), untilDone)
+		var down atomic.Bool
+		kube.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return down.Load(), nil, errors.New("connection refused")
+		})
+		start(t, b, untilDone)
+		if err := b.StandingBy(); err != nil {
+			t.Error(err)
+		}
+		down.Store(true)
+		time.Sleep(2 * LeaseDuration)
+		if b.StandingBy() == nil {
+			t.Error("standing by without a connection to the API server")
+		}
+	})
+}
+
+func TestNewRefusesAnIncompleteConfig(t *testing.T) {
+	if _, err := New(Config{Namespace: "ns", Name: "etcd-operator"}); err == nil {
+		t.Error("no error without an identity")
+	}
+}

@@ -1,0 +1,24 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package version says which build of the operators this is.
+package version
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// Set by the build with -ldflags "-X …/internal/version.Version=v1.0.0".
+var (
+	// Version is the release, a semantic version with a leading v.
+	Version = "v1.0.0-dev"
+	// GitSHA is the commit that the build was made of.
+	GitSHA = "unknown"
+)
+
+// Text is what a program prints when it is asked for its version.
+func Text(program string) string {
+	return fmt.Sprintf("%s Version: %s\nGit SHA: %s\nGo Version: %s\nGo OS/Arch: %s/%s\n",
+		program, Version, GitSHA, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
