@@ -26,6 +26,20 @@ type Namespace struct {
 // NewNamespace creates a namespace without an operator.
 func NewNamespace(t testing.TB) *Namespace {
 	t.Helper()
+	return newNamespace(t, true)
+}
+
+// NewQuiet is New for measurements: it follows no logs, which would cost some of
+// what is measured.
+func NewQuiet(t testing.TB, flags ...string) *Namespace {
+	t.Helper()
+	n := newNamespace(t, false)
+	n.DeployOperator(flags...)
+	return n
+}
+
+func newNamespace(t testing.TB, logs bool) *Namespace {
+	t.Helper()
 	env, err := shared()
 	if err != nil {
 		t.Fatalf("connect to Kubernetes: %v", err)
@@ -42,7 +56,7 @@ func NewNamespace(t testing.TB) *Namespace {
 			t.Errorf("delete namespace %s: %v", n.Name, err)
 		}
 	})
-	n.record = startRecord(n)
+	n.record = startRecord(n, logs)
 	t.Cleanup(func() {
 		if t.Failed() {
 			n.explain()

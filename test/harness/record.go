@@ -46,7 +46,7 @@ type record struct {
 	nextHook int
 }
 
-func startRecord(n *Namespace) *record {
+func startRecord(n *Namespace, followLogs bool) *record {
 	n.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(n.t.Context()))
 	r := &record{
@@ -81,7 +81,9 @@ func startRecord(n *Namespace) *record {
 	handle(pods.Informer(), func(obj any, gone bool) {
 		if pod, ok := obj.(*corev1.Pod); ok {
 			r.seePod(pod, gone)
-			r.follow(ctx, &logs, n, pod)
+			if followLogs {
+				r.follow(ctx, &logs, n, pod)
+			}
 		}
 	})
 	handle(services.Informer(), func(obj any, gone bool) {
