@@ -74,6 +74,14 @@ type podState struct {
 	badImage, crashing bool
 }
 
+// trouble is the problem of a pod that is given up.
+func (p podState) trouble() string {
+	if p.problem == "" {
+		return "Kubernetes gives no reason, see the pod's events and logs"
+	}
+	return p.problem
+}
+
 // memberState is a member with what is known of it.
 type memberState struct {
 	etcd.Member
@@ -169,14 +177,19 @@ func (o *observation) planned() []podState {
 	return planned
 }
 
-// lowestVersion is the oldest etcd that runs in the cluster, by the members'
-// own word. ok is false when none answered.
+// lowestVersion is the oldest etcd that runs in the cluster, by the members' own
+// word. A member that doesn't answer may be as old as the cluster was when all
+// last did, which is on record. ok is false when nothing is known.
 func (o *observation) lowestVersion() (lowest etcd.Version, ok bool) {
 	for _, m := range o.members {
-		if m.status == nil {
+		version := o.status.CurrentVersion
+		switch {
+		case m.status != nil:
+			version = m.status.Version
+		case !m.joined():
 			continue
 		}
-		v, err := etcd.ParseVersion(m.status.Version)
+		v, err := etcd.ParseVersion(version)
 		if err == nil && (!ok || v.LT(lowest.Version)) {
 			lowest, ok = v, true
 		}

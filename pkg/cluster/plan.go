@@ -111,7 +111,7 @@ func bootstrap(o *observation) step {
 	case seed.deleting:
 		return idle{"the seed's pod is being deleted"}
 	case seed.finished:
-		return deletePod{seed.name, seed.uid, "the seed's pod has ended: " + seed.problem}
+		return deletePod{seed.name, seed.uid, "the seed's pod has ended: " + seed.trouble()}
 	case seed.image != image && !seed.running:
 		return deletePod{seed.name, seed.uid, "the image was changed to " + image + " before the seed served"}
 	case seed.running:
@@ -177,7 +177,7 @@ func discardPod(o *observation) step {
 		case p.image != o.image(o.joinVersion()):
 			return deletePod{p.name, p.uid, "the image for new members is now " + o.image(o.joinVersion())}
 		case o.now.Sub(p.created) > joinDeadline:
-			return deletePod{p.name, p.uid, "it could not start: " + p.problem}
+			return deletePod{p.name, p.uid, "it could not start: " + p.trouble()}
 		}
 	}
 	return nil

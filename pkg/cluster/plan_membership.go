@@ -115,7 +115,7 @@ func dropStuckLearner(o *observation) step {
 			why = "the image for new members is now " + o.image(o.joinVersion())
 		case !m.joined() && o.now.Sub(m.pod.created) > joinDeadline,
 			m.joined() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > joinDeadline:
-			why = fmt.Sprintf("it did not start within %s: %s", joinDeadline, m.pod.problem)
+			why = fmt.Sprintf("it did not start within %s: %s", joinDeadline, m.pod.trouble())
 		default:
 			continue
 		}

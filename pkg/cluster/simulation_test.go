@@ -1,0 +1,443 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+var simulations = flag.Int("simulations", 200, "number of lives that TestSimulatedLives plays")
+
+// TestSimulatedLives plays random lives of clusters against a model of
+// Kubernetes and etcd: pods start slowly, die and crash, the spec is edited, and
+// the operator itself dies before or after any step. The operator must never
+// take the quorum itself, never bootstrap twice, and in the end, when the
+// trouble is over, arrive at what the spec says.
+func TestSimulatedLives(t *testing.T) {
+	for seed := range *simulations {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			play(t, uint64(seed))
+		})
+	}
+}
+
+// model is the world as it is, where the operator sees only observations.
+type model struct {
+	t    *testing.T
+	rand *rand.Rand
+	now  time.Time
+	log  []string
+
+	spec   api.ClusterSpec
+	status api.ClusterStatus
+	gate   bool
+
+	peerService, clientService bool
+	pods                       map[string]*modelPod
+	members                    []modelMember
+	serial                     int
+	bootstraps                 int
+}
+
+type modelPod struct {
+	newPod
+	uid     int
+	created time.Time
+	atGate  bool
+	started bool // etcd was started
+	running bool
+	refused bool // etcd ends at once: the membership is not what it was told
+	bad     bool // no such image
+	image   string
+	runs    string // version of the process
+}
+
+type modelMember struct {
+	id      uint64
+	name    string
+	learner bool
+	joined  bool
+}
+
+var goodVersions = []string{"3.5.35", "3.6.16", "3.7.3"}
+
+func play(t *testing.T, seed uint64) {
+	m := &model{
+		t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1e9, 0), //nolint:gosec // lives must be repeatable
+		gate: seed%4 != 3, pods: map[string]*modelPod{},
+	}
+	m.spec = api.ClusterSpec{Size: 1 + m.rand.IntN(5), Version: goodVersions[m.rand.IntN(2)]}
+	if !m.gate {
+		m.spec.Pod = &api.PodPolicy{BusyboxImage: "busybox:1.28"}
+	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("the life up to here:\n%s", strings.Join(m.log[max(0, len(m.log)-80):], "\n"))
+		}
+	}()
+	for range 400 {
+		m.pass()
+		m.progress()
+		m.trouble()
+		if t.Failed() {
+			return
+		}
+	}
+	// The trouble is over.
+	m.note("calm")
+	m.spec.Version, m.spec.Paused = m.reachableVersion(), false
+	for range 400 {
+		if _, ok := m.pass().(idle); ok && m.asSpecified() {
+			return
+		}
+		m.progress()
+		if t.Failed() {
+			return
+		}
+	}
+	t.Errorf("never arrived at size %d, version %s: %s", m.spec.Size, m.spec.EffectiveVersion(), m.describe())
+}
+
+func (m *model) note(format string, args ...any) { m.log = append(m.log, fmt.Sprintf(format, args...)) }
+
+func (m *model) alive(mm modelMember) bool {
+	p := m.pods[mm.name]
+	return p != nil && p.running && mm.joined
+}
+
+func (m *model) voters() (all, alive int) {
+	for _, mm := range m.members {
+		if !mm.learner {
+			all++
+			if m.alive(mm) {
+				alive++
+			}
+		}
+	}
+	return all, alive
+}
+
+func (m *model) quorum() bool {
+	all, alive := m.voters()
+	return all > 0 && alive >= etcd.Quorum(all)
+}
+
+func (m *model) observation() *observation {
+	o := &observation{
+		now: m.now, names: names{"ns", "c"}, spec: *m.spec.DeepCopy(), status: *m.status.DeepCopy(),
+		gate: m.gate, peerService: m.peerService, clientService: m.clientService, quorum: m.quorum(),
+		newName: func() string { m.serial++; return fmt.Sprintf("c-%d", m.serial) },
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
+		p := m.pods[name]
+		o.pods = append(o.pods, podState{
+			name: name, uid: types.UID(fmt.Sprint(p.uid)), image: p.image, version: strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v"),
+			created: p.created, seed: p.seed, initialCluster: p.initialCluster, manyLearners: true, scheduled: true,
+			atGate: p.atGate, started: p.started, running: p.running, ready: p.running, badImage: p.bad, crashing: p.refused,
+		})
+	}
+	leader := uint64(0)
+	for _, mm := range m.members {
+		if m.alive(mm) && !mm.learner && o.quorum {
+			leader = mm.id
+			break
+		}
+	}
+	answered := false
+	for _, mm := range m.members {
+		answered = answered || m.alive(mm) && !mm.learner
+	}
+	for _, mm := range m.members {
+		s := memberState{
+			Member: etcd.Member{ID: mm.id, PeerURLs: []string{o.names.peerURL(mm.name)}, Learner: mm.learner},
+			name:   mm.name, pod: o.pod(mm.name),
+		}
+		if mm.joined {
+			s.Name = mm.name
+		}
+		if m.alive(mm) {
+			s.status = &etcd.Status{MemberID: mm.id, LeaderID: leader, Version: m.pods[mm.name].runs}
+		} else {
+			s.downSince = m.now
+		}
+		if answered {
+			o.members = append(o.members, s)
+		}
+	}
+	return o
+}
+
+// pass is one pass of the operator, which may die before or after the step.
+func (m *model) pass() step {
+	m.now = m.now.Add(time.Second)
+	o := m.observation()
+	s := plan(o)
+	m.note("%s", s)
+	if m.rand.IntN(20) == 0 {
+		return s // the operator dies before the step
+	}
+	m.status = statusAfter(o, s, 1)
+	if m.rand.IntN(20) == 0 {
+		return s // … or between status and step
+	}
+	had := m.quorum()
+	m.apply(s)
+	all, alive := m.voters()
+	_, restarts := s.(setVersion)
+	if had && !m.quorum() && !(restarts && all <= 2) && !m.joiningVoter(s) {
+		m.t.Errorf("the step %q took the quorum: %d of %d voters are left", s, alive, all)
+	}
+	return s
+}
+
+// joiningVoter tells whether a member with a vote was added to a cluster of one,
+// whose etcd knows nothing better.
+func (m *model) joiningVoter(s step) bool {
+	add, ok := s.(addMember)
+	return ok && !add.learner
+}
+
+func (m *model) apply(s step) {
+	switch s := s.(type) {
+	case createService:
+		if s.client {
+			m.clientService = true
+		} else {
+			m.peerService = true
+		}
+	case createPods:
+		for _, p := range s.pods {
+			if m.rand.IntN(10) == 0 {
+				continue // the operator dies, or the API server refuses
+			}
+			if m.pods[p.name] != nil {
+				m.t.Errorf("pod %s is made twice", p.name)
+			}
+			m.serial++
+			m.pods[p.name] = &modelPod{newPod: p, uid: m.serial, created: m.now, image: image(&m.spec, p.version), bad: !slices.Contains(goodVersions, p.version)}
+		}
+	case deletePod:
+		for _, mm := range m.members {
+			if mm.name == s.name && m.status.Phase == api.ClusterPhaseRunning {
+				m.t.Errorf("the pod of member %s is deleted", s.name)
+			}
+		}
+		delete(m.pods, s.name)
+	case setVersion:
+		p := m.pods[s.pod]
+		p.image, p.running = image(&m.spec, s.to), false
+		p.bad = !slices.Contains(goodVersions, s.to)
+		if err := etcd.CheckChange(m.lowest(), mustVersion(s.to)); err != nil {
+			m.t.Errorf("%s: %v", s, err)
+		}
+	case addMember:
+		if !m.quorum() || m.rand.IntN(3) == 0 {
+			return // not yet
+		}
+		learners := 0
+		for _, mm := range m.members {
+			if mm.learner {
+				learners++
+			}
+		}
+		if s.learner && learners > 0 && !m.lowest().HasMaxLearners() {
+			m.t.Errorf("a second learner is added to etcd %s", m.lowest())
+		}
+		m.serial++
+		m.members = append(m.members, modelMember{id: uint64(m.serial), name: s.name, learner: s.learner})
+	case promoteMember:
+		for i := range m.members {
+			if m.members[i].id == s.id && m.quorum() && m.alive(m.members[i]) && m.rand.IntN(3) > 0 {
+				m.members[i].learner = false
+			}
+		}
+	case removeMember:
+		if m.quorum() {
+			m.members = slices.DeleteFunc(m.members, func(mm modelMember) bool { return mm.id == s.id })
+			if p := m.pods[s.name]; p != nil {
+				p.running = false
+			}
+		}
+	case moveLeader:
+		// The model's leader is the first voter that is alive.
+		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.id == s.to.ID })
+		to := m.members[i]
+		m.members = slices.Insert(slices.Delete(m.members, i, i+1), 0, to)
+	}
+}
+
+func (m *model) lowest() etcd.Version {
+	var lowest etcd.Version
+	for _, mm := range m.members {
+		if p := m.pods[mm.name]; p != nil && p.runs != "" {
+			if v := mustVersion(p.runs); lowest.Major == 0 || v.LT(lowest.Version) {
+				lowest = v
+			}
+		}
+	}
+	return lowest
+}
+
+func mustVersion(s string) etcd.Version {
+	v, err := etcd.ParseVersion(s)
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// progress lets pods get on.
+func (m *model) progress() {
+	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
+		p := m.pods[name]
+		if p == nil || m.rand.IntN(3) > 0 {
+			continue // also if a pass meanwhile deleted it
+		}
+		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.name == name })
+		switch {
+		case p.running:
+		case !p.atGate:
+			p.atGate = true
+		case p.bad:
+			// its image never comes
+		case p.seed && !p.started:
+			p.started, p.running, p.runs = true, true, p.version
+			m.bootstraps++
+			m.serial++
+			if m.status.Phase != api.ClusterPhaseCreating {
+				m.t.Errorf("an empty cluster is started in phase %q", m.status.Phase)
+			}
+			m.members = []modelMember{{id: uint64(m.serial), name: name, joined: true}}
+		case p.started:
+			if i >= 0 && m.members[i].joined {
+				p.running, p.refused, p.runs = true, false, strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v")
+			}
+		case i >= 0 && m.expects(p):
+			// check-dns ends; etcd looks at the membership once more a moment later.
+			p.started = true
+			if m.rand.IntN(4) == 0 {
+				m.pass()
+			}
+			i = slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.name == name })
+			if i < 0 || !m.expects(p) || m.pods[name] != p {
+				p.refused = true
+				continue
+			}
+			p.running, p.runs = true, p.version
+			m.members[i].joined = true
+		}
+	}
+}
+
+func (m *model) expects(p *modelPod) bool {
+	n := names{"ns", "c"}
+	if len(p.initialCluster) != len(m.members) {
+		return false
+	}
+	for _, mm := range m.members {
+		if _, ok := p.initialCluster[n.peerURL(mm.name)]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// trouble is what others do to the cluster. It takes a member only where the
+// quorum survives, so that a lost quorum is the operator's doing.
+func (m *model) trouble() {
+	if m.rand.IntN(6) > 0 {
+		return
+	}
+	names := slices.Sorted(maps.Keys(m.pods))
+	switch m.rand.IntN(6) {
+	case 0: // a pod is lost with its data
+		if len(names) == 0 {
+			return
+		}
+		name := names[m.rand.IntN(len(names))]
+		p := m.pods[name]
+		delete(m.pods, name)
+		if m.status.Phase == api.ClusterPhaseRunning && len(m.members) > 0 && (!m.quorum() || m.waitingVoter()) {
+			m.pods[name] = p
+			return
+		}
+		m.note("!! pod %s is lost", name)
+	case 1: // etcd crashes
+		for _, name := range names {
+			if p := m.pods[name]; p.running {
+				p.running = false
+				if !m.quorum() && m.rand.IntN(3) > 0 {
+					p.running = true
+					continue
+				}
+				m.note("!! %s crashes", name)
+				return
+			}
+		}
+	case 2:
+		m.spec.Size = 1 + m.rand.IntN(6)
+		m.note("!! size %d", m.spec.Size)
+	case 3:
+		m.spec.Version = append(goodVersions, "3.6.99", "3.5.99")[m.rand.IntN(5)] //nolint:gocritic // a new slice is meant
+		m.note("!! version %s", m.spec.Version)
+	case 4:
+		m.spec.Paused = m.rand.IntN(4) == 0
+	case 5: // Services vanish
+		m.clientService = m.clientService && m.rand.IntN(2) == 0
+		m.peerService = m.peerService && m.rand.IntN(2) == 0
+	}
+}
+
+// waitingVoter tells whether a vote waits for a pod that has not started, which
+// versions without learners can't do without.
+func (m *model) waitingVoter() bool {
+	return slices.ContainsFunc(m.members, func(mm modelMember) bool { return !mm.learner && !mm.joined })
+}
+
+// reachableVersion is a good version that the members can be moved to.
+func (m *model) reachableVersion() string {
+	for _, v := range slices.Backward(goodVersions) {
+		if low := m.lowest(); low.Major == 0 || etcd.CheckChange(low, mustVersion(v)) == nil {
+			return v
+		}
+	}
+	return m.spec.Version
+}
+
+func (m *model) asSpecified() bool {
+	if len(m.members) != m.spec.Size || len(m.pods) != m.spec.Size || !m.quorum() || !m.clientService {
+		return false
+	}
+	for _, mm := range m.members {
+		if mm.learner || !m.alive(mm) || m.pods[mm.name].runs != m.spec.EffectiveVersion() {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *model) describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "phase %s, quorum %t\n", m.status.Phase, m.quorum())
+	for _, mm := range m.members {
+		fmt.Fprintf(&b, "member %+v\n", mm)
+	}
+	for name, p := range m.pods {
+		fmt.Fprintf(&b, "pod %s %+v\n", name, *p)
+	}
+	return b.String()
+}
