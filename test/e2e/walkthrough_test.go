@@ -51,6 +51,23 @@ func TestCreateRoleFlags(t *testing.T) {
 	wants(t, n.Shell("kubectl auth can-i create etcdclusters.etcd.database.coreos.com --as=system:serviceaccount:"+n.Name+":default"), "yes")
 }
 
+// Where the operator's rights must end at its namespace, somebody else applies
+// the CRD, and a Role is enough for the rest.
+func TestNamespacedRole(t *testing.T) {
+	t.Parallel()
+	n := harness.NewNamespace(t)
+	n.Shell("kubectl apply --server-side --force-conflicts -f pkg/apis/etcd/crd/etcd.database.coreos.com_etcdclusters.yaml")
+	n.Shell("example/rbac/create_role.sh --namespaced")
+	n.DeployOperatorUngranted("-create-crd=false")
+	cluster := n.Create(3, "")
+	cluster.WaitSettled()
+	lost := cluster.Follower()
+	n.DeletePod(lost)
+	cluster.WaitSettled(lost)
+	cluster.Resize(1)
+	cluster.WaitSettled()
+}
+
 func wants(t *testing.T, output string, words ...string) {
 	t.Helper()
 	for _, word := range words {

@@ -5,6 +5,7 @@ package harness
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,8 +20,9 @@ type Namespace struct {
 	*Env
 	Name string
 
-	t      testing.TB
-	record *record
+	t       testing.TB
+	record  *record
+	crashes atomic.Int64 // of operators, by the test
 }
 
 // NewNamespace creates a namespace without an operator.
@@ -58,6 +60,7 @@ func newNamespace(t testing.TB, logs bool) *Namespace {
 	})
 	n.record = startRecord(n, logs)
 	t.Cleanup(func() {
+		n.checkOperator()
 		if t.Failed() {
 			n.explain()
 		}

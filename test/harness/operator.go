@@ -35,6 +35,13 @@ const (
 func (n *Namespace) DeployOperator(flags ...string) {
 	n.t.Helper()
 	n.grant()
+	n.DeployOperatorUngranted(flags...)
+}
+
+// DeployOperatorUngranted is DeployOperator for a service account that was given
+// its rights already.
+func (n *Namespace) DeployOperatorUngranted(flags ...string) {
+	n.t.Helper()
 	objects, err := n.manifest("example/deployment.yaml", nil)
 	if err != nil {
 		n.t.Fatalf("example/deployment.yaml: %v", err)
@@ -134,7 +141,11 @@ func (n *Namespace) CrashOperator() {
 func (n *Namespace) TryCrashOperator() error {
 	var errs []error
 	for _, pod := range n.Operators() {
-		errs = append(errs, killProcess(pod, "etcd-operator", syscall.SIGKILL))
+		err := killProcess(pod, "etcd-operator", syscall.SIGKILL)
+		if err == nil {
+			n.crashes.Add(1)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -209,4 +220,21 @@ func (n *Namespace) FromOperator(ctx context.Context, path string) (status int, 
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	return response.StatusCode, string(text), err
+}
+
+// checkOperator fails the test when an operator did what none may do, whatever
+// the test is about: panic, ask for what its shipped role doesn't grant, restart
+// without being crashed.
+func (n *Namespace) checkOperator() {
+	n.t.Helper()
+	for _, alarm := range n.record.alarms(operatorApp + "-") {
+		n.t.Errorf("log of the operator: %s", alarm)
+	}
+	for _, pod := range n.Operators() {
+		for _, status := range pod.Status.ContainerStatuses {
+			if int64(status.RestartCount) > n.crashes.Load() {
+				n.t.Errorf("operator %s restarted %d times, the test crashed it %d times", pod.Name, status.RestartCount, n.crashes.Load())
+			}
+		}
+	}
 }

@@ -238,6 +238,21 @@ func (r *record) follow(ctx context.Context, running *sync.WaitGroup, n *Namespa
 	}
 }
 
+// alarms are the alarming lines in the logs of pods with a prefix.
+func (r *record) alarms(prefix string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var alarms []string
+	for _, id := range r.order {
+		if log := r.logs[id]; strings.HasPrefix(log.name, prefix) {
+			log.mu.Lock()
+			alarms = append(alarms, log.alarms...)
+			log.mu.Unlock()
+		}
+	}
+	return alarms
+}
+
 // A tail keeps the last lines of a log.
 type tail struct {
 	name string
@@ -246,7 +261,11 @@ type tail struct {
 	mu      sync.Mutex
 	lines   []string
 	dropped int
+	alarms  []string
 }
+
+// alarming is what no log of an operator may hold.
+var alarming = []string{"panic: ", "is forbidden: ", "DATA RACE"}
 
 func (l *tail) add(line string) {
 	const longest = 600
@@ -256,6 +275,9 @@ func (l *tail) add(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lines = append(l.lines, line)
+	if slices.ContainsFunc(alarming, func(word string) bool { return strings.Contains(line, word) }) && len(l.alarms) < 5 {
+		l.alarms = append(l.alarms, line)
+	}
 	if len(l.lines) > l.most {
 		l.dropped += len(l.lines) - l.most/2
 		l.lines = slices.Clone(l.lines[len(l.lines)-l.most/2:])
