@@ -23,7 +23,7 @@ import (
 )
 
 // manifest decodes the objects of a shipped file after its placeholders were
-// replaced. A placeholder that is left is an error: the file has changed.
+// replaced.
 func (e *Env) manifest(path string, replace map[string]string) ([]runtime.Object, error) {
 	text, err := os.ReadFile(filepath.Join(e.Root, path))
 	if err != nil {
