@@ -98,9 +98,13 @@ func (c *Cluster) createPods(ctx context.Context, s createPods) error {
 		making.Go(func() { created[i], errs[i] = c.createPod(ctx, p) })
 	}
 	making.Wait()
-	for _, pod := range created {
-		if pod != nil {
-			c.podWrites.record(pod, c.cfg.Clock.Now())
+	for i, pod := range created {
+		if pod == nil {
+			continue
+		}
+		c.podWrites.record(pod, c.cfg.Clock.Now())
+		if s.pods[i].seed {
+			c.notices.memberAdded(s.pods[i].name)
 		}
 	}
 	return errors.Join(errs...)
@@ -176,7 +180,7 @@ func (c *Cluster) addOneMember(ctx context.Context, s addMember) error {
 		return err
 	})
 	if err == nil {
-		c.notices.memberAdded(s)
+		c.notices.memberAdded(s.name)
 	}
 	return err
 }

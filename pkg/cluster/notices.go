@@ -53,8 +53,8 @@ func (n *notices) tell(kind, reason, message string) {
 	n.log.WithField("event", reason).Info(message)
 }
 
-func (n *notices) memberAdded(s addMember) {
-	n.normal("New Member Added", "New member %s added to cluster", s.name)
+func (n *notices) memberAdded(name string) {
+	n.normal("New Member Added", "New member %s added to cluster", name)
 }
 
 func (n *notices) memberPromoted(s promoteMember) {
