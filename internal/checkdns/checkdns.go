@@ -1,0 +1,202 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package checkdns is the init container of a member's pod. It holds etcd back
+// until the pod can be reached by its name and, for a member that joins a running
+// cluster, until that cluster expects it: etcd exits at once where its
+// --initial-cluster is not exactly the membership, and the kubelet would wait
+// longer and longer before it starts etcd again.
+package checkdns
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Times of the waiting. The lookups are apart far enough to spare the cluster's
+// DNS when many pods start; the peers are asked more often because a member that
+// was just added counts for the quorum and should start soon.
+const (
+	lookupInterval   = 150 * time.Millisecond
+	lookupTimeout    = 2 * time.Second
+	peersInterval    = 50 * time.Millisecond
+	peerTimeout      = time.Second
+	progressInterval = 5 * time.Second
+)
+
+// Resolver looks names up.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// Config says what to wait for.
+type Config struct {
+	// Name is the DNS name of this pod.
+	Name string
+	// IP is this pod's address; the zero Addr: any address will do.
+	IP netip.Addr
+	// Timeout bounds all of the waiting; 0: no bound.
+	Timeout time.Duration
+
+	// InitialCluster is the membership to wait for; nil: don't.
+	InitialCluster Membership
+	// Peers are the URLs of members to ask for the membership.
+	Peers []string
+	// DataDir is etcd's data directory. A member that has data in it needs no
+	// membership to start: all others may be down.
+	DataDir string
+
+	Resolver  Resolver
+	Transport http.RoundTripper
+	Out       io.Writer // one line for each thing that happens
+}
+
+// PureResolver returns Go's own resolver, which honours the search list of a
+// pod's resolv.conf whatever the C library of the image.
+func PureResolver() *net.Resolver { return &net.Resolver{PreferGo: true} }
+
+// PeerTransport returns the transport to etcd's peer listeners; without a TLS
+// configuration it reaches those that serve plain HTTP.
+func PeerTransport(config *tls.Config) *http.Transport {
+	dialer := &net.Dialer{Timeout: peerTimeout, Resolver: PureResolver()}
+	return &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: config}
+}
+
+// Run waits. Its error says in one line what it waited for, what it last saw and
+// what to check.
+func Run(ctx context.Context, cfg Config) error {
+	start := time.Now()
+	bounded := ctx
+	if cfg.Timeout > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, cfg.Timeout)
+		defer cancel()
+	}
+	w := waiter{out: cfg.Out, start: start}
+
+	err := w.until(bounded, lookupInterval, wait{
+		what: nameWait(cfg),
+		hint: "check that the cluster's headless Service exists and that the cluster's DNS works",
+		try:  func(ctx context.Context) error { return lookup(ctx, cfg) },
+	})
+	if err != nil {
+		return err
+	}
+	if cfg.InitialCluster == nil {
+		return nil
+	}
+	hasData, err := holdsWAL(cfg.DataDir)
+	if err != nil {
+		w.say("can't tell whether the member has data: %v", err)
+	}
+	if hasData {
+		w.say("the member has data in %s: no need to ask the other members", cfg.DataDir)
+		return nil
+	}
+	return w.until(bounded, peersInterval, wait{
+		what: fmt.Sprintf("etcd at %s to have exactly the members %s", strings.Join(cfg.Peers, ", "), cfg.InitialCluster),
+		hint: "check that these members run, and the events of the EtcdCluster for why this member was not added",
+		try:  func(ctx context.Context) error { return askPeers(ctx, cfg) },
+	})
+}
+
+func nameWait(cfg Config) string {
+	if cfg.IP.IsValid() {
+		return fmt.Sprintf("%s to resolve to %s", cfg.Name, cfg.IP)
+	}
+	return cfg.Name + " to resolve"
+}
+
+func lookup(ctx context.Context, cfg Config) error {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	addrs, err := cfg.Resolver.LookupNetIP(ctx, "ip", cfg.Name)
+	if err != nil {
+		return err
+	}
+	if !cfg.IP.IsValid() && len(addrs) > 0 {
+		return nil
+	}
+	for _, a := range addrs {
+		if a.Unmap() == cfg.IP.Unmap() {
+			return nil
+		}
+	}
+	return fmt.Errorf("it resolves to %v", addrs)
+}
+
+// holdsWAL tells whether etcd was here before.
+func holdsWAL(dataDir string) (bool, error) {
+	if dataDir == "" {
+		return false, nil
+	}
+	entries, err := os.ReadDir(filepath.Join(dataDir, "member", "wal"))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".wal" {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// wait is one thing to wait for.
+type wait struct {
+	what, hint string
+	try        func(context.Context) error
+}
+
+type waiter struct {
+	out   io.Writer
+	start time.Time
+}
+
+func (w waiter) say(format string, args ...any) {
+	fmt.Fprintf(w.out, "check-dns: %s\n", fmt.Sprintf(format, args...))
+}
+
+func (w waiter) elapsed() time.Duration { return time.Since(w.start).Round(time.Millisecond) }
+
+// until tries again and again until it succeeds or ctx ends, and tells now and
+// then what it waits for.
+func (w waiter) until(ctx context.Context, interval time.Duration, wait wait) error {
+	progress := time.NewTicker(progressInterval)
+	defer progress.Stop()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	last := errors.New("nothing was tried yet")
+	for {
+		select {
+		case <-ctx.Done():
+			reason := "was told to stop"
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				reason = "gave up"
+			}
+			return fmt.Errorf("%s after %s of waiting for %s: %w: %s", reason, w.elapsed(), wait.what, last, wait.hint)
+		case <-progress.C:
+			w.say("waiting for %s, for %s now: %v", wait.what, w.elapsed(), last)
+		case <-pause.C:
+			err := wait.try(ctx)
+			if err == nil {
+				w.say("waited %s for %s", w.elapsed(), wait.what)
+				return nil
+			}
+			if ctx.Err() == nil { // else the error is that of the end
+				last = err
+			}
+			pause.Reset(interval)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkdns
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+)
+
+// PodIPEnv names the environment variable that holds the pod's address.
+const PodIPEnv = "MY_POD_IP"
+
+// Parse reads the arguments of check-dns and its environment. It tells what is
+// wrong on out, with the usage; the error is flag.ErrHelp where that was asked
+// for.
+func Parse(args []string, getenv func(string) string, out io.Writer) (Config, error) {
+	cfg := Config{}
+	var initialCluster string
+	fs := flag.NewFlagSet("check-dns", flag.ContinueOnError)
+	fs.SetOutput(out)
+	fs.StringVar(&cfg.Name, "name", "", "DNS `name` of this pod; wait until it resolves, to $"+PodIPEnv+" if that is set")
+	fs.DurationVar(&cfg.Timeout, "timeout", 2*time.Minute, "longest time to wait for everything; 0: no bound")
+	fs.StringVar(&initialCluster, "initial-cluster", "", "wait until the running members know exactly these members (`name=url,...`); each is one that runs or is about to join")
+	fs.Func("peer", "peer `URL` of a member to ask for the membership; repeat for more", func(s string) error {
+		cfg.Peers = append(cfg.Peers, s)
+		return checkURL(s)
+	})
+	fs.StringVar(&cfg.DataDir, "data-dir", "", "etcd's data `directory`; where it holds a write-ahead log, the membership is not waited for")
+	if err := fs.Parse(args); err != nil {
+		return Config{}, err
+	}
+	if err := cfg.complete(initialCluster, getenv(PodIPEnv), fs.Args()); err != nil {
+		fmt.Fprintf(out, "check-dns: %v\n", err)
+		fs.Usage()
+		return Config{}, err
+	}
+	return cfg, nil
+}
+
+func (cfg *Config) complete(initialCluster, ip string, rest []string) error {
+	var err error
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("unexpected argument %q", rest[0])
+	case cfg.Name == "":
+		return errors.New("-name is missing")
+	case cfg.Timeout < 0:
+		return fmt.Errorf("-timeout %s is negative", cfg.Timeout)
+	case (initialCluster == "") != (len(cfg.Peers) == 0):
+		return errors.New("-initial-cluster and -peer need each other")
+	}
+	if initialCluster != "" {
+		if cfg.InitialCluster, err = ParseInitialCluster(initialCluster); err != nil {
+			return fmt.Errorf("-initial-cluster: %w", err)
+		}
+	}
+	if ip != "" {
+		if cfg.IP, err = netip.ParseAddr(ip); err != nil {
+			return fmt.Errorf("environment variable %s: %w", PodIPEnv, err)
+		}
+	}
+	return nil
+}

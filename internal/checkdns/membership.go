@@ -1,0 +1,144 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkdns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// maxAnswer bounds what is read of an answer; a membership is below 10 KiB.
+const maxAnswer = 1 << 20
+
+// Membership is the members of a cluster, each by its peer URLs, sorted. The name
+// of a member is not part of it: a member that never started has none.
+type Membership []string
+
+// ParseInitialCluster reads a value of etcd's --initial-cluster, such as
+// a=http://a:2380,b=http://b:2380. A member with several URLs is in it several
+// times.
+func ParseInitialCluster(s string) (Membership, error) {
+	urls := map[string][]string{}
+	for part := range strings.SplitSeq(s, ",") {
+		name, u, ok := strings.Cut(part, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is not of the form name=url,name=url", s)
+		}
+		if err := checkURL(u); err != nil {
+			return nil, err
+		}
+		urls[name] = append(urls[name], u)
+	}
+	var m Membership
+	for _, u := range urls {
+		m = append(m, memberKey(u))
+	}
+	slices.Sort(m)
+	return m, nil
+}
+
+func (m Membership) String() string { return "{" + strings.Join(m, ", ") + "}" }
+
+// memberKey is the one text of a member's URLs, in whatever order they come.
+func memberKey(urls []string) string {
+	return strings.Join(slices.Sorted(slices.Values(urls)), "+")
+}
+
+func checkURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil {
+		return fmt.Errorf("peer URL %q: %w", s, err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("peer URL %q is not of the form http://host:2380", s)
+	}
+	return nil
+}
+
+// askPeers returns nil if etcd, started now, would find the membership that its
+// --initial-cluster names. etcd asks the peers in the order of their URLs and
+// believes the first that answers, even one that lags behind; so it is that
+// one's answer that counts here.
+func askPeers(ctx context.Context, cfg Config) error {
+	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
+	defer cancel()
+	type answer struct {
+		members Membership
+		err     error
+	}
+	peers := slices.Sorted(slices.Values(cfg.Peers))
+	answers := make([]chan answer, len(peers))
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel() // before the Wait: the answers of the rest don't matter
+	for i, peer := range peers {
+		answers[i] = make(chan answer, 1)
+		asking.Go(func() {
+			m, err := membersOf(ctx, cfg.Transport, peer)
+			answers[i] <- answer{m, err}
+		})
+	}
+	var errs []error
+	for i, peer := range peers {
+		a := <-answers[i]
+		switch {
+		case a.err != nil:
+			errs = append(errs, a.err)
+		case slices.Equal(a.members, cfg.InitialCluster):
+			return nil
+		default:
+			return fmt.Errorf("%s knows the members %s", peer, a.members)
+		}
+	}
+	return fmt.Errorf("no member answers: %w", oneLine(errs))
+}
+
+// membersOf asks the peer listener of a member.
+func membersOf(ctx context.Context, transport http.RoundTripper, peer string) (Membership, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, peer+"/members", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: %s", req.URL, resp.Status)
+	}
+	var members []struct {
+		PeerURLs []string `json:"peerURLs"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&members); err != nil {
+		return nil, fmt.Errorf("GET %s: the answer is not a list of members: %w", req.URL, err)
+	}
+	if len(members) == 0 {
+		return nil, fmt.Errorf("GET %s: the member does not know the membership yet", req.URL)
+	}
+	var m Membership
+	for _, member := range members {
+		m = append(m, memberKey(member.PeerURLs))
+	}
+	slices.Sort(m)
+	return m, nil
+}
+
+// oneLine joins errors with semicolons: what check-dns says at its end must fit
+// on a line.
+func oneLine(errs []error) error {
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
