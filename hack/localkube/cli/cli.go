@@ -1,0 +1,186 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli is the command line of hack/kube and hack/image.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
+)
+
+// An App is what the commands share.
+type App struct {
+	Stdout, Stderr io.Writer
+	// Root is the repository.
+	Root string
+	// Cache keeps what is built.
+	Cache    string
+	Instance instance.Instance
+}
+
+// ErrUsage is returned when the command line is wrong; the message was printed.
+var ErrUsage = errors.New("usage")
+
+type command struct {
+	name, args, help string
+	needsRoot        bool
+	run              func(ctx context.Context, a *App, args []string) error
+}
+
+func commands() []command {
+	return []command{
+		{"up", "[flags]", "start it, after building what is missing; `up -h` lists the flags", true, up},
+		{"down", "", "end it and remove every trace; what was built is kept", true, down},
+		{"status", "", "show nodes, components and images", true, status},
+		{"env", "", "print the shell commands that set KUBECONFIG and PATH", false, env},
+		{"kubectl", "ARG...", "run the kubectl of the right version against it", false, kubectl},
+		{"load", "FILE...", "import image archives on all nodes", true, load},
+		{"node", "kill|start|cut|heal NAME", "pull a node's plug, start it again, take its link down, up again", true, nodeCommand},
+		{"logs", "[-f] [COMPONENT]", "show the log of a component; without one, list them", false, logs},
+		{"build", "", "only build programs and images", true, buildOnly},
+		{"help", "", "show this", false, nil},
+	}
+}
+
+const intro = `hack/kube runs a real Kubernetes on this machine, without a container engine and
+without an image registry: everything is built from pinned Go modules and a few
+Debian packages. Each node is a set of namespaces that can be killed, cut off
+and brought back.
+
+Usage: hack/kube COMMAND
+
+`
+
+const outro = `
+Typical use:
+  hack/kube up                      start 3 nodes (the first time builds for some minutes)
+  eval "$(hack/kube env)"           then kubectl and etcdctl are at hand
+  kubectl get nodes
+  hack/image --load                 build the operator's image and load it
+  hack/kube node kill node2         as if its plug were pulled
+  hack/kube down
+
+Environment:
+  LOCALKUBE_NAME      name of the instance (localkube); several can run side by side
+  LOCALKUBE_STATE     its directory (/var/lib/etcd-operator-localkube[-NAME])
+  LOCALKUBE_NETWORK   its addresses, an IPv4 /16 (10.96.0.0/16)
+  XDG_CACHE_HOME      what is built is kept in $XDG_CACHE_HOME/etcd-operator ($HOME/.cache)
+
+hack/localkube/README.md tells how it works.
+`
+
+// Main runs a command and returns the exit code.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a, err := newApp(stdout, stderr)
+	if err == nil {
+		err = a.dispatch(ctx, args)
+	}
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, ErrUsage):
+		return 2
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintln(stderr, "Interrupted; nothing was left running.")
+		return 130
+	default:
+		fmt.Fprintln(stderr, "error:", err)
+		return 1
+	}
+}
+
+func newApp(stdout, stderr io.Writer) (*App, error) {
+	a := &App{Stdout: stdout, Stderr: stderr, Root: os.Getenv("LOCALKUBE_SOURCE")}
+	if a.Root == "" {
+		return nil, errors.New("run hack/kube or hack/image, which build and call this program")
+	}
+	cache := os.Getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fmt.Errorf("where to keep what is built: %w; set XDG_CACHE_HOME", err)
+		}
+		cache = filepath.Join(home, ".cache")
+	}
+	a.Cache = filepath.Join(cache, "etcd-operator")
+	var err error
+	a.Instance, err = instance.FromEnv(os.Getenv)
+	return a, err
+}
+
+func (a *App) dispatch(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		a.usage(a.Stderr)
+		return ErrUsage
+	}
+	name, args := args[0], args[1:]
+	if name == "help" || name == "-h" || name == "--help" {
+		a.usage(a.Stdout)
+		return nil
+	}
+	if name == "image" { // called by hack/image
+		return image(ctx, a, args)
+	}
+	for _, c := range commands() {
+		if c.name != name {
+			continue
+		}
+		if c.needsRoot && os.Geteuid() != 0 && !wantsHelp(args) {
+			return fmt.Errorf("hack/kube %s makes namespaces, mounts and cgroups: run it as root (sudo hack/kube %s)", name, name)
+		}
+		return c.run(ctx, a, args)
+	}
+	fmt.Fprintf(a.Stderr, "There is no command %q; `hack/kube help` lists them.\n", name)
+	return ErrUsage
+}
+
+func wantsHelp(args []string) bool {
+	return len(args) > 0 && (args[0] == "-h" || args[0] == "--help")
+}
+
+func (a *App) usage(w io.Writer) {
+	fmt.Fprint(w, intro)
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  %-34s %s\n", strings.TrimSpace(c.name+" "+c.args), c.help)
+	}
+	fmt.Fprint(w, outro)
+}
+
+// say prints a line for the person who waits.
+func (a *App) say(format string, args ...any) { fmt.Fprintf(a.Stdout, format+"\n", args...) }
+
+// flags returns a flag set that prints its help with the command's name.
+func (a *App) flags(name, usage string) *flag.FlagSet {
+	f := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.SetOutput(a.Stderr)
+	f.Usage = func() {
+		fmt.Fprintf(a.Stderr, "Usage: %s\n", usage)
+		f.PrintDefaults()
+	}
+	return f
+}
+
+// parse parses flags and refuses other arguments than the wanted number; -1
+// takes any.
+func parse(f *flag.FlagSet, args []string, positional int) error {
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return ErrUsage
+	}
+	if positional >= 0 && f.NArg() != positional {
+		f.Usage()
+		return ErrUsage
+	}
+	return nil
+}

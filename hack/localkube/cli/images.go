@@ -1,0 +1,151 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/archive"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/build"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/debian"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
+)
+
+// format changes when the archives would, though what goes in is the same.
+const format = "1"
+
+// busyboxProgram is Debian's busybox-static.
+const busyboxProgram = "/bin/busybox"
+
+// images returns the archives that every node imports: those that pods of the
+// cluster itself need, and etcd in each version that is tested.
+func (a *App) images(ctx context.Context, built map[string]build.Built) ([]string, error) {
+	var files []string
+	// add makes an archive unless the cache has it under that key.
+	add := func(name, key string, make func() (archive.Image, error)) error {
+		file := filepath.Join(a.Cache, "localkube", "images", name+"-"+key+".tar")
+		files = append(files, file)
+		if _, err := os.Stat(file); err == nil {
+			return nil
+		}
+		image, err := make()
+		if err != nil {
+			return fmt.Errorf("make the image %s: %w", name, err)
+		}
+		return archive.Write(file, image)
+	}
+	pause, err := a.buildPause(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pauseKey, err := fileKey(pause)
+	if err != nil {
+		return nil, err
+	}
+	err = add("pause", pauseKey, func() (archive.Image, error) {
+		return archive.Pause("docker.io/"+render.PauseImage, runtime.GOARCH, pause), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	busyboxKey, err := fileKey(busyboxProgram)
+	if err != nil {
+		return nil, err
+	}
+	err = add("busybox", busyboxKey, func() (archive.Image, error) {
+		return archive.Busybox("docker.io/library/"+render.BusyboxImage, runtime.GOARCH, busyboxProgram)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{build.Etcd36, build.Etcd35, build.Etcd37} {
+		b := built[name]
+		err := add("etcd-"+b.Version, b.Key+"-"+format, func() (archive.Image, error) {
+			return archive.Etcd(b.Version, runtime.GOARCH, b.Dir, []string{"etcd", "etcdctl", "etcdutl"}, nil), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	old, err := a.debianEtcd(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if old == "" {
+		return files, nil
+	}
+	version, err := etcdVersion(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	key, err := fileKey(filepath.Join(old, "etcd"))
+	if err != nil {
+		return nil, err
+	}
+	return files, add("etcd-"+version, key, func() (archive.Image, error) {
+		libs, err := archive.Libraries(filepath.Join(old, "etcd"))
+		if err != nil {
+			return archive.Image{}, err
+		}
+		return archive.Etcd(version, runtime.GOARCH, old, []string{"etcd", "etcdctl"}, libs), nil
+	})
+}
+
+// debianEtcd unpacks Debian's etcd, which is older than what Go modules still
+// serve, and returns the directory of its programs. A machine without apt-get
+// does without it.
+func (a *App) debianEtcd(ctx context.Context) (string, error) {
+	dir := filepath.Join(a.Cache, "localkube", "debian-etcd")
+	bin := filepath.Join(dir, "usr", "bin")
+	if _, err := os.Stat(bin); err == nil {
+		return bin, nil
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		a.say("No image of Debian's etcd: there is no apt-get.")
+		return "", nil
+	}
+	return bin, debian.Unpack(ctx, dir, "etcd-server", "etcd-client")
+}
+
+func etcdVersion(ctx context.Context, dir string) (string, error) {
+	out, err := exec.CommandContext(ctx, filepath.Join(dir, "etcd"), "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask Debian's etcd for its version: %w", err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	version, ok := strings.CutPrefix(line, "etcd Version: ")
+	if !ok {
+		return "", fmt.Errorf("Debian's etcd says %q about its version", line)
+	}
+	return "v" + strings.TrimSpace(version), nil
+}
+
+// buildPause builds the pause program; go's own cache makes that quick.
+func (a *App) buildPause(ctx context.Context) (string, error) {
+	file := filepath.Join(a.Cache, "localkube", "bin", "pause")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, "./pause")
+	cmd.Dir = filepath.Join(a.Root, "hack", "localkube")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the pause program: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return file, nil
+}
+
+// fileKey identifies what a file holds.
+func fileKey(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("identify a program that goes into an image: %w", err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(append(b, format...)))[:12], nil
+}

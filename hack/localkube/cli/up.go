@@ -1,0 +1,245 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/build"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/debian"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/keeper"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/process"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/progress"
+)
+
+// downTimeout bounds the wait for a keeper to clean up.
+const downTimeout = time.Minute
+
+func up(ctx context.Context, a *App, args []string) error {
+	f := a.flags("up", "hack/kube up [flags]")
+	nodes := f.Int("nodes", 3, "number of nodes")
+	forPID := f.Int("for-pid", 0, "end everything as soon as the process with this ID is gone")
+	grace := f.Duration("node-monitor-grace-period", 20*time.Second, "how long a silent node stays Ready")
+	toleration := f.Int("pod-toleration-seconds", 300, "how long pods stay on a node that is not Ready, unless they say otherwise")
+	if err := parse(f, args, 0); err != nil {
+		return err
+	}
+	switch {
+	case *nodes < 1 || *nodes > instance.MaxNodes:
+		return fmt.Errorf("--nodes %d: want 1 to %d", *nodes, instance.MaxNodes)
+	case *grace < 10*time.Second:
+		return fmt.Errorf("--node-monitor-grace-period %s: nodes report every 4 s, so less than 10s would fail healthy ones", *grace)
+	case *toleration < 0:
+		return fmt.Errorf("--pod-toleration-seconds %d: must not be negative", *toleration)
+	}
+	if *forPID != 0 {
+		if _, err := process.Identify(*forPID); err != nil {
+			return fmt.Errorf("--for-pid: %w", err)
+		}
+	}
+	unlock, err := a.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	if r, err := a.Instance.ReadRecord(); err == nil && process.Alive(r.Init) {
+		return a.alreadyUp(*nodes)
+	}
+	config, err := a.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	config.Nodes, config.NodeMonitorGracePeriod, config.PodTolerationSeconds = *nodes, *grace, *toleration
+	if err := keeper.Clean(ctx, a.Instance); err != nil {
+		return fmt.Errorf("remove what an earlier run left: %w", err)
+	}
+	if err := network.CheckFree(ctx, a.Instance); err != nil {
+		return err
+	}
+	return a.start(ctx, config, *forPID)
+}
+
+func (a *App) alreadyUp(nodes int) error {
+	c, err := instance.ReadConfig(a.Instance.State)
+	if err != nil {
+		return err
+	}
+	a.say("Already up with %d nodes; `hack/kube status` tells more.", c.Nodes)
+	if c.Nodes != nodes {
+		a.say("For %d nodes: `hack/kube down` first.", nodes)
+	}
+	return nil
+}
+
+// prepare installs and builds what is missing.
+func (a *App) prepare(ctx context.Context) (instance.Config, error) {
+	c := instance.Config{Instance: a.Instance}
+	if err := debian.Ensure(ctx, a.Stdout, debian.Needed()); err != nil {
+		return c, err
+	}
+	unlock, err := a.lockCache(ctx)
+	if err != nil {
+		return c, err
+	}
+	defer unlock()
+	built, err := build.Builder{
+		Pins:  filepath.Join(a.Root, "hack", "localkube", "pins"),
+		Cache: filepath.Join(a.Cache, "localkube"),
+		Out:   a.Stdout,
+	}.All(ctx)
+	if err != nil {
+		return c, err
+	}
+	c.Kubernetes = built[build.Kubernetes].Dir
+	c.Etcd = built[build.Etcd36].Dir
+	c.CoreDNS = built[build.CoreDNS].Dir
+	c.LocalPathProvisioner = built[build.LocalPathProvisioner].Dir
+	c.Images, err = a.images(ctx, built)
+	return c, err
+}
+
+// start makes the keeper and waits until the cluster is ready. If it fails or
+// is interrupted, the keeper removes everything.
+func (a *App) start(ctx context.Context, c instance.Config, forPID int) error {
+	began := time.Now()
+	if err := os.MkdirAll(c.Path("logs"), 0o755); err != nil {
+		return err
+	}
+	if err := c.Write(); err != nil {
+		return err
+	}
+	if err := linkPrograms(c); err != nil {
+		return err
+	}
+	log, err := os.Create(c.Log("keeper"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	reportR, reportW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer reportR.Close()
+	leaseR, leaseW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer leaseW.Close()
+
+	cmd := exec.Command("/proc/self/exe", keeper.Role, c.State, strconv.Itoa(forPID), a.failedLogs())
+	cmd.Args[0] = "localkube"
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{reportW, leaseR}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	a.say("Starting Kubernetes with %d nodes", c.Nodes)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the keeper: %w", err)
+	}
+	reportW.Close()
+	leaseR.Close()
+	// Interrupted: end the lease, and the report ends with the cluster.
+	stop := context.AfterFunc(ctx, func() { leaseW.Close() })
+	err = progress.Read(reportR, func(step string) {
+		a.say("  %-18s %5.1f s", step, time.Since(began).Seconds())
+	})
+	if stop() && err == nil {
+		if _, err = leaseW.Write([]byte{1}); err == nil {
+			a.say("Ready after %.1f s. Next:\n  eval \"$(hack/kube env)\"\n  kubectl get nodes", time.Since(began).Seconds())
+			return cmd.Process.Release()
+		}
+	}
+	leaseW.Close()
+	ended := cmd.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("the local Kubernetes did not come up (keeper: %v); its logs are in %s\n%w", ended, a.failedLogs(), err)
+}
+
+// failedLogs is where the logs of a failed start are kept.
+func (a *App) failedLogs() string {
+	return filepath.Join(a.Cache, "localkube", "failed-"+a.Instance.Name)
+}
+
+// linkPrograms collects what `hack/kube env` puts on PATH.
+func linkPrograms(c instance.Config) error {
+	bin := c.Path("bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return err
+	}
+	return errors.Join(
+		os.Symlink(filepath.Join(c.Kubernetes, "kubectl"), filepath.Join(bin, "kubectl")),
+		os.Symlink(filepath.Join(c.Etcd, "etcdctl"), filepath.Join(bin, "etcdctl")),
+		os.Symlink(filepath.Join(c.Etcd, "etcdutl"), filepath.Join(bin, "etcdutl")),
+	)
+}
+
+func down(ctx context.Context, a *App, args []string) error {
+	if err := parse(a.flags("down", "hack/kube down"), args, 0); err != nil {
+		return err
+	}
+	unlock, err := a.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	ctx, cancel := context.WithTimeout(ctx, downTimeout)
+	defer cancel()
+	_, statErr := os.Stat(a.Instance.State)
+	if r, err := a.Instance.ReadRecord(); err == nil {
+		switch err := process.Signal(r.Keeper, unix.SIGTERM); {
+		case errors.Is(err, process.ErrGone):
+		case err != nil:
+			return err
+		default:
+			if err := process.Wait(ctx, r.Keeper); err != nil {
+				return fmt.Errorf("wait for the keeper (process %d) to clean up: %w", r.Keeper.PID, err)
+			}
+		}
+	}
+	// The keeper may have been killed before it was done, or long ago.
+	if err := keeper.Clean(ctx, a.Instance); err != nil {
+		return err
+	}
+	if os.IsNotExist(statErr) {
+		a.say("Nothing was up.")
+		return nil
+	}
+	a.say("Down: nothing is left.")
+	return nil
+}
+
+func buildOnly(ctx context.Context, a *App, args []string) error {
+	if err := parse(a.flags("build", "hack/kube build"), args, 0); err != nil {
+		return err
+	}
+	c, err := a.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	a.say("Built. Programs:")
+	for _, dir := range []string{c.Kubernetes, c.Etcd, c.CoreDNS, c.LocalPathProvisioner} {
+		a.say("  %s", dir)
+	}
+	a.say("Images:")
+	for _, file := range c.Images {
+		a.say("  %s", file)
+	}
+	return nil
+}

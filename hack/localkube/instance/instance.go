@@ -1,0 +1,173 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package instance names everything that one local Kubernetes owns: its
+// directories, addresses, links and cgroups. It only computes; it changes
+// nothing on the machine.
+package instance
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Default is the name of the instance that is used when LOCALKUBE_NAME is unset.
+const Default = "localkube"
+
+// MaxNodes bounds the number of nodes: each has a /24 for its pods.
+const MaxNodes = 30
+
+// An Instance is one local Kubernetes. Instances with different names live
+// side by side.
+type Instance struct {
+	Name    string       `json:"name"`
+	State   string       `json:"state"`
+	Network netip.Prefix `json:"network"`
+}
+
+var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,10}[a-z0-9]$`)
+
+// FromEnv reads LOCALKUBE_NAME, LOCALKUBE_STATE and LOCALKUBE_NETWORK.
+func FromEnv(getenv func(string) string) (Instance, error) {
+	i := Instance{Name: getenv("LOCALKUBE_NAME"), State: getenv("LOCALKUBE_STATE")}
+	if i.Name == "" {
+		i.Name = Default
+	}
+	if !validName.MatchString(i.Name) {
+		return i, fmt.Errorf("LOCALKUBE_NAME=%q: want 2 to 12 of a-z, 0-9 and -, beginning with a letter", i.Name)
+	}
+	if i.State == "" {
+		i.State = "/var/lib/etcd-operator-localkube"
+		if i.Name != Default {
+			i.State += "-" + i.Name
+		}
+	}
+	if !filepath.IsAbs(i.State) || filepath.Clean(i.State) == "/" {
+		return i, fmt.Errorf("LOCALKUBE_STATE=%q: want an absolute path of a directory that may be deleted", i.State)
+	}
+	i.State = filepath.Clean(i.State)
+	// A unix socket's path holds 107 bytes, and containerd's is the longest.
+	if longest := i.ContainerdSocket(fmt.Sprintf("node%d", MaxNodes)); len(longest) > 107 {
+		return i, fmt.Errorf("LOCALKUBE_STATE=%q is too long: the socket %s would exceed 107 bytes", i.State, longest)
+	}
+	var err error
+	i.Network, err = network(i.Name, getenv("LOCALKUBE_NETWORK"))
+	return i, err
+}
+
+// network gives the default instance the range that kubeadm users know, and
+// others one that follows from their name.
+func network(name, wanted string) (netip.Prefix, error) {
+	if wanted == "" {
+		second := 96
+		if name != Default {
+			h := fnv.New32a()
+			h.Write([]byte(name))
+			second = 100 + int(h.Sum32()%100)
+		}
+		wanted = fmt.Sprintf("10.%d.0.0/16", second)
+	}
+	p, err := netip.ParsePrefix(wanted)
+	if err != nil || !p.Addr().Is4() || p.Bits() != 16 || p != p.Masked() {
+		return p, fmt.Errorf("LOCALKUBE_NETWORK=%q: want an IPv4 /16 such as 10.96.0.0/16", wanted)
+	}
+	return p, nil
+}
+
+// The /16 is divided by the third byte: services below 64, the nodes' bridge
+// at 64, the link to the host at 65, the nodes' pods from 128 on.
+func (i Instance) addr(third, last byte) netip.Addr {
+	a := i.Network.Addr().As4()
+	a[2], a[3] = third, last
+	return netip.AddrFrom4(a)
+}
+
+// Services is the range of the Services' cluster addresses.
+func (i Instance) Services() netip.Prefix { return netip.PrefixFrom(i.addr(0, 0), 18) }
+
+// APIService is the cluster address of the Service "kubernetes".
+func (i Instance) APIService() netip.Addr { return i.addr(0, 1) }
+
+// Bridge is the address of the control plane on the network of the nodes: the
+// API server and the cluster's DNS listen here.
+func (i Instance) Bridge() netip.Addr { return i.addr(64, 1) }
+
+// NodeBits is the prefix length of the nodes' network.
+const NodeBits = 24
+
+// NodeIP is the address of the n-th node, counted from 1.
+func (i Instance) NodeIP(n int) netip.Addr { return i.addr(64, byte(10+n)) }
+
+// Pods is the range that holds all pods.
+func (i Instance) Pods() netip.Prefix { return netip.PrefixFrom(i.addr(128, 0), 17) }
+
+// PodCIDR is the range of the pods of the n-th node.
+func (i Instance) PodCIDR(n int) netip.Prefix { return netip.PrefixFrom(i.addr(byte(128+n), 0), 24) }
+
+// HostIP and UplinkIP are the two ends of the link between host and cluster.
+func (i Instance) HostIP() netip.Addr   { return i.addr(65, 1) }
+func (i Instance) UplinkIP() netip.Addr { return i.addr(65, 2) }
+
+// UplinkBits is the prefix length of the link between host and cluster.
+const UplinkBits = 30
+
+// HostLink is the host's end of that link. Linux allows 15 characters.
+func (i Instance) HostLink() string { return "lk-" + i.Name }
+
+// APIServer is the URL of the API server.
+func (i Instance) APIServer() string { return "https://" + i.Bridge().String() + ":6443" }
+
+// Cgroup is the instance's cgroup, relative to the root of each hierarchy.
+func (i Instance) Cgroup() string { return "/etcd-operator-" + i.Name }
+
+// NodeCgroup holds the pods of a node.
+func (i Instance) NodeCgroup(node string) string { return i.Cgroup() + "/" + node }
+
+// Lock is the file that the commands that change the instance lock. It lies
+// beside the state, which `down` removes.
+func (i Instance) Lock() string { return i.State + ".lock" }
+
+// Path joins elements to the state directory.
+func (i Instance) Path(elem ...string) string {
+	return filepath.Join(append([]string{i.State}, elem...)...)
+}
+
+// Kubeconfig is the administrator's kubeconfig.
+func (i Instance) Kubeconfig() string { return i.Path("kubeconfig") }
+
+// Log is the log of a component.
+func (i Instance) Log(component string) string { return i.Path("logs", component+".log") }
+
+// Socket is where the supervisor takes commands.
+func (i Instance) Socket() string { return i.Path("supervisor.sock") }
+
+// NodeDir holds what would be a node's disk.
+func (i Instance) NodeDir(node string, elem ...string) string {
+	return i.Path(append([]string{"nodes", node}, elem...)...)
+}
+
+// ContainerdSocket is the socket of a node's containerd.
+func (i Instance) ContainerdSocket(node string) string {
+	return i.NodeDir(node, "containerd.sock")
+}
+
+// NodeName names the n-th node, counted from 1.
+func NodeName(n int) string { return fmt.Sprintf("node%d", n) }
+
+// NodeNumber is the inverse of NodeName.
+func NodeNumber(name string) (int, bool) {
+	digits, ok := strings.CutPrefix(name, "node")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(digits)
+	return n, err == nil && n >= 1 && n <= MaxNodes && NodeName(n) == name
+}
+
+// Zone spreads the nodes over three zones.
+func Zone(n int) string { return "zone-" + string(rune('a'+(n-1)%3)) }

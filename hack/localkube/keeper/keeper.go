@@ -1,0 +1,202 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package keeper is the process outside the cluster's namespaces: it makes
+// them, links them to the host, and removes every trace when they end. If it
+// is killed itself, the kernel ends the cluster with it, and Clean removes
+// what is left when the next command runs.
+package keeper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/cgroup"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/cluster"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/nsinit"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/process"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
+)
+
+// Role is the argument with which this program acts as the keeper.
+const Role = "__keeper"
+
+// Descriptors that `up` hands over.
+const (
+	ReportFD = 3 // the supervisor's report goes here
+	LeaseFD  = 4 // closed without a byte: `up` died before the cluster was ready
+)
+
+// cleanTimeout bounds the wait for processes that the kernel is killing.
+const cleanTimeout = 30 * time.Second
+
+// Run makes the cluster and keeps it until it is told to stop, the process
+// that the cluster is for ends, or the cluster ends by itself. In that case the
+// logs are kept in failedLogs.
+func Run(ctx context.Context, state string, forPID int, failedLogs string) (err error) {
+	// The kernel kills the cluster when the thread that made it ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	c, err := instance.ReadConfig(state)
+	if err != nil {
+		return err
+	}
+	report, lease := os.NewFile(ReportFD, "report"), os.NewFile(LeaseFD, "lease")
+	defer func() {
+		// The cause ends the keeper, but cleaning must not end with it.
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+		defer cancel()
+		err = errors.Join(err, keepLogs(err, c.Instance, failedLogs), Clean(clean, c.Instance))
+	}()
+	record := instance.Record{Started: time.Now(), ForPID: forPID}
+	if record.Keeper, err = process.Identify(os.Getpid()); err != nil {
+		return err
+	}
+	if err := c.WriteRecord(record); err != nil {
+		return err
+	}
+	if err := enterCgroup(c.Instance); err != nil {
+		return err
+	}
+	child, err := nsinit.Start(ctx, os.Stdout, []*os.File{report}, cluster.Role, c.State)
+	if err != nil {
+		return err
+	}
+	report.Close()
+	if record.Init, err = process.Identify(child.Cmd.Process.Pid); err != nil {
+		return err
+	}
+	if err := c.WriteRecord(record); err != nil {
+		return err
+	}
+	if err := network.AttachHost(ctx, c.Instance, record.Init.PID); err != nil {
+		return err
+	}
+	if err := child.Proceed(); err != nil {
+		return err
+	}
+	return watch(ctx, child, lease, forPID)
+}
+
+// keepLogs saves the logs of a cluster that failed from being removed.
+func keepLogs(failure error, i instance.Instance, to string) error {
+	if failure == nil || errors.Is(failure, errAbandoned) {
+		return nil
+	}
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	return os.CopyFS(to, os.DirFS(i.Path("logs")))
+}
+
+// errAbandoned says that nobody waits for the cluster any more.
+var errAbandoned = errors.New("`up` ended before the cluster was ready")
+
+// enterCgroup puts the keeper, and with it the cluster, in a cgroup of its
+// own: it must outlive whatever the command that started it is in.
+func enterCgroup(i instance.Instance) error {
+	system := i.Cgroup() + "/system"
+	if err := cgroup.Create(system); err != nil {
+		return err
+	}
+	return cgroup.Enter(system, os.Getpid())
+}
+
+// watch returns when there is a reason to end the cluster.
+func watch(ctx context.Context, child *nsinit.Child, lease io.Reader, forPID int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	reasons := make(chan error, 3)
+	go func() {
+		err := child.Cmd.Wait()
+		reasons <- fmt.Errorf("the cluster's supervisor ended: %w", err)
+	}()
+	go func() {
+		if n, _ := lease.Read(make([]byte, 1)); n == 0 {
+			reasons <- errAbandoned
+		}
+	}()
+	if forPID != 0 {
+		p, err := process.Identify(forPID)
+		if err != nil {
+			return fmt.Errorf("the process that the cluster is for: %w", err)
+		}
+		go func() {
+			if process.Wait(ctx, p) == nil {
+				reasons <- nil
+			}
+		}()
+	}
+	select {
+	case err := <-reasons:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// Clean ends the cluster, if it runs, and removes everything that it has on
+// the machine. It succeeds when there is nothing.
+func Clean(ctx context.Context, i instance.Instance) error {
+	if r, err := i.ReadRecord(); err == nil && r.Init.PID != 0 {
+		switch err := process.Signal(r.Init, unix.SIGKILL); {
+		case errors.Is(err, process.ErrGone):
+		case err != nil:
+			return err
+		default:
+			if err := process.Wait(ctx, r.Init); err != nil {
+				return fmt.Errorf("wait until the cluster's processes are gone: %w", err)
+			}
+		}
+	}
+	if err := network.DetachHost(ctx, i); err != nil {
+		return err
+	}
+	if cgroup.Exists(i.Cgroup()) {
+		if r, err := i.ReadRecord(); err == nil && r.Keeper.PID == os.Getpid() {
+			if err := cgroup.Enter("/", os.Getpid()); err != nil {
+				return err
+			}
+		}
+		if err := cgroup.Remove(ctx, i.Cgroup()); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(i.State); err != nil {
+		return fmt.Errorf("remove the state directory: %w", err)
+	}
+	return removeMountPoint(render.KubeletRoot)
+}
+
+// removeMountPoint removes the directory on which nodes mounted their own,
+// unless it holds something or the node of another instance is mounted there:
+// the kernel would take that mount away with the directory.
+func removeMountPoint(dir string) error {
+	mounts, err := filepath.Glob("/proc/[0-9]*/mountinfo")
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		// Processes come and go; one that is gone mounts nothing.
+		if b, err := os.ReadFile(m); err == nil && bytes.Contains(b, []byte(" "+dir+" ")) {
+			return nil
+		}
+	}
+	err = unix.Rmdir(dir)
+	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EBUSY) {
+		return nil
+	}
+	return fmt.Errorf("remove %s: %w", dir, err)
+}

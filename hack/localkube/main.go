@@ -1,0 +1,73 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Localkube is the program behind hack/kube and hack/image. It also plays the
+// parts of the processes that make up a local Kubernetes: it starts itself
+// again with another role.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/cli"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/cluster"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/keeper"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/node"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/nsinit"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/progress"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string) int {
+	if len(args) < 2 {
+		return cli.Main(ctx, args, os.Stdout, os.Stderr)
+	}
+	var err error
+	switch role, state := args[0], args[1]; role {
+	case nsinit.Role:
+		extra := 0
+		if args[1] == cluster.Role {
+			extra = 1 // the report
+		}
+		code, err := nsinit.Main(args[1:], extra)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "init:", err)
+		}
+		return code
+	case keeper.Role:
+		if len(args) != 4 {
+			return 2
+		}
+		forPID, convErr := strconv.Atoi(args[2])
+		if convErr != nil {
+			return 2
+		}
+		err = keeper.Run(ctx, state, forPID, args[3])
+	case cluster.Role:
+		const report = 3 // handed down by the init
+		err = cluster.Run(ctx, state, progress.NewWriter(os.NewFile(report, "report")))
+	case node.Role:
+		if len(args) != 3 {
+			return 2
+		}
+		err = node.Run(ctx, state, args[2])
+	default:
+		return cli.Main(ctx, args, os.Stdout, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, args[0]+":", err)
+		return 1
+	}
+	return 0
+}

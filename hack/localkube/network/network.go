@@ -1,0 +1,177 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package network sets up links, addresses and routes, with the machine's ip
+// command, in whatever network namespace it is called in.
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
+)
+
+// bridge joins the nodes.
+const bridge = "nodes"
+
+// uplink is the cluster's end of the link to the host.
+const uplink = "host"
+
+// AttachHost links the network namespace of a process to the host's and routes
+// the instance's range there. The link goes when the namespace does.
+func AttachHost(ctx context.Context, i instance.Instance, pid int) error {
+	link := i.HostLink()
+	return run(ctx,
+		fmt.Sprintf("link add %s type veth peer name %s netns %d", link, uplink, pid),
+		fmt.Sprintf("addr add %s/%d dev %s", i.HostIP(), instance.UplinkBits, link),
+		fmt.Sprintf("link set %s up", link),
+		fmt.Sprintf("route add %s via %s dev %s onlink", i.Network, i.UplinkIP(), link),
+	)
+}
+
+// DetachHost removes the host's end of the link, if it is there.
+func DetachHost(ctx context.Context, i instance.Instance) error {
+	if _, err := os.Stat("/sys/class/net/" + i.HostLink()); os.IsNotExist(err) {
+		return nil
+	}
+	return run(ctx, "link del "+i.HostLink())
+}
+
+// CheckFree fails if the host already has a route into the instance's range,
+// other than a default route.
+func CheckFree(ctx context.Context, i instance.Instance) error {
+	out, err := exec.CommandContext(ctx, "ip", "-4", "-json", "route", "show", "table", "all").Output()
+	if err != nil {
+		return fmt.Errorf("list the host's routes: %w", err)
+	}
+	taken, err := overlapping(out, i.Network)
+	if err != nil {
+		return err
+	}
+	if taken != "" {
+		return fmt.Errorf("the host has a route to %s, which overlaps %s: choose another range with LOCALKUBE_NETWORK=10.x.0.0/16", taken, i.Network)
+	}
+	return nil
+}
+
+func overlapping(routes []byte, want netip.Prefix) (string, error) {
+	var list []struct {
+		Dst string `json:"dst"`
+	}
+	if err := json.Unmarshal(routes, &list); err != nil {
+		return "", fmt.Errorf("read the host's routes: %w", err)
+	}
+	for _, r := range list {
+		dst := r.Dst
+		if dst == "default" || dst == "0.0.0.0/0" {
+			continue
+		}
+		if !strings.Contains(dst, "/") {
+			dst += "/32"
+		}
+		p, err := netip.ParsePrefix(dst)
+		if err != nil || p.Bits() == 0 {
+			continue
+		}
+		if p.Overlaps(want) {
+			return r.Dst, nil
+		}
+	}
+	return "", nil
+}
+
+// SetUpCluster prepares the network between the host and the nodes, from
+// inside the cluster's namespace.
+func SetUpCluster(ctx context.Context, c instance.Config) error {
+	if err := sysctl(map[string]string{
+		"net/ipv4/ip_forward":                "1",
+		"net/ipv4/conf/all/send_redirects":   "0",
+		"net/ipv4/conf/all/rp_filter":        "0",
+		"net/ipv4/conf/default/rp_filter":    "0",
+		"net/bridge/bridge-nf-call-iptables": "0",
+	}); err != nil {
+		return err
+	}
+	cmds := []string{
+		"link set lo up",
+		"link add " + bridge + " type bridge",
+		fmt.Sprintf("addr add %s/%d dev %s", c.Bridge(), instance.NodeBits, bridge),
+		"link set " + bridge + " up",
+		fmt.Sprintf("addr add %s/%d dev %s", c.UplinkIP(), instance.UplinkBits, uplink),
+		"link set " + uplink + " up",
+		"route add default via " + c.HostIP().String(),
+	}
+	for n := 1; n <= c.Nodes; n++ {
+		cmds = append(cmds, fmt.Sprintf("route add %s via %s dev %s", c.PodCIDR(n), c.NodeIP(n), bridge))
+	}
+	return run(ctx, cmds...)
+}
+
+// AttachNode links the network namespace of a node's first process to the
+// bridge. It runs in the cluster's namespace.
+func AttachNode(ctx context.Context, node string, pid int) error {
+	return run(ctx,
+		fmt.Sprintf("link add %s type veth peer name eth0 netns %d", node, pid),
+		fmt.Sprintf("link set %s master %s up", node, bridge),
+	)
+}
+
+// SetLink takes a node's link down or up, at the bridge.
+func SetLink(ctx context.Context, node string, up bool) error {
+	state := "down"
+	if up {
+		state = "up"
+	}
+	return run(ctx, "link set "+node+" "+state)
+}
+
+// SetUpNode prepares a node's network from inside its namespace.
+func SetUpNode(ctx context.Context, c instance.Config, number int) error {
+	if err := sysctl(map[string]string{
+		"net/ipv4/ip_forward":             "1",
+		"net/ipv4/conf/all/rp_filter":     "0",
+		"net/ipv4/conf/default/rp_filter": "0",
+	}); err != nil {
+		return err
+	}
+	cmds := []string{
+		"link set lo up",
+		fmt.Sprintf("addr add %s/%d dev eth0", c.NodeIP(number), instance.NodeBits),
+		"link set eth0 up",
+		"route add default via " + c.Bridge().String(),
+	}
+	for n := 1; n <= c.Nodes; n++ {
+		if n != number {
+			cmds = append(cmds, fmt.Sprintf("route add %s via %s", c.PodCIDR(n), c.NodeIP(n)))
+		}
+	}
+	return run(ctx, cmds...)
+}
+
+// run executes lines of the ip command in one go.
+func run(ctx context.Context, lines ...string) error {
+	cmd := exec.CommandContext(ctx, "ip", "-batch", "-")
+	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("ip: %w: %s (commands: %s)", err, strings.TrimSpace(string(out)), strings.Join(lines, "; "))
+	}
+	return nil
+}
+
+// sysctl sets parameters of the current network namespace. Those that this
+// kernel does not have need no change.
+func sysctl(values map[string]string) error {
+	for name, value := range values {
+		err := os.WriteFile("/proc/sys/"+name, []byte(value), 0o644)
+		if err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("set %s to %s: %w", name, value, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package node is a node from inside: it runs in the node's namespaces, as
+// the machine's boot would, and keeps containerd, kubelet and kube-proxy going.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/cgroup"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/daemon"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/images"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/kubeapi"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
+)
+
+// Role is the argument with which this program acts as a node.
+const Role = "__node"
+
+// startTimeout bounds how long a node waits for containerd or the API server.
+const startTimeout = 3 * time.Minute
+
+// Run boots the node and blocks until ctx ends.
+func Run(ctx context.Context, state, name string) error {
+	c, err := instance.ReadConfig(state)
+	if err != nil {
+		return err
+	}
+	number, ok := instance.NodeNumber(name)
+	if !ok {
+		return fmt.Errorf("%q is not the name of a node", name)
+	}
+	if err := unix.Sethostname([]byte(name)); err != nil {
+		return fmt.Errorf("set the host name: %w", err)
+	}
+	if err := mounts(c, name); err != nil {
+		return err
+	}
+	if err := network.SetUpNode(ctx, c, number); err != nil {
+		return err
+	}
+	if err := cgroup.Create(c.NodeCgroup(name)); err != nil {
+		return err
+	}
+	if err := files(c, number); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	run := func(program, path string, args ...string) {
+		d := &daemon.Daemon{Name: program, Path: path, Args: args, Log: c.Log(program + "-" + name)}
+		g.Go(func() error { return d.Run(ctx) })
+	}
+	// A socket that a killed node left behind would look like a living one.
+	if err := os.Remove(c.ContainerdSocket(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	run("containerd", "containerd", "--config", c.NodeDir(name, "containerd.toml"))
+	g.Go(func() error {
+		start, cancel := context.WithTimeout(ctx, startTimeout)
+		defer cancel()
+		if err := prepare(start, c, name); err != nil {
+			return err
+		}
+		run("kubelet", filepath.Join(c.Kubernetes, "kubelet"), render.Kubelet(c, number)...)
+		run("kube-proxy", filepath.Join(c.Kubernetes, "kube-proxy"), "--config", c.NodeDir(name, "kube-proxy.yaml"))
+		return nil
+	})
+	return g.Wait()
+}
+
+// prepare waits for what a kubelet needs: images, and an API server.
+func prepare(ctx context.Context, c instance.Config, name string) error {
+	socket := c.ContainerdSocket(name)
+	err := kubeapi.Wait(ctx, "containerd of "+name, func(ctx context.Context) error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+	if err != nil {
+		return err
+	}
+	done := c.NodeDir(name, "images-imported")
+	if _, err := os.Stat(done); err != nil {
+		if err := images.Import(ctx, socket, c.Images...); err != nil {
+			return err
+		}
+		if err := os.WriteFile(done, nil, 0o644); err != nil {
+			return err
+		}
+	}
+	ca, err := os.ReadFile(c.Path(render.CACert))
+	if err != nil {
+		return err
+	}
+	api, err := kubeapi.New(c.APIServer(), ca, nil, nil)
+	if err != nil {
+		return err
+	}
+	return kubeapi.Wait(ctx, "the API server", api.Ready)
+}
+
+// files writes the configurations. The certificates came from the supervisor.
+func files(c instance.Config, number int) error {
+	name := instance.NodeName(number)
+	kubeProxy := render.KubeProxy(c, name, c.Path("kubeconfigs/proxy"))
+	for path, content := range map[string]string{
+		"containerd.toml":           render.Containerd(c, name),
+		"cni/10-localkube.conflist": render.CNI(c, number),
+		"resolv.conf":               render.ResolvConf(c),
+		"kubelet.yaml":              render.KubeletConfig(c, number),
+		"kube-proxy.yaml":           kubeProxy,
+	} {
+		file := c.NodeDir(name, path)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kernelSettings are what a kubelet sets for the whole machine when it finds
+// them different. A node only pretends: it hides the real ones behind files
+// that already say so.
+var kernelSettings = map[string]string{
+	"vm/overcommit_memory":      "1",
+	"vm/panic_on_oom":           "0",
+	"kernel/panic":              "10",
+	"kernel/panic_on_oops":      "1",
+	"kernel/keys/root_maxkeys":  "1000000",
+	"kernel/keys/root_maxbytes": "25000000",
+}
+
+// mounts puts the node's own directories where its programs expect a
+// machine's, seen by this node alone.
+func mounts(c instance.Config, name string) error {
+	for inside, own := range map[string]string{
+		render.KubeletRoot:   "kubelet",
+		"/var/log":           "log",
+		render.VolumeRoot(c): "volumes",
+	} {
+		dir := c.NodeDir(name, own)
+		for _, d := range []string{dir, inside} {
+			if err := os.MkdirAll(d, 0o755); err != nil {
+				return err
+			}
+		}
+		if err := unix.Mount(dir, inside, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mount %s on %s: %w", dir, inside, err)
+		}
+	}
+	if err := os.MkdirAll("/run/kernel-settings", 0o755); err != nil {
+		return err
+	}
+	for setting, value := range kernelSettings {
+		target := filepath.Join("/proc/sys", setting)
+		if _, err := os.Stat(target); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		file := filepath.Join("/run/kernel-settings", filepath.Base(filepath.Dir(setting))+"-"+filepath.Base(setting))
+		if err := os.WriteFile(file, []byte(value+"\n"), 0o644); err != nil {
+			return err
+		}
+		if err := unix.Mount(file, target, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mount %s on %s: %w", file, target, err)
+		}
+	}
+	return nil
+}

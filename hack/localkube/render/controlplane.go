@@ -1,0 +1,151 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package render turns a cluster's Config into the arguments and files of its
+// components. It is pure: text in, text out.
+package render
+
+import (
+	"fmt"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
+)
+
+// Files of the control plane below the state directory.
+const (
+	CACert         = "pki/ca.crt"
+	ServerCert     = "pki/apiserver.crt"
+	ServerKey      = "pki/apiserver.key"
+	KubeletCliCert = "pki/apiserver-kubelet-client.crt"
+	KubeletCliKey  = "pki/apiserver-kubelet-client.key"
+	CAKey          = "pki/ca.key"
+	SAKey          = "pki/sa.key"
+	SAPub          = "pki/sa.pub"
+)
+
+// EtcdURL is where the cluster's own etcd listens, inside the cluster's
+// network namespace.
+const EtcdURL = "http://127.0.0.1:2379"
+
+// Etcd returns the arguments of the etcd that holds the Kubernetes objects.
+// They end with the cluster, so nothing is synced to disk.
+func Etcd(c instance.Config) []string {
+	return []string{
+		"--name=kubernetes",
+		"--data-dir=" + c.Path("etcd"),
+		"--listen-client-urls=" + EtcdURL,
+		"--advertise-client-urls=" + EtcdURL,
+		"--listen-peer-urls=http://127.0.0.1:2380",
+		"--initial-advertise-peer-urls=http://127.0.0.1:2380",
+		"--initial-cluster=kubernetes=http://127.0.0.1:2380",
+		"--unsafe-no-fsync",
+		"--quota-backend-bytes=4294967296",
+		"--auto-compaction-retention=0",
+		"--log-level=warn",
+	}
+}
+
+// APIServer returns the arguments of kube-apiserver.
+func APIServer(c instance.Config) []string {
+	tolerate := fmt.Sprint(c.PodTolerationSeconds)
+	return []string{
+		"--etcd-servers=" + EtcdURL,
+		"--bind-address=" + c.Bridge().String(),
+		"--advertise-address=" + c.Bridge().String(),
+		"--secure-port=6443",
+		"--service-cluster-ip-range=" + c.Services().String(),
+		"--authorization-mode=Node,RBAC",
+		"--allow-privileged=true",
+		"--client-ca-file=" + c.Path(CACert),
+		"--tls-cert-file=" + c.Path(ServerCert),
+		"--tls-private-key-file=" + c.Path(ServerKey),
+		"--cert-dir=" + c.Path("pki"),
+		"--kubelet-client-certificate=" + c.Path(KubeletCliCert),
+		"--kubelet-client-key=" + c.Path(KubeletCliKey),
+		// The nodes' names resolve nowhere: without this, logs and exec fail.
+		"--kubelet-preferred-address-types=InternalIP",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-signing-key-file=" + c.Path(SAKey),
+		"--service-account-key-file=" + c.Path(SAPub),
+		"--default-not-ready-toleration-seconds=" + tolerate,
+		"--default-unreachable-toleration-seconds=" + tolerate,
+		"--profiling=false",
+	}
+}
+
+// ControllerManager returns the arguments of kube-controller-manager.
+func ControllerManager(c instance.Config) []string {
+	return []string{
+		"--kubeconfig=" + c.Path("kubeconfigs/controller-manager"),
+		"--authentication-kubeconfig=" + c.Path("kubeconfigs/controller-manager"),
+		"--authorization-kubeconfig=" + c.Path("kubeconfigs/controller-manager"),
+		"--bind-address=127.0.0.1",
+		"--cert-dir=" + c.Path("pki"),
+		"--leader-elect=false",
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + c.Path(SAKey),
+		"--root-ca-file=" + c.Path(CACert),
+		"--cluster-signing-cert-file=" + c.Path(CACert),
+		"--cluster-signing-key-file=" + c.Path(CAKey),
+		"--node-monitor-period=1s",
+		"--node-monitor-grace-period=" + c.NodeMonitorGracePeriod.String(),
+		"--node-startup-grace-period=20s",
+		"--allocate-node-cidrs=false",
+		"--flex-volume-plugin-dir=" + c.Path("flexvolume"),
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
+		"--profiling=false",
+	}
+}
+
+// Scheduler returns the arguments of kube-scheduler.
+func Scheduler(c instance.Config) []string {
+	return []string{
+		"--kubeconfig=" + c.Path("kubeconfigs/scheduler"),
+		"--authentication-kubeconfig=" + c.Path("kubeconfigs/scheduler"),
+		"--authorization-kubeconfig=" + c.Path("kubeconfigs/scheduler"),
+		"--bind-address=127.0.0.1",
+		"--cert-dir=" + c.Path("pki"),
+		"--leader-elect=false",
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
+		"--profiling=false",
+	}
+}
+
+// Corefile is the configuration of CoreDNS. It answers from the API server's
+// objects, for which one second of life is enough, and knows of nothing else:
+// the cluster has no way out, so an unknown name is refused at once instead of
+// after a timeout.
+func Corefile(c instance.Config) string {
+	return fmt.Sprintf(`cluster.local:53 in-addr.arpa:53 {
+    bind %[1]s
+    errors
+    ready %[1]s:8181
+    kubernetes cluster.local in-addr.arpa {
+        kubeconfig %[2]s
+        pods verified
+        ttl 1
+    }
+    cache 1
+}
+localkube.internal:53 {
+    bind %[1]s
+    hosts {
+        %[3]s host.localkube.internal
+        ttl 1
+    }
+}
+.:53 {
+    bind %[1]s
+    template ANY ANY . {
+        rcode NXDOMAIN
+    }
+}
+`, c.Bridge(), c.Path("kubeconfigs/admin"), c.HostIP())
+}
+
+// CoreDNSReady is where CoreDNS says that it has seen the cluster's objects.
+func CoreDNSReady(c instance.Config) string {
+	return "http://" + c.Bridge().String() + ":8181/ready"
+}

@@ -1,0 +1,176 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
+)
+
+// PauseImage is the image that holds a pod's namespaces.
+const PauseImage = "localkube/pause:1"
+
+// KubeletRoot and VolumeRoot are directories inside a node; what a node
+// writes there lands in its own directory.
+const (
+	KubeletRoot = "/var/lib/kubelet"
+	PodLogs     = "/var/log/pods"
+)
+
+// VolumeRoot is where a node keeps the volumes of the local-path provisioner.
+func VolumeRoot(c instance.Config) string { return c.Path("volumes") }
+
+// Containerd is the configuration of a node's containerd.
+func Containerd(c instance.Config, node string) string {
+	return fmt.Sprintf(`version = 2
+root = %[1]q
+state = "/run/containerd"
+disabled_plugins = [
+  "io.containerd.snapshotter.v1.aufs",
+  "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs",
+  "io.containerd.tracing.processor.v1.otlp",
+  "io.containerd.internal.v1.opt",
+]
+
+[grpc]
+  address = %[2]q
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = %[3]q
+  # Without CAP_SYS_RESOURCE nobody may lower a score, and no sandbox starts.
+  restrict_oom_score_adj = true
+  max_container_log_line_size = 262144
+
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = %[4]q
+
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    discard_unpacked_layers = false
+
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+`, c.NodeDir(node, "containerd"), c.ContainerdSocket(node), "docker.io/"+PauseImage, c.NodeDir(node, "cni"))
+}
+
+// CNI is a node's pod network: a routed link for each pod, no bridge, so that
+// kube-proxy's rules see all traffic.
+func CNI(c instance.Config, n int) string {
+	return fmt.Sprintf(`{
+  "cniVersion": "0.4.0",
+  "name": "localkube",
+  "plugins": [
+    {
+      "type": "ptp",
+      "mtu": 1500,
+      "ipam": {
+        "type": "host-local",
+        "dataDir": "/run/cni-addresses",
+        "ranges": [[{"subnet": %q}]],
+        "routes": [{"dst": "0.0.0.0/0"}]
+      }
+    },
+    {"type": "portmap", "capabilities": {"portMappings": true}}
+  ]
+}
+`, c.PodCIDR(n))
+}
+
+// ResolvConf is a node's resolv.conf.
+func ResolvConf(c instance.Config) string {
+	return "nameserver " + c.Bridge().String() + "\n"
+}
+
+// KubeletConfig is the configuration of a node's kubelet.
+func KubeletConfig(c instance.Config, n int) string {
+	node := instance.NodeName(n)
+	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: %[1]s
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: true}
+  x509: {clientCAFile: %[2]s}
+authorization: {mode: Webhook}
+tlsCertFile: %[3]s
+tlsPrivateKeyFile: %[4]s
+containerRuntimeEndpoint: unix://%[5]s
+failCgroupV1: false
+cgroupDriver: cgroupfs
+cgroupRoot: %[6]s
+cgroupsPerQOS: true
+enforceNodeAllocatable: []
+clusterDNS: [%[7]s]
+clusterDomain: cluster.local
+resolvConf: %[8]s
+podLogsDir: %[9]s
+volumePluginDir: %[10]s
+containerLogMaxSize: 20Mi
+containerLogMaxFiles: 3
+maxPods: 200
+serializeImagePulls: false
+imageGCHighThresholdPercent: 100
+imageGCLowThresholdPercent: 99
+localStorageCapacityIsolation: false
+evictionHard:
+  memory.available: 50Mi
+  nodefs.available: 1%%
+  nodefs.inodesFree: 1%%
+  imagefs.available: 1%%
+failSwapOn: false
+makeIPTablesUtilChains: false
+oomScoreAdj: 0
+nodeStatusUpdateFrequency: 4s
+nodeLeaseDurationSeconds: 16
+syncFrequency: 10s
+kubeAPIQPS: 200
+kubeAPIBurst: 400
+eventRecordQPS: 100
+eventBurst: 200
+registryPullQPS: 0
+healthzBindAddress: 127.0.0.1
+healthzPort: 10248
+logging:
+  verbosity: 2
+`, c.NodeIP(n), c.Path(CACert),
+		c.NodeDir(node, "kubelet.crt"), c.NodeDir(node, "kubelet.key"),
+		c.ContainerdSocket(node), c.NodeCgroup(node), c.Bridge(),
+		c.NodeDir(node, "resolv.conf"), PodLogs, c.NodeDir(node, "flexvolume"))
+}
+
+// Kubelet returns the arguments of a node's kubelet.
+func Kubelet(c instance.Config, n int) []string {
+	node := instance.NodeName(n)
+	return []string{
+		"--config=" + c.NodeDir(node, "kubelet.yaml"),
+		"--kubeconfig=" + c.NodeDir(node, "kubelet.kubeconfig"),
+		"--root-dir=" + KubeletRoot,
+		"--cert-dir=" + c.NodeDir(node, "kubelet-certs"),
+		"--hostname-override=" + node,
+		"--node-ip=" + c.NodeIP(n).String(),
+		"--node-labels=topology.kubernetes.io/region=local,topology.kubernetes.io/zone=" + instance.Zone(n),
+	}
+}
+
+// KubeProxy is the configuration of a kube-proxy. Besides the nodes, the
+// cluster's outer network has one, so that the host reaches Services.
+func KubeProxy(c instance.Config, node, kubeconfig string) string {
+	return fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+clientConnection: {kubeconfig: %s}
+hostnameOverride: %s
+clusterCIDR: %s
+bindAddress: 0.0.0.0
+healthzBindAddress: 127.0.0.1:10256
+metricsBindAddress: 127.0.0.1:10249
+oomScoreAdj: 0
+conntrack: {maxPerCore: 0, min: 0}
+nftables: {minSyncPeriod: 100ms}
+`, kubeconfig, node, c.Pods())
+}
