@@ -191,3 +191,34 @@ func ports(service *corev1.Service) []int32 {
 	slices.Sort(ports)
 	return ports
 }
+
+// With a busyboxImage, the init container knows nothing of the membership, so
+// members are added before their pods are made. An operator that dies between
+// the two leaves a member without a pod.
+func TestBusyboxImage(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{etcd35, etcd36} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			n := harness.New(t)
+			want := object("etcd", 3, version)
+			want.Spec.Pod = &v1beta2.PodPolicy{BusyboxImage: "docker.io/library/busybox:1.35"}
+			var cluster *harness.Cluster
+			killAt(t, n, nil, moments[2], n.CrashOperator, func() []*corev1.Pod {
+				cluster = n.CreateObject(want)
+				return nil
+			})
+			cluster.WaitSettled()
+			for _, pod := range cluster.Pods() {
+				if got := pod.Spec.InitContainers[0].Image; got != want.Spec.Pod.BusyboxImage {
+					t.Errorf("check-dns of %s runs %s", pod.Name, got)
+				}
+			}
+			lost := cluster.Follower()
+			n.DeletePod(lost)
+			cluster.WaitSettled(lost)
+			cluster.Resize(1)
+			cluster.WaitSettled()
+		})
+	}
+}
