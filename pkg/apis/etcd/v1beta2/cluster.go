@@ -126,7 +126,8 @@ type PodPolicy struct {
 	DNSTimeoutInSecond *int64 `json:"DNSTimeoutInSecond,omitempty"`
 }
 
-// LabelValue is the value of a label.
+// LabelValue is at most 63 letters, digits, dashes, dots and underscores, with a
+// letter or digit first and last.
 // ---
 // It is an alias so that maps of labels stay maps of strings; the schema needs
 // a name to hang the limit on.
