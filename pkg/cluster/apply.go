@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
@@ -88,6 +90,11 @@ func (c *Cluster) createService(ctx context.Context, s createService) error {
 
 // createPods makes the pods of a step at the same time.
 func (c *Cluster) createPods(ctx context.Context, s createPods) error {
+	if i := slices.IndexFunc(s.pods, func(p newPod) bool { return p.seed }); i >= 0 {
+		if err := c.stillBootstrapping(ctx, s.pods[i].name); err != nil {
+			return fmt.Errorf("bootstrap with %s: %w", s.pods[i].name, err)
+		}
+	}
 	created := make([]*corev1.Pod, len(s.pods))
 	errs := make([]error, len(s.pods))
 	var making sync.WaitGroup
@@ -108,6 +115,21 @@ func (c *Cluster) createPods(ctx context.Context, s createPods) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// stillBootstrapping asks the API server itself whether the cluster waits for
+// this seed. The record of it is not always written in the same pass, and an old
+// one must not start an empty cluster beside one that holds data.
+func (c *Cluster) stillBootstrapping(ctx context.Context, seed string) error {
+	latest, err := c.latest(ctx)
+	if err != nil {
+		return err
+	}
+	st := latest.Status
+	if st.Phase != api.ClusterPhaseCreating || !slices.Equal(st.Members.Unready, []string{seed}) {
+		return c.adopt(latest)
+	}
+	return nil
 }
 
 func (c *Cluster) createPod(ctx context.Context, p newPod) (*corev1.Pod, error) {

@@ -46,7 +46,7 @@ func setPhase(st *api.ClusterStatus, o *observation, s step) {
 		st.Phase, st.Reason = api.ClusterPhaseFailed, s.why
 		return
 	}
-	if st.Phase == api.ClusterPhaseFailed && o.invalid == "" {
+	if st.Phase == api.ClusterPhaseFailed {
 		return // the reason stays as long as the phase
 	}
 	st.Reason = refusal(o)
@@ -262,12 +262,12 @@ func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 		next.Status = st
 		updated, err := clusters.UpdateStatus(ctx, next, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {
-			latest, getErr := clusters.Get(ctx, c.obj.Name, metav1.GetOptions{})
+			latest, getErr := c.latest(ctx)
 			if getErr != nil {
 				return getErr
 			}
-			if latest.UID != c.obj.UID {
-				return apierrors.NewNotFound(api.Resource(api.EtcdClusterResourcePlural), c.obj.Name)
+			if !equality.Semantic.DeepEqual(latest.Status, c.status) {
+				return c.adopt(latest)
 			}
 			obj = latest
 		}
@@ -284,4 +284,24 @@ func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 	c.notices.statusChanged(c.status, st)
 	c.status = st
 	return nil
+}
+
+// latest gets the object from the API server.
+func (c *Cluster) latest(ctx context.Context) (*api.EtcdCluster, error) {
+	latest, err := c.cfg.EtcdClusters.EtcdV1beta2().EtcdClusters(c.obj.Namespace).Get(ctx, c.obj.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if latest.UID != c.obj.UID {
+		return nil, apierrors.NewNotFound(api.Resource(api.EtcdClusterResourcePlural), c.obj.Name)
+	}
+	return latest, nil
+}
+
+// adopt takes over a status that another instance of the operator has written.
+// What was planned from the older one is void: it may be a bootstrap of a
+// cluster that holds data by now.
+func (c *Cluster) adopt(latest *api.EtcdCluster) error {
+	c.status = *latest.Status.DeepCopy()
+	return fmt.Errorf("the status was written by somebody else: %w", errCacheBehind)
 }
