@@ -45,10 +45,7 @@ func (n *notices) warning(reason, format string, args ...any) {
 
 func (n *notices) tell(kind, reason, message string) {
 	// The API server keeps at most 1024 bytes of an event's message.
-	const limit = 1000
-	if len(message) > limit {
-		message = message[:limit] + "…"
-	}
+	message = shorten(message, 1000)
 	n.recorder.Event(n.obj, kind, reason, message)
 	n.log.WithField("event", reason).Info(message)
 }

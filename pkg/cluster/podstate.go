@@ -103,9 +103,9 @@ func problemOf(pod *corev1.Pod) string {
 		}
 	}
 	for _, s := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
-		last := s.LastTerminationState.Terminated
+		last := s.State.Terminated
 		if last == nil {
-			last = s.State.Terminated
+			last = s.LastTerminationState.Terminated
 		}
 		w := s.State.Waiting
 		switch {
@@ -124,9 +124,13 @@ func problemOf(pod *corev1.Pod) string {
 func lastLine(message string) string {
 	message = strings.TrimSpace(message)
 	message = message[strings.LastIndexByte(message, '\n')+1:]
-	const limit = 300
-	if len(message) > limit {
-		message = message[:limit] + "…"
+	return shorten(message, 300)
+}
+
+// shorten bounds a text to a number of bytes, without cutting a character.
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
 	}
-	return message
+	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
