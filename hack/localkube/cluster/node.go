@@ -96,7 +96,7 @@ func (s *Supervisor) boot(ctx context.Context, n *node) error {
 		// How it ended stands in its log.
 		_ = child.Cmd.Wait()
 	}()
-	if err := network.AttachNode(ctx, n.name, child.Cmd.Process.Pid); err != nil {
+	if err := network.AttachNode(ctx, n.config, n.name, child.Cmd.Process.Pid); err != nil {
 		return errors.Join(err, child.Cmd.Process.Kill())
 	}
 	return child.Proceed()

@@ -100,7 +100,10 @@ func SetUpCluster(ctx context.Context, c instance.Config) error {
 	}
 	cmds := []string{
 		"link set lo up",
-		"link add " + bridge + " type bridge",
+		// Without an address of its own a bridge takes that of one of its links,
+		// and another one when that link goes: every node would lose the API
+		// server for half a minute when one node is killed.
+		fmt.Sprintf("link add %s address %s type bridge", bridge, mac(c.Bridge())),
 		fmt.Sprintf("addr add %s/%d dev %s", c.Bridge(), instance.NodeBits, bridge),
 		"link set " + bridge + " up",
 		fmt.Sprintf("addr add %s/%d dev %s", c.UplinkIP(), instance.UplinkBits, uplink),
@@ -115,9 +118,13 @@ func SetUpCluster(ctx context.Context, c instance.Config) error {
 
 // AttachNode links the network namespace of a node's first process to the
 // bridge. It runs in the cluster's namespace.
-func AttachNode(ctx context.Context, node string, pid int) error {
+//
+// A node that is started again keeps its address on the link, so that its
+// neighbours need not find out.
+func AttachNode(ctx context.Context, c instance.Config, node string, pid int) error {
+	number, _ := instance.NodeNumber(node)
 	return run(ctx,
-		fmt.Sprintf("link add %s type veth peer name eth0 netns %d", node, pid),
+		fmt.Sprintf("link add %s type veth peer name eth0 address %s netns %d", node, mac(c.NodeIP(number)), pid),
 		fmt.Sprintf("link set %s master %s up", node, bridge),
 	)
 }
@@ -152,6 +159,12 @@ func SetUpNode(ctx context.Context, c instance.Config, number int) error {
 		}
 	}
 	return run(ctx, cmds...)
+}
+
+// mac derives a link address, marked as locally administered, from an IP.
+func mac(ip netip.Addr) string {
+	b := ip.As4()
+	return fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
 }
 
 // run executes lines of the ip command in one go.
