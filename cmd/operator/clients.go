@@ -1,0 +1,115 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/etcd-operator/etcd-operator/internal/leader"
+	"github.com/etcd-operator/etcd-operator/internal/pod"
+	"github.com/etcd-operator/etcd-operator/internal/version"
+	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+)
+
+// The rate at which the operator may call the API server, far above what many
+// clusters need at once; the API server's own fair queueing protects it.
+const (
+	apiQPS   = 100
+	apiBurst = 200
+)
+
+// clients are the API server's, one for each kind of object.
+type clients struct {
+	kube         kubernetes.Interface
+	leases       kubernetes.Interface // with a rate limit of its own
+	etcdClusters versioned.Interface
+	dynamic      dynamic.Interface
+	crds         apiextensions.Interface
+}
+
+// connect finds the API server and the operator's place in the cluster. Nothing
+// is sent yet.
+func connect(kubeconfig string, getenv func(string) string) (*clients, pod.Pod, error) {
+	if kubeconfig == "" {
+		self, err := pod.FromEnv(getenv)
+		if err != nil {
+			return nil, pod.Pod{}, err
+		}
+		config, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			err = errors.New("this is not a pod of a Kubernetes cluster: name a kubeconfig with -kubeconfig")
+		}
+		if err != nil {
+			return nil, pod.Pod{}, fmt.Errorf("find the API server: %w", err)
+		}
+		c, err := newClients(config)
+		return c, self, err
+	}
+	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{})
+	config, err := file.ClientConfig()
+	if err != nil {
+		return nil, pod.Pod{}, fmt.Errorf("read -kubeconfig %s: %w", kubeconfig, err)
+	}
+	self, err := outsider(file, getenv)
+	if err != nil {
+		return nil, pod.Pod{}, err
+	}
+	c, err := newClients(config)
+	return c, self, err
+}
+
+// outsider is who the operator is when it runs on somebody's machine: itself
+// among other instances, in the namespace that kubectl would use.
+func outsider(file clientcmd.ClientConfig, getenv func(string) string) (pod.Pod, error) {
+	self := pod.Pod{Name: getenv(pod.NameEnv), Namespace: getenv(pod.NamespaceEnv)}
+	if self.Namespace == "" {
+		ns, _, err := file.Namespace()
+		if err != nil {
+			return pod.Pod{}, fmt.Errorf("find the namespace in -kubeconfig: %w", err)
+		}
+		self.Namespace = ns
+	}
+	if self.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return pod.Pod{}, fmt.Errorf("make up a name for this instance (or set %s): %w", pod.NameEnv, err)
+		}
+		self.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
+	}
+	return self, nil
+}
+
+func newClients(config *rest.Config) (*clients, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = program + "/" + version.Version
+	config.QPS, config.Burst = apiQPS, apiBurst
+	core := rest.CopyConfig(config) // custom resources know no protobuf
+	core.ContentType = runtime.ContentTypeProtobuf
+	core.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	leases := rest.CopyConfig(core)
+	leases.Timeout = leader.RenewDeadline / 2 // a hanging call must leave time for another
+	leases.QPS, leases.Burst = 0, 0           // client-go's defaults
+
+	var c clients
+	var errs [5]error
+	c.kube, errs[0] = kubernetes.NewForConfig(core)
+	c.leases, errs[1] = kubernetes.NewForConfig(leases)
+	c.crds, errs[2] = apiextensions.NewForConfig(core)
+	c.etcdClusters, errs[3] = versioned.NewForConfig(config)
+	c.dynamic, errs[4] = dynamic.NewForConfig(config)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("make clients of the API server at %s: %w", config.Host, err)
+	}
+	return &c, nil
+}

@@ -1,0 +1,41 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics counts the clusters that come, change and go.
+type metrics struct {
+	created, deleted, modified, failed prometheus.Counter
+}
+
+// newMetrics registers the controller's metrics. The number of clusters is asked
+// for when it is scraped: a gauge that is counted up and down drifts.
+func newMetrics(reg prometheus.Registerer, clusters func() int) (*metrics, error) {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "etcd_operator", Subsystem: "controller", Name: name, Help: help,
+		})
+	}
+	m := &metrics{
+		created:  counter("clusters_created", "Clusters that the operator began to take care of since it started to lead."),
+		deleted:  counter("clusters_deleted", "Clusters that were deleted or left the operator's scope."),
+		modified: counter("clusters_modified", "Edits of the specs of clusters."),
+		failed:   counter("clusters_failed", "Times that a cluster entered phase Failed."),
+	}
+	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "etcd_operator", Subsystem: "controller", Name: "clusters",
+		Help: "Clusters that the operator takes care of.",
+	}, func() float64 { return float64(clusters()) })
+	for _, c := range []prometheus.Collector{gauge, m.created, m.deleted, m.modified, m.failed} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register the metrics of the controller: %w", err)
+		}
+	}
+	return m, nil
+}
