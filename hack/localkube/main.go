@@ -16,6 +16,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/cli"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/cluster"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/disk"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/keeper"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/node"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/nsinit"
@@ -57,6 +58,8 @@ func run(ctx context.Context, args []string) int {
 	case cluster.Role:
 		const report = 3 // handed down by the init
 		err = cluster.Run(ctx, state, progress.NewWriter(os.NewFile(report, "report")))
+	case disk.Role:
+		err = disk.Fill(ctx, args[1], args[2:])
 	case node.Role:
 		if len(args) != 3 {
 			return 2

@@ -93,7 +93,7 @@ func (a *App) operatorImage(ctx context.Context, file, arch, version string) err
 	sha := gitSHA(ctx, a.Root)
 	built := map[string]string{}
 	for dir, name := range programs {
-		if _, err := os.Stat(filepath.Join(a.Root, "cmd", dir)); errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(a.Root, "cmd", dir, "main.go")); errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		built[name] = filepath.Join(tmp, name)

@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/archive"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/build"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/debian"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/disk"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
 )
 
@@ -98,6 +99,31 @@ func (a *App) images(ctx context.Context, built map[string]build.Built) ([]strin
 		}
 		return archive.Etcd(version, runtime.GOARCH, old, []string{"etcd", "etcdctl"}, libs), nil
 	})
+}
+
+// disk returns the containerd directory with these images that nodes begin
+// with. Older ones are removed: no node needs them once it has started.
+func (a *App) disk(ctx context.Context, archives []string) (string, error) {
+	version, err := exec.CommandContext(ctx, "containerd", "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask containerd for its version: %w", err)
+	}
+	key := sha256.Sum256([]byte(string(version) + strings.Join(archives, "\n")))
+	dir := filepath.Join(a.Cache, "localkube", fmt.Sprintf("disk-%x", key[:6]))
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	a.say("Importing %d images into a disk that nodes begin with", len(archives))
+	old, err := filepath.Glob(filepath.Join(a.Cache, "localkube", "disk-*"))
+	if err != nil {
+		return "", err
+	}
+	for _, o := range old {
+		if err := os.RemoveAll(o); err != nil {
+			return "", err
+		}
+	}
+	return dir, disk.Make(ctx, dir, archives)
 }
 
 // debianEtcd unpacks Debian's etcd, which is older than what Go modules still

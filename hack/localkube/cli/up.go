@@ -108,7 +108,11 @@ func (a *App) prepare(ctx context.Context) (instance.Config, error) {
 	c.Etcd = built[build.Etcd36].Dir
 	c.CoreDNS = built[build.CoreDNS].Dir
 	c.LocalPathProvisioner = built[build.LocalPathProvisioner].Dir
-	c.Images, err = a.images(ctx, built)
+	archives, err := a.images(ctx, built)
+	if err != nil {
+		return c, err
+	}
+	c.Containerd, err = a.disk(ctx, archives)
 	return c, err
 }
 
@@ -237,9 +241,7 @@ func buildOnly(ctx context.Context, a *App, args []string) error {
 	for _, dir := range []string{c.Kubernetes, c.Etcd, c.CoreDNS, c.LocalPathProvisioner} {
 		a.say("  %s", dir)
 	}
-	a.say("Images:")
-	for _, file := range c.Images {
-		a.say("  %s", file)
-	}
+	a.say("Image archives:")
+	a.say("  %s", filepath.Join(a.Cache, "localkube", "images"))
 	return nil
 }

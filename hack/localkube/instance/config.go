@@ -21,8 +21,8 @@ type Config struct {
 	Etcd                 string `json:"etcd"`
 	CoreDNS              string `json:"coredns"`
 	LocalPathProvisioner string `json:"localPathProvisioner"`
-	// Images are archives that each node imports before it is Ready.
-	Images []string `json:"images"`
+	// Containerd is the directory that each node's containerd begins with.
+	Containerd string `json:"containerd"`
 	// NodeMonitorGracePeriod is how long a silent node stays Ready.
 	NodeMonitorGracePeriod time.Duration `json:"nodeMonitorGracePeriod"`
 	// PodTolerationSeconds is how long pods stay on a node that is not Ready.

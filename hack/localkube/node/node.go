@@ -19,7 +19,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/cgroup"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/daemon"
-	"github.com/etcd-operator/etcd-operator/hack/localkube/images"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/disk"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/kubeapi"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
@@ -66,6 +66,11 @@ func Run(ctx context.Context, state, name string) error {
 	if err := os.Remove(c.ContainerdSocket(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	if _, err := os.Stat(c.NodeDir(name, "containerd")); errors.Is(err, os.ErrNotExist) {
+		if err := disk.Clone(c.Containerd, c.NodeDir(name, "containerd")); err != nil {
+			return err
+		}
+	}
 	run("containerd", "containerd", "--config", c.NodeDir(name, "containerd.toml"))
 	g.Go(func() error {
 		start, cancel := context.WithTimeout(ctx, startTimeout)
@@ -80,7 +85,7 @@ func Run(ctx context.Context, state, name string) error {
 	return g.Wait()
 }
 
-// prepare waits for what a kubelet needs: images, and an API server.
+// prepare waits for what a kubelet needs: containerd and an API server.
 func prepare(ctx context.Context, c instance.Config, name string) error {
 	socket := c.ContainerdSocket(name)
 	err := kubeapi.Wait(ctx, "containerd of "+name, func(ctx context.Context) error {
@@ -92,15 +97,6 @@ func prepare(ctx context.Context, c instance.Config, name string) error {
 	})
 	if err != nil {
 		return err
-	}
-	done := c.NodeDir(name, "images-imported")
-	if _, err := os.Stat(done); err != nil {
-		if err := images.Import(ctx, socket, c.Images...); err != nil {
-			return err
-		}
-		if err := os.WriteFile(done, nil, 0o644); err != nil {
-			return err
-		}
 	}
 	ca, err := os.ReadFile(c.Path(render.CACert))
 	if err != nil {

@@ -39,8 +39,10 @@ func Etcd(c instance.Config) []string {
 		"--initial-advertise-peer-urls=http://127.0.0.1:2380",
 		"--initial-cluster=kubernetes=http://127.0.0.1:2380",
 		"--unsafe-no-fsync",
+		// Alone, it need not wait a second for others before it leads.
+		"--heartbeat-interval=20",
+		"--election-timeout=100",
 		"--quota-backend-bytes=4294967296",
-		"--auto-compaction-retention=0",
 		"--log-level=warn",
 	}
 }
