@@ -111,16 +111,18 @@ type PodPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$'))",message="labels must have values as Kubernetes knows them: letters, digits, dashes, dots and underscores, with a letter or digit first and last"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
-	// Image of the init container check-dns, which waits until the pod's own
-	// name resolves before etcd starts. It must hold /bin/sh and nslookup.
-	// Default: the operator's own image, which does the same without a shell.
+	// Image of the init container check-dns, which holds etcd back until the
+	// pod's own name resolves. It must hold /bin/sh, nslookup, sed and grep, as
+	// busybox does. Default: the operator's own image, which needs no shell and
+	// lets the pods of several members start at the same time.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[ \\\\t\\\\n\\\\r]')",message="busyboxImage must be an image reference such as busybox:1.28, without spaces"
 	BusyboxImage string `json:"busyboxImage,omitempty"`
 
 	// Seconds that the init container check-dns waits for the pod's name to
-	// resolve before it fails and is started again. 0: no bound. Default: 120.
+	// resolve before it fails, says so, and is started again. 0: no bound.
+	// Default: 120.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	DNSTimeoutInSecond *int64 `json:"DNSTimeoutInSecond,omitempty"`
