@@ -1,0 +1,150 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package etcdtest plays members of etcd for tests: it speaks the protocol by
+// which the operator observes and changes them, and nothing of raft or storage.
+// Nothing but tests may import it.
+package etcdtest
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+// Member is one member as its clients see it. Set what it answers before it is
+// asked. A nil answer is an empty one.
+type Member struct {
+	etcdserverpb.UnimplementedClusterServer
+
+	// Status is what it says of itself.
+	Status *etcdserverpb.StatusResponse
+	// Agreed is the membership by a linearizable read, NoQuorum the error instead
+	// of it, Remembered the membership by a serializable read.
+	Agreed     []*etcdserverpb.Member
+	NoQuorum   error
+	Remembered []*etcdserverpb.Member
+	// Refusal is the answer to each change.
+	Refusal error
+	// Hang makes it accept questions and not answer them.
+	Hang bool
+
+	IP   string
+	Port string
+
+	mu      sync.Mutex
+	changes []any
+}
+
+// Start serves on an address of the loopback interface until the test ends.
+func (m *Member) Start(t testing.TB) *Member {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listen for a member: %v", err)
+	}
+	address := listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // it listens on TCP
+	m.IP, m.Port = address.IP.String(), strconv.Itoa(address.Port)
+
+	server := grpc.NewServer()
+	etcdserverpb.RegisterClusterServer(server, m)
+	etcdserverpb.RegisterMaintenanceServer(server, maintenance{m: m})
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := server.Serve(listener); err != nil {
+			t.Errorf("serve a member: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		server.Stop()
+		serving.Wait()
+	})
+	return m
+}
+
+// Changes are the requests for changes that came in, in their order.
+func (m *Member) Changes() []any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]any(nil), m.changes...)
+}
+
+func (m *Member) change(request any) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changes = append(m.changes, request)
+	return m.Refusal
+}
+
+func (m *Member) hang(ctx context.Context) error {
+	if !m.Hang {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// MemberList serves both kinds of reads.
+func (m *Member) MemberList(ctx context.Context, r *etcdserverpb.MemberListRequest) (*etcdserverpb.MemberListResponse, error) {
+	switch err := m.hang(ctx); {
+	case err != nil:
+		return nil, err
+	case !r.Linearizable:
+		return &etcdserverpb.MemberListResponse{Members: m.Remembered}, nil
+	case m.NoQuorum != nil:
+		return nil, m.NoQuorum
+	}
+	return &etcdserverpb.MemberListResponse{Members: m.Agreed}, nil
+}
+
+// MemberAdd records the request. The added member has the ID 99.
+func (m *Member) MemberAdd(_ context.Context, r *etcdserverpb.MemberAddRequest) (*etcdserverpb.MemberAddResponse, error) {
+	if err := m.change(r); err != nil {
+		return nil, err
+	}
+	return &etcdserverpb.MemberAddResponse{Member: &etcdserverpb.Member{ID: 99, PeerURLs: r.PeerURLs, IsLearner: r.IsLearner}}, nil
+}
+
+// MemberPromote records the request.
+func (m *Member) MemberPromote(_ context.Context, r *etcdserverpb.MemberPromoteRequest) (*etcdserverpb.MemberPromoteResponse, error) {
+	if err := m.change(r); err != nil {
+		return nil, err
+	}
+	return &etcdserverpb.MemberPromoteResponse{}, nil
+}
+
+// MemberRemove records the request.
+func (m *Member) MemberRemove(_ context.Context, r *etcdserverpb.MemberRemoveRequest) (*etcdserverpb.MemberRemoveResponse, error) {
+	if err := m.change(r); err != nil {
+		return nil, err
+	}
+	return &etcdserverpb.MemberRemoveResponse{}, nil
+}
+
+// maintenance is apart because its method Status has the name of a field.
+type maintenance struct {
+	etcdserverpb.UnimplementedMaintenanceServer
+	m *Member
+}
+
+func (s maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
+	if err := s.m.hang(ctx); err != nil {
+		return nil, err
+	}
+	if s.m.Status == nil {
+		return &etcdserverpb.StatusResponse{}, nil
+	}
+	return s.m.Status, nil
+}
+
+func (s maintenance) MoveLeader(_ context.Context, r *etcdserverpb.MoveLeaderRequest) (*etcdserverpb.MoveLeaderResponse, error) {
+	if err := s.m.change(r); err != nil {
+		return nil, err
+	}
+	return &etcdserverpb.MoveLeaderResponse{}, nil
+}
