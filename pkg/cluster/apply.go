@@ -79,8 +79,14 @@ func (c *Cluster) createService(ctx context.Context, s createService) error {
 		return errCacheBehind
 	case old.DeletionTimestamp != nil:
 		return fmt.Errorf("service %s: %w: an older one is being deleted", svc.Name, errCacheBehind)
-	case owner == nil || owner.Kind != ownerOf(c.obj).Kind || owner.Name != c.obj.Name:
-		return fmt.Errorf("service %s belongs to something else: delete or rename it, the cluster needs this name", svc.Name)
+	case owner != nil && (owner.Kind != ownerOf(c.obj).Kind || owner.Name != c.obj.Name), owner == nil && old.Labels[clusterLabel] != c.obj.Name:
+		if s.client {
+			// The members can do without it, and are taken care of meanwhile.
+			c.clientServiceTaken = c.cfg.Clock.Now().Add(time.Minute)
+		}
+		err := fmt.Errorf("service %s belongs to something else: delete or rename it, the cluster needs this name", svc.Name)
+		c.notices.serviceTaken(err)
+		return err
 	}
 	svc.ResourceVersion, svc.UID = old.ResourceVersion, old.UID
 	svc.Spec.ClusterIP, svc.Spec.ClusterIPs = old.Spec.ClusterIP, old.Spec.ClusterIPs
@@ -159,6 +165,7 @@ func (c *Cluster) deletePod(ctx context.Context, s deletePod) error {
 		return fmt.Errorf("delete pod %s: %w", s.name, err)
 	}
 	c.deleted[s.uid] = c.cfg.Clock.Now()
+	c.apart = c.apart || s.apart
 	return nil
 }
 
@@ -182,6 +189,7 @@ func (c *Cluster) setVersion(ctx context.Context, s setVersion) error {
 		return fmt.Errorf("set version of pod %s to %s: %w", s.pod, s.to, err)
 	}
 	c.podWrites.record(pod, c.cfg.Clock.Now())
+	c.restarting[pod.UID] = podStateOf(pod).restarts
 	c.notices.memberUpgraded(s)
 	return nil
 }
@@ -215,8 +223,7 @@ func (c *Cluster) promoteMember(ctx context.Context, s promoteMember) error {
 	return err
 }
 
-// removeOneMember removes a member from etcd; its pod is discarded by the next
-// pass. That a pod is gone is asked of the API server itself: what is lost with
+// removeOneMember removes a member from etcd and then deletes its pod. That a pod is gone is asked of the API server itself: what is lost with
 // a member can't be had back.
 func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
 	if s.why == podGone {
@@ -232,10 +239,14 @@ func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
 		c.notices.replacingMember(s)
 	}
 	err := c.onMember(ctx, func(ctx context.Context, conn *etcd.Conn) error { return conn.RemoveMember(ctx, s.id) })
-	if err == nil {
-		c.notices.memberRemoved(s)
+	if err != nil {
+		return err
 	}
-	return err
+	c.notices.memberRemoved(s)
+	if s.pod == "" {
+		return nil
+	}
+	return c.deletePod(ctx, deletePod{name: s.name, uid: s.pod, why: s.why})
 }
 
 func (c *Cluster) moveLeader(ctx context.Context, s moveLeader) error {

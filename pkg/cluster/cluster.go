@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -33,6 +34,8 @@ const (
 	// errorWait is the first wait after a pass that failed; it doubles up to
 	// the period.
 	errorWait = 500 * time.Millisecond
+	// failuresToTell is after how many failed passes in a row an event tells.
+	failuresToTell = 4
 )
 
 // Config is what all clusters of an operator share.
@@ -70,11 +73,18 @@ type Cluster struct {
 	change    *etcd.Conn // takes changes of the membership; nil without a quorum
 	podWrites podWrites
 	deleted   map[types.UID]time.Time // pods that were told to go, and when
-	health    healthLog
-	notices   notices
-	waits     int // looks in a row at something under way
-	failures  int // failed passes in a row
-	lastStep  string
+	// restarting holds the pods whose image was changed, with the restarts of
+	// etcd that they had counted before.
+	restarting map[types.UID]int32
+	apart      bool
+	// clientServiceTaken is until when a Service of somebody else in the place
+	// of the client Service is put up with.
+	clientServiceTaken time.Time
+	health             healthLog
+	notices            notices
+	waits              int // looks in a row at something under way
+	failures           int // failed passes in a row
+	lastStep           string
 }
 
 // New returns the Cluster of an EtcdCluster. Nothing happens before Run.
@@ -87,16 +97,17 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 	}
 	obj = obj.DeepCopy()
 	c := &Cluster{
-		cfg:       cfg,
-		log:       cfg.Logger.WithFields(logrus.Fields{"cluster-namespace": obj.Namespace, "cluster-name": obj.Name}),
-		updates:   make(chan *api.EtcdCluster, 1),
-		wake:      make(chan struct{}, 1),
-		obj:       obj,
-		status:    *obj.Status.DeepCopy(),
-		etcd:      etcd.NewClient(nil),
-		podWrites: podWrites{},
-		deleted:   map[types.UID]time.Time{},
-		health:    healthLog{},
+		cfg:        cfg,
+		log:        cfg.Logger.WithFields(logrus.Fields{"cluster-namespace": obj.Namespace, "cluster-name": obj.Name}),
+		updates:    make(chan *api.EtcdCluster, 1),
+		wake:       make(chan struct{}, 1),
+		obj:        obj,
+		status:     *obj.Status.DeepCopy(),
+		etcd:       etcd.NewClient(nil),
+		podWrites:  podWrites{},
+		deleted:    map[types.UID]time.Time{},
+		restarting: map[types.UID]int32{},
+		health:     healthLog{},
 	}
 	c.notices = notices{recorder: cfg.Recorder, log: c.log, obj: obj, stuck: map[string]stuckPod{}}
 	return c, nil
@@ -137,15 +148,14 @@ func (c *Cluster) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case obj := <-c.updates:
-			c.obj, c.notices.obj = obj, obj
-			c.waits = 0
+			c.take(obj)
 		case <-c.wake:
 			c.waits = 0
 		case <-timer.C():
 		}
 		select { // an edit is looked at before the step that it may change
 		case obj := <-c.updates:
-			c.obj, c.notices.obj = obj, obj
+			c.take(obj)
 		default:
 		}
 		next := c.reconcile(ctx)
@@ -157,6 +167,18 @@ func (c *Cluster) Run(ctx context.Context) {
 		}
 		timer.Reset(next)
 	}
+}
+
+// take goes on from a newer state of the object, and from its status as well:
+// somebody else may have changed it. One that is older than the last write says
+// nothing new; what that write was made to comes next.
+func (c *Cluster) take(obj *api.EtcdCluster) {
+	if order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, c.obj.ResourceVersion); err == nil && order < 0 {
+		return
+	}
+	c.obj, c.notices.obj = obj, obj
+	c.status = *obj.Status.DeepCopy()
+	c.waits = 0
 }
 
 // reconcile makes one pass and tells how long the next may wait.
@@ -175,12 +197,15 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 	default:
 		c.failures++
 		c.cfg.Metrics.passFailed()
-		c.log.WithError(err).Errorf("failed to %s", s)
+		c.log.WithError(err).Errorf("pass failed at: %s", s)
+		if c.failures == failuresToTell {
+			c.notices.passFails(s, err)
+		}
 		return min(errorWait<<min(c.failures-1, 8), c.cfg.Period)
 	}
 	switch s.(type) {
 	case idle:
-		c.waits = 0
+		c.waits, c.apart = 0, c.apart && c.lastStep != asSpecified.String()
 		return c.cfg.Period
 	case wait:
 		return c.nextLook()
@@ -201,7 +226,7 @@ func (c *Cluster) nextLook() time.Duration {
 func (c *Cluster) pass(ctx context.Context) (step, error) {
 	o, err := c.observe(ctx)
 	if err != nil {
-		return idle{"observe the cluster"}, err
+		return observing{}, err
 	}
 	s := plan(o)
 	if s.String() != c.lastStep {

@@ -74,6 +74,12 @@ func (n *notices) leaderMoved(s moveLeader) {
 	n.normal("Leader Moved", "Leadership moved from member %s to member %s", s.from.name, s.to.name)
 }
 
+func (n *notices) serviceTaken(err error) { n.warning("Service Taken", "%v", err) }
+
+func (n *notices) passFails(s step, err error) {
+	n.warning("Reconcile Failing", "Failed again and again at: %s: %v", s, err)
+}
+
 // look tells what an observation shows and no step does: warnings of a spec, and
 // pods that don't get on.
 func (n *notices) look(o *observation) {

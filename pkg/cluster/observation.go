@@ -29,6 +29,10 @@ type observation struct {
 	// members may be made before the members are added.
 	gate bool
 
+	// apart is true after pods that expected each other did not all start: the
+	// next are made so that each can join without those after it.
+	apart bool
+
 	peerService, clientService bool
 	pods                       []podState // sorted by name
 	// strangers are pods with this cluster's labels that another object owns,
@@ -72,6 +76,7 @@ type podState struct {
 	// badImage is true when etcd's image can't be had, crashing when etcd ends
 	// soon after each start.
 	badImage, crashing bool
+	restarts           int32
 }
 
 // trouble is the problem of a pod that is given up.
@@ -81,6 +86,9 @@ func (p podState) trouble() string {
 	}
 	return p.problem
 }
+
+// remove is the step that deletes the pod.
+func (p podState) remove(why string) step { return deletePod{name: p.name, uid: p.uid, why: why} }
 
 // memberState is a member with what is known of it.
 type memberState struct {
@@ -184,6 +192,8 @@ func (o *observation) lowestVersion() (lowest etcd.Version, ok bool) {
 	for _, m := range o.members {
 		version := o.status.CurrentVersion
 		switch {
+		case m.foreign():
+			continue // it is not asked
 		case m.status != nil:
 			version = m.status.Version
 		case !m.joined():

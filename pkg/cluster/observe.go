@@ -42,6 +42,7 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 		newName: namesOf(c.obj).newMember,
 		ending:  c.obj.DeletionTimestamp != nil,
 		gate:    busyboxImage(&c.obj.Spec) == "",
+		apart:   c.apart,
 	}
 	if errs := api.ValidateEtcdCluster(c.obj); len(errs) > 0 {
 		o.invalid = errs.ToAggregate().Error()
@@ -55,6 +56,7 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 	if o.clientService, err = c.ownsService(o.names.clientService()); err != nil {
 		return nil, err
 	}
+	o.clientService = o.clientService || o.now.Before(c.clientServiceTaken)
 	if err := c.observePods(ctx, o); err != nil {
 		return nil, err
 	}
@@ -79,12 +81,15 @@ func (c *Cluster) observePods(ctx context.Context, o *observation) error {
 	}
 	pods, doubtful := c.podWrites.merge(cached, o.now)
 	for _, name := range doubtful {
-		_, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
 			c.podWrites.forget(name)
 			pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Name == name })
-		} else if err != nil {
+		case err != nil:
 			return fmt.Errorf("pod %s: %w", name, err)
+		default:
+			c.podWrites.record(pod, o.now)
 		}
 	}
 	for _, pod := range pods {
@@ -98,11 +103,22 @@ func (c *Cluster) observePods(ctx context.Context, o *observation) error {
 		if at, ok := c.deleted[p.uid]; ok && !p.deleting {
 			p.deleting, p.deleteBy = true, at.Add(deleteMargin+podGrace(pod))
 		}
+		if before, ok := c.restarting[p.uid]; ok {
+			// Until the kubelet has seen the restart, it reports how etcd was
+			// before it.
+			if p.restarts > before {
+				delete(c.restarting, p.uid)
+			} else {
+				p.ready = false
+			}
+		}
 		o.pods = append(o.pods, p)
 	}
-	maps.DeleteFunc(c.deleted, func(uid types.UID, _ time.Time) bool {
+	gone := func(uid types.UID) bool {
 		return !slices.ContainsFunc(o.pods, func(p podState) bool { return p.uid == uid })
-	})
+	}
+	maps.DeleteFunc(c.restarting, func(uid types.UID, _ int32) bool { return gone(uid) })
+	maps.DeleteFunc(c.deleted, func(uid types.UID, _ time.Time) bool { return gone(uid) })
 	return nil
 }
 
@@ -126,6 +142,9 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) error {
 	list := c.list(ctx, o, answers)
 	for _, m := range list {
 		name := o.names.memberAt(m.Host())
+		if name == "" && o.pod(m.Name) != nil {
+			name = m.Name // somebody has changed its peer URL
+		}
 		state := memberState{Member: m, name: name, pod: o.pod(name)}
 		if i := slices.IndexFunc(answers, func(a answer) bool { return a.pod.name == name }); i >= 0 {
 			state.err = answers[i].err
@@ -146,7 +165,7 @@ func (c *Cluster) ask(ctx context.Context, o *observation) ([]answer, error) {
 	var answers []answer
 	endpoints := map[etcd.Endpoint]bool{}
 	for _, p := range o.pods {
-		if !p.running || p.ip == "" {
+		if _, removed := c.deleted[p.uid]; removed || !p.running || p.ip == "" {
 			continue
 		}
 		ep := etcd.Endpoint{URL: o.names.clientURL(p.name), IP: p.ip}
@@ -219,7 +238,7 @@ func (c *Cluster) list(ctx context.Context, o *observation, answers []answer) []
 // address now belongs to an etcd of another cluster.
 func belongs(o *observation, members []etcd.Member, a answer) bool {
 	return slices.ContainsFunc(members, func(m etcd.Member) bool {
-		return m.ID == a.status.MemberID && o.names.memberAt(m.Host()) == a.pod.name
+		return m.ID == a.status.MemberID && (o.names.memberAt(m.Host()) == a.pod.name || m.Name == a.pod.name)
 	})
 }
 

@@ -46,7 +46,7 @@ func plan(o *observation) step {
 	case o.outdated() && o.checkVersion() != nil:
 		return idle{"the version is refused: " + o.checkVersion().Error()}
 	}
-	return idle{"the cluster is as specified"}
+	return asSpecified
 }
 
 func leaveAlone(o *observation) step {
@@ -108,12 +108,15 @@ func bootstrap(o *observation) step {
 	switch {
 	case seed == nil:
 		return createPods{pods: bootstrapPods(o, o.status.Members.Unready[0]), why: "bootstrap"}
+	case seed.deleting && o.now.After(seed.deleteBy):
+		// Its node is gone. Nothing was written that it could hold.
+		return chooseSeed{o.newName()}
 	case seed.deleting:
 		return idle{"the seed's pod is being deleted"}
 	case seed.finished:
-		return deletePod{seed.name, seed.uid, "the seed's pod has ended: " + seed.trouble()}
+		return seed.remove("the seed's pod has ended: " + seed.trouble())
 	case seed.image != image && !seed.running:
-		return deletePod{seed.name, seed.uid, "the image was changed to " + image + " before the seed served"}
+		return seed.remove("the image was changed to " + image + " before the seed served")
 	case seed.running:
 		return wait{"for the seed to serve"}
 	default:
@@ -163,7 +166,7 @@ func discardPod(o *observation) step {
 			continue
 		}
 		if p.started || p.finished || p.seed {
-			return deletePod{p.name, p.uid, "it is no member of the cluster"}
+			return p.remove("it is no member of the cluster")
 		}
 	}
 	planned := o.planned()
@@ -171,13 +174,16 @@ func discardPod(o *observation) step {
 	for i, p := range planned {
 		switch surplus := len(o.own()) + len(planned) - i - o.spec.Size; {
 		case surplus > 0:
-			return deletePod{p.name, p.uid, "it is more than the size asks for"}
+			return p.remove("it is more than the size asks for")
 		case !o.canJoin(p.initialCluster):
-			return deletePod{p.name, p.uid, "the membership it was made for has changed"}
+			return p.remove("the membership it was made for has changed")
 		case p.image != o.image(o.joinVersion()):
-			return deletePod{p.name, p.uid, "the image for new members is now " + o.image(o.joinVersion())}
+			return p.remove("the image for new members is now " + o.image(o.joinVersion()))
+		case !p.scheduled && o.now.Sub(p.created) > holdUpDeadline && slices.ContainsFunc(planned, func(other podState) bool { return other.atGate }):
+			// It may be that there is room for some of the pods alone.
+			return deletePod{p.name, p.uid, "others that could join wait for it: " + p.trouble(), true}
 		case o.now.Sub(p.created) > joinDeadline:
-			return deletePod{p.name, p.uid, "it could not start: " + p.trouble()}
+			return p.remove("it could not start: " + p.trouble())
 		}
 	}
 	return nil

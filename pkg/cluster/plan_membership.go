@@ -23,6 +23,10 @@ const (
 	// large database's start are cheaper than copying the data again.
 	wedgeDeadline = 10 * time.Minute
 
+	// holdUpDeadline is how long pods that could join may wait for one that they
+	// expect to join with them and that finds no node.
+	holdUpDeadline = 20 * time.Second
+
 	// manyLearners is the limit on learners that the operator sets where etcd
 	// has one. All members must agree on it: each of them checks it when a
 	// change of the membership is applied.
@@ -47,9 +51,9 @@ func replaceLostMember(o *observation) step {
 		case m.Learner && m.pod == nil && !m.joined() && !o.gate:
 			// makeAddedMembersPod comes to it.
 		case m.Learner:
-			return removeMember{m.ID, m.name, false, podGone}
+			return m.remove(false, podGone)
 		case o.quorumWithout(m):
-			return removeMember{m.ID, m.name, true, podGone}
+			return m.remove(true, podGone)
 		}
 	}
 	return nil
@@ -61,7 +65,7 @@ func replaceLostMember(o *observation) step {
 func replaceWedgedMember(o *observation) step {
 	for _, m := range o.own() {
 		if m.pod != nil && !m.pod.badImage && m.pod.version == o.joinVersion() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > wedgeDeadline && o.quorumWithout(m) {
-			return removeMember{m.ID, m.name, true, "it has not answered for " + wedgeDeadline.String()}
+			return m.remove(true, "it has not answered for "+wedgeDeadline.String())
 		}
 	}
 	return nil
@@ -74,12 +78,21 @@ func (o *observation) quorumWithout(m memberState) bool {
 	return len(others) > 0 && count(others, memberState.healthy) >= etcd.Quorum(len(others))
 }
 
+// remove is the step that removes a member.
+func (m memberState) remove(dead bool, why string) step {
+	s := removeMember{id: m.ID, name: m.name, dead: dead, why: why}
+	if m.pod != nil {
+		s.pod = m.pod.uid
+	}
+	return s
+}
+
 // dropSurplusLearner takes back a learner that the size no longer asks for,
 // rather than let it copy the database first.
 func dropSurplusLearner(o *observation) step {
 	if learners := o.learners(); len(learners) > 0 && len(o.own()) > o.spec.Size {
 		last := learners[len(learners)-1]
-		return removeMember{last.ID, last.name, false, fmt.Sprintf("the size is %d", o.spec.Size)}
+		return last.remove(false, fmt.Sprintf("the size is %d", o.spec.Size))
 	}
 	return nil
 }
@@ -119,7 +132,7 @@ func dropStuckLearner(o *observation) step {
 		default:
 			continue
 		}
-		return removeMember{m.ID, m.name, false, why}
+		return m.remove(false, why)
 	}
 	return nil
 }
@@ -196,10 +209,16 @@ func (o *observation) initialCluster(further []string) etcd.InitialCluster {
 // joinPlanned adds the next member whose pod was made ahead and waits for it.
 func joinPlanned(o *observation) step {
 	planned := o.planned()
-	if len(planned) == 0 || !planned[0].atGate || len(o.learners()) >= o.learnerLimit() {
+	if len(planned) == 0 || len(o.learners()) >= o.learnerLimit() {
 		return nil
 	}
 	next := planned[0]
+	for _, p := range planned {
+		// Those that expect each other all start, or none does.
+		if next.initialCluster[o.names.peerURL(p.name)] != "" && !p.atGate {
+			return nil
+		}
+	}
 	for _, m := range o.learners() {
 		// A learner that has not started compares the membership with its own
 		// --initial-cluster: it must not grow by a member that is not in there.
@@ -282,7 +301,7 @@ func removeOneMember(o *observation) step {
 	if !o.quorumWithout(victim) {
 		return wait{"for more healthy members before " + victim.name + " can be removed"}
 	}
-	return removeMember{victim.ID, victim.name, false, fmt.Sprintf("the size is %d", o.spec.Size)}
+	return victim.remove(false, fmt.Sprintf("the size is %d", o.spec.Size))
 }
 
 // addMembers makes the pods of the members that are missing. The pods start
@@ -300,7 +319,7 @@ func addMembers(o *observation) step {
 	for _, p := range o.planned() {
 		base = append(base, p.name)
 	}
-	return createPods{pods: o.joinPods(base, missing, o.joinVersion(), o.learnerLimit() > 1), why: why}
+	return createPods{pods: o.joinPods(base, missing, o.joinVersion(), o.learnerLimit() > 1 && !o.apart), why: why}
 }
 
 // bootstrapPods are the pods of a new cluster: the seed, and those of further

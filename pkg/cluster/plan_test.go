@@ -152,6 +152,8 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 			o.status.Members.Unready = []string{value}
 		case "busybox":
 			o.gate = false
+		case "apart":
+			o.apart = true
 		case "paused":
 			o.spec.Paused = true
 		case "ending":
@@ -251,7 +253,7 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 		case "seed":
 			p.seed = true
 		case "gate":
-			p.atGate = true
+			p.atGate, p.scheduled = true, true
 		case "started":
 			p.started = true
 		case "running":

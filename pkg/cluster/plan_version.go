@@ -56,11 +56,15 @@ func upgradeOneMember(o *observation) step {
 	if len(old) == 0 || o.checkVersion() != nil {
 		return nil
 	}
+	voters := o.voters()
+	if slices.ContainsFunc(voters, memberState.foreign) && count(voters, memberState.healthy)-1 < etcd.Quorum(len(voters)) {
+		return idle{"members that the operator did not make may be down: with one more that restarts the quorum could be lost"}
+	}
 	next := old[0]
 	if i := slices.IndexFunc(old, func(m memberState) bool { return !m.leader() }); i >= 0 {
 		next = old[i]
 	}
-	if next.leader() && len(o.voters()) > 1 {
+	if next.leader() && len(voters) > 1 {
 		if heir, ok := o.heir(next); ok {
 			return moveLeader{from: next, to: heir}
 		}

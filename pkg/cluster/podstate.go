@@ -48,6 +48,7 @@ func podStateOf(pod *corev1.Pod) podState {
 	}
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.Name == etcdContainer {
+			p.restarts = s.RestartCount
 			p.running = s.State.Running != nil
 			p.started = p.running || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0
 			if w := s.State.Waiting; w != nil {

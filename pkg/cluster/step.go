@@ -40,6 +40,9 @@ type (
 		name string
 		uid  types.UID
 		why  string
+		// apart is true when the pods that are made next shall not wait for each
+		// other, because this one kept others waiting.
+		apart bool
 	}
 	// setVersion changes the image of a pod in place.
 	setVersion struct {
@@ -59,6 +62,8 @@ type (
 	removeMember struct {
 		id   uint64
 		name string
+		// pod is deleted with the member, if it is still there.
+		pod types.UID
 		// dead is true when the member is replaced, false when the cluster
 		// shrinks.
 		dead bool
@@ -77,6 +82,14 @@ type newPod struct {
 	token          string // of the new cluster that the seed starts
 	initialCluster etcd.InitialCluster
 }
+
+// asSpecified is the step of a cluster that is well.
+var asSpecified = idle{"the cluster is as specified"}
+
+// observing stands for a step when the look at the world failed.
+type observing struct{}
+
+func (observing) String() string { return "observe the cluster" }
 
 func (s idle) String() string { return "idle: " + s.why }
 func (s wait) String() string { return "wait: " + s.why }

@@ -76,6 +76,9 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 		// A node that vanishes leaves connections that never end by themselves.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
+		// By default the client asks a server that is down a hundred times. Here
+		// each pass asks anew, and wants to know now.
+		MaxUnaryRetries: 1,
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 				return (&net.Dialer{}).DialContext(ctx, "tcp", address)
@@ -122,13 +125,14 @@ func (c *Conn) close() {
 
 // Status asks the member for its state; it answers without a quorum.
 func (c *Conn) Status(ctx context.Context) (Status, error) {
-	resp, err := c.cli.Status(ctx, c.url)
+	// The client's own Status would dial a connection for each call.
+	resp, err := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
 	if err != nil {
-		return Status{}, fmt.Errorf("status of %s: %w", c.url, err)
+		return Status{}, fmt.Errorf("status of %s: %w", c.url, clientv3.ContextError(ctx, err))
 	}
 	return Status{
-		MemberID:    resp.Header.GetMemberId(),
-		ClusterID:   resp.Header.GetClusterId(),
+		MemberID:    resp.GetHeader().GetMemberId(),
+		ClusterID:   resp.GetHeader().GetClusterId(),
 		LeaderID:    resp.Leader,
 		Version:     resp.Version,
 		Learner:     resp.IsLearner,
