@@ -1,0 +1,417 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+)
+
+func (w *world) service(name string) *corev1.Service {
+	w.t.Helper()
+	svc, err := w.kube.CoreV1().Services("ns").Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return svc
+}
+
+func (w *world) makeService(svc *corev1.Service) *corev1.Service {
+	w.t.Helper()
+	made, err := w.kube.CoreV1().Services("ns").Create(w.t.Context(), svc, metav1.CreateOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return made
+}
+
+func (w *world) makePod(pod *corev1.Pod) *corev1.Pod {
+	w.t.Helper()
+	made, err := w.kube.CoreV1().Pods("ns").Create(w.t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return made
+}
+
+// memberPod is a pod as the operator makes it.
+func memberPod(t *testing.T, obj *api.EtcdCluster, name string) *corev1.Pod {
+	t.Helper()
+	pod, err := buildPod(obj, newPod{name: name, version: obj.Spec.EffectiveVersion(), initialCluster: etcd.InitialCluster{"http://" + name: name}}, "operator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+func TestCreateServiceMakesBoth(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	for _, s := range []step{createService{}, createService{client: true}} {
+		if err := c.apply(t.Context(), s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+	for _, name := range []string{"c", "c-client"} {
+		if svc := w.service(name); !metav1.IsControlledBy(svc, c.obj) {
+			t.Errorf("service %s is not owned by the cluster: %v", name, svc.OwnerReferences)
+		}
+	}
+}
+
+func TestCreateServiceTakesOverThatOfAnEarlierCluster(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	earlier := testCluster()
+	earlier.UID = "earlier"
+	old := buildClientService(earlier)
+	old.Spec.ClusterIP, old.Spec.ClusterIPs = "10.0.0.7", []string{"10.0.0.7"}
+	old = w.makeService(old)
+
+	c := w.cluster(testCluster())
+	if err := c.apply(t.Context(), createService{client: true}); err != nil {
+		t.Fatal(err)
+	}
+	svc := w.service("c-client")
+	if !metav1.IsControlledBy(svc, c.obj) || len(svc.OwnerReferences) != 1 {
+		t.Errorf("owners %v, want the living cluster alone: the garbage collector takes the Service away with the earlier one", svc.OwnerReferences)
+	}
+	if svc.Spec.ClusterIP != "10.0.0.7" || svc.UID != old.UID {
+		t.Errorf("ClusterIP %s, UID %s: it is another Service", svc.Spec.ClusterIP, svc.UID)
+	}
+}
+
+func TestCreateServiceRefusesForeignOnes(t *testing.T) {
+	another := testCluster()
+	another.Name, another.UID = "another", "another"
+	deployment := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "c", UID: "x", Controller: new(true)}
+	for name, owners := range map[string][]metav1.OwnerReference{
+		"without an owner":         nil,
+		"of another EtcdCluster":   {ownerOf(another)},
+		"of a Deployment named so": {deployment},
+	} {
+		w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+		w.makeService(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "c-client", Namespace: "ns", OwnerReferences: owners},
+			Spec:       corev1.ServiceSpec{ExternalName: "untouched"},
+		})
+		err := w.cluster(testCluster()).apply(t.Context(), createService{client: true})
+		if err == nil || errors.Is(err, errCacheBehind) || !strings.Contains(err.Error(), "c-client") {
+			t.Errorf("%s: error %v does not tell what is in the way", name, err)
+		}
+		if svc := w.service("c-client"); svc.Spec.ExternalName != "untouched" || !reflect.DeepEqual(svc.OwnerReferences, owners) {
+			t.Errorf("%s: it was changed to %v", name, svc)
+		}
+	}
+}
+
+func TestCreateServiceWaitsForTheCache(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	if err := c.apply(t.Context(), createService{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.apply(t.Context(), createService{}); !errors.Is(err, errCacheBehind) {
+		t.Errorf("the Service that was just made: %v", err)
+	}
+
+	deleting := buildClientService(testCluster())
+	deleting.OwnerReferences[0].UID = "earlier"
+	now := metav1.NewTime(noon)
+	deleting.DeletionTimestamp, deleting.Finalizers = &now, []string{"service.kubernetes.io/load-balancer-cleanup"}
+	w.makeService(deleting)
+	if err := c.apply(t.Context(), createService{client: true}); !errors.Is(err, errCacheBehind) {
+		t.Errorf("an older Service that is being deleted: %v", err)
+	}
+}
+
+// creating gives a cluster the record of its seed.
+func creating(seed string) func(*api.EtcdCluster) {
+	return func(obj *api.EtcdCluster) {
+		obj.Status.Phase = api.ClusterPhaseCreating
+		obj.Status.Members.Unready = []string{seed}
+	}
+}
+
+func seedPod(name string) newPod {
+	return newPod{name: name, version: "3.6.16", seed: true, initialCluster: etcd.InitialCluster{"http://" + name: name}}
+}
+
+func TestCreatePodsRemembersThem(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(w.edit(creating("a")))
+	further := newPod{name: "b", version: "3.6.16", initialCluster: etcd.InitialCluster{"http://b": "b"}}
+	if err := c.apply(t.Context(), createPods{pods: []newPod{seedPod("a"), further}}); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.podWrites) != 2 || c.podWrites["a"].pod.UID == "" {
+		t.Errorf("remembered: %v", c.podWrites)
+	}
+	o := &observation{names: namesOf(c.obj), now: noon}
+	if err := c.observePods(t.Context(), o); err != nil || len(o.pods) != 2 {
+		t.Errorf("the next pass sees the pods %v, %v, though its cache does not", o.pods, err)
+	}
+	if !w.told("New member a added") || w.told("New member b added") {
+		t.Errorf("events %q: the seed is a member, a planned pod is not", w.events)
+	}
+}
+
+func TestCreatePodsGivesEachSeedAFreshToken(t *testing.T) {
+	tokens := map[string]bool{}
+	for range 2 {
+		w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+		c := w.cluster(w.edit(creating("a")))
+		if err := c.apply(t.Context(), createPods{pods: []newPod{seedPod("a")}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, arg := range w.storedPods()[0].Spec.Containers[0].Command {
+			if token, ok := strings.CutPrefix(arg, "--initial-cluster-token="); ok {
+				tokens[token] = true
+			}
+		}
+	}
+	if len(tokens) != 2 || tokens[""] {
+		t.Errorf("tokens %v", tokens)
+	}
+}
+
+func TestCreatePodsAdoptsOneThatAnotherInstanceMade(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(w.edit(creating("a")))
+	made := w.makePod(memberPod(t, c.obj, "a"))
+	if err := c.apply(t.Context(), createPods{pods: []newPod{seedPod("a")}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.podWrites["a"].pod; got == nil || got.UID != made.UID {
+		t.Errorf("remembered %v, want the pod %s that exists", got, made.UID)
+	}
+}
+
+func TestCreatePodsRefusesAForeignPodAndMakesTheOthers(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	foreign := memberPod(t, c.obj, "a")
+	foreign.OwnerReferences = nil
+	w.makePod(foreign)
+	joiner := func(name string) newPod { return newPod{name: name, version: "3.6.16"} }
+	err := c.apply(t.Context(), createPods{pods: []newPod{joiner("a"), joiner("b")}})
+	if err == nil || !strings.Contains(err.Error(), "pod a exists") {
+		t.Errorf("error %v does not name the pod", err)
+	}
+	if c.podWrites["a"].pod != nil || c.podWrites["b"].pod == nil {
+		t.Errorf("remembered: %v, want b alone", c.podWrites)
+	}
+}
+
+// An operator that takes over with an old cache must not start an empty cluster
+// beside one that holds data.
+func TestCreatePodsAsksBeforeASeedIsMade(t *testing.T) {
+	for name, change := range map[string]func(*api.EtcdCluster){
+		"it runs":              func(obj *api.EtcdCluster) { obj.Status.Phase = api.ClusterPhaseRunning },
+		"it has another seed":  func(obj *api.EtcdCluster) { obj.Status.Members.Unready = []string{"b"} },
+		"it has lost its data": func(obj *api.EtcdCluster) { obj.Status.Phase = api.ClusterPhaseFailed },
+		"it was made anew":     func(obj *api.EtcdCluster) { obj.UID = "another" },
+		"its record was wiped": func(obj *api.EtcdCluster) { obj.Status = api.ClusterStatus{} },
+		"it runs with this pod": func(obj *api.EtcdCluster) {
+			obj.Status.Phase, obj.Status.Members = api.ClusterPhaseRunning, api.MembersStatus{Ready: []string{"a"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+			c := w.cluster(w.edit(creating("a")))
+			w.edit(change)
+			err := c.apply(t.Context(), createPods{pods: []newPod{seedPod("a"), {name: "b", version: "3.6.16"}}})
+			if err == nil || len(w.storedPods()) > 0 {
+				t.Errorf("error %v, pods %d: an empty cluster is started", err, len(w.storedPods()))
+			}
+			if now := w.etcdCluster(); now.UID == testUID && !reflect.DeepEqual(c.status, now.Status) {
+				t.Errorf("the next pass plans from %+v, and the API server has %+v", c.status, now.Status)
+			}
+		})
+	}
+}
+
+func TestDeletePodNamesTheUID(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	pod := w.makePod(memberPod(t, c.obj, "a"))
+	if err := c.apply(t.Context(), deletePod{name: "a", uid: pod.UID}); err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range w.kube.Actions() {
+		if d, ok := action.(clienttesting.DeleteActionImpl); ok {
+			if p := d.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != pod.UID {
+				t.Errorf("preconditions %v, want the UID: a pod made anew under the name must live", p)
+			}
+		}
+	}
+	// The cache still shows it, alive.
+	if err := w.pods.Add(pod); err != nil {
+		t.Fatal(err)
+	}
+	o := &observation{names: namesOf(c.obj), now: noon}
+	if err := c.observePods(t.Context(), o); err != nil || len(o.pods) != 1 || !o.pods[0].deleting {
+		t.Errorf("the next pass sees %+v, %v, want a pod that is being deleted", o.pods, err)
+	}
+	if err := c.apply(t.Context(), deletePod{name: "a", uid: pod.UID}); err != nil {
+		t.Errorf("deleting a pod that is gone: %v", err)
+	}
+	if err := w.pods.Delete(pod); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.observePods(t.Context(), &observation{names: namesOf(c.obj), now: noon}); err != nil || len(c.deleted) > 0 {
+		t.Errorf("deletions %v, %v are remembered after the pod is gone", c.deleted, err)
+	}
+}
+
+func TestSetVersionPatchesTheImageOfThatPod(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	obj := testCluster()
+	obj.Spec.Repository, obj.Spec.Version = "registry.example.com/etcd", "v3.6.16"
+	c := w.cluster(obj)
+	pod := w.makePod(memberPod(t, obj, "a"))
+	if err := c.apply(t.Context(), setVersion{pod: "a", uid: pod.UID, from: "3.6.16", to: "3.7.3"}); err != nil {
+		t.Fatal(err)
+	}
+	var patch []byte
+	for _, action := range w.kube.Actions() {
+		if p, ok := action.(clienttesting.PatchAction); ok {
+			patch = p.GetPatch()
+		}
+	}
+	var sent struct{ Metadata struct{ UID types.UID } }
+	if err := json.Unmarshal(patch, &sent); err != nil || sent.Metadata.UID != pod.UID {
+		t.Errorf("patch %s does not say which pod it is for", patch)
+	}
+	now := c.podWrites["a"].pod
+	if now == nil || now.Spec.Containers[0].Image != "registry.example.com/etcd:v3.7.3" || now.Annotations[versionAnnotation] != "3.7.3" {
+		t.Fatalf("the pod is now %v", now)
+	}
+	if len(now.Spec.Containers) != 1 || len(now.Spec.Containers[0].Command) == 0 || len(now.Spec.InitContainers) != 1 {
+		t.Error("the patch took more than the image")
+	}
+	if !w.told("Member Upgraded: Member a upgraded from 3.6.16 to 3.7.3") {
+		t.Errorf("events %q", w.events)
+	}
+
+	err := c.apply(t.Context(), setVersion{pod: "a", uid: "earlier", from: "3.7.3", to: "3.7.4"})
+	if !apierrors.IsConflict(err) {
+		t.Errorf("a patch for an earlier pod of the name: %v", err)
+	}
+}
+
+func TestRemoveMemberAsksWhetherItsPodIsGone(t *testing.T) {
+	now := metav1.NewTime(noon)
+	for name, c := range map[string]struct {
+		pod     func(*corev1.Pod)
+		removed bool
+	}{
+		"no pod":                  {nil, true},
+		"the cache was behind":    {func(*corev1.Pod) {}, false},
+		"it is being deleted":     {func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = &now, []string{"x/y"} }, true},
+		"it was evicted":          {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, true},
+		"it runs, as always":      {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, false},
+		"it waits to be assigned": {func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+			cluster := w.cluster(testCluster())
+			member := connect(t, cluster, new(etcdtest.Member))
+			if c.pod != nil {
+				pod := memberPod(t, cluster.obj, "a")
+				c.pod(pod)
+				w.makePod(pod)
+			}
+			err := cluster.apply(t.Context(), removeMember{id: 5, name: "a", dead: true, why: podGone})
+			if c.removed {
+				if err != nil || len(member.Changes()) != 1 {
+					t.Errorf("error %v, changes %v, want the member removed", err, member.Changes())
+				}
+				if !w.told("Replacing Dead Member: The dead member a is being replaced") || !w.told("Member Removed: Existing member a removed from the cluster") {
+					t.Errorf("events %q", w.events)
+				}
+				return
+			}
+			if !errors.Is(err, errCacheBehind) || len(member.Changes()) > 0 || len(w.events) > 0 {
+				t.Errorf("error %v, changes %v, events %q: a member is removed whose pod is there", err, member.Changes(), w.events)
+			}
+		})
+	}
+}
+
+func TestRemoveMemberStaysWhereTheAPIServerDoesNotAnswer(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewServiceUnavailable("down")
+	})
+	c := w.cluster(testCluster())
+	member := connect(t, c, new(etcdtest.Member))
+	if err := c.apply(t.Context(), removeMember{id: 5, name: "a", why: podGone}); err == nil || len(member.Changes()) > 0 {
+		t.Errorf("error %v, changes %v", err, member.Changes())
+	}
+	// What is removed for another reason needs no pod.
+	if err := c.apply(t.Context(), removeMember{id: 5, name: "a", why: "the size is 1"}); err != nil || len(member.Changes()) != 1 {
+		t.Errorf("error %v, changes %v", err, member.Changes())
+	}
+}
+
+// connect makes a member the one that takes changes of the membership.
+func connect(t *testing.T, c *Cluster, m *etcdtest.Member) *etcdtest.Member {
+	t.Helper()
+	m.Start(t)
+	conn, err := c.etcd.Conn(etcd.Endpoint{URL: "http://a.invalid:" + m.Port, IP: m.IP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.etcd.Close)
+	c.change = conn
+	return m
+}
+
+func TestMembersAreAddedAndPromoted(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	member := connect(t, c, new(etcdtest.Member))
+	for _, s := range []step{addMember{name: "b", learner: true}, promoteMember{id: 99, name: "b"}} {
+		if err := c.apply(t.Context(), s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+	changes := member.Changes()
+	if len(changes) != 2 {
+		t.Fatalf("changes %v", changes)
+	}
+	add, ok := changes[0].(*etcdserverpb.MemberAddRequest)
+	if !ok || !add.IsLearner || !reflect.DeepEqual(add.PeerURLs, []string{"http://b.c.ns.svc:2380"}) {
+		t.Errorf("added %v", changes[0])
+	}
+	if !w.told("New Member Added: New member b added to cluster") {
+		t.Errorf("events %q", w.events)
+	}
+}
+
+func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	for _, s := range []step{addMember{name: "b"}, promoteMember{id: 1}, removeMember{id: 1, name: "b"}} {
+		if err := c.apply(t.Context(), s); !errors.Is(err, errNoQuorum) {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
+)
+
+// world is an API server made of fakes, with the optimistic locking that they
+// lack, and an operator's caches, which see its pods and Services when the test
+// says so.
+type world struct {
+	t        *testing.T
+	kube     *fake.Clientset
+	clusters *versionedfake.Clientset
+	pods     cache.Indexer
+	services cache.Indexer
+	passes   atomic.Int64 // as often as a Cluster has listed its pods
+	version  atomic.Int64 // last resourceVersion
+	cfg      Config
+
+	mu     sync.Mutex
+	events []string
+}
+
+const testUID types.UID = "11111111-1111-1111-1111-111111111111"
+
+// testCluster is an EtcdCluster as a user makes it.
+func testCluster() *api.EtcdCluster {
+	return &api.EtcdCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", UID: testUID, Generation: 1, ResourceVersion: "1"},
+		Spec:       api.ClusterSpec{Size: 3, Version: "3.6.16"},
+	}
+}
+
+func newWorld(t *testing.T, clock clock.Clock, objects ...*api.EtcdCluster) *world {
+	t.Helper()
+	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	w := &world{
+		t:        t,
+		kube:     fake.NewClientset(),
+		clusters: versionedfake.NewSimpleClientset(),
+		pods:     cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
+		services: cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
+	}
+	w.version.Store(1000)
+	for _, obj := range objects {
+		if err := w.clusters.Tracker().Add(obj.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.kube.PrependReactor("create", "*", w.identify)
+	w.kube.PrependReactor("patch", "pods", w.checkUID)
+	w.clusters.PrependReactor("update", "etcdclusters", w.lock)
+
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	w.cfg = Config{
+		Kube:          w.kube,
+		EtcdClusters:  w.clusters,
+		Pods:          countedPods{corelisters.NewPodLister(w.pods), &w.passes},
+		Services:      corelisters.NewServiceLister(w.services),
+		Recorder:      w,
+		Logger:        logrus.NewEntry(logger),
+		Metrics:       metrics,
+		OperatorImage: "etcd-operator/etcd-operator:v1.0.0",
+		Clock:         clock,
+	}
+	return w
+}
+
+func (w *world) cluster(obj *api.EtcdCluster) *Cluster {
+	w.t.Helper()
+	c, err := New(w.cfg, obj)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// countedPods counts the passes.
+type countedPods struct {
+	corelisters.PodLister
+	passes *atomic.Int64
+}
+
+func (p countedPods) Pods(namespace string) corelisters.PodNamespaceLister {
+	p.passes.Add(1)
+	return p.PodLister.Pods(namespace)
+}
+
+func (w *world) nextVersion() string { return strconv.FormatInt(w.version.Add(1), 10) }
+
+// identify gives a new object what an API server gives it.
+func (w *world) identify(action clienttesting.Action) (bool, runtime.Object, error) {
+	obj, err := meta.Accessor(action.(clienttesting.CreateAction).GetObject()) //nolint:forcetypeassert // it is one
+	if err != nil {
+		return true, nil, err
+	}
+	version := w.nextVersion()
+	obj.SetResourceVersion(version)
+	obj.SetUID(types.UID("uid-" + version))
+	obj.SetCreationTimestamp(metav1.Time{Time: w.cfg.Clock.Now()})
+	return false, nil, nil
+}
+
+// checkUID refuses a patch that was made for an earlier object of the same name.
+func (w *world) checkUID(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch := action.(clienttesting.PatchAction) //nolint:forcetypeassert // it is one
+	var asked struct{ Metadata struct{ UID types.UID } }
+	if err := json.Unmarshal(patch.GetPatch(), &asked); err != nil {
+		return true, nil, err
+	}
+	obj, err := w.kube.Tracker().Get(patch.GetResource(), patch.GetNamespace(), patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	if pod := obj.(*corev1.Pod); asked.Metadata.UID != "" && asked.Metadata.UID != pod.UID { //nolint:forcetypeassert // it is one
+		return true, nil, apierrors.NewConflict(corev1.Resource("pods"), pod.Name, fmt.Errorf("the UID is %s", pod.UID))
+	}
+	return false, nil, nil
+}
+
+// lock refuses an update that was made from an older object or for another.
+func (w *world) lock(action clienttesting.Action) (bool, runtime.Object, error) {
+	update := action.(clienttesting.UpdateAction)     //nolint:forcetypeassert // it is one
+	obj := update.GetObject().(*api.EtcdCluster)      //nolint:forcetypeassert // it is one
+	current, err := w.stored(obj.Namespace, obj.Name) //nolint:varnamelen
+	if err != nil {
+		return true, nil, err
+	}
+	if current.ResourceVersion != obj.ResourceVersion || current.UID != obj.UID {
+		return true, nil, apierrors.NewConflict(api.Resource("etcdclusters"), obj.Name, fmt.Errorf("the object has been modified"))
+	}
+	obj.ResourceVersion = w.nextVersion()
+	return false, nil, nil
+}
+
+func (w *world) stored(namespace, name string) (*api.EtcdCluster, error) {
+	obj, err := w.clusters.Tracker().Get(api.SchemeGroupVersion.WithResource(api.EtcdClusterResourcePlural), namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*api.EtcdCluster), nil //nolint:forcetypeassert // the resource says so
+}
+
+// etcdCluster is the object as the API server has it.
+func (w *world) etcdCluster() *api.EtcdCluster {
+	w.t.Helper()
+	obj, err := w.stored("ns", "c")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return obj.DeepCopy()
+}
+
+// edit changes the object in the API server, as another client does.
+func (w *world) edit(change func(*api.EtcdCluster)) *api.EtcdCluster {
+	w.t.Helper()
+	obj := w.etcdCluster()
+	change(obj)
+	obj.ResourceVersion = w.nextVersion()
+	if err := w.clusters.Tracker().Update(api.SchemeGroupVersion.WithResource(api.EtcdClusterResourcePlural), obj, obj.Namespace); err != nil {
+		w.t.Fatal(err)
+	}
+	return obj.DeepCopy()
+}
+
+// storedPods are the pods as the API server has them.
+func (w *world) storedPods() []corev1.Pod {
+	w.t.Helper()
+	list, err := w.kube.CoreV1().Pods("ns").List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// watch brings the caches up to date.
+func (w *world) watch() {
+	w.t.Helper()
+	services, err := w.kube.CoreV1().Services("ns").List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var objects []any
+	for _, s := range services.Items {
+		objects = append(objects, s.DeepCopy())
+	}
+	if err := w.services.Replace(objects, ""); err != nil {
+		w.t.Fatal(err)
+	}
+	objects = nil
+	for _, p := range w.storedPods() {
+		objects = append(objects, p.DeepCopy())
+	}
+	if err := w.pods.Replace(objects, ""); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// count is how often a request was made.
+func (w *world) count(verb, resource string) int {
+	n := 0
+	for _, a := range append(w.kube.Actions(), w.clusters.Actions()...) {
+		if a.GetVerb() == verb && a.GetResource().Resource == resource {
+			n++
+		}
+	}
+	return n
+}
+
+// Event and its siblings make the world an event recorder.
+func (w *world) Event(_ runtime.Object, _, reason, message string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, reason+": "+message)
+}
+
+func (w *world) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
+	w.Event(obj, kind, reason, fmt.Sprintf(format, args...))
+}
+
+func (w *world) AnnotatedEventf(obj runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+	w.Eventf(obj, kind, reason, format, args...)
+}
+
+// told tells whether an event with this text was recorded.
+func (w *world) told(text string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Contains(strings.Join(w.events, "\n"), text)
+}
+
+// noon is when tests without a clock of their own take place.
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
