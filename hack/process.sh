@@ -1,0 +1,50 @@
+# Copyright The etcd-operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+
+# Sourced by scripts that start things which must not outlive them. Each child runs in
+# a process group of its own: a signal to the script then ends it with all that it has
+# started, at once, which bash does not do for a child in the foreground.
+
+child=
+
+# attend COMMAND... runs a command and waits for it.
+attend() {
+	set -m
+	"$@" </dev/null &
+	child=$!
+	set +m
+	local status=0
+	wait "$child" || status=$?
+	child=
+	return "$status"
+}
+
+# end_group LEADER... asks the process groups to end, and makes them after ten seconds.
+end_group() {
+	local leader i
+	for leader in "$@"; do
+		kill -TERM -- "-$leader" 2>/dev/null || continue
+		for ((i = 0; i < 100; i++)); do
+			kill -0 -- "-$leader" 2>/dev/null || break
+			sleep 0.1
+		done
+		kill -KILL -- "-$leader" 2>/dev/null || true
+		wait "$leader" 2>/dev/null || true
+	done
+}
+
+# end_child ends what attend runs, if anything.
+end_child() {
+	[[ -z $child ]] || end_group "$child"
+	child=
+}
+
+# use_go puts Go on PATH where only login shells have it (sudo, cron).
+use_go() {
+	export PATH="$PATH:/usr/local/go/bin:/usr/local/sbin:/usr/sbin:/sbin"
+	if ! command -v go >/dev/null; then
+		echo "$(basename "$0"): Go is missing: install the version that go.mod names, or put its bin directory on PATH" >&2
+		exit 1
+	fi
+}
