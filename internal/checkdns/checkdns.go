@@ -75,14 +75,13 @@ func PeerTransport(config *tls.Config) *http.Transport {
 // Run waits. Its error says in one line what it waited for, what it last saw and
 // what to check.
 func Run(ctx context.Context, cfg Config) error {
-	start := time.Now()
 	bounded := ctx
 	if cfg.Timeout > 0 {
 		var cancel context.CancelFunc
 		bounded, cancel = context.WithTimeout(ctx, cfg.Timeout)
 		defer cancel()
 	}
-	w := waiter{out: cfg.Out, start: start}
+	w := waiter{out: cfg.Out}
 
 	err := w.until(bounded, lookupInterval, wait{
 		what: nameWait(cfg),
@@ -158,20 +157,17 @@ type wait struct {
 	try        func(context.Context) error
 }
 
-type waiter struct {
-	out   io.Writer
-	start time.Time
-}
+type waiter struct{ out io.Writer }
 
 func (w waiter) say(format string, args ...any) {
 	fmt.Fprintf(w.out, "check-dns: %s\n", fmt.Sprintf(format, args...))
 }
 
-func (w waiter) elapsed() time.Duration { return time.Since(w.start).Round(time.Millisecond) }
-
 // until tries again and again until it succeeds or ctx ends, and tells now and
 // then what it waits for.
 func (w waiter) until(ctx context.Context, interval time.Duration, wait wait) error {
+	start := time.Now()
+	elapsed := func() time.Duration { return time.Since(start).Round(time.Millisecond) }
 	progress := time.NewTicker(progressInterval)
 	defer progress.Stop()
 	pause := time.NewTimer(0)
@@ -184,13 +180,13 @@ func (w waiter) until(ctx context.Context, interval time.Duration, wait wait) er
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				reason = "gave up"
 			}
-			return fmt.Errorf("%s after %s of waiting for %s: %w: %s", reason, w.elapsed(), wait.what, last, wait.hint)
+			return fmt.Errorf("%s after %s of waiting for %s: %w: %s", reason, elapsed(), wait.what, last, wait.hint)
 		case <-progress.C:
-			w.say("waiting for %s, for %s now: %v", wait.what, w.elapsed(), last)
+			w.say("waiting for %s, for %s now: %v", wait.what, elapsed(), last)
 		case <-pause.C:
 			err := wait.try(ctx)
 			if err == nil {
-				w.say("waited %s for %s", w.elapsed(), wait.what)
+				w.say("waited %s for %s", elapsed(), wait.what)
 				return nil
 			}
 			if ctx.Err() == nil { // else the error is that of the end
