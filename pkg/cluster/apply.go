@@ -165,7 +165,6 @@ func (c *Cluster) deletePod(ctx context.Context, s deletePod) error {
 		return fmt.Errorf("delete pod %s: %w", s.name, err)
 	}
 	c.deleted[s.uid] = c.cfg.Clock.Now()
-	c.apart = c.apart || s.apart
 	return nil
 }
 
@@ -235,12 +234,12 @@ func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
 			return errCacheBehind
 		}
 	}
-	if s.dead {
-		c.notices.replacingMember(s)
-	}
 	err := c.onMember(ctx, func(ctx context.Context, conn *etcd.Conn) error { return conn.RemoveMember(ctx, s.id) })
 	if err != nil {
 		return err
+	}
+	if s.dead {
+		c.notices.replacingMember(s)
 	}
 	c.notices.memberRemoved(s)
 	if s.pod == "" {

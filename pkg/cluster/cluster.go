@@ -76,7 +76,6 @@ type Cluster struct {
 	// restarting holds the pods whose image was changed, with the restarts of
 	// etcd that they had counted before.
 	restarting map[types.UID]int32
-	apart      bool
 	// clientServiceTaken is until when a Service of somebody else in the place
 	// of the client Service is put up with.
 	clientServiceTaken time.Time
@@ -205,7 +204,7 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 	}
 	switch s.(type) {
 	case idle:
-		c.waits, c.apart = 0, c.apart && c.lastStep != asSpecified.String()
+		c.waits = 0
 		return c.cfg.Period
 	case wait:
 		return c.nextLook()

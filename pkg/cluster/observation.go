@@ -29,10 +29,6 @@ type observation struct {
 	// members may be made before the members are added.
 	gate bool
 
-	// apart is true after pods that expected each other did not all start: the
-	// next are made so that each can join without those after it.
-	apart bool
-
 	peerService, clientService bool
 	pods                       []podState // sorted by name
 	// strangers are pods with this cluster's labels that another object owns,

@@ -42,7 +42,6 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 		newName: namesOf(c.obj).newMember,
 		ending:  c.obj.DeletionTimestamp != nil,
 		gate:    busyboxImage(&c.obj.Spec) == "",
-		apart:   c.apart,
 	}
 	if errs := api.ValidateEtcdCluster(c.obj); len(errs) > 0 {
 		o.invalid = errs.ToAggregate().Error()

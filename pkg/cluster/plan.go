@@ -20,12 +20,12 @@ var rules = []func(*observation) step{
 	keepClientService,
 	replaceLostMember,
 	dropSurplusLearner,
-	promoteLearner,
 	dropStuckLearner,
 	makeAddedMembersPod,
 	awaitJoiningVoter,
 	discardPod,
 	joinPlanned,
+	promoteLearner,
 	awaitLearners,
 	removeOneMember,
 	addMembers,
@@ -46,7 +46,7 @@ func plan(o *observation) step {
 	case o.outdated() && o.checkVersion() != nil:
 		return idle{"the version is refused: " + o.checkVersion().Error()}
 	}
-	return asSpecified
+	return idle{"the cluster is as specified"}
 }
 
 func leaveAlone(o *observation) step {
@@ -180,8 +180,7 @@ func discardPod(o *observation) step {
 		case p.image != o.image(o.joinVersion()):
 			return p.remove("the image for new members is now " + o.image(o.joinVersion()))
 		case !p.scheduled && o.now.Sub(p.created) > holdUpDeadline && slices.ContainsFunc(planned, func(other podState) bool { return other.atGate }):
-			// It may be that there is room for some of the pods alone.
-			return deletePod{p.name, p.uid, "others that could join wait for it: " + p.trouble(), true}
+			return p.remove("others that could join wait for it: " + p.trouble())
 		case o.now.Sub(p.created) > joinDeadline:
 			return p.remove("it could not start: " + p.trouble())
 		}

@@ -23,8 +23,8 @@ const (
 	// large database's start are cheaper than copying the data again.
 	wedgeDeadline = 10 * time.Minute
 
-	// holdUpDeadline is how long pods that could join may wait for one that they
-	// expect to join with them and that finds no node.
+	// holdUpDeadline is how long pods that could join may wait for one that was to
+	// join before them and finds no node.
 	holdUpDeadline = 20 * time.Second
 
 	// manyLearners is the limit on learners that the operator sets where etcd
@@ -206,19 +206,15 @@ func (o *observation) initialCluster(further []string) etcd.InitialCluster {
 	return ic
 }
 
-// joinPlanned adds the next member whose pod was made ahead and waits for it.
+// joinPlanned adds the next member whose pod was made ahead and waits for it. It
+// comes before the promotion of those that were added before: with each vote that
+// is new, etcd takes no further member for five seconds (its HealthInterval).
 func joinPlanned(o *observation) step {
 	planned := o.planned()
-	if len(planned) == 0 || len(o.learners()) >= o.learnerLimit() {
+	if len(planned) == 0 || !planned[0].atGate || len(o.learners()) >= o.learnerLimit() {
 		return nil
 	}
 	next := planned[0]
-	for _, p := range planned {
-		// Those that expect each other all start, or none does.
-		if next.initialCluster[o.names.peerURL(p.name)] != "" && !p.atGate {
-			return nil
-		}
-	}
 	for _, m := range o.learners() {
 		// A learner that has not started compares the membership with its own
 		// --initial-cluster: it must not grow by a member that is not in there.
@@ -319,7 +315,7 @@ func addMembers(o *observation) step {
 	for _, p := range o.planned() {
 		base = append(base, p.name)
 	}
-	return createPods{pods: o.joinPods(base, missing, o.joinVersion(), o.learnerLimit() > 1 && !o.apart), why: why}
+	return createPods{pods: o.joinPods(base, missing, o.joinVersion()), why: why}
 }
 
 // bootstrapPods are the pods of a new cluster: the seed, and those of further
@@ -336,24 +332,19 @@ func bootstrapPods(o *observation, seed string) []newPod {
 	for _, p := range o.planned() {
 		base = append(base, p.name)
 	}
-	v, err := etcd.ParseVersion(version)
-	return append(pods, alone.joinPods(base, o.spec.Size-len(base), version, err == nil && v.HasMaxLearners())...)
+	return append(pods, alone.joinPods(base, o.spec.Size-len(base), version)...)
 }
 
-// joinPods makes up n pods that join after the members and those in base. Where
-// several learners are allowed they expect each other and join together, else
-// each expects those before it.
-func (o *observation) joinPods(base []string, n int, version string, together bool) []newPod {
+// joinPods makes up n pods that join after the members and those in base, each
+// after those before it. They must not start together: an etcd that joins asks
+// all members for their versions first, and two that wait for each other's
+// answer lose seven seconds (etcd's bootstrap timeout).
+func (o *observation) joinPods(base []string, n int, version string) []newPod {
 	var pods []newPod
 	for range n {
 		name := o.newName()
 		base = append(base, name)
 		pods = append(pods, newPod{name: name, version: version, initialCluster: o.initialCluster(base)})
-	}
-	if together {
-		for i := range pods {
-			pods[i].initialCluster = o.initialCluster(base)
-		}
 	}
 	return pods
 }

@@ -152,8 +152,6 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 			o.status.Members.Unready = []string{value}
 		case "busybox":
 			o.gate = false
-		case "apart":
-			o.apart = true
 		case "paused":
 			o.spec.Paused = true
 		case "ending":

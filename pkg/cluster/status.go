@@ -65,11 +65,16 @@ func refusal(o *observation) string {
 	return ""
 }
 
-// outdated tells whether members run another version than the spec's.
+// outdated tells whether members run another version than the spec's. One that
+// doesn't answer runs what the cluster was last seen to run.
 func (o *observation) outdated() bool {
 	target := o.spec.EffectiveVersion()
 	return slices.ContainsFunc(o.own(), func(m memberState) bool {
-		return m.pod != nil && m.pod.version != target || m.status != nil && !sameVersion(m.status.Version, target)
+		runs := o.status.CurrentVersion
+		if m.status != nil {
+			runs = m.status.Version
+		}
+		return m.pod != nil && m.pod.version != target || m.joined() && !sameVersion(runs, target)
 	})
 }
 

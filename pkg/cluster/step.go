@@ -40,9 +40,6 @@ type (
 		name string
 		uid  types.UID
 		why  string
-		// apart is true when the pods that are made next shall not wait for each
-		// other, because this one kept others waiting.
-		apart bool
 	}
 	// setVersion changes the image of a pod in place.
 	setVersion struct {
@@ -82,9 +79,6 @@ type newPod struct {
 	token          string // of the new cluster that the seed starts
 	initialCluster etcd.InitialCluster
 }
-
-// asSpecified is the step of a cluster that is well.
-var asSpecified = idle{"the cluster is as specified"}
 
 // observing stands for a step when the look at the world failed.
 type observing struct{}
