@@ -17,6 +17,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -175,7 +176,7 @@ func (c *Controller) scope() string {
 func (c *Controller) initResource(ctx context.Context) error {
 	c.wait(fmt.Sprintf("the CustomResourceDefinition %s", api.EtcdClusterCRDName))
 	if !c.cfg.CreateCRD {
-		return awaitServed(ctx, c.cfg.CRDs.Discovery(), c.cfg.Clock, c.log)
+		return awaitServed(ctx, discovery.ToDiscoveryInterfaceWithContext(c.cfg.CRDs.Discovery()), c.cfg.Clock, c.log)
 	}
 	want, err := crd.EtcdCluster()
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -209,13 +208,18 @@ func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) (bool, string)
 	return false, why
 }
 
+// servedResources is the part of a discovery client that tells what is served.
+type servedResources interface {
+	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+}
+
 // awaitServed waits until the resource that somebody else registers is served. It
 // asks discovery, which needs no rights on CRDs.
-func awaitServed(ctx context.Context, d discovery.DiscoveryInterface, c clock.WithTicker, log *logrus.Entry) error {
+func awaitServed(ctx context.Context, served servedResources, c clock.WithTicker, log *logrus.Entry) error {
 	logged := ""
 	for {
 		why := ""
-		resources, err := d.ServerResourcesForGroupVersion(api.SchemeGroupVersion.String())
+		resources, err := served.ServerResourcesForGroupVersionWithContext(ctx, api.SchemeGroupVersion.String())
 		switch {
 		case err == nil && serves(resources):
 			return nil

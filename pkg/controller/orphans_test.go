@@ -1,0 +1,162 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := api.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// yard is a collector with what it looks at.
+type yard struct {
+	*collector
+	kube *kubefake.Clientset
+	api  *fake.FakeDynamicClient
+}
+
+// newYard makes a collector whose informer knows the EtcdClusters known, while
+// those in live exist.
+func newYard(t *testing.T, known, live []*api.EtcdCluster, belongings ...runtime.Object) *yard {
+	t.Helper()
+	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	services := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for _, b := range belongings {
+		store := pods
+		if _, ok := b.(*corev1.Service); ok {
+			store = services
+		}
+		if err := store.Add(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clusters := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{uidIndex: indexByUID})
+	for _, c := range known {
+		if err := clusters.Add(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var objects []runtime.Object
+	for _, c := range live {
+		objects = append(objects, c)
+	}
+	y := &yard{kube: kubefake.NewClientset(belongings...), api: fake.NewSimpleDynamicClient(scheme(t), objects...)}
+	y.collector = &collector{
+		kube: y.kube, clusters: y.api, known: clusters,
+		pods: corelisters.NewPodLister(pods), services: corelisters.NewServiceLister(services), log: quiet(),
+	}
+	return y
+}
+
+// deleted returns what was deleted, as kind/name.
+func (y *yard) deleted(t *testing.T) (names []string) {
+	t.Helper()
+	for _, a := range y.kube.Actions() {
+		d, ok := a.(clienttesting.DeleteActionImpl)
+		if !ok {
+			t.Errorf("it called %s %s", a.GetVerb(), a.GetResource().Resource)
+			continue
+		}
+		if p := d.DeleteOptions.Preconditions; p == nil || p.UID == nil || !strings.HasSuffix(string(*p.UID), d.Name) {
+			t.Errorf("%s was deleted whatever its UID", d.Name)
+		}
+		names = append(names, d.GetResource().Resource+"/"+d.Name)
+	}
+	return names
+}
+
+// serviceOf makes a Service with the metadata of a pod.
+func serviceOf(pod *corev1.Pod) *corev1.Service { return &corev1.Service{ObjectMeta: pod.ObjectMeta} }
+
+func TestOnlyOrphansAreDeleted(t *testing.T) {
+	a, remade := etcdCluster("a", "1"), etcdCluster("b", "3")
+	unowned := member("x-1", "x", "9")
+	unowned.OwnerReferences = nil
+	going := member("x-2", "x", "9")
+	now := metav1.Now()
+	going.DeletionTimestamp, going.Finalizers = &now, []string{"test/wait"}
+	y := newYard(t, []*api.EtcdCluster{a, remade}, []*api.EtcdCluster{a, remade, etcdCluster("new", "5")},
+		member("a-1", "a", "1"),
+		member("b-1", "b", "2"), // of the former b
+		member("b-2", "b", "3"),
+		serviceOf(member("b", "b", "2")),
+		serviceOf(member("b-client", "b", "3")),
+		member("c-1", "c", "4"),     // its cluster is gone
+		member("new-1", "new", "5"), // the informer does not know its cluster yet
+		unowned, going,
+	)
+	y.collect(t.Context())
+	if got, want := y.deleted(t), []string{"services/b", "pods/b-1", "pods/c-1"}; !slices.Equal(got, want) {
+		t.Errorf("deleted %v, want %v", got, want)
+	}
+}
+
+func TestNothingIsAskedWhereThereIsNoOrphan(t *testing.T) {
+	a := etcdCluster("a", "1")
+	y := newYard(t, []*api.EtcdCluster{a}, []*api.EtcdCluster{a}, member("a-1", "a", "1"))
+	y.collect(t.Context())
+	if n := len(y.kube.Actions()) + len(y.api.Actions()); n > 0 {
+		t.Errorf("%d requests to the API server", n)
+	}
+}
+
+func TestNothingIsDeletedOnAnAnswerThatSaysNothing(t *testing.T) {
+	for name, err := range map[string]error{
+		"no answer":                errors.New("connection refused"),
+		"the resource is unknown":  apierrors.NewGenericServerResponse(404, "get", etcdClusters.GroupResource(), "c", "404 page not found", 0, true),
+		"the operator has no role": apierrors.NewForbidden(etcdClusters.GroupResource(), "c", errors.New("no role")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t, nil, nil, member("c-1", "c", "4"))
+			y.api.PrependReactor("get", "etcdclusters", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+			y.collect(t.Context())
+			if got := y.deleted(t); len(got) > 0 {
+				t.Errorf("deleted %v", got)
+			}
+		})
+	}
+}
+
+func TestOrphansAreLookedForInEachInterval(t *testing.T) {
+	for _, tc := range []struct {
+		interval time.Duration
+		want     int
+	}{{10 * time.Minute, 6}, {0, 0}, {-time.Second, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			y := newYard(t, nil, []*api.EtcdCluster{etcdCluster("new", "5")}, member("new-1", "new", "5"))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour+time.Minute)
+			defer cancel()
+			y.run(ctx, clock.RealClock{}, tc.interval)
+			if got := len(y.api.Actions()); got != tc.want {
+				t.Errorf("with an interval of %s it looked %d times in an hour, want %d", tc.interval, got, tc.want)
+			}
+		})
+	}
+}
