@@ -56,6 +56,7 @@ func TestCreateRoleFlags(t *testing.T) {
 func TestNamespacedRole(t *testing.T) {
 	t.Parallel()
 	n := harness.NewNamespace(t)
+	n.ForgetRoles()
 	n.Shell("kubectl apply --server-side --force-conflicts -f pkg/apis/etcd/crd/etcd.database.coreos.com_etcdclusters.yaml")
 	n.Shell("example/rbac/create_role.sh --namespaced")
 	n.DeployOperatorUngranted("-create-crd=false")

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 )
 
@@ -22,7 +24,8 @@ type Namespace struct {
 
 	t       testing.TB
 	record  *record
-	crashes atomic.Int64 // of operators, by the test
+	crashes atomic.Int64     // of operators, by the test
+	granted []runtime.Object // to the operator, outside of the namespace
 }
 
 // NewNamespace creates a namespace without an operator.
@@ -54,6 +57,11 @@ func newNamespace(t testing.TB, logs bool) *Namespace {
 	t.Cleanup(func() {
 		ctx, cancel := later(t.Context(), 30*time.Second)
 		defer cancel()
+		for _, object := range n.granted {
+			if err := remove(ctx, n.Kube, object); err != nil && !apierrors.IsNotFound(err) {
+				t.Errorf("remove the operator's rights: %v", err)
+			}
+		}
 		if err := n.Kube.CoreV1().Namespaces().Delete(ctx, n.Name, metav1.DeleteOptions{}); err != nil {
 			t.Errorf("delete namespace %s: %v", n.Name, err)
 		}

@@ -19,7 +19,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -63,7 +62,6 @@ func (n *Namespace) DeployOperatorUngranted(flags ...string) {
 func (n *Namespace) grant() {
 	n.t.Helper()
 	replace := map[string]string{"<ROLE_NAME>": n.Name, "<ROLE_BINDING_NAME>": n.Name, "<NAMESPACE>": n.Name}
-	var granted []runtime.Object
 	for _, path := range []string{"example/rbac/cluster-role-template.yaml", "example/rbac/cluster-role-binding-template.yaml"} {
 		objects, err := n.manifest(path, replace)
 		if err != nil {
@@ -74,17 +72,8 @@ func (n *Namespace) grant() {
 				n.t.Fatalf("create what %s holds: %v", path, err)
 			}
 		}
-		granted = append(granted, objects...)
+		n.granted = append(n.granted, objects...)
 	}
-	n.t.Cleanup(func() {
-		ctx, cancel := later(n.t.Context(), 30*time.Second)
-		defer cancel()
-		for _, object := range granted {
-			if err := remove(ctx, n.Kube, object); err != nil && !apierrors.IsNotFound(err) {
-				n.t.Errorf("remove the operator's rights: %v", err)
-			}
-		}
-	})
 }
 
 // WaitOperator waits until an operator is ready and the CRD is established.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -35,21 +35,11 @@ func (n *Namespace) Shell(line string) string {
 	return string(output)
 }
 
-// ForgetRoles removes, when the test ends, what create_role.sh made outside of
-// the namespace.
+// ForgetRoles sees to it that what create_role.sh makes outside of the namespace
+// is removed when the test ends.
 func (n *Namespace) ForgetRoles() {
-	n.t.Cleanup(func() {
-		ctx, cancel := later(n.t.Context(), 30*time.Second)
-		defer cancel()
-		for _, err := range []error{
-			n.Kube.RbacV1().ClusterRoles().Delete(ctx, n.Name, metav1.DeleteOptions{}),
-			n.Kube.RbacV1().ClusterRoleBindings().Delete(ctx, n.Name, metav1.DeleteOptions{}),
-		} {
-			if err != nil && !apierrors.IsNotFound(err) {
-				n.t.Errorf("remove what create_role.sh made: %v", err)
-			}
-		}
-	})
+	name := metav1.ObjectMeta{Name: n.Name}
+	n.granted = append(n.granted, &rbacv1.ClusterRole{ObjectMeta: name}, &rbacv1.ClusterRoleBinding{ObjectMeta: name})
 }
 
 // kubeconfig writes a copy of the kubeconfig with the test's namespace as the
