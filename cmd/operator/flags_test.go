@@ -1,0 +1,81 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFlagsAndDefaultsOfV094(t *testing.T) {
+	got, err := parseFlags(nil, &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := options{listenAddr: "0.0.0.0:8080", createCRD: true, gcInterval: 10 * time.Minute, chaosLevel: -1}
+	if got != want {
+		t.Errorf("defaults %+v, want %+v", got, want)
+	}
+
+	got, err = parseFlags(strings.Fields("-listen-addr=:9090 -create-crd=false -cluster-wide -gc-interval=1h -chaos-level=2 --operator-image i -kubeconfig k -version"), &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = options{listenAddr: ":9090", clusterWide: true, gcInterval: time.Hour, chaosLevel: 2, operatorImage: "i", kubeconfig: "k", version: true}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestExitCodesAndOutput(t *testing.T) {
+	t.Setenv("MY_POD_NAME", "")
+	t.Setenv("MY_POD_NAMESPACE", "")
+	for _, tc := range []struct {
+		args           string
+		code           int
+		stdout, stderr string
+	}{
+		{"-version", exitOK, "etcd-operator Version: ", ""},
+		{"-h", exitOK, "", "Usage:"},
+		{"-nonsense", exitUsage, "", "flag provided but not defined: -nonsense"},
+		{"-create-crd false", exitUsage, "", "-create-crd=false"},
+		{"-chaos-level 3", exitUsage, "", "the highest is 2"},
+		{"-gc-interval 10", exitUsage, "", "invalid value"},
+		{"", exitFailed, "", "the environment lacks MY_POD_NAME and MY_POD_NAMESPACE"},
+		{"-kubeconfig /does/not/exist", exitFailed, "", "/does/not/exist"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := operate(t.Context(), strings.Fields(tc.args), &stdout, &stderr); code != tc.code {
+			t.Errorf("%q: exit code %d, want %d", tc.args, code, tc.code)
+		}
+		if !strings.Contains(stdout.String(), tc.stdout) || tc.stdout == "" && stdout.Len() > 0 {
+			t.Errorf("%q: printed %q, want %q", tc.args, stdout.String(), tc.stdout)
+		}
+		if !strings.Contains(stderr.String(), tc.stderr) {
+			t.Errorf("%q: said %q, want %q", tc.args, stderr.String(), tc.stderr)
+		}
+	}
+}
+
+func TestCheckDNSIsASubcommand(t *testing.T) {
+	t.Setenv("MY_POD_IP", "")
+	var stdout, stderr bytes.Buffer
+	if code := checkDNS(t.Context(), []string{"-name=localhost"}, &stdout, &stderr); code != exitOK {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+	if !strings.Contains(stdout.String(), "localhost to resolve") {
+		t.Errorf("printed %q", stdout.String())
+	}
+	if code := checkDNS(t.Context(), nil, &stdout, &stderr); code != exitUsage {
+		t.Errorf("exit code %d without -name", code)
+	}
+	if code := checkDNS(t.Context(), []string{"-name=no-such-host.invalid", "-timeout=1ms"}, &stdout, &stderr); code != exitFailed {
+		t.Errorf("exit code %d for a name that does not resolve", code)
+	}
+	if !strings.Contains(stderr.String(), "gave up") {
+		t.Errorf("said %q", stderr.String())
+	}
+}
