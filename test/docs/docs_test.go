@@ -1,0 +1,94 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// Each page is typed from its top to its end.
+func TestPage(t *testing.T) {
+	list, err := pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range list {
+		found, err := blocks(root, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(page, func(t *testing.T) { typePage(t, found) })
+	}
+}
+
+func typePage(t *testing.T, found []block) {
+	var user, local *session
+	for _, b := range found {
+		var s *session
+		switch b.kind {
+		case "sh", "sh fails", "yaml":
+			if user == nil {
+				user = newUserSession(t)
+			}
+			s = user
+		case "sh local":
+			if local == nil {
+				local = newLocalSession(t)
+			}
+			s = local
+		default:
+			continue
+		}
+		if b.kind == "yaml" {
+			b.text = "kubectl apply --dry-run=server -f - <<'MANIFEST'\n" + b.text + "MANIFEST"
+		}
+		output, err := s.run(b)
+		t.Logf("%s\n%s\n%s", b, strings.TrimSpace(b.text), output)
+		if failed := err != nil; failed != (b.kind == "sh fails") {
+			t.Fatalf("%s: kind %q ended with %v", b, b.kind, err)
+		}
+	}
+}
+
+// newUserSession is that of somebody who has a kubeconfig, whose namespace is empty.
+func newUserSession(t *testing.T) *session {
+	n := harness.NewNamespace(t)
+	n.ForgetRoles()
+	config, err := clientcmd.LoadFromFile(os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Contexts[config.CurrentContext].Namespace = n.Name
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	// create_role.sh takes its names from here: what it makes belongs to no namespace,
+	// and other tests make it too.
+	return newSession(t, "KUBECONFIG="+file, "NAMESPACE="+n.Name, "ROLE_NAME="+n.Name, "ROLE_BINDING_NAME="+n.Name)
+}
+
+// newLocalSession is that of somebody who starts a local Kubernetes, beside the one
+// that the tests use.
+func newLocalSession(t *testing.T) *session {
+	environment := []string{"LOCALKUBE_NAME=docs", "LOCALKUBE_NETWORK=10.107.0.0/16", "KUBECONFIG="}
+	t.Cleanup(func() {
+		down := exec.Command("hack/kube", "down")
+		down.Dir, down.Env = root, append(os.Environ(), environment...)
+		if output, err := down.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", down, err, output)
+		}
+	})
+	return newSession(t, environment...)
+}

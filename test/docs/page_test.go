@@ -1,0 +1,150 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+func TestEveryBlockIsOfAKnownKind(t *testing.T) {
+	list, err := pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, page := range list {
+		found, err := blocks(root, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range found {
+			count++
+			if !slices.Contains(kinds, b.kind) {
+				t.Errorf("%s: a block of kind %q is run by nothing; there are %q", b, b.kind, kinds)
+			}
+			if strings.HasPrefix(b.kind, "sh") {
+				parse := exec.CommandContext(t.Context(), "bash", "-n")
+				parse.Stdin = strings.NewReader(b.text)
+				if output, err := parse.CombinedOutput(); err != nil {
+					t.Errorf("%s: %v\n%s", b, err, output)
+				}
+			}
+		}
+	}
+	if count == 0 {
+		t.Fatal("no block found")
+	}
+}
+
+// A command in a block of kind "sh stage" is one that hack/test runs, which is said
+// by hack/test itself; or a target of the Makefile that does nothing else.
+func TestCommandsOfStagesAreStages(t *testing.T) {
+	stages := strings.Fields(output(t, "hack/test", "--list"))
+	found, err := allBlocks(root, "sh stage")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range found {
+		for _, command := range b.commands() {
+			if target, ok := strings.CutPrefix(command, "make "); ok {
+				command = strings.TrimSpace(output(t, "make", "--no-print-directory", "-n", target))
+			}
+			words := strings.Fields(command)
+			switch {
+			case command == "hack/demo" && slices.Contains(stages, "demo"):
+			case command == "hack/test" || command == "hack/test --quick":
+			case words[0] == "hack/test" && isSubset(words[1:], stages):
+			default:
+				t.Errorf("%s: %q is no stage of hack/test", b, command)
+			}
+		}
+	}
+}
+
+func isSubset(words, of []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(of, w) })
+}
+
+// Every manifest in example/ is applied by a command of a page, or by create_role.sh,
+// which is.
+func TestEveryManifestIsApplied(t *testing.T) {
+	found, err := allBlocks(root, "sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	for _, b := range found {
+		commands = append(commands, b.commands()...)
+	}
+	runs := func(words ...string) bool {
+		return slices.ContainsFunc(commands, func(command string) bool {
+			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(command+" ", w) })
+		})
+	}
+	err = filepath.WalkDir(filepath.Join(root, "example"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		path, err = filepath.Rel(root, path)
+		var applied bool
+		switch filepath.Base(path) {
+		case "cluster-role-template.yaml", "cluster-role-binding-template.yaml":
+			applied = runs("example/rbac/create_role.sh ")
+		case "role-template.yaml", "role-binding-template.yaml":
+			applied = runs("example/rbac/create_role.sh --namespaced")
+		default:
+			applied = runs("kubectl apply -f", path)
+		}
+		if !applied {
+			t.Errorf("no page applies %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	list, err := pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range list {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(page), match[1])); err != nil {
+				t.Errorf("%s: the link to %s: %v", page, match[1], err)
+			}
+		}
+	}
+}
+
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	if strings.Contains(name, "/") {
+		name = "./" + name
+	}
+	command := exec.CommandContext(t.Context(), name, args...)
+	command.Dir = root
+	text, err := command.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	return string(text)
+}
