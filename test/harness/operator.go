@@ -143,19 +143,36 @@ func (n *Namespace) TryCrashOperator() error {
 // another name, has to wait for the lease.
 func (n *Namespace) ReplaceOperator() {
 	n.t.Helper()
-	for _, pod := range n.Operators() {
-		n.DeletePod(pod)
+	if err := n.TryReplaceOperator(); err != nil {
+		n.t.Fatal(err)
 	}
+}
+
+// TryReplaceOperator is ReplaceOperator for goroutines that can't end the test.
+func (n *Namespace) TryReplaceOperator() error {
+	var errs []error
+	for _, pod := range n.Operators() {
+		errs = append(errs, n.deletePod(pod))
+	}
+	return errors.Join(errs...)
 }
 
 // DeletePod deletes a pod without grace.
 func (n *Namespace) DeletePod(pod *corev1.Pod) {
 	n.t.Helper()
-	now := int64(0)
-	err := n.Kube.CoreV1().Pods(pod.Namespace).Delete(n.t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-	if err != nil && !apierrors.IsNotFound(err) {
-		n.t.Fatalf("delete pod %s: %v", pod.Name, err)
+	if err := n.deletePod(pod); err != nil {
+		n.t.Fatal(err)
 	}
+}
+
+func (n *Namespace) deletePod(pod *corev1.Pod) error {
+	now := int64(0)
+	err := n.Kube.CoreV1().Pods(pod.Namespace).Delete(n.t.Context(), pod.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete pod %s: %w", pod.Name, err)
+	}
+	return nil
 }
 
 // StopOperator scales the operator to nothing, and waits until it is gone.
