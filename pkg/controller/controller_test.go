@@ -200,7 +200,7 @@ func TestAnUnreadableObjectHarmsNoOther(t *testing.T) {
 		if err := w.ctrl.Ready(); err != nil {
 			t.Error(err)
 		}
-		if e := <-w.events.Events; !strings.Contains(e, "Spec Not Readable") || !strings.Contains(e, "ns/bad") {
+		if e := <-w.events.Events; !strings.Contains(e, "Spec Not Readable") || !strings.Contains(e, "ns/bad") || !strings.Contains(e, "spec.size") {
 			t.Errorf("event %q", e)
 		}
 		clusters := w.dynamic.Resource(etcdClusters).Namespace("ns")

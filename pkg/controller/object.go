@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,8 +76,21 @@ func decode(obj any) (any, error) {
 			Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
 			ResourceVersion: u.GetResourceVersion(), Annotations: u.GetAnnotations(),
 		},
-		err: fmt.Errorf("EtcdCluster %s/%s is not of the form that the operator knows: %w", u.GetNamespace(), u.GetName(), err),
+		err: fmt.Errorf("EtcdCluster %s/%s is not of the form that the operator knows: %w", u.GetNamespace(), u.GetName(), whichField(u, err)),
 	}, nil
+}
+
+// whichField replaces an error of the converter, which does not say where it met
+// what it can't convert, by that of package json, which does.
+func whichField(u *unstructured.Unstructured, err error) error {
+	text, errText := u.MarshalJSON()
+	if errText != nil {
+		return err
+	}
+	if errField := json.Unmarshal(text, &api.EtcdCluster{}); errField != nil {
+		return errField
+	}
+	return err
 }
 
 // uidIndex finds EtcdClusters in the informer's store by their UID.
