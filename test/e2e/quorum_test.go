@@ -31,7 +31,7 @@ func TestLostQuorumIsToldAndNothingIsWiped(t *testing.T) {
 	seeds := countSeeds(cluster)
 	n.DeletePod(pods[0])
 	n.DeletePod(pods[1])
-	cluster.WaitCondition(time.Minute, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "quorum")
+	cluster.WaitCondition(time.Minute, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "Quorum lost")
 
 	reader := cluster.Reader(survivor)
 	harness.Holds(t, "the survivor is left alone", 25*time.Second, func(ctx context.Context) error {

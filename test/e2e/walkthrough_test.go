@@ -48,7 +48,7 @@ func TestCreateRoleFlags(t *testing.T) {
 	n := harness.NewNamespace(t)
 	n.ForgetRoles()
 	n.Shell("env -u NAMESPACE -u ROLE_NAME -u ROLE_BINDING_NAME example/rbac/create_role.sh --role-name=" + n.Name + " --role-binding-name=" + n.Name + " --namespace=" + n.Name)
-	wants(t, n.Shell("kubectl auth can-i create etcdclusters.etcd.database.coreos.com --as=system:serviceaccount:"+n.Name+":default"), "yes")
+	wants(t, n.Shell("kubectl auth can-i watch etcdclusters.etcd.database.coreos.com --as=system:serviceaccount:"+n.Name+":default"), "yes")
 }
 
 // Where the operator's rights must end at its namespace, somebody else applies
