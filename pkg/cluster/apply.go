@@ -52,6 +52,8 @@ func (c *Cluster) apply(ctx context.Context, s step) error {
 		return c.removeOneMember(ctx, s)
 	case moveLeader:
 		return c.moveLeader(ctx, s)
+	case advanceLog:
+		return c.advanceLog(ctx, s)
 	}
 	return nil
 }
@@ -174,7 +176,7 @@ func (c *Cluster) setVersion(ctx context.Context, s setVersion) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid":         s.uid,
-			"annotations": map[string]string{versionAnnotation: s.to},
+			"annotations": map[string]string{versionAnnotation: s.to, previousVersionAnnotation: s.previous},
 		},
 		"spec": map[string]any{
 			"containers": []map[string]string{{"name": etcdContainer, "image": image(&c.obj.Spec, s.to)}},
@@ -260,6 +262,16 @@ func (c *Cluster) moveLeader(ctx context.Context, s moveLeader) error {
 	}
 	c.notices.leaderMoved(s)
 	return nil
+}
+
+// advanceLog appends a part of the entries, so that the cluster is looked at in
+// between.
+func (c *Cluster) advanceLog(ctx context.Context, s advanceLog) error {
+	const part = 2500
+	c.logTarget = s.to
+	return c.onMember(ctx, func(ctx context.Context, conn *etcd.Conn) error {
+		return conn.AdvanceLog(ctx, int(min(s.to-s.from, part)))
+	})
 }
 
 func wrap(err error, format string, args ...any) error {

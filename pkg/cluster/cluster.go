@@ -76,6 +76,7 @@ type Cluster struct {
 	// restarting holds the pods whose image was changed, with the restarts of
 	// etcd that they had counted before.
 	restarting map[types.UID]int32
+	logTarget  uint64
 	// clientServiceTaken is until when a Service of somebody else in the place
 	// of the client Service is put up with.
 	clientServiceTaken time.Time

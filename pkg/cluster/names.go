@@ -23,6 +23,9 @@ const (
 	nodeLabel    = "etcd_node"
 
 	versionAnnotation = "etcd.version"
+	// previousVersionAnnotation is the version of etcd that ran on a pod's data
+	// before its image was changed: the one to go back to if the new doesn't run.
+	previousVersionAnnotation = "etcd.database.coreos.com/previous-version"
 )
 
 // names gives the names and URLs of what belongs to one cluster.

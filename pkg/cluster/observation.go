@@ -29,6 +29,10 @@ type observation struct {
 	// members may be made before the members are added.
 	gate bool
 
+	// logTarget is the raft index at which all members have taken a snapshot of
+	// their raft state since the upgrade asked for it; 0 before it does.
+	logTarget uint64
+
 	peerService, clientService bool
 	pods                       []podState // sorted by name
 	// strangers are pods with this cluster's labels that another object owns,
@@ -51,7 +55,9 @@ type podState struct {
 	node    string
 	image   string // of etcd, as last set
 	version string // of etcd, by the image's tag
-	created time.Time
+	// previous is the version that ran before the last change, where known.
+	previous string
+	created  time.Time
 
 	seed           bool // starts a new cluster
 	initialCluster etcd.InitialCluster

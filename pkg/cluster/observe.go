@@ -35,13 +35,14 @@ const (
 // membership and health through etcd.
 func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 	o := &observation{
-		now:     c.cfg.Clock.Now(),
-		names:   namesOf(c.obj),
-		spec:    *c.obj.Spec.DeepCopy(),
-		status:  *c.status.DeepCopy(),
-		newName: namesOf(c.obj).newMember,
-		ending:  c.obj.DeletionTimestamp != nil,
-		gate:    busyboxImage(&c.obj.Spec) == "",
+		now:       c.cfg.Clock.Now(),
+		names:     namesOf(c.obj),
+		spec:      *c.obj.Spec.DeepCopy(),
+		status:    *c.status.DeepCopy(),
+		newName:   namesOf(c.obj).newMember,
+		ending:    c.obj.DeletionTimestamp != nil,
+		gate:      busyboxImage(&c.obj.Spec) == "",
+		logTarget: c.logTarget,
 	}
 	if errs := api.ValidateEtcdCluster(c.obj); len(errs) > 0 {
 		o.invalid = errs.ToAggregate().Error()

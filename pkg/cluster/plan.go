@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
 // rules are tried in this order; the first that has something to do decides the
@@ -142,17 +143,27 @@ func awaitQuorum(o *observation) step {
 const noMembersLeft = "all members and their data are gone. The operator never replaces them by an empty cluster on its own: " +
 	"restore a backup (EtcdRestore), or delete this EtcdCluster and create it again to start empty"
 
-// takeBackBadImage gives pods of members whose image doesn't run the version of
-// the spec. It needs no quorum: such a pod serves nothing, and a bad version may
-// be what took the quorum.
+// takeBackBadImage gives pods of members whose image doesn't run another version:
+// that of the spec if it is of the minor that ran before, else the one that ran,
+// for an upgrade takes its steps. It needs no quorum: such a pod serves nothing,
+// and a bad version may be what took the quorum.
 func takeBackBadImage(o *observation) step {
-	target := o.spec.EffectiveVersion()
-	if o.checkVersion() != nil {
-		return nil
-	}
 	for _, p := range o.pods {
-		if p.started && (p.badImage || p.crashing) && !p.running && !p.deleting && !p.finished && p.image != o.image(target) {
-			return setVersion{p.name, p.uid, p.version, target}
+		if !p.started || !p.badImage && !p.crashing || p.running || p.deleting || p.finished || p.version == o.spec.EffectiveVersion() {
+			continue
+		}
+		ran, err := etcd.ParseVersion(p.previous)
+		if err != nil {
+			if ran, err = o.runningVersion(); err != nil {
+				continue
+			}
+		}
+		to, err := etcd.ParseVersion(o.spec.EffectiveVersion())
+		if err != nil || to.Minor != ran.Minor {
+			to = ran
+		}
+		if p.version != to.String() {
+			return setVersion{pod: p.name, uid: p.uid, from: p.version, to: to.String(), previous: ran.String()}
 		}
 	}
 	return nil

@@ -74,7 +74,7 @@ func parseWorld(text string) (*observation, error) {
 		gate:   true,
 		quorum: true, peerService: true, clientService: true,
 		spec:   api.ClusterSpec{Size: 3, Version: "3.6.16"},
-		status: api.ClusterStatus{Phase: api.ClusterPhaseRunning, CurrentVersion: "3.6.16"},
+		status: api.ClusterStatus{Phase: api.ClusterPhaseRunning, CurrentVersion: "3.6.16", InitialVersion: "3.6.16"},
 	}
 	fresh := 0
 	o.newName = func() string { fresh++; return fmt.Sprintf("new%d", fresh) }
@@ -146,6 +146,10 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 			o.spec.Version = value
 		case "running":
 			running, o.status.CurrentVersion = value, value
+		case "initial":
+			o.status.InitialVersion = value
+		case "log-target":
+			o.logTarget, err = strconv.ParseUint(value, 10, 64)
 		case "phase":
 			o.status.Phase = api.ClusterPhase(value)
 		case "seed":
@@ -246,6 +250,8 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 		switch key {
 		case "version":
 			p.version, p.image = value, o.image(value)
+		case "previous":
+			p.previous = value
 		case "ic":
 			ic[p.name] = value
 		case "seed":

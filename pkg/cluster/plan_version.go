@@ -21,14 +21,24 @@ func (o *observation) checkVersion() error {
 	if err != nil {
 		return err
 	}
-	lowest, ok := o.lowestVersion()
-	if !ok {
-		// Nobody answers: go by what the cluster was last seen to run.
-		if lowest, err = etcd.ParseVersion(o.status.CurrentVersion); err != nil {
-			return fmt.Errorf("no member answers, and its version is not known: %w", err)
-		}
+	running, err := o.runningVersion()
+	if err != nil {
+		return err
 	}
-	return etcd.CheckChange(lowest, target)
+	return etcd.CheckChange(running, target)
+}
+
+// runningVersion is the oldest version that runs or, where nobody answers, that
+// the cluster was last seen to run.
+func (o *observation) runningVersion() (etcd.Version, error) {
+	if lowest, ok := o.lowestVersion(); ok {
+		return lowest, nil
+	}
+	v, err := etcd.ParseVersion(o.status.CurrentVersion)
+	if err != nil {
+		return v, fmt.Errorf("no member answers, and its version is not on record: %w", err)
+	}
+	return v, nil
 }
 
 // joinVersion is the version of new members: that of the spec once all members
@@ -56,6 +66,9 @@ func upgradeOneMember(o *observation) step {
 	if len(old) == 0 || o.checkVersion() != nil {
 		return nil
 	}
+	if s := o.freshSnapshots(target); s != nil {
+		return s
+	}
 	voters := o.voters()
 	if slices.ContainsFunc(voters, memberState.foreign) && count(voters, memberState.healthy)-1 < etcd.Quorum(len(voters)) {
 		return idle{"members that the operator did not make may be down: with one more that restarts the quorum could be lost"}
@@ -70,7 +83,37 @@ func upgradeOneMember(o *observation) step {
 		}
 		return wait{"for a member that can lead while " + next.name + " restarts"}
 	}
-	return setVersion{next.pod.name, next.pod.uid, next.pod.version, target}
+	return setVersion{pod: next.pod.name, uid: next.pod.uid, from: next.pod.version, to: target, previous: next.status.Version}
+}
+
+// freshSnapshots makes all members take a snapshot of their raft state where the
+// target could not replay entries that the cluster's first version wrote. etcd
+// takes one only after so many entries, for which a quiet cluster needs weeks.
+func (o *observation) freshSnapshots(target string) step {
+	to, err := etcd.ParseVersion(target)
+	if err != nil || to.ReplayableFrom() == 0 {
+		return nil
+	}
+	if first, err := etcd.ParseVersion(o.status.InitialVersion); err == nil && first.Minor >= to.ReplayableFrom() {
+		return nil
+	}
+	lowest, ok := o.lowestVersion()
+	if !ok || lowest.Minor >= to.Minor {
+		return nil
+	}
+	applied, last := ^uint64(0), uint64(0)
+	for _, m := range o.own() {
+		applied, last = min(applied, m.status.RaftApplied), max(last, m.status.RaftIndex)
+	}
+	switch {
+	case o.logTarget == 0:
+		return advanceLog{last, last + etcd.SnapshotCount + catchUpEntries}
+	case last < o.logTarget:
+		return advanceLog{last, o.logTarget}
+	case applied < o.logTarget:
+		return wait{"for all members to apply the log"}
+	}
+	return nil
 }
 
 // unsettled tells why no member may be restarted now, or "".

@@ -103,11 +103,14 @@ func etcdProcess(obj *api.EtcdCluster, p newPod, version etcd.Version) corev1.Co
 		ports = append(ports, corev1.ContainerPort{Name: "metrics", ContainerPort: metricsPort})
 	}
 	c := corev1.Container{
-		Name:         etcdContainer,
-		Image:        image(&obj.Spec, version.String()),
-		Command:      command,
-		Ports:        ports,
-		Env:          []corev1.EnvVar{{Name: maxLearnersEnv, Value: strconv.Itoa(manyLearners)}},
+		Name:    etcdContainer,
+		Image:   image(&obj.Spec, version.String()),
+		Command: command,
+		Ports:   ports,
+		Env: []corev1.EnvVar{
+			{Name: maxLearnersEnv, Value: strconv.Itoa(manyLearners)},
+			{Name: "ETCD_SNAPSHOT_COUNT", Value: strconv.Itoa(etcd.SnapshotCount)},
+		},
 		VolumeMounts: []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath}},
 		// etcd says on standard error why it ends.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

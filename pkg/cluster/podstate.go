@@ -28,6 +28,7 @@ func podStateOf(pod *corev1.Pod) podState {
 		created:   pod.CreationTimestamp.Time,
 		scheduled: pod.Spec.NodeName != "",
 		deleting:  pod.DeletionTimestamp != nil,
+		previous:  pod.Annotations[previousVersionAnnotation],
 		finished:  pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		ready:     hasCondition(pod, corev1.PodReady, corev1.ConditionTrue),
 	}
@@ -112,20 +113,12 @@ func problemOf(pod *corev1.Pod) string {
 		switch {
 		case s.State.Running != nil:
 		case last != nil && last.ExitCode != 0 && (w == nil || !slices.Contains(imageTroubles, w.Reason)):
-			return fmt.Sprintf("container %s ended with exit code %d: %s", s.Name, last.ExitCode, lastLine(last.Message))
+			return fmt.Sprintf("container %s ended with exit code %d: %s", s.Name, last.ExitCode, lastWords(last.Message))
 		case w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating":
 			return fmt.Sprintf("container %s (%s) is waiting: %s: %s", s.Name, s.Image, w.Reason, w.Message)
 		}
 	}
 	return ""
-}
-
-// lastLine is the end of a container's termination message: the log's last line,
-// bounded because it ends in events and status.
-func lastLine(message string) string {
-	message = strings.TrimSpace(message)
-	message = message[strings.LastIndexByte(message, '\n')+1:]
-	return shorten(message, 300)
 }
 
 // shorten bounds a text to a number of bytes, without cutting a character.

@@ -51,6 +51,8 @@ type model struct {
 	members                    []modelMember
 	serial                     int
 	bootstraps                 int
+	index, logTarget           uint64 // of raft
+	oldEntries                 uint64 // last index that etcd before 3.6 wrote
 }
 
 type modelPod struct {
@@ -64,6 +66,7 @@ type modelPod struct {
 	bad     bool // no such image
 	image   string
 	runs    string // version of the process
+	before  string // version on record before the last change
 }
 
 type modelMember struct {
@@ -139,14 +142,14 @@ func (m *model) quorum() bool {
 func (m *model) observation() *observation {
 	o := &observation{
 		now: m.now, names: names{"ns", "c"}, spec: *m.spec.DeepCopy(), status: *m.status.DeepCopy(),
-		gate: m.gate, peerService: m.peerService, clientService: m.clientService, quorum: m.quorum(),
+		gate: m.gate, logTarget: m.logTarget, peerService: m.peerService, clientService: m.clientService, quorum: m.quorum(),
 		newName: func() string { m.serial++; return fmt.Sprintf("c-%d", m.serial) },
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
 		p := m.pods[name]
 		o.pods = append(o.pods, podState{
 			name: name, uid: types.UID(fmt.Sprint(p.uid)), image: p.image, version: strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v"),
-			created: p.created, seed: p.seed, initialCluster: p.initialCluster, manyLearners: true, scheduled: true,
+			previous: p.before, created: p.created, seed: p.seed, initialCluster: p.initialCluster, manyLearners: true, scheduled: true,
 			atGate: p.atGate, started: p.started, running: p.running, ready: p.running, badImage: p.bad, crashing: p.refused,
 		})
 	}
@@ -170,7 +173,7 @@ func (m *model) observation() *observation {
 			s.Name = mm.name
 		}
 		if m.alive(mm) {
-			s.status = &etcd.Status{MemberID: mm.id, LeaderID: leader, Version: m.pods[mm.name].runs}
+			s.status = &etcd.Status{MemberID: mm.id, LeaderID: leader, Version: m.pods[mm.name].runs, RaftIndex: m.index, RaftApplied: m.index}
 		} else {
 			s.downSince = m.now
 		}
@@ -184,14 +187,20 @@ func (m *model) observation() *observation {
 // pass is one pass of the operator, which may die before or after the step.
 func (m *model) pass() step {
 	m.now = m.now.Add(time.Second)
+	m.index++
+	if low := m.lowest(); low.Major > 0 && low.Minor < 6 {
+		m.oldEntries = m.index
+	}
 	o := m.observation()
 	s := plan(o)
 	m.note("%s", s)
 	if m.rand.IntN(20) == 0 {
+		m.logTarget = 0
 		return s // the operator dies before the step
 	}
 	m.status = statusAfter(o, s, 1)
 	if m.rand.IntN(20) == 0 {
+		m.logTarget = 0
 		return s // … or between status and step
 	}
 	had := m.quorum()
@@ -239,8 +248,11 @@ func (m *model) apply(s step) {
 		delete(m.pods, s.name)
 	case setVersion:
 		p := m.pods[s.pod]
-		p.image, p.running = image(&m.spec, s.to), false
+		p.image, p.running, p.before = image(&m.spec, s.to), false, s.previous
 		p.bad = !slices.Contains(goodVersions, s.to)
+		if mustVersion(s.to).Minor == 7 && m.oldEntries > 0 && m.index < m.oldEntries+etcd.SnapshotCount {
+			m.t.Errorf("%s: its log still holds entries of etcd 3.5", s)
+		}
 		if err := etcd.CheckChange(m.lowest(), mustVersion(s.to)); err != nil {
 			m.t.Errorf("%s: %v", s, err)
 		}
@@ -272,6 +284,9 @@ func (m *model) apply(s step) {
 				p.running = false
 			}
 		}
+	case advanceLog:
+		m.logTarget = s.to
+		m.index += min(2500, s.to-s.from)
 	case moveLeader:
 		// The model's leader is the first voter that is alive.
 		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.id == s.to.ID })
@@ -317,6 +332,7 @@ func (m *model) progress() {
 		case p.seed && !p.started:
 			p.started, p.running, p.runs = true, true, p.version
 			m.bootstraps++
+			m.index, m.oldEntries = 1, 0
 			m.serial++
 			if m.status.Phase != api.ClusterPhaseCreating {
 				m.t.Errorf("an empty cluster is started in phase %q", m.status.Phase)

@@ -41,6 +41,9 @@ func setPhase(st *api.ClusterStatus, o *observation, s step) {
 	case chooseSeed:
 		st.Phase = api.ClusterPhaseCreating
 	case markRunning:
+		if v, ok := o.lowestVersion(); ok && st.Phase == api.ClusterPhaseCreating {
+			st.InitialVersion = v.String()
+		}
 		st.Phase = api.ClusterPhaseRunning
 	case markFailed:
 		st.Phase, st.Reason = api.ClusterPhaseFailed, s.why

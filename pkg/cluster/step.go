@@ -46,6 +46,8 @@ type (
 		pod      string
 		uid      types.UID
 		from, to string
+		// previous is the version that ran on the pod's data last.
+		previous string
 	}
 
 	addMember struct {
@@ -66,6 +68,9 @@ type (
 		dead bool
 		why  string
 	}
+	// advanceLog appends entries without effect until all members have taken a
+	// snapshot of their raft state.
+	advanceLog struct{ from, to uint64 }
 	moveLeader struct {
 		from, to memberState
 	}
@@ -118,6 +123,9 @@ func (s addMember) String() string {
 }
 func (s promoteMember) String() string { return "promote " + s.name }
 func (s removeMember) String() string  { return "remove member " + s.name + ": " + s.why }
+func (s advanceLog) String() string {
+	return fmt.Sprintf("advance the log from index %d to %d", s.from, s.to)
+}
 func (s moveLeader) String() string {
 	return fmt.Sprintf("move leader from %s to %s", s.from.name, s.to.name)
 }

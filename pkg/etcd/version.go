@@ -69,6 +69,22 @@ func (v Version) HasLivez() bool {
 // https://etcd.io/docs/v3.7/upgrades/upgrade_3_7/.
 var upgradeFloors = map[uint64]uint64{5: 20, 6: 11}
 
+// ReplayableFrom is the oldest minor whose log entries this version can replay
+// when it starts; 0: any. etcd 3.7 ends with "unmarshal should never fail" on
+// entries that members before 3.6 wrote: 3.6 still reads the v2 form of requests
+// in applyEntryNormal (server/etcdserver/server.go), 3.7 does not.
+func (v Version) ReplayableFrom() uint64 {
+	if v.atLeast(7, 0) {
+		return 6
+	}
+	return 0
+}
+
+// SnapshotCount is after how many entries a member takes a snapshot of its raft
+// state, from which a restart goes on. It is the default of 3.6 and later; the
+// operator sets it for older ones as well.
+const SnapshotCount = 10000
+
 // CheckChange tells whether members that run from can be restarted one by one
 // as to, and if not, why and what to do. from is the lowest version among the
 // members: as long as one of them runs the old minor, the cluster's version is

@@ -88,6 +88,12 @@ type ClusterStatus struct {
 	// +optional
 	ReadyMembers int `json:"readyMembers"`
 
+	// etcd version that the cluster was bootstrapped with, without a leading v;
+	// empty where that is not on record. What etcd keeps from its first days
+	// matters when it is upgraded.
+	// +optional
+	InitialVersion string `json:"initialVersion,omitempty"`
+
 	// etcd version that the cluster runs, without a leading v. During an upgrade
 	// it stays the old one until all members have moved.
 	// +optional

@@ -1,0 +1,26 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// lastWords is the line of a container's termination message that says why it
+// ended: a panic, what etcd logged as fatal, or else the last line. It is bounded
+// because it ends in events and status.
+func lastWords(message string) string {
+	lines := strings.Split(strings.TrimSpace(message), "\n")
+	for _, line := range lines {
+		if strings.HasPrefix(line, "panic: ") {
+			return shorten(line, 300)
+		}
+		var entry struct{ Level, Msg, Error string }
+		if json.Unmarshal([]byte(line), &entry) == nil && (entry.Level == "fatal" || entry.Level == "panic") {
+			return shorten(strings.TrimSuffix(entry.Msg+": "+entry.Error, ": "), 300)
+		}
+	}
+	return shorten(lines[len(lines)-1], 300)
+}

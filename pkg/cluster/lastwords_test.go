@@ -1,0 +1,26 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestLastWords(t *testing.T) {
+	for message, want := range map[string]string{
+		"":                     "",
+		"one\ntwo\n":           "two",
+		"a\npanic: no\n\nx +0x1": "panic: no",
+		`{"level":"info","msg":"x"}` + "\n" + `{"level":"fatal","msg":"discovery failed","error":"member count is unequal"}` + "\nexit": "discovery failed: member count is unequal",
+		`{"level":"panic","msg":"unmarshal should never fail"}`: "unmarshal should never fail",
+	} {
+		if got := lastWords(message); got != want {
+			t.Errorf("of %q: %q, want %q", message, got, want)
+		}
+	}
+	if got := lastWords(strings.Repeat("ä", 1000)); len(got) > 310 {
+		t.Errorf("%d bytes are too many for a status", len(got))
+	}
+}
