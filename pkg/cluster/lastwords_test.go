@@ -10,11 +10,11 @@ import (
 
 func TestLastWords(t *testing.T) {
 	for message, want := range map[string]string{
-		"":                     "",
-		"one\ntwo\n":           "two",
+		"":                       "",
+		"one\ntwo\n":             "two",
 		"a\npanic: no\n\nx +0x1": "panic: no",
 		`{"level":"info","msg":"x"}` + "\n" + `{"level":"fatal","msg":"discovery failed","error":"member count is unequal"}` + "\nexit": "discovery failed: member count is unequal",
-		`{"level":"panic","msg":"unmarshal should never fail"}`: "unmarshal should never fail",
+		`{"level":"panic","msg":"unmarshal should never fail"}`:                                                                         "unmarshal should never fail",
 	} {
 		if got := lastWords(message); got != want {
 			t.Errorf("of %q: %q, want %q", message, got, want)
