@@ -19,7 +19,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite the golden steps in testdata/plan")
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden files in testdata")
 
 // TestPlan runs the scripts in testdata/plan. A script is a list of worlds, each
 // followed by ---- and the step that is planned in it:
