@@ -23,6 +23,11 @@ const bridge = "nodes"
 // uplink is the cluster's end of the link to the host.
 const uplink = "host"
 
+// orphanRetries bounds how long a connection whose process was killed keeps its
+// network namespace, and so the link to the host: by default, more than a
+// minute and a half.
+const orphanRetries = "1"
+
 // AttachHost links the network namespace of a process to the host's and routes
 // the instance's range there. The link goes when the namespace does.
 func AttachHost(ctx context.Context, i instance.Instance, pid int) error {
@@ -90,6 +95,7 @@ func overlapping(routes []byte, want netip.Prefix) (string, error) {
 // inside the cluster's namespace.
 func SetUpCluster(ctx context.Context, c instance.Config) error {
 	if err := sysctl(map[string]string{
+		"net/ipv4/tcp_orphan_retries":        orphanRetries,
 		"net/ipv4/ip_forward":                "1",
 		"net/ipv4/conf/all/send_redirects":   "0",
 		"net/ipv4/conf/all/rp_filter":        "0",
@@ -141,6 +147,7 @@ func SetLink(ctx context.Context, node string, up bool) error {
 // SetUpNode prepares a node's network from inside its namespace.
 func SetUpNode(ctx context.Context, c instance.Config, number int) error {
 	if err := sysctl(map[string]string{
+		"net/ipv4/tcp_orphan_retries":     orphanRetries,
 		"net/ipv4/ip_forward":             "1",
 		"net/ipv4/conf/all/rp_filter":     "0",
 		"net/ipv4/conf/default/rp_filter": "0",
