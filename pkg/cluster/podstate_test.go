@@ -1,0 +1,212 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func waiting(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+func runs() corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+}
+
+func ended(code int32, message string) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message}}
+}
+
+// kubelet gives a pod the containers' statuses, now and last.
+func kubelet(pod *corev1.Pod, checkDNS, lastCheckDNS, etcd, lastEtcd corev1.ContainerState, restarts int32) {
+	pod.Spec.NodeName = "node1"
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{
+		{Name: "check-dns", Image: "operator", State: checkDNS, LastTerminationState: lastCheckDNS},
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "sidecar", State: runs(), RestartCount: 7}, // of a mutating webhook
+		{Name: "etcd", Image: "etcd:v3.6.16", State: etcd, LastTerminationState: lastEtcd, RestartCount: restarts},
+	}
+}
+
+func condition(t corev1.PodConditionType, status corev1.ConditionStatus, message string) corev1.PodCondition {
+	return corev1.PodCondition{Type: t, Status: status, Message: message}
+}
+
+func TestPodStateFromWhatTheKubeletSays(t *testing.T) {
+	var never corev1.ContainerState
+	passed := ended(0, "")
+	initializing := waiting("PodInitializing", "")
+	for name, c := range map[string]struct {
+		set  func(*corev1.Pod)
+		want string // words of describe
+		says string // the problem, in full
+	}{
+		"just made": {func(*corev1.Pod) {}, "", ""},
+		"no node": {func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{condition(corev1.PodScheduled, corev1.ConditionFalse, "0/3 nodes are available: 3 Insufficient cpu.")}
+		}, "", "the pod can't be scheduled: 0/3 nodes are available: 3 Insufficient cpu."},
+		"on a node": {func(p *corev1.Pod) { p.Spec.NodeName = "node1" }, "scheduled", ""},
+		"the operator's image can't be pulled": {func(p *corev1.Pod) {
+			kubelet(p, waiting("ImagePullBackOff", "no such host"), never, initializing, never, 0)
+		}, "scheduled", "container check-dns (operator) is waiting: ImagePullBackOff: no such host"},
+		"check-dns runs": {func(p *corev1.Pod) {
+			kubelet(p, runs(), never, initializing, never, 0)
+		}, "scheduled atGate", ""},
+		"check-dns failed and says why": {func(p *corev1.Pod) {
+			kubelet(p, ended(1, "looking\nc-a.c.ns.svc did not resolve within 2m0s\n"), never, initializing, never, 0)
+		}, "scheduled", "container check-dns ended with exit code 1: c-a.c.ns.svc did not resolve within 2m0s"},
+		"check-dns failed and waits": {func(p *corev1.Pod) {
+			kubelet(p, waiting("CrashLoopBackOff", "back-off 10s"), ended(1, "no DNS"), initializing, never, 0)
+		}, "scheduled", "container check-dns ended with exit code 1: no DNS"},
+		"check-dns tries once more": {func(p *corev1.Pod) {
+			kubelet(p, runs(), ended(1, "no DNS"), initializing, never, 0)
+		}, "scheduled atGate", ""},
+		"etcd's container is made": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, waiting("ContainerCreating", ""), never, 0)
+		}, "scheduled atGate", ""},
+		"etcd's image can't be pulled": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, waiting("ErrImagePull", "not found"), never, 0)
+		}, "scheduled atGate badImage", "container etcd (etcd:v3.6.16) is waiting: ErrImagePull: not found"},
+		"etcd runs": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, runs(), never, 0)
+			p.Status.Phase = corev1.PodRunning
+		}, "scheduled atGate started running", ""},
+		"etcd is ready": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, runs(), never, 0)
+			p.Status.Conditions = []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionTrue, "")}
+		}, "scheduled atGate started running ready", ""},
+		"etcd is not ready": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, runs(), never, 0)
+			p.Status.Conditions = []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionFalse, "")}
+		}, "scheduled atGate started running", ""},
+		"etcd runs after check-dns had failed once": {func(p *corev1.Pod) {
+			kubelet(p, passed, ended(1, "no DNS"), runs(), never, 0)
+		}, "scheduled atGate started running", ""},
+		"etcd runs after a crash": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, runs(), ended(2, "panic"), 1)
+		}, "scheduled atGate started running", ""},
+		"etcd crashed": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, ended(137, ""), never, 0)
+		}, "scheduled atGate started", "container etcd ended with exit code 137: "},
+		"etcd crashes again and again": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, waiting("CrashLoopBackOff", "back-off 5m0s"), ended(1, "disk full"), 9)
+		}, "scheduled atGate started crashing", "container etcd ended with exit code 1: disk full"},
+		"etcd ends well again and again": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, waiting("CrashLoopBackOff", "back-off 5m0s"), ended(0, ""), 9)
+		}, "scheduled atGate started crashing", "container etcd (etcd:v3.6.16) is waiting: CrashLoopBackOff: back-off 5m0s"},
+		"the image was changed in place and restarts": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, waiting("ContainerCreating", ""), ended(0, ""), 1)
+		}, "scheduled atGate started", ""},
+		"the image was changed in place to one that can't be had": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, waiting("ImagePullBackOff", "3.6.99: not found"), ended(143, "terminated"), 0)
+		}, "scheduled atGate started badImage", "container etcd (etcd:v3.6.16) is waiting: ImagePullBackOff: 3.6.99: not found"},
+		"evicted": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, ended(137, ""), never, 0)
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
+		}, "scheduled atGate started finished", "the pod has failed: Evicted The node was low on resource: memory."},
+		"failed without a word": {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, "finished", "the pod has failed:"},
+		"deleting": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, runs(), never, 0)
+			at := metav1.NewTime(noon)
+			p.DeletionTimestamp = &at
+		}, "scheduled atGate started running deleting", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := memberPod(t, testCluster(), "c-a")
+			c.set(pod)
+			p := podStateOf(pod)
+			if got := describe(p); got != c.want {
+				t.Errorf("the pod is %q, want %q", got, c.want)
+			}
+			if p.problem != c.says {
+				t.Errorf("its problem is %q, want %q", p.problem, c.says)
+			}
+		})
+	}
+}
+
+// describe gives what is true of a pod.
+func describe(p podState) string {
+	var words []string
+	for _, w := range []struct {
+		is   bool
+		word string
+	}{
+		{p.seed, "seed"},
+		{p.scheduled, "scheduled"},
+		{p.atGate, "atGate"},
+		{p.started, "started"},
+		{p.running, "running"},
+		{p.ready, "ready"},
+		{p.deleting, "deleting"},
+		{p.finished, "finished"},
+		{p.badImage, "badImage"},
+		{p.crashing, "crashing"},
+	} {
+		if w.is {
+			words = append(words, w.word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func TestPodStateReadsTheRest(t *testing.T) {
+	pod := memberPod(t, testCluster(), "c-a")
+	kubelet(pod, ended(0, ""), corev1.ContainerState{}, runs(), corev1.ContainerState{}, 3)
+	deleted := metav1.NewTime(noon)
+	pod.UID, pod.Status.PodIP, pod.CreationTimestamp = "u", "10.1.2.3", metav1.NewTime(noon.Add(-time.Hour))
+	pod.DeletionTimestamp = &deleted
+	p := podStateOf(pod)
+	got := fmt.Sprint(p.name, " ", p.uid, " ", p.ip, " ", p.node, " ", p.image, " ", p.version, " ", p.restarts)
+	if want := "c-a u 10.1.2.3 node1 quay.io/coreos/etcd:v3.6.16 3.6.16 3"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if !p.created.Equal(noon.Add(-time.Hour)) || !p.deleteBy.Equal(noon.Add(deleteMargin)) {
+		t.Errorf("created %v, to be gone by %v", p.created, p.deleteBy)
+	}
+}
+
+func TestPodStateOfAPodThatLacksEverything(t *testing.T) {
+	if got := describe(podStateOf(&corev1.Pod{})); got != "" {
+		t.Errorf("it is %q", got)
+	}
+}
+
+func TestVersionOfAnImage(t *testing.T) {
+	for image, want := range map[string]string{
+		"quay.io/coreos/etcd:v3.6.16":             "3.6.16",
+		"registry:5000/etcd:3.5.35":               "3.5.35",
+		"registry:5000/etcd:v3.7.0-rc.1":          "3.7.0-rc.1",
+		"registry:5000/etcd":                      "3.4.3", // as annotated
+		"etcd:latest":                             "3.4.3",
+		"registry/etcd@sha256:0123456789abcdef01": "3.4.3",
+		"": "3.4.3",
+	} {
+		if got := versionOf(image, "v3.4.3"); got != want {
+			t.Errorf("%q runs %q, want %q", image, got, want)
+		}
+	}
+}
+
+func TestShortenKeepsCharactersWhole(t *testing.T) {
+	for text, want := range map[string]string{
+		"short":          "short",
+		"exactly10!":     "exactly10!",
+		"more than ten!": "more than …",
+		"a23456789é":     "a23456789…", // é has two bytes
+	} {
+		if got := shorten(text, 10); got != want || !utf8.ValidString(got) {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
