@@ -1,0 +1,195 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+)
+
+// listed is a membership, by the pods' names; IDs count from 1.
+func listed(pods ...string) []*etcdserverpb.Member {
+	var list []*etcdserverpb.Member
+	for i, p := range pods {
+		list = append(list, &etcdserverpb.Member{ID: uint64(i + 1), Name: p, PeerURLs: []string{names{"ns", "c"}.peerURL(p)}})
+	}
+	return list
+}
+
+// answered is what a pod's member said of itself.
+func answered(t *testing.T, c *Cluster, pod string, status etcd.Status, m *etcdtest.Member) answer {
+	t.Helper()
+	m.Start(t)
+	conn, err := c.etcd.Conn(etcd.Endpoint{URL: fmt.Sprintf("http://%s.invalid:%s", pod, m.Port), IP: m.IP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.etcd.Close)
+	return answer{pod: podState{name: pod}, conn: conn, status: &status}
+}
+
+func listNames(members []etcd.Member) string {
+	var names []string
+	for _, m := range members {
+		names = append(names, m.Name)
+	}
+	return fmt.Sprint(names)
+}
+
+func TestTheMembershipIsWhatAQuorumAgreesOn(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	follower := answered(t, c, "a", etcd.Status{MemberID: 1, LeaderID: 2, RaftIndex: 90}, &etcdtest.Member{Agreed: listed("a", "b", "old")})
+	leader := answered(t, c, "b", etcd.Status{MemberID: 2, LeaderID: 2, RaftIndex: 80}, &etcdtest.Member{Agreed: listed("a", "b", "c")})
+	o := &observation{names: namesOf(c.obj)}
+	if got := listNames(c.list(t.Context(), o, []answer{follower, leader})); got != "[a b c]" || !o.quorum || c.change != leader.conn {
+		t.Errorf("members %s, quorum %t, changes go to the leader: %t", got, o.quorum, c.change == leader.conn)
+	}
+}
+
+func TestAMemberThatLostTheOthersIsNotBelieved(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	cutOff := answered(t, c, "a", etcd.Status{MemberID: 1, LeaderID: 1}, &etcdtest.Member{NoQuorum: rpctypes.ErrGRPCNoLeader, Remembered: listed("a", "b", "old")})
+	follower := answered(t, c, "b", etcd.Status{MemberID: 2, LeaderID: 3}, &etcdtest.Member{Agreed: listed("a", "b", "c")})
+	o := &observation{names: namesOf(c.obj)}
+	if got := listNames(c.list(t.Context(), o, []answer{cutOff, follower})); got != "[a b c]" || !o.quorum || c.change != follower.conn {
+		t.Errorf("members %s, quorum %t", got, o.quorum)
+	}
+}
+
+func TestWithoutAQuorumTheMostAdvancedMembersMemoryCounts(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	c.change = new(etcd.Conn) // of the pass before
+	behind := answered(t, c, "a", etcd.Status{MemberID: 1, RaftIndex: 5}, &etcdtest.Member{Agreed: listed("a", "lie"), Remembered: listed("a", "b")})
+	ahead := answered(t, c, "b", etcd.Status{MemberID: 2, RaftIndex: 9}, &etcdtest.Member{Agreed: listed("b", "lie"), Remembered: listed("a", "b", "c")})
+	o := &observation{names: namesOf(c.obj)}
+	if got := listNames(c.list(t.Context(), o, []answer{behind, ahead})); got != "[a b c]" || o.quorum || c.change != nil {
+		t.Errorf("members %s, quorum %t, changes are taken: %t", got, o.quorum, c.change != nil)
+	}
+}
+
+func TestNobodyElsesMembershipIsTaken(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	for name, m := range map[string]*etcdtest.Member{
+		"another cluster's, at an address that was a pod's": {Agreed: listed("x", "y"), Remembered: listed("x", "y")},
+		"one that does not hold the member":                 {Agreed: nil, Remembered: nil},
+	} {
+		c := w.cluster(testCluster())
+		o := &observation{names: namesOf(c.obj)}
+		a := answered(t, c, "a", etcd.Status{MemberID: 1, LeaderID: 1}, m)
+		if got := c.list(t.Context(), o, []answer{a}); len(got) > 0 || o.quorum || c.change != nil {
+			t.Errorf("%s: members %v, quorum %t", name, got, o.quorum)
+		}
+	}
+}
+
+func TestLearnersAndSilentMembersAreNotAskedForTheMembership(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	learner := answered(t, c, "a", etcd.Status{MemberID: 1, LeaderID: 2, Learner: true}, &etcdtest.Member{Agreed: listed("a", "b")})
+	o := &observation{names: namesOf(c.obj)}
+	silent := answer{pod: podState{name: "b"}, err: fmt.Errorf("connection refused")}
+	if got := c.list(t.Context(), o, []answer{learner, silent}); len(got) > 0 || o.quorum {
+		t.Errorf("members %v, quorum %t", got, o.quorum)
+	}
+}
+
+func TestMembersAreDownSinceTheyWereFirstSeenSo(t *testing.T) {
+	h := healthLog{}
+	seen := func(minute int, members ...memberState) []memberState {
+		o := &observation{now: noon.Add(time.Duration(minute) * time.Minute), members: members}
+		h.track(o)
+		return o.members
+	}
+	up := memberState{Member: etcd.Member{ID: 1}, status: &etcd.Status{LeaderID: 1}}
+	down := memberState{Member: etcd.Member{ID: 1}}
+	leaderless := memberState{Member: etcd.Member{ID: 1}, status: &etcd.Status{}}
+
+	if m := seen(0, up); !m[0].downSince.IsZero() {
+		t.Errorf("a healthy member is down since %v", m[0].downSince)
+	}
+	seen(1, down)
+	if m := seen(2, leaderless); !m[0].downSince.Equal(noon.Add(time.Minute)) {
+		t.Errorf("down since %v, want the first look that saw it", m[0].downSince)
+	}
+	seen(3) // nobody answers: nothing is known of the membership
+	if m := seen(4, down); !m[0].downSince.Equal(noon.Add(time.Minute)) {
+		t.Errorf("down since %v after a look that saw no member", m[0].downSince)
+	}
+	seen(5, up)
+	if m := seen(6, down); !m[0].downSince.Equal(noon.Add(6 * time.Minute)) {
+		t.Errorf("down since %v, though it was up between", m[0].downSince)
+	}
+	seen(7, memberState{Member: etcd.Member{ID: 2}, status: &etcd.Status{LeaderID: 2}})
+	if len(h) > 0 {
+		t.Errorf("members that are gone are remembered: %v", h)
+	}
+}
+
+func TestOnlyOwnPodsAndServicesAreSeen(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	earlier := testCluster()
+	earlier.UID = "earlier"
+	stranger, leaving, other := memberPod(t, earlier, "stranger"), memberPod(t, earlier, "leaving"), memberPod(t, earlier, "other")
+	at := metav1.NewTime(noon)
+	leaving.DeletionTimestamp, leaving.Finalizers = &at, []string{"x/y"}
+	other.Labels[clusterLabel] = "other"
+	w.makePod(memberPod(t, c.obj, "own"))
+	w.makePod(stranger)
+	w.makePod(leaving)
+	w.makePod(other)
+	w.makeService(buildPeerService(c.obj))
+	w.makeService(buildClientService(earlier))
+	w.watch()
+
+	o, err := c.observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.pods) != 1 || o.pods[0].name != "own" || o.strangers != 1 {
+		t.Errorf("pods %v, strangers %d", o.pods, o.strangers)
+	}
+	if !o.peerService || o.clientService {
+		t.Errorf("peer Service %t, client Service of the earlier cluster %t", o.peerService, o.clientService)
+	}
+}
+
+func TestAPodThatTheCacheMissesIsAskedFor(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	c.podWrites.record(w.makePod(memberPod(t, c.obj, "lives")), noon)
+	gone := memberPod(t, c.obj, "gone")
+	c.podWrites.record(gone, noon)
+	for _, step := range []struct {
+		after time.Duration
+		pods  int
+		asked int
+	}{
+		{time.Second, 2, 0},
+		{doubtAfter, 1, 2},
+		{time.Second, 1, 2},
+	} {
+		clock.Step(step.after)
+		o, err := c.observe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(o.pods) != step.pods || w.count("get", "pods") != step.asked {
+			t.Errorf("%v later: pods %v, asked for %d", step.after, o.pods, w.count("get", "pods"))
+		}
+	}
+}
