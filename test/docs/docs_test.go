@@ -82,7 +82,7 @@ func newUserSession(t *testing.T) *session {
 // newLocalSession is that of somebody who starts a local Kubernetes, beside the one
 // that the tests use.
 func newLocalSession(t *testing.T) *session {
-	environment := []string{"LOCALKUBE_NAME=docs", "LOCALKUBE_NETWORK=10.107.0.0/16", "KUBECONFIG="}
+	environment := []string{"LOCALKUBE_NAME=pages", "LOCALKUBE_NETWORK=10.107.0.0/16", "KUBECONFIG="}
 	t.Cleanup(func() {
 		down := exec.Command("hack/kube", "down")
 		down.Dir, down.Env = root, append(os.Environ(), environment...)

@@ -52,9 +52,6 @@ func newSession(t *testing.T, environment ...string) *session {
 	if err := shell.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(stdin, "set -o pipefail\n"); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		io.WriteString(stdin, "exit\n")
 		shell.Wait() // how it ended was judged block by block
