@@ -4,6 +4,7 @@
 package docs
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -133,6 +134,53 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+var eventReason = regexp.MustCompile(`(?:\.normal|\.warning|EventType(?:Normal|Warning),)\(? ?"([A-Z][A-Za-z ]+)"`)
+
+// structural are names in the types that say nothing by themselves.
+var structural = map[string]bool{
+	"metadata": true, "spec": true, "status": true, "items": true, "pod": true, "members": true,
+	"type": true, "message": true, "lastUpdateTime": true, "lastTransitionTime": true,
+}
+
+// What users look up in the reference is there: reasons of events, fields, flags.
+func TestTheReferenceIsComplete(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "doc/reference.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants := func(pattern *regexp.Regexp, quote string, files ...string) {
+		found := 0
+		for _, glob := range files {
+			list, err := filepath.Glob(filepath.Join(root, glob))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range list {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, match := range pattern.FindAllStringSubmatch(string(text), -1) {
+					found++
+					if structural[match[1]] {
+						continue
+					}
+					if !strings.Contains(string(page), fmt.Sprintf(quote, match[1])) {
+						t.Errorf("doc/reference.md does not tell of "+quote+", which is in %s", match[1], file)
+					}
+				}
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s matches nothing in %v", pattern, files)
+		}
+	}
+	wants(eventReason, "`%s`", "pkg/cluster/notices.go", "pkg/controller/fleet.go", "pkg/controller/handler.go")
+	wants(regexp.MustCompile(`json:"(\w+)[,"]`), "%s`", "pkg/apis/etcd/v1beta2/cluster.go")
+	wants(regexp.MustCompile(`(?m)Var\(&o\.\w+, "([^"]+)"`), "`-%s`", "cmd/operator/flags.go")
+	wants(regexp.MustCompile(`\t[A-Z]\w+ .*json:"(\w+)[,"]`), "%s`", "pkg/apis/etcd/v1beta2/status.go")
 }
 
 func output(t *testing.T, name string, args ...string) string {
