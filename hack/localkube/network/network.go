@@ -23,10 +23,13 @@ const bridge = "nodes"
 // uplink is the cluster's end of the link to the host.
 const uplink = "host"
 
-// orphanRetries bounds how long a connection whose process was killed keeps its
-// network namespace, and so the link to the host: by default, more than a
-// minute and a half.
-const orphanRetries = "1"
+// A connection whose process was killed keeps its network namespace, and so the
+// link to the host, until it gives up: by default, minutes later. These make it
+// give up at once, and those of living processes go on soon after a link healed.
+const (
+	orphanRetries = "1"
+	rtoMaxMillis  = "1000" // since Linux 6.15
+)
 
 // AttachHost links the network namespace of a process to the host's and routes
 // the instance's range there. The link goes when the namespace does.
@@ -96,6 +99,7 @@ func overlapping(routes []byte, want netip.Prefix) (string, error) {
 func SetUpCluster(ctx context.Context, c instance.Config) error {
 	if err := sysctl(map[string]string{
 		"net/ipv4/tcp_orphan_retries":        orphanRetries,
+		"net/ipv4/tcp_rto_max_ms":            rtoMaxMillis,
 		"net/ipv4/ip_forward":                "1",
 		"net/ipv4/conf/all/send_redirects":   "0",
 		"net/ipv4/conf/all/rp_filter":        "0",
@@ -148,6 +152,7 @@ func SetLink(ctx context.Context, node string, up bool) error {
 func SetUpNode(ctx context.Context, c instance.Config, number int) error {
 	if err := sysctl(map[string]string{
 		"net/ipv4/tcp_orphan_retries":     orphanRetries,
+		"net/ipv4/tcp_rto_max_ms":         rtoMaxMillis,
 		"net/ipv4/ip_forward":             "1",
 		"net/ipv4/conf/all/rp_filter":     "0",
 		"net/ipv4/conf/default/rp_filter": "0",
