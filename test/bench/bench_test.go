@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ var (
 	rounds   = flag.Int("rounds", 5, "how often each thing is measured")
 	clusters = flag.Int("clusters", 20, "clusters of one member that memory is measured with")
 	idle     = flag.Duration("idle", 2*time.Minute, "how long requests of an idle operator are counted")
+	trace    = flag.Bool("trace", false, "print what happened during each measurement")
 	document = flag.Bool("write", false, "write the result into doc/benchmarks.md")
 )
 
@@ -73,6 +75,9 @@ func (b *bench) measure(name string, target float64, act func(), check func(cont
 	act()
 	harness.Wait(b.t, name, harness.Settle, check)
 	b.table.add(name, target, time.Since(start))
+	if *trace {
+		b.t.Log("\n" + strings.Join(b.n.Timeline(start), "\n"))
+	}
 }
 
 func (b *bench) unitU(round int) {
@@ -116,9 +121,10 @@ func (b *bench) unitS(round int) {
 func (b *bench) life(round int, version, next string) {
 	b.t.Helper()
 	var cluster *harness.Cluster
+	// what names the change and the version, so that a table reads well.
 	change := func(what string, target float64, act func(), gone ...*corev1.Pod) {
 		b.t.Helper()
-		b.measure(what+", "+version, target, act, func(ctx context.Context) error {
+		b.measure(fmt.Sprintf(what, version), target, act, func(ctx context.Context) error {
 			_, err := cluster.Settled(ctx, gone...)
 			return err
 		})
@@ -128,19 +134,19 @@ func (b *bench) life(round int, version, next string) {
 		case <-b.t.Context().Done():
 		}
 	}
-	change("create 3 members", 3, func() {
+	change("create 3 members of %s", 3, func() {
 		cluster = b.n.CreateObject(&v1beta2.EtcdCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("etcd-%d", round)},
 			Spec:       v1beta2.ClusterSpec{Size: 3, Version: version},
 		})
 	})
 	follower := cluster.Follower()
-	change("replace a force-deleted follower", 1.7, func() { b.n.DeletePod(follower) }, follower)
+	change("replace a force-deleted follower, %s", 1.7, func() { b.n.DeletePod(follower) }, follower)
 	leader := cluster.Leader()
-	change("replace a force-deleted leader", 1.7, func() { b.n.DeletePod(leader) }, leader)
-	change("grow from 3 to 5", 2.5, func() { cluster.Resize(5) })
-	change("shrink from 5 to 3", 1, func() { cluster.Resize(3) })
-	change("upgrade 3 members to "+next, 3, func() { cluster.SetVersion(next) })
+	change("replace a force-deleted leader, %s", 1.7, func() { b.n.DeletePod(leader) }, leader)
+	change("grow from 3 to 5, %s", 2.5, func() { cluster.Resize(5) })
+	change("shrink from 5 to 3, %s", 1, func() { cluster.Resize(3) })
+	change("upgrade 3 members from %s to "+next, 3, func() { cluster.SetVersion(next) })
 	cluster.Delete()
 	cluster.WaitGone(harness.Settle)
 }

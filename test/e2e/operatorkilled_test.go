@@ -52,7 +52,7 @@ type moment struct {
 }
 
 var moments = []moment{
-	{"at the first change", func(pod *corev1.Pod, before []*corev1.Pod) bool { return changed(pod, before) }},
+	{"at the first change", changed},
 	{"as etcd starts", func(pod *corev1.Pod, before []*corev1.Pod) bool {
 		return changed(pod, before) && (pod.DeletionTimestamp != nil || slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 			return s.State.Running != nil && s.Image == pod.Spec.Containers[0].Image

@@ -6,6 +6,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,6 +91,14 @@ func (n *Namespace) explain() {
 		b.WriteString(strings.Join(log.last(lines), "\n") + "\n")
 	}
 	n.t.Log(b.String())
+}
+
+// Timeline is what happened in the namespace since a time, a line each.
+func (n *Namespace) Timeline(since time.Time) []string {
+	n.record.mu.Lock()
+	defer n.record.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(n.record.told, since, time.Time.Compare)
+	return slices.Clone(n.record.timeline[i:])
 }
 
 // explainMembers prints what each member says of itself and of the membership.

@@ -104,6 +104,7 @@ func setFlags(deployment *appsv1.Deployment, flags []string) {
 				kept = append(kept, old)
 			}
 		}
-		*list = append(kept, flag)
+		kept = append(kept, flag)
+		*list = kept
 	}
 }

@@ -22,31 +22,37 @@ import (
 func (n *Namespace) KillNode(node string) {
 	n.t.Helper()
 	n.node(n.t.Context(), "kill", node)
-	n.t.Cleanup(func() { n.StartNode(node) })
+	n.t.Cleanup(func() { n.bringBack(node, "start") })
 }
 
 // StartNode starts a killed node and waits until it is ready.
 func (n *Namespace) StartNode(node string) {
 	n.t.Helper()
-	ctx, cancel := later(n.t.Context(), 3*time.Minute)
-	defer cancel()
-	n.node(ctx, "start", node)
-	n.waitNode(ctx, node)
+	n.bringBack(node, "start")
 }
 
 // CutNode takes a node's link down; it is healed when the test ends.
 func (n *Namespace) CutNode(node string) {
 	n.t.Helper()
 	n.node(n.t.Context(), "cut", node)
-	n.t.Cleanup(func() { n.HealNode(node) })
+	n.t.Cleanup(func() { n.bringBack(node, "heal") })
 }
 
 // HealNode takes a node's link up again and waits until the node is ready.
 func (n *Namespace) HealNode(node string) {
 	n.t.Helper()
+	n.bringBack(node, "heal")
+}
+
+// bringBack undoes what was done to a node, once.
+func (n *Namespace) bringBack(node, verb string) {
+	n.t.Helper()
+	if !n.nodesDown[node] {
+		return
+	}
 	ctx, cancel := later(n.t.Context(), 3*time.Minute)
 	defer cancel()
-	n.node(ctx, "heal", node)
+	n.node(ctx, verb, node)
 	n.waitNode(ctx, node)
 }
 
@@ -85,6 +91,7 @@ func (n *Namespace) node(ctx context.Context, verb, node string) {
 		n.t.Fatalf("hack/kube node %s %s: %v\n%s", verb, node, err, output)
 	}
 	n.record.tell("node "+node, verb)
+	n.nodesDown[node] = verb == "kill" || verb == "cut"
 }
 
 func (n *Namespace) waitNode(ctx context.Context, name string) {

@@ -37,6 +37,7 @@ type record struct {
 
 	mu       sync.Mutex
 	timeline []string
+	told     []time.Time // of each line of the timeline
 	events   []*corev1.Event
 	statuses map[string][]v1beta2.ClusterStatus // by cluster, in order
 	seen     map[string]string                  // last state of each object, as told in the timeline
@@ -130,7 +131,14 @@ func (r *record) tell(object, state string) {
 		return
 	}
 	r.seen[object] = state
-	r.timeline = append(r.timeline, fmt.Sprintf("%7.2fs %s: %s", time.Since(r.start).Seconds(), object, state))
+	r.line("%s: %s", object, state)
+}
+
+// line adds a line to the timeline. The caller holds the lock.
+func (r *record) line(format string, args ...any) {
+	now := time.Now()
+	r.timeline = append(r.timeline, fmt.Sprintf("%7.2fs "+format, append([]any{now.Sub(r.start).Seconds()}, args...)...))
+	r.told = append(r.told, now)
 }
 
 func (r *record) seePod(pod *corev1.Pod, gone bool) {
@@ -182,8 +190,7 @@ func (r *record) seeEvent(event *corev1.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, event)
-	r.timeline = append(r.timeline, fmt.Sprintf("%7.2fs event %s %s/%s %s: %s%s", time.Since(r.start).Seconds(), event.Type,
-		strings.ToLower(event.InvolvedObject.Kind), event.InvolvedObject.Name, event.Reason, event.Message, times(event)))
+	r.line("event %s %s/%s %s: %s%s", event.Type, strings.ToLower(event.InvolvedObject.Kind), event.InvolvedObject.Name, event.Reason, event.Message, times(event))
 }
 
 func times(event *corev1.Event) string {
