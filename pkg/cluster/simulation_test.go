@@ -408,7 +408,7 @@ func (m *model) trouble() {
 		m.spec.Size = 1 + m.rand.IntN(6)
 		m.note("!! size %d", m.spec.Size)
 	case 3:
-		m.spec.Version = append(goodVersions, "3.6.99", "3.5.99")[m.rand.IntN(5)] //nolint:gocritic // a new slice is meant
+		m.spec.Version = append(goodVersions, "3.6.99", "3.5.99")[m.rand.IntN(5)]
 		m.note("!! version %s", m.spec.Version)
 	case 4:
 		m.spec.Paused = m.rand.IntN(4) == 0

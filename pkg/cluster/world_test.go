@@ -123,7 +123,7 @@ func (w *world) nextVersion() string { return strconv.FormatInt(w.version.Add(1)
 
 // identify gives a new object what an API server gives it.
 func (w *world) identify(action clienttesting.Action) (bool, runtime.Object, error) {
-	obj, err := meta.Accessor(action.(clienttesting.CreateAction).GetObject()) //nolint:forcetypeassert // it is one
+	obj, err := meta.Accessor(action.(clienttesting.CreateAction).GetObject())
 	if err != nil {
 		return true, nil, err
 	}
@@ -136,7 +136,7 @@ func (w *world) identify(action clienttesting.Action) (bool, runtime.Object, err
 
 // checkUID refuses a patch that was made for an earlier object of the same name.
 func (w *world) checkUID(action clienttesting.Action) (bool, runtime.Object, error) {
-	patch := action.(clienttesting.PatchAction) //nolint:forcetypeassert // it is one
+	patch := action.(clienttesting.PatchAction)
 	var asked struct{ Metadata struct{ UID types.UID } }
 	if err := json.Unmarshal(patch.GetPatch(), &asked); err != nil {
 		return true, nil, err
@@ -145,7 +145,7 @@ func (w *world) checkUID(action clienttesting.Action) (bool, runtime.Object, err
 	if err != nil {
 		return true, nil, err
 	}
-	if pod := obj.(*corev1.Pod); asked.Metadata.UID != "" && asked.Metadata.UID != pod.UID { //nolint:forcetypeassert // it is one
+	if pod := obj.(*corev1.Pod); asked.Metadata.UID != "" && asked.Metadata.UID != pod.UID {
 		return true, nil, apierrors.NewConflict(corev1.Resource("pods"), pod.Name, fmt.Errorf("the UID is %s", pod.UID))
 	}
 	return false, nil, nil
@@ -153,9 +153,9 @@ func (w *world) checkUID(action clienttesting.Action) (bool, runtime.Object, err
 
 // lock refuses an update that was made from an older object or for another.
 func (w *world) lock(action clienttesting.Action) (bool, runtime.Object, error) {
-	update := action.(clienttesting.UpdateAction)     //nolint:forcetypeassert // it is one
-	obj := update.GetObject().(*api.EtcdCluster)      //nolint:forcetypeassert // it is one
-	current, err := w.stored(obj.Namespace, obj.Name) //nolint:varnamelen
+	update := action.(clienttesting.UpdateAction)
+	obj := update.GetObject().(*api.EtcdCluster)
+	current, err := w.stored(obj.Namespace, obj.Name)
 	if err != nil {
 		return true, nil, err
 	}

@@ -33,20 +33,20 @@ func ParseVersion(s string) (Version, error) {
 }
 
 // atLeast compares the release alone, so that 3.6.0-rc.1 has what 3.6.0 has.
-func (v Version) atLeast(minor, patch uint64) bool {
-	return v.Minor > minor || v.Minor == minor && v.Patch >= patch
+func (v Version) atLeast(minor uint64) bool {
+	return v.Minor >= minor
 }
 
 // HasLearners tells whether a member can join without a vote first
 // (https://etcd.io/docs/v3.4/learning/design-learner/).
-func (v Version) HasLearners() bool { return v.atLeast(4, 0) }
+func (v Version) HasLearners() bool { return v.atLeast(4) }
 
 // HasMaxLearners tells whether --max-learners exists, and with it
 // ETCD_MAX_LEARNERS: before 3.6 a cluster holds one learner at a time.
-func (v Version) HasMaxLearners() bool { return v.atLeast(6, 0) }
+func (v Version) HasMaxLearners() bool { return v.atLeast(6) }
 
 // HasMetricsListener tells whether --listen-metrics-urls exists.
-func (v Version) HasMetricsListener() bool { return v.atLeast(3, 0) }
+func (v Version) HasMetricsListener() bool { return v.atLeast(3) }
 
 // HasLivez tells whether the metrics listener serves /livez and /readyz. They
 // came with 3.6 and were carried to 3.5.11 and 3.4.29
@@ -74,7 +74,7 @@ var upgradeFloors = map[uint64]uint64{5: 20, 6: 11}
 // entries that members before 3.6 wrote: 3.6 still reads the v2 form of requests
 // in applyEntryNormal (server/etcdserver/server.go), 3.7 does not.
 func (v Version) ReplayableFrom() uint64 {
-	if v.atLeast(7, 0) {
+	if v.atLeast(7) {
 		return 6
 	}
 	return 0

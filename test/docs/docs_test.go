@@ -6,6 +6,7 @@
 package docs
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,7 +85,8 @@ func newUserSession(t *testing.T) *session {
 func newLocalSession(t *testing.T) *session {
 	environment := []string{"LOCALKUBE_NAME=pages", "LOCALKUBE_NETWORK=10.107.0.0/16", "KUBECONFIG="}
 	t.Cleanup(func() {
-		down := exec.Command("hack/kube", "down")
+		// The test's own context has ended by then.
+		down := exec.CommandContext(context.WithoutCancel(t.Context()), "hack/kube", "down")
 		down.Dir, down.Env = root, append(os.Environ(), environment...)
 		if output, err := down.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", down, err, output)

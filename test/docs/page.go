@@ -53,7 +53,7 @@ func (b block) commands() []string {
 func pages(root string) ([]string, error) {
 	list := []string{"README.md", "CONTRIBUTING.md"}
 	for _, dir := range []string{"doc", "example"} {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, entry fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && filepath.Ext(path) == ".md" {
 				path, err = filepath.Rel(root, path)
 				list = append(list, path)

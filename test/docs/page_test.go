@@ -92,7 +92,7 @@ func TestEveryManifestIsApplied(t *testing.T) {
 			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(command+" ", w) })
 		})
 	}
-	err = filepath.WalkDir(filepath.Join(root, "example"), func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(filepath.Join(root, "example"), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".yaml" {
 			return err
 		}

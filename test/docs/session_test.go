@@ -53,8 +53,9 @@ func newSession(t *testing.T, environment ...string) *session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		io.WriteString(stdin, "exit\n")
-		shell.Wait() // how it ended was judged block by block
+		// How it ended was judged block by block.
+		stdin.Close()
+		_ = shell.Wait()
 	})
 	return &session{t: t, dir: t.TempDir(), stdin: stdin, lines: bufio.NewReader(stdout)}
 }
