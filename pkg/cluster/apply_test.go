@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	corev1 "k8s.io/api/core/v1"
@@ -94,6 +95,41 @@ func TestCreateServiceTakesOverThatOfAnEarlierCluster(t *testing.T) {
 	}
 	if svc.Spec.ClusterIP != "10.0.0.7" || svc.UID != old.UID {
 		t.Errorf("ClusterIP %s, UID %s: it is another Service", svc.Spec.ClusterIP, svc.UID)
+	}
+}
+
+// kubectl delete --cascade=orphan leaves the Services without an owner.
+func TestCreateServiceTakesOverAnOrphan(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	orphan := buildPeerService(testCluster())
+	orphan.OwnerReferences = nil
+	w.makeService(orphan)
+	c := w.cluster(testCluster())
+	if err := c.apply(t.Context(), createService{}); err != nil {
+		t.Fatal(err)
+	}
+	if svc := w.service("c"); !metav1.IsControlledBy(svc, c.obj) {
+		t.Errorf("owners %v", svc.OwnerReferences)
+	}
+}
+
+func TestAForeignClientServiceIsPutUpWithForAWhile(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	w.makeService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "c-client", Namespace: "ns"}})
+	c := w.cluster(testCluster())
+	if err := c.apply(t.Context(), createService{client: true}); err == nil || !w.told("Service Taken") {
+		t.Errorf("error %v, events %q", err, w.events)
+	}
+	for _, after := range []struct {
+		time.Duration
+		putUpWith bool
+	}{{time.Second, true}, {time.Minute, false}} {
+		clock.Step(after.Duration)
+		o, err := c.observe(t.Context())
+		if err != nil || o.clientService != after.putUpWith {
+			t.Errorf("%v later: put up with %t, %v", after.Duration, o.clientService, err)
+		}
 	}
 }
 

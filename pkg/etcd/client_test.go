@@ -145,6 +145,27 @@ func TestChangesReachTheMember(t *testing.T) {
 	}
 }
 
+func TestAdvanceLogLiftsNoAlarm(t *testing.T) {
+	m := new(etcdtest.Member).Start(t)
+	if err := dial(t, m).AdvanceLog(soon(t), 300); err != nil {
+		t.Fatal(err)
+	}
+	changes := m.Changes()
+	if len(changes) != 300 {
+		t.Errorf("%d entries were appended, want 300", len(changes))
+	}
+	for _, change := range changes {
+		r, ok := change.(*etcdserverpb.AlarmRequest)
+		if !ok || r.Action != etcdserverpb.AlarmRequest_DEACTIVATE || r.Alarm != etcdserverpb.AlarmType_NONE || r.MemberID != 0 {
+			t.Fatalf("the request %v has an effect, or none on the log", change)
+		}
+	}
+	refuses := (&etcdtest.Member{Refusal: rpctypes.ErrGRPCNoLeader}).Start(t)
+	if err := dial(t, refuses).AdvanceLog(soon(t), 300); err == nil {
+		t.Error("entries that were refused count as appended")
+	}
+}
+
 func TestChangesThatAreDoneAlreadyAreNoErrors(t *testing.T) {
 	promoted := (&etcdtest.Member{Refusal: rpctypes.ErrGRPCMemberNotLearner}).Start(t)
 	if err := dial(t, promoted).PromoteMember(soon(t), 5); err != nil {

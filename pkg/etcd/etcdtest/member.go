@@ -148,3 +148,10 @@ func (s maintenance) MoveLeader(_ context.Context, r *etcdserverpb.MoveLeaderReq
 	}
 	return &etcdserverpb.MoveLeaderResponse{}, nil
 }
+
+func (s maintenance) Alarm(_ context.Context, r *etcdserverpb.AlarmRequest) (*etcdserverpb.AlarmResponse, error) {
+	if err := s.m.change(r); err != nil {
+		return nil, err
+	}
+	return &etcdserverpb.AlarmResponse{}, nil
+}
