@@ -7,6 +7,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -36,7 +37,7 @@ func read(t *testing.T, r io.Reader) map[string][]byte {
 	entries := map[string][]byte{}
 	for tr := tar.NewReader(r); ; {
 		h, err := tr.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return entries
 		}
 		if err != nil {
@@ -130,7 +131,7 @@ func TestLayerHasParentsOnceAndInOrder(t *testing.T) {
 	var names []string
 	for tr := tar.NewReader(bytes.NewReader(content)); ; {
 		h, err := tr.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

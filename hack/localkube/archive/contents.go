@@ -69,11 +69,11 @@ func Libraries(program string) (map[string]string, error) {
 	}
 	libs := map[string]string{}
 	for _, m := range libraryLine.FindAllStringSubmatch(string(out), -1) {
-		real, err := filepath.EvalSymlinks(m[1])
+		target, err := filepath.EvalSymlinks(m[1])
 		if err != nil {
 			return nil, err
 		}
-		libs[m[1]] = real
+		libs[m[1]] = target
 	}
 	return libs, nil
 }

@@ -32,13 +32,13 @@ const busyboxProgram = "/bin/busybox"
 func (a *App) images(ctx context.Context, built map[string]build.Built) ([]string, error) {
 	var files []string
 	// add makes an archive unless the cache has it under that key.
-	add := func(name, key string, make func() (archive.Image, error)) error {
+	add := func(name, key string, compose func() (archive.Image, error)) error {
 		file := filepath.Join(a.Cache, "localkube", "images", name+"-"+key+".tar")
 		files = append(files, file)
 		if _, err := os.Stat(file); err == nil {
 			return nil
 		}
-		image, err := make()
+		image, err := compose()
 		if err != nil {
 			return fmt.Errorf("make the image %s: %w", name, err)
 		}
@@ -150,7 +150,7 @@ func etcdVersion(ctx context.Context, dir string) (string, error) {
 	line, _, _ := strings.Cut(string(out), "\n")
 	version, ok := strings.CutPrefix(line, "etcd Version: ")
 	if !ok {
-		return "", fmt.Errorf("Debian's etcd says %q about its version", line)
+		return "", fmt.Errorf("the etcd of Debian says %q about its version", line)
 	}
 	return "v" + strings.TrimSpace(version), nil
 }

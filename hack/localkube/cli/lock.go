@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/wait"
 )
 
 // lock makes this the only command that changes the instance. The file goes
@@ -36,7 +38,7 @@ func (a *App) lock() (unlock func(), err error) {
 			f.Close()
 			continue
 		}
-		err = errors.Join(f.Truncate(0))
+		err = f.Truncate(0)
 		if err == nil {
 			_, err = fmt.Fprintf(f, "process %d: %s\n", os.Getpid(), strings.Join(os.Args[1:], " "))
 		}
@@ -56,6 +58,9 @@ func sameFile(f *os.File, path string) bool {
 	b, err := os.Stat(path)
 	return err == nil && os.SameFile(a, b)
 }
+
+// lockEvery is how often the lock of the cache is tried.
+const lockEvery = 300 * time.Millisecond
 
 // lockCache waits until nobody else builds.
 func (a *App) lockCache(ctx context.Context) (unlock func(), err error) {
@@ -80,11 +85,9 @@ func (a *App) lockCache(ctx context.Context) (unlock func(), err error) {
 			a.say("Waiting for another build to end")
 			said = true
 		}
-		select {
-		case <-ctx.Done():
+		if err := wait.For(ctx, lockEvery); err != nil {
 			f.Close()
-			return nil, ctx.Err()
-		case <-time.After(300 * time.Millisecond):
+			return nil, err
 		}
 	}
 }

@@ -169,11 +169,11 @@ func (a *App) start(ctx context.Context, c instance.Config, forPID int) error {
 		}
 	}
 	leaseW.Close()
-	ended := cmd.Wait()
+	_ = cmd.Wait() // its state tells as much
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("the local Kubernetes did not come up (keeper: %v); its logs are in %s\n%w", ended, a.failedLogs(), err)
+	return fmt.Errorf("the local Kubernetes did not come up (keeper: %s); its logs are in %s\n%w", cmd.ProcessState, a.failedLogs(), err)
 }
 
 // failedLogs is where the logs of a failed start are kept.

@@ -109,8 +109,10 @@ func (i Instance) Pods() netip.Prefix { return netip.PrefixFrom(i.addr(128, 0), 
 // PodCIDR is the range of the pods of the n-th node.
 func (i Instance) PodCIDR(n int) netip.Prefix { return netip.PrefixFrom(i.addr(byte(128+n), 0), 24) }
 
-// HostIP and UplinkIP are the two ends of the link between host and cluster.
-func (i Instance) HostIP() netip.Addr   { return i.addr(65, 1) }
+// HostIP is the host's end of the link between host and cluster.
+func (i Instance) HostIP() netip.Addr { return i.addr(65, 1) }
+
+// UplinkIP is the cluster's end of that link.
 func (i Instance) UplinkIP() netip.Addr { return i.addr(65, 2) }
 
 // UplinkBits is the prefix length of the link between host and cluster.
