@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
@@ -234,8 +236,23 @@ func (c *Cluster) pass(ctx context.Context) (step, error) {
 		c.log.Info(c.lastStep)
 	}
 	c.notices.look(o)
-	if err := c.writeStatus(ctx, statusAfter(o, s, c.obj.Generation)); err != nil {
+	err = c.writeStatus(ctx, statusAfter(o, s, c.obj.Generation))
+	if err != nil && (restsOnRecord(s) || errors.Is(err, errCacheBehind) || apierrors.IsNotFound(err)) {
 		return s, err
 	}
-	return s, c.apply(ctx, s)
+	// A status that can't be written keeps nobody from being replaced.
+	return s, errors.Join(err, c.apply(ctx, s))
+}
+
+// restsOnRecord tells whether a step must not be taken before the status is written.
+func restsOnRecord(s step) bool {
+	switch s := s.(type) {
+	case chooseSeed, markRunning, markFailed:
+		return true
+	case createPods:
+		return slices.ContainsFunc(s.pods, func(p newPod) bool { return p.seed })
+	case createService:
+		return s.client
+	}
+	return false
 }

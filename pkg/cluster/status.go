@@ -201,6 +201,8 @@ func availability(o *observation, phase api.ClusterPhase) (status corev1.Conditi
 		return corev1.ConditionFalse, "All members lost", noMembersLeft
 	case phase != api.ClusterPhaseRunning:
 		return corev1.ConditionFalse, "Cluster creating", "the first member does not serve yet" + troubles(o)
+	case len(voters) > 0 && healthy >= etcd.Quorum(len(voters)):
+		return corev1.ConditionFalse, "Quorum lost", "the members have no leader that answers: reads and writes fail until they have elected one" + troubles(o)
 	case len(voters) > 0:
 		return corev1.ConditionFalse, "Quorum lost", fmt.Sprintf("%d of %d voting members are healthy, %d are needed: reads and writes fail until more are back%s",
 			healthy, len(voters), etcd.Quorum(len(voters)), troubles(o))
