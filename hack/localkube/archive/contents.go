@@ -4,6 +4,7 @@
 package archive
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"path"
@@ -59,8 +60,8 @@ var libraryLine = regexp.MustCompile(`(?:=> )?(/\S+) \(0x`)
 
 // Libraries finds the shared libraries of a program on the host: where they
 // belong in the image, and where they are.
-func Libraries(program string) (map[string]string, error) {
-	out, err := exec.Command("ldd", program).CombinedOutput()
+func Libraries(ctx context.Context, program string) (map[string]string, error) {
+	out, err := exec.CommandContext(ctx, "ldd", program).CombinedOutput()
 	if err != nil {
 		if strings.Contains(string(out), "not a dynamic executable") {
 			return nil, nil
@@ -79,8 +80,8 @@ func Libraries(program string) (map[string]string, error) {
 }
 
 // Busybox is an image of Debian's busybox-static, with a link per applet.
-func Busybox(name, arch, program string) (Image, error) {
-	out, err := exec.Command(program, "--list").Output()
+func Busybox(ctx context.Context, name, arch, program string) (Image, error) {
+	out, err := exec.CommandContext(ctx, program, "--list").Output()
 	if err != nil {
 		return Image{}, fmt.Errorf("list the applets of %s: %w", program, err)
 	}

@@ -18,7 +18,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/wait"
 )
+
+// tryEvery is how often a cgroup whose processes are dying is tried.
+const tryEvery = 20 * time.Millisecond
 
 // Root is where the hierarchies are mounted.
 const Root = "/sys/fs/cgroup"
@@ -135,10 +140,8 @@ func Remove(ctx context.Context, group string) error {
 		if failed == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if wait.For(ctx, tryEvery) != nil {
 			return fmt.Errorf("remove cgroup %s: %w", group, failed)
-		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (a *App) images(ctx context.Context, built map[string]build.Built) ([]strin
 		return nil, err
 	}
 	err = add("busybox", busyboxKey, func() (archive.Image, error) {
-		return archive.Busybox("docker.io/library/"+render.BusyboxImage, runtime.GOARCH, busyboxProgram)
+		return archive.Busybox(ctx, "docker.io/library/"+render.BusyboxImage, runtime.GOARCH, busyboxProgram)
 	})
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (a *App) images(ctx context.Context, built map[string]build.Built) ([]strin
 		return nil, err
 	}
 	return files, add("etcd-"+version, key, func() (archive.Image, error) {
-		libs, err := archive.Libraries(filepath.Join(old, "etcd"))
+		libs, err := archive.Libraries(ctx, filepath.Join(old, "etcd"))
 		if err != nil {
 			return archive.Image{}, err
 		}

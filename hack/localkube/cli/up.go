@@ -78,11 +78,18 @@ func (a *App) alreadyUp(nodes int) error {
 	if err != nil {
 		return err
 	}
-	a.say("Already up with %d nodes; `hack/kube status` tells more.", c.Nodes)
+	a.say("Already up with %s; `hack/kube status` tells more.", count(c.Nodes))
 	if c.Nodes != nodes {
-		a.say("For %d nodes: `hack/kube down` first.", nodes)
+		a.say("For %s: `hack/kube down` first.", count(nodes))
 	}
 	return nil
+}
+
+func count(nodes int) string {
+	if nodes == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", nodes)
 }
 
 // prepare installs and builds what is missing.
@@ -145,13 +152,14 @@ func (a *App) start(ctx context.Context, c instance.Config, forPID int) error {
 	}
 	defer leaseW.Close()
 
-	cmd := exec.Command("/proc/self/exe", keeper.Role, c.State, strconv.Itoa(forPID), a.failedLogs())
+	// The keeper outlives this command and its context.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/exe", keeper.Role, c.State, strconv.Itoa(forPID), a.failedLogs())
 	cmd.Args[0] = "localkube"
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{reportW, leaseR}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	a.say("Starting Kubernetes with %d nodes", c.Nodes)
+	a.say("Starting Kubernetes with %s", count(c.Nodes))
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the keeper: %w", err)
 	}

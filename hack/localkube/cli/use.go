@@ -178,7 +178,7 @@ func (a *App) load(ctx context.Context, files []string) error {
 		return err
 	}
 	for _, file := range files {
-		a.say("Loaded %s on %d nodes", filepath.Base(file), len(sockets))
+		a.say("Loaded %s on %s", filepath.Base(file), count(len(sockets)))
 	}
 	if len(without) > 0 {
 		a.say("Not on %s, which is killed: load again when it runs.", strings.Join(without, ", "))

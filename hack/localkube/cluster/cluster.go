@@ -25,6 +25,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/progress"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/wait"
 )
 
 // Role is the argument with which this program acts as the supervisor.
@@ -75,10 +76,10 @@ func Run(ctx context.Context, state string, report *progress.Writer) error {
 }
 
 // start brings everything up. What it starts lives in ctx; its own waiting
-// ends with wait.
-func (s *Supervisor) start(ctx, wait context.Context) error {
+// is bounded by bound.
+func (s *Supervisor) start(ctx, bound context.Context) error {
 	c := s.config
-	if err := network.SetUpCluster(wait, c); err != nil {
+	if err := network.SetUpCluster(bound, c); err != nil {
 		return err
 	}
 	if err := s.credentials(); err != nil {
@@ -89,22 +90,22 @@ func (s *Supervisor) start(ctx, wait context.Context) error {
 			return err
 		}
 	}
-	if err := s.controlPlane(ctx, wait); err != nil {
+	if err := s.controlPlane(ctx, bound); err != nil {
 		return err
 	}
 	s.report.Step("API server")
 
-	g, wait := errgroup.WithContext(wait)
-	g.Go(func() error { return s.addons(ctx, wait) })
+	g, bound := errgroup.WithContext(bound)
+	g.Go(func() error { return s.addons(ctx, bound) })
 	g.Go(func() error {
-		if err := kubeapi.Wait(wait, "the nodes to be Ready", s.nodesReady); err != nil {
+		if err := wait.Until(bound, "the nodes to be Ready", s.nodesReady); err != nil {
 			return s.explain(err)
 		}
-		s.report.Step(fmt.Sprintf("%d nodes", c.Nodes))
+		s.report.Step("nodes")
 		return nil
 	})
 	g.Go(func() error {
-		return kubeapi.Wait(wait, "the default service account", func(ctx context.Context) error {
+		return wait.Until(bound, "the default service account", func(ctx context.Context) error {
 			return s.api.Get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", nil)
 		})
 	})
@@ -122,17 +123,17 @@ func (s *Supervisor) run(ctx context.Context, name, path string, args ...string)
 
 // controlPlane returns when the API server is ready. The others are started
 // only then, for they would wait seconds after a failed first try.
-func (s *Supervisor) controlPlane(ctx, wait context.Context) error {
+func (s *Supervisor) controlPlane(ctx, bound context.Context) error {
 	c := s.config
 	s.run(ctx, "etcd", filepath.Join(c.Etcd, "etcd"), render.Etcd(c)...)
 	healthy := func(ctx context.Context) error {
 		return kubeapi.Get(ctx, http.DefaultClient, render.EtcdURL+"/health", nil)
 	}
-	if err := kubeapi.Wait(wait, "etcd", healthy); err != nil {
+	if err := wait.Until(bound, "etcd", healthy); err != nil {
 		return s.withLog(err, "etcd")
 	}
 	s.run(ctx, "apiserver", filepath.Join(c.Kubernetes, "kube-apiserver"), render.APIServer(c)...)
-	if err := kubeapi.Wait(wait, "the API server", s.api.Ready); err != nil {
+	if err := wait.Until(bound, "the API server", s.api.Ready); err != nil {
 		return s.withLog(err, "apiserver")
 	}
 	s.run(ctx, "controller-manager", filepath.Join(c.Kubernetes, "kube-controller-manager"), render.ControllerManager(c)...)
@@ -144,7 +145,7 @@ func (s *Supervisor) controlPlane(ctx, wait context.Context) error {
 
 // addons applies the objects that a cluster comes with, and starts what
 // belongs to them.
-func (s *Supervisor) addons(ctx, wait context.Context) error {
+func (s *Supervisor) addons(ctx, bound context.Context) error {
 	c := s.config
 	apply := func(ctx context.Context) error {
 		cmd := exec.CommandContext(ctx, filepath.Join(c.Kubernetes, "kubectl"),
@@ -156,14 +157,14 @@ func (s *Supervisor) addons(ctx, wait context.Context) error {
 		}
 		return nil
 	}
-	if err := kubeapi.Wait(wait, "the storage class", apply); err != nil {
+	if err := wait.Until(bound, "the storage class", apply); err != nil {
 		return err
 	}
 	s.run(ctx, "local-path-provisioner", filepath.Join(c.LocalPathProvisioner, "local-path-provisioner"), render.LocalPathProvisioner(c)...)
 	ready := func(ctx context.Context) error {
 		return kubeapi.Get(ctx, http.DefaultClient, render.CoreDNSReady(c), nil)
 	}
-	if err := kubeapi.Wait(wait, "CoreDNS", ready); err != nil {
+	if err := wait.Until(bound, "CoreDNS", ready); err != nil {
 		return s.withLog(err, "coredns")
 	}
 	s.report.Step("DNS and storage")

@@ -10,9 +10,13 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/daemon"
 )
+
+// commandTimeout bounds a command about a node.
+const commandTimeout = 20 * time.Second
 
 // Status is what the supervisor knows of its cluster.
 type Status struct {
@@ -49,19 +53,21 @@ func (s *Supervisor) serve(ctx context.Context) error {
 // command carries out a command about a node. A node that is started lives as
 // long as the cluster, not as long as the request.
 func (s *Supervisor) command(ctx context.Context, r *http.Request) error {
+	request, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
 	n, err := s.node(r.PathValue("name"))
 	if err != nil {
 		return err
 	}
 	switch r.PathValue("verb") {
 	case "kill":
-		return n.kill(r.Context())
+		return n.kill(request)
 	case "start":
 		return s.boot(ctx, n)
 	case "cut":
-		return n.connect(r.Context(), false)
+		return n.connect(request, false)
 	case "heal":
-		return n.connect(r.Context(), true)
+		return n.connect(request, true)
 	default:
 		return errors.New("a node can be told kill, start, cut or heal")
 	}

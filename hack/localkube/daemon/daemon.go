@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/wait"
 )
 
 // backoff is how long a program that ended is left alone.
@@ -73,10 +75,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 			exit = err.Error()
 		}
 		d.set(func(s *State) { s.Since, s.Running, s.LastExit = time.Now(), false, exit })
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(backoff):
+		if wait.For(ctx, backoff) != nil {
+			return nil // told to end
 		}
 		fmt.Fprintf(log, "--- %s ended (%s) and is started again\n", d.Name, exit)
 		d.set(func(s *State) { s.Restarts++ })

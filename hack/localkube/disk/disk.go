@@ -24,8 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/images"
-	"github.com/etcd-operator/etcd-operator/hack/localkube/kubeapi"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/nsinit"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/wait"
 )
 
 // Role is the argument with which this program fills a containerd directory.
@@ -73,7 +73,7 @@ func Fill(ctx context.Context, dir string, archives []string) error {
 	}
 	start, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	err := kubeapi.Wait(start, "containerd", func(ctx context.Context) error {
+	err := wait.Until(start, "containerd", func(ctx context.Context) error {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		if err != nil {
 			return err

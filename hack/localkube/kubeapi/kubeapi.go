@@ -107,19 +107,3 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 
 // Ready fails unless the API server is ready.
 func (c *Client) Ready(ctx context.Context) error { return c.Get(ctx, "/readyz", nil) }
-
-// Wait calls f until it succeeds. When the context ends first it returns what
-// f said last.
-func Wait(ctx context.Context, what string, f func(context.Context) error) error {
-	for {
-		err := f(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w (last: %v)", what, context.Cause(ctx), err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}

@@ -24,6 +24,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/kubeapi"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/wait"
 )
 
 // Role is the argument with which this program acts as a node.
@@ -88,7 +89,7 @@ func Run(ctx context.Context, state, name string) error {
 // prepare waits for what a kubelet needs: containerd and an API server.
 func prepare(ctx context.Context, c instance.Config, name string) error {
 	socket := c.ContainerdSocket(name)
-	err := kubeapi.Wait(ctx, "containerd of "+name, func(ctx context.Context) error {
+	err := wait.Until(ctx, "containerd of "+name, func(ctx context.Context) error {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		if err != nil {
 			return err
@@ -106,7 +107,7 @@ func prepare(ctx context.Context, c instance.Config, name string) error {
 	if err != nil {
 		return err
 	}
-	return kubeapi.Wait(ctx, "the API server", api.Ready)
+	return wait.Until(ctx, "the API server", api.Ready)
 }
 
 // files writes the configurations. The certificates came from the supervisor.

@@ -1,0 +1,41 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wait waits, until something is so or a context ends.
+package wait
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// tryEvery is the pause between two tries: what is waited for are processes of
+// this machine, which come up within a second or so.
+const tryEvery = 50 * time.Millisecond
+
+// Until calls f until it succeeds. When the context ends first, the error says
+// what f said last.
+func Until(ctx context.Context, what string, f func(context.Context) error) error {
+	for {
+		err := f(ctx)
+		if err == nil {
+			return nil
+		}
+		if For(ctx, tryEvery) != nil {
+			return fmt.Errorf("wait for %s: %w; the last try said: %w", what, context.Cause(ctx), err)
+		}
+	}
+}
+
+// For lets time pass, unless the context ends first.
+func For(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
