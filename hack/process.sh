@@ -7,6 +7,8 @@
 # started, at once, which bash does not do for a child in the foreground.
 
 child=
+# Seconds for what is asked to end, until it is made to.
+patience=30
 
 # attend COMMAND... runs a command and waits for it.
 attend() {
@@ -20,12 +22,12 @@ attend() {
 	return "$status"
 }
 
-# end_group LEADER... asks the process groups to end, and makes them after ten seconds.
+# end_group LEADER... asks the process groups to end, and makes them when they take too long.
 end_group() {
 	local leader i
 	for leader in "$@"; do
 		kill -TERM -- "-$leader" 2>/dev/null || continue
-		for ((i = 0; i < 100; i++)); do
+		for ((i = 0; i < patience * 10; i++)); do
 			kill -0 -- "-$leader" 2>/dev/null || break
 			sleep 0.1
 		done
