@@ -6,6 +6,7 @@ package wait
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -23,7 +24,7 @@ func Until(ctx context.Context, what string, f func(context.Context) error) erro
 			return nil
 		}
 		if For(ctx, tryEvery) != nil {
-			return fmt.Errorf("wait for %s: %w; the last try said: %w", what, context.Cause(ctx), err)
+			return errors.Join(fmt.Errorf("wait for %s: %w", what, context.Cause(ctx)), err)
 		}
 	}
 }
