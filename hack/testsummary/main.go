@@ -36,6 +36,9 @@ type event struct {
 	Elapsed                       float64
 }
 
+// slow tests have a line of their own as soon as they end, in seconds.
+const slow = 5
+
 // summary counts tests at the top level, and packages that failed without a test to
 // blame, such as one that does not compile.
 type summary struct{ passed, failed, skipped int }
@@ -78,6 +81,9 @@ func summarize(in io.Reader, out io.Writer) (summary, error) {
 		case "pass", "fail", "skip":
 		default:
 			continue
+		}
+		if e.Test != "" && e.Elapsed >= slow {
+			fmt.Fprintf(out, "     %s %s after %.0f s\n", e.Action, e.Test, e.Elapsed)
 		}
 		if sub {
 			if e.Action == "skip" {

@@ -76,6 +76,11 @@ func TestSummarize(t *testing.T) {
 			want: summary{failed: 1},
 			says: "panic: oh",
 		},
+		{
+			name:   "a slow test is told of when it ends",
+			events: []string{`{"Action":"pass","Package":"p","Test":"TestA/one","Elapsed":41.2}`},
+			says:   "pass TestA/one after 41 s",
+		},
 		{name: "lines of go itself pass through", events: []string{"go: no such tool"}, says: "go: no such tool"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
