@@ -27,7 +27,11 @@ import (
 // DNS when many pods start; the peers are asked more often because a member that
 // was just added counts for the quorum and should start soon.
 const (
-	lookupInterval   = 150 * time.Millisecond
+	lookupInterval = 150 * time.Millisecond
+	// firstLookup is when the pod's name is looked up first. A pod's address is
+	// published some 300 ms after its first container starts; CoreDNS as most
+	// clusters run it keeps a denial for 5 s.
+	firstLookup      = 500 * time.Millisecond
 	lookupTimeout    = 2 * time.Second
 	peersInterval    = 50 * time.Millisecond
 	peerTimeout      = time.Second
@@ -82,15 +86,26 @@ func Run(ctx context.Context, cfg Config) error {
 		defer cancel()
 	}
 	w := waiter{out: cfg.Out}
+	start := time.Now()
 
-	err := w.until(bounded, lookupInterval, wait{
-		what: nameWait(cfg),
-		hint: "check that the cluster's headless Service exists and that the cluster's DNS works",
-		try:  func(ctx context.Context) error { return lookup(ctx, cfg) },
-	})
-	if err != nil {
+	// The membership comes first: meanwhile the pod's name is published, and a
+	// look-up before that would be answered "no such host" from the DNS server's
+	// cache for seconds.
+	if err := awaitMembership(bounded, cfg, w); err != nil {
 		return err
 	}
+	return w.until(bounded, wait{
+		what:     nameWait(cfg),
+		hint:     "check that the cluster's headless Service exists and that the cluster's DNS works",
+		try:      func(ctx context.Context) error { return lookup(ctx, cfg) },
+		first:    firstLookup - time.Since(start),
+		interval: lookupInterval,
+	})
+}
+
+// awaitMembership waits until the running members expect the new one. A seed and
+// a member that restarts with its data have nobody to wait for.
+func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
 	if cfg.InitialCluster == nil {
 		return nil
 	}
@@ -102,10 +117,11 @@ func Run(ctx context.Context, cfg Config) error {
 		w.say("the member has data in %s: no need to ask the other members", cfg.DataDir)
 		return nil
 	}
-	return w.until(bounded, peersInterval, wait{
-		what: fmt.Sprintf("etcd at %s to have exactly the members %s", strings.Join(cfg.Peers, ", "), cfg.InitialCluster),
-		hint: "check that these members run, and the events of the EtcdCluster for why this member was not added",
-		try:  func(ctx context.Context) error { return askPeers(ctx, cfg) },
+	return w.until(ctx, wait{
+		what:     fmt.Sprintf("etcd at %s to have exactly the members %s", strings.Join(cfg.Peers, ", "), cfg.InitialCluster),
+		hint:     "check that these members run, and the events of the EtcdCluster for why this member was not added",
+		try:      func(ctx context.Context) error { return askPeers(ctx, cfg) },
+		interval: peersInterval,
 	})
 }
 
@@ -155,6 +171,8 @@ func holdsWAL(dataDir string) (bool, error) {
 type wait struct {
 	what, hint string
 	try        func(context.Context) error
+	first      time.Duration // before the first try; none if negative
+	interval   time.Duration // between tries
 }
 
 type waiter struct{ out io.Writer }
@@ -165,12 +183,12 @@ func (w waiter) say(format string, args ...any) {
 
 // until tries again and again until it succeeds or ctx ends, and tells now and
 // then what it waits for.
-func (w waiter) until(ctx context.Context, interval time.Duration, wait wait) error {
+func (w waiter) until(ctx context.Context, wait wait) error {
 	start := time.Now()
 	elapsed := func() time.Duration { return time.Since(start).Round(time.Millisecond) }
 	progress := time.NewTicker(progressInterval)
 	defer progress.Stop()
-	pause := time.NewTimer(0)
+	pause := time.NewTimer(max(0, wait.first))
 	defer pause.Stop()
 	last := errors.New("nothing was tried yet")
 	for {
@@ -192,7 +210,7 @@ func (w waiter) until(ctx context.Context, interval time.Duration, wait wait) er
 			if ctx.Err() == nil { // else the error is that of the end
 				last = err
 			}
-			pause.Reset(interval)
+			pause.Reset(wait.interval)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func TestWaitsUntilTheNameResolvesToThePod(t *testing.T) {
 		if d.lookups != 4 {
 			t.Errorf("%d lookups, want 4: the address of a former pod is not the pod's", d.lookups)
 		}
-		if want := "check-dns: waited 450ms for c to resolve to 10.0.0.2\n"; out.String() != want {
+		if want := "check-dns: waited 950ms for c to resolve to 10.0.0.2\n"; out.String() != want {
 			t.Errorf("said %q, want %q", out.String(), want)
 		}
 	})
