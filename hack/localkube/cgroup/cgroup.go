@@ -125,6 +125,23 @@ func Exists(group string) bool {
 	})
 }
 
+// List returns the cgroups that begin with a prefix, in any hierarchy.
+func List(prefix string) ([]string, error) {
+	hs, err := Hierarchies()
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, h := range hs {
+		groups, err := filepath.Glob(filepath.Join(h, prefix) + "*")
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, groups...)
+	}
+	return found, nil
+}
+
 // Remove removes the cgroup and those below it. Their processes are dying: it
 // tries until they are gone or the context ends.
 func Remove(ctx context.Context, group string) error {

@@ -124,8 +124,11 @@ func (i Instance) HostLink() string { return "lk-" + i.Name }
 // APIServer is the URL of the API server.
 func (i Instance) APIServer() string { return "https://" + i.Bridge().String() + ":6443" }
 
+// CgroupPrefix is what the cgroups of all instances begin with.
+const CgroupPrefix = "/etcd-operator-"
+
 // Cgroup is the instance's cgroup, relative to the root of each hierarchy.
-func (i Instance) Cgroup() string { return "/etcd-operator-" + i.Name }
+func (i Instance) Cgroup() string { return CgroupPrefix + i.Name }
 
 // NodeCgroup holds the pods of a node.
 func (i Instance) NodeCgroup(node string) string { return i.Cgroup() + "/" + node }

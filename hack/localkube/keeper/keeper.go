@@ -23,6 +23,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/cgroup"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/cluster"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/limits"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/nsinit"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/process"
@@ -68,6 +69,9 @@ func Run(ctx context.Context, state string, forPID int, failedLogs string) (err 
 		return err
 	}
 	if err := enterCgroup(c.Instance); err != nil {
+		return err
+	}
+	if err := limits.Host().Raise(); err != nil {
 		return err
 	}
 	child, err := nsinit.Start(ctx, os.Stdout, []*os.File{report}, cluster.Role, c.State)
@@ -174,10 +178,19 @@ func Clean(ctx context.Context, i instance.Instance) error {
 			return err
 		}
 	}
+	if err := limits.Host().Restore(othersRun); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(i.State); err != nil {
 		return fmt.Errorf("remove the state directory: %w", err)
 	}
 	return removeMountPoint(render.KubeletRoot)
+}
+
+// othersRun says whether another instance is there: each has a cgroup.
+func othersRun() (bool, error) {
+	groups, err := cgroup.List(instance.CgroupPrefix)
+	return len(groups) > 0, err
 }
 
 // removeMountPoint removes the directory on which nodes mounted their own,
