@@ -39,18 +39,26 @@ type cluster struct {
 	env []string
 }
 
-func newCluster(t *testing.T, name string) *cluster {
+// newCluster returns a cluster that is not up. Its name and its addresses, which
+// are none that a name stands for by default, differ from those of another run.
+func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("run this as root: it makes namespaces, mounts and cgroups")
 	}
-	i, err := instance.FromEnv(func(key string) string {
-		return map[string]string{"LOCALKUBE_NAME": name}[key]
-	})
+	env := map[string]string{
+		"LOCALKUBE_NAME":    "smoke-" + strconv.FormatInt(int64(os.Getpid()), 36),
+		"LOCALKUBE_NETWORK": fmt.Sprintf("10.%d.0.0/16", 200+os.Getpid()%50),
+		"LOCALKUBE_STATE":   "",
+	}
+	i, err := instance.FromEnv(func(key string) string { return env[key] })
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{T: t, Instance: i, env: append(os.Environ(), "LOCALKUBE_NAME="+name, "LOCALKUBE_STATE=", "LOCALKUBE_NETWORK=")}
+	c := &cluster{T: t, Instance: i, env: os.Environ()}
+	for key, value := range env {
+		c.env = append(c.env, key+"="+value)
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, err := exec.Command("tail", "-n", "20", filepath.Join(i.State, "logs", "keeper.log")).CombinedOutput()
@@ -195,7 +203,7 @@ func (c *cluster) etcdVersion() error {
 }
 
 func TestClusterWorksAndGoesWithoutATrace(t *testing.T) {
-	c := newCluster(t, "smoke")
+	c := newCluster(t)
 	c.must("up", "--node-monitor-grace-period=12s")
 	if out := c.must("up"); !strings.Contains(out, "Already up with 3 nodes") {
 		t.Errorf("a second up said: %s", out)
@@ -260,7 +268,7 @@ func TestClusterWorksAndGoesWithoutATrace(t *testing.T) {
 func TestUpInterruptedHalfwayLeavesNothing(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {
-			c := newCluster(t, "smoke-int")
+			c := newCluster(t)
 			up := c.command(t.Context(), "up", "--nodes=1")
 			if err := up.Start(); err != nil {
 				t.Fatal(err)
@@ -290,7 +298,7 @@ func TestUpInterruptedHalfwayLeavesNothing(t *testing.T) {
 }
 
 func TestClusterEndsWithTheProcessItIsFor(t *testing.T) {
-	c := newCluster(t, "smoke-pid")
+	c := newCluster(t)
 	owner := exec.CommandContext(t.Context(), "sleep", "3600")
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
@@ -306,7 +314,7 @@ func TestClusterEndsWithTheProcessItIsFor(t *testing.T) {
 }
 
 func TestProcessesAndNetworkGoWithAKilledKeeper(t *testing.T) {
-	c := newCluster(t, "smoke-kill")
+	c := newCluster(t)
 	c.must("up", "--nodes=1")
 	r, err := c.ReadRecord()
 	if err != nil {
