@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -59,7 +60,7 @@ func Run(ctx context.Context, state string, forPID int, failedLogs string) (err 
 		// The cause ends the keeper, but cleaning must not end with it.
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 		defer cancel()
-		err = errors.Join(err, keepLogs(err, c.Instance, failedLogs), Clean(clean, c.Instance))
+		err = errors.Join(err, keepLogs(err, c.Instance, failedLogs), Clean(clean, c.Instance), removeStaleLock(c.Lock()))
 	}()
 	record := instance.Record{Started: time.Now(), ForPID: forPID}
 	if record.Keeper, err = process.Identify(os.Getpid()); err != nil {
@@ -103,6 +104,23 @@ func keepLogs(failure error, i instance.Instance, to string) error {
 		return err
 	}
 	return os.CopyFS(to, os.DirFS(i.Path("logs")))
+}
+
+// removeStaleLock removes the lock file that an `up` left which was killed. If
+// a command holds the lock, it removes the file itself.
+func removeStaleLock(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return nil
+	}
+	return os.Remove(path)
 }
 
 // errAbandoned says that nobody waits for the cluster any more.
