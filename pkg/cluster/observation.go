@@ -29,6 +29,9 @@ type observation struct {
 	// members may be made before the members are added.
 	gate bool
 
+	// clusterVersion is what the members have agreed on; asked for only while
+	// the version is to change, and zero if nobody answered.
+	clusterVersion etcd.Version
 	// logTarget is the raft index at which all members have taken a snapshot of
 	// their raft state since the upgrade asked for it; 0 before it does.
 	logTarget uint64

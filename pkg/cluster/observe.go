@@ -157,6 +157,12 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) error {
 		o.members = append(o.members, state)
 	}
 	c.health.track(o)
+	if o.quorum && o.outdated() {
+		var err error
+		if o.clusterVersion, err = within(ctx, statusTimeout, c.change.ClusterVersion); err != nil {
+			c.log.WithError(err).Debug("the cluster's version is not known")
+		}
+	}
 	return nil
 }
 

@@ -4,10 +4,12 @@
 package cluster
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -78,7 +80,7 @@ func parseWorld(text string) (*observation, error) {
 	}
 	fresh := 0
 	o.newName = func() string { fresh++; return fmt.Sprintf("new%d", fresh) }
-	running := ""
+	running, agreed := "", ""
 	var members []memberState
 	ic := map[string]string{} // of pods, by what the script says
 	for line := range strings.SplitSeq(text, "\n") {
@@ -90,6 +92,13 @@ func parseWorld(text string) (*observation, error) {
 		switch words[0] {
 		case "cluster":
 			running, err = parseCluster(o, words[1:])
+			agreed = cmp.Or(agreed, running)
+			if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "agreed=") }); i >= 0 {
+				agreed = strings.TrimPrefix(words[i], "agreed=")
+			}
+			if err == nil {
+				o.clusterVersion, err = etcd.ParseVersion(agreed)
+			}
 		case "member":
 			var m memberState
 			var p *podState
@@ -146,6 +155,7 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 			o.spec.Version = value
 		case "running":
 			running, o.status.CurrentVersion = value, value
+		case "agreed": // with the members' version
 		case "initial":
 			o.status.InitialVersion = value
 		case "log-target":

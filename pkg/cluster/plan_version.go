@@ -66,6 +66,11 @@ func upgradeOneMember(o *observation) step {
 	if len(old) == 0 || o.checkVersion() != nil {
 		return nil
 	}
+	if to, err := etcd.ParseVersion(target); err != nil || to.Minor > o.clusterVersion.Minor+1 {
+		// It was just upgraded: etcd has not agreed on that version yet, and a
+		// member two minors ahead takes the others down.
+		return wait{"for etcd to agree on the version that all members run"}
+	}
 	if s := o.freshSnapshots(target); s != nil {
 		return s
 	}

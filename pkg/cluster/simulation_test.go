@@ -53,6 +53,7 @@ type model struct {
 	bootstraps                 int
 	index, logTarget           uint64 // of raft
 	oldEntries                 uint64 // last index that etcd before 3.6 wrote
+	agreed                     etcd.Version
 }
 
 type modelPod struct {
@@ -142,7 +143,7 @@ func (m *model) quorum() bool {
 func (m *model) observation() *observation {
 	o := &observation{
 		now: m.now, names: names{"ns", "c"}, spec: *m.spec.DeepCopy(), status: *m.status.DeepCopy(),
-		gate: m.gate, logTarget: m.logTarget, peerService: m.peerService, clientService: m.clientService, quorum: m.quorum(),
+		clusterVersion: m.agreed, gate: m.gate, logTarget: m.logTarget, peerService: m.peerService, clientService: m.clientService, quorum: m.quorum(),
 		newName: func() string { m.serial++; return fmt.Sprintf("c-%d", m.serial) },
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
@@ -188,6 +189,9 @@ func (m *model) observation() *observation {
 func (m *model) pass() step {
 	m.now = m.now.Add(time.Second)
 	m.index++
+	if all, alive := m.voters(); all == alive && len(m.members) > 0 && m.rand.IntN(5) == 0 {
+		m.agreed = m.lowest() // etcd's leader looks at the members' versions now and then
+	}
 	if low := m.lowest(); low.Major > 0 && low.Minor < 6 {
 		m.oldEntries = m.index
 	}
@@ -255,6 +259,9 @@ func (m *model) apply(s step) {
 		}
 		if err := etcd.CheckChange(m.lowest(), mustVersion(s.to)); err != nil {
 			m.t.Errorf("%s: %v", s, err)
+		}
+		if to := mustVersion(s.to); to.Minor > m.agreed.Minor+1 {
+			m.t.Errorf("%s: the cluster's version is still %s", s, m.agreed)
 		}
 	case addMember:
 		if !m.quorum() || m.rand.IntN(3) == 0 {
@@ -332,7 +339,7 @@ func (m *model) progress() {
 		case p.seed && !p.started:
 			p.started, p.running, p.runs = true, true, p.version
 			m.bootstraps++
-			m.index, m.oldEntries = 1, 0
+			m.index, m.oldEntries, m.agreed = 1, 0, mustVersion(p.version)
 			m.serial++
 			if m.status.Phase != api.ClusterPhaseCreating {
 				m.t.Errorf("an empty cluster is started in phase %q", m.status.Phase)

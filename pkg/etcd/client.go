@@ -6,9 +6,12 @@ package etcd
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -95,7 +98,13 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", ep.URL, err)
 	}
-	conn := &Conn{url: ep.URL, cli: cli}
+	conn := &Conn{url: ep.URL, cli: cli, http: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		},
+		TLSClientConfig:   c.tls,
+		DisableKeepAlives: true, // it is asked seldom
+	}}}
 	c.conns[ep] = conn
 	return conn, nil
 }
@@ -115,8 +124,9 @@ func (c *Client) Close() { c.Retain(nil) }
 
 // Conn is the connection to one member. Its calls may run concurrently.
 type Conn struct {
-	url string
-	cli *clientv3.Client
+	url  string
+	cli  *clientv3.Client
+	http *http.Client
 }
 
 func (c *Conn) close() {
@@ -163,6 +173,28 @@ func (c *Conn) members(ctx context.Context, opts ...clientv3.OpOption) ([]Member
 		return nil, fmt.Errorf("member list from %s: %w", c.url, err)
 	}
 	return membersOf(resp.Members), nil
+}
+
+// ClusterVersion asks for the version that the members have agreed on: the lowest
+// minor among them, which etcd raises some seconds after the last member has
+// reached it. A member can be at most one minor ahead of it.
+func (c *Conn) ClusterVersion(ctx context.Context) (Version, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/version", nil)
+	if err != nil {
+		return Version{}, fmt.Errorf("cluster version from %s: %w", c.url, err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return Version{}, fmt.Errorf("cluster version from %s: %w", c.url, err)
+	}
+	defer resp.Body.Close()
+	var versions struct {
+		Cluster string `json:"etcdcluster"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 4096)).Decode(&versions); err != nil {
+		return Version{}, fmt.Errorf("cluster version from %s: %w", c.url, err)
+	}
+	return ParseVersion(versions.Cluster)
 }
 
 // AddMember adds a member with this peer URL, as a learner or with a vote.
