@@ -149,6 +149,9 @@ const noMembersLeft = "all members and their data are gone. The operator never r
 // and a bad version may be what took the quorum.
 func takeBackBadImage(o *observation) step {
 	for _, p := range o.pods {
+		if sameVersion(p.version, o.status.CurrentVersion) {
+			continue // the cluster runs it: etcd that crashes has another reason
+		}
 		if !p.started || !p.badImage && !p.crashing || p.running || p.deleting || p.finished || p.version == o.spec.EffectiveVersion() {
 			continue
 		}

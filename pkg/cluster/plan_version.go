@@ -25,6 +25,11 @@ func (o *observation) checkVersion() error {
 	if err != nil {
 		return err
 	}
+	if first, err := etcd.ParseVersion(o.status.InitialVersion); err == nil && running.Minor != target.Minor {
+		if err := etcd.CheckOrigin(first, target); err != nil {
+			return err
+		}
+	}
 	return etcd.CheckChange(running, target)
 }
 

@@ -80,6 +80,17 @@ func (v Version) ReplayableFrom() uint64 {
 	return 0
 }
 
+// CheckOrigin tells whether a cluster that was bootstrapped with one version can
+// be upgraded to another. Clusters that began with 3.4 reach 3.5; the first
+// member of 3.6 then ends with a panic over entries of its log, and others were
+// seen to end with it (etcd-io/etcd#20809 tells of such an entry).
+func CheckOrigin(first, to Version) error {
+	if first.Minor < 5 && to.Minor >= 6 {
+		return fmt.Errorf("a cluster that began with etcd %s can't be upgraded to %s: its members would not start; make a new cluster of %s and copy the data", first, to, to)
+	}
+	return nil
+}
+
 // SnapshotCount is after how many entries a member takes a snapshot of its raft
 // state, from which a restart goes on. It is the default of 3.6 and later; the
 // operator sets it for older ones as well.

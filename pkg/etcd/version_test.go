@@ -76,3 +76,24 @@ func TestFeaturesByVersion(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckOrigin(t *testing.T) {
+	for _, c := range []struct {
+		first, to string
+		ok        bool
+	}{
+		{"3.4.23", "3.5.35", true}, {"3.5.35", "3.6.16", true}, {"3.5.35", "3.7.3", true}, {"3.4.23", "3.6.16", false}, {"3.3.27", "3.7.3", false},
+	} {
+		first, err := ParseVersion(c.first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := ParseVersion(c.to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckOrigin(first, to); (err == nil) != c.ok {
+			t.Errorf("CheckOrigin(%s, %s) = %v", first, to, err)
+		}
+	}
+}
