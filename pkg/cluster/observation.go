@@ -174,7 +174,7 @@ func (o *observation) isMember(pod string) bool {
 
 // image is that of a version of etcd.
 func (o *observation) image(version string) string {
-	return o.spec.EffectiveRepository() + ":v" + version
+	return image(&o.spec, version)
 }
 
 // planned are the pods made for members that are not added yet, in the order in
@@ -188,6 +188,15 @@ func (o *observation) planned() []podState {
 	}
 	slices.SortStableFunc(planned, func(a, b podState) int { return len(a.initialCluster) - len(b.initialCluster) })
 	return planned
+}
+
+// plannedNames are the names of the planned pods, in the same order.
+func (o *observation) plannedNames() []string {
+	var names []string
+	for _, p := range o.planned() {
+		names = append(names, p.name)
+	}
+	return names
 }
 
 // lowestVersion is the oldest etcd that runs in the cluster, by the members' own

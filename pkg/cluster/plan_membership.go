@@ -311,11 +311,7 @@ func addMembers(o *observation) step {
 	if !o.gate {
 		return o.add(o.newName())
 	}
-	base := []string{}
-	for _, p := range o.planned() {
-		base = append(base, p.name)
-	}
-	return createPods{pods: o.joinPods(base, missing, o.joinVersion()), why: why}
+	return createPods{pods: o.joinPods(o.plannedNames(), missing, o.joinVersion()), why: why}
 }
 
 // bootstrapPods are the pods of a new cluster: the seed, and those of further
@@ -328,10 +324,7 @@ func bootstrapPods(o *observation, seed string) []newPod {
 	if !o.gate {
 		return pods
 	}
-	base := []string{seed}
-	for _, p := range o.planned() {
-		base = append(base, p.name)
-	}
+	base := append([]string{seed}, o.plannedNames()...)
 	return append(pods, alone.joinPods(base, o.spec.Size-len(base), version)...)
 }
 
