@@ -29,28 +29,58 @@ const (
 )
 
 // names gives the names and URLs of what belongs to one cluster.
-type names struct{ namespace, cluster string }
+type names struct {
+	namespace, cluster string
+	clusterDomain      string // suffix of the members' names, "" or with a leading dot
+	peerTLS, clientTLS bool
+	service            string // of the client Service, "" for the default
+}
 
-func namesOf(obj *api.EtcdCluster) names { return names{obj.Namespace, obj.Name} }
+func namesOf(obj *api.EtcdCluster) names {
+	n := names{
+		namespace: obj.Namespace, cluster: obj.Name,
+		clusterDomain: obj.Spec.ClusterDomain(),
+		peerTLS:       obj.Spec.PeerTLS(), clientTLS: obj.Spec.ClientTLS(),
+	}
+	if obj.Spec.Service != nil {
+		n.service = obj.Spec.Service.Name
+	}
+	return n
+}
 
-func (n names) peerService() string   { return n.cluster }
-func (n names) clientService() string { return n.cluster + "-client" }
+func (n names) peerService() string { return n.cluster }
+
+func (n names) clientService() string {
+	if n.service != "" {
+		return n.service
+	}
+	return n.cluster + "-client"
+}
 
 // newMember makes up the name of a member and its pod.
 func (n names) newMember() string { return n.cluster + "-" + rand.String(10) }
 
-func (n names) domain() string { return "." + n.cluster + "." + n.namespace + ".svc" }
+func (n names) domain() string {
+	return "." + n.cluster + "." + n.namespace + ".svc" + n.clusterDomain
+}
 
 // host is the DNS name of a member's pod: hostname and subdomain of the pod make
 // the peer Service serve it.
 func (n names) host(member string) string { return member + n.domain() }
 
 func (n names) peerURL(member string) string {
-	return fmt.Sprintf("http://%s:%d", n.host(member), peerPort)
+	return fmt.Sprintf("%s://%s:%d", scheme(n.peerTLS), n.host(member), peerPort)
 }
 
 func (n names) clientURL(member string) string {
-	return fmt.Sprintf("http://%s:%d", n.host(member), clientPort)
+	return fmt.Sprintf("%s://%s:%d", scheme(n.clientTLS), n.host(member), clientPort)
+}
+
+func scheme(tls bool) string {
+	if tls {
+		return "https"
+	}
+	return "http"
 }
 
 // memberAt returns the member that a host of a peer URL belongs to, or "" for a

@@ -21,7 +21,7 @@ import (
 func listed(pods ...string) []*etcdserverpb.Member {
 	var list []*etcdserverpb.Member
 	for i, p := range pods {
-		list = append(list, &etcdserverpb.Member{ID: uint64(i + 1), Name: p, PeerURLs: []string{names{"ns", "c"}.peerURL(p)}})
+		list = append(list, &etcdserverpb.Member{ID: uint64(i + 1), Name: p, PeerURLs: []string{names{namespace: "ns", cluster: "c"}.peerURL(p)}})
 	}
 	return list
 }

@@ -72,7 +72,7 @@ func TestPlan(t *testing.T) {
 func parseWorld(text string) (*observation, error) {
 	o := &observation{
 		now:    time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
-		names:  names{"ns", "c"},
+		names:  names{namespace: "ns", cluster: "c"},
 		gate:   true,
 		quorum: true, peerService: true, clientService: true,
 		spec:   api.ClusterSpec{Size: 3, Version: "3.6.16"},

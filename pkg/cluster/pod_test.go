@@ -38,7 +38,7 @@ func clusterWith(version string, pod *api.PodPolicy) *api.EtcdCluster {
 func membership(members ...string) etcd.InitialCluster {
 	ic := etcd.InitialCluster{}
 	for _, m := range members {
-		ic[names{"ns", "c"}.peerURL(m)] = m
+		ic[names{namespace: "ns", cluster: "c"}.peerURL(m)] = m
 	}
 	return ic
 }

@@ -142,7 +142,7 @@ func (m *model) quorum() bool {
 
 func (m *model) observation() *observation {
 	o := &observation{
-		now: m.now, names: names{"ns", "c"}, spec: *m.spec.DeepCopy(), status: *m.status.DeepCopy(),
+		now: m.now, names: names{namespace: "ns", cluster: "c"}, spec: *m.spec.DeepCopy(), status: *m.status.DeepCopy(),
 		clusterVersion: m.agreed, gate: m.gate, logTarget: m.logTarget, peerService: m.peerService, clientService: m.clientService, quorum: m.quorum(),
 		newName: func() string { m.serial++; return fmt.Sprintf("c-%d", m.serial) },
 	}
@@ -367,7 +367,7 @@ func (m *model) progress() {
 }
 
 func (m *model) expects(p *modelPod) bool {
-	n := names{"ns", "c"}
+	n := names{namespace: "ns", cluster: "c"}
 	if len(p.initialCluster) != len(m.members) {
 		return false
 	}

@@ -4,6 +4,7 @@
 package v1beta2
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -94,16 +95,39 @@ type ClusterSpec struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// How the pods of members are made. Applies to pods that are made after the
-	// edit.
+	// How the pods of members are made. An edit that running members must follow
+	// is rolled out: one member at a time, with a quorum kept.
 	// +optional
 	Pod *PodPolicy `json:"pod,omitempty"`
+
+	// Encryption and authentication by certificates, between members, between
+	// clients and members, or both. Default: plain text. Whether it is on can't
+	// be changed after creation, since it changes the members' URLs; the names
+	// and contents of the Secrets can.
+	// +optional
+	TLS *TLSPolicy `json:"TLS,omitempty"`
+
+	// How the Service for clients is made.
+	// +optional
+	Service *ServicePolicy `json:"service,omitempty"`
+
+	// Whether a PodDisruptionBudget keeps drains of nodes from taking the quorum.
+	// Default: true. A cluster of fewer than 3 members has none: it could never
+	// be drained.
+	// +optional
+	PodDisruptionBudget *bool `json:"podDisruptionBudget,omitempty"`
+
+	// PriorityClass of the members' pods. Default: that of the Kubernetes cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
 // PodPolicy says how the pods of members are made.
 type PodPolicy struct {
-	// Labels that are added to the pods. The key `app` and keys that begin with
-	// `etcd_` are reserved for the operator, which finds its pods by them.
+	// Labels that are added to the pods, and to their volumes. The key `app` and
+	// keys that begin with `etcd_` are reserved for the operator, which finds its
+	// pods by them. An edit is made to running pods in place.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'app' && !k.startsWith('etcd_'))",message="labels must not contain the key app or keys that begin with etcd_: the operator finds its pods by them"
@@ -111,10 +135,94 @@ type PodPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$'))",message="labels must have values as Kubernetes knows them: letters, digits, dashes, dots and underscores, with a letter or digit first and last"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
+	// Annotations that are added to the pods. The key `etcd.version` and keys that
+	// begin with `etcd.database.coreos.com/` are reserved for the operator. An
+	// edit is made to running pods in place.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// Labels that a node must have to run a member.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// Scheduling constraints of the pods. Pods of the cluster have the labels
+	// `app: etcd` and `etcd_cluster: <name of the cluster>`.
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// Deprecated: use affinity or topologySpreadConstraints. If true and affinity
+	// is unset, no two members may run on the same node. Default: false.
+	// +optional
+	AntiAffinity bool `json:"antiAffinity,omitempty"`
+
+	// Taints of nodes that the pods tolerate.
+	// +optional
+	// +listType=atomic
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// How the members are spread over nodes, zones or other domains. Default: over
+	// nodes and zones as evenly as the scheduler can, without insisting. An empty
+	// list: not at all.
+	// +optional
+	// +listType=atomic
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// CPU and memory of the etcd container; the init container gets the same.
+	// +optional
+	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// Environment variables of the etcd container, such as
+	// ETCD_AUTO_COMPACTION_RETENTION. Variables of settings that the operator
+	// makes itself (names, URLs, data directory, how the cluster starts,
+	// certificates) are refused.
+	// +optional
+	// +listType=atomic
+	EtcdEnv []corev1.EnvVar `json:"etcdEnv,omitempty"`
+
+	// Further command line arguments of etcd, each in the form
+	// `--flag=value`, such as `--quota-backend-bytes=8589934592`. Flags that the
+	// operator sets itself are refused.
+	// +optional
+	// +listType=atomic
+	ExtraArgs []string `json:"extraArgs,omitempty"`
+
+	// Volume that each member keeps its data on. A member whose pod is lost comes
+	// back on its volume with its data, also when all pods are lost at once.
+	// Unset: an emptyDir, which is lost with its pod. A larger
+	// `resources.requests.storage` expands the volumes, where their StorageClass
+	// allows it; any other edit replaces the members one at a time.
+	// +optional
+	PersistentVolumeClaimSpec *corev1.PersistentVolumeClaimSpec `json:"persistentVolumeClaimSpec,omitempty"`
+
+	// If true, members without a persistentVolumeClaimSpec keep their data in
+	// memory: fast, counted as memory of the pod, and lost when the node restarts.
+	// Default: false.
+	// +optional
+	Tmpfs bool `json:"tmpfs,omitempty"`
+
+	// Security context of the pods. What is unset in it is set as the restricted
+	// Pod Security Standard asks: a user that is not root, the runtime's default
+	// seccomp profile.
+	// +optional
+	SecurityContext *corev1.PodSecurityContext `json:"securityContext,omitempty"`
+
+	// Secrets with credentials for the registries of the pods' images.
+	// +optional
+	// +listType=atomic
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// ServiceAccount of the pods. Its token is not mounted: etcd does not call
+	// Kubernetes. Default: default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
 	// Image of the init container check-dns, which holds etcd back until the
 	// pod's own name resolves. It must hold /bin/sh, nslookup, sed and grep, as
 	// busybox does. Default: the operator's own image, which needs no shell and
-	// lets the pods of several members start at the same time.
+	// lets the pods of several members start at the same time. An edit applies to
+	// pods that are made after it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[ \\\\t\\\\n\\\\r]')",message="busyboxImage must be an image reference such as busybox:1.28, without spaces"
@@ -122,10 +230,86 @@ type PodPolicy struct {
 
 	// Seconds that the init container check-dns waits for the pod's name to
 	// resolve before it fails, says so, and is started again. 0: no bound.
-	// Default: 120.
+	// Default: 120. An edit applies to pods that are made after it.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	DNSTimeoutInSecond *int64 `json:"DNSTimeoutInSecond,omitempty"`
+
+	// Suffix of the members' names in their URLs, such as `.cluster.local`, for
+	// clients that resolve names without a search list. Can't be changed after
+	// creation. Default: none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ClusterDomain string `json:"ClusterDomain,omitempty"`
+}
+
+// TLSPolicy says by which certificates members and clients know each other.
+type TLSPolicy struct {
+	// Certificates that somebody else makes and keeps in Secrets.
+	// +optional
+	Static *StaticTLS `json:"static,omitempty"`
+}
+
+// StaticTLS names the Secrets that hold certificates. Each Secret may have the
+// keys named with its field, or `tls.crt`, `tls.key` and `ca.crt`, as cert-manager
+// makes them.
+type StaticTLS struct {
+	// Certificates of the members.
+	// +optional
+	Member *MemberSecret `json:"member,omitempty"`
+
+	// Secret with the certificate by which the operator is a client of the
+	// members: `etcd-client.crt`, `etcd-client.key` and `etcd-client-ca.crt`.
+	// Needed where member.serverSecret is set.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	OperatorSecret string `json:"operatorSecret,omitempty"`
+
+	// If true, the operator does not verify the members' server certificates. The
+	// members verify clients and each other all the same. Default: false.
+	// +optional
+	AllowSelfSignedCertificates bool `json:"allowSelfSignedCertificates,omitempty"`
+}
+
+// MemberSecret names the Secrets with the members' certificates.
+type MemberSecret struct {
+	// Secret with the certificate by which members know each other: `peer.crt`,
+	// `peer.key` and `peer-ca.crt`. It must be valid for
+	// `*.<name>.<namespace>.svc` and be usable by servers and clients. Unset:
+	// members talk in plain text.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PeerSecret string `json:"peerSecret,omitempty"`
+
+	// Secret with the certificate that members show to clients, and the CA by
+	// which they know clients: `server.crt`, `server.key` and `server-ca.crt`. It
+	// must be valid for `*.<name>.<namespace>.svc`, and for the names by which
+	// clients connect, such as `<name>-client.<namespace>.svc`. Unset: clients
+	// talk in plain text.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServerSecret string `json:"serverSecret,omitempty"`
+}
+
+// ServicePolicy says how the Service for clients is made.
+type ServicePolicy struct {
+	// Name of the Service. Default: `<name of the cluster>-client`. After an edit
+	// the Service of the old name is deleted.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// Annotations that are added to the Service.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// Labels that pods must have to be reached through the Service, besides those
+	// by which it finds the members: for members of a kind, such as those with
+	// a label of your own.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Selector map[string]LabelValue `json:"selector,omitempty"`
 }
 
 // LabelValue is at most 63 letters, digits, dashes, dots and underscores, with a

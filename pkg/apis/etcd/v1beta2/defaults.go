@@ -20,6 +20,10 @@ const (
 	// DefaultDNSTimeout bounds check-dns where spec.pod.DNSTimeoutInSecond is
 	// unset. The field's comment names it too.
 	DefaultDNSTimeout = 120 * time.Second
+
+	// CertificateWarning is how long before a certificate expires the condition
+	// CertificatesValid turns False.
+	CertificateWarning = 30 * 24 * time.Hour
 )
 
 // EffectiveVersion is the etcd version that the spec asks for, without a
@@ -48,4 +52,57 @@ func (s *ClusterSpec) EffectiveDNSTimeout() time.Duration {
 	// The schema has no upper bound, and a product that overflowed would be
 	// negative: a wait of centuries is close enough to what was asked for.
 	return time.Duration(min(*s.Pod.DNSTimeoutInSecond, longest)) * time.Second
+}
+
+// PeerTLS tells whether members talk to each other over TLS.
+func (s *ClusterSpec) PeerTLS() bool { return s.memberSecret().PeerSecret != "" }
+
+// ClientTLS tells whether clients talk to members over TLS.
+func (s *ClusterSpec) ClientTLS() bool { return s.memberSecret().ServerSecret != "" }
+
+// PeerSecret is the name of the Secret with the members' peer certificate, or "".
+func (s *ClusterSpec) PeerSecret() string { return s.memberSecret().PeerSecret }
+
+// ServerSecret is the name of the Secret with the members' server certificate, or "".
+func (s *ClusterSpec) ServerSecret() string { return s.memberSecret().ServerSecret }
+
+// OperatorSecret is the name of the Secret with the operator's client certificate,
+// or "".
+func (s *ClusterSpec) OperatorSecret() string { return s.staticTLS().OperatorSecret }
+
+// SkipsVerification tells whether the operator takes any server certificate.
+func (s *ClusterSpec) SkipsVerification() bool { return s.staticTLS().AllowSelfSignedCertificates }
+
+func (s *ClusterSpec) staticTLS() StaticTLS {
+	if s.TLS == nil || s.TLS.Static == nil {
+		return StaticTLS{}
+	}
+	return *s.TLS.Static
+}
+
+func (s *ClusterSpec) memberSecret() MemberSecret {
+	if m := s.staticTLS().Member; m != nil {
+		return *m
+	}
+	return MemberSecret{}
+}
+
+// ClusterDomain is the suffix of the members' names in their URLs, "" or with a
+// leading dot.
+func (s *ClusterSpec) ClusterDomain() string {
+	if s.Pod == nil || s.Pod.ClusterDomain == "" {
+		return ""
+	}
+	return "." + strings.Trim(s.Pod.ClusterDomain, ".")
+}
+
+// HasDisruptionBudget tells whether a PodDisruptionBudget is wanted for a cluster
+// of the spec's size.
+func (s *ClusterSpec) HasDisruptionBudget() bool {
+	return s.Size >= 3 && (s.PodDisruptionBudget == nil || *s.PodDisruptionBudget)
+}
+
+// Persistent tells whether members keep their data on PersistentVolumeClaims.
+func (s *ClusterSpec) Persistent() bool {
+	return s.Pod != nil && s.Pod.PersistentVolumeClaimSpec != nil
 }

@@ -37,6 +37,13 @@ const (
 	ClusterConditionScaling ClusterConditionType = "Scaling"
 	// ClusterConditionUpgrading is True while the version of members changes.
 	ClusterConditionUpgrading ClusterConditionType = "Upgrading"
+	// ClusterConditionUpdating is True while members follow an edit of how their
+	// pods are made, and False while that can't go on.
+	ClusterConditionUpdating ClusterConditionType = "Updating"
+	// ClusterConditionCertificatesValid is True while all certificates of the
+	// cluster are good for at least CertificateWarning and cover the members'
+	// names. It is absent where the cluster uses none.
+	ClusterConditionCertificatesValid ClusterConditionType = "CertificatesValid"
 )
 
 // ClusterStatus is what the operator last saw of a cluster.
@@ -62,7 +69,9 @@ type ClusterStatus struct {
 
 	// What goes on in the cluster, one entry for each type: Available (a quorum
 	// serves), Recovering (dead members are replaced), Scaling (the number of
-	// members changes), Upgrading (the version of members changes).
+	// members changes), Upgrading (the version of members changes), Updating (the
+	// members follow an edit of how their pods are made), CertificatesValid (the
+	// certificates cover the members' names and don't expire within 30 days).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -83,6 +92,16 @@ type ClusterStatus struct {
 	// The members by the names of their pods.
 	// +optional
 	Members MembersStatus `json:"members,omitempty"`
+
+	// What each member says of itself, for whoever is on call.
+	// +optional
+	// +listType=atomic
+	MemberStatuses []MemberStatus `json:"memberStatuses,omitempty"`
+
+	// Number of members that drains of nodes must leave: minAvailable of the
+	// cluster's PodDisruptionBudget. 0: there is none.
+	// +optional
+	MinAvailable int `json:"minAvailable,omitempty"`
 
 	// Number of members that serve clients: the length of members.ready.
 	// +optional
@@ -118,9 +137,64 @@ type MembersStatus struct {
 	Unready []string `json:"unready,omitempty"`
 }
 
+// MemberStatus is what is known of one member. Sizes and lag are written anew
+// when they have changed by a tenth or more, or together with something else.
+type MemberStatus struct {
+	// Name of the member and of its pod; empty for a member that the operator did
+	// not make and that has not started.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// ID of the member in hexadecimal, as etcdctl prints it.
+	ID string `json:"id"`
+
+	// True if the member answers and knows a leader.
+	// +optional
+	Healthy bool `json:"healthy"`
+
+	// True if the member leads.
+	// +optional
+	Leader bool `json:"leader,omitempty"`
+
+	// True if the member has no vote yet.
+	// +optional
+	Learner bool `json:"learner,omitempty"`
+
+	// etcd version that the member runs, without a leading v; empty where it does
+	// not answer.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Size of the member's database file, in bytes.
+	// +optional
+	DBSize int64 `json:"dbSize,omitempty"`
+
+	// Bytes of the database that are in use; the rest is freed by a
+	// defragmentation.
+	// +optional
+	DBSizeInUse int64 `json:"dbSizeInUse,omitempty"`
+
+	// Number of raft entries that the member has not applied and the most advanced
+	// member has logged. A few under load are normal.
+	// +optional
+	RaftIndexLag int64 `json:"raftIndexLag,omitempty"`
+
+	// Alarms that the member has raised: NOSPACE (the database has reached its
+	// quota: writes are refused) or CORRUPT (its data differs from that of
+	// others).
+	// +optional
+	// +listType=atomic
+	Alarms []string `json:"alarms,omitempty"`
+
+	// Why the member is not healthy, where that is known.
+	// +optional
+	Problem string `json:"problem,omitempty"`
+}
+
 // ClusterCondition is one aspect of a cluster's state.
 type ClusterCondition struct {
-	// What the condition is about: Available, Recovering, Scaling or Upgrading.
+	// What the condition is about: Available, Recovering, Scaling, Upgrading,
+	// Updating or CertificatesValid.
 	Type ClusterConditionType `json:"type"`
 
 	// True, False or Unknown.
