@@ -141,7 +141,7 @@ func (c *Cluster) stillBootstrapping(ctx context.Context, seed string) error {
 }
 
 func (c *Cluster) createPod(ctx context.Context, p newPod) (*corev1.Pod, error) {
-	pod, err := buildPod(c.obj, p, c.cfg.OperatorImage)
+	pod, err := buildPod(c.obj, p, c.certForms, c.cfg.OperatorImage)
 	if err != nil {
 		return nil, fmt.Errorf("build pod %s: %w", p.name, err)
 	}

@@ -55,7 +55,7 @@ func (w *world) makePod(pod *corev1.Pod) *corev1.Pod {
 // memberPod is a pod as the operator makes it.
 func memberPod(t *testing.T, obj *api.EtcdCluster, name string) *corev1.Pod {
 	t.Helper()
-	pod, err := buildPod(obj, newPod{name: name, version: obj.Spec.EffectiveVersion(), initialCluster: etcd.InitialCluster{"http://" + name: name}}, "operator")
+	pod, err := buildPod(obj, newPod{name: name, version: obj.Spec.EffectiveVersion(), initialCluster: etcd.InitialCluster{"http://" + name: name}}, certForms{}, "operator")
 	if err != nil {
 		t.Fatal(err)
 	}

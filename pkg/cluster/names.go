@@ -23,9 +23,12 @@ const (
 	nodeLabel    = "etcd_node"
 
 	versionAnnotation = "etcd.version"
+	// operatorAnnotations begin the keys of all other annotations that the
+	// operator makes.
+	operatorAnnotations = "etcd.database.coreos.com/"
 	// previousVersionAnnotation is the version of etcd that ran on a pod's data
 	// before its image was changed: the one to go back to if the new doesn't run.
-	previousVersionAnnotation = "etcd.database.coreos.com/previous-version"
+	previousVersionAnnotation = operatorAnnotations + "previous-version"
 )
 
 // names gives the names and URLs of what belongs to one cluster.

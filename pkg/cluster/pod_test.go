@@ -69,7 +69,7 @@ func TestPodsAndServicesInFull(t *testing.T) {
 		"service-client": buildClientService(testCluster()),
 	}
 	for name, s := range shapes() {
-		pod, err := buildPod(s.obj, s.pod, operatorImage)
+		pod, err := buildPod(s.obj, s.pod, certForms{}, operatorImage)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -104,7 +104,7 @@ func TestPodsAndServicesInFull(t *testing.T) {
 func TestPodsKeepTheNamesThatScriptsKnow(t *testing.T) {
 	for name, s := range shapes() {
 		t.Run(name, func(t *testing.T) {
-			pod, err := buildPod(s.obj, s.pod, operatorImage)
+			pod, err := buildPod(s.obj, s.pod, certForms{}, operatorImage)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +176,7 @@ func TestReservedLabelsAlwaysWin(t *testing.T) {
 	obj := clusterWith("3.6.16", &api.PodPolicy{Labels: map[string]api.LabelValue{
 		"app": "web", "etcd_cluster": "another", "etcd_node": "another", "team": "storage",
 	}})
-	pod, err := buildPod(obj, newPod{name: "c-a", version: "3.6.16"}, operatorImage)
+	pod, err := buildPod(obj, newPod{name: "c-a", version: "3.6.16"}, certForms{}, operatorImage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,14 +189,14 @@ func TestReservedLabelsAlwaysWin(t *testing.T) {
 }
 
 func TestBuildPodRefusesAVersionThatIsNone(t *testing.T) {
-	if pod, err := buildPod(testCluster(), newPod{name: "c-a", version: "latest"}, operatorImage); err == nil {
+	if pod, err := buildPod(testCluster(), newPod{name: "c-a", version: "latest"}, certForms{}, operatorImage); err == nil {
 		t.Errorf("pod %v", pod)
 	}
 }
 
 func TestAPodSaysWhatItWasBuiltFor(t *testing.T) {
 	for name, s := range shapes() {
-		pod, err := buildPod(s.obj, s.pod, operatorImage)
+		pod, err := buildPod(s.obj, s.pod, certForms{}, operatorImage)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func TestProbesByVersion(t *testing.T) {
 		"3.6.16": {"/readyz", "/livez"},
 		"3.7.3":  {"/readyz", "/livez"},
 	} {
-		pod, err := buildPod(clusterWith(version, nil), newPod{name: "c-a", version: version}, operatorImage)
+		pod, err := buildPod(clusterWith(version, nil), newPod{name: "c-a", version: version}, certForms{}, operatorImage)
 		if err != nil {
 			t.Fatal(err)
 		}

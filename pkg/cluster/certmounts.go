@@ -1,0 +1,110 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// certForm is how the keys of a Secret with a certificate are named.
+type certForm int
+
+const (
+	// formStatic: as in v0.9.4, after what the certificate is for (peer.crt).
+	formStatic certForm = iota
+	// formCertManager: tls.crt, tls.key and ca.crt.
+	formCertManager
+)
+
+// certForms are the forms of a cluster's Secrets.
+type certForms struct{ peer, server, operator certForm }
+
+// certificate is a certificate that is mounted into members. The files have the
+// names of v0.9.4, whatever the Secret's form.
+type certificate struct {
+	volume, dir   string
+	cert, key, ca string // file names, and keys of a Secret of formStatic
+}
+
+var (
+	peerCert   = certificate{"member-peer-tls", "/etc/etcdtls/member/peer-tls", "peer.crt", "peer.key", "peer-ca.crt"}
+	serverCert = certificate{"member-server-tls", "/etc/etcdtls/member/server-tls", "server.crt", "server.key", "server-ca.crt"}
+	// operatorCert is not for etcd but for those who run etcdctl in its pod.
+	operatorCert = certificate{"operator-etcd-tls", "/etc/etcdtls/operator/etcd-tls", "etcd-client.crt", "etcd-client.key", "etcd-client-ca.crt"}
+)
+
+// keys are those of a Secret of a form: certificate, private key and CA.
+func (c certificate) keys(form certForm) (cert, key, ca string) {
+	if form == formCertManager {
+		return corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"
+	}
+	return c.cert, c.key, c.ca
+}
+
+func (c certificate) path(file string) string { return c.dir + "/" + file }
+
+func (c certificate) mount() corev1.VolumeMount {
+	return corev1.VolumeMount{Name: c.volume, MountPath: c.dir, ReadOnly: true}
+}
+
+// volumeFrom mounts exactly the three files. Where a Secret loses one of its
+// keys, the kubelet then keeps the files that it has.
+func (c certificate) volumeFrom(secret string, form certForm) corev1.Volume {
+	cert, key, ca := c.keys(form)
+	return corev1.Volume{Name: c.volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: secret,
+		Items:      []corev1.KeyToPath{{Key: cert, Path: c.cert}, {Key: key, Path: c.key}, {Key: ca, Path: c.ca}},
+	}}}
+}
+
+func certVolumes(obj *api.EtcdCluster, forms certForms) []corev1.Volume {
+	var volumes []corev1.Volume
+	if obj.Spec.PeerTLS() {
+		volumes = append(volumes, peerCert.volumeFrom(obj.Spec.PeerSecret(), forms.peer))
+	}
+	if obj.Spec.ClientTLS() {
+		volumes = append(volumes, serverCert.volumeFrom(obj.Spec.ServerSecret(), forms.server))
+		if s := obj.Spec.OperatorSecret(); s != "" {
+			volumes = append(volumes, operatorCert.volumeFrom(s, forms.operator))
+		}
+	}
+	return volumes
+}
+
+// certMounts are those of the etcd container.
+func certMounts(spec *api.ClusterSpec) []corev1.VolumeMount {
+	var mounts []corev1.VolumeMount
+	if spec.PeerTLS() {
+		mounts = append(mounts, peerCert.mount())
+	}
+	if spec.ClientTLS() {
+		mounts = append(mounts, serverCert.mount())
+		if spec.OperatorSecret() != "" {
+			mounts = append(mounts, operatorCert.mount())
+		}
+	}
+	return mounts
+}
+
+// certFlags make members and clients show certificates to each other.
+func certFlags(spec *api.ClusterSpec) []string {
+	var flags []string
+	if spec.PeerTLS() {
+		flags = append(flags,
+			"--peer-client-cert-auth=true",
+			"--peer-trusted-ca-file="+peerCert.path(peerCert.ca),
+			"--peer-cert-file="+peerCert.path(peerCert.cert),
+			"--peer-key-file="+peerCert.path(peerCert.key))
+	}
+	if spec.ClientTLS() {
+		flags = append(flags,
+			"--client-cert-auth=true",
+			"--trusted-ca-file="+serverCert.path(serverCert.ca),
+			"--cert-file="+serverCert.path(serverCert.cert),
+			"--key-file="+serverCert.path(serverCert.key))
+	}
+	return flags
+}

@@ -1,0 +1,82 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+const checkDNSContainer = "check-dns"
+
+// checkDNS is the init container that holds etcd back until the pod's own name
+// resolves: other members reach it by that name. The operator's image also waits
+// until the running members expect the new one, and needs no shell for it.
+func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorImage string) corev1.Container {
+	n := namesOf(obj)
+	timeout := obj.Spec.EffectiveDNSTimeout()
+	c := corev1.Container{
+		Name:                     checkDNSContainer,
+		Resources:                *policy.Resources.DeepCopy(),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext:          containerSecurity(),
+	}
+	if busybox := busyboxImage(&obj.Spec); busybox != "" {
+		c.Image = busybox
+		c.Command = []string{"/bin/sh", "-c", busyboxScript, "check-dns",
+			n.host(p.name), strconv.FormatInt(int64(timeout.Seconds()), 10)}
+		return c
+	}
+	c.Image = operatorImage
+	c.Command = []string{"/usr/local/bin/etcd-operator", "check-dns", "-name=" + n.host(p.name), "-timeout=" + timeout.String()}
+	c.Env = []corev1.EnvVar{{
+		Name:      "MY_POD_IP",
+		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}},
+	}}
+	if p.seed {
+		return c
+	}
+	c.Command = append(c.Command, "-data-dir="+dataDir, "-initial-cluster="+p.initialCluster.String())
+	for _, u := range slices.Sorted(maps.Keys(p.initialCluster)) {
+		if u != n.peerURL(p.name) {
+			c.Command = append(c.Command, "-peer="+u)
+		}
+	}
+	c.VolumeMounts = []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true}}
+	if n.peerTLS {
+		c.Command = append(c.Command, "-peer-cert="+peerCert.path(peerCert.cert), "-peer-key="+peerCert.path(peerCert.key), "-peer-ca="+peerCert.path(peerCert.ca))
+		c.VolumeMounts = append(c.VolumeMounts, peerCert.mount())
+	}
+	return c
+}
+
+// busyboxScript waits for the name $1 to resolve, at most $2 seconds (0: for
+// ever). The FQDN's trailing part comes from the search list, which nslookup of
+// busybox after 1.28 ignores, so the first domain of the list is tried as well.
+const busyboxScript = `
+search=$(sed -n 's/^search *//p' /etc/resolv.conf)
+waited=0
+while :; do
+  for suffix in "" $(for d in $search; do echo ".$d"; done); do
+    if nslookup "$1$suffix" >/tmp/answer 2>&1 && grep -q '^Name:' /tmp/answer; then exit 0; fi
+  done
+  if [ "$2" -gt 0 ] && [ "$waited" -ge "$2" ]; then
+    echo "$1 did not resolve within $2 s: check the cluster's DNS and the headless Service" >&2
+    exit 1
+  fi
+  waited=$((waited + 1))
+  sleep 1
+done`
+
+func busyboxImage(spec *api.ClusterSpec) string {
+	if spec.Pod == nil {
+		return ""
+	}
+	return spec.Pod.BusyboxImage
+}
