@@ -63,6 +63,14 @@ func NewClient(tlsConfig *tls.Config) *Client {
 	return &Client{tls: tlsConfig, conns: map[Endpoint]*Conn{}}
 }
 
+// SetTLS makes all connections anew with another configuration. Those that are
+// open would go on with the certificates of old until they break, and then break
+// at another time than that of the change.
+func (c *Client) SetTLS(tlsConfig *tls.Config) {
+	c.Close()
+	c.tls = tlsConfig
+}
+
 // Conn returns the connection to a member, which is dialled in the background.
 func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 	if conn := c.conns[ep]; conn != nil {
@@ -98,7 +106,7 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", ep.URL, err)
 	}
-	conn := &Conn{url: ep.URL, cli: cli, http: &http.Client{Transport: &http.Transport{
+	conn := &Conn{url: ep.URL, address: address, tls: c.tls, cli: cli, http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		},
@@ -124,9 +132,11 @@ func (c *Client) Close() { c.Retain(nil) }
 
 // Conn is the connection to one member. Its calls may run concurrently.
 type Conn struct {
-	url  string
-	cli  *clientv3.Client
-	http *http.Client
+	url     string
+	address string
+	tls     *tls.Config
+	cli     *clientv3.Client
+	http    *http.Client
 }
 
 func (c *Conn) close() {
@@ -139,7 +149,7 @@ func (c *Conn) Status(ctx context.Context) (Status, error) {
 	// The client's own Status would dial a connection for each call.
 	resp, err := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
 	if err != nil {
-		return Status{}, fmt.Errorf("status of %s: %w", c.url, clientv3.ContextError(ctx, err))
+		return Status{}, fmt.Errorf("status of %s: %w", c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
 	}
 	return Status{
 		MemberID:    resp.GetHeader().GetMemberId(),

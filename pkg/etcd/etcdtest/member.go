@@ -8,6 +8,7 @@ package etcdtest
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"strconv"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 )
 
 // Member is one member as its clients see it. Set what it answers before it is
@@ -31,6 +33,8 @@ type Member struct {
 	Remembered []*etcdserverpb.Member
 	// Refusal is the answer to each change.
 	Refusal error
+	// TLS is nil where it talks plain text.
+	TLS *tls.Config
 	// Hang makes it accept questions and not answer them.
 	Hang bool
 
@@ -51,7 +55,11 @@ func (m *Member) Start(t testing.TB) *Member {
 	address := listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // it listens on TCP
 	m.IP, m.Port = address.IP.String(), strconv.Itoa(address.Port)
 
-	server := grpc.NewServer()
+	var opts []grpc.ServerOption
+	if m.TLS != nil {
+		opts = append(opts, grpc.Creds(credentials.NewTLS(m.TLS)))
+	}
+	server := grpc.NewServer(opts...)
 	etcdserverpb.RegisterClusterServer(server, m)
 	etcdserverpb.RegisterMaintenanceServer(server, maintenance{m: m})
 	var serving sync.WaitGroup

@@ -1,0 +1,124 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Role is what a certificate is used for in a handshake.
+type Role int
+
+// The roles of a certificate.
+const (
+	AsServer Role = iota
+	AsClient
+)
+
+func (r Role) String() string {
+	if r == AsClient {
+		return "client"
+	}
+	return "server"
+}
+
+func (r Role) usage() x509.ExtKeyUsage {
+	if r == AsClient {
+		return x509.ExtKeyUsageClientAuth
+	}
+	return x509.ExtKeyUsageServerAuth
+}
+
+// Reasons why one identity does not accept the other. They are wrapped by what
+// Accepts returns.
+var (
+	// ErrOutOfDate: a certificate has expired, or is not valid yet.
+	ErrOutOfDate = errors.New("a certificate has expired or is not valid yet")
+	// ErrUnknownCA: none of the CAs has signed the certificate.
+	ErrUnknownCA = errors.New("it is signed by none of the CAs")
+	// ErrUsage: the certificate's extended key usage excludes the role.
+	ErrUsage = errors.New("its extended key usage does not allow it")
+)
+
+// Accepts tells whether a process with the identity id accepts the certificate of
+// other in a role, apart from its host name. The error does not depend on the
+// time but through ErrOutOfDate.
+func (id *Identity) Accepts(other *Identity, role Role, now time.Time) error {
+	err := id.verify(other, role.usage(), now)
+	if err == nil {
+		return nil
+	}
+	// What was or will be good at another time is a question of dates, however
+	// x509 puts it. What never is has another reason than its dates.
+	for _, at := range []time.Time{other.leaf.NotBefore, other.leaf.NotAfter} {
+		then := id.verify(other, role.usage(), at)
+		if then == nil {
+			return ErrOutOfDate
+		}
+		if isDated(err) {
+			err = then
+		}
+	}
+	var invalid x509.CertificateInvalidError
+	switch {
+	case isDated(err):
+		return ErrOutOfDate
+	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
+		return fmt.Errorf("as a %s: %w", role, ErrUsage)
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return ErrUnknownCA
+	}
+	return err
+}
+
+func isDated(err error) bool {
+	var invalid x509.CertificateInvalidError
+	return errors.As(err, &invalid) && invalid.Reason == x509.Expired
+}
+
+func (id *Identity) verify(other *Identity, usage x509.ExtKeyUsage, at time.Time) error {
+	opts := x509.VerifyOptions{
+		Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(),
+		CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{usage},
+	}
+	for _, ca := range id.cas {
+		opts.Roots.AddCert(ca)
+	}
+	for _, c := range other.intermediates {
+		opts.Intermediates.AddCert(c)
+	}
+	_, err := other.leaf.Verify(opts)
+	return err
+}
+
+// PassesPeerCheck tells whether members take connections that come from a member
+// with this identity and host name. Besides the signature, etcd wants the
+// certificate to be for the address that a peer's connection comes from: the
+// address itself, a name that resolves to it, or a wildcard that fits the name
+// that a reverse look-up gives (client/pkg/transport/listener_tls.go). In
+// Kubernetes that is the host name with the cluster's domain behind it; complete
+// says that the host name has it already. Only what is sure to fail is told: names
+// that resolve and that domain can't be known here.
+func (id *Identity) PassesPeerCheck(host string, complete bool) bool {
+	if len(id.leaf.DNSNames) == 0 || len(id.leaf.IPAddresses) > 0 {
+		return true
+	}
+	_, parent, _ := strings.Cut(host, ".")
+	for _, name := range id.leaf.DNSNames {
+		suffix, wildcard := strings.CutPrefix(name, "*.")
+		switch {
+		case !wildcard && name != "localhost":
+			return true
+		case wildcard && complete && strings.HasSuffix(host, "."+suffix):
+			return true
+		case wildcard && !complete && !strings.HasSuffix("."+parent, "."+suffix):
+			return true // it names more than the host does: a domain
+		}
+	}
+	return false
+}
