@@ -71,7 +71,7 @@ func checkDNS(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	if err != nil {
 		return usageCode(err)
 	}
-	transport := checkdns.PeerTransport(nil)
+	transport := checkdns.PeerTransport(cfg.Certificate)
 	defer transport.CloseIdleConnections()
 	cfg.Resolver, cfg.Transport, cfg.Out = checkdns.PureResolver(), transport, stdout
 	if err := checkdns.Run(ctx, cfg); err != nil {

@@ -10,7 +10,6 @@ package checkdns
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,9 +31,13 @@ const (
 	// firstLookup is when the pod's name is looked up first. A pod's address is
 	// published some 300 ms after its first container starts; CoreDNS as most
 	// clusters run it keeps a denial for 5 s.
-	firstLookup      = 500 * time.Millisecond
-	lookupTimeout    = 2 * time.Second
-	peersInterval    = 50 * time.Millisecond
+	firstLookup   = 500 * time.Millisecond
+	lookupTimeout = 2 * time.Second
+	peersInterval = 50 * time.Millisecond
+	// patience is how long peers that give no answer are asked that often. etcd
+	// writes a line for each caller that it turns away.
+	patience         = 10 * time.Second
+	patientInterval  = time.Second
 	peerTimeout      = time.Second
 	progressInterval = 5 * time.Second
 )
@@ -59,6 +63,8 @@ type Config struct {
 	// DataDir is etcd's data directory. A member that has data in it needs no
 	// membership to start: all others may be down.
 	DataDir string
+	// Certificate is what the peers ask for.
+	Certificate Certificate
 
 	Resolver  Resolver
 	Transport http.RoundTripper
@@ -69,13 +75,6 @@ type Config struct {
 // pod's resolv.conf whatever the C library of the image.
 func PureResolver() *net.Resolver { return &net.Resolver{PreferGo: true} }
 
-// PeerTransport returns the transport to etcd's peer listeners; without a TLS
-// configuration it reaches those that serve plain HTTP.
-func PeerTransport(config *tls.Config) *http.Transport {
-	dialer := &net.Dialer{Timeout: peerTimeout, Resolver: PureResolver()}
-	return &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: config}
-}
-
 // Run waits. Its error says in one line what it waited for, what it last saw and
 // what to check.
 func Run(ctx context.Context, cfg Config) error {
@@ -85,20 +84,31 @@ func Run(ctx context.Context, cfg Config) error {
 		bounded, cancel = context.WithTimeout(ctx, cfg.Timeout)
 		defer cancel()
 	}
-	w := waiter{out: cfg.Out}
-	start := time.Now()
-
+	w := waiter{out: cfg.Out, start: time.Now()}
 	// The membership comes first: meanwhile the pod's name is published, and a
 	// look-up before that would be answered "no such host" from the DNS server's
-	// cache for seconds.
-	if err := awaitMembership(bounded, cfg, w); err != nil {
-		return err
+	// cache for seconds. But a peer that asks for certificates looks up the name of
+	// whoever calls, with the same effect, so it is not called before.
+	waits := []func(context.Context, Config, waiter) error{awaitMembership, awaitName}
+	if cfg.Certificate != (Certificate{}) {
+		slices.Reverse(waits)
 	}
-	return w.until(bounded, wait{
+	for _, await := range waits {
+		if err := await(bounded, cfg, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitName waits until the pod's name resolves. The first look-up comes some
+// time after the start of all the waiting.
+func awaitName(ctx context.Context, cfg Config, w waiter) error {
+	return w.until(ctx, wait{
 		what:     nameWait(cfg),
 		hint:     "check that the cluster's headless Service exists and that the cluster's DNS works",
 		try:      func(ctx context.Context) error { return lookup(ctx, cfg) },
-		first:    firstLookup - time.Since(start),
+		first:    firstLookup - time.Since(w.start),
 		interval: lookupInterval,
 	})
 }
@@ -117,9 +127,13 @@ func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
 		w.say("the member has data in %s: no need to ask the other members", cfg.DataDir)
 		return nil
 	}
+	hint := "check that these members run, and the events of the EtcdCluster for why this member was not added"
+	if cfg.Certificate != (Certificate{}) {
+		hint += "; a peer that ends the connection refuses the certificate: it must be valid for the name that this pod's address has in the DNS"
+	}
 	return w.until(ctx, wait{
 		what:     fmt.Sprintf("etcd at %s to have exactly the members %s", strings.Join(cfg.Peers, ", "), cfg.InitialCluster),
-		hint:     "check that these members run, and the events of the EtcdCluster for why this member was not added",
+		hint:     hint,
 		try:      func(ctx context.Context) error { return askPeers(ctx, cfg) },
 		interval: peersInterval,
 	})
@@ -175,7 +189,10 @@ type wait struct {
 	interval   time.Duration // between tries
 }
 
-type waiter struct{ out io.Writer }
+type waiter struct {
+	out   io.Writer
+	start time.Time // of all the waiting
+}
 
 func (w waiter) say(format string, args ...any) {
 	fmt.Fprintf(w.out, "check-dns: %s\n", fmt.Sprintf(format, args...))
@@ -209,6 +226,10 @@ func (w waiter) until(ctx context.Context, wait wait) error {
 			}
 			if ctx.Err() == nil { // else the error is that of the end
 				last = err
+			}
+			if errors.Is(err, errNoAnswer) && time.Since(start) > patience {
+				pause.Reset(patientInterval)
+				continue
 			}
 			pause.Reset(wait.interval)
 		}

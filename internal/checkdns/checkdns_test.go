@@ -323,7 +323,7 @@ func TestAsksOverTheNetwork(t *testing.T) {
 		fmt.Fprintf(w, `[{"id":10276657743932975437,"peerURLs":["%s"],"name":"a","clientURLs":["http://a:2379"]},{"id":1,"peerURLs":["http://c:2380"],"name":"","isLearner":true}]`, server.URL)
 	}))
 	defer server.Close()
-	transport := PeerTransport(nil)
+	transport := PeerTransport(Certificate{})
 	defer transport.CloseIdleConnections()
 	err := Run(t.Context(), Config{
 		Name: "localhost", Timeout: time.Minute, Resolver: PureResolver(), Out: &bytes.Buffer{},

@@ -19,6 +19,8 @@ import (
 // maxAnswer bounds what is read of an answer; a membership is below 10 KiB.
 const maxAnswer = 1 << 20
 
+var errNoAnswer = errors.New("no member answers")
+
 // Membership is the members of a cluster, each by its peer URLs, sorted. The name
 // of a member is not part of it: a member that never started has none.
 type Membership []string
@@ -99,7 +101,7 @@ func askPeers(ctx context.Context, cfg Config) error {
 			return fmt.Errorf("%s knows the members %s", peer, a.members)
 		}
 	}
-	return fmt.Errorf("no member answers: %w", oneLine(errs))
+	return fmt.Errorf("%w: %w", errNoAnswer, oneLine(errs))
 }
 
 // membersOf asks the peer listener of a member.

@@ -39,14 +39,14 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 		Name:      "MY_POD_IP",
 		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}},
 	}}
-	if p.seed {
-		return c
+	peers := slices.Sorted(maps.Keys(p.initialCluster))
+	peers = slices.DeleteFunc(peers, func(u string) bool { return u == n.peerURL(p.name) })
+	if p.seed || len(peers) == 0 {
+		return c // nobody to wait for
 	}
 	c.Command = append(c.Command, "-data-dir="+dataDir, "-initial-cluster="+p.initialCluster.String())
-	for _, u := range slices.Sorted(maps.Keys(p.initialCluster)) {
-		if u != n.peerURL(p.name) {
-			c.Command = append(c.Command, "-peer="+u)
-		}
+	for _, u := range peers {
+		c.Command = append(c.Command, "-peer="+u)
 	}
 	c.VolumeMounts = []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true}}
 	if n.peerTLS {

@@ -1,0 +1,70 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkdns
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+)
+
+// Certificate names the files by which members know each other: a certificate,
+// its private key and the CA that signed those of all members. The zero value is
+// for members that talk in plain text.
+type Certificate struct{ Cert, Key, CA string }
+
+// PeerTransport returns the transport to etcd's peer listeners. The files are
+// read for each connection: check-dns may wait for long, and what it waits for
+// may be that somebody puts the certificates right.
+func PeerTransport(cert Certificate) *http.Transport {
+	dialer := &net.Dialer{Timeout: peerTimeout, Resolver: PureResolver()}
+	transport := &http.Transport{DialContext: dialer.DialContext}
+	if cert == (Certificate{}) {
+		return transport
+	}
+	transport.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		config, err := cert.load()
+		if err != nil {
+			return nil, err
+		}
+		return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, network, addr)
+	}
+	return transport
+}
+
+func (c Certificate) load() (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("peer certificate: %w", err)
+	}
+	pem, err := os.ReadFile(c.CA)
+	if err != nil {
+		return nil, fmt.Errorf("CA of the peers: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("CA of the peers: %s holds no certificate in PEM form", c.CA)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
+}
+
+// check tells whether the files are named all or not at all, and are for what
+// the peers serve.
+func (c Certificate) check(peers []string) error {
+	if c == (Certificate{}) {
+		return nil
+	}
+	if c.Cert == "" || c.Key == "" || c.CA == "" {
+		return errors.New("-peer-cert, -peer-key and -peer-ca need each other")
+	}
+	if len(peers) == 0 {
+		return errors.New("-peer-cert is of no use without -peer")
+	}
+	return nil
+}
