@@ -30,6 +30,9 @@ var (
 	// which a step was planned. The step is dropped; the next pass sees more.
 	errCacheBehind = errors.New("the informer's cache is behind the API server")
 	errNoQuorum    = errors.New("no member that takes changes is known")
+	// errStatusNotWritten is a failure also where the step came to an end, or has
+	// to be tried again: as long as it lasts, people read what was.
+	errStatusNotWritten = errors.New("the status could not be written")
 )
 
 // apply carries out a step. Steps that are only a record in status are done when

@@ -194,7 +194,7 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 		return c.cfg.Period
 	case err == nil:
 		c.failures = 0
-	case etcd.IsNotYet(err) || errors.Is(err, errCacheBehind):
+	case (etcd.IsNotYet(err) || errors.Is(err, errCacheBehind)) && !errors.Is(err, errStatusNotWritten):
 		c.log.WithError(err).Debugf("not yet: %s", s)
 		return c.nextLook()
 	default:

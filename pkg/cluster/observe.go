@@ -6,6 +6,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,9 +28,15 @@ const (
 	// statusTimeout bounds the question to one member how it is. All are asked
 	// at once, so that a dead one costs a pass this much and no more.
 	statusTimeout = 2 * time.Second
-	// listTimeout bounds a linearizable read of the membership.
-	listTimeout = 3 * time.Second
+	// listTimeout bounds the linearizable reads of the membership, listPatience
+	// how long one member is asked alone.
+	listTimeout  = 3 * time.Second
+	listPatience = time.Second
 )
+
+// errOtherMember is the answer of an address that was given to another pod
+// meanwhile.
+var errOtherMember = errors.New("another member answers at its address")
 
 // observe looks at pods and Services through the informers' caches and at the
 // membership and health through etcd.
@@ -60,7 +67,8 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 	if err := c.observePods(ctx, o); err != nil {
 		return nil, err
 	}
-	return o, c.observeMembers(ctx, o)
+	c.observeMembers(ctx, o)
+	return o, nil
 }
 
 func (c *Cluster) ownsService(name string) (bool, error) {
@@ -134,11 +142,8 @@ type answer struct {
 	err    error
 }
 
-func (c *Cluster) observeMembers(ctx context.Context, o *observation) error {
-	answers, err := c.ask(ctx, o)
-	if err != nil {
-		return err
-	}
+func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
+	answers := c.ask(ctx, o)
 	list := c.list(ctx, o, answers)
 	for _, m := range list {
 		name := o.names.memberAt(m.Host())
@@ -148,10 +153,11 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) error {
 		state := memberState{Member: m, name: name, pod: o.pod(name)}
 		if i := slices.IndexFunc(answers, func(a answer) bool { return a.pod.name == name }); i >= 0 {
 			state.err = answers[i].err
-			// An address that was given to another pod meanwhile answers for
-			// another member.
-			if s := answers[i].status; s != nil && s.MemberID == m.ID {
+			switch s := answers[i].status; {
+			case s != nil && s.MemberID == m.ID:
 				state.status = s
+			case s != nil:
+				state.err = errOtherMember
 			}
 		}
 		o.members = append(o.members, state)
@@ -163,11 +169,10 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) error {
 			c.log.WithError(err).Debug("the cluster's version is not known")
 		}
 	}
-	return nil
 }
 
 // ask asks every running member for its status, all at once.
-func (c *Cluster) ask(ctx context.Context, o *observation) ([]answer, error) {
+func (c *Cluster) ask(ctx context.Context, o *observation) []answer {
 	var answers []answer
 	endpoints := map[etcd.Endpoint]bool{}
 	for _, p := range o.pods {
@@ -175,12 +180,11 @@ func (c *Cluster) ask(ctx context.Context, o *observation) ([]answer, error) {
 			continue
 		}
 		ep := etcd.Endpoint{URL: o.names.clientURL(p.name), IP: p.ip}
-		conn, err := c.etcd.Conn(ep)
-		if err != nil {
-			return nil, err
-		}
 		endpoints[ep] = true
-		answers = append(answers, answer{pod: p, conn: conn})
+		// A member that can't be asked is one that does not answer: the others
+		// are, and what is known is told.
+		conn, err := c.etcd.Conn(ep)
+		answers = append(answers, answer{pod: p, conn: conn, err: err})
 	}
 	c.etcd.Retain(endpoints)
 
@@ -188,6 +192,9 @@ func (c *Cluster) ask(ctx context.Context, o *observation) ([]answer, error) {
 	defer cancel()
 	var asked sync.WaitGroup
 	for i := range answers {
+		if answers[i].err != nil {
+			continue
+		}
 		asked.Go(func() {
 			status, err := answers[i].conn.Status(ctx)
 			if err != nil {
@@ -198,7 +205,7 @@ func (c *Cluster) ask(ctx context.Context, o *observation) ([]answer, error) {
 		})
 	}
 	asked.Wait()
-	return answers, nil
+	return answers
 }
 
 // list lists the membership. It asks a member that knows a leader for what the
@@ -220,24 +227,66 @@ func (c *Cluster) list(ctx context.Context, o *observation, answers []answer) []
 	slices.SortStableFunc(live, func(a, b answer) int {
 		return cmp.Or(cmp.Compare(leads(a), leads(b)), -cmp.Compare(a.status.RaftIndex, b.status.RaftIndex))
 	})
-	for _, a := range live {
-		if leads(a) == 2 {
-			continue
-		}
-		members, err := within(ctx, listTimeout, a.conn.Members)
-		if err == nil && belongs(o, members, a) {
-			o.quorum = true
-			c.change = a.conn
-			return members
-		}
+	if members, through := agreed(ctx, o, slices.DeleteFunc(slices.Clone(live), func(a answer) bool { return leads(a) == 2 })); through != nil {
+		o.quorum = true
+		c.change = through.conn
+		return members
 	}
 	for _, a := range live {
-		members, err := within(ctx, listTimeout, a.conn.LocalMembers)
+		members, err := within(ctx, statusTimeout, a.conn.LocalMembers)
 		if err == nil && belongs(o, members, a) {
 			return members
 		}
 	}
 	return nil
+}
+
+// agreed is the membership that a quorum has agreed on, and the member that told
+// it; nil without one. The first is asked alone for a moment, then all the others
+// as well: members that were cut off keep claiming to know a leader, and the look
+// must not take longer the more of them there are.
+func agreed(ctx context.Context, o *observation, candidates []answer) ([]etcd.Member, *answer) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	type reply struct {
+		members []etcd.Member
+		from    *answer
+	}
+	replies := make(chan reply, len(candidates))
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	ask := func(a *answer) {
+		asking.Go(func() {
+			members, err := a.conn.Members(ctx)
+			if err != nil || !belongs(o, members, *a) {
+				members = nil
+			}
+			replies <- reply{members, a}
+		})
+	}
+	patience := time.NewTimer(listPatience)
+	defer patience.Stop()
+	asked := 0
+	askNext := func() {
+		if asked < len(candidates) {
+			ask(&candidates[asked])
+			asked++
+		}
+	}
+	askNext()
+	for answered := 0; answered < asked; {
+		select {
+		case r := <-replies:
+			if answered++; r.members != nil {
+				return r.members, r.from
+			}
+		case <-patience.C:
+		}
+		for asked < len(candidates) {
+			askNext()
+		}
+	}
+	return nil, nil
 }
 
 // belongs checks that a membership holds the member that gave it: else a pod's

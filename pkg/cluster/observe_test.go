@@ -68,6 +68,27 @@ func TestAMemberThatLostTheOthersIsNotBelieved(t *testing.T) {
 	}
 }
 
+// Members that were cut off may claim to know a leader and then not answer. The
+// look must not wait for one after the other.
+func TestMembersThatDoNotAnswerAreWaitedForTogether(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	start := time.Now()
+	answers := []answer{
+		answered(t, c, "a", etcd.Status{MemberID: 1, LeaderID: 1, RaftIndex: 9}, &etcdtest.Member{NoQuorum: rpctypes.ErrGRPCLeaderChanged}),
+		answered(t, c, "b", etcd.Status{MemberID: 2, LeaderID: 1, RaftIndex: 8}, &etcdtest.Member{Hang: true}),
+		answered(t, c, "c", etcd.Status{MemberID: 3, LeaderID: 1, RaftIndex: 7}, &etcdtest.Member{Hang: true}),
+		answered(t, c, "d", etcd.Status{MemberID: 4, LeaderID: 5, RaftIndex: 6}, &etcdtest.Member{Agreed: listed("a", "b", "c", "d", "e")}),
+	}
+	o := &observation{names: namesOf(c.obj)}
+	if got := listNames(c.list(t.Context(), o, answers)); got != "[a b c d e]" || !o.quorum || c.change != answers[3].conn {
+		t.Errorf("members %s, quorum %t", got, o.quorum)
+	}
+	if d := time.Since(start); d > listTimeout {
+		t.Errorf("it took %v", d)
+	}
+}
+
 func TestWithoutAQuorumTheMostAdvancedMembersMemoryCounts(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
-	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
 // statusAfter tells what the status should be, by what was observed and the step
@@ -31,8 +31,14 @@ func statusAfter(o *observation, s step, generation int64) api.ClusterStatus {
 	}
 	setPhase(&st, o, s)
 	setMembers(&st, o, s)
+	setMemberStatuses(&st, o)
 	setVersions(&st, o)
 	setConditions(&st, o, s)
+	steady := st
+	keepNumbers(&steady, o.status.MemberStatuses)
+	if equality.Semantic.DeepEqual(steady, o.status) {
+		return steady
+	}
 	return st
 }
 
@@ -186,53 +192,6 @@ func deadMembers(o *observation, s step) string {
 	return strings.Join(dead, ", ")
 }
 
-// availability tells whether a quorum of voters serves, and if not, what is
-// wrong with each member and what can be done.
-func availability(o *observation, phase api.ClusterPhase) (status corev1.ConditionStatus, reason, message string) {
-	voters := o.voters()
-	healthy := count(voters, memberState.healthy)
-	if o.quorum && healthy >= etcd.Quorum(len(voters)) {
-		return corev1.ConditionTrue, "Cluster available", fmt.Sprintf("%d of %d voting members are healthy", healthy, len(voters))
-	}
-	switch {
-	case o.invalid != "" && len(o.pods) == 0:
-		return corev1.ConditionFalse, "Spec refused", o.invalid
-	case phase == api.ClusterPhaseFailed || phase == api.ClusterPhaseRunning && len(o.pods) == 0:
-		return corev1.ConditionFalse, "All members lost", noMembersLeft
-	case phase != api.ClusterPhaseRunning:
-		return corev1.ConditionFalse, "Cluster creating", "the first member does not serve yet" + troubles(o)
-	case len(voters) > 0 && healthy >= etcd.Quorum(len(voters)):
-		return corev1.ConditionFalse, "Quorum lost", "the members have no leader that answers: reads and writes fail until they have elected one" + troubles(o)
-	case len(voters) > 0:
-		return corev1.ConditionFalse, "Quorum lost", fmt.Sprintf("%d of %d voting members are healthy, %d are needed: reads and writes fail until more are back%s",
-			healthy, len(voters), etcd.Quorum(len(voters)), troubles(o))
-	default:
-		return corev1.ConditionFalse, "Quorum lost", "no member answers" + troubles(o)
-	}
-}
-
-// troubles lists what is wrong, a clause a pod.
-func troubles(o *observation) string {
-	var list []string
-	for _, m := range o.own() {
-		switch {
-		case m.pod == nil:
-			list = append(list, m.name+": its pod is gone, and its data with it")
-		case m.pod.problem == "" && m.pod.running && !m.healthy():
-			list = append(list, m.name+": runs but does not answer or has no leader")
-		}
-	}
-	for _, p := range o.pods {
-		if p.problem != "" {
-			list = append(list, p.name+": "+p.problem)
-		}
-	}
-	if len(list) == 0 {
-		return ""
-	}
-	return "; " + strings.Join(list, "; ")
-}
-
 func conditionIs(st *api.ClusterStatus, t api.ClusterConditionType, status corev1.ConditionStatus) bool {
 	return slices.ContainsFunc(st.Conditions, func(c api.ClusterCondition) bool { return c.Type == t && c.Status == status })
 }
@@ -288,8 +247,11 @@ func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 		}
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errCacheBehind): // there is a newer one
 		return fmt.Errorf("write the status: %w", err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", errStatusNotWritten, err)
 	}
 	c.notices.statusChanged(c.status, st)
 	c.status = st

@@ -46,8 +46,8 @@ type Status struct {
 	RaftIndex uint64
 	// RaftApplied is the last entry that the member has applied.
 	RaftApplied uint64
-	// Errors are the alarms and troubles that the member reports.
-	Errors []string
+	// Alarms are those of all members, as this one has heard of them.
+	Alarms []Alarm
 }
 
 // Client asks and changes the members of one cluster. It keeps one connection a
@@ -161,7 +161,7 @@ func (c *Conn) Status(ctx context.Context) (Status, error) {
 		DBInUse:     resp.DbSizeInUse,
 		RaftIndex:   resp.RaftIndex,
 		RaftApplied: resp.RaftAppliedIndex,
-		Errors:      resp.Errors,
+		Alarms:      parseAlarms(resp.Errors),
 	}, nil
 }
 

@@ -1,0 +1,80 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// The situations in which what a cluster does and what its members say of
+// themselves are not the same; doc/user/status.md tells them to people.
+func TestAvailableIsWhatAClientWouldSee(t *testing.T) {
+	claims := func(o *observation, leader uint64) {
+		for _, m := range o.members {
+			if m.status != nil {
+				m.status.LeaderID = leader
+			}
+		}
+	}
+	raise := func(id uint64, alarm string) func(*observation) {
+		return func(o *observation) { o.members[0].status.Alarms = []etcd.Alarm{{MemberID: id, Type: alarm}} }
+	}
+	for name, c := range map[string]struct {
+		world  string
+		change func(*observation)
+		want   []string // the beginning, then parts of the message
+	}{
+		"a minority is stopped": {"cluster size=3\nmember a leader\nmember b\nmember c down stopped", nil,
+			[]string{"True / Cluster available / 2 of 3 voting members are healthy"}},
+		"a majority is stopped, and the survivor has not noticed": {"cluster size=3 no-quorum\nmember a\nmember b down stopped\nmember c down stopped",
+			func(o *observation) { claims(o, 1) },
+			[]string{"False / Quorum lost / 1 of 3 voting members are healthy, 2 are needed: reads and writes fail"}},
+		"one of two is stopped": {"cluster size=2 no-quorum\nmember a\nmember b down stopped", nil,
+			[]string{"False / Quorum lost / 0 of 2 voting members are healthy, 2 are needed"}},
+		"an election goes on": {"cluster size=3 no-quorum\nmember a\nmember b\nmember c down",
+			func(o *observation) { claims(o, 3) },
+			[]string{"False / Quorum lost / the members have no leader that answers"}},
+		"the network of the majority is cut off from the operator, which still reads what they agree on": {"cluster size=5\nmember a leader\nmember b down\nmember c down\nmember d down\nmember e", nil,
+			[]string{"True / Cluster available / a quorum serves, but only 2 of 5 voting members answer the operator; b: "}},
+		"nobody answers the operator": {"cluster size=3 no-quorum\npod a running\npod b running\npod c running", nil,
+			[]string{"False / Quorum lost / no member answers"}},
+		"learners don't count": {"cluster size=3 no-quorum\nmember a\nmember b down stopped\nmember c learner\nmember d learner", nil,
+			[]string{"False / Quorum lost / 0 of 2 voting members are healthy, 2 are needed"}},
+		"members that others have added do": {"cluster size=2 no-quorum\nmember a\nmember b down\nmember x foreign", nil,
+			[]string{"False / Quorum lost / 0 of 3 voting members are healthy, 2 are needed"}},
+		"a database is full": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(2, etcd.AlarmNoSpace),
+			[]string{"False / Out of space / writes are refused since an alarm NOSPACE was raised by b,", "etcdctl defrag", "etcdctl alarm disarm"}},
+		"data differ": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(3, etcd.AlarmCorrupt),
+			[]string{"False / Data corrupt / reads and writes are refused since an alarm CORRUPT was raised for c,", "etcdctl alarm disarm"}},
+		"a member went and its alarm stayed": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(0xabc, etcd.AlarmNoSpace),
+			[]string{"False / Out of space / writes are refused since an alarm NOSPACE was raised by former member abc,"}},
+		"an alarm that blocks nothing": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(2, "7"),
+			[]string{"True / Cluster available / 3 of 3"}},
+		"an alarm and no quorum": {"cluster size=3 no-quorum\nmember a\nmember b down\nmember c down", raise(1, etcd.AlarmNoSpace),
+			[]string{"False / Quorum lost / "}},
+		"paused": {"cluster size=3 paused no-quorum\nmember a\nmember b down\nmember c down", nil,
+			[]string{"False / Quorum lost / "}},
+		"with a spec that is refused": {"cluster size=3 invalid=size no-quorum\nmember a\nmember b down\nmember c down", nil,
+			[]string{"False / Quorum lost / "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := look(t, c.world)
+			if c.change != nil {
+				c.change(o)
+			}
+			got := conditionOf(statusAfter(o, plan(o), 1), available)
+			if !strings.HasPrefix(got, c.want[0]) {
+				t.Errorf("Available is\n  %q, want\n  %q", got, c.want[0])
+			}
+			for _, part := range c.want[1:] {
+				if !strings.Contains(got, part) {
+					t.Errorf("%q does not say %q", got, part)
+				}
+			}
+		})
+	}
+}

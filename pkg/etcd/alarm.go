@@ -1,0 +1,57 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// The alarms of etcd. Both are agreed on by all members, and hold for all of
+// them, until somebody lifts them.
+const (
+	// AlarmNoSpace is raised by a member whose database has reached its quota:
+	// the cluster takes deletions and compactions, and no other write.
+	AlarmNoSpace = "NOSPACE"
+	// AlarmCorrupt is raised for a member whose data differs from the others':
+	// the cluster refuses all reads and writes.
+	AlarmCorrupt = "CORRUPT"
+)
+
+// Alarm is one that a member has raised. It stays after the member was removed.
+type Alarm struct {
+	MemberID uint64
+	Type     string
+}
+
+// parseAlarms reads the alarms among the errors of a status. Each member tells
+// those of all. They come as the text form of a protobuf message, which is
+// `memberID:1 alarm:NOSPACE `, with one space or two between its fields.
+func parseAlarms(errs []string) []Alarm {
+	var alarms []Alarm
+	for _, text := range errs {
+		var a Alarm
+		for _, field := range strings.Fields(text) {
+			key, value, _ := strings.Cut(field, ":")
+			switch key {
+			case "memberID":
+				// What is no number leaves 0: an alarm of nobody that is known.
+				a.MemberID, _ = strconv.ParseUint(value, 10, 64)
+			case "alarm":
+				a.Type = value
+			}
+		}
+		if a.Type != "" && a.Type != etcdserverpb.AlarmType_NONE.String() {
+			alarms = append(alarms, a)
+		}
+	}
+	slices.SortFunc(alarms, func(a, b Alarm) int {
+		return cmp.Or(cmp.Compare(a.MemberID, b.MemberID), cmp.Compare(a.Type, b.Type))
+	})
+	return slices.Compact(alarms)
+}
