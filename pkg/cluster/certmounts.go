@@ -38,10 +38,10 @@ var (
 
 // keys are those of a Secret of a form: certificate, private key and CA.
 func (c certificate) keys(form certForm) (cert, key, ca string) {
-	if form == formCertManager {
-		return corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"
+	if form == formStatic {
+		return c.cert, c.key, c.ca
 	}
-	return c.cert, c.key, c.ca
+	return corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"
 }
 
 func (c certificate) path(file string) string { return c.dir + "/" + file }

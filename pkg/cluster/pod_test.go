@@ -7,11 +7,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -24,8 +26,18 @@ const operatorImage = "etcd-operator/etcd-operator:v1.0.0"
 
 // shape is a pod to build: whose, and which.
 type shape struct {
-	obj *api.EtcdCluster
-	pod newPod
+	obj   *api.EtcdCluster
+	pod   newPod
+	certs certForms
+}
+
+func (s shape) build(t *testing.T) *corev1.Pod {
+	t.Helper()
+	pod, err := buildPod(s.obj, s.pod, s.certs, operatorImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
 }
 
 func clusterWith(version string, pod *api.PodPolicy) *api.EtcdCluster {
@@ -34,46 +46,131 @@ func clusterWith(version string, pod *api.PodPolicy) *api.EtcdCluster {
 	return obj
 }
 
+// clusterWithTLS has the certificates for which a Secret is named.
+func clusterWithTLS(peer, server, operator string) *api.EtcdCluster {
+	obj := clusterWith("3.6.16", nil)
+	obj.Spec.TLS = &api.TLSPolicy{Static: &api.StaticTLS{
+		Member:         &api.MemberSecret{PeerSecret: peer, ServerSecret: server},
+		OperatorSecret: operator,
+	}}
+	return obj
+}
+
 // membership is what pods of the cluster c expect.
 func membership(members ...string) etcd.InitialCluster {
+	return membershipOf(testCluster(), members...)
+}
+
+func membershipOf(obj *api.EtcdCluster, members ...string) etcd.InitialCluster {
 	ic := etcd.InitialCluster{}
 	for _, m := range members {
-		ic[names{namespace: "ns", cluster: "c"}.peerURL(m)] = m
+		ic[namesOf(obj).peerURL(m)] = m
 	}
 	return ic
 }
 
+// joiner is the second member of a cluster.
+func joiner(obj *api.EtcdCluster) shape {
+	return shape{obj: obj, pod: newPod{
+		name: "c-joiner", version: obj.Spec.EffectiveVersion(), initialCluster: membershipOf(obj, "c-seed", "c-joiner"),
+	}}
+}
+
+func seed(obj *api.EtcdCluster) shape {
+	return shape{obj: obj, pod: newPod{
+		name: "c-seed", version: obj.Spec.EffectiveVersion(), seed: true, token: "a-token", initialCluster: membershipOf(obj, "c-seed"),
+	}}
+}
+
+func (s shape) with(certs certForms) shape {
+	s.certs = certs
+	return s
+}
+
 func shapes() map[string]shape {
-	joiner := func(version string) newPod {
-		return newPod{name: "c-joiner", version: version, initialCluster: membership("c-seed", "c-joiner")}
-	}
-	seed := newPod{name: "c-seed", version: "3.6.16", seed: true, token: "a-token", initialCluster: membership("c-seed")}
 	return map[string]shape{
-		"seed":             {clusterWith("3.6.16", nil), seed},
-		"joiner-3.6.16":    {clusterWith("v3.6.16", nil), joiner("3.6.16")},
-		"joiner-3.5.35":    {clusterWith("3.5.35", nil), joiner("3.5.35")},
-		"joiner-3.4.23":    {clusterWith("3.4.23", nil), joiner("3.4.23")},
-		"joiner-3.3.27":    {clusterWith("3.3.27", nil), joiner("3.3.27")},
-		"joiner-3.2.13":    {clusterWith("3.2.13", nil), joiner("3.2.13")},
-		"seed-busybox":     {clusterWith("3.6.16", &api.PodPolicy{BusyboxImage: "busybox:1.28", DNSTimeoutInSecond: ptr.To[int64](30)}), seed},
-		"joiner-labels":    {clusterWith("3.6.16", &api.PodPolicy{Labels: map[string]api.LabelValue{"team": "storage"}}), joiner("3.6.16")},
-		"joiner-unbounded": {clusterWith("3.6.16", &api.PodPolicy{DNSTimeoutInSecond: ptr.To[int64](0)}), joiner("3.6.16")},
+		"seed":             seed(clusterWith("3.6.16", nil)),
+		"joiner-3.6.16":    joiner(clusterWith("v3.6.16", nil)),
+		"joiner-3.5.35":    joiner(clusterWith("3.5.35", nil)),
+		"joiner-3.4.23":    joiner(clusterWith("3.4.23", nil)),
+		"joiner-3.3.27":    joiner(clusterWith("3.3.27", nil)),
+		"joiner-3.2.13":    joiner(clusterWith("3.2.13", nil)),
+		"seed-busybox":     seed(clusterWith("3.6.16", &api.PodPolicy{BusyboxImage: "busybox:1.28", DNSTimeoutInSecond: ptr.To[int64](30)})),
+		"joiner-busybox":   joiner(withEveryField(func(p *api.PodPolicy) { p.BusyboxImage = "busybox:1.28" })),
+		"joiner-labels":    joiner(clusterWith("3.6.16", &api.PodPolicy{Labels: map[string]api.LabelValue{"team": "storage"}})),
+		"joiner-unbounded": joiner(clusterWith("3.6.16", &api.PodPolicy{DNSTimeoutInSecond: ptr.To[int64](0)})),
+		// A member that is made again on its volume, with nobody beside it.
+		"alone": {obj: clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")}), pod: newPod{
+			name: "c-alone", version: "3.6.16", initialCluster: membership("c-alone"),
+		}},
+		"tmpfs":          seed(clusterWith("3.6.16", &api.PodPolicy{Tmpfs: true})),
+		"anti-affinity":  joiner(clusterWith("3.6.16", &api.PodPolicy{AntiAffinity: true})),
+		"cluster-domain": joiner(clusterWith("3.6.16", &api.PodPolicy{ClusterDomain: ".cluster.local"})),
+		"every-field":    joiner(withEveryField(nil)),
+
+		"tls-static":       joiner(clusterWithTLS("peer-secret", "server-secret", "operator-secret")),
+		"tls-cert-manager": joiner(clusterWithTLS("peer-secret", "server-secret", "operator-secret")).with(certForms{formCertManager, formCertManager, formCertManager}),
+		"tls-mixed":        joiner(clusterWithTLS("peer-secret", "server-secret", "operator-secret")).with(certForms{operator: formCertManager}),
+		"tls-peer-only":    joiner(clusterWithTLS("peer-secret", "", "")),
+		"tls-client-only":  joiner(clusterWithTLS("", "server-secret", "operator-secret")),
+		"tls-seed":         seed(clusterWithTLS("peer-secret", "server-secret", "operator-secret")),
 	}
+}
+
+func claimOf(size string) *corev1.PersistentVolumeClaimSpec {
+	return &corev1.PersistentVolumeClaimSpec{
+		StorageClassName: ptr.To("fast"),
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+	}
+}
+
+// withEveryField sets every field that goes together with the others, and then
+// what edit does.
+func withEveryField(edit func(*api.PodPolicy)) *api.EtcdCluster {
+	policy := &api.PodPolicy{
+		Labels:       map[string]api.LabelValue{"team": "storage"},
+		Annotations:  map[string]string{"example.com/scrape": "true"},
+		NodeSelector: map[string]string{"disk": "ssd"},
+		Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"etcd_cluster": "c"}},
+				TopologyKey:   "rack",
+			}},
+		}},
+		AntiAffinity:              true, // the affinity wins
+		Tolerations:               []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "etcd", Effect: corev1.TaintEffectNoSchedule}},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule}},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+		},
+		EtcdEnv:                   []corev1.EnvVar{{Name: "ETCD_AUTO_COMPACTION_RETENTION", Value: "1"}, {Name: "ETCD_SNAPSHOT_COUNT", Value: "5000"}},
+		ExtraArgs:                 []string{"--quota-backend-bytes=8589934592"},
+		PersistentVolumeClaimSpec: claimOf("8Gi"),
+		SecurityContext:           &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1000), RunAsGroup: ptr.To[int64](1000), FSGroup: ptr.To[int64](2000)},
+		ImagePullSecrets:          []corev1.LocalObjectReference{{Name: "registry"}},
+		ServiceAccountName:        "etcd",
+		DNSTimeoutInSecond:        ptr.To[int64](60),
+		ClusterDomain:             "cluster.local",
+	}
+	if edit != nil {
+		edit(policy)
+	}
+	obj := clusterWith("3.6.16", policy)
+	obj.Spec.Repository, obj.Spec.PriorityClassName = "registry.example.com/etcd", "important"
+	return obj
 }
 
 // TestPodsAndServicesInFull compares what is built with testdata/pods. Rewrite
 // with go test ./pkg/cluster -run InFull -rewrite, and read the difference.
 func TestPodsAndServicesInFull(t *testing.T) {
 	objects := map[string]any{
+		"volume":         buildVolume(withEveryField(nil), "c-joiner"),
 		"service-peer":   buildPeerService(testCluster()),
 		"service-client": buildClientService(testCluster()),
 	}
 	for name, s := range shapes() {
-		pod, err := buildPod(s.obj, s.pod, certForms{}, operatorImage)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		objects[name] = pod
+		objects[name] = s.build(t)
 	}
 	for name, obj := range objects {
 		got, err := yaml.Marshal(obj)
@@ -104,10 +201,7 @@ func TestPodsAndServicesInFull(t *testing.T) {
 func TestPodsKeepTheNamesThatScriptsKnow(t *testing.T) {
 	for name, s := range shapes() {
 		t.Run(name, func(t *testing.T) {
-			pod, err := buildPod(s.obj, s.pod, certForms{}, operatorImage)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pod := s.build(t)
 			for what, pair := range map[string][2]string{
 				"label app":          {pod.Labels["app"], "etcd"},
 				"label etcd_cluster": {pod.Labels["etcd_cluster"], "c"},
@@ -115,7 +209,7 @@ func TestPodsKeepTheNamesThatScriptsKnow(t *testing.T) {
 				"etcd.version":       {pod.Annotations["etcd.version"], s.pod.version},
 				"hostname":           {pod.Spec.Hostname, s.pod.name},
 				"subdomain":          {pod.Spec.Subdomain, "c"},
-				"image":              {pod.Spec.Containers[0].Image, "quay.io/coreos/etcd:v" + s.pod.version},
+				"image":              {pod.Spec.Containers[0].Image, s.obj.Spec.EffectiveRepository() + ":v" + s.pod.version},
 				"container":          {pod.Spec.Containers[0].Name, "etcd"},
 				"init container":     {pod.Spec.InitContainers[0].Name, "check-dns"},
 				"volume":             {pod.Spec.Volumes[0].Name, "etcd-data"},
@@ -131,12 +225,12 @@ func TestPodsKeepTheNamesThatScriptsKnow(t *testing.T) {
 			if token := pod.Spec.AutomountServiceAccountToken; token == nil || *token {
 				t.Error("a service account token is mounted")
 			}
-			checkCommand(t, s.pod, pod.Spec.Containers[0].Command)
+			checkCommand(t, s, pod.Spec.Containers[0].Command)
 		})
 	}
 }
 
-func checkCommand(t *testing.T, p newPod, command []string) {
+func checkCommand(t *testing.T, s shape, command []string) {
 	t.Helper()
 	if command[0] != "/usr/local/bin/etcd" {
 		t.Errorf("etcd runs as %s", command[0])
@@ -149,22 +243,45 @@ func checkCommand(t *testing.T, p newPod, command []string) {
 		}
 		flags[name] = value
 	}
-	host := p.name + ".c.ns.svc"
-	want := map[string]string{
+	p, spec := s.pod, s.obj.Spec
+	host := p.name + ".c.ns.svc" + spec.ClusterDomain()
+	peer, client := "http://", "http://"
+	want := map[string]string{}
+	if spec.PeerTLS() {
+		peer = "https://"
+		want["--peer-client-cert-auth"] = "true"
+		want["--peer-trusted-ca-file"] = "/etc/etcdtls/member/peer-tls/peer-ca.crt"
+		want["--peer-cert-file"] = "/etc/etcdtls/member/peer-tls/peer.crt"
+		want["--peer-key-file"] = "/etc/etcdtls/member/peer-tls/peer.key"
+	}
+	if spec.ClientTLS() {
+		client = "https://"
+		want["--client-cert-auth"] = "true"
+		want["--trusted-ca-file"] = "/etc/etcdtls/member/server-tls/server-ca.crt"
+		want["--cert-file"] = "/etc/etcdtls/member/server-tls/server.crt"
+		want["--key-file"] = "/etc/etcdtls/member/server-tls/server.key"
+	}
+	maps.Copy(want, map[string]string{
 		"--data-dir":                    "/var/etcd/data",
 		"--name":                        p.name,
-		"--initial-advertise-peer-urls": "http://" + host + ":2380",
-		"--listen-peer-urls":            "http://0.0.0.0:2380",
-		"--listen-client-urls":          "http://0.0.0.0:2379",
-		"--advertise-client-urls":       "http://" + host + ":2379",
+		"--initial-advertise-peer-urls": peer + host + ":2380",
+		"--listen-peer-urls":            peer + "0.0.0.0:2380",
+		"--listen-client-urls":          client + "0.0.0.0:2379",
+		"--advertise-client-urls":       client + host + ":2379",
 		"--initial-cluster":             p.initialCluster.String(),
 		"--initial-cluster-state":       "existing",
-	}
+	})
 	if p.seed {
 		want["--initial-cluster-state"], want["--initial-cluster-token"] = "new", p.token
 	}
 	if !strings.HasPrefix(p.version, "3.2.") {
 		want["--listen-metrics-urls"] = "http://0.0.0.0:2381"
+	}
+	if spec.Pod != nil {
+		for _, arg := range spec.Pod.ExtraArgs {
+			name, value, _ := strings.Cut(arg, "=")
+			want[name] = value
+		}
 	}
 	if !maps.Equal(flags, want) {
 		t.Errorf("flags %v, want %v", flags, want)
@@ -188,6 +305,58 @@ func TestReservedLabelsAlwaysWin(t *testing.T) {
 	}
 }
 
+func TestTheOperatorsAnnotationsAreNotTheUsers(t *testing.T) {
+	pod := joiner(clusterWith("3.6.16", &api.PodPolicy{Annotations: map[string]string{
+		"etcd.version": "3.4.0", "etcd.database.coreos.com/previous-version": "3.4.0", "example.com/a": "b",
+	}})).build(t)
+	if want := map[string]string{"etcd.version": "3.6.16", "example.com/a": "b"}; !maps.Equal(pod.Annotations, want) {
+		t.Errorf("annotations %v, want %v", pod.Annotations, want)
+	}
+}
+
+// What is built may be changed by whoever sends it; the cluster stays.
+func TestAPodSharesNothingWithItsCluster(t *testing.T) {
+	obj := withEveryField(nil)
+	before := obj.DeepCopy()
+	pod, volume := joiner(obj).build(t), buildVolume(obj, "c-joiner")
+	for key := range pod.Annotations {
+		pod.Annotations[key] = "changed"
+	}
+	pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = "changed"
+	pod.Spec.Tolerations[0].Key = "changed"
+	pod.Spec.TopologySpreadConstraints[0].TopologyKey = "changed"
+	pod.Spec.Containers[0].Env[1].Value = "changed"
+	pod.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory] = resource.MustParse("1")
+	pod.Spec.NodeSelector["disk"] = "changed"
+	*pod.Spec.SecurityContext.RunAsUser = 0
+	volume.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("1")
+	if !reflect.DeepEqual(obj, before) {
+		t.Errorf("the cluster is now %+v", obj)
+	}
+	if init := pod.Spec.InitContainers[0].Resources.Limits[corev1.ResourceMemory]; init.String() != "512Mi" {
+		t.Errorf("the init container's limit changed with the other's to %s", &init)
+	}
+}
+
+// Every field of the policy that is set changes the pod or its volume: a field
+// that were forgotten would be ignored in silence.
+func TestEveryFieldOfThePodPolicyIsFollowed(t *testing.T) {
+	full := withEveryField(func(p *api.PodPolicy) { p.BusyboxImage, p.Tmpfs = "busybox", true }).Spec.Pod
+	fields := reflect.TypeFor[api.PodPolicy]()
+	for i := range fields.NumField() {
+		policy := &api.PodPolicy{}
+		value := reflect.ValueOf(full).Elem().Field(i)
+		if value.IsZero() {
+			t.Fatalf("withEveryField lacks %s", fields.Field(i).Name)
+		}
+		reflect.ValueOf(policy).Elem().Field(i).Set(value)
+		with, without := joiner(clusterWith("3.6.16", policy)), joiner(clusterWith("3.6.16", nil))
+		if reflect.DeepEqual(with.build(t), without.build(t)) {
+			t.Errorf("%s makes no difference", fields.Field(i).Name)
+		}
+	}
+}
+
 func TestBuildPodRefusesAVersionThatIsNone(t *testing.T) {
 	if pod, err := buildPod(testCluster(), newPod{name: "c-a", version: "latest"}, certForms{}, operatorImage); err == nil {
 		t.Errorf("pod %v", pod)
@@ -196,11 +365,7 @@ func TestBuildPodRefusesAVersionThatIsNone(t *testing.T) {
 
 func TestAPodSaysWhatItWasBuiltFor(t *testing.T) {
 	for name, s := range shapes() {
-		pod, err := buildPod(s.obj, s.pod, certForms{}, operatorImage)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := podStateOf(pod)
+		p := podStateOf(s.build(t))
 		if p.seed != s.pod.seed || p.version != s.pod.version || !maps.Equal(p.initialCluster, s.pod.initialCluster) || !p.manyLearners {
 			t.Errorf("%s: %+v was read from the pod of %+v", name, p, s.pod)
 		}

@@ -151,8 +151,9 @@ type PodPolicy struct {
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// Deprecated: use affinity or topologySpreadConstraints. If true and affinity
-	// is unset, no two members may run on the same node. Default: false.
+	// If true and affinity is unset, no two members may run on the same node. This
+	// is the old form: prefer affinity or topologySpreadConstraints. Default:
+	// false.
 	// +optional
 	AntiAffinity bool `json:"antiAffinity,omitempty"`
 
@@ -166,7 +167,7 @@ type PodPolicy struct {
 	// list: not at all.
 	// +optional
 	// +listType=atomic
-	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitzero"`
 
 	// CPU and memory of the etcd container; the init container gets the same.
 	// +optional

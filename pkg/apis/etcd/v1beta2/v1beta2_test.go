@@ -4,6 +4,7 @@
 package v1beta2_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -111,6 +112,28 @@ func TestSchemeKnowsTheKinds(t *testing.T) {
 	for _, kind := range []string{v1beta2.EtcdClusterResourceKind, "EtcdClusterList"} {
 		if gvk := v1beta2.SchemeGroupVersion.WithKind(kind); !scheme.Recognizes(gvk) {
 			t.Errorf("the scheme does not know %s", gvk)
+		}
+	}
+}
+
+// No constraints and none said are different things, so a client that writes an
+// object back must not make one of the other.
+func TestAnEmptyListOfSpreadConstraintsStaysEmpty(t *testing.T) {
+	for given, want := range map[string]string{
+		`{"topologySpreadConstraints":[]}`:   `{"topologySpreadConstraints":[]`,
+		`{"topologySpreadConstraints":null}`: `{"resources"`,
+		`{}`:                                 `{"resources"`,
+	} {
+		var p v1beta2.PodPolicy
+		if err := json.Unmarshal([]byte(given), &p); err != nil {
+			t.Fatal(err)
+		}
+		written, err := json.Marshal(p.DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(written), want) {
+			t.Errorf("%s is written as %s", given, written)
 		}
 	}
 }
