@@ -189,6 +189,7 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 	start := c.cfg.Clock.Now()
 	s, err := c.pass(ctx)
 	c.cfg.Metrics.observePass(c.obj, c.cfg.Clock.Since(start))
+	defer func() { c.cfg.Metrics.state.passEnded(c.obj, c.cfg.Clock.Now(), c.failures) }()
 	switch {
 	case ctx.Err() != nil:
 		return c.cfg.Period
@@ -237,7 +238,9 @@ func (c *Cluster) pass(ctx context.Context) (step, error) {
 		c.log.Info(c.lastStep)
 	}
 	c.notices.look(o)
-	err = c.writeStatus(ctx, statusAfter(o, s, c.obj.Generation))
+	st := statusAfter(o, s, c.obj.Generation)
+	c.cfg.Metrics.state.saw(c.obj, o, &st)
+	err = c.writeStatus(ctx, st)
 	if err != nil && (restsOnRecord(s) || errors.Is(err, errCacheBehind) || apierrors.IsNotFound(err)) {
 		return s, err
 	}

@@ -12,10 +12,11 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// Metrics are those of all clusters' passes.
+// Metrics are those of all clusters and of the passes over them.
 type Metrics struct {
 	duration *prometheus.HistogramVec
 	failed   prometheus.Counter
+	state    clusterGauges
 }
 
 // NewMetrics registers the metrics; the error is that of a registry that holds
@@ -32,7 +33,8 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Help: "Number of passes over clusters that ended with an error.",
 		}),
 	}
-	for _, c := range []prometheus.Collector{m.duration, m.failed} {
+	m.state = newClusterGauges()
+	for _, c := range append(m.state.collectors(), m.duration, m.failed) {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register the metrics of clusters: %w", err)
 		}
@@ -47,6 +49,9 @@ func (m *Metrics) observePass(obj *api.EtcdCluster, d time.Duration) {
 func (m *Metrics) passFailed() { m.failed.Inc() }
 
 // forget drops the series of a cluster that is no longer taken care of.
-func (m *Metrics) forget(obj *api.EtcdCluster) { m.duration.DeleteLabelValues(metricName(obj)) }
+func (m *Metrics) forget(obj *api.EtcdCluster) {
+	m.duration.DeleteLabelValues(metricName(obj))
+	m.state.forget(obj)
+}
 
 func metricName(obj *api.EtcdCluster) string { return obj.Namespace + "/" + obj.Name }

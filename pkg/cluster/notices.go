@@ -18,6 +18,10 @@ import (
 // many pass by themselves.
 const stuckAfter = 10 * time.Second
 
+// unhealthyAfter is how long a member may not be healthy before an event tells
+// of it. A restart, as an upgrade makes it, takes less.
+const unhealthyAfter = 30 * time.Second
+
 // notices tells people what happens to the cluster, in events on the EtcdCluster
 // and in the log. Reasons and texts of v0.9.4 are kept where it had them.
 type notices struct {
@@ -27,6 +31,9 @@ type notices struct {
 
 	stuck  map[string]stuckPod
 	warned int64 // generation whose warnings were told
+	// unhealthy are the members of which was told that they are not healthy, with
+	// their names.
+	unhealthy map[uint64]string
 }
 
 type stuckPod struct {
@@ -105,6 +112,29 @@ func (n *notices) look(o *observation) {
 		current[p.name] = s
 	}
 	n.stuck = current
+	n.lookAtMembers(o)
+}
+
+// lookAtMembers tells of members that are not healthy for no reason that is told
+// elsewhere: their pods have no problem, and the others have a quorum.
+func (n *notices) lookAtMembers(o *observation) {
+	if !o.quorum {
+		return
+	}
+	current := map[uint64]string{}
+	for _, m := range o.members {
+		name, told := n.unhealthy[m.ID]
+		switch {
+		case m.healthy() && told:
+			n.normal("Member Recovered", "Member %s is healthy again", name)
+		case told:
+			current[m.ID] = name
+		case !m.healthy() && !m.foreign() && m.joined() && m.pod != nil && m.pod.problem == "" && !m.pod.deleting && o.now.Sub(m.downSince) >= unhealthyAfter:
+			current[m.ID] = m.name
+			n.warning("Member Unhealthy", "Member %s has not been healthy for %s: %s", m.name, unhealthyAfter, m.problem(o))
+		}
+	}
+	n.unhealthy = current
 }
 
 // statusChanged tells of what begins and ends.
@@ -129,22 +159,40 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 			n.normal("Resumed", "spec.paused is false: the operator takes care of the cluster again")
 		}
 	}
-	was := conditionIs(&old, api.ClusterConditionAvailable, corev1.ConditionTrue)
-	is := conditionIs(&st, api.ClusterConditionAvailable, corev1.ConditionTrue)
-	switch {
-	case was && !is:
-		for _, c := range st.Conditions {
-			if c.Type == api.ClusterConditionAvailable {
-				n.warning("Quorum Lost", "%s: %s", c.Reason, c.Message)
-			}
-		}
-	case !was && is && old.Phase == api.ClusterPhaseRunning:
-		n.normal("Quorum Restored", "A quorum of members serves again")
-	}
+	n.availabilityChanged(old, st)
 	switch {
 	case st.TargetVersion != "" && st.TargetVersion != old.TargetVersion:
 		n.normal("Upgrade Started", "Upgrading from %s to %s", st.CurrentVersion, st.TargetVersion)
 	case st.TargetVersion == "" && old.TargetVersion != "" && st.CurrentVersion == old.TargetVersion:
 		n.normal("Upgrade Finished", "All members run %s", st.CurrentVersion)
 	}
+}
+
+// availabilityChanged tells of alarms, which a quorum agrees on, apart from lost
+// quorums.
+func (n *notices) availabilityChanged(old, st api.ClusterStatus) {
+	was, is := conditionFor(&old, api.ClusterConditionAvailable), conditionFor(&st, api.ClusterConditionAvailable)
+	alarm := func(c api.ClusterCondition) bool { return c.Reason == reasonNoSpace || c.Reason == reasonCorrupt }
+	up := func(c api.ClusterCondition) bool { return c.Status == corev1.ConditionTrue || alarm(c) } // there is a quorum
+	switch {
+	case up(was) && !up(is):
+		n.warning("Quorum Lost", "%s: %s", is.Reason, is.Message)
+	case !up(was) && up(is) && old.Phase == api.ClusterPhaseRunning:
+		n.normal("Quorum Restored", "A quorum of members serves again")
+	}
+	switch {
+	case alarm(is) && (is.Reason != was.Reason || is.Message != was.Message):
+		n.warning("Alarm Raised", "%s: %s", is.Reason, is.Message)
+	case alarm(was) && is.Status == corev1.ConditionTrue:
+		n.normal("Alarm Cleared", "No alarm is left: the cluster takes all requests again")
+	}
+}
+
+func conditionFor(st *api.ClusterStatus, t api.ClusterConditionType) api.ClusterCondition {
+	for _, c := range st.Conditions {
+		if c.Type == t {
+			return c
+		}
+	}
+	return api.ClusterCondition{}
 }

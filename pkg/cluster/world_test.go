@@ -264,3 +264,13 @@ func (w *world) told(text string) bool {
 
 // noon is when tests without a clock of their own take place.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// refuseStatus makes the API server refuse writes of the status until it is up.
+func (w *world) refuseStatus() (up func()) {
+	var down atomic.Bool
+	down.Store(true)
+	w.clusters.PrependReactor("update", "etcdclusters", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return down.Load(), nil, apierrors.NewServiceUnavailable("down")
+	})
+	return func() { down.Store(false) }
+}

@@ -160,6 +160,7 @@ func (f *fleet) keep(ctx context.Context, key types.NamespacedName, k *keeper) {
 		}
 		for err != nil {
 			f.log.WithField("cluster", key).WithError(err).Errorf("this is a bug of the operator, please report it; the cluster is left alone for %s", restartDelay)
+			f.recorder.Eventf(f.objectOf(k), corev1.EventTypeWarning, "Cluster Not Managed", "A bug ended the operator's work on this cluster: it begins anew in %s, and until then the status stands still; please report what the operator's log says", restartDelay)
 			timer := f.clock.NewTimer(restartDelay)
 			select {
 			case <-ctx.Done():
@@ -180,6 +181,12 @@ func runRecovered(ctx context.Context, c Cluster) (err error) {
 	}()
 	c.Run(ctx)
 	return nil
+}
+
+func (f *fleet) objectOf(k *keeper) *api.EtcdCluster {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return k.obj
 }
 
 // renew gives a keeper a cluster without memory. Under the lock, so that an object

@@ -27,6 +27,7 @@ import (
 // +kubebuilder:resource:path=etcdclusters,shortName=etcd,scope=Namespaced
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the cluster is in its life: Creating, Running or Failed"
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`,description="True while the cluster serves reads and writes"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyMembers`,description="Members that serve clients now"
 // +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`,description="Members that the cluster should have"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.currentVersion`,description="etcd version that the cluster runs"

@@ -138,7 +138,8 @@ type MembersStatus struct {
 }
 
 // MemberStatus is what is known of one member. Sizes and lag are written anew
-// when they have changed by a tenth or more, or together with something else.
+// when they have changed by a tenth or more (of the file, and a mebibyte; of the lag, and a
+// thousand entries), or together with something else.
 type MemberStatus struct {
 	// Name of the member and of its pod; empty for a member that the operator did
 	// not make and that has not started.

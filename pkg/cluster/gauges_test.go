@@ -1,0 +1,157 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// gaugesIn are the values of the gauges of cluster c in namespace ns, without
+// what their names have in common.
+func gaugesIn(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if maps.Equal(labels, map[string]string{"namespace": "ns", "cluster": "c"}) {
+				values[strings.TrimPrefix(f.GetName(), "etcd_operator_cluster_")] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return values
+}
+
+func TestGaugesTellHowAClusterIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		world  string
+		change func(*observation)
+		want   map[string]float64
+	}{
+		"healthy": {"cluster size=3\nmember a leader\nmember b\nmember c learner applied=4990", func(o *observation) {
+			o.members[1].status.DBSize = 4096
+			o.members[1].status.RaftIndex = 5003
+		}, map[string]float64{
+			"available": 1, "bootstrapped": 1, "size": 3, "members": 3, "voters": 2, "healthy_members": 3, "alarms": 0,
+			"db_size_bytes": 4096, "raft_index_lag": 13, "paused": 0, "refused": 0, "upgrading": 0,
+		}},
+		"without a quorum, and paused": {"cluster size=5 paused no-quorum\nmember a\nmember b down\nmember c down", nil, map[string]float64{
+			"available": 0, "bootstrapped": 1, "size": 5, "members": 3, "voters": 3, "healthy_members": 0, "alarms": 0,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 1, "refused": 0, "upgrading": 0,
+		}},
+		"with an alarm, and an upgrade": {"cluster size=1 version=3.7.3\nmember a leader", func(o *observation) {
+			o.members[0].status.Alarms = []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}}
+		}, map[string]float64{
+			"available": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 1,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 1,
+		}},
+		"with a version that is refused": {"cluster size=1 version=3.7.3 running=3.5.35\nmember a leader", nil, map[string]float64{
+			"available": 1, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 0,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 1, "upgrading": 0,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry := prometheus.NewRegistry()
+			m, err := NewMetrics(registry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := look(t, c.world)
+			if c.change != nil {
+				c.change(o)
+			}
+			st := statusAfter(o, plan(o), 1)
+			m.state.saw(testCluster(), o, &st)
+			if got := gaugesIn(t, registry); !maps.Equal(got, c.want) {
+				t.Errorf("gauges %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestGaugesGoWithTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, clock.RealClock{}, pausedCluster())
+		registry := prometheus.NewRegistry()
+		var err error
+		if w.cfg.Metrics, err = NewMetrics(registry); err != nil {
+			t.Fatal(err)
+		}
+		c := w.cluster(pausedCluster())
+		stop := run(t, c)
+		got := gaugesIn(t, registry)
+		if got["paused"] != 1 || got["last_pass_timestamp_seconds"] != float64(time.Now().Unix()) || got["failed_passes"] != 0 {
+			t.Errorf("gauges %v", got)
+		}
+		stop()
+		if got := gaugesIn(t, registry); len(got) > 0 {
+			t.Errorf("nobody takes care of the cluster, and its gauges stand at %v", got)
+		}
+	})
+}
+
+func TestFailedPassesAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, clock.RealClock{}, testCluster())
+		registry := prometheus.NewRegistry()
+		var err error
+		if w.cfg.Metrics, err = NewMetrics(registry); err != nil {
+			t.Fatal(err)
+		}
+		up := w.refuseStatus()
+		c := w.cluster(testCluster())
+		defer run(t, c)()
+		time.Sleep(errorWait * 4)
+		synctest.Wait()
+		if got := gaugesIn(t, registry)["failed_passes"]; got != 3 {
+			t.Errorf("%v passes have failed", got)
+		}
+		up()
+		time.Sleep(Period)
+		settle(w, c)
+		if got := gaugesIn(t, registry)["failed_passes"]; got != 0 {
+			t.Errorf("%v passes have failed in a row, though the last did not", got)
+		}
+	})
+}
+
+// A status that can't be written is told, also where the pass could say that its
+// step has to wait.
+func TestAStatusThatIsNotWrittenIsAFailureWhateverTheStepSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, clock.RealClock{}, testCluster())
+		w.makeService(buildPeerService(testCluster())) // the cache does not show it: not yet
+		up := w.refuseStatus()
+		c := w.cluster(testCluster())
+		defer run(t, c)()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !w.told("Reconcile Failing: Failed again and again at: create peer service: the status could not be written: ") || len(w.events) != 1 {
+			t.Errorf("events %q, want one that tells of the failure", w.events)
+		}
+		up()
+		time.Sleep(Period)
+		settle(w, c)
+		if st := w.etcdCluster().Status; st.Phase != api.ClusterPhaseCreating {
+			t.Errorf("phase %q after the API server came back", st.Phase)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// reasons are those of the events since the last call.
+func (w *world) reasons() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var reasons []string
+	for _, e := range w.events {
+		reason, _, _ := strings.Cut(e, ":")
+		reasons = append(reasons, reason)
+	}
+	w.events = nil
+	return reasons
+}
+
+func TestLostQuorumsAndAlarmsAreToldOnceEach(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	var st api.ClusterStatus
+	healthy, lost := "cluster size=3\nmember a leader\nmember b\nmember c", "cluster size=3 no-quorum\nmember a\nmember b down\nmember c down"
+	for i, s := range []struct {
+		world  string
+		alarms []etcd.Alarm
+		want   []string
+	}{
+		{healthy, nil, []string{"Quorum Restored"}},
+		{healthy, nil, nil},
+		{lost, nil, []string{"Quorum Lost"}},
+		{lost, nil, nil},
+		{healthy, nil, []string{"Quorum Restored"}},
+		{healthy, []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}}, []string{"Alarm Raised"}},
+		{healthy, []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}}, nil},
+		{healthy, []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}, {MemberID: 2, Type: etcd.AlarmNoSpace}}, []string{"Alarm Raised"}},
+		{lost, nil, []string{"Quorum Lost"}},
+		{healthy, []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}}, []string{"Quorum Restored", "Alarm Raised"}},
+		{healthy, nil, []string{"Alarm Cleared"}},
+	} {
+		o := look(t, s.world)
+		o.status = st
+		if i == 0 {
+			o.status.Phase = api.ClusterPhaseRunning
+		}
+		o.members[0].status.Alarms = s.alarms
+		next := statusAfter(o, idle{}, 1)
+		c.notices.statusChanged(o.status, next)
+		st = next
+		if got := w.reasons(); !slices.Equal(got, s.want) {
+			t.Errorf("step %d: events %q, want %q", i+1, got, s.want)
+		}
+	}
+}
+
+func TestAMemberThatStaysUnhealthyIsToldAndItsRecovery(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	for _, s := range []struct {
+		world string
+		down  time.Duration
+		want  []string
+	}{
+		{"cluster size=3\nmember a leader\nmember b\nmember c", 0, nil},
+		{"cluster size=3\nmember a leader\nmember b\nmember c down", time.Second, nil}, // a restart
+		{"cluster size=3\nmember a leader\nmember b\nmember c down", unhealthyAfter, []string{"Member Unhealthy"}},
+		{"cluster size=3\nmember a leader\nmember b\nmember c down", time.Hour, nil},
+		{"cluster size=3 no-quorum\nmember a\nmember b down\nmember c down", time.Hour, nil}, // told as lost quorum
+		{"cluster size=3\nmember a leader\nmember b\nmember c", 0, []string{"Member Recovered"}},
+		{"cluster size=3\nmember a leader\nmember b\nmember c", 0, nil},
+		{"cluster size=3\nmember a leader\nmember b\nmember c down badimage", time.Hour, nil}, // told as stuck
+		{"cluster size=3\nmember a leader\nmember b\nmember c gone", time.Hour, nil},          // replaced
+		{"cluster size=3\nmember a leader\nmember b\nmember x foreign", time.Hour, nil},
+	} {
+		o := look(t, s.world)
+		for i := range o.members {
+			if !o.members[i].healthy() {
+				o.members[i].downSince = o.now.Add(-s.down)
+			}
+		}
+		c.notices.look(o)
+		if got := w.reasons(); !slices.Equal(got, s.want) {
+			t.Errorf("in the world\n%s\nfor %v: events %q, want %q", s.world, s.down, got, s.want)
+		}
+	}
+}
