@@ -30,8 +30,23 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/scheme"
 )
 
-// leaseName is the Lease that instances in one namespace compete for.
-const leaseName = "etcd-operator"
+// The Leases that operators compete for. Those of one namespace have theirs in
+// it. Those that run with -cluster-wide share one, wherever they are: each of
+// them would take care of the same clusters. So one of each kind can work side by
+// side, in one namespace or in two.
+const (
+	leaseName            = "etcd-operator"
+	clusterWideLease     = "etcd-operator-cluster-wide"
+	clusterWideNamespace = metav1.NamespaceDefault
+)
+
+// leaseOf is the Lease for an operator in a namespace.
+func leaseOf(namespace string, clusterWide bool) (inNamespace, name string) {
+	if clusterWide {
+		return clusterWideNamespace, clusterWideLease
+	}
+	return namespace, leaseName
+}
 
 // run is the operator from its options to its end. It returns nil if ctx ended
 // it, and when it returns all that it started has ended.
@@ -99,9 +114,10 @@ func work(ctx context.Context, opts options, api *clients, self pod.Pod, registr
 	if err != nil {
 		return err
 	}
+	namespace, name := leaseOf(self.Namespace, opts.clusterWide)
 	elector, err := leader.New(leader.Config{
 		Leases:    api.leases.CoordinationV1(),
-		Namespace: self.Namespace, Name: leaseName, Identity: self.Name,
+		Namespace: namespace, Name: name, Identity: identity(self, opts.clusterWide),
 		Logger: log.WithField("pkg", "leader"),
 	})
 	if err != nil {
@@ -109,6 +125,14 @@ func work(ctx context.Context, opts options, api *clients, self pod.Pod, registr
 	}
 	ready.of(elector, ctrl)
 	return elector.Run(ctx, ctrl.Run)
+}
+
+// identity tells instances apart, also those of several namespaces.
+func identity(self pod.Pod, clusterWide bool) string {
+	if clusterWide {
+		return self.Namespace + "/" + self.Name
+	}
+	return self.Name
 }
 
 // readiness is what /readyz answers. An instance is ready if it leads and sees
@@ -124,15 +148,15 @@ type readyParts struct {
 
 func (r *readiness) of(e *leader.Elector, c *controller.Controller) { r.parts.Store(&readyParts{e, c}) }
 
-func (r *readiness) check() error {
+func (r *readiness) check() (says string, err error) {
 	parts := r.parts.Load()
 	switch {
 	case parts == nil:
-		return errors.New("starting")
+		return "", errors.New("starting")
 	case parts.elector.Leading():
-		return parts.ctrl.Ready()
+		return "ok", parts.ctrl.Ready()
 	default:
-		return parts.elector.StandingBy()
+		return "ok: standing by for " + parts.elector.Watched(), parts.elector.StandingBy()
 	}
 }
 

@@ -72,6 +72,16 @@ func New(cfg Config) (*Elector, error) {
 // Leading tells whether this instance works now.
 func (e *Elector) Leading() bool { return e.leading.Load() }
 
+// Watched tells which Lease this instance competes for, and who was last seen to
+// hold it.
+func (e *Elector) Watched() string {
+	lease := "Lease " + e.cfg.Namespace + "/" + e.cfg.Name
+	if seen := e.lock.seen.Load(); seen != nil && seen.holder != "" {
+		return lease + ", which " + seen.holder + " holds"
+	}
+	return lease
+}
+
 // StandingBy returns nil while this instance is ready to take over: it reads the
 // Lease and sees that another one holds it. The error says what is missing.
 func (e *Elector) StandingBy() error {

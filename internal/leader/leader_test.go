@@ -103,6 +103,9 @@ func TestTheNextInstanceNeedNotWaitForTheLeaseToExpire(t *testing.T) {
 		if b.Leading() {
 			t.Fatal("two instances lead")
 		}
+		if got := b.Watched(); !strings.Contains(got, "Lease ") || !strings.HasSuffix(got, ", which a holds") {
+			t.Errorf("it stands by for %q", got)
+		}
 		if err := b.StandingBy(); err != nil {
 			t.Errorf("b is not standing by: %v", err)
 		}

@@ -20,16 +20,17 @@ import (
 // shutdownGrace is how long requests under way may take when the server ends.
 const shutdownGrace = 3 * time.Second
 
-// Handler serves /readyz, which is 200 while ready returns nil and 503 with the
-// error's text otherwise, and /metrics.
-func Handler(ready func() error, metrics prometheus.Gatherer) http.Handler {
+// Handler serves /readyz, which is 200 with what ready says while it returns no
+// error and 503 with the error's text otherwise, and /metrics.
+func Handler(ready func() (string, error), metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := ready(); err != nil {
+		says, err := ready()
+		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		fmt.Fprintln(w, "ok")
+		fmt.Fprintln(w, says)
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	return mux

@@ -16,16 +16,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func TestReadyzSaysWhyNot(t *testing.T) {
+func TestReadyzSaysWhatAndWhyNot(t *testing.T) {
 	var notReady error
-	h := Handler(func() error { return notReady }, prometheus.NewRegistry())
+	h := Handler(func() (string, error) { return "ok: standing by", notReady }, prometheus.NewRegistry())
 	get := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
 		return w
 	}
-	if w := get(); w.Code != http.StatusOK {
-		t.Errorf("ready: got %d", w.Code)
+	if w := get(); w.Code != http.StatusOK || w.Body.String() != "ok: standing by\n" {
+		t.Errorf("ready: got %d %q", w.Code, w.Body)
 	}
 	notReady = errors.New("waits for the caches")
 	if w := get(); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "waits for the caches") {
@@ -45,7 +45,7 @@ func TestServesTheGivenMetricsUntilTheContextEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, l, Handler(func() error { return nil }, reg)) }()
+	go func() { ended <- Run(ctx, l, Handler(func() (string, error) { return "ok", nil }, reg)) }()
 
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+"/metrics", nil)
 	if err != nil {
