@@ -41,6 +41,16 @@ func (c *Cluster) apply(ctx context.Context, s step) error {
 	switch s := s.(type) {
 	case createService:
 		return c.createService(ctx, s)
+	case mendService:
+		return c.mendService(ctx, s)
+	case deleteService:
+		return c.deleteService(ctx, s)
+	case createBudget:
+		return c.createBudget(ctx, s)
+	case mendBudget:
+		return c.mendBudget(ctx, s)
+	case deleteBudget:
+		return c.deleteBudget(ctx, s)
 	case createPods:
 		return c.createPods(ctx, s)
 	case deletePod:
@@ -59,44 +69,6 @@ func (c *Cluster) apply(ctx context.Context, s step) error {
 		return c.advanceLog(ctx, s)
 	}
 	return nil
-}
-
-// createService makes a Service that is missing. One of that name that is left
-// from an earlier EtcdCluster is taken over, for its owner takes it away with
-// itself; one that belongs to somebody else is not touched.
-func (c *Cluster) createService(ctx context.Context, s createService) error {
-	svc := buildPeerService(c.obj)
-	if s.client {
-		svc = buildClientService(c.obj)
-	}
-	services := c.cfg.Kube.CoreV1().Services(svc.Namespace)
-	_, err := services.Create(ctx, svc, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		return wrap(err, "create service %s", svc.Name)
-	}
-	old, err := services.Get(ctx, svc.Name, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("get service %s: %w", svc.Name, err)
-	}
-	owner := metav1.GetControllerOf(old)
-	switch {
-	case metav1.IsControlledBy(old, c.obj):
-		return errCacheBehind
-	case old.DeletionTimestamp != nil:
-		return fmt.Errorf("service %s: %w: an older one is being deleted", svc.Name, errCacheBehind)
-	case owner != nil && (owner.Kind != ownerOf(c.obj).Kind || owner.Name != c.obj.Name), owner == nil && old.Labels[clusterLabel] != c.obj.Name:
-		if s.client {
-			// The members can do without it, and are taken care of meanwhile.
-			c.clientServiceTaken = c.cfg.Clock.Now().Add(time.Minute)
-		}
-		err := fmt.Errorf("service %s belongs to something else: delete or rename it, the cluster needs this name", svc.Name)
-		c.notices.serviceTaken(err)
-		return err
-	}
-	svc.ResourceVersion, svc.UID = old.ResourceVersion, old.UID
-	svc.Spec.ClusterIP, svc.Spec.ClusterIPs = old.Spec.ClusterIP, old.Spec.ClusterIPs
-	_, err = services.Update(ctx, svc, metav1.UpdateOptions{})
-	return wrap(err, "take over service %s", svc.Name)
 }
 
 // createPods makes the pods of a step at the same time.

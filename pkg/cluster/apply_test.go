@@ -127,8 +127,8 @@ func TestAForeignClientServiceIsPutUpWithForAWhile(t *testing.T) {
 	}{{time.Second, true}, {time.Minute, false}} {
 		clock.Step(after.Duration)
 		o, err := c.observe(t.Context())
-		if err != nil || o.clientService != after.putUpWith {
-			t.Errorf("%v later: put up with %t, %v", after.Duration, o.clientService, err)
+		if err != nil || o.clientService.putOff != after.putUpWith || o.clientService.ok() {
+			t.Errorf("%v later: %+v, %v", after.Duration, o.clientService, err)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
@@ -44,10 +45,11 @@ const (
 type Config struct {
 	Kube         kubernetes.Interface
 	EtcdClusters versioned.Interface
-	// Pods and Services come from informers limited to the label app=etcd.
-	// Their objects are never written to.
+	// Pods, Services and Budgets come from informers limited to the label
+	// app=etcd. Their objects are never written to.
 	Pods     corelisters.PodLister
 	Services corelisters.ServiceLister
+	Budgets  policylisters.PodDisruptionBudgetLister
 	Recorder record.EventRecorder
 	Logger   *logrus.Entry
 	Metrics  *Metrics
@@ -80,14 +82,14 @@ type Cluster struct {
 	// etcd that they had counted before.
 	restarting map[types.UID]int32
 	logTarget  uint64
-	// clientServiceTaken is until when a Service of somebody else in the place
-	// of the client Service is put up with.
-	clientServiceTaken time.Time
-	health             healthLog
-	notices            notices
-	waits              int // looks in a row at something under way
-	failures           int // failed passes in a row
-	lastStep           string
+	postponed  postponed
+	// budgetWritten is the number that was last written into the budget.
+	budgetWritten int
+	health        healthLog
+	notices       notices
+	waits         int // looks in a row at something under way
+	failures      int // failed passes in a row
+	lastStep      string
 }
 
 // New returns the Cluster of an EtcdCluster. Nothing happens before Run.
@@ -110,9 +112,10 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		podWrites:  podWrites{},
 		deleted:    map[types.UID]time.Time{},
 		restarting: map[types.UID]int32{},
+		postponed:  postponed{},
 		health:     healthLog{},
 	}
-	c.notices = notices{recorder: cfg.Recorder, log: c.log, obj: obj, stuck: map[string]stuckPod{}}
+	c.notices = notices{recorder: cfg.Recorder, log: c.log, obj: obj, stuck: map[string]stuckPod{}, refused: map[string]string{}}
 	return c, nil
 }
 

@@ -60,6 +60,8 @@ func (n names) clientService() string {
 	return n.cluster + "-client"
 }
 
+func (n names) budget() string { return n.cluster }
+
 // newMember makes up the name of a member and its pod.
 func (n names) newMember() string { return n.cluster + "-" + rand.String(10) }
 

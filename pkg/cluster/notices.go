@@ -34,6 +34,8 @@ type notices struct {
 	// unhealthy are the members of which was told that they are not healthy, with
 	// their names.
 	unhealthy map[uint64]string
+	// refused is what the API server said last, by what was tried.
+	refused map[string]string
 }
 
 type stuckPod struct {
@@ -82,6 +84,21 @@ func (n *notices) leaderMoved(s moveLeader) {
 }
 
 func (n *notices) serviceTaken(err error) { n.warning("Service Taken", "%v", err) }
+
+func (n *notices) budgetTaken(err error) { n.warning("Disruption Budget Taken", "%v", err) }
+
+// mended tells of what somebody else has edited and the operator put right.
+func (n *notices) mended(object, edited string) {
+	n.normal("Edit Undone", "%s was edited and is as the operator makes it again: %s", object, edited)
+}
+
+// writeRefused tells what the API server says to a write, once for each reason.
+func (n *notices) writeRefused(what string, err error) {
+	if n.refused[what] != err.Error() {
+		n.refused[what] = err.Error()
+		n.warning("Write Refused", "Kubernetes refuses to %s, tried again every %s: %v", what, refusedPause, err)
+	}
+}
 
 func (n *notices) passFails(s step, err error) {
 	n.warning("Reconcile Failing", "Failed again and again at: %s: %v", s, err)

@@ -36,8 +36,11 @@ type observation struct {
 	// their raft state since the upgrade asked for it; 0 before it does.
 	logTarget uint64
 
-	peerService, clientService bool
-	pods                       []podState // sorted by name
+	peerService, clientService belonging
+	// formerServices are those of the cluster under names that it no longer uses.
+	formerServices []belonging
+	budget         budgetState
+	pods           []podState // sorted by name
 	// strangers are pods with this cluster's labels that another object owns,
 	// such as an EtcdCluster of the same name that was just deleted.
 	strangers int

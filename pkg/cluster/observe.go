@@ -57,29 +57,14 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 		o.invalid = err.Error()
 	}
 	var err error
-	if o.peerService, err = c.ownsService(o.names.peerService()); err != nil {
+	if err = c.observeBelongings(o); err != nil {
 		return nil, err
 	}
-	if o.clientService, err = c.ownsService(o.names.clientService()); err != nil {
-		return nil, err
-	}
-	o.clientService = o.clientService || o.now.Before(c.clientServiceTaken)
 	if err := c.observePods(ctx, o); err != nil {
 		return nil, err
 	}
 	c.observeMembers(ctx, o)
 	return o, nil
-}
-
-func (c *Cluster) ownsService(name string) (bool, error) {
-	svc, err := c.cfg.Services.Services(c.obj.Namespace).Get(name)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("service %s: %w", name, err)
-	}
-	return metav1.IsControlledBy(svc, c.obj) && svc.DeletionTimestamp == nil, nil
 }
 
 func (c *Cluster) observePods(ctx context.Context, o *observation) error {

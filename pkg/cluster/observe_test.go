@@ -183,8 +183,8 @@ func TestOnlyOwnPodsAndServicesAreSeen(t *testing.T) {
 	if len(o.pods) != 1 || o.pods[0].name != "own" || o.strangers != 1 {
 		t.Errorf("pods %v, strangers %d", o.pods, o.strangers)
 	}
-	if !o.peerService || o.clientService {
-		t.Errorf("peer Service %t, client Service of the earlier cluster %t", o.peerService, o.clientService)
+	if !o.peerService.ok() || o.clientService.ok() {
+		t.Errorf("peer Service %+v, client Service of the earlier cluster %+v", o.peerService, o.clientService)
 	}
 }
 

@@ -19,6 +19,8 @@ var rules = []func(*observation) step{
 	takeBackBadImage,
 	awaitQuorum,
 	keepClientService,
+	dropFormerService,
+	keepBudget,
 	replaceLostMember,
 	dropSurplusLearner,
 	dropStuckLearner,
@@ -58,22 +60,6 @@ func leaveAlone(o *observation) step {
 		return idle{"spec.paused is true"}
 	case o.invalid != "":
 		return idle{"the spec is invalid: " + o.invalid}
-	}
-	return nil
-}
-
-func keepPeerService(o *observation) step {
-	if !o.peerService {
-		return createService{client: false}
-	}
-	return nil
-}
-
-// keepClientService makes the client Service only once the bootstrap is on
-// record: before that, no client can write what a second bootstrap would lose.
-func keepClientService(o *observation) step {
-	if !o.clientService {
-		return createService{client: true}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,10 +72,11 @@ func TestPlan(t *testing.T) {
 // with a ready pod of the cluster's version, unless the script says otherwise.
 func parseWorld(text string) (*observation, error) {
 	o := &observation{
-		now:    time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
-		names:  names{namespace: "ns", cluster: "c"},
-		gate:   true,
-		quorum: true, peerService: true, clientService: true,
+		now:         time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+		names:       names{namespace: "ns", cluster: "c"},
+		gate:        true,
+		quorum:      true,
+		peerService: belonging{name: "c", uid: "peer", owned: true}, clientService: belonging{name: "c-client", uid: "client", owned: true},
 		spec:   api.ClusterSpec{Size: 3, Version: "3.6.16"},
 		status: api.ClusterStatus{Phase: api.ClusterPhaseRunning, CurrentVersion: "3.6.16", InitialVersion: "3.6.16"},
 	}
@@ -131,6 +133,9 @@ func parseWorld(text string) (*observation, error) {
 		members[i].pod = o.pod(members[i].name)
 	}
 	o.members = members
+	if err := setBudget(o, text); err != nil {
+		return nil, err
+	}
 	for i := range o.pods {
 		var names []string
 		if list := ic[o.pods[i].name]; list != "" {
@@ -175,9 +180,18 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 		case "no-quorum":
 			o.quorum = false
 		case "no-peer-service":
-			o.peerService = false
+			o.peerService.owned = false
 		case "no-client-service":
-			o.clientService = false
+			o.clientService.owned = false
+		case "peer-service":
+			err = parseBelonging(&o.peerService, value)
+		case "client-service":
+			err = parseBelonging(&o.clientService, value)
+		case "former-service":
+			o.formerServices = append(o.formerServices, belonging{name: value, uid: types.UID(value), owned: true})
+		case "budget": // set once the members are known
+		case "drainable":
+			o.spec.PodDisruptionBudget = new(false)
 		case "strangers":
 			o.strangers, err = strconv.Atoi(value)
 		default:
@@ -188,6 +202,54 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 		}
 	}
 	return running, nil
+}
+
+// parseBelonging reads the state of a Service or budget that is not as it should
+// be.
+func parseBelonging(b *belonging, state string) error {
+	switch what, edited, _ := strings.Cut(state, ":"); what {
+	case "missing":
+		b.owned = false
+	case "leaving":
+		b.leaving = true
+	case "put-off":
+		b.putOff = true
+	case "edited":
+		b.edited = edited
+	case "remake":
+		b.remake, b.edited = true, "ports"
+	default:
+		return fmt.Errorf("unknown state %q", state)
+	}
+	return nil
+}
+
+var budgetWords = regexp.MustCompile(`budget=(\S+)`)
+
+// setBudget makes the disruption budget as it should be, but for what the
+// script says.
+func setBudget(o *observation, text string) error {
+	o.budget.name, o.budget.uid = "c", "budget"
+	if o.wantsBudget() {
+		o.budget.owned, o.budget.minAvailable = true, o.minAvailable()
+	}
+	for _, match := range budgetWords.FindAllStringSubmatch(text, -1) {
+		if n, err := strconv.Atoi(match[1]); err == nil {
+			o.budget.owned, o.budget.minAvailable = true, n
+			continue
+		}
+		if n, ok := strings.CutPrefix(match[1], "written:"); ok {
+			var err error
+			if o.budget.written, err = strconv.Atoi(n); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := parseBelonging(&o.budget.belonging, match[1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func parseMember(o *observation, words []string, running string, id uint64, ic map[string]string) (memberState, *podState, error) {

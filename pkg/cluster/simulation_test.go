@@ -47,6 +47,7 @@ type model struct {
 	gate   bool
 
 	peerService, clientService bool
+	budget                     int // of evictions; 0: there is none
 	pods                       map[string]*modelPod
 	members                    []modelMember
 	serial                     int
@@ -96,6 +97,7 @@ func play(t *testing.T, seed uint64) {
 	for range 400 {
 		m.pass()
 		m.progress()
+		m.checkBudget()
 		m.trouble()
 		if t.Failed() {
 			return
@@ -143,8 +145,11 @@ func (m *model) quorum() bool {
 func (m *model) observation() *observation {
 	o := &observation{
 		now: m.now, names: names{namespace: "ns", cluster: "c"}, spec: *m.spec.DeepCopy(), status: *m.status.DeepCopy(),
-		clusterVersion: m.agreed, gate: m.gate, logTarget: m.logTarget, peerService: m.peerService, clientService: m.clientService, quorum: m.quorum(),
-		newName: func() string { m.serial++; return fmt.Sprintf("c-%d", m.serial) },
+		clusterVersion: m.agreed, gate: m.gate, logTarget: m.logTarget, quorum: m.quorum(),
+		peerService:   belonging{name: "c", owned: m.peerService},
+		clientService: belonging{name: "c-client", owned: m.clientService},
+		budget:        budgetState{belonging: belonging{name: "c", owned: m.budget > 0}, minAvailable: m.budget},
+		newName:       func() string { m.serial++; return fmt.Sprintf("c-%d", m.serial) },
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
 		p := m.pods[name]
@@ -209,12 +214,31 @@ func (m *model) pass() step {
 	}
 	had := m.quorum()
 	m.apply(s)
+	m.checkBudget()
 	all, alive := m.voters()
 	_, restarts := s.(setVersion)
 	if had && !m.quorum() && !(restarts && all <= 2) && !m.joiningVoter(s) {
 		m.t.Errorf("the step %q took the quorum: %d of %d voters are left", s, alive, all)
 	}
 	return s
+}
+
+// checkBudget tells whether evictions could take the quorum now: they take the
+// voters first, as far as the budget lets them.
+func (m *model) checkBudget() {
+	if m.budget == 0 {
+		return
+	}
+	all, alive := m.voters()
+	ready := alive
+	for _, mm := range m.members {
+		if mm.learner && m.alive(mm) {
+			ready++
+		}
+	}
+	if evictions := ready - m.budget; evictions > 0 && m.quorum() && alive-evictions < etcd.Quorum(all) && !m.waitingVoter() {
+		m.t.Errorf("the budget of %d lets %d of %d ready members be evicted: %d of %d voters would be left", m.budget, evictions, ready, alive-evictions, all)
+	}
 }
 
 // joiningVoter tells whether a member with a vote was added to a cluster of one,
@@ -232,6 +256,12 @@ func (m *model) apply(s step) {
 		} else {
 			m.peerService = true
 		}
+	case createBudget:
+		m.budget = s.minAvailable
+	case mendBudget:
+		m.budget = s.to
+	case deleteBudget:
+		m.budget = 0
 	case createPods:
 		for _, p := range s.pods {
 			if m.rand.IntN(10) == 0 {
@@ -419,7 +449,10 @@ func (m *model) trouble() {
 		m.note("!! version %s", m.spec.Version)
 	case 4:
 		m.spec.Paused = m.rand.IntN(4) == 0
-	case 5: // Services vanish
+	case 5: // Services and the budget vanish
+		if m.rand.IntN(2) == 0 {
+			m.budget = 0
+		}
 		m.clientService = m.clientService && m.rand.IntN(2) == 0
 		m.peerService = m.peerService && m.rand.IntN(2) == 0
 	}
@@ -443,6 +476,9 @@ func (m *model) reachableVersion() string {
 
 func (m *model) asSpecified() bool {
 	if len(m.members) != m.spec.Size || len(m.pods) != m.spec.Size || !m.quorum() || !m.clientService {
+		return false
+	}
+	if least := etcd.Quorum(m.spec.Size); m.spec.Size >= 3 && m.budget != least || m.spec.Size < 3 && m.budget != 0 {
 		return false
 	}
 	for _, mm := range m.members {

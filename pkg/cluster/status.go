@@ -26,9 +26,10 @@ func statusAfter(o *observation, s step, generation int64) api.ClusterStatus {
 	st := *o.status.DeepCopy()
 	st.ObservedGeneration = generation
 	st.ControlPaused = o.spec.Paused
-	if o.clientService {
-		st.ServiceName, st.ClientPort = o.names.clientService(), clientPort
+	if o.clientService.ok() {
+		st.ServiceName, st.ClientPort = o.clientService.name, clientPort
 	}
+	st.MinAvailable = o.budget.minAvailable
 	setPhase(&st, o, s)
 	setMembers(&st, o, s)
 	setMemberStatuses(&st, o)

@@ -23,6 +23,27 @@ type (
 	wait struct{ why string }
 
 	createService struct{ client bool }
+	// mendService puts right a Service that somebody has edited.
+	mendService struct {
+		client bool
+		edited string
+	}
+	deleteService struct {
+		name string
+		uid  types.UID
+		why  string
+	}
+	createBudget struct{ minAvailable int }
+	// mendBudget makes it fit the membership, or puts right one that somebody has
+	// edited.
+	mendBudget struct {
+		from, to int
+		edited   string
+	}
+	deleteBudget struct {
+		uid types.UID
+		why string
+	}
 	// chooseSeed records the seed's name before its pod is made, so that
 	// operators that come and go can't bootstrap twice.
 	chooseSeed struct{ name string }
@@ -90,14 +111,29 @@ type observing struct{}
 
 func (observing) String() string { return "observe the cluster" }
 
-func (s idle) String() string { return "idle: " + s.why }
-func (s wait) String() string { return "wait: " + s.why }
-func (s createService) String() string {
-	if s.client {
-		return "create client service"
-	}
-	return "create peer service"
+func (s idle) String() string          { return "idle: " + s.why }
+func (s wait) String() string          { return "wait: " + s.why }
+func (s createService) String() string { return "create " + whichService(s.client) }
+func (s mendService) String() string   { return "mend " + whichService(s.client) + ": " + s.edited }
+func (s deleteService) String() string { return "delete service " + s.name + ": " + s.why }
+func (s createBudget) String() string {
+	return fmt.Sprintf("create disruption budget: min available %d", s.minAvailable)
 }
+func (s mendBudget) String() string {
+	if s.edited != "" {
+		return "mend disruption budget: " + s.edited
+	}
+	return fmt.Sprintf("set disruption budget from %d to %d", s.from, s.to)
+}
+func (s deleteBudget) String() string { return "delete disruption budget: " + s.why }
+
+func whichService(client bool) string {
+	if client {
+		return "client service"
+	}
+	return "peer service"
+}
+
 func (s chooseSeed) String() string  { return "choose seed " + s.name }
 func (s markRunning) String() string { return "mark running" }
 func (s markFailed) String() string  { return "mark failed: " + s.why }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	policylisters "k8s.io/client-go/listers/policy/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -41,6 +42,7 @@ type world struct {
 	clusters *versionedfake.Clientset
 	pods     cache.Indexer
 	services cache.Indexer
+	budgets  cache.Indexer
 	passes   atomic.Int64 // as often as a Cluster has listed its pods
 	version  atomic.Int64 // last resourceVersion
 	cfg      Config
@@ -68,6 +70,7 @@ func newWorld(t *testing.T, clock clock.Clock, objects ...*api.EtcdCluster) *wor
 		clusters: versionedfake.NewSimpleClientset(),
 		pods:     cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
 		services: cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
+		budgets:  cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
 	}
 	w.version.Store(1000)
 	for _, obj := range objects {
@@ -90,6 +93,7 @@ func newWorld(t *testing.T, clock clock.Clock, objects ...*api.EtcdCluster) *wor
 		EtcdClusters:  w.clusters,
 		Pods:          countedPods{corelisters.NewPodLister(w.pods), &w.passes},
 		Services:      corelisters.NewServiceLister(w.services),
+		Budgets:       policylisters.NewPodDisruptionBudgetLister(w.budgets),
 		Recorder:      w,
 		Logger:        logrus.NewEntry(logger),
 		Metrics:       metrics,
@@ -218,6 +222,17 @@ func (w *world) watch() {
 		objects = append(objects, s.DeepCopy())
 	}
 	if err := w.services.Replace(objects, ""); err != nil {
+		w.t.Fatal(err)
+	}
+	budgets, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	objects = nil
+	for _, b := range budgets.Items {
+		objects = append(objects, b.DeepCopy())
+	}
+	if err := w.budgets.Replace(objects, ""); err != nil {
 		w.t.Fatal(err)
 	}
 	objects = nil

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -67,7 +68,7 @@ type Controller struct {
 	fleet          *fleet
 	clusterMetrics *cluster.Metrics
 	// makeCluster is cluster.New, but in tests.
-	makeCluster func(corelisters.PodLister, corelisters.ServiceLister, *api.EtcdCluster) (Cluster, error)
+	makeCluster func(belongings, *api.EtcdCluster) (Cluster, error)
 	waitsFor    atomic.Pointer[string] // nil when ready
 }
 
@@ -118,32 +119,33 @@ func (c *Controller) Run(ctx context.Context) error {
 		return c.unlessDone(ctx, err)
 	}
 
-	belongings := informers.NewSharedInformerFactoryWithOptions(c.cfg.Kube, 0,
+	factory := informers.NewSharedInformerFactoryWithOptions(c.cfg.Kube, 0,
 		informers.WithNamespace(c.cfg.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = appLabel + "=" + appEtcd }),
 		informers.WithTransform(dropManagedFields))
-	pods, services := belongings.Core().V1().Pods(), belongings.Core().V1().Services()
-	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), services.Informer()} {
+	pods, services, budgets := factory.Core().V1().Pods(), factory.Core().V1().Services(), factory.Policy().V1().PodDisruptionBudgets()
+	watched := belongings{pods.Lister(), services.Lister(), budgets.Lister()}
+	var synced []cache.DoneChecker
+	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), services.Informer(), budgets.Informer()} {
 		if _, err := informer.AddEventHandler(wakeOwner(c.fleet)); err != nil {
 			return fmt.Errorf("watch what belongs to clusters: %w", err)
 		}
+		synced = append(synced, informer.HasSyncedChecker())
 	}
-	c.fleet.newCluster = func(obj *api.EtcdCluster) (Cluster, error) {
-		return c.makeCluster(pods.Lister(), services.Lister(), obj)
-	}
+	c.fleet.newCluster = func(obj *api.EtcdCluster) (Cluster, error) { return c.makeCluster(watched, obj) }
 	clusters, informer := c.clusterInformer(ctx)
 
 	var running sync.WaitGroup
 	defer func() { // in this order: nobody starts a cluster any more, then all end
 		running.Wait()
-		belongings.Shutdown()
+		factory.Shutdown()
 		c.fleet.wait()
 	}()
 
 	// A cluster must not be looked at before its pods are known.
-	c.wait("the caches of pods and Services: the role of the operator's service account must allow to list and watch them")
-	belongings.StartWithContext(ctx)
-	if !cache.WaitFor(ctx, "pods and Services", pods.Informer().HasSyncedChecker(), services.Informer().HasSyncedChecker()) {
+	c.wait("the caches of pods, Services and PodDisruptionBudgets: the role of the operator's service account must allow to list and watch them")
+	factory.StartWithContext(ctx)
+	if !cache.WaitFor(ctx, "pods, Services and PodDisruptionBudgets", synced...) {
 		return nil
 	}
 	c.wait("the cache of EtcdClusters: the role of the operator's service account must allow to list and watch them")
@@ -156,10 +158,10 @@ func (c *Controller) Run(ctx context.Context) error {
 
 	orphans := &collector{
 		kube: c.cfg.Kube, clusters: c.cfg.Dynamic, known: clusters,
-		pods: pods.Lister(), services: services.Lister(), log: c.log,
+		belongings: watched, log: c.log,
 	}
 	running.Go(func() { orphans.run(ctx, c.cfg.Clock, c.cfg.GCInterval) })
-	chaos := &monkey{kube: c.cfg.Kube, pods: pods.Lister(), fleet: c.fleet, rand: c.cfg.Rand, log: c.log}
+	chaos := &monkey{kube: c.cfg.Kube, pods: watched.pods, fleet: c.fleet, rand: c.cfg.Rand, log: c.log}
 	running.Go(func() { chaos.run(ctx, c.cfg.Clock, c.cfg.ChaosLevel) })
 	<-ctx.Done()
 	return nil
@@ -203,12 +205,20 @@ func (c *Controller) clusterInformer(ctx context.Context) (cache.Indexer, cache.
 	return store.(cache.Indexer), informer // as it is where there are Indexers
 }
 
-func (c *Controller) newCluster(pods corelisters.PodLister, services corelisters.ServiceLister, obj *api.EtcdCluster) (Cluster, error) {
+// belongings are the caches of what belongs to clusters.
+type belongings struct {
+	pods     corelisters.PodLister
+	services corelisters.ServiceLister
+	budgets  policylisters.PodDisruptionBudgetLister
+}
+
+func (c *Controller) newCluster(b belongings, obj *api.EtcdCluster) (Cluster, error) {
 	return cluster.New(cluster.Config{
 		Kube:          c.cfg.Kube,
 		EtcdClusters:  c.cfg.EtcdClusters,
-		Pods:          pods,
-		Services:      services,
+		Pods:          b.pods,
+		Services:      b.services,
+		Budgets:       b.budgets,
 		Recorder:      c.cfg.Recorder,
 		Logger:        c.cfg.Logger.WithField("pkg", "cluster"),
 		Metrics:       c.clusterMetrics,

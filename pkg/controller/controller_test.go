@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -64,7 +63,7 @@ func newWorld(t *testing.T, edit func(*Config), objects ...runtime.Object) *worl
 		t.Fatal(err)
 	}
 	w.ctrl = ctrl
-	w.ctrl.makeCluster = func(_ corelisters.PodLister, _ corelisters.ServiceLister, obj *api.EtcdCluster) (Cluster, error) {
+	w.ctrl.makeCluster = func(_ belongings, obj *api.EtcdCluster) (Cluster, error) {
 		return w.newCluster(obj)
 	}
 	return w

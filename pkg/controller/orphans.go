@@ -17,26 +17,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 )
 
-// collector deletes pods and Services whose EtcdCluster is gone. Kubernetes does
+// collector deletes pods, Services and PodDisruptionBudgets whose EtcdCluster is
+// gone. Kubernetes does
 // so itself, but not where an owner was removed without its dependents; such pods
 // would go on to serve, and stand in the way of a cluster of the same name.
 type collector struct {
 	kube     kubernetes.Interface
 	clusters dynamic.Interface
 	known    cache.Indexer // of EtcdClusters
-	pods     corelisters.PodLister
-	services corelisters.ServiceLister
-	log      *logrus.Entry
+	belongings
+	log *logrus.Entry
 }
 
 // orphan is one object whose owner the informer does not know.
 type orphan struct {
-	kind   string // pod or Service
+	kind   string // pod, Service or PodDisruptionBudget
 	object metav1.Object
 	owner  *metav1.OwnerReference
 	delete func(ctx context.Context, name string, options metav1.DeleteOptions) error
@@ -103,6 +102,15 @@ func (c *collector) suspects() ([]orphan, error) {
 	}
 	for _, s := range services {
 		if err := consider(orphan{kind: "Service", object: s, delete: c.kube.CoreV1().Services(s.Namespace).Delete}); err != nil {
+			return nil, err
+		}
+	}
+	budgets, err := c.budgets.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range budgets {
+		if err := consider(orphan{kind: "PodDisruptionBudget", object: b, delete: c.kube.PolicyV1().PodDisruptionBudgets(b.Namespace).Delete}); err != nil {
 			return nil, err
 		}
 	}

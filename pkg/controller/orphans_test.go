@@ -13,12 +13,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	policylisters "k8s.io/client-go/listers/policy/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -44,14 +46,18 @@ type yard struct {
 
 // newYard makes a collector whose informer knows the EtcdClusters known, while
 // those in live exist.
-func newYard(t *testing.T, known, live []*api.EtcdCluster, belongings ...runtime.Object) *yard {
+func newYard(t *testing.T, known, live []*api.EtcdCluster, objects ...runtime.Object) *yard {
 	t.Helper()
 	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	services := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	for _, b := range belongings {
+	budgets := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for _, b := range objects {
 		store := pods
-		if _, ok := b.(*corev1.Service); ok {
+		switch b.(type) {
+		case *corev1.Service:
 			store = services
+		case *policyv1.PodDisruptionBudget:
+			store = budgets
 		}
 		if err := store.Add(b); err != nil {
 			t.Fatal(err)
@@ -63,14 +69,15 @@ func newYard(t *testing.T, known, live []*api.EtcdCluster, belongings ...runtime
 			t.Fatal(err)
 		}
 	}
-	var objects []runtime.Object
+	var living []runtime.Object
 	for _, c := range live {
-		objects = append(objects, c)
+		living = append(living, c)
 	}
-	y := &yard{kube: kubefake.NewClientset(belongings...), api: fake.NewSimpleDynamicClient(scheme(t), objects...)}
+	y := &yard{kube: kubefake.NewClientset(objects...), api: fake.NewSimpleDynamicClient(scheme(t), living...)}
 	y.collector = &collector{
 		kube: y.kube, clusters: y.api, known: clusters,
-		pods: corelisters.NewPodLister(pods), services: corelisters.NewServiceLister(services), log: quiet(),
+		belongings: belongings{corelisters.NewPodLister(pods), corelisters.NewServiceLister(services), policylisters.NewPodDisruptionBudgetLister(budgets)},
+		log:        quiet(),
 	}
 	return y
 }
@@ -95,6 +102,11 @@ func (y *yard) deleted(t *testing.T) (names []string) {
 // serviceOf makes a Service with the metadata of a pod.
 func serviceOf(pod *corev1.Pod) *corev1.Service { return &corev1.Service{ObjectMeta: pod.ObjectMeta} }
 
+// budgetOf makes a PodDisruptionBudget with the metadata of a pod.
+func budgetOf(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{ObjectMeta: pod.ObjectMeta}
+}
+
 func TestOnlyOrphansAreDeleted(t *testing.T) {
 	a, remade := etcdCluster("a", "1"), etcdCluster("b", "3")
 	unowned := member("x-1", "x", "9")
@@ -108,12 +120,14 @@ func TestOnlyOrphansAreDeleted(t *testing.T) {
 		member("b-2", "b", "3"),
 		serviceOf(member("b", "b", "2")),
 		serviceOf(member("b-client", "b", "3")),
+		budgetOf(member("b", "b", "2")),
+		budgetOf(member("a", "a", "1")),
 		member("c-1", "c", "4"),     // its cluster is gone
 		member("new-1", "new", "5"), // the informer does not know its cluster yet
 		unowned, going,
 	)
 	y.collect(t.Context())
-	if got, want := y.deleted(t), []string{"services/b", "pods/b-1", "pods/c-1"}; !slices.Equal(got, want) {
+	if got, want := y.deleted(t), []string{"services/b", "poddisruptionbudgets/b", "pods/b-1", "pods/c-1"}; !slices.Equal(got, want) {
 		t.Errorf("deleted %v, want %v", got, want)
 	}
 }

@@ -1,0 +1,400 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// served gives a Service what the API server and a load balancer add to it.
+func served(svc *corev1.Service) *corev1.Service {
+	svc = svc.DeepCopy()
+	svc.Spec.Type, svc.Spec.SessionAffinity = corev1.ServiceTypeClusterIP, corev1.ServiceAffinityNone
+	if svc.Spec.ClusterIP == "" {
+		svc.Spec.ClusterIP, svc.Spec.ClusterIPs = "10.0.0.7", []string{"10.0.0.7"}
+	}
+	return svc
+}
+
+func TestEditsOfServicesAreTold(t *testing.T) {
+	withPolicy := testCluster()
+	withPolicy.Spec.Service = &api.ServicePolicy{Annotations: map[string]string{"theirs.io/a": "1"}}
+	for name, c := range map[string]struct {
+		edit   func(*corev1.Service)
+		edited string
+	}{
+		"nothing":               {func(*corev1.Service) {}, ""},
+		"the selector":          {func(s *corev1.Service) { s.Spec.Selector["tier"] = "x" }, "selector"},
+		"no selector":           {func(s *corev1.Service) { s.Spec.Selector = nil }, "selector"},
+		"a port":                {func(s *corev1.Service) { s.Spec.Ports[0].Port = 80 }, "ports"},
+		"a target port":         {func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromInt32(80) }, "ports"},
+		"a further port":        {func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, servicePort("x", 1)) }, "ports"},
+		"members not ready":     {func(s *corev1.Service) { s.Spec.PublishNotReadyAddresses = true }, "publishNotReadyAddresses"},
+		"a label of ours":       {func(s *corev1.Service) { delete(s.Labels, "etcd_cluster") }, "labels"},
+		"an annotation of ours": {func(s *corev1.Service) { s.Annotations["theirs.io/a"] = "2" }, "annotations"},
+		"no owner":              {func(s *corev1.Service) { s.OwnerReferences = nil }, "owner"},
+		"an earlier owner":      {func(s *corev1.Service) { s.OwnerReferences[0].UID = "earlier" }, "owner"},
+		"it leads elsewhere": {func(s *corev1.Service) {
+			s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeExternalName, "elsewhere.example"
+		}, "type"},
+
+		"a further label":      {func(s *corev1.Service) { s.Labels["team"] = "x" }, ""},
+		"a further annotation": {func(s *corev1.Service) { s.Annotations["x/y"] = "z" }, ""},
+		"a further owner": {func(s *corev1.Service) {
+			s.OwnerReferences = append(s.OwnerReferences, metav1.OwnerReference{Kind: "App", Name: "a", UID: "a"})
+		}, ""},
+		"a NodePort": {func(s *corev1.Service) {
+			s.Spec.Type, s.Spec.Ports[0].NodePort = corev1.ServiceTypeNodePort, 30123
+		}, ""},
+		"a LoadBalancer": {func(s *corev1.Service) {
+			s.Spec.Type, s.Spec.Ports[0].NodePort, s.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, 30123, new("x")
+			s.Spec.Ports[0].AppProtocol = new("x")
+		}, ""},
+		"a session affinity": {func(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }, ""},
+	} {
+		want := buildClientService(withPolicy)
+		live := served(want)
+		c.edit(live)
+		mended, edited := mendedService(live, want)
+		if edited != c.edited {
+			t.Errorf("%s: %q was edited, want %q", name, edited, c.edited)
+		}
+		if again, edited := mendedService(mended, want); edited != "" {
+			t.Errorf("%s: after it was put right, %q is edited: %v", name, edited, again)
+		}
+		if c.edited == "" && !equality.Semantic.DeepEqual(mended, live) {
+			t.Errorf("%s: what others wrote is changed from\n%v\nto\n%v", name, live, mended)
+		}
+	}
+}
+
+func TestAnnotationsFollowTheSpecAndOthersStay(t *testing.T) {
+	obj := testCluster()
+	annotations := func(a map[string]string) *corev1.Service {
+		obj.Spec.Service = &api.ServicePolicy{Annotations: a}
+		return buildClientService(obj)
+	}
+	live := served(annotations(map[string]string{"a": "1", "b": "1"}))
+	live.Annotations["foreign"] = "x"
+	for _, want := range []map[string]string{{"b": "2", "c": "1"}, {}, {"foreign": "ours now"}, nil} {
+		live, _ = mendedService(live, annotations(want))
+		got := maps.Clone(live.Annotations)
+		delete(got, ownAnnotations)
+		expect := map[string]string{}
+		if _, taken := want["foreign"]; !taken && want != nil {
+			expect["foreign"] = "x"
+		}
+		maps.Copy(expect, want)
+		if !maps.Equal(got, expect) {
+			t.Errorf("the spec says %v: the Service has %v, want %v", want, got, expect)
+		}
+		if _, listed := live.Annotations[ownAnnotations]; listed != (len(want) > 0) {
+			t.Errorf("the spec says %v: the list of them is there: %t", want, listed)
+		}
+	}
+}
+
+func TestTheServicePolicyNamesAndNarrowsTheClientService(t *testing.T) {
+	obj := testCluster()
+	obj.Spec.Service = &api.ServicePolicy{Name: "db", Selector: map[string]string{"tier": "fast", "etcd_cluster": "other"}}
+	svc := buildClientService(obj)
+	want := map[string]string{"tier": "fast", "app": "etcd", "etcd_cluster": "c"}
+	if svc.Name != "db" || !maps.Equal(svc.Spec.Selector, want) {
+		t.Errorf("name %s, selector %v, want %v", svc.Name, svc.Spec.Selector, want)
+	}
+	if peer := buildPeerService(obj); peer.Name != "c" || len(peer.Spec.Selector) != 2 {
+		t.Errorf("the members' own Service follows the policy of the clients': %v", peer)
+	}
+}
+
+// keep observes, and returns what the rules about Services would do.
+func keep(t *testing.T, w *world, c *Cluster) step {
+	t.Helper()
+	w.watch()
+	o, err := c.observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []func(*observation) step{keepPeerService, keepClientService, dropFormerService} {
+		if s := rule(o); s != nil {
+			return s
+		}
+	}
+	return idle{"Services are as they should be"}
+}
+
+func TestAServiceEditedByHandComesBackWithoutAStormOfWrites(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	w.makeService(served(buildPeerService(c.obj)))
+	edit := func() {
+		svc := served(buildClientService(c.obj))
+		svc.Spec.Selector = map[string]string{"app": "elsewhere"}
+		if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("services"), svc, "ns"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.makeService(served(buildClientService(c.obj)))
+	edit()
+	s := keep(t, w, c)
+	if s.String() != "mend client service: selector" {
+		t.Fatalf("the step is %q", s)
+	}
+	if err := c.apply(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if svc := w.service("c-client"); svc.Spec.Selector["app"] != "etcd" || svc.Spec.ClusterIP != "10.0.0.7" {
+		t.Errorf("it is %v", svc.Spec)
+	}
+	if !w.told("Edit Undone: Service c-client") {
+		t.Errorf("events %q", w.events)
+	}
+	edit() // at once again, by some controller
+	if s := keep(t, w, c); !strings.HasPrefix(s.String(), "idle") {
+		t.Errorf("right after it was put right: %s", s)
+	}
+	clock.Step(mendPause)
+	if s := keep(t, w, c); s.String() != "mend client service: selector" {
+		t.Errorf("a while later: %s", s)
+	}
+}
+
+func TestTheCacheBehindAServiceIsNoFailure(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	svc := served(buildClientService(c.obj))
+	svc.Spec.Ports[0].Port = 80
+	w.makeService(svc)
+	w.watch()
+	w.kube.PrependReactor("update", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewConflict(corev1.Resource("services"), "c-client", errors.New("newer"))
+	})
+	if err := c.apply(t.Context(), mendService{client: true, edited: "ports"}); !errors.Is(err, errCacheBehind) {
+		t.Errorf("a conflict: %v", err)
+	}
+	if len(c.postponed) > 0 {
+		t.Errorf("a conflict puts off %v", c.postponed)
+	}
+}
+
+// The informer sees objects labelled app=etcd: one that lost the label looks as
+// if it were gone.
+func TestAServiceThatLostItsLabelsIsFound(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	svc := served(buildClientService(c.obj))
+	svc.Labels = nil
+	w.makeService(svc)
+	if err := c.apply(t.Context(), createService{client: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.service("c-client").Labels; got["app"] != "etcd" || got["etcd_cluster"] != "c" {
+		t.Errorf("labels %v", got)
+	}
+}
+
+func TestAPeerServiceThatIsNotHeadlessIsMadeAgain(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	svc := served(buildPeerService(c.obj))
+	svc.Spec.ClusterIP, svc.OwnerReferences = "10.0.0.8", nil
+	w.makeService(svc)
+	for range 5 {
+		s := keep(t, w, c)
+		if err := c.apply(t.Context(), s); err != nil && !errors.Is(err, errCacheBehind) {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	if svc := w.service("c"); svc.Spec.ClusterIP != corev1.ClusterIPNone || !metav1.IsControlledBy(svc, c.obj) {
+		t.Errorf("it is %v", svc)
+	}
+}
+
+func TestARenamedClientServiceIsReplaced(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	obj := testCluster()
+	c := w.cluster(obj)
+	w.makeService(served(buildPeerService(obj)))
+	w.makeService(served(buildClientService(obj)))
+	byHand := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "by-hand", Namespace: "ns", Labels: namesOf(obj).labels()}}
+	w.makeService(byHand)
+	renamed := obj.DeepCopy()
+	renamed.Spec.Service = &api.ServicePolicy{Name: "db"}
+	c.take(renamed)
+	var steps []string
+	for range 3 {
+		s := keep(t, w, c)
+		steps = append(steps, s.String())
+		if err := c.apply(t.Context(), s); err != nil && !errors.Is(err, errCacheBehind) {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"create client service", "delete service c-client: the client service is now db", "idle: Services are as they should be"}
+	if !slices.Equal(steps, want) {
+		t.Errorf("steps %q, want %q", steps, want)
+	}
+	w.service("db")
+	w.service("by-hand")
+}
+
+func TestAClientServiceThatIsRefusedIsToldOnceAndTriedAgain(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	w.makeService(served(buildPeerService(c.obj)))
+	quota := true
+	w.kube.PrependReactor("create", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return quota, nil, apierrors.NewForbidden(corev1.Resource("services"), "c-client", errors.New("exceeded quota"))
+	})
+	for range 3 {
+		if err := c.apply(t.Context(), keep(t, w, c)); err == nil {
+			t.Error("no error")
+		}
+		if s := keep(t, w, c); !strings.HasPrefix(s.String(), "idle") {
+			t.Errorf("at once again: %s", s)
+		}
+		clock.Step(refusedPause)
+	}
+	w.mu.Lock()
+	if n := len(w.events); n != 1 || !strings.Contains(w.events[0], "exceeded quota") {
+		t.Errorf("events %q", w.events)
+	}
+	w.mu.Unlock()
+	quota = false
+	if err := c.apply(t.Context(), keep(t, w, c)); err != nil {
+		t.Error(err)
+	}
+	w.service("c-client")
+}
+
+func (w *world) storedBudget() *policyv1.PodDisruptionBudget {
+	w.t.Helper()
+	b, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").Get(w.t.Context(), "c", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+// budgetOf observes the budget alone.
+func budgetOf(t *testing.T, w *world, c *Cluster) budgetState {
+	t.Helper()
+	w.watch()
+	o, err := c.observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.budget
+}
+
+func TestTheBudgetIsMadeChangedAndDeleted(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	if err := c.apply(t.Context(), createBudget{minAvailable: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.apply(t.Context(), createBudget{minAvailable: 2}); !errors.Is(err, errCacheBehind) {
+		t.Errorf("the one that was just made: %v", err)
+	}
+	b := w.storedBudget()
+	if !metav1.IsControlledBy(b, c.obj) || minAvailableOf(b) != 2 || !maps.Equal(b.Spec.Selector.MatchLabels, namesOf(c.obj).labels()) || b.Spec.UnhealthyPodEvictionPolicy != nil {
+		t.Errorf("it is %v", b)
+	}
+	if seen := budgetOf(t, w, c); !seen.ok() || seen.minAvailable != 2 || seen.edited != "" {
+		t.Errorf("it is seen as %+v", seen)
+	}
+	if err := c.apply(t.Context(), mendBudget{from: 2, to: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if seen := budgetOf(t, w, c); seen.minAvailable != 3 || seen.written != 3 {
+		t.Errorf("it is seen as %+v", seen)
+	}
+	if w.told("Edit Undone") {
+		t.Error("the operator's own change is told as somebody's edit")
+	}
+	clock.Step(mendPause)
+	if seen := budgetOf(t, w, c); seen.written != 0 {
+		t.Errorf("later it is seen as %+v", seen)
+	}
+	if err := c.apply(t.Context(), deleteBudget{uid: b.UID}); !errors.Is(err, errCacheBehind) {
+		t.Error(err)
+	}
+	if seen := budgetOf(t, w, c); seen.owned || seen.minAvailable != 0 {
+		t.Errorf("deleted, it is seen as %+v", seen)
+	}
+}
+
+func TestABudgetEditedByHandComesBack(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	b := buildBudget(c.obj, 2)
+	b.Spec.Selector.MatchLabels, b.Spec.MinAvailable = map[string]string{"app": "x"}, nil
+	b.Spec.MaxUnavailable = new(intstr.FromString("100%"))
+	b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
+	if _, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	seen := budgetOf(t, w, c)
+	if seen.edited != "maxUnavailable, selector" || seen.minAvailable != 0 {
+		t.Errorf("it is seen as %+v", seen)
+	}
+	if err := c.apply(t.Context(), mendBudget{to: 2, edited: seen.edited}); err != nil {
+		t.Fatal(err)
+	}
+	got := w.storedBudget()
+	if minAvailableOf(got) != 2 || got.Spec.MaxUnavailable != nil || !maps.Equal(got.Spec.Selector.MatchLabels, namesOf(c.obj).labels()) {
+		t.Errorf("it is %v", got.Spec)
+	}
+	if got.Spec.UnhealthyPodEvictionPolicy == nil {
+		t.Error("what the operator does not own is gone")
+	}
+	if !w.told("Edit Undone: PodDisruptionBudget c") {
+		t.Errorf("events %q", w.events)
+	}
+}
+
+func TestABudgetOfSomebodyElseIsLeftAlone(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	theirs := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"}}
+	if _, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.apply(t.Context(), createBudget{minAvailable: 2}); err == nil || !w.told("Disruption Budget Taken") {
+		t.Errorf("error %v, events %q", err, w.events)
+	}
+	if b := w.storedBudget(); b.Spec.MinAvailable != nil {
+		t.Errorf("it was changed to %v", b)
+	}
+	if !budgetOf(t, w, c).putOff {
+		t.Error("it is tried again at once")
+	}
+	clock.Step(time.Minute)
+	if budgetOf(t, w, c).putOff {
+		t.Error("it is never tried again")
+	}
+}
