@@ -4,7 +4,7 @@
 
 # Regenerates what is derived from the types in pkg/apis: deep copies, the CRDs'
 # YAML, and the clientset, listers and informers in pkg/generated. The generators
-# are pinned in hack/tools/go.mod.
+# are pinned in hack/tools/go.mod; hack/crdrules is ours.
 #
 # usage: hack/update-codegen.sh [--verify]
 #   --verify  change nothing; exit 1 and show the difference where the files in
@@ -35,9 +35,10 @@ go -C "$root/hack/tools" build -o "$tmp/bin/" sigs.k8s.io/controller-tools/cmd/c
 
 # The generators work on a copy: one that fails leaves the repository as it was.
 copy=$tmp/copy
-mkdir -p "$copy/pkg"
+mkdir -p "$copy/pkg" "$copy/hack"
 cp "$root"/go.{mod,sum} "$copy"
 cp -R "$root/pkg/apis" "$copy/pkg"
+cp -R "$root/hack/crdrules" "$copy/hack"
 cd "$copy"
 find pkg/apis \( -name 'zz_generated.*' -o -path '*/crd/*.yaml' -not -path '*/testdata/*' \) -delete
 
@@ -50,6 +51,7 @@ mkdir -p "$generated"
 	--output-file zz_generated.deepcopy.go \
 	"$apis"
 "$tmp/bin/controller-gen" crd paths="$apis" output:crd:dir=pkg/apis/etcd/crd
+go run ./hack/crdrules pkg/apis/etcd/crd/etcd.database.coreos.com_etcdclusters.yaml
 "$tmp/bin/client-gen" \
 	--go-header-file "$header" \
 	--clientset-name versioned \

@@ -4,6 +4,7 @@
 package crd_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -14,26 +15,32 @@ import (
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/crd"
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
 // schemaCase is an entry of testdata/*.yaml; the file says what the fields mean.
 type schemaCase struct {
-	Name    string               `json:"name"`
-	Cluster runtime.RawExtension `json:"cluster"`
-	Refused []string             `json:"refused"`
-	Unknown []string             `json:"unknown"`
+	Name       string               `json:"name"`
+	Old        runtime.RawExtension `json:"old"`
+	Cluster    runtime.RawExtension `json:"cluster"`
+	Refused    []string             `json:"refused"`
+	Unknown    []string             `json:"unknown"`
+	SchemaOnly bool                 `json:"schemaOnly"`
 }
 
 func readCases(t *testing.T, path string) []schemaCase {
@@ -83,7 +90,7 @@ func TestSchemaAnswersEachCase(t *testing.T) {
 	server := newAPIServer(t)
 	for _, c := range readCases(t, "testdata/etcdcluster.yaml") {
 		t.Run(c.Name, func(t *testing.T) {
-			errs, unknown := server.create(t, c.Cluster.Raw)
+			errs, unknown := server.admit(t, c.Cluster.Raw, c.Old.Raw)
 			checkAnswer(t, errs, c.Refused)
 			if !slices.Equal(unknown, c.Unknown) {
 				t.Errorf("unknown fields %q, want %q", unknown, c.Unknown)
@@ -94,6 +101,9 @@ func TestSchemaAnswersEachCase(t *testing.T) {
 
 func TestGoValidationAnswersAsTheSchema(t *testing.T) {
 	for _, c := range readCases(t, "testdata/etcdcluster.yaml") {
+		if c.SchemaOnly {
+			continue
+		}
 		t.Run(c.Name, func(t *testing.T) {
 			cluster := &v1beta2.EtcdCluster{}
 			strict, err := sigsjson.UnmarshalStrict(c.Cluster.Raw, cluster)
@@ -147,9 +157,10 @@ func internalCRD(t *testing.T) *apiextensions.CustomResourceDefinition {
 	return internal
 }
 
-// apiServer does to an object what an API server does on create: prune unknown
-// fields and nulls, validate by schema, and by CEL. A real one skips CEL after some errors
-// of the schema, which leaves out answers and adds none.
+// apiServer does to an object what an API server does on create and update: prune
+// unknown fields and nulls, set defaults, validate by schema, and by CEL. A real
+// one skips CEL after some errors of the schema, which leaves out answers and adds
+// none.
 type apiServer struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
@@ -178,9 +189,28 @@ func newAPIServer(t *testing.T) *apiServer {
 	}
 }
 
-func (s *apiServer) create(t *testing.T, text []byte) (errs, unknown []string) {
+// admit answers an object that is created, or that an old one is changed to.
+func (s *apiServer) admit(t *testing.T, text, old []byte) (errs, unknown []string) {
 	t.Helper()
-	object := map[string]any{}
+	object, unknown := s.read(t, text)
+	found := validation.ValidateCustomResource(nil, object, s.schema)
+	found = append(found, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
+	var before any
+	if old != nil {
+		was, _ := s.read(t, old)
+		// Only a status of its own is written by its own request.
+		object["status"] = was["status"]
+		before = was
+	}
+	ruled, _ := s.rules.Validate(t.Context(), nil, s.structural, object, before, celconfig.RuntimeCELCostBudget)
+	for _, err := range append(found, ruled...) {
+		errs = append(errs, err.Error())
+	}
+	return errs, unknown
+}
+
+func (s *apiServer) read(t *testing.T, text []byte) (object map[string]any, unknown []string) {
+	t.Helper()
 	if err := json.Unmarshal(text, &object); err != nil {
 		t.Fatal(err)
 	}
@@ -189,12 +219,105 @@ func (s *apiServer) create(t *testing.T, text []byte) (errs, unknown []string) {
 	unknown = pruning.PruneWithOptions(object, s.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	slices.Sort(unknown)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)
+	defaulting.Default(object, s.structural)
+	return object, unknown
+}
 
-	found := validation.ValidateCustomResource(nil, object, s.schema)
-	found = append(found, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
-	ruled, _ := s.rules.Validate(t.Context(), nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget)
-	for _, err := range append(found, ruled...) {
-		errs = append(errs, err.Error())
+// The rules must compile where the operator runs, not only on the newest API
+// server.
+func TestRulesAreKnownSinceKubernetes130(t *testing.T) {
+	server := newAPIServer(t)
+	oldest := environment.MustBaseEnvSet(version.MajorMinor(1, 30))
+	count := 0
+	var visit func(path string, s *structuralschema.Structural, root bool)
+	visit = func(path string, s *structuralschema.Structural, root bool) {
+		if len(s.XValidations) > 0 {
+			results, err := cel.Compile(s, model.SchemaDeclType(s, root), celconfig.PerCallLimit, oldest, cel.NewExpressionsEnvLoader())
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+			for i, r := range results {
+				count++
+				if r.Error != nil {
+					t.Errorf("%s: %s: %v", path, s.XValidations[i].Rule, r.Error)
+				}
+				if r.MessageExpressionError != nil {
+					t.Errorf("%s: %s: %v", path, s.XValidations[i].MessageExpression, r.MessageExpressionError)
+				}
+			}
+		}
+		for name, p := range s.Properties {
+			visit(path+"."+name, &p, false)
+		}
+		if s.Items != nil {
+			visit(path+"[]", s.Items, false)
+		}
+		if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
+			visit(path+"{}", s.AdditionalProperties.Structural, false)
+		}
 	}
-	return errs, unknown
+	visit("", server.structural, true)
+	if count < 100 {
+		t.Errorf("only %d rules were compiled", count)
+	}
+}
+
+// kubectl apply keeps the whole object in an annotation.
+func TestKubectlCanApplyTheCRD(t *testing.T) {
+	definition, err := crd.EtcdCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const limit = 256 * 1024
+	if len(text) > limit*3/4 {
+		t.Errorf("the CRD has %d bytes; kubectl apply fails from %d on", len(text), limit)
+	}
+}
+
+// Changes of the version are judged twice: at admission by the schema, and by the
+// operator, which goes by the same words of etcd's own documentation.
+func TestSchemaJudgesVersionsAsTheOperatorDoes(t *testing.T) {
+	server := newAPIServer(t)
+	versions := []string{
+		"3.3.27", "3.4.37", "v3.5.19", "3.5.20-rc.1", "3.5.35", "3.6.0-rc.1", "3.6.10", "v3.6.11", "3.7.3", "3.8.0", "3.10.1",
+	}
+	admitted, refused := 0, 0
+	for _, running := range versions {
+		for _, first := range []string{"", "3.4.37", "3.5.35"} {
+			for _, asked := range versions {
+				was := fmt.Sprintf(`{"metadata":{"name":"etcd"},"spec":{"size":3,"version":"3.9.9"},"status":{"phase":"Running","currentVersion":%q,"initialVersion":%q}}`,
+					strings.TrimPrefix(running, "v"), first)
+				is := fmt.Sprintf(`{"metadata":{"name":"etcd"},"spec":{"size":3,"version":%q}}`, asked)
+				errs, _ := server.admit(t, []byte(is), []byte(was))
+				want := etcd.CheckChange(mustParse(t, running), mustParse(t, asked))
+				if want == nil && first != "" {
+					want = etcd.CheckOrigin(mustParse(t, first), mustParse(t, asked))
+				}
+				if (want == nil) != (len(errs) == 0) {
+					t.Errorf("a cluster of %s (first %q) that is set to %s: the schema says %q, the operator %v", running, first, asked, errs, want)
+				}
+				if want == nil {
+					admitted++
+				} else {
+					refused++
+				}
+			}
+		}
+	}
+	if admitted < 50 || refused < 50 {
+		t.Errorf("%d changes were admitted and %d refused: too few to compare", admitted, refused)
+	}
+}
+
+func mustParse(t *testing.T, v string) etcd.Version {
+	t.Helper()
+	parsed, err := etcd.ParseVersion(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
 }

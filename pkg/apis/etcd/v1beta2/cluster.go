@@ -13,8 +13,10 @@ import (
 // not here: the API server then tells the user, where a silent field would not.
 //
 // Rules that only a CEL expression can state with a message that a user
-// understands are XValidation markers. Each has its twin in validation.go; the
-// cases in ../crd/testdata hold the two together.
+// understands are XValidation markers. Each has its twin in validation*.go; the
+// cases in ../crd/testdata hold the two together. hack/crdrules adds to the
+// generated schema what markers can't say: rules inside of the types of
+// Kubernetes, rules about edits, and the settings of etcd that are reserved.
 
 // EtcdCluster is an etcd cluster that the etcd operator runs: it makes one pod
 // for each member, joins the members one at a time, replaces dead ones, and
@@ -36,6 +38,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="metadata.name must be at most 52 characters: pod names append 11 more, and the limit of a host name is 63",fieldPath=".metadata"
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.')",message="metadata.name must not contain a dot: it names Services, which are single DNS labels",fieldPath=".metadata"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]')",message="metadata.name must start with a lowercase letter: it names Services, which must",fieldPath=".metadata"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.service) || !has(self.spec.service.name) || self.spec.service.name != self.metadata.name",message="service.name must not be the name of the cluster: the Service of the members' names has it",fieldPath=".spec.service.name"
 type EtcdCluster struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata. The name also names the cluster's Services and
@@ -88,6 +91,7 @@ type ClusterSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^v?(0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})(-(0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)([.](0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?$')",message="version must be a full semantic version such as 3.6.16 or v3.6.16: a tag like latest or a shortened 3.6 does not say which etcd to run"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^v?[0-9]+[.]') || self.matches('^v?3[.][1-9]')",message="version must be a 3.x release of etcd, 3.1 or later"
 	Version string `json:"version,omitempty"`
 
 	// While true, the operator leaves the cluster alone: it neither changes
@@ -121,10 +125,14 @@ type ClusterSpec struct {
 	// PriorityClass of the members' pods. Default: that of the Kubernetes cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="priorityClassName must be the name of a PriorityClass: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
 // PodPolicy says how the pods of members are made.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.tmpfs) || !self.tmpfs || !has(self.persistentVolumeClaimSpec)",message="tmpfs and persistentVolumeClaimSpec exclude each other: data is kept either in memory or on volumes",fieldPath=".tmpfs"
+// +kubebuilder:validation:XValidation:rule="!has(self.etcdEnv) || !has(self.extraArgs) || self.extraArgs.all(a, !self.etcdEnv.exists(e, e.name == 'ETCD_' + a.split('=')[0].substring(2).upperAscii().replace('-', '_')))",message="extraArgs and etcdEnv must not both make a setting: etcd does not start with a flag and a variable for the same",fieldPath=".extraArgs"
 type PodPolicy struct {
 	// Labels that are added to the pods, and to their volumes. The key `app` and
 	// keys that begin with `etcd_` are reserved for the operator, which finds its
@@ -132,7 +140,7 @@ type PodPolicy struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'app' && !k.startsWith('etcd_'))",message="labels must not contain the key app or keys that begin with etcd_: the operator finds its pods by them"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?([.][a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="labels must have keys as Kubernetes knows them: at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?([.][a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="labels must have keys as Kubernetes knows them: at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$'))",message="labels must have values as Kubernetes knows them: letters, digits, dashes, dots and underscores, with a letter or digit first and last"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
@@ -141,11 +149,19 @@ type PodPolicy struct {
 	// edit is made to running pods in place.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'etcd.version' && !k.startsWith('etcd.database.coreos.com/'))",message="annotations must not contain the key etcd.version or keys that begin with etcd.database.coreos.com/: the operator keeps its notes there"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^((container[.])?seccomp[.]security[.]alpha[.]kubernetes[.]io|container[.]apparmor[.]security[.]beta[.]kubernetes[.]io)/'))",message="annotations must not contain profiles of seccomp or AppArmor: set pod.securityContext.seccompProfile or appArmorProfile"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^(kubernetes[.]io/config[.].*|scheduler[.]alpha[.]kubernetes[.]io/tolerations|controller[.]kubernetes[.]io/pod-deletion-cost)$'))",message="annotations must not contain keys by which Kubernetes would take the pods for something else: kubernetes.io/config.*, scheduler.alpha.kubernetes.io/tolerations and controller.kubernetes.io/pod-deletion-cost"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="annotations must have keys as Kubernetes knows them: at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"
+	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k) + size(bytes(self[k]))).sum() <= 200000",message="annotations must hold at most 200000 bytes: Kubernetes keeps no more than 256 KiB, and others add theirs"
 	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// Labels that a node must have to run a member.
 	// +optional
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?([.][a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="nodeSelector must have keys as Kubernetes knows them: at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$'))",message="nodeSelector must have values as Kubernetes knows them: letters, digits, dashes, dots and underscores, with a letter or digit first and last"
+	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
 
 	// Scheduling constraints of the pods. Pods of the cluster have the labels
 	// `app: etcd` and `etcd_cluster: <name of the cluster>`.
@@ -161,6 +177,7 @@ type PodPolicy struct {
 	// Taints of nodes that the pods tolerate.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
 	// How the members are spread over nodes, zones or other domains. Default: over
@@ -168,6 +185,7 @@ type PodPolicy struct {
 	// list: not at all.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitzero"`
 
 	// CPU and memory of the etcd container; the init container gets the same.
@@ -180,6 +198,7 @@ type PodPolicy struct {
 	// certificates) are refused.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
 	EtcdEnv []corev1.EnvVar `json:"etcdEnv,omitempty"`
 
 	// Further command line arguments of etcd, each in the form
@@ -187,6 +206,9 @@ type PodPolicy struct {
 	// operator sets itself are refused.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(a, a.matches('^--[a-z][a-z0-9-]*='))",message="extraArgs must have the form --flag=value, such as --quota-backend-bytes=8589934592 or --pre-vote=true"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, b.split('=')[0] == a.split('=')[0]))",message="extraArgs must not contain a flag twice"
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 
 	// Volume that each member keeps its data on. A member whose pod is lost comes
@@ -212,12 +234,14 @@ type PodPolicy struct {
 	// Secrets with credentials for the registries of the pods' images.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
 	// ServiceAccount of the pods. Its token is not mounted: etcd does not call
 	// Kubernetes. Default: default.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="serviceAccountName must be the name of a ServiceAccount: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// Image of the init container check-dns, which holds etcd back until the
@@ -227,7 +251,7 @@ type PodPolicy struct {
 	// pods that are made after it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="!self.matches('[ \\\\t\\\\n\\\\r]')",message="busyboxImage must be an image reference such as busybox:1.28, without spaces"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]*$')",message="busyboxImage must be an image reference such as busybox:1.28, without spaces or letters of other scripts"
 	BusyboxImage string `json:"busyboxImage,omitempty"`
 
 	// Seconds that the init container check-dns waits for the pod's name to
@@ -241,7 +265,8 @@ type PodPolicy struct {
 	// clients that resolve names without a search list. Can't be changed after
 	// creation. Default: none.
 	// +optional
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[.]?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*[.]?$')",message="ClusterDomain must be a DNS domain such as .cluster.local, in lowercase letters, digits, dashes and dots"
 	ClusterDomain string `json:"ClusterDomain,omitempty"`
 }
 
@@ -255,6 +280,8 @@ type TLSPolicy struct {
 // StaticTLS names the Secrets that hold certificates. Each Secret may have the
 // keys named with its field, or `tls.crt`, `tls.key` and `ca.crt`, as cert-manager
 // makes them.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.operatorSecret) && size(self.operatorSecret) > 0) == (has(self.member) && has(self.member.serverSecret) && size(self.member.serverSecret) > 0)",message="operatorSecret and member.serverSecret belong together: without the one the operator could not talk to the members, without the other they would not ask it for a certificate"
 type StaticTLS struct {
 	// Certificates of the members.
 	// +optional
@@ -265,6 +292,7 @@ type StaticTLS struct {
 	// Needed where member.serverSecret is set.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="operatorSecret must be the name of a Secret: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
 	OperatorSecret string `json:"operatorSecret,omitempty"`
 
 	// If true, the operator does not verify the members' server certificates. The
@@ -281,6 +309,7 @@ type MemberSecret struct {
 	// members talk in plain text.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="peerSecret must be the name of a Secret: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
 	PeerSecret string `json:"peerSecret,omitempty"`
 
 	// Secret with the certificate that members show to clients, and the CA by
@@ -290,6 +319,7 @@ type MemberSecret struct {
 	// talk in plain text.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="serverSecret must be the name of a Secret: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
 	ServerSecret string `json:"serverSecret,omitempty"`
 }
 
@@ -299,11 +329,14 @@ type ServicePolicy struct {
 	// the Service of the old name is deleted.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="name must be a DNS label: lowercase letters, digits and dashes, with a letter first, and no dash last"
 	Name string `json:"name,omitempty"`
 
 	// Annotations that are added to the Service.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="annotations must have keys as Kubernetes knows them: at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"
+	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k) + size(bytes(self[k]))).sum() <= 200000",message="annotations must hold at most 200000 bytes: Kubernetes keeps no more than 256 KiB, and others add theirs"
 	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// Labels that pods must have to be reached through the Service, besides those
@@ -311,6 +344,8 @@ type ServicePolicy struct {
 	// a label of your own.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?([.][a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="selector must have keys as Kubernetes knows them: at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$'))",message="selector must have values as Kubernetes knows them: letters, digits, dashes, dots and underscores, with a letter or digit first and last"
 	Selector map[string]LabelValue `json:"selector,omitempty"`
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -134,6 +135,27 @@ func TestAnEmptyListOfSpreadConstraintsStaysEmpty(t *testing.T) {
 		}
 		if !strings.HasPrefix(string(written), want) {
 			t.Errorf("%s is written as %s", given, written)
+		}
+	}
+}
+
+func TestPodPoliciesThatAreSeldomWantedWarn(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		pod  v1beta2.PodPolicy
+		want string
+	}{
+		{"nothing special", v1beta2.PodPolicy{}, ""},
+		{"antiAffinity", v1beta2.PodPolicy{AntiAffinity: true}, "deprecated"},
+		{"antiAffinity beside affinity", v1beta2.PodPolicy{AntiAffinity: true, Affinity: &corev1.Affinity{}}, "ignored"},
+		{"tmpfs", v1beta2.PodPolicy{Tmpfs: true}, "in memory"},
+	} {
+		got := v1beta2.Warnings(&v1beta2.EtcdCluster{Spec: v1beta2.ClusterSpec{Size: 3, Pod: &c.pod}})
+		switch {
+		case c.want == "" && len(got) > 0:
+			t.Errorf("%s warns: %q", c.name, got)
+		case c.want != "" && (len(got) != 1 || !strings.Contains(got[0], c.want)):
+			t.Errorf("%s: %q, want one warning with %q", c.name, got, c.want)
 		}
 	}
 }

@@ -5,9 +5,7 @@ package v1beta2
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,18 +15,17 @@ import (
 // The rules below are those of the CRD's schema, for clusters whose CRD is older
 // than this operator or was made by somebody else (-create-crd=false). They
 // repeat the markers in cluster.go; the cases in ../crd/testdata are put to both.
+// Rules inside of the types of Kubernetes (hack/crdrules) are in the schema alone:
+// where that is not in force, the API server refuses the pod in the same words.
 
 const (
-	minSize              = 1
-	maxSize              = 7
-	maxNameLength        = 52
-	maxRepositoryLength  = 512
-	maxVersionLength     = 64
-	maxImageLength       = 1024
-	maxLabels            = 64
-	maxLabelValueLength  = 63
-	reservedLabel        = "app"
-	reservedLabelsPrefix = "etcd_"
+	minSize             = 1
+	maxSize             = 7
+	maxNameLength       = 52
+	maxRepositoryLength = 512
+	maxVersionLength    = 64
+	maxImageLength      = 1024
+	maxObjectNameLength = 253
 )
 
 var (
@@ -37,16 +34,21 @@ var (
 	// Semantic versioning without build metadata: a + cannot be in an image tag.
 	versionFormat = regexp.MustCompile(`^v?(0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})` +
 		`(-(0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)([.](0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?$`)
-	labelKeyFormat = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?([.][a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*/)?` +
-		`[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
-	labelValueFormat = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$`)
+	supportedVersion = regexp.MustCompile(`^v?3[.][1-9]`)
+	numberedVersion  = regexp.MustCompile(`^v?[0-9]+[.]`)
+	objectName       = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 )
 
 // ValidateEtcdCluster returns what is wrong with a cluster's name and spec, in
 // the words of the CRD's schema.
 func ValidateEtcdCluster(c *EtcdCluster) field.ErrorList {
 	errs := validateName(c.Name, field.NewPath("metadata", "name"))
-	return append(errs, validateSpec(&c.Spec, field.NewPath("spec"))...)
+	errs = append(errs, validateSpec(&c.Spec, field.NewPath("spec"))...)
+	if s := c.Spec.Service; s != nil && s.Name != "" && s.Name == c.Name {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "service", "name"), s.Name,
+			"must not be the name of the cluster: the Service of the members' names has it"))
+	}
+	return errs
 }
 
 func validateName(name string, path *field.Path) (errs field.ErrorList) {
@@ -77,43 +79,27 @@ func validateSpec(s *ClusterSpec, path *field.Path) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(path.Child("version"), s.Version,
 			"must be a full semantic version such as 3.6.16 or v3.6.16: a tag like latest or a shortened 3.6 does not say which etcd to run"))
 	}
+	if numberedVersion.MatchString(s.Version) && !supportedVersion.MatchString(s.Version) {
+		errs = append(errs, field.Invalid(path.Child("version"), s.Version, "must be a 3.x release of etcd, 3.1 or later"))
+	}
 	if s.Pod != nil {
 		errs = append(errs, validatePod(s.Pod, path.Child("pod"))...)
 	}
-	return errs
+	if s.TLS != nil && s.TLS.Static != nil {
+		errs = append(errs, validateTLS(s.TLS.Static, path.Child("TLS", "static"))...)
+	}
+	if s.Service != nil {
+		errs = append(errs, validateService(s.Service, path.Child("service"))...)
+	}
+	return append(errs, validateObjectName(s.PriorityClassName, "PriorityClass", path.Child("priorityClassName"))...)
 }
 
-func validatePod(p *PodPolicy, path *field.Path) (errs field.ErrorList) {
-	if len(p.Labels) > maxLabels {
-		errs = append(errs, field.TooMany(path.Child("labels"), len(p.Labels), maxLabels))
-	}
-	for _, key := range slices.Sorted(maps.Keys(p.Labels)) {
-		errs = append(errs, validateLabel(key, p.Labels[key], path.Child("labels"))...)
-	}
-	errs = append(errs, validateLength(p.BusyboxImage, maxImageLength, path.Child("busyboxImage"))...)
-	if strings.ContainsAny(p.BusyboxImage, " \t\r\n") {
-		errs = append(errs, field.Invalid(path.Child("busyboxImage"), p.BusyboxImage,
-			"must be an image reference such as busybox:1.28, without spaces"))
-	}
-	if t := p.DNSTimeoutInSecond; t != nil && *t < 0 {
-		errs = append(errs, field.Invalid(path.Child("DNSTimeoutInSecond"), *t, "must be 0 (no bound) or more"))
-	}
-	return errs
-}
-
-func validateLabel(key, value string, path *field.Path) (errs field.ErrorList) {
-	if key == reservedLabel || strings.HasPrefix(key, reservedLabelsPrefix) {
-		errs = append(errs, field.Invalid(path, key,
-			"must not contain the key app or keys that begin with etcd_: the operator finds its pods by them"))
-	}
-	if !labelKeyFormat.MatchString(key) {
-		errs = append(errs, field.Invalid(path, key, "must have keys as Kubernetes knows them: "+
-			"at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"))
-	}
-	errs = append(errs, validateLength(value, maxLabelValueLength, path.Child(key))...)
-	if !labelValueFormat.MatchString(value) {
-		errs = append(errs, field.Invalid(path.Child(key), value, "must have values as Kubernetes knows them: "+
-			"letters, digits, dashes, dots and underscores, with a letter or digit first and last"))
+// validateObjectName is for names of objects that the spec refers to; "" is none.
+func validateObjectName(name, kind string, path *field.Path) field.ErrorList {
+	errs := validateLength(name, maxObjectNameLength, path)
+	if name != "" && !objectName.MatchString(name) {
+		errs = append(errs, field.Invalid(path, name, "must be the name of a "+kind+
+			": lowercase letters, digits, dashes and dots, with a letter or digit first and last"))
 	}
 	return errs
 }
@@ -124,15 +110,4 @@ func validateLength(value string, limit int, path *field.Path) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.TooLong(path, value, limit)}
-}
-
-// Warnings returns what is allowed in a cluster's spec but seldom wanted, each
-// as a sentence for an event.
-func Warnings(c *EtcdCluster) []string {
-	var warnings []string
-	if n := c.Spec.Size; n%2 == 0 && n >= minSize && n <= maxSize {
-		warnings = append(warnings, fmt.Sprintf("spec.size is even: %d members survive the loss of %d, as %d would, "+
-			"and one more of them can fail; prefer %d or %d", n, (n-1)/2, n-1, n-1, n+1))
-	}
-	return warnings
 }

@@ -1,0 +1,87 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta2
+
+import (
+	"strings"
+)
+
+// ReservedSettings are settings of etcd that users can't make, and why. etcd takes
+// a setting as a flag (--data-dir) and as a variable of the environment
+// (ETCD_DATA_DIR); both are refused, by the CRD's schema (hack/crdrules) and by
+// ValidateEtcdCluster.
+//
+// +k8s:deepcopy-gen=false
+type ReservedSettings struct {
+	// Reason ends the sentences that users are told.
+	Reason string
+	// Flags without their dashes. One that ends in * stands for all that begin so.
+	Flags []string
+}
+
+// Reserved returns what the users of a cluster can't set.
+func Reserved() []ReservedSettings {
+	return []ReservedSettings{
+		{
+			Reason: "the operator sets them itself, for each member",
+			Flags: []string{
+				"advertise-client-urls", "data-dir", "experimental-max-learners", "initial-advertise-peer-urls",
+				"initial-cluster", "initial-cluster-state", "initial-cluster-token", "listen-client-http-urls",
+				"listen-client-urls", "listen-metrics-urls", "listen-peer-urls", "max-learners", "name", "wal-dir",
+			},
+		},
+		{
+			Reason: "the operator sets them as spec.TLS says",
+			Flags: []string{
+				"auto-tls", "ca-file", "cert-file", "client-cert-auth", "client-cert-file", "client-crl-file", "client-key-file",
+				"key-file", "peer-auto-tls", "peer-ca-file", "peer-cert-file", "peer-client-cert-auth", "peer-client-cert-file",
+				"peer-client-key-file", "peer-crl-file", "peer-key-file", "peer-trusted-ca-file", "trusted-ca-file",
+			},
+		},
+		{
+			Reason: "with them etcd would start as something else than a member of this cluster",
+			Flags: []string{
+				"config-file", "discovery*", "force-new-cluster*", "h", "help", "proxy*", "strict-reconfig-check", "version",
+			},
+		},
+	}
+}
+
+// FlagPattern is the regular expression, without anchors, of the group's flags.
+func (r ReservedSettings) FlagPattern() string {
+	return "--" + r.oneOf("[a-z0-9-]*", func(flag string) string { return flag })
+}
+
+// EnvPattern is the regular expression, without anchors, of the variables that
+// etcd reads for the group's flags.
+func (r ReservedSettings) EnvPattern() string { return r.oneOf("[A-Z0-9_]*", envOfFlag) }
+
+// ArgumentsRefused is what users of a flag of the group are told.
+func (r ReservedSettings) ArgumentsRefused() string {
+	return "extraArgs must not contain any of --" + strings.Join(r.Flags, ", --") + ": " + r.Reason
+}
+
+// EnvRefused is what users of a variable of the group are told.
+func (r ReservedSettings) EnvRefused() string {
+	return "etcdEnv must not contain variables for the flags --" + strings.Join(r.Flags, ", --") +
+		" (ETCD_ and the flag in capitals): " + r.Reason
+}
+
+func (r ReservedSettings) oneOf(rest string, name func(flag string) string) string {
+	var names []string
+	for _, flag := range r.Flags {
+		prefix, more := strings.CutSuffix(flag, "*")
+		n := name(prefix)
+		if more {
+			n += rest
+		}
+		names = append(names, n)
+	}
+	return "(" + strings.Join(names, "|") + ")"
+}
+
+// envOfFlag is the variable that etcd reads where a flag is not given.
+func envOfFlag(flag string) string {
+	return "ETCD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
