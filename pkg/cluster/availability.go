@@ -39,9 +39,14 @@ func availability(o *observation, phase api.ClusterPhase) (status corev1.Conditi
 		}
 		return corev1.ConditionTrue, "Cluster available", fmt.Sprintf("%d of %d voting members are healthy", healthy, len(voters))
 	}
+	if status, reason, message, blind := withoutSight(o); blind {
+		return status, reason, message
+	}
 	switch {
 	case o.invalid != "" && len(o.pods) == 0:
 		return corev1.ConditionFalse, "Spec refused", o.invalid
+	case len(o.pods) == 0 && certificatesHold(o) != "":
+		return corev1.ConditionFalse, "Certificates unusable", certificatesHold(o)
 	case phase == api.ClusterPhaseFailed || phase == api.ClusterPhaseRunning && len(o.pods) == 0:
 		return corev1.ConditionFalse, "All members lost", noMembersLeft
 	case phase != api.ClusterPhaseRunning:

@@ -76,6 +76,7 @@ type Cluster struct {
 	etcd      *etcd.Client
 	change    *etcd.Conn // takes changes of the membership; nil without a quorum
 	certForms certForms  // of the Secrets that the spec names
+	certs     certReader
 	podWrites podWrites
 	deleted   map[types.UID]time.Time // pods that were told to go, and when
 	// restarting holds the pods whose image was changed, with the restarts of

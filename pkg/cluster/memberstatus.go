@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -138,16 +137,13 @@ func (m memberState) problem(o *observation) string {
 // shortCause is why a member does not answer, without what differs each time: the
 // text of an error holds ports and times.
 func shortCause(err error) string {
-	const handshake = "authentication handshake failed: "
-	text := err.Error()
 	switch {
 	case errors.Is(err, errOtherMember):
 		return err.Error()
-	case strings.Contains(text, handshake):
-		_, cause, _ := strings.Cut(text, handshake)
-		cause, _, _ = strings.Cut(cause, ": current time")
-		cause, _, _ = strings.Cut(cause, `"`)
-		return "the TLS handshake failed: " + shorten(cause, 200)
+	case errors.Is(err, errNoCertificate):
+		return errNoCertificate.Error()
+	case etcd.IsTLSFailure(err):
+		return "the TLS handshake failed: " + shorten(etcd.TLSCause(err), 200)
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer within " + statusTimeout.String()
 	default:

@@ -64,7 +64,7 @@ func TestAMembersProblemSaysWhy(t *testing.T) {
 		"not started":          {"b unstarted", nil, "etcd has not started yet"},
 		"silent":               {"b down", func(m *memberState) { m.err = context.DeadlineExceeded }, "runs, but does not answer: no answer within 2s"},
 		"refuses connections":  {"b down", func(m *memberState) { m.err = refused }, "runs, but does not answer: no connection to its client port"},
-		"bad certificate":      {"b down", func(m *memberState) { m.err = handshake }, "runs, but does not answer: the TLS handshake failed: tls: failed to verify certificate: x509: certificate has expired or is not yet valid"},
+		"bad certificate":      {"b down", func(m *memberState) { m.err = handshake }, "runs, but does not answer: the TLS handshake failed: tls: failed to verify certificate: x509: certificate has expired or is not yet valid (it is after 2025-01-01T12:00:00Z)"},
 		"somebody else's etcd": {"b down", func(m *memberState) { m.err = errOtherMember }, "runs, but does not answer: another member answers at its address"},
 	} {
 		o := look(t, "cluster size=3\nmember a leader\nmember "+c.member+"\nmember c")

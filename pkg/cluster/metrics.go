@@ -14,9 +14,10 @@ import (
 
 // Metrics are those of all clusters and of the passes over them.
 type Metrics struct {
-	duration *prometheus.HistogramVec
-	failed   prometheus.Counter
-	state    clusterGauges
+	duration          *prometheus.HistogramVec
+	failed            prometheus.Counter
+	state             clusterGauges
+	certificateExpiry *prometheus.GaugeVec
 }
 
 // NewMetrics registers the metrics; the error is that of a registry that holds
@@ -32,9 +33,10 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Namespace: "etcd_operator", Subsystem: "cluster", Name: "reconcile_failed",
 			Help: "Number of passes over clusters that ended with an error.",
 		}),
+		certificateExpiry: newCertificateExpiry(),
 	}
 	m.state = newClusterGauges()
-	for _, c := range append(m.state.collectors(), m.duration, m.failed) {
+	for _, c := range append(m.state.collectors(), m.duration, m.failed, m.certificateExpiry) {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register the metrics of clusters: %w", err)
 		}
@@ -52,6 +54,7 @@ func (m *Metrics) passFailed() { m.failed.Inc() }
 func (m *Metrics) forget(obj *api.EtcdCluster) {
 	m.duration.DeleteLabelValues(metricName(obj))
 	m.state.forget(obj)
+	m.observeCertificates(obj, nil)
 }
 
 func metricName(obj *api.EtcdCluster) string { return obj.Namespace + "/" + obj.Name }

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -104,6 +105,17 @@ func (n *notices) passFails(s step, err error) {
 	n.warning("Reconcile Failing", "Failed again and again at: %s: %v", s, err)
 }
 
+// certificatesChanged tells of what is new about the certificates.
+func (n *notices) certificatesChanged(old, st api.ClusterStatus) {
+	before, now := conditionFor(&old, api.ClusterConditionCertificatesValid), conditionFor(&st, api.ClusterConditionCertificatesValid)
+	switch {
+	case now.Status == corev1.ConditionFalse && (before.Status != now.Status || before.Message != now.Message):
+		n.warning("Certificate Problem", "%s: %s", now.Reason, now.Message)
+	case now.Status == corev1.ConditionTrue && before.Status == corev1.ConditionFalse:
+		n.normal("Certificates Valid", "All is well with the certificates again")
+	}
+}
+
 // look tells what an observation shows and no step does: warnings of a spec, and
 // pods that don't get on.
 func (n *notices) look(o *observation) {
@@ -166,7 +178,8 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 			n.warning("Cluster Failed", "%s", st.Reason)
 		}
 	}
-	if st.Reason != "" && st.Reason != old.Reason && st.Phase != api.ClusterPhaseFailed {
+	n.certificatesChanged(old, st)
+	if st.Reason != "" && st.Reason != old.Reason && st.Phase != api.ClusterPhaseFailed && !strings.HasPrefix(st.Reason, heldForCertificates) {
 		n.warning("Spec Refused", "%s", st.Reason)
 	}
 	if old.ControlPaused != st.ControlPaused {
@@ -192,7 +205,12 @@ func (n *notices) availabilityChanged(old, st api.ClusterStatus) {
 	alarm := func(c api.ClusterCondition) bool { return c.Reason == reasonNoSpace || c.Reason == reasonCorrupt }
 	up := func(c api.ClusterCondition) bool { return c.Status == corev1.ConditionTrue || alarm(c) } // there is a quorum
 	switch {
-	case up(was) && !up(is):
+	case is.Status == corev1.ConditionUnknown && was.Status != is.Status:
+		n.warning("Cannot Connect", "%s", is.Message)
+	case was.Status == corev1.ConditionUnknown && up(is):
+		n.normal("Connected Again", "The operator can connect to the members again: a quorum serves")
+	case is.Status == corev1.ConditionUnknown:
+	case (up(was) || was.Status == corev1.ConditionUnknown) && !up(is):
 		n.warning("Quorum Lost", "%s: %s", is.Reason, is.Message)
 	case !up(was) && up(is) && old.Phase == api.ClusterPhaseRunning:
 		n.normal("Quorum Restored", "A quorum of members serves again")

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -35,6 +36,11 @@ type observation struct {
 	// logTarget is the raft index at which all members have taken a snapshot of
 	// their raft state since the upgrade asked for it; 0 before it does.
 	logTarget uint64
+
+	certificates certificates
+	// blind says why the operator can't look into the cluster though members run:
+	// it and the members don't accept each other's certificates. "" if it can.
+	blind string
 
 	peerService, clientService belonging
 	// formerServices are those of the cluster under names that it no longer uses.
@@ -114,6 +120,13 @@ type memberState struct {
 }
 
 func (m memberState) healthy() bool { return m.status != nil && m.status.LeaderID != 0 }
+
+// unheard tells whether the member doesn't answer because it and the operator
+// don't accept each other's certificates: how it is isn't known then, and it may
+// be well.
+func (m memberState) unheard() bool {
+	return etcd.IsTLSFailure(m.err) || errors.Is(m.err, errNoCertificate)
+}
 
 func (m memberState) leader() bool { return m.status != nil && m.status.LeaderID == m.ID }
 

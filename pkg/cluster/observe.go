@@ -60,6 +60,9 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 	if err = c.observeBelongings(o); err != nil {
 		return nil, err
 	}
+	if err := c.observeCertificates(ctx, o); err != nil {
+		return nil, err
+	}
 	if err := c.observePods(ctx, o); err != nil {
 		return nil, err
 	}
@@ -129,6 +132,7 @@ type answer struct {
 
 func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 	answers := c.ask(ctx, o)
+	c.seeTLS(o, answers)
 	list := c.list(ctx, o, answers)
 	for _, m := range list {
 		name := o.names.memberAt(m.Host())
@@ -168,7 +172,7 @@ func (c *Cluster) ask(ctx context.Context, o *observation) []answer {
 		endpoints[ep] = true
 		// A member that can't be asked is one that does not answer: the others
 		// are, and what is known is told.
-		conn, err := c.etcd.Conn(ep)
+		conn, err := c.conn(o, ep)
 		answers = append(answers, answer{pod: p, conn: conn, err: err})
 	}
 	c.etcd.Retain(endpoints)

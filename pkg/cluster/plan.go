@@ -40,7 +40,7 @@ var rules = []func(*observation) step{
 func plan(o *observation) step {
 	for _, rule := range rules {
 		if s := rule(o); s != nil {
-			return s
+			return o.held(s)
 		}
 	}
 	switch planned := o.planned(); {

@@ -64,7 +64,7 @@ func replaceLostMember(o *observation) step {
 // one would have the same image.
 func replaceWedgedMember(o *observation) step {
 	for _, m := range o.own() {
-		if m.pod != nil && !m.pod.badImage && m.pod.version == o.joinVersion() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > wedgeDeadline && o.quorumWithout(m) {
+		if m.pod != nil && !m.unheard() && !m.pod.badImage && m.pod.version == o.joinVersion() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > wedgeDeadline && o.quorumWithout(m) {
 			return m.remove(true, "it has not answered for "+wedgeDeadline.String())
 		}
 	}
@@ -117,7 +117,7 @@ func promoteLearner(o *observation) step {
 // long. It has no vote: nothing is lost with it.
 func dropStuckLearner(o *observation) step {
 	for _, m := range o.learners() {
-		if m.status != nil || m.pod == nil {
+		if m.status != nil || m.pod == nil || m.unheard() {
 			continue
 		}
 		var why string

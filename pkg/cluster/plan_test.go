@@ -177,6 +177,9 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 			o.ending = true
 		case "invalid":
 			o.invalid = value
+		case "certificates":
+			// missing: members can't start; untrusted: a new cluster can't be seen.
+			o.certificates = certificates{used: true, problems: []certProblem{{why: value, holdsPods: value == "missing", holdsStart: value == "untrusted"}}}
 		case "no-quorum":
 			o.quorum = false
 		case "no-peer-service":
@@ -274,6 +277,8 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 		case "foreign":
 			m.name, m.PeerURLs = "", []string{"http://" + name + ":2380"}
 			m.status, p = nil, nil
+		case "unheard":
+			m.status, m.err, m.downSince = nil, etcd.ErrTLS, o.now.Add(-time.Hour)
 		case "down":
 			m.status = nil
 			m.downSince = o.now.Add(-time.Second)

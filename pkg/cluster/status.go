@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func setPhase(st *api.ClusterStatus, o *observation, s step) {
 	if st.Phase == api.ClusterPhaseFailed {
 		return // the reason stays as long as the phase
 	}
-	st.Reason = refusal(o)
+	st.Reason = cmp.Or(refusal(o), certificatesHold(o))
 }
 
 // refusal says which part of the spec is not followed, and why.
@@ -141,6 +142,7 @@ func setConditions(st *api.ClusterStatus, o *observation, s step) {
 	}
 	available, reason, message := availability(o, st.Phase)
 	set(api.ClusterConditionAvailable, available, reason, message)
+	setCertificates(st, o, set)
 	if o.spec.Paused {
 		return // what was going on is neither going on nor over
 	}
@@ -165,8 +167,8 @@ func setConditions(st *api.ClusterStatus, o *observation, s step) {
 	switch {
 	case st.TargetVersion != "":
 		set(api.ClusterConditionUpgrading, corev1.ConditionTrue, "Cluster upgrading", "upgrading to "+st.TargetVersion)
-	case st.Phase == api.ClusterPhaseRunning && st.Reason != "" && o.invalid == "":
-		set(api.ClusterConditionUpgrading, corev1.ConditionFalse, "Upgrade refused", st.Reason)
+	case st.Phase == api.ClusterPhaseRunning && refusal(o) != "" && o.invalid == "":
+		set(api.ClusterConditionUpgrading, corev1.ConditionFalse, "Upgrade refused", refusal(o))
 	default:
 		clearCondition(st, api.ClusterConditionUpgrading)
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -21,8 +22,8 @@ import (
 // waited for. It says nothing if it likes it.
 const verdictWait = 500 * time.Millisecond
 
-// errTLS is wrapped by failures of which a handshake of its own has found the cause.
-var errTLS = errors.New("client and member don't accept each other's certificates")
+// ErrTLS is wrapped by failures of calls to members that TLS is the cause of.
+var ErrTLS = errors.New("client and member don't accept each other's certificates")
 
 // IsTLSFailure tells whether a call failed because client and member don't accept
 // each other's certificates, or one of them talks plain text. The member itself
@@ -31,7 +32,7 @@ func IsTLSFailure(err error) bool {
 	if err == nil {
 		return false
 	}
-	if errors.Is(err, errTLS) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) {
+	if errors.Is(err, ErrTLS) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) {
 		return true
 	}
 	// gRPC keeps of an error no more than its text.
@@ -48,8 +49,11 @@ func IsTLSFailure(err error) bool {
 // the handshake is over. gRPC has begun to write by then, and what it gets to see
 // is at times no more than a connection that was closed.
 func (c *Conn) explain(ctx context.Context, err error) error {
-	if c.tls == nil || IsTLSFailure(err) || status.Code(err) != codes.Unavailable {
+	if c.tls == nil || status.Code(err) != codes.Unavailable {
 		return err
+	}
+	if IsTLSFailure(err) {
+		return tlsFailure(err)
 	}
 	u, parseErr := url.Parse(c.url)
 	if parseErr != nil {
@@ -60,7 +64,7 @@ func (c *Conn) explain(ctx context.Context, err error) error {
 	conn, dialErr := (&tls.Dialer{Config: cfg}).DialContext(ctx, "tcp", c.address)
 	if dialErr != nil {
 		if IsTLSFailure(dialErr) {
-			return fmt.Errorf("%w: %w", errTLS, dialErr)
+			return tlsFailure(dialErr)
 		}
 		return err
 	}
@@ -70,7 +74,34 @@ func (c *Conn) explain(ctx context.Context, err error) error {
 	}
 	_, readErr := conn.Read(make([]byte, 1))
 	if refusal := (*net.OpError)(nil); errors.As(readErr, &refusal) && refusal.Op == "remote error" {
-		return fmt.Errorf("%w: the member refuses the client's: %w", errTLS, readErr)
+		return tlsFailure(readErr)
 	}
 	return err
+}
+
+var (
+	// handshakeCause is what gRPC wraps up.
+	handshakeCause = regexp.MustCompile(`(?:authentication handshake failed: |error reading server preface: )([^"]*)`)
+	// currentTime makes a text of its own of each attempt.
+	currentTime = regexp.MustCompile(`: current time \S+ is (before|after) (\S+)`)
+)
+
+// tlsFailure is ErrTLS with its cause.
+func tlsFailure(err error) error { return fmt.Errorf("%w: %s", ErrTLS, TLSCause(err)) }
+
+// TLSCause says why client and member don't accept each other, in the same words
+// each time: what is told again and again must not look new. The error is one of
+// which IsTLSFailure is true.
+func TLSCause(err error) string {
+	text := err.Error()
+	if _, cause, ok := strings.Cut(text, ErrTLS.Error()+": "); ok {
+		return cause
+	}
+	if m := handshakeCause.FindStringSubmatch(text); m != nil {
+		text = m[1]
+	}
+	if _, refusal, ok := strings.Cut(text, "remote error: tls: "); ok {
+		text = "the member refuses the operator's: " + refusal
+	}
+	return currentTime.ReplaceAllString(text, " (it is $1 $2)")
 }

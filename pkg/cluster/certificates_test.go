@@ -1,0 +1,270 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+)
+
+// tlsCluster is an EtcdCluster with TLS between members and for clients.
+func tlsCluster() *api.EtcdCluster {
+	obj := testCluster()
+	obj.Spec.TLS = &api.TLSPolicy{Static: &api.StaticTLS{
+		Member:         &api.MemberSecret{PeerSecret: "peers", ServerSecret: "servers"},
+		OperatorSecret: "operators",
+	}}
+	return obj
+}
+
+// certificateSecret has the keys of v0.9.4 for a use. The CAs are those that are
+// trusted by it.
+func certificateSecret(use certUse, form certForm, name string, by *etcdtest.CA, leaf etcdtest.Leaf, trusts ...*etcdtest.CA) *corev1.Secret {
+	cert, key := by.Issue(leaf)
+	var bundle []byte
+	for _, ca := range trusts {
+		bundle = append(bundle, ca.PEM...)
+	}
+	certKey, keyKey, caKey := use.files.keys(form)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+		Data:       map[string][]byte{certKey: cert, keyKey: key, caKey: bundle},
+	}
+}
+
+var (
+	memberNames = []string{"*.c.ns.svc", "*.c.ns.svc.cluster.local"}
+	peerUse     = certUses[0]
+	serverUse   = certUses[1]
+	operatorUse = certUses[2]
+)
+
+// goodSecrets are those of tlsCluster, by use, of one CA.
+func goodSecrets(ca *etcdtest.CA) map[string]*corev1.Secret {
+	return map[string]*corev1.Secret{
+		"peer":     certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: memberNames}, ca),
+		"server":   certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: memberNames}, ca),
+		"operator": certificateSecret(operatorUse, formStatic, "operators", ca, etcdtest.Leaf{Name: "operator"}, ca),
+	}
+}
+
+// holding reads Secrets as the operator does.
+func holding(secrets map[string]*corev1.Secret) map[string]heldCert {
+	held := map[string]heldCert{}
+	for _, u := range certUses {
+		if secret := secrets[u.name]; secret != nil {
+			held[u.name] = new(certReader).hold(u, secret.Name, secret, nil)
+		}
+	}
+	return held
+}
+
+func TestWhatIsWrongWithCertificatesIsToldWithSecretNameAndWhatToDo(t *testing.T) {
+	now := time.Now()
+	ca, other := etcdtest.NewCA(t, "ca"), etcdtest.NewCA(t, "other")
+	oldCA := etcdtest.NewCAUntil(t, "old", now.Add(5*24*time.Hour))
+	serverOnly, clientOnly := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	soon, past := now.Add(29*24*time.Hour), now.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		change                func(map[string]*corev1.Secret)
+		spec                  func(*api.ClusterSpec)
+		reason                string // of the worst; "" if all is well
+		says                  []string
+		holdsStart, holdsPods bool
+	}{
+		"all is well": {},
+		"all is well, in cert-manager's form": {change: func(s map[string]*corev1.Secret) {
+			for _, u := range certUses {
+				s[u.name] = certificateSecret(u, formCertManager, s[u.name].Name, ca, etcdtest.Leaf{DNS: memberNames}, ca)
+			}
+		}},
+		"all is well with a CA for peers and one for clients": {change: func(s map[string]*corev1.Secret) {
+			s["peer"] = certificateSecret(peerUse, formStatic, "peers", other, etcdtest.Leaf{DNS: memberNames}, other)
+		}},
+		"all is well with a server CA and a client CA": {change: func(s map[string]*corev1.Secret) {
+			s["server"] = certificateSecret(serverUse, formStatic, "servers", other, etcdtest.Leaf{DNS: memberNames, Usages: serverOnly}, ca)
+			s["operator"] = certificateSecret(operatorUse, formStatic, "operators", ca, etcdtest.Leaf{Usages: clientOnly}, other)
+		}},
+		"a key is missing": {change: func(s map[string]*corev1.Secret) { delete(s["server"].Data, "server.key") },
+			reason: keyMissing, says: []string{"servers", "server.key", "spec.TLS.static.member.serverSecret", "server-ca.crt, server.crt"}, holdsPods: true, holdsStart: true},
+		"cert-manager gave no CA": {change: func(s map[string]*corev1.Secret) {
+			s["peer"] = certificateSecret(peerUse, formCertManager, "peers", ca, etcdtest.Leaf{DNS: memberNames})
+			delete(s["peer"].Data, "ca.crt")
+		}, reason: keyMissing, says: []string{"peers", "lacks ca.crt"}, holdsPods: true, holdsStart: true},
+		"another's key": {change: func(s map[string]*corev1.Secret) { s["server"].Data["server.key"] = s["peer"].Data["peer.key"] },
+			reason: certificateInvalid, says: []string{"servers", "server.key is not the private key of server.crt"}, holdsPods: true, holdsStart: true},
+		"a certificate that expires soon": {change: func(s map[string]*corev1.Secret) {
+			s["server"] = certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: memberNames, To: soon}, ca)
+		}, reason: certificateExpiring, says: []string{"servers", "server.crt", date(soon), "renew"}},
+		"a CA that expires soon": {change: func(s map[string]*corev1.Secret) {
+			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: memberNames}, ca, oldCA)
+		}, reason: certificateExpiring, says: []string{"peers", "CN=old", "peer-ca.crt"}},
+		"a certificate that has expired": {change: func(s map[string]*corev1.Secret) {
+			s["operator"] = certificateSecret(operatorUse, formStatic, "operators", ca, etcdtest.Leaf{To: past}, ca)
+		}, reason: certificateExpired, says: []string{"operators", "etcd-client.crt", date(past), "the members refuse the operator"}, holdsStart: true},
+		"a certificate of tomorrow": {change: func(s map[string]*corev1.Secret) {
+			s["server"] = certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: memberNames, From: now.Add(time.Hour)}, ca)
+		}, reason: certificateInvalid, says: []string{"servers", "not valid before"}, holdsStart: true},
+		"peers without the members' names": {change: func(s map[string]*corev1.Secret) {
+			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: []string{"*.d.ns.svc"}}, ca)
+		}, reason: nameNotCovered, says: []string{"peers", "*.d.ns.svc", "renew it for *.c.ns.svc"}, holdsStart: true},
+		"a single member without its name": {change: func(s map[string]*corev1.Secret) {
+			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{}, ca)
+		}, spec: func(s *api.ClusterSpec) { s.Size = 1 }, reason: nameNotCovered, says: []string{"is for nothing"}},
+		"peers without Kubernetes' domain": {change: func(s map[string]*corev1.Secret) {
+			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc"}}, ca)
+		}, reason: nameNotCovered, says: []string{"peers", "*.c.ns.svc.cluster.local"}},
+		"servers without the members' names": {change: func(s map[string]*corev1.Secret) {
+			s["server"] = certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: []string{"c-client.ns.svc"}}, ca)
+		}, reason: nameNotCovered, says: []string{"servers", "c-client.ns.svc", "*.c.ns.svc"}, holdsStart: true},
+		"servers without names, unverified": {change: func(s map[string]*corev1.Secret) {
+			s["server"] = certificateSecret(serverUse, formStatic, "servers", other, etcdtest.Leaf{}, ca)
+		}, spec: func(s *api.ClusterSpec) { s.TLS.Static.AllowSelfSignedCertificates = true }},
+		"servers of another CA": {change: func(s map[string]*corev1.Secret) {
+			s["server"] = certificateSecret(serverUse, formStatic, "servers", other, etcdtest.Leaf{DNS: memberNames}, ca)
+		}, reason: certificateInvalid, says: []string{"server.crt of Secret servers", "etcd-client-ca.crt of Secret operators", "the operator refuses the members"}, holdsStart: true},
+		"an operator of another CA": {change: func(s map[string]*corev1.Secret) {
+			s["operator"] = certificateSecret(operatorUse, formStatic, "operators", other, etcdtest.Leaf{}, ca)
+		}, reason: certificateInvalid, says: []string{"etcd-client.crt of Secret operators", "server-ca.crt of Secret servers", "the members refuse the operator"}, holdsStart: true},
+		"an operator with a server's certificate": {change: func(s map[string]*corev1.Secret) {
+			s["operator"] = certificateSecret(operatorUse, formStatic, "operators", ca, etcdtest.Leaf{Usages: serverOnly}, ca)
+		}, reason: certificateInvalid, says: []string{"not for use as a client"}, holdsStart: true},
+		"peers that can't be clients": {change: func(s map[string]*corev1.Secret) {
+			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: memberNames, Usages: serverOnly}, ca)
+		}, reason: certificateInvalid, says: []string{"peers", "not for use as a client", "members refuse each other"}, holdsStart: true},
+		"with Kubernetes' domain in the members' names": {change: func(s map[string]*corev1.Secret) {
+			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc.k8s.example"}}, ca)
+			s["server"] = certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc.k8s.example"}}, ca)
+		}, spec: func(s *api.ClusterSpec) { s.Pod = &api.PodPolicy{ClusterDomain: ".k8s.example"} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secrets, obj := goodSecrets(ca), tlsCluster()
+			if c.change != nil {
+				c.change(secrets)
+			}
+			if c.spec != nil {
+				c.spec(&obj.Spec)
+			}
+			got := judge(holding(secrets), namesOf(obj), &obj.Spec, now)
+			var reason, text string
+			for _, p := range got.problems {
+				reason = reasonOf(reason, p.reason)
+				text += p.why + "\n"
+			}
+			if reason != c.reason {
+				t.Errorf("reason %q, want %q: %s", reason, c.reason, text)
+			}
+			for _, words := range c.says {
+				if !strings.Contains(text, words) {
+					t.Errorf("it does not say %q: %s", words, text)
+				}
+			}
+			if starts, runs := got.hold(true) != "", got.hold(false) != ""; starts != c.holdsStart || runs != c.holdsPods {
+				t.Errorf("holds a start %t, pods %t: %s", starts, runs, text)
+			}
+			for use, secret := range secrets {
+				for key, value := range secret.Data {
+					if body := strings.Split(string(value), "\n"); len(body) > 2 && strings.Contains(text, body[1]) {
+						t.Errorf("%s of %s is quoted", key, use)
+					}
+				}
+			}
+			later := judge(holding(secrets), namesOf(obj), &obj.Spec, now.Add(time.Minute))
+			if !slices.Equal(got.problems, later.problems) {
+				t.Errorf("a minute later the words are others:\n%v\n%v", got.problems, later.problems)
+			}
+		})
+	}
+}
+
+func reasonOf(worst, next string) string {
+	if worst != "" {
+		return worst
+	}
+	return next
+}
+
+func TestTheCADigestFollowsTheCAsThatMembersReadOnce(t *testing.T) {
+	ca, other := etcdtest.NewCA(t, "ca"), etcdtest.NewCA(t, "other")
+	obj := tlsCluster()
+	digest := func(change func(map[string]*corev1.Secret)) string {
+		secrets := goodSecrets(ca)
+		change(secrets)
+		return judge(holding(secrets), namesOf(obj), &obj.Spec, time.Now()).caDigest
+	}
+	first := digest(func(map[string]*corev1.Secret) {})
+	if again := digest(func(map[string]*corev1.Secret) {}); first == "" || again != first {
+		t.Errorf("digest %q, with new leaf certificates %q", first, again)
+	}
+	if got := digest(func(s map[string]*corev1.Secret) {
+		s["operator"] = certificateSecret(operatorUse, formStatic, "operators", ca, etcdtest.Leaf{}, ca, other)
+	}); got != first {
+		t.Error("the operator's CAs change it: members don't read them")
+	}
+	for name, change := range map[string]func(map[string]*corev1.Secret){
+		"peer":   func(s map[string]*corev1.Secret) { s["peer"].Data["peer-ca.crt"] = other.PEM },
+		"server": func(s map[string]*corev1.Secret) { s["server"].Data["server-ca.crt"] = append(other.PEM, ca.PEM...) },
+	} {
+		if got := digest(change); got == first || got == "" {
+			t.Errorf("the CAs of %s don't change it", name)
+		}
+	}
+	if got := digest(func(s map[string]*corev1.Secret) { s["peer"].Data = nil }); got != "" {
+		t.Errorf("a Secret that was never read gives %q: members would be restarted for it", got)
+	}
+	if got := judge(nil, namesOf(testCluster()), &testCluster().Spec, time.Now()); got.caDigest != "" || got.used || got.unknownCAs() {
+		t.Errorf("without TLS: %+v", got)
+	}
+}
+
+func TestTheFormOfASecret(t *testing.T) {
+	data := func(keys ...string) map[string][]byte {
+		m := map[string][]byte{}
+		for _, k := range keys {
+			m[k] = []byte("x")
+		}
+		return m
+	}
+	static, certManager := []string{"peer.crt", "peer.key", "peer-ca.crt"}, []string{"tls.crt", "tls.key", "ca.crt"}
+	for name, c := range map[string]struct {
+		data    map[string][]byte
+		form    certForm
+		missing int
+	}{
+		"v0.9.4":                         {data(static...), formStatic, 0},
+		"cert-manager":                   {data(certManager...), formCertManager, 0},
+		"both":                           {data(append(static, certManager...)...), formStatic, 0},
+		"cert-manager and a rest":        {data(append(certManager, "peer.crt")...), formCertManager, 0},
+		"cert-manager without a CA":      {data("tls.crt", "tls.key"), formCertManager, 1},
+		"v0.9.4 without a CA":            {data("peer.crt", "peer.key"), formStatic, 1},
+		"empty":                          {nil, formStatic, 3},
+		"a key that is there, but empty": {map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x"), "ca.crt": nil}, formCertManager, 1},
+	} {
+		if form, missing := peerCert.formOf(c.data); form != c.form || len(missing) != c.missing {
+			t.Errorf("%s: form %d, missing %v", name, form, missing)
+		}
+	}
+}
+
+// serve is how a member with this Secret meets its clients.
+func (c certificate) serve(secret *corev1.Secret) (*tls.Config, error) {
+	certKey, keyKey, caKey := c.keys(formStatic)
+	pair, err := tls.X509KeyPair(secret.Data[certKey], secret.Data[keyKey])
+	if err != nil {
+		return nil, err
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(secret.Data[caKey])
+	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}, nil
+}

@@ -1,0 +1,312 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+)
+
+// put creates a Secret or takes the place of the one of its name.
+func (w *world) put(secrets ...*corev1.Secret) {
+	w.t.Helper()
+	resource := corev1.SchemeGroupVersion.WithResource("secrets")
+	for _, s := range secrets {
+		s = s.DeepCopy()
+		s.ResourceVersion = w.nextVersion()
+		err := w.kube.Tracker().Create(resource, s, s.Namespace)
+		if apierrors.IsAlreadyExists(err) {
+			err = w.kube.Tracker().Update(resource, s, s.Namespace)
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w *world) putAll(secrets map[string]*corev1.Secret) {
+	w.t.Helper()
+	for _, s := range secrets {
+		w.put(s)
+	}
+}
+
+func TestAClusterWaitsForItsSecretsAndStartsWithThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, clock.RealClock{}, tlsCluster())
+		secrets := goodSecrets(etcdtest.NewCA(t, "ca"))
+		w.put(secrets["peer"], secrets["operator"])
+		c := w.cluster(tlsCluster())
+		defer run(t, c)()
+		settle(w, c)
+		st := w.etcdCluster().Status
+		if len(w.storedPods()) > 0 || st.Phase != api.ClusterPhaseNone {
+			t.Fatalf("phase %q, %d pods without their Secret", st.Phase, len(w.storedPods()))
+		}
+		for what, text := range map[string]string{
+			"reason":            st.Reason,
+			"Available":         conditionOf(st, available),
+			"CertificatesValid": conditionOf(st, api.ClusterConditionCertificatesValid),
+		} {
+			if !strings.Contains(text, "Secret servers (spec.TLS.static.member.serverSecret) does not exist") || !strings.Contains(text, "server-ca.crt") {
+				t.Errorf("%s: %q", what, text)
+			}
+		}
+		if !w.told("Certificate Problem: Secret Missing: Secret servers") || w.told("Spec Refused") {
+			t.Errorf("events %q", w.events)
+		}
+		if writes := w.count("update", "etcdclusters"); writes > 1 {
+			t.Errorf("the status was written %d times", writes)
+		}
+
+		w.put(secrets["server"])
+		time.Sleep(Period + certRetry)
+		synctest.Wait()
+		settle(w, c)
+		st = w.etcdCluster().Status
+		if len(w.storedPods()) != 3 || st.Reason != "" || !strings.HasPrefix(conditionOf(st, api.ClusterConditionCertificatesValid), "True / Certificates valid") {
+			t.Errorf("%d pods, reason %q, %s", len(w.storedPods()), st.Reason, conditionOf(st, api.ClusterConditionCertificatesValid))
+		}
+		if !w.told("Certificates Valid: ") {
+			t.Errorf("events %q", w.events)
+		}
+	})
+}
+
+// series are the values of a gauge by its labels.
+func series(t *testing.T, c prometheus.Collector) map[string]float64 {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	if err := reg.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			values[strings.Join(labels, " ")] = m.GetGauge().GetValue()
+		}
+	}
+	return values
+}
+
+func TestSecretsAreReadEveryThirtySecondsAndMetricsFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		obj := tlsCluster()
+		obj.Spec.Paused = true
+		w := newWorld(t, clock.RealClock{}, obj)
+		ca := etcdtest.NewCA(t, "ca")
+		secrets := goodSecrets(ca)
+		w.putAll(secrets)
+		c := w.cluster(obj)
+		stop := run(t, c)
+		for range 100 {
+			c.Wake()
+			synctest.Wait()
+		}
+		if n := w.count("get", "secrets"); n != 3 {
+			t.Errorf("%d reads at the start", n)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := w.count("get", "secrets"); n < 3*10 || n > 3*21 {
+			t.Errorf("%d reads in ten minutes", n)
+		}
+		if n := w.count("list", "secrets") + w.count("watch", "secrets"); n > 0 {
+			t.Errorf("Secrets were listed or watched")
+		}
+		gauge := c.cfg.Metrics.certificateExpiry
+		if got := series(t, gauge); len(got) != 3 {
+			t.Errorf("series %v", got)
+		}
+		soon := time.Now().Add(48 * time.Hour).Truncate(time.Second)
+		w.put(certificateSecret(serverUse, formCertManager, "servers", ca, etcdtest.Leaf{DNS: memberNames, To: soon}, ca))
+		time.Sleep(certPeriod + Period)
+		synctest.Wait()
+		if got := series(t, gauge); got["server c ns"] != float64(soon.Unix()) {
+			t.Errorf("series %v, want %d for the server", got, soon.Unix())
+		}
+		if c.certForms.server != formCertManager || c.certForms.peer != formStatic {
+			t.Errorf("forms %+v", c.certForms)
+		}
+		if got := conditionOf(w.etcdCluster().Status, api.ClusterConditionCertificatesValid); !strings.HasPrefix(got, "False / Certificate Expiring / Secret servers") {
+			t.Error(got)
+		}
+		stop()
+		if got := series(t, gauge); len(got) != 0 {
+			t.Errorf("series %v of a cluster that is gone", got)
+		}
+	})
+}
+
+func TestASecretThatBecomesUnusableTakesNothingFromWhatIsInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, clock.RealClock{}, tlsCluster())
+		secrets := goodSecrets(etcdtest.NewCA(t, "ca"))
+		w.putAll(secrets)
+		c := w.cluster(tlsCluster())
+		look := func() *observation {
+			t.Helper()
+			time.Sleep(certPeriod)
+			o := &observation{now: time.Now(), names: namesOf(c.obj), spec: c.obj.Spec}
+			if err := c.observeCertificates(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			return o
+		}
+		before := look()
+		dialled := c.certs.dialled
+		if dialled == nil || before.certificates.caDigest == "" || before.blind != "" {
+			t.Fatalf("%+v", before.certificates)
+		}
+		broken := secrets["operator"].DeepCopy()
+		broken.Data["etcd-client.key"] = []byte("garbage")
+		w.put(broken)
+		for _, name := range []string{"peers", "servers"} {
+			if err := w.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("secrets"), "ns", name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after := look()
+		if c.certs.dialled != dialled || after.blind != "" {
+			t.Errorf("the operator dropped the certificate that it had: %s", after.blind)
+		}
+		if after.certificates.caDigest != before.certificates.caDigest {
+			t.Error("the digest changed: members would be restarted into nothing")
+		}
+		if len(after.certificates.problems) != 3 || after.certificates.hold(false) == "" {
+			t.Errorf("problems %+v", after.certificates.problems)
+		}
+
+		// Another operator, which has never read them, takes nothing to have changed.
+		c = w.cluster(tlsCluster())
+		fresh := look()
+		if !fresh.certificates.unknownCAs() || !strings.Contains(fresh.blind, "etcd-client.key") {
+			t.Errorf("digest %q, blind: %q", fresh.certificates.caDigest, fresh.blind)
+		}
+	})
+}
+
+func TestASecretThatTheOperatorMayNotRead(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), tlsCluster())
+	w.kube.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("secrets"), "peers", errors.New("no"))
+	})
+	c := w.cluster(tlsCluster())
+	o, err := c.observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := o.certificates.hold(false); !strings.Contains(got, "grant its service account") {
+		t.Errorf("it holds because: %q", got)
+	}
+}
+
+func TestASecretThatCanNotBeReadJustNowChangesNothing(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), tlsCluster())
+	w.kube.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewTimeoutError("busy", 1)
+	})
+	if _, err := w.cluster(tlsCluster()).observe(t.Context()); err == nil || !strings.Contains(err.Error(), "read Secret") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The operator's certificate is taken from its Secret as it is now, also by
+// connections that are there already, and a member that refuses it is asked again
+// as soon as there is another.
+func TestTheOperatorTakesUpANewCertificate(t *testing.T) {
+	ca, other := etcdtest.NewCA(t, "ca"), etcdtest.NewCA(t, "other")
+	fake := clocktesting.NewFakeClock(time.Now())
+	w := newWorld(t, fake, tlsCluster())
+	secrets := goodSecrets(ca)
+	w.putAll(secrets)
+	w.put(certificateSecret(operatorUse, formStatic, "operators", other, etcdtest.Leaf{}, ca))
+	c := w.cluster(tlsCluster())
+	t.Cleanup(c.etcd.Close)
+	serves, err := serverUse.files.serve(secrets["server"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := (&etcdtest.Member{TLS: serves, Status: &etcdserverpb.StatusResponse{Version: "3.6.16"}}).Start(t)
+	status := func() error {
+		o := &observation{now: fake.Now(), names: namesOf(c.obj), spec: c.obj.Spec}
+		if err := c.observeCertificates(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := c.conn(o, etcd.Endpoint{URL: "https://c-a.c.ns.svc:" + m.Port, IP: m.IP})
+		if err != nil {
+			return err
+		}
+		_, err = conn.Status(t.Context())
+		c.seeTLS(o, []answer{{err: err}})
+		if (err != nil) != (o.blind != "") {
+			t.Errorf("error %v, blind: %q", err, o.blind)
+		}
+		return err
+	}
+	if err := status(); !etcd.IsTLSFailure(err) {
+		t.Fatalf("a stranger's status: %v", err)
+	}
+	w.put(secrets["operator"])
+	fake.Step(certRetry)
+	if err := status(); err != nil {
+		t.Fatalf("with the new certificate: %v", err)
+	}
+	w.put(certificateSecret(operatorUse, formStatic, "operators", other, etcdtest.Leaf{}, ca))
+	fake.Step(certRetry)
+	if err := status(); err != nil {
+		t.Fatalf("the Secret was read though nothing was wrong: %v", err)
+	}
+	fake.Step(certPeriod)
+	if err := status(); !etcd.IsTLSFailure(err) {
+		t.Fatalf("with a stranger's certificate: %v", err)
+	}
+}
+
+func TestBlindnessIsNotTakenForALostQuorum(t *testing.T) {
+	for name, c := range map[string]struct {
+		ready int
+		want  string
+	}{
+		"a quorum of pods is ready": {2, "Unknown / Operator can't connect / The operator can't connect to the members and changes none of them: bad certificate; Kubernetes finds 2 of 3 ready"},
+		"no quorum of pods is":      {1, "False / Operator can't connect / "},
+	} {
+		o := look(t, "cluster size=3 no-quorum\nmember a unheard\nmember b unheard\nmember c unheard")
+		o.members, o.blind, o.status.Size = nil, "bad certificate", 3
+		for i := range o.pods {
+			o.pods[i].ready = i < c.ready
+		}
+		st := statusAfter(o, plan(o), 1)
+		if got := conditionOf(st, available); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %s", name, got)
+		}
+		if st.Phase != api.ClusterPhaseRunning || st.Size != 3 {
+			t.Errorf("%s: phase %s, size %d", name, st.Phase, st.Size)
+		}
+	}
+}
