@@ -36,7 +36,7 @@ const (
 	peersInterval = 50 * time.Millisecond
 	// patience is how long peers that give no answer are asked that often. etcd
 	// writes a line for each caller that it turns away.
-	patience         = 10 * time.Second
+	patience         = 5 * time.Second
 	patientInterval  = time.Second
 	peerTimeout      = time.Second
 	progressInterval = 5 * time.Second
@@ -129,7 +129,8 @@ func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
 	}
 	hint := "check that these members run, and the events of the EtcdCluster for why this member was not added"
 	if cfg.Certificate != (Certificate{}) {
-		hint += "; a peer that ends the connection refuses the certificate: it must be valid for the name that this pod's address has in the DNS"
+		hint += "; EOF means that the peer turns the certificate away: it must also be valid for the name to which this pod's address resolves, " +
+			"such as *.<cluster>.<namespace>.svc.cluster.local"
 	}
 	return w.until(ctx, wait{
 		what:     fmt.Sprintf("etcd at %s to have exactly the members %s", strings.Join(cfg.Peers, ", "), cfg.InitialCluster),

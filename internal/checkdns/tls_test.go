@@ -153,7 +153,7 @@ func TestSaysWhatIsWrongWithTheCertificates(t *testing.T) {
 			if err == nil {
 				t.Fatal("joins")
 			}
-			for _, want := range []string{tc.want, "no member answers", "must be valid for the name"} {
+			for _, want := range []string{tc.want, "no member answers", "must also be valid for the name"} {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("the error lacks %q: %v", want, err)
 				}

@@ -90,6 +90,31 @@ func certMounts(spec *api.ClusterSpec) []corev1.VolumeMount {
 }
 
 // certFlags make members and clients show certificates to each other.
+//
+// What etcd asks of the peer certificate, which is both a server's and a client's:
+//
+//   - Whoever calls verifies it for the name in the peer URL:
+//     <pod>.<cluster>.<namespace>.svc<ClusterDomain>.
+//   - Whoever is called does more than to verify the chain, if the certificate has
+//     DNS names (or IP addresses) at all. The address of the caller must resolve
+//     to a name that is in the certificate, or that has the ending of one of its
+//     wildcards; or else one of its names that is no wildcard must resolve to the
+//     address. Otherwise the connection ends with EOF for the caller and
+//     "rejected connection on peer endpoint" in the log of the called.
+//   - CoreDNS resolves the address of a pod to
+//     <pod>.<cluster>.<namespace>.svc.<Kubernetes' domain>, as the headless
+//     Service publishes it, and to <a-b-c-d>.<cluster>-client.<namespace>.svc.… as
+//     well. Answers end with Kubernetes' own domain, whatever is in the URLs.
+//
+// So a certificate for *.<cluster>.<namespace>.svc alone makes a cluster of one
+// and no second member. It takes *.<cluster>.<namespace>.svc.cluster.local as well
+// or, where the domain is not known, <cluster>.<namespace>.svc: the name of the
+// headless Service resolves to the addresses of all members, but answers that are
+// cached delay a new one by seconds.
+//
+// The names in certificates of clients are not looked up. etcd's own HTTP gateway
+// is a client that shows the server certificate: without the usage "client auth"
+// in it, only gRPC works.
 func certFlags(spec *api.ClusterSpec) []string {
 	var flags []string
 	if spec.PeerTLS() {

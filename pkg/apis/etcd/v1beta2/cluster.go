@@ -305,8 +305,9 @@ type StaticTLS struct {
 type MemberSecret struct {
 	// Secret with the certificate by which members know each other: `peer.crt`,
 	// `peer.key` and `peer-ca.crt`. It must be valid for
-	// `*.<name>.<namespace>.svc` and be usable by servers and clients. Unset:
-	// members talk in plain text.
+	// `*.<name>.<namespace>.svc` and for `*.<name>.<namespace>.svc.cluster.local`
+	// (with the domain of your Kubernetes), since members look up the name of whoever
+	// calls, and be usable by servers and clients. Unset: members talk in plain text.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="peerSecret must be the name of a Secret: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
