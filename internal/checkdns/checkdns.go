@@ -63,6 +63,9 @@ type Config struct {
 	// DataDir is etcd's data directory. A member that has data in it needs no
 	// membership to start: all others may be down.
 	DataDir string
+	// RequireData is for a member that comes back: without its data it would vote
+	// a second time on what it has forgotten, so it must not start.
+	RequireData bool
 	// Certificate is what the peers ask for.
 	Certificate Certificate
 
@@ -85,6 +88,11 @@ func Run(ctx context.Context, cfg Config) error {
 		defer cancel()
 	}
 	w := waiter{out: cfg.Out, start: time.Now()}
+	if cfg.RequireData {
+		if err := findData(cfg.DataDir); err != nil {
+			return err
+		}
+	}
 	// The membership comes first: meanwhile the pod's name is published, and a
 	// look-up before that would be answered "no such host" from the DNS server's
 	// cache for seconds. But a peer that asks for certificates looks up the name of
@@ -180,6 +188,19 @@ func holdsWAL(dataDir string) (bool, error) {
 		}
 	}
 	return false, err
+}
+
+// findData fails where etcd was not here before.
+func findData(dataDir string) error {
+	hasData, err := holdsWAL(dataDir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for the member's data in %s: %w", dataDir, err)
+	case !hasData:
+		return fmt.Errorf("the volume holds no data of etcd in %s: this member comes back and must not start without its data, for it could lose writes; "+
+			"bring the data back, or delete the PersistentVolumeClaim and the pod so that the member is replaced", dataDir)
+	}
+	return nil
 }
 
 // wait is one thing to wait for.

@@ -278,6 +278,25 @@ func TestASilentPeerDoesNotBlockTheOthers(t *testing.T) {
 	})
 }
 
+func TestAMemberThatComesBackNeedsItsData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Name: "c", Resolver: &dns{answers: []any{"10.0.0.1"}}, Out: &bytes.Buffer{}, DataDir: t.TempDir(), RequireData: true}
+		if err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "holds no data of etcd in "+cfg.DataDir) {
+			t.Errorf("on an empty volume: %v", err)
+		}
+		wal := filepath.Join(cfg.DataDir, "member", "wal")
+		if err := os.MkdirAll(wal, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(wal, "0000000000000000-0000000000000000.wal"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Run(t.Context(), cfg); err != nil {
+			t.Errorf("with data: %v", err)
+		}
+	})
+}
+
 func TestAMemberWithDataDoesNotWaitForTheOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files []string

@@ -57,6 +57,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                             "-name is missing",
 		"-name=c -timeout=5":           "invalid value",
+		"-name=c -require-data":        "-require-data needs -data-dir",
 		"-name=c -timeout=-5s":         "negative",
 		"-name=c -peer=http://a:2380":  "need each other",
 		"-name=c -initial-cluster=a=b": "need each other",

@@ -57,6 +57,16 @@ func (c *Cluster) apply(ctx context.Context, s step) error {
 		return c.deletePod(ctx, s)
 	case setVersion:
 		return c.setVersion(ctx, s)
+	case recyclePod:
+		return c.recyclePod(ctx, s)
+	case setMetadata:
+		return c.setMetadata(ctx, s)
+	case deleteVolume:
+		return c.deleteVolume(ctx, s)
+	case expandVolume:
+		return c.expandVolume(ctx, s)
+	case setVolumeVersion:
+		return c.setVolumeVersion(ctx, s)
 	case addMember:
 		return c.addOneMember(ctx, s)
 	case promoteMember:
@@ -116,9 +126,14 @@ func (c *Cluster) stillBootstrapping(ctx context.Context, seed string) error {
 }
 
 func (c *Cluster) createPod(ctx context.Context, p newPod) (*corev1.Pod, error) {
-	pod, err := buildPod(c.obj, p, c.certForms, c.cfg.OperatorImage)
+	pod, err := c.podOf(p)
 	if err != nil {
-		return nil, fmt.Errorf("build pod %s: %w", p.name, err)
+		return nil, err
+	}
+	if p.volume && !p.rejoins {
+		if err := c.createVolume(ctx, p); err != nil {
+			return nil, err
+		}
 	}
 	pods := c.cfg.Kube.CoreV1().Pods(pod.Namespace)
 	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
@@ -199,8 +214,9 @@ func (c *Cluster) promoteMember(ctx context.Context, s promoteMember) error {
 	return err
 }
 
-// removeOneMember removes a member from etcd and then deletes its pod. That a pod is gone is asked of the API server itself: what is lost with
-// a member can't be had back.
+// removeOneMember removes a member from etcd and then deletes its pod. That a pod
+// and its data are gone is asked of the API server itself: what is lost with a
+// member can't be had back.
 func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
 	if s.why == podGone {
 		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.name, metav1.GetOptions{})
@@ -209,6 +225,9 @@ func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
 		}
 		if err == nil && pod.DeletionTimestamp == nil && !podStateOf(pod).finished {
 			return errCacheBehind
+		}
+		if kept, err := c.hasVolume(ctx, s.name); err != nil || kept && !s.volume {
+			return errors.Join(err, errCacheBehind)
 		}
 	}
 	err := c.onMember(ctx, func(ctx context.Context, conn *etcd.Conn) error { return conn.RemoveMember(ctx, s.id) })

@@ -47,6 +47,8 @@ func availability(o *observation, phase api.ClusterPhase) (status corev1.Conditi
 		return corev1.ConditionFalse, "Spec refused", o.invalid
 	case len(o.pods) == 0 && certificatesHold(o) != "":
 		return corev1.ConditionFalse, "Certificates unusable", certificatesHold(o)
+	case len(o.pods) == 0 && len(o.volumes) > 0:
+		return corev1.ConditionFalse, "Quorum lost", "all pods are gone; they are made again on their volumes"
 	case phase == api.ClusterPhaseFailed || phase == api.ClusterPhaseRunning && len(o.pods) == 0:
 		return corev1.ConditionFalse, "All members lost", noMembersLeft
 	case phase != api.ClusterPhaseRunning:
@@ -68,7 +70,7 @@ func blocked(o *observation) (reason, message string) {
 	switch {
 	case corrupt != "":
 		return reasonCorrupt, "reads and writes are refused since an alarm CORRUPT was raised for " + corrupt +
-			", whose data differs from the others': compare the members (etcdctl endpoint hashkv --cluster), delete the pod of the one that differs so that it is replaced, and lift the alarm (etcdctl alarm disarm)"
+			", whose data differs from the others': compare the members (etcdctl endpoint hashkv --cluster), delete the pod of the one that differs, and its PersistentVolumeClaim where it has one, so that it is replaced, and lift the alarm (etcdctl alarm disarm)"
 	case noSpace != "":
 		return reasonNoSpace, "writes are refused since an alarm NOSPACE was raised by " + noSpace +
 			", whose database has reached its quota: free space (etcdctl compact, then etcdctl defrag member by member) or raise ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv, then lift the alarm (etcdctl alarm disarm)"
@@ -111,6 +113,8 @@ func troubles(o *observation) string {
 	var list []string
 	for _, m := range o.own() {
 		switch {
+		case m.pod == nil && m.keepsData():
+			list = append(list, m.name+": its pod is gone; it is made again on its volume")
 		case m.pod == nil:
 			list = append(list, m.name+": its pod is gone, and its data with it")
 		case m.pod.problem == "" && m.pod.running && !m.healthy():

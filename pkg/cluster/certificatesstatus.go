@@ -86,7 +86,7 @@ func (o *observation) held(s step) step {
 		return s
 	}
 	switch s := s.(type) {
-	case chooseSeed, createPods, setVersion:
+	case chooseSeed, createPods, setVersion, recyclePod:
 		return idle{heldForCertificates + why}
 	case addMember:
 		if !o.gate { // its pod is made after it

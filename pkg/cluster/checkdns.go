@@ -31,6 +31,10 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 		c.Image = busybox
 		c.Command = []string{"/bin/sh", "-c", busyboxScript, "check-dns",
 			n.host(p.name), strconv.FormatInt(int64(timeout.Seconds()), 10)}
+		if p.rejoins {
+			c.Command = append(c.Command, dataDir)
+			c.VolumeMounts = []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true}}
+		}
 		return c
 	}
 	c.Image = operatorImage
@@ -39,6 +43,11 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 		Name:      "MY_POD_IP",
 		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}},
 	}}
+	if p.rejoins {
+		c.Command = append(c.Command, "-data-dir="+dataDir, "-require-data")
+		c.VolumeMounts = []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true}}
+		return c
+	}
 	peers := slices.Sorted(maps.Keys(p.initialCluster))
 	peers = slices.DeleteFunc(peers, func(u string) bool { return u == n.peerURL(p.name) })
 	if p.seed || len(peers) == 0 {
@@ -57,9 +66,13 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 }
 
 // busyboxScript waits for the name $1 to resolve, at most $2 seconds (0: for
-// ever). The FQDN's trailing part comes from the search list, which nslookup of
+// ever). A member that comes back must find its data in $3. The FQDN's trailing part comes from the search list, which nslookup of
 // busybox after 1.28 ignores, so the first domain of the list is tried as well.
 const busyboxScript = `
+if [ -n "$3" ] && ! ls "$3"/member/wal/*.wal >/dev/null 2>&1; then
+  echo "the volume holds no data of etcd in $3: a member that comes back without its data could lose writes" >&2
+  exit 1
+fi
 search=$(sed -n 's/^search *//p' /etc/resolv.conf)
 waited=0
 while :; do

@@ -45,10 +45,11 @@ const (
 type Config struct {
 	Kube         kubernetes.Interface
 	EtcdClusters versioned.Interface
-	// Pods, Services and Budgets come from informers limited to the label
-	// app=etcd. Their objects are never written to.
+	// Pods, Services, Volumes and Budgets come from informers limited to the
+	// label app=etcd. Their objects are never written to.
 	Pods     corelisters.PodLister
 	Services corelisters.ServiceLister
+	Volumes  corelisters.PersistentVolumeClaimLister
 	Budgets  policylisters.PodDisruptionBudgetLister
 	Recorder record.EventRecorder
 	Logger   *logrus.Entry
@@ -79,11 +80,15 @@ type Cluster struct {
 	certs     certReader
 	podWrites podWrites
 	deleted   map[types.UID]time.Time // pods that were told to go, and when
+	// deletedVolumes were told to go as well.
+	deletedVolumes map[types.UID]bool
 	// restarting holds the pods whose image was changed, with the restarts of
 	// etcd that they had counted before.
 	restarting map[types.UID]int32
 	logTarget  uint64
-	postponed  postponed
+	// refusals are what the API server has refused, and when to try again.
+	refusals  refusals
+	postponed postponed
 	// budgetWritten is the number that was last written into the budget.
 	budgetWritten int
 	health        healthLog
@@ -103,18 +108,20 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 	}
 	obj = obj.DeepCopy()
 	c := &Cluster{
-		cfg:        cfg,
-		log:        cfg.Logger.WithFields(logrus.Fields{"cluster-namespace": obj.Namespace, "cluster-name": obj.Name}),
-		updates:    make(chan *api.EtcdCluster, 1),
-		wake:       make(chan struct{}, 1),
-		obj:        obj,
-		status:     *obj.Status.DeepCopy(),
-		etcd:       etcd.NewClient(nil),
-		podWrites:  podWrites{},
-		deleted:    map[types.UID]time.Time{},
-		restarting: map[types.UID]int32{},
-		postponed:  postponed{},
-		health:     healthLog{},
+		cfg:            cfg,
+		log:            cfg.Logger.WithFields(logrus.Fields{"cluster-namespace": obj.Namespace, "cluster-name": obj.Name}),
+		updates:        make(chan *api.EtcdCluster, 1),
+		wake:           make(chan struct{}, 1),
+		obj:            obj,
+		status:         *obj.Status.DeepCopy(),
+		etcd:           etcd.NewClient(nil),
+		podWrites:      podWrites{},
+		deleted:        map[types.UID]time.Time{},
+		deletedVolumes: map[types.UID]bool{},
+		refusals:       refusals{},
+		restarting:     map[types.UID]int32{},
+		postponed:      postponed{},
+		health:         healthLog{},
 	}
 	c.notices = notices{recorder: cfg.Recorder, log: c.log, obj: obj, stuck: map[string]stuckPod{}, refused: map[string]string{}}
 	return c, nil

@@ -80,6 +80,10 @@ func (n *notices) memberUpgraded(s setVersion) {
 	n.normal("Member Upgraded", "Member %s upgraded from %s to %s", s.pod, s.from, s.to)
 }
 
+func (n *notices) memberUpdated(s recyclePod) {
+	n.normal("Member Updated", "Member %s is made again on its volume: %s", s.name, s.why)
+}
+
 func (n *notices) leaderMoved(s moveLeader) {
 	n.normal("Leader Moved", "Leadership moved from member %s to member %s", s.from.name, s.to.name)
 }
@@ -190,6 +194,7 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 		}
 	}
 	n.availabilityChanged(old, st)
+	n.updating(old, st)
 	switch {
 	case st.TargetVersion != "" && st.TargetVersion != old.TargetVersion:
 		n.normal("Upgrade Started", "Upgrading from %s to %s", st.CurrentVersion, st.TargetVersion)
@@ -230,4 +235,18 @@ func conditionFor(st *api.ClusterStatus, t api.ClusterConditionType) api.Cluster
 		}
 	}
 	return api.ClusterCondition{}
+}
+
+// updating tells when members begin to follow an edit, when they all do, and when
+// that can't be.
+func (n *notices) updating(old, st api.ClusterStatus) {
+	was, is := conditionFor(&old, api.ClusterConditionUpdating), conditionFor(&st, api.ClusterConditionUpdating)
+	switch {
+	case is.Status == corev1.ConditionFalse && is.Message != was.Message:
+		n.warning("Update Refused", "%s", is.Message)
+	case is.Status == corev1.ConditionTrue && was.Status != corev1.ConditionTrue:
+		n.normal("Update Started", "The members follow the edited spec one at a time: %s", is.Message)
+	case is.Status == "" && was.Status == corev1.ConditionTrue:
+		n.normal("Update Finished", "All members follow the spec")
+	}
 }

@@ -41,6 +41,10 @@ type observation struct {
 	// blind says why the operator can't look into the cluster though members run:
 	// it and the members don't accept each other's certificates. "" if it can.
 	blind string
+	// template is what members are to be made by; empty parts are not known.
+	template template
+	// updateRefused says why pods can't be made by the template; empty if they can.
+	updateRefused string
 
 	peerService, clientService belonging
 	// formerServices are those of the cluster under names that it no longer uses.
@@ -50,6 +54,7 @@ type observation struct {
 	// strangers are pods with this cluster's labels that another object owns,
 	// such as an EtcdCluster of the same name that was just deleted.
 	strangers int
+	volumes   []volumeState // sorted by name
 
 	// quorum is true when the members were listed by a linearizable read: the
 	// cluster has a leader and a quorum, and the list is what it agreed on.
@@ -70,6 +75,10 @@ type podState struct {
 	// previous is the version that ran before the last change, where known.
 	previous string
 	created  time.Time
+
+	template template // that it was made by; empty parts are not on record
+	// metadataOutdated is true when its labels or annotations are not the spec's.
+	metadataOutdated bool
 
 	seed           bool // starts a new cluster
 	initialCluster etcd.InitialCluster
@@ -109,8 +118,9 @@ type memberState struct {
 	etcd.Member
 	// name is the name of its pod, "" for a member that is not of the operator's
 	// making.
-	name string
-	pod  *podState
+	name   string
+	pod    *podState
+	volume *volumeState
 	// status is nil when the member did not answer.
 	status *etcd.Status
 	err    error
@@ -141,7 +151,7 @@ func (m memberState) joined() bool { return m.Name != "" || m.status != nil }
 // it with its data.
 func (m memberState) lost(now time.Time) bool {
 	switch {
-	case m.foreign() || m.status != nil:
+	case m.foreign() || m.status != nil || m.keepsData():
 		return false
 	case m.pod == nil || m.pod.finished:
 		return true

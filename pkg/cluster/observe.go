@@ -63,7 +63,16 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 	if err := c.observeCertificates(ctx, o); err != nil {
 		return nil, err
 	}
+	if !o.certificates.unknownCAs() {
+		if o.template, err = c.template(); err != nil {
+			return nil, err
+		}
+		o.updateRefused = c.refusals.of(updateOf(o.template), o.now)
+	}
 	if err := c.observePods(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := c.observeVolumes(o); err != nil {
 		return nil, err
 	}
 	c.observeMembers(ctx, o)
@@ -96,6 +105,7 @@ func (c *Cluster) observePods(ctx context.Context, o *observation) error {
 			continue
 		}
 		p := podStateOf(pod)
+		p.metadataOutdated = metadataOutdated(c.obj, pod, o.template)
 		if at, ok := c.deleted[p.uid]; ok && !p.deleting {
 			p.deleting, p.deleteBy = true, at.Add(deleteMargin+podGrace(pod))
 		}
@@ -122,6 +132,30 @@ func podGrace(pod *corev1.Pod) time.Duration {
 	return time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
 }
 
+// observeVolumes looks at the PersistentVolumeClaims of the cluster.
+func (c *Cluster) observeVolumes(o *observation) error {
+	claims, err := c.cfg.Volumes.PersistentVolumeClaims(c.obj.Namespace).List(labels.SelectorFromSet(o.names.labels()))
+	if err != nil {
+		return fmt.Errorf("volumes of the cluster: %w", err)
+	}
+	for _, claim := range claims {
+		if !metav1.IsControlledBy(claim, c.obj) {
+			continue
+		}
+		v := volumeStateOf(claim)
+		if c.deletedVolumes[v.uid] {
+			v.deleting = true
+		}
+		v.refusedSize = c.refusals.of(sizeOf(c.obj, v.name), o.now)
+		o.volumes = append(o.volumes, v)
+	}
+	slices.SortFunc(o.volumes, func(a, b volumeState) int { return cmp.Compare(a.name, b.name) })
+	maps.DeleteFunc(c.deletedVolumes, func(uid types.UID, _ bool) bool {
+		return !slices.ContainsFunc(o.volumes, func(v volumeState) bool { return v.uid == uid })
+	})
+	return nil
+}
+
 // answer is what one member said of itself.
 type answer struct {
 	pod    podState
@@ -136,10 +170,10 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 	list := c.list(ctx, o, answers)
 	for _, m := range list {
 		name := o.names.memberAt(m.Host())
-		if name == "" && o.pod(m.Name) != nil {
+		if name == "" && (o.pod(m.Name) != nil || o.volume(m.Name) != nil) {
 			name = m.Name // somebody has changed its peer URL
 		}
-		state := memberState{Member: m, name: name, pod: o.pod(name)}
+		state := memberState{Member: m, name: name, pod: o.pod(name), volume: o.volume(name)}
 		if i := slices.IndexFunc(answers, func(a answer) bool { return a.pod.name == name }); i >= 0 {
 			state.err = answers[i].err
 			switch s := answers[i].status; {

@@ -17,6 +17,8 @@ var rules = []func(*observation) step{
 	keepPeerService,
 	bootstrap,
 	takeBackBadImage,
+	recycleBrokenPod,
+	remakeLostPods,
 	awaitQuorum,
 	keepClientService,
 	dropFormerService,
@@ -27,12 +29,16 @@ var rules = []func(*observation) step{
 	makeAddedMembersPod,
 	awaitJoiningVoter,
 	discardPod,
+	discardVolume,
 	joinPlanned,
 	promoteLearner,
 	awaitLearners,
 	removeOneMember,
 	addMembers,
 	replaceWedgedMember,
+	updateMetadata,
+	expandVolumes,
+	updateOneMember,
 	upgradeOneMember,
 }
 
@@ -81,6 +87,11 @@ func bootstrap(o *observation) step {
 		// Also when the status was wiped: what runs is taken over.
 		return markRunning{}
 	}
+	if o.status.Phase == api.ClusterPhaseNone && len(o.volumes) > 0 {
+		// Volumes are made after the seed's name is on record, which was wiped:
+		// they may hold data.
+		return markRunning{}
+	}
 	if len(o.status.Members.Unready) == 0 {
 		if seed := slices.IndexFunc(o.pods, func(p podState) bool { return p.seed && !p.deleting && !p.finished }); seed >= 0 {
 			return chooseSeed{o.pods[seed].name}
@@ -104,6 +115,8 @@ func bootstrap(o *observation) step {
 		return seed.remove("the seed's pod has ended: " + seed.trouble())
 	case seed.image != image && !seed.running:
 		return seed.remove("the image was changed to " + image + " before the seed served")
+	case o.podOutdated(*seed) && !seed.running:
+		return seed.remove("the spec was changed before the seed served")
 	case seed.running:
 		return wait{"for the seed to serve"}
 	default:
@@ -117,7 +130,7 @@ func awaitQuorum(o *observation) step {
 	if o.quorum {
 		return nil
 	}
-	if slices.ContainsFunc(o.pods, func(p podState) bool { return p.started && !p.finished && !p.deleting }) {
+	if len(o.volumes) > 0 || slices.ContainsFunc(o.pods, func(p podState) bool { return p.started && !p.finished && !p.deleting }) {
 		return wait{"for a quorum"}
 	}
 	if o.status.Phase != api.ClusterPhaseFailed {
@@ -172,13 +185,15 @@ func discardPod(o *observation) step {
 	planned := o.planned()
 	slices.Reverse(planned) // the last to join goes first
 	for i, p := range planned {
-		switch surplus := len(o.own()) + len(planned) - i - o.spec.Size; {
+		switch surplus := len(o.own()) + len(planned) - i - o.size(); {
 		case surplus > 0:
 			return p.remove("it is more than the size asks for")
 		case !o.canJoin(p.initialCluster):
 			return p.remove("the membership it was made for has changed")
 		case p.image != o.image(o.joinVersion()):
 			return p.remove("the image for new members is now " + o.image(o.joinVersion()))
+		case o.podOutdated(p) || o.template.volume != "" && p.template.volume != "" && p.template.volume != o.template.volume:
+			return p.remove("the spec has changed since it was made")
 		case !p.scheduled && o.now.Sub(p.created) > holdUpDeadline && slices.ContainsFunc(planned, func(other podState) bool { return other.atGate }):
 			return p.remove("others that could join wait for it: " + p.trouble())
 		case o.now.Sub(p.created) > joinDeadline:

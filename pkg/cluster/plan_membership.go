@@ -80,7 +80,7 @@ func (o *observation) quorumWithout(m memberState) bool {
 
 // remove is the step that removes a member.
 func (m memberState) remove(dead bool, why string) step {
-	s := removeMember{id: m.ID, name: m.name, dead: dead, why: why}
+	s := removeMember{id: m.ID, name: m.name, volume: m.volume != nil, dead: dead, why: why}
 	if m.pod != nil {
 		s.pod = m.pod.uid
 	}
@@ -90,7 +90,7 @@ func (m memberState) remove(dead bool, why string) step {
 // dropSurplusLearner takes back a learner that the size no longer asks for,
 // rather than let it copy the database first.
 func dropSurplusLearner(o *observation) step {
-	if learners := o.learners(); len(learners) > 0 && len(o.own()) > o.spec.Size {
+	if learners := o.learners(); len(learners) > 0 && len(o.own()) > o.size() {
 		last := learners[len(learners)-1]
 		return last.remove(false, fmt.Sprintf("the size is %d", o.spec.Size))
 	}
@@ -126,6 +126,8 @@ func dropStuckLearner(o *observation) step {
 			why = "the membership changed before it started"
 		case !m.joined() && !m.pod.started && m.pod.image != o.image(o.joinVersion()):
 			why = "the image for new members is now " + o.image(o.joinVersion())
+		case !m.joined() && !m.pod.started && o.behindTemplate(m):
+			why = "the spec has changed since its pod was made"
 		case !m.joined() && o.now.Sub(m.pod.created) > joinDeadline,
 			m.joined() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > joinDeadline:
 			why = fmt.Sprintf("it did not start within %s: %s", joinDeadline, m.pod.trouble())
@@ -146,7 +148,7 @@ func makeAddedMembersPod(o *observation) step {
 	for _, m := range o.own() {
 		if m.pod == nil && !m.joined() {
 			return createPods{
-				pods: []newPod{{name: m.name, version: o.joinVersion(), initialCluster: o.initialCluster(nil)}},
+				pods: []newPod{{name: m.name, version: o.joinVersion(), initialCluster: o.initialCluster(nil), volume: o.spec.Persistent()}},
 				why:  "the member was added",
 			}
 		}
@@ -272,14 +274,17 @@ func removeOneMember(o *observation) step {
 		}
 	}
 	rank := func(m memberState) int {
-		switch {
-		case !m.healthy():
-			return 0
-		case !m.leader():
-			return 1
-		default:
-			return 2
+		rank := 0
+		if !m.healthy() {
+			return rank
 		}
+		if m.leader() {
+			rank++
+		}
+		if !o.needsReplacing(m) {
+			rank += 2 // another has joined in the place of one that does
+		}
+		return rank + 1
 	}
 	node := func(m memberState) string {
 		if m.pod == nil {
@@ -296,6 +301,12 @@ func removeOneMember(o *observation) step {
 	})
 	if !o.quorumWithout(victim) {
 		return wait{"for more healthy members before " + victim.name + " can be removed"}
+	}
+	if s := o.handOver(victim); s != nil {
+		return s
+	}
+	if o.surge() {
+		return victim.remove(false, "another that follows the spec has joined in its place")
 	}
 	return victim.remove(false, fmt.Sprintf("the size is %d", o.spec.Size))
 }
@@ -320,7 +331,7 @@ func bootstrapPods(o *observation, seed string) []newPod {
 	version := o.spec.EffectiveVersion()
 	alone := *o
 	alone.members, alone.pods = nil, nil
-	pods := []newPod{{name: seed, version: version, seed: true, initialCluster: alone.initialCluster([]string{seed})}}
+	pods := []newPod{{name: seed, version: version, seed: true, initialCluster: alone.initialCluster([]string{seed}), volume: o.spec.Persistent()}}
 	if !o.gate {
 		return pods
 	}
@@ -337,7 +348,7 @@ func (o *observation) joinPods(base []string, n int, version string) []newPod {
 	for range n {
 		name := o.newName()
 		base = append(base, name)
-		pods = append(pods, newPod{name: name, version: version, initialCluster: o.initialCluster(base)})
+		pods = append(pods, newPod{name: name, version: version, initialCluster: o.initialCluster(base), volume: o.spec.Persistent()})
 	}
 	return pods
 }

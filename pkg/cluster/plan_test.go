@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -31,6 +33,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the golden files in testdata"
 //	cluster size=3 version=3.6.16 phase=Running …
 //	member NAME [learner] [leader] [down|unstarted] [pod=…] [key=value …]
 //	pod NAME [key=value …]
+//	volume NAME [key=value …]
 //	----
 //	the step
 //
@@ -113,6 +116,8 @@ func parseWorld(text string) (*observation, error) {
 			p := podState{name: words[1], uid: types.UID(words[1]), created: o.now, manyLearners: true}
 			err = parsePod(o, &p, words[2:], running, ic)
 			o.pods = append(o.pods, p)
+		case "volume":
+			err = parseVolume(o, words[1:])
 		default:
 			err = fmt.Errorf("unknown line %q", line)
 		}
@@ -131,6 +136,7 @@ func parseWorld(text string) (*observation, error) {
 			s.LeaderID = leader
 		}
 		members[i].pod = o.pod(members[i].name)
+		members[i].volume = o.volume(members[i].name)
 	}
 	o.members = members
 	if err := setBudget(o, text); err != nil {
@@ -195,6 +201,15 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 		case "budget": // set once the members are known
 		case "drainable":
 			o.spec.PodDisruptionBudget = new(false)
+		case "template":
+			o.template.pod = value
+		case "volume-template":
+			o.template.volume = value
+		case "storage":
+			o.spec.Pod = &api.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{}}
+			o.spec.Pod.PersistentVolumeClaimSpec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(value)}
+		case "update-refused":
+			o.updateRefused = "no"
 		case "strangers":
 			o.strangers, err = strconv.Atoi(value)
 		default:
@@ -318,15 +333,45 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 	return m, p, parsePod(o, p, podWords, running, ic)
 }
 
+func parseVolume(o *observation, words []string) error {
+	v := volumeState{name: words[0], uid: types.UID(words[0]), template: o.template.volume, size: resource.MustParse("1Gi"), version: o.status.CurrentVersion}
+	for _, w := range words[1:] {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "version":
+			v.version = value
+		case "template":
+			v.template = value
+		case "size":
+			v.size = resource.MustParse(value)
+		case "deleting":
+			v.deleting = true
+		case "refused":
+			v.refusedSize = "no"
+		default:
+			return fmt.Errorf("unknown word %q", w)
+		}
+	}
+	o.volumes = append(o.volumes, v)
+	return nil
+}
+
 func parsePod(o *observation, p *podState, words []string, running string, ic map[string]string) error {
 	if p.version == "" {
 		p.version, p.image = running, o.image(running)
+		p.template = o.template
 	}
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
 		switch key {
 		case "version":
 			p.version, p.image = value, o.image(value)
+		case "template":
+			p.template.pod = value
+		case "volume-template":
+			p.template.volume = value
+		case "metadata":
+			p.metadataOutdated = true
 		case "previous":
 			p.previous = value
 		case "ic":
@@ -352,7 +397,7 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 		case "badimage":
 			p.badImage, p.running, p.ready, p.problem = true, false, false, "ImagePullBackOff"
 		case "crashing":
-			p.crashing, p.running, p.ready = true, false, false
+			p.crashing, p.running, p.ready, p.problem = true, false, false, "CrashLoopBackOff"
 		case "fewlearners":
 			p.manyLearners = false
 		case "node":

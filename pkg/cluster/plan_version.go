@@ -87,11 +87,8 @@ func upgradeOneMember(o *observation) step {
 	if i := slices.IndexFunc(old, func(m memberState) bool { return !m.leader() }); i >= 0 {
 		next = old[i]
 	}
-	if next.leader() && len(voters) > 1 {
-		if heir, ok := o.heir(next); ok {
-			return moveLeader{from: next, to: heir}
-		}
-		return wait{"for a member that can lead while " + next.name + " restarts"}
+	if s := o.handOver(next); s != nil {
+		return s
 	}
 	return setVersion{pod: next.pod.name, uid: next.pod.uid, from: next.pod.version, to: target, previous: next.status.Version}
 }
@@ -155,8 +152,8 @@ func sameVersion(a, b string) bool {
 	return erra == nil && errb == nil && va.EQ(vb.Version)
 }
 
-// heir is the follower to lead next: the most advanced. It has its new version
-// already, since followers go first.
+// heir is the follower to lead next: one that stays and is the most advanced. It
+// has its new version already, since followers go first.
 func (o *observation) heir(leader memberState) (memberState, bool) {
 	candidates := slices.DeleteFunc(o.voters(), func(m memberState) bool {
 		return m.ID == leader.ID || m.foreign() || !m.healthy() || m.pod == nil
@@ -165,6 +162,21 @@ func (o *observation) heir(leader memberState) (memberState, bool) {
 		return memberState{}, false
 	}
 	return slices.MaxFunc(candidates, func(a, b memberState) int {
-		return cmp.Or(cmp.Compare(a.status.RaftIndex, b.status.RaftIndex), -cmp.Compare(a.name, b.name))
+		return cmp.Or(
+			-compareBool(o.behindTemplate(a), o.behindTemplate(b)),
+			cmp.Compare(a.status.RaftIndex, b.status.RaftIndex),
+			-cmp.Compare(a.name, b.name),
+		)
 	}), true
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
 }

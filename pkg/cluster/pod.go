@@ -51,7 +51,7 @@ func buildPod(obj *api.EtcdCluster, p newPod, certs certForms, operatorImage str
 			ImagePullSecrets:          policy.ImagePullSecrets,
 			InitContainers:            []corev1.Container{checkDNS(obj, policy, p, operatorImage)},
 			Containers:                []corev1.Container{etcdProcess(obj, policy, p, version)},
-			Volumes:                   append([]corev1.Volume{dataVolumeOf(policy, p.name)}, certVolumes(obj, certs)...),
+			Volumes:                   append([]corev1.Volume{dataVolumeOf(policy, p)}, certVolumes(obj, certs)...),
 		},
 	}, nil
 }

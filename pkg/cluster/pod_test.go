@@ -72,13 +72,13 @@ func membershipOf(obj *api.EtcdCluster, members ...string) etcd.InitialCluster {
 // joiner is the second member of a cluster.
 func joiner(obj *api.EtcdCluster) shape {
 	return shape{obj: obj, pod: newPod{
-		name: "c-joiner", version: obj.Spec.EffectiveVersion(), initialCluster: membershipOf(obj, "c-seed", "c-joiner"),
+		name: "c-joiner", version: obj.Spec.EffectiveVersion(), initialCluster: membershipOf(obj, "c-seed", "c-joiner"), volume: obj.Spec.Persistent(),
 	}}
 }
 
 func seed(obj *api.EtcdCluster) shape {
 	return shape{obj: obj, pod: newPod{
-		name: "c-seed", version: obj.Spec.EffectiveVersion(), seed: true, token: "a-token", initialCluster: membershipOf(obj, "c-seed"),
+		name: "c-seed", version: obj.Spec.EffectiveVersion(), seed: true, token: "a-token", initialCluster: membershipOf(obj, "c-seed"), volume: obj.Spec.Persistent(),
 	}}
 }
 
@@ -101,7 +101,10 @@ func shapes() map[string]shape {
 		"joiner-unbounded": joiner(clusterWith("3.6.16", &api.PodPolicy{DNSTimeoutInSecond: ptr.To[int64](0)})),
 		// A member that is made again on its volume, with nobody beside it.
 		"alone": {obj: clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")}), pod: newPod{
-			name: "c-alone", version: "3.6.16", initialCluster: membership("c-alone"),
+			name: "c-alone", version: "3.6.16", initialCluster: membership("c-alone"), volume: true, rejoins: true,
+		}},
+		"alone-busybox": {obj: clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi"), BusyboxImage: "busybox:1.28"}), pod: newPod{
+			name: "c-alone", version: "3.6.16", initialCluster: membership("c-alone"), volume: true, rejoins: true,
 		}},
 		"tmpfs":          seed(clusterWith("3.6.16", &api.PodPolicy{Tmpfs: true})),
 		"anti-affinity":  joiner(clusterWith("3.6.16", &api.PodPolicy{AntiAffinity: true})),

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -49,6 +50,7 @@ type model struct {
 	peerService, clientService bool
 	budget                     int // of evictions; 0: there is none
 	pods                       map[string]*modelPod
+	volumes                    map[string]*modelVolume
 	members                    []modelMember
 	serial                     int
 	bootstraps                 int
@@ -59,16 +61,25 @@ type model struct {
 
 type modelPod struct {
 	newPod
-	uid     int
-	created time.Time
-	atGate  bool
-	started bool // etcd was started
-	running bool
-	refused bool // etcd ends at once: the membership is not what it was told
-	bad     bool // no such image
-	image   string
-	runs    string // version of the process
-	before  string // version on record before the last change
+	template template
+	stuck    bool // the spec that it was made by can't run
+	uid      int
+	created  time.Time
+	atGate   bool
+	started  bool // etcd was started
+	running  bool
+	refused  bool // etcd ends at once: the membership is not what it was told
+	bad      bool // no such image
+	image    string
+	runs     string // version of the process
+	before   string // version on record before the last change
+}
+
+type modelVolume struct {
+	uid      int
+	version  string // on record
+	template string
+	data     bool
 }
 
 type modelMember struct {
@@ -83,15 +94,19 @@ var goodVersions = []string{"3.5.35", "3.6.16", "3.7.3"}
 func play(t *testing.T, seed uint64) {
 	m := &model{
 		t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1e9, 0), //nolint:gosec // lives must be repeatable
-		gate: seed%4 != 3, pods: map[string]*modelPod{},
+		gate: seed%4 != 3, pods: map[string]*modelPod{}, volumes: map[string]*modelVolume{},
 	}
 	m.spec = api.ClusterSpec{Size: 1 + m.rand.IntN(5), Version: goodVersions[m.rand.IntN(2)]}
+	m.spec.Pod = &api.PodPolicy{}
 	if !m.gate {
-		m.spec.Pod = &api.PodPolicy{BusyboxImage: "busybox:1.28"}
+		m.spec.Pod.BusyboxImage = "busybox:1.28"
+	}
+	if seed%3 == 1 {
+		m.keepOnVolumes()
 	}
 	defer func() {
 		if t.Failed() {
-			t.Logf("the life up to here:\n%s", strings.Join(m.log[max(0, len(m.log)-80):], "\n"))
+			t.Logf("initial %s; the life up to here:\n%s", m.status.InitialVersion, strings.Join(m.log[max(0, len(m.log)-80):], "\n"))
 		}
 	}()
 	for range 400 {
@@ -106,7 +121,10 @@ func play(t *testing.T, seed uint64) {
 	// The trouble is over.
 	m.note("calm")
 	m.spec.Version, m.spec.Paused = m.reachableVersion(), false
-	for range 400 {
+	if m.spec.Pod.ServiceAccountName == stuckAccount {
+		m.spec.Pod.ServiceAccountName = "mended"
+	}
+	for range 600 {
 		if _, ok := m.pass().(idle); ok && m.asSpecified() {
 			return
 		}
@@ -151,9 +169,19 @@ func (m *model) observation() *observation {
 		budget:        budgetState{belonging: belonging{name: "c", owned: m.budget > 0}, minAvailable: m.budget},
 		newName:       func() string { m.serial++; return fmt.Sprintf("c-%d", m.serial) },
 	}
+	o.template = m.template()
+	for _, name := range slices.Sorted(maps.Keys(m.volumes)) {
+		v := m.volumes[name]
+		o.volumes = append(o.volumes, volumeState{name: name, uid: types.UID(fmt.Sprint(v.uid)), version: v.version, template: v.template})
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
 		p := m.pods[name]
+		problem := ""
+		if p.stuck {
+			problem = "stuck"
+		}
 		o.pods = append(o.pods, podState{
+			template: p.template, problem: problem,
 			name: name, uid: types.UID(fmt.Sprint(p.uid)), image: p.image, version: strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v"),
 			previous: p.before, created: p.created, seed: p.seed, initialCluster: p.initialCluster, manyLearners: true, scheduled: true,
 			atGate: p.atGate, started: p.started, running: p.running, ready: p.running, badImage: p.bad, crashing: p.refused,
@@ -173,7 +201,7 @@ func (m *model) observation() *observation {
 	for _, mm := range m.members {
 		s := memberState{
 			Member: etcd.Member{ID: mm.id, PeerURLs: []string{o.names.peerURL(mm.name)}, Learner: mm.learner},
-			name:   mm.name, pod: o.pod(mm.name),
+			name:   mm.name, pod: o.pod(mm.name), volume: o.volume(mm.name),
 		}
 		if mm.joined {
 			s.Name = mm.name
@@ -216,7 +244,11 @@ func (m *model) pass() step {
 	m.apply(s)
 	m.checkBudget()
 	all, alive := m.voters()
-	_, restarts := s.(setVersion)
+	restarts := false
+	switch s.(type) {
+	case setVersion, recyclePod:
+		restarts = true
+	}
 	if had && !m.quorum() && !(restarts && all <= 2) && !m.joiningVoter(s) {
 		m.t.Errorf("the step %q took the quorum: %d of %d voters are left", s, alive, all)
 	}
@@ -271,7 +303,18 @@ func (m *model) apply(s step) {
 				m.t.Errorf("pod %s is made twice", p.name)
 			}
 			m.serial++
-			m.pods[p.name] = &modelPod{newPod: p, uid: m.serial, created: m.now, image: image(&m.spec, p.version), bad: !slices.Contains(goodVersions, p.version)}
+			if p.rejoins && m.volumes[p.name] == nil {
+				m.t.Errorf("pod %s is to rejoin without a volume", p.name)
+			}
+			if p.volume && m.volumes[p.name] == nil {
+				m.volumes[p.name] = &modelVolume{uid: m.serial, template: m.template().volume}
+				m.serial++
+			}
+			made := m.template()
+			if p.volume {
+				made.volume = ""
+			}
+			m.pods[p.name] = &modelPod{template: made, stuck: m.spec.Pod.ServiceAccountName == stuckAccount, newPod: p, uid: m.serial, created: m.now, image: image(&m.spec, p.version), bad: !slices.Contains(goodVersions, p.version)}
 		}
 	case deletePod:
 		for _, mm := range m.members {
@@ -280,6 +323,18 @@ func (m *model) apply(s step) {
 			}
 		}
 		delete(m.pods, s.name)
+	case recyclePod:
+		if m.volumes[s.name] == nil {
+			m.t.Errorf("%s: its data goes with it", s)
+		}
+		delete(m.pods, s.name)
+	case deleteVolume:
+		if slices.ContainsFunc(m.members, func(mm modelMember) bool { return mm.name == s.name }) {
+			m.t.Errorf("%s: it is a member", s)
+		}
+		delete(m.volumes, s.name)
+	case setVolumeVersion:
+		m.volumes[s.name].version = s.version
 	case setVersion:
 		p := m.pods[s.pod]
 		p.image, p.running, p.before = image(&m.spec, s.to), false, s.previous
@@ -364,8 +419,16 @@ func (m *model) progress() {
 		case p.running:
 		case !p.atGate:
 			p.atGate = true
-		case p.bad:
-			// its image never comes
+		case p.bad || p.stuck:
+			// its image never comes, or it finds no node
+		case p.rejoins && !p.started:
+			// check-dns lets nobody pass whose data is not there.
+			if v := m.volumes[name]; v != nil && v.data && i >= 0 && m.members[i].joined {
+				p.started, p.running, p.runs = true, true, p.version
+				if low := m.lowest(); low.Major > 0 && mustVersion(p.version).Minor+1 < low.Minor {
+					m.t.Errorf("%s comes back as %s among %s", name, p.version, low)
+				}
+			}
 		case p.seed && !p.started:
 			p.started, p.running, p.runs = true, true, p.version
 			m.bootstraps++
@@ -375,6 +438,7 @@ func (m *model) progress() {
 				m.t.Errorf("an empty cluster is started in phase %q", m.status.Phase)
 			}
 			m.members = []modelMember{{id: uint64(m.serial), name: name, joined: true}}
+			m.write(name)
 		case p.started:
 			if i >= 0 && m.members[i].joined {
 				p.running, p.refused, p.runs = true, false, strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v")
@@ -392,6 +456,7 @@ func (m *model) progress() {
 			}
 			p.running, p.runs = true, p.version
 			m.members[i].joined = true
+			m.write(name)
 		}
 	}
 }
@@ -416,7 +481,7 @@ func (m *model) trouble() {
 		return
 	}
 	names := slices.Sorted(maps.Keys(m.pods))
-	switch m.rand.IntN(6) {
+	switch m.rand.IntN(8) {
 	case 0: // a pod is lost with its data
 		if len(names) == 0 {
 			return
@@ -424,7 +489,7 @@ func (m *model) trouble() {
 		name := names[m.rand.IntN(len(names))]
 		p := m.pods[name]
 		delete(m.pods, name)
-		if m.status.Phase == api.ClusterPhaseRunning && len(m.members) > 0 && (!m.quorum() || m.waitingVoter()) {
+		if m.volumes[name] == nil && m.status.Phase == api.ClusterPhaseRunning && len(m.members) > 0 && (!m.quorum() || m.waitingVoter()) {
 			m.pods[name] = p
 			return
 		}
@@ -449,6 +514,21 @@ func (m *model) trouble() {
 		m.note("!! version %s", m.spec.Version)
 	case 4:
 		m.spec.Paused = m.rand.IntN(4) == 0
+	case 6: // how pods are made is edited, perhaps so that they can't run
+		m.spec.Pod.ServiceAccountName = []string{"a", "b", stuckAccount}[m.rand.IntN(3)]
+		switch m.rand.IntN(6) {
+		case 0:
+			m.spec.Pod.PersistentVolumeClaimSpec = nil
+		case 1:
+			m.keepOnVolumes()
+		}
+		m.note("!! account %s, volumes %t", m.spec.Pod.ServiceAccountName, m.spec.Persistent())
+	case 7: // the power is cut
+		if slices.ContainsFunc(m.members, func(mm modelMember) bool { return !mm.learner && (m.volumes[mm.name] == nil || !mm.joined) }) {
+			return // nothing could bring them back
+		}
+		clear(m.pods)
+		m.note("!! all pods are lost")
 	case 5: // Services and the budget vanish
 		if m.rand.IntN(2) == 0 {
 			m.budget = 0
@@ -467,7 +547,11 @@ func (m *model) waitingVoter() bool {
 // reachableVersion is a good version that the members can be moved to.
 func (m *model) reachableVersion() string {
 	for _, v := range slices.Backward(goodVersions) {
-		if low := m.lowest(); low.Major == 0 || etcd.CheckChange(low, mustVersion(v)) == nil {
+		low := m.lowest()
+		if runs, err := etcd.ParseVersion(m.status.CurrentVersion); err == nil && (low.Major == 0 || runs.LT(low.Version)) {
+			low = runs // that of lost pods
+		}
+		if low.Major == 0 || etcd.CheckChange(low, mustVersion(v)) == nil {
 			return v
 		}
 	}
@@ -485,8 +569,36 @@ func (m *model) asSpecified() bool {
 		if mm.learner || !m.alive(mm) || m.pods[mm.name].runs != m.spec.EffectiveVersion() {
 			return false
 		}
+		if m.pods[mm.name].template.pod != m.template().pod || (m.volumes[mm.name] != nil) != m.spec.Persistent() {
+			return false
+		}
+	}
+	if m.spec.Persistent() && len(m.volumes) != m.spec.Size || !m.spec.Persistent() && len(m.volumes) > 0 {
+		return false
 	}
 	return true
+}
+
+// stuckAccount is a service account with which no pod can run.
+const stuckAccount = "stuck"
+
+func (m *model) template() template {
+	made, err := templateOf(&m.spec, "")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return made
+}
+
+func (m *model) keepOnVolumes() {
+	m.spec.Pod.PersistentVolumeClaimSpec = &corev1.PersistentVolumeClaimSpec{}
+}
+
+// write puts the member's first data on its volume, if it has one.
+func (m *model) write(member string) {
+	if v := m.volumes[member]; v != nil {
+		v.data = true
+	}
 }
 
 func (m *model) describe() string {

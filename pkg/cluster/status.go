@@ -117,7 +117,7 @@ func setMembers(st *api.ClusterStatus, o *observation, s step) {
 	if len(o.members) > 0 {
 		st.Size = len(o.members)
 	}
-	if len(o.pods) == 0 && len(o.members) == 0 {
+	if len(o.pods) == 0 && len(o.members) == 0 && len(o.volumes) == 0 {
 		st.Size = 0
 	}
 }
@@ -147,6 +147,7 @@ func setConditions(st *api.ClusterStatus, o *observation, s step) {
 		return // what was going on is neither going on nor over
 	}
 
+	setUpdating(st, o, set)
 	voters := count(o.own(), func(m memberState) bool { return !m.Learner })
 	dead := deadMembers(o, s)
 	recovering := conditionIs(st, api.ClusterConditionRecovering, corev1.ConditionTrue)
@@ -156,7 +157,7 @@ func setConditions(st *api.ClusterStatus, o *observation, s step) {
 		clearCondition(st, api.ClusterConditionScaling)
 	case dead != "":
 		set(api.ClusterConditionRecovering, corev1.ConditionTrue, "Replacing dead member", "The dead member "+dead+" is being replaced")
-	case recovering || !o.quorum || voters == o.spec.Size:
+	case recovering || !o.quorum || voters == o.spec.Size || o.surge() && voters > o.spec.Size:
 		// goes on until the size is whole
 	case voters < o.spec.Size:
 		set(api.ClusterConditionScaling, corev1.ConditionTrue, "Scaling up", scalingMessage(voters, o.spec.Size))

@@ -71,6 +71,35 @@ type (
 		previous string
 	}
 
+	// recyclePod deletes a pod that the operator then makes again by the spec of
+	// now, on its volume.
+	recyclePod struct {
+		name    string
+		uid     types.UID
+		version string
+		why     string
+	}
+	// setMetadata brings a pod's labels and annotations up to date.
+	setMetadata struct {
+		pod string
+		uid types.UID
+	}
+	deleteVolume struct {
+		name string
+		uid  types.UID
+	}
+	expandVolume struct {
+		name     string
+		uid      types.UID
+		from, to string
+	}
+	// setVolumeVersion records which etcd ran on a volume's data.
+	setVolumeVersion struct {
+		name    string
+		uid     types.UID
+		version string
+	}
+
 	addMember struct {
 		name    string
 		learner bool
@@ -84,6 +113,8 @@ type (
 		name string
 		// pod is deleted with the member, if it is still there.
 		pod types.UID
+		// volume is true when the plan knew of the member's volume.
+		volume bool
 		// dead is true when the member is replaced, false when the cluster
 		// shrinks.
 		dead bool
@@ -104,6 +135,11 @@ type newPod struct {
 	seed           bool
 	token          string // of the new cluster that the seed starts
 	initialCluster etcd.InitialCluster
+	// volume is true for a pod on a PersistentVolumeClaim of its name.
+	volume bool
+	// rejoins is true for a member that comes back with its data: without data it
+	// must not start, for it could vote twice.
+	rejoins bool
 }
 
 // observing stands for a step when the look at the world failed.
@@ -141,8 +177,11 @@ func (s createPods) String() string {
 	names := make([]string, len(s.pods))
 	for i, p := range s.pods {
 		names[i] = fmt.Sprintf("%s v%s of %d", p.name, p.version, len(p.initialCluster))
-		if p.seed {
+		switch {
+		case p.seed:
 			names[i] += " (seed)"
+		case p.rejoins:
+			names[i] += " (rejoins)"
 		}
 	}
 	return "create pods " + strings.Join(names, ", ") + ": " + s.why
@@ -150,6 +189,17 @@ func (s createPods) String() string {
 func (s deletePod) String() string { return "delete pod " + s.name + ": " + s.why }
 func (s setVersion) String() string {
 	return fmt.Sprintf("set version of %s from %s to %s", s.pod, s.from, s.to)
+}
+func (s recyclePod) String() string  { return "recycle pod " + s.name + ": " + s.why }
+func (s setMetadata) String() string { return "set labels and annotations of " + s.pod }
+func (s deleteVolume) String() string {
+	return "delete volume " + s.name + ": its member has left"
+}
+func (s expandVolume) String() string {
+	return fmt.Sprintf("expand volume %s from %s to %s", s.name, s.from, s.to)
+}
+func (s setVolumeVersion) String() string {
+	return fmt.Sprintf("record %s on volume %s", s.version, s.name)
 }
 func (s addMember) String() string {
 	if s.learner {

@@ -18,11 +18,11 @@ const (
 
 // dataVolumeOf is the volume of a member's data: the claim of the member's name,
 // or an emptyDir, which is lost with its pod.
-func dataVolumeOf(policy *api.PodPolicy, member string) corev1.Volume {
+func dataVolumeOf(policy *api.PodPolicy, p newPod) corev1.Volume {
 	v := corev1.Volume{Name: dataVolume}
 	switch {
-	case policy.PersistentVolumeClaimSpec != nil:
-		v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: member}
+	case p.volume:
+		v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: p.name}
 	case policy.Tmpfs:
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}
 	default:

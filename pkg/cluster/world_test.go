@@ -43,6 +43,7 @@ type world struct {
 	pods     cache.Indexer
 	services cache.Indexer
 	budgets  cache.Indexer
+	volumes  cache.Indexer
 	passes   atomic.Int64 // as often as a Cluster has listed its pods
 	version  atomic.Int64 // last resourceVersion
 	cfg      Config
@@ -71,6 +72,7 @@ func newWorld(t *testing.T, clock clock.Clock, objects ...*api.EtcdCluster) *wor
 		pods:     cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
 		services: cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
 		budgets:  cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
+		volumes:  cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
 	}
 	w.version.Store(1000)
 	for _, obj := range objects {
@@ -94,6 +96,7 @@ func newWorld(t *testing.T, clock clock.Clock, objects ...*api.EtcdCluster) *wor
 		Pods:          countedPods{corelisters.NewPodLister(w.pods), &w.passes},
 		Services:      corelisters.NewServiceLister(w.services),
 		Budgets:       policylisters.NewPodDisruptionBudgetLister(w.budgets),
+		Volumes:       corelisters.NewPersistentVolumeClaimLister(w.volumes),
 		Recorder:      w,
 		Logger:        logrus.NewEntry(logger),
 		Metrics:       metrics,

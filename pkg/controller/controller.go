@@ -123,10 +123,10 @@ func (c *Controller) Run(ctx context.Context) error {
 		informers.WithNamespace(c.cfg.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = appLabel + "=" + appEtcd }),
 		informers.WithTransform(dropManagedFields))
-	pods, services, budgets := factory.Core().V1().Pods(), factory.Core().V1().Services(), factory.Policy().V1().PodDisruptionBudgets()
-	watched := belongings{pods.Lister(), services.Lister(), budgets.Lister()}
+	pods, services, volumes, budgets := factory.Core().V1().Pods(), factory.Core().V1().Services(), factory.Core().V1().PersistentVolumeClaims(), factory.Policy().V1().PodDisruptionBudgets()
+	watched := belongings{pods.Lister(), services.Lister(), volumes.Lister(), budgets.Lister()}
 	var synced []cache.DoneChecker
-	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), services.Informer(), budgets.Informer()} {
+	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), services.Informer(), volumes.Informer(), budgets.Informer()} {
 		if _, err := informer.AddEventHandler(wakeOwner(c.fleet)); err != nil {
 			return fmt.Errorf("watch what belongs to clusters: %w", err)
 		}
@@ -143,9 +143,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	}()
 
 	// A cluster must not be looked at before its pods are known.
-	c.wait("the caches of pods, Services and PodDisruptionBudgets: the role of the operator's service account must allow to list and watch them")
+	c.wait("the caches of pods, Services, PersistentVolumeClaims and PodDisruptionBudgets: the role of the operator's service account must allow to list and watch them")
 	factory.StartWithContext(ctx)
-	if !cache.WaitFor(ctx, "pods, Services and PodDisruptionBudgets", synced...) {
+	if !cache.WaitFor(ctx, "pods, Services, PersistentVolumeClaims and PodDisruptionBudgets", synced...) {
 		return nil
 	}
 	c.wait("the cache of EtcdClusters: the role of the operator's service account must allow to list and watch them")
@@ -209,6 +209,7 @@ func (c *Controller) clusterInformer(ctx context.Context) (cache.Indexer, cache.
 type belongings struct {
 	pods     corelisters.PodLister
 	services corelisters.ServiceLister
+	volumes  corelisters.PersistentVolumeClaimLister
 	budgets  policylisters.PodDisruptionBudgetLister
 }
 
@@ -218,6 +219,7 @@ func (c *Controller) newCluster(b belongings, obj *api.EtcdCluster) (Cluster, er
 		EtcdClusters:  c.cfg.EtcdClusters,
 		Pods:          b.pods,
 		Services:      b.services,
+		Volumes:       b.volumes,
 		Budgets:       b.budgets,
 		Recorder:      c.cfg.Recorder,
 		Logger:        c.cfg.Logger.WithField("pkg", "cluster"),

@@ -22,9 +22,10 @@ import (
 )
 
 // collector deletes pods, Services and PodDisruptionBudgets whose EtcdCluster is
-// gone. Kubernetes does
-// so itself, but not where an owner was removed without its dependents; such pods
-// would go on to serve, and stand in the way of a cluster of the same name.
+// gone. Kubernetes does so itself, but not where an owner was removed without its
+// dependents; such pods would go on to serve, and stand in the way of a cluster of
+// the same name. Volumes it leaves alone: they stand in nobody's way, and hold
+// data that somebody may have meant to keep.
 type collector struct {
 	kube     kubernetes.Interface
 	clusters dynamic.Interface

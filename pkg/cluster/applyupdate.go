@@ -1,0 +1,92 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// podOf builds the pod of a member, with what it is later recognized by.
+func (c *Cluster) podOf(p newPod) (*corev1.Pod, error) {
+	pod, err := buildPod(c.obj, p, c.certForms, c.cfg.OperatorImage)
+	if err != nil {
+		return nil, fmt.Errorf("build pod %s: %w", p.name, err)
+	}
+	made, err := c.template()
+	if err != nil {
+		return nil, err
+	}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, podTemplateAnnotation, made.pod)
+	if !p.volume {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, volumeTemplateAnnotation, made.volume)
+	}
+	rememberMetadata(c.obj, pod)
+	return pod, nil
+}
+
+// updateOf names the wish for pods of a template, for refusals.
+func updateOf(t template) string { return "pods of " + t.pod }
+
+// recyclePod deletes a pod so that it is made again. Whether the API server would
+// take the new one is asked before: a pod that works is not given for one that is
+// refused.
+func (c *Cluster) recyclePod(ctx context.Context, s recyclePod) error {
+	pod, err := c.podOf(newPod{name: s.name, version: s.version, volume: true, rejoins: true})
+	if err != nil {
+		return err
+	}
+	pods := c.cfg.Kube.CoreV1().Pods(pod.Namespace)
+	_, err = pods.Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case err == nil || apierrors.IsAlreadyExists(err): // the old one; all else was checked before
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		// The old pod gives back its share.
+	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
+		made, templateErr := c.template()
+		if templateErr != nil {
+			return templateErr
+		}
+		c.refusals.add(updateOf(made), err.Error(), c.cfg.Clock.Now())
+		return nil // told in status
+	default:
+		return fmt.Errorf("try the new pod %s: %w", s.name, err)
+	}
+	if err := c.deletePod(ctx, deletePod{name: s.name, uid: s.uid, why: s.why}); err != nil {
+		return err
+	}
+	c.notices.memberUpdated(s)
+	return nil
+}
+
+// setMetadata brings labels and annotations of a pod up to date.
+func (c *Cluster) setMetadata(ctx context.Context, s setMetadata) error {
+	pod, err := c.cfg.Pods.Pods(c.obj.Namespace).Get(s.pod)
+	if apierrors.IsNotFound(err) {
+		return errCacheBehind
+	}
+	if err != nil {
+		return fmt.Errorf("pod %s: %w", s.pod, err)
+	}
+	now, err := c.template()
+	if err != nil {
+		return err
+	}
+	patch, err := metadataPatch(c.obj, pod, now, s.uid)
+	if err != nil {
+		return err
+	}
+	patched, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Patch(ctx, s.pod, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("set labels and annotations of pod %s: %w", s.pod, err)
+	}
+	c.podWrites.record(patched, c.cfg.Clock.Now())
+	return nil
+}
