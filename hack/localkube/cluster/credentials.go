@@ -42,6 +42,7 @@ func (s *Supervisor) credentials() error {
 		render.ServerCert: serving.Cert, render.ServerKey: serving.Key,
 		render.KubeletCliCert: kubelet.Cert, render.KubeletCliKey: kubelet.Key,
 		render.SAKey: saKey, render.SAPub: saPub,
+		render.AuditPolicy:     []byte(render.Audit()),
 		"Corefile":             []byte(render.Corefile(c)),
 		"local-path.json":      []byte(render.LocalPathConfig(c)),
 		"helper-pod.yaml":      []byte(render.HelperPod()),

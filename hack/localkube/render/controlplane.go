@@ -21,7 +21,12 @@ const (
 	CAKey          = "pki/ca.key"
 	SAKey          = "pki/sa.key"
 	SAPub          = "pki/sa.pub"
+	AuditPolicy    = "audit-policy.yaml"
 )
+
+// AuditLog is where the API server tells who asked what of it: the end-to-end
+// tests compare it with the rights that the operator is given.
+func AuditLog(c instance.Config) string { return c.Log("audit") }
 
 // EtcdURL is where the cluster's own etcd listens, inside the cluster's
 // network namespace.
@@ -57,6 +62,14 @@ func APIServer(c instance.Config) []string {
 		"--secure-port=6443",
 		"--service-cluster-ip-range=" + c.Services().String(),
 		"--authorization-mode=Node,RBAC",
+		// Some Kubernetes clusters run it, and it needs a right of its own.
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+		"--audit-policy-file=" + c.Path(AuditPolicy),
+		"--audit-log-path=" + AuditLog(c),
+		"--audit-log-mode=batch",
+		"--audit-log-batch-max-wait=1s",
+		"--audit-log-maxsize=256", // megabytes
+		"--audit-log-maxbackup=1",
 		"--allow-privileged=true",
 		"--client-ca-file=" + c.Path(CACert),
 		"--tls-cert-file=" + c.Path(ServerCert),
@@ -73,6 +86,25 @@ func APIServer(c instance.Config) []string {
 		"--default-unreachable-toleration-seconds=" + tolerate,
 		"--profiling=false",
 	}
+}
+
+// Audit is the policy of the audit log: what service accounts ask for, but those
+// of Kubernetes itself, without the objects. A watch is told when it begins, or it
+// would be told only when it ends.
+func Audit() string {
+	return `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages:
+- RequestReceived
+rules:
+- level: None
+  userGroups:
+  - system:serviceaccounts:kube-system
+- level: Metadata
+  userGroups:
+  - system:serviceaccounts
+- level: None
+`
 }
 
 // ControllerManager returns the arguments of kube-controller-manager.

@@ -35,6 +35,7 @@ func TestOutputMatchesTheGoldenFiles(t *testing.T) {
 	for name, got := range map[string]string{
 		"etcd.args":                   lines(Etcd(c)),
 		"kube-apiserver.args":         lines(APIServer(c)),
+		"audit-policy.yaml":           Audit(),
 		"controller-manager.args":     lines(ControllerManager(c)),
 		"scheduler.args":              lines(Scheduler(c)),
 		"kubelet.args":                lines(Kubelet(c, 2)),
