@@ -81,7 +81,9 @@ func (c *Cluster) apply(ctx context.Context, s step) error {
 	return nil
 }
 
-// createPods makes the pods of a step at the same time.
+// createPods makes the pods of a step at the same time; but one after the other
+// while the API server refuses some, for each is made to join after those before
+// it, and is of no use without them.
 func (c *Cluster) createPods(ctx context.Context, s createPods) error {
 	if i := slices.IndexFunc(s.pods, func(p newPod) bool { return p.seed }); i >= 0 {
 		if err := c.stillBootstrapping(ctx, s.pods[i].name); err != nil {
@@ -95,9 +97,17 @@ func (c *Cluster) createPods(ctx context.Context, s createPods) error {
 		if p.seed {
 			p.token = uuid.NewString()
 		}
+		if c.refused.why != "" {
+			if created[i], errs[i] = c.createPod(ctx, p); errs[i] != nil {
+				break
+			}
+			continue
+		}
 		making.Go(func() { created[i], errs[i] = c.createPod(ctx, p) })
 	}
 	making.Wait()
+	err := errors.Join(errs...)
+	c.podsEnded(err)
 	for i, pod := range created {
 		if pod == nil {
 			continue
@@ -107,7 +117,7 @@ func (c *Cluster) createPods(ctx context.Context, s createPods) error {
 			c.notices.memberAdded(s.pods[i].name)
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // stillBootstrapping asks the API server itself whether the cluster waits for
@@ -144,7 +154,10 @@ func (c *Cluster) createPod(ctx context.Context, p newPod) (*corev1.Pod, error) 
 			return nil, fmt.Errorf("pod %s exists and belongs to something else", pod.Name)
 		}
 	}
-	if err != nil {
+	switch {
+	case refused(err):
+		return nil, &podRefusedError{pod.Name, err}
+	case err != nil:
 		return nil, fmt.Errorf("create pod %s: %w", pod.Name, err)
 	}
 	return created, nil

@@ -126,6 +126,9 @@ func troubles(o *observation) string {
 			list = append(list, p.name+": "+p.problem)
 		}
 	}
+	if o.refused.why != "" {
+		list = append(list, podsRefused+o.refused.why)
+	}
 	if len(list) == 0 {
 		return ""
 	}

@@ -88,6 +88,7 @@ type Cluster struct {
 	logTarget  uint64
 	// refusals are what the API server has refused, and when to try again.
 	refusals  refusals
+	refused   refusedPods
 	postponed postponed
 	// budgetWritten is the number that was last written into the budget.
 	budgetWritten int

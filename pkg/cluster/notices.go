@@ -97,6 +97,10 @@ func (n *notices) mended(object, edited string) {
 	n.normal("Edit Undone", "%s was edited and is as the operator makes it again: %s", object, edited)
 }
 
+func (n *notices) podRefused(why string) {
+	n.warning("Pod Refused", podsRefused+"%s; tried again every %s", why, refusedPause)
+}
+
 // writeRefused tells what the API server says to a write, once for each reason.
 func (n *notices) writeRefused(what string, err error) {
 	if n.refused[what] != err.Error() {
@@ -183,7 +187,8 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 		}
 	}
 	n.certificatesChanged(old, st)
-	if st.Reason != "" && st.Reason != old.Reason && st.Phase != api.ClusterPhaseFailed && !strings.HasPrefix(st.Reason, heldForCertificates) {
+	if st.Reason != "" && st.Reason != old.Reason && st.Phase != api.ClusterPhaseFailed &&
+		!strings.HasPrefix(st.Reason, heldForCertificates) && !strings.HasPrefix(st.Reason, podsRefused) {
 		n.warning("Spec Refused", "%s", st.Reason)
 	}
 	if old.ControlPaused != st.ControlPaused {

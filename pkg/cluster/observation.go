@@ -50,6 +50,7 @@ type observation struct {
 	// formerServices are those of the cluster under names that it no longer uses.
 	formerServices []belonging
 	budget         budgetState
+	refused        refusedPods
 	pods           []podState // sorted by name
 	// strangers are pods with this cluster's labels that another object owns,
 	// such as an EtcdCluster of the same name that was just deleted.

@@ -51,6 +51,13 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 		gate:      busyboxImage(&c.obj.Spec) == "",
 		logTarget: c.logTarget,
 	}
+	if o.spec.Version == "" && o.status.CurrentVersion != "" {
+		// A newer operator with a newer default must not upgrade etcd by itself.
+		o.spec.Version = o.status.CurrentVersion
+	}
+	if c.refused.current(c.obj.Generation, o.now) {
+		o.refused = c.refused
+	}
 	if errs := api.ValidateEtcdCluster(c.obj); len(errs) > 0 {
 		o.invalid = errs.ToAggregate().Error()
 	} else if _, err := etcd.ParseVersion(c.obj.Spec.EffectiveVersion()); err != nil {

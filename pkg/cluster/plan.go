@@ -45,11 +45,17 @@ var rules = []func(*observation) step{
 // plan decides the next step. It depends on the observation alone.
 func plan(o *observation) step {
 	for _, rule := range rules {
-		if s := rule(o); s != nil {
+		s := rule(o)
+		if s != nil {
+			s = awaitPermission(o, s)
+		}
+		if s != nil {
 			return o.held(s)
 		}
 	}
 	switch planned := o.planned(); {
+	case o.now.Before(o.refused.until):
+		return idle{podsRefused + o.refused.why}
 	case len(planned) > 0:
 		return idle{"the pod of " + planned[0].name + " is starting"}
 	case o.outdated() && o.checkVersion() != nil:

@@ -198,6 +198,8 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 			err = parseBelonging(&o.clientService, value)
 		case "former-service":
 			o.formerServices = append(o.formerServices, belonging{name: value, uid: types.UID(value), owned: true})
+		case "refused":
+			o.refused = refusedPods{why: value, until: o.now.Add(time.Second)}
 		case "budget": // set once the members are known
 		case "drainable":
 			o.spec.PodDisruptionBudget = new(false)

@@ -60,7 +60,7 @@ func setPhase(st *api.ClusterStatus, o *observation, s step) {
 	if st.Phase == api.ClusterPhaseFailed {
 		return // the reason stays as long as the phase
 	}
-	st.Reason = cmp.Or(refusal(o), certificatesHold(o))
+	st.Reason = cmp.Or(refusal(o), certificatesHold(o), podsHeldBack(o))
 }
 
 // refusal says which part of the spec is not followed, and why.

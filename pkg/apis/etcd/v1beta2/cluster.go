@@ -87,7 +87,9 @@ type ClusterSpec struct {
 
 	// etcd version of the members: a full semantic version, with or without a
 	// leading v, such as 3.6.16 or v3.6.16 (they mean the same). Change it to
-	// upgrade the members in place, one at a time. Default: 3.6.16.
+	// upgrade the members in place, one at a time. Unset in a
+	// cluster that runs: it stays at its version, whatever the operator's default
+	// becomes. Default: 3.6.16.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^v?(0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})(-(0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)([.](0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?$')",message="version must be a full semantic version such as 3.6.16 or v3.6.16: a tag like latest or a shortened 3.6 does not say which etcd to run"

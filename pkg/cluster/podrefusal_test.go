@@ -1,0 +1,132 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestReasonsOfRefusalsDontDependOnThePod(t *testing.T) {
+	pods := corev1.Resource("pods")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{apierrors.NewForbidden(pods, "c-x1", errors.New("exceeded quota: q")), "forbidden: exceeded quota: q"},
+		{apierrors.NewForbidden(pods, "c-x1", errors.New("no PriorityClass with name high was found")), "forbidden: no PriorityClass with name high was found"},
+		{apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "c-x1", field.ErrorList{field.Required(field.NewPath("spec"), "x")}), "invalid: spec: Required value: x"},
+		{apierrors.NewBadRequest("admission webhook says no to c-x1"), "admission webhook says no to <pod>"},
+	} {
+		if got := (&podRefusedError{"c-x1", c.err}).reason(); got != c.want {
+			t.Errorf("%q of %q, want %q", got, c.err, c.want)
+		}
+	}
+}
+
+// A quota lets one pod of three be made, and grows later.
+func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	obj := testCluster()
+	obj.Status = runningStatus()
+	w := newWorld(t, clock, obj)
+	c := w.cluster(obj)
+	var left atomic.Int64
+	left.Store(1)
+	var tries []string
+	w.kube.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		pod, err := meta.Accessor(a.(clienttesting.CreateAction).GetObject())
+		if err != nil || left.Add(-1) >= 0 {
+			return false, nil, err
+		}
+		tries = append(tries, pod.GetName()) // one at a time: the fake holds a lock
+		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), pod.GetName(), errors.New("exceeded quota"))
+	})
+	makeThree := func(round string) error {
+		var pods []newPod
+		for i := range 3 {
+			pods = append(pods, newPod{name: fmt.Sprintf("c-%s%d", round, i), version: "3.6.16"})
+		}
+		return c.apply(t.Context(), createPods{pods: pods})
+	}
+	if err := makeThree("a"); err == nil || !strings.Contains(err.Error(), "exceeded quota") || len(tries) != 2 {
+		t.Errorf("error %v, refused: %v", err, tries)
+	}
+	o, err := c.observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := statusAfter(o, idle{}, 1); st.Reason != podsRefused+"forbidden: exceeded quota" {
+		t.Errorf("status.reason is %q", st.Reason)
+	}
+	if _, _, message := availability(o, obj.Status.Phase); !strings.Contains(message, "exceeded quota") {
+		t.Errorf("condition Available does not tell: %s", message)
+	}
+	if s := awaitPermission(o, createPods{}); s == nil || !strings.HasPrefix(s.String(), "idle") {
+		t.Errorf("at once again: %v", s)
+	}
+
+	clock.Step(refusedPause)
+	tries = nil
+	if err := makeThree("b"); err == nil || len(tries) != 1 {
+		t.Errorf("error %v, tries %v: those that join after one that is refused are not made", err, tries)
+	}
+	w.mu.Lock()
+	if n := strings.Count(strings.Join(w.events, "\n"), "Pod Refused"); n != 1 {
+		t.Errorf("told %d times: %q", n, w.events)
+	}
+	w.mu.Unlock()
+
+	left.Store(10)
+	clock.Step(refusedPause)
+	if err := makeThree("c"); err != nil {
+		t.Error(err)
+	}
+	if o, err = c.observe(t.Context()); err != nil || o.refused.why != "" {
+		t.Errorf("after the quota has grown: %+v, %v", o.refused, err)
+	}
+}
+
+func TestARefusalIsForgottenWithTheSpecThatItWasAbout(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	r := refusedPods{why: "quota", generation: 1, until: noon.Add(refusedPause)}
+	if !r.current(1, clock.Now()) {
+		t.Error("it is not current")
+	}
+	if r.current(2, clock.Now()) {
+		t.Error("an edit of the spec is not tried at once")
+	}
+	clock.Step(5 * refusedPause)
+	if r.current(1, clock.Now()) {
+		t.Error("it is told for ever, though no pod is needed any more")
+	}
+}
+
+// An operator with a newer default must not upgrade clusters by itself.
+func TestAnUnsetVersionIsTheOneThatRuns(t *testing.T) {
+	for _, c := range []struct{ spec, current, want string }{
+		{"", "", ""}, // the default
+		{"", "3.5.35", "3.5.35"},
+		{"3.6.16", "3.5.35", "3.6.16"},
+	} {
+		obj := testCluster()
+		obj.Spec.Version, obj.Status.CurrentVersion = c.spec, c.current
+		w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+		o, err := w.cluster(obj).observe(t.Context())
+		if err != nil || o.spec.Version != c.want {
+			t.Errorf("spec %q, runs %q: %q, %v, want %q", c.spec, c.current, o.spec.Version, err, c.want)
+		}
+	}
+}
