@@ -4,7 +4,10 @@
 package v1beta2
 
 import (
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -18,6 +21,12 @@ func validateService(s *ServicePolicy, path *field.Path) field.ErrorList {
 	if s.Name != "" && !serviceName.MatchString(s.Name) {
 		errs = append(errs, field.Invalid(path.Child("name"), s.Name,
 			"must be a DNS label: lowercase letters, digits and dashes, with a letter first, and no dash last"))
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
+		if strings.HasPrefix(key, reservedAnnotationsPrefix) {
+			errs = append(errs, field.Invalid(path.Child("annotations"), key,
+				"must not contain keys that begin with etcd.database.coreos.com/: the operator keeps its notes there"))
+		}
 	}
 	errs = append(errs, validateAnnotations(s.Annotations, path.Child("annotations"))...)
 	return append(errs, validateLabels(s.Selector, path.Child("selector"))...)
