@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -29,7 +30,7 @@ const (
 // leader for a while, and one that the operator doesn't reach may well serve.
 func availability(o *observation, phase api.ClusterPhase) (status corev1.ConditionStatus, reason, message string) {
 	voters := o.voters()
-	healthy := count(voters, memberState.healthy)
+	healthy, answering := count(voters, memberState.healthy), count(voters, memberState.answers)
 	if o.quorum {
 		if reason, message := blocked(o); reason != "" {
 			return corev1.ConditionFalse, reason, message
@@ -53,13 +54,13 @@ func availability(o *observation, phase api.ClusterPhase) (status corev1.Conditi
 		return corev1.ConditionFalse, "All members lost", noMembersLeft
 	case phase != api.ClusterPhaseRunning:
 		return corev1.ConditionFalse, "Cluster creating", "the first member does not serve yet" + troubles(o)
-	case len(voters) > 0 && healthy >= etcd.Quorum(len(voters)):
+	case len(voters) > 0 && answering >= etcd.Quorum(len(voters)):
 		return corev1.ConditionFalse, "Quorum lost", "the members have no leader that answers: reads and writes fail until they have elected one" + troubles(o)
 	case len(voters) > 0:
-		return corev1.ConditionFalse, "Quorum lost", fmt.Sprintf("%d of %d voting members are healthy, %d are needed: reads and writes fail until more are back%s",
-			healthy, len(voters), etcd.Quorum(len(voters)), troubles(o))
+		return corev1.ConditionFalse, "Quorum lost", fmt.Sprintf("%d of %d voting members answer, %d are needed: reads and writes fail until more are back%s",
+			answering, len(voters), etcd.Quorum(len(voters)), troubles(o))
 	default:
-		return corev1.ConditionFalse, "Quorum lost", "no member answers" + troubles(o)
+		return corev1.ConditionFalse, "Quorum lost", "no member answers the operator" + troubles(o)
 	}
 }
 
@@ -108,21 +109,19 @@ func memberName(m memberState) string {
 	}
 }
 
-// troubles lists what is wrong, a clause a pod.
+// troubles lists what is wrong, a clause a member, and then a clause a pod that is
+// none yet.
 func troubles(o *observation) string {
 	var list []string
-	for _, m := range o.own() {
-		switch {
-		case m.pod == nil && m.keepsData():
-			list = append(list, m.name+": its pod is gone; it is made again on its volume")
-		case m.pod == nil:
-			list = append(list, m.name+": its pod is gone, and its data with it")
-		case m.pod.problem == "" && m.pod.running && !m.healthy():
-			list = append(list, m.name+": runs but does not answer or has no leader")
+	told := map[string]bool{}
+	for _, m := range knownMembers(o) {
+		if !m.Healthy {
+			told[m.Name] = true
+			list = append(list, cmp.Or(m.Name, "member "+m.ID)+": "+m.Problem)
 		}
 	}
 	for _, p := range o.pods {
-		if p.problem != "" {
+		if p.problem != "" && !told[p.name] {
 			list = append(list, p.name+": "+p.problem)
 		}
 	}

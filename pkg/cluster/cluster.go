@@ -96,7 +96,10 @@ type Cluster struct {
 	notices       notices
 	waits         int // looks in a row at something under way
 	failures      int // failed passes in a row
-	lastStep      string
+	// doubtful is true while a quorum serves that most voters don't tell of: some
+	// may be ending at this moment.
+	doubtful bool
+	lastStep string
 }
 
 // New returns the Cluster of an EtcdCluster. Nothing happens before Run.
@@ -221,6 +224,9 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 	}
 	switch s.(type) {
 	case idle:
+		if c.doubtful {
+			return c.nextLook()
+		}
 		c.waits = 0
 		return c.cfg.Period
 	case wait:
@@ -249,6 +255,7 @@ func (c *Cluster) pass(ctx context.Context) (step, error) {
 		c.lastStep = s.String()
 		c.log.Info(c.lastStep)
 	}
+	c.doubtful = o.quorum && count(o.voters(), memberState.healthy) < etcd.Quorum(len(o.voters()))
 	c.notices.look(o)
 	st := statusAfter(o, s, c.obj.Generation)
 	c.cfg.Metrics.state.saw(c.obj, o, &st)

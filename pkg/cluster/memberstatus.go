@@ -5,7 +5,6 @@ package cluster
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"slices"
 
@@ -26,10 +25,17 @@ const (
 // have hardly changed stay as they are on record, unless something else is
 // written: a loaded cluster must not cause a write with each pass.
 func setMemberStatuses(st *api.ClusterStatus, o *observation) {
-	st.MemberStatuses = memberStatuses(o)
-	if len(o.members) == 0 {
-		st.MemberStatuses = silentMembers(o, st.Phase)
+	st.MemberStatuses = knownMembers(o)
+	if st.Phase == api.ClusterPhaseFailed {
+		st.MemberStatuses = nil // there are none
 	}
+}
+
+func knownMembers(o *observation) []api.MemberStatus {
+	if len(o.members) == 0 {
+		return silentMembers(o)
+	}
+	return memberStatuses(o)
 }
 
 // keepNumbers takes the numbers on record where they are near enough and
@@ -89,13 +95,10 @@ func memberStatuses(o *observation) []api.MemberStatus {
 }
 
 // silentMembers are the members on record when nobody answers who they are.
-func silentMembers(o *observation, phase api.ClusterPhase) []api.MemberStatus {
-	if phase == api.ClusterPhaseFailed {
-		return nil
-	}
+func silentMembers(o *observation) []api.MemberStatus {
 	var list []api.MemberStatus
 	for _, old := range o.status.MemberStatuses {
-		m := memberState{name: old.Name, pod: o.pod(old.Name), Member: etcd.Member{Name: old.Name}}
+		m := memberState{name: old.Name, pod: o.pod(old.Name), volume: o.volume(old.Name), Member: etcd.Member{Name: old.Name, Learner: old.Learner}}
 		list = append(list, api.MemberStatus{Name: old.Name, ID: old.ID, Learner: old.Learner, Problem: m.problem(o)})
 	}
 	return list
@@ -117,8 +120,10 @@ func (m memberState) problem(o *observation) string {
 		return "serves no reads: it does not reach a majority of the members"
 	case m.status != nil:
 		return ""
+	case m.pod == nil && m.keepsData():
+		return "its pod is gone; it is made again on its volume"
 	case m.pod == nil:
-		return "its pod is gone"
+		return "its pod is gone, and its data with it"
 	case m.pod.deleting:
 		return "its pod is being deleted"
 	case m.pod.problem != "":
@@ -127,27 +132,24 @@ func (m memberState) problem(o *observation) string {
 		return "etcd is being started again"
 	case !m.pod.running:
 		return "etcd has not started yet"
-	case m.err != nil:
-		return "runs, but does not answer: " + shortCause(m.err)
 	default:
-		return "runs, but does not answer"
+		return "runs, but does not answer" + cause(m.err)
 	}
 }
 
-// shortCause is why a member does not answer, without what differs each time: the
-// text of an error holds ports and times.
-func shortCause(err error) string {
+// cause is why a member does not answer, where that says more than that it doesn't.
+// Most errors hold ports and times, and are another one each time: refused, reset,
+// not in time.
+func cause(err error) string {
 	switch {
 	case errors.Is(err, errOtherMember):
-		return err.Error()
+		return ": " + err.Error()
 	case errors.Is(err, errNoCertificate):
-		return errNoCertificate.Error()
+		return ": " + errNoCertificate.Error()
 	case etcd.IsTLSFailure(err):
-		return "the TLS handshake failed: " + shorten(etcd.TLSCause(err), 200)
-	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer within " + statusTimeout.String()
+		return ": the TLS handshake failed: " + shorten(etcd.TLSCause(err), 200)
 	default:
-		return "no connection to its client port"
+		return ""
 	}
 }
 

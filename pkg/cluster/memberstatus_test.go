@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -57,13 +56,13 @@ func TestAMembersProblemSaysWhy(t *testing.T) {
 	}{
 		"healthy":              {"b", nil, ""},
 		"no leader":            {"b", func(m *memberState) { m.status.LeaderID = 0 }, "knows no leader: it does not reach a majority of the members"},
-		"pod gone":             {"b gone", nil, "its pod is gone"},
+		"pod gone":             {"b gone", nil, "its pod is gone, and its data with it"},
 		"pod deleted":          {"b down deleting", nil, "its pod is being deleted"},
 		"image":                {"b down badimage", nil, "ImagePullBackOff"},
 		"restarting":           {"b down stopped", nil, "etcd is being started again"},
 		"not started":          {"b unstarted", nil, "etcd has not started yet"},
-		"silent":               {"b down", func(m *memberState) { m.err = context.DeadlineExceeded }, "runs, but does not answer: no answer within 2s"},
-		"refuses connections":  {"b down", func(m *memberState) { m.err = refused }, "runs, but does not answer: no connection to its client port"},
+		"silent":               {"b down", func(m *memberState) { m.err = context.DeadlineExceeded }, "runs, but does not answer"},
+		"refuses connections":  {"b down", func(m *memberState) { m.err = refused }, "runs, but does not answer"},
 		"bad certificate":      {"b down", func(m *memberState) { m.err = handshake }, "runs, but does not answer: the TLS handshake failed: tls: failed to verify certificate: x509: certificate has expired or is not yet valid (it is after 2025-01-01T12:00:00Z)"},
 		"somebody else's etcd": {"b down", func(m *memberState) { m.err = errOtherMember }, "runs, but does not answer: another member answers at its address"},
 	} {
@@ -181,13 +180,5 @@ func TestAlarmsAreThoseOfTheMostAdvancedMember(t *testing.T) {
 	o.members[0].status.Alarms = []etcd.Alarm{{MemberID: 3, Type: etcd.AlarmNoSpace}}
 	if c := memberStatuses(o)[2]; !reflect.DeepEqual(c.Alarms, []string{"NOSPACE"}) {
 		t.Errorf("the alarm of a member that is down is lost: %+v", c)
-	}
-}
-
-func TestProblemsHoldNothingThatDiffersEachTime(t *testing.T) {
-	one := shortCause(errors.New("status of http://b: read tcp 10.0.0.2:40001->10.0.0.1:2379: connection reset by peer"))
-	two := shortCause(errors.New("status of http://b: read tcp 10.0.0.2:40002->10.0.0.1:2379: connection reset by peer"))
-	if one != two || strings.Contains(one, "4000") {
-		t.Errorf("%q and %q: each pass would write the status", one, two)
 	}
 }

@@ -139,6 +139,8 @@ func (m memberState) unheard() bool {
 	return etcd.IsTLSFailure(m.err) || errors.Is(m.err, errNoCertificate)
 }
 
+func (m memberState) answers() bool { return m.status != nil }
+
 func (m memberState) leader() bool { return m.status != nil && m.status.LeaderID == m.ID }
 
 // foreign members were added by somebody else. They count for the quorum and

@@ -84,10 +84,10 @@ pod s seed gate badimage`, available, "False / Cluster creating / the first memb
 cluster size=3 no-quorum
 member a
 member b gone
-member c gone`, available, "False / Quorum lost / 0 of 3 voting members are healthy, 2 are needed: reads and writes fail until more are back; …"},
+member c gone`, available, "False / Quorum lost / 1 of 3 voting members answer, 2 are needed: reads and writes fail until more are back; …"},
 		"nobody answers": {`
 cluster size=3 no-quorum
-pod a started stopped`, available, "False / Quorum lost / no member answers"},
+pod a started stopped`, available, "False / Quorum lost / no member answers the operator"},
 		"all is lost": {`
 cluster size=3 no-quorum`, available, "False / All members lost / " + noMembersLeft},
 		"the spec is refused": {`
@@ -207,7 +207,7 @@ func TestAvailableTurnsFalseInThePassThatSeesIt(t *testing.T) {
 	lost.pods[1].problem = "container etcd ended with exit code 1: disk full"
 	st := statusAfter(lost, plan(lost), 1)
 	got := conditionOf(st, available)
-	for _, part := range []string{"False / Quorum lost", "a: runs but does not answer or has no leader", "b: its pod is gone, and its data with it", "c: container etcd ended with exit code 1: disk full"} {
+	for _, part := range []string{"False / Quorum lost", "a: knows no leader: it does not reach a majority of the members", "b: its pod is gone, and its data with it", "c: container etcd ended with exit code 1: disk full"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q does not say %q", got, part)
 		}
