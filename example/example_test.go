@@ -45,6 +45,9 @@ func TestEveryManifestIsAnObjectOfTodaysAPI(t *testing.T) {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
+		if filepath.Dir(path) == "monitoring" {
+			return nil // not of Kubernetes itself; test/monitoring checks them
+		}
 		found++
 		t.Run(path, func(t *testing.T) {
 			for _, object := range readManifest(t, path) {
