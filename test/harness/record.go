@@ -271,8 +271,9 @@ type tail struct {
 	alarms  []string
 }
 
-// alarming is what no log of an operator may hold.
-var alarming = []string{"panic: ", "is forbidden: ", "DATA RACE"}
+// alarming is what no log of an operator may hold. What a quota or a policy
+// forbids is no fault of the operator; a right that is missing is.
+var alarming = []string{"panic: ", "is forbidden: User ", "DATA RACE"}
 
 func (l *tail) add(line string) {
 	const longest = 600

@@ -62,8 +62,6 @@ func APIServer(c instance.Config) []string {
 		"--secure-port=6443",
 		"--service-cluster-ip-range=" + c.Services().String(),
 		"--authorization-mode=Node,RBAC",
-		// Some Kubernetes clusters run it, and it needs a right of its own.
-		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--audit-policy-file=" + c.Path(AuditPolicy),
 		"--audit-log-path=" + AuditLog(c),
 		"--audit-log-mode=batch",
