@@ -141,7 +141,10 @@ func (c *Cluster) createPod(ctx context.Context, p newPod) (*corev1.Pod, error) 
 		return nil, err
 	}
 	if p.volume && !p.rejoins {
-		if err := c.createVolume(ctx, p); err != nil {
+		switch err := c.createVolume(ctx, p); {
+		case refused(err):
+			return nil, &podRefusedError{p.name, err}
+		case err != nil:
 			return nil, err
 		}
 	}

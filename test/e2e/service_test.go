@@ -8,10 +8,14 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
@@ -44,4 +48,108 @@ func deleteService(t *testing.T, n *harness.Namespace, name string) {
 		}
 		return nil
 	})
+}
+
+// What is edited by hand comes back; what others add stays.
+func TestServiceEditedByHandComesBack(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	cluster := n.Create(1, "")
+	cluster.WaitSettled()
+	client, peer := cluster.Name+"-client", cluster.Name
+	n.Shell(`
+kubectl annotate service ` + client + ` team=storage
+kubectl patch service ` + client + ` -p '{"spec":{"type":"NodePort"}}'`)
+	nodePort := func() int32 {
+		service, err := n.Kube.CoreV1().Services(n.Name).Get(t.Context(), client, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return service.Spec.Ports[0].NodePort
+	}
+	given := nodePort()
+	for _, edit := range []string{
+		`kubectl patch service ` + client + ` --type=merge -p '{"spec":{"selector":{"app":"elsewhere"}}}'`,
+		`kubectl patch service ` + client + ` --type=json -p '[{"op":"replace","path":"/spec/ports/0/port","value":80}]'`,
+		`kubectl patch service ` + client + ` --type=merge -p '{"metadata":{"ownerReferences":null}}'`,
+		`kubectl label service ` + client + ` app-`,
+		`kubectl patch service ` + peer + ` --type=merge -p '{"spec":{"publishNotReadyAddresses":false}}'`,
+		`kubectl label service ` + peer + ` etcd_cluster=another --overwrite`,
+	} {
+		n.Shell(edit)
+		harness.Wait(t, "as before: "+edit, time.Minute, func(ctx context.Context) error {
+			for _, name := range []string{client, peer} {
+				service, err := n.Kube.CoreV1().Services(n.Name).Get(ctx, name, metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
+				own := map[string]string{"app": "etcd", "etcd_cluster": cluster.Name}
+				switch {
+				case !maps.Equal(service.Spec.Selector, own) || !maps.Equal(service.Labels, own):
+					return fmt.Errorf("%s: selector %v, labels %v", name, service.Spec.Selector, service.Labels)
+				case service.Spec.Ports[0].Port != 2379:
+					return fmt.Errorf("%s: ports %v", name, service.Spec.Ports)
+				case service.Spec.PublishNotReadyAddresses != (name == peer):
+					return fmt.Errorf("%s: publishNotReadyAddresses %t", name, service.Spec.PublishNotReadyAddresses)
+				case !ownedBy(service.OwnerReferences, cluster.Object()):
+					return fmt.Errorf("%s: owners %v", name, service.OwnerReferences)
+				}
+			}
+			return nil
+		})
+	}
+	service := n.Service(client)
+	if service.Annotations["team"] != "storage" || service.Spec.Type != corev1.ServiceTypeNodePort {
+		t.Errorf("what others wrote is gone: annotations %v, type %s", service.Annotations, service.Spec.Type)
+	}
+	if given == 0 {
+		t.Error("the NodePort Service has no node port")
+	}
+	cluster.Put("again", "yes")
+}
+
+// The fork's policy: name, annotations and selector of the client Service.
+func TestServicePolicy(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	object := object("etcd", 1, "")
+	object.Spec.Pod = &v1beta2.PodPolicy{Labels: map[string]string{"tier": "gold"}}
+	object.Spec.Service = &v1beta2.ServicePolicy{
+		Name: "db", Annotations: map[string]string{"a.io/one": "1", "a.io/two": "2"}, Selector: map[string]string{"tier": "gold"},
+	}
+	cluster := n.CreateObject(object)
+	is := func(what, name string, annotations map[string]string) {
+		t.Helper()
+		harness.Wait(t, what, harness.Settle, func(context.Context) error {
+			service := n.Service(name)
+			if service == nil {
+				return fmt.Errorf("service %s is not there", name)
+			}
+			for _, former := range []string{"db", "etcd-client", "store"} {
+				if former != name && n.Service(former) != nil {
+					return fmt.Errorf("service %s is there", former)
+				}
+			}
+			for key, want := range map[string]string{"a.io/one": annotations["a.io/one"], "a.io/two": annotations["a.io/two"]} {
+				if service.Annotations[key] != want {
+					return fmt.Errorf("annotations %v", service.Annotations)
+				}
+			}
+			if got := cluster.Status().ServiceName; got != name {
+				return fmt.Errorf("status.serviceName is %q", got)
+			}
+			return nil
+		})
+	}
+	is("the Service of the policy", "db", map[string]string{"a.io/one": "1", "a.io/two": "2"})
+	if got := n.Service("db").Spec.Selector; got["tier"] != "gold" || got["etcd_cluster"] != "etcd" {
+		t.Errorf("selector %v", got)
+	}
+	cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.Service.Annotations = map[string]string{"a.io/two": "3"} })
+	is("an annotation that was removed", "db", map[string]string{"a.io/two": "3"})
+	cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.Service = &v1beta2.ServicePolicy{Name: "store"} })
+	is("another name", "store", nil)
+	cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.Service = nil })
+	is("the default name", "etcd-client", nil)
+	cluster.WaitSettled()
 }

@@ -57,6 +57,37 @@ func (n *Namespace) DeployOperatorUngranted(flags ...string) {
 	n.record.watchClusters()
 }
 
+// DeployBeside deploys a second operator in the namespace, under another name,
+// with further flags, and waits until it is available.
+func (n *Namespace) DeployBeside(suffix string, flags ...string) {
+	n.t.Helper()
+	objects, err := n.manifest("example/deployment.yaml", nil)
+	if err != nil {
+		n.t.Fatalf("example/deployment.yaml: %v", err)
+	}
+	name := operatorApp + suffix
+	for _, object := range objects {
+		deployment, ok := object.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		deployment.Name = name
+		labels := map[string]string{"name": name}
+		deployment.Spec.Selector.MatchLabels, deployment.Spec.Template.Labels = labels, labels
+		setFlags(deployment, flags)
+		if err := create(n.t.Context(), n.Kube, n.Name, deployment); err != nil {
+			n.t.Fatalf("create Deployment %s: %v", name, err)
+		}
+	}
+	Wait(n.t, "operator "+name, operatorUp, func(ctx context.Context) error {
+		deployment, err := n.Kube.AppsV1().Deployments(n.Name).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && deployment.Status.AvailableReplicas == 0 {
+			err = errors.New("it is not available")
+		}
+		return err
+	})
+}
+
 // grant binds the shipped ClusterRole, under names of its own, to the service
 // account that the operator runs as.
 func (n *Namespace) grant() {

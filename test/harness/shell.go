@@ -21,7 +21,13 @@ import (
 // environment.
 func (n *Namespace) Shell(line string) string {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(n.t.Context(), time.Minute)
+	return n.ShellWithin(time.Minute, line)
+}
+
+// ShellWithin is Shell for what takes its time.
+func (n *Namespace) ShellWithin(timeout time.Duration, line string) string {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.t.Context(), timeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, "bash", "-c", line)
 	command.Dir = n.Root

@@ -1,0 +1,147 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// waitBudget waits until drains must leave so many members; 0: there is no
+// budget. The status says the same.
+func waitBudget(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, want int) {
+	t.Helper()
+	harness.Wait(t, fmt.Sprintf("budget of %d", want), harness.Settle, func(ctx context.Context) error {
+		got := 0
+		budget, err := n.Kube.PolicyV1().PodDisruptionBudgets(n.Name).Get(ctx, cluster.Name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			got = budget.Spec.MinAvailable.IntValue()
+			if want > 0 && (budget.Status.ObservedGeneration != budget.Generation || budget.Status.DesiredHealthy != int32(want)) {
+				return fmt.Errorf("Kubernetes has not seen it yet: %+v", budget.Status)
+			}
+		case !apierrors.IsNotFound(err):
+			return err
+		}
+		if inStatus := cluster.Status().MinAvailable; got != want || inStatus != want {
+			return fmt.Errorf("it is %d, status.minAvailable %d", got, inStatus)
+		}
+		return nil
+	})
+}
+
+func evict(t *testing.T, n *harness.Namespace, pod *corev1.Pod) error {
+	t.Helper()
+	return n.Kube.PolicyV1().Evictions(n.Name).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: n.Name}})
+}
+
+func TestBudgetFollowsTheClusterAndReturns(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	cluster := n.Create(1, "")
+	cluster.WaitSettled()
+	waitBudget(t, n, cluster, 0)
+	cluster.Resize(3)
+	cluster.WaitSettled()
+	waitBudget(t, n, cluster, 2)
+	n.Shell("kubectl delete poddisruptionbudget " + cluster.Name)
+	waitBudget(t, n, cluster, 2)
+	n.Shell("kubectl patch poddisruptionbudget " + cluster.Name + ` -p '{"spec":{"minAvailable":0}}'`)
+	waitBudget(t, n, cluster, 2)
+	cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.PodDisruptionBudget = new(false) })
+	waitBudget(t, n, cluster, 0)
+	cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.PodDisruptionBudget = nil })
+	waitBudget(t, n, cluster, 2)
+	cluster.Resize(1)
+	cluster.WaitSettled()
+	waitBudget(t, n, cluster, 0)
+}
+
+// neverWithoutQuorum fails the test if the status ever told that the quorum was
+// lost after the cluster was first available.
+func neverWithoutQuorum(t *testing.T, cluster *harness.Cluster) {
+	t.Helper()
+	if messages := cluster.EventMessages("Quorum Lost"); len(messages) > 0 {
+		t.Errorf("the quorum was lost: %q", messages)
+	}
+}
+
+// Nodes are drained one after the other, as for an update of all of them.
+func TestNodeDrainsLeaveAQuorum(t *testing.T) {
+	n := harness.New(t)
+	cluster := n.Create(3, "")
+	cluster.WaitSettled()
+	waitBudget(t, n, cluster, 2)
+	writer := cluster.StartWriter()
+	nodes, err := n.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes.Items {
+		t.Cleanup(func() { // what a drain that fails leaves behind
+			ctx := context.WithoutCancel(t.Context())
+			if _, err := n.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, []byte(`{"spec":{"unschedulable":false}}`), metav1.PatchOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+		evicted := slices.DeleteFunc(cluster.Pods(), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != node.Name })
+		n.ShellWithin(harness.Settle, "kubectl drain "+node.Name+" --ignore-daemonsets --delete-emptydir-data --pod-selector=etcd_cluster="+cluster.Name)
+		cluster.WaitSettled(evicted...)
+		n.Shell("kubectl uncordon " + node.Name)
+	}
+	neverWithoutQuorum(t, cluster)
+	cluster.VerifyWrites(writer)
+}
+
+// Two nodes at once: the second eviction is refused for as long as the first
+// member has no successor.
+func TestNodeDrainOfASecondMemberIsRefused(t *testing.T) {
+	n := harness.New(t)
+	cluster := n.Create(3, "")
+	cluster.WaitSettled()
+	waitBudget(t, n, cluster, 2)
+	writer := cluster.StartWriter()
+	uncordon := n.Cordon()
+	pods := cluster.Pods()
+	if err := evict(t, n, pods[0]); err != nil {
+		t.Fatalf("evict the first of three: %v", err)
+	}
+	harness.Wait(t, "the evicted member removed", harness.Settle, func(context.Context) error {
+		if slices.ContainsFunc(cluster.Pods(), func(pod *corev1.Pod) bool { return pod.UID == pods[0].UID }) {
+			return fmt.Errorf("%s is there", pods[0].Name)
+		}
+		return nil
+	})
+	harness.Holds(t, "no further eviction is allowed", 10*time.Second, func(context.Context) error {
+		for _, pod := range pods[1:] {
+			if err := evict(t, n, pod); !apierrors.IsTooManyRequests(err) {
+				return fmt.Errorf("evict %s: %v, want it refused by the budget", pod.Name, err)
+			}
+		}
+		return nil
+	})
+	uncordon()
+	cluster.WaitSettled(pods[0])
+	waitBudget(t, n, cluster, 2)
+	if err := evict(t, n, pods[1]); err != nil {
+		t.Errorf("with all three back, an eviction is refused: %v", err)
+	}
+	cluster.WaitSettled(pods[:2]...)
+	neverWithoutQuorum(t, cluster)
+	cluster.VerifyWrites(writer)
+}

@@ -1,0 +1,102 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// waitRefused waits until status and an event say why Kubernetes takes no pod.
+func waitRefused(t *testing.T, cluster *harness.Cluster, words ...string) {
+	t.Helper()
+	harness.Wait(t, "status that tells the refusal", time.Minute, func(context.Context) error {
+		reason := cluster.Status().Reason
+		for _, word := range words {
+			if !strings.Contains(reason, word) {
+				return fmt.Errorf("status.reason is %q", reason)
+			}
+		}
+		return nil
+	})
+	cluster.WaitWarning(time.Minute, append(words, "Pod Refused")...)
+}
+
+// waitReasonGone waits until the status no longer tells it.
+func waitReasonGone(t *testing.T, cluster *harness.Cluster) {
+	t.Helper()
+	harness.Wait(t, "status without the refusal", time.Minute, func(context.Context) error {
+		if reason := cluster.Status().Reason; reason != "" {
+			return fmt.Errorf("status.reason is %q", reason)
+		}
+		return nil
+	})
+}
+
+// A quota leaves no room for the members: that is told, with as few tries as a
+// person would make, and heals when the quota goes.
+func TestQuotaIsToldAndHeals(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "few-pods"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}},
+	}
+	if _, err := n.Kube.CoreV1().ResourceQuotas(n.Name).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	harness.Wait(t, "quota in force", time.Minute, func(ctx context.Context) error {
+		live, err := n.Kube.CoreV1().ResourceQuotas(n.Name).Get(ctx, quota.Name, metav1.GetOptions{})
+		if err == nil && len(live.Status.Used) == 0 {
+			err = fmt.Errorf("nothing is counted")
+		}
+		return err
+	})
+	cluster := n.Create(3, "")
+	waitRefused(t, cluster, "exceeded quota", "few-pods")
+	made := len(n.Timeline(time.Time{}))
+	harness.Holds(t, "no pods are made and thrown away", 20*time.Second, func(context.Context) error {
+		if now := len(n.Timeline(time.Time{})); now > made+20 {
+			return fmt.Errorf("%d lines of timeline, were %d", now, made)
+		}
+		return nil
+	})
+	if err := n.Kube.CoreV1().ResourceQuotas(n.Name).Delete(t.Context(), quota.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.WaitSettled()
+	waitReasonGone(t, cluster)
+}
+
+func TestMissingPriorityClassIsToldAndHeals(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	object := object("etcd", 1, "")
+	object.Spec.PriorityClassName = n.Name
+	cluster := n.CreateObject(object)
+	waitRefused(t, cluster, "no PriorityClass with name "+n.Name)
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Value: 1000}
+	if _, err := n.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Kube.SchedulingV1().PriorityClasses().Delete(context.WithoutCancel(t.Context()), class.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	cluster.WaitSettled()
+	waitReasonGone(t, cluster)
+}

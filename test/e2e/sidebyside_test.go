@@ -1,0 +1,127 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+const scopeAnnotation = "etcd.database.coreos.com/scope"
+
+// bootstrappedOnce fails the test if more than one operator has made a cluster's
+// members.
+func bootstrappedOnce(t *testing.T, cluster *harness.Cluster, size int) {
+	t.Helper()
+	if made := cluster.EventMessages("Bootstrapped"); len(made) != 1 {
+		t.Errorf("cluster %s was bootstrapped %d times: %q", cluster.Name, len(made), made)
+	}
+	if added := cluster.EventMessages("New Member Added"); len(added) != size {
+		t.Errorf("cluster %s of %d: %d members were added: %q", cluster.Name, size, len(added), added)
+	}
+}
+
+// A namespaced and a cluster-wide operator in one namespace: each cluster has one
+// of them, and moves from one to the other with its annotation.
+func TestOperatorsOfBothKindsInOneNamespace(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	n.DeployBeside("-wide", "-cluster-wide")
+	wide := object("wide", 3, "")
+	wide.Annotations = map[string]string{scopeAnnotation: "clusterwide"}
+	ours, theirs := n.CreateObject(object("ours", 3, "")), n.CreateObject(wide)
+	ours.WaitSettled()
+	theirs.WaitSettled()
+	bootstrappedOnce(t, ours, 3)
+	bootstrappedOnce(t, theirs, 3)
+
+	writer := ours.StartWriter()
+	before := ours.Pods()
+	for _, move := range []string{"=clusterwide", "-", "=clusterwide"} {
+		n.Shell("kubectl annotate etcd/ours " + scopeAnnotation + move)
+		lost := ours.Follower()
+		n.DeletePod(lost) // whoever has the cluster now replaces it
+		ours.WaitSettled(lost)
+	}
+	replaced := ours.EventMessages("Replacing Dead Member")
+	if len(replaced) != 3 {
+		t.Errorf("3 of the members %v were deleted, and replaced: %q", names(before), replaced)
+	}
+	ours.VerifyWrites(writer)
+}
+
+// Two cluster-wide operators in two namespaces: one works, the other is ready to.
+func TestTwoClusterWideOperators(t *testing.T) {
+	t.Parallel()
+	a, b := harness.New(t, "-cluster-wide"), harness.New(t, "-cluster-wide")
+	wide := object("wide", 3, "")
+	wide.Annotations = map[string]string{scopeAnnotation: "clusterwide"}
+	for _, n := range []*harness.Namespace{a, b} {
+		cluster := n.CreateObject(wide.DeepCopy())
+		cluster.WaitSettled()
+		bootstrappedOnce(t, cluster, 3)
+	}
+	standing := 0
+	for _, n := range []*harness.Namespace{a, b} {
+		status, body, err := n.FromOperator(t.Context(), "/readyz")
+		if err != nil || status != http.StatusOK {
+			t.Errorf("GET /readyz: %d %q, %v", status, body, err)
+		}
+		if strings.Contains(body, "standing by for Lease default/etcd-operator-cluster-wide, which ") {
+			standing++
+		}
+	}
+	if standing == 0 {
+		t.Error("no operator stands by: two work on the same clusters")
+	}
+	// The one that leads, if it is one of these, goes.
+	lease, err := a.Kube.CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), "etcd-operator-cluster-wide", metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		t.Fatalf("lease: %v, %+v", err, lease)
+	}
+	left := a
+	if strings.HasPrefix(*lease.Spec.HolderIdentity, a.Name+"/") {
+		a.StopOperator()
+		left = b
+	}
+	cluster := left.Adopt("wide")
+	lost := cluster.Follower()
+	left.DeletePod(lost)
+	cluster.WaitSettled(lost)
+}
+
+func TestAnUnknownScopeKeepsEveryOperatorAway(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	n.DeployBeside("-wide", "-cluster-wide")
+	odd := object("odd", 1, "")
+	odd.Annotations = map[string]string{scopeAnnotation: "cluster-wide"}
+	cluster := n.CreateObject(odd)
+	harness.Holds(t, "nobody touches it", harness.Settle/20, func(context.Context) error {
+		if pods := cluster.Pods(); len(pods) > 0 {
+			return fmt.Errorf("it has pods: %v", names(pods))
+		}
+		return nil
+	})
+	n.Shell("kubectl annotate etcd/odd --overwrite " + scopeAnnotation + "=clusterwide")
+	cluster.WaitSettled()
+}
+
+func names(pods []*corev1.Pod) []string {
+	var list []string
+	for _, pod := range pods {
+		list = append(list, pod.Name)
+	}
+	return list
+}
