@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -76,6 +77,26 @@ func TestTheDeploymentFindsItsPods(t *testing.T) {
 	}
 	if !selector.Matches(labels.Set(deployment.Spec.Template.Labels)) {
 		t.Errorf("selector %s does not match the labels of the pods, %v", selector, deployment.Spec.Template.Labels)
+	}
+}
+
+// Whoever adds a field adds it to the example, which the end-to-end tests run.
+func TestAnExampleHasEveryFieldOfThePodPolicy(t *testing.T) {
+	var cluster *v1beta2.EtcdCluster
+	for _, object := range readManifest(t, "example-etcd-cluster-with-pod-policy.yaml") {
+		if c, ok := object.(*v1beta2.EtcdCluster); ok {
+			cluster = c
+		}
+	}
+	if cluster == nil || cluster.Spec.Pod == nil {
+		t.Fatal("the example has no pod policy")
+	}
+	fields := reflect.TypeFor[v1beta2.PodPolicy]()
+	for i := range fields.NumField() {
+		name := fields.Field(i).Name
+		if set := !reflect.ValueOf(*cluster.Spec.Pod).Field(i).IsZero(); set == (name == "Tmpfs") {
+			t.Errorf("%s is set: %t; all are but tmpfs, which members with volumes can't have", name, set)
+		}
 	}
 }
 
