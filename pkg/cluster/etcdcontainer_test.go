@@ -124,3 +124,26 @@ func TestAnEnvironmentFromElsewhereIsKept(t *testing.T) {
 		t.Errorf("environment %v", env)
 	}
 }
+
+// The list of reserved settings in the API knows all that is set here: else a user
+// could ask for what is then left out in silence.
+func TestEverySettingOfTheOperatorIsRefusedAtAdmission(t *testing.T) {
+	for name, s := range shapes() {
+		obj := s.obj.DeepCopy()
+		obj.Spec.Pod = nil // the user's own
+		c := shape{obj, s.pod, s.certs}.build(t).Spec.Containers[0]
+		for _, arg := range c.Command[1:] {
+			mustBeRefused(t, name, &api.PodPolicy{ExtraArgs: []string{arg}})
+			mustBeRefused(t, name, &api.PodPolicy{EtcdEnv: variables(envOf(arg) + "=x")})
+		}
+	}
+	mustBeRefused(t, "learners", &api.PodPolicy{EtcdEnv: variables(maxLearnersEnv + "=1")})
+	mustBeRefused(t, "learners", &api.PodPolicy{ExtraArgs: []string{"--max-learners=1"}})
+}
+
+func mustBeRefused(t *testing.T, name string, policy *api.PodPolicy) {
+	t.Helper()
+	if errs := api.ValidateEtcdCluster(clusterWith("3.6.16", policy)); len(errs) == 0 {
+		t.Errorf("%s: nobody refuses %v %v", name, policy.EtcdEnv, policy.ExtraArgs)
+	}
+}

@@ -102,7 +102,8 @@ func checkClaim(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, po
 	if err != nil {
 		t.Fatal(err)
 	}
-	if claim.Status.Phase != corev1.ClaimBound || !maps.Equal(claim.Labels, pod.Labels) || !ownedBy(claim.OwnerReferences, cluster.Object()) {
+	labels := map[string]string{"app": "etcd", "etcd_cluster": cluster.Name, "etcd_node": pod.Name, "team": "storage"}
+	if claim.Status.Phase != corev1.ClaimBound || !maps.Equal(claim.Labels, labels) || !ownedBy(claim.OwnerReferences, cluster.Object()) {
 		t.Errorf("the volume of %s is %s, its labels %v, its owners %v", pod.Name, claim.Status.Phase, claim.Labels, claim.OwnerReferences)
 	}
 	if v := pod.Spec.Volumes[0]; v.PersistentVolumeClaim == nil || v.PersistentVolumeClaim.ClaimName != pod.Name {
