@@ -1,0 +1,152 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// An edit of how members are made is followed by all of them, one at a time and
+// under writes. On volumes they stay the members that they are.
+func TestEditIsRolledOut(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{etcd35, etcd36, etcd37} {
+		for _, persistent := range []bool{true, false} {
+			kind := map[bool]string{true: "volumes", false: "emptyDir"}[persistent]
+			if !persistent && version == etcd37 {
+				continue // as 3.6
+			}
+			t.Run(version+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				n := harness.New(t)
+				wanted := object("etcd", 3, version)
+				if persistent {
+					wanted = onVolumes(3, version)
+				}
+				cluster := n.CreateObject(wanted)
+				before := cluster.WaitSettled()
+				writer := cluster.StartWriter()
+				updating := cluster.Observe(v1beta2.ClusterConditionUpdating)
+				cluster.Update(func(s *v1beta2.ClusterSpec) {
+					if s.Pod == nil {
+						s.Pod = &v1beta2.PodPolicy{}
+					}
+					s.Pod.EtcdEnv = []corev1.EnvVar{{Name: "ETCD_AUTO_COMPACTION_RETENTION", Value: "7"}}
+				})
+				waitPods(t, cluster, "all members have the new environment", func(pod *corev1.Pod) error {
+					if !slices.ContainsFunc(pod.Spec.Containers[0].Env, func(e corev1.EnvVar) bool {
+						return e.Name == "ETCD_AUTO_COMPACTION_RETENTION" && e.Value == "7"
+					}) {
+						return errors.New("it has the old environment")
+					}
+					return nil
+				})
+				after := cluster.WaitSettled()
+				if persistent {
+					sameMembers(t, before, after)
+				}
+				if seen := strings.Join(updating(), "; "); !strings.Contains(seen, "of 3 members follow the spec") {
+					t.Errorf("condition Updating was %s", seen)
+				}
+				if lost := cluster.EventMessages("Quorum Lost"); len(lost) > 0 {
+					t.Errorf("the quorum was lost: %q", lost)
+				}
+				for _, reason := range []string{"Update Started", "Update Finished"} {
+					if len(cluster.EventMessages(reason)) != 1 {
+						t.Errorf("events %s: %q", reason, cluster.EventMessages(reason))
+					}
+				}
+				history := cluster.VerifyWrites(writer)
+				t.Log(history)
+			})
+		}
+	}
+}
+
+// Labels and annotations are changed without a restart, and only the spec's own.
+func TestLabelsAreEditedInPlace(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	wanted := object("etcd", 1, "")
+	wanted.Spec.Pod = &v1beta2.PodPolicy{Labels: map[string]string{"team": "a", "tier": "gold"}, Annotations: map[string]string{"note": "x"}}
+	cluster := n.CreateObject(wanted)
+	cluster.WaitSettled()
+	before := cluster.Pods()[0]
+	cluster.Update(func(s *v1beta2.ClusterSpec) {
+		s.Pod.Labels = map[string]string{"team": "b"}
+		s.Pod.Annotations = map[string]string{"other": "y"}
+	})
+	waitPods(t, cluster, "labels and annotations are those of the spec", func(pod *corev1.Pod) error {
+		_, gold := pod.Labels["tier"]
+		_, note := pod.Annotations["note"]
+		if pod.Labels["team"] != "b" || gold || pod.Annotations["other"] != "y" || note || pod.Labels["app"] != "etcd" {
+			return fmt.Errorf("labels %v, annotations %v", pod.Labels, pod.Annotations)
+		}
+		return nil
+	})
+	if now := cluster.Pods()[0]; now.UID != before.UID || now.Status.ContainerStatuses[0].RestartCount != 0 {
+		t.Errorf("the pod was restarted or made again for a label")
+	}
+}
+
+// Pods that Kubernetes refuses, or that can't run, cost no member its work: the
+// edit is told to be refused or stuck, and can be taken back.
+func TestBadEditIsTakenBack(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	cluster := n.CreateObject(onVolumes(3, ""))
+	before := cluster.WaitSettled()
+	pods := cluster.Pods()
+	writer := cluster.StartWriter()
+
+	cluster.Update(func(s *v1beta2.ClusterSpec) { s.PriorityClassName = "there-is-none" })
+	cluster.WaitCondition(time.Minute, v1beta2.ClusterConditionUpdating, corev1.ConditionFalse, "Update refused", "there-is-none")
+	for i, pod := range cluster.Pods() {
+		if pod.UID != pods[i].UID {
+			t.Errorf("pod %s was given for one that Kubernetes refuses", pod.Name)
+		}
+	}
+	cluster.Update(func(s *v1beta2.ClusterSpec) { s.PriorityClassName = "" })
+	sameMembers(t, before, cluster.WaitSettled())
+
+	cluster.Update(func(s *v1beta2.ClusterSpec) { s.Pod.ExtraArgs = []string{"--there-is-no-such-flag=1"} })
+	cluster.WaitWarning(2*time.Minute, "Member Stuck", "there-is-no-such-flag")
+	if c := cluster.Condition(v1beta2.ClusterConditionAvailable); c.Status != corev1.ConditionTrue {
+		t.Errorf("a bad flag took the quorum: %+v", c)
+	}
+	cluster.Update(func(s *v1beta2.ClusterSpec) { s.Pod.ExtraArgs = nil })
+	sameMembers(t, before, cluster.WaitSettled())
+	cluster.VerifyWrites(writer)
+}
+
+// waitPods waits until all of a cluster's pods, as many as its size says, pass a
+// check.
+func waitPods(t *testing.T, cluster *harness.Cluster, what string, check func(*corev1.Pod) error) {
+	t.Helper()
+	harness.Wait(t, what, 4*time.Minute, func(context.Context) error {
+		pods := cluster.Pods()
+		if size := cluster.Object().Spec.Size; len(pods) != size {
+			return fmt.Errorf("%d pods, and not %d", len(pods), size)
+		}
+		for _, pod := range pods {
+			if err := check(pod); err != nil {
+				return fmt.Errorf("pod %s: %w", pod.Name, err)
+			}
+		}
+		return nil
+	})
+}
