@@ -14,6 +14,7 @@ func TestLastWords(t *testing.T) {
 		"one\ntwo\n":             "two",
 		"a\npanic: no\n\nx +0x1": "panic: no",
 		`{"level":"info","msg":"x"}` + "\n" + `{"level":"fatal","msg":"discovery failed","error":"member count is unequal"}` + "\nexit": "discovery failed: member count is unequal",
+		"  etcd grpc-proxy\n    Run the stateless etcd v3 gRPC L7 reverse proxy.\n":                                                     "etcd does not know one of its flags, and printed its usage; see the first lines of its log, and spec.pod.extraArgs",
 		`{"level":"panic","msg":"unmarshal should never fail"}`:                                                                         "unmarshal should never fail",
 	} {
 		if got := lastWords(message); got != want {

@@ -124,7 +124,7 @@ func TestBadEditIsTakenBack(t *testing.T) {
 	sameMembers(t, before, cluster.WaitSettled())
 
 	cluster.Update(func(s *v1beta2.ClusterSpec) { s.Pod.ExtraArgs = []string{"--there-is-no-such-flag=1"} })
-	cluster.WaitWarning(2*time.Minute, "Member Stuck", "there-is-no-such-flag")
+	cluster.WaitWarning(2*time.Minute, "Member Stuck", "does not know one of its flags")
 	if c := cluster.Condition(v1beta2.ClusterConditionAvailable); c.Status != corev1.ConditionTrue {
 		t.Errorf("a bad flag took the quorum: %+v", c)
 	}
