@@ -6,6 +6,7 @@ package harness
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,10 @@ type Cluster struct {
 	n    *Namespace
 	want *v1beta2.EtcdCluster // as last written by the test
 	etcd *connections
+	// What clients have to know is as it was at the creation: they connect while
+	// the test edits.
+	clientTLS, unverified         bool
+	operatorSecret, clusterDomain string
 }
 
 // Create creates an EtcdCluster named "etcd" of a size and version; an empty
@@ -63,7 +68,10 @@ func (n *Namespace) Adopt(name string) *Cluster {
 
 func (n *Namespace) handle(object *v1beta2.EtcdCluster) *Cluster {
 	n.record.watchClusters()
-	c := &Cluster{Name: object.Name, n: n, want: object, etcd: newConnections()}
+	c := &Cluster{Name: object.Name, n: n, want: object,
+		clientTLS: object.Spec.ClientTLS(), unverified: object.Spec.SkipsVerification(), operatorSecret: object.Spec.OperatorSecret(), clusterDomain: object.Spec.ClusterDomain()}
+	n.handles[c.Name] = c
+	c.etcd = newConnections(func(pod *corev1.Pod) *tls.Config { return c.security(c.host(pod)) })
 	n.t.Cleanup(c.etcd.close)
 	return c
 }

@@ -6,6 +6,7 @@ package harness
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -167,7 +168,7 @@ func (c *Cluster) Client() (*clientv3.Client, error) {
 	if service == nil {
 		return nil, fmt.Errorf("there is no service %s-client", c.Name)
 	}
-	return dial(service.Spec.ClusterIP)
+	return dial(service.Spec.ClusterIP, c.security(c.Name+"-client."+c.n.Name+".svc"))
 }
 
 // Put writes a key through the client Service.
@@ -209,12 +210,13 @@ func (c *Cluster) Get(key string) string {
 
 // connections keeps one connection to each pod.
 type connections struct {
-	mu      sync.Mutex
-	clients map[string]*clientv3.Client
+	security func(*corev1.Pod) *tls.Config
+	mu       sync.Mutex
+	clients  map[string]*clientv3.Client
 }
 
-func newConnections() *connections {
-	return &connections{clients: map[string]*clientv3.Client{}}
+func newConnections(security func(*corev1.Pod) *tls.Config) *connections {
+	return &connections{security: security, clients: map[string]*clientv3.Client{}}
 }
 
 func (c *connections) to(pod *corev1.Pod) (*clientv3.Client, error) {
@@ -227,7 +229,7 @@ func (c *connections) to(pod *corev1.Pod) (*clientv3.Client, error) {
 	if client := c.clients[key]; client != nil {
 		return client, nil
 	}
-	client, err := dial(pod.Status.PodIP)
+	client, err := dial(pod.Status.PodIP, c.security(pod))
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", pod.Name, err)
 	}
@@ -244,9 +246,15 @@ func (c *connections) close() {
 	}
 }
 
-func dial(host string) (*clientv3.Client, error) {
+// dial connects to an address; security is nil for plain text.
+func dial(host string, security *tls.Config) (*clientv3.Client, error) {
+	scheme := "http://"
+	if security != nil {
+		scheme = "https://"
+	}
 	return clientv3.New(clientv3.Config{
-		Endpoints:   []string{"http://" + net.JoinHostPort(host, strconv.Itoa(clientPort))},
+		Endpoints:   []string{scheme + net.JoinHostPort(host, strconv.Itoa(clientPort))},
+		TLS:         security,
 		DialTimeout: dialTimeout,
 		Logger:      zap.NewNop(),
 	})

@@ -5,6 +5,7 @@ package harness
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,7 +105,12 @@ func (n *Namespace) Timeline(since time.Time) []string {
 // explainMembers prints what each member says of itself and of the membership.
 // Without a quorum only serializable reads answer.
 func (n *Namespace) explainMembers(ctx context.Context, b *strings.Builder, cluster string) {
-	connections := newConnections()
+	connections := newConnections(func(pod *corev1.Pod) *tls.Config {
+		if c := n.handles[cluster]; c != nil {
+			return c.security(c.host(pod))
+		}
+		return nil
+	})
 	defer connections.close()
 	for _, pod := range n.Pods() {
 		if pod.Labels["etcd_cluster"] != cluster {

@@ -24,8 +24,9 @@ type Namespace struct {
 
 	t       testing.TB
 	record  *record
-	crashes atomic.Int64     // of operators, by the test
-	granted []runtime.Object // to the operator, outside of the namespace
+	crashes atomic.Int64        // of operators, by the test
+	granted []runtime.Object    // to the operator, outside of the namespace
+	handles map[string]*Cluster // the last of a name
 	// nodesDown are the nodes that the test has killed or cut off.
 	nodesDown map[string]bool
 }
@@ -51,7 +52,7 @@ func newNamespace(t testing.TB, logs bool) *Namespace {
 	if err != nil {
 		t.Fatalf("connect to Kubernetes: %v", err)
 	}
-	n := &Namespace{Env: env, Name: "e2e-" + label(t.Name()) + "-" + utilrand.String(5), t: t, nodesDown: map[string]bool{}}
+	n := &Namespace{Env: env, Name: "e2e-" + label(t.Name()) + "-" + utilrand.String(5), t: t, nodesDown: map[string]bool{}, handles: map[string]*Cluster{}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 	if _, err := n.Kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("create namespace %s: %v", n.Name, err)

@@ -273,7 +273,7 @@ type tail struct {
 
 // alarming is what no log of an operator may hold. What a quota or a policy
 // forbids is no fault of the operator; a right that is missing is.
-var alarming = []string{"panic: ", "is forbidden: User ", "DATA RACE"}
+var alarming = []string{"panic: ", "is forbidden: User ", "DATA RACE", "PRIVATE KEY-"}
 
 func (l *tail) add(line string) {
 	const longest = 600

@@ -1,0 +1,301 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+const certificatesValid = v1beta2.ClusterConditionCertificatesValid
+
+// The two example clusters, with the certificates that the script beside them
+// makes, on each etcd.
+func TestTLSExamples(t *testing.T) {
+	t.Parallel()
+	for _, example := range []struct{ name, manifest, flags string }{
+		{"example", "example-tls-cluster.yaml", ""},
+		{"example-cert-manager", "example-cert-manager-cluster.yaml", " --cluster=example-cert-manager --form=cert-manager"},
+	} {
+		for _, version := range []string{etcd35, etcd36, etcd37} {
+			t.Run(example.name+"/"+version, func(t *testing.T) {
+				t.Parallel()
+				n := harness.New(t)
+				n.Shell("example/tls/generate.sh --dir=" + t.TempDir() + example.flags)
+				n.Shell("sed 's/version: .*/version: " + version + "/' example/tls/" + example.manifest + " | kubectl apply -f -")
+				cluster := n.Adopt(example.name)
+				checkSecured(t, cluster, cluster.WaitSettled())
+				cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionTrue, "Certificates valid")
+
+				lost := cluster.Follower()
+				n.DeletePod(lost)
+				cluster.WaitSettled(lost)
+				if got := cluster.Get("kept"); got != "yes" {
+					t.Errorf("the key that was written is %q", got)
+				}
+				n.CheckNoSecretIsTold()
+			})
+		}
+	}
+}
+
+// checkSecured writes a key, and tries to get in without a certificate.
+func checkSecured(t *testing.T, cluster *harness.Cluster, members []harness.Member) {
+	t.Helper()
+	cluster.Put("kept", "yes")
+	for _, m := range members {
+		if !strings.HasPrefix(m.PeerURL, "https://") {
+			t.Errorf("peer URL %s", m.PeerURL)
+		}
+	}
+	pod := cluster.Pods()[0]
+	for who, security := range map[string]*tls.Config{
+		"a client in plain text":       nil,
+		"a client without certificate": {InsecureSkipVerify: true}, //nolint:gosec // it is the stranger here
+	} {
+		if err := cluster.DialAs(t.Context(), pod, security); err == nil {
+			t.Errorf("%s was let in", who)
+		}
+	}
+}
+
+func TestTLSBetweenPeersAlone(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	p := newPKI(t, n)
+	p.write("peer")
+	cluster := n.CreateObject(p.cluster(3, etcd36, func(s *v1beta2.StaticTLS) { s.Member.ServerSecret, s.OperatorSecret = "", "" }))
+	for _, m := range cluster.WaitSettled() {
+		if !strings.HasPrefix(m.PeerURL, "https://") {
+			t.Errorf("peer URL %s", m.PeerURL)
+		}
+	}
+	if err := cluster.DialAs(t.Context(), cluster.Pods()[0], nil); err != nil {
+		t.Errorf("a client in plain text: %v", err)
+	}
+	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionTrue, "peer")
+}
+
+func TestTLSForClientsAlone(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	p := newPKI(t, n)
+	p.write("server")
+	p.write("operator")
+	cluster := n.CreateObject(p.cluster(3, etcd36, func(s *v1beta2.StaticTLS) { s.Member.PeerSecret = "" }))
+	for _, m := range cluster.WaitSettled() {
+		if !strings.HasPrefix(m.PeerURL, "http://") {
+			t.Errorf("peer URL %s", m.PeerURL)
+		}
+	}
+	if err := cluster.DialAs(t.Context(), cluster.Pods()[0], nil); err == nil {
+		t.Error("a client in plain text was let in")
+	}
+}
+
+// The maintained fork's switch: certificates that nobody has signed.
+func TestTLSWithServersThatAreNotVerified(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	p := newPKI(t, n)
+	p.write("peer")
+	p.write("operator")
+	p.writeLeaf("server", etcdtest.NewCA(t, "nobody"), etcdtest.Leaf{Name: "no names"})
+	cluster := n.CreateObject(p.cluster(3, etcd36, func(s *v1beta2.StaticTLS) { s.AllowSelfSignedCertificates = true }))
+	cluster.WaitSettled()
+	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionTrue)
+}
+
+// A cluster without its Secret says so, makes nothing that would hang, and starts
+// when the Secret comes.
+func TestTLSMissingSecretIsToldAndHealed(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	p := newPKI(t, n)
+	p.write("peer")
+	p.write("operator")
+	cluster := n.CreateObject(p.cluster(3, etcd36, nil))
+	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionFalse, "Secret Missing", "etcd-server-tls", "server-ca.crt")
+	cluster.WaitCondition(time.Minute, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "etcd-server-tls")
+	cluster.WaitWarning(time.Minute, "Certificate Problem", "etcd-server-tls")
+	if reason := cluster.Status().Reason; !strings.Contains(reason, "etcd-server-tls") {
+		t.Errorf("status.reason is %q", reason)
+	}
+	harness.Holds(t, "no pods are made", 10*time.Second, func(context.Context) error {
+		if pods := cluster.Pods(); len(pods) > 0 {
+			return fmt.Errorf("%d pods", len(pods))
+		}
+		return nil
+	})
+	p.writeWithout("server", "server.key")
+	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionFalse, "Key Missing", "server.key")
+	p.write("server")
+	cluster.WaitSettled()
+	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionTrue)
+	n.CheckNoSecretIsTold()
+}
+
+// An operator that starts without its certificate can't look into the cluster. It
+// says so, says what it does see, and touches nothing.
+func TestTLSOperatorWithoutItsCertificateTouchesNothing(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	p := newPKI(t, n)
+	p.writeAll()
+	cluster := n.CreateObject(p.cluster(3, etcd37, nil))
+	cluster.WaitSettled()
+	writer := cluster.StartWriter()
+	pods := cluster.Pods()
+
+	n.DeleteSecret("etcd-client-tls")
+	cluster.WaitCondition(2*time.Minute, certificatesValid, corev1.ConditionFalse, "Secret Missing", "etcd-client-tls")
+	cluster.WaitCondition(time.Minute, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue) // with what it has
+	n.CrashOperator()
+	cluster.WaitCondition(2*time.Minute, v1beta2.ClusterConditionAvailable, corev1.ConditionUnknown, "Operator can't connect", "etcd-client-tls", "3 of 3 ready")
+	cluster.Resize(1)
+	harness.Holds(t, "nothing is touched", 20*time.Second, func(context.Context) error {
+		return sameUIDs(pods, cluster.Pods())
+	})
+	cluster.Resize(3)
+	p.write("operator")
+	cluster.WaitSettled()
+	if err := sameUIDs(pods, cluster.Pods()); err != nil {
+		t.Error(err)
+	}
+	cluster.VerifyWrites(writer)
+	n.CheckNoSecretIsTold()
+}
+
+// A certificate that expires soon is told before it hurts, in a condition, an
+// event and a metric.
+func TestTLSExpiringCertificateIsTold(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	p := newPKI(t, n)
+	p.writeAll()
+	soon := time.Now().Add(5 * 24 * time.Hour).Truncate(time.Second)
+	p.writeLeaf("server", p.ca, etcdtest.Leaf{DNS: p.names, To: soon})
+	cluster := n.CreateObject(p.cluster(1, etcd36, nil))
+	cluster.WaitSettled()
+	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionFalse,
+		"Certificate Expiring", "etcd-server-tls", "server.crt", soon.UTC().Format(time.RFC3339))
+	cluster.WaitWarning(time.Minute, "Certificate Problem", "etcd-server-tls")
+	want := fmt.Sprintf(`etcd_operator_cluster_certificate_expiry_timestamp_seconds{certificate="server",cluster="etcd",namespace=%q} %s`,
+		n.Name, strconv.FormatFloat(float64(soon.Unix()), 'g', -1, 64))
+	harness.Wait(t, "the metric", time.Minute, func(ctx context.Context) error {
+		_, page, err := n.FromOperator(ctx, "/metrics")
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(page, want) {
+			lines := slices.DeleteFunc(strings.Split(page, "\n"), func(l string) bool { return !strings.Contains(l, "certificate_expiry") })
+			return fmt.Errorf("want %s among %q", want, lines)
+		}
+		return nil
+	})
+	p.write("server")
+	cluster.WaitCondition(2*time.Minute, certificatesValid, corev1.ConditionTrue)
+	cluster.Delete()
+	cluster.WaitGone(harness.Settle)
+	harness.Wait(t, "the metric gone", time.Minute, func(ctx context.Context) error {
+		_, page, err := n.FromOperator(ctx, "/metrics")
+		if err == nil && strings.Contains(page, "certificate_expiry_timestamp_seconds{") {
+			err = errors.New("it is there")
+		}
+		return err
+	})
+}
+
+func sameUIDs(before, after []*corev1.Pod) error {
+	uids := func(pods []*corev1.Pod) (list []string) {
+		for _, pod := range pods {
+			list = append(list, string(pod.UID))
+		}
+		slices.Sort(list)
+		return list
+	}
+	if !slices.Equal(uids(before), uids(after)) {
+		return fmt.Errorf("pods %v became %v", uids(before), uids(after))
+	}
+	return nil
+}
+
+// pki makes the Secrets of a cluster named etcd.
+type pki struct {
+	t     *testing.T
+	n     *harness.Namespace
+	ca    *etcdtest.CA
+	names []string // of members and Service
+	data  map[string]map[string][]byte
+}
+
+var tlsSecrets = map[string]struct{ secret, prefix string }{
+	"peer": {"etcd-peer-tls", "peer"}, "server": {"etcd-server-tls", "server"}, "operator": {"etcd-client-tls", "etcd-client"},
+}
+
+func newPKI(t *testing.T, n *harness.Namespace) *pki {
+	members, service := "*.etcd."+n.Name+".svc", "etcd-client."+n.Name+".svc"
+	return &pki{t: t, n: n, ca: etcdtest.NewCA(t, "ca"), names: []string{members, members + ".cluster.local", service}, data: map[string]map[string][]byte{}}
+}
+
+// write issues a certificate and writes it to its Secret.
+func (p *pki) write(use string) {
+	p.t.Helper()
+	p.writeLeaf(use, p.ca, etcdtest.Leaf{Name: use, DNS: p.names})
+}
+
+func (p *pki) writeAll() {
+	p.t.Helper()
+	for use := range tlsSecrets {
+		p.write(use)
+	}
+}
+
+func (p *pki) writeLeaf(use string, by *etcdtest.CA, leaf etcdtest.Leaf) {
+	p.t.Helper()
+	cert, key := by.Issue(leaf)
+	prefix := tlsSecrets[use].prefix
+	p.data[use] = map[string][]byte{prefix + ".crt": cert, prefix + ".key": key, prefix + "-ca.crt": p.ca.PEM}
+	p.n.SetSecret(tlsSecrets[use].secret, p.data[use])
+}
+
+func (p *pki) writeWithout(use, key string) {
+	p.t.Helper()
+	cert, private := p.ca.Issue(etcdtest.Leaf{Name: use, DNS: p.names})
+	prefix := tlsSecrets[use].prefix
+	data := map[string][]byte{prefix + ".crt": cert, prefix + ".key": private, prefix + "-ca.crt": p.ca.PEM}
+	delete(data, key)
+	p.n.SetSecret(tlsSecrets[use].secret, data)
+}
+
+// cluster is an EtcdCluster with all Secrets, but for what edit takes away.
+func (p *pki) cluster(size int, version string, edit func(*v1beta2.StaticTLS)) *v1beta2.EtcdCluster {
+	static := &v1beta2.StaticTLS{
+		Member:         &v1beta2.MemberSecret{PeerSecret: "etcd-peer-tls", ServerSecret: "etcd-server-tls"},
+		OperatorSecret: "etcd-client-tls",
+	}
+	if edit != nil {
+		edit(static)
+	}
+	return &v1beta2.EtcdCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "etcd"},
+		Spec:       v1beta2.ClusterSpec{Size: size, Version: version, TLS: &v1beta2.TLSPolicy{Static: static}},
+	}
+}

@@ -1,0 +1,141 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// refreshed is within what time a kubelet brings a changed Secret to the pods, and
+// some more for a busy machine.
+const refreshed = 4 * time.Minute
+
+// New certificates of the same CA are taken up by everybody, and nobody is
+// restarted for it.
+func TestTLSRotatedCertificatesAreTakenUp(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	p := newPKI(t, n)
+	p.writeAll()
+	cluster := n.CreateObject(p.cluster(3, etcd36, nil))
+	cluster.WaitSettled()
+	writer := cluster.StartWriter()
+	pods := cluster.Pods()
+	dialled := func() int {
+		log, err := n.Kube.CoreV1().Pods(n.Name).GetLogs(n.Operator().Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(log), "connecting to the members with the certificate of the Secret")
+	}
+	before := dialled()
+	p.writeAll()
+	waitServed(t, n, cluster, "etcd-server-tls", "server.crt")
+	harness.Wait(t, "the operator with its new certificate", time.Minute, func(context.Context) error {
+		if got := dialled(); got != before+1 {
+			return fmt.Errorf("it has taken up %d", got-before)
+		}
+		return nil
+	})
+	cluster.WaitSettled()
+	if err := sameUIDs(pods, cluster.Pods()); err != nil {
+		t.Errorf("members were made again: %v", err)
+	}
+	for _, pod := range cluster.Pods() {
+		if n := pod.Status.ContainerStatuses[0].RestartCount; n > 0 {
+			t.Errorf("etcd in %s was restarted %d times", pod.Name, n)
+		}
+	}
+	lost := cluster.Follower()
+	n.DeletePod(lost)
+	cluster.WaitSettled(lost)
+	cluster.VerifyWrites(writer)
+	n.CheckNoSecretIsTold()
+}
+
+// Another CA for everybody, in the three steps of doc/tls.md, under load.
+func TestTLSRotatedCAIsSurvived(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	generate := "example/tls/generate.sh --cluster=etcd --dir=" + t.TempDir()
+	n.Shell(generate)
+	p := newPKI(t, n)
+	cluster := n.CreateObject(p.cluster(3, etcd36, nil))
+	cluster.WaitSettled()
+	writer := cluster.StartWriter()
+	old := secretFile(t, n, "etcd-server-tls", "server-ca.crt")
+
+	first := cluster.Pods()
+	n.Shell(generate + " --add-ca")
+	waitRolled(t, cluster, first)
+	second := cluster.Pods()
+
+	n.Shell(generate + " --use-new-ca")
+	waitServed(t, n, cluster, "etcd-server-tls", "server.crt")
+	if err := sameUIDs(second, cluster.Pods()); err != nil {
+		t.Errorf("members were made again for new certificates of a CA that they trust: %v", err)
+	}
+
+	n.Shell(generate + " --drop-old-ca")
+	waitRolled(t, cluster, second)
+	if now := secretFile(t, n, "etcd-server-tls", "server-ca.crt"); bytes.Contains(now, old) {
+		t.Error("the old CA is trusted still")
+	}
+	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionTrue)
+	history := cluster.VerifyWrites(writer)
+	if gap := history.LongestGap(); gap.Took > 10*time.Second {
+		t.Errorf("no write was acknowledged for %s", gap.Took)
+	}
+	n.CheckNoSecretIsTold()
+}
+
+// waitRolled waits until none of the pods is left and all is settled.
+func waitRolled(t *testing.T, cluster *harness.Cluster, before []*corev1.Pod) {
+	t.Helper()
+	harness.Wait(t, "all members made again", 2*harness.Settle, func(ctx context.Context) error {
+		_, err := cluster.Settled(ctx, before...)
+		return err
+	})
+}
+
+// waitServed waits until all members show their clients the certificate that is in
+// a Secret.
+func waitServed(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, secret, key string) {
+	t.Helper()
+	block, _ := pem.Decode(secretFile(t, n, secret, key))
+	harness.Wait(t, "the certificate of Secret "+secret+" served by all members", refreshed, func(ctx context.Context) error {
+		for _, pod := range cluster.Pods() {
+			served, err := cluster.ServedCertificate(ctx, pod)
+			if err != nil {
+				return err
+			}
+			if !bytes.Equal(served.Raw, block.Bytes) {
+				return fmt.Errorf("%s shows another one, valid from %s", pod.Name, served.NotBefore)
+			}
+		}
+		return nil
+	})
+}
+
+func secretFile(t *testing.T, n *harness.Namespace, secret, key string) []byte {
+	t.Helper()
+	s, err := n.Kube.CoreV1().Secrets(n.Name).Get(t.Context(), secret, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Data[key]
+}
