@@ -180,7 +180,6 @@ func TestTheReferenceIsComplete(t *testing.T) {
 		}
 	}
 	wants(eventReason, "`%s`", "pkg/cluster/notices.go", "pkg/controller/fleet.go", "pkg/controller/handler.go")
-	wants(regexp.MustCompile(`json:"(\w+)[,"]`), "%s`", "pkg/apis/etcd/v1beta2/cluster.go")
 	wants(regexp.MustCompile(`(?m)Var\(&o\.\w+, "([^"]+)"`), "`-%s`", "cmd/operator/flags.go")
 	wants(regexp.MustCompile(`\t[A-Z]\w+ .*json:"(\w+)[,"]`), "%s`", "pkg/apis/etcd/v1beta2/status.go")
 }
