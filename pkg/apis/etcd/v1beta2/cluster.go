@@ -339,6 +339,7 @@ type ServicePolicy struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('etcd.database.coreos.com/'))",message="annotations must not contain keys that begin with etcd.database.coreos.com/: the operator keeps its notes there"
+	// +kubebuilder:validation:XValidation:rule="!('service.beta.kubernetes.io/load-balancer-source-ranges' in self)",message="annotations must not contain service.beta.kubernetes.io/load-balancer-source-ranges: Kubernetes takes it for Services of type LoadBalancer alone"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="annotations must have keys as Kubernetes knows them: at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"
 	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k) + size(bytes(self[k]))).sum() <= 200000",message="annotations must hold at most 200000 bytes: Kubernetes keeps no more than 256 KiB, and others add theirs"
 	Annotations map[string]string `json:"annotations,omitempty"`

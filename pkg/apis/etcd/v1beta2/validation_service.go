@@ -12,7 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-const maxServiceNameLength = 63
+const (
+	maxServiceNameLength   = 63
+	sourceRangesAnnotation = "service.beta.kubernetes.io/load-balancer-source-ranges"
+)
 
 var serviceName = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
 
@@ -27,6 +30,10 @@ func validateService(s *ServicePolicy, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Child("annotations"), key,
 				"must not contain keys that begin with etcd.database.coreos.com/: the operator keeps its notes there"))
 		}
+	}
+	if _, found := s.Annotations[sourceRangesAnnotation]; found {
+		errs = append(errs, field.Invalid(path.Child("annotations"), sourceRangesAnnotation,
+			"annotations must not contain "+sourceRangesAnnotation+": Kubernetes takes it for Services of type LoadBalancer alone"))
 	}
 	errs = append(errs, validateAnnotations(s.Annotations, path.Child("annotations"))...)
 	return append(errs, validateLabels(s.Selector, path.Child("selector"))...)
