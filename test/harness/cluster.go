@@ -183,6 +183,27 @@ func (c *Cluster) CrashMember(pod *corev1.Pod) {
 	}
 }
 
+// StopMember stops the etcd process of a pod, so that it is silent and Kubernetes
+// sees nothing of it until its probes have failed some times.
+func (c *Cluster) StopMember(pod *corev1.Pod) {
+	c.n.t.Helper()
+	if err := killProcess(pod, "etcd", syscall.SIGSTOP); err != nil {
+		c.n.t.Fatalf("stop a member: %v", err)
+	}
+	c.n.record.tell("member "+pod.Name, "stopped")
+	c.n.t.Cleanup(func() { _ = killProcess(pod, "etcd", syscall.SIGCONT) }) // it may be gone
+}
+
+// ContinueMember lets a stopped member go on. If Kubernetes has started it again
+// meanwhile there is nothing to do.
+func (c *Cluster) ContinueMember(pod *corev1.Pod) {
+	c.n.t.Helper()
+	if err := killProcess(pod, "etcd", syscall.SIGCONT); err != nil {
+		c.n.t.Logf("continue a member: %v", err)
+	}
+	c.n.record.tell("member "+pod.Name, "continued")
+}
+
 // WaitRestarted waits until etcd has started once more in a pod than the pod
 // says, and is ready.
 func (c *Cluster) WaitRestarted(before *corev1.Pod) {
