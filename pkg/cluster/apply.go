@@ -22,8 +22,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// changeTimeout bounds one change of etcd's membership or leadership.
-const changeTimeout = 10 * time.Second
+const (
+	// membershipTimeout bounds one change of the membership. It takes as long as a
+	// write does; without a quorum it never ends, and until it is given up nobody
+	// is told of that.
+	membershipTimeout = 4 * time.Second
+	// changeTimeout bounds a change of the leader, and a part of the entries that
+	// advance the log.
+	changeTimeout = 10 * time.Second
+)
 
 var (
 	// errCacheBehind means that the API server knows more than the cache from
@@ -202,17 +209,17 @@ func (c *Cluster) setVersion(ctx context.Context, s setVersion) error {
 }
 
 // onMember runs a change through the member that lists the membership.
-func (c *Cluster) onMember(ctx context.Context, change func(context.Context, *etcd.Conn) error) error {
+func (c *Cluster) onMember(ctx context.Context, timeout time.Duration, change func(context.Context, *etcd.Conn) error) error {
 	if c.change == nil {
 		return errNoQuorum
 	}
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return change(ctx, c.change)
 }
 
 func (c *Cluster) addOneMember(ctx context.Context, s addMember) error {
-	err := c.onMember(ctx, func(ctx context.Context, conn *etcd.Conn) error {
+	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn *etcd.Conn) error {
 		_, err := conn.AddMember(ctx, namesOf(c.obj).peerURL(s.name), s.learner)
 		return err
 	})
@@ -223,7 +230,7 @@ func (c *Cluster) addOneMember(ctx context.Context, s addMember) error {
 }
 
 func (c *Cluster) promoteMember(ctx context.Context, s promoteMember) error {
-	err := c.onMember(ctx, func(ctx context.Context, conn *etcd.Conn) error { return conn.PromoteMember(ctx, s.id) })
+	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn *etcd.Conn) error { return conn.PromoteMember(ctx, s.id) })
 	if err == nil {
 		c.notices.memberPromoted(s)
 	}
@@ -246,7 +253,7 @@ func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
 			return errors.Join(err, errCacheBehind)
 		}
 	}
-	err := c.onMember(ctx, func(ctx context.Context, conn *etcd.Conn) error { return conn.RemoveMember(ctx, s.id) })
+	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn *etcd.Conn) error { return conn.RemoveMember(ctx, s.id) })
 	if err != nil {
 		return err
 	}
@@ -279,7 +286,7 @@ func (c *Cluster) moveLeader(ctx context.Context, s moveLeader) error {
 func (c *Cluster) advanceLog(ctx context.Context, s advanceLog) error {
 	const part = 2500
 	c.logTarget = s.to
-	return c.onMember(ctx, func(ctx context.Context, conn *etcd.Conn) error {
+	return c.onMember(ctx, changeTimeout, func(ctx context.Context, conn *etcd.Conn) error {
 		return conn.AdvanceLog(ctx, int(min(s.to-s.from, part)))
 	})
 }
