@@ -70,6 +70,10 @@ type Controller struct {
 	// makeCluster is cluster.New, but in tests.
 	makeCluster func(belongings, *api.EtcdCluster) (Cluster, error)
 	waitsFor    atomic.Pointer[string] // nil when ready
+	// missing holds a token when the API server was seen not to know the
+	// resource, after it was registered.
+	missing chan struct{}
+	writes  sync.WaitGroup // of status.reason of objects that can't be read
 }
 
 // New returns a Controller and registers its metrics; nothing else happens before
@@ -84,7 +88,7 @@ func New(cfg Config) (*Controller, error) {
 	if cfg.ClusterWide {
 		cfg.Namespace = metav1.NamespaceAll
 	}
-	c := &Controller{cfg: cfg, log: cfg.Logger.WithField("pkg", "controller")}
+	c := &Controller{cfg: cfg, log: cfg.Logger.WithField("pkg", "controller"), missing: make(chan struct{}, 1)}
 	c.makeCluster = c.newCluster
 	c.wait("the controller to start")
 
@@ -138,6 +142,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer func() { // in this order: nobody starts a cluster any more, then all end
 		running.Wait()
+		c.writes.Wait()
 		factory.Shutdown()
 		c.fleet.wait()
 	}()
@@ -149,6 +154,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.wait("the cache of EtcdClusters: the role of the operator's service account must allow to list and watch them")
+	running.Go(func() { c.keepResource(ctx) })
 	running.Go(func() { informer.RunWithContext(ctx) })
 	if !cache.WaitFor(ctx, "EtcdClusters", informer.HasSyncedChecker()) {
 		return nil
@@ -188,16 +194,53 @@ func (c *Controller) initResource(ctx context.Context) error {
 	return r.ensure(ctx)
 }
 
+// resourceMissing notes that the API server does not know EtcdClusters.
+func (c *Controller) resourceMissing() {
+	select {
+	case c.missing <- struct{}{}:
+	default:
+	}
+}
+
+// keepResource registers the CRD again when somebody deletes it while the operator
+// runs. The EtcdClusters went with it and don't come back; but new ones can be
+// made.
+func (c *Controller) keepResource(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.missing:
+		}
+		c.log.Warnf("the API server no longer knows the CustomResourceDefinition %s", api.EtcdClusterCRDName)
+		if !c.cfg.CreateCRD {
+			continue // the informer tries again until somebody else has registered it
+		}
+		want, err := crd.EtcdCluster()
+		if err != nil {
+			c.log.WithError(err).Error("the operator's own CustomResourceDefinition")
+			return
+		}
+		r := &resource{crds: c.cfg.CRDs, want: want, version: c.cfg.Version, clock: c.cfg.Clock, log: c.log}
+		if err := r.ensure(ctx); err != nil {
+			return // ctx has ended
+		}
+	}
+}
+
 // clusterInformer returns the informer of EtcdClusters and its store. It is
 // client-go's plain indexer informer, which calls its one handler itself: a shared
 // informer would put a queue in between. (cache.NewIndexerInformer, as it was
 // called, is deprecated in favour of this function.)
 func (c *Controller) clusterInformer(ctx context.Context) (cache.Indexer, cache.Controller) {
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: listWatch(c.cfg.Dynamic, c.cfg.Namespace),
+		ListerWatcher: listWatch(c.cfg.Dynamic, c.cfg.Namespace, c.resourceMissing),
 		ObjectType:    watched(),
 		Handler: &clusterHandler{
 			ctx: ctx, fleet: c.fleet, clusterWide: c.cfg.ClusterWide, recorder: c.cfg.Recorder, log: c.log,
+			writeReason: func(obj *unreadable, reason string) {
+				c.writes.Go(func() { c.writeReason(ctx, obj, reason) })
+			},
 		},
 		Indexers:  cache.Indexers{uidIndex: indexByUID},
 		Transform: decode,

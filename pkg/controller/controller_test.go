@@ -203,6 +203,16 @@ func TestAnUnreadableObjectHarmsNoOther(t *testing.T) {
 			t.Errorf("event %q", e)
 		}
 		clusters := w.dynamic.Resource(etcdClusters).Namespace("ns")
+		told, err := clusters.Get(t.Context(), "bad", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reason, _, err := unstructured.NestedString(told.Object, "status", "reason"); err != nil || !strings.Contains(reason, "spec.size") {
+			t.Errorf("status.reason %q, %v", reason, err)
+		}
+		if n := len(w.events.Events); n > 0 {
+			t.Errorf("its own write of the status is told in %d further events", n)
+		}
 		if _, err := clusters.Update(t.Context(), asUnstructured(t, etcdCluster("bad", "2")), metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,9 @@ type clusterHandler struct {
 	clusterWide bool
 	recorder    record.EventRecorder
 	log         *logrus.Entry
+	// writeReason writes status.reason of an object that can't be read. It does
+	// not block.
+	writeReason func(obj *unreadable, reason string)
 }
 
 func (h *clusterHandler) OnAdd(obj any, _ bool) { h.see(obj) }
@@ -83,6 +87,11 @@ func (h *clusterHandler) seeUnreadable(obj *unreadable) {
 	if !h.fleet.has(obj.UID) {
 		h.fleet.remove(keyOf(obj)) // a former object of this name
 	}
+	reason := fmt.Sprintf("the spec is refused: %v; edit the object or delete it: until then its spec is not followed", obj.err)
+	if obj.reason == reason {
+		return // that is what was just written
+	}
 	h.log.WithError(obj.err).Error("edit the object or delete it; until then its spec is not followed")
 	h.recorder.Eventf(obj, corev1.EventTypeWarning, "Spec Not Readable", "%v; edit the object or delete it: until then its spec is not followed", obj.err)
+	h.writeReason(obj, reason)
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,25 +28,36 @@ var etcdClusters = api.SchemeGroupVersion.WithResource(api.EtcdClusterResourcePl
 type unreadable struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
-	err error
+	err    error
+	reason string // status.reason, as it is
 }
 
 // DeepCopyObject makes it an object that events can be about.
 func (u *unreadable) DeepCopyObject() runtime.Object {
-	return &unreadable{u.TypeMeta, *u.ObjectMeta.DeepCopy(), u.err}
+	return &unreadable{u.TypeMeta, *u.ObjectMeta.DeepCopy(), u.err, u.reason}
 }
 
 // listWatch lists and watches EtcdClusters without decoding them. A typed client
 // fails on a whole list if one object in it has, say, a text for its size; such
 // objects exist where a CRD without a schema, like that of v0.9.4, was in use.
-func listWatch(client dynamic.Interface, namespace string) cache.ListerWatcher {
+// missing is called when the API server does not know the resource; it must not
+// block.
+func listWatch(client dynamic.Interface, namespace string, missing func()) cache.ListerWatcher {
+	told := func(err error) error {
+		if apierrors.IsNotFound(err) {
+			missing()
+		}
+		return err
+	}
 	resource := client.Resource(etcdClusters).Namespace(namespace)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return resource.List(ctx, options)
+			list, err := resource.List(ctx, options)
+			return list, told(err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return resource.Watch(ctx, options)
+			w, err := resource.Watch(ctx, options)
+			return w, told(err)
 		},
 	}, client)
 }
@@ -70,7 +82,9 @@ func decode(obj any) (any, error) {
 	if err == nil {
 		return cluster, nil
 	}
+	reason, _, _ := unstructured.NestedString(u.Object, "status", "reason") //nolint:errcheck // nor may the status be readable
 	return &unreadable{
+		reason:   reason,
 		TypeMeta: metav1.TypeMeta{APIVersion: u.GetAPIVersion(), Kind: u.GetKind()},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
