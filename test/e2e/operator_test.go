@@ -104,9 +104,9 @@ func TestStandbyTakesOver(t *testing.T) {
 }
 
 // Clusters with the scope annotation belong to operators that run with
-// -cluster-wide, and to them alone.
+// -cluster-wide, and to them alone. It does not run beside other tests: one of
+// their operators would take care of all that are annotated.
 func TestScope(t *testing.T) {
-	t.Parallel()
 	namespaced := harness.New(t)
 	wide := object("wide", 1, "")
 	wide.Annotations = map[string]string{"etcd.database.coreos.com/scope": "clusterwide"}

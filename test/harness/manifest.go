@@ -55,6 +55,20 @@ func (e *Env) manifest(path string, replace map[string]string) ([]runtime.Object
 	}
 }
 
+// Shipped is the object of its kind in a manifest from example/, with
+// placeholders filled in by names of no meaning.
+func Shipped[T runtime.Object](n *Namespace, path string) T {
+	n.t.Helper()
+	objects, err := n.manifest(path, map[string]string{"<ROLE_NAME>": "shipped", "<ROLE_BINDING_NAME>": "shipped", "<NAMESPACE>": "shipped"})
+	for _, object := range objects {
+		if o, ok := object.(T); ok {
+			return o
+		}
+	}
+	n.t.Fatalf("%s does not hold a %T: %v", path, *new(T), err)
+	return *new(T)
+}
+
 // create creates an object of one of the kinds that the shipped manifests of
 // the operator hold.
 func create(ctx context.Context, kube kubernetes.Interface, namespace string, object runtime.Object) error {

@@ -1,0 +1,154 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// unprovoked are rights that a run of the tests need not show.
+var unprovoked = map[string]bool{
+	// The admission plugin OwnerReferencesPermissionEnforcement looks at it where
+	// it runs, without a request of its own.
+	"update etcd.database.coreos.com/etcdclusters/finalizers": true,
+	// There is no CRD of an older operator to bring up to date.
+	"update apiextensions.k8s.io/customresourcedefinitions": true,
+	// Events that are alike are counted up; whether some are is chance.
+	"patch /events": true,
+	// Today's API servers send what there is when a watch begins. Older ones, and
+	// those that are short of memory, are asked for lists.
+	"list /pods":                                 true,
+	"list /services":                             true,
+	"list /persistentvolumeclaims":               true,
+	"list policy/poddisruptionbudgets":           true,
+	"list etcd.database.coreos.com/etcdclusters": true,
+}
+
+// request is what the audit log of the API server tells of one.
+type request struct {
+	Verb        string
+	UserAgent   string
+	User        struct{ Username string }
+	ObjectRef   struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	Annotations map[string]string
+	// RequestReceivedTimestamp orders requests; the log is in the order of their
+	// ends, and a watch ends late.
+	RequestReceivedTimestamp time.Time
+}
+
+// right is what must be granted for a request.
+func (r request) right() string {
+	resource := r.ObjectRef.Resource
+	if r.ObjectRef.Subresource != "" {
+		resource += "/" + r.ObjectRef.Subresource
+	}
+	return r.Verb + " " + r.ObjectRef.APIGroup + "/" + resource
+}
+
+func (r request) allowed() bool { return r.Annotations["authorization.k8s.io/decision"] == "allow" }
+
+// TestRightsAreThoseThatAreUsed runs after all other tests. It compares what the
+// operators have asked of the API server in the whole run with what the shipped
+// ClusterRole grants: nothing that was asked for is missing, and nothing is
+// granted that is not used.
+func TestRightsAreThoseThatAreUsed(t *testing.T) {
+	n := harness.NewNamespace(t)
+	granted := map[string]bool{}
+	for _, rule := range harness.Shipped[*rbacv1.ClusterRole](n, "example/rbac/cluster-role-template.yaml").Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					granted[verb+" "+group+"/"+resource] = true
+				}
+			}
+		}
+	}
+	time.Sleep(3 * time.Second) // the API server writes its log once a second
+	requests := requestsOfOperators(t)
+	used, denied := map[string]int{}, map[string]string{}
+	// A test takes away the rights that it gave when it ends, and its operator may
+	// go on for a moment: what it is denied after the last that it was allowed.
+	last := map[string]time.Time{}
+	for _, r := range requests {
+		if r.allowed() {
+			used[r.right()]++
+			if r.RequestReceivedTimestamp.After(last[r.User.Username]) {
+				last[r.User.Username] = r.RequestReceivedTimestamp
+			}
+		}
+	}
+	for _, r := range requests {
+		if !r.allowed() && r.RequestReceivedTimestamp.Before(last[r.User.Username]) {
+			denied[r.right()] = fmt.Sprintf("%s %s/%s, by %s", r.Verb, r.ObjectRef.Namespace, r.ObjectRef.Name, r.User.Username)
+		}
+	}
+	for _, right := range slices.Sorted(maps.Keys(used)) {
+		t.Logf("%7d × %s", used[right], right)
+		if !granted[right] {
+			t.Errorf("the operator uses a right that the ClusterRole does not grant: %s", right)
+		}
+	}
+	for _, right := range slices.Sorted(maps.Keys(granted)) {
+		if used[right] == 0 && !unprovoked[right] {
+			t.Errorf("the ClusterRole grants a right that no operator has used in this run: %s", right)
+		}
+	}
+	for right, example := range denied {
+		t.Errorf("the operator was denied what it asked for: %s, such as %s", right, example)
+	}
+}
+
+// requestsOfOperators reads the audit log, the older part first.
+func requestsOfOperators(t *testing.T) []request {
+	t.Helper()
+	logs := filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")), "logs")
+	files, err := filepath.Glob(filepath.Join(logs, "audit*.log"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the API server keeps no audit log in %s: start the local Kubernetes anew (hack/kube down, hack/kube up)", logs)
+	}
+	var requests []request
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			if !strings.Contains(lines.Text(), `"userAgent":"etcd-operator/`) {
+				continue
+			}
+			var r request
+			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+				continue // the line is being written
+			}
+			if strings.HasPrefix(r.User.Username, "system:serviceaccount:") && r.ObjectRef.Resource != "" {
+				requests = append(requests, r)
+			}
+		}
+		if err := lines.Err(); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		f.Close()
+	}
+	if len(requests) == 0 {
+		t.Fatalf("no operator has asked for anything, as %v tell", files)
+	}
+	return requests
+}
