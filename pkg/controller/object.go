@@ -82,7 +82,7 @@ func decode(obj any) (any, error) {
 	if err == nil {
 		return cluster, nil
 	}
-	reason, _, _ := unstructured.NestedString(u.Object, "status", "reason") //nolint:errcheck // nor may the status be readable
+	reason, _, _ := unstructured.NestedString(u.Object, "status", "reason") // nor need the status be readable
 	return &unreadable{
 		reason:   reason,
 		TypeMeta: metav1.TypeMeta{APIVersion: u.GetAPIVersion(), Kind: u.GetKind()},
