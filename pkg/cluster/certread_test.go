@@ -310,3 +310,22 @@ func TestBlindnessIsNotTakenForALostQuorum(t *testing.T) {
 		}
 	}
 }
+
+func TestBlindnessIsToldOnceAndSoIsItsEnd(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), tlsCluster())
+	c := w.cluster(tlsCluster())
+	with := func(status corev1.ConditionStatus) api.ClusterStatus {
+		return api.ClusterStatus{Phase: api.ClusterPhaseRunning, Conditions: []api.ClusterCondition{{Type: available, Status: status, Message: "message"}}}
+	}
+	serves, blind, lost := with(corev1.ConditionTrue), with(corev1.ConditionUnknown), with(corev1.ConditionFalse)
+	for _, change := range [][2]api.ClusterStatus{{serves, blind}, {blind, blind}, {blind, serves}} {
+		c.notices.statusChanged(change[0], change[1])
+	}
+	if got := strings.Join(w.events, "\n"); got != "Cannot Connect: message\nConnected Again: The operator can connect to the members again: a quorum serves" {
+		t.Errorf("events:\n%s", got)
+	}
+	c.notices.statusChanged(blind, lost)
+	if !w.told("Quorum Lost: ") {
+		t.Errorf("a quorum that was lost out of sight is not told: %q", w.events)
+	}
+}

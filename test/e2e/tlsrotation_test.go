@@ -110,6 +110,7 @@ func waitRolled(t *testing.T, cluster *harness.Cluster, before []*corev1.Pod) {
 		_, err := cluster.Settled(ctx, before...)
 		return err
 	})
+	cluster.WaitSettled(before...) // none of the old ones terminates still
 }
 
 // waitServed waits until all members show their clients the certificate that is in
