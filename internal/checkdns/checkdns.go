@@ -66,6 +66,10 @@ type Config struct {
 	// RequireData is for a member that comes back: without its data it would vote
 	// a second time on what it has forgotten, so it must not start.
 	RequireData bool
+	// Started is a file that outlives the data of a member that restarts in place:
+	// where it is, etcd was let go before, and must not start without data. Run
+	// makes it when all the waiting is over. "": there is none.
+	Started string
 	// Certificate is what the peers ask for.
 	Certificate Certificate
 
@@ -93,6 +97,11 @@ func Run(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
+	if cfg.Started != "" {
+		if err := checkStarted(cfg.Started, cfg.DataDir); err != nil {
+			return err
+		}
+	}
 	// The membership comes first: meanwhile the pod's name is published, and a
 	// look-up before that would be answered "no such host" from the DNS server's
 	// cache for seconds. But a peer that asks for certificates looks up the name of
@@ -105,6 +114,9 @@ func Run(ctx context.Context, cfg Config) error {
 		if err := await(bounded, cfg, w); err != nil {
 			return err
 		}
+	}
+	if cfg.Started != "" {
+		return markStarted(cfg.Started)
 	}
 	return nil
 }

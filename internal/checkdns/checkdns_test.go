@@ -284,15 +284,75 @@ func TestAMemberThatComesBackNeedsItsData(t *testing.T) {
 		if err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "holds no data of etcd in "+cfg.DataDir) {
 			t.Errorf("on an empty volume: %v", err)
 		}
-		wal := filepath.Join(cfg.DataDir, "member", "wal")
-		if err := os.MkdirAll(wal, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(wal, "0000000000000000-0000000000000000.wal"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		putWAL(t, cfg.DataDir)
 		if err := Run(t.Context(), cfg); err != nil {
 			t.Errorf("with data: %v", err)
+		}
+	})
+}
+
+// putWAL is what etcd does first.
+func putWAL(t *testing.T, dataDir string) {
+	t.Helper()
+	wal := filepath.Join(dataDir, "member", "wal")
+	if err := os.MkdirAll(wal, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(wal, "0000000000000000-0000000000000000.wal"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node that keeps the data in memory has rebooted: the pod is the same.
+func TestAMemberThatHasLostItsDataDoesNotStartAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dns{answers: []any{"10.0.0.1"}}
+		cfg := Config{Name: "c", Resolver: d, Out: &bytes.Buffer{}, DataDir: filepath.Join(t.TempDir(), "data"), Started: filepath.Join(t.TempDir(), "started")}
+		if err := Run(t.Context(), cfg); err != nil {
+			t.Fatalf("the first start: %v", err)
+		}
+		putWAL(t, cfg.DataDir)
+		if err := Run(t.Context(), cfg); err != nil {
+			t.Errorf("a restart with the data: %v", err)
+		}
+		if err := os.RemoveAll(cfg.DataDir); err != nil {
+			t.Fatal(err)
+		}
+		before := d.lookups
+		if err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "started in this pod before, and "+cfg.DataDir+" holds no data") {
+			t.Errorf("a restart without it: %v", err)
+		}
+		if d.lookups != before {
+			t.Error("it waited for what can't help")
+		}
+	})
+}
+
+// etcd does not run until check-dns ends well, so until then no data is missed.
+func TestAWaitThatFailedIsNoStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{
+			Name: "c", Timeout: time.Second, Resolver: &dns{answers: []any{errNoSuchHost}}, Out: &bytes.Buffer{},
+			DataDir: t.TempDir(), Started: filepath.Join(t.TempDir(), "started"),
+		}
+		if err := Run(t.Context(), cfg); err == nil {
+			t.Fatal("no error")
+		}
+		cfg.Resolver = &dns{answers: []any{"10.0.0.1"}}
+		if err := Run(t.Context(), cfg); err != nil {
+			t.Errorf("tried again: %v", err)
+		}
+	})
+}
+
+func TestEtcdIsNotStartedWhereThatCanNotBeNoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{
+			Name: "c", Resolver: &dns{answers: []any{"10.0.0.1"}}, Out: &bytes.Buffer{},
+			DataDir: t.TempDir(), Started: filepath.Join(t.TempDir(), "missing", "started"),
+		}
+		if err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "note that etcd is started") {
+			t.Errorf("got %v", err)
 		}
 	})
 }

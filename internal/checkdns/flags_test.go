@@ -24,13 +24,16 @@ func TestParseReadsFlagsAndThePodsAddress(t *testing.T) {
 	cfg, err := Parse([]string{
 		"-name=c.x.ns.svc", "-timeout=0", "-data-dir=/var/etcd/data",
 		"-initial-cluster=b=http://b:2380,a=http://a:2380,a=http://a2:2380", "-peer=http://a:2380", "-peer=http://b:2380",
-		"-peer-cert=/tls/peer.crt", "-peer-key=/tls/peer.key", "-peer-ca=/tls/peer-ca.crt",
+		"-started=/var/check-dns/started", "-peer-cert=/tls/peer.crt", "-peer-key=/tls/peer.key", "-peer-ca=/tls/peer-ca.crt",
 	}, env, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if cfg.Name != "c.x.ns.svc" || cfg.Timeout != 0 || cfg.DataDir != "/var/etcd/data" || cfg.IP != netip.MustParseAddr("fd00::7") {
 		t.Errorf("got %+v", cfg)
+	}
+	if cfg.Started != "/var/check-dns/started" {
+		t.Errorf("marker %q", cfg.Started)
 	}
 	if want := (Certificate{"/tls/peer.crt", "/tls/peer.key", "/tls/peer-ca.crt"}); cfg.Certificate != want {
 		t.Errorf("certificate %v, want %v", cfg.Certificate, want)
@@ -55,14 +58,15 @@ func TestTheTimeoutIsTwoMinutesByDefault(t *testing.T) {
 
 func TestParseSaysWhatIsWrong(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                             "-name is missing",
-		"-name=c -timeout=5":           "invalid value",
-		"-name=c -require-data":        "-require-data needs -data-dir",
-		"-name=c -timeout=-5s":         "negative",
-		"-name=c -peer=http://a:2380":  "need each other",
-		"-name=c -initial-cluster=a=b": "need each other",
-		"-name=c -peer=a:2380":         "not of the form http://host:2380",
-		"-name=c -peer=http://a -initial-cluster=a":                       "not of the form name=url",
+		"":                                          "-name is missing",
+		"-name=c -timeout=5":                        "invalid value",
+		"-name=c -require-data":                     "-require-data needs -data-dir",
+		"-name=c -started=/s":                       "-started needs -data-dir",
+		"-name=c -timeout=-5s":                      "negative",
+		"-name=c -peer=http://a:2380":               "need each other",
+		"-name=c -initial-cluster=a=b":              "need each other",
+		"-name=c -peer=a:2380":                      "not of the form http://host:2380",
+		"-name=c -peer=http://a -initial-cluster=a": "not of the form name=url",
 		"-name=c -peer=http://a -initial-cluster=a=http://a,=http://":     "not of the form name=url",
 		"-name=c -peer=http://a -initial-cluster=a=a":                     "not of the form http://host:2380",
 		"-name=c -peer=http://a -initial-cluster=a=http://a -peer-cert=x": "-peer-cert, -peer-key and -peer-ca need each other",

@@ -13,7 +13,15 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-const checkDNSContainer = "check-dns"
+const (
+	checkDNSContainer = "check-dns"
+	// A file on a disk-backed volume of its own tells that etcd was started in a
+	// pod: the data may be lost while the pod stays, as in memory when its node
+	// reboots.
+	startedVolume    = "check-dns"
+	startedMountPath = "/var/check-dns"
+	startedFile      = startedMountPath + "/started"
+)
 
 // checkDNS is the init container that holds etcd back until the pod's own name
 // resolves: other members reach it by that name. The operator's image also waits
@@ -26,14 +34,17 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 		Resources:                *policy.Resources.DeepCopy(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext:          containerSecurity(),
+		VolumeMounts:             []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true}},
+	}
+	if !p.rejoins {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
 	}
 	if busybox := busyboxImage(&obj.Spec); busybox != "" {
 		c.Image = busybox
 		c.Command = []string{"/bin/sh", "-c", busyboxScript, "check-dns",
-			n.host(p.name), strconv.FormatInt(int64(timeout.Seconds()), 10)}
-		if p.rejoins {
-			c.Command = append(c.Command, dataDir)
-			c.VolumeMounts = []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true}}
+			n.host(p.name), strconv.FormatInt(int64(timeout.Seconds()), 10), dataDir}
+		if !p.rejoins {
+			c.Command = append(c.Command, startedFile)
 		}
 		return c
 	}
@@ -43,21 +54,21 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 		Name:      "MY_POD_IP",
 		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}},
 	}}
+	c.Command = append(c.Command, "-data-dir="+dataDir)
 	if p.rejoins {
-		c.Command = append(c.Command, "-data-dir="+dataDir, "-require-data")
-		c.VolumeMounts = []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true}}
+		c.Command = append(c.Command, "-require-data")
 		return c
 	}
+	c.Command = append(c.Command, "-started="+startedFile)
 	peers := slices.Sorted(maps.Keys(p.initialCluster))
 	peers = slices.DeleteFunc(peers, func(u string) bool { return u == n.peerURL(p.name) })
 	if p.seed || len(peers) == 0 {
 		return c // nobody to wait for
 	}
-	c.Command = append(c.Command, "-data-dir="+dataDir, "-initial-cluster="+p.initialCluster.String())
+	c.Command = append(c.Command, "-initial-cluster="+p.initialCluster.String())
 	for _, u := range peers {
 		c.Command = append(c.Command, "-peer="+u)
 	}
-	c.VolumeMounts = []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true}}
 	if n.peerTLS {
 		c.Command = append(c.Command, "-peer-cert="+peerCert.path(peerCert.cert), "-peer-key="+peerCert.path(peerCert.key), "-peer-ca="+peerCert.path(peerCert.ca))
 		c.VolumeMounts = append(c.VolumeMounts, peerCert.mount())
@@ -66,18 +77,33 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 }
 
 // busyboxScript waits for the name $1 to resolve, at most $2 seconds (0: for
-// ever). A member that comes back must find its data in $3. The FQDN's trailing part comes from the search list, which nslookup of
-// busybox after 1.28 ignores, so the first domain of the list is tried as well.
+// ever). A member that comes back must find its data in $3: without $4 it always
+// does, else where the file $4 tells that etcd was started before. The FQDN's
+// trailing part comes from the search list, which nslookup of busybox after 1.28
+// ignores, so each domain of the list is tried as well. Not every image has sync;
+// without it the file is on the disk some seconds later.
 const busyboxScript = `
-if [ -n "$3" ] && ! ls "$3"/member/wal/*.wal >/dev/null 2>&1; then
-  echo "the volume holds no data of etcd in $3: a member that comes back without its data could lose writes" >&2
-  exit 1
+if ! ls "$3"/member/wal/*.wal >/dev/null 2>&1; then
+  if [ -z "$4" ]; then
+    echo "the volume holds no data of etcd in $3: a member that comes back without its data could lose writes" >&2
+    exit 1
+  elif [ -e "$4" ]; then
+    echo "etcd was started in this pod before, and $3 holds no data of it now: it could lose writes; delete the pod, so that the member is replaced" >&2
+    exit 1
+  fi
 fi
+started() {
+  if [ -n "$1" ]; then
+    : >"$1" || exit 1
+    sync "$1" 2>/dev/null
+  fi
+  exit 0
+}
 search=$(sed -n 's/^search *//p' /etc/resolv.conf)
 waited=0
 while :; do
   for suffix in "" $(for d in $search; do echo ".$d"; done); do
-    if nslookup "$1$suffix" >/tmp/answer 2>&1 && grep -q '^Name:' /tmp/answer; then exit 0; fi
+    if nslookup "$1$suffix" >/tmp/answer 2>&1 && grep -q '^Name:' /tmp/answer; then started "$4"; fi
   done
   if [ "$2" -gt 0 ] && [ "$waited" -ge "$2" ]; then
     echo "$1 did not resolve within $2 s: check the cluster's DNS and the headless Service" >&2

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,7 @@ func buildPod(obj *api.EtcdCluster, p newPod, certs certForms, operatorImage str
 			ImagePullSecrets:          policy.ImagePullSecrets,
 			InitContainers:            []corev1.Container{checkDNS(obj, policy, p, operatorImage)},
 			Containers:                []corev1.Container{etcdProcess(obj, policy, p, version)},
-			Volumes:                   append([]corev1.Volume{dataVolumeOf(policy, p)}, certVolumes(obj, certs)...),
+			Volumes:                   slices.Concat([]corev1.Volume{dataVolumeOf(policy, p)}, startedVolumes(p), certVolumes(obj, certs)),
 		},
 	}, nil
 }

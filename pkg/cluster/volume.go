@@ -31,6 +31,15 @@ func dataVolumeOf(policy *api.PodPolicy, p newPod) corev1.Volume {
 	return v
 }
 
+// startedVolumes holds the file that tells that etcd was started in a pod. A
+// member that rejoins needs its data however often it was.
+func startedVolumes(p newPod) []corev1.Volume {
+	if p.rejoins {
+		return nil
+	}
+	return []corev1.Volume{{Name: startedVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+}
+
 // buildVolume makes the claim that a member keeps its data on. It has the name
 // and the labels of the member's pod. The cluster must have a
 // persistentVolumeClaimSpec.
