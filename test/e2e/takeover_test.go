@@ -1,0 +1,185 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// A cluster as v0.9.4 makes it, down to pods that are never restarted and probed
+// by etcdctl: the operator takes it over as it is, and takes care of it from
+// then on. (v0.9.4 itself does not run on today's Kubernetes.)
+func TestClusterOfV094IsTakenOver(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	n.StopOperator()
+	cluster := n.CreateObject(object("old", 3, etcd35))
+	for _, service := range servicesOfV094(cluster.Object()) {
+		if _, err := n.Kube.CoreV1().Services(n.Name).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var members []string
+	for i := range 3 {
+		name := fmt.Sprintf("old-%09d%d", 0, i)
+		members = append(members, name)
+		if i > 0 {
+			addMember(t, cluster, n.Name, name)
+		}
+		pod := podOfV094(cluster.Object(), name, members, i == 0)
+		if _, err := n.Kube.CoreV1().Pods(n.Name).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		harness.Wait(t, "pod "+name+" is ready", 2*time.Minute, func(ctx context.Context) error {
+			now, err := n.Kube.CoreV1().Pods(n.Name).Get(ctx, name, metav1.GetOptions{})
+			if err == nil && !harness.Ready(now) {
+				err = errors.New("it is not ready")
+			}
+			return err
+		})
+	}
+	old := cluster.Object()
+	old.Status = v1beta2.ClusterStatus{
+		Phase: v1beta2.ClusterPhaseRunning, Size: 3, ServiceName: "old-client", ClientPort: 2379, CurrentVersion: etcd35,
+		Members: v1beta2.MembersStatus{Ready: members},
+	}
+	if _, err := n.EtcdClusters.EtcdV1beta2().EtcdClusters(n.Name).UpdateStatus(t.Context(), old, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	before := cluster.Pods()
+	cluster.Put("kept", "yes")
+	writer := cluster.StartWriter()
+
+	n.StartOperator()
+	ids := cluster.WaitSettled()
+	for i, pod := range cluster.Pods() {
+		if pod.UID != before[i].UID {
+			t.Errorf("pod %s was made again when the operator took over", pod.Name)
+		}
+	}
+	cluster.SetVersion(etcd36)
+	sameMembers(t, ids, cluster.WaitSettled())
+
+	lost := cluster.Follower()
+	n.DeletePod(lost)
+	cluster.WaitSettled(lost)
+
+	cluster.Update(func(s *v1beta2.ClusterSpec) {
+		s.Pod = &v1beta2.PodPolicy{EtcdEnv: []corev1.EnvVar{{Name: "ETCD_AUTO_COMPACTION_RETENTION", Value: "7"}}}
+	})
+	waitPods(t, cluster, "all members follow an edit", func(pod *corev1.Pod) error {
+		if slices.Contains(members, pod.Name) {
+			return errors.New("it is one of the old pods")
+		}
+		return nil
+	})
+	cluster.WaitSettled()
+	cluster.VerifyWrites(writer)
+	if got := cluster.Get("kept"); got != "yes" {
+		t.Errorf("the key of the old cluster is %q", got)
+	}
+}
+
+func hostOf(cluster *v1beta2.EtcdCluster, member string) string {
+	return member + "." + cluster.Name + "." + cluster.Namespace + ".svc"
+}
+
+func ownersOf(cluster *v1beta2.EtcdCluster) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1beta2.SchemeGroupVersion.WithKind(v1beta2.EtcdClusterResourceKind))}
+}
+
+func clusterLabels(cluster *v1beta2.EtcdCluster) map[string]string {
+	return map[string]string{"app": "etcd", "etcd_cluster": cluster.Name}
+}
+
+func servicesOfV094(cluster *v1beta2.EtcdCluster) []*corev1.Service {
+	client := corev1.ServicePort{Name: "client", Port: 2379, TargetPort: intstr.FromInt32(2379), Protocol: corev1.ProtocolTCP}
+	peer := corev1.ServicePort{Name: "peer", Port: 2380, TargetPort: intstr.FromInt32(2380), Protocol: corev1.ProtocolTCP}
+	service := func(name, ip string, ports ...corev1.ServicePort) *corev1.Service {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: clusterLabels(cluster), OwnerReferences: ownersOf(cluster)},
+			Spec:       corev1.ServiceSpec{Selector: clusterLabels(cluster), Ports: ports, ClusterIP: ip, PublishNotReadyAddresses: true},
+		}
+	}
+	return []*corev1.Service{service(cluster.Name, corev1.ClusterIPNone, client, peer), service(cluster.Name+"-client", "", client)}
+}
+
+func podOfV094(cluster *v1beta2.EtcdCluster, name string, members []string, seed bool) *corev1.Pod {
+	var initial []string
+	for _, m := range members {
+		initial = append(initial, m+"=http://"+hostOf(cluster, m)+":2380")
+	}
+	command := []string{
+		"/usr/local/bin/etcd", "--data-dir=/var/etcd/data", "--name=" + name,
+		"--initial-advertise-peer-urls=http://" + hostOf(cluster, name) + ":2380",
+		"--listen-peer-urls=http://0.0.0.0:2380", "--listen-client-urls=http://0.0.0.0:2379",
+		"--advertise-client-urls=http://" + hostOf(cluster, name) + ":2379",
+		"--initial-cluster=" + strings.Join(initial, ","), "--initial-cluster-state=existing",
+	}
+	if seed {
+		command[len(command)-1] = "--initial-cluster-state=new"
+		command = append(command, "--initial-cluster-token=5d2b1f6e-0000-4000-8000-000000000000")
+	}
+	labels := clusterLabels(cluster)
+	labels["etcd_node"] = name
+	probe := func(threshold, period int32) *corev1.Probe {
+		return &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
+				Command: []string{"etcdctl", "--endpoints=http://localhost:2379", "get", "foo"},
+			}},
+			InitialDelaySeconds: 1, TimeoutSeconds: 10, PeriodSeconds: period, FailureThreshold: threshold,
+		}
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, OwnerReferences: ownersOf(cluster), Annotations: map[string]string{"etcd.version": etcd35}},
+		Spec: corev1.PodSpec{
+			Hostname: name, Subdomain: cluster.Name, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false),
+			InitContainers: []corev1.Container{{
+				Name: "check-dns", Image: "busybox:1.35",
+				Command: []string{"/bin/sh", "-c", "while ! nslookup " + hostOf(cluster, name) + "; do sleep 1; done"},
+			}},
+			Containers: []corev1.Container{{
+				Name: "etcd", Image: v1beta2.DefaultRepository + ":v" + etcd35, Command: command,
+				Ports:         []corev1.ContainerPort{{Name: "server", ContainerPort: 2380}, {Name: "client", ContainerPort: 2379}},
+				VolumeMounts:  []corev1.VolumeMount{{Name: "etcd-data", MountPath: "/var/etcd"}},
+				LivenessProbe: probe(3, 60), ReadinessProbe: probe(3, 5),
+			}},
+			Volumes: []corev1.Volume{{Name: "etcd-data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		},
+	}
+}
+
+// addMember adds a member with a vote, as v0.9.4 does.
+func addMember(t *testing.T, cluster *harness.Cluster, namespace, name string) {
+	t.Helper()
+	seed := cluster.Pods()[0]
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + net.JoinHostPort(seed.Status.PodIP, "2379")}, DialTimeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	harness.Wait(t, "member "+name+" is added", time.Minute, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		_, err := client.MemberAdd(ctx, []string{"http://" + hostOf(cluster.Object(), name) + ":2380"})
+		return err
+	})
+}
