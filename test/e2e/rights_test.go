@@ -31,13 +31,6 @@ var unprovoked = map[string]bool{
 	"update apiextensions.k8s.io/customresourcedefinitions": true,
 	// Events that are alike are counted up; whether some are is chance.
 	"patch /events": true,
-	// The volumes of the local Kubernetes don't grow.
-	"patch /persistentvolumeclaims": true,
-	// No test here has volumes or certificates yet: the first that has them takes
-	// these off.
-	"create /persistentvolumeclaims": true,
-	"delete /persistentvolumeclaims": true,
-	"get /secrets":                   true,
 	// Today's API servers send what there is when a watch begins. Older ones, and
 	// those that are short of memory, are asked for lists.
 	"list /pods":                                 true,

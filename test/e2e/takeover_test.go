@@ -42,7 +42,7 @@ func TestClusterOfV094IsTakenOver(t *testing.T) {
 		name := fmt.Sprintf("old-%09d%d", 0, i)
 		members = append(members, name)
 		if i > 0 {
-			addMember(t, cluster, n.Name, name)
+			addMember(t, cluster, name)
 		}
 		pod := podOfV094(cluster.Object(), name, members, i == 0)
 		if _, err := n.Kube.CoreV1().Pods(n.Name).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
@@ -168,7 +168,7 @@ func podOfV094(cluster *v1beta2.EtcdCluster, name string, members []string, seed
 }
 
 // addMember adds a member with a vote, as v0.9.4 does.
-func addMember(t *testing.T, cluster *harness.Cluster, namespace, name string) {
+func addMember(t *testing.T, cluster *harness.Cluster, name string) {
 	t.Helper()
 	seed := cluster.Pods()[0]
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + net.JoinHostPort(seed.Status.PodIP, "2379")}, DialTimeout: 5 * time.Second})
