@@ -79,8 +79,15 @@ func (n *Namespace) handle(object *v1beta2.EtcdCluster) *Cluster {
 // Update edits the spec.
 func (c *Cluster) Update(edit func(*v1beta2.ClusterSpec)) {
 	c.n.t.Helper()
+	if err := c.TryUpdate(edit); err != nil {
+		c.n.t.Fatalf("update EtcdCluster %s: %v", c.Name, err)
+	}
+}
+
+// TryUpdate is Update for edits that the API server may refuse.
+func (c *Cluster) TryUpdate(edit func(*v1beta2.ClusterSpec)) error {
 	clusters := c.n.EtcdClusters.EtcdV1beta2().EtcdClusters(c.n.Name)
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		object, err := clusters.Get(c.n.t.Context(), c.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -92,9 +99,6 @@ func (c *Cluster) Update(edit func(*v1beta2.ClusterSpec)) {
 		}
 		return err
 	})
-	if err != nil {
-		c.n.t.Fatalf("update EtcdCluster %s: %v", c.Name, err)
-	}
 }
 
 // Resize changes the size.

@@ -19,6 +19,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -228,11 +229,15 @@ func (n *Namespace) StartOperator() {
 // ScaleOperator changes the number of operators and doesn't wait.
 func (n *Namespace) ScaleOperator(replicas int32) {
 	n.t.Helper()
-	scale, err := n.Kube.AppsV1().Deployments(n.Name).GetScale(n.t.Context(), operatorApp, metav1.GetOptions{})
-	if err == nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // its status is written as well
+		scale, err := n.Kube.AppsV1().Deployments(n.Name).GetScale(n.t.Context(), operatorApp, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
 		scale.Spec.Replicas = replicas
 		_, err = n.Kube.AppsV1().Deployments(n.Name).UpdateScale(n.t.Context(), operatorApp, scale, metav1.UpdateOptions{})
-	}
+		return err
+	})
 	if err != nil {
 		n.t.Fatalf("scale the operator to %d: %v", replicas, err)
 	}
