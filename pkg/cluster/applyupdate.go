@@ -75,18 +75,20 @@ func (c *Cluster) setMetadata(ctx context.Context, s setMetadata) error {
 	if err != nil {
 		return fmt.Errorf("pod %s: %w", s.pod, err)
 	}
-	now, err := c.template()
-	if err != nil {
-		return err
-	}
-	patch, err := metadataPatch(c.obj, pod, now, s.uid)
+	patch, err := metadataPatch(c.obj, pod, s.template, s.uid)
 	if err != nil {
 		return err
 	}
 	patched, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Patch(ctx, s.pod, types.MergePatchType, patch, metav1.PatchOptions{})
+	c.writeEnded(metadataOf(s.pod), err)
 	if err != nil {
-		return fmt.Errorf("set labels and annotations of pod %s: %w", s.pod, err)
+		return fmt.Errorf("%s: %w", metadataOf(s.pod), err)
 	}
+	// A webhook may change it back each time.
+	c.postponed[metadataOf(s.pod)] = c.cfg.Clock.Now().Add(mendPause)
 	c.podWrites.record(patched, c.cfg.Clock.Now())
 	return nil
 }
+
+// metadataOf names the change of a pod's labels and annotations.
+func metadataOf(pod string) string { return "set labels and annotations of pod " + pod }

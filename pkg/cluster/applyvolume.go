@@ -112,5 +112,9 @@ func (c *Cluster) patchVolume(ctx context.Context, name string, uid types.UID, c
 		return fmt.Errorf("patch of PersistentVolumeClaim %s: %w", name, err)
 	}
 	_, err = c.cfg.Kube.CoreV1().PersistentVolumeClaims(c.obj.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return wrap(err, "change PersistentVolumeClaim %s", name)
+	c.postponed[changeOf(name)] = c.cfg.Clock.Now().Add(mendPause)
+	return wrap(err, "%s", changeOf(name))
 }
+
+// changeOf names the change of a volume.
+func changeOf(volume string) string { return "change PersistentVolumeClaim " + volume }

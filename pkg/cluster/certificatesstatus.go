@@ -77,23 +77,26 @@ func withoutSight(o *observation) (status corev1.ConditionStatus, reason, messag
 	return corev1.ConditionUnknown, "Operator can't connect", message + ", so clients are probably served", true
 }
 
-// held gives the step back, or says why it has to wait: a pod that can't start
-// for want of its certificates helps nobody, and one that runs must not be given
-// for it.
+// held gives the step back unless it has to wait for certificates: a pod that
+// can't start for want of them helps nobody, and one that runs must not be given
+// for it. With a quorum, what comes after it is done all the same, and nil is
+// given back.
 func (o *observation) held(s step) step {
 	why := o.certificates.hold(o.starting())
 	if why == "" {
 		return s
 	}
-	switch s := s.(type) {
-	case chooseSeed, createPods, setVersion, recyclePod:
-		return idle{heldForCertificates + why}
+	switch s.(type) {
 	case addMember:
-		if !o.gate { // its pod is made after it
-			return idle{heldForCertificates + why}
+		if o.gate { // its pod is there
+			return s
 		}
-		return s
+	case chooseSeed, createPods, setVersion, recyclePod:
 	default:
 		return s
 	}
+	if o.quorum {
+		return nil
+	}
+	return idle{heldForCertificates + why}
 }

@@ -81,6 +81,11 @@ type podState struct {
 	// metadataOutdated is true when its labels or annotations are not the spec's.
 	metadataOutdated bool
 
+	// legacy is true for a pod as v0.9.4 makes them: etcd is not started again
+	// after it has ended, and probed by commands that newer images don't hold. A
+	// change of its image would be the loss of its data.
+	legacy bool
+
 	seed           bool // starts a new cluster
 	initialCluster etcd.InitialCluster
 	manyLearners   bool // runs with the operator's limit on learners

@@ -112,7 +112,7 @@ func (c *Cluster) observePods(ctx context.Context, o *observation) error {
 			continue
 		}
 		p := podStateOf(pod)
-		p.metadataOutdated = metadataOutdated(c.obj, pod, o.template)
+		p.metadataOutdated = metadataOutdated(c.obj, pod, o.template) && !c.postponed.holds(metadataOf(pod.Name), o.now)
 		if at, ok := c.deleted[p.uid]; ok && !p.deleting {
 			p.deleting, p.deleteBy = true, at.Add(deleteMargin+podGrace(pod))
 		}
@@ -153,6 +153,7 @@ func (c *Cluster) observeVolumes(o *observation) error {
 		if c.deletedVolumes[v.uid] {
 			v.deleting = true
 		}
+		v.putOff = c.postponed.holds(changeOf(v.name), o.now)
 		v.refusedSize = c.refusals.of(sizeOf(c.obj, v.name), o.now)
 		o.volumes = append(o.volumes, v)
 	}

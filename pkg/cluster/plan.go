@@ -24,6 +24,7 @@ var rules = []func(*observation) step{
 	dropFormerService,
 	keepBudget,
 	replaceLostMember,
+	replaceWedgedMember,
 	dropSurplusLearner,
 	dropStuckLearner,
 	makeAddedMembersPod,
@@ -35,7 +36,6 @@ var rules = []func(*observation) step{
 	awaitLearners,
 	removeOneMember,
 	addMembers,
-	replaceWedgedMember,
 	updateMetadata,
 	expandVolumes,
 	updateOneMember,
@@ -50,8 +50,14 @@ func plan(o *observation) step {
 			s = awaitPermission(o, s)
 		}
 		if s != nil {
-			return o.held(s)
+			s = o.held(s)
 		}
+		if s != nil {
+			return s
+		}
+	}
+	if why := certificatesHold(o); why != "" {
+		return idle{why}
 	}
 	switch planned := o.planned(); {
 	case o.now.Before(o.refused.until):
@@ -154,6 +160,9 @@ const noMembersLeft = "all members and their data are gone. The operator never r
 // and a bad version may be what took the quorum.
 func takeBackBadImage(o *observation) step {
 	for _, p := range o.pods {
+		if p.started && p.badImage && !p.running && !p.deleting && !p.finished && p.image != o.image(p.version) {
+			return setVersion{pod: p.name, uid: p.uid, from: p.version, to: p.version, previous: p.previous} // another repository
+		}
 		if sameVersion(p.version, o.status.CurrentVersion) {
 			continue // the cluster runs it: etcd that crashes has another reason
 		}
@@ -198,7 +207,7 @@ func discardPod(o *observation) step {
 			return p.remove("the membership it was made for has changed")
 		case p.image != o.image(o.joinVersion()):
 			return p.remove("the image for new members is now " + o.image(o.joinVersion()))
-		case o.podOutdated(p) || o.template.volume != "" && p.template.volume != "" && p.template.volume != o.template.volume:
+		case o.podOutdated(p) || o.volumeOutdated(memberState{pod: &p, volume: o.volume(p.name)}):
 			return p.remove("the spec has changed since it was made")
 		case !p.scheduled && o.now.Sub(p.created) > holdUpDeadline && slices.ContainsFunc(planned, func(other podState) bool { return other.atGate }):
 			return p.remove("others that could join wait for it: " + p.trouble())

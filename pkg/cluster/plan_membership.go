@@ -63,7 +63,13 @@ func replaceLostMember(o *observation) step {
 // answer for long. A pod without a working image is left for a person: the next
 // one would have the same image.
 func replaceWedgedMember(o *observation) step {
+	// A pod that can't start as the first that follows an edit is the edit's
+	// doing: the next one would not start either.
+	edited := slices.ContainsFunc(o.own(), o.behindTemplate)
 	for _, m := range o.own() {
+		if m.pod != nil && edited && !m.pod.started && !o.podOutdated(*m.pod) {
+			continue
+		}
 		if m.pod != nil && !m.unheard() && !m.pod.badImage && m.pod.version == o.joinVersion() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > wedgeDeadline && o.quorumWithout(m) {
 			return m.remove(true, "it has not answered for "+wedgeDeadline.String())
 		}
@@ -102,7 +108,7 @@ func dropSurplusLearner(o *observation) step {
 func promoteLearner(o *observation) step {
 	var ready []memberState
 	for _, m := range o.learners() {
-		if m.status != nil {
+		if m.healthy() {
 			ready = append(ready, m)
 		}
 	}
@@ -117,7 +123,7 @@ func promoteLearner(o *observation) step {
 // long. It has no vote: nothing is lost with it.
 func dropStuckLearner(o *observation) step {
 	for _, m := range o.learners() {
-		if m.status != nil || m.pod == nil || m.unheard() {
+		if m.healthy() || m.pod == nil || m.unheard() {
 			continue
 		}
 		var why string
@@ -161,6 +167,9 @@ func makeAddedMembersPod(o *observation) step {
 func awaitJoiningVoter(o *observation) step {
 	for _, m := range o.voters() {
 		if !m.joined() && !m.foreign() && m.pod != nil {
+			if o.now.Sub(m.pod.created) > joinDeadline && o.quorumWithout(m) {
+				return m.remove(true, fmt.Sprintf("it did not start within %s: %s", joinDeadline, m.pod.trouble()))
+			}
 			return wait{"for " + m.name + " to join"}
 		}
 	}

@@ -374,6 +374,12 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 			p.template.volume = value
 		case "metadata":
 			p.metadataOutdated = true
+		case "pending":
+			p.started, p.running, p.ready = false, false, false
+		case "legacy":
+			p.legacy = true
+		case "otherrepo":
+			p.image = "elsewhere/etcd:v" + p.version
 		case "previous":
 			p.previous = value
 		case "ic":

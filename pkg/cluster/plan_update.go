@@ -46,11 +46,11 @@ func (p podState) recycle(why string) step {
 func updateMetadata(o *observation) step {
 	for _, p := range o.pods {
 		if p.metadataOutdated && !p.deleting && !p.finished {
-			return setMetadata{pod: p.name, uid: p.uid}
+			return setMetadata{pod: p.name, uid: p.uid, template: o.template}
 		}
 	}
 	for _, m := range o.own() {
-		if m.volume != nil && !m.volume.deleting && m.status != nil && m.volume.version != m.status.Version {
+		if m.volume != nil && !m.volume.deleting && !m.volume.putOff && m.status != nil && m.volume.version != m.status.Version {
 			return setVolumeVersion{name: m.volume.name, uid: m.volume.uid, version: m.status.Version}
 		}
 	}
@@ -76,7 +76,7 @@ func updateOneMember(o *observation) step {
 	if o.updateRefused != "" {
 		return nil
 	}
-	if why := o.unsettled(); why != "" {
+	if why := cmp.Or(o.unsettled(), o.short()); why != "" {
 		return wait{why}
 	}
 	next := behind[0]

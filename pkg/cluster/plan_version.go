@@ -71,6 +71,9 @@ func upgradeOneMember(o *observation) step {
 	if len(old) == 0 || o.checkVersion() != nil {
 		return nil
 	}
+	if why := o.short(); why != "" {
+		return wait{why}
+	}
 	if to, err := etcd.ParseVersion(target); err != nil || to.Minor > o.clusterVersion.Minor+1 {
 		// It was just upgraded: etcd has not agreed on that version yet, and a
 		// member two minors ahead takes the others down.
@@ -142,6 +145,17 @@ func (o *observation) unsettled() string {
 		case !m.pod.ready:
 			return "for the pod of " + m.name + " to be ready"
 		}
+	}
+	return ""
+}
+
+// short tells whether a restart would take the quorum because members are
+// missing, or "". Where the spec wants no more of them, nothing is gained by
+// waiting.
+func (o *observation) short() string {
+	voters := o.voters()
+	if len(voters) < o.spec.Size && count(voters, memberState.healthy)-1 < etcd.Quorum(len(voters)) {
+		return "for the missing members: without them a restart takes the quorum"
 	}
 	return ""
 }

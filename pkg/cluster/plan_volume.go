@@ -87,7 +87,7 @@ func expandVolumes(o *observation) step {
 		return nil
 	}
 	for _, v := range o.volumes {
-		if !v.deleting && o.isMember(v.name) && v.size.Cmp(want) < 0 && v.refusedSize == "" {
+		if !v.deleting && o.isMember(v.name) && v.size.Cmp(want) < 0 && v.refusedSize == "" && !v.putOff {
 			return expandVolume{name: v.name, uid: v.uid, from: v.size.String(), to: want.String()}
 		}
 	}

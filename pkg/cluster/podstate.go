@@ -29,6 +29,7 @@ func podStateOf(pod *corev1.Pod) podState {
 		scheduled: pod.Spec.NodeName != "",
 		deleting:  pod.DeletionTimestamp != nil,
 		previous:  pod.Annotations[previousVersionAnnotation],
+		legacy:    pod.Spec.RestartPolicy == corev1.RestartPolicyNever,
 		template:  template{pod.Annotations[podTemplateAnnotation], pod.Annotations[volumeTemplateAnnotation]},
 		finished:  pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		ready:     hasCondition(pod, corev1.PodReady, corev1.ConditionTrue),

@@ -81,8 +81,9 @@ type (
 	}
 	// setMetadata brings a pod's labels and annotations up to date.
 	setMetadata struct {
-		pod string
-		uid types.UID
+		pod      string
+		uid      types.UID
+		template template // to record where none is
 	}
 	deleteVolume struct {
 		name string

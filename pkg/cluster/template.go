@@ -98,6 +98,9 @@ func digest(v any) (string, error) {
 // podOutdated tells whether a pod was made by another template than the spec's. A
 // pod that does not tell is taken as it is.
 func (o *observation) podOutdated(p podState) bool {
+	if p.legacy && p.version != o.spec.EffectiveVersion() && o.checkVersion() == nil {
+		return true // it can't be upgraded in place
+	}
 	return o.template.pod != "" && p.template.pod != "" && p.template.pod != o.template.pod
 }
 
@@ -111,7 +114,13 @@ func (o *observation) volumeOutdated(m memberState) bool {
 	case m.pod != nil:
 		has = m.pod.template.volume
 	}
-	return o.template.volume != "" && has != "" && has != o.template.volume
+	switch {
+	case o.template.volume == "" || m.pod == nil && m.volume == nil:
+		return false
+	case has == "": // not of this operator's making
+		return (m.volume != nil) != o.spec.Persistent()
+	}
+	return has != o.template.volume
 }
 
 // behindTemplate tells whether a member has to follow an edit of the template.

@@ -20,6 +20,9 @@ type volumeState struct {
 	template string
 	size     resource.Quantity // as asked for
 	deleting bool
+	// putOff is true for a while after the volume was changed: the cache may not
+	// show it yet, and somebody else may change it back.
+	putOff bool
 	// refusedSize says why the size of the spec could not be asked for.
 	refusedSize string
 }
