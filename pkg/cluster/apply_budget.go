@@ -111,8 +111,10 @@ func (c *Cluster) deleteBudget(ctx context.Context, s deleteBudget) error {
 	err := c.budgets().Delete(ctx, namesOf(c.obj).budget(), metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.uid))})
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		c.writeEnded(writeOfBudget, nil)
 		return errCacheBehind // until the cache shows that it is gone
 	default:
+		c.writeEnded(writeOfBudget, err)
 		return fmt.Errorf("delete PodDisruptionBudget %s: %w", namesOf(c.obj).budget(), err)
 	}
 }

@@ -30,10 +30,13 @@ func (c *Cluster) observeServices(o *observation) error {
 			o.clientService = c.compareService(seen, svc, client, o)
 		default:
 			if seen.owned && svc.Labels[clusterLabel] == c.obj.Name {
+				seen.putOff = c.postponed.holds(writeOf(svc.Name), o.now)
 				o.formerServices = append(o.formerServices, seen)
 			}
 		}
 	}
+	// A peer Service that is there is put off as well, so that what comes after it
+	// is done; one that is missing is tried at each pass.
 	o.clientService.putOff = o.clientService.putOff || c.postponed.holds(writeOf(client.Name), o.now)
 	return nil
 }
@@ -42,7 +45,7 @@ func (c *Cluster) compareService(seen belonging, live, want *corev1.Service, o *
 	if seen.owned {
 		_, seen.edited = mendedService(live, want)
 		seen.remake = needsRemaking(live, want)
-		seen.putOff = c.postponed.holds(c.mendingOf(live.Name), o.now)
+		seen.putOff = c.postponed.holds(c.mendingOf(live.Name), o.now) || c.postponed.holds(writeOf(live.Name), o.now)
 	}
 	return seen
 }
@@ -135,8 +138,10 @@ func (c *Cluster) deleteService(ctx context.Context, s deleteService) error {
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.uid))})
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		c.writeEnded(writeOf(s.name), nil)
 		return errCacheBehind // until the cache shows that it is gone
 	default:
+		c.writeEnded(writeOf(s.name), err)
 		return fmt.Errorf("delete service %s: %w", s.name, err)
 	}
 }

@@ -286,6 +286,109 @@ func TestAClientServiceThatIsRefusedIsToldOnceAndTriedAgain(t *testing.T) {
 	w.service("c-client")
 }
 
+// Rules that come later must not starve behind a write that is refused each time.
+func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
+	former := buildClientService(testCluster())
+	renamed := testCluster()
+	renamed.Spec.Service = &api.ServicePolicy{Name: "db"}
+	noBudget := testCluster()
+	noBudget.Spec.PodDisruptionBudget = new(false)
+	edited := buildPeerService(testCluster())
+	edited.Spec.Selector = map[string]string{"app": "elsewhere"}
+	notHeadless := buildPeerService(testCluster())
+	notHeadless.Spec.ClusterIP = "10.0.0.8"
+	for name, tc := range map[string]struct {
+		obj            *api.EtcdCluster
+		services       []*corev1.Service
+		verb, resource string
+		step           string
+	}{
+		"an update of the peer Service":  {testCluster(), []*corev1.Service{edited}, "update", "services", "mend peer service"},
+		"a deletion of the peer Service": {testCluster(), []*corev1.Service{notHeadless}, "delete", "services", "delete service c:"},
+		"a deletion of a former Service": {renamed, []*corev1.Service{buildPeerService(renamed), buildClientService(renamed), former}, "delete", "services", "delete service c-client:"},
+		"a deletion of the budget":       {noBudget, []*corev1.Service{buildPeerService(noBudget), buildClientService(noBudget)}, "delete", "poddisruptionbudgets", "delete disruption budget"},
+		"an update of the client Service's": {renamed, []*corev1.Service{buildPeerService(renamed), func() *corev1.Service {
+			svc := buildClientService(renamed)
+			svc.Spec.Ports[0].Port = 80
+			return svc
+		}()}, "update", "services", "mend client service"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(noon)
+			w := newWorld(t, clock, tc.obj)
+			c := w.cluster(tc.obj)
+			for _, svc := range tc.services {
+				w.makeService(served(svc))
+			}
+			if tc.resource == "poddisruptionbudgets" {
+				if _, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").Create(t.Context(), buildBudget(tc.obj, 2), metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			forbidden := true
+			w.kube.PrependReactor(tc.verb, tc.resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+				return forbidden, nil, apierrors.NewForbidden(corev1.Resource(tc.resource), "c", errors.New("no such right"))
+			})
+			next := func() step {
+				w.watch()
+				o, err := c.observe(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, rule := range []func(*observation) step{keepPeerService, keepBudget, dropFormerService, keepClientService} {
+					if s := rule(o); s != nil && strings.HasPrefix(s.String(), tc.step) {
+						return s
+					}
+				}
+				return nil
+			}
+			for range 3 {
+				s := next()
+				if s == nil {
+					t.Fatal("it is not tried again")
+				}
+				if err := c.apply(t.Context(), s); err == nil || errors.Is(err, errCacheBehind) {
+					t.Errorf("error %v", err)
+				}
+				if s := next(); s != nil {
+					t.Errorf("at once again: %s", s)
+				}
+				clock.Step(refusedPause)
+			}
+			w.mu.Lock()
+			if n := strings.Count(strings.Join(w.events, "\n"), "no such right"); n != 1 {
+				t.Errorf("told %d times: %q", n, w.events)
+			}
+			w.mu.Unlock()
+			forbidden = false
+			if err := c.apply(t.Context(), next()); err != nil && !errors.Is(err, errCacheBehind) {
+				t.Error(err)
+			}
+			if s := next(); s != nil {
+				t.Errorf("when it was taken: %s", s)
+			}
+		})
+	}
+}
+
+// Without it members don't find each other.
+func TestAMissingPeerServiceIsTriedEachTime(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	w.kube.PrependReactor("create", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("services"), "c", errors.New("exceeded quota"))
+	})
+	for range 3 {
+		s := keep(t, w, c)
+		if s.String() != "create peer service" {
+			t.Fatalf("the step is %s", s)
+		}
+		if err := c.apply(t.Context(), s); err == nil {
+			t.Error("no error")
+		}
+	}
+}
+
 func (w *world) storedBudget() *policyv1.PodDisruptionBudget {
 	w.t.Helper()
 	b, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").Get(w.t.Context(), "c", metav1.GetOptions{})

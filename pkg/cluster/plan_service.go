@@ -31,7 +31,7 @@ func dropFormerService(o *observation) step {
 		return nil
 	}
 	for _, svc := range o.formerServices {
-		if svc.ok() {
+		if svc.ok() && !svc.putOff {
 			return deleteService{name: svc.name, uid: svc.uid, why: "the client service is now " + o.clientService.name}
 		}
 	}
