@@ -49,10 +49,11 @@ const (
 	certificateInvalid  = "Certificate Invalid"
 	certificateExpired  = "Certificate Expired"
 	nameNotCovered      = "Name Not Covered"
+	secretNotRead       = "Secret Not Read"
 	certificateExpiring = "Certificate Expiring"
 )
 
-var certReasons = []string{secretMissing, keyMissing, certificateInvalid, certificateExpired, nameNotCovered, certificateExpiring}
+var certReasons = []string{secretMissing, keyMissing, certificateInvalid, certificateExpired, nameNotCovered, secretNotRead, certificateExpiring}
 
 // certExpiry is when the first certificate of a Secret expires, CAs included.
 type certExpiry struct {
@@ -88,7 +89,9 @@ func judge(held map[string]heldCert, n names, spec *api.ClusterSpec, now time.Ti
 			continue
 		case h.problem != nil:
 			c.problems = append(c.problems, *h.problem)
-			continue
+			if h.problem.reason != secretNotRead { // else what is held is judged
+				continue
+			}
 		}
 		sound[u.name] = h.id
 		c.expiries = append(c.expiries, certExpiry{u.name, h.id.Validities()[0].To})

@@ -97,7 +97,7 @@ func (c *Cluster) readCertificates(ctx context.Context, now time.Time) error {
 	if !renamed && (len(secrets) == 0 || age < certRetry || age < certPeriod && !troubled) {
 		return nil
 	}
-	problems := map[string]*certProblem{}
+	problems, unread := map[string]*certProblem{}, map[string]error{}
 	for name := range secrets {
 		secret, err := c.cfg.Kube.CoreV1().Secrets(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
@@ -109,13 +109,21 @@ func (c *Cluster) readCertificates(ctx context.Context, now time.Time) error {
 			problems[name] = &certProblem{reason: secretMissing, holdsPods: true,
 				why: "can't be read by the operator: grant its service account to get Secrets (example/rbac/create_role.sh); "}
 		default:
-			return fmt.Errorf("read Secret %s with certificates: %w", name, err)
+			unread[name] = err
+			c.log.WithError(err).WithField("secret", name).Warn("can't read a Secret with certificates just now")
 		}
 	}
 	held := map[string]heldCert{}
 	for _, u := range certUses {
-		if name := u.secret(&c.obj.Spec); name != "" {
+		name := u.secret(&c.obj.Spec)
+		switch h := r.held[u.name]; {
+		case name == "":
+		case unread[name] == nil:
 			held[u.name] = r.hold(u, name, secrets[name], problems[name])
+		case ctx.Err() != nil || h.secret != name:
+			return fmt.Errorf("read Secret %s with certificates: %w", name, unread[name])
+		default:
+			held[u.name] = h.unread(u, unread[name])
 		}
 	}
 	r.held, r.readAt, r.distrust = held, now, false
@@ -146,6 +154,20 @@ func (r *certReader) hold(u certUse, name string, secret *corev1.Secret, problem
 	id, form, problem := u.identityIn(secret)
 	if h.problem = problem; problem == nil {
 		h.id, h.form = id, form
+	}
+	return h
+}
+
+// unread is what is held of a Secret that the API server can't give now. That says
+// nothing about the Secret: what was read stays, and what was wrong with it.
+func (h heldCert) unread(u certUse, err error) heldCert {
+	if h.problem == nil {
+		reason := apierrors.ReasonForError(err)
+		if reason == metav1.StatusReasonUnknown {
+			reason = "no answer"
+		}
+		h.problem = &certProblem{reason: secretNotRead, why: fmt.Sprintf("Secret %s (%s) can't be read just now (%s): the operator goes on with what it has read before; "+
+			"look at the API server, and at what encrypts its Secrets", h.secret, u.field, reason)}
 	}
 	return h
 }

@@ -5,6 +5,8 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -233,6 +235,71 @@ func TestASecretThatCanNotBeReadJustNowChangesNothing(t *testing.T) {
 	})
 	if _, err := w.cluster(tlsCluster()).observe(t.Context()); err == nil || !strings.Contains(err.Error(), "read Secret") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// An API server whose key management is down gives no Secrets, for hours perhaps.
+func TestSecretsThatCanNotBeReadAnyMoreStopNothing(t *testing.T) {
+	fake := clocktesting.NewFakeClock(time.Now())
+	w := newWorld(t, fake, tlsCluster())
+	ca := etcdtest.NewCA(t, "ca")
+	secrets := goodSecrets(ca)
+	secrets["server"] = certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: memberNames, To: fake.Now().Add(48 * time.Hour)}, ca)
+	w.putAll(secrets)
+	c := w.cluster(tlsCluster())
+	look := func() *observation {
+		t.Helper()
+		fake.Step(certPeriod)
+		o, err := c.observe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	reasons := func(o *observation) (all []string) {
+		for _, p := range o.certificates.problems {
+			all = append(all, p.reason)
+		}
+		return all
+	}
+	before := look()
+	dialled := c.certs.dialled
+	down, tries := true, 0
+	w.kube.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		tries++
+		return down, nil, apierrors.NewInternalError(fmt.Errorf("try %d: key management is down", tries))
+	})
+	after := look()
+	if got, want := reasons(after), []string{"Secret Not Read", "Secret Not Read", "Secret Not Read", "Certificate Expiring"}; !slices.Equal(got, want) {
+		t.Errorf("problems %q, want %q", got, want)
+	}
+	if why := after.certificates.problems[0].why; !strings.Contains(why, "Secret peers (spec.TLS.static.member.peerSecret)") || !strings.Contains(why, "InternalError") {
+		t.Errorf("it says %q", why)
+	}
+	if after.certificates.hold(true) != "" || after.blind != "" || after.certificates.caDigest != before.certificates.caDigest || c.certs.dialled != dialled {
+		t.Errorf("it goes on with less than it had: %+v, blind: %q", after.certificates, after.blind)
+	}
+	if len(after.certificates.expiries) != 3 {
+		t.Errorf("dates %v", after.certificates.expiries)
+	}
+	if again := look(); !slices.Equal(again.certificates.problems, after.certificates.problems) {
+		t.Errorf("the same is told in other words: %v", again.certificates.problems)
+	}
+
+	// What holds pods back is not forgotten for it.
+	down = false
+	if err := w.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("secrets"), "ns", "peers"); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	down = true
+	if o := look(); !strings.Contains(o.certificates.hold(false), "Secret peers (spec.TLS.static.member.peerSecret) does not exist") {
+		t.Errorf("problems %v", o.certificates.problems)
+	}
+	down = false
+	w.put(secrets["peer"])
+	if o := look(); !slices.Equal(reasons(o), []string{"Certificate Expiring"}) {
+		t.Errorf("problems %+v", o.certificates.problems)
 	}
 }
 
