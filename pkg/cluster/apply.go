@@ -148,7 +148,12 @@ func (c *Cluster) createPod(ctx context.Context, p newPod) (*corev1.Pod, error) 
 		return nil, err
 	}
 	if p.volume && !p.rejoins {
-		switch err := c.createVolume(ctx, p); {
+		// A volume costs money; without a pod that uses it, it is deleted again.
+		err := c.tryPod(ctx, pod)
+		if err == nil {
+			err = c.createVolume(ctx, p)
+		}
+		switch {
 		case refused(err):
 			return nil, &podRefusedError{p.name, err}
 		case err != nil:

@@ -43,10 +43,9 @@ func (c *Cluster) recyclePod(ctx context.Context, s recyclePod) error {
 	if err != nil {
 		return err
 	}
-	pods := c.cfg.Kube.CoreV1().Pods(pod.Namespace)
-	_, err = pods.Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	err = c.tryPod(ctx, pod)
 	switch {
-	case err == nil || apierrors.IsAlreadyExists(err): // the old one; all else was checked before
+	case err == nil:
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		// The old pod gives back its share.
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
@@ -57,13 +56,26 @@ func (c *Cluster) recyclePod(ctx context.Context, s recyclePod) error {
 		c.refusals.add(updateOf(made), err.Error(), c.cfg.Clock.Now())
 		return nil // told in status
 	default:
-		return fmt.Errorf("try the new pod %s: %w", s.name, err)
+		return err
 	}
 	if err := c.deletePod(ctx, deletePod{name: s.name, uid: s.uid, why: s.why}); err != nil {
 		return err
 	}
 	c.notices.memberUpdated(s)
 	return nil
+}
+
+// tryPod asks the API server whether it would take a pod. A pod of its name that is
+// there is no objection, for all else is checked before that.
+func (c *Cluster) tryPod(ctx context.Context, pod *corev1.Pod) error {
+	_, err := c.cfg.Kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil
+	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
+		return nil // a webhook with side effects: only the pod itself will tell
+	}
+	return wrap(err, "try pod %s", pod.Name)
 }
 
 // setMetadata brings labels and annotations of a pod up to date.

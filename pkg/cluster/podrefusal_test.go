@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 func TestReasonsOfRefusalsDontDependOnThePod(t *testing.T) {
@@ -96,6 +98,52 @@ func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
 	}
 	if o, err = c.observe(t.Context()); err != nil || o.refused.why != "" {
 		t.Errorf("after the quota has grown: %+v, %v", o.refused, err)
+	}
+}
+
+// A volume costs money as soon as it is asked for, and is deleted where no pod
+// comes to use it.
+func TestNoVolumeIsMadeForAPodThatIsRefused(t *testing.T) {
+	obj := clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")})
+	obj.Status = runningStatus()
+	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+	c := w.cluster(obj)
+	var answer error // to whoever only asks
+	w.kube.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if onlyAsks(a) {
+			return answer != nil, nil, answer
+		}
+		refused := apierrors.IsForbidden(answer)
+		return refused, nil, answer
+	})
+	attempt := func(p newPod) error {
+		p.version, p.volume = "3.6.16", true
+		return c.apply(t.Context(), createPods{pods: []newPod{p}})
+	}
+	claims := func() int { return w.count("create", "persistentvolumeclaims") }
+
+	answer = apierrors.NewForbidden(corev1.Resource("pods"), "c-a", errors.New("exceeded quota"))
+	if err := attempt(newPod{name: "c-a"}); err == nil || !strings.Contains(err.Error(), "exceeded quota") || c.refused.why == "" {
+		t.Errorf("error %v, noted: %q", err, c.refused.why)
+	}
+	if n := claims(); n != 0 {
+		t.Errorf("%d volumes", n)
+	}
+	for name, err := range map[string]error{
+		"it is taken":                        nil,
+		"another instance was faster":        apierrors.NewAlreadyExists(corev1.Resource("pods"), "c-b"),
+		"a webhook that can't be only asked": apierrors.NewBadRequest("admission webhook \"x\" does not support dry run"),
+	} {
+		before := claims()
+		answer = err
+		if err := attempt(newPod{name: "c-" + fmt.Sprint(before)}); err != nil || claims() != before+1 {
+			t.Errorf("%s: %v, %d volumes", name, err, claims()-before)
+		}
+	}
+	// A member that comes back has its volume: asking first would be for nothing.
+	before := w.count("create", "pods")
+	if err := attempt(newPod{name: "c-z", rejoins: true}); err != nil || w.count("create", "pods") != before+1 {
+		t.Errorf("%v, %d requests", err, w.count("create", "pods")-before)
 	}
 }
 

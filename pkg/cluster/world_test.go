@@ -81,6 +81,9 @@ func newWorld(t *testing.T, clock clock.Clock, objects ...*api.EtcdCluster) *wor
 		}
 	}
 	w.kube.PrependReactor("create", "*", w.identify)
+	w.kube.PrependReactor("create", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return onlyAsks(a), a.(clienttesting.CreateAction).GetObject(), nil
+	})
 	w.kube.PrependReactor("patch", "pods", w.checkUID)
 	w.clusters.PrependReactor("update", "etcdclusters", w.lock)
 
@@ -139,6 +142,12 @@ func (w *world) identify(action clienttesting.Action) (bool, runtime.Object, err
 	obj.SetUID(types.UID("uid-" + version))
 	obj.SetCreationTimestamp(metav1.Time{Time: w.cfg.Clock.Now()})
 	return false, nil, nil
+}
+
+// onlyAsks tells whether a request to create something is a dry run.
+func onlyAsks(action clienttesting.Action) bool {
+	create, ok := action.(clienttesting.CreateActionImpl)
+	return ok && len(create.CreateOptions.DryRun) > 0
 }
 
 // checkUID refuses a patch that was made for an earlier object of the same name.
