@@ -32,7 +32,11 @@ func TestClusterOfV094IsTakenOver(t *testing.T) {
 	n := harness.New(t)
 	n.StopOperator()
 	cluster := n.CreateObject(object("old", 3, etcd35))
-	for _, service := range servicesOfV094(cluster.Object()) {
+	old, err := n.EtcdClusters.EtcdV1beta2().EtcdClusters(n.Name).Get(t.Context(), "old", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, service := range servicesOfV094(old) {
 		if _, err := n.Kube.CoreV1().Services(n.Name).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -42,9 +46,9 @@ func TestClusterOfV094IsTakenOver(t *testing.T) {
 		name := fmt.Sprintf("old-%09d%d", 0, i)
 		members = append(members, name)
 		if i > 0 {
-			addMember(t, cluster, name)
+			addMember(t, cluster.Pods()[0], "http://"+hostOf(old, name)+":2380")
 		}
-		pod := podOfV094(cluster.Object(), name, members, i == 0)
+		pod := podOfV094(old, name, members, i == 0)
 		if _, err := n.Kube.CoreV1().Pods(n.Name).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +60,6 @@ func TestClusterOfV094IsTakenOver(t *testing.T) {
 			return err
 		})
 	}
-	old := cluster.Object()
 	old.Status = v1beta2.ClusterStatus{
 		Phase: v1beta2.ClusterPhaseRunning, Size: 3, ServiceName: "old-client", ClientPort: 2379, CurrentVersion: etcd35,
 		Members: v1beta2.MembersStatus{Ready: members},
@@ -154,7 +157,7 @@ func podOfV094(cluster *v1beta2.EtcdCluster, name string, members []string, seed
 			Hostname: name, Subdomain: cluster.Name, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false),
 			InitContainers: []corev1.Container{{
 				Name: "check-dns", Image: "busybox:1.35",
-				Command: []string{"/bin/sh", "-c", "while ! nslookup " + hostOf(cluster, name) + "; do sleep 1; done"},
+				Command: []string{"/bin/sh", "-c", "while ! nslookup " + hostOf(cluster, name) + ".cluster.local; do sleep 1; done"},
 			}},
 			Containers: []corev1.Container{{
 				Name: "etcd", Image: v1beta2.DefaultRepository + ":v" + etcd35, Command: command,
@@ -168,18 +171,17 @@ func podOfV094(cluster *v1beta2.EtcdCluster, name string, members []string, seed
 }
 
 // addMember adds a member with a vote, as v0.9.4 does.
-func addMember(t *testing.T, cluster *harness.Cluster, name string) {
+func addMember(t *testing.T, through *corev1.Pod, peerURL string) {
 	t.Helper()
-	seed := cluster.Pods()[0]
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + net.JoinHostPort(seed.Status.PodIP, "2379")}, DialTimeout: 5 * time.Second})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + net.JoinHostPort(through.Status.PodIP, "2379")}, DialTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	harness.Wait(t, "member "+name+" is added", time.Minute, func(ctx context.Context) error {
+	harness.Wait(t, "member "+peerURL+" is added", time.Minute, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
-		_, err := client.MemberAdd(ctx, []string{"http://" + hostOf(cluster.Object(), name) + ":2380"})
+		_, err := client.MemberAdd(ctx, []string{peerURL})
 		return err
 	})
 }
