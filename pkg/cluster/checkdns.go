@@ -36,15 +36,18 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 		SecurityContext:          containerSecurity(),
 		VolumeMounts:             []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true}},
 	}
-	if !p.rejoins {
+	if inMemory(policy, p) {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
 	}
 	if busybox := busyboxImage(&obj.Spec); busybox != "" {
 		c.Image = busybox
 		c.Command = []string{"/bin/sh", "-c", busyboxScript, "check-dns",
-			n.host(p.name), strconv.FormatInt(int64(timeout.Seconds()), 10), dataDir}
-		if !p.rejoins {
-			c.Command = append(c.Command, startedFile)
+			n.host(p.name), strconv.FormatInt(int64(timeout.Seconds()), 10)}
+		switch {
+		case p.rejoins:
+			c.Command = append(c.Command, dataDir)
+		case inMemory(policy, p):
+			c.Command = append(c.Command, dataDir, startedFile)
 		}
 		return c
 	}
@@ -59,7 +62,9 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 		c.Command = append(c.Command, "-require-data")
 		return c
 	}
-	c.Command = append(c.Command, "-started="+startedFile)
+	if inMemory(policy, p) {
+		c.Command = append(c.Command, "-started="+startedFile)
+	}
 	peers := slices.Sorted(maps.Keys(p.initialCluster))
 	peers = slices.DeleteFunc(peers, func(u string) bool { return u == n.peerURL(p.name) })
 	if p.seed || len(peers) == 0 {
@@ -83,7 +88,7 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 // ignores, so each domain of the list is tried as well. Not every image has sync;
 // without it the file is on the disk some seconds later.
 const busyboxScript = `
-if ! ls "$3"/member/wal/*.wal >/dev/null 2>&1; then
+if [ -n "$3" ] && ! ls "$3"/member/wal/*.wal >/dev/null 2>&1; then
   if [ -z "$4" ]; then
     echo "the volume holds no data of etcd in $3: a member that comes back without its data could lose writes" >&2
     exit 1

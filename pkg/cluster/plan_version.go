@@ -64,7 +64,9 @@ func upgradeOneMember(o *observation) step {
 	target := o.spec.EffectiveVersion()
 	own := o.own()
 	slices.SortFunc(own, func(a, b memberState) int { return cmp.Compare(a.name, b.name) })
-	old := slices.DeleteFunc(own, func(m memberState) bool { return m.pod == nil || m.pod.image == o.image(target) })
+	old := slices.DeleteFunc(own, func(m memberState) bool {
+		return m.pod == nil || m.pod.legacy || m.pod.image == o.image(target)
+	})
 	if why := o.unsettled(); why != "" {
 		return wait{why}
 	}

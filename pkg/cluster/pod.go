@@ -52,7 +52,7 @@ func buildPod(obj *api.EtcdCluster, p newPod, certs certForms, operatorImage str
 			ImagePullSecrets:          policy.ImagePullSecrets,
 			InitContainers:            []corev1.Container{checkDNS(obj, policy, p, operatorImage)},
 			Containers:                []corev1.Container{etcdProcess(obj, policy, p, version)},
-			Volumes:                   slices.Concat([]corev1.Volume{dataVolumeOf(policy, p)}, startedVolumes(p), certVolumes(obj, certs)),
+			Volumes:                   slices.Concat([]corev1.Volume{dataVolumeOf(policy, p)}, startedVolumes(policy, p), certVolumes(obj, certs)),
 		},
 	}, nil
 }

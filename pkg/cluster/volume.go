@@ -31,10 +31,14 @@ func dataVolumeOf(policy *api.PodPolicy, p newPod) corev1.Volume {
 	return v
 }
 
-// startedVolumes holds the file that tells that etcd was started in a pod. A
-// member that rejoins needs its data however often it was.
-func startedVolumes(p newPod) []corev1.Volume {
-	if p.rejoins {
+// inMemory tells whether a member's data is lost when its node restarts, though
+// its pod stays and is started again.
+func inMemory(policy *api.PodPolicy, p newPod) bool { return policy.Tmpfs && !p.volume }
+
+// startedVolumes holds the file that tells that etcd was started in a pod whose
+// data is in memory. Elsewhere the two would be lost together.
+func startedVolumes(policy *api.PodPolicy, p newPod) []corev1.Volume {
+	if !inMemory(policy, p) {
 		return nil
 	}
 	return []corev1.Volume{{Name: startedVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
