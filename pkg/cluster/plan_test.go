@@ -376,6 +376,8 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 			p.metadataOutdated = true
 		case "pending":
 			p.started, p.running, p.ready = false, false, false
+		case "stuck":
+			p.problem = "no node"
 		case "legacy":
 			p.legacy = true
 		case "otherrepo":

@@ -17,13 +17,13 @@ import (
 func updating(o *observation) (status corev1.ConditionStatus, reason, message string) {
 	own := o.own()
 	behind := count(own, o.behindTemplate)
-	for _, v := range o.volumes {
-		if v.refusedSize != "" && o.isMember(v.name) {
-			return corev1.ConditionFalse, "Volume expansion refused", v.refusedSize
-		}
-	}
 	switch {
 	case behind == 0:
+		for _, v := range o.volumes {
+			if v.refusedSize != "" && o.isMember(v.name) {
+				return corev1.ConditionFalse, "Volume expansion refused", v.refusedSize
+			}
+		}
 		return "", "", ""
 	case o.updateRefused != "":
 		return corev1.ConditionFalse, "Update refused", "Kubernetes refuses the pods that the spec describes; the members stay as they are: " + o.updateRefused
