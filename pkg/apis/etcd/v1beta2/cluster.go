@@ -136,9 +136,9 @@ type ClusterSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.tmpfs) || !self.tmpfs || !has(self.persistentVolumeClaimSpec)",message="tmpfs and persistentVolumeClaimSpec exclude each other: data is kept either in memory or on volumes",fieldPath=".tmpfs"
 // +kubebuilder:validation:XValidation:rule="!has(self.etcdEnv) || !has(self.extraArgs) || self.extraArgs.all(a, !self.etcdEnv.exists(e, e.name == 'ETCD_' + a.split('=')[0].substring(2).upperAscii().replace('-', '_')))",message="extraArgs and etcdEnv must not both make a setting: etcd does not start with a flag and a variable for the same",fieldPath=".extraArgs"
 type PodPolicy struct {
-	// Labels that are added to the pods, and to their volumes. The key `app` and
-	// keys that begin with `etcd_` are reserved for the operator, which finds its
-	// pods by them. An edit is made to running pods in place.
+	// Labels that are added to the pods, and to volumes when they are made. The key
+	// `app` and keys that begin with `etcd_` are reserved for the operator, which
+	// finds its pods by them. An edit is made to running pods in place.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'app' && !k.startsWith('etcd_'))",message="labels must not contain the key app or keys that begin with etcd_: the operator finds its pods by them"
