@@ -127,6 +127,7 @@ func TestScope(t *testing.T) {
 	harness.Holds(t, "an operator of one namespace leaves a clusterwide cluster alone", 12*time.Second, untouched(theirs))
 
 	everywhere := harness.New(t, "-cluster-wide")
+	awaitWideLeader(t, everywhere)
 	theirs.WaitSettled()
 	alone := everywhere.CreateObject(object("alone", 1, ""))
 	harness.Holds(t, "an operator of all namespaces leaves a cluster without the annotation alone", 12*time.Second, untouched(alone))

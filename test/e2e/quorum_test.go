@@ -31,7 +31,16 @@ func TestLostQuorumIsToldAndNothingIsWiped(t *testing.T) {
 	seeds := countSeeds(cluster)
 	n.DeletePod(pods[0])
 	n.DeletePod(pods[1])
-	cluster.WaitCondition(time.Minute, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "Quorum lost")
+	// Kubernetes forgets the pods at once; their etcd serves until the kubelets
+	// have ended it.
+	harness.Wait(t, "the quorum is lost for good", time.Minute, func(context.Context) error {
+		c := cluster.Condition(v1beta2.ClusterConditionAvailable)
+		since, err := time.Parse(time.RFC3339, c.LastTransitionTime)
+		if err == nil && (c.Status != corev1.ConditionFalse || c.Reason != "Quorum lost" || time.Since(since) < 5*time.Second) {
+			err = fmt.Errorf("condition Available is %+v", c)
+		}
+		return err
+	})
 
 	reader := cluster.Reader(survivor)
 	harness.Holds(t, "the survivor is left alone", 25*time.Second, func(ctx context.Context) error {

@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
@@ -32,12 +34,32 @@ func bootstrappedOnce(t *testing.T, cluster *harness.Cluster, size int) {
 	}
 }
 
+// awaitWideLeader waits until a cluster-wide operator in one of the namespaces
+// leads: that of the test before may still be ending. Tests with such operators
+// don't run side by side, for one operator works for all of them.
+func awaitWideLeader(t *testing.T, namespaces ...*harness.Namespace) {
+	t.Helper()
+	harness.Wait(t, "a cluster-wide operator of this test leads", time.Minute, func(ctx context.Context) error {
+		lease, err := namespaces[0].Kube.CoordinationV1().Leases(metav1.NamespaceDefault).Get(ctx, "etcd-operator-cluster-wide", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+		for _, n := range namespaces {
+			if strings.HasPrefix(holder, n.Name+"/") {
+				return nil
+			}
+		}
+		return fmt.Errorf("%q leads", holder)
+	})
+}
+
 // A namespaced and a cluster-wide operator in one namespace: each cluster has one
 // of them, and moves from one to the other with its annotation.
 func TestOperatorsOfBothKindsInOneNamespace(t *testing.T) {
-	t.Parallel()
 	n := harness.New(t)
 	n.DeployBeside("-wide", "-cluster-wide")
+	awaitWideLeader(t, n)
 	wide := object("wide", 3, "")
 	wide.Annotations = map[string]string{scopeAnnotation: "clusterwide"}
 	ours, theirs := n.CreateObject(object("ours", 3, "")), n.CreateObject(wide)
@@ -63,8 +85,8 @@ func TestOperatorsOfBothKindsInOneNamespace(t *testing.T) {
 
 // Two cluster-wide operators in two namespaces: one works, the other is ready to.
 func TestTwoClusterWideOperators(t *testing.T) {
-	t.Parallel()
 	a, b := harness.New(t, "-cluster-wide"), harness.New(t, "-cluster-wide")
+	awaitWideLeader(t, a, b)
 	wide := object("wide", 3, "")
 	wide.Annotations = map[string]string{scopeAnnotation: "clusterwide"}
 	for _, n := range []*harness.Namespace{a, b} {
@@ -102,9 +124,9 @@ func TestTwoClusterWideOperators(t *testing.T) {
 }
 
 func TestAnUnknownScopeKeepsEveryOperatorAway(t *testing.T) {
-	t.Parallel()
 	n := harness.New(t)
 	n.DeployBeside("-wide", "-cluster-wide")
+	awaitWideLeader(t, n)
 	odd := object("odd", 1, "")
 	odd.Annotations = map[string]string{scopeAnnotation: "cluster-wide"}
 	cluster := n.CreateObject(odd)
