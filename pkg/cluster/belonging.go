@@ -103,3 +103,12 @@ func belongsToOthers(obj metav1.Object, owner *api.EtcdCluster) bool {
 	}
 	return ref.Kind != ownerOf(owner).Kind || ref.Name != owner.Name
 }
+
+// differences are what of an object is not as the operator wants it.
+type differences []string
+
+func (d *differences) note(what string, same bool) {
+	if !same {
+		*d = append(*d, what)
+	}
+}

@@ -40,19 +40,14 @@ func buildBudget(obj *api.EtcdCluster, minAvailable int) *policyv1.PodDisruption
 // operator changes it itself.
 func mendedBudget(live, want *policyv1.PodDisruptionBudget) (mended *policyv1.PodDisruptionBudget, edited string) {
 	mended = live.DeepCopy()
-	var changed []string
-	note := func(what string, same bool) {
-		if !same {
-			changed = append(changed, what)
-		}
-	}
+	var changed differences
 	mendMeta(&mended.ObjectMeta, want)
-	note("labels", maps.Equal(live.Labels, mended.Labels))
-	note("owner", equality.Semantic.DeepEqual(live.OwnerReferences, mended.OwnerReferences))
+	changed.note("labels", maps.Equal(live.Labels, mended.Labels))
+	changed.note("owner", equality.Semantic.DeepEqual(live.OwnerReferences, mended.OwnerReferences))
 	mended.Spec.MinAvailable, mended.Spec.MaxUnavailable = want.Spec.MinAvailable, nil
-	note("maxUnavailable", live.Spec.MaxUnavailable == nil)
+	changed.note("maxUnavailable", live.Spec.MaxUnavailable == nil)
 	mended.Spec.Selector = want.Spec.Selector
-	note("selector", equality.Semantic.DeepEqual(live.Spec.Selector, want.Spec.Selector))
+	changed.note("selector", equality.Semantic.DeepEqual(live.Spec.Selector, want.Spec.Selector))
 	return mended, strings.Join(changed, ", ")
 }
 

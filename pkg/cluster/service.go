@@ -73,27 +73,22 @@ func servicePort(name string, port int32) corev1.ServicePort {
 // Service is also a NodePort or LoadBalancer.
 func mendedService(live, want *corev1.Service) (mended *corev1.Service, edited string) {
 	mended = live.DeepCopy()
-	var changed []string
-	note := func(what string, same bool) {
-		if !same {
-			changed = append(changed, what)
-		}
-	}
+	var changed differences
 	mendMeta(&mended.ObjectMeta, want)
 	mendAnnotations(mended, want)
-	note("labels", maps.Equal(live.Labels, mended.Labels))
-	note("annotations", maps.Equal(live.Annotations, mended.Annotations))
-	note("owner", equality.Semantic.DeepEqual(live.OwnerReferences, mended.OwnerReferences))
+	changed.note("labels", maps.Equal(live.Labels, mended.Labels))
+	changed.note("annotations", maps.Equal(live.Annotations, mended.Annotations))
+	changed.note("owner", equality.Semantic.DeepEqual(live.OwnerReferences, mended.OwnerReferences))
 
 	mended.Spec.Selector = want.Spec.Selector
-	note("selector", maps.Equal(live.Spec.Selector, want.Spec.Selector))
+	changed.note("selector", maps.Equal(live.Spec.Selector, want.Spec.Selector))
 	mended.Spec.Ports = mendedPorts(live.Spec.Ports, want.Spec.Ports)
-	note("ports", equality.Semantic.DeepEqual(live.Spec.Ports, mended.Spec.Ports))
+	changed.note("ports", equality.Semantic.DeepEqual(live.Spec.Ports, mended.Spec.Ports))
 	mended.Spec.PublishNotReadyAddresses = want.Spec.PublishNotReadyAddresses
-	note("publishNotReadyAddresses", live.Spec.PublishNotReadyAddresses == want.Spec.PublishNotReadyAddresses)
+	changed.note("publishNotReadyAddresses", live.Spec.PublishNotReadyAddresses == want.Spec.PublishNotReadyAddresses)
 	if live.Spec.Type == corev1.ServiceTypeExternalName { // it leads away from the members
 		mended.Spec.Type, mended.Spec.ExternalName = corev1.ServiceTypeClusterIP, ""
-		note("type", false)
+		changed.note("type", false)
 	}
 	return mended, strings.Join(changed, ", ")
 }
