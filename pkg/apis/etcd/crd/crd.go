@@ -18,10 +18,19 @@ import (
 //go:embed etcd.database.coreos.com_etcdclusters.yaml
 var etcdClusters []byte
 
+//go:embed etcd.database.coreos.com_etcdbackups.yaml
+var etcdBackups []byte
+
 // EtcdCluster returns the CustomResourceDefinition of EtcdClusters. Each call
 // returns a new object, which the caller may change.
 func EtcdCluster() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return decode("EtcdCluster", etcdClusters)
+}
+
+// EtcdBackup returns the CustomResourceDefinition of EtcdBackups. Each call
+// returns a new object, which the caller may change.
+func EtcdBackup() (*apiextensionsv1.CustomResourceDefinition, error) {
+	return decode("EtcdBackup", etcdBackups)
 }
 
 func decode(kind string, text []byte) (*apiextensionsv1.CustomResourceDefinition, error) {

@@ -19,6 +19,13 @@ const (
 	EtcdClusterResourcePlural = "etcdclusters"
 	// EtcdClusterCRDName is the name of the CustomResourceDefinition of EtcdClusters.
 	EtcdClusterCRDName = EtcdClusterResourcePlural + "." + GroupName
+
+	// EtcdBackupResourceKind is the kind of an EtcdBackup.
+	EtcdBackupResourceKind = "EtcdBackup"
+	// EtcdBackupResourcePlural is the name of EtcdBackups in URLs and RBAC rules.
+	EtcdBackupResourcePlural = "etcdbackups"
+	// EtcdBackupCRDName is the name of the CustomResourceDefinition of EtcdBackups.
+	EtcdBackupCRDName = EtcdBackupResourcePlural + "." + GroupName
 )
 
 var (
@@ -37,7 +44,7 @@ func Resource(resource string) schema.GroupResource {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &EtcdCluster{}, &EtcdClusterList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &EtcdCluster{}, &EtcdClusterList{}, &EtcdBackup{}, &EtcdBackupList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -15,6 +15,10 @@ type FakeEtcdV1beta2 struct {
 	*testing.Fake
 }
 
+func (c *FakeEtcdV1beta2) EtcdBackups(namespace string) v1beta2.EtcdBackupInterface {
+	return newFakeEtcdBackups(c, namespace)
+}
+
 func (c *FakeEtcdV1beta2) EtcdClusters(namespace string) v1beta2.EtcdClusterInterface {
 	return newFakeEtcdClusters(c, namespace)
 }

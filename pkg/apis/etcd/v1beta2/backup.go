@@ -1,0 +1,290 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta2
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// EtcdBackup is a backup of an etcd cluster that the backup operator makes, once
+// or on a schedule: a snapshot of one member, streamed into an object store or
+// onto a volume. It is there when it is whole, and not before.
+//
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=etcdbackups,scope=Namespaced
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="What the backup operator does about it now"
+// +kubebuilder:printcolumn:name="Succeeded",type=boolean,JSONPath=`.status.succeeded`,description="Whether the last attempt made a backup"
+// +kubebuilder:printcolumn:name="Last Success",type=date,JSONPath=`.status.lastSuccessDate`,description="When the newest backup was complete"
+// +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextExecutionDate`,description="When the next backup is due"
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.etcdRevision`,description="Revision of etcd's data in the newest backup"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Key",type=string,priority=1,JSONPath=`.status.key`,description="Where the newest backup is stored"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.Reason`,description="Why the last attempt failed"
+type EtcdBackup struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What to back up, when, and where to. An edit stops a backup under way and
+	// starts anew; a backup that is made once is then made again.
+	Spec BackupSpec `json:"spec"`
+
+	// What became of it. Written by the backup operator alone.
+	// +optional
+	Status BackupStatus `json:"status,omitempty"`
+}
+
+// EtcdBackupList is a list of EtcdBackups.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type EtcdBackupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []EtcdBackup `json:"items"`
+}
+
+// BackupStorageType is a kind of store for backups.
+//
+// +kubebuilder:validation:Enum=S3;ABS;GCS;OSS;Volume
+type BackupStorageType string
+
+// The kinds of stores.
+const (
+	// BackupStorageTypeS3 is Amazon S3, and what speaks its protocol.
+	BackupStorageTypeS3 BackupStorageType = "S3"
+	// BackupStorageTypeABS is Azure Blob Storage.
+	BackupStorageTypeABS BackupStorageType = "ABS"
+	// BackupStorageTypeGCS is Google Cloud Storage.
+	BackupStorageTypeGCS BackupStorageType = "GCS"
+	// BackupStorageTypeOSS is Alibaba Cloud's Object Storage Service.
+	BackupStorageTypeOSS BackupStorageType = "OSS"
+	// BackupStorageTypeVolume is a directory of the backup operator's pod.
+	BackupStorageTypeVolume BackupStorageType = "Volume"
+)
+
+// BackupSpec is what a user asks of a backup.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.etcdCluster) != (has(self.etcdEndpoints) && size(self.etcdEndpoints) > 0)",message="either etcdEndpoints or etcdCluster must say what to back up"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'S3' || has(self.s3)",message="storageType S3 needs the section s3",fieldPath=".s3"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'ABS' || has(self.abs)",message="storageType ABS needs the section abs",fieldPath=".abs"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'GCS' || has(self.gcs)",message="storageType GCS needs the section gcs",fieldPath=".gcs"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'OSS' || has(self.oss)",message="storageType OSS needs the section oss",fieldPath=".oss"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'Volume' || has(self.volume)",message="storageType Volume needs the section volume",fieldPath=".volume"
+type BackupSpec struct {
+	// Client URLs of the cluster's members, or of a Service in front of them,
+	// such as http://example-etcd-cluster-client:2379. Of those that answer, the
+	// backup is taken from one that has all writes acknowledged when it began; a
+	// follower where there is one.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=1024
+	EtcdEndpoints []string `json:"etcdEndpoints,omitempty"`
+
+	// An EtcdCluster in the same namespace, instead of etcdEndpoints: its members
+	// are found by themselves, and its own operatorSecret is the default of
+	// clientTLSSecret.
+	// +optional
+	EtcdCluster *EtcdClusterRef `json:"etcdCluster,omitempty"`
+
+	// Kind of store. The section of the same name says where in it.
+	StorageType BackupStorageType `json:"storageType"`
+
+	// When to make backups and how many to keep. Default: one, at once.
+	// +optional
+	BackupPolicy *BackupPolicy `json:"backupPolicy,omitempty"`
+
+	BackupSource `json:",inline"`
+
+	// Secret with the certificate to connect to etcd with: keys etcd-client.crt,
+	// etcd-client.key and etcd-client-ca.crt, or tls.crt, tls.key and ca.crt.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ClientTLSSecret string `json:"clientTLSSecret,omitempty"`
+
+	// Whether to connect to members whose certificates can't be verified.
+	// Default: false.
+	// +optional
+	AllowSelfSignedCertificates bool `json:"allowSelfSignedCertificates,omitempty"`
+}
+
+// EtcdClusterRef names an EtcdCluster.
+type EtcdClusterRef struct {
+	// Name of the EtcdCluster, in the same namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// BackupPolicy says when backups are made, and how many are kept.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.schedule) || self.schedule == ” || !has(self.backupIntervalInSecond) || self.backupIntervalInSecond == 0",message="schedule and backupIntervalInSecond exclude each other",fieldPath=".schedule"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || self.timeZone == ” || has(self.schedule) && self.schedule != ”",message="timeZone is that of schedule, which is not set",fieldPath=".timeZone"
+type BackupPolicy struct {
+	// Seconds that one attempt may take, from the first connection until the
+	// backup is stored. Default: 60.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TimeoutInSecond int64 `json:"timeoutInSecond,omitempty"`
+
+	// Seconds from one backup to the next; the first is made at once. 0: one
+	// backup only, unless there is a schedule. Default: 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	BackupIntervalInSecond int64 `json:"backupIntervalInSecond,omitempty"`
+
+	// When to make backups, as a cron expression of five fields (minute, hour, day
+	// of month, month, day of week), such as "0 */6 * * *", or one of @hourly,
+	// @daily, @weekly, @monthly, @yearly and "@every 90m".
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ')",message="schedule must not name a time zone: timeZone does"
+	Schedule string `json:"schedule,omitempty"`
+
+	// Time zone of the schedule, by its name in the IANA database, such as
+	// Europe/Berlin. Default: UTC.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// While true, no backup is begun; one under way is finished. Afterwards the
+	// last one that was missed is made up for. Default: false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// How many backups on a schedule to keep: when there are more, the oldest of
+	// those that this EtcdBackup made are deleted. 0: all. Default: 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxBackups int `json:"maxBackups,omitempty"`
+
+	// Seconds for which to keep a backup that was made on a schedule. The newest
+	// one is kept whatever its age. 0: for ever. Default: 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxAgeInSecond int64 `json:"maxAgeInSecond,omitempty"`
+}
+
+// BackupSource says where in a store backups are. Only the section of the
+// storageType counts.
+type BackupSource struct {
+	// +optional
+	S3 *S3BackupSource `json:"s3,omitempty"`
+	// +optional
+	ABS *ABSBackupSource `json:"abs,omitempty"`
+	// +optional
+	GCS *GCSBackupSource `json:"gcs,omitempty"`
+	// +optional
+	OSS *OSSBackupSource `json:"oss,omitempty"`
+	// +optional
+	Volume *VolumeBackupSource `json:"volume,omitempty"`
+}
+
+// S3BackupSource is a place in Amazon S3, or in a store that speaks its protocol.
+type S3BackupSource struct {
+	// Bucket and key, such as mybucket/etcd.backup. On a schedule it is what the
+	// keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/]+/.')",message="path must be a bucket and a key, such as mybucket/etcd.backup"
+	Path string `json:"path"`
+
+	// Secret with the keys credentials and config, which are files of the AWS
+	// command line of these names; their profile default counts. A key ca.crt with
+	// the CAs of the endpoint may stand beside them. Default: the credentials of
+	// the backup operator's pod, such as those of its service account's IAM role.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	AWSSecret string `json:"awsSecret,omitempty"`
+
+	// URL of a store that is not Amazon's, such as https://minio.example.com:9000.
+	// Default: that of Amazon in the region of the config.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// Whether the bucket stands in the URL's path instead of its host name. Most
+	// stores that are not Amazon's need it. Default: false.
+	// +optional
+	ForcePathStyle bool `json:"forcePathStyle,omitempty"`
+}
+
+// ABSBackupSource is a place in Azure Blob Storage.
+type ABSBackupSource struct {
+	// Container and key, such as mycontainer/etcd.backup. On a schedule it is what
+	// the keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/]+/.')",message="path must be a container and a key, such as mycontainer/etcd.backup"
+	Path string `json:"path"`
+
+	// Secret with the keys storage-account and storage-key, and where needed cloud:
+	// AzurePublicCloud (the default), AzureChinaCloud, AzureUSGovernmentCloud or
+	// AzureGermanCloud. Without storage-key, the identity of the backup operator's
+	// pod counts.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ABSSecret string `json:"absSecret"`
+
+	// URL of the account's blob service, where it is not that of the cloud, such
+	// as http://azurite:10000/devstoreaccount1.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// GCSBackupSource is a place in Google Cloud Storage.
+type GCSBackupSource struct {
+	// Bucket and key, such as mybucket/etcd.backup. On a schedule it is what the
+	// keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/]+/.')",message="path must be a bucket and a key, such as mybucket/etcd.backup"
+	Path string `json:"path"`
+
+	// Secret with the key access-token, an OAuth 2 token, or credentials.json, the
+	// key file of a service account. Default: the credentials of the backup
+	// operator's pod (application default credentials).
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	GCPSecret string `json:"gcpSecret,omitempty"`
+
+	// URL of the service, where it is not Google's public one, such as
+	// http://fake-gcs-server:4443/storage/v1/.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// OSSBackupSource is a place in Alibaba Cloud's Object Storage Service.
+type OSSBackupSource struct {
+	// Bucket and key, such as mybucket/etcd.backup. On a schedule it is what the
+	// keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/]+/.')",message="path must be a bucket and a key, such as mybucket/etcd.backup"
+	Path string `json:"path"`
+
+	// Secret with the keys accessKeyID and accessKeySecret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	OSSSecret string `json:"ossSecret"`
+
+	// URL of the region's service. Default: http://oss-cn-hangzhou.aliyuncs.com.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// VolumeBackupSource is a place below the directory that the backup operator was
+// given by its flag -volume-dir, where a PersistentVolumeClaim is mounted.
+type VolumeBackupSource struct {
+	// File, such as example/etcd.backup, below `<volume-dir>/<namespace>`;
+	// directories are made. On a schedule it is what the files' names begin with:
+	// `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self != '' && !self.startsWith('/') && !self.endsWith('/') && self.split('/').all(d, d != '' && d != '.' && d != '..')",message="path must be a relative path without empty parts, . and .."
+	Path string `json:"path"`
+}

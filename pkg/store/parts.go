@@ -1,0 +1,107 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Limits that the stores' multipart uploads have in common.
+const (
+	// minPartSize is a good size of requests: large enough for the time between
+	// two of them not to count, small enough for several to fit into memory.
+	minPartSize = 8 << 20
+	// usefulParts is how many parts an upload should have at most where its size
+	// is known; the stores take 10,000 or more. The rest is left for content that
+	// turns out to be longer.
+	usefulParts = 5000
+	// partsInFlight is how many parts are sent at once, and in memory.
+	partsInFlight = 3
+)
+
+// PartSize is the size of the parts in which to send content of a size; -1 where
+// that is unknown.
+func PartSize(size int64) int64 {
+	const step = 1 << 20
+	return max(minPartSize, (size/usefulParts+step)/step*step)
+}
+
+// FirstPart reads content up to the size of one part. whole tells whether that is
+// all of it, so that one request can send it.
+func FirstPart(body io.Reader, size int64) (part []byte, whole bool, err error) {
+	part = make([]byte, size)
+	n, err := io.ReadFull(body, part)
+	switch {
+	case err == nil:
+		return part, false, nil
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return part[:n], true, nil
+	default:
+		return nil, false, err
+	}
+}
+
+// SendParts sends content in parts of the size of the first one, which was read
+// already, but for the last one, which may be shorter. send is called with
+// numbers from 1 on, for several parts at once, and must not keep the data when it
+// has returned. The first error ends all, and is returned when no send is under
+// way any more. SendParts returns the number of parts.
+//
+// Memory for partsInFlight parts is used, again and again.
+func SendParts(ctx context.Context, first []byte, body io.Reader, send func(ctx context.Context, number int, data []byte) error) (int, error) {
+	sending, ctx := errgroup.WithContext(ctx)
+	free := make(chan []byte, partsInFlight)
+	for range partsInFlight - 1 {
+		free <- nil // made when it is needed
+	}
+	number := 0
+	start := func(buffer []byte, length int) {
+		number++
+		n := number
+		sending.Go(func() error {
+			err := send(ctx, n, buffer[:length])
+			free <- buffer
+			return err
+		})
+	}
+	start(first, len(first))
+	for {
+		var buffer []byte
+		select {
+		case buffer = <-free:
+		case <-ctx.Done():
+			return number, failed(ctx, sending)
+		}
+		if ctx.Err() != nil {
+			return number, failed(ctx, sending)
+		}
+		if buffer == nil {
+			buffer = make([]byte, len(first))
+		}
+		length, err := io.ReadFull(body, buffer)
+		switch {
+		case err == nil:
+			start(buffer, length)
+			continue
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			start(buffer, length)
+		case !errors.Is(err, io.EOF):
+			sending.Go(func() error { return err })
+		}
+		return number, sending.Wait()
+	}
+}
+
+// failed waits for what is being sent, and returns the error that ended it, or
+// that of the context.
+func failed(ctx context.Context, sending *errgroup.Group) error {
+	if err := sending.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
