@@ -124,8 +124,8 @@ type EtcdClusterRef struct {
 
 // BackupPolicy says when backups are made, and how many are kept.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.schedule) || self.schedule == ” || !has(self.backupIntervalInSecond) || self.backupIntervalInSecond == 0",message="schedule and backupIntervalInSecond exclude each other",fieldPath=".schedule"
-// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || self.timeZone == ” || has(self.schedule) && self.schedule != ”",message="timeZone is that of schedule, which is not set",fieldPath=".timeZone"
+// +kubebuilder:validation:XValidation:rule="!has(self.schedule) || size(self.schedule) == 0 || !has(self.backupIntervalInSecond) || self.backupIntervalInSecond == 0",message="schedule and backupIntervalInSecond exclude each other",fieldPath=".schedule"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || size(self.timeZone) == 0 || has(self.schedule) && size(self.schedule) > 0",message="timeZone is that of schedule, which is not set",fieldPath=".timeZone"
 type BackupPolicy struct {
 	// Seconds that one attempt may take, from the first connection until the
 	// backup is stored. Default: 60.
@@ -285,6 +285,6 @@ type VolumeBackupSource struct {
 	// directories are made. On a schedule it is what the files' names begin with:
 	// `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self != '' && !self.startsWith('/') && !self.endsWith('/') && self.split('/').all(d, d != '' && d != '.' && d != '..')",message="path must be a relative path without empty parts, . and .."
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && !self.startsWith('/') && !self.endsWith('/') && self.split('/').all(d, size(d) > 0 && d != '.' && d != '..')",message="path must be a relative path without empty parts, . and .."
 	Path string `json:"path"`
 }
