@@ -14,6 +14,7 @@ import (
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
@@ -66,7 +67,7 @@ type heldCert struct {
 	secret string // its name
 	// id is what was last read well; nil before.
 	id   *etcd.Identity
-	form certForm
+	form certsecret.Form
 	// problem is what is wrong with what was read last; nil if nothing is.
 	problem *certProblem
 }
@@ -108,7 +109,7 @@ func judge(held map[string]heldCert, n names, spec *api.ClusterSpec, now time.Ti
 type addProblem func(reason string, holdsStart bool, format string, args ...any)
 
 func judgeDates(add addProblem, u certUse, h heldCert, now time.Time) {
-	certKey, _, caKey := u.files.keys(h.form)
+	certKey, _, caKey := u.files.Keys(h.form)
 	for _, v := range h.id.Validities() {
 		what, advice := "the certificate in "+certKey, "renew it"
 		if v.CA != "" {
@@ -189,7 +190,7 @@ func judgeTrust(add addProblem, held map[string]heldCert, sound map[string]*etcd
 // fileKeys are the keys of the certificate of one use and of the CAs of another.
 func fileKeys(held map[string]heldCert, certOf, caOf string) (certKey, caKey string) {
 	for _, u := range certUses {
-		cert, _, ca := u.files.keys(held[u.name].form)
+		cert, _, ca := u.files.Keys(held[u.name].form)
 		if u.name == certOf {
 			certKey = cert
 		}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
 )
 
@@ -30,13 +31,13 @@ func tlsCluster() *api.EtcdCluster {
 
 // certificateSecret has the keys of v0.9.4 for a use. The CAs are those that are
 // trusted by it.
-func certificateSecret(use certUse, form certForm, name string, by *etcdtest.CA, leaf etcdtest.Leaf, trusts ...*etcdtest.CA) *corev1.Secret {
+func certificateSecret(use certUse, form certsecret.Form, name string, by *etcdtest.CA, leaf etcdtest.Leaf, trusts ...*etcdtest.CA) *corev1.Secret {
 	cert, key := by.Issue(leaf)
 	var bundle []byte
 	for _, ca := range trusts {
 		bundle = append(bundle, ca.PEM...)
 	}
-	certKey, keyKey, caKey := use.files.keys(form)
+	certKey, keyKey, caKey := use.files.Keys(form)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
 		Data:       map[string][]byte{certKey: cert, keyKey: key, caKey: bundle},
@@ -53,9 +54,9 @@ var (
 // goodSecrets are those of tlsCluster, by use, of one CA.
 func goodSecrets(ca *etcdtest.CA) map[string]*corev1.Secret {
 	return map[string]*corev1.Secret{
-		"peer":     certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: memberNames}, ca),
-		"server":   certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: memberNames}, ca),
-		"operator": certificateSecret(operatorUse, formStatic, "operators", ca, etcdtest.Leaf{Name: "operator"}, ca),
+		"peer":     certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: memberNames}, ca),
+		"server":   certificateSecret(serverUse, certsecret.Static, "servers", ca, etcdtest.Leaf{DNS: memberNames}, ca),
+		"operator": certificateSecret(operatorUse, certsecret.Static, "operators", ca, etcdtest.Leaf{Name: "operator"}, ca),
 	}
 }
 
@@ -86,66 +87,66 @@ func TestWhatIsWrongWithCertificatesIsToldWithSecretNameAndWhatToDo(t *testing.T
 		"all is well": {},
 		"all is well, in cert-manager's form": {change: func(s map[string]*corev1.Secret) {
 			for _, u := range certUses {
-				s[u.name] = certificateSecret(u, formCertManager, s[u.name].Name, ca, etcdtest.Leaf{DNS: memberNames}, ca)
+				s[u.name] = certificateSecret(u, certsecret.CertManager, s[u.name].Name, ca, etcdtest.Leaf{DNS: memberNames}, ca)
 			}
 		}},
 		"all is well with a CA for peers and one for clients": {change: func(s map[string]*corev1.Secret) {
-			s["peer"] = certificateSecret(peerUse, formStatic, "peers", other, etcdtest.Leaf{DNS: memberNames}, other)
+			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", other, etcdtest.Leaf{DNS: memberNames}, other)
 		}},
 		"all is well with a server CA and a client CA": {change: func(s map[string]*corev1.Secret) {
-			s["server"] = certificateSecret(serverUse, formStatic, "servers", other, etcdtest.Leaf{DNS: memberNames, Usages: serverOnly}, ca)
-			s["operator"] = certificateSecret(operatorUse, formStatic, "operators", ca, etcdtest.Leaf{Usages: clientOnly}, other)
+			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", other, etcdtest.Leaf{DNS: memberNames, Usages: serverOnly}, ca)
+			s["operator"] = certificateSecret(operatorUse, certsecret.Static, "operators", ca, etcdtest.Leaf{Usages: clientOnly}, other)
 		}},
 		"a key is missing": {change: func(s map[string]*corev1.Secret) { delete(s["server"].Data, "server.key") },
 			reason: keyMissing, says: []string{"servers", "server.key", "spec.TLS.static.member.serverSecret", "server-ca.crt, server.crt"}, holdsPods: true, holdsStart: true},
 		"cert-manager gave no CA": {change: func(s map[string]*corev1.Secret) {
-			s["peer"] = certificateSecret(peerUse, formCertManager, "peers", ca, etcdtest.Leaf{DNS: memberNames})
+			s["peer"] = certificateSecret(peerUse, certsecret.CertManager, "peers", ca, etcdtest.Leaf{DNS: memberNames})
 			delete(s["peer"].Data, "ca.crt")
 		}, reason: keyMissing, says: []string{"peers", "lacks ca.crt"}, holdsPods: true, holdsStart: true},
 		"another's key": {change: func(s map[string]*corev1.Secret) { s["server"].Data["server.key"] = s["peer"].Data["peer.key"] },
 			reason: certificateInvalid, says: []string{"servers", "server.key is not the private key of server.crt"}, holdsPods: true, holdsStart: true},
 		"a certificate that expires soon": {change: func(s map[string]*corev1.Secret) {
-			s["server"] = certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: memberNames, To: soon}, ca)
+			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", ca, etcdtest.Leaf{DNS: memberNames, To: soon}, ca)
 		}, reason: certificateExpiring, says: []string{"servers", "server.crt", date(soon), "renew"}},
 		"a CA that expires soon": {change: func(s map[string]*corev1.Secret) {
-			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: memberNames}, ca, oldCA)
+			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: memberNames}, ca, oldCA)
 		}, reason: certificateExpiring, says: []string{"peers", "CN=old", "peer-ca.crt"}},
 		"a certificate that has expired": {change: func(s map[string]*corev1.Secret) {
-			s["operator"] = certificateSecret(operatorUse, formStatic, "operators", ca, etcdtest.Leaf{To: past}, ca)
+			s["operator"] = certificateSecret(operatorUse, certsecret.Static, "operators", ca, etcdtest.Leaf{To: past}, ca)
 		}, reason: certificateExpired, says: []string{"operators", "etcd-client.crt", date(past), "the members refuse the operator"}, holdsStart: true},
 		"a certificate of tomorrow": {change: func(s map[string]*corev1.Secret) {
-			s["server"] = certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: memberNames, From: now.Add(time.Hour)}, ca)
+			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", ca, etcdtest.Leaf{DNS: memberNames, From: now.Add(time.Hour)}, ca)
 		}, reason: certificateInvalid, says: []string{"servers", "not valid before"}, holdsStart: true},
 		"peers without the members' names": {change: func(s map[string]*corev1.Secret) {
-			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: []string{"*.d.ns.svc"}}, ca)
+			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: []string{"*.d.ns.svc"}}, ca)
 		}, reason: nameNotCovered, says: []string{"peers", "*.d.ns.svc", "renew it for *.c.ns.svc"}, holdsStart: true},
 		"a single member without its name": {change: func(s map[string]*corev1.Secret) {
-			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{}, ca)
+			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{}, ca)
 		}, spec: func(s *api.ClusterSpec) { s.Size = 1 }, reason: nameNotCovered, says: []string{"is for nothing"}},
 		"peers without Kubernetes' domain": {change: func(s map[string]*corev1.Secret) {
-			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc"}}, ca)
+			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc"}}, ca)
 		}, reason: nameNotCovered, says: []string{"peers", "*.c.ns.svc.cluster.local"}},
 		"servers without the members' names": {change: func(s map[string]*corev1.Secret) {
-			s["server"] = certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: []string{"c-client.ns.svc"}}, ca)
+			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", ca, etcdtest.Leaf{DNS: []string{"c-client.ns.svc"}}, ca)
 		}, reason: nameNotCovered, says: []string{"servers", "c-client.ns.svc", "*.c.ns.svc"}, holdsStart: true},
 		"servers without names, unverified": {change: func(s map[string]*corev1.Secret) {
-			s["server"] = certificateSecret(serverUse, formStatic, "servers", other, etcdtest.Leaf{}, ca)
+			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", other, etcdtest.Leaf{}, ca)
 		}, spec: func(s *api.ClusterSpec) { s.TLS.Static.AllowSelfSignedCertificates = true }},
 		"servers of another CA": {change: func(s map[string]*corev1.Secret) {
-			s["server"] = certificateSecret(serverUse, formStatic, "servers", other, etcdtest.Leaf{DNS: memberNames}, ca)
+			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", other, etcdtest.Leaf{DNS: memberNames}, ca)
 		}, reason: certificateInvalid, says: []string{"server.crt of Secret servers", "etcd-client-ca.crt of Secret operators", "the operator refuses the members"}, holdsStart: true},
 		"an operator of another CA": {change: func(s map[string]*corev1.Secret) {
-			s["operator"] = certificateSecret(operatorUse, formStatic, "operators", other, etcdtest.Leaf{}, ca)
+			s["operator"] = certificateSecret(operatorUse, certsecret.Static, "operators", other, etcdtest.Leaf{}, ca)
 		}, reason: certificateInvalid, says: []string{"etcd-client.crt of Secret operators", "server-ca.crt of Secret servers", "the members refuse the operator"}, holdsStart: true},
 		"an operator with a server's certificate": {change: func(s map[string]*corev1.Secret) {
-			s["operator"] = certificateSecret(operatorUse, formStatic, "operators", ca, etcdtest.Leaf{Usages: serverOnly}, ca)
+			s["operator"] = certificateSecret(operatorUse, certsecret.Static, "operators", ca, etcdtest.Leaf{Usages: serverOnly}, ca)
 		}, reason: certificateInvalid, says: []string{"not for use as a client"}, holdsStart: true},
 		"peers that can't be clients": {change: func(s map[string]*corev1.Secret) {
-			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: memberNames, Usages: serverOnly}, ca)
+			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: memberNames, Usages: serverOnly}, ca)
 		}, reason: certificateInvalid, says: []string{"peers", "not for use as a client", "members refuse each other"}, holdsStart: true},
 		"with Kubernetes' domain in the members' names": {change: func(s map[string]*corev1.Secret) {
-			s["peer"] = certificateSecret(peerUse, formStatic, "peers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc.k8s.example"}}, ca)
-			s["server"] = certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc.k8s.example"}}, ca)
+			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc.k8s.example"}}, ca)
+			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc.k8s.example"}}, ca)
 		}, spec: func(s *api.ClusterSpec) { s.Pod = &api.PodPolicy{ClusterDomain: ".k8s.example"} }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +209,7 @@ func TestTheCADigestFollowsTheCAsThatMembersReadOnce(t *testing.T) {
 		t.Errorf("digest %q, with new leaf certificates %q", first, again)
 	}
 	if got := digest(func(s map[string]*corev1.Secret) {
-		s["operator"] = certificateSecret(operatorUse, formStatic, "operators", ca, etcdtest.Leaf{}, ca, other)
+		s["operator"] = certificateSecret(operatorUse, certsecret.Static, "operators", ca, etcdtest.Leaf{}, ca, other)
 	}); got != first {
 		t.Error("the operator's CAs change it: members don't read them")
 	}
@@ -228,38 +229,9 @@ func TestTheCADigestFollowsTheCAsThatMembersReadOnce(t *testing.T) {
 	}
 }
 
-func TestTheFormOfASecret(t *testing.T) {
-	data := func(keys ...string) map[string][]byte {
-		m := map[string][]byte{}
-		for _, k := range keys {
-			m[k] = []byte("x")
-		}
-		return m
-	}
-	static, certManager := []string{"peer.crt", "peer.key", "peer-ca.crt"}, []string{"tls.crt", "tls.key", "ca.crt"}
-	for name, c := range map[string]struct {
-		data    map[string][]byte
-		form    certForm
-		missing int
-	}{
-		"v0.9.4":                         {data(static...), formStatic, 0},
-		"cert-manager":                   {data(certManager...), formCertManager, 0},
-		"both":                           {data(append(static, certManager...)...), formStatic, 0},
-		"cert-manager and a rest":        {data(append(certManager, "peer.crt")...), formCertManager, 0},
-		"cert-manager without a CA":      {data("tls.crt", "tls.key"), formCertManager, 1},
-		"v0.9.4 without a CA":            {data("peer.crt", "peer.key"), formStatic, 1},
-		"empty":                          {nil, formStatic, 3},
-		"a key that is there, but empty": {map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x"), "ca.crt": nil}, formCertManager, 1},
-	} {
-		if form, missing := peerCert.formOf(c.data); form != c.form || len(missing) != c.missing {
-			t.Errorf("%s: form %d, missing %v", name, form, missing)
-		}
-	}
-}
-
 // serve is how a member with this Secret meets its clients.
 func (c certificate) serve(secret *corev1.Secret) (*tls.Config, error) {
-	certKey, keyKey, caKey := c.keys(formStatic)
+	certKey, keyKey, caKey := c.Keys(certsecret.Static)
 	pair, err := tls.X509KeyPair(secret.Data[certKey], secret.Data[keyKey])
 	if err != nil {
 		return nil, err

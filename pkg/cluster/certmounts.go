@@ -7,42 +7,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
-)
-
-// certForm is how the keys of a Secret with a certificate are named.
-type certForm int
-
-const (
-	// formStatic: as in v0.9.4, after what the certificate is for (peer.crt).
-	formStatic certForm = iota
-	// formCertManager: tls.crt, tls.key and ca.crt.
-	formCertManager
+	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 )
 
 // certForms are the forms of a cluster's Secrets.
-type certForms struct{ peer, server, operator certForm }
+type certForms struct{ peer, server, operator certsecret.Form }
 
 // certificate is a certificate that is mounted into members. The files have the
 // names of v0.9.4, whatever the Secret's form.
 type certificate struct {
-	volume, dir   string
-	cert, key, ca string // file names, and keys of a Secret of formStatic
+	volume, dir string
+	certsecret.Files
 }
 
 var (
-	peerCert   = certificate{"member-peer-tls", "/etc/etcdtls/member/peer-tls", "peer.crt", "peer.key", "peer-ca.crt"}
-	serverCert = certificate{"member-server-tls", "/etc/etcdtls/member/server-tls", "server.crt", "server.key", "server-ca.crt"}
+	peerCert   = certificate{"member-peer-tls", "/etc/etcdtls/member/peer-tls", certsecret.Files{Cert: "peer.crt", Key: "peer.key", CA: "peer-ca.crt"}}
+	serverCert = certificate{"member-server-tls", "/etc/etcdtls/member/server-tls", certsecret.Files{Cert: "server.crt", Key: "server.key", CA: "server-ca.crt"}}
 	// operatorCert is not for etcd but for those who run etcdctl in its pod.
-	operatorCert = certificate{"operator-etcd-tls", "/etc/etcdtls/operator/etcd-tls", "etcd-client.crt", "etcd-client.key", "etcd-client-ca.crt"}
+	operatorCert = certificate{"operator-etcd-tls", "/etc/etcdtls/operator/etcd-tls", certsecret.Client}
 )
-
-// keys are those of a Secret of a form: certificate, private key and CA.
-func (c certificate) keys(form certForm) (cert, key, ca string) {
-	if form == formStatic {
-		return c.cert, c.key, c.ca
-	}
-	return corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"
-}
 
 func (c certificate) path(file string) string { return c.dir + "/" + file }
 
@@ -52,11 +35,11 @@ func (c certificate) mount() corev1.VolumeMount {
 
 // volumeFrom mounts exactly the three files. Where a Secret loses one of its
 // keys, the kubelet then keeps the files that it has.
-func (c certificate) volumeFrom(secret string, form certForm) corev1.Volume {
-	cert, key, ca := c.keys(form)
+func (c certificate) volumeFrom(secret string, form certsecret.Form) corev1.Volume {
+	cert, key, ca := c.Keys(form)
 	return corev1.Volume{Name: c.volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 		SecretName: secret,
-		Items:      []corev1.KeyToPath{{Key: cert, Path: c.cert}, {Key: key, Path: c.key}, {Key: ca, Path: c.ca}},
+		Items:      []corev1.KeyToPath{{Key: cert, Path: c.Cert}, {Key: key, Path: c.Key}, {Key: ca, Path: c.CA}},
 	}}}
 }
 
@@ -120,16 +103,16 @@ func certFlags(spec *api.ClusterSpec) []string {
 	if spec.PeerTLS() {
 		flags = append(flags,
 			"--peer-client-cert-auth=true",
-			"--peer-trusted-ca-file="+peerCert.path(peerCert.ca),
-			"--peer-cert-file="+peerCert.path(peerCert.cert),
-			"--peer-key-file="+peerCert.path(peerCert.key))
+			"--peer-trusted-ca-file="+peerCert.path(peerCert.CA),
+			"--peer-cert-file="+peerCert.path(peerCert.Cert),
+			"--peer-key-file="+peerCert.path(peerCert.Key))
 	}
 	if spec.ClientTLS() {
 		flags = append(flags,
 			"--client-cert-auth=true",
-			"--trusted-ca-file="+serverCert.path(serverCert.ca),
-			"--cert-file="+serverCert.path(serverCert.cert),
-			"--key-file="+serverCert.path(serverCert.key))
+			"--trusted-ca-file="+serverCert.path(serverCert.CA),
+			"--cert-file="+serverCert.path(serverCert.Cert),
+			"--key-file="+serverCert.path(serverCert.Key))
 	}
 	return flags
 }

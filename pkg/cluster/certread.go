@@ -145,7 +145,7 @@ func (r *certReader) hold(u certUse, name string, secret *corev1.Secret, problem
 	}
 	if problem != nil {
 		h.problem = &certProblem{reason: problem.reason, holdsPods: problem.holdsPods,
-			why: fmt.Sprintf("Secret %s (%s) %s%s", name, u.field, problem.why, u.wanted())}
+			why: fmt.Sprintf("Secret %s (%s) %s%s", name, u.field, problem.why, u.files.Wanted())}
 		return h
 	}
 	if h.id != nil && h.problem == nil && r.versions[name] == string(secret.UID)+"/"+secret.ResourceVersion {

@@ -22,6 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
 )
@@ -146,13 +147,13 @@ func TestSecretsAreReadEveryThirtySecondsAndMetricsFollow(t *testing.T) {
 			t.Errorf("series %v", got)
 		}
 		soon := time.Now().Add(48 * time.Hour).Truncate(time.Second)
-		w.put(certificateSecret(serverUse, formCertManager, "servers", ca, etcdtest.Leaf{DNS: memberNames, To: soon}, ca))
+		w.put(certificateSecret(serverUse, certsecret.CertManager, "servers", ca, etcdtest.Leaf{DNS: memberNames, To: soon}, ca))
 		time.Sleep(certPeriod + Period)
 		synctest.Wait()
 		if got := series(t, gauge); got["server c ns"] != float64(soon.Unix()) {
 			t.Errorf("series %v, want %d for the server", got, soon.Unix())
 		}
-		if c.certForms.server != formCertManager || c.certForms.peer != formStatic {
+		if c.certForms.server != certsecret.CertManager || c.certForms.peer != certsecret.Static {
 			t.Errorf("forms %+v", c.certForms)
 		}
 		if got := conditionOf(w.etcdCluster().Status, api.ClusterConditionCertificatesValid); !strings.HasPrefix(got, "False / Certificate Expiring / Secret servers") {
@@ -244,7 +245,7 @@ func TestSecretsThatCanNotBeReadAnyMoreStopNothing(t *testing.T) {
 	w := newWorld(t, fake, tlsCluster())
 	ca := etcdtest.NewCA(t, "ca")
 	secrets := goodSecrets(ca)
-	secrets["server"] = certificateSecret(serverUse, formStatic, "servers", ca, etcdtest.Leaf{DNS: memberNames, To: fake.Now().Add(48 * time.Hour)}, ca)
+	secrets["server"] = certificateSecret(serverUse, certsecret.Static, "servers", ca, etcdtest.Leaf{DNS: memberNames, To: fake.Now().Add(48 * time.Hour)}, ca)
 	w.putAll(secrets)
 	c := w.cluster(tlsCluster())
 	look := func() *observation {
@@ -312,7 +313,7 @@ func TestTheOperatorTakesUpANewCertificate(t *testing.T) {
 	w := newWorld(t, fake, tlsCluster())
 	secrets := goodSecrets(ca)
 	w.putAll(secrets)
-	w.put(certificateSecret(operatorUse, formStatic, "operators", other, etcdtest.Leaf{}, ca))
+	w.put(certificateSecret(operatorUse, certsecret.Static, "operators", other, etcdtest.Leaf{}, ca))
 	c := w.cluster(tlsCluster())
 	t.Cleanup(c.etcd.Close)
 	serves, err := serverUse.files.serve(secrets["server"])
@@ -344,7 +345,7 @@ func TestTheOperatorTakesUpANewCertificate(t *testing.T) {
 	if err := status(); err != nil {
 		t.Fatalf("with the new certificate: %v", err)
 	}
-	w.put(certificateSecret(operatorUse, formStatic, "operators", other, etcdtest.Leaf{}, ca))
+	w.put(certificateSecret(operatorUse, certsecret.Static, "operators", other, etcdtest.Leaf{}, ca))
 	fake.Step(certRetry)
 	if err := status(); err != nil {
 		t.Fatalf("the Secret was read though nothing was wrong: %v", err)

@@ -75,7 +75,7 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 		c.Command = append(c.Command, "-peer="+u)
 	}
 	if n.peerTLS {
-		c.Command = append(c.Command, "-peer-cert="+peerCert.path(peerCert.cert), "-peer-key="+peerCert.path(peerCert.key), "-peer-ca="+peerCert.path(peerCert.ca))
+		c.Command = append(c.Command, "-peer-cert="+peerCert.path(peerCert.Cert), "-peer-key="+peerCert.path(peerCert.Key), "-peer-ca="+peerCert.path(peerCert.CA))
 		c.VolumeMounts = append(c.VolumeMounts, peerCert.mount())
 	}
 	return c

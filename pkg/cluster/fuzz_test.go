@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
@@ -26,7 +27,7 @@ func belongings(obj *api.EtcdCluster) (objects []runtime.Object, err error) {
 		{name: first, version: version, seed: true, token: "token", initialCluster: etcd.InitialCluster{n.peerURL(first): first}},
 		{name: second, version: version, initialCluster: etcd.InitialCluster{n.peerURL(first): first, n.peerURL(second): second}},
 	} {
-		pod, err := buildPod(obj, p, certForms{server: formCertManager}, operatorImage)
+		pod, err := buildPod(obj, p, certForms{server: certsecret.CertManager}, operatorImage)
 		if err != nil {
 			return nil, err
 		}

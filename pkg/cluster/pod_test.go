@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
@@ -112,8 +113,8 @@ func shapes() map[string]shape {
 		"every-field":    joiner(withEveryField(nil)),
 
 		"tls-static":       joiner(clusterWithTLS("peer-secret", "server-secret", "operator-secret")),
-		"tls-cert-manager": joiner(clusterWithTLS("peer-secret", "server-secret", "operator-secret")).with(certForms{formCertManager, formCertManager, formCertManager}),
-		"tls-mixed":        joiner(clusterWithTLS("peer-secret", "server-secret", "operator-secret")).with(certForms{operator: formCertManager}),
+		"tls-cert-manager": joiner(clusterWithTLS("peer-secret", "server-secret", "operator-secret")).with(certForms{certsecret.CertManager, certsecret.CertManager, certsecret.CertManager}),
+		"tls-mixed":        joiner(clusterWithTLS("peer-secret", "server-secret", "operator-secret")).with(certForms{operator: certsecret.CertManager}),
 		"tls-peer-only":    joiner(clusterWithTLS("peer-secret", "", "")),
 		"tls-client-only":  joiner(clusterWithTLS("", "server-secret", "operator-secret")),
 		"tls-seed":         seed(clusterWithTLS("peer-secret", "server-secret", "operator-secret")),

@@ -1,0 +1,120 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certsecret reads certificates for etcd from Secrets. It knows by which
+// keys they go there, and nothing of what they are for.
+package certsecret
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// Form is how the keys of a Secret with a certificate are named.
+type Form int
+
+const (
+	// Static: as in v0.9.4, after what the certificate is for (peer.crt).
+	Static Form = iota
+	// CertManager: tls.crt, tls.key and ca.crt.
+	CertManager
+)
+
+// Files are a certificate, its private key and the CAs that it goes with, by the
+// keys of a Secret of the form Static.
+type Files struct{ Cert, Key, CA string }
+
+// Client is the certificate by which operators and users are known to etcd.
+var Client = Files{"etcd-client.crt", "etcd-client.key", "etcd-client-ca.crt"}
+
+// Keys are those of a Secret of a form: certificate, private key and CA.
+func (f Files) Keys(form Form) (cert, key, ca string) {
+	if form == Static {
+		return f.Cert, f.Key, f.CA
+	}
+	return corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"
+}
+
+// FormOf tells by which names a Secret's keys go. Where both are whole, those of
+// v0.9.4 count. Where neither is, missing names the keys that are not there.
+func (f Files) FormOf(data map[string][]byte) (form Form, missing []string) {
+	absent := func(form Form) []string {
+		cert, key, ca := f.Keys(form)
+		return slices.DeleteFunc([]string{cert, key, ca}, func(name string) bool { return len(data[name]) > 0 })
+	}
+	static, certManager := absent(Static), absent(CertManager)
+	switch {
+	case len(static) == 0:
+		return Static, nil
+	case len(certManager) == 0:
+		return CertManager, nil
+	case len(certManager) < len(static):
+		return CertManager, certManager
+	default:
+		return Static, static
+	}
+}
+
+// Wanted tells which keys a Secret has to have.
+func (f Files) Wanted() string {
+	return fmt.Sprintf("it must hold %s, %s and %s, or tls.crt, tls.key and ca.crt", f.Cert, f.Key, f.CA)
+}
+
+// Identity reads the identity that a Secret holds. The error is a MissingKeys
+// where keys are not there; any other says which key holds what it must not. No
+// error tells anything of what is in them.
+func (f Files) Identity(secret *corev1.Secret) (*etcd.Identity, Form, error) {
+	form, missing := f.FormOf(secret.Data)
+	if len(missing) > 0 {
+		return nil, form, &MissingKeys{Missing: missing, Has: slices.Sorted(maps.Keys(secret.Data)), Files: f}
+	}
+	cert, key, ca := f.Keys(form)
+	file := func(name string) etcd.PEMFile { return etcd.PEMFile{Name: name, Content: secret.Data[name]} }
+	id, err := etcd.ParseIdentity(file(cert), file(key), file(ca))
+	return id, form, err
+}
+
+// ClientIdentity reads the identity of a client of etcd, such as that of an
+// EtcdBackup's clientTLSSecret. Errors name the Secret and what to put into it.
+func ClientIdentity(secret *corev1.Secret) (*etcd.Identity, error) {
+	id, _, err := Client.Identity(secret)
+	if errors.As(err, new(*MissingKeys)) {
+		return nil, fmt.Errorf("read the client certificate: Secret %s %w", secret.Name, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the client certificate: Secret %s: %w; put the right files into it", secret.Name, err)
+	}
+	return id, nil
+}
+
+// MissingKeys is the error for a Secret without all keys of a certificate.
+type MissingKeys struct {
+	Missing []string
+	Has     []string // all keys of the Secret
+	Files   Files
+}
+
+// Error goes on after the name of the Secret.
+func (e *MissingKeys) Error() string {
+	return fmt.Sprintf("lacks %s: it has %s; add what is missing, %s", strings.Join(e.Missing, " and "), list(e.Has), e.Files.Wanted())
+}
+
+// list bounds what an error tells of a Secret with many keys.
+func list(names []string) string {
+	const limit = 200
+	text := strings.Join(names, ", ")
+	switch {
+	case text == "":
+		return "nothing"
+	case len(text) > limit:
+		return text[:limit] + "…" // keys are ASCII
+	}
+	return text
+}
