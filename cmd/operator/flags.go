@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/internal/checkdns"
 	"github.com/etcd-operator/etcd-operator/pkg/controller"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 )
 
 // options are what the command line says.
@@ -33,7 +34,7 @@ func parseFlags(args []string, out io.Writer) (options, error) {
 	fs.SetOutput(out)
 	fs.StringVar(&o.listenAddr, "listen-addr", "0.0.0.0:8080", "`address` of the HTTP server for /readyz and /metrics")
 	fs.BoolVar(&o.createCRD, "create-crd", true, "register the CustomResourceDefinition of EtcdClusters, or update an older one; false: wait until it is there")
-	fs.BoolVar(&o.clusterWide, "cluster-wide", false, "take care of the EtcdClusters in all namespaces that are annotated "+controller.ScopeAnnotation+"="+controller.ScopeClusterWide+", instead of those in the operator's namespace that are not")
+	fs.BoolVar(&o.clusterWide, "cluster-wide", false, "take care of the EtcdClusters in all namespaces that are annotated "+fleet.ScopeAnnotation+"="+fleet.ScopeClusterWide+", instead of those in the operator's namespace that are not")
 	fs.DurationVar(&o.gcInterval, "gc-interval", 10*time.Minute, "time between looks for pods, Services and PodDisruptionBudgets whose EtcdCluster is gone; 0: never")
 	fs.IntVar(&o.chaosLevel, "chaos-level", -1, "DO NOT USE IN PRODUCTION: kill members at random, to test how clusters recover; 1: one pod with a probability of 50 % every 30s, 2: up to five; below 1: none")
 	fs.StringVar(&o.operatorImage, "operator-image", "", "`image` of the init container check-dns of members; default: the image of the operator's own pod")

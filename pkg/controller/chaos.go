@@ -17,6 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 )
 
 const (
@@ -34,7 +37,7 @@ const MaxChaosLevel = 2
 type monkey struct {
 	kube  kubernetes.Interface
 	pods  corelisters.PodLister
-	fleet *fleet
+	fleet *fleet.Fleet[*api.EtcdCluster]
 	rand  *rand.Rand
 	log   *logrus.Entry
 }
@@ -66,10 +69,10 @@ func (m *monkey) strike(ctx context.Context, victims int) {
 	}
 	pods = slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool {
 		owner := ownerOf(p)
-		return owner == nil || !m.fleet.has(owner.UID) || p.DeletionTimestamp != nil
+		return owner == nil || !m.fleet.Has(owner.UID) || p.DeletionTimestamp != nil
 	})
 	// A lister's order is random in itself; sorted, the rand alone decides.
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(keyOf(a).String(), keyOf(b).String()) })
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(fleet.KeyOf(a).String(), fleet.KeyOf(b).String()) })
 	m.rand.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 	for _, p := range pods[:min(victims, len(pods))] {
 		if m.rand.Float64() < chaosProbability {

@@ -17,15 +17,15 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet/fleettest"
 )
 
 // rampage lets a monkey loose for an hour and returns its attempts to kill.
 func rampage(t *testing.T, level int, seed uint64) (killed []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, false)
-		s.handler.OnAdd(etcdCluster("a", "1"), true)
-		synctest.Wait()
+		_, clusters := fleetOf(t, fleettest.EtcdCluster("a", "1"))
 		pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 		for i := range 20 {
 			for _, p := range []any{member(fmt.Sprintf("a-%02d", i), "a", "1"), member(fmt.Sprintf("theirs-%02d", i), "theirs", "2")} {
@@ -35,7 +35,7 @@ func rampage(t *testing.T, level int, seed uint64) (killed []string) {
 			}
 		}
 		kube := kubefake.NewClientset()
-		m := &monkey{kube: kube, pods: corelisters.NewPodLister(pods), fleet: s.fleet, rand: rand.New(rand.NewPCG(seed, seed)), log: quiet()}
+		m := &monkey{kube: kube, pods: corelisters.NewPodLister(pods), fleet: clusters, rand: rand.New(rand.NewPCG(seed, seed)), log: quiet()}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		m.run(ctx, clock.RealClock{}, level)

@@ -17,7 +17,6 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -30,8 +29,13 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/crd"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/definition"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 )
+
+// etcdClusters is the resource that the controller watches.
+var etcdClusters = api.SchemeGroupVersion.WithResource(api.EtcdClusterResourcePlural)
 
 // Config is what a Controller works with.
 type Config struct {
@@ -65,15 +69,15 @@ type Config struct {
 type Controller struct {
 	cfg            Config
 	log            *logrus.Entry
-	fleet          *fleet
+	fleet          *fleet.Fleet[*api.EtcdCluster]
+	source         *fleet.Source[*api.EtcdCluster]
+	definition     *definition.Keeper
 	clusterMetrics *cluster.Metrics
 	// makeCluster is cluster.New, but in tests.
-	makeCluster func(belongings, *api.EtcdCluster) (Cluster, error)
-	waitsFor    atomic.Pointer[string] // nil when ready
-	// missing holds a token when the API server was seen not to know the
-	// resource, after it was registered.
-	missing chan struct{}
-	writes  sync.WaitGroup // of status.reason of objects that can't be read
+	makeCluster func(belongings, *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error)
+	// watched are the caches of what belongs to clusters, from Run on.
+	watched  belongings
+	waitsFor atomic.Pointer[string] // nil when ready
 }
 
 // New returns a Controller and registers its metrics; nothing else happens before
@@ -88,7 +92,7 @@ func New(cfg Config) (*Controller, error) {
 	if cfg.ClusterWide {
 		cfg.Namespace = metav1.NamespaceAll
 	}
-	c := &Controller{cfg: cfg, log: cfg.Logger.WithField("pkg", "controller"), missing: make(chan struct{}, 1)}
+	c := &Controller{cfg: cfg, log: cfg.Logger.WithField("pkg", "controller")}
 	c.makeCluster = c.newCluster
 	c.wait("the controller to start")
 
@@ -96,11 +100,36 @@ func New(cfg Config) (*Controller, error) {
 	if c.clusterMetrics, err = cluster.NewMetrics(cfg.Registry); err != nil {
 		return nil, err
 	}
-	c.fleet = newFleet(c.log, cfg.Clock)
-	c.fleet.recorder = cfg.Recorder
-	if c.fleet.metrics, err = newMetrics(cfg.Registry, c.fleet.size); err != nil {
+	want, err := crd.EtcdCluster()
+	if err != nil {
 		return nil, err
 	}
+	c.definition = definition.New(definition.Config{
+		CRDs: cfg.CRDs, Want: want, Create: cfg.CreateCRD, Version: cfg.Version, Clock: cfg.Clock, Log: c.log,
+	})
+	c.source = &fleet.Source[*api.EtcdCluster]{
+		Dynamic:     cfg.Dynamic,
+		Resource:    etcdClusters,
+		Kind:        api.EtcdClusterResourceKind,
+		New:         func() *api.EtcdCluster { return &api.EtcdCluster{} },
+		ReasonField: "reason",
+		Namespace:   cfg.Namespace,
+		ClusterWide: cfg.ClusterWide,
+		Missing:     c.definition.Missing,
+		Recorder:    cfg.Recorder,
+		Log:         c.log,
+	}
+	m, err := newMetrics(cfg.Registry, func() int { return c.fleet.Size() })
+	if err != nil {
+		return nil, err
+	}
+	c.fleet = fleet.New(fleet.Config[*api.EtcdCluster]{
+		Noun: "cluster",
+		New: func(obj *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error) {
+			return c.makeCluster(c.watched, obj)
+		},
+		Recorder: cfg.Recorder, Log: c.log, Clock: cfg.Clock, Counted: m.counted(),
+	})
 	return c, nil
 }
 
@@ -128,7 +157,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = appLabel + "=" + appEtcd }),
 		informers.WithTransform(dropManagedFields))
 	pods, services, volumes, budgets := factory.Core().V1().Pods(), factory.Core().V1().Services(), factory.Core().V1().PersistentVolumeClaims(), factory.Policy().V1().PodDisruptionBudgets()
-	watched := belongings{pods.Lister(), services.Lister(), volumes.Lister(), budgets.Lister()}
+	c.watched = belongings{pods.Lister(), services.Lister(), volumes.Lister(), budgets.Lister()}
 	var synced []cache.DoneChecker
 	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), services.Informer(), volumes.Informer(), budgets.Informer()} {
 		if _, err := informer.AddEventHandler(wakeOwner(c.fleet)); err != nil {
@@ -136,15 +165,14 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 		synced = append(synced, informer.HasSyncedChecker())
 	}
-	c.fleet.newCluster = func(obj *api.EtcdCluster) (Cluster, error) { return c.makeCluster(watched, obj) }
 	clusters, informer := c.clusterInformer(ctx)
 
 	var running sync.WaitGroup
 	defer func() { // in this order: nobody starts a cluster any more, then all end
 		running.Wait()
-		c.writes.Wait()
+		c.source.Wait()
 		factory.Shutdown()
-		c.fleet.wait()
+		c.fleet.Wait()
 	}()
 
 	// A cluster must not be looked at before its pods are known.
@@ -154,98 +182,35 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.wait("the cache of EtcdClusters: the role of the operator's service account must allow to list and watch them")
-	running.Go(func() { c.keepResource(ctx) })
+	running.Go(func() { c.definition.Keep(ctx) })
 	running.Go(func() { informer.RunWithContext(ctx) })
 	if !cache.WaitFor(ctx, "EtcdClusters", informer.HasSyncedChecker()) {
 		return nil
 	}
 	c.waitsFor.Store(nil)
-	c.log.WithField("clusters", c.fleet.size()).Infof("taking care of the EtcdClusters in %s", c.scope())
+	c.log.WithField("clusters", c.fleet.Size()).Infof("taking care of the EtcdClusters in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
 
 	orphans := &collector{
 		kube: c.cfg.Kube, clusters: c.cfg.Dynamic, known: clusters,
-		belongings: watched, log: c.log,
+		belongings: c.watched, log: c.log,
 	}
 	running.Go(func() { orphans.run(ctx, c.cfg.Clock, c.cfg.GCInterval) })
-	chaos := &monkey{kube: c.cfg.Kube, pods: watched.pods, fleet: c.fleet, rand: c.cfg.Rand, log: c.log}
+	chaos := &monkey{kube: c.cfg.Kube, pods: c.watched.pods, fleet: c.fleet, rand: c.cfg.Rand, log: c.log}
 	running.Go(func() { chaos.run(ctx, c.cfg.Clock, c.cfg.ChaosLevel) })
 	<-ctx.Done()
 	return nil
 }
 
-func (c *Controller) scope() string {
-	if c.cfg.ClusterWide {
-		return fmt.Sprintf("all namespaces that are annotated %s=%s", ScopeAnnotation, ScopeClusterWide)
-	}
-	return "namespace " + c.cfg.Namespace
-}
-
 // initResource sees to it that the API server serves EtcdClusters.
 func (c *Controller) initResource(ctx context.Context) error {
 	c.wait(fmt.Sprintf("the CustomResourceDefinition %s", api.EtcdClusterCRDName))
-	if !c.cfg.CreateCRD {
-		return awaitServed(ctx, discovery.ToDiscoveryInterfaceWithContext(c.cfg.CRDs.Discovery()), c.cfg.Clock, c.log)
-	}
-	want, err := crd.EtcdCluster()
-	if err != nil {
-		return err
-	}
-	r := &resource{crds: c.cfg.CRDs, want: want, version: c.cfg.Version, clock: c.cfg.Clock, log: c.log}
-	return r.ensure(ctx)
+	return c.definition.Init(ctx)
 }
 
-// resourceMissing notes that the API server does not know EtcdClusters.
-func (c *Controller) resourceMissing() {
-	select {
-	case c.missing <- struct{}{}:
-	default:
-	}
-}
-
-// keepResource registers the CRD again when somebody deletes it while the operator
-// runs. The EtcdClusters went with it and don't come back; but new ones can be
-// made.
-func (c *Controller) keepResource(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.missing:
-		}
-		c.log.Warnf("the API server no longer knows the CustomResourceDefinition %s", api.EtcdClusterCRDName)
-		if !c.cfg.CreateCRD {
-			continue // the informer tries again until somebody else has registered it
-		}
-		want, err := crd.EtcdCluster()
-		if err != nil {
-			c.log.WithError(err).Error("the operator's own CustomResourceDefinition")
-			return
-		}
-		r := &resource{crds: c.cfg.CRDs, want: want, version: c.cfg.Version, clock: c.cfg.Clock, log: c.log}
-		if err := r.ensure(ctx); err != nil {
-			return // ctx has ended
-		}
-	}
-}
-
-// clusterInformer returns the informer of EtcdClusters and its store. It is
-// client-go's plain indexer informer, which calls its one handler itself: a shared
-// informer would put a queue in between. (cache.NewIndexerInformer, as it was
-// called, is deprecated in favour of this function.)
+// clusterInformer returns the informer of EtcdClusters, which hands each of them
+// to cluster.New by way of the fleet, and its store.
 func (c *Controller) clusterInformer(ctx context.Context) (cache.Indexer, cache.Controller) {
-	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: listWatch(c.cfg.Dynamic, c.cfg.Namespace, c.resourceMissing),
-		ObjectType:    watched(),
-		Handler: &clusterHandler{
-			ctx: ctx, fleet: c.fleet, clusterWide: c.cfg.ClusterWide, recorder: c.cfg.Recorder, log: c.log,
-			writeReason: func(obj *unreadable, reason string) {
-				c.writes.Go(func() { c.writeReason(ctx, obj, reason) })
-			},
-		},
-		Indexers:  cache.Indexers{uidIndex: indexByUID},
-		Transform: decode,
-	})
-	return store.(cache.Indexer), informer // as it is where there are Indexers
+	return c.source.Informer(ctx, c.fleet)
 }
 
 // belongings are the caches of what belongs to clusters.
@@ -256,7 +221,7 @@ type belongings struct {
 	budgets  policylisters.PodDisruptionBudgetLister
 }
 
-func (c *Controller) newCluster(b belongings, obj *api.EtcdCluster) (Cluster, error) {
+func (c *Controller) newCluster(b belongings, obj *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error) {
 	return cluster.New(cluster.Config{
 		Kube:          c.cfg.Kube,
 		EtcdClusters:  c.cfg.EtcdClusters,

@@ -6,7 +6,6 @@ package controller
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,12 +23,14 @@ import (
 	"k8s.io/utils/clock"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet/fleettest"
 	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
 )
 
 // world is a Controller with a fake API server.
 type world struct {
-	*diary
+	*fleettest.Diary
 	t        *testing.T
 	ctrl     *Controller
 	kube     *fake.Clientset
@@ -41,9 +42,9 @@ type world struct {
 func newWorld(t *testing.T, edit func(*Config), objects ...runtime.Object) *world {
 	t.Helper()
 	crds := crdfake.NewSimpleClientset()
-	establishLater(t, crds, 0)
+	establishing(crds)
 	w := &world{
-		diary: newDiary(), t: t,
+		Diary: fleettest.NewDiary(), t: t,
 		kube:     fake.NewClientset(),
 		dynamic:  dynamicfake.NewSimpleDynamicClient(scheme(t), objects...),
 		registry: prometheus.NewRegistry(),
@@ -63,8 +64,8 @@ func newWorld(t *testing.T, edit func(*Config), objects ...runtime.Object) *worl
 		t.Fatal(err)
 	}
 	w.ctrl = ctrl
-	w.ctrl.makeCluster = func(_ belongings, obj *api.EtcdCluster) (Cluster, error) {
-		return w.newCluster(obj)
+	w.ctrl.makeCluster = func(_ belongings, obj *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error) {
+		return w.Diary.New(obj)
 	}
 	return w
 }
@@ -88,10 +89,7 @@ func (w *world) run() (end func()) {
 
 func (w *world) expect(want ...string) {
 	w.t.Helper()
-	synctest.Wait()
-	if got := w.read(); !slices.Equal(got, want) {
-		w.t.Errorf("happened:\n%q\nexpected:\n%q", got, want)
-	}
+	w.Expect(w.t, want...)
 }
 
 func asUnstructured(t *testing.T, obj *api.EtcdCluster) *unstructured.Unstructured {
@@ -105,7 +103,7 @@ func asUnstructured(t *testing.T, obj *api.EtcdCluster) *unstructured.Unstructur
 
 func TestTheControllerFollowsItsEtcdClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, etcdCluster("a", "1"))
+		w := newWorld(t, nil, fleettest.EtcdCluster("a", "1"))
 		if err := w.ctrl.Ready(); err == nil {
 			t.Error("ready before Run")
 		}
@@ -115,11 +113,11 @@ func TestTheControllerFollowsItsEtcdClusters(t *testing.T) {
 			t.Error(err)
 		}
 		clusters := w.dynamic.Resource(etcdClusters).Namespace("ns")
-		if _, err := clusters.Create(t.Context(), asUnstructured(t, etcdCluster("b", "2")), metav1.CreateOptions{}); err != nil {
+		if _, err := clusters.Create(t.Context(), asUnstructured(t, fleettest.EtcdCluster("b", "2")), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.expect("b 2 begins with size 3")
-		if _, err := clusters.Update(t.Context(), asUnstructured(t, etcdCluster("a", "1", size(5))), metav1.UpdateOptions{}); err != nil {
+		if _, err := clusters.Update(t.Context(), asUnstructured(t, fleettest.EtcdCluster("a", "1", fleettest.Size(5))), metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.expect("a 1 gets size 5")
@@ -146,7 +144,7 @@ func TestTheControllerFollowsItsEtcdClusters(t *testing.T) {
 // Idle, the operator asks the API server for nothing: it has its watches.
 func TestTheControllerDoesNotPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(c *Config) { c.GCInterval = 10 * time.Minute }, etcdCluster("a", "1"))
+		w := newWorld(t, func(c *Config) { c.GCInterval = 10 * time.Minute }, fleettest.EtcdCluster("a", "1"))
 		end := w.run()
 		if _, err := w.kube.CoreV1().Pods("ns").Create(t.Context(), member("a-1", "a", "1"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -189,11 +187,11 @@ func TestTheControllerWatchesOnlyWhatBelongsToClusters(t *testing.T) {
 // schema. A typed client would fail on the whole list.
 func TestAnUnreadableObjectHarmsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bad := asUnstructured(t, etcdCluster("bad", "2"))
+		bad := asUnstructured(t, fleettest.EtcdCluster("bad", "2"))
 		if err := unstructured.SetNestedField(bad.Object, "three", "spec", "size"); err != nil {
 			t.Fatal(err)
 		}
-		w := newWorld(t, nil, etcdCluster("a", "1"), bad)
+		w := newWorld(t, nil, fleettest.EtcdCluster("a", "1"), bad)
 		end := w.run()
 		w.expect("a 1 begins with size 3")
 		if err := w.ctrl.Ready(); err != nil {
@@ -213,7 +211,7 @@ func TestAnUnreadableObjectHarmsNoOther(t *testing.T) {
 		if n := len(w.events.Events); n > 0 {
 			t.Errorf("its own write of the status is told in %d further events", n)
 		}
-		if _, err := clusters.Update(t.Context(), asUnstructured(t, etcdCluster("bad", "2")), metav1.UpdateOptions{}); err != nil {
+		if _, err := clusters.Update(t.Context(), asUnstructured(t, fleettest.EtcdCluster("bad", "2")), metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.expect("bad 2 begins with size 3")
@@ -263,7 +261,7 @@ func TestRunEndsAtAnyTime(t *testing.T) {
 		end()
 
 		// before the caches are synced
-		w = newWorld(t, nil, etcdCluster("a", "1"))
+		w = newWorld(t, nil, fleettest.EtcdCluster("a", "1"))
 		w.kube.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, context.DeadlineExceeded
 		})

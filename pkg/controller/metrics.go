@@ -7,6 +7,9 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 )
 
 // metrics counts the clusters that come, change and go.
@@ -38,4 +41,20 @@ func newMetrics(reg prometheus.Registerer, clusters func() int) (*metrics, error
 		}
 	}
 	return m, nil
+}
+
+// counted counts what happens in the fleet.
+func (m *metrics) counted() fleet.Counted[*api.EtcdCluster] {
+	return fleet.Counted[*api.EtcdCluster]{
+		Created: m.created.Inc,
+		Deleted: m.deleted.Inc,
+		Updated: func(before, after *api.EtcdCluster) {
+			if before.Generation != after.Generation {
+				m.modified.Inc()
+			}
+			if before.Status.Phase != api.ClusterPhaseFailed && after.Status.Phase == api.ClusterPhaseFailed {
+				m.failed.Inc()
+			}
+		},
+	}
 }

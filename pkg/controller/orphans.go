@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 )
 
 // collector deletes pods, Services and PodDisruptionBudgets whose EtcdCluster is
@@ -82,7 +84,7 @@ func (c *collector) suspects() ([]orphan, error) {
 		if o.owner = ownerOf(o.object); o.owner == nil {
 			return nil
 		}
-		known, err := c.known.ByIndex(uidIndex, string(o.owner.UID))
+		known, err := c.known.ByIndex(fleet.UIDIndex, string(o.owner.UID))
 		if err == nil && len(known) == 0 && o.object.GetDeletionTimestamp() == nil {
 			orphans = append(orphans, o)
 		}
@@ -116,7 +118,7 @@ func (c *collector) suspects() ([]orphan, error) {
 		}
 	}
 	slices.SortStableFunc(orphans, func(a, b orphan) int {
-		return strings.Compare(keyOf(a.object).String(), keyOf(b.object).String())
+		return strings.Compare(fleet.KeyOf(a.object).String(), fleet.KeyOf(b.object).String())
 	})
 	return orphans, nil
 }

@@ -26,6 +26,8 @@ import (
 	"k8s.io/utils/clock"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet/fleettest"
 )
 
 func scheme(t *testing.T) *runtime.Scheme {
@@ -63,7 +65,7 @@ func newYard(t *testing.T, known, live []*api.EtcdCluster, objects ...runtime.Ob
 			t.Fatal(err)
 		}
 	}
-	clusters := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{uidIndex: indexByUID})
+	clusters := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{fleet.UIDIndex: fleet.IndexByUID})
 	for _, c := range known {
 		if err := clusters.Add(c); err != nil {
 			t.Fatal(err)
@@ -108,13 +110,13 @@ func budgetOf(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
 }
 
 func TestOnlyOrphansAreDeleted(t *testing.T) {
-	a, remade := etcdCluster("a", "1"), etcdCluster("b", "3")
+	a, remade := fleettest.EtcdCluster("a", "1"), fleettest.EtcdCluster("b", "3")
 	unowned := member("x-1", "x", "9")
 	unowned.OwnerReferences = nil
 	going := member("x-2", "x", "9")
 	now := metav1.Now()
 	going.DeletionTimestamp, going.Finalizers = &now, []string{"test/wait"}
-	y := newYard(t, []*api.EtcdCluster{a, remade}, []*api.EtcdCluster{a, remade, etcdCluster("new", "5")},
+	y := newYard(t, []*api.EtcdCluster{a, remade}, []*api.EtcdCluster{a, remade, fleettest.EtcdCluster("new", "5")},
 		member("a-1", "a", "1"),
 		member("b-1", "b", "2"), // of the former b
 		member("b-2", "b", "3"),
@@ -133,7 +135,7 @@ func TestOnlyOrphansAreDeleted(t *testing.T) {
 }
 
 func TestNothingIsAskedWhereThereIsNoOrphan(t *testing.T) {
-	a := etcdCluster("a", "1")
+	a := fleettest.EtcdCluster("a", "1")
 	y := newYard(t, []*api.EtcdCluster{a}, []*api.EtcdCluster{a}, member("a-1", "a", "1"))
 	y.collect(t.Context())
 	if n := len(y.kube.Actions()) + len(y.api.Actions()); n > 0 {
@@ -164,7 +166,7 @@ func TestOrphansAreLookedForInEachInterval(t *testing.T) {
 		want     int
 	}{{10 * time.Minute, 6}, {0, 0}, {-time.Second, 0}} {
 		synctest.Test(t, func(t *testing.T) {
-			y := newYard(t, nil, []*api.EtcdCluster{etcdCluster("new", "5")}, member("new-1", "new", "5"))
+			y := newYard(t, nil, []*api.EtcdCluster{fleettest.EtcdCluster("new", "5")}, member("new-1", "new", "5"))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour+time.Minute)
 			defer cancel()
 			y.run(ctx, clock.RealClock{}, tc.interval)

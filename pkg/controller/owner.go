@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 )
 
 // Labels of everything that belongs to a cluster.
@@ -33,7 +34,7 @@ func ownerOf(obj metav1.Object) *metav1.OwnerReference {
 
 // wakeOwner makes handlers that start a pass of the cluster that an object belongs
 // to when the object comes, changes or goes.
-func wakeOwner(f *fleet) cache.ResourceEventHandler {
+func wakeOwner(f *fleet.Fleet[*api.EtcdCluster]) cache.ResourceEventHandler {
 	wake := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
@@ -56,12 +57,12 @@ func wakeOwner(f *fleet) cache.ResourceEventHandler {
 	}
 }
 
-func wakeOwnerOf(f *fleet, obj metav1.Object) {
-	if owner := ownerOf(obj); owner != nil && f.wakeUID(owner.UID) {
+func wakeOwnerOf(f *fleet.Fleet[*api.EtcdCluster], obj metav1.Object) {
+	if owner := ownerOf(obj); owner != nil && f.WakeUID(owner.UID) {
 		return
 	}
 	// What lost its owner, or never had one, may stand in the cluster's way.
 	if name := obj.GetLabels()[clusterLabel]; name != "" {
-		f.wakeKey(types.NamespacedName{Namespace: obj.GetNamespace(), Name: name})
+		f.WakeKey(types.NamespacedName{Namespace: obj.GetNamespace(), Name: name})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet/fleettest"
 )
 
 // member makes a pod that belongs to a cluster.
@@ -21,7 +22,7 @@ func member(name, cluster string, uid types.UID) *corev1.Pod {
 		Namespace: "ns", Name: name, UID: types.UID("uid of " + name), ResourceVersion: "1",
 		Labels: map[string]string{appLabel: appEtcd, clusterLabel: cluster},
 		OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(etcdCluster(cluster, uid), api.SchemeGroupVersion.WithKind(api.EtcdClusterResourceKind)),
+			*metav1.NewControllerRef(fleettest.EtcdCluster(cluster, uid), api.SchemeGroupVersion.WithKind(api.EtcdClusterResourceKind)),
 		},
 	}}
 }
@@ -61,11 +62,10 @@ func TestWhatBelongsToAClusterWakesIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, false)
-				s.handler.OnAdd(etcdCluster("a", "1"), true)
-				s.expect("a 1 begins with size 3")
-				tc.event(wakeOwner(s.fleet))
-				s.expect(tc.want...)
+				diary, clusters := fleetOf(t, fleettest.EtcdCluster("a", "1"))
+				diary.Expect(t, "a 1 begins with size 3")
+				tc.event(wakeOwner(clusters))
+				diary.Expect(t, tc.want...)
 			})
 		})
 	}

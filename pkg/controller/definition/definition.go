@@ -1,7 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+// Package definition registers a CustomResourceDefinition and keeps it registered.
+package definition
 
 import (
 	"context"
@@ -16,9 +17,9 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
-
-	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 // crdVersionAnnotation on a CRD is the version of the operator that wrote it.
@@ -36,23 +37,75 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// resource registers a CRD and waits until it is served.
-type resource struct {
-	crds    apiextensions.Interface
-	want    *apiextensionsv1.CustomResourceDefinition
-	version string // of this operator
-	clock   clock.WithTicker
-	log     *logrus.Entry
+// Config is what a Keeper works with.
+type Config struct {
+	CRDs apiextensions.Interface
+	// Want is the CustomResourceDefinition.
+	Want *apiextensionsv1.CustomResourceDefinition
+	// Create registers it, or updates an older one. If false, Init waits until
+	// somebody else has.
+	Create bool
+	// Version of this operator.
+	Version string
+	Clock   clock.WithTicker
+	Log     *logrus.Entry
+}
+
+// Keeper registers a CRD and waits until it is served.
+type Keeper struct {
+	Config
+	// missing holds a token when the API server was seen not to know the
+	// resource, after it was registered.
+	missing chan struct{}
+}
+
+// New returns a Keeper; nothing happens before Init.
+func New(cfg Config) *Keeper { return &Keeper{Config: cfg, missing: make(chan struct{}, 1)} }
+
+// Init sees to it that the API server serves the resource. Its only error is that
+// of ctx.
+func (k *Keeper) Init(ctx context.Context) error {
+	if !k.Create {
+		return k.awaitServed(ctx, discovery.ToDiscoveryInterfaceWithContext(k.CRDs.Discovery()))
+	}
+	return k.ensure(ctx)
+}
+
+// Missing notes that the API server does not know the resource. It does not block.
+func (k *Keeper) Missing() {
+	select {
+	case k.missing <- struct{}{}:
+	default:
+	}
+}
+
+// Keep registers the CRD again when somebody deletes it, until ctx ends. The
+// objects went with it and don't come back; but new ones can be made.
+func (k *Keeper) Keep(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.missing:
+		}
+		k.Log.Warnf("the API server no longer knows the CustomResourceDefinition %s", k.Want.Name)
+		if !k.Create {
+			continue // the informer tries again until somebody else has registered it
+		}
+		if err := k.ensure(ctx); err != nil {
+			return // ctx has ended
+		}
+	}
 }
 
 // ensure registers the CRD and waits until the API server serves it. What goes
 // wrong is tried again until ctx ends; an API server that starts or a role that
 // is granted a moment later is nothing that a person should have to mend.
-func (r *resource) ensure(ctx context.Context) error {
+func (k *Keeper) ensure(ctx context.Context) error {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		err := r.register(ctx)
+		err := k.register(ctx)
 		if err == nil {
-			err = r.awaitEstablished(ctx)
+			err = k.awaitEstablished(ctx)
 		}
 		if err == nil {
 			return nil
@@ -60,36 +113,36 @@ func (r *resource) ensure(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.log.WithError(err).Errorf("trying again in %s", wait)
-		if err := pause(ctx, r.clock, wait); err != nil {
+		k.Log.WithError(err).Errorf("trying again in %s", wait)
+		if err := pause(ctx, k.Clock, wait); err != nil {
 			return err
 		}
 	}
 }
 
-func (r *resource) register(ctx context.Context) error {
-	crds := r.crds.ApiextensionsV1().CustomResourceDefinitions()
-	live, err := crds.Get(ctx, r.want.Name, metav1.GetOptions{})
+func (k *Keeper) register(ctx context.Context) error {
+	crds := k.CRDs.ApiextensionsV1().CustomResourceDefinitions()
+	live, err := crds.Get(ctx, k.Want.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = crds.Create(ctx, stamped(r.want.DeepCopy(), r.version), metav1.CreateOptions{})
+		_, err = crds.Create(ctx, stamped(k.Want.DeepCopy(), k.Version), metav1.CreateOptions{})
 		if err == nil {
-			r.log.Infof("registered the CustomResourceDefinition %s", r.want.Name)
+			k.Log.Infof("registered the CustomResourceDefinition %s", k.Want.Name)
 		}
-		return wrap(err, "register the CustomResourceDefinition %s (the role of the operator's service account must allow it; or register it yourself and run the operator with -create-crd=false)", r.want.Name)
+		return wrap(err, "register the CustomResourceDefinition %s (the role of the operator's service account must allow it; or register it yourself and run the operator with -create-crd=false)", k.Want.Name)
 	}
 	if err != nil {
-		return fmt.Errorf("read the CustomResourceDefinition %s (the role of the operator's service account must allow it): %w", r.want.Name, err)
+		return fmt.Errorf("read the CustomResourceDefinition %s (the role of the operator's service account must allow it): %w", k.Want.Name, err)
 	}
-	verdict, why := judge(live, r.want, r.version)
+	verdict, why := judge(live, k.Want, k.Version)
 	if verdict == keep {
-		r.log.Infof("the CustomResourceDefinition %s stays as it is: %s", r.want.Name, why)
+		k.Log.Infof("the CustomResourceDefinition %s stays as it is: %s", k.Want.Name, why)
 		return nil
 	}
-	_, err = crds.Update(ctx, replaced(live, r.want, r.version), metav1.UpdateOptions{})
+	_, err = crds.Update(ctx, replaced(live, k.Want, k.Version), metav1.UpdateOptions{})
 	if err == nil {
-		r.log.Infof("updated the CustomResourceDefinition %s: %s", r.want.Name, why)
+		k.Log.Infof("updated the CustomResourceDefinition %s: %s", k.Want.Name, why)
 	}
-	return wrap(err, "update the CustomResourceDefinition %s", r.want.Name)
+	return wrap(err, "update the CustomResourceDefinition %s", k.Want.Name)
 }
 
 type verdict bool
@@ -173,21 +226,21 @@ func stamped(crd *apiextensionsv1.CustomResourceDefinition, version string) *api
 }
 
 // awaitEstablished waits until the API server serves the CRD's resources.
-func (r *resource) awaitEstablished(ctx context.Context) error {
-	start := r.clock.Now()
+func (k *Keeper) awaitEstablished(ctx context.Context) error {
+	start := k.Clock.Now()
 	for {
-		crd, err := r.crds.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, r.want.Name, metav1.GetOptions{})
+		crd, err := k.CRDs.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, k.Want.Name, metav1.GetOptions{})
 		if err != nil {
-			return fmt.Errorf("wait until the CustomResourceDefinition %s is established: %w", r.want.Name, err)
+			return fmt.Errorf("wait until the CustomResourceDefinition %s is established: %w", k.Want.Name, err)
 		}
 		established, why := isEstablished(crd)
 		if established {
 			return nil
 		}
-		if r.clock.Since(start) > establishTimeout {
-			return fmt.Errorf("the CustomResourceDefinition %s was not established within %s: %s", r.want.Name, establishTimeout, why)
+		if k.Clock.Since(start) > establishTimeout {
+			return fmt.Errorf("the CustomResourceDefinition %s was not established within %s: %s", k.Want.Name, establishTimeout, why)
 		}
-		if err := pause(ctx, r.clock, establishPoll); err != nil {
+		if err := pause(ctx, k.Clock, establishPoll); err != nil {
 			return err
 		}
 	}
@@ -215,13 +268,13 @@ type servedResources interface {
 
 // awaitServed waits until the resource that somebody else registers is served. It
 // asks discovery, which needs no rights on CRDs.
-func awaitServed(ctx context.Context, served servedResources, c clock.WithTicker, log *logrus.Entry) error {
+func (k *Keeper) awaitServed(ctx context.Context, served servedResources) error {
 	logged := ""
 	for {
 		why := ""
-		resources, err := served.ServerResourcesForGroupVersionWithContext(ctx, api.SchemeGroupVersion.String())
+		resources, err := served.ServerResourcesForGroupVersionWithContext(ctx, k.groupVersion())
 		switch {
-		case err == nil && serves(resources):
+		case err == nil && k.serves(resources):
 			return nil
 		case err == nil || apierrors.IsNotFound(err):
 			why = "the API server does not know it yet"
@@ -230,17 +283,21 @@ func awaitServed(ctx context.Context, served servedResources, c clock.WithTicker
 		}
 		if why != logged {
 			logged = why
-			log.Warnf("waiting until the CustomResourceDefinition %s is registered, which this operator does not do because of -create-crd=false: %s", api.EtcdClusterCRDName, why)
+			k.Log.Warnf("waiting until the CustomResourceDefinition %s is registered, which this operator does not do because of -create-crd=false: %s", k.Want.Name, why)
 		}
-		if err := pause(ctx, c, servedPoll); err != nil {
+		if err := pause(ctx, k.Clock, servedPoll); err != nil {
 			return err
 		}
 	}
 }
 
-func serves(resources *metav1.APIResourceList) bool {
+func (k *Keeper) groupVersion() string {
+	return schema.GroupVersion{Group: k.Want.Spec.Group, Version: k.Want.Spec.Versions[0].Name}.String()
+}
+
+func (k *Keeper) serves(resources *metav1.APIResourceList) bool {
 	for _, r := range resources.APIResources {
-		if r.Name == api.EtcdClusterResourcePlural {
+		if r.Name == k.Want.Spec.Names.Plural {
 			return true
 		}
 	}

@@ -1,16 +1,18 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package definition
 
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/fake"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +25,12 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/crd"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
+
+func quiet() *logrus.Entry {
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	return logrus.NewEntry(logger)
+}
 
 type crdEdit func(*apiextensionsv1.CustomResourceDefinition)
 
@@ -149,9 +157,9 @@ func establishLater(t *testing.T, client *fake.Clientset, after time.Duration) {
 	})
 }
 
-func newResource(t *testing.T, client *fake.Clientset) *resource {
+func newKeeper(t *testing.T, client *fake.Clientset) *Keeper {
 	t.Helper()
-	return &resource{crds: client, want: ourCRD(t), version: "v1.0.0", clock: clock.RealClock{}, log: quiet()}
+	return New(Config{CRDs: client, Want: ourCRD(t), Create: true, Version: "v1.0.0", Clock: clock.RealClock{}, Log: quiet()})
 }
 
 func writes(client *fake.Clientset) (verbs []string) {
@@ -168,7 +176,7 @@ func TestTheCRDIsRegisteredAndAwaited(t *testing.T) {
 		client := fake.NewSimpleClientset()
 		establishLater(t, client, 3*time.Second)
 		start := time.Now()
-		if err := newResource(t, client).ensure(t.Context()); err != nil {
+		if err := newKeeper(t, client).ensure(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took != 3*time.Second {
@@ -190,7 +198,7 @@ func TestAnOlderCRDIsUpdatedAndOursIsNot(t *testing.T) {
 		establishLater(t, client, 0)
 		for _, want := range []string{"update", ""} {
 			client.ClearActions()
-			if err := newResource(t, client).ensure(t.Context()); err != nil {
+			if err := newKeeper(t, client).ensure(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Join(writes(client), " "); got != want {
@@ -217,7 +225,7 @@ func TestALostRaceIsTriedAgain(t *testing.T) {
 				failures--
 				return failures >= 0, nil, err
 			})
-			if err := newResource(t, client).ensure(t.Context()); err != nil {
+			if err := newKeeper(t, client).ensure(t.Context()); err != nil {
 				t.Errorf("%s: %v", verb, err)
 			}
 		})
@@ -232,7 +240,7 @@ func TestWhatIsForbiddenIsTriedAgainUntilTheEnd(t *testing.T) {
 		client.PrependReactor("create", "customresourcedefinitions", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return time.Now().Before(granted), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, "", errors.New("no role"))
 		})
-		r := newResource(t, client)
+		r := newKeeper(t, client)
 		if err := r.register(t.Context()); err == nil || !strings.Contains(err.Error(), "role") || !strings.Contains(err.Error(), "-create-crd=false") {
 			t.Errorf("the error does not say what to do: %v", err)
 		}
@@ -255,7 +263,7 @@ func TestACRDThatIsNotEstablishedIsExplained(t *testing.T) {
 				{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse, Reason: "ShortNamesConflict", Message: `"etcd" is already in use`},
 			}
 		}))
-		err := newResource(t, client).awaitEstablished(t.Context())
+		err := newKeeper(t, client).awaitEstablished(t.Context())
 		if err == nil || !strings.Contains(err.Error(), `"etcd" is already in use`) {
 			t.Errorf("got %v", err)
 		}
@@ -287,7 +295,7 @@ func (s *apiServer) ServerResourcesForGroupVersionWithContext(_ context.Context,
 func TestWithoutCreateCRDTheOperatorWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		if err := awaitServed(t.Context(), &apiServer{from: start.Add(time.Hour)}, clock.RealClock{}, quiet()); err != nil {
+		if err := newKeeper(t, fake.NewSimpleClientset()).awaitServed(t.Context(), &apiServer{from: start.Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took < time.Hour || took > time.Hour+servedPoll {
@@ -295,7 +303,7 @@ func TestWithoutCreateCRDTheOperatorWaitsForIt(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := awaitServed(ctx, &apiServer{from: time.Now().Add(time.Hour)}, clock.RealClock{}, quiet()); !errors.Is(err, context.DeadlineExceeded) {
+		if err := newKeeper(t, fake.NewSimpleClientset()).awaitServed(ctx, &apiServer{from: time.Now().Add(time.Hour)}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package fleet
 
 import (
 	"testing"

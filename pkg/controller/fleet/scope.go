@@ -1,12 +1,16 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package fleet
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 const (
-	// ScopeAnnotation on an EtcdCluster says which operators take care of it.
+	// ScopeAnnotation on an object says which operators take care of it.
 	ScopeAnnotation = "etcd.database.coreos.com/scope"
 	// ScopeClusterWide is the value for operators that run with -cluster-wide,
 	// and for them alone.
@@ -30,4 +34,12 @@ func inScope(obj metav1.Object, clusterWide bool) bool {
 func unknownScope(obj metav1.Object) bool {
 	scope, annotated := obj.GetAnnotations()[ScopeAnnotation]
 	return annotated && scope != ScopeClusterWide
+}
+
+// Scope says in words what an operator takes care of.
+func Scope(clusterWide bool, namespace string) string {
+	if clusterWide {
+		return fmt.Sprintf("all namespaces that are annotated %s=%s", ScopeAnnotation, ScopeClusterWide)
+	}
+	return "namespace " + namespace
 }

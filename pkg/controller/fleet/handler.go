@@ -1,0 +1,92 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// handler passes what the informer tells on to the fleet. It goes by the object
+// as it is now, not by what kind of event it came with: an informer that missed
+// events delivers an object that was deleted and made again as one that was
+// updated.
+type handler[T Object] struct {
+	ctx    context.Context // ends all Runners; an informer's handler is not given one
+	source *Source[T]
+	fleet  *Fleet[T]
+	// writeReason writes the reason into the status of an object that can't be
+	// read. It does not block.
+	writeReason func(obj *unreadable, reason string)
+}
+
+func (h *handler[T]) OnAdd(obj any, _ bool) { h.see(obj) }
+
+func (h *handler[T]) OnUpdate(_, obj any) { h.see(obj) }
+
+func (h *handler[T]) OnDelete(obj any) {
+	key, err := cache.DeletionHandlingObjectToName(obj)
+	if err != nil {
+		h.source.Log.WithError(err).Errorf("a deleted %s, %T, has no name", h.source.Kind, obj)
+		return
+	}
+	h.fleet.Remove(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+}
+
+func (h *handler[T]) see(obj any) {
+	switch obj := obj.(type) {
+	case T:
+		h.seeReadable(obj)
+	case *unreadable:
+		h.seeUnreadable(obj)
+	default:
+		h.source.Log.Errorf("the informer of %ss delivered a %T", h.source.Kind, obj)
+	}
+}
+
+func (h *handler[T]) seeReadable(obj T) {
+	switch {
+	case obj.GetDeletionTimestamp() != nil && !h.source.Finalizes:
+		// A finalizer, such as that of a foreground deletion, keeps the object
+		// while what belongs to it goes: nobody may make that again.
+		h.fleet.Remove(KeyOf(obj))
+	case !inScope(obj, h.source.ClusterWide):
+		h.outOfScope(obj)
+	default:
+		h.fleet.Set(h.ctx, obj)
+	}
+}
+
+func (h *handler[T]) outOfScope(obj metav1.Object) {
+	h.fleet.Remove(KeyOf(obj))
+	if unknownScope(obj) {
+		noun := h.fleet.cfg.Noun
+		h.source.Log.WithField(noun, KeyOf(obj)).Warnf("no operator takes care of this %s: annotation %s is %q; remove it, or set it to %q for an operator with -cluster-wide",
+			noun, ScopeAnnotation, obj.GetAnnotations()[ScopeAnnotation], ScopeClusterWide)
+	}
+}
+
+// seeUnreadable tells about an object that can't be understood. If an earlier
+// state of it could be, that one is still taken care of.
+func (h *handler[T]) seeUnreadable(obj *unreadable) {
+	if !inScope(obj, h.source.ClusterWide) {
+		h.outOfScope(obj)
+		return
+	}
+	if !h.fleet.Has(obj.UID) {
+		h.fleet.Remove(KeyOf(obj)) // a former object of this name
+	}
+	reason := fmt.Sprintf("the spec is refused: %v; edit the object or delete it: until then its spec is not followed", obj.err)
+	if obj.reason == reason {
+		return // that is what was just written
+	}
+	h.source.Log.WithError(obj.err).Error("edit the object or delete it; until then its spec is not followed")
+	h.source.Recorder.Eventf(obj, corev1.EventTypeWarning, "Spec Not Readable", "%v; edit the object or delete it: until then its spec is not followed", obj.err)
+	h.writeReason(obj, reason)
+}

@@ -1,0 +1,96 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// reasonTimeout bounds the writing of one reason.
+const reasonTimeout = 10 * time.Second
+
+// unreadable stands in the informer's store for an object that is not of the
+// types' form.
+type unreadable struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	err    error
+	reason string // in the status, as it is
+}
+
+// DeepCopyObject makes it an object that events can be about.
+func (u *unreadable) DeepCopyObject() runtime.Object {
+	return &unreadable{u.TypeMeta, *u.ObjectMeta.DeepCopy(), u.err, u.reason}
+}
+
+// decode is the informer's transformation: what is stored and handed on is a T or
+// an *unreadable. It never fails, as that would drop the object.
+func (s *Source[T]) decode(obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok { // a cache.DeletedFinalStateUnknown, or decoded before
+		return obj, nil
+	}
+	u.SetManagedFields(nil)
+	readable := s.New()
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, readable)
+	if err == nil {
+		return readable, nil
+	}
+	reason, _, _ := unstructured.NestedString(u.Object, "status", s.ReasonField) // nor need the status be readable
+	return &unreadable{
+		reason:   reason,
+		TypeMeta: metav1.TypeMeta{APIVersion: u.GetAPIVersion(), Kind: u.GetKind()},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
+			ResourceVersion: u.GetResourceVersion(), Annotations: u.GetAnnotations(),
+		},
+		err: fmt.Errorf("%s %s/%s is not of the form that the operator knows: %w", s.Kind, u.GetNamespace(), u.GetName(), s.whichField(u, err)),
+	}, nil
+}
+
+// whichField replaces an error of the converter, which does not say where it met
+// what it can't convert, by that of package json, which does.
+func (s *Source[T]) whichField(u *unstructured.Unstructured, err error) error {
+	text, errText := u.MarshalJSON()
+	if errText != nil {
+		return err
+	}
+	if errField := json.Unmarshal(text, s.New()); errField != nil {
+		return errField
+	}
+	return err
+}
+
+// writeReason tells in the status of an object that can't be read why that is so:
+// an event is gone after an hour. What fails is left at that, and in the log.
+func (s *Source[T]) writeReason(ctx context.Context, obj *unreadable, reason string) {
+	ctx, cancel := context.WithTimeout(ctx, reasonTimeout)
+	defer cancel()
+	if err := s.tryWriteReason(ctx, obj, reason); err != nil && ctx.Err() == nil {
+		s.Log.WithField("object", KeyOf(obj)).WithError(err).Warnf("write status.%s of an %s that can't be read", s.ReasonField, s.Kind)
+	}
+}
+
+func (s *Source[T]) tryWriteReason(ctx context.Context, obj *unreadable, reason string) error {
+	client := s.Dynamic.Resource(s.Resource).Namespace(obj.Namespace)
+	live, err := client.Get(ctx, obj.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if live.GetUID() != obj.UID || live.GetResourceVersion() != obj.ResourceVersion {
+		return nil // it is another one by now, and will be seen
+	}
+	if err := unstructured.SetNestedField(live.Object, reason, "status", s.ReasonField); err != nil {
+		return fmt.Errorf("its status: %w", err)
+	}
+	_, err = client.UpdateStatus(ctx, live, metav1.UpdateOptions{})
+	return err
+}
