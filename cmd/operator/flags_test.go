@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/etcd-operator/etcd-operator/internal/operator"
 )
 
 func TestFlagsAndDefaultsOfV094(t *testing.T) {
@@ -15,7 +17,7 @@ func TestFlagsAndDefaultsOfV094(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := options{listenAddr: "0.0.0.0:8080", createCRD: true, gcInterval: 10 * time.Minute, chaosLevel: -1}
+	want := options{Flags: operator.Flags{ListenAddr: "0.0.0.0:8080", CreateCRD: true}, gcInterval: 10 * time.Minute, chaosLevel: -1}
 	if got != want {
 		t.Errorf("defaults %+v, want %+v", got, want)
 	}
@@ -24,7 +26,7 @@ func TestFlagsAndDefaultsOfV094(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = options{listenAddr: ":9090", clusterWide: true, gcInterval: time.Hour, chaosLevel: 2, operatorImage: "i", kubeconfig: "k", version: true}
+	want = options{Flags: operator.Flags{ListenAddr: ":9090", ClusterWide: true, Kubeconfig: "k", Version: true}, gcInterval: time.Hour, chaosLevel: 2, operatorImage: "i"}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -38,14 +40,14 @@ func TestExitCodesAndOutput(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		{"-version", exitOK, "etcd-operator Version: ", ""},
-		{"-h", exitOK, "", "Usage:"},
-		{"-nonsense", exitUsage, "", "flag provided but not defined: -nonsense"},
-		{"-create-crd false", exitUsage, "", "-create-crd=false"},
-		{"-chaos-level 3", exitUsage, "", "the highest is 2"},
-		{"-gc-interval 10", exitUsage, "", "invalid value"},
-		{"", exitFailed, "", "the environment lacks MY_POD_NAME and MY_POD_NAMESPACE"},
-		{"-kubeconfig /does/not/exist", exitFailed, "", "/does/not/exist"},
+		{"-version", operator.ExitOK, "etcd-operator Version: ", ""},
+		{"-h", operator.ExitOK, "", "Usage:"},
+		{"-nonsense", operator.ExitUsage, "", "flag provided but not defined: -nonsense"},
+		{"-create-crd false", operator.ExitUsage, "", "-create-crd=false"},
+		{"-chaos-level 3", operator.ExitUsage, "", "the highest is 2"},
+		{"-gc-interval 10", operator.ExitUsage, "", "invalid value"},
+		{"", operator.ExitFailed, "", "the environment lacks MY_POD_NAME and MY_POD_NAMESPACE"},
+		{"-kubeconfig /does/not/exist", operator.ExitFailed, "", "/does/not/exist"},
 	} {
 		var stdout, stderr bytes.Buffer
 		if code := operate(t.Context(), strings.Fields(tc.args), &stdout, &stderr); code != tc.code {
@@ -63,16 +65,16 @@ func TestExitCodesAndOutput(t *testing.T) {
 func TestCheckDNSIsASubcommand(t *testing.T) {
 	t.Setenv("MY_POD_IP", "")
 	var stdout, stderr bytes.Buffer
-	if code := checkDNS(t.Context(), []string{"-name=localhost"}, &stdout, &stderr); code != exitOK {
+	if code := checkDNS(t.Context(), []string{"-name=localhost"}, &stdout, &stderr); code != operator.ExitOK {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
 	if !strings.Contains(stdout.String(), "localhost to resolve") {
 		t.Errorf("printed %q", stdout.String())
 	}
-	if code := checkDNS(t.Context(), nil, &stdout, &stderr); code != exitUsage {
+	if code := checkDNS(t.Context(), nil, &stdout, &stderr); code != operator.ExitUsage {
 		t.Errorf("exit code %d without -name", code)
 	}
-	if code := checkDNS(t.Context(), []string{"-name=no-such-host.invalid", "-timeout=1ms"}, &stdout, &stderr); code != exitFailed {
+	if code := checkDNS(t.Context(), []string{"-name=no-such-host.invalid", "-timeout=1ms"}, &stdout, &stderr); code != operator.ExitFailed {
 		t.Errorf("exit code %d for a name that does not resolve", code)
 	}
 	if !strings.Contains(stderr.String(), "gave up") {

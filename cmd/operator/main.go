@@ -8,68 +8,43 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/etcd-operator/etcd-operator/internal/checkdns"
-	"github.com/etcd-operator/etcd-operator/internal/logs"
-	"github.com/etcd-operator/etcd-operator/internal/version"
+	"github.com/etcd-operator/etcd-operator/internal/operator"
 )
 
 const program = "etcd-operator"
-
-// Exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
 
 // terminationLog is where the kubelet reads why a container ended.
 const terminationLog = "/dev/termination-log"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills
-	var code int
-	if len(os.Args) > 1 && os.Args[1] == "check-dns" {
-		code = checkDNS(ctx, os.Args[2:], os.Stdout, os.Stderr)
-	} else {
-		code = operate(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	}
-	stop()
-	os.Exit(code)
+	operator.Main(func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+		if len(args) > 0 && args[0] == "check-dns" {
+			return checkDNS(ctx, args[1:], stdout, stderr)
+		}
+		return operate(ctx, args, stdout, stderr)
+	})
 }
 
 // operate is the operator itself.
 func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	opts, err := parseFlags(args, stderr)
-	if err != nil {
-		return usageCode(err)
-	}
-	if opts.version {
-		fmt.Fprint(stdout, version.Text(program))
-		return exitOK
-	}
-	logger := logs.New(stderr)
-	logs.RouteKlog(logger)
-	if err := run(ctx, opts, logger.WithField("pkg", "operator")); err != nil {
-		logger.Error(err)
-		return exitFailed
-	}
-	return exitOK
+	return operator.Operate(program, opts.Flags, err, stdout, stderr, func(log *logrus.Entry) error {
+		return run(ctx, opts, log)
+	})
 }
 
 // checkDNS is the init container of a member.
 func checkDNS(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := checkdns.Parse(args, os.Getenv, stderr)
 	if err != nil {
-		return usageCode(err)
+		return operator.UsageCode(err)
 	}
 	transport := checkdns.PeerTransport(cfg.Certificate)
 	defer transport.CloseIdleConnections()
@@ -77,9 +52,9 @@ func checkDNS(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	if err := checkdns.Run(ctx, cfg); err != nil {
 		fmt.Fprintf(stderr, "check-dns: %v\n", err)
 		tellKubelet(err)
-		return exitFailed
+		return operator.ExitFailed
 	}
-	return exitOK
+	return operator.ExitOK
 }
 
 // tellKubelet writes the reason where `kubectl describe pod` shows it. Outside of
@@ -91,11 +66,4 @@ func tellKubelet(reason error) {
 	}
 	defer f.Close()
 	fmt.Fprintln(f, reason)
-}
-
-func usageCode(err error) int {
-	if errors.Is(err, flag.ErrHelp) {
-		return exitOK
-	}
-	return exitUsage
 }

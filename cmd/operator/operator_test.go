@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/internal/logs"
+	"github.com/etcd-operator/etcd-operator/internal/operator"
 )
 
 // silentAPIServer writes a kubeconfig for an API server that refuses everything.
@@ -51,7 +52,7 @@ func TestWithoutAnAPIServerTheOperatorIsNotReadyAndEndsCleanly(t *testing.T) {
 	for _, image := range []string{"", "operator:test"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		opts := options{listenAddr: addr, kubeconfig: silentAPIServer(t), operatorImage: image}
+		opts := options{Flags: operator.Flags{ListenAddr: addr, Kubeconfig: silentAPIServer(t)}, operatorImage: image}
 		go func() { done <- run(ctx, opts, logs.New(io.Discard).WithField("test", true)) }()
 
 		body := awaitAnswer(t, "http://"+addr+"/readyz")
@@ -93,7 +94,7 @@ func TestAPortInUseEndsTheOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	err = run(t.Context(), options{listenAddr: l.Addr().String(), kubeconfig: silentAPIServer(t)}, logs.New(io.Discard).WithField("test", true))
+	err = run(t.Context(), options{Flags: operator.Flags{ListenAddr: l.Addr().String(), Kubeconfig: silentAPIServer(t)}}, logs.New(io.Discard).WithField("test", true))
 	if err == nil || !strings.Contains(err.Error(), "-listen-addr") {
 		t.Errorf("got %v", err)
 	}

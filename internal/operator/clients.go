@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package operator
 
 import (
 	"errors"
@@ -28,18 +28,19 @@ const (
 	apiBurst = 200
 )
 
-// clients are the API server's, one for each kind of object.
-type clients struct {
-	kube         kubernetes.Interface
-	leases       kubernetes.Interface // with a rate limit of its own
-	etcdClusters versioned.Interface
-	dynamic      dynamic.Interface
-	crds         apiextensions.Interface
+// Clients are the API server's, one for each kind of object.
+type Clients struct {
+	Kube   kubernetes.Interface
+	leases kubernetes.Interface // with a rate limit of its own
+	// Etcd is of the kinds of this project.
+	Etcd    versioned.Interface
+	Dynamic dynamic.Interface
+	CRDs    apiextensions.Interface
 }
 
 // connect finds the API server and the operator's place in the cluster. Nothing
 // is sent yet.
-func connect(kubeconfig string, getenv func(string) string) (*clients, pod.Pod, error) {
+func connect(program, kubeconfig string, getenv func(string) string) (*Clients, pod.Pod, error) {
 	if kubeconfig == "" {
 		self, err := pod.FromEnv(getenv)
 		if err != nil {
@@ -52,7 +53,7 @@ func connect(kubeconfig string, getenv func(string) string) (*clients, pod.Pod, 
 		if err != nil {
 			return nil, pod.Pod{}, fmt.Errorf("find the API server: %w", err)
 		}
-		c, err := newClients(config)
+		c, err := newClients(program, config)
 		return c, self, err
 	}
 	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
@@ -65,7 +66,7 @@ func connect(kubeconfig string, getenv func(string) string) (*clients, pod.Pod, 
 	if err != nil {
 		return nil, pod.Pod{}, err
 	}
-	c, err := newClients(config)
+	c, err := newClients(program, config)
 	return c, self, err
 }
 
@@ -90,7 +91,7 @@ func outsider(file clientcmd.ClientConfig, getenv func(string) string) (pod.Pod,
 	return self, nil
 }
 
-func newClients(config *rest.Config) (*clients, error) {
+func newClients(program string, config *rest.Config) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = program + "/" + version.Version
 	config.QPS, config.Burst = apiQPS, apiBurst
@@ -101,13 +102,13 @@ func newClients(config *rest.Config) (*clients, error) {
 	leases.Timeout = leader.RenewDeadline / 2 // a hanging call must leave time for another
 	leases.QPS, leases.Burst = 0, 0           // client-go's defaults
 
-	var c clients
+	var c Clients
 	var errs [5]error
-	c.kube, errs[0] = kubernetes.NewForConfig(core)
+	c.Kube, errs[0] = kubernetes.NewForConfig(core)
 	c.leases, errs[1] = kubernetes.NewForConfig(leases)
-	c.crds, errs[2] = apiextensions.NewForConfig(core)
-	c.etcdClusters, errs[3] = versioned.NewForConfig(config)
-	c.dynamic, errs[4] = dynamic.NewForConfig(config)
+	c.CRDs, errs[2] = apiextensions.NewForConfig(core)
+	c.Etcd, errs[3] = versioned.NewForConfig(config)
+	c.Dynamic, errs[4] = dynamic.NewForConfig(config)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("make clients of the API server at %s: %w", config.Host, err)
 	}

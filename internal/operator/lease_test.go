@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package operator
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 // and others don't.
 func TestWhoCompetesWithWhom(t *testing.T) {
 	lease := func(namespace string, clusterWide bool) string {
-		inNamespace, name := leaseOf(namespace, clusterWide)
+		inNamespace, name := leaseOf("etcd-operator", namespace, clusterWide)
 		return inNamespace + "/" + name
 	}
 	for who, c := range map[string]struct{ got, want string }{

@@ -1,0 +1,64 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/etcd-operator/etcd-operator/internal/logs"
+	"github.com/etcd-operator/etcd-operator/internal/version"
+)
+
+// Exit codes.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	ExitUsage  = 2
+)
+
+// Main runs a program, which is told to end by SIGINT and SIGTERM, and exits with
+// its exit code.
+func Main(program func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal kills
+	code := program(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Operate runs an operator whose flags were read with this error, or prints its
+// version where that was asked for. It returns the exit code.
+func Operate(name string, f Flags, err error, stdout, stderr io.Writer, run func(*logrus.Entry) error) int {
+	if err != nil {
+		return UsageCode(err)
+	}
+	if f.Version {
+		fmt.Fprint(stdout, version.Text(name))
+		return ExitOK
+	}
+	logger := logs.New(stderr)
+	logs.RouteKlog(logger)
+	if err := run(logger.WithField("pkg", "operator")); err != nil {
+		logger.Error(err)
+		return ExitFailed
+	}
+	return ExitOK
+}
+
+// UsageCode is the exit code for flags that could not be read.
+func UsageCode(err error) int {
+	if errors.Is(err, flag.ErrHelp) {
+		return ExitOK
+	}
+	return ExitUsage
+}
