@@ -1,7 +1,7 @@
 # Every target calls what a person would type; nothing is done here alone.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit lint e2e docs bench generate build image kube-up kube-down
+.PHONY: help demo test check unit lint stores e2e docs bench generate build image kube-up kube-down
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -12,7 +12,7 @@ demo: ## Show the operator at work on a local Kubernetes (root)
 test: ## Run all checks and tests (root)
 	hack/test
 
-check: ## Run what needs no Kubernetes: format, scripts, modules, generated code, lint, unit tests
+check: ## Run what needs no Kubernetes: format, scripts, modules, generated code, lint, unit tests, stores
 	hack/test --quick
 
 unit: ## Run the unit tests of all modules, with the race detector
@@ -20,6 +20,9 @@ unit: ## Run the unit tests of all modules, with the race detector
 
 lint: ## Run the linters
 	hack/test lint
+
+stores: ## Test the stores of backups against servers that speak their protocols
+	hack/test stores
 
 e2e: ## Run the end-to-end tests on the local Kubernetes (root)
 	hack/test e2e

@@ -1,0 +1,180 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// expectError checks that an error is of a kind, names what was tried, and holds
+// no secret.
+func (s *suite) expectError(t *testing.T, what string, err, want error, names ...string) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: error %v, want %v", what, err, want)
+		return
+	}
+	for _, name := range names {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: the error does not name %q: %v", what, name, err)
+		}
+	}
+	for _, secret := range s.Secrets {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the error holds a secret: %v", what, err)
+		}
+	}
+}
+
+func invisible(t *testing.T, s *suite) {
+	in := s.open(t)
+	old := s.putSize(t, in, "invisible/old", 1000)
+	for _, key := range []string{"invisible/new", "invisible/old"} {
+		body := newContent(large).after(large-1000, func() error {
+			if key == "invisible/old" {
+				s.expect(t, in, key, 1000, old)
+				return nil
+			}
+			if _, err := in.Stat(t.Context(), key); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("stat %s while it is put: %v", key, err)
+			}
+			if keys := s.list(t, in, key); len(keys) > 0 {
+				t.Errorf("list while it is put: %q", keys)
+			}
+			return nil
+		})
+		s.put(t, in, key, store.Upload{Body: body, Size: -1})
+		s.expect(t, in, key, large, body.sum())
+	}
+}
+
+func failingBody(t *testing.T, s *suite) {
+	in := s.open(t)
+	bad := errors.New("the member died")
+	part := store.PartSize(-1)
+	old := s.putSize(t, in, "failing/old", 1000)
+	for _, at := range []int64{0, 1, 1000, part, part + 1, large - 1, large} {
+		for _, key := range []string{"failing/new", "failing/old"} {
+			body := newContent(large).after(at, func() error { return bad })
+			_, err := in.Put(t.Context(), key, store.Upload{Body: body, Size: large})
+			s.expectError(t, fmt.Sprintf("body that fails at byte %d", at), err, bad, key)
+		}
+		s.expectNothing(t, in, "failing/new")
+		s.expect(t, in, "failing/old", 1000, old)
+	}
+}
+
+func cancelled(t *testing.T, s *suite) {
+	in := s.open(t)
+	part := store.PartSize(-1)
+	old := s.putSize(t, in, "cancelled/old", 1000)
+	for _, at := range []int64{0, 1000, part + 1, 2*part + 1} {
+		for _, key := range []string{"cancelled/new", "cancelled/old"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			body := newContent(large).after(at, func() error { cancel(); return nil })
+			_, err := in.Put(ctx, key, store.Upload{Body: body, Size: large})
+			s.expectError(t, fmt.Sprintf("cancelled at byte %d", at), err, context.Canceled, key)
+			cancel()
+		}
+		s.expectNothing(t, in, "cancelled/new")
+		s.expect(t, in, "cancelled/old", 1000, old)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := in.Put(ctx, "cancelled/before", store.Upload{Body: newContent(10), Size: 10})
+	s.expectError(t, "cancelled before", err, context.Canceled)
+	s.expectNothing(t, in, "cancelled/before")
+	// What was asked for later is not affected.
+	s.putSize(t, in, "cancelled/after", large)
+}
+
+// refused checks that whatever is tried fails with a kind of error. Some servers
+// say of an object only that it is not there.
+func (s *suite) refused(t *testing.T, in store.Store, want error, ofObject ...error) {
+	t.Helper()
+	for _, size := range []int64{10, large} {
+		_, err := in.Put(t.Context(), "refused/put", store.Upload{Body: newContent(size), Size: size})
+		s.expectError(t, fmt.Sprintf("put %d bytes", size), err, want, "refused/put")
+	}
+	listed := 0
+	for _, err := range in.List(t.Context(), "refused/") {
+		s.expectError(t, "list", err, want, "refused/")
+		listed++
+	}
+	if listed != 1 {
+		t.Errorf("list yields %d times, want one error", listed)
+	}
+	_, err := in.Get(t.Context(), "refused/get", 0)
+	s.expectError(t, "get", err, want, "refused/get")
+	_, err = in.Stat(t.Context(), "refused/stat")
+	for _, other := range ofObject {
+		if errors.Is(err, other) {
+			want = other
+		}
+	}
+	s.expectError(t, "stat", err, want, "refused/stat")
+}
+
+func denied(t *testing.T, s *suite) {
+	for name, open := range s.Denied {
+		t.Run(name, func(t *testing.T) {
+			in := s.openWith(t, open)
+			s.refused(t, in, store.ErrDenied)
+			err := in.Delete(t.Context(), "refused/delete")
+			s.expectError(t, "delete", err, store.ErrDenied, "refused/delete")
+		})
+	}
+}
+
+func noBucket(t *testing.T, s *suite) {
+	s.refused(t, s.openWith(t, s.NoBucket), store.ErrNoBucket, store.ErrNotFound)
+}
+
+func serverDies(t *testing.T, s *suite) {
+	in := s.open(t)
+	old := s.putSize(t, in, "dies/old", 1000)
+	for _, key := range []string{"dies/new", "dies/old"} {
+		body := newContent(large).after(large-mib, func() error { s.Kill(t); return nil })
+		object, err := in.Put(t.Context(), key, store.Upload{Body: body, Size: large})
+		if err == nil {
+			t.Errorf("put %s while the server dies: %+v", key, object)
+		} else {
+			s.expectError(t, "put", err, err, key)
+		}
+		_, err = in.Stat(t.Context(), key)
+		if err == nil || errors.Is(err, store.ErrNotFound) {
+			t.Errorf("stat without a server: %v", err)
+		}
+		s.Restart(t)
+	}
+	if _, err := in.Stat(t.Context(), "dies/new"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("stat what was cut off: %v", err)
+	}
+	s.expect(t, in, "dies/old", 1000, old)
+	sum := s.putSize(t, in, "dies/new", large)
+	s.expect(t, in, "dies/new", large, sum)
+}
+
+func serverHangs(t *testing.T, s *suite) {
+	in := s.open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	body := newContent(large).after(large-mib, func() error { s.Freeze(t); return nil })
+	object, err := in.Put(ctx, "hangs/new", store.Upload{Body: body, Size: large})
+	s.Thaw(t)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("put while the server hangs: %+v, error %v", object, err)
+	}
+	if _, err := in.Stat(t.Context(), "hangs/new"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("stat what was cut off: %v", err)
+	}
+	s.putSize(t, in, "hangs/new", large)
+}

@@ -1,0 +1,58 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stores
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
+)
+
+// AzuriteServer is an Azurite, which speaks the protocol of Azure Blob Storage.
+type AzuriteServer struct {
+	Server
+	// Account and Key, in base 64, are the only ones it takes.
+	Account, Key string
+	// Service is the URL of the account's blob service.
+	Service string
+}
+
+// Azurite starts an Azurite without containers.
+func Azurite(t testing.TB, options Options) *AzuriteServer {
+	t.Helper()
+	key := make([]byte, 64)
+	_, _ = rand.Read(key)
+	a := &AzuriteServer{Account: "testaccount", Key: base64.StdEncoding.EncodeToString(key)}
+	script := program(t, "azurite")
+	start(t, &a.Server, options, func(ctx context.Context) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, "node", script, "--blobHost", a.ip, "--blobPort", a.port, "--location", a.Data,
+			"--disableProductStyleUrl", "--skipApiVersionCheck", "--disableTelemetry")
+		cmd.Dir = a.Data
+		cmd.Env = append(os.Environ(), "AZURITE_ACCOUNTS="+a.Account+":"+a.Key)
+		return cmd
+	})
+	a.Service = a.Endpoint + "/" + a.Account
+	return a
+}
+
+// CreateContainer makes a container.
+func (a *AzuriteServer) CreateContainer(t testing.TB, name string) {
+	t.Helper()
+	credential, err := azblob.NewSharedKeyCredential(a.Account, a.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := azblob.NewClientWithSharedKeyCredential(a.Service, credential, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CreateContainer(t.Context(), name, nil); err != nil {
+		t.Fatalf("create the container %s: %v", name, err)
+	}
+}

@@ -1,0 +1,56 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stores
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// programs that were found already.
+var programs = struct {
+	sync.Mutex
+	paths map[string]string
+}{paths: map[string]string{}}
+
+// program returns the path of a server's program, and builds it if need be.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	programs.Lock()
+	defer programs.Unlock()
+	if path, found := programs.paths[name]; found {
+		return path
+	}
+	script, err := buildScript()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var messages strings.Builder
+	build := exec.CommandContext(t.Context(), script, name)
+	build.Stderr = &messages
+	build.Cancel = func() error { return build.Process.Signal(syscall.SIGTERM) } // it ends what it has started
+	out, err := build.Output()
+	if err != nil {
+		t.Fatalf("build the server %s by %s: %v\n%s", name, script, err, messages.String())
+	}
+	path := strings.TrimSpace(string(out))
+	programs.paths[name] = path
+	return path
+}
+
+// buildScript is found by where this file was when it was compiled, so that
+// tests of any package may ask.
+func buildScript() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) {
+		return "", fmt.Errorf("find hack/stores: this file was compiled as %q: build the tests without -trimpath", file)
+	}
+	return filepath.Join(filepath.Dir(file), "..", "..", "hack", "stores"), nil
+}
