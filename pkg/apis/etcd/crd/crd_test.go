@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -33,11 +34,52 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// schemaCase is an entry of testdata/*.yaml; the file says what the fields mean.
+// kind is a kind of ours, and where its rules are.
+type kind struct {
+	name, plural, crdName string
+	cases                 string
+	crd                   func() (*apiextensionsv1.CustomResourceDefinition, error)
+	// validate reads an object into the Go types and puts it to the rules that are
+	// in Go. strict are the fields that the types don't know.
+	validate func(text []byte) (strict []error, errs field.ErrorList, err error)
+	// rules is a number of CEL rules that it certainly has.
+	rules int
+}
+
+var kinds = []kind{
+	{
+		v1beta2.EtcdClusterResourceKind, v1beta2.EtcdClusterResourcePlural, v1beta2.EtcdClusterCRDName, "testdata/etcdcluster.yaml", crd.EtcdCluster,
+		func(text []byte) ([]error, field.ErrorList, error) {
+			obj := &v1beta2.EtcdCluster{}
+			strict, err := sigsjson.UnmarshalStrict(text, obj)
+			return strict, v1beta2.ValidateEtcdCluster(obj), err
+		}, 100,
+	},
+	{
+		v1beta2.EtcdBackupResourceKind, v1beta2.EtcdBackupResourcePlural, v1beta2.EtcdBackupCRDName, "testdata/etcdbackup.yaml", crd.EtcdBackup,
+		func(text []byte) ([]error, field.ErrorList, error) {
+			obj := &v1beta2.EtcdBackup{}
+			strict, err := sigsjson.UnmarshalStrict(text, obj)
+			return strict, v1beta2.ValidateEtcdBackup(obj), err
+		}, 10,
+	},
+}
+
+var etcdCluster = kinds[0]
+
+// eachKind runs a test for every kind.
+func eachKind(t *testing.T, test func(t *testing.T, k kind)) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) { test(t, k) })
+	}
+}
+
+// schemaCase is an entry of testdata/*.yaml; the files say what the fields mean.
 type schemaCase struct {
 	Name       string               `json:"name"`
 	Old        runtime.RawExtension `json:"old"`
-	Cluster    runtime.RawExtension `json:"cluster"`
+	Object     runtime.RawExtension `json:"object"`
+	Cluster    runtime.RawExtension `json:"cluster"` // the object, if it is one
 	Refused    []string             `json:"refused"`
 	Unknown    []string             `json:"unknown"`
 	SchemaOnly bool                 `json:"schemaOnly"`
@@ -53,77 +95,89 @@ func readCases(t *testing.T, path string) []schemaCase {
 	if err := yaml.UnmarshalStrict(text, &cases); err != nil {
 		t.Fatalf("decode %s: %v", path, err)
 	}
+	for i := range cases {
+		if c := &cases[i]; c.Object.Raw == nil {
+			c.Object = c.Cluster
+		}
+	}
 	return cases
 }
 
 func TestAPIServerWouldTakeTheCRD(t *testing.T) {
-	definition := internalCRD(t)
-	// The API server sets what it stores; without it the validation complains.
-	definition.Status.StoredVersions = []string{v1beta2.SchemeGroupVersion.Version}
-	if errs := crdvalidation.ValidateCustomResourceDefinition(t.Context(), definition); len(errs) > 0 {
-		t.Fatal(errs.ToAggregate())
-	}
-	if got := definition.Name; got != v1beta2.EtcdClusterCRDName {
-		t.Errorf("name %q, want %q", got, v1beta2.EtcdClusterCRDName)
-	}
-	if got := definition.Spec.Names.Kind; got != v1beta2.EtcdClusterResourceKind {
-		t.Errorf("kind %q, want %q", got, v1beta2.EtcdClusterResourceKind)
-	}
+	eachKind(t, func(t *testing.T, k kind) {
+		definition := internalCRD(t, k)
+		// The API server sets what it stores; without it the validation complains.
+		definition.Status.StoredVersions = []string{v1beta2.SchemeGroupVersion.Version}
+		if errs := crdvalidation.ValidateCustomResourceDefinition(t.Context(), definition); len(errs) > 0 {
+			t.Fatal(errs.ToAggregate())
+		}
+		if got := definition.Name; got != k.crdName {
+			t.Errorf("name %q, want %q", got, k.crdName)
+		}
+		if got := definition.Spec.Names.Kind; got != k.name {
+			t.Errorf("kind %q, want %q", got, k.name)
+		}
+	})
 }
 
 func TestEachCallReturnsACRDOfItsOwn(t *testing.T) {
-	first, err := crd.EtcdCluster()
-	if err != nil {
-		t.Fatal(err)
-	}
-	first.Spec.Names.Plural = "changed"
-	second, err := crd.EtcdCluster()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if second.Spec.Names.Plural != v1beta2.EtcdClusterResourcePlural {
-		t.Errorf("a change to one returned CRD shows in the next: %q", second.Spec.Names.Plural)
-	}
+	eachKind(t, func(t *testing.T, k kind) {
+		first, err := k.crd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.Spec.Names.Plural = "changed"
+		second, err := k.crd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second.Spec.Names.Plural != k.plural {
+			t.Errorf("a change to one returned CRD shows in the next: %q", second.Spec.Names.Plural)
+		}
+	})
 }
 
 func TestSchemaAnswersEachCase(t *testing.T) {
-	server := newAPIServer(t)
-	for _, c := range readCases(t, "testdata/etcdcluster.yaml") {
-		t.Run(c.Name, func(t *testing.T) {
-			errs, unknown := server.admit(t, c.Cluster.Raw, c.Old.Raw)
-			checkAnswer(t, errs, c.Refused)
-			if !slices.Equal(unknown, c.Unknown) {
-				t.Errorf("unknown fields %q, want %q", unknown, c.Unknown)
-			}
-		})
-	}
+	eachKind(t, func(t *testing.T, k kind) {
+		server := newAPIServer(t, k)
+		for _, c := range readCases(t, k.cases) {
+			t.Run(c.Name, func(t *testing.T) {
+				errs, unknown := server.admit(t, c.Object.Raw, c.Old.Raw)
+				checkAnswer(t, errs, c.Refused)
+				if !slices.Equal(unknown, c.Unknown) {
+					t.Errorf("unknown fields %q, want %q", unknown, c.Unknown)
+				}
+			})
+		}
+	})
 }
 
 func TestGoValidationAnswersAsTheSchema(t *testing.T) {
-	for _, c := range readCases(t, "testdata/etcdcluster.yaml") {
-		if c.SchemaOnly {
-			continue
-		}
-		t.Run(c.Name, func(t *testing.T) {
-			cluster := &v1beta2.EtcdCluster{}
-			strict, err := sigsjson.UnmarshalStrict(c.Cluster.Raw, cluster)
-			if err != nil {
-				// The decoder refuses wrong types in words of its own.
-				if len(c.Refused) == 0 {
-					t.Fatalf("the Go types don't hold what the schema accepts: %v", err)
+	eachKind(t, func(t *testing.T, k kind) {
+		for _, c := range readCases(t, k.cases) {
+			if c.SchemaOnly {
+				continue
+			}
+			t.Run(c.Name, func(t *testing.T) {
+				strict, found, err := k.validate(c.Object.Raw)
+				if err != nil {
+					// The decoder refuses wrong types in words of its own.
+					if len(c.Refused) == 0 {
+						t.Fatalf("the Go types don't hold what the schema accepts: %v", err)
+					}
+					return
 				}
-				return
-			}
-			if len(strict) != len(c.Unknown) {
-				t.Errorf("the Go types don't know %v, the schema does not know %q", strict, c.Unknown)
-			}
-			var errs []string
-			for _, err := range v1beta2.ValidateEtcdCluster(cluster) {
-				errs = append(errs, err.Error())
-			}
-			checkAnswer(t, errs, c.Refused)
-		})
-	}
+				if len(strict) != len(c.Unknown) {
+					t.Errorf("the Go types don't know %v, the schema does not know %q", strict, c.Unknown)
+				}
+				var errs []string
+				for _, err := range found {
+					errs = append(errs, err.Error())
+				}
+				checkAnswer(t, errs, c.Refused)
+			})
+		}
+	})
 }
 
 func checkAnswer(t *testing.T, errs, refused []string) {
@@ -142,9 +196,9 @@ func checkAnswer(t *testing.T, errs, refused []string) {
 	}
 }
 
-func internalCRD(t *testing.T) *apiextensions.CustomResourceDefinition {
+func internalCRD(t *testing.T, k kind) *apiextensions.CustomResourceDefinition {
 	t.Helper()
-	published, err := crd.EtcdCluster()
+	published, err := k.crd()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,14 +216,15 @@ func internalCRD(t *testing.T) *apiextensions.CustomResourceDefinition {
 // one skips CEL after some errors of the schema, which leaves out answers and adds
 // none.
 type apiServer struct {
+	kind       string
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-func newAPIServer(t *testing.T) *apiServer {
+func newAPIServer(t *testing.T, k kind) *apiServer {
 	t.Helper()
-	definition := internalCRD(t)
+	definition := internalCRD(t, k)
 	schema := definition.Spec.Validation
 	if schema == nil {
 		schema = definition.Spec.Versions[0].Schema
@@ -183,6 +238,7 @@ func newAPIServer(t *testing.T) *apiServer {
 		t.Fatal(err)
 	}
 	return &apiServer{
+		kind:       k.name,
 		structural: structural,
 		schema:     validator,
 		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
@@ -215,7 +271,7 @@ func (s *apiServer) read(t *testing.T, text []byte) (object map[string]any, unkn
 		t.Fatal(err)
 	}
 	object["apiVersion"] = v1beta2.SchemeGroupVersion.String()
-	object["kind"] = v1beta2.EtcdClusterResourceKind
+	object["kind"] = s.kind
 	unknown = pruning.PruneWithOptions(object, s.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	slices.Sort(unknown)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)
@@ -226,7 +282,11 @@ func (s *apiServer) read(t *testing.T, text []byte) (object map[string]any, unkn
 // The rules must compile where the operator runs, not only on the newest API
 // server.
 func TestRulesAreKnownSinceKubernetes130(t *testing.T) {
-	server := newAPIServer(t)
+	eachKind(t, rulesAreKnown)
+}
+
+func rulesAreKnown(t *testing.T, k kind) {
+	server := newAPIServer(t, k)
 	oldest := environment.MustBaseEnvSet(version.MajorMinor(1, 30))
 	count := 0
 	var visit func(path string, s *structuralschema.Structural, root bool)
@@ -257,31 +317,33 @@ func TestRulesAreKnownSinceKubernetes130(t *testing.T) {
 		}
 	}
 	visit("", server.structural, true)
-	if count < 100 {
+	if count < k.rules {
 		t.Errorf("only %d rules were compiled", count)
 	}
 }
 
 // kubectl apply keeps the whole object in an annotation.
 func TestKubectlCanApplyTheCRD(t *testing.T) {
-	definition, err := crd.EtcdCluster()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const limit = 256 * 1024
-	if len(text) > limit*3/4 {
-		t.Errorf("the CRD has %d bytes; kubectl apply fails from %d on", len(text), limit)
-	}
+	eachKind(t, func(t *testing.T, k kind) {
+		definition, err := k.crd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(definition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const limit = 256 * 1024
+		if len(text) > limit*3/4 {
+			t.Errorf("the CRD has %d bytes; kubectl apply fails from %d on", len(text), limit)
+		}
+	})
 }
 
 // Changes of the version are judged twice: at admission by the schema, and by the
 // operator, which goes by the same words of etcd's own documentation.
 func TestSchemaJudgesVersionsAsTheOperatorDoes(t *testing.T) {
-	server := newAPIServer(t)
+	server := newAPIServer(t, etcdCluster)
 	versions := []string{
 		"3.3.27", "3.4.37", "v3.5.19", "3.5.20-rc.1", "3.5.35", "3.6.0-rc.1", "3.6.10", "v3.6.11", "3.7.3", "3.8.0", "3.10.1",
 	}

@@ -1,0 +1,74 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta2
+
+import (
+	"math"
+	"time"
+)
+
+// DefaultBackupTimeout bounds an attempt where backupPolicy.timeoutInSecond is
+// unset. The field's comment names it too.
+const DefaultBackupTimeout = 60 * time.Second
+
+func (s *BackupSpec) policy() BackupPolicy {
+	if s.BackupPolicy == nil {
+		return BackupPolicy{}
+	}
+	return *s.BackupPolicy
+}
+
+// Timeout bounds an attempt to make a backup.
+func (s *BackupSpec) Timeout() time.Duration {
+	if t := s.policy().TimeoutInSecond; t > 0 {
+		return seconds(t)
+	}
+	return DefaultBackupTimeout
+}
+
+// Interval is from one backup to the next; 0 where there is none.
+func (s *BackupSpec) Interval() time.Duration { return seconds(s.policy().BackupIntervalInSecond) }
+
+// Schedule is the cron expression and its time zone; both "" where there is none.
+func (s *BackupSpec) Schedule() (expression, timeZone string) {
+	return s.policy().Schedule, s.policy().TimeZone
+}
+
+// Periodic tells whether backups are made again and again.
+func (s *BackupSpec) Periodic() bool {
+	return s.policy().BackupIntervalInSecond > 0 || s.policy().Schedule != ""
+}
+
+// Suspended tells whether no backup is to be begun.
+func (s *BackupSpec) Suspended() bool { return s.policy().Suspend }
+
+// Kept is how many backups are kept, and for how long; 0: all, and for ever.
+func (s *BackupSpec) Kept() (count int, age time.Duration) {
+	return s.policy().MaxBackups, seconds(s.policy().MaxAgeInSecond)
+}
+
+// Path is that of the storageType's section, "" without one.
+func (s *BackupSpec) Path() string {
+	switch {
+	case s.StorageType == BackupStorageTypeS3 && s.S3 != nil:
+		return s.S3.Path
+	case s.StorageType == BackupStorageTypeABS && s.ABS != nil:
+		return s.ABS.Path
+	case s.StorageType == BackupStorageTypeGCS && s.GCS != nil:
+		return s.GCS.Path
+	case s.StorageType == BackupStorageTypeOSS && s.OSS != nil:
+		return s.OSS.Path
+	case s.StorageType == BackupStorageTypeVolume && s.Volume != nil:
+		return s.Volume.Path
+	}
+	return ""
+}
+
+// seconds is a duration of as many seconds. The schema has no upper bounds, and a
+// product that overflowed would be negative: centuries are close enough to what
+// was asked for.
+func seconds(n int64) time.Duration {
+	const longest = math.MaxInt64 / int64(time.Second)
+	return time.Duration(min(max(n, 0), longest)) * time.Second
+}
