@@ -1,0 +1,61 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stored is a backup on a schedule that this EtcdBackup made.
+type stored struct {
+	key      string
+	revision int64
+	begun    time.Time // by the operator's clock, as its name says
+	modified time.Time // by the store's clock
+}
+
+// time is when the backup was made. A backup is not begun after it is stored: if
+// the name says so, the operator's clock was ahead. The store's time alone would
+// not do: it is anew where objects are copied from bucket to bucket.
+func (s stored) time() time.Time {
+	if s.modified.Before(s.begun) {
+		return s.modified
+	}
+	return s.begun
+}
+
+// keeping says which backups to keep.
+type keeping struct {
+	newest int           // this many; 0: all
+	age    time.Duration // those that are not older; 0: all
+}
+
+// surplus are the backups to delete, the oldest first. The newest is never among
+// them, nor the one that was made last, by whatever clocks.
+func (k keeping) surplus(backups []stored, last string, now time.Time) []stored {
+	if k == (keeping{}) || len(backups) == 0 {
+		return nil
+	}
+	// A clock that is ahead would make all of them old.
+	storesNow := slices.MaxFunc(backups, func(a, b stored) int { return a.modified.Compare(b.modified) }).modified
+	if storesNow.Before(now) {
+		now = storesNow
+	}
+	newestFirst := slices.SortedFunc(slices.Values(backups), func(a, b stored) int {
+		return cmp.Or(b.time().Compare(a.time()), cmp.Compare(b.revision, a.revision), strings.Compare(b.key, a.key))
+	})
+	var surplus []stored
+	for i, b := range newestFirst {
+		tooMany := k.newest > 0 && i >= k.newest
+		tooOld := k.age > 0 && now.Sub(b.time()) > k.age
+		if i > 0 && b.key != last && (tooMany || tooOld) {
+			surplus = append(surplus, b)
+		}
+	}
+	slices.Reverse(surplus)
+	return surplus
+}

@@ -1,0 +1,93 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWhichBackupsAreDeleted(t *testing.T) {
+	noon := time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
+	// days tells of backups by when they were begun, by the operator's clock, and
+	// stored, by the store's; in days before noon.
+	type days struct{ begun, stored float64 }
+	both := func(list ...float64) (all []days) {
+		for _, d := range list {
+			all = append(all, days{d, d})
+		}
+		return all
+	}
+	day := 24 * time.Hour
+	for _, c := range []struct {
+		name    string
+		keep    keeping
+		now     time.Time
+		backups []days
+		last    string
+		want    string
+	}{
+		{"all are kept by default", keeping{}, noon, both(0, 1, 2, 3), "", ""},
+		{"the oldest of too many", keeping{newest: 2}, noon, both(2, 0, 3, 1), "", "3 2"},
+		{"as many as wanted", keeping{newest: 4}, noon, both(0, 1, 2, 3), "", ""},
+		{"those that are too old", keeping{age: 36 * time.Hour}, noon, both(0, 1, 2, 3), "", "3 2"},
+		{"one that has just the age is kept", keeping{age: day}, noon, both(0, 1), "", ""},
+		{"either rule", keeping{newest: 3, age: 36 * time.Hour}, noon, both(0, 0.1, 0.2, 0.3, 3), "", "3 0.3"},
+		{"the newest is kept whatever its age", keeping{age: day}, noon, both(20, 30), "", "30"},
+		{"none", keeping{newest: 1, age: day}, noon, nil, "", ""},
+		{"the one that was made last is kept, whatever the clocks say", keeping{newest: 1}, noon, both(0, 5), "5", ""},
+		{"a clock that is ahead makes nothing old", keeping{age: 2 * day}, noon.Add(3650 * day), both(0, 1, 2, 3), "", "3"},
+		{"names from a clock that was ahead don't outlive newer ones", keeping{newest: 2}, noon, []days{{-3650, 3}, {-3650, 2}, {1, 1}, {0, 0}}, "0", "-3650/3 -3650/2"},
+		{"in a bucket that was copied from another", keeping{newest: 2}, noon, []days{{3, 0.1}, {2, 0.3}, {1, 0.2}, {0, 0}}, "0", "3/0.1 2/0.3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := func(d float64) time.Time { return noon.Add(-time.Duration(d * float64(day))) }
+			var backups []stored
+			for _, d := range c.backups {
+				key := fmt.Sprint(d.begun)
+				if d.begun != d.stored {
+					key = fmt.Sprintf("%v/%v", d.begun, d.stored)
+				}
+				backups = append(backups, stored{key: key, begun: before(d.begun), modified: before(d.stored)})
+			}
+			var got []string
+			for _, b := range c.keep.surplus(backups, c.last, c.now) {
+				got = append(got, b.key)
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("deletes %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestTheNewestBackupIsNeverDeleted(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // must be repeatable
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	moment := func() time.Time { return start.Add(time.Duration(random.IntN(100)) * time.Hour) }
+	for range 2000 {
+		var backups []stored
+		for i := range 1 + random.IntN(12) {
+			backups = append(backups, stored{key: fmt.Sprint(i), revision: int64(random.IntN(3)), begun: moment(), modified: moment()})
+		}
+		keep := keeping{newest: random.IntN(4), age: time.Duration(random.IntN(50)) * time.Hour}
+		last := fmt.Sprint(random.IntN(len(backups)))
+		surplus := keep.surplus(backups, last, moment())
+		left := slices.DeleteFunc(slices.Clone(backups), func(b stored) bool { return slices.Contains(surplus, b) })
+		newest := slices.MaxFunc(backups, func(a, b stored) int { return a.time().Compare(b.time()) })
+		if !slices.ContainsFunc(left, func(b stored) bool { return b.time().Equal(newest.time()) }) {
+			t.Fatalf("%+v of %+v deletes the newest: %+v", keep, backups, surplus)
+		}
+		if !slices.ContainsFunc(left, func(b stored) bool { return b.key == last }) {
+			t.Fatalf("%+v of %+v deletes the last, %s: %+v", keep, backups, last, surplus)
+		}
+		if keep.newest > 0 && len(left) > keep.newest+1 {
+			t.Fatalf("%+v of %+v keeps %d", keep, backups, len(left))
+		}
+	}
+}
