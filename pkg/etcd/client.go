@@ -4,6 +4,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -29,7 +31,8 @@ type Endpoint struct {
 	// URL names the member; certificates are checked against its host.
 	URL string
 	// IP is what is dialled. Names of members that have just started, or while
-	// the cluster's DNS is down, don't resolve; their addresses are known.
+	// the cluster's DNS is down, don't resolve; their addresses are known. Empty:
+	// the URL's host is resolved and dialled.
 	IP string
 }
 
@@ -46,6 +49,8 @@ type Status struct {
 	RaftIndex uint64
 	// RaftApplied is the last entry that the member has applied.
 	RaftApplied uint64
+	// Revision of the data that the member holds.
+	Revision int64
 	// Alarms are those of all members, as this one has heard of them.
 	Alarms []Alarm
 }
@@ -80,7 +85,8 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client URL of a member: %w", err)
 	}
-	address := net.JoinHostPort(ep.IP, u.Port())
+	address := net.JoinHostPort(cmp.Or(ep.IP, u.Hostname()), u.Port())
+	conn := &Conn{url: ep.URL, address: address, tls: c.tls}
 	cli, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{ep.URL},
 		TLS:       c.tls,
@@ -92,9 +98,7 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 		// each pass asks anew, and wants to know now.
 		MaxUnaryRetries: 1,
 		DialOptions: []grpc.DialOption{
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-			}),
+			grpc.WithContextDialer(conn.dial),
 			// gRPC's default of up to two minutes between attempts is made for
 			// servers far away; here a member restarts and is to be seen at once.
 			grpc.WithConnectParams(grpc.ConnectParams{
@@ -106,13 +110,14 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", ep.URL, err)
 	}
-	conn := &Conn{url: ep.URL, address: address, tls: c.tls, cli: cli, http: &http.Client{Transport: &http.Transport{
+	conn.cli = cli
+	conn.http = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		},
 		TLSClientConfig:   c.tls,
 		DisableKeepAlives: true, // it is asked seldom
-	}}}
+	}}
 	c.conns[ep] = conn
 	return conn, nil
 }
@@ -137,7 +142,24 @@ type Conn struct {
 	tls     *tls.Config
 	cli     *clientv3.Client
 	http    *http.Client
+	// dialled counts the connections that were made; gRPC makes another where one
+	// breaks, and does not tell.
+	dialled atomic.Int64
 }
+
+func (c *Conn) dial(ctx context.Context, _ string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.address)
+	if err == nil {
+		c.dialled.Add(1)
+	}
+	return conn, err
+}
+
+// Connections counts the connections that were made to the address since the
+// beginning. Where it has not changed from before one call until after another,
+// both were answered by the same process, also if the address is that of a
+// Service with many behind it.
+func (c *Conn) Connections() int64 { return c.dialled.Load() }
 
 func (c *Conn) close() {
 	// The only error is that of a connection that is closed already.
@@ -161,6 +183,7 @@ func (c *Conn) Status(ctx context.Context) (Status, error) {
 		DBInUse:     resp.DbSizeInUse,
 		RaftIndex:   resp.RaftIndex,
 		RaftApplied: resp.RaftAppliedIndex,
+		Revision:    resp.GetHeader().GetRevision(),
 		Alarms:      parseAlarms(resp.Errors),
 	}, nil
 }

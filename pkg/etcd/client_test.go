@@ -41,7 +41,7 @@ func soon(t *testing.T) context.Context {
 
 func TestStatusIsWhatTheMemberSays(t *testing.T) {
 	m := (&etcdtest.Member{Status: &etcdserverpb.StatusResponse{
-		Header:  &etcdserverpb.ResponseHeader{MemberId: 7, ClusterId: 8},
+		Header:  &etcdserverpb.ResponseHeader{MemberId: 7, ClusterId: 8, Revision: 33},
 		Version: "3.6.16", Leader: 9, RaftIndex: 20, RaftAppliedIndex: 19, DbSize: 4096, DbSizeInUse: 1024,
 		IsLearner: true, Errors: []string{"memberID:7 alarm:NOSPACE "},
 	}}).Start(t)
@@ -51,7 +51,7 @@ func TestStatusIsWhatTheMemberSays(t *testing.T) {
 	}
 	want := etcd.Status{
 		MemberID: 7, ClusterID: 8, LeaderID: 9, Version: "3.6.16", Learner: true,
-		DBSize: 4096, DBInUse: 1024, RaftIndex: 20, RaftApplied: 19, Alarms: []etcd.Alarm{{MemberID: 7, Type: etcd.AlarmNoSpace}},
+		DBSize: 4096, DBInUse: 1024, RaftIndex: 20, RaftApplied: 19, Revision: 33, Alarms: []etcd.Alarm{{MemberID: 7, Type: etcd.AlarmNoSpace}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("status %+v, want %+v", got, want)

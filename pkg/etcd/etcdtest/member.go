@@ -27,11 +27,13 @@ type Member struct {
 	// Status is what it says of itself.
 	Status *etcdserverpb.StatusResponse
 	// Agreed is the membership by a linearizable read, NoQuorum the error instead
-	// of it, Remembered the membership by a serializable read.
+	// of it and of any such read, Remembered the membership by a serializable read.
 	Agreed     []*etcdserverpb.Member
 	NoQuorum   error
 	Remembered []*etcdserverpb.Member
-	// Refusal is the answer to each change.
+	// Snapshot is what it sends when it is asked for one.
+	Snapshot *Stream
+	// Refusal is the answer to each change, and to the question for a snapshot.
 	Refusal error
 	// TLS is nil where it talks plain text.
 	TLS *tls.Config
@@ -62,6 +64,7 @@ func (m *Member) Start(t testing.TB) *Member {
 	server := grpc.NewServer(opts...)
 	etcdserverpb.RegisterClusterServer(server, m)
 	etcdserverpb.RegisterMaintenanceServer(server, maintenance{m: m})
+	etcdserverpb.RegisterKVServer(server, keys{m: m})
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := server.Serve(listener); err != nil {
@@ -75,7 +78,8 @@ func (m *Member) Start(t testing.TB) *Member {
 	return m
 }
 
-// Changes are the requests for changes that came in, in their order.
+// Changes are the requests for changes that came in, in their order, and the word
+// snapshot for each question for one.
 func (m *Member) Changes() []any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
