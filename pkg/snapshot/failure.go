@@ -1,0 +1,58 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// failure is what stands in the way of a backup through one endpoint.
+type failure struct {
+	url string
+	err error
+}
+
+func (f failure) Error() string { return f.url + ": " + cause(f.err) }
+func (f failure) Unwrap() error { return f.err }
+
+// failures are those of all endpoints, in one line.
+type failures []error
+
+func (f failures) Unwrap() []error { return f }
+
+func (f failures) Error() string {
+	texts := make([]string, len(f))
+	for i, err := range f {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// dialFailure finds what gRPC wraps up when it can't connect.
+var dialFailure = regexp.MustCompile(`Error while dialing: ([^"]*)"`)
+
+// cause says in few words, and without the endpoint, why a call failed and what
+// to do about it where that is known.
+func cause(err error) string {
+	if etcd.IsTLSFailure(err) {
+		return fmt.Sprintf("%v: %s", etcd.ErrTLS, etcd.TLSCause(err))
+	}
+	if m := dialFailure.FindStringSubmatch(err.Error()); m != nil {
+		return m[1]
+	}
+	denied := etcd.IsDenied(err)
+	// What was tried stands before the endpoint's name, which is told already.
+	for inner := errors.Unwrap(err); inner != nil && !errors.Is(err, errBehind); inner = errors.Unwrap(err) {
+		err = inner
+	}
+	if denied {
+		return fmt.Sprintf("%v: authentication is enabled: a snapshot needs a client certificate whose common name is a user with the role root", err)
+	}
+	return err.Error()
+}

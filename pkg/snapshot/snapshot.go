@@ -1,0 +1,237 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package snapshot takes snapshots of etcd clusters: it chooses the member, and
+// streams and checks what it sends. It knows nothing of Kubernetes, nor of where
+// snapshots go.
+package snapshot
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// openLimit is how long a member may take from the question for a snapshot until
+// its first piece. Before it, etcd writes what it holds in memory to its disk.
+const openLimit = 15 * time.Second
+
+// Source is where a snapshot can be taken from.
+type Source struct {
+	// Endpoints of one cluster: of all its members, of some, or of a Service in
+	// front of them. See etcd.ParseEndpoint.
+	Endpoints []etcd.Endpoint
+	// TLS is for endpoints of https; nil: the system's CAs and no certificate.
+	TLS *tls.Config
+	// Logger takes what each member answered, at level debug.
+	Logger *logrus.Entry
+}
+
+// Snapshot is one under way. It is read as it comes from the member, by one
+// goroutine, and holds no more than a few pieces of it.
+type Snapshot struct {
+	// Endpoint is the URL of the member that it comes from.
+	Endpoint string
+	// Version of etcd that this member runs, such as 3.6.16.
+	Version string
+	// Revision that the snapshot holds at the least: that of the member right
+	// before. No version of etcd tells of a snapshot its own.
+	Revision int64
+	// Size in bytes of the whole, with the sha256 that etcd appends.
+	Size int64
+	// Linearizable tells whether all writes are in it that were acknowledged
+	// before Open. Without a quorum it is false: it is the most advanced state
+	// that could be found.
+	Linearizable bool
+
+	client *etcd.Client
+	cancel context.CancelCauseFunc
+	stream *etcd.Snapshot
+	check  *check
+	piece  []byte
+	err    error
+	sha256 string
+	close  sync.Once
+}
+
+// Open asks all endpoints, chooses the best member, and begins to read its
+// snapshot. Where one fails before it has sent anything, the next best is taken.
+// The stream ends with ctx. The snapshot must be closed.
+//
+// Of members that hold all writes acknowledged before Open, that have a leader, are
+// no learners and without the alarm CORRUPT, a follower is preferred, then the
+// highest revision. Where there is no quorum the highest revision counts. The error
+// wraps ErrNoMember where there is none to choose; etcd.IsDenied and
+// etcd.IsTLSFailure tell what others are about.
+func Open(ctx context.Context, src Source) (*Snapshot, error) {
+	var endpoints []etcd.Endpoint
+	for _, ep := range src.Endpoints {
+		if !slices.Contains(endpoints, ep) {
+			endpoints = append(endpoints, ep)
+		}
+	}
+	if len(endpoints) == 0 {
+		return nil, fmt.Errorf("%w: there is no endpoint", ErrNoMember)
+	}
+	client := etcd.NewClient(src.TLS)
+	s, err := open(ctx, client, endpoints, src.Logger)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, client *etcd.Client, endpoints []etcd.Endpoint, log *logrus.Entry) (*Snapshot, error) {
+	urls, conns, members := make([]string, len(endpoints)), make([]*etcd.Conn, len(endpoints)), make([]member, len(endpoints))
+	for i, ep := range endpoints {
+		conn, err := client.Conn(ep)
+		if err != nil {
+			return nil, err
+		}
+		urls[i], conns[i], members[i] = ep.URL, conn, conn
+	}
+	answers := survey(ctx, urls, members)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("looking for a member to take a backup from: %w", context.Cause(ctx))
+	}
+	for _, a := range answers {
+		tell(log, a)
+	}
+	picked, err := choose(answers)
+	if err != nil {
+		return nil, err
+	}
+	var reasons failures
+	for _, i := range picked.ranked {
+		s, err := within(ctx, func(ctx context.Context) (*Snapshot, error) { return begin(ctx, conns[i], answers[i]) })
+		if err == nil {
+			client.Retain(map[etcd.Endpoint]bool{endpoints[i]: true})
+			s.client, s.Linearizable = client, picked.linearizable
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("snapshot from %s: %w", urls[i], context.Cause(ctx))
+		}
+		reasons = append(reasons, failure{urls[i], err})
+	}
+	return nil, fmt.Errorf("%w: %w", ErrNoMember, reasons)
+}
+
+// errSlow ends the wait for the first piece.
+var errSlow = fmt.Errorf("no content came within %v", openLimit)
+
+// within begins a snapshot in no more than openLimit; the context that it gets
+// ends when the snapshot is closed.
+func within(ctx context.Context, begin func(context.Context) (*Snapshot, error)) (*Snapshot, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	limit := time.AfterFunc(openLimit, func() { cancel(errSlow) })
+	s, err := begin(ctx)
+	if !limit.Stop() {
+		err = errSlow // also where it has begun a moment before
+	}
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	s.cancel = cancel
+	return s, nil
+}
+
+// begin opens the stream of the member that has given the answer.
+func begin(ctx context.Context, conn *etcd.Conn, a answer) (*Snapshot, error) {
+	connections := conn.Connections()
+	// What is told of the snapshot is to be as new as it, and from the same member,
+	// whoever else answers behind the same address.
+	status, err := conn.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if status.MemberID != a.status.MemberID {
+		return nil, errors.New("another member answers there than a moment ago")
+	}
+	stream, err := conn.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if conn.Connections() != connections {
+		return nil, errors.New("the connection broke and was made anew")
+	}
+	return &Snapshot{
+		Endpoint: a.url,
+		Version:  status.Version,
+		Revision: max(status.Revision, a.revision()),
+		Size:     stream.Size,
+		stream:   stream,
+		check:    newCheck(stream.Size),
+	}, nil
+}
+
+// Read reads the snapshot. The error is io.EOF if it has come to its end and is
+// whole: of the announced size, with content that fits the sha256 that etcd has
+// appended. It wraps ErrDamaged if it is not, and tells how far a snapshot came
+// that broke off.
+func (s *Snapshot) Read(p []byte) (int, error) {
+	for len(s.piece) == 0 {
+		if s.err != nil {
+			return 0, s.err
+		}
+		s.piece, s.err = s.next()
+	}
+	n := copy(p, s.piece)
+	s.piece = s.piece[n:]
+	return n, nil
+}
+
+func (s *Snapshot) next() ([]byte, error) {
+	piece, err := s.stream.Next()
+	switch {
+	case errors.Is(err, io.EOF):
+		s.sha256, err = s.check.finish()
+		if err == nil {
+			return nil, io.EOF
+		}
+	case err != nil:
+		return nil, fmt.Errorf("the snapshot from %s broke off after %d of %d bytes: %w", s.Endpoint, s.check.got, s.Size, err)
+	default:
+		err = s.check.add(piece)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("snapshot from %s: %w", s.Endpoint, err)
+	}
+	return piece, nil
+}
+
+// SHA256 is the sha256 of all bytes, with the trailer, in hexadecimal, as sha256sum
+// prints it. It is empty before Read has returned io.EOF.
+func (s *Snapshot) SHA256() string { return s.sha256 }
+
+// Close ends the stream and the connection. It may be called while Read waits,
+// which then returns an error, and again.
+func (s *Snapshot) Close() error {
+	s.close.Do(func() {
+		s.cancel(nil)
+		s.client.Close()
+	})
+	return nil
+}
+
+func tell(log *logrus.Entry, a answer) {
+	if log == nil {
+		return
+	}
+	log = log.WithFields(logrus.Fields{"endpoint": a.url, "version": a.status.Version, "revision": a.revision(), "leader": a.leads()})
+	if err := errors.Join(a.statusErr, a.agreedErr); err != nil {
+		log = log.WithError(err)
+	}
+	log.Debug("asked a member for a backup")
+}
