@@ -1,0 +1,166 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gcs
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// keyFile is one of a service account that asks for tokens at an address.
+func keyFile(t *testing.T, tokens string) []byte {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string]string{
+		"type": "service_account", "client_email": "backup@project.iam.gserviceaccount.com", "private_key_id": "1",
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
+		"token_uri":   tokens,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// tokenServer gives tokens, or what else a test wants.
+func tokenServer(t *testing.T, status int, text string) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(text))
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// bucketServer takes note of the last request's Authorization.
+func bucketServer(t *testing.T) (server *httptest.Server, authorization *string) {
+	t.Helper()
+	authorization = new(string)
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*authorization = r.Header.Get("Authorization")
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(small))
+	}))
+	t.Cleanup(server.Close)
+	return server, authorization
+}
+
+const goodToken = `{"access_token":"good","token_type":"Bearer","expires_in":3600}`
+
+func open(t *testing.T, c Config) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestRequestsCarryTheTokenOfTheSecret(t *testing.T) {
+	tokens := tokenServer(t, http.StatusOK, goodToken)
+	bucket, authorization := bucketServer(t)
+	for name, tt := range map[string]struct {
+		config Config
+		want   string
+	}{
+		"token":           {Config{AccessToken: "mine\n"}, "Bearer mine"},
+		"service account": {Config{CredentialsJSON: keyFile(t, tokens.URL)}, "Bearer good"},
+	} {
+		tt.config.Bucket, tt.config.Endpoint = "b", bucket.URL
+		if _, err := open(t, tt.config).Stat(t.Context(), "k"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if *authorization != tt.want {
+			t.Errorf("%s: sent %q, want %q", name, *authorization, tt.want)
+		}
+	}
+}
+
+// Whoever may create a backup names the endpoint.
+func TestTokensOfTheProcessAreNotSentElsewhere(t *testing.T) {
+	tokens := tokenServer(t, http.StatusOK, goodToken)
+	bucket, authorization := bucketServer(t)
+	path := filepath.Join(t.TempDir(), "key.json")
+	if err := os.WriteFile(path, keyFile(t, tokens.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", path)
+	if _, err := open(t, Config{Bucket: "b", Endpoint: bucket.URL}).Stat(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	if *authorization != "" {
+		t.Errorf("sent %q", *authorization)
+	}
+	// They are used at all, with Google's own endpoints.
+	provider, err := Config{}.tokens(true, http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token, err := provider.Token(t.Context()); err != nil || token.Value != "good" {
+		t.Errorf("token %v, error %v", token, err)
+	}
+}
+
+func TestRefusedKeysAreDenied(t *testing.T) {
+	bucket, _ := bucketServer(t)
+	for name, tt := range map[string]struct {
+		status int
+		text   string
+		denied bool
+	}{
+		"deleted key":    {http.StatusBadRequest, `{"error":"invalid_grant","error_description":"hunter2"}`, true},
+		"refused":        {http.StatusUnauthorized, `hunter2`, true},
+		"address of all": {http.StatusNotFound, `<html>hunter2</html>`, true},
+	} {
+		tokens := tokenServer(t, tt.status, tt.text)
+		_, err := open(t, Config{Bucket: "b", Endpoint: bucket.URL, CredentialsJSON: keyFile(t, tokens.URL)}).Stat(t.Context(), "k")
+		if errors.Is(err, store.ErrDenied) != tt.denied || err == nil || !strings.Contains(err.Error(), "access token") {
+			t.Errorf("%s: %v", name, err)
+		}
+		// The address is named in the Secret: what it answers is not for the status.
+		if err != nil && (strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), tokens.URL)) {
+			t.Errorf("%s: the error tells too much: %v", name, err)
+		}
+	}
+}
+
+func TestAServerOfTokensThatIsDownIsNoDenial(t *testing.T) {
+	bucket, _ := bucketServer(t)
+	tokens := httptest.NewServer(http.NotFoundHandler())
+	tokens.Close()
+	_, err := open(t, Config{Bucket: "b", Endpoint: bucket.URL, CredentialsJSON: keyFile(t, tokens.URL)}).Stat(t.Context(), "k")
+	if err == nil || errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "access token") {
+		t.Errorf("stat: %v", err)
+	}
+}
+
+func TestAProcessWithoutIdentityIsDenied(t *testing.T) {
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none"))
+	_, err := open(t, Config{Bucket: "b"}).Stat(t.Context(), "k")
+	if !errors.Is(err, store.ErrDenied) {
+		t.Errorf("stat: %v, want %v", err, store.ErrDenied)
+	}
+}

@@ -1,0 +1,196 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gcs
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+const (
+	small = `{"name":"k","size":"5","crc32c":"mnG7TA==","generation":"7","timeCreated":"2026-11-21T15:04:05Z"}` // of hello
+	wrong = `{"name":"k","size":"5","crc32c":"AAAAAA==","generation":"7","timeCreated":"2026-11-21T15:04:05Z"}`
+	short = `{"name":"k","size":"4","crc32c":"mnG7TA==","generation":"7","timeCreated":"2026-11-21T15:04:05Z"}`
+)
+
+func hello() store.Upload { return store.Upload{Body: strings.NewReader("hello"), Size: 5} }
+
+func TestAnswersAreOfKnownKinds(t *testing.T) {
+	kinds := []error{store.ErrNotFound, store.ErrNoBucket, store.ErrDenied, store.ErrConfig}
+	for name, tt := range map[string]struct {
+		status int
+		text   string
+		kind   error // nil: none of them
+	}{
+		"no token":        {http.StatusUnauthorized, `{"error":{"code":401,"message":"Invalid Credentials"}}`, store.ErrDenied},
+		"no right":        {http.StatusForbidden, `{"error":{"code":403,"message":"no storage.objects.create","errors":[{"reason":"forbidden"}]}}`, store.ErrDenied},
+		"too many":        {http.StatusForbidden, `{"error":{"code":403,"message":"slower","errors":[{"reason":"rateLimitExceeded"}]}}`, nil},
+		"no bucket":       {http.StatusNotFound, `{"error":{"code":404,"message":"The specified bucket does not exist."}}`, store.ErrNoBucket},
+		"mistake":         {http.StatusBadRequest, `{"error":{"code":400,"message":"Invalid bucket name"}}`, nil},
+		"page of a proxy": {http.StatusBadRequest, `<html>secret</html>`, nil},
+		"server down":     {http.StatusServiceUnavailable, ``, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := openAt(t, &server{answer: func(*http.Request, string) (int, string) { return tt.status, tt.text }})
+			_, put := s.Put(t.Context(), "k", hello())
+			_, get := s.Get(t.Context(), "k", 0)
+			_, stat := s.Stat(t.Context(), "k")
+			var list error
+			for _, err := range s.List(t.Context(), "k") {
+				list = err
+			}
+			for what, err := range map[string]error{"put": put, "get": get, "stat": stat, "list": list, "delete": s.Delete(t.Context(), "k")} {
+				if err == nil || !strings.HasPrefix(err.Error(), what+" k in bucket b of Google Cloud Storage: ") || strings.Contains(err.Error(), "secret") {
+					t.Errorf("%s: %s is told as %v", name, what, err)
+				}
+				for _, kind := range kinds {
+					if errors.Is(err, kind) != (kind == tt.kind) { //nolint:errorlint // the very same is meant
+						t.Errorf("%s: %s is of the kind %q: %v", name, what, kind, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestRequestsAreSentAgainAFewTimes(t *testing.T) {
+	for _, failures := range []int{1, 3, 4} {
+		for what, tt := range map[string]struct {
+			call   func(*testing.T, *Store) error
+			status int
+			text   string
+		}{
+			"stat":   {func(t *testing.T, s *Store) error { _, err := s.Stat(t.Context(), "k"); return err }, http.StatusOK, small},
+			"get":    {func(t *testing.T, s *Store) error { _, err := s.Get(t.Context(), "k", 0); return err }, http.StatusOK, "hello"},
+			"put":    {func(t *testing.T, s *Store) error { _, err := s.Put(t.Context(), "k", hello()); return err }, http.StatusOK, small},
+			"delete": {func(t *testing.T, s *Store) error { return s.Delete(t.Context(), "k") }, http.StatusNoContent, ""},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				at := &server{}
+				at.answer = func(*http.Request, string) (int, string) {
+					if len(at.requests) <= failures {
+						return http.StatusServiceUnavailable, ""
+					}
+					return tt.status, tt.text
+				}
+				err := tt.call(t, openAt(t, at))
+				if failed := err != nil; failed != (failures == attempts) {
+					t.Errorf("%s after %d failures: %v", what, failures, err)
+				}
+				if want := min(failures+1, attempts); len(at.requests) != want {
+					t.Errorf("%s after %d failures: %d requests, want %d", what, failures, len(at.requests), want)
+				}
+			})
+		}
+	}
+}
+
+func TestWhatWasStoredOtherwiseIsDeleted(t *testing.T) {
+	for name, stored := range map[string]string{"another checksum": wrong, "another size": short} {
+		at := &server{answer: func(r *http.Request, _ string) (int, string) {
+			if r.Method == http.MethodDelete {
+				return http.StatusNoContent, ""
+			}
+			return http.StatusOK, stored
+		}}
+		object, err := openAt(t, at).Put(t.Context(), "k", hello())
+		if err == nil {
+			t.Errorf("%s: stored %+v", name, object)
+		}
+		if at.count("DELETE /storage/v1/b/b/o/k?alt=json&generation=7&") != 1 {
+			t.Errorf("%s: requests %q", name, at.requests)
+		}
+	}
+}
+
+func TestGoogleIsToldTheChecksum(t *testing.T) {
+	at := &server{answer: func(_ *http.Request, body string) (int, string) {
+		if !strings.Contains(body, `"crc32c":"mnG7TA=="`) {
+			t.Errorf("sent %q", body)
+		}
+		return http.StatusOK, small
+	}}
+	if _, err := openAt(t, at).Put(t.Context(), "k", hello()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A session lasts a week, and its address is all it takes to write to it.
+func TestFailedUploadsEndTheirSession(t *testing.T) {
+	bad := errors.New("the member died")
+	at := &server{answer: func(r *http.Request, _ string) (int, string) {
+		switch {
+		case r.Method == http.MethodDelete:
+			return 499, ""
+		case r.URL.Path == "/session":
+			return http.StatusPermanentRedirect, ""
+		}
+		return http.StatusOK, ""
+	}}
+	body := io.MultiReader(io.LimitReader(zeros{}, 2*chunkSize), iotest.ErrReader(bad))
+	_, err := openAt(t, at).Put(t.Context(), "k", store.Upload{Body: body, Size: -1})
+	if !errors.Is(err, bad) {
+		t.Errorf("put: %v", err)
+	}
+	if at.count("POST /session?upload_id=secret") != 2 || at.count("DELETE /session?upload_id=secret") != 1 {
+		t.Errorf("requests %q", at.requests)
+	}
+}
+
+func TestAddressesOfSessionsAreNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := refusing{&server{answer: func(*http.Request, string) (int, string) { return http.StatusOK, "" }}}
+		_, err := openAt(t, at).Put(t.Context(), "k", store.Upload{Body: io.LimitReader(zeros{}, 2*chunkSize), Size: -1})
+		if !errors.Is(err, io.ErrClosedPipe) || strings.Contains(err.Error(), "upload_id") {
+			t.Errorf("put: %v", err)
+		}
+	})
+}
+
+// refusing breaks the connections of a session.
+type refusing struct{ *server }
+
+func (r refusing) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Path == "/session" {
+		return nil, io.ErrClosedPipe
+	}
+	return r.server.RoundTrip(request)
+}
+
+func TestMetadataThatCantBeAddedTakeTheObjectBack(t *testing.T) {
+	at := &server{}
+	at.answer = func(r *http.Request, _ string) (int, string) {
+		switch r.Method {
+		case http.MethodPatch:
+			return http.StatusForbidden, `{"error":{"code":403,"message":"no storage.objects.update"}}`
+		case http.MethodDelete:
+			return http.StatusNoContent, ""
+		}
+		return http.StatusOK, `{"name":"k","size":"9437184","crc32c":"Gs/MBw==","generation":"7","timeCreated":"2026-11-21T15:04:05Z"}`
+	}
+	_, err := openAt(t, at).Put(t.Context(), "k", store.Upload{
+		Body: io.LimitReader(zeros{}, 9<<20), Size: 9 << 20,
+		FinalMetadata: func() map[string]string { return map[string]string{"sha256": "0"} },
+	})
+	if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "storage.objects.update") {
+		t.Errorf("put: %v", err)
+	}
+	if at.count("PATCH /storage/v1/b/b/o/k?alt=json&generation=7&") != 1 || at.count("DELETE /storage/v1/b/b/o/k?alt=json&generation=7&") != 1 {
+		t.Errorf("requests %q", at.requests)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}

@@ -1,0 +1,187 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gcs
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"net/http"
+	"time"
+
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/storage/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+const (
+	contentType = "application/octet-stream"
+	// chunkSize is how much of a large object one request sends, one after the
+	// other, and what is held of it for a retry.
+	chunkSize = 16 << 20
+	// giveUp bounds the requests that take back an upload.
+	giveUp = 5 * time.Second
+)
+
+// Put stores an object: in one request where it is small, and otherwise in chunks of
+// an upload session, which makes it visible with its last chunk. Google is told the
+// CRC32C of all content before that, refuses the object if what it has differs, and
+// what it tells of the object it made is compared again.
+//
+// The emulator fake-gcs-server does not look at the CRC32C of a session.
+func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
+	object, err := s.put(ctx, key, u)
+	if err != nil {
+		return store.Object{}, s.failed(ctx, "put", key, err)
+	}
+	return object, nil
+}
+
+func (s *Store) put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
+	content := newChecked(u.Body)
+	first, whole, err := store.FirstPart(content, store.PartSize(-1))
+	if err != nil {
+		return store.Object{}, err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return store.Object{}, err
+	}
+	object := &storage.Object{Name: key, ContentType: contentType, Metadata: u.Metadata}
+	var stored *storage.Object
+	if whole {
+		object.Metadata = allMetadata(u)
+		stored, err = s.insert(ctx, s.service, object, bytes.NewReader(first), len(first)+1)
+	} else {
+		stored, err = s.insertInSession(ctx, object, io.MultiReader(bytes.NewReader(first), content))
+	}
+	if content.err != nil {
+		err = content.err // rather than what the SDK makes of it
+	}
+	if err != nil {
+		return store.Object{}, err
+	}
+	if err := s.complete(ctx, stored, content, u, whole); err != nil {
+		return store.Object{}, errors.Join(err, s.takeBack(ctx, stored))
+	}
+	return toObject(stored)
+}
+
+// insert makes an object of content. One that is shorter than a chunk is sent by one
+// request, and may be sent again by a retry.
+func (s *Store) insert(ctx context.Context, service *storage.Service, object *storage.Object, content io.Reader, chunk int) (*storage.Object, error) {
+	stored, err := service.Objects.Insert(s.bucket, object).Context(ctx).
+		WithRetry(backoff(), retried(ctx)).
+		Media(content, googleapi.ChunkSize(chunk), googleapi.EnableAutoChecksum()).Do()
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	return stored, nil
+}
+
+// insertInSession makes an object of content that is long, and ends the session if
+// that fails.
+func (s *Store) insertInSession(ctx context.Context, object *storage.Object, content io.Reader) (*storage.Object, error) {
+	session := &session{base: s.requests}
+	service, err := s.serviceOver(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := s.insert(ctx, service, object, content, chunkSize)
+	if err != nil {
+		session.end(ctx)
+		return nil, err
+	}
+	return stored, nil
+}
+
+// complete checks what the store made, and adds the metadata that are known only now
+// to just that.
+func (s *Store) complete(ctx context.Context, stored *storage.Object, content *checked, u store.Upload, whole bool) error {
+	if err := content.compare(stored); err != nil {
+		return err
+	}
+	if whole || u.FinalMetadata == nil {
+		return nil
+	}
+	stored.Metadata = allMetadata(u)
+	patch := &storage.Object{Metadata: stored.Metadata}
+	call := s.service.Objects.Patch(s.bucket, stored.Name, patch).Generation(stored.Generation).Context(ctx)
+	err := try(ctx, func() error {
+		_, err := call.Do()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("add metadata to what was stored: %w", explain(ctx, err))
+	}
+	return nil
+}
+
+// takeBack deletes what an upload made, and nothing that somebody else has put there
+// since. It does so also where ctx has ended.
+func (s *Store) takeBack(ctx context.Context, stored *storage.Object) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUp)
+	defer cancel()
+	call := s.service.Objects.Delete(s.bucket, stored.Name).Generation(stored.Generation).Context(ctx)
+	err := try(ctx, func() error { return call.Do() })
+	if err == nil {
+		return nil
+	}
+	if err = explain(ctx, err); hasStatus(err, http.StatusNotFound) {
+		return nil
+	}
+	return fmt.Errorf("delete it, which is there but not to be trusted: %w", err)
+}
+
+func allMetadata(u store.Upload) map[string]string {
+	all := maps.Clone(u.Metadata)
+	if u.FinalMetadata == nil {
+		return all
+	}
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, u.FinalMetadata())
+	return all
+}
+
+// checked is content whose checksum and length are taken as it is read.
+type checked struct {
+	body io.Reader
+	size int64
+	sum  uint32
+	err  error // of the body
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func newChecked(body io.Reader) *checked { return &checked{body: body} }
+
+func (c *checked) Read(p []byte) (int, error) {
+	n, err := c.body.Read(p)
+	c.size += int64(n)
+	c.sum = crc32.Update(c.sum, castagnoli, p[:n])
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.err = err
+	}
+	return n, err
+}
+
+// compare tells whether the store has the content.
+func (c *checked) compare(stored *storage.Object) error {
+	if stored.Size != uint64(c.size) {
+		return fmt.Errorf("%d bytes were sent and %d stored", c.size, stored.Size)
+	}
+	sum := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, c.sum))
+	if stored.Crc32c != sum {
+		return fmt.Errorf("the content that was stored has the CRC32C %s, and that sent %s", store.Excerpt(stored.Crc32c), sum)
+	}
+	return nil
+}
