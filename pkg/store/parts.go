@@ -5,7 +5,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"golang.org/x/sync/errgroup"
@@ -35,15 +34,28 @@ func PartSize(size int64) int64 {
 // all of it, so that one request can send it.
 func FirstPart(body io.Reader, size int64) (part []byte, whole bool, err error) {
 	part = make([]byte, size)
-	n, err := io.ReadFull(body, part)
-	switch {
-	case err == nil:
-		return part, false, nil
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return part[:n], true, nil
-	default:
+	n, whole, err := fill(part, body)
+	if err != nil {
 		return nil, false, err
 	}
+	return part[:n], whole, nil
+}
+
+// fill reads until the part is full, or the content ends. It is not io.ReadFull:
+// that says io.ErrUnexpectedEOF of content that ends within the part, and content
+// that breaks off may say so, too.
+func fill(part []byte, body io.Reader) (n int, ended bool, err error) {
+	for n < len(part) {
+		m, err := body.Read(part[n:])
+		n += m
+		if err == io.EOF { //nolint:errorlint // a reader's end is nothing but that; a wrapped one is a failure
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, err
+		}
+	}
+	return n, false, nil
 }
 
 // SendParts sends content in parts of the size of the first one, which was read
@@ -83,17 +95,16 @@ func SendParts(ctx context.Context, first []byte, body io.Reader, send func(ctx 
 		if buffer == nil {
 			buffer = make([]byte, len(first))
 		}
-		length, err := io.ReadFull(body, buffer)
+		length, ended, err := fill(buffer, body)
 		switch {
-		case err == nil:
-			start(buffer, length)
-			continue
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			start(buffer, length)
-		case !errors.Is(err, io.EOF):
+		case err != nil:
 			sending.Go(func() error { return err })
+		case length > 0:
+			start(buffer, length)
 		}
-		return number, sending.Wait()
+		if ended || err != nil {
+			return number, sending.Wait()
+		}
 	}
 }
 

@@ -101,6 +101,22 @@ func TestErrorsEndAnUpload(t *testing.T) {
 	}
 }
 
+// io.ReadFull says the same of content that ends within a part.
+func TestContentThatBreaksOffIsNotWhole(t *testing.T) {
+	brokenOff := func(length int64) io.Reader {
+		return io.MultiReader(io.LimitReader(rand.Reader, length), iotest.ErrReader(io.ErrUnexpectedEOF))
+	}
+	if _, _, err := FirstPart(brokenOff(10), 1000); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("within the first part: %v", err)
+	}
+	for _, length := range []int64{0, 10, 1000, 1010} {
+		var s sent
+		if _, err := SendParts(t.Context(), make([]byte, 1000), brokenOff(length), s.send); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("after %d bytes more: %v", length, err)
+		}
+	}
+}
+
 func TestPartsStayWithinTheStoresLimits(t *testing.T) {
 	for _, size := range []int64{-1, 0, 1, 8 << 20, 2 << 30, 8 << 30, 100 << 30, 1 << 40} {
 		part := PartSize(size)
