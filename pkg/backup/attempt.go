@@ -1,0 +1,165 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// attempt is one attempt to make a backup.
+type attempt struct {
+	cfg *Config
+	log *logrus.Entry
+	obj *api.EtcdBackup // nobody changes it
+	// window that the backup is for; zero where it is made once.
+	window time.Time
+	begun  time.Time
+	// look tells that an attempt before may have stored the backup already, and
+	// could not tell.
+	look bool
+
+	expected, read atomic.Int64 // bytes of the snapshot
+}
+
+// made is a backup that is stored.
+type made struct {
+	place    string // bucket and key
+	key      string
+	revision int64
+	version  string
+	endpoint string
+	size     int64
+	sha256   string
+	duration time.Duration
+	complete time.Time
+	// uncertain tells that no quorum could say whether all writes are in it.
+	uncertain bool
+	// found tells that an attempt before has stored it.
+	found bool
+}
+
+// errTimeUp ends an attempt.
+var errTimeUp = errors.New("the time for the backup is up")
+
+// make makes the backup, or returns why it could not, in words for people. The
+// error is a SpecError where trying again is of no use. It returns when nothing is
+// under way any more.
+func (a *attempt) make(ctx context.Context) (*made, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, a.obj.Spec.Timeout(), errTimeUp)
+	defer cancel()
+	m, err := a.store(limited)
+	if err == nil {
+		return m, nil
+	}
+	if errors.Is(context.Cause(limited), errTimeUp) {
+		timeout := a.obj.Spec.Timeout()
+		if a.read.Load() == 0 {
+			return nil, fmt.Errorf("%w; it was not done after %s (spec.backupPolicy.timeoutInSecond), and had not even begun to read", err, timeout)
+		}
+		return nil, fmt.Errorf("%w; it was not done after %s, with %s of %s read: raise spec.backupPolicy.timeoutInSecond", err, timeout, bytesText(a.read.Load()), bytesText(a.expected.Load()))
+	}
+	return nil, err
+}
+
+func (a *attempt) store(ctx context.Context) (*made, error) {
+	place, err := a.cfg.OpenPlace(ctx, a.obj.Namespace, &a.obj.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("open the store (storageType %s): %w", a.obj.Spec.StorageType, err)
+	}
+	defer place.Close()
+	if a.look {
+		if m, err := a.find(ctx, place); m != nil || err != nil {
+			return m, err
+		}
+	}
+	src, err := a.source(ctx)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := a.cfg.OpenSnapshot(ctx, src)
+	if err != nil {
+		return nil, fmt.Errorf("take a snapshot of etcd: %w", err)
+	}
+	defer snap.Close()
+	a.expected.Store(snap.Size)
+
+	key := place.Key
+	if !a.window.IsZero() {
+		key = periodicKey(place.Key, snap.Revision, a.begun)
+	}
+	a.log.WithFields(logrus.Fields{"endpoint": snap.Endpoint, "revision": snap.Revision, "version": snap.Version, "key": place.name(key)}).Info("storing a backup")
+	object, err := place.Put(ctx, key, store.Upload{
+		Body: &counted{snap, &a.read}, Size: snap.Size,
+		Metadata: a.metadata(snap),
+		FinalMetadata: func() map[string]string {
+			return map[string]string{
+				metaSHA256:   snap.SHA256(),
+				metaSize:     strconv.FormatInt(a.read.Load(), 10),
+				metaDuration: a.cfg.Clock.Since(a.begun).Round(time.Millisecond).String(),
+			}
+		},
+	})
+	switch {
+	case err != nil:
+		return nil, advised(fmt.Errorf("store the backup: %w", err), &a.obj.Spec)
+	case snap.SHA256() == "" || object.Size != a.read.Load():
+		return nil, fmt.Errorf("store the backup: %s has %d bytes, and %d were read from %s: it is not whole, and must not be used; please report this",
+			place.name(key), object.Size, a.read.Load(), snap.Endpoint)
+	}
+	return &made{
+		place: place.name(key), key: key,
+		revision: snap.Revision, version: snap.Version, endpoint: snap.Endpoint, uncertain: !snap.Linearizable,
+		size: object.Size, sha256: snap.SHA256(),
+		duration: a.cfg.Clock.Since(a.begun), complete: a.cfg.Clock.Now(),
+	}, nil
+}
+
+// advised adds what to do to errors of a store that somebody has to act on.
+func advised(err error, spec *api.BackupSpec) error {
+	section := strings.ToLower(string(spec.StorageType))
+	switch {
+	case errors.Is(err, store.ErrNoBucket):
+		return fmt.Errorf("%w: create it, or mend spec.%s.path", err, section)
+	case errors.Is(err, store.ErrDenied):
+		return fmt.Errorf("%w: mend the credentials that spec.%s names, or what they may do", err, section)
+	}
+	return err
+}
+
+// counted counts what is read.
+type counted struct {
+	from io.Reader
+	read *atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+// bytesText is a number of bytes for people.
+func bytesText(n int64) string {
+	switch {
+	case n < 0:
+		return "an unknown number of bytes"
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+}

@@ -1,0 +1,405 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+)
+
+const (
+	// longestSleep is how long the clock is not looked at: it may be set.
+	longestSleep = time.Minute
+	// errorWait is the first wait after a request to Kubernetes that failed; it
+	// doubles up to longestErrorWait.
+	errorWait        = 500 * time.Millisecond
+	longestErrorWait = 15 * time.Second
+	// lastWords bounds the record of how an attempt ended with the operator.
+	lastWords = 3 * time.Second
+	// slots is how many attempts may be under way in a process. Each holds some
+	// parts of an upload in memory.
+	slots = 8
+)
+
+// Slots bound the attempts that are under way at once. All backups of a process
+// share them.
+type Slots chan struct{}
+
+// NewSlots returns as many as an operator should have.
+func NewSlots() Slots { return make(Slots, slots) }
+
+// Config is what all backups of an operator share.
+type Config struct {
+	Kube kubernetes.Interface
+	Etcd versioned.Interface
+	// VolumeDir is the directory of backups with storageType Volume; "": there are
+	// none.
+	VolumeDir string
+	Slots     Slots
+	Recorder  record.EventRecorder
+	Metrics   *Metrics
+	Logger    *logrus.Entry
+	Clock     clock.Clock
+	// OpenSnapshot and OpenPlace default to pkg/snapshot and pkg/location.
+	OpenSnapshot OpenSnapshot
+	OpenPlace    OpenPlace
+}
+
+// Backup takes care of one EtcdBackup. All fields but the mailbox belong to the
+// goroutine of Run.
+type Backup struct {
+	cfg     Config
+	log     *logrus.Entry
+	updates chan *api.EtcdBackup // holds the newest object, if any
+	wake    chan struct{}
+
+	obj *api.EtcdBackup // own copy of the newest object
+	// status is what was last written, which may be newer than obj's.
+	status  api.BackupStatus
+	notices notices
+
+	job *job // nil while nothing is under way
+	// over is an attempt that has ended and is not on record yet.
+	over *over
+	// refused is why an attempt found that the spec of a generation can't be
+	// followed.
+	refused    string
+	refusedGen int64
+	// owned tells of keys in the store whether they are of this EtcdBackup.
+	owned map[string]bool
+	left  int32 // backups in the store after the last tidying
+	// waiting is true while an attempt is due and has no slot.
+	waiting bool
+	// gone is true when the object is no longer there; ctx will end.
+	gone     bool
+	failures int // requests to Kubernetes in a row that failed
+	resume   time.Time
+}
+
+// over is an attempt that has ended.
+type over struct {
+	attempt *attempt
+	made    *made
+	err     error
+	// stopped is why it was stopped; nil: it was not.
+	stopped error
+}
+
+// New returns the Backup of an EtcdBackup. Nothing happens before Run.
+func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
+	if obj.UID == "" {
+		return nil, fmt.Errorf("EtcdBackup %s/%s has no UID: it did not come from an API server", obj.Namespace, obj.Name)
+	}
+	if cfg.OpenSnapshot == nil {
+		cfg.OpenSnapshot = fromEtcd
+	}
+	if cfg.OpenPlace == nil {
+		cfg.OpenPlace = noPlace
+	}
+	obj = obj.DeepCopy()
+	b := &Backup{
+		cfg:     cfg,
+		log:     cfg.Logger.WithFields(logrus.Fields{"backup-namespace": obj.Namespace, "backup-name": obj.Name}),
+		updates: make(chan *api.EtcdBackup, 1),
+		wake:    make(chan struct{}, 1),
+		obj:     obj,
+		status:  *obj.Status.DeepCopy(),
+		owned:   map[string]bool{},
+		left:    obj.Status.Backups,
+	}
+	b.notices = notices{recorder: cfg.Recorder, log: b.log, obj: obj}
+	return b, nil
+}
+
+// Update hands over a newer state of the EtcdBackup. It never blocks; of several
+// that were not looked at yet, the last counts. It must not be called concurrently
+// with itself.
+func (b *Backup) Update(obj *api.EtcdBackup) {
+	obj = obj.DeepCopy()
+	select {
+	case <-b.updates:
+	default:
+	}
+	b.updates <- obj
+}
+
+// Wake makes the Backup look at the clock and its object again. It never blocks.
+func (b *Backup) Wake() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run takes care of the backup until ctx ends. When it returns, nothing of it is
+// under way any more. An object under deletion must stay with it until it is gone.
+func (b *Backup) Run(ctx context.Context) {
+	b.log.WithField("phase", b.status.Phase).Info("taking care of the backup")
+	defer b.log.Info("no longer taking care of the backup")
+	defer b.cfg.Metrics.forget(b.obj)
+	defer func() { // also in a panic
+		if b.job != nil {
+			b.job.stop(errStopped)
+			<-b.job.ended
+		}
+	}()
+	b.cfg.Metrics.appear(b.obj)
+	b.cfg.Metrics.saw(b.obj, &b.status)
+
+	timer := b.cfg.Clock.NewTimer(0)
+	defer timer.Stop()
+	for {
+		var ended chan ending
+		if b.job != nil {
+			ended = b.job.ended
+		}
+		var slot chan<- struct{}
+		if b.waiting {
+			slot = b.cfg.Slots
+		}
+		select {
+		case <-ctx.Done():
+			b.end(ctx)
+			return
+		case obj := <-b.updates:
+			b.take(obj)
+		case <-b.wake:
+		case e := <-ended:
+			b.job = nil
+			e.note(b)
+		case slot <- struct{}{}:
+			b.attempt(ctx)
+		case <-timer.C():
+		}
+		select { // an edit is looked at before what it may change
+		case obj := <-b.updates:
+			b.take(obj)
+		default:
+		}
+		next := b.pass(ctx)
+		if !timer.Stop() {
+			select {
+			case <-timer.C():
+			default:
+			}
+		}
+		timer.Reset(next)
+	}
+}
+
+// take goes on from a newer state of the object, and from its status as well. One
+// that is older than the last write says nothing new.
+func (b *Backup) take(obj *api.EtcdBackup) {
+	if order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, b.obj.ResourceVersion); err == nil && order < 0 {
+		return
+	}
+	if obj.Generation != b.obj.Generation || obj.DeletionTimestamp != nil {
+		b.resume = time.Time{}
+	}
+	if !same(&obj.Status, &b.status) {
+		b.status = *obj.Status.DeepCopy()
+		b.cfg.Metrics.saw(obj, &b.status)
+	}
+	b.obj, b.notices.obj = obj, obj
+}
+
+// pass does what is due and tells how long the next look may wait. Attempts are
+// begun when a slot is free.
+func (b *Backup) pass(ctx context.Context) time.Duration {
+	b.waiting = false
+	now := b.cfg.Clock.Now()
+	if wait := b.resume.Sub(now); wait > 0 && wait <= longestErrorWait && !b.gone {
+		return wait
+	}
+	next, err := b.step(ctx, now)
+	return b.after(ctx, next, err)
+}
+
+// after makes sure that requests which fail are not made again at once.
+func (b *Backup) after(ctx context.Context, next time.Duration, err error) time.Duration {
+	switch {
+	case err == nil:
+		b.failures, b.resume = 0, time.Time{}
+		return min(max(next, 0), longestSleep)
+	case errors.Is(err, errGone):
+		b.gone, b.over = true, nil
+		return longestSleep
+	case ctx.Err() != nil:
+		return longestSleep
+	case errors.Is(err, errOvertaken):
+		b.log.WithError(err).Info("looking again")
+		return 0
+	}
+	b.failures++
+	wait := min(errorWait<<min(b.failures-1, 8), longestErrorWait)
+	b.resume = b.cfg.Clock.Now().Add(wait)
+	b.log.WithError(err).WithField("failures", b.failures).Error("Kubernetes does not do what it was asked for; trying again")
+	return wait
+}
+
+// step does the first of what there is to do.
+func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error) {
+	deleting := b.obj.DeletionTimestamp != nil
+	switch {
+	case b.gone:
+		return longestSleep, nil
+	case b.job != nil:
+		if b.job.overtakenBy(b.obj) {
+			b.job.stop(errEdited)
+		}
+		return longestSleep, nil // its end is waited for
+	case b.over != nil:
+		return 0, b.conclude(ctx, now)
+	case deleting:
+		return longestSleep, b.finalize(ctx, false)
+	}
+	refused := ""
+	if b.refusedGen == b.obj.Generation {
+		refused = b.refused
+	}
+	v := plan(b.obj, &b.status, refused, now)
+	if v.phase != api.BackupPhaseInvalid {
+		if err := b.finalize(ctx, b.obj.Spec.Periodic()); err != nil {
+			return 0, err
+		}
+	}
+	if v.run && len(b.cfg.Slots) < cap(b.cfg.Slots) {
+		b.waiting = true
+		return longestSleep, nil
+	}
+	err := b.write(ctx, false, func(st *api.BackupStatus) {
+		settle(st, v, b.obj.Generation)
+		st.Backups = b.left
+	})
+	if err != nil {
+		return 0, err
+	}
+	b.waiting = v.run
+	if v.run || v.next.IsZero() {
+		return longestSleep, nil
+	}
+	return v.next.Sub(now), nil
+}
+
+// attempt begins an attempt in the slot that it was given, or gives that back.
+func (b *Backup) attempt(ctx context.Context) {
+	b.waiting = false
+	now := b.cfg.Clock.Now()
+	v := plan(b.obj, &b.status, "", now)
+	if !v.run {
+		<-b.cfg.Slots
+		return
+	}
+	a := &attempt{
+		cfg: &b.cfg, log: b.log, obj: b.obj, window: v.window, begun: now,
+		look: b.status.Phase == api.BackupPhaseRunning || b.status.Phase == api.BackupPhaseRetrying,
+	}
+	// What is not on record could be done twice.
+	if err := b.write(ctx, true, func(st *api.BackupStatus) { begin(st, v, a, nextWindow(a, now)) }); err != nil {
+		<-b.cfg.Slots
+		b.after(ctx, 0, err)
+		return
+	}
+	b.job = start(ctx, a.obj, func(ctx context.Context) ending {
+		defer func() { <-b.cfg.Slots }()
+		return a.run(ctx)
+	})
+}
+
+// nextWindow is the window after a moment by the spec of an attempt; zero where
+// there is none.
+func nextWindow(a *attempt, now time.Time) time.Time {
+	s, err := scheduleOf(a.obj)
+	if err != nil || s == nil {
+		return time.Time{}
+	}
+	if now.Before(a.window) {
+		now = a.window
+	}
+	return s.next(now)
+}
+
+// conclude records how an attempt has ended, and has the store tidied.
+func (b *Backup) conclude(ctx context.Context, now time.Time) error {
+	o := b.over
+	tidy, err := b.record(ctx, now)
+	if err != nil {
+		return err
+	}
+	b.over = nil
+	if tidy && b.obj.DeletionTimestamp == nil {
+		t := &tidying{cfg: &b.cfg, log: b.log, obj: o.attempt.obj, owned: b.owned}
+		if o.made != nil {
+			t.last = o.made.key
+		}
+		b.job = start(ctx, t.obj, t.work)
+	}
+	return nil
+}
+
+// record puts on record how an attempt has ended, and tells whether the store is to
+// be tidied.
+func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err error) {
+	o, failures := b.over, b.status.Failures
+	next := nextWindow(o.attempt, now)
+	var spec *SpecError
+	switch {
+	case o.made != nil:
+		if err := b.write(ctx, false, func(st *api.BackupStatus) { succeed(st, o.attempt, o.made, next) }); err != nil {
+			return false, err
+		}
+		b.notices.succeeded(o.made, failures)
+		return o.attempt.obj.Spec.Periodic(), nil
+	case o.stopped != nil: // what follows from the newer object comes next
+		return false, nil
+	case errors.As(o.err, &spec):
+		b.refused, b.refusedGen = reasonOf(o.err), o.attempt.obj.Generation
+		return false, b.write(ctx, false, func(st *api.BackupStatus) { refuse(st, o.attempt, b.refused) })
+	default:
+		if err := b.write(ctx, false, func(st *api.BackupStatus) { fail(st, o.attempt, reasonOf(o.err), now, next) }); err != nil {
+			return false, err
+		}
+		b.notices.failed(b.status.Reason, b.status.Failures, now)
+		return true, nil
+	}
+}
+
+// reasonOf is an error for the status.
+func reasonOf(err error) string { return shorten(err.Error(), 2000) }
+
+// end waits for what is under way, which ends with ctx, and records its end.
+func (b *Backup) end(ctx context.Context) {
+	if b.job != nil {
+		b.job.stop(errStopped)
+		e := <-b.job.ended
+		b.job = nil
+		e.note(b)
+	}
+	if b.over == nil || b.gone {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	now := b.cfg.Clock.Now()
+	var err error
+	if b.over.stopped == nil {
+		_, err = b.record(ctx, now)
+	} else if b.obj.DeletionTimestamp == nil {
+		err = b.write(ctx, true, func(st *api.BackupStatus) { interrupt(st, now) })
+	}
+	if err != nil && !errors.Is(err, errGone) {
+		b.log.WithError(err).Info("the end of the attempt is not on record: the next operator looks for what it has made")
+	}
+}

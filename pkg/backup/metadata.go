@@ -1,0 +1,91 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// Keys of the metadata that an object carries.
+const (
+	metaRevision   = "etcd-revision"
+	metaVersion    = "etcd-version"
+	metaEndpoint   = "etcd-endpoint"
+	metaUID        = "backup-uid"  // of the EtcdBackup
+	metaName       = "backup-name" // its namespace and name
+	metaGeneration = "backup-generation"
+	metaScheduled  = "backup-scheduled" // the window, on a schedule
+	metaStarted    = "backup-started"
+	metaSHA256     = "sha256"
+	metaSize       = "size"
+	metaDuration   = "duration"
+)
+
+func (a *attempt) metadata(snap *Snapshot) map[string]string {
+	m := map[string]string{
+		metaRevision:   strconv.FormatInt(snap.Revision, 10),
+		metaVersion:    snap.Version,
+		metaEndpoint:   snap.Endpoint,
+		metaUID:        string(a.obj.UID),
+		metaName:       a.obj.Namespace + "/" + a.obj.Name,
+		metaGeneration: strconv.FormatInt(a.obj.Generation, 10),
+		metaStarted:    a.begun.UTC().Format(time.RFC3339),
+	}
+	if !a.window.IsZero() {
+		m[metaScheduled] = a.window.UTC().Format(time.RFC3339)
+	}
+	return m
+}
+
+// find looks for a backup that an attempt before has stored, of this window and
+// by this spec, though the status does not tell: the operator died right after, or
+// the store's answer was lost. It returns nil where there is none.
+func (a *attempt) find(ctx context.Context, place *Place) (*made, error) {
+	if a.window.IsZero() {
+		return a.stored(ctx, place, place.Key)
+	}
+	for object, err := range place.List(ctx, periodicPrefix(place.Key)) {
+		if err != nil {
+			return nil, advised(fmt.Errorf("look for what was stored before: %w", err), &a.obj.Spec)
+		}
+		if _, begun, ours := parsePeriodicKey(place.Key, object.Key); !ours || begun.Before(a.window) {
+			continue
+		}
+		if m, err := a.stored(ctx, place, object.Key); m != nil || err != nil {
+			return m, err
+		}
+	}
+	return nil, nil
+}
+
+// stored is the object of a key, if it is the backup that is to be made.
+func (a *attempt) stored(ctx context.Context, place *Place, key string) (*made, error) {
+	object, err := place.Stat(ctx, key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, advised(fmt.Errorf("look for what was stored before: %w", err), &a.obj.Spec)
+	}
+	for _, name := range []string{metaUID, metaGeneration, metaScheduled} {
+		if object.Metadata[name] != a.metadata(&Snapshot{})[name] {
+			return nil, nil
+		}
+	}
+	m := &made{
+		place: place.name(key), key: key, found: true,
+		version: object.Metadata[metaVersion], endpoint: object.Metadata[metaEndpoint],
+		size: object.Size, sha256: object.Metadata[metaSHA256], complete: object.Modified,
+	}
+	// What can't be read was not written by us, and is left out.
+	m.revision, _ = strconv.ParseInt(object.Metadata[metaRevision], 10, 64)
+	m.duration, _ = time.ParseDuration(object.Metadata[metaDuration])
+	return m, nil
+}

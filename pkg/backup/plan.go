@@ -1,0 +1,136 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+const (
+	// shortestBackoff passes between a failed attempt and the next. It doubles with
+	// each further failure, up to longestBackoff.
+	shortestBackoff = 5 * time.Second
+	longestBackoff  = 5 * time.Minute
+)
+
+// verdict is what is to be done about an EtcdBackup at a moment.
+type verdict struct {
+	// run tells that an attempt is due; phase and next are then what to show until
+	// it begins.
+	run bool
+	// window that the attempt is for; zero for a backup that is made once.
+	window time.Time
+
+	phase  api.BackupPhase
+	reason string // of the phase Invalid
+	// next is when the next attempt is due; zero where none is.
+	next time.Time
+	// done is what to record as the last window that was done.
+	done *time.Time
+}
+
+// plan decides by the spec, the status and the time alone. refused says why the
+// spec can't be followed where an attempt has found that out, "" otherwise.
+func plan(obj *api.EtcdBackup, st *api.BackupStatus, refused string, now time.Time) verdict {
+	s, err := scheduleOf(obj)
+	switch errs := api.ValidateEtcdBackup(obj); {
+	case len(errs) > 0:
+		refused = errs.ToAggregate().Error()
+	case err != nil:
+		refused = err.Error()
+	}
+	seen := st.ObservedGeneration == obj.Generation
+	v := verdict{done: timeOf(st.LastScheduleDate)}
+	var o outlook
+	if refused == "" && s != nil {
+		o = s.look(v.done, now)
+		v.done = o.done
+	}
+	var retry *time.Time
+	if seen {
+		retry = timeOf(st.NextExecutionDate)
+	}
+	switch {
+	case refused != "":
+		v.phase, v.reason = api.BackupPhaseInvalid, untilEdited(refused)
+	case s == nil && st.Succeeded && (seen && st.Phase == api.BackupPhaseSucceeded || st.Phase == api.BackupPhaseNone):
+		// Without a phase it was v0.9.4 that made it.
+		v.phase = api.BackupPhaseSucceeded
+	case obj.Spec.Suspended():
+		v.phase = api.BackupPhaseSuspended
+	case s != nil && o.due.IsZero():
+		v.phase, v.next = api.BackupPhaseWaiting, o.next
+	case st.Phase == api.BackupPhaseRetrying && retry != nil && retry.After(now) && retry.Sub(now) < 2*longestBackoff:
+		// Further away it would be only where the clock was set back.
+		v.phase, v.next = api.BackupPhaseRetrying, *retry
+	default:
+		v.run, v.window = true, o.due
+		switch {
+		case s != nil:
+			v.next = o.due
+		case retry != nil:
+			v.next = *retry
+		default:
+			v.next = now
+		}
+		v.phase = api.BackupPhaseWaiting
+		if st.Phase == api.BackupPhaseRetrying {
+			v.phase = api.BackupPhaseRetrying
+		}
+	}
+	return v
+}
+
+// retryAt is when to try again after as many failures in a row, the last of which
+// ended now. next is the window to come, which takes over; zero: there is none.
+func retryAt(failures int32, now, next time.Time) time.Time {
+	retry := now.Add(min(shortestBackoff<<min(max(failures-1, 0), 10), longestBackoff))
+	if soonest := now.Add(shortestBackoff); !next.IsZero() && next.Before(soonest) {
+		next = soonest // windows may be shorter than that
+	}
+	if !next.IsZero() && next.Before(retry) {
+		retry = next
+	}
+	return roundUp(retry)
+}
+
+// roundUp is for times that nothing may happen before: what is recorded has whole
+// seconds.
+func roundUp(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); whole.Before(t) {
+		return whole.Add(time.Second)
+	}
+	return t
+}
+
+// interrupts tells whether an edit ends what is under way by the spec of before.
+func interrupts(before, after *api.BackupSpec) bool {
+	b, a := before.DeepCopy(), after.DeepCopy()
+	for _, s := range []*api.BackupSpec{b, a} {
+		if s.BackupPolicy == nil {
+			s.BackupPolicy = &api.BackupPolicy{}
+		}
+		s.BackupPolicy.Suspend = false // what is under way is finished
+	}
+	return !same(b, a)
+}
+
+func timeOf(t *metav1.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	moment := t.UTC()
+	return &moment
+}
+
+func recorded(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
+}

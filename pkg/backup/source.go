@@ -1,0 +1,92 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
+)
+
+// source finds the members to take a backup from, and what to connect to them
+// with. It is looked up for each attempt: members come and go, and certificates
+// are renewed.
+func (a *attempt) source(ctx context.Context) (snapshot.Source, error) {
+	src := snapshot.Source{Logger: a.log}
+	secret, skip, encrypted := a.obj.Spec.ClientTLSSecret, a.obj.Spec.AllowSelfSignedCertificates, false
+	if ref := a.obj.Spec.EtcdCluster; ref != nil {
+		obj, err := a.cfg.Etcd.EtcdV1beta2().EtcdClusters(a.obj.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return snapshot.Source{}, fmt.Errorf("there is no EtcdCluster %s in the namespace %s: create it, or mend spec.etcdCluster.name", ref.Name, a.obj.Namespace)
+		case err != nil:
+			return snapshot.Source{}, fmt.Errorf("look for the EtcdCluster %s: %w", ref.Name, granted(err, "get etcdclusters"))
+		}
+		if src.Endpoints, err = a.members(ctx, obj); err != nil {
+			return snapshot.Source{}, err
+		}
+		if secret == "" {
+			secret = obj.Spec.OperatorSecret()
+		}
+		skip, encrypted = skip || obj.Spec.SkipsVerification(), obj.Spec.ClientTLS()
+	}
+	for i, text := range a.obj.Spec.EtcdEndpoints {
+		endpoint, err := etcd.ParseEndpoint(text, secret != "")
+		if err != nil {
+			return snapshot.Source{}, &SpecError{fmt.Errorf("spec.etcdEndpoints[%d]: %w", i, err)}
+		}
+		src.Endpoints = append(src.Endpoints, endpoint)
+	}
+	switch {
+	case secret != "":
+		id, err := a.identity(ctx, secret)
+		if err != nil {
+			return snapshot.Source{}, err
+		}
+		src.TLS = id.ClientConfig(skip)
+	case skip || encrypted:
+		src.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: skip} //nolint:gosec // the user asked for it
+	}
+	return src, nil
+}
+
+func (a *attempt) members(ctx context.Context, obj *api.EtcdCluster) ([]etcd.Endpoint, error) {
+	pods, err := a.cfg.Kube.CoreV1().Pods(obj.Namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.PodSelector(obj.Name).String()})
+	if err != nil {
+		return nil, fmt.Errorf("look for the pods of the EtcdCluster %s: %w", obj.Name, granted(err, "list pods"))
+	}
+	endpoints := cluster.ClientEndpoints(obj, pods.Items)
+	if len(endpoints) == 0 {
+		return nil, fmt.Errorf("no member of the EtcdCluster %s runs: look at its status (%d pods, phase %q)", obj.Name, len(pods.Items), obj.Status.Phase)
+	}
+	return endpoints, nil
+}
+
+func (a *attempt) identity(ctx context.Context, name string) (*etcd.Identity, error) {
+	secret, err := Secrets{a.cfg.Kube}.Get(ctx, a.obj.Namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("the Secret %s with the certificate for etcd does not exist in the namespace %s: create it, %s", name, a.obj.Namespace, certsecret.Client.Wanted())
+	case err != nil:
+		return nil, fmt.Errorf("read the Secret %s with the certificate for etcd: %w", name, err)
+	}
+	return certsecret.ClientIdentity(secret)
+}
+
+// granted adds to a refusal of the API server what to do about it.
+func granted(err error, right string) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w: grant the service account of the backup operator to %s (example/rbac/create_role.sh)", err, right)
+	}
+	return err
+}

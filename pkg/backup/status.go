@@ -1,0 +1,163 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// The rules of the status: what each moment in the life of a backup changes in it.
+
+// settle shows what is so while nothing runs.
+func settle(st *api.BackupStatus, v verdict, generation int64) {
+	if st.Phase == api.BackupPhaseInvalid && v.phase != api.BackupPhaseInvalid {
+		st.Reason = ""
+	}
+	if v.phase == api.BackupPhaseInvalid {
+		// To those who wait for a backup it has failed.
+		st.Succeeded, st.Reason = false, v.reason
+	}
+	st.ObservedGeneration = generation
+	st.Phase = v.phase
+	st.NextExecutionDate = recorded(roundUp(v.next))
+	if v.done != nil {
+		st.LastScheduleDate = recorded(*v.done)
+	}
+}
+
+// begin shows that an attempt is under way.
+func begin(st *api.BackupStatus, v verdict, a *attempt, next time.Time) {
+	if a.window.IsZero() && st.ObservedGeneration != a.obj.Generation {
+		st.Succeeded = false // that was about another spec
+	}
+	settle(st, verdict{phase: api.BackupPhaseRunning, next: next, done: v.done}, a.obj.Generation)
+	st.LastExecutionDate = recorded(a.begun)
+}
+
+// succeed shows what an attempt has made.
+func succeed(st *api.BackupStatus, a *attempt, m *made, next time.Time) {
+	st.ObservedGeneration = a.obj.Generation
+	st.Succeeded, st.Reason, st.Failures = true, "", 0
+	st.EtcdVersion, st.EtcdRevision, st.Endpoint = m.version, m.revision, m.endpoint
+	st.Key, st.Size, st.SHA256 = m.place, m.size, m.sha256
+	st.Duration = nil
+	if m.duration > 0 {
+		st.Duration = &metav1.Duration{Duration: m.duration.Round(time.Millisecond)}
+	}
+	st.LastSuccessDate = recorded(m.complete)
+	st.NextExecutionDate = recorded(next)
+	st.Phase = api.BackupPhaseSucceeded
+	if !a.window.IsZero() {
+		st.Phase, st.LastScheduleDate = api.BackupPhaseWaiting, recorded(a.window)
+	}
+}
+
+// fail shows why an attempt has made nothing. What is known of the newest backup
+// stays.
+func fail(st *api.BackupStatus, a *attempt, reason string, now, next time.Time) {
+	st.ObservedGeneration = a.obj.Generation
+	st.Succeeded, st.Reason = false, reason
+	st.Failures++
+	st.Phase = api.BackupPhaseRetrying
+	st.NextExecutionDate = recorded(retryAt(st.Failures, now, next))
+}
+
+// refuse shows that an attempt has found a spec that can't be followed.
+func refuse(st *api.BackupStatus, a *attempt, refused string) {
+	st.Failures++
+	settle(st, verdict{phase: api.BackupPhaseInvalid, reason: untilEdited(refused)}, a.obj.Generation)
+}
+
+func untilEdited(refused string) string {
+	return refused + "; edit the EtcdBackup: nothing is done until then"
+}
+
+// interrupt shows that the operator's end was an attempt's as well.
+func interrupt(st *api.BackupStatus, now time.Time) {
+	st.Succeeded, st.Reason = false, "the backup operator ended while it made the backup: it is made when it is back"
+	st.Phase = api.BackupPhaseRetrying
+	st.NextExecutionDate = recorded(roundUp(now))
+}
+
+func same(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
+
+var (
+	// errOvertaken: somebody else has written the status.
+	errOvertaken = errors.New("the status was written by somebody else")
+	// errGone: the object is gone, or another has its name.
+	errGone = errors.New("the EtcdBackup is gone")
+)
+
+// write changes the status in the API server. What somebody else wrote meanwhile
+// is taken over first; where the change rests on what was there, the error is
+// errOvertaken instead.
+func (b *Backup) write(ctx context.Context, rests bool, change func(*api.BackupStatus)) error {
+	st := b.status.DeepCopy()
+	change(st)
+	if same(st, &b.status) {
+		return nil
+	}
+	backups := b.cfg.Etcd.EtcdV1beta2().EtcdBackups(b.obj.Namespace)
+	live := b.obj
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		next := live.DeepCopy()
+		next.Status = *st
+		updated, err := backups.UpdateStatus(ctx, next, metav1.UpdateOptions{})
+		if err == nil {
+			// The next write starts from here; the spec waits for the informer.
+			b.obj = b.obj.DeepCopy()
+			b.obj.ResourceVersion = updated.ResourceVersion
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		latest, getErr := b.latest(ctx)
+		if getErr != nil {
+			return getErr
+		}
+		live = latest
+		if !same(&latest.Status, &b.status) {
+			b.status = *latest.Status.DeepCopy()
+			if rests {
+				return errOvertaken
+			}
+			st = latest.Status.DeepCopy()
+			change(st)
+		}
+		return err
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return errGone
+	case err != nil:
+		return fmt.Errorf("write the status: %w", err)
+	}
+	b.notices.phaseChanged(b.status.Phase, st)
+	b.status = *st
+	b.cfg.Metrics.saw(b.obj, &b.status)
+	return nil
+}
+
+// latest gets the object from the API server.
+func (b *Backup) latest(ctx context.Context) (*api.EtcdBackup, error) {
+	latest, err := b.cfg.Etcd.EtcdV1beta2().EtcdBackups(b.obj.Namespace).Get(ctx, b.obj.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if latest.UID != b.obj.UID {
+		return nil, apierrors.NewNotFound(api.Resource(api.EtcdBackupResourcePlural), b.obj.Name)
+	}
+	return latest, nil
+}

@@ -1,0 +1,158 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+const (
+	// sweepAge is how old an upload must be at the least to be taken for one that
+	// was cut off.
+	sweepAge = time.Hour
+	// tidyLimit bounds the tidying after a backup, sweepLimit that after an attempt
+	// that failed: the next one waits for it.
+	tidyLimit  = 5 * time.Minute
+	sweepLimit = 10 * time.Second
+)
+
+// tidying puts a store in order after an attempt: what cut-off uploads have left is
+// removed, and after a backup on a schedule those that are no longer kept.
+type tidying struct {
+	cfg  *Config
+	log  *logrus.Entry
+	obj  *api.EtcdBackup // nobody changes it
+	last string          // key of the backup that was made; "": none
+	// owned tells of keys whether this EtcdBackup made them, as far as is known.
+	owned map[string]bool
+}
+
+// tidied is what came of it.
+type tidied struct {
+	// left is how many backups there are; -1: not known.
+	left    int
+	deleted []string // places
+	owned   map[string]bool
+	// err says why not all was deleted that should have been.
+	err error
+}
+
+func (t *tidying) run(ctx context.Context) tidied {
+	limit := tidyLimit
+	if t.last == "" {
+		limit = sweepLimit
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeUp)
+	defer cancel()
+	result := tidied{left: -1, owned: t.owned}
+	place, err := t.cfg.OpenPlace(ctx, t.obj.Namespace, &t.obj.Spec)
+	if err != nil {
+		result.err = fmt.Errorf("open the store (storageType %s): %w", t.obj.Spec.StorageType, err)
+		return result
+	}
+	defer place.Close()
+	t.sweep(ctx, place)
+	if t.last == "" || !t.obj.Spec.Periodic() {
+		return result
+	}
+	backups, owned, err := t.list(ctx, place)
+	result.owned = owned
+	if err != nil {
+		result.err = fmt.Errorf("look for old backups: %w", err)
+		return result
+	}
+	result.left = len(backups)
+	newest, age := t.obj.Spec.Kept()
+	var failures []error
+	for _, b := range (keeping{newest, age}).surplus(backups, t.last, t.cfg.Clock.Now()) {
+		if err := place.Delete(ctx, b.key); err != nil {
+			// One may be locked, and the others not.
+			if failures = append(failures, err); len(failures) == 3 {
+				break
+			}
+			continue
+		}
+		t.log.WithFields(logrus.Fields{"key": place.name(b.key), "made": b.time().Format(time.RFC3339), "revision": b.revision}).Info("deleted an old backup")
+		result.deleted = append(result.deleted, place.name(b.key))
+		result.left--
+		delete(owned, b.key)
+	}
+	if len(failures) > 0 {
+		result.err = fmt.Errorf("delete old backups: %w", advised(failures[0], &t.obj.Spec))
+	}
+	return result
+}
+
+// sweep removes what cut-off uploads have left. Where that is not possible it is
+// tried again after the next attempt; nobody has to do anything.
+func (t *tidying) sweep(ctx context.Context, place *Place) {
+	before := t.cfg.Clock.Now().Add(-max(sweepAge, 2*t.obj.Spec.Timeout()))
+	prefix, mine := place.Key, func(key string) bool { return key == place.Key }
+	if t.obj.Spec.Periodic() {
+		prefix = periodicPrefix(place.Key)
+		mine = func(key string) bool {
+			_, _, ours := parsePeriodicKey(place.Key, key)
+			return ours
+		}
+	}
+	switch n, err := place.Sweep(ctx, prefix, before, mine); {
+	case err != nil:
+		t.log.WithError(err).Info("could not look for what uploads have left that were cut off")
+	case n > 0:
+		t.log.WithField("uploads", n).Info("removed what uploads have left that were cut off")
+	}
+}
+
+// list are the backups that this EtcdBackup made on its schedule, by their names
+// and by what they carry: those of v0.9.4 carry nothing, and others may write below
+// the same names.
+func (t *tidying) list(ctx context.Context, place *Place) ([]stored, map[string]bool, error) {
+	var backups []stored
+	owned := map[string]bool{}
+	for object, err := range place.List(ctx, periodicPrefix(place.Key)) {
+		if err != nil {
+			return nil, merged(t.owned, owned), err
+		}
+		revision, begun, ours := parsePeriodicKey(place.Key, object.Key)
+		if !ours {
+			continue
+		}
+		mine, known := t.owned[object.Key]
+		if !known {
+			// Each is asked once; its key is never given to another's again.
+			told, err := place.Stat(ctx, object.Key)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, merged(t.owned, owned), err
+			}
+			mine = told.Metadata[metaUID] == string(t.obj.UID)
+		}
+		owned[object.Key] = mine
+		if mine {
+			backups = append(backups, stored{key: object.Key, revision: revision, begun: begun, modified: object.Modified})
+		}
+	}
+	return backups, owned, nil
+}
+
+// merged is what is known of a list that was not read to its end.
+func merged(before, now map[string]bool) map[string]bool {
+	all := map[string]bool{}
+	for _, known := range []map[string]bool{before, now} {
+		for key, mine := range known {
+			all[key] = mine
+		}
+	}
+	return all
+}
