@@ -21,9 +21,9 @@ import (
 type Form int
 
 const (
-	// Static: as in v0.9.4, after what the certificate is for (peer.crt).
+	// Static keys go as in v0.9.4, after what the certificate is for (peer.crt).
 	Static Form = iota
-	// CertManager: tls.crt, tls.key and ca.crt.
+	// CertManager keys are tls.crt, tls.key and ca.crt.
 	CertManager
 )
 

@@ -49,11 +49,14 @@ func IsTLSFailure(err error) bool {
 // the handshake is over. gRPC has begun to write by then, and what it gets to see
 // is at times no more than a connection that was closed.
 func (c *Conn) explain(ctx context.Context, err error) error {
-	if c.tls == nil || status.Code(err) != codes.Unavailable {
+	if status.Code(err) != codes.Unavailable {
 		return err
 	}
 	if IsTLSFailure(err) {
 		return tlsFailure(err)
+	}
+	if c.tls == nil {
+		return err
 	}
 	u, parseErr := url.Parse(c.url)
 	if parseErr != nil {

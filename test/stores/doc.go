@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package stores runs servers for tests that speak the protocols of S3, Google
-// Cloud Storage and Azure Blob Storage: MinIO, fake-gcs-server and Azurite. They
-// are children of the test, keep their data in its temporary directory, and end
-// with it. hack/stores builds them where they are missing.
+// Cloud Storage, Azure Blob Storage and Alibaba Cloud OSS: MinIO, fake-gcs-server,
+// Azurite, and a stand-in of our own. They are children of the test, keep their
+// data in its temporary directory, and end with it. hack/stores builds them where
+// they are missing.
 package stores

@@ -28,6 +28,7 @@ func TestServersDieAndComeBackAtTheSameAddress(t *testing.T) {
 			a.CreateContainer(t, "container")
 			return &a.Server
 		},
+		"OSS": func(t *testing.T) *Server { return &OSS(t, Options{}, "bucket").Server },
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := start(t)

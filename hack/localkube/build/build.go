@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -93,13 +94,22 @@ type Builder struct {
 
 // All builds what is missing and returns all components by name.
 func (b Builder) All(ctx context.Context) (map[string]Built, error) {
+	return b.some(ctx, Components())
+}
+
+// Etcd does so for the releases of etcd alone.
+func (b Builder) Etcd(ctx context.Context) (map[string]Built, error) {
+	return b.some(ctx, slices.DeleteFunc(Components(), func(c Component) bool { return !strings.HasPrefix(c.Name, "etcd-") }))
+}
+
+func (b Builder) some(ctx context.Context, components []Component) (map[string]Built, error) {
 	goVersion, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
 	if err != nil {
 		return nil, fmt.Errorf("ask go for its version: %w (is Go installed and on PATH?)", err)
 	}
 	result := map[string]Built{}
 	var missing []Component
-	for _, c := range Components() {
+	for _, c := range components {
 		built, err := b.locate(c, strings.TrimSpace(string(goVersion)))
 		if err != nil {
 			return nil, err
@@ -165,7 +175,7 @@ func complete(c Component, dir string) bool {
 
 func (b Builder) build(ctx context.Context, missing []Component, where map[string]Built) error {
 	fmt.Fprintf(b.Out, "Building %d components from pinned Go modules: once, then they are kept in %s.\n", len(missing), b.Cache)
-	fmt.Fprintln(b.Out, "On a 2-core machine this takes about 6 minutes, and needs a Go module proxy.")
+	fmt.Fprintln(b.Out, "On a 2-core machine all of them take about 6 minutes, and need a Go module proxy.")
 	t := &ticker{out: b.Out, total: len(missing), started: map[string]time.Time{}}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)

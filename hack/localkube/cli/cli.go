@@ -47,6 +47,7 @@ func commands() []command {
 		{"node", "kill|start|cut|heal NAME", "pull a node's plug, start it again, take its link down, up again", true, nodeCommand},
 		{"logs", "[-f] [COMPONENT]", "show the log of a component; without one, list them", false, logs},
 		{"build", "", "only build programs and images", true, buildOnly},
+		{"etcd", "", "only build etcd, and print the versions and where their programs are", false, etcdOnly},
 		{"help", "", "show this", false, nil},
 	}
 }

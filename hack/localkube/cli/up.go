@@ -103,11 +103,7 @@ func (a *App) prepare(ctx context.Context) (instance.Config, error) {
 		return c, err
 	}
 	defer unlock()
-	built, err := build.Builder{
-		Pins:  filepath.Join(a.Root, "hack", "localkube", "pins"),
-		Cache: filepath.Join(a.Cache, "localkube"),
-		Out:   a.Stdout,
-	}.All(ctx)
+	built, err := a.builder().All(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -121,6 +117,14 @@ func (a *App) prepare(ctx context.Context) (instance.Config, error) {
 	}
 	c.Containerd, err = a.disk(ctx, archives)
 	return c, err
+}
+
+func (a *App) builder() build.Builder {
+	return build.Builder{
+		Pins:  filepath.Join(a.Root, "hack", "localkube", "pins"),
+		Cache: filepath.Join(a.Cache, "localkube"),
+		Out:   a.Stdout,
+	}
 }
 
 // start makes the keeper and waits until the cluster is ready. If it fails or

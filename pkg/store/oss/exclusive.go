@@ -1,0 +1,50 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oss
+
+import (
+	"io"
+	"net/http"
+	"sync"
+)
+
+// exclusive makes sure that nobody reads the body of a request any more when its
+// round trip is over. An http.Transport may go on to send one for a while after an
+// error or an early answer, and the body is part of a buffer by then that the next
+// attempt, or the next part, is read into.
+type exclusive struct{ http.RoundTripper }
+
+// RoundTrip sends a request.
+func (e exclusive) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Body == nil || request.Body == http.NoBody {
+		return e.RoundTripper.RoundTrip(request)
+	}
+	body := &lentBody{ReadCloser: request.Body}
+	defer body.takeBack()
+	lent := request.Clone(request.Context())
+	lent.Body = body
+	return e.RoundTripper.RoundTrip(lent)
+}
+
+// lentBody can be read until it is taken back.
+type lentBody struct {
+	io.ReadCloser
+	mu    sync.Mutex
+	taken bool
+}
+
+func (b *lentBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.taken {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.ReadCloser.Read(p)
+}
+
+func (b *lentBody) takeBack() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken = true
+}

@@ -1,0 +1,215 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oss
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5" // what OSS checks bodies by
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc64"
+	"io"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aliyun/alibabacloud-oss-go-sdk-v2/oss"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// cleanupTime bounds what is done about an upload after its end, also when its
+// context has ended.
+const cleanupTime = 10 * time.Second
+
+// contentType is that of all objects.
+var contentType = oss.Ptr("application/octet-stream")
+
+var crcTable = crc64.MakeTable(crc64.ECMA)
+
+// put is the upload of one object.
+type put struct {
+	*Store
+	key      string
+	metadata map[string]string
+	// size and crc are of what was read of the content.
+	size int64
+	crc  hash.Hash64
+}
+
+// stored is what OSS answers when it has an object.
+type stored struct{ etag, crc string }
+
+// Put stores an object: in one request where it fits into one, in parts otherwise.
+// OSS checks each request by its MD5; of the whole, its size and its CRC-64 are
+// compared.
+func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
+	p := &put{Store: s, key: key, metadata: u.Metadata, crc: crc64.New(crcTable)}
+	o, err := p.run(ctx, u)
+	if err != nil {
+		return store.Object{}, s.failed("put", key, err)
+	}
+	return o, nil
+}
+
+func (p *put) run(ctx context.Context, u store.Upload) (store.Object, error) {
+	body := io.TeeReader(u.Body, p)
+	first, whole, err := store.FirstPart(body, store.PartSize(u.Size))
+	if err != nil {
+		return store.Object{}, fmt.Errorf("read the content: %w", err)
+	}
+	if !whole {
+		return p.inParts(ctx, first, body)
+	}
+	if u.FinalMetadata != nil {
+		p.metadata = maps.Clone(u.Metadata)
+		if p.metadata == nil {
+			p.metadata = map[string]string{}
+		}
+		maps.Copy(p.metadata, u.FinalMetadata())
+	}
+	return p.atOnce(ctx, first)
+}
+
+// Write counts the content.
+func (p *put) Write(content []byte) (int, error) {
+	p.size += int64(len(content))
+	return p.crc.Write(content)
+}
+
+func (p *put) sum() string { return strconv.FormatUint(p.crc.Sum64(), 10) }
+
+func (p *put) atOnce(ctx context.Context, content []byte) (store.Object, error) {
+	result, err := p.client.PutObject(ctx, &oss.PutObjectRequest{
+		Bucket: &p.bucket, Key: &p.key, ContentType: contentType, Metadata: p.metadata,
+		ContentMD5: contentMD5(content), Body: bytes.NewReader(content),
+	})
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	if err != nil {
+		return p.afterAll(cleanup, p.explain(err))
+	}
+	return p.confirm(cleanup, stored{oss.ToString(result.ETag), oss.ToString(result.HashCRC64)})
+}
+
+func (p *put) inParts(ctx context.Context, first []byte, body io.Reader) (store.Object, error) {
+	upload, err := p.client.InitiateMultipartUpload(ctx, &oss.InitiateMultipartUploadRequest{
+		Bucket: &p.bucket, Key: &p.key, ContentType: contentType, Metadata: p.metadata,
+	})
+	if err != nil {
+		return store.Object{}, p.explain(err)
+	}
+	result, err := p.sendParts(ctx, oss.ToString(upload.UploadId), first, body)
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	if err == nil {
+		return p.confirm(cleanup, stored{oss.ToString(result.ETag), oss.ToString(result.HashCRC64)})
+	}
+	switch left := p.abort(cleanup, p.key, oss.ToString(upload.UploadId)); {
+	case codeOf(left) == noSuchUpload:
+		return p.afterAll(cleanup, err)
+	case left != nil:
+		err = fmt.Errorf("%w; its parts could not be removed: %w", err, left)
+	}
+	return store.Object{}, err
+}
+
+// sendParts sends the parts and makes the object of them.
+func (p *put) sendParts(ctx context.Context, upload string, first []byte, body io.Reader) (*oss.CompleteMultipartUploadResult, error) {
+	var mu sync.Mutex
+	var parts []oss.UploadPart
+	_, err := store.SendParts(ctx, first, content{body}, func(ctx context.Context, number int, data []byte) error {
+		result, err := p.client.UploadPart(ctx, &oss.UploadPartRequest{
+			Bucket: &p.bucket, Key: &p.key, UploadId: &upload, PartNumber: int32(number),
+			ContentMD5: contentMD5(data), Body: bytes.NewReader(data),
+		})
+		if err != nil {
+			return fmt.Errorf("part %d: %w", number, p.explain(err))
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		parts = append(parts, oss.UploadPart{PartNumber: int32(number), ETag: result.ETag})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	// The SDK puts them in order.
+	result, err := p.client.CompleteMultipartUpload(ctx, &oss.CompleteMultipartUploadRequest{
+		Bucket: &p.bucket, Key: &p.key, UploadId: &upload, CompleteMultipartUpload: &oss.CompleteMultipartUpload{Parts: parts},
+	})
+	if err != nil {
+		return nil, p.explain(err)
+	}
+	return result, nil
+}
+
+// content says of errors of a body that they are the body's.
+type content struct{ io.Reader }
+
+func (c content) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	if err != nil && err != io.EOF { //nolint:errorlint // readers return it as it is
+		err = fmt.Errorf("read the content: %w", err)
+	}
+	return n, err
+}
+
+// confirm compares the object, which is visible now, with what was sent. One that
+// is not what was sent is removed.
+func (p *put) confirm(ctx context.Context, s stored) (store.Object, error) {
+	h, err := p.head(ctx, p.key)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("it was sent, but can't be looked at: %w", err)
+	case strings.Trim(oss.ToString(h.ETag), `"`) != strings.Trim(s.etag, `"`):
+		// Whatever is there now is another's.
+		return store.Object{}, errors.New("another object has taken its place meanwhile: let nobody else write to this key")
+	default:
+		if err = p.differs(h); err == nil && s.crc != "" && s.crc != p.sum() {
+			err = fmt.Errorf("OSS has content with the checksum %s, %s was sent", s.crc, p.sum())
+		}
+		if err == nil {
+			return h.object(p.key), nil
+		}
+	}
+	if left := p.Delete(ctx, p.key); left != nil {
+		err = fmt.Errorf("%w; it could not be removed: %w", err, left)
+	}
+	return store.Object{}, err
+}
+
+// differs tells how an object is not what was sent.
+func (p *put) differs(h head) error {
+	if h.ContentLength != p.size {
+		return fmt.Errorf("OSS has %d bytes, %d were sent", h.ContentLength, p.size)
+	}
+	if crc := oss.ToString(h.HashCRC64); crc != "" && crc != p.sum() {
+		return fmt.Errorf("OSS has content with the checksum %s, %s was sent", crc, p.sum())
+	}
+	return nil
+}
+
+// afterAll is for an object that was sent, and the answer got lost: it may be there
+// nevertheless, and all is well then.
+func (p *put) afterAll(ctx context.Context, lost error) (store.Object, error) {
+	if refused(lost) {
+		return store.Object{}, lost
+	}
+	h, err := p.head(ctx, p.key)
+	if err != nil || p.differs(h) != nil || !maps.Equal(h.Metadata, p.metadata) {
+		return store.Object{}, lost
+	}
+	return h.object(p.key), nil
+}
+
+func contentMD5(content []byte) *string {
+	sum := md5.Sum(content)
+	return oss.Ptr(base64.StdEncoding.EncodeToString(sum[:]))
+}

@@ -1,0 +1,250 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package members
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// startTime is how long a cluster may take until it serves.
+const startTime = time.Minute
+
+// Options of a cluster.
+type Options struct {
+	// Size is how many members it has. Default: 1.
+	Size int
+	// TLS makes clients use TLS and certificates.
+	TLS *TLS
+	// Flags of all members besides those that make them a cluster.
+	Flags []string
+	// Data is the directory of the data of a cluster of one, such as a restored
+	// one; default: empty ones of the test.
+	Data string
+}
+
+// Cluster is one that runs until the test ends.
+type Cluster struct {
+	Release Release
+	Members []*Member
+	tls     *TLS
+}
+
+// Member is one process.
+type Member struct {
+	// URL is that of its clients.
+	URL string
+
+	program string
+	args    []string
+	log     *os.File
+	running *exec.Cmd
+	exited  chan struct{} // closed when running has exited
+}
+
+// Start starts a cluster and waits until it serves.
+func (r Release) Start(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	c := &Cluster{Release: r, tls: o.TLS}
+	size := max(o.Size, 1)
+	scheme := "http"
+	var security []string
+	if o.TLS != nil {
+		scheme, security = "https", o.TLS.serverFlags()
+	}
+	// All are found before any is used, so that they differ.
+	ports := freePorts(t, 2*size)
+	var initial []string
+	for i := range size {
+		initial = append(initial, fmt.Sprintf("m%d=http://127.0.0.1:%s", i, ports[2*i+1]))
+	}
+	for i := range size {
+		data := o.Data
+		if data == "" {
+			data = filepath.Join(t.TempDir(), "data")
+		}
+		client, peer := scheme+"://127.0.0.1:"+ports[2*i], "http://127.0.0.1:"+ports[2*i+1]
+		m := &Member{URL: client, program: filepath.Join(r.dir, "etcd"), args: []string{
+			"--name", fmt.Sprintf("m%d", i), "--data-dir", data,
+			"--listen-client-urls", client, "--advertise-client-urls", client,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--initial-cluster", strings.Join(initial, ","), "--logger", "zap", "--log-level", "warn",
+		}}
+		m.args = append(append(m.args, security...), o.Flags...)
+		var err error
+		if m.log, err = os.Create(filepath.Join(t.TempDir(), "log")); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			m.Kill(t)
+			if t.Failed() {
+				t.Logf("the end of the log of %s:\n%s", m.URL, m.tail())
+			}
+			m.log.Close()
+		})
+		c.Members = append(c.Members, m)
+		m.Start(t)
+	}
+	c.WaitServing(t)
+	return c
+}
+
+// WaitServing waits until all running members answer by a quorum.
+func (c *Cluster) WaitServing(t testing.TB) {
+	t.Helper()
+	for _, m := range c.Members {
+		if m.running == nil {
+			continue
+		}
+		client := c.Client(t, m)
+		ctx, cancel := context.WithTimeout(t.Context(), startTime)
+		defer cancel()
+		for {
+			attempt, end := context.WithTimeout(ctx, 5*time.Second)
+			_, err := client.MemberList(attempt)
+			if err == nil {
+				_, err = client.Get(attempt, "\x00")
+			}
+			end()
+			if err == nil {
+				break
+			}
+			select {
+			case <-m.exited:
+				t.Fatalf("%s has exited:\n%s", m.URL, m.tail())
+			case <-ctx.Done():
+				t.Fatalf("%s does not serve: %v", m.URL, err)
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// Client is one to some members, or to all of them, with the rights of root.
+func (c *Cluster) Client(t testing.TB, to ...*Member) *clientv3.Client {
+	t.Helper()
+	if len(to) == 0 {
+		to = c.Members
+	}
+	var urls []string
+	for _, m := range to {
+		urls = append(urls, m.URL)
+	}
+	var config *tls.Config
+	if c.tls != nil {
+		config = c.tls.ClientConfig(t, "root")
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: urls, TLS: config, Logger: zap.NewNop(), MaxCallSendMsgSize: 16 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Leader is the member that leads, as the running ones say, and the others.
+func (c *Cluster) Leader(t testing.TB) (leader *Member, followers []*Member) {
+	t.Helper()
+	for _, m := range c.Members {
+		if m.running == nil {
+			continue
+		}
+		status, err := c.Client(t, m).Status(t.Context(), m.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status.Leader == status.Header.MemberId {
+			leader = m
+		} else {
+			followers = append(followers, m)
+		}
+	}
+	if leader == nil {
+		t.Fatal("no member leads")
+	}
+	return leader, followers
+}
+
+// Start starts the process where it does not run.
+func (m *Member) Start(t testing.TB) {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), m.program, m.args...) // ended by a cleanup
+	cmd.Stdout, cmd.Stderr = m.log, m.log
+	// It must not outlive the test, however that ends.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		_ = cmd.Wait() // how it ended is told by its log
+	}()
+	m.running, m.exited = cmd, exited
+}
+
+// Kill ends the process at once, as a crash does, and waits for its end.
+func (m *Member) Kill(t testing.TB) {
+	t.Helper()
+	if m.running == nil {
+		return
+	}
+	m.signal(t, syscall.SIGKILL)
+	<-m.exited
+	m.running = nil
+}
+
+// Freeze halts the process: the kernel accepts connections, and nothing is
+// answered until Thaw.
+func (m *Member) Freeze(t testing.TB) { m.signal(t, syscall.SIGSTOP) }
+
+// Thaw lets a frozen process go on.
+func (m *Member) Thaw(t testing.TB) { m.signal(t, syscall.SIGCONT) }
+
+func (m *Member) signal(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	if err := m.running.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("signal %v to %s: %v", signal, m.URL, err)
+	}
+}
+
+func (m *Member) tail() string {
+	text, err := os.ReadFile(m.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}
+
+func freePorts(t testing.TB, n int) []string {
+	t.Helper()
+	var ports []string
+	for range n {
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatalf("find a free port: %v", err)
+		}
+		defer listener.Close()
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, port)
+	}
+	return ports
+}

@@ -1,0 +1,99 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package members runs real members of etcd for tests that need no Kubernetes. They
+// are children of the test, keep their data in its temporary directory, and end
+// with it. hack/kube builds the programs where they are missing.
+package members
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Release is one that is built on this machine.
+type Release struct {
+	Version string // such as 3.6.16
+	dir     string
+}
+
+// Minor is such as 3.6.
+func (r Release) Minor() string { return r.Version[:strings.LastIndex(r.Version, ".")] }
+
+// found are the releases, once somebody has asked.
+var found struct {
+	sync.Mutex
+	releases []Release
+}
+
+// Releases are those that are built: 3.5, 3.6 and 3.7, and Debian's older one
+// before them.
+func Releases(t testing.TB) []Release {
+	t.Helper()
+	found.Lock()
+	defer found.Unlock()
+	if found.releases != nil {
+		return found.releases
+	}
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) {
+		t.Fatalf("find hack/kube: this file was compiled as %q: build the tests without -trimpath", file)
+	}
+	var messages strings.Builder
+	build := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(file), "..", "..", "hack", "kube"), "etcd")
+	build.Stderr = &messages
+	out, err := build.Output()
+	if err != nil {
+		t.Fatalf("build etcd by %s: %v\n%s", build, err, messages.String())
+	}
+	for line := range strings.Lines(string(out)) {
+		version, dir, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok {
+			t.Fatalf("%s printed %q, want a version and a directory", build, line)
+		}
+		found.releases = append(found.releases, Release{Version: version, dir: dir})
+	}
+	return found.releases
+}
+
+// ReleaseOf is that of a minor version, such as 3.6.
+func ReleaseOf(t testing.TB, minor string) Release {
+	t.Helper()
+	for _, r := range Releases(t) {
+		if r.Minor() == minor {
+			return r
+		}
+	}
+	t.Fatalf("etcd %s is not among the releases that are built", minor)
+	return Release{}
+}
+
+// Run runs etcdctl or etcdutl and returns what it prints.
+func (r Release) Run(t testing.TB, program string, args ...string) string {
+	t.Helper()
+	var messages strings.Builder
+	cmd := exec.CommandContext(t.Context(), filepath.Join(r.dir, program), args...)
+	cmd.Env = []string{"ETCDCTL_API=3"}
+	cmd.Stderr = &messages
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", cmd, err, out, messages.String())
+	}
+	return string(out)
+}
+
+// SnapshotTool is the program that knows snapshots: etcdctl before etcd 3.5.
+func (r Release) SnapshotTool() string {
+	if r.Minor() == "3.4" {
+		return "etcdctl"
+	}
+	return "etcdutl"
+}
+
+// String is how tests name it.
+func (r Release) String() string { return fmt.Sprintf("etcd %s", r.Version) }
