@@ -1,0 +1,206 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package location finds the place in a store that a spec names, with the
+// credentials of its Secret. It is the one place that knows both our API and the
+// packages of the stores.
+package location
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/pkg/store/gcs"
+	"github.com/etcd-operator/etcd-operator/pkg/store/oss"
+)
+
+// Kinds of errors, by what has to be done about them; errors.Is finds them. Where
+// the store does not take what it is given, the error is a store.ErrConfig, which
+// an edit of the spec or of the Secret heals. Any other error of Open is that of
+// the API server, and passes.
+var (
+	// ErrSpec: the spec names no place. Nothing but an edit of it helps; for a
+	// volume, also a flag of the operator.
+	ErrSpec = errors.New("the spec must be edited")
+	// ErrSecret: the Secret is not there, not readable, or lacks a key.
+	ErrSecret = errors.New("the credentials can't be read")
+)
+
+// Secrets reads Secrets. Errors are those of the API server.
+type Secrets interface {
+	Get(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+}
+
+// Location is a key, or the beginning of keys, in an open store. It must be closed.
+type Location struct {
+	store.Store
+	// Bucket is the name of the bucket or container, or "" on a volume.
+	Bucket string
+	// Key of an object, or what the keys of a schedule's objects begin with.
+	Key string
+}
+
+// Path is the bucket and a key in it, as in the path of a spec.
+func (l *Location) Path(key string) string {
+	if l.Bucket == "" {
+		return key
+	}
+	return l.Bucket + "/" + key
+}
+
+// Open opens the store of a storage type, as its section of the spec says. Secrets
+// are read in the namespace. volumeDir is the directory of volumes, "" where there
+// is none. Errors never hold what is in a Secret.
+func Open(ctx context.Context, secrets Secrets, namespace string, storageType api.BackupStorageType, source api.BackupSource, volumeDir string) (*Location, error) {
+	o := opener{secrets: secrets, namespace: namespace, volumeDir: volumeDir}
+	switch storageType {
+	case api.BackupStorageTypeS3:
+		return o.s3(ctx, source.S3)
+	case api.BackupStorageTypeABS:
+		return o.abs(ctx, source.ABS)
+	case api.BackupStorageTypeGCS:
+		return o.gcs(ctx, source.GCS)
+	case api.BackupStorageTypeOSS:
+		return o.oss(ctx, source.OSS)
+	case api.BackupStorageTypeVolume:
+		return o.volume(ctx, source.Volume)
+	default:
+		return nil, fmt.Errorf("%w: there is no storage type %q: it must be S3, ABS, GCS, OSS or Volume", ErrSpec, storageType)
+	}
+}
+
+// opener opens stores for one namespace.
+type opener struct {
+	secrets   Secrets
+	namespace string
+	volumeDir string
+}
+
+func missing(section string, storageType api.BackupStorageType) error {
+	return fmt.Errorf("%w: the storage type %s needs the section spec.%s, which is not there", ErrSpec, storageType, section)
+}
+
+// split divides a path into bucket and key.
+func split(section, path string) (bucket, key string, err error) {
+	bucket, key, _ = strings.Cut(path, "/")
+	if bucket == "" || key == "" {
+		return "", "", fmt.Errorf("%w: spec.%s.path is %q: it must be a bucket and a key, such as mybucket/etcd.backup", ErrSpec, section, path)
+	}
+	return bucket, key, nil
+}
+
+// at is the location in a store that was opened, or not.
+func at[S store.Store](opened S, err error, bucket, key string) (*Location, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Location{Store: opened, Bucket: bucket, Key: key}, nil
+}
+
+func (o opener) s3(ctx context.Context, source *api.S3BackupSource) (*Location, error) {
+	if source == nil {
+		return nil, missing("s3", api.BackupStorageTypeS3)
+	}
+	_, _, err := split("s3", source.Path)
+	if err != nil {
+		return nil, err
+	}
+	if source.AWSSecret != "" {
+		s, err := o.secret(ctx, "spec.s3.awsSecret", source.AWSSecret)
+		if err != nil {
+			return nil, err
+		}
+		// A region in config may go with credentials from elsewhere.
+		if err := s.needsOneOf("credentials", "config"); err != nil {
+			return nil, err
+		}
+	}
+	return nil, notYet(api.BackupStorageTypeS3)
+}
+
+func (o opener) abs(ctx context.Context, source *api.ABSBackupSource) (*Location, error) {
+	if source == nil {
+		return nil, missing("abs", api.BackupStorageTypeABS)
+	}
+	_, _, err := split("abs", source.Path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := o.secret(ctx, "spec.abs.absSecret", source.ABSSecret)
+	if err != nil {
+		return nil, err
+	}
+	// Without storage-key it is the identity of this process that counts.
+	if err := s.needs("storage-account"); err != nil {
+		return nil, err
+	}
+	return nil, notYet(api.BackupStorageTypeABS)
+}
+
+func (o opener) gcs(ctx context.Context, source *api.GCSBackupSource) (*Location, error) {
+	if source == nil {
+		return nil, missing("gcs", api.BackupStorageTypeGCS)
+	}
+	bucket, key, err := split("gcs", source.Path)
+	if err != nil {
+		return nil, err
+	}
+	cfg := gcs.Config{Bucket: bucket, Endpoint: source.Endpoint}
+	if source.GCPSecret != "" {
+		s, err := o.secret(ctx, "spec.gcs.gcpSecret", source.GCPSecret)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.needsOneOf("access-token", "credentials.json"); err != nil {
+			return nil, err
+		}
+		cfg.AccessToken, cfg.CredentialsJSON = s.text("access-token"), s.data["credentials.json"]
+	}
+	opened, err := gcs.Open(ctx, cfg)
+	return at(opened, err, bucket, key)
+}
+
+func (o opener) oss(ctx context.Context, source *api.OSSBackupSource) (*Location, error) {
+	if source == nil {
+		return nil, missing("oss", api.BackupStorageTypeOSS)
+	}
+	bucket, key, err := split("oss", source.Path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := o.secret(ctx, "spec.oss.ossSecret", source.OSSSecret)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.needs("accessKeyID", "accessKeySecret"); err != nil {
+		return nil, err
+	}
+	opened, err := oss.Open(ctx, oss.Config{
+		Bucket: bucket, Endpoint: source.Endpoint,
+		AccessKeyID: s.text("accessKeyID"), AccessKeySecret: s.text("accessKeySecret"),
+	})
+	return at(opened, err, bucket, key)
+}
+
+func (o opener) volume(_ context.Context, source *api.VolumeBackupSource) (*Location, error) {
+	switch {
+	case source == nil:
+		return nil, missing("volume", api.BackupStorageTypeVolume)
+	case !filepath.IsLocal(source.Path):
+		return nil, fmt.Errorf("%w: spec.volume.path is %q: it must be a path below the volume's directory, such as example/etcd.backup", ErrSpec, source.Path)
+	case o.volumeDir == "":
+		return nil, fmt.Errorf("%w: the operator has no volume for backups: start it with -volume-dir, or use another storage type than %s", ErrSpec, api.BackupStorageTypeVolume)
+	}
+	return nil, notYet(api.BackupStorageTypeVolume)
+}
+
+func notYet(storageType api.BackupStorageType) error {
+	return fmt.Errorf("%w: this build of the operator does not know the storage type %s yet", ErrSpec, storageType)
+}
