@@ -1,0 +1,95 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package abs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// explain is what an error of the SDK says, with the kind that package store knows
+// it by. The SDK's own text holds the request's URL and the whole answer.
+func explain(ctx context.Context, err error) error {
+	err = store.WithoutURL(err)
+	if ended := context.Cause(ctx); ended != nil {
+		if errors.Is(err, ended) {
+			return ended
+		}
+		return fmt.Errorf("%w: %w", ended, plain(err))
+	}
+	return plain(err)
+}
+
+func plain(err error) error {
+	var token *tokenError
+	if errors.As(err, &token) {
+		return explainToken(token.err)
+	}
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) {
+		return err
+	}
+	text := fmt.Sprintf("HTTP status %d", answer.StatusCode)
+	if answer.ErrorCode != "" {
+		text += ": " + store.Excerpt(answer.ErrorCode)
+	}
+	switch {
+	case bloberror.HasCode(answer, bloberror.ContainerNotFound):
+		return fmt.Errorf("%w: %s", store.ErrNoBucket, text)
+	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("%w: %s", store.ErrDenied, text)
+	case bloberror.HasCode(answer, bloberror.BlobNotFound, bloberror.ResourceNotFound),
+		answer.StatusCode == http.StatusNotFound && answer.ErrorCode == "": // an answer to HEAD
+		return fmt.Errorf("%w: %s", store.ErrNotFound, text)
+	default:
+		return &statusError{code: answer.StatusCode, text: text}
+	}
+}
+
+// statusError is an answer of the store that is none of the kinds of package store.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+func hasStatus(err error, code int) bool {
+	var status *statusError
+	return errors.As(err, &status) && status.code == code
+}
+
+// identity is that of this process. Its errors are told from those of the store.
+type identity struct{ azcore.TokenCredential }
+
+func (i identity) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	token, err := i.TokenCredential.GetToken(ctx, options)
+	if err != nil {
+		return token, &tokenError{err}
+	}
+	return token, nil
+}
+
+type tokenError struct{ err error }
+
+func (e *tokenError) Error() string { return "get an access token: " + e.err.Error() }
+func (e *tokenError) Unwrap() error { return e.err } // which tells the SDK not to retry
+
+func explainToken(err error) error {
+	var failed *azidentity.AuthenticationFailedError
+	if errors.As(err, &failed) && (failed.RawResponse == nil || failed.RawResponse.StatusCode >= http.StatusInternalServerError) {
+		return fmt.Errorf("get an access token: %s", store.Excerpt(store.WithoutURL(err).Error()))
+	}
+	return fmt.Errorf("%w: storage-key is missing, and the operator's pod has no identity that Azure takes: %s",
+		store.ErrDenied, store.Excerpt(store.WithoutURL(err).Error()))
+}
