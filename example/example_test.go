@@ -31,11 +31,14 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// placeholders are filled in by create_role.sh.
+// placeholders are filled in by create_role.sh, and by sed as doc/ tells.
 var placeholders = strings.NewReplacer(
 	"<ROLE_NAME>", "etcd-operator",
 	"<ROLE_BINDING_NAME>", "etcd-operator",
 	"<NAMESPACE>", "default",
+	"<full-s3-path>", "mybucket/etcd.backup",
+	"<aws-secret>", "aws",
+	"<etcd-cluster-endpoints>", `"http://example-etcd-cluster-client:2379"`,
 )
 
 var unfilled = regexp.MustCompile(`<[^ >]+>`)
@@ -57,6 +60,11 @@ func TestEveryManifestIsAnObjectOfTodaysAPI(t *testing.T) {
 						t.Error(errs.ToAggregate())
 					}
 				}
+				if backup, ok := object.(*v1beta2.EtcdBackup); ok {
+					if errs := v1beta2.ValidateEtcdBackup(backup); len(errs) > 0 {
+						t.Error(errs.ToAggregate())
+					}
+				}
 			}
 		})
 		return nil
@@ -70,7 +78,37 @@ func TestEveryManifestIsAnObjectOfTodaysAPI(t *testing.T) {
 }
 
 func TestTheDeploymentFindsItsPods(t *testing.T) {
-	deployment := readOne[*appsv1.Deployment](t, "deployment.yaml")
+	for _, path := range []string{"deployment.yaml", "etcd-backup-operator/deployment.yaml"} {
+		deployment := readOne[*appsv1.Deployment](t, path)
+		checkSelector(t, deployment)
+	}
+}
+
+// The backup operator is deployed the same with and without a volume.
+func TestTheVolumeIsAllThatDiffers(t *testing.T) {
+	want := readOne[*appsv1.Deployment](t, "etcd-backup-operator/deployment.yaml")
+	for _, object := range readManifest(t, "etcd-backup-operator/volume.yaml") {
+		got, ok := object.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		pod := &got.Spec.Template.Spec
+		if len(pod.Volumes) != 1 || len(pod.Containers[0].VolumeMounts) != 1 || len(pod.Containers[0].Command) != 2 {
+			t.Fatalf("it has no volume: %+v", pod)
+		}
+		got.Spec.Strategy = want.Spec.Strategy
+		pod.SecurityContext.FSGroup, pod.Volumes = nil, nil
+		pod.Containers[0].VolumeMounts, pod.Containers[0].Command = nil, pod.Containers[0].Command[:1]
+		if !equality.Semantic.DeepEqual(got, want) {
+			t.Errorf("the Deployments differ by more than the volume:\n%+v\n%+v", got, want)
+		}
+		return
+	}
+	t.Fatal("there is no Deployment")
+}
+
+func checkSelector(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/operator"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/controller"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 )
 
 // options are what the command line says.
@@ -29,7 +30,7 @@ func parseFlags(args []string, out io.Writer) (options, error) {
 	var o options
 	fs := flag.NewFlagSet(program, flag.ContinueOnError)
 	fs.SetOutput(out)
-	o.Register(fs, api.EtcdClusterResourceKind)
+	o.Register(fs, api.EtcdClusterResourceKind, fleet.ScopeSetting)
 	fs.DurationVar(&o.gcInterval, "gc-interval", 10*time.Minute, "time between looks for pods, Services and PodDisruptionBudgets whose EtcdCluster is gone; 0: never")
 	fs.IntVar(&o.chaosLevel, "chaos-level", -1, "DO NOT USE IN PRODUCTION: kill members at random, to test how clusters recover; 1: one pod with a probability of 50 % every 30s, 2: up to five; below 1: none")
 	fs.StringVar(&o.operatorImage, "operator-image", "", "`image` of the init container check-dns of members; default: the image of the operator's own pod")

@@ -24,12 +24,12 @@ const program = "etcd-operator"
 const terminationLog = "/dev/termination-log"
 
 func main() {
-	operator.Main(func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	os.Exit(operator.Main(context.Background(), func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if len(args) > 0 && args[0] == "check-dns" {
 			return checkDNS(ctx, args[1:], stdout, stderr)
 		}
 		return operate(ctx, args, stdout, stderr)
-	})
+	}))
 }
 
 // operate is the operator itself.

@@ -6,8 +6,6 @@ package operator
 import (
 	"flag"
 	"fmt"
-
-	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 )
 
 // Flags are those that all operators have.
@@ -20,11 +18,12 @@ type Flags struct {
 }
 
 // Register adds the flags to a set. kind is that of the objects that the operator
-// takes care of.
-func (f *Flags) Register(fs *flag.FlagSet, kind string) {
+// takes care of, scope the annotation of those that are left to operators with
+// -cluster-wide.
+func (f *Flags) Register(fs *flag.FlagSet, kind, scope string) {
 	fs.StringVar(&f.ListenAddr, "listen-addr", "0.0.0.0:8080", "`address` of the HTTP server for /readyz and /metrics")
 	fs.BoolVar(&f.CreateCRD, "create-crd", true, fmt.Sprintf("register the CustomResourceDefinition of %ss, or update an older one; false: wait until it is there", kind))
-	fs.BoolVar(&f.ClusterWide, "cluster-wide", false, fmt.Sprintf("take care of the %ss in all namespaces that are annotated %s=%s, instead of those in the operator's namespace that are not", kind, fleet.ScopeAnnotation, fleet.ScopeClusterWide))
+	fs.BoolVar(&f.ClusterWide, "cluster-wide", false, fmt.Sprintf("take care of the %ss in all namespaces that are annotated %s, instead of those in the operator's namespace that are not", kind, scope))
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; default: as a pod does")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
 }

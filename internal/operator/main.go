@@ -26,14 +26,13 @@ const (
 	ExitUsage  = 2
 )
 
-// Main runs a program, which is told to end by SIGINT and SIGTERM, and exits with
-// its exit code.
-func Main(program func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+// Main runs a program, which is told to end by SIGINT and SIGTERM, and returns its
+// exit code.
+func Main(ctx context.Context, program func(ctx context.Context, args []string, stdout, stderr io.Writer) int) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal kills
-	code := program(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	defer stop()
+	return program(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
 
 // Operate runs an operator whose flags were read with this error, or prints its

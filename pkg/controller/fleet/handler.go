@@ -41,10 +41,10 @@ func (h *handler[T]) OnDelete(obj any) {
 
 func (h *handler[T]) see(obj any) {
 	switch obj := obj.(type) {
-	case T:
-		h.seeReadable(obj)
 	case *unreadable:
 		h.seeUnreadable(obj)
+	case T:
+		h.seeReadable(obj)
 	default:
 		h.source.Log.Errorf("the informer of %ss delivered a %T", h.source.Kind, obj)
 	}

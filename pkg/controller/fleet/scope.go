@@ -3,11 +3,7 @@
 
 package fleet
 
-import (
-	"fmt"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 const (
 	// ScopeAnnotation on an object says which operators take care of it.
@@ -15,6 +11,8 @@ const (
 	// ScopeClusterWide is the value for operators that run with -cluster-wide,
 	// and for them alone.
 	ScopeClusterWide = "clusterwide"
+	// ScopeSetting is the annotation with that value, as flags and logs name it.
+	ScopeSetting = ScopeAnnotation + "=" + ScopeClusterWide
 )
 
 // inScope tells whether an operator takes care of an object. One that runs with
@@ -39,7 +37,7 @@ func unknownScope(obj metav1.Object) bool {
 // Scope says in words what an operator takes care of.
 func Scope(clusterWide bool, namespace string) string {
 	if clusterWide {
-		return fmt.Sprintf("all namespaces that are annotated %s=%s", ScopeAnnotation, ScopeClusterWide)
+		return "all namespaces that are annotated " + ScopeSetting
 	}
 	return "namespace " + namespace
 }

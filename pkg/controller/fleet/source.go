@@ -59,7 +59,7 @@ func (s *Source[T]) Informer(ctx context.Context, f *Fleet[T]) (cache.Indexer, c
 			s.writes.Go(func() { s.writeReason(ctx, obj, reason) })
 		}},
 		Indexers:  cache.Indexers{UIDIndex: IndexByUID},
-		Transform: s.decode,
+		Transform: func(obj any) (any, error) { return s.decode(obj), nil },
 	})
 	return store.(cache.Indexer), informer // as it is where there are Indexers
 }

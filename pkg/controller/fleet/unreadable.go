@@ -33,16 +33,16 @@ func (u *unreadable) DeepCopyObject() runtime.Object {
 
 // decode is the informer's transformation: what is stored and handed on is a T or
 // an *unreadable. It never fails, as that would drop the object.
-func (s *Source[T]) decode(obj any) (any, error) {
+func (s *Source[T]) decode(obj any) any {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok { // a cache.DeletedFinalStateUnknown, or decoded before
-		return obj, nil
+		return obj
 	}
 	u.SetManagedFields(nil)
 	readable := s.New()
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, readable)
 	if err == nil {
-		return readable, nil
+		return readable
 	}
 	reason, _, _ := unstructured.NestedString(u.Object, "status", s.ReasonField) // nor need the status be readable
 	return &unreadable{
@@ -53,7 +53,7 @@ func (s *Source[T]) decode(obj any) (any, error) {
 			ResourceVersion: u.GetResourceVersion(), Annotations: u.GetAnnotations(),
 		},
 		err: fmt.Errorf("%s %s/%s is not of the form that the operator knows: %w", s.Kind, u.GetNamespace(), u.GetName(), s.whichField(u, err)),
-	}, nil
+	}
 }
 
 // whichField replaces an error of the converter, which does not say where it met

@@ -106,7 +106,7 @@ func (c *Diarist) Run(ctx context.Context) {
 	lingers := c.diary.Lingers[c.name]
 	c.diary.mu.Unlock()
 	if panics {
-		panic("nil map")
+		panic("nil map") //nolint:forbidigo // a bug that the fleet has to live with
 	}
 	<-ctx.Done()
 	if lingers != nil {

@@ -1,0 +1,85 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The etcd-backup-operator makes the EtcdBackups in its namespace, or those that
+// are annotated so in all namespaces.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	_ "time/tzdata" // time zones of schedules: the image has no files of them
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/etcd-operator/etcd-operator/internal/operator"
+	"github.com/etcd-operator/etcd-operator/internal/version"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/backup"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+)
+
+const program = "etcd-backup-operator"
+
+func main() { os.Exit(operator.Main(context.Background(), operate)) }
+
+// options are what the command line says.
+type options struct {
+	operator.Flags
+	volumeDir string
+}
+
+// operate is the backup operator.
+func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	opts, err := parseFlags(args, stderr)
+	return operator.Operate(program, opts.Flags, err, stdout, stderr, func(log *logrus.Entry) error {
+		return operator.Program{
+			Name: program, Flags: opts.Flags, Log: log,
+			New: func(_ context.Context, s operator.Surroundings) (operator.Controller, error) {
+				return backup.New(backup.Config{
+					Namespace:   s.Self.Namespace,
+					ClusterWide: opts.ClusterWide,
+					CreateCRD:   opts.CreateCRD,
+					Version:     version.Version,
+					VolumeDir:   opts.volumeDir,
+					Kube:        s.Clients.Kube,
+					Etcd:        s.Clients.Etcd,
+					Dynamic:     s.Clients.Dynamic,
+					CRDs:        s.Clients.CRDs,
+					Recorder:    s.Recorder,
+					Registry:    s.Registry,
+					Logger:      s.Log,
+					Clock:       clock.RealClock{},
+				})
+			},
+		}.Run(ctx)
+	})
+}
+
+// parseFlags reads the command line. It tells what is wrong on out, with the
+// usage; the error is flag.ErrHelp where that was asked for.
+func parseFlags(args []string, out io.Writer) (options, error) {
+	var o options
+	fs := flag.NewFlagSet(program, flag.ContinueOnError)
+	fs.SetOutput(out)
+	o.Register(fs, api.EtcdBackupResourceKind, fleet.ScopeSetting)
+	fs.StringVar(&o.volumeDir, "volume-dir", "", "`directory` of backups with storageType Volume, where a PersistentVolumeClaim is mounted; default: there are none")
+	fs.Usage = func() {
+		fmt.Fprintf(out, "Usage:\n  %s [flags]\n\nFlags:\n", program)
+		fs.PrintDefaults()
+		fmt.Fprintf(out, "\nEnvironment of the operator's pod:\n  MY_POD_NAME, MY_POD_NAMESPACE   required in a pod\n")
+	}
+	if err := fs.Parse(args); err != nil {
+		return options{}, err
+	}
+	if err := operator.CheckArgs(fs.Args()); err != nil {
+		fmt.Fprintf(out, "%s: %v\n", program, err)
+		fs.Usage()
+		return options{}, err
+	}
+	return o, nil
+}

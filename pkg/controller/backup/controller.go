@@ -1,0 +1,183 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backup takes care of EtcdBackups: each has a goroutine of its own,
+// which is a backup.Backup.
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/crd"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backup"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/definition"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+)
+
+// Config is what a Controller works with.
+type Config struct {
+	// Namespace is the one that is watched, unless ClusterWide.
+	Namespace   string
+	ClusterWide bool
+	// CreateCRD registers the CRD of EtcdBackups, or updates an older one. If
+	// false, the controller waits until somebody else has.
+	CreateCRD bool
+	// Version of this operator.
+	Version string
+	// VolumeDir is where backups of storageType Volume go; "": there are none.
+	VolumeDir string
+
+	Kube     kubernetes.Interface
+	Etcd     versioned.Interface
+	Dynamic  dynamic.Interface
+	CRDs     apiextensions.Interface
+	Recorder record.EventRecorder
+	Registry prometheus.Registerer
+	Logger   *logrus.Entry
+	Clock    clock.WithTicker
+}
+
+// Controller takes care of the EtcdBackups in its scope.
+type Controller struct {
+	cfg        Config
+	log        *logrus.Entry
+	fleet      *fleet.Fleet[*api.EtcdBackup]
+	source     *fleet.Source[*api.EtcdBackup]
+	definition *definition.Keeper
+	// makeBackup is backup.New, but in tests.
+	makeBackup func(*api.EtcdBackup) (fleet.Runner[*api.EtcdBackup], error)
+	waitsFor   atomic.Pointer[string] // nil when ready
+}
+
+// New returns a Controller and registers its metrics; nothing else happens before
+// Run.
+func New(cfg Config) (*Controller, error) {
+	if cfg.Namespace == "" && !cfg.ClusterWide {
+		return nil, errors.New("the controller needs the namespace to watch, or must be cluster-wide")
+	}
+	if cfg.ClusterWide {
+		cfg.Namespace = metav1.NamespaceAll
+	}
+	c := &Controller{cfg: cfg, log: cfg.Logger.WithField("pkg", "controller")}
+	c.wait("the controller to start")
+	want, err := crd.EtcdBackup()
+	if err != nil {
+		return nil, err
+	}
+	c.definition = definition.New(definition.Config{
+		CRDs: cfg.CRDs, Want: want, Create: cfg.CreateCRD, Version: cfg.Version, Clock: cfg.Clock, Log: c.log,
+	})
+	c.source = &fleet.Source[*api.EtcdBackup]{
+		Dynamic:     cfg.Dynamic,
+		Resource:    api.SchemeGroupVersion.WithResource(api.EtcdBackupResourcePlural),
+		Kind:        api.EtcdBackupResourceKind,
+		New:         func() *api.EtcdBackup { return &api.EtcdBackup{} },
+		ReasonField: "Reason",
+		Namespace:   cfg.Namespace,
+		ClusterWide: cfg.ClusterWide,
+		Finalizes:   true,
+		Missing:     c.definition.Missing,
+		Recorder:    cfg.Recorder,
+		Log:         c.log,
+	}
+	metrics, err := backup.NewMetrics(cfg.Registry)
+	if err != nil {
+		return nil, err
+	}
+	shared := backup.Config{
+		Kube:      cfg.Kube,
+		Etcd:      cfg.Etcd,
+		VolumeDir: cfg.VolumeDir,
+		Slots:     backup.NewSlots(),
+		Recorder:  cfg.Recorder,
+		Metrics:   metrics,
+		Logger:    cfg.Logger.WithField("pkg", "backup"),
+		Clock:     cfg.Clock,
+	}
+	c.makeBackup = func(obj *api.EtcdBackup) (fleet.Runner[*api.EtcdBackup], error) {
+		return backup.New(shared, obj)
+	}
+	if err := registerSize(cfg.Registry, func() int { return c.fleet.Size() }); err != nil {
+		return nil, err
+	}
+	c.fleet = fleet.New(fleet.Config[*api.EtcdBackup]{
+		Noun: "backup",
+		New: func(obj *api.EtcdBackup) (fleet.Runner[*api.EtcdBackup], error) {
+			return c.makeBackup(obj)
+		},
+		Recorder: cfg.Recorder, Log: c.log, Clock: cfg.Clock,
+	})
+	return c, nil
+}
+
+// registerSize registers the metric of how many objects there are.
+func registerSize(reg prometheus.Registerer, size func() int) error {
+	err := reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "etcd_backup_operator", Name: "backups",
+		Help: "EtcdBackups that the operator takes care of.",
+	}, func() float64 { return float64(size()) }))
+	if err != nil {
+		return fmt.Errorf("register the metrics of the controller: %w", err)
+	}
+	return nil
+}
+
+// Ready returns nil while the controller sees all of its backups; the error says
+// what it waits for.
+func (c *Controller) Ready() error {
+	if what := c.waitsFor.Load(); what != nil {
+		return fmt.Errorf("waiting for %s", *what)
+	}
+	return nil
+}
+
+func (c *Controller) wait(what string) { c.waitsFor.Store(&what) }
+
+// Run takes care of backups until ctx ends, and returns when everything that it
+// started has ended. It must be called once.
+func (c *Controller) Run(ctx context.Context) error {
+	defer c.wait("nothing: it has ended")
+	if c.initResource(ctx) != nil {
+		return nil // ctx has ended
+	}
+	_, informer := c.source.Informer(ctx, c.fleet)
+	var running sync.WaitGroup
+	defer func() { // in this order: nobody starts a backup any more, then all end
+		running.Wait()
+		c.source.Wait()
+		c.fleet.Wait()
+	}()
+	c.wait("the cache of EtcdBackups: the role of the operator's service account must allow to list and watch them")
+	running.Go(func() { c.definition.Keep(ctx) })
+	running.Go(func() { informer.RunWithContext(ctx) })
+	if !cache.WaitFor(ctx, "EtcdBackups", informer.HasSyncedChecker()) {
+		return nil
+	}
+	c.waitsFor.Store(nil)
+	c.log.WithField("backups", c.fleet.Size()).Infof("taking care of the EtcdBackups in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
+	<-ctx.Done()
+	return nil
+}
+
+// initResource sees to it that the API server serves EtcdBackups. Its only error
+// is that of ctx.
+func (c *Controller) initResource(ctx context.Context) error {
+	c.wait(fmt.Sprintf("the CustomResourceDefinition %s", api.EtcdBackupCRDName))
+	return c.definition.Init(ctx)
+}
