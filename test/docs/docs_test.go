@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// Each page is typed from its top to its end.
+// Each page is typed from its top to its end, several pages at a time: each has a
+// namespace of its own.
 func TestPage(t *testing.T) {
 	list, err := pages(root)
 	if err != nil {
@@ -29,18 +31,29 @@ func TestPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run(page, func(t *testing.T) { typePage(t, found) })
+		t.Run(page, func(t *testing.T) {
+			if !needsAll(page, found) {
+				t.Parallel()
+			}
+			typePage(t, page, found)
+		})
 	}
 }
 
-func typePage(t *testing.T, found []block) {
+// needsAll tells whether a page has to be the only one: it starts another local
+// Kubernetes, or operators that take care of all namespaces.
+func needsAll(page string, found []block) bool {
+	return page == "doc/cluster-wide.md" || slices.ContainsFunc(found, func(b block) bool { return b.kind == "sh local" })
+}
+
+func typePage(t *testing.T, page string, found []block) {
 	var user, local *session
 	for _, b := range found {
 		var s *session
 		switch b.kind {
 		case "sh", "sh fails", "yaml":
 			if user == nil {
-				user = newUserSession(t)
+				user = newUserSession(t, page)
 			}
 			s = user
 		case "sh local":
@@ -63,7 +76,7 @@ func typePage(t *testing.T, found []block) {
 }
 
 // newUserSession is that of somebody who has a kubeconfig, whose namespace is empty.
-func newUserSession(t *testing.T) *session {
+func newUserSession(t *testing.T, page string) *session {
 	n := harness.NewNamespace(t)
 	n.ForgetRoles()
 	config, err := clientcmd.LoadFromFile(os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
@@ -77,7 +90,11 @@ func newUserSession(t *testing.T) *session {
 	}
 	// create_role.sh takes its names from here: what it makes belongs to no namespace,
 	// and other tests make it too.
-	return newSession(t, "KUBECONFIG="+file, "NAMESPACE="+n.Name, "ROLE_NAME="+n.Name, "ROLE_BINDING_NAME="+n.Name)
+	environment := []string{"KUBECONFIG=" + file, "NAMESPACE=" + n.Name, "ROLE_NAME=" + n.Name, "ROLE_BINDING_NAME=" + n.Name}
+	if start := storeOfPage[page]; start != nil {
+		environment = append(environment, start(t, n.HostIP(t))...)
+	}
+	return newSession(t, environment...)
 }
 
 // newLocalSession is that of somebody who starts a local Kubernetes, beside the one

@@ -37,10 +37,11 @@ type block struct {
 
 func (b block) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
-// commands are the lines of the block, without comments.
+// commands are the lines of the block, without comments; one that goes on in the
+// next line is one line.
 func (b block) commands() []string {
 	var lines []string
-	for line := range strings.Lines(b.text) {
+	for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {
 		line, _, _ = strings.Cut(line, " #")
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 			lines = append(lines, line)

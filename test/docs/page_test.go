@@ -106,7 +106,7 @@ func TestEveryManifestIsApplied(t *testing.T) {
 		case "role-template.yaml", "role-binding-template.yaml":
 			applied = runs("example/rbac/create_role.sh --namespaced")
 		default:
-			applied = runs("kubectl apply -f", path)
+			applied = runs("kubectl apply -f", path) || runs("kubectl create -f", path)
 		}
 		if !applied {
 			t.Errorf("no page applies %s", path)

@@ -7,12 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
+	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -83,4 +87,32 @@ func sourceRoot() (string, error) {
 // context has ended.
 func later(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), within)
+}
+
+// HostIP is the address of this machine that pods reach it at, for servers that
+// a test runs beside the cluster.
+func (e *Env) HostIP(t testing.TB) string {
+	t.Helper()
+	nodes, err := e.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(nodes.Items) == 0 {
+		t.Fatalf("list the nodes: %v", err)
+	}
+	for _, address := range nodes.Items[0].Status.Addresses {
+		if address.Type != corev1.NodeInternalIP {
+			continue
+		}
+		// Nothing is sent: it only asks by which way it would go.
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "udp", net.JoinHostPort(address.Address, "9"))
+		if err != nil {
+			t.Fatalf("find the way to node %s: %v", nodes.Items[0].Name, err)
+		}
+		defer conn.Close()
+		host, _, err := net.SplitHostPort(conn.LocalAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return host
+	}
+	t.Fatalf("node %s has no internal address", nodes.Items[0].Name)
+	return ""
 }

@@ -24,9 +24,11 @@ type Namespace struct {
 
 	t       testing.TB
 	record  *record
-	crashes atomic.Int64        // of operators, by the test
-	granted []runtime.Object    // to the operator, outside of the namespace
-	handles map[string]*Cluster // the last of a name
+	crashes atomic.Int64 // of operators, by the test
+	// backupCrashes are those of backup operators.
+	backupCrashes atomic.Int64
+	granted       []runtime.Object    // to the operator, outside of the namespace
+	handles       map[string]*Cluster // the last of a name
 	// nodesDown are the nodes that the test has killed or cut off.
 	nodesDown map[string]bool
 }

@@ -42,44 +42,39 @@ func (n *Namespace) DeployOperator(flags ...string) {
 // its rights already.
 func (n *Namespace) DeployOperatorUngranted(flags ...string) {
 	n.t.Helper()
-	objects, err := n.manifest("example/deployment.yaml", nil)
+	n.deploy("example/deployment.yaml", func(d *appsv1.Deployment) { setFlags(d, flags) })
+	n.WaitOperator()
+	n.record.watchClusters()
+}
+
+// deploy creates what a manifest of a Deployment holds, edited.
+func (n *Namespace) deploy(path string, edit func(*appsv1.Deployment)) {
+	n.t.Helper()
+	objects, err := n.manifest(path, nil)
 	if err != nil {
-		n.t.Fatalf("example/deployment.yaml: %v", err)
+		n.t.Fatalf("%s: %v", path, err)
 	}
 	for _, object := range objects {
 		if deployment, ok := object.(*appsv1.Deployment); ok {
-			setFlags(deployment, flags)
+			edit(deployment)
 		}
 		if err := create(n.t.Context(), n.Kube, n.Name, object); err != nil {
-			n.t.Fatalf("create what example/deployment.yaml holds: %v", err)
+			n.t.Fatalf("create what %s holds: %v", path, err)
 		}
 	}
-	n.WaitOperator()
-	n.record.watchClusters()
 }
 
 // DeployBeside deploys a second operator in the namespace, under another name,
 // with further flags, and waits until it is available.
 func (n *Namespace) DeployBeside(suffix string, flags ...string) {
 	n.t.Helper()
-	objects, err := n.manifest("example/deployment.yaml", nil)
-	if err != nil {
-		n.t.Fatalf("example/deployment.yaml: %v", err)
-	}
 	name := operatorApp + suffix
-	for _, object := range objects {
-		deployment, ok := object.(*appsv1.Deployment)
-		if !ok {
-			continue
-		}
-		deployment.Name = name
+	n.deploy("example/deployment.yaml", func(d *appsv1.Deployment) {
+		d.Name = name
 		labels := map[string]string{"name": name}
-		deployment.Spec.Selector.MatchLabels, deployment.Spec.Template.Labels = labels, labels
-		setFlags(deployment, flags)
-		if err := create(n.t.Context(), n.Kube, n.Name, deployment); err != nil {
-			n.t.Fatalf("create Deployment %s: %v", name, err)
-		}
-	}
+		d.Spec.Selector.MatchLabels, d.Spec.Template.Labels = labels, labels
+		setFlags(d, flags)
+	})
 	Wait(n.t, "operator "+name, operatorUp, func(ctx context.Context) error {
 		deployment, err := n.Kube.AppsV1().Deployments(n.Name).Get(ctx, name, metav1.GetOptions{})
 		if err == nil && deployment.Status.AvailableReplicas == 0 {
@@ -93,6 +88,9 @@ func (n *Namespace) DeployBeside(suffix string, flags ...string) {
 // account that the operator runs as.
 func (n *Namespace) grant() {
 	n.t.Helper()
+	if len(n.granted) > 0 {
+		return
+	}
 	replace := map[string]string{"<ROLE_NAME>": n.Name, "<ROLE_BINDING_NAME>": n.Name, "<NAMESPACE>": n.Name}
 	for _, path := range []string{"example/rbac/cluster-role-template.yaml", "example/rbac/cluster-role-binding-template.yaml"} {
 		objects, err := n.manifest(path, replace)
@@ -111,11 +109,17 @@ func (n *Namespace) grant() {
 // WaitOperator waits until an operator is ready and the CRD is established.
 func (n *Namespace) WaitOperator() {
 	n.t.Helper()
-	Wait(n.t, "operator ready", operatorUp, func(ctx context.Context) error {
-		if n.Operator() == nil {
-			return errors.New("no operator pod is ready")
+	n.waitProgram(operatorApp, v1beta2.EtcdClusterCRDName)
+}
+
+// waitProgram waits until a program of ours is ready and its CRD is established.
+func (n *Namespace) waitProgram(app, crdName string) {
+	n.t.Helper()
+	Wait(n.t, app+" ready", operatorUp, func(ctx context.Context) error {
+		if ready(n.podsOf(app)) == nil {
+			return errors.New("no pod of it is ready")
 		}
-		crd, err := n.CRDs.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, v1beta2.EtcdClusterCRDName, metav1.GetOptions{})
+		crd, err := n.CRDs.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, crdName, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -124,13 +128,23 @@ func (n *Namespace) WaitOperator() {
 				return nil
 			}
 		}
-		return fmt.Errorf("the CRD is not established: %+v", crd.Status.Conditions)
+		return fmt.Errorf("the CRD %s is not established: %+v", crdName, crd.Status.Conditions)
 	})
 }
 
-// Operator is a ready pod of the operator, or nil.
-func (n *Namespace) Operator() *corev1.Pod {
-	for _, pod := range n.Operators() {
+// podsOf are all pods of a program of ours, by name.
+func (n *Namespace) podsOf(app string) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, pod := range n.Pods() {
+		if strings.HasPrefix(pod.Name, app+"-") {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+func ready(pods []*corev1.Pod) *corev1.Pod {
+	for _, pod := range pods {
 		if Ready(pod) && pod.DeletionTimestamp == nil {
 			return pod
 		}
@@ -138,16 +152,11 @@ func (n *Namespace) Operator() *corev1.Pod {
 	return nil
 }
 
+// Operator is a ready pod of the operator, or nil.
+func (n *Namespace) Operator() *corev1.Pod { return ready(n.Operators()) }
+
 // Operators are all pods of the operator, by name.
-func (n *Namespace) Operators() []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, pod := range n.Pods() {
-		if strings.HasPrefix(pod.Name, operatorApp+"-") {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
+func (n *Namespace) Operators() []*corev1.Pod { return n.podsOf(operatorApp) }
 
 // CrashOperator kills the operator's process with SIGKILL. The kubelet starts
 // it again in the same pod.
@@ -245,7 +254,10 @@ func (n *Namespace) ScaleOperator(replicas int32) {
 
 // FromOperator gets a page of the operator's HTTP server.
 func (n *Namespace) FromOperator(ctx context.Context, path string) (status int, body string, err error) {
-	pod := n.Operator()
+	return fromProgram(ctx, n.Operator(), path)
+}
+
+func fromProgram(ctx context.Context, pod *corev1.Pod, path string) (status int, body string, err error) {
 	if pod == nil {
 		return 0, "", errors.New("no operator pod is ready")
 	}
@@ -269,13 +281,15 @@ func (n *Namespace) FromOperator(ctx context.Context, path string) (status int, 
 // without being crashed.
 func (n *Namespace) checkOperator() {
 	n.t.Helper()
-	for _, alarm := range n.record.alarms(operatorApp + "-") {
-		n.t.Errorf("log of the operator: %s", alarm)
-	}
-	for _, pod := range n.Operators() {
-		for _, status := range pod.Status.ContainerStatuses {
-			if int64(status.RestartCount) > n.crashes.Load() {
-				n.t.Errorf("operator %s restarted %d times, the test crashed it %d times", pod.Name, status.RestartCount, n.crashes.Load())
+	for app, crashes := range map[string]int64{operatorApp: n.crashes.Load(), backupApp: n.backupCrashes.Load()} {
+		for _, alarm := range n.record.alarms(app + "-") {
+			n.t.Errorf("log of the operator: %s", alarm)
+		}
+		for _, pod := range n.podsOf(app) {
+			for _, status := range pod.Status.ContainerStatuses {
+				if int64(status.RestartCount) > crashes {
+					n.t.Errorf("operator %s restarted %d times, the test crashed it %d times", pod.Name, status.RestartCount, crashes)
+				}
 			}
 		}
 	}

@@ -18,6 +18,9 @@ import (
 // nodes of the local Kubernetes share this machine's processes, and a process
 // names its pod in its cgroup.
 
+// commLength is how much of a program's name the kernel keeps.
+const commLength = 15
+
 // Process is the ID, on this machine, of a program that runs in a pod.
 func Process(pod *corev1.Pod, program string) (int, error) {
 	cgroups, err := filepath.Glob("/proc/[0-9]*/cgroup")
@@ -31,7 +34,7 @@ func Process(pod *corev1.Pod, program string) (int, error) {
 		}
 		dir := filepath.Dir(path)
 		exe, err := os.ReadFile(filepath.Join(dir, "comm"))
-		if err != nil || strings.TrimSpace(string(exe)) != program {
+		if err != nil || strings.TrimSpace(string(exe)) != program[:min(len(program), commLength)] {
 			continue
 		}
 		return strconv.Atoi(filepath.Base(dir))

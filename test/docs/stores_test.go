@@ -1,0 +1,38 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/etcd-operator/etcd-operator/test/stores"
+)
+
+// storeOfPage starts the store that a page's reader has, at an address of this
+// machine that pods reach, and returns the environment that leads there.
+var storeOfPage = map[string]func(t *testing.T, ip string) []string{
+	"doc/backup.md":    s3Files,
+	"doc/backup/s3.md": s3Files,
+}
+
+// s3Files are those of the AWS command line.
+func s3Files(t *testing.T, ip string) []string {
+	minio := stores.MinIO(t, stores.Options{IP: ip})
+	minio.CreateBucket(t, "mybucket")
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"credentials": fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", minio.AccessKey, minio.SecretKey),
+		"config":      fmt.Sprintf("[default]\nregion = %s\nendpoint_url = %s\n", minio.Region, minio.Endpoint),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{"AWS_DIR=" + dir}
+}

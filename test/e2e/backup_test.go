@@ -1,0 +1,339 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+	"github.com/etcd-operator/etcd-operator/test/stores"
+)
+
+// bucket is the one that each test has on a MinIO of its own.
+const bucket = "mybucket"
+
+// backups is a namespace with a cluster, both operators, and a MinIO beside them.
+type backups struct {
+	*harness.Namespace
+	t       *testing.T
+	minio   *stores.MinIOServer
+	cluster *harness.Cluster
+}
+
+// newBackups deploys all but the Secret. cluster makes the cluster; nil: one of
+// three members in plain text.
+func newBackups(t *testing.T, cluster func(*harness.Namespace) *harness.Cluster) *backups {
+	t.Helper()
+	n := harness.New(t)
+	b := &backups{Namespace: n, t: t, minio: stores.MinIO(t, stores.Options{IP: n.HostIP(t)})}
+	b.minio.CreateBucket(t, bucket)
+	n.DeployBackupOperator(nil)
+	if cluster == nil {
+		cluster = func(n *harness.Namespace) *harness.Cluster { return n.Create(3, "") }
+	}
+	b.cluster = cluster(n)
+	b.cluster.WaitSettled()
+	return b
+}
+
+// credentials are the files of the AWS command line.
+func (b *backups) credentials(key string) map[string][]byte {
+	return map[string][]byte{
+		"credentials": fmt.Appendf(nil, "[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", b.minio.AccessKey, key),
+		"config":      fmt.Appendf(nil, "[default]\nregion = %s\n", b.minio.Region),
+	}
+}
+
+// setCredentials makes or edits the Secret aws.
+func (b *backups) setCredentials(key string) { b.SetSecret("aws", b.credentials(key)) }
+
+// spec is a backup of the cluster, made once.
+func (b *backups) spec(key string) v1beta2.BackupSpec {
+	return v1beta2.BackupSpec{
+		EtcdCluster: &v1beta2.EtcdClusterRef{Name: b.cluster.Name},
+		StorageType: v1beta2.BackupStorageTypeS3,
+		BackupSource: v1beta2.BackupSource{S3: &v1beta2.S3BackupSource{
+			Path: bucket + "/" + key, AWSSecret: "aws", Endpoint: b.minio.Endpoint, ForcePathStyle: true,
+		}},
+	}
+}
+
+// keys are those of all objects in the bucket.
+func (b *backups) keys() []string {
+	b.t.Helper()
+	keys, err := b.tryKeys(b.t.Context())
+	if err != nil {
+		b.t.Fatalf("list the bucket: %v", err)
+	}
+	return keys
+}
+
+func (b *backups) tryKeys(ctx context.Context) ([]string, error) {
+	var keys []string
+	name := bucket
+	pages := s3.NewListObjectsV2Paginator(b.minio.Client(), &s3.ListObjectsV2Input{Bucket: &name})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range page.Contents {
+			keys = append(keys, *object.Key)
+		}
+	}
+	return keys, nil
+}
+
+// object reads a stored object with its metadata.
+func (b *backups) object(key string) ([]byte, map[string]string) {
+	b.t.Helper()
+	name := bucket
+	object, err := b.minio.Client().GetObject(b.t.Context(), &s3.GetObjectInput{Bucket: &name, Key: &key})
+	if err != nil {
+		b.t.Fatalf("get %s: %v", key, err)
+	}
+	defer object.Body.Close()
+	content, err := io.ReadAll(object.Body)
+	if err != nil {
+		b.t.Fatalf("get %s: %v", key, err)
+	}
+	return content, object.Metadata
+}
+
+// checkStored compares what the status tells with what is stored, and restores it
+// with etcdutl.
+func (b *backups) checkStored(obj *v1beta2.EtcdBackup) {
+	b.t.Helper()
+	s := obj.Status
+	key, inBucket := strings.CutPrefix(s.Key, bucket+"/")
+	if !inBucket {
+		b.t.Fatalf("status.key is %q", s.Key)
+	}
+	content, metadata := b.object(key)
+	sum := sha256.Sum256(content)
+	if got := hex.EncodeToString(sum[:]); got != s.SHA256 || metadata["sha256"] != "" && metadata["sha256"] != got {
+		b.t.Errorf("the object's SHA-256 is %s, the status says %s, its metadata %s", got, s.SHA256, metadata["sha256"])
+	}
+	if int64(len(content)) != s.Size {
+		b.t.Errorf("the object has %d bytes, the status says %d", len(content), s.Size)
+	}
+	if got := metadata["etcd-revision"]; got != fmt.Sprint(s.EtcdRevision) || s.EtcdRevision == 0 {
+		b.t.Errorf("metadata say revision %q, the status says %d", got, s.EtcdRevision)
+	}
+	if s.EtcdVersion == "" || s.Endpoint == "" || s.Duration == nil || s.Reason != "" {
+		b.t.Errorf("status %+v", s)
+	}
+	dir := b.t.TempDir()
+	file := filepath.Join(dir, "snapshot.db")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	b.Shell("etcdutl snapshot restore " + file + " --data-dir " + dir + "/restored")
+}
+
+// waitReason waits until the status tells of a failure in these words.
+func waitReason(backup *harness.Backup, words ...string) *v1beta2.EtcdBackup {
+	return backup.Wait("failed with a reason", harness.Backed, func(obj *v1beta2.EtcdBackup) error {
+		for _, word := range words {
+			if obj.Status.Succeeded || !strings.Contains(obj.Status.Reason, word) {
+				return fmt.Errorf("its reason lacks %q", word)
+			}
+		}
+		return nil
+	})
+}
+
+// snapshots are the keys that a schedule has made, by time.
+func (b *backups) snapshots(path string) []string {
+	b.t.Helper()
+	keys := slices.DeleteFunc(b.keys(), func(key string) bool { return !strings.HasPrefix(key, path+"_v") })
+	slices.SortFunc(keys, func(x, y string) int { return strings.Compare(timeOf(x), timeOf(y)) })
+	return keys
+}
+
+// timeOf is the time in the name of a backup of a schedule.
+func timeOf(key string) string { return key[strings.LastIndex(key, "_")+1:] }
+
+// The walkthrough of a backup that users of v0.9.4 know, command by command.
+func TestBackupWalkthrough(t *testing.T) {
+	t.Parallel()
+	n := harness.NewNamespace(t)
+	minio := stores.MinIO(t, stores.Options{IP: n.HostIP(t)})
+	minio.CreateBucket(t, bucket)
+	b := &backups{Namespace: n, t: t, minio: minio}
+	aws := t.TempDir()
+	for name, content := range b.credentials(minio.SecretKey) {
+		if name == "config" { // where the manifest names no endpoint
+			content = fmt.Appendf(content, "endpoint_url = %s\n", minio.Endpoint)
+		}
+		if err := os.WriteFile(filepath.Join(aws, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	with := "AWS_DIR=" + aws + "; "
+	n.ForgetRoles()
+	n.Shell("example/rbac/create_role.sh")
+	n.Shell("kubectl create -f example/deployment.yaml")
+	n.WaitOperator()
+	n.Shell("kubectl apply -f example/example-etcd-cluster.yaml")
+	n.Adopt("example-etcd-cluster").WaitSettled()
+
+	n.Shell("kubectl create -f example/etcd-backup-operator/deployment.yaml")
+	n.WaitBackupOperator()
+	wants(t, n.Shell("kubectl get pod"), "etcd-backup-operator-", "1/1", "Running")
+	wants(t, n.Shell("kubectl get crd"), "etcdbackups.etcd.database.coreos.com")
+	n.Shell(with + "cat $AWS_DIR/credentials")
+	n.Shell(with + "cat $AWS_DIR/config")
+	n.Shell(with + "kubectl create secret generic aws --from-file=$AWS_DIR/credentials --from-file=$AWS_DIR/config")
+	n.Shell(`sed -e 's|<full-s3-path>|mybucket/etcd.backup|g' \
+    -e 's|<aws-secret>|aws|g' \
+    -e 's|<etcd-cluster-endpoints>|"http://example-etcd-cluster-client:2379"|g' \
+    example/etcd-backup-operator/backup_cr.yaml \
+    | kubectl create -f -`)
+	b.checkStored(n.AdoptBackup("example-etcd-cluster-backup").WaitSucceeded(time.Time{}))
+	if keys := b.keys(); !slices.Equal(keys, []string{"etcd.backup"}) {
+		t.Errorf("the bucket holds %v", keys)
+	}
+	wants(t, n.Shell("kubectl get etcdbackup"), "example-etcd-cluster-backup", "Succeeded", "true")
+	wants(t, n.Shell("kubectl get etcdbackup example-etcd-cluster-backup -o yaml"), "succeeded: true", "etcdRevision: ", "etcdVersion: ", "lastSuccessDate: ")
+	n.CheckNoSecretIsTold()
+}
+
+// A schedule makes more than twenty backups, keeps the newest four, and touches
+// nothing else, while keys are written and the operator is killed.
+func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
+	t.Parallel()
+	b := newBackups(t, nil)
+	b.setCredentials(b.minio.SecretKey)
+	// Those of somebody else, who chose a name that begins as ours.
+	others := []string{"etcd2_v1_2020-01-01-00:00:00", "etcd_v1_2020-01-01-00:00:00", "etcd_v1_2020-01-01-00:00:00.bak", "etcd"}
+	name := bucket
+	for _, key := range others {
+		_, err := b.minio.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &name, Key: &key, Body: strings.NewReader("theirs")})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := b.spec("etcd")
+	spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 3, MaxBackups: 4}
+	start := time.Now()
+	backup := b.CreateBackup("periodic", spec)
+	seen := map[string]bool{}
+	for made := 0; made < 21; {
+		b.cluster.Put("key", fmt.Sprint(made))
+		obj := backup.WaitSucceeded(start)
+		if key := obj.Status.Key; !seen[key] {
+			seen[key] = true
+			made++
+			if made == 7 {
+				b.CrashBackupOperator()
+			}
+		}
+		if time.Since(start) > 6*time.Minute {
+			t.Fatalf("only %d backups were made", made)
+		}
+	}
+	backup.Edit(func(s *v1beta2.BackupSpec) { s.BackupPolicy.Suspend = true })
+	obj := backup.Wait("suspended", harness.Backed, func(obj *v1beta2.EtcdBackup) error {
+		if obj.Status.Phase != v1beta2.BackupPhaseSuspended {
+			return errors.New("it goes on")
+		}
+		return nil
+	})
+	kept := slices.DeleteFunc(b.snapshots("etcd"), func(key string) bool { return slices.Contains(others, key) })
+	if len(kept) != 4 || obj.Status.Backups != 4 {
+		t.Errorf("%d backups are kept, the status says %d: %v", len(kept), obj.Status.Backups, kept)
+	}
+	if newest := bucket + "/" + kept[len(kept)-1]; newest != obj.Status.Key {
+		t.Errorf("the newest object is %s, the status says %s", newest, obj.Status.Key)
+	}
+	for i := 1; i < len(kept); i++ {
+		if timeOf(kept[i]) == timeOf(kept[i-1]) {
+			t.Errorf("two backups were made for one time: %v", kept)
+		}
+	}
+	for _, key := range others {
+		if !slices.Contains(b.keys(), key) {
+			t.Errorf("%s, which is not ours, was deleted", key)
+		}
+	}
+	b.checkStored(obj)
+	if !slices.Contains(obj.Finalizers, v1beta2.BackupPeriodicFinalizer) {
+		t.Errorf("finalizers %v", obj.Finalizers)
+	}
+	status, metrics, err := b.FromBackupOperator(t.Context(), "/metrics")
+	if err != nil || status != 200 {
+		t.Fatalf("metrics: %d, %v", status, err)
+	}
+	for _, metric := range []string{"etcd_backup_operator_last_success_timestamp_seconds{", "etcd_backup_operator_attempts_total{", "etcd_backup_operator_deleted_total{"} {
+		if !strings.Contains(metrics, metric) {
+			t.Errorf("there is no metric %s", metric)
+		}
+	}
+	backup.Delete()
+	if got := b.snapshots("etcd"); len(got) < 4 {
+		t.Errorf("the backups went with the object: %v", got)
+	}
+	b.CheckNoSecretIsTold()
+}
+
+// A backup of a cluster with TLS, by the cluster's name and by its endpoints, with
+// either form of the client's Secret.
+func TestBackupOfAClusterWithTLS(t *testing.T) {
+	t.Parallel()
+	b := newBackups(t, func(n *harness.Namespace) *harness.Cluster {
+		n.Shell("example/tls/generate.sh --dir=" + t.TempDir())
+		n.Shell("kubectl apply -f example/tls/example-tls-cluster.yaml")
+		return n.Adopt("example")
+	})
+	b.setCredentials(b.minio.SecretKey)
+	b.checkStored(b.CreateBackup("by-name", b.spec("by-name")).WaitSucceeded(time.Time{}))
+
+	spec := b.spec("by-endpoints")
+	spec.EtcdCluster, spec.EtcdEndpoints = nil, []string{"https://example-client:2379"}
+	spec.ClientTLSSecret = b.cluster.Object().Spec.OperatorSecret()
+	b.checkStored(b.CreateBackup("by-endpoints", spec).WaitSucceeded(time.Time{}))
+
+	spec.S3.Path, spec.ClientTLSSecret = bucket+"/without", ""
+	refused := b.CreateBackup("without-certificate", spec)
+	waitReason(refused, "clientTLSSecret")
+	refused.Edit(func(s *v1beta2.BackupSpec) { s.ClientTLSSecret = b.cluster.Object().Spec.OperatorSecret() })
+	refused.WaitSucceeded(time.Time{})
+	b.CheckNoSecretIsTold()
+}
+
+// Backups go onto a PersistentVolumeClaim that is mounted into the operator.
+func TestBackupOntoAVolume(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	n.Shell("kubectl apply -f example/etcd-backup-operator/volume.yaml")
+	n.WaitBackupOperator()
+	cluster := n.Create(1, "")
+	cluster.WaitSettled()
+	backup := n.CreateBackup("volume", v1beta2.BackupSpec{
+		EtcdCluster:  &v1beta2.EtcdClusterRef{Name: cluster.Name},
+		StorageType:  v1beta2.BackupStorageTypeVolume,
+		BackupSource: v1beta2.BackupSource{Volume: &v1beta2.VolumeBackupSource{Path: "example/etcd.backup"}},
+	})
+	obj := backup.WaitSucceeded(time.Time{})
+	if !strings.HasSuffix(obj.Status.Key, "example/etcd.backup") {
+		t.Errorf("status.key is %q", obj.Status.Key)
+	}
+}

@@ -1,0 +1,236 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// What is wrong with what the user gave is told in status, and the backup is made
+// when it is mended, without another word.
+func TestBackupsThatCanNotWorkYet(t *testing.T) {
+	t.Parallel()
+	b := newBackups(t, nil)
+	b.setCredentials(b.minio.SecretKey)
+
+	missing := b.spec("missing-secret")
+	missing.S3.AWSSecret = "late"
+	noKey := b.spec("missing-key")
+	noKey.S3.AWSSecret = "empty"
+	b.SetSecret("empty", map[string][]byte{"config": b.credentials("")["config"]})
+	wrong := b.spec("wrong-credentials")
+	wrong.S3.AWSSecret = "wrong"
+	b.SetSecret("wrong", b.credentials("not-the-password"))
+	noBucket := b.spec("")
+	noBucket.S3.Path = "laterbucket/no-bucket"
+	noEtcd := b.spec("no-etcd")
+	noEtcd.EtcdCluster, noEtcd.EtcdEndpoints = nil, []string{"http://no-such-service:2379"}
+	noCluster := b.spec("no-cluster")
+	noCluster.EtcdCluster = &v1beta2.EtcdClusterRef{Name: "later"}
+	noStore := b.spec("no-store")
+	noStore.S3.Endpoint = "http://no-such-store:9000"
+	badSchedule := b.spec("bad-schedule")
+	badSchedule.BackupPolicy = &v1beta2.BackupPolicy{Schedule: "every day"}
+
+	for name, c := range map[string]struct {
+		spec  v1beta2.BackupSpec
+		words []string
+		mend  func(*harness.Backup)
+	}{
+		"missing-secret":    {missing, []string{"late", "Secret"}, func(*harness.Backup) { b.SetSecret("late", b.credentials(b.minio.SecretKey)) }},
+		"missing-key":       {noKey, []string{"empty", "credentials"}, func(*harness.Backup) { b.SetSecret("empty", b.credentials(b.minio.SecretKey)) }},
+		"wrong-credentials": {wrong, []string{"refused", bucket}, func(*harness.Backup) { b.SetSecret("wrong", b.credentials(b.minio.SecretKey)) }},
+		"no-bucket":         {noBucket, []string{"laterbucket"}, func(*harness.Backup) { b.minio.CreateBucket(t, "laterbucket") }},
+		"no-etcd": {noEtcd, []string{"no-such-service"}, func(backup *harness.Backup) {
+			backup.Edit(func(s *v1beta2.BackupSpec) { s.EtcdEndpoints = []string{"http://" + b.cluster.Name + "-client:2379"} })
+		}},
+		"no-cluster": {noCluster, []string{"later"}, func(backup *harness.Backup) {
+			backup.Edit(func(s *v1beta2.BackupSpec) { s.EtcdCluster.Name = b.cluster.Name })
+		}},
+		"no-store": {noStore, []string{"no-such-store"}, func(backup *harness.Backup) {
+			backup.Edit(func(s *v1beta2.BackupSpec) { s.S3.Endpoint = b.minio.Endpoint })
+		}},
+		"bad-schedule": {badSchedule, []string{"schedule"}, func(backup *harness.Backup) {
+			backup.Edit(func(s *v1beta2.BackupSpec) { s.BackupPolicy = nil })
+		}},
+	} {
+		backup := b.CreateBackup(name, c.spec)
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("%s: %+v", name, backup.Get().Status)
+			}
+		})
+		waitReason(backup, c.words...)
+		c.mend(backup)
+		obj := backup.WaitSucceeded(time.Time{})
+		if obj.Status.Reason != "" || obj.Status.Failures != 0 {
+			t.Errorf("%s: after the success the status says %+v", name, obj.Status)
+		}
+	}
+	b.CheckNoSecretIsTold()
+}
+
+func TestBackupsThatTheAPIServerRefuses(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	n.DeployBackupOperator(nil)
+	for name, c := range map[string]struct{ spec, says string }{
+		"unknown storageType":    {"{etcdEndpoints: [a], storageType: FTP, s3: {path: b/k}}", "FTP"},
+		"missing section":        {"{etcdEndpoints: [a], storageType: GCS, s3: {path: b/k}}", "storageType GCS needs the section gcs"},
+		"nothing to back up":     {"{storageType: S3, s3: {path: b/k}}", "etcdEndpoints"},
+		"path without a key":     {"{etcdEndpoints: [a], storageType: S3, s3: {path: b}}", "bucket and a key"},
+		"two kinds of schedules": {"{etcdEndpoints: [a], storageType: S3, s3: {path: b/k}, backupPolicy: {schedule: '@daily', backupIntervalInSecond: 5}}", "exclude each other"},
+	} {
+		output := n.Shell("! kubectl create -f - <<'END' 2>&1\n{apiVersion: etcd.database.coreos.com/v1beta2, kind: EtcdBackup, metadata: {name: bad}, spec: " + c.spec + "}\nEND")
+		t.Run(name, func(t *testing.T) { wants(t, output, c.says) })
+	}
+}
+
+// One of three endpoints being down costs nothing but a moment.
+func TestBackupWithADeadEndpoint(t *testing.T) {
+	t.Parallel()
+	b := newBackups(t, nil)
+	b.setCredentials(b.minio.SecretKey)
+	pods := b.cluster.Pods()
+	spec := b.spec("etcd.backup")
+	spec.EtcdCluster = nil
+	for _, pod := range pods {
+		spec.EtcdEndpoints = append(spec.EtcdEndpoints, "http://"+pod.Name+"."+b.cluster.Name+":2379")
+	}
+	b.cluster.StopMember(pods[0])
+	defer b.cluster.ContinueMember(pods[0])
+	b.checkStored(b.CreateBackup("three", spec).WaitSucceeded(time.Time{}))
+}
+
+// fill writes so much that a backup goes in several parts.
+func (b *backups) fill() {
+	b.t.Helper()
+	client, err := b.cluster.Client()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer client.Close()
+	value := make([]byte, 512<<10)
+	for i := range 100 {
+		_, _ = rand.Read(value)
+		harness.Wait(b.t, "put", time.Minute, func(ctx context.Context) error {
+			_, err := client.Put(ctx, fmt.Sprintf("filling/%03d", i), string(value))
+			return err
+		})
+	}
+}
+
+// stall creates a backup whose store has stopped to answer, and returns when it is
+// under way.
+func (b *backups) stall(name string, spec v1beta2.BackupSpec) *harness.Backup {
+	b.t.Helper()
+	b.minio.Freeze(b.t)
+	backup := b.CreateBackup(name, spec)
+	b.waitRunning(backup)
+	time.Sleep(2 * time.Second) // parts are on their way: the store takes none
+	return backup
+}
+
+func (b *backups) waitRunning(backup *harness.Backup) {
+	b.t.Helper()
+	backup.Wait("under way", harness.Backed, func(obj *v1beta2.EtcdBackup) error {
+		if obj.Status.Phase != v1beta2.BackupPhaseRunning {
+			return errors.New("it is not under way")
+		}
+		return nil
+	})
+}
+
+// checkOnly fails the test unless the bucket holds this key alone, whole, and no
+// part of anything else.
+func (b *backups) checkOnly(key string, obj *v1beta2.EtcdBackup) {
+	b.t.Helper()
+	if keys := b.keys(); !slices.Equal(keys, []string{key}) {
+		b.t.Errorf("the bucket holds %v, want %s", keys, key)
+	}
+	b.checkStored(obj)
+}
+
+// Whatever dies while a backup is made, the right backup is there in the end, and
+// nothing of those that failed.
+func TestBackupsThatAreCutOff(t *testing.T) {
+	t.Parallel()
+	single := func(n *harness.Namespace) *harness.Cluster { return n.Create(1, "") }
+	for name, cut := range map[string]func(*testing.T, *backups){
+		"the store dies": func(_ *testing.T, b *backups) {
+			backup := b.stall("cut", b.spec("etcd.backup"))
+			b.minio.Restart(b.t)
+			b.checkOnly("etcd.backup", backup.WaitSucceeded(time.Time{}))
+		},
+		"the member dies": func(_ *testing.T, b *backups) {
+			backup := b.stall("cut", b.spec("etcd.backup"))
+			pod := b.cluster.Pods()[0]
+			b.cluster.CrashMember(pod)
+			b.minio.Thaw(b.t)
+			b.cluster.WaitRestarted(pod)
+			b.checkOnly("etcd.backup", backup.WaitSucceeded(time.Time{}))
+		},
+		"the operator dies": func(_ *testing.T, b *backups) {
+			spec := b.spec("etcd.backup")
+			spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 3600}
+			backup := b.stall("cut", spec)
+			b.CrashBackupOperator()
+			b.minio.Thaw(b.t)
+			obj := backup.WaitSucceeded(time.Time{})
+			b.CrashBackupOperator()
+			b.WaitBackupOperator()
+			harness.Holds(b.t, "one backup for one time of the schedule", 20*time.Second, func(ctx context.Context) error {
+				keys, err := b.tryKeys(ctx)
+				if err == nil && len(keys) != 1 {
+					err = fmt.Errorf("the bucket holds %v", keys)
+				}
+				return err
+			})
+			b.checkStored(obj)
+		},
+		"the spec is edited": func(_ *testing.T, b *backups) {
+			backup := b.stall("cut", b.spec("old"))
+			backup.Edit(func(s *v1beta2.BackupSpec) { s.S3.Path = bucket + "/new" })
+			b.minio.Thaw(b.t)
+			b.checkOnly("new", backup.WaitSucceeded(time.Time{}))
+		},
+		"the object is deleted": func(t *testing.T, b *backups) {
+			spec := b.spec("etcd.backup")
+			spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 3600}
+			backup := b.stall("cut", spec)
+			backup.Delete()
+			b.minio.Thaw(b.t)
+			if keys := b.keys(); len(keys) > 0 {
+				t.Errorf("the bucket holds %v", keys)
+			}
+		},
+		"it takes too long": func(_ *testing.T, b *backups) {
+			spec := b.spec("etcd.backup")
+			spec.BackupPolicy = &v1beta2.BackupPolicy{TimeoutInSecond: 5}
+			backup := b.stall("cut", spec)
+			waitReason(backup, "timeoutInSecond")
+			b.minio.Thaw(b.t)
+			b.checkOnly("etcd.backup", backup.WaitSucceeded(time.Time{}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackups(t, single)
+			b.setCredentials(b.minio.SecretKey)
+			b.fill()
+			cut(t, b)
+		})
+	}
+}

@@ -1,0 +1,171 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+const (
+	backupApp = "etcd-backup-operator"
+	// Backed is how long a small backup may take, operator's start and slow
+	// machines included.
+	Backed = 90 * time.Second
+)
+
+// DeployBackupOperator deploys the backup operator from example/, edited, and waits
+// until it leads and the CRD is established.
+func (n *Namespace) DeployBackupOperator(edit func(*appsv1.Deployment)) {
+	n.t.Helper()
+	n.grant()
+	n.deploy("example/etcd-backup-operator/deployment.yaml", func(d *appsv1.Deployment) {
+		if edit != nil {
+			edit(d)
+		}
+	})
+	n.WaitBackupOperator()
+}
+
+// WaitBackupOperator waits until a backup operator is ready and the CRD is
+// established.
+func (n *Namespace) WaitBackupOperator() {
+	n.t.Helper()
+	n.waitProgram(backupApp, v1beta2.EtcdBackupCRDName)
+}
+
+// BackupOperators are all pods of the backup operator, by name.
+func (n *Namespace) BackupOperators() []*corev1.Pod { return n.podsOf(backupApp) }
+
+// CrashBackupOperator kills the backup operator's process with SIGKILL. The
+// kubelet starts it again in the same pod.
+func (n *Namespace) CrashBackupOperator() {
+	n.t.Helper()
+	for _, pod := range n.BackupOperators() {
+		if err := killProcess(pod, backupApp, syscall.SIGKILL); err != nil {
+			n.t.Fatalf("crash the backup operator: %v", err)
+		}
+		n.backupCrashes.Add(1)
+	}
+}
+
+// FromBackupOperator gets a page of the backup operator's HTTP server.
+func (n *Namespace) FromBackupOperator(ctx context.Context, path string) (status int, body string, err error) {
+	return fromProgram(ctx, ready(n.BackupOperators()), path)
+}
+
+// Backup is an EtcdBackup of a test.
+type Backup struct {
+	Name string
+	n    *Namespace
+	t    testing.TB
+}
+
+// CreateBackup creates an EtcdBackup.
+func (n *Namespace) CreateBackup(name string, spec v1beta2.BackupSpec) *Backup {
+	n.t.Helper()
+	_, err := n.EtcdClusters.EtcdV1beta2().EtcdBackups(n.Name).Create(n.t.Context(), &v1beta2.EtcdBackup{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		n.t.Fatalf("create EtcdBackup %s: %v", name, err)
+	}
+	return n.AdoptBackup(name)
+}
+
+// AdoptBackup is a handle of an EtcdBackup that somebody else has created.
+func (n *Namespace) AdoptBackup(name string) *Backup { return &Backup{Name: name, n: n, t: n.t} }
+
+// Get reads the object.
+func (b *Backup) Get() *v1beta2.EtcdBackup {
+	b.t.Helper()
+	obj, err := b.get(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return obj
+}
+
+func (b *Backup) get(ctx context.Context) (*v1beta2.EtcdBackup, error) {
+	return b.n.EtcdClusters.EtcdV1beta2().EtcdBackups(b.n.Name).Get(ctx, b.Name, metav1.GetOptions{})
+}
+
+// Wait waits until a condition holds and returns the object as it is then.
+func (b *Backup) Wait(what string, within time.Duration, holds func(*v1beta2.EtcdBackup) error) *v1beta2.EtcdBackup {
+	b.t.Helper()
+	var last *v1beta2.EtcdBackup
+	Wait(b.t, "EtcdBackup "+b.Name+": "+what, within, func(ctx context.Context) error {
+		obj, err := b.get(ctx)
+		if err != nil {
+			return err
+		}
+		if err := holds(obj); err != nil {
+			return fmt.Errorf("%w; status %+v", err, obj.Status)
+		}
+		last = obj
+		return nil
+	})
+	return last
+}
+
+// WaitSucceeded waits until the status tells of a success that is about the spec
+// as it is, and after a time.
+func (b *Backup) WaitSucceeded(after time.Time) *v1beta2.EtcdBackup {
+	b.t.Helper()
+	return b.Wait("succeeded", Backed, func(obj *v1beta2.EtcdBackup) error {
+		s := obj.Status
+		// Times in the status are of whole seconds.
+		if !s.Succeeded || s.ObservedGeneration != obj.Generation || s.LastSuccessDate == nil || s.LastSuccessDate.Time.Before(after.Truncate(time.Second)) {
+			return fmt.Errorf("no success yet: %s", s.Reason)
+		}
+		return nil
+	})
+}
+
+// Edit changes the spec.
+func (b *Backup) Edit(edit func(*v1beta2.BackupSpec)) {
+	b.t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // its status is written as well
+		obj, err := b.get(b.t.Context())
+		if err != nil {
+			return err
+		}
+		edit(&obj.Spec)
+		_, err = b.n.EtcdClusters.EtcdV1beta2().EtcdBackups(b.n.Name).Update(b.t.Context(), obj, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		b.t.Fatalf("edit EtcdBackup %s: %v", b.Name, err)
+	}
+}
+
+// Delete deletes the object and waits until it is gone.
+func (b *Backup) Delete() {
+	b.t.Helper()
+	backups := b.n.EtcdClusters.EtcdV1beta2().EtcdBackups(b.n.Name)
+	if err := backups.Delete(b.t.Context(), b.Name, metav1.DeleteOptions{}); err != nil {
+		b.t.Fatalf("delete EtcdBackup %s: %v", b.Name, err)
+	}
+	Wait(b.t, "EtcdBackup "+b.Name+" gone", Backed, func(ctx context.Context) error {
+		obj, err := b.get(ctx)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("it is there, with finalizers %v", obj.Finalizers)
+	})
+}
