@@ -55,7 +55,7 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	return open(cfg, store.Transport())
 }
 
-func open(cfg Config, transport *http.Transport) (*Store, error) {
+func open(cfg Config, transport *http.Transport, options ...func(*oss.Options)) (*Store, error) {
 	at, err := parseEndpoint(cfg.Endpoint)
 	switch {
 	case err != nil:
@@ -76,11 +76,11 @@ func open(cfg Config, transport *http.Transport) (*Store, error) {
 		}).
 		WithDisableUploadCRC64Check(true) // Put does it, for the whole
 	return &Store{
-		client: oss.NewClient(config, func(o *oss.Options) {
+		client: oss.NewClient(config, append(options, func(o *oss.Options) {
 			// What corrects for a wrong clock is not safe for concurrent use in the
 			// SDK. A clock that is wrong by 15 minutes is told instead.
 			o.FeatureFlags &^= oss.FeatureCorrectClockSkew | oss.FeatureAutoDetectMimeType
-		}),
+		})...),
 		transport: transport,
 		bucket:    cfg.Bucket,
 		hidden:    strings.NewReplacer(cfg.AccessKeySecret, "…", cfg.AccessKeyID, "…"),
