@@ -17,6 +17,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/pkg/store/abs"
 	"github.com/etcd-operator/etcd-operator/pkg/store/gcs"
 	"github.com/etcd-operator/etcd-operator/pkg/store/oss"
 )
@@ -129,7 +130,7 @@ func (o opener) abs(ctx context.Context, source *api.ABSBackupSource) (*Location
 	if source == nil {
 		return nil, missing("abs", api.BackupStorageTypeABS)
 	}
-	_, _, err := split("abs", source.Path)
+	container, key, err := split("abs", source.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +142,11 @@ func (o opener) abs(ctx context.Context, source *api.ABSBackupSource) (*Location
 	if err := s.needs("storage-account"); err != nil {
 		return nil, err
 	}
-	return nil, notYet(api.BackupStorageTypeABS)
+	opened, err := abs.Open(ctx, abs.Config{
+		Container: container, Endpoint: source.Endpoint,
+		Account: s.text("storage-account"), Key: s.text("storage-key"), Cloud: s.text("cloud"),
+	})
+	return at(opened, err, container, key)
 }
 
 func (o opener) gcs(ctx context.Context, source *api.GCSBackupSource) (*Location, error) {

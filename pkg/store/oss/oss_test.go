@@ -63,7 +63,7 @@ func openAt(t *testing.T, endpoint, secret string) *Store {
 }
 
 // sizes are of an object that is sent at once, and of one in parts.
-var sizes = map[string]int64{"at once": 1000, "in parts": 20 << 20}
+var sizes = map[string]int64{"at once": 1000, "in parts": 9 << 20}
 
 // completes tells whether a request makes an object visible.
 func completes(r *http.Request) bool {
