@@ -54,9 +54,8 @@ type made struct {
 // errTimeUp ends an attempt.
 var errTimeUp = errors.New("the time for the backup is up")
 
-// make makes the backup, or returns why it could not, in words for people. The
-// error is a SpecError where trying again is of no use. It returns when nothing is
-// under way any more.
+// make makes the backup, or returns why it could not, in words for people. It
+// returns when nothing is under way any more.
 func (a *attempt) make(ctx context.Context) (*made, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, a.obj.Spec.Timeout(), errTimeUp)
 	defer cancel()
@@ -75,7 +74,7 @@ func (a *attempt) make(ctx context.Context) (*made, error) {
 }
 
 func (a *attempt) store(ctx context.Context) (*made, error) {
-	place, err := a.cfg.OpenPlace(ctx, a.obj.Namespace, &a.obj.Spec)
+	place, err := a.cfg.OpenLocation(ctx, a.obj.Namespace, &a.obj.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("open the store (storageType %s): %w", a.obj.Spec.StorageType, err)
 	}
@@ -100,7 +99,7 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 	if !a.window.IsZero() {
 		key = periodicKey(place.Key, snap.Revision, a.begun)
 	}
-	a.log.WithFields(logrus.Fields{"endpoint": snap.Endpoint, "revision": snap.Revision, "version": snap.Version, "key": place.name(key)}).Info("storing a backup")
+	a.log.WithFields(logrus.Fields{"endpoint": snap.Endpoint, "revision": snap.Revision, "version": snap.Version, "key": place.Path(key)}).Info("storing a backup")
 	object, err := place.Put(ctx, key, store.Upload{
 		Body: &counted{snap, &a.read}, Size: snap.Size,
 		Metadata: a.metadata(snap),
@@ -117,10 +116,10 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 		return nil, advised(fmt.Errorf("store the backup: %w", err), &a.obj.Spec)
 	case snap.SHA256() == "" || object.Size != a.read.Load():
 		return nil, fmt.Errorf("store the backup: %s has %d bytes, and %d were read from %s: it is not whole, and must not be used; please report this",
-			place.name(key), object.Size, a.read.Load(), snap.Endpoint)
+			place.Path(key), object.Size, a.read.Load(), snap.Endpoint)
 	}
 	return &made{
-		place: place.name(key), key: key,
+		place: place.Path(key), key: key,
 		revision: snap.Revision, version: snap.Version, endpoint: snap.Endpoint, uncertain: !snap.Linearizable,
 		size: object.Size, sha256: snap.SHA256(),
 		duration: a.cfg.Clock.Since(a.begun), complete: a.cfg.Clock.Now(),

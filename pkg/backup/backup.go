@@ -52,9 +52,9 @@ type Config struct {
 	Metrics   *Metrics
 	Logger    *logrus.Entry
 	Clock     clock.Clock
-	// OpenSnapshot and OpenPlace default to pkg/snapshot and pkg/location.
+	// OpenSnapshot and OpenLocation default to pkg/snapshot and pkg/location.
 	OpenSnapshot OpenSnapshot
-	OpenPlace    OpenPlace
+	OpenLocation OpenLocation
 }
 
 // Backup takes care of one EtcdBackup. All fields but the mailbox belong to the
@@ -105,8 +105,8 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 	if cfg.OpenSnapshot == nil {
 		cfg.OpenSnapshot = fromEtcd
 	}
-	if cfg.OpenPlace == nil {
-		cfg.OpenPlace = noPlace
+	if cfg.OpenLocation == nil {
+		cfg.OpenLocation = inStores(Secrets{cfg.Kube}, cfg.VolumeDir)
 	}
 	obj = obj.DeepCopy()
 	b := &Backup{
@@ -343,6 +343,7 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 		t := &tidying{cfg: &b.cfg, log: b.log, obj: o.attempt.obj, owned: b.owned}
 		if o.made != nil {
 			t.last = o.made.key
+			t.owned[t.last] = true
 		}
 		b.job = start(ctx, t.obj, t.work)
 	}
@@ -354,7 +355,6 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err error) {
 	o, failures := b.over, b.status.Failures
 	next := nextWindow(o.attempt, now)
-	var spec *SpecError
 	switch {
 	case o.made != nil:
 		if err := b.write(ctx, false, func(st *api.BackupStatus) { succeed(st, o.attempt, o.made, next) }); err != nil {
@@ -364,7 +364,7 @@ func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err erro
 		return o.attempt.obj.Spec.Periodic(), nil
 	case o.stopped != nil: // what follows from the newer object comes next
 		return false, nil
-	case errors.As(o.err, &spec):
+	case isSpecError(o.err):
 		b.refused, b.refusedGen = reasonOf(o.err), o.attempt.obj.Generation
 		return false, b.write(ctx, false, func(st *api.BackupStatus) { refuse(st, o.attempt, b.refused) })
 	default:

@@ -670,7 +670,7 @@ func TestAnAttemptGivesWayToAnotherInstance(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { b.Run(ctx) })
-		synctest.Wait()
+		pass(time.Minute)
 		if n := w.store.count("put"); n != 1 {
 			t.Errorf("%d backups of one window", n)
 		}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
@@ -47,7 +48,7 @@ func (a *attempt) metadata(snap *Snapshot) map[string]string {
 // find looks for a backup that an attempt before has stored, of this window and
 // by this spec, though the status does not tell: the operator died right after, or
 // the store's answer was lost. It returns nil where there is none.
-func (a *attempt) find(ctx context.Context, place *Place) (*made, error) {
+func (a *attempt) find(ctx context.Context, place *location.Location) (*made, error) {
 	if a.window.IsZero() {
 		return a.stored(ctx, place, place.Key)
 	}
@@ -66,7 +67,7 @@ func (a *attempt) find(ctx context.Context, place *Place) (*made, error) {
 }
 
 // stored is the object of a key, if it is the backup that is to be made.
-func (a *attempt) stored(ctx context.Context, place *Place, key string) (*made, error) {
+func (a *attempt) stored(ctx context.Context, place *location.Location, key string) (*made, error) {
 	object, err := place.Stat(ctx, key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -80,7 +81,7 @@ func (a *attempt) stored(ctx context.Context, place *Place, key string) (*made, 
 		}
 	}
 	m := &made{
-		place: place.name(key), key: key, found: true,
+		place: place.Path(key), key: key, found: true,
 		version: object.Metadata[metaVersion], endpoint: object.Metadata[metaEndpoint],
 		size: object.Size, sha256: object.Metadata[metaSHA256], complete: object.Modified,
 	}

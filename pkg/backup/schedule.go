@@ -42,7 +42,7 @@ func scheduleOf(obj *api.EtcdBackup) (*schedule, error) {
 		return nil, nil
 	}
 	var err error
-	if s.zone, err = location(zone); err != nil {
+	if s.zone, err = timeZone(zone); err != nil {
 		return nil, err
 	}
 	if text, isEvery := strings.CutPrefix(expression, "@every "); isEvery {
@@ -68,7 +68,7 @@ func scheduleOf(obj *api.EtcdBackup) (*schedule, error) {
 	return s, nil
 }
 
-func location(zone string) (*time.Location, error) {
+func timeZone(zone string) (*time.Location, error) {
 	if zone == "" {
 		return time.UTC, nil
 	}

@@ -43,7 +43,7 @@ func (a *attempt) source(ctx context.Context) (snapshot.Source, error) {
 	for i, text := range a.obj.Spec.EtcdEndpoints {
 		endpoint, err := etcd.ParseEndpoint(text, secret != "")
 		if err != nil {
-			return snapshot.Source{}, &SpecError{fmt.Errorf("spec.etcdEndpoints[%d]: %w", i, err)}
+			return snapshot.Source{}, fmt.Errorf("spec.etcdEndpoints[%d]: %w", i, err)
 		}
 		src.Endpoints = append(src.Endpoints, endpoint)
 	}

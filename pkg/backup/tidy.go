@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
@@ -54,7 +55,7 @@ func (t *tidying) run(ctx context.Context) tidied {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeUp)
 	defer cancel()
 	result := tidied{left: -1, owned: t.owned}
-	place, err := t.cfg.OpenPlace(ctx, t.obj.Namespace, &t.obj.Spec)
+	place, err := t.cfg.OpenLocation(ctx, t.obj.Namespace, &t.obj.Spec)
 	if err != nil {
 		result.err = fmt.Errorf("open the store (storageType %s): %w", t.obj.Spec.StorageType, err)
 		return result
@@ -81,8 +82,8 @@ func (t *tidying) run(ctx context.Context) tidied {
 			}
 			continue
 		}
-		t.log.WithFields(logrus.Fields{"key": place.name(b.key), "made": b.time().Format(time.RFC3339), "revision": b.revision}).Info("deleted an old backup")
-		result.deleted = append(result.deleted, place.name(b.key))
+		t.log.WithFields(logrus.Fields{"key": place.Path(b.key), "made": b.time().Format(time.RFC3339), "revision": b.revision}).Info("deleted an old backup")
+		result.deleted = append(result.deleted, place.Path(b.key))
 		result.left--
 		delete(owned, b.key)
 	}
@@ -94,7 +95,7 @@ func (t *tidying) run(ctx context.Context) tidied {
 
 // sweep removes what cut-off uploads have left. Where that is not possible it is
 // tried again after the next attempt; nobody has to do anything.
-func (t *tidying) sweep(ctx context.Context, place *Place) {
+func (t *tidying) sweep(ctx context.Context, place *location.Location) {
 	before := t.cfg.Clock.Now().Add(-max(sweepAge, 2*t.obj.Spec.Timeout()))
 	prefix, mine := place.Key, func(key string) bool { return key == place.Key }
 	if t.obj.Spec.Periodic() {
@@ -115,7 +116,7 @@ func (t *tidying) sweep(ctx context.Context, place *Place) {
 // list are the backups that this EtcdBackup made on its schedule, by their names
 // and by what they carry: those of v0.9.4 carry nothing, and others may write below
 // the same names.
-func (t *tidying) list(ctx context.Context, place *Place) ([]stored, map[string]bool, error) {
+func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored, map[string]bool, error) {
 	var backups []stored
 	owned := map[string]bool{}
 	for object, err := range place.List(ctx, periodicPrefix(place.Key)) {

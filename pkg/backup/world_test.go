@@ -30,6 +30,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
@@ -49,7 +50,7 @@ type world struct {
 
 	// What is in the way; nil: nothing.
 	apiDown      atomic.Bool
-	openPlace    func() error
+	openLocation func() error
 	openSnapshot func(ctx context.Context, source snapshot.Source) error
 	linearizable bool
 
@@ -111,14 +112,14 @@ func newWorld(t *testing.T, objects ...*api.EtcdBackup) *world {
 		Kube: w.kube, Etcd: w.etcd, Slots: NewSlots(), Recorder: w, Metrics: metrics,
 		Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
 		OpenSnapshot: w.snapshot,
-		OpenPlace: func(_ context.Context, _ string, spec *api.BackupSpec) (*Place, error) {
-			if w.openPlace != nil {
-				if err := w.openPlace(); err != nil {
+		OpenLocation: func(_ context.Context, _ string, spec *api.BackupSpec) (*location.Location, error) {
+			if w.openLocation != nil {
+				if err := w.openLocation(); err != nil {
 					return nil, err
 				}
 			}
 			bucket, key, _ := strings.Cut(spec.Path(), "/")
-			return &Place{Store: w.store, Bucket: bucket, Key: key}, nil
+			return &location.Location{Store: w.store, Bucket: bucket, Key: key}, nil
 		},
 	}
 	return w

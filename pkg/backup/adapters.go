@@ -9,8 +9,9 @@ import (
 	"io"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
-	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
 // Snapshot is a snapshot under way. Its reader tells io.EOF when it has come to the
@@ -43,35 +44,17 @@ func fromEtcd(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
 	}, nil
 }
 
-// Place is where in a store the backups of one EtcdBackup are.
-type Place struct {
-	store.Store
-	// Bucket, or container; for people.
-	Bucket string
-	// Key of the backup, or what the keys of those on a schedule begin with.
-	Key string
-}
+// OpenLocation opens the place in a store that a spec names. It must be closed.
+type OpenLocation func(ctx context.Context, namespace string, spec *api.BackupSpec) (*location.Location, error)
 
-// OpenPlace opens the place that a spec names. The error is a SpecError where the
-// spec itself is to blame, and nothing but an edit will help.
-type OpenPlace func(ctx context.Context, namespace string, spec *api.BackupSpec) (*Place, error)
-
-// SpecError is an error that an edit of the spec heals, and nothing else.
-type SpecError struct{ Err error }
-
-func (e *SpecError) Error() string { return e.Err.Error() }
-
-func (e *SpecError) Unwrap() error { return e.Err }
-
-// name is that of an object for people: bucket and key.
-func (p *Place) name(key string) string {
-	if p.Bucket == "" {
-		return key
+// inStores opens it in a real one.
+func inStores(secrets Secrets, volumeDir string) OpenLocation {
+	return func(ctx context.Context, namespace string, spec *api.BackupSpec) (*location.Location, error) {
+		return location.Open(ctx, secrets, namespace, spec.StorageType, spec.BackupSource, volumeDir)
 	}
-	return p.Bucket + "/" + key
 }
 
-// noPlace stands for pkg/location until that is there.
-func noPlace(context.Context, string, *api.BackupSpec) (*Place, error) {
-	return nil, errors.New("this operator was built without stores")
+// isSpecError tells whether an edit of the spec heals an error, and nothing else.
+func isSpecError(err error) bool {
+	return errors.Is(err, location.ErrSpec) || errors.Is(err, etcd.ErrEndpoint)
 }
