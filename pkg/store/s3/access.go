@@ -1,0 +1,130 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package s3
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// access is as whom and by what a bucket is reached.
+type access struct {
+	credentials aws.CredentialsProvider
+	http        *awshttp.BuildableClient
+	region      string // may be empty
+	endpoint    string // may be empty
+	attempts    int    // 0: the SDK's default
+	fips        aws.FIPSEndpointState
+	dualStack   aws.DualStackEndpointState
+}
+
+// findAccess: what the user's files say comes first. Where they bring credentials,
+// nothing of the process's own counts, such as a role of its service account or
+// AWS_ACCESS_KEY_ID: they are another's.
+func findAccess(ctx context.Context, config Config, client *awshttp.BuildableClient) (access, error) {
+	var files awsconfig.SharedConfig
+	if len(config.Credentials) > 0 || len(config.ConfigFile) > 0 {
+		var err error
+		if files, err = readFiles(ctx, config.Credentials, config.ConfigFile); err != nil {
+			return access{}, err
+		}
+	}
+	found := access{
+		http: client, region: files.Region, endpoint: endpointOf(files), attempts: files.RetryMaxAttempts,
+		fips: files.UseFIPSEndpoint, dualStack: files.UseDualStackEndpoint,
+	}
+	switch {
+	case innermost(files).Credentials.HasKeys():
+		found.credentials = assumed(files, client)
+		return found, nil
+	case len(config.Credentials) > 0:
+		return access{}, fmt.Errorf("%w: credentials has no aws_access_key_id and aws_secret_access_key below [default]", store.ErrConfig)
+	case files.RoleARN != "":
+		return access{}, fmt.Errorf("%w: config has a role_arn below [default], but there are no keys to assume it with", store.ErrConfig)
+	}
+	// Not files of the SDK's: which there are depends on the pod.
+	ambient, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(client))
+	if err != nil {
+		return access{}, fmt.Errorf("%w: the backup operator's own configuration of AWS: %w", store.ErrConfig, err)
+	}
+	// It may have got other CAs, by AWS_CA_BUNDLE.
+	if changed, ok := ambient.HTTPClient.(*awshttp.BuildableClient); ok {
+		found.http = changed
+	}
+	found.credentials = ownCredentials{ambient.Credentials}
+	if found.region == "" {
+		found.region = ambient.Region
+	}
+	if found.endpoint == "" && ambient.BaseEndpoint != nil {
+		found.endpoint = *ambient.BaseEndpoint
+	}
+	return found, nil
+}
+
+// ownCredentials are those of the process. That there are none is told like that
+// they are refused: somebody has to give it rights.
+type ownCredentials struct{ aws.CredentialsProvider }
+
+func (c ownCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	value, err := c.CredentialsProvider.Retrieve(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = noCredentials{err}
+	}
+	return value, err
+}
+
+// assumed are the keys of the innermost profile, and the roles that the others
+// assume with them.
+func assumed(files awsconfig.SharedConfig, client *awshttp.BuildableClient) aws.CredentialsProvider {
+	var provider aws.CredentialsProvider
+	if files.Source != nil {
+		provider = assumed(*files.Source, client)
+	} else {
+		provider = credentials.StaticCredentialsProvider{Value: files.Credentials}
+	}
+	if files.RoleARN == "" {
+		return provider
+	}
+	service := sts.New(sts.Options{Region: files.Region, Credentials: provider, HTTPClient: client})
+	return aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(service, files.RoleARN, func(o *stscreds.AssumeRoleOptions) {
+		o.RoleSessionName = files.RoleSessionName
+		if o.RoleSessionName == "" {
+			o.RoleSessionName = "etcd-backup-operator"
+		}
+		if files.ExternalID != "" {
+			o.ExternalID = &files.ExternalID
+		}
+		if files.RoleDurationSeconds != nil {
+			o.Duration = *files.RoleDurationSeconds
+		}
+	}))
+}
+
+// innermost is the profile at the end of the chain of source_profile.
+func innermost(files awsconfig.SharedConfig) awsconfig.SharedConfig {
+	for files.Source != nil {
+		files = *files.Source
+	}
+	return files
+}
+
+// endpointOf is the endpoint_url for S3 that the files give.
+func endpointOf(files awsconfig.SharedConfig) string {
+	if files.IgnoreConfiguredEndpoints != nil && *files.IgnoreConfiguredEndpoints {
+		return ""
+	}
+	if endpoint := files.Services.ServiceValues["s3"]["endpoint_url"]; endpoint != "" {
+		return endpoint
+	}
+	return files.BaseEndpoint
+}

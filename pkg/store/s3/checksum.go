@@ -1,0 +1,56 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package s3
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+// etag is what the store says of the content that it has, where that is an MD5; and
+// else empty: under encryption by keys of KMS or of the customer it is something
+// else, and so it is in some stores that are not Amazon's.
+type etag string
+
+func newETag(answered *string, encryption types.ServerSideEncryption, customer *string) etag {
+	text := strings.Trim(aws.ToString(answered), `"`)
+	sum, _, _ := strings.Cut(text, "-")
+	if _, err := hex.DecodeString(sum); err != nil || len(sum) != 2*md5.Size {
+		return ""
+	}
+	if encryption != "" && encryption != types.ServerSideEncryptionAes256 || customer != nil {
+		return ""
+	}
+	return etag(strings.ToLower(text))
+}
+
+// check tells whether the store has what was sent, as far as it can be told.
+func (e etag) check(want etag) error {
+	if e != "" && e != want {
+		return fmt.Errorf("what the store has kept is not what was sent: its ETag is %s, and not %s", e, want)
+	}
+	return nil
+}
+
+// sum of what is sent, for the request and for the answer.
+type sum [md5.Size]byte
+
+func (s sum) header() *string { return aws.String(base64.StdEncoding.EncodeToString(s[:])) }
+
+func (s sum) etag() etag { return etag(hex.EncodeToString(s[:])) }
+
+// composite is the ETag of an object of parts: the MD5 of their MD5s.
+func composite(parts []sum) etag {
+	all := md5.New()
+	for _, part := range parts {
+		all.Write(part[:])
+	}
+	return etag(fmt.Sprintf("%x-%d", all.Sum(nil), len(parts)))
+}

@@ -1,0 +1,127 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// kinds of errors by their codes. Others of the status 401 and 403 are
+// store.ErrDenied too.
+var kinds = map[string]error{
+	"NoSuchKey":             store.ErrNotFound,
+	"NotFound":              store.ErrNotFound, // of HEAD, whose answers have no body
+	"NoSuchBucket":          store.ErrNoBucket,
+	"AccessDenied":          store.ErrDenied,
+	"InvalidAccessKeyId":    store.ErrDenied,
+	"SignatureDoesNotMatch": store.ErrDenied,
+	"ExpiredToken":          store.ErrDenied,
+	"InvalidToken":          store.ErrDenied,
+	"TokenRefreshRequired":  store.ErrDenied,
+}
+
+// failure is an error in words that are shorter than the SDK's: without what is
+// other in each attempt, such as the number of the request.
+type failure struct {
+	text string
+	kind error // may be nil
+	err  error
+}
+
+func (f *failure) Error() string { return f.text }
+
+func (f *failure) Unwrap() []error {
+	if f.kind == nil {
+		return []error{f.err}
+	}
+	return []error{f.kind, f.err}
+}
+
+// noCredentials: the process has no credentials.
+type noCredentials struct{ err error }
+
+func (e noCredentials) Error() string { return "find credentials: " + e.err.Error() }
+func (e noCredentials) Unwrap() error { return e.err }
+
+// explain puts an error of the SDK into its kind and into words.
+func explain(err error) error {
+	var answered smithy.APIError
+	var unsent *url.Error
+	var none noCredentials
+	var explained *failure
+	var operation *smithy.OperationError
+	code := statusOf(err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &explained) || !errors.As(err, &operation):
+		return err // it has been put into words, or isn't the SDK's
+	case errors.Is(err, context.Canceled):
+		return &failure{text: context.Canceled.Error(), err: err}
+	case errors.As(err, &none):
+		return &failure{
+			text: fmt.Sprintf("%v: the backup operator has no credentials of its own; name a Secret with some, or give its service account a role: %v", store.ErrDenied, none.err),
+			kind: store.ErrDenied, err: err,
+		}
+	case errors.As(err, &answered):
+		kind := kinds[answered.ErrorCode()]
+		if kind == nil && (code == http.StatusForbidden || code == http.StatusUnauthorized) {
+			kind = store.ErrDenied
+		}
+		text := answered.ErrorCode()
+		if message := store.Excerpt(answered.ErrorMessage()); message != "" && message != text {
+			text += ": " + message
+		}
+		if code != 0 {
+			text = fmt.Sprintf("%s (status %d)", text, code)
+		}
+		if region := bucketRegion(err); region != "" {
+			text += fmt.Sprintf("; the bucket is in the region %s", region)
+		}
+		if kind != nil {
+			text = kind.Error() + ": " + text
+		}
+		return &failure{text: text, kind: kind, err: err}
+	case errors.As(err, &unsent):
+		return &failure{text: fmt.Sprintf("no answer: %v", unsent.Err), err: err}
+	default:
+		return err
+	}
+}
+
+// statusOf is the HTTP status of an answer; 0 where there was none.
+func statusOf(err error) int {
+	var answer *smithyhttp.ResponseError
+	if !errors.As(err, &answer) {
+		return 0
+	}
+	return answer.HTTPStatusCode()
+}
+
+// refused tells whether the store has answered that it won't do what was asked.
+func refused(err error) bool { return statusOf(err)/100 == 4 }
+
+// bucketRegion is what Amazon tells about a bucket that was looked for in another
+// region.
+func bucketRegion(err error) string {
+	var answer *smithyhttp.ResponseError
+	if !errors.As(err, &answer) || answer.Response == nil {
+		return ""
+	}
+	switch answer.HTTPStatusCode() {
+	case http.StatusMovedPermanently, http.StatusBadRequest:
+		return answer.Response.Header.Get("X-Amz-Bucket-Region")
+	default:
+		return ""
+	}
+}

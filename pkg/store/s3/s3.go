@@ -1,0 +1,136 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package s3 is a store in Amazon S3, or in a store that speaks its protocol.
+package s3
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// Config says which bucket, where, and as whom.
+type Config struct {
+	Bucket string
+	// Endpoint is the URL of a store that is not Amazon's; without a scheme it is
+	// taken for https, as v0.9.4 did. Default: endpoint_url of ConfigFile, or that
+	// of Amazon in the region.
+	Endpoint string
+	// ForcePathStyle: the bucket stands in the URL's path instead of its host name.
+	ForcePathStyle bool
+	// Credentials and ConfigFile are the contents of files of these names as the AWS
+	// command line has them. Their profile default counts. They may not name
+	// programs or files: those would be the operator's. Default of Credentials: the
+	// credentials of the process, as the SDK finds them.
+	Credentials, ConfigFile []byte
+	// CA are certificates in PEM by which the endpoint is known, beside those of
+	// the system. Default: only those.
+	CA []byte
+}
+
+// Store is a bucket.
+type Store struct {
+	client *s3.Client
+	// idle are the connections to give back.
+	idle   *http.Transport
+	bucket string
+	// foreign: not Amazon's.
+	foreign bool
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open prepares the access to a bucket. It sends nothing; where credentials of the
+// process are used, neither are those looked for yet. The error is
+// store.ErrConfig where the configuration can't be used.
+func Open(ctx context.Context, config Config) (*Store, error) {
+	opened, err := open(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open the S3 bucket %q: %w", config.Bucket, err)
+	}
+	return opened, nil
+}
+
+func open(ctx context.Context, config Config) (*Store, error) {
+	if config.Bucket == "" {
+		return nil, fmt.Errorf("%w: the name of the bucket is empty", store.ErrConfig)
+	}
+	client, err := newHTTPClient(config.CA)
+	if err != nil {
+		return nil, err
+	}
+	access, err := findAccess(ctx, config, client)
+	if err != nil {
+		return nil, err
+	}
+	endpoint := config.Endpoint
+	if endpoint == "" {
+		endpoint = access.endpoint
+	}
+	if endpoint, err = checkEndpoint(endpoint); err != nil {
+		return nil, err
+	}
+	switch {
+	case access.region != "":
+	case endpoint != "":
+		access.region = "us-east-1" // other stores take it, and few ask for another
+	default:
+		return nil, fmt.Errorf("%w: the region is not known: write `region = ...` below [default] into config, or set AWS_REGION in the backup operator's pod", store.ErrConfig)
+	}
+	transport := newTransport(access.http)
+	options := s3.Options{
+		Region:           access.region,
+		Credentials:      access.credentials,
+		UsePathStyle:     config.ForcePathStyle,
+		HTTPClient:       &http.Client{Transport: transport, CheckRedirect: dontFollow},
+		RetryMaxAttempts: access.attempts,
+		// Many stores that are not Amazon's refuse the checksums that the SDK adds by
+		// itself. What is uploaded has an MD5 in any case.
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+	}
+	options.EndpointOptions.UseFIPSEndpoint = access.fips
+	options.EndpointOptions.UseDualStackEndpoint = access.dualStack
+	if endpoint != "" {
+		options.BaseEndpoint = &endpoint
+	}
+	return &Store{client: s3.New(options), idle: transport, bucket: config.Bucket, foreign: endpoint != ""}, nil
+}
+
+// Close gives back connections.
+func (s *Store) Close() error {
+	s.idle.CloseIdleConnections()
+	return nil
+}
+
+// checkEndpoint completes the URL of an endpoint. What is wrong with one is told
+// without printing it: it may hold a password.
+func checkEndpoint(endpoint string) (string, error) {
+	if endpoint == "" {
+		return "", nil
+	}
+	if !strings.Contains(endpoint, "://") {
+		endpoint = "https://" + endpoint
+	}
+	parsed, err := url.Parse(endpoint)
+	switch {
+	case err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https":
+		return "", fmt.Errorf("%w: the endpoint is not a URL such as https://minio.example.com:9000", store.ErrConfig)
+	case parsed.User != nil:
+		return "", fmt.Errorf("%w: the endpoint's URL must not hold a user and a password: keys belong into credentials", store.ErrConfig)
+	case parsed.RawQuery != "" || parsed.Fragment != "":
+		return "", fmt.Errorf("%w: the endpoint's URL must end with its path", store.ErrConfig)
+	}
+	return strings.TrimRight(endpoint, "/"), nil
+}
+
+// name of an object in errors.
+func (s *Store) name(key string) string { return "s3://" + s.bucket + "/" + key }

@@ -1,0 +1,210 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// cleanupTime bounds the removal of what was sent, when the upload's own context
+// may have ended.
+const cleanupTime = 15 * time.Second
+
+// Put stores an object: by one request where it fits into one part, and else by a
+// multipart upload. The store refuses parts that are not what was sent, by their
+// MD5; at the end its answer to a HEAD request must have the right size and, where
+// ETags are MD5s, the right one.
+func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
+	object, err := s.put(ctx, key, u)
+	if err != nil {
+		return store.Object{}, fmt.Errorf("put %s: %w", s.name(key), explain(err))
+	}
+	return object, nil
+}
+
+func (s *Store) put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
+	first, whole, err := store.FirstPart(u.Body, store.PartSize(u.Size))
+	if err != nil {
+		return store.Object{}, err
+	}
+	if whole {
+		return s.putWhole(ctx, key, first, u)
+	}
+	return s.putParts(ctx, key, first, u)
+}
+
+// stored is what the store must tell of an object.
+type stored struct {
+	size int64
+	etag etag
+}
+
+func (s *Store) putWhole(ctx context.Context, key string, content []byte, u store.Upload) (store.Object, error) {
+	metadata := maps.Clone(u.Metadata)
+	if u.FinalMetadata != nil {
+		if metadata == nil {
+			metadata = map[string]string{}
+		}
+		maps.Copy(metadata, u.FinalMetadata())
+	}
+	checksum := sum(md5.Sum(content))
+	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &s.bucket, Key: &key, Body: bytes.NewReader(content), ContentLength: aws.Int64(int64(len(content))),
+		ContentMD5: checksum.header(), Metadata: metadata,
+	})
+	if refused(err) {
+		return store.Object{}, err // and nothing was stored
+	}
+	return s.confirm(ctx, key, stored{size: int64(len(content)), etag: checksum.etag()}, err)
+}
+
+func (s *Store) putParts(ctx context.Context, key string, first []byte, u store.Upload) (store.Object, error) {
+	begun, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &s.bucket, Key: &key, Metadata: u.Metadata})
+	if err != nil {
+		return store.Object{}, err
+	}
+	p := parts{s: s, key: key, id: begun.UploadId}
+	if _, err := store.SendParts(ctx, first, u.Body, p.send); err != nil {
+		return store.Object{}, p.abort(ctx, err)
+	}
+	content, err := p.complete(ctx)
+	if err == nil {
+		return s.confirm(ctx, key, content, nil)
+	}
+	// The store may have completed it and its answer got lost, as when the SDK has
+	// asked it again. That there is nothing to abort then, not all stores tell.
+	return s.confirm(ctx, key, content, p.abort(ctx, err))
+}
+
+// confirm asks the store what it has now, when it was asked to make an object
+// visible and answered with err. When that is not what was sent, or ctx has ended,
+// there must be no such object.
+//
+// An answer that was lost, and what was sent is there: that is a success. Where
+// ETags are no MD5s that can't be told, and what is there is left alone: it may be
+// the object that was to be replaced.
+func (s *Store) confirm(ctx context.Context, key string, want stored, err error) (store.Object, error) {
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	object, has, headErr := s.head(asking, key)
+	is := headErr == nil && object.Size == want.size && has == want.etag
+	switch {
+	case err != nil && is && ctx.Err() == nil:
+		return object, nil // the answer was lost
+	case err != nil && !is:
+		return store.Object{}, err // and what there is, is not ours
+	case err == nil && headErr != nil:
+		err = fmt.Errorf("ask what the store has kept: %w", headErr)
+	case err == nil && object.Size != want.size:
+		err = fmt.Errorf("what the store has kept has %d bytes, and %d were sent", object.Size, want.size)
+	case err == nil:
+		err = has.check(want.etag)
+	}
+	if err == nil {
+		return object, nil
+	}
+	_, deleted := s.client.DeleteObject(asking, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &key})
+	return store.Object{}, leftover(err, explain(deleted))
+}
+
+// leftover adds to the error of an upload that not all of it could be removed.
+func leftover(err, removal error) error {
+	if removal == nil {
+		return err
+	}
+	return fmt.Errorf("%w; what had been sent could not be removed: %w", explain(err), removal)
+}
+
+// parts are the parts of an upload.
+type parts struct {
+	s   *Store
+	key string
+	id  *string
+
+	mu   sync.Mutex
+	sent map[int]part
+}
+
+type part struct {
+	size int64
+	sum  sum
+	etag *string
+}
+
+func (p *parts) send(ctx context.Context, number int, data []byte) error {
+	checksum := sum(md5.Sum(data))
+	out, err := p.s.client.UploadPart(ctx, &s3.UploadPartInput{
+		Bucket: &p.s.bucket, Key: &p.key, UploadId: p.id, PartNumber: aws.Int32(int32(number)),
+		Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))), ContentMD5: checksum.header(),
+	})
+	if err != nil {
+		return fmt.Errorf("part %d: %w", number, explain(err))
+	}
+	if err := newETag(out.ETag, out.ServerSideEncryption, out.SSECustomerAlgorithm).check(checksum.etag()); err != nil {
+		return fmt.Errorf("part %d: %w", number, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sent == nil {
+		p.sent = map[int]part{}
+	}
+	p.sent[number] = part{size: int64(len(data)), sum: checksum, etag: out.ETag}
+	return nil
+}
+
+// complete makes the object visible, and returns what it must be.
+func (p *parts) complete(ctx context.Context) (stored, error) {
+	var content stored
+	var sums []sum
+	var completed []types.CompletedPart
+	for _, number := range slices.Sorted(maps.Keys(p.sent)) {
+		part := p.sent[number]
+		content.size += part.size
+		sums = append(sums, part.sum)
+		completed = append(completed, types.CompletedPart{ETag: part.etag, PartNumber: aws.Int32(int32(number))})
+	}
+	content.etag = composite(sums)
+	_, err := p.s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket: &p.s.bucket, Key: &p.key, UploadId: p.id, MultipartUpload: &types.CompletedMultipartUpload{Parts: completed},
+	})
+	return content, err
+}
+
+// errNoUpload: the store knows of no such upload; it was completed or aborted.
+var errNoUpload = errors.New("there is no such upload")
+
+// abort removes the upload with its parts, after an error, to which it adds its own.
+func (p *parts) abort(ctx context.Context, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	aborted := p.s.abort(ctx, p.key, p.id)
+	if errors.Is(aborted, errNoUpload) {
+		return err
+	}
+	return leftover(err, aborted)
+}
+
+func (s *Store) abort(ctx context.Context, key string, id *string) error {
+	_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: &key, UploadId: id})
+	var answered smithy.APIError
+	if errors.As(err, &answered) && answered.ErrorCode() == "NoSuchUpload" {
+		return errNoUpload
+	}
+	return explain(err)
+}
