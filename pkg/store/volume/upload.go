@@ -1,0 +1,131 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volume
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// bufferSize of copies: what is read from the network comes in far smaller pieces.
+const bufferSize = 1 << 20
+
+// Put writes a file under a hidden name beside its own, has it reach the disk, and
+// renames it.
+func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
+	object, err := s.put(ctx, key, u)
+	if err != nil {
+		return store.Object{}, fmt.Errorf("put %s: %w", s.name(key), explain(err))
+	}
+	return object, nil
+}
+
+func (s *Store) put(ctx context.Context, key string, u store.Upload) (object store.Object, err error) {
+	if err := checkKey(key); err != nil {
+		return store.Object{}, err
+	}
+	dir := path.Dir(key)
+	if err := s.makeDirs(dir); err != nil {
+		return store.Object{}, err
+	}
+	upload := hidden{key: key, id: newID(), kind: uploading}
+	made := []string{upload.path()} // what goes when this fails
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, file := range made {
+			if removal := s.root.Remove(file); removal != nil && !absent(removal) {
+				err = fmt.Errorf("%w; what had been written could not be removed: %w", err, removal)
+			}
+		}
+	}()
+	content, err := s.write(ctx, upload.path(), u.Body)
+	if err != nil {
+		return store.Object{}, err
+	}
+	values := maps.Clone(u.Metadata)
+	if u.FinalMetadata != nil {
+		if values == nil {
+			values = map[string]string{}
+		}
+		maps.Copy(values, u.FinalMetadata())
+	}
+	beside := metadataOf(key, content)
+	made = append(made, beside.path())
+	if err := s.writeMetadata(beside, values); err != nil {
+		return store.Object{}, err
+	}
+	if ctx.Err() != nil {
+		return store.Object{}, context.Cause(ctx)
+	}
+	former, err := s.root.Lstat(key)
+	if err != nil && !absent(err) {
+		return store.Object{}, err
+	}
+	if err := s.root.Rename(upload.path(), key); err != nil {
+		return store.Object{}, err
+	}
+	made[0] = key
+	if err := s.syncDir(dir); err != nil {
+		return store.Object{}, err // it could be gone after a crash: better now
+	}
+	if former != nil && metadataOf(key, former) != beside {
+		_ = s.root.Remove(metadataOf(key, former).path()) // what is left, Sweep removes
+	}
+	return store.Object{Key: key, Size: content.Size(), Modified: content.ModTime(), Metadata: values}, nil
+}
+
+// write writes a new file, to stay after a crash, and tells what it is.
+func (s *Store) write(ctx context.Context, name string, body io.Reader) (fs.FileInfo, error) {
+	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	written, err := io.CopyBuffer(struct{ io.Writer }{file}, reader{ctx, body}, make([]byte, bufferSize))
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	// Some file systems tell only now that there was no room.
+	if err := file.Sync(); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	info, err := file.Stat()
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	if info.Size() != written {
+		return nil, fmt.Errorf("the file has %d bytes, and %d were written", info.Size(), written)
+	}
+	return info, nil
+}
+
+// reader ends with its context.
+type reader struct {
+	ctx  context.Context
+	body io.Reader
+}
+
+func (r reader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.body.Read(p)
+}
+
+func newID() string {
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // it does not fail
+	return hex.EncodeToString(id[:])
+}

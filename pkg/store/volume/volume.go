@@ -1,0 +1,162 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package volume is a store in a directory, such as one where a
+// PersistentVolumeClaim is mounted. An object is a plain file under its key;
+// directories are made for the slashes in it, and stay.
+//
+// Beside a file stand, under hidden names that List leaves out, its metadata, and
+// while it is written the upload; see hidden.go.
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// Config says which directory.
+type Config struct {
+	// Root is the directory where the volume is mounted. It must exist.
+	Root string
+	// Dir is the directory below Root that the store is confined to: no key and no
+	// symbolic link leads out of it. It is made. Default: Root itself.
+	Dir string
+}
+
+const (
+	dirMode  = 0o700
+	fileMode = 0o600
+)
+
+// Store is a directory.
+type Store struct {
+	root *os.Root
+	dir  string // for errors
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the directory. The error is store.ErrNoBucket where Root does not
+// exist, and store.ErrDenied where Dir can't be made or read.
+func Open(_ context.Context, config Config) (*Store, error) {
+	opened, err := open(config)
+	if err != nil {
+		return nil, fmt.Errorf("open the volume directory %s: %w", filepath.Join(config.Root, config.Dir), explain(err))
+	}
+	return opened, nil
+}
+
+func open(config Config) (*Store, error) {
+	if config.Root == "" {
+		return nil, fmt.Errorf("%w: the backup operator has no volume: give it one with -volume-dir", store.ErrConfig)
+	}
+	root, err := os.OpenRoot(config.Root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: %w", store.ErrNoBucket, err)
+	case err != nil:
+		return nil, err
+	}
+	opened := &Store{root: root, dir: filepath.Join(config.Root, config.Dir)}
+	if config.Dir == "" {
+		return opened, nil
+	}
+	defer root.Close()
+	if err := checkKey(config.Dir); err != nil {
+		return nil, err
+	}
+	// It is made where it is not there, and not asked for where it is: a volume that
+	// is read-only can be read.
+	if _, err := root.Stat(config.Dir); errors.Is(err, fs.ErrNotExist) {
+		if err := opened.makeDirs(config.Dir); err != nil {
+			return nil, err
+		}
+	}
+	if opened.root, err = root.OpenRoot(config.Dir); err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
+// Close closes the directory.
+func (s *Store) Close() error { return s.root.Close() }
+
+// name of an object in errors.
+func (s *Store) name(key string) string { return s.dir + "/" + key }
+
+// checkKey tells whether a key is the path of a file below a directory, and not
+// one that is kept hidden.
+func checkKey(key string) error {
+	if !fs.ValidPath(key) || key == "." || strings.ContainsRune(key, 0) {
+		return fmt.Errorf("%w: the path must be a relative one, without parts that are empty or dots", store.ErrConfig)
+	}
+	for part := range strings.SplitSeq(key, "/") {
+		if len(part) > maxName {
+			return fmt.Errorf("%w: a part of the path is longer than %d bytes", store.ErrConfig, maxName)
+		}
+	}
+	if _, is := parseHidden(key); is {
+		return fmt.Errorf("%w: names of this form are kept for uploads and metadata", store.ErrConfig)
+	}
+	return nil
+}
+
+// makeDirs makes a directory and those above it, and has them stay after a crash.
+func (s *Store) makeDirs(dir string) error {
+	if dir == "." {
+		return nil
+	}
+	if info, err := s.root.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	above := path.Dir(dir)
+	if err := s.makeDirs(above); err != nil {
+		return err
+	}
+	if err := s.root.Mkdir(dir, dirMode); err != nil {
+		if errors.Is(err, fs.ErrExist) { // somebody was faster, or it is a file, which is told later
+			return nil
+		}
+		return err
+	}
+	return s.syncDir(above)
+}
+
+// syncDir has the names in a directory stay after a crash.
+func (s *Store) syncDir(dir string) error {
+	opened, err := s.root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(opened.Sync(), opened.Close())
+}
+
+// explain puts an error of the file system into its kind.
+func explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("the volume is full: make it larger, or keep fewer backups: %w", err)
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w: the volume is mounted read-only: %w", store.ErrDenied, err)
+	case errors.Is(err, fs.ErrPermission) && !errors.Is(err, store.ErrDenied):
+		return fmt.Errorf("%w: the backup operator's user may not do it: set fsGroup in its pod's securityContext: %w", store.ErrDenied, err)
+	default:
+		return err
+	}
+}
+
+// absent tells whether an error means that there is no such file.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR)
+}
