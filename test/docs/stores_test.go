@@ -17,8 +17,9 @@ import (
 // storeOfPage starts the store that a page's reader has, at an address of this
 // machine that pods reach, and returns the environment that leads there.
 var storeOfPage = map[string]func(t *testing.T, ip string) []string{
-	"doc/backup.md":    s3Files,
-	"doc/backup/s3.md": s3Files,
+	"doc/backup.md":     s3Files,
+	"doc/backup/s3.md":  s3Files,
+	"doc/backup/oss.md": ossAccess,
 }
 
 // s3Files are those of the AWS command line.
@@ -35,4 +36,11 @@ func s3Files(t *testing.T, ip string) []string {
 		}
 	}
 	return []string{"AWS_DIR=" + dir}
+}
+
+// ossAccess is where the tools of Alibaba Cloud look for an AccessKey pair, and the
+// endpoint of the stand-in.
+func ossAccess(t *testing.T, ip string) []string {
+	oss := stores.OSS(t, stores.Options{IP: ip}, "mybucket")
+	return []string{"OSS_ACCESS_KEY_ID=" + oss.AccessKeyID, "OSS_ACCESS_KEY_SECRET=" + oss.AccessKeySecret, "OSS_ENDPOINT=" + oss.Endpoint}
 }
