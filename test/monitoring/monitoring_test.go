@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/etcd-operator/etcd-operator/pkg/controller"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/backup"
 	"github.com/etcd-operator/etcd-operator/test/monitoring"
 )
 
@@ -38,16 +39,18 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// operatorMetrics are the names of the operator's own metrics, as it registers them.
+// operatorMetrics are the names of the operators' own metrics, as they register them.
 func operatorMetrics(t *testing.T) []string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
-	_, err := controller.New(controller.Config{
-		Namespace: "ns", Registry: registry, Clock: clock.RealClock{},
-		Logger: logrus.NewEntry(logger), Recorder: record.NewFakeRecorder(1),
-	})
+	log, recorder := logrus.NewEntry(logger), record.NewFakeRecorder(1)
+	_, err := controller.New(controller.Config{Namespace: "ns", Registry: registry, Clock: clock.RealClock{}, Logger: log, Recorder: recorder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = backup.New(backup.Config{Namespace: "ns", Registry: registry, Clock: clock.RealClock{}, Logger: log, Recorder: recorder})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +72,12 @@ func operatorMetrics(t *testing.T) []string {
 
 func TestThePageTellsOfAllMetricsAndOfNoOthers(t *testing.T) {
 	var told []string
-	for _, match := range regexp.MustCompile("(?m)^\\| `(etcd_operator_\\w+)`").FindAllStringSubmatch(read(t, "doc/metrics.md"), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `(etcd_(?:backup_)?operator_\\w+)`").FindAllStringSubmatch(read(t, "doc/metrics.md"), -1) {
 		told = append(told, match[1])
 	}
 	slices.Sort(told)
 	if names := operatorMetrics(t); !slices.Equal(told, names) {
-		t.Errorf("doc/metrics.md tells of\n%q, the operator has\n%q", told, names)
+		t.Errorf("doc/metrics.md tells of\n%q, the operators have\n%q", told, names)
 	}
 }
 
@@ -87,17 +90,17 @@ func queries(t *testing.T) []monitoring.Query {
 	return list
 }
 
-func TestQueriesUseMetricsThatTheOperatorHas(t *testing.T) {
+func TestQueriesUseMetricsThatTheOperatorsHave(t *testing.T) {
 	names := operatorMetrics(t)
-	part := regexp.MustCompile(`_(bucket|count|sum)$`)
+	ours, part := regexp.MustCompile(`^etcd_(backup_)?operator_`), regexp.MustCompile(`_(bucket|count|sum)$`)
 	for _, q := range queries(t) {
 		used := q.Metrics()
 		if len(used) == 0 {
 			t.Errorf("%s uses no metric", q.Name)
 		}
 		for _, m := range used {
-			if strings.HasPrefix(m, "etcd_operator_") && !slices.Contains(names, m) && !slices.Contains(names, part.ReplaceAllString(m, "")) {
-				t.Errorf("%s uses %s, which the operator does not have", q.Name, m)
+			if ours.MatchString(m) && !slices.Contains(names, m) && !slices.Contains(names, part.ReplaceAllString(m, "")) {
+				t.Errorf("%s uses %s, which no operator has", q.Name, m)
 			}
 		}
 	}
@@ -204,17 +207,21 @@ type podMonitor struct {
 	} `json:"spec"`
 }
 
-func TestPodMonitorsSelectTheOperatorAndItsMembers(t *testing.T) {
+func TestPodMonitorsSelectTheOperatorsAndTheMembers(t *testing.T) {
 	manifests := strings.Split(read(t, monitoring.Folder+"/podmonitor.yaml"), "\n---\n")
 	var member corev1.Pod
 	if err := yaml.Unmarshal([]byte(read(t, "pkg/cluster/testdata/pods/seed.yaml")), &member); err != nil {
 		t.Fatal(err)
 	}
-	var deployment appsv1.Deployment
-	if err := yaml.Unmarshal([]byte(read(t, "example/deployment.yaml")), &deployment); err != nil {
-		t.Fatal(err)
+	var pods []corev1.PodTemplateSpec
+	for _, file := range []string{"example/deployment.yaml", "example/etcd-backup-operator/deployment.yaml"} {
+		var deployment appsv1.Deployment
+		if err := yaml.Unmarshal([]byte(read(t, file)), &deployment); err != nil {
+			t.Fatal(err)
+		}
+		pods = append(pods, deployment.Spec.Template)
 	}
-	pods := []corev1.PodTemplateSpec{deployment.Spec.Template, {ObjectMeta: member.ObjectMeta, Spec: member.Spec}}
+	pods = append(pods, corev1.PodTemplateSpec{ObjectMeta: member.ObjectMeta, Spec: member.Spec})
 	if len(manifests) != len(pods) {
 		t.Fatalf("%d PodMonitors", len(manifests))
 	}
