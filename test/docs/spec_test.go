@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,13 +16,86 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/crd"
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/store/oss"
 )
 
-// Each field of the spec has its row in doc/spec.md, with its path, its meaning,
-// and what an edit does. What is inside of the types of Kubernetes is explained
-// by Kubernetes.
-func TestTheSpecsPageHasEachField(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "doc/spec.md"))
+// specPages are the pages about the specs. What is inside of the types of Kubernetes
+// is explained by Kubernetes: only our own sections are looked into.
+var specPages = []struct {
+	file       string
+	definition func() (*apiextensionsv1.CustomResourceDefinition, error)
+	sections   []string
+	// fields is how many there are at the least.
+	fields int
+	// defaults are what changes by itself, compared with where it comes from.
+	defaults map[string]string
+}{
+	{
+		file: "doc/spec.md", definition: crd.EtcdCluster, fields: 30,
+		sections: []string{"pod", "service", "TLS", "TLS.static", "TLS.static.member"},
+		defaults: map[string]string{
+			"version":                "Default: " + v1beta2.DefaultVersion + " for a new cluster",
+			"pod.DNSTimeoutInSecond": fmt.Sprintf("Default: %d", v1beta2.DefaultDNSTimeout/time.Second),
+		},
+	},
+	{
+		file: "doc/backup-spec.md", definition: crd.EtcdBackup, fields: 25,
+		sections: []string{"etcdCluster", "backupPolicy", "s3", "abs", "gcs", "oss", "volume"},
+		defaults: map[string]string{
+			"backupPolicy.timeoutInSecond": fmt.Sprintf("Default: %d", v1beta2.DefaultBackupTimeout/time.Second),
+			"oss.endpoint":                 "Default: `" + oss.DefaultEndpoint + "`",
+		},
+	},
+}
+
+// Each field of a spec has its row in the page about it, with its path, its meaning,
+// and what an edit does.
+func TestTheSpecsPagesHaveEachField(t *testing.T) {
+	for _, page := range specPages {
+		t.Run(page.file, func(t *testing.T) {
+			rows := rowsOf(t, page.file)
+			definition, err := page.definition()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fields := map[string]bool{}
+			var visit func(prefix string, schema apiextensionsv1.JSONSchemaProps)
+			visit = func(prefix string, schema apiextensionsv1.JSONSchemaProps) {
+				for name, child := range schema.Properties {
+					if path := prefix + name; slices.Contains(page.sections, path) {
+						visit(path+".", child)
+					} else {
+						fields[path] = true
+					}
+				}
+			}
+			visit("", definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"])
+			if len(fields) < page.fields {
+				t.Errorf("only %d fields were found", len(fields))
+			}
+			for path := range fields {
+				if len(rows[path]) != 3 {
+					t.Errorf("the page has no row with three cells for %s", path)
+				}
+			}
+			for path := range rows {
+				if !fields[path] {
+					t.Errorf("the page has a row for %s, which is no field", path)
+				}
+			}
+			for path, want := range page.defaults {
+				if !strings.Contains(strings.Join(rows[path], " "), want) {
+					t.Errorf("the page does not say of %s: %q", path, want)
+				}
+			}
+		})
+	}
+}
+
+// rowsOf are the cells of the tables' rows that begin with code, by what that is.
+func rowsOf(t *testing.T, file string) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,43 +105,5 @@ func TestTheSpecsPageHasEachField(t *testing.T) {
 			rows[strings.Trim(cells[0], " `")] = cells
 		}
 	}
-	definition, err := crd.EtcdCluster()
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := map[string]bool{}
-	var visit func(prefix string, schema apiextensionsv1.JSONSchemaProps)
-	visit = func(prefix string, schema apiextensionsv1.JSONSchemaProps) {
-		for name, child := range schema.Properties {
-			switch path := prefix + name; path {
-			case "pod", "service", "TLS", "TLS.static", "TLS.static.member":
-				visit(path+".", child)
-			default:
-				fields[path] = true
-			}
-		}
-	}
-	visit("", definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"])
-	if len(fields) < 30 {
-		t.Errorf("only %d fields were found", len(fields))
-	}
-	for path := range fields {
-		if len(rows[path]) != 3 {
-			t.Errorf("doc/spec.md has no row with three cells for %s", path)
-		}
-	}
-	for path := range rows {
-		if !fields[path] {
-			t.Errorf("doc/spec.md has a row for %s, which is no field", path)
-		}
-	}
-	// What changes by itself is compared with where it comes from.
-	for path, want := range map[string]string{
-		"version":                "Default: " + v1beta2.DefaultVersion + " for a new cluster",
-		"pod.DNSTimeoutInSecond": fmt.Sprintf("Default: %d", v1beta2.DefaultDNSTimeout/time.Second),
-	} {
-		if !strings.Contains(strings.Join(rows[path], " "), want) {
-			t.Errorf("doc/spec.md does not say of %s: %q", path, want)
-		}
-	}
+	return rows
 }
