@@ -19,6 +19,8 @@ import (
 var storeOfPage = map[string]func(t *testing.T, ip string) []string{
 	"doc/backup.md":     s3Files,
 	"doc/backup/s3.md":  s3Files,
+	"doc/backup/gcs.md": googleFiles,
+	"doc/backup/abs.md": azureAccount,
 	"doc/backup/oss.md": ossAccess,
 }
 
@@ -36,6 +38,24 @@ func s3Files(t *testing.T, ip string) []string {
 		}
 	}
 	return []string{"AWS_DIR=" + dir}
+}
+
+// googleFiles are the key file of an account. The emulator asks for no token.
+func googleFiles(t *testing.T, ip string) []string {
+	gcs := stores.FakeGCS(t, stores.Options{IP: ip})
+	gcs.CreateBucket(t, "mybucket")
+	dir := t.TempDir()
+	key := `{"type": "authorized_user", "client_id": "me", "client_secret": "none", "refresh_token": "none"}`
+	if err := os.WriteFile(filepath.Join(dir, "credentials.json"), []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"GCP_DIR=" + dir, "STORE_ENDPOINT=" + gcs.Endpoint}
+}
+
+func azureAccount(t *testing.T, ip string) []string {
+	azure := stores.Azurite(t, stores.Options{IP: ip})
+	azure.CreateContainer(t, "mycontainer")
+	return []string{"AZURE_STORAGE_ACCOUNT=" + azure.Account, "AZURE_STORAGE_KEY=" + azure.Key, "STORE_ENDPOINT=" + azure.Service}
 }
 
 // ossAccess is where the tools of Alibaba Cloud look for an AccessKey pair, and the
