@@ -20,6 +20,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store/abs"
 	"github.com/etcd-operator/etcd-operator/pkg/store/gcs"
 	"github.com/etcd-operator/etcd-operator/pkg/store/oss"
+	"github.com/etcd-operator/etcd-operator/pkg/store/s3"
+	"github.com/etcd-operator/etcd-operator/pkg/store/volume"
 )
 
 // Kinds of errors, by what has to be done about them; errors.Is finds them. Where
@@ -109,10 +111,11 @@ func (o opener) s3(ctx context.Context, source *api.S3BackupSource) (*Location, 
 	if source == nil {
 		return nil, missing("s3", api.BackupStorageTypeS3)
 	}
-	_, _, err := split("s3", source.Path)
+	bucket, key, err := split("s3", source.Path)
 	if err != nil {
 		return nil, err
 	}
+	cfg := s3.Config{Bucket: bucket, Endpoint: source.Endpoint, ForcePathStyle: source.ForcePathStyle}
 	if source.AWSSecret != "" {
 		s, err := o.secret(ctx, "spec.s3.awsSecret", source.AWSSecret)
 		if err != nil {
@@ -122,8 +125,10 @@ func (o opener) s3(ctx context.Context, source *api.S3BackupSource) (*Location, 
 		if err := s.needsOneOf("credentials", "config"); err != nil {
 			return nil, err
 		}
+		cfg.Credentials, cfg.ConfigFile, cfg.CA = s.data["credentials"], s.data["config"], s.data["ca.crt"]
 	}
-	return nil, notYet(api.BackupStorageTypeS3)
+	opened, err := s3.Open(ctx, cfg)
+	return at(opened, err, bucket, key)
 }
 
 func (o opener) abs(ctx context.Context, source *api.ABSBackupSource) (*Location, error) {
@@ -194,7 +199,7 @@ func (o opener) oss(ctx context.Context, source *api.OSSBackupSource) (*Location
 	return at(opened, err, bucket, key)
 }
 
-func (o opener) volume(_ context.Context, source *api.VolumeBackupSource) (*Location, error) {
+func (o opener) volume(ctx context.Context, source *api.VolumeBackupSource) (*Location, error) {
 	switch {
 	case source == nil:
 		return nil, missing("volume", api.BackupStorageTypeVolume)
@@ -203,9 +208,6 @@ func (o opener) volume(_ context.Context, source *api.VolumeBackupSource) (*Loca
 	case o.volumeDir == "":
 		return nil, fmt.Errorf("%w: the operator has no volume for backups: start it with -volume-dir, or use another storage type than %s", ErrSpec, api.BackupStorageTypeVolume)
 	}
-	return nil, notYet(api.BackupStorageTypeVolume)
-}
-
-func notYet(storageType api.BackupStorageType) error {
-	return fmt.Errorf("%w: this build of the operator does not know the storage type %s yet", ErrSpec, storageType)
+	opened, err := volume.Open(ctx, volume.Config{Root: o.volumeDir, Dir: o.namespace})
+	return at(opened, err, "", source.Path)
 }

@@ -29,7 +29,7 @@ func TestBackupsThatCanNotWorkYet(t *testing.T) {
 	missing.S3.AWSSecret = "late"
 	noKey := b.spec("missing-key")
 	noKey.S3.AWSSecret = "empty"
-	b.SetSecret("empty", map[string][]byte{"config": b.credentials("")["config"]})
+	b.SetSecret("empty", map[string][]byte{"credential": b.credentials("")["credentials"]})
 	wrong := b.spec("wrong-credentials")
 	wrong.S3.AWSSecret = "wrong"
 	b.SetSecret("wrong", b.credentials("not-the-password"))
