@@ -5,8 +5,18 @@ package location
 
 import (
 	"context"
+	"crypto/md5"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -132,6 +142,57 @@ func TestOSSIsOpenedWithWhatItsSecretHolds(t *testing.T) {
 		S3:  &api.S3BackupSource{}, // does not count
 	}
 	use(t, secrets, api.BackupStorageTypeOSS, source, "", "backups", "ns/etcd.backup")
+}
+
+func TestS3IsOpenedWithWhatItsSecretHolds(t *testing.T) {
+	bucket := &s3Bucket{objects: map[string][]byte{}}
+	server := httptest.NewTLSServer(bucket)
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	secrets := secretsOf{"aws": map[string]string{
+		"credentials": "[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = " + hidden + "\n",
+		"config":      "[default]\nregion = eu-central-1\n",
+		"ca.crt":      string(ca),
+	}}
+	source := api.BackupSource{S3: &api.S3BackupSource{Path: "backups/ns/etcd.backup", AWSSecret: "aws", Endpoint: server.URL, ForcePathStyle: true}}
+	use(t, secrets, api.BackupStorageTypeS3, source, "", "backups", "ns/etcd.backup")
+	if want := "Credential=AKIDEXAMPLE/"; !strings.Contains(bucket.authorization, want) || !strings.Contains(bucket.authorization, "/eu-central-1/s3/") {
+		t.Errorf("authorization %s", bucket.authorization)
+	}
+	if content := bucket.objects["/backups/ns/etcd.backup"]; string(content) != "content" {
+		t.Errorf("there is %q in %v", content, slices.Collect(maps.Keys(bucket.objects)))
+	}
+}
+
+// s3Bucket answers to the few requests of a small upload as S3 does.
+type s3Bucket struct {
+	objects       map[string][]byte
+	authorization string
+}
+
+func (b *s3Bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.authorization = r.Header.Get("Authorization")
+	if r.Method == http.MethodPut {
+		b.objects[r.URL.Path], _ = io.ReadAll(r.Body)
+	}
+	content := b.objects[r.URL.Path]
+	w.Header().Set("ETag", fmt.Sprintf(`"%x"`, md5.Sum(content)))
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	}
+}
+
+func TestVolumesAreDividedByNamespace(t *testing.T) {
+	dir := t.TempDir()
+	source := api.BackupSource{Volume: &api.VolumeBackupSource{Path: "example/etcd.backup"}}
+	use(t, secretsOf{}, api.BackupStorageTypeVolume, source, dir, "", "example/etcd.backup")
+	content, err := os.ReadFile(filepath.Join(dir, "ns", "example", "etcd.backup"))
+	if err != nil || string(content) != "content" {
+		t.Errorf("%q, error %v", content, err)
+	}
+	if _, err := Open(t.Context(), secretsOf{}, "ns", api.BackupStorageTypeVolume, source, filepath.Join(dir, "none")); !errors.Is(err, store.ErrNoBucket) {
+		t.Errorf("a volume that is not mounted: %v", err)
+	}
 }
 
 // use opens a location and puts an object there.
