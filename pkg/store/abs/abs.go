@@ -53,7 +53,7 @@ func Open(_ context.Context, c Config) (*Store, error) {
 	}
 	// The API sends no redirects, and what proves who asks must not follow one.
 	client := &http.Client{
-		Transport:     s.network,
+		Transport:     store.Exclusive{RoundTripper: s.network}, // a block's buffer is used again
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	if s.client, err = p.client(c.Container, client); err != nil {
@@ -123,11 +123,15 @@ func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
 	if err != nil {
 		return store.Object{}, s.failed("stat", key, explain(ctx, err))
 	}
-	object := store.Object{Key: key, Size: value(p.ContentLength), Modified: value(p.LastModified), Metadata: map[string]string{}}
+	return object(key, p), nil
+}
+
+func object(key string, p blob.GetPropertiesResponse) store.Object {
+	o := store.Object{Key: key, Size: value(p.ContentLength), Modified: value(p.LastModified), Metadata: map[string]string{}}
 	for name, v := range p.Metadata {
-		object.Metadata[metadataKey(name)] = value(v)
+		o.Metadata[metadataKey(name)] = value(v)
 	}
-	return object, nil
+	return o
 }
 
 // List lists blobs, without their metadata. Blobs whose blocks were not committed are

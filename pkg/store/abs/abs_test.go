@@ -187,6 +187,39 @@ func TestBlobsOtherThanWhatWasSentAreDeleted(t *testing.T) {
 	}
 }
 
+// Azure has the blob, and the connection breaks before it says so.
+func TestABlobWhoseAnswerIsLostIsLookedAt(t *testing.T) {
+	there := func(uid, sum string) http.Header {
+		return http.Header{"Content-Length": {"5"}, "Content-Md5": {sum}, "X-Ms-Meta-Backup_uid": {uid}}
+	}
+	for name, tt := range map[string]struct {
+		there  http.Header
+		stored bool
+	}{
+		"it is there":           {there("1", helloMD5), true},
+		"an older one is there": {there("2", helloMD5), false},
+		"another one is there":  {there("1", "AAAAAAAAAAAAAAAAAAAAAA=="), false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			at := &server{answer: func(r *http.Request) (int, http.Header) {
+				if r.Method == http.MethodHead {
+					return http.StatusOK, tt.there
+				}
+				return http.StatusBadGateway, nil
+			}}
+			u := hello()
+			u.Metadata = map[string]string{"backup-uid": "1"}
+			object, err := openAt(t, at, Config{Key: key}).Put(t.Context(), "k", u)
+			if (err == nil) != tt.stored {
+				t.Errorf("%s: stored %+v, error %v", name, object, err)
+			}
+			if len(at.sent(http.MethodDelete, "")) > 0 {
+				t.Errorf("%s: what may be another's was deleted", name)
+			}
+		})
+	}
+}
+
 func TestABodyThatFailsCommitsNothing(t *testing.T) {
 	bad := errors.New("the member died")
 	at := &server{answer: func(*http.Request) (int, http.Header) { return http.StatusCreated, nil }}

@@ -69,6 +69,15 @@ func hasStatus(err error, code int) bool {
 	return errors.As(err, &status) && status.code == code
 }
 
+// refused tells that the store has answered that it did not do what was asked for.
+func refused(err error) bool {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.code < http.StatusInternalServerError
+	}
+	return errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrNoBucket) || errors.Is(err, store.ErrNotFound)
+}
+
 // identity is that of this process. Its errors are told from those of the store.
 type identity struct{ azcore.TokenCredential }
 

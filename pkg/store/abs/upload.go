@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 
@@ -28,8 +29,9 @@ import (
 
 const (
 	contentType = "application/octet-stream"
-	// giveUp bounds the request that takes back an upload.
-	giveUp = 5 * time.Second
+	// cleanupTime bounds what is done about an upload after its end, also when its
+	// context has ended.
+	cleanupTime = 10 * time.Second
 )
 
 // Put stores a blob: by one request where it is small, and otherwise by blocks, which
@@ -56,14 +58,40 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (store.Obje
 	if err := context.Cause(ctx); err != nil {
 		return store.Object{}, err
 	}
-	b := s.client.NewBlockBlobClient(key)
+	p := put{blob: s.client.NewBlockBlobClient(key), key: key, content: content}
 	if whole {
-		return upload(ctx, b, key, first, content, u)
+		return p.atOnce(ctx, first, u)
 	}
+	return p.inBlocks(ctx, first, u)
+}
+
+// put is one upload.
+type put struct {
+	blob    *blockblob.Client
+	key     string
+	content *checked
+}
+
+// atOnce makes a blob by one request.
+func (p put) atOnce(ctx context.Context, data []byte, u store.Upload) (store.Object, error) {
+	sum, all := p.content.sum.Sum(nil), allMetadata(u)
+	answer, err := p.blob.Upload(ctx, body(data), &blockblob.UploadOptions{
+		HTTPHeaders:             headers(sum),
+		Metadata:                named(all),
+		TransactionalValidation: blob.TransferValidationTypeMD5(sum),
+	})
+	if err != nil {
+		return p.afterAll(ctx, all, explain(ctx, err))
+	}
+	return store.Object{Key: p.key, Size: p.content.size, Modified: value(answer.LastModified), Metadata: all}, nil
+}
+
+// inBlocks makes a blob of blocks.
+func (p put) inBlocks(ctx context.Context, first []byte, u store.Upload) (store.Object, error) {
 	blocks := newBlocks()
-	count, err := store.SendParts(ctx, first, content, func(ctx context.Context, number int, data []byte) error {
+	count, err := store.SendParts(ctx, first, p.content, func(ctx context.Context, number int, data []byte) error {
 		sum := md5.Sum(data)
-		_, err := b.StageBlock(ctx, blocks.id(number), body(data), &blockblob.StageBlockOptions{
+		_, err := p.blob.StageBlock(ctx, blocks.id(number), body(data), &blockblob.StageBlockOptions{
 			TransactionalValidation: blob.TransferValidationTypeMD5(sum[:]),
 		})
 		if err != nil {
@@ -74,59 +102,70 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (store.Obje
 	if err != nil {
 		return store.Object{}, err
 	}
-	return s.commit(ctx, b, key, blocks.first(count), content, u)
-}
-
-// upload makes a blob by one request.
-func upload(ctx context.Context, b *blockblob.Client, key string, data []byte, content *checked, u store.Upload) (store.Object, error) {
-	sum := content.sum.Sum(nil)
-	answer, err := b.Upload(ctx, body(data), &blockblob.UploadOptions{
-		HTTPHeaders:             headers(sum),
-		Metadata:                metadata(u),
-		TransactionalValidation: blob.TransferValidationTypeMD5(sum),
+	all := allMetadata(u)
+	answer, err := p.blob.CommitBlockList(ctx, blocks.first(count), &blockblob.CommitBlockListOptions{
+		HTTPHeaders: headers(p.content.sum.Sum(nil)),
+		Metadata:    named(all),
 	})
 	if err != nil {
-		return store.Object{}, explain(ctx, err)
+		return p.afterAll(ctx, all, fmt.Errorf("commit %d blocks: %w", count, explain(ctx, err)))
 	}
-	return store.Object{Key: key, Size: content.size, Modified: value(answer.LastModified)}, nil
+	return p.confirm(ctx, answer.ETag)
 }
 
-// commit makes a blob of blocks, and looks at what it made.
-func (s *Store) commit(ctx context.Context, b *blockblob.Client, key string, ids []string, content *checked, u store.Upload) (store.Object, error) {
-	sum := content.sum.Sum(nil)
-	answer, err := b.CommitBlockList(ctx, ids, &blockblob.CommitBlockListOptions{HTTPHeaders: headers(sum), Metadata: metadata(u)})
-	if err != nil {
-		return store.Object{}, fmt.Errorf("commit %d blocks: %w", len(ids), explain(ctx, err))
-	}
-	only := &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: answer.ETag}}
-	stored, err := b.GetProperties(ctx, &blob.GetPropertiesOptions{AccessConditions: only})
+// confirm looks at the blob that was made, and deletes it if it is not what was
+// sent. The blob is there: that ctx has ended meanwhile does not matter any more.
+func (p put) confirm(ctx context.Context, tag *azcore.ETag) (store.Object, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	only := &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: tag}}
+	stored, err := p.blob.GetProperties(ctx, &blob.GetPropertiesOptions{AccessConditions: only})
 	if err != nil {
 		err = fmt.Errorf("look at what was stored: %w", explain(ctx, err))
-		return store.Object{}, errors.Join(err, s.takeBack(ctx, b, answer.ETag))
+	} else if err = p.compare(stored); err == nil {
+		return object(p.key, stored), nil
 	}
-	if size := value(stored.ContentLength); size != content.size || !bytes.Equal(stored.ContentMD5, sum) {
-		err = fmt.Errorf("%d bytes were sent and %d stored, or the blob has another checksum", content.size, size)
-		return store.Object{}, errors.Join(err, s.takeBack(ctx, b, answer.ETag))
+	_, left := p.blob.Delete(ctx, &blob.DeleteOptions{
+		DeleteSnapshots:  to.Ptr(blob.DeleteSnapshotsOptionTypeInclude),
+		AccessConditions: only, // what somebody else has put there since stays
+	})
+	if left == nil {
+		return store.Object{}, err
 	}
-	return store.Object{Key: key, Size: content.size, Modified: value(stored.LastModified)}, nil
+	if left = explain(ctx, left); isNotFound(left) || hasStatus(left, http.StatusPreconditionFailed) {
+		return store.Object{}, err
+	}
+	return store.Object{}, fmt.Errorf("%w; delete it, which is there but not to be trusted: %w", err, left)
 }
 
-// takeBack deletes what an upload made, and nothing that somebody else has put there
-// since. It does so also where ctx has ended.
-func (s *Store) takeBack(ctx context.Context, b *blockblob.Client, tag *azcore.ETag) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUp)
+// afterAll is for a blob that was sent, and the answer got lost: it may be there
+// nevertheless, and all is well then.
+func (p put) afterAll(ctx context.Context, metadata map[string]string, lost error) (store.Object, error) {
+	if refused(lost) {
+		return store.Object{}, lost
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	_, err := b.Delete(ctx, &blob.DeleteOptions{
-		DeleteSnapshots:  to.Ptr(blob.DeleteSnapshotsOptionTypeInclude),
-		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: tag}},
-	})
-	if err == nil {
-		return nil
+	stored, err := p.blob.GetProperties(ctx, nil)
+	if err != nil || p.compare(stored) != nil {
+		return store.Object{}, lost
 	}
-	if err = explain(ctx, err); isNotFound(err) || hasStatus(err, http.StatusPreconditionFailed) {
-		return nil
+	there := object(p.key, stored)
+	if !maps.Equal(there.Metadata, metadata) {
+		return store.Object{}, lost // an older one
 	}
-	return fmt.Errorf("delete it, which is there but not to be trusted: %w", err)
+	return there, nil
+}
+
+// compare tells whether a blob has the content that was sent.
+func (p put) compare(stored blob.GetPropertiesResponse) error {
+	if size := value(stored.ContentLength); size != p.content.size {
+		return fmt.Errorf("%d bytes were sent and %d stored", p.content.size, size)
+	}
+	if sum := p.content.sum.Sum(nil); !bytes.Equal(stored.ContentMD5, sum) {
+		return fmt.Errorf("the blob has the MD5 %x, and that of what was sent is %x", stored.ContentMD5, sum)
+	}
+	return nil
 }
 
 func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
@@ -137,18 +176,23 @@ func headers(sum []byte) *blob.HTTPHeaders {
 	return &blob.HTTPHeaders{BlobContentType: to.Ptr(contentType), BlobContentMD5: sum}
 }
 
-// metadata of an upload whose body was read to its end.
-func metadata(u store.Upload) map[string]*string {
-	all := map[string]*string{}
-	for key, v := range u.Metadata {
-		all[metadataName(key)] = &v
-	}
+// allMetadata are those of an upload whose body was read to its end.
+func allMetadata(u store.Upload) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, u.Metadata)
 	if u.FinalMetadata != nil {
-		for key, v := range u.FinalMetadata() {
-			all[metadataName(key)] = &v
-		}
+		maps.Copy(all, u.FinalMetadata())
 	}
 	return all
+}
+
+// named are metadata under names that Azure takes.
+func named(all map[string]string) map[string]*string {
+	names := map[string]*string{}
+	for key, v := range all {
+		names[metadataName(key)] = &v
+	}
+	return names
 }
 
 // blocks names the blocks of one upload, so that those of another one of the same

@@ -179,3 +179,12 @@ func hasStatus(err error, code int) bool {
 	var status *statusError
 	return errors.As(err, &status) && status.code == code
 }
+
+// refused tells that the store has answered that it did not do what was asked for.
+func refused(err error) bool {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.code < http.StatusInternalServerError
+	}
+	return errors.Is(err, store.ErrDenied)
+}

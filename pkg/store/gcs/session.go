@@ -41,7 +41,7 @@ func (s *session) end(ctx context.Context) {
 	if address == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUp)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodDelete, address, nil)
 	if err != nil {

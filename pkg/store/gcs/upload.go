@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -27,8 +26,9 @@ const (
 	// chunkSize is how much of a large object one request sends, one after the
 	// other, and what is held of it for a retry.
 	chunkSize = 16 << 20
-	// giveUp bounds the requests that take back an upload.
-	giveUp = 5 * time.Second
+	// cleanupTime bounds what is done about an upload after its end, also when its
+	// context has ended.
+	cleanupTime = 10 * time.Second
 )
 
 // Put stores an object: in one request where it is small, and otherwise in chunks of
@@ -63,13 +63,18 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (store.Obje
 		stored, err = s.insertInSession(ctx, object, io.MultiReader(bytes.NewReader(first), content))
 	}
 	if content.err != nil {
-		err = content.err // rather than what the SDK makes of it
+		return store.Object{}, content.err // rather than what the SDK makes of it
 	}
+	// What is there now is not given up because ctx ends meanwhile.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
 	if err != nil {
-		return store.Object{}, err
+		if stored = s.afterAll(ctx, object, content, err); stored == nil {
+			return store.Object{}, err
+		}
 	}
 	if err := s.complete(ctx, stored, content, u, whole); err != nil {
-		return store.Object{}, errors.Join(err, s.takeBack(ctx, stored))
+		return store.Object{}, s.takeBack(ctx, stored, err)
 	}
 	return toObject(stored)
 }
@@ -111,8 +116,8 @@ func (s *Store) complete(ctx context.Context, stored *storage.Object, content *c
 	if whole || u.FinalMetadata == nil {
 		return nil
 	}
-	stored.Metadata = allMetadata(u)
-	patch := &storage.Object{Metadata: stored.Metadata}
+	all := allMetadata(u)
+	patch := &storage.Object{Metadata: all}
 	call := s.service.Objects.Patch(s.bucket, stored.Name, patch).Generation(stored.Generation).Context(ctx)
 	err := try(ctx, func() error {
 		_, err := call.Do()
@@ -121,23 +126,40 @@ func (s *Store) complete(ctx context.Context, stored *storage.Object, content *c
 	if err != nil {
 		return fmt.Errorf("add metadata to what was stored: %w", explain(ctx, err))
 	}
+	stored.Metadata = all
 	return nil
 }
 
+// afterAll is the object where it was sent, and the answer got lost: it may be there
+// nevertheless, and all is well then. Nil: it is not.
+func (s *Store) afterAll(ctx context.Context, object *storage.Object, content *checked, lost error) *storage.Object {
+	if !content.ended || refused(lost) {
+		return nil
+	}
+	call := s.service.Objects.Get(s.bucket, object.Name).Context(ctx)
+	var there *storage.Object
+	err := try(ctx, func() (err error) {
+		there, err = call.Do()
+		return err
+	})
+	if err != nil || content.compare(there) != nil || !maps.Equal(there.Metadata, object.Metadata) {
+		return nil // or it is an older one
+	}
+	return there
+}
+
 // takeBack deletes what an upload made, and nothing that somebody else has put there
-// since. It does so also where ctx has ended.
-func (s *Store) takeBack(ctx context.Context, stored *storage.Object) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUp)
-	defer cancel()
+// since. It returns why, and what came in between.
+func (s *Store) takeBack(ctx context.Context, stored *storage.Object, why error) error {
 	call := s.service.Objects.Delete(s.bucket, stored.Name).Generation(stored.Generation).Context(ctx)
 	err := try(ctx, func() error { return call.Do() })
 	if err == nil {
-		return nil
+		return why
 	}
 	if err = explain(ctx, err); hasStatus(err, http.StatusNotFound) {
-		return nil
+		return why
 	}
-	return fmt.Errorf("delete it, which is there but not to be trusted: %w", err)
+	return fmt.Errorf("%w; delete it, which is there but not to be trusted: %w", why, err)
 }
 
 func allMetadata(u store.Upload) map[string]string {
@@ -157,7 +179,9 @@ type checked struct {
 	body io.Reader
 	size int64
 	sum  uint32
-	err  error // of the body
+
+	ended bool  // all of it was read
+	err   error // of the body
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -168,7 +192,10 @@ func (c *checked) Read(p []byte) (int, error) {
 	n, err := c.body.Read(p)
 	c.size += int64(n)
 	c.sum = crc32.Update(c.sum, castagnoli, p[:n])
-	if err != nil && !errors.Is(err, io.EOF) {
+	switch {
+	case err == io.EOF:
+		c.ended = true
+	case err != nil:
 		c.err = err
 	}
 	return n, err

@@ -71,7 +71,7 @@ func open(cfg Config, transport *http.Transport, options ...func(*oss.Options)) 
 		WithSignatureVersion(at.signature()).
 		WithCredentialsProvider(credentials.NewStaticCredentialsProvider(cfg.AccessKeyID, cfg.AccessKeySecret)).
 		WithHttpClient(&http.Client{
-			Transport:     exclusive{transport},
+			Transport:     store.Exclusive{RoundTripper: transport},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}).
 		WithDisableUploadCRC64Check(true) // Put does it, for the whole

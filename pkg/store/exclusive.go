@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package oss
+package store
 
 import (
 	"io"
@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// exclusive makes sure that nobody reads the body of a request any more when its
+// Exclusive makes sure that nobody reads the body of a request any more when its
 // round trip is over. An http.Transport may go on to send one for a while after an
 // error or an early answer, and the body is part of a buffer by then that the next
 // attempt, or the next part, is read into.
-type exclusive struct{ http.RoundTripper }
+type Exclusive struct{ http.RoundTripper }
 
 // RoundTrip sends a request.
-func (e exclusive) RoundTrip(request *http.Request) (*http.Response, error) {
+func (e Exclusive) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Body == nil || request.Body == http.NoBody {
 		return e.RoundTripper.RoundTrip(request)
 	}
