@@ -48,7 +48,7 @@ func fill(part []byte, body io.Reader) (n int, ended bool, err error) {
 	for n < len(part) {
 		m, err := body.Read(part[n:])
 		n += m
-		if err == io.EOF { //nolint:errorlint // a reader's end is nothing but that; a wrapped one is a failure
+		if err == io.EOF {
 			return n, true, nil
 		}
 		if err != nil {

@@ -273,7 +273,7 @@ func TestErrorsTellWhatOSSSaysAndNotWhatWasSigned(t *testing.T) {
 			t.Errorf("%s: got  %s\nwant %s", name, text, c.want)
 		}
 		for _, kind := range []error{store.ErrDenied, store.ErrNotFound, store.ErrNoBucket, store.ErrConfig} {
-			if errors.Is(err, kind) != (kind == c.kind) {
+			if errors.Is(err, kind) != (kind == c.kind) { //nolint:errorlint // the very same is meant
 				t.Errorf("%s: is %q: %v", name, kind, errors.Is(err, kind))
 			}
 		}
