@@ -55,6 +55,9 @@ type Status struct {
 	Alarms []Alarm
 }
 
+// streamWindow is enough for 1 GB/s at a round trip of a millisecond.
+const streamWindow = 1 << 20
+
 // Client asks and changes the members of one cluster. It keeps one connection a
 // member, because membership and health are questions to one member each. It is
 // not safe for concurrent use but for the calls of a Conn.
@@ -99,6 +102,10 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 		MaxUnaryRetries: 1,
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(conn.dial),
+			// What a member may send ahead of who reads it. By default it grows up to
+			// 16 MiB, all of which a snapshot fills when its store is slower.
+			grpc.WithInitialWindowSize(streamWindow),
+			grpc.WithInitialConnWindowSize(streamWindow),
 			// gRPC's default of up to two minutes between attempts is made for
 			// servers far away; here a member restarts and is to be seen at once.
 			grpc.WithConnectParams(grpc.ConnectParams{
