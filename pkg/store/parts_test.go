@@ -120,14 +120,14 @@ func TestContentThatBreaksOffIsNotWhole(t *testing.T) {
 func TestPartsStayWithinTheStoresLimits(t *testing.T) {
 	for _, size := range []int64{-1, 0, 1, 8 << 20, 2 << 30, 8 << 30, 100 << 30, 1 << 40} {
 		part := PartSize(size)
-		if part < 8<<20 || part%(1<<20) != 0 {
+		if part < 5<<20 || part%(1<<20) != 0 {
 			t.Errorf("content of %d bytes: parts of %d", size, part)
 		}
 		if size/part > 5000 {
 			t.Errorf("content of %d bytes: %d parts", size, size/part)
 		}
 	}
-	if got := PartSize(8 << 30); got != 8<<20 {
+	if got := PartSize(8 << 30); got != 5<<20 {
 		t.Errorf("8 GiB, etcd's largest recommended size, goes in parts of %d bytes", got)
 	}
 }
