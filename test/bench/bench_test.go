@@ -56,7 +56,7 @@ func TestBench(t *testing.T) {
 	report := b.table.String() + "\n" + b.idle()
 	fmt.Printf("\n%s\n%s\n", machine(t, n), report)
 	if *document {
-		if err := write(filepath.Join(n.Root, "doc", "benchmarks.md"), machine(t, n)+"\n"+report); err != nil {
+		if err := write(filepath.Join(n.Root, "doc", "benchmarks.md"), clusterTimes, machine(t, n)+"\n"+report); err != nil {
 			t.Error(err)
 		}
 	}

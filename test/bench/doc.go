@@ -7,5 +7,6 @@
 // Times on one machine say little about another, so they are told as multiples
 // of two units that are measured in the same run, in turns with the rest: U, one
 // bare etcd pod from apply to Ready, and S, a hand-written StatefulSet of three
-// members. The measurements have the build tag bench; hack/bench runs them.
+// members. Backups are measured without a Kubernetes, and told as ratios to the two
+// halves of what they do. The measurements have the build tag bench; hack/bench runs them.
 package bench

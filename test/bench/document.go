@@ -9,30 +9,34 @@ import (
 	"strings"
 )
 
-// Between these lines the document is written by a run; the rest by people.
-const (
-	begin = "<!-- measured: begin (written by hack/bench -write) -->"
-	end   = "<!-- measured: end -->"
+// A part is what a run writes of the document, between two lines; the rest is
+// written by people.
+type part struct{ begin, end string }
+
+// The parts of the document.
+var (
+	clusterTimes = part{"<!-- measured: begin (written by hack/bench -write) -->", "<!-- measured: end -->"}
+	backups      = part{"<!-- measured backups: begin (written by hack/bench -backups -write) -->", "<!-- measured backups: end -->"}
 )
 
-// write replaces the measured part of a document.
-func write(path, measured string) error {
+// write replaces a part of a document.
+func write(path string, p part, measured string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	document, err := replaceMeasured(string(text), measured)
+	document, err := p.replace(string(text), measured)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return os.WriteFile(path, []byte(document), 0o644)
 }
 
-func replaceMeasured(document, measured string) (string, error) {
-	before, rest, ok := strings.Cut(document, begin)
-	_, after, ok2 := strings.Cut(rest, end)
+func (p part) replace(document, measured string) (string, error) {
+	before, rest, ok := strings.Cut(document, p.begin)
+	_, after, ok2 := strings.Cut(rest, p.end)
 	if !ok || !ok2 {
-		return "", fmt.Errorf("the lines %q and %q must be in the document, in this order", begin, end)
+		return "", fmt.Errorf("the lines %q and %q must be in the document, in this order", p.begin, p.end)
 	}
-	return before + begin + "\n\n" + strings.TrimSpace(measured) + "\n\n" + end + after, nil
+	return before + p.begin + "\n\n" + strings.TrimSpace(measured) + "\n\n" + p.end + after, nil
 }

@@ -44,16 +44,17 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestReplaceMeasured(t *testing.T) {
-	document := "# Title\n\n" + begin + "\nold\n" + end + "\n\nwritten by people\n"
-	got, err := replaceMeasured(document, "new\n")
+func TestAPartOfTheDocumentIsReplaced(t *testing.T) {
+	document := "# Title\n\n" + backups.begin + "\nold backups\n" + backups.end + "\n\n" + clusterTimes.begin + "\nold\n" + clusterTimes.end + "\n\nwritten by people\n"
+	got, err := clusterTimes.replace(document, "new\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(got, "old") || !strings.Contains(got, "\nnew\n") || !strings.HasPrefix(got, "# Title") || !strings.HasSuffix(got, "written by people\n") {
+	if strings.Contains(got, "\nold\n") || !strings.Contains(got, "\nold backups\n") || !strings.Contains(got, "\nnew\n") ||
+		!strings.HasPrefix(got, "# Title") || !strings.HasSuffix(got, "written by people\n") {
 		t.Errorf("got:\n%s", got)
 	}
-	if _, err := replaceMeasured("no lines", "new"); err == nil {
+	if _, err := backups.replace("no lines", "new"); err == nil {
 		t.Error("a document without the lines was accepted")
 	}
 }

@@ -1,0 +1,126 @@
+//go:build bench
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+	s3store "github.com/etcd-operator/etcd-operator/pkg/store/s3"
+)
+
+// backupVariable makes a process of the one that makes backups, in which nothing
+// else uses memory.
+const backupVariable = "ETCD_OPERATOR_BENCH_BACKUPS"
+
+// backupConfig says from where to where.
+type backupConfig struct {
+	Etcd, Endpoint, Bucket, Region string
+	AccessKey, SecretKey           string
+}
+
+// backupResult is a line that the process prints when it has started, and for each
+// backup.
+type backupResult struct {
+	Nanoseconds int64
+	Size        int64
+	// PeakBytes is the most memory that was resident since the last line.
+	PeakBytes int64
+	Error     string
+}
+
+func TestMain(m *testing.M) {
+	if config := os.Getenv(backupVariable); config != "" {
+		if err := makeBackups(context.Background(), config); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// makeBackups makes a backup under each key that stands in a line of the standard
+// input.
+func makeBackups(ctx context.Context, text string) error {
+	var config backupConfig
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
+		return err
+	}
+	endpoint, err := etcd.ParseEndpoint(config.Etcd, false)
+	if err != nil {
+		return err
+	}
+	bucket, err := s3store.Open(ctx, s3store.Config{
+		Bucket: config.Bucket, Endpoint: config.Endpoint, ForcePathStyle: true,
+		Credentials: fmt.Appendf(nil, "[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", config.AccessKey, config.SecretKey),
+		ConfigFile:  fmt.Appendf(nil, "[default]\nregion = %s\n", config.Region),
+	})
+	if err != nil {
+		return err
+	}
+	defer bucket.Close()
+	out := json.NewEncoder(os.Stdout)
+	result := backupResult{}
+	keys := bufio.NewScanner(os.Stdin)
+	for {
+		if result.PeakBytes, err = peak(); err != nil {
+			return err
+		}
+		if err := out.Encode(result); err != nil {
+			return err
+		}
+		if !keys.Scan() {
+			return keys.Err()
+		}
+		start := time.Now()
+		result = backupResult{}
+		if result.Size, err = makeBackup(ctx, endpoint, bucket, keys.Text()); err != nil {
+			result.Error = err.Error()
+		}
+		result.Nanoseconds = time.Since(start).Nanoseconds()
+	}
+}
+
+func makeBackup(ctx context.Context, endpoint etcd.Endpoint, bucket store.Store, key string) (int64, error) {
+	s, err := snapshot.Open(ctx, snapshot.Source{Endpoints: []etcd.Endpoint{endpoint}})
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	object, err := bucket.Put(ctx, key, store.Upload{Body: s, Size: s.Size, FinalMetadata: func() map[string]string {
+		return map[string]string{"sha256": s.SHA256()}
+	}})
+	return object.Size, err
+}
+
+// peak is the most memory that was resident since the last call, and begins anew.
+func peak() (int64, error) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, "VmHWM:"); found {
+			kibibytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			if err != nil {
+				return 0, err
+			}
+			return kibibytes << 10, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // proc(5)
+		}
+	}
+	return 0, fmt.Errorf("/proc/self/status tells no VmHWM")
+}
