@@ -67,7 +67,7 @@ func (s *Store) putWhole(ctx context.Context, key string, content []byte, u stor
 	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &s.bucket, Key: &key, Body: bytes.NewReader(content), ContentLength: aws.Int64(int64(len(content))),
 		ContentMD5: checksum.header(), Metadata: metadata,
-	})
+	}, s.content...)
 	if refused(err) {
 		return store.Object{}, err // and nothing was stored
 	}
@@ -152,7 +152,7 @@ func (p *parts) send(ctx context.Context, number int, data []byte) error {
 	out, err := p.s.client.UploadPart(ctx, &s3.UploadPartInput{
 		Bucket: &p.s.bucket, Key: &p.key, UploadId: p.id, PartNumber: aws.Int32(int32(number)),
 		Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))), ContentMD5: checksum.header(),
-	})
+	}, p.s.content...)
 	if err != nil {
 		return fmt.Errorf("part %d: %w", number, explain(err))
 	}
