@@ -40,13 +40,13 @@ func s3Files(t *testing.T, ip string) []string {
 	return []string{"AWS_DIR=" + dir}
 }
 
-// googleFiles are the key file of an account. The emulator asks for no token.
+// googleFiles are the key file of an account.
 func googleFiles(t *testing.T, ip string) []string {
 	gcs := stores.FakeGCS(t, stores.Options{IP: ip})
 	gcs.CreateBucket(t, "mybucket")
 	dir := t.TempDir()
-	key := `{"type": "authorized_user", "client_id": "me", "client_secret": "none", "refresh_token": "none"}`
-	if err := os.WriteFile(filepath.Join(dir, "credentials.json"), []byte(key), 0o600); err != nil {
+	key := stores.GoogleServiceAccount(t, stores.Options{IP: ip})
+	if err := os.WriteFile(filepath.Join(dir, "credentials.json"), key, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return []string{"GCP_DIR=" + dir, "STORE_ENDPOINT=" + gcs.Endpoint}

@@ -6,6 +6,7 @@
 package gcs
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/etcd-operator/etcd-operator/pkg/store"
@@ -13,25 +14,48 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/stores"
 )
 
-// fake-gcs-server takes any credentials: that wrong ones are told is a test of its
-// own.
+// fake-gcs-server takes any token, and none: who is refused is refused by the server
+// of tokens.
 func TestConformance(t *testing.T) {
 	server := stores.FakeGCS(t, stores.Options{})
 	server.CreateBucket(t, "backups")
-	opener := func(bucket string) storetest.Opener {
+	key := stores.GoogleServiceAccount(t, stores.Options{})
+	opener := func(bucket string, key []byte) storetest.Opener {
 		return func(t *testing.T) store.Store {
-			opened, err := Open(t.Context(), Config{Bucket: bucket, Endpoint: server.API})
+			opened, err := Open(t.Context(), Config{Bucket: bucket, Endpoint: server.API, CredentialsJSON: key})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return opened
 		}
 	}
-	storetest.Run(t, opener("backups"), storetest.Options{
-		NoBucket: opener("nothing"),
+	storetest.Run(t, opener("backups", key), storetest.Options{
+		Denied: map[string]storetest.Opener{
+			"another account's key": opener("backups", strange(t, key)),
+		},
+		NoBucket: opener("nothing", key),
+		Secrets:  []string{"PRIVATE KEY", "Invalid JWT"},
 		Kill:     func(t *testing.T) { server.Kill(t) },
 		Restart:  func(t *testing.T) { server.Restart(t) },
 		Freeze:   func(t *testing.T) { server.Freeze(t) },
 		Thaw:     func(t *testing.T) { server.Thaw(t) },
 	})
+}
+
+// strange is a key file with a key that its server of tokens does not know.
+func strange(t *testing.T, key []byte) []byte {
+	t.Helper()
+	known, other := map[string]string{}, map[string]string{}
+	if err := json.Unmarshal(key, &known); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(stores.GoogleServiceAccount(t, stores.Options{}), &other); err != nil {
+		t.Fatal(err)
+	}
+	other["token_uri"] = known["token_uri"]
+	text, err := json.Marshal(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
