@@ -90,7 +90,7 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 	}
 	snap, err := a.cfg.OpenSnapshot(ctx, src)
 	if err != nil {
-		return nil, fmt.Errorf("take a snapshot of etcd: %w", err)
+		return nil, fmt.Errorf("take a snapshot of etcd: %w%s", err, a.certificateAdvice(err))
 	}
 	defer snap.Close()
 	a.expected.Store(snap.Size)

@@ -83,6 +83,21 @@ func (a *attempt) identity(ctx context.Context, name string) (*etcd.Identity, er
 	return certsecret.ClientIdentity(secret)
 }
 
+// certificateAdvice says what to do where etcd and the operator don't accept each
+// other's certificates, after the error that told so.
+func (a *attempt) certificateAdvice(err error) string {
+	switch {
+	case !etcd.IsTLSFailure(err):
+		return ""
+	case a.obj.Spec.ClientTLSSecret != "":
+		return "; look at the Secret " + a.obj.Spec.ClientTLSSecret + " that spec.clientTLSSecret names"
+	case a.obj.Spec.EtcdCluster != nil:
+		return "; look at the operatorSecret of the EtcdCluster " + a.obj.Spec.EtcdCluster.Name
+	default:
+		return "; name a Secret with the client's certificate and the CA in spec.clientTLSSecret"
+	}
+}
+
 // granted adds to a refusal of the API server what to do about it.
 func granted(err error, right string) error {
 	if apierrors.IsForbidden(err) {

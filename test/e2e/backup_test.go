@@ -233,21 +233,18 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 	}
 	spec := b.spec("etcd")
 	spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 3, MaxBackups: 4}
-	start := time.Now()
 	backup := b.CreateBackup("periodic", spec)
-	seen := map[string]bool{}
-	for made := 0; made < 21; {
+	last := ""
+	for made := range 21 {
 		b.cluster.Put("key", fmt.Sprint(made))
-		obj := backup.WaitSucceeded(start)
-		if key := obj.Status.Key; !seen[key] {
-			seen[key] = true
-			made++
-			if made == 7 {
-				b.CrashBackupOperator()
+		last = backup.Wait("another one", harness.Backed, func(obj *v1beta2.EtcdBackup) error {
+			if obj.Status.Key == last || !obj.Status.Succeeded {
+				return fmt.Errorf("%s is the newest yet: %s", obj.Status.Key, obj.Status.Reason)
 			}
-		}
-		if time.Since(start) > 6*time.Minute {
-			t.Fatalf("only %d backups were made", made)
+			return nil
+		}).Status.Key
+		if made == 7 {
+			b.CrashBackupOperator()
 		}
 	}
 	backup.Edit(func(s *v1beta2.BackupSpec) { s.BackupPolicy.Suspend = true })

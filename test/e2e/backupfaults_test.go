@@ -125,10 +125,9 @@ func (b *backups) fill() {
 	value := make([]byte, 512<<10)
 	for i := range 100 {
 		_, _ = rand.Read(value)
-		harness.Wait(b.t, "put", time.Minute, func(ctx context.Context) error {
-			_, err := client.Put(ctx, fmt.Sprintf("filling/%03d", i), string(value))
-			return err
-		})
+		if _, err := client.Put(b.t.Context(), fmt.Sprintf("filling/%03d", i), string(value)); err != nil {
+			b.t.Fatalf("fill etcd: %v", err)
+		}
 	}
 }
 
