@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
@@ -170,16 +172,21 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 	for name, cut := range map[string]func(*testing.T, *backups){
 		"the store dies": func(_ *testing.T, b *backups) {
 			backup := b.stall("cut", b.spec("etcd.backup"))
+			b.minio.Kill(b.t)
+			waitReason(backup, "mybucket")
 			b.minio.Restart(b.t)
 			b.checkOnly("etcd.backup", backup.WaitSucceeded(time.Time{}))
 		},
-		"the member dies": func(_ *testing.T, b *backups) {
+		"the member dies": func(t *testing.T, b *backups) {
 			backup := b.stall("cut", b.spec("etcd.backup"))
 			pod := b.cluster.Pods()[0]
 			b.cluster.CrashMember(pod)
 			b.minio.Thaw(b.t)
 			b.cluster.WaitRestarted(pod)
 			b.checkOnly("etcd.backup", backup.WaitSucceeded(time.Time{}))
+			if told := backup.EventMessages("Backup Failed"); len(told) == 0 {
+				t.Error("the attempt that lost its member did not fail")
+			}
 		},
 		"the operator dies": func(_ *testing.T, b *backups) {
 			spec := b.spec("etcd.backup")
@@ -232,4 +239,30 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 			cut(t, b)
 		})
 	}
+}
+
+// An operator for all namespaces makes the backups that are annotated for it, and
+// leaves the others to those of their namespaces.
+func TestBackupsClusterWide(t *testing.T) {
+	t.Parallel()
+	b := newBackups(t, nil)
+	b.setCredentials(b.minio.SecretKey)
+	wide := harness.NewNamespace(t)
+	wide.DeployBackupOperator(func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers[0].Command = append(d.Spec.Template.Spec.Containers[0].Command, "-cluster-wide")
+	})
+	// The namespace's own operator goes, so that it is seen what the other one takes.
+	b.Shell("kubectl delete deployment etcd-backup-operator --timeout=1m")
+	theirs := b.CreateBackup("namespaced", b.spec("namespaced"))
+	ours := b.CreateBackup("wide", b.spec("wide"))
+	b.Shell("kubectl annotate etcdbackup wide etcd.database.coreos.com/scope=clusterwide")
+	ours.WaitSucceeded(time.Time{})
+	if s := theirs.Get().Status; s.Phase != v1beta2.BackupPhaseNone {
+		t.Errorf("the operator for all namespaces took what was not annotated: %+v", s)
+	}
+	if keys := b.keys(); !slices.Equal(keys, []string{"wide"}) {
+		t.Errorf("the bucket holds %v", keys)
+	}
+	b.DeployBackupOperator(nil)
+	theirs.WaitSucceeded(time.Time{})
 }

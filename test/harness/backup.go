@@ -169,3 +169,19 @@ func (b *Backup) Delete() {
 		return fmt.Errorf("it is there, with finalizers %v", obj.Finalizers)
 	})
 }
+
+// EventMessages are the messages of the events about the object with a reason.
+func (b *Backup) EventMessages(reason string) []string {
+	b.t.Helper()
+	events, err := b.n.Kube.CoreV1().Events(b.n.Name).List(b.t.Context(), metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=" + v1beta2.EtcdBackupResourceKind + ",involvedObject.name=" + b.Name + ",reason=" + reason,
+	})
+	if err != nil {
+		b.t.Fatalf("list events: %v", err)
+	}
+	var messages []string
+	for _, event := range events.Items {
+		messages = append(messages, event.Message)
+	}
+	return messages
+}
