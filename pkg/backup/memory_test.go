@@ -105,11 +105,11 @@ func (m *memory) stat(ctx context.Context, operation, key string) (object, error
 	return o, nil
 }
 
-// List yields pages of two, each of which may fail, without metadata.
+// List yields pages of ten, each of which may fail, without metadata.
 func (m *memory) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
 	return func(yield func(store.Object, error) bool) {
 		keys := m.keys()
-		for page := range slices.Chunk(keys, 2) {
+		for page := range slices.Chunk(keys, 10) {
 			var list []store.Object
 			err := m.operate(ctx, "list", prefix, func() {
 				for _, key := range page {
