@@ -20,6 +20,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
 var simulations = flag.Int("simulations", 25, "number of lives that TestSimulatedLives plays")
@@ -245,7 +246,7 @@ func (l *life) play() {
 		}
 	}()
 	stranger := "etcd_v1_1999-01-01-00:00:00"
-	l.store.objects[stranger] = object{}
+	l.store.objects[stranger] = object{nil, store.Object{Key: stranger, Modified: time.Unix(0, 0)}}
 	stop := l.run()
 	defer func() { stop() }()
 	for range 60 {
