@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -100,8 +101,9 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 		key = periodicKey(place.Key, snap.Revision, a.begun)
 	}
 	a.log.WithFields(logrus.Fields{"endpoint": snap.Endpoint, "revision": snap.Revision, "version": snap.Version, "key": place.Path(key)}).Info("storing a backup")
+	body := &counted{from: snap, read: &a.read}
 	object, err := place.Put(ctx, key, store.Upload{
-		Body: &counted{snap, &a.read}, Size: snap.Size,
+		Body: body, Size: snap.Size,
 		Metadata: a.metadata(snap),
 		FinalMetadata: func() map[string]string {
 			return map[string]string{
@@ -112,6 +114,8 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 		},
 	})
 	switch {
+	case err != nil && body.failed != nil: // it is not the store that failed
+		return nil, fmt.Errorf("take a snapshot of etcd: %w", body.failed)
 	case err != nil:
 		return nil, advised(fmt.Errorf("store the backup: %w", err), &a.obj.Spec)
 	case snap.SHA256() == "" || object.Size != a.read.Load():
@@ -129,24 +133,31 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 // advised adds what to do to errors of a store that somebody has to act on.
 func advised(err error, spec *api.BackupSpec) error {
 	section := strings.ToLower(string(spec.StorageType))
+	var network *net.OpError
 	switch {
 	case errors.Is(err, store.ErrNoBucket):
 		return fmt.Errorf("%w: create it, or mend spec.%s.path", err, section)
 	case errors.Is(err, store.ErrDenied):
 		return fmt.Errorf("%w: mend the credentials that spec.%s names, or what they may do", err, section)
+	case errors.As(err, &network):
+		return fmt.Errorf("%w: look whether the store is up and can be reached from the operator's pod, and whether spec.%s.endpoint is right", err, section)
 	}
 	return err
 }
 
-// counted counts what is read.
+// counted counts what is read, and notes why it can't be.
 type counted struct {
-	from io.Reader
-	read *atomic.Int64
+	from   io.Reader
+	read   *atomic.Int64
+	failed error
 }
 
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	c.read.Add(int64(n))
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.failed = err
+	}
 	return n, err
 }
 

@@ -7,10 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -716,6 +719,55 @@ func TestLeftoversAreSweptAfterFailuresAndBackupsOnSchedule(t *testing.T) {
 		pass(time.Minute)
 		if want := []time.Time{at(t, "1999-12-31 20:00"), at(t, "1999-12-31 20:00:05")}; !slices.EqualFunc(w.store.swept, want, time.Time.Equal) {
 			t.Errorf("swept what was begun before %v, want %v", w.store.swept, want)
+		}
+	})
+}
+
+func TestTheReasonNamesWhoFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		body, put error
+		says      string
+	}{
+		"etcd breaks off":         {errors.New("the snapshot from http://c-0:2379 broke off"), nil, "take a snapshot of etcd: the snapshot from http://c-0:2379 broke off"},
+		"no bucket":               {nil, store.ErrNoBucket, "store the backup: there is no such bucket: create it, or mend spec.s3.path"},
+		"credentials are refused": {nil, store.ErrDenied, "mend the credentials that spec.s3 names, or what they may do"},
+		"the store is down":       {nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}, "store the backup: dial tcp: connection refused: look whether the store is up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, testBackup(nil))
+				w.store.fail("put", c.put)
+				take := w.cfg.OpenSnapshot
+				w.cfg.OpenSnapshot = func(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
+					s, err := take(ctx, source)
+					if c.body != nil {
+						s.ReadCloser = io.NopCloser(iotest.ErrReader(c.body))
+					}
+					return s, err
+				}
+				defer w.run()()
+				if st := w.status(); !strings.Contains(st.Reason, c.says) || st.Phase != api.BackupPhaseRetrying || len(w.store.keys()) > 0 {
+					t.Errorf("phase %s, reason %q", st.Phase, st.Reason)
+				}
+			})
+		})
+	}
+}
+
+// What a store takes for the end without having heard it from the snapshot is not
+// whole.
+func TestABackupThatIsNotWholeIsNoSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, testBackup(nil))
+		take := w.cfg.OpenSnapshot
+		w.cfg.OpenSnapshot = func(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
+			s, err := take(ctx, source)
+			s.SHA256 = func() string { return "" }
+			return s, err
+		}
+		defer w.run()()
+		if st := w.status(); st.Succeeded || !strings.Contains(st.Reason, "it is not whole") {
+			t.Errorf("status %+v", st)
 		}
 	})
 }

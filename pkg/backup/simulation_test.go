@@ -280,7 +280,7 @@ func (l *life) play() {
 	windows := 0
 	for w := s.next(from); windows < 5; w = s.next(w) {
 		windows++
-		pass(w.Sub(time.Now()) + 25*time.Second)
+		pass(time.Until(w) + 25*time.Second)
 		if _, there := l.made[fmt.Sprintf("%d %s", obj.Generation, w.UTC().Format(time.RFC3339))]; !there {
 			l.t.Fatalf("the window %s was skipped", w.UTC())
 		}
