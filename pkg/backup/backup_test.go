@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -156,12 +157,18 @@ func TestAFailureIsToldAndTriedAgainWithinItsWindow(t *testing.T) {
 func TestABackupThatIsMadeOnceIsTriedUntilItSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, testBackup(nil))
-		w.openSnapshot = func(context.Context, snapshot.Source) error { return errors.New("no member answers") }
+		var up atomic.Bool
+		w.openSnapshot = func(context.Context, snapshot.Source) error {
+			if up.Load() {
+				return nil
+			}
+			return errors.New("no member answers")
+		}
 		stop := w.run()
 		pass(time.Hour)
 		stop()
 		defer w.run()()
-		w.openSnapshot = nil
+		up.Store(true)
 		pass(5 * time.Minute)
 		if st := w.status(); st.Phase != api.BackupPhaseSucceeded || !st.Succeeded {
 			t.Errorf("status %+v", st)

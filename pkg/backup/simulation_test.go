@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,6 +42,7 @@ func TestSimulatedLives(t *testing.T) {
 // life is a world in which things go wrong.
 type life struct {
 	*world
+	fate sync.Mutex // guards what follows
 	rand *rand.Rand
 	log  []string
 
@@ -63,6 +65,8 @@ func newLife(t *testing.T, seed uint64) *life {
 	obj := testBackup(l.policy())
 	l.world = newWorld(t, obj)
 	request := func(action clienttesting.Action) (bool, runtime.Object, error) {
+		l.fate.Lock()
+		defer l.fate.Unlock()
 		if err := l.request(action.GetVerb()); err != nil {
 			return true, nil, err
 		}
@@ -76,6 +80,8 @@ func newLife(t *testing.T, seed uint64) *life {
 			l.etcd.ReactionChain[i] = &clienttesting.SimpleReactor{Verb: s.Verb, Resource: s.Resource, Reaction: func(action clienttesting.Action) (bool, runtime.Object, error) {
 				handled, result, err := inner(action)
 				if err == nil {
+					l.fate.Lock()
+					defer l.fate.Unlock()
 					l.checkStatus()
 					err = l.answer("status")
 				}
@@ -85,6 +91,8 @@ func newLife(t *testing.T, seed uint64) *life {
 	}
 	l.store.meddle(l.before, l.afterwards)
 	l.openSnapshot = func(context.Context, snapshot.Source) error {
+		l.fate.Lock()
+		defer l.fate.Unlock()
 		if l.etcdDown {
 			return errors.New("etcd is down")
 		}
@@ -147,6 +155,8 @@ func (l *life) answer(what string) error {
 }
 
 func (l *life) before(ctx context.Context, operation, key string) error {
+	l.fate.Lock()
+	defer l.fate.Unlock()
 	if err := l.request(operation + " " + key); err != nil {
 		return err
 	}
@@ -161,9 +171,13 @@ func (l *life) before(ctx context.Context, operation, key string) error {
 		defer func() { l.uploads-- }()
 		upload := time.NewTimer(time.Duration(l.rand.IntN(20)) * time.Second)
 		defer upload.Stop()
+		l.fate.Unlock()
 		select {
 		case <-upload.C:
 		case <-ctx.Done():
+		}
+		l.fate.Lock()
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if l.dead {
@@ -176,6 +190,8 @@ func (l *life) before(ctx context.Context, operation, key string) error {
 }
 
 func (l *life) afterwards(_ context.Context, operation, key string) error {
+	l.fate.Lock()
+	defer l.fate.Unlock()
 	if operation == "put" {
 		l.note("stored %s", key)
 		l.checkPut(key)
@@ -241,6 +257,8 @@ func (l *life) checkDelete(key string) {
 
 func (l *life) play() {
 	defer func() {
+		l.fate.Lock()
+		defer l.fate.Unlock()
 		if l.t.Failed() {
 			l.t.Logf("the life up to here:\n%s", strings.Join(l.log[max(0, len(l.log)-80):], "\n"))
 		}
@@ -250,23 +268,21 @@ func (l *life) play() {
 	stop := l.run()
 	defer func() { stop() }()
 	for range 60 {
-		pass(time.Duration(1+l.rand.IntN(900)) * time.Second)
+		pass(l.while())
 		l.trouble()
 		synctest.Wait()
-		if l.dead || l.rand.IntN(10) == 0 {
-			l.note("the operator ends")
+		if l.ends() {
 			stop()
-			l.dead, l.deathIn = false, 0
+			l.live()
 			stop = l.run()
 		}
 		if l.t.Failed() {
 			return
 		}
 	}
-	l.note("calm")
 	stop()
-	l.dead, l.deathIn, l.lossy, l.storeDown, l.etcdDown = false, 0, 0, false, false
-	l.apiDown.Store(false)
+	l.live()
+	l.calm()
 	l.edit(func(obj *api.EtcdBackup) { obj.Spec.BackupPolicy.Suspend = false })
 	stop = l.run()
 	pass(5 * time.Minute)
@@ -281,7 +297,10 @@ func (l *life) play() {
 	for w := s.next(from); windows < 5; w = s.next(w) {
 		windows++
 		pass(time.Until(w) + 25*time.Second)
-		if _, there := l.made[fmt.Sprintf("%d %s", obj.Generation, w.UTC().Format(time.RFC3339))]; !there {
+		l.fate.Lock()
+		_, there := l.made[fmt.Sprintf("%d %s", obj.Generation, w.UTC().Format(time.RFC3339))]
+		l.fate.Unlock()
+		if !there {
 			l.t.Fatalf("the window %s was skipped", w.UTC())
 		}
 	}
@@ -302,8 +321,44 @@ func (l *life) play() {
 	}
 }
 
+// while is some time.
+func (l *life) while() time.Duration {
+	l.fate.Lock()
+	defer l.fate.Unlock()
+	return time.Duration(1+l.rand.IntN(900)) * time.Second
+}
+
+// ends tells whether the operator is dead, or is told to end.
+func (l *life) ends() bool {
+	l.fate.Lock()
+	defer l.fate.Unlock()
+	ends := l.dead || l.rand.IntN(10) == 0
+	if ends {
+		l.note("the operator ends")
+	}
+	return ends
+}
+
+// live is for another operator.
+func (l *life) live() {
+	l.fate.Lock()
+	defer l.fate.Unlock()
+	l.dead, l.deathIn = false, 0
+}
+
+// calm ends all trouble.
+func (l *life) calm() {
+	l.fate.Lock()
+	defer l.fate.Unlock()
+	l.note("calm")
+	l.lossy, l.storeDown, l.etcdDown = 0, false, false
+	l.apiDown.Store(false)
+}
+
 // trouble begins or ends some.
 func (l *life) trouble() {
+	l.fate.Lock()
+	defer l.fate.Unlock()
 	switch l.rand.IntN(10) {
 	case 0:
 		l.deathIn = 1 + l.rand.IntN(12)
