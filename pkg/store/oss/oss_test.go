@@ -231,7 +231,7 @@ func TestErrorsTellWhatOSSSaysAndNotWhatWasSigned(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*osstest.Server)
 		with   func(http.ResponseWriter, *http.Request, http.Handler)
-		kind   error
+		kind   error // nil: none of package store
 		want   string
 	}{
 		"wrong secret": {change: func(s *osstest.Server) { s.AccessKeys[id] = "another" }, kind: store.ErrDenied,
