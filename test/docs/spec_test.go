@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/crd"
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
 	"github.com/etcd-operator/etcd-operator/pkg/store/oss"
 )
 
@@ -106,4 +108,25 @@ func rowsOf(t *testing.T, file string) map[string][]string {
 		}
 	}
 	return rows
+}
+
+// From which size on backups are sent in parts is told on the pages about stores.
+func TestThePagesKnowTheSizeOfAPart(t *testing.T) {
+	want := fmt.Sprintf("%d MiB", store.PartSize(-1)>>20)
+	sizes := regexp.MustCompile(`ackups of (?:less than )?(\d+ [KMG]iB)`)
+	for _, page := range []string{"backup.md", "backup/s3.md", "backup/abs.md", "backup/gcs.md", "backup/oss.md"} {
+		text, err := os.ReadFile(filepath.Join(root, "doc", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := sizes.FindAllStringSubmatch(string(text), -1)
+		if len(found) == 0 {
+			t.Errorf("doc/%s does not say that backups of %s and more are sent in parts", page, want)
+		}
+		for _, match := range found {
+			if match[1] != want {
+				t.Errorf("doc/%s tells of backups of %s, and parts are of %s", page, match[1], want)
+			}
+		}
+	}
 }
