@@ -63,7 +63,7 @@ func TestBackups(t *testing.T) {
 
 		backup := child.backup(t, fmt.Sprintf("backup-%d", round))
 		discard(t, server)
-		r.add(saved, copied, time.Duration(backup.Nanoseconds))
+		r.add(saved, copied, time.Duration(backup.Nanoseconds), time.Duration(backup.Processor))
 		r.peak = max(r.peak, backup.PeakBytes)
 		if backup.Size != r.size {
 			t.Errorf("the backup has %d bytes, the file has %d", backup.Size, r.size)
@@ -71,8 +71,8 @@ func TestBackups(t *testing.T) {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("round %d of %d: saved in %v, copied in %v, backed up in %v; peak memory %s, of that in buffers and garbage %s", round+1, *rounds,
-			saved, copied, time.Duration(backup.Nanoseconds), mebibytes(backup.PeakBytes), mebibytes(backup.PeakBytes-child.idle))
+		t.Logf("round %d of %d: saved in %v, copied in %v, backed up in %v with %v of the processor; peak memory %s above idle", round+1, *rounds,
+			saved, copied, time.Duration(backup.Nanoseconds), time.Duration(backup.Processor), mebibytes(backup.PeakBytes-child.idle))
 	}
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -21,11 +21,13 @@ const (
 type backupReport struct {
 	size                  int64 // of the snapshot, in bytes
 	saved, copied, backed []time.Duration
-	idle, peak            int64 // memory, in bytes
+	processor             []time.Duration // that the backing process used
+	idle, peak            int64           // memory, in bytes
 }
 
-func (r *backupReport) add(saved, copied, backed time.Duration) {
-	r.saved, r.copied, r.backed = append(r.saved, saved), append(r.copied, copied), append(r.backed, backed)
+func (r *backupReport) add(saved, copied, backed, processor time.Duration) {
+	r.saved, r.copied = append(r.saved, saved), append(r.copied, copied)
+	r.backed, r.processor = append(r.backed, backed), append(r.processor, processor)
 }
 
 // ratio of the backup's throughput to that of the slower of the others.
@@ -61,6 +63,8 @@ func (r *backupReport) String() string {
 	fmt.Fprintf(&b, "\n| | measured | target |\n|---|---|---|\n")
 	fmt.Fprintf(&b, "| throughput of the backup, as a ratio to the slower of the two | %.2f (in the rounds %.2f–%.2f) | ≥ %g: %s |\n",
 		r.ratio(), slices.Min(ratios), slices.Max(ratios), ratioTarget, met(r.ratio() >= ratioTarget))
+	fmt.Fprintf(&b, "| processor time of the backing process, for each GiB | %s | |\n",
+		seconds(time.Duration(float64(median(r.processor))*(1<<30)/float64(r.size))))
 	fmt.Fprintf(&b, "| peak resident memory of the backing process above idle (%s) | %s | ≤ %s: %s |\n",
 		mebibytes(r.idle), mebibytes(r.peak-r.idle), mebibytes(memoryTarget), met(r.peak-r.idle <= memoryTarget))
 	return b.String()
