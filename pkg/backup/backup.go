@@ -28,17 +28,7 @@ const (
 	longestErrorWait = 15 * time.Second
 	// lastWords bounds the record of how an attempt ended with the operator.
 	lastWords = 3 * time.Second
-	// slots is how many attempts may be under way in a process. Each holds some
-	// parts of an upload in memory.
-	slots = 8
 )
-
-// Slots bound the attempts that are under way at once. All backups of a process
-// share them.
-type Slots chan struct{}
-
-// NewSlots returns as many as an operator should have.
-func NewSlots() Slots { return make(Slots, slots) }
 
 // Config is what all backups of an operator share.
 type Config struct {
@@ -80,8 +70,9 @@ type Backup struct {
 	// owned tells of keys in the store whether they are of this EtcdBackup.
 	owned map[string]bool
 	left  int32 // backups in the store after the last tidying
-	// waiting is true while an attempt is due and has no slot.
-	waiting bool
+	// due is true while an attempt is, and claim then its place in the queue.
+	due   bool
+	claim *claim
 	// gone is true when the object is no longer there; ctx will end.
 	gone     bool
 	failures int // requests to Kubernetes in a row that failed
@@ -150,6 +141,7 @@ func (b *Backup) Run(ctx context.Context) {
 	defer b.log.Info("no longer taking care of the backup")
 	defer b.cfg.Metrics.forget(b.obj)
 	defer func() { // also in a panic
+		b.dropClaim()
 		if b.job != nil {
 			b.job.stop(errStopped)
 			<-b.job.ended
@@ -165,9 +157,9 @@ func (b *Backup) Run(ctx context.Context) {
 		if b.job != nil {
 			ended = b.job.ended
 		}
-		var slot chan<- struct{}
-		if b.waiting {
-			slot = b.cfg.Slots
+		var slot chan struct{}
+		if b.claim != nil {
+			slot = b.claim.granted
 		}
 		select {
 		case <-ctx.Done():
@@ -179,7 +171,8 @@ func (b *Backup) Run(ctx context.Context) {
 		case e := <-ended:
 			b.job = nil
 			e.note(b)
-		case slot <- struct{}{}:
+		case <-slot:
+			b.dropClaim()
 			b.attempt(ctx)
 		case <-timer.C():
 		}
@@ -189,6 +182,12 @@ func (b *Backup) Run(ctx context.Context) {
 		default:
 		}
 		next := b.pass(ctx)
+		switch {
+		case !b.due:
+			b.dropClaim()
+		case b.claim == nil:
+			b.claim = b.cfg.Slots.claim(ctx)
+		}
 		if !timer.Stop() {
 			select {
 			case <-timer.C():
@@ -196,6 +195,13 @@ func (b *Backup) Run(ctx context.Context) {
 			}
 		}
 		timer.Reset(next)
+	}
+}
+
+func (b *Backup) dropClaim() {
+	if b.claim != nil {
+		b.claim.drop()
+		b.claim = nil
 	}
 }
 
@@ -218,7 +224,7 @@ func (b *Backup) take(obj *api.EtcdBackup) {
 // pass does what is due and tells how long the next look may wait. Attempts are
 // begun when a slot is free.
 func (b *Backup) pass(ctx context.Context) time.Duration {
-	b.waiting = false
+	b.due = false
 	now := b.cfg.Clock.Now()
 	if wait := b.resume.Sub(now); wait > 0 && wait <= longestErrorWait && !b.gone {
 		return wait
@@ -258,8 +264,9 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 	case b.job != nil:
 		if b.job.overtakenBy(b.obj) {
 			b.job.stop(errEdited)
+			return longestSleep, nil // its end is waited for
 		}
-		return longestSleep, nil // its end is waited for
+		return b.yield(now), nil
 	case b.over != nil:
 		return 0, b.conclude(ctx, now)
 	case deleting:
@@ -276,7 +283,7 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 		}
 	}
 	if v.run && len(b.cfg.Slots) < cap(b.cfg.Slots) {
-		b.waiting = true
+		b.due = true
 		return longestSleep, nil
 	}
 	err := b.write(ctx, false, func(st *api.BackupStatus) {
@@ -286,16 +293,35 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 	if err != nil {
 		return 0, err
 	}
-	b.waiting = v.run
+	b.due = v.run
 	if v.run || v.next.IsZero() {
 		return longestSleep, nil
 	}
 	return v.next.Sub(now), nil
 }
 
+// yield has tidying give way to an attempt that is due, if it has had its time: it
+// goes on after the attempt.
+func (b *Backup) yield(now time.Time) time.Duration {
+	patience := b.job.began.Add(tidyPatience).Sub(now)
+	if !b.job.yields {
+		return longestSleep
+	}
+	v := plan(b.obj, &b.status, "", now)
+	switch {
+	case v.run && patience <= 0:
+		b.job.stop(errDue)
+		return longestSleep
+	case v.run:
+		return patience
+	case v.next.IsZero():
+		return longestSleep
+	}
+	return v.next.Sub(now)
+}
+
 // attempt begins an attempt in the slot that it was given, or gives that back.
 func (b *Backup) attempt(ctx context.Context) {
-	b.waiting = false
 	now := b.cfg.Clock.Now()
 	v := plan(b.obj, &b.status, "", now)
 	if !v.run {
@@ -304,7 +330,7 @@ func (b *Backup) attempt(ctx context.Context) {
 	}
 	a := &attempt{
 		cfg: &b.cfg, log: b.log, obj: b.obj, window: v.window, begun: now,
-		look: b.status.Phase == api.BackupPhaseRunning || b.status.Phase == api.BackupPhaseRetrying,
+		look: begunBefore(b.obj, &b.status, v.window),
 	}
 	// What is not on record could be done twice.
 	if err := b.write(ctx, true, func(st *api.BackupStatus) { begin(st, v, a, nextWindow(a, now)) }); err != nil {
@@ -341,11 +367,13 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 	b.over = nil
 	if tidy && b.obj.DeletionTimestamp == nil {
 		t := &tidying{cfg: &b.cfg, log: b.log, obj: o.attempt.obj, owned: b.owned}
-		if o.made != nil {
+		// Backups that all writes are in don't give way to those that lack some.
+		if o.made != nil && !o.made.uncertain {
 			t.last = o.made.key
 			t.owned[t.last] = true
 		}
 		b.job = start(ctx, t.obj, t.work)
+		b.job.yields, b.job.began = true, now
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -15,6 +16,7 @@ import (
 var (
 	errEdited  = errors.New("the EtcdBackup was edited or deleted")
 	errStopped = errors.New("the backup operator ends")
+	errDue     = errors.New("the next backup is due")
 	// errBug is a panic.
 	errBug = errors.New("a bug ended the attempt, please report what the operator's log says")
 )
@@ -24,6 +26,9 @@ var (
 type job struct {
 	obj  *api.EtcdBackup // that it was begun for
 	stop context.CancelCauseFunc
+	// yields tells that it gives way to an attempt, some time after it began.
+	yields bool
+	began  time.Time
 	// ended gets one value, when nothing is under way any more.
 	ended chan ending
 }

@@ -31,6 +31,7 @@ const (
 
 func (a *attempt) metadata(snap *Snapshot) map[string]string {
 	m := map[string]string{
+		metaSize:       strconv.FormatInt(snap.Size, 10), // as etcd announces it, and is held to
 		metaRevision:   strconv.FormatInt(snap.Revision, 10),
 		metaVersion:    snap.Version,
 		metaEndpoint:   snap.Endpoint,
@@ -79,6 +80,10 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 		if object.Metadata[name] != a.metadata(&Snapshot{})[name] {
 			return nil, nil
 		}
+	}
+	if object.Metadata[metaSize] != strconv.FormatInt(object.Size, 10) {
+		a.log.WithField("key", place.Path(key)).Warn("an attempt before has left something that is not whole")
+		return nil, nil
 	}
 	m := &made{
 		place: place.Path(key), key: key, found: true,

@@ -79,11 +79,25 @@ func plan(obj *api.EtcdBackup, st *api.BackupStatus, refused string, now time.Ti
 			v.next = now
 		}
 		v.phase = api.BackupPhaseWaiting
-		if st.Phase == api.BackupPhaseRetrying {
-			v.phase = api.BackupPhaseRetrying
+		if st.Phase == api.BackupPhaseRetrying || st.Phase == api.BackupPhaseRunning {
+			v.phase = api.BackupPhaseRetrying // an attempt before has not made it
 		}
 	}
 	return v
+}
+
+// begunBefore tells whether an attempt before may have stored the backup of a
+// window, or the one that is made once, though the status does not say so.
+func begunBefore(obj *api.EtcdBackup, st *api.BackupStatus, window time.Time) bool {
+	switch {
+	case st.Phase == api.BackupPhaseRunning || st.Phase == api.BackupPhaseRetrying:
+		return true
+	case st.LastExecutionDate == nil:
+		return false
+	case window.IsZero():
+		return st.ObservedGeneration == obj.Generation
+	}
+	return !st.LastExecutionDate.Time.Before(window)
 }
 
 // retryAt is when to try again after as many failures in a row, the last of which

@@ -24,6 +24,8 @@ const (
 	// that failed: the next one waits for it.
 	tidyLimit  = 5 * time.Minute
 	sweepLimit = 10 * time.Second
+	// tidyPatience is for how long an attempt that is due waits for tidying.
+	tidyPatience = 30 * time.Second
 )
 
 // tidying puts a store in order after an attempt: what cut-off uploads have left is
@@ -56,7 +58,10 @@ func (t *tidying) run(ctx context.Context) tidied {
 	defer cancel()
 	result := tidied{left: -1, owned: t.owned}
 	place, err := t.cfg.OpenLocation(ctx, t.obj.Namespace, &t.obj.Spec)
-	if err != nil {
+	switch {
+	case err != nil && t.last == "":
+		return result // the attempt has told of it
+	case err != nil:
 		result.err = fmt.Errorf("open the store (storageType %s): %w", t.obj.Spec.StorageType, err)
 		return result
 	}
