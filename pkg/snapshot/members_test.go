@@ -10,7 +10,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,71 +76,18 @@ func save(t *testing.T, src snapshot.Source) (*snapshot.Snapshot, string) {
 	return s, path
 }
 
-// fileStatus is what etcd's own tool says of a snapshot.
-func fileStatus(t *testing.T, r members.Release, path string) (status struct {
-	Revision  int64 `json:"revision"`
-	TotalSize int64 `json:"totalSize"`
-},
-) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(r.Run(t, r.SnapshotTool(), "snapshot", "status", path, "-w", "json")), &status); err != nil {
-		t.Fatal(err)
-	}
-	return status
-}
-
-// restore starts a cluster of one from a snapshot.
-func restore(t *testing.T, r members.Release, path string) *clientv3.Client {
-	t.Helper()
-	data := filepath.Join(t.TempDir(), "restored")
-	r.Run(t, r.SnapshotTool(), "snapshot", "restore", path, "--data-dir", data)
-	return r.Start(t, members.Options{Data: data}).Client(t)
-}
-
-// hashKV is etcd's own hash of all keys up to a revision.
-func hashKV(t *testing.T, client *clientv3.Client, revision int64) uint32 {
-	t.Helper()
-	resp, err := client.HashKV(soon(t), client.Endpoints()[0], revision)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.Hash
-}
-
 // restoredEquals restores a snapshot and compares it with what it was taken from,
 // which has not been compacted since.
-func restoredEquals(t *testing.T, r members.Release, s *snapshot.Snapshot, path string, source *clientv3.Client) *clientv3.Client {
+func restoredEquals(t *testing.T, r members.Release, s *snapshot.Snapshot, path string, source *clientv3.Client) {
 	t.Helper()
-	status := fileStatus(t, r, path)
+	status := r.SnapshotStatus(t, path)
 	if status.TotalSize != s.Size-etcd.SnapshotTrailer && status.TotalSize != s.Size {
 		t.Errorf("the tool counts %d bytes, %d were told", status.TotalSize, s.Size)
 	}
 	if s.Revision > status.Revision {
 		t.Errorf("it holds revision %d, at least %d was told", status.Revision, s.Revision)
 	}
-	restored := restore(t, r, path)
-	if got, want := hashKV(t, restored, status.Revision), hashKV(t, source, status.Revision); got != want {
-		t.Errorf("the hash of the keys at revision %d is %d restored and %d at the source", status.Revision, got, want)
-	}
-	got, want := everything(t, restored, status.Revision), everything(t, source, status.Revision)
-	if len(want.Kvs) == 0 || len(got.Kvs) != len(want.Kvs) {
-		t.Fatalf("%d keys were restored, the source has %d", len(got.Kvs), len(want.Kvs))
-	}
-	for i := range want.Kvs {
-		if got, want := got.Kvs[i].String(), want.Kvs[i].String(); got != want {
-			t.Errorf("restored is %.80s, the source has %.80s", got, want)
-		}
-	}
-	return restored
-}
-
-func everything(t *testing.T, client *clientv3.Client, revision int64) *clientv3.GetResponse {
-	t.Helper()
-	resp, err := client.Get(soon(t), "", clientv3.WithPrefix(), clientv3.WithRev(revision))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp
+	members.Same(t, r.Restore(t, path), source, status.Revision)
 }
 
 func TestASnapshotUnderWritesRestores(t *testing.T) {
@@ -192,7 +138,7 @@ func TestWithoutWritesTheRevisionIsExact(t *testing.T) {
 			c := r.Start(t, members.Options{})
 			fill(t, c.Client(t), 1)
 			s, path := save(t, sourceOf(t, c.Members...))
-			if got := fileStatus(t, r, path).Revision; got != s.Revision {
+			if got := r.SnapshotStatus(t, path).Revision; got != s.Revision {
 				t.Errorf("it holds revision %d, %d was told", got, s.Revision)
 			}
 		})
@@ -235,7 +181,7 @@ func TestWithoutAQuorumTheLastMemberIsBackedUp(t *testing.T) {
 			c := r.Start(t, members.Options{Size: 3})
 			client := c.Client(t)
 			fill(t, client, 1)
-			want := everything(t, client, 0)
+			want := members.Everything(t, client, 0)
 			leader, followers := c.Leader(t)
 			leader.Kill(t)
 			followers[0].Kill(t)
@@ -243,7 +189,7 @@ func TestWithoutAQuorumTheLastMemberIsBackedUp(t *testing.T) {
 			if s.Linearizable || s.Endpoint != followers[1].URL {
 				t.Errorf("it is taken from %s, linearizable %t, want %s and false", s.Endpoint, s.Linearizable, followers[1].URL)
 			}
-			got := everything(t, restore(t, r, path), 0)
+			got := members.Everything(t, r.Restore(t, path), 0)
 			if len(got.Kvs) != len(want.Kvs) || got.Header.Revision != want.Header.Revision {
 				t.Errorf("%d keys at revision %d were restored, want %d at %d", len(got.Kvs), got.Header.Revision, len(want.Kvs), want.Header.Revision)
 			}
@@ -473,7 +419,7 @@ func TestBehindAServiceEachSnapshotIsOfOneMember(t *testing.T) {
 	service := proxy(t, func(data []byte) []byte { return data }, c.Members...)
 	for range 6 {
 		s, path := save(t, snapshot.Source{Endpoints: []etcd.Endpoint{service}})
-		if got := fileStatus(t, r, path).Revision; got != s.Revision || !s.Linearizable {
+		if got := r.SnapshotStatus(t, path).Revision; got != s.Revision || !s.Linearizable {
 			t.Errorf("it holds revision %d, linearizable %t; %d was told", got, s.Linearizable, s.Revision)
 		}
 	}

@@ -1,0 +1,288 @@
+//go:build stores
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backup"
+	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/test/members"
+	"github.com/etcd-operator/etcd-operator/test/stores"
+)
+
+// place is a store with a bucket, and what a spec says to get there.
+type place struct {
+	storageType api.BackupStorageType
+	source      func(key string) api.BackupSource
+	secret      map[string][]byte
+	volumeDir   string
+}
+
+func s3(t *testing.T) place {
+	minio := stores.MinIO(t, stores.Options{})
+	minio.CreateBucket(t, "bucket")
+	return place{
+		storageType: api.BackupStorageTypeS3,
+		source: func(key string) api.BackupSource {
+			return api.BackupSource{S3: &api.S3BackupSource{Path: "bucket/" + key, AWSSecret: "credentials", Endpoint: minio.Endpoint, ForcePathStyle: true}}
+		},
+		secret: map[string][]byte{
+			"credentials": fmt.Appendf(nil, "[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", minio.AccessKey, minio.SecretKey),
+			"config":      fmt.Appendf(nil, "[default]\nregion = %s\n", minio.Region),
+		},
+	}
+}
+
+func gcs(t *testing.T) place {
+	google := stores.FakeGCS(t, stores.Options{})
+	google.CreateBucket(t, "bucket")
+	return place{
+		storageType: api.BackupStorageTypeGCS,
+		source: func(key string) api.BackupSource {
+			return api.BackupSource{GCS: &api.GCSBackupSource{Path: "bucket/" + key, GCPSecret: "credentials", Endpoint: google.Endpoint}}
+		},
+		secret: map[string][]byte{"credentials.json": stores.GoogleServiceAccount(t, stores.Options{})},
+	}
+}
+
+func abs(t *testing.T) place {
+	azure := stores.Azurite(t, stores.Options{})
+	azure.CreateContainer(t, "container")
+	return place{
+		storageType: api.BackupStorageTypeABS,
+		source: func(key string) api.BackupSource {
+			return api.BackupSource{ABS: &api.ABSBackupSource{Path: "container/" + key, ABSSecret: "credentials", Endpoint: azure.Service}}
+		},
+		secret: map[string][]byte{"storage-account": []byte(azure.Account), "storage-key": []byte(azure.Key)},
+	}
+}
+
+func oss(t *testing.T) place {
+	alibaba := stores.OSS(t, stores.Options{}, "bucket")
+	return place{
+		storageType: api.BackupStorageTypeOSS,
+		source: func(key string) api.BackupSource {
+			return api.BackupSource{OSS: &api.OSSBackupSource{Path: "bucket/" + key, OSSSecret: "credentials", Endpoint: alibaba.Endpoint}}
+		},
+		secret: map[string][]byte{"accessKeyID": []byte(alibaba.AccessKeyID), "accessKeySecret": []byte(alibaba.AccessKeySecret)},
+	}
+}
+
+func volume(t *testing.T) place {
+	return place{
+		storageType: api.BackupStorageTypeVolume,
+		source: func(key string) api.BackupSource {
+			return api.BackupSource{Volume: &api.VolumeBackupSource{Path: key}}
+		},
+		volumeDir: t.TempDir(),
+	}
+}
+
+// operator is what backups share, with an API server of fakes, and everything else
+// real.
+type operator struct {
+	backup.Config
+	etcd *versionedfake.Clientset
+	at   place
+}
+
+func newOperator(t *testing.T, at place) *operator {
+	t.Helper()
+	metrics, err := backup.NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	etcd := versionedfake.NewSimpleClientset()
+	return &operator{at: at, etcd: etcd, Config: backup.Config{
+		Kube: fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "credentials"}, Data: at.secret}),
+		Etcd: etcd, VolumeDir: at.volumeDir, Slots: backup.NewSlots(), Metrics: metrics,
+		Recorder: &record.FakeRecorder{}, Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
+	}}
+}
+
+// make makes one backup, as an operator would that sees the object for the first
+// time, and returns its status.
+func (o *operator) make(ctx context.Context, name string, endpoints []string) (api.BackupStatus, error) {
+	obj := &api.EtcdBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid of " + name), Generation: 1, CreationTimestamp: metav1.Now()},
+		Spec:       api.BackupSpec{EtcdEndpoints: endpoints, StorageType: o.at.storageType, BackupSource: o.at.source(name)},
+	}
+	backups := o.etcd.EtcdV1beta2().EtcdBackups("ns")
+	obj, err := backups.Create(ctx, obj, metav1.CreateOptions{})
+	if err != nil {
+		return api.BackupStatus{}, err
+	}
+	b, err := backup.New(o.Config, obj)
+	if err != nil {
+		return api.BackupStatus{}, err
+	}
+	running, stop := context.WithCancel(ctx)
+	var ended sync.WaitGroup
+	ended.Go(func() { b.Run(running) })
+	defer ended.Wait()
+	defer stop()
+	for {
+		obj, err := backups.Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			return api.BackupStatus{}, err
+		case obj.Status.Succeeded:
+			return obj.Status, nil
+		case obj.Status.Reason != "":
+			return obj.Status, fmt.Errorf("backup %s: %s", name, obj.Status.Reason)
+		}
+		select {
+		case <-ctx.Done():
+			return obj.Status, fmt.Errorf("backup %s: %w; status %+v", name, ctx.Err(), obj.Status)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// fetch writes what is stored into a file.
+func (o *operator) fetch(t *testing.T, key string) string {
+	t.Helper()
+	l, err := location.Open(t.Context(), backup.Secrets{Kube: o.Kube}, "ns", o.at.storageType, o.at.source(key), o.at.volumeDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r, err := l.Get(t.Context(), l.Key, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	path := filepath.Join(t.TempDir(), "snapshot.db")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := io.Copy(file, r); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What is stored in each store restores to what etcd held, on each etcd.
+func TestBackupsInEveryStoreRestore(t *testing.T) {
+	places := map[string]func(*testing.T) place{"S3": s3, "GCS": gcs, "ABS": abs, "OSS": oss, "Volume": volume}
+	for _, r := range members.Releases(t) {
+		source := r.Start(t, members.Options{})
+		client := source.Client(t)
+		fill(t, client, 24)
+		for name, open := range places {
+			if name != "S3" && r.Minor() != "3.6" {
+				continue // what etcd sends is the same for all stores
+			}
+			t.Run(r.Version+" to "+name, func(t *testing.T) {
+				o := newOperator(t, open(t))
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				status, err := o.make(ctx, "etcd.backup", []string{source.Members[0].URL})
+				if err != nil {
+					t.Fatal(err)
+				}
+				path := o.fetch(t, "etcd.backup")
+				content, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum := sha256.Sum256(content)
+				if got := hex.EncodeToString(sum[:]); got != status.SHA256 || int64(len(content)) != status.Size {
+					t.Errorf("stored are %d bytes with SHA-256 %s, the status says %d and %s", len(content), got, status.Size, status.SHA256)
+				}
+				revision := r.SnapshotStatus(t, path).Revision
+				if revision != status.EtcdRevision || status.EtcdVersion != r.Version {
+					t.Errorf("stored is revision %d of etcd %s, the status says %d and %s", revision, r.Version, status.EtcdRevision, status.EtcdVersion)
+				}
+				members.Same(t, r.Restore(t, path), client, revision)
+			})
+		}
+	}
+}
+
+// fill writes keys of mixed sizes of so many MiB in all.
+func fill(t *testing.T, client *clientv3.Client, mib int) {
+	t.Helper()
+	for i, written := 0, 0; written < mib<<20; i++ {
+		value := make([]byte, []int{10, 300, 4000, 100_000, 900_000}[i%5])
+		_, _ = rand.Read(value)
+		if _, err := client.Put(t.Context(), fmt.Sprintf("filled-%d", i), string(value)); err != nil {
+			t.Fatal(err)
+		}
+		written += len(value)
+	}
+}
+
+// A thousand backups leave no goroutine and no file descriptor behind.
+func TestAThousandBackupsLeaveNothingBehind(t *testing.T) {
+	source := members.ReleaseOf(t, "3.6").Start(t, members.Options{})
+	o := newOperator(t, s3(t))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	count := func(from, to int) (goroutines, files int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			if _, err := o.make(ctx, fmt.Sprint("backup-", i), []string{source.Members[0].URL}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// What was told to end may take a moment for it.
+		for deadline := time.Now().Add(20 * time.Second); ; {
+			goroutines, files = runtime.NumGoroutine(), openFiles(t)
+			if from == 0 || time.Now().After(deadline) || goroutines <= before.goroutines && files <= before.files {
+				return goroutines, files
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	before.goroutines, before.files = count(0, 20)
+	goroutines, files := count(20, 1000)
+	t.Logf("after 20 backups %d goroutines and %d files, after 1000 %d and %d", before.goroutines, before.files, goroutines, files)
+	const chance = 5 // connections that live a moment longer
+	if goroutines > before.goroutines+chance || files > before.files+chance {
+		t.Errorf("after 20 backups there are %d goroutines and %d open files, after 1000 there are %d and %d", before.goroutines, before.files, goroutines, files)
+	}
+}
+
+// before is what there was after the first backups.
+var before struct{ goroutines, files int }
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
