@@ -166,9 +166,12 @@ func begin(ctx context.Context, conn *etcd.Conn, a answer) (*Snapshot, error) {
 	if conn.Connections() != connections {
 		return nil, errors.New("the connection broke and was made anew")
 	}
+	if err := credible(stream.Size, status.DBSize); err != nil {
+		return nil, err
+	}
 	return &Snapshot{
 		Endpoint: a.url,
-		Version:  status.Version,
+		Version:  shown(status.Version),
 		Revision: max(status.Revision, a.revision()),
 		Size:     stream.Size,
 		stream:   stream,
@@ -229,7 +232,7 @@ func tell(log *logrus.Entry, a answer) {
 	if log == nil {
 		return
 	}
-	log = log.WithFields(logrus.Fields{"endpoint": a.url, "version": a.status.Version, "revision": a.revision(), "leader": a.leads()})
+	log = log.WithFields(logrus.Fields{"endpoint": a.url, "version": shown(a.status.Version), "revision": a.revision(), "leader": a.leads()})
 	if err := errors.Join(a.statusErr, a.agreedErr); err != nil {
 		log = log.WithError(err)
 	}

@@ -145,6 +145,12 @@ func TestWhyNoSnapshotIsMade(t *testing.T) {
 		"a user is not root": {start(t, member(1, refuse(rpctypes.ErrGRPCPermissionDenied))), "user with the role root", true},
 		"as etcd 3.5 has it": {start(t, member(1, refuse(status.Error(codes.Unknown, "auth: permission denied")))), "user with the role root", true},
 		"an empty stream":    {start(t, member(1, func(m *etcdtest.Member) { m.Snapshot = nil })), "unexpected EOF", false},
+		"a size that can't be": {start(t, member(1, func(m *etcdtest.Member) {
+			m.Status.DbSize, m.Snapshot.Pieces[0].RemainingBytes = 4096, 5e17
+		})), "announces a snapshot of 500000000000032800 bytes, and its database has 4096", false},
+		"a negative size": {start(t, member(1, func(m *etcdtest.Member) {
+			m.Snapshot.Pieces[0].RemainingBytes = 1 << 63
+		})), "announces a snapshot without a size", false},
 		"all of them refuse": {start(t, member(1, refuse(status.Error(codes.Internal, "disk"))), member(2, refuse(status.Error(codes.Internal, "disk")))), "desc = disk; http", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"golang.org/x/sync/errgroup"
@@ -16,19 +17,24 @@ const (
 	// two of them not to count, small enough for several to fit into memory, which
 	// garbage doubles. S3 takes none that are smaller. test/bench measures it.
 	minPartSize = 5 << 20
+	// maxPartSize bounds what is held in memory, whatever size is announced: that
+	// is the word of whoever answers as an etcd member.
+	maxPartSize = 64 << 20
+	// maxParts is how many parts all stores take.
+	maxParts = 10_000
 	// usefulParts is how many parts an upload should have at most where its size
-	// is known; the stores take 10,000 or more. The rest is left for content that
-	// turns out to be longer.
-	usefulParts = 5000
+	// is known. The rest is left for content that turns out to be longer.
+	usefulParts = 9500
 	// partsInFlight is how many parts are sent at once, and in memory.
 	partsInFlight = 3
 )
 
 // PartSize is the size of the parts in which to send content of a size; -1 where
-// that is unknown.
+// that is unknown. It is 5 MiB for content of up to about 50 GB, and never more
+// than 64 MiB, of which 10,000 parts hold 640 GB.
 func PartSize(size int64) int64 {
 	const step = 1 << 20
-	return max(minPartSize, (size/usefulParts+step)/step*step)
+	return min(max(minPartSize, (size/usefulParts+step)/step*step), maxPartSize)
 }
 
 // FirstPart reads content up to the size of one part. whole tells whether that is
@@ -63,7 +69,8 @@ func fill(part []byte, body io.Reader) (n int, ended bool, err error) {
 // already, but for the last one, which may be shorter. send is called with
 // numbers from 1 on, for several parts at once, and must not keep the data when it
 // has returned. The first error ends all, and is returned when no send is under
-// way any more. SendParts returns the number of parts.
+// way any more. SendParts returns the number of parts. Content that does not fit
+// into 10,000 parts is an error.
 //
 // Memory for partsInFlight parts is used, again and again.
 func SendParts(ctx context.Context, first []byte, body io.Reader, send func(ctx context.Context, number int, data []byte) error) (int, error) {
@@ -98,6 +105,9 @@ func SendParts(ctx context.Context, first []byte, body io.Reader, send func(ctx 
 		}
 		length, ended, err := fill(buffer, body)
 		switch {
+		case err == nil && length > 0 && number == maxParts:
+			err = fmt.Errorf("the content is too large: it does not fit into %d parts of %d bytes, which is as many as stores take", maxParts, len(first))
+			fallthrough
 		case err != nil:
 			sending.Go(func() error { return err })
 		case length > 0:

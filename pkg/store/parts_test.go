@@ -9,6 +9,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"math"
+	"strings"
 	"sync"
 	"testing"
 	"testing/iotest"
@@ -118,16 +120,40 @@ func TestContentThatBreaksOffIsNotWhole(t *testing.T) {
 }
 
 func TestPartsStayWithinTheStoresLimits(t *testing.T) {
-	for _, size := range []int64{-1, 0, 1, 8 << 20, 2 << 30, 8 << 30, 100 << 30, 1 << 40} {
+	for _, size := range []int64{-1, 0, 1, 8 << 20, 2 << 30, 8 << 30, 100 << 30, 500 << 30} {
 		part := PartSize(size)
 		if part < 5<<20 || part%(1<<20) != 0 {
 			t.Errorf("content of %d bytes: parts of %d", size, part)
 		}
-		if size/part > 5000 {
+		if size/part > 9500 {
 			t.Errorf("content of %d bytes: %d parts", size, size/part)
 		}
 	}
-	if got := PartSize(8 << 30); got != 5<<20 {
-		t.Errorf("8 GiB, etcd's largest recommended size, goes in parts of %d bytes", got)
+	for _, size := range []int64{8 << 30, 45 << 30} { // etcd's largest recommended size, and far beyond
+		if got := PartSize(size); got != 5<<20 {
+			t.Errorf("%d bytes go in parts of %d bytes", size, got)
+		}
+	}
+}
+
+// A size is what somebody says who answers as an etcd member.
+func TestASizeThatIsNotTrueCostsLittleMemory(t *testing.T) {
+	for _, size := range []int64{1 << 40, 5e17, math.MaxInt64, math.MinInt64} {
+		if got := PartSize(size); got < 5<<20 || got > 64<<20 {
+			t.Errorf("content that is said to have %d bytes goes in parts of %d", size, got)
+		}
+	}
+}
+
+func TestContentThatNeedsTooManyPartsIsRefused(t *testing.T) {
+	none := func(context.Context, int, []byte) error { return nil }
+	if n, err := SendParts(t.Context(), make([]byte, 2), io.LimitReader(rand.Reader, 2*9999), none); err != nil || n != 10_000 {
+		t.Errorf("the most that fits: %d parts, %v", n, err)
+	}
+	for name, more := range map[string]io.Reader{"a byte more": io.LimitReader(rand.Reader, 2*9999+1), "without an end": rand.Reader} {
+		n, err := SendParts(t.Context(), make([]byte, 2), more, none)
+		if err == nil || !strings.Contains(err.Error(), "10000 parts of 2 bytes") || n != 10_000 {
+			t.Errorf("%s: %d parts, %v", name, n, err)
+		}
 	}
 }
