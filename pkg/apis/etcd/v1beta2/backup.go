@@ -77,6 +77,13 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.storageType != 'GCS' || has(self.gcs)",message="storageType GCS needs the section gcs",fieldPath=".gcs"
 // +kubebuilder:validation:XValidation:rule="self.storageType != 'OSS' || has(self.oss)",message="storageType OSS needs the section oss",fieldPath=".oss"
 // +kubebuilder:validation:XValidation:rule="self.storageType != 'Volume' || has(self.volume)",message="storageType Volume needs the section volume",fieldPath=".volume"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'S3' || !has(self.s3) || has(self.s3.path) && self.s3.path.matches('^[^/]+/.')",message="path must be a bucket and a key, such as mybucket/etcd.backup",fieldPath=".s3.path"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'ABS' || !has(self.abs) || has(self.abs.path) && self.abs.path.matches('^[^/]+/.')",message="path must be a container and a key, such as mycontainer/etcd.backup",fieldPath=".abs.path"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'GCS' || !has(self.gcs) || has(self.gcs.path) && self.gcs.path.matches('^[^/]+/.')",message="path must be a bucket and a key, such as mybucket/etcd.backup",fieldPath=".gcs.path"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'OSS' || !has(self.oss) || has(self.oss.path) && self.oss.path.matches('^[^/]+/.')",message="path must be a bucket and a key, such as mybucket/etcd.backup",fieldPath=".oss.path"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'ABS' || !has(self.abs) || has(self.abs.absSecret) && size(self.abs.absSecret) > 0",message="storageType ABS needs the name of a Secret",fieldPath=".abs.absSecret"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'OSS' || !has(self.oss) || has(self.oss.ossSecret) && size(self.oss.ossSecret) > 0",message="storageType OSS needs the name of a Secret",fieldPath=".oss.ossSecret"
+// +kubebuilder:validation:XValidation:rule="self.storageType != 'Volume' || !has(self.volume) || has(self.volume.path) && self.volume.path.split('/').all(d, size(d) > 0 && d != '.' && d != '..')",message="path must be a relative path without empty parts, . and ..",fieldPath=".volume.path"
 type BackupSpec struct {
 	// Client URLs of the cluster's members, or of a Service in front of them,
 	// such as http://example-etcd-cluster-client:2379. Of those that answer, the
@@ -128,9 +135,8 @@ type EtcdClusterRef struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || size(self.timeZone) == 0 || has(self.schedule) && size(self.schedule) > 0",message="timeZone is that of schedule, which is not set",fieldPath=".timeZone"
 type BackupPolicy struct {
 	// Seconds that one attempt may take, from the first connection until the
-	// backup is stored. Default: 60.
+	// backup is stored. Default: 60, also where it is not positive.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
 	TimeoutInSecond int64 `json:"timeoutInSecond,omitempty"`
 
 	// Seconds from one backup to the next; the first is made at once. 0: one
@@ -190,8 +196,8 @@ type BackupSource struct {
 type S3BackupSource struct {
 	// Bucket and key, such as mybucket/etcd.backup. On a schedule it is what the
 	// keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/]+/.')",message="path must be a bucket and a key, such as mybucket/etcd.backup"
 	Path string `json:"path"`
 
 	// Secret with the keys credentials and config, which are files of the AWS
@@ -218,15 +224,15 @@ type S3BackupSource struct {
 type ABSBackupSource struct {
 	// Container and key, such as mycontainer/etcd.backup. On a schedule it is what
 	// the keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/]+/.')",message="path must be a container and a key, such as mycontainer/etcd.backup"
 	Path string `json:"path"`
 
 	// Secret with the keys storage-account and storage-key, and where needed cloud:
 	// AzurePublicCloud (the default), AzureChinaCloud, AzureUSGovernmentCloud or
 	// AzureGermanCloud. Without storage-key, the identity of the backup operator's
 	// pod counts.
-	// +kubebuilder:validation:MinLength=1
+	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ABSSecret string `json:"absSecret"`
 
@@ -241,8 +247,8 @@ type ABSBackupSource struct {
 type GCSBackupSource struct {
 	// Bucket and key, such as mybucket/etcd.backup. On a schedule it is what the
 	// keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/]+/.')",message="path must be a bucket and a key, such as mybucket/etcd.backup"
 	Path string `json:"path"`
 
 	// Secret with the key access-token, an OAuth 2 token, or credentials.json, the
@@ -263,12 +269,12 @@ type GCSBackupSource struct {
 type OSSBackupSource struct {
 	// Bucket and key, such as mybucket/etcd.backup. On a schedule it is what the
 	// keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/]+/.')",message="path must be a bucket and a key, such as mybucket/etcd.backup"
 	Path string `json:"path"`
 
 	// Secret with the keys accessKeyID and accessKeySecret.
-	// +kubebuilder:validation:MinLength=1
+	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	OSSSecret string `json:"ossSecret"`
 
@@ -284,7 +290,7 @@ type VolumeBackupSource struct {
 	// File, such as example/etcd.backup, below `<volume-dir>/<namespace>`;
 	// directories are made. On a schedule it is what the files' names begin with:
 	// `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && !self.startsWith('/') && !self.endsWith('/') && self.split('/').all(d, size(d) > 0 && d != '.' && d != '..')",message="path must be a relative path without empty parts, . and .."
 	Path string `json:"path"`
 }

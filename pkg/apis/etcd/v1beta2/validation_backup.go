@@ -54,7 +54,8 @@ func ValidateEtcdBackup(b *EtcdBackup) field.ErrorList {
 	if s.BackupPolicy != nil {
 		errs = append(errs, validateBackupPolicy(s.BackupPolicy, path.Child("backupPolicy"))...)
 	}
-	return append(errs, validateBackupSource(&s.BackupSource, path)...)
+	errs = append(errs, validateBackupSource(s, path)...)
+	return append(errs, validateLengths(&s.BackupSource, path)...)
 }
 
 // validateBackedUp is about what is backed up, and how to connect to it.
@@ -79,7 +80,6 @@ func validateBackupPolicy(p *BackupPolicy, path *field.Path) (errs field.ErrorLi
 		name  string
 		value int64
 	}{
-		{"timeoutInSecond", p.TimeoutInSecond},
 		{"backupIntervalInSecond", p.BackupIntervalInSecond},
 		{"maxBackups", int64(p.MaxBackups)},
 		{"maxAgeInSecond", p.MaxAgeInSecond},
@@ -101,43 +101,63 @@ func validateBackupPolicy(p *BackupPolicy, path *field.Path) (errs field.ErrorLi
 	return append(errs, validateLength(p.TimeZone, maxTimeZoneLength, path.Child("timeZone"))...)
 }
 
-// validateBackupSource looks at all sections, also those that don't count, as the
-// schema does.
-func validateBackupSource(s *BackupSource, path *field.Path) (errs field.ErrorList) {
-	if s3, at := s.S3, path.Child("s3"); s3 != nil {
-		errs = append(errs, validateBucketAndKey(s3.Path, "a bucket", "mybucket", at)...)
-		errs = append(errs, validateLength(s3.AWSSecret, maxSecretLength, at.Child("awsSecret"))...)
-		errs = append(errs, validateLength(s3.Endpoint, maxBackupURLLength, at.Child("endpoint"))...)
-	}
-	if abs, at := s.ABS, path.Child("abs"); abs != nil {
-		errs = append(errs, validateBucketAndKey(abs.Path, "a container", "mycontainer", at)...)
-		errs = append(errs, validateNonEmpty(abs.ABSSecret, maxSecretLength, at.Child("absSecret"))...)
-		errs = append(errs, validateLength(abs.Endpoint, maxBackupURLLength, at.Child("endpoint"))...)
-	}
-	if gcs, at := s.GCS, path.Child("gcs"); gcs != nil {
-		errs = append(errs, validateBucketAndKey(gcs.Path, "a bucket", "mybucket", at)...)
-		errs = append(errs, validateLength(gcs.GCPSecret, maxSecretLength, at.Child("gcpSecret"))...)
-		errs = append(errs, validateLength(gcs.Endpoint, maxBackupURLLength, at.Child("endpoint"))...)
-	}
-	if oss, at := s.OSS, path.Child("oss"); oss != nil {
-		errs = append(errs, validateBucketAndKey(oss.Path, "a bucket", "mybucket", at)...)
-		errs = append(errs, validateNonEmpty(oss.OSSSecret, maxSecretLength, at.Child("ossSecret"))...)
-		errs = append(errs, validateLength(oss.Endpoint, maxBackupURLLength, at.Child("endpoint"))...)
-	}
-	if volume, at := s.Volume, path.Child("volume", "path"); volume != nil {
-		errs = append(errs, validateLength(volume.Path, maxBackupPath, at)...)
-		if slices.ContainsFunc(strings.Split(volume.Path, "/"), func(part string) bool { return part == "" || part == "." || part == ".." }) {
-			errs = append(errs, field.Invalid(at, volume.Path, "path must be a relative path without empty parts, . and .."))
+// validateBackupSource looks at the section of the storage type: others don't count.
+func validateBackupSource(s *BackupSpec, path *field.Path) field.ErrorList {
+	switch {
+	case s.StorageType == BackupStorageTypeS3 && s.S3 != nil:
+		return validateBucketAndKey(s.S3.Path, "a bucket", "mybucket", path.Child("s3"))
+	case s.StorageType == BackupStorageTypeABS && s.ABS != nil:
+		return append(validateBucketAndKey(s.ABS.Path, "a container", "mycontainer", path.Child("abs")),
+			validateNamed(s.ABS.ABSSecret, s.StorageType, path.Child("abs", "absSecret"))...)
+	case s.StorageType == BackupStorageTypeGCS && s.GCS != nil:
+		return validateBucketAndKey(s.GCS.Path, "a bucket", "mybucket", path.Child("gcs"))
+	case s.StorageType == BackupStorageTypeOSS && s.OSS != nil:
+		return append(validateBucketAndKey(s.OSS.Path, "a bucket", "mybucket", path.Child("oss")),
+			validateNamed(s.OSS.OSSSecret, s.StorageType, path.Child("oss", "ossSecret"))...)
+	case s.StorageType == BackupStorageTypeVolume && s.Volume != nil:
+		if slices.ContainsFunc(strings.Split(s.Volume.Path, "/"), func(part string) bool { return part == "" || part == "." || part == ".." }) {
+			return field.ErrorList{field.Invalid(path.Child("volume", "path"), s.Volume.Path, "path must be a relative path without empty parts, . and ..")}
 		}
 	}
-	return errs
+	return nil
 }
 
 func validateBucketAndKey(value, bucket, example string, section *field.Path) field.ErrorList {
-	at := section.Child("path")
-	errs := validateLength(value, maxBackupPath, at)
-	if !bucketAndKey.MatchString(value) {
-		errs = append(errs, field.Invalid(at, value, "path must be "+bucket+" and a key, such as "+example+"/etcd.backup"))
+	if bucketAndKey.MatchString(value) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(section.Child("path"), value, "path must be "+bucket+" and a key, such as "+example+"/etcd.backup")}
+}
+
+func validateNamed(secret string, storageType BackupStorageType, path *field.Path) field.ErrorList {
+	if secret != "" {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, secret, "storageType "+string(storageType)+" needs the name of a Secret")}
+}
+
+// validateLengths looks at all sections, as the schema does.
+func validateLengths(s *BackupSource, path *field.Path) (errs field.ErrorList) {
+	check := func(section, location, secretField, secret, endpoint string) {
+		at := path.Child(section)
+		errs = append(errs, validateLength(location, maxBackupPath, at.Child("path"))...)
+		errs = append(errs, validateLength(secret, maxSecretLength, at.Child(secretField))...)
+		errs = append(errs, validateLength(endpoint, maxBackupURLLength, at.Child("endpoint"))...)
+	}
+	if s.S3 != nil {
+		check("s3", s.S3.Path, "awsSecret", s.S3.AWSSecret, s.S3.Endpoint)
+	}
+	if s.ABS != nil {
+		check("abs", s.ABS.Path, "absSecret", s.ABS.ABSSecret, s.ABS.Endpoint)
+	}
+	if s.GCS != nil {
+		check("gcs", s.GCS.Path, "gcpSecret", s.GCS.GCPSecret, s.GCS.Endpoint)
+	}
+	if s.OSS != nil {
+		check("oss", s.OSS.Path, "ossSecret", s.OSS.OSSSecret, s.OSS.Endpoint)
+	}
+	if s.Volume != nil {
+		check("volume", s.Volume.Path, "", "", "")
 	}
 	return errs
 }
