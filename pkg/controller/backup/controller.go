@@ -91,7 +91,7 @@ func New(cfg Config) (*Controller, error) {
 		ReasonField: "Reason",
 		Namespace:   cfg.Namespace,
 		ClusterWide: cfg.ClusterWide,
-		Finalizes:   true,
+		Finalizer:   api.BackupPeriodicFinalizer,
 		Missing:     c.definition.Missing,
 		Recorder:    cfg.Recorder,
 		Log:         c.log,

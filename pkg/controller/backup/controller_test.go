@@ -86,7 +86,7 @@ func object(name string, edits ...func(*unstructured.Unstructured)) *unstructure
 func deleting(u *unstructured.Unstructured) {
 	now := metav1.Now()
 	u.SetDeletionTimestamp(&now)
-	u.SetFinalizers([]string{api.BackupPeriodicFinalizer})
+	u.SetFinalizers([]string{"theirs", api.BackupPeriodicFinalizer})
 }
 
 func unreadable(u *unstructured.Unstructured) {
@@ -158,6 +158,18 @@ func TestTheControllerFollowsItsEtcdBackups(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.expect(t, "b begins")
+		// Nor does one that can't be read stay for ever.
+		if _, err := backups.Create(t.Context(), object("c", unreadable, deleting), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		released, err := backups.Get(t.Context(), "c", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := released.GetFinalizers(); !slices.Equal(got, []string{"theirs"}) {
+			t.Errorf("finalizers %v, want those of others", got)
+		}
 		end()
 		if err := <-ended; err != nil {
 			t.Error(err)

@@ -6,6 +6,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,8 @@ type handler[T Object] struct {
 	// writeReason writes the reason into the status of an object that can't be
 	// read. It does not block.
 	writeReason func(obj *unreadable, reason string)
+	// release takes the finalizer off an object that can't be read. It does not block.
+	release func(obj *unreadable)
 }
 
 func (h *handler[T]) OnAdd(obj any, _ bool) { h.see(obj) }
@@ -52,7 +55,7 @@ func (h *handler[T]) see(obj any) {
 
 func (h *handler[T]) seeReadable(obj T) {
 	switch {
-	case obj.GetDeletionTimestamp() != nil && !h.source.Finalizes:
+	case obj.GetDeletionTimestamp() != nil && h.source.Finalizer == "":
 		// A finalizer, such as that of a foreground deletion, keeps the object
 		// while what belongs to it goes: nobody may make that again.
 		h.fleet.Remove(KeyOf(obj))
@@ -77,6 +80,14 @@ func (h *handler[T]) outOfScope(obj metav1.Object) {
 func (h *handler[T]) seeUnreadable(obj *unreadable) {
 	if !inScope(obj, h.source.ClusterWide) {
 		h.outOfScope(obj)
+		return
+	}
+	if obj.DeletionTimestamp != nil {
+		// Nobody could edit it any more so that its Runner would see that it goes.
+		h.fleet.Remove(KeyOf(obj))
+		if slices.Contains(obj.Finalizers, h.source.Finalizer) {
+			h.release(obj)
+		}
 		return
 	}
 	if !h.fleet.Has(obj.UID) {

@@ -214,7 +214,7 @@ func TestAClusterThatPanickedCanBeDeletedMeanwhile(t *testing.T) {
 func TestAnObjectUnderDeletionStaysWithTheRunnerThatFinalizesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, false)
-		s.handler.source.Finalizes = true
+		s.handler.source.Finalizer = "ours"
 		now := metav1.Now()
 		going := fleettest.EtcdCluster("a", "1", func(obj *api.EtcdCluster) { obj.DeletionTimestamp = &now })
 		s.handler.OnAdd(going, true)

@@ -34,16 +34,16 @@ type Source[T Object] struct {
 	// ClusterWide takes care of the objects that are annotated so, and of them
 	// alone.
 	ClusterWide bool
-	// Finalizes leaves objects under deletion with their Runners until they are
-	// gone: these have a finalizer to take off.
-	Finalizes bool
+	// Finalizer is one that the Runners put on objects. Those under deletion stay
+	// with their Runners until they are gone, to have it taken off. "": there is none.
+	Finalizer string
 	// Missing is called when the API server does not know the resource; it must not
 	// block.
 	Missing  func()
 	Recorder record.EventRecorder
 	Log      *logrus.Entry
 
-	writes sync.WaitGroup // of reasons
+	writes sync.WaitGroup // to objects that can't be read
 }
 
 // Informer returns the informer that feeds a Fleet until ctx ends, and its store,
@@ -55,9 +55,15 @@ func (s *Source[T]) Informer(ctx context.Context, f *Fleet[T]) (cache.Indexer, c
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: s.listWatch(),
 		ObjectType:    s.watched(),
-		Handler: &handler[T]{ctx: ctx, source: s, fleet: f, writeReason: func(obj *unreadable, reason string) {
-			s.writes.Go(func() { s.writeReason(ctx, obj, reason) })
-		}},
+		Handler: &handler[T]{
+			ctx: ctx, source: s, fleet: f,
+			writeReason: func(obj *unreadable, reason string) {
+				s.writes.Go(func() { s.writeReason(ctx, obj, reason) })
+			},
+			release: func(obj *unreadable) {
+				s.writes.Go(func() { s.release(ctx, obj) })
+			},
+		},
 		Indexers:  cache.Indexers{UIDIndex: IndexByUID},
 		Transform: func(obj any) (any, error) { return s.decode(obj), nil },
 	})

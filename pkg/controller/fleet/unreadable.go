@@ -7,15 +7,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// reasonTimeout bounds the writing of one reason.
-const reasonTimeout = 10 * time.Second
+// writeTimeout bounds one write to an object that can't be read.
+const writeTimeout = 10 * time.Second
 
 // unreadable stands in the informer's store for an object that is not of the
 // types' form.
@@ -51,6 +54,7 @@ func (s *Source[T]) decode(obj any) any {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
 			ResourceVersion: u.GetResourceVersion(), Annotations: u.GetAnnotations(),
+			DeletionTimestamp: u.GetDeletionTimestamp(), Finalizers: u.GetFinalizers(),
 		},
 		err: fmt.Errorf("%s %s/%s is not of the form that the operator knows: %w", s.Kind, u.GetNamespace(), u.GetName(), s.whichField(u, err)),
 	}
@@ -72,7 +76,7 @@ func (s *Source[T]) whichField(u *unstructured.Unstructured, err error) error {
 // writeReason tells in the status of an object that can't be read why that is so:
 // an event is gone after an hour. What fails is left at that, and in the log.
 func (s *Source[T]) writeReason(ctx context.Context, obj *unreadable, reason string) {
-	ctx, cancel := context.WithTimeout(ctx, reasonTimeout)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if err := s.tryWriteReason(ctx, obj, reason); err != nil && ctx.Err() == nil {
 		s.Log.WithField("object", KeyOf(obj)).WithError(err).Warnf("write status.%s of an %s that can't be read", s.ReasonField, s.Kind)
@@ -93,4 +97,22 @@ func (s *Source[T]) tryWriteReason(ctx context.Context, obj *unreadable, reason 
 	}
 	_, err = client.UpdateStatus(ctx, live, metav1.UpdateOptions{})
 	return err
+}
+
+// release takes the finalizer off an object under deletion that can't be read, and
+// leaves those of others. If that fails, the next change of the object or the next
+// operator tries again.
+func (s *Source[T]) release(ctx context.Context, obj *unreadable) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": obj.ResourceVersion,
+		"finalizers":      slices.DeleteFunc(slices.Clone(obj.Finalizers), func(f string) bool { return f == s.Finalizer }),
+	}})
+	if err == nil {
+		_, err = s.Dynamic.Resource(s.Resource).Namespace(obj.Namespace).Patch(ctx, obj.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
+		s.Log.WithField("object", KeyOf(obj)).WithError(err).Warnf("take the finalizer %s off an %s that can't be read and is being deleted", s.Finalizer, s.Kind)
+	}
 }
