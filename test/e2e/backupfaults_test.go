@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -204,6 +205,20 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 				}
 				return err
 			})
+			b.checkStored(obj)
+		},
+		"its pod is lost": func(_ *testing.T, b *backups) {
+			b.Shell("kubectl scale deployment/etcd-backup-operator --replicas=2 && kubectl rollout status deployment/etcd-backup-operator --timeout=2m")
+			spec := b.spec("etcd.backup")
+			spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 3600}
+			backup := b.stall("cut", spec)
+			holder := strings.TrimSpace(b.Shell("kubectl get lease etcd-backup-operator -o jsonpath='{.spec.holderIdentity}'"))
+			b.Shell("kubectl delete pod --force --grace-period=0 " + holder)
+			b.minio.Thaw(b.t)
+			obj := backup.WaitSucceeded(time.Time{})
+			if keys := b.keys(); len(keys) != 1 {
+				b.t.Errorf("the bucket holds %v", keys)
+			}
 			b.checkStored(obj)
 		},
 		"the spec is edited": func(_ *testing.T, b *backups) {
