@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/test/harness"
@@ -333,4 +334,32 @@ func TestBackupOntoAVolume(t *testing.T) {
 	if !strings.HasSuffix(obj.Status.Key, "example/etcd.backup") {
 		t.Errorf("status.key is %q", obj.Status.Key)
 	}
+}
+
+// The backup operator needs no more than the Role that is its own.
+func TestBackupsByAnAccountOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	n.Shell("kubectl apply --server-side --force-conflicts -f pkg/apis/etcd/crd/etcd.database.coreos.com_etcdbackups.yaml")
+	n.Shell("kubectl apply -f example/rbac/backup-operator.yaml")
+	n.DeployBackupOperator(func(d *appsv1.Deployment) {
+		pod := &d.Spec.Template.Spec
+		pod.ServiceAccountName = "etcd-backup-operator"
+		pod.Containers[0].Command = append(pod.Containers[0].Command, "-create-crd=false")
+	})
+	b := &backups{Namespace: n, t: t, minio: stores.MinIO(t, stores.Options{IP: n.HostIP(t)}), cluster: n.Create(1, "")}
+	b.minio.CreateBucket(t, bucket)
+	b.setCredentials(b.minio.SecretKey)
+	b.cluster.WaitSettled()
+	spec := b.spec("etcd")
+	spec.BackupPolicy = &v1beta2.BackupPolicy{Schedule: "@every 2s", MaxBackups: 1}
+	backup := b.CreateBackup("own-account", spec)
+	first := backup.WaitSucceeded(time.Time{}).Status.Key
+	backup.Wait("another one, and the first deleted", harness.Backed, func(obj *v1beta2.EtcdBackup) error {
+		if keys := b.keys(); obj.Status.Key == first || slices.Contains(keys, strings.TrimPrefix(first, bucket+"/")) {
+			return fmt.Errorf("the bucket holds %v", keys)
+		}
+		return nil
+	})
+	backup.Delete()
 }
