@@ -19,9 +19,16 @@ import (
 // the store answered, and never hold credentials.
 type Store interface {
 	// Put stores an object, in place of one that has the key already. It becomes
-	// visible when it is whole and the store has confirmed its size and checksum;
-	// after an error nothing of it is visible, and what had been sent is removed,
-	// also where ctx has ended.
+	// visible when it is whole. Put succeeds when the store has said of it, by its
+	// answers while it was sent or when it is looked at, that its content is what
+	// was sent; also where ctx has ended meanwhile.
+	//
+	// After an error, what had been sent is removed, also where ctx has ended, and
+	// nothing of it is visible, with these exceptions: the store can't be reached
+	// any more, or refuses the removal; or it has said that it has the object, but
+	// nothing that proves the content. A whole object that may be good is never
+	// removed: only one of which the store says that it is not what was sent. Nor
+	// is one that somebody else has put under the key meanwhile, which is an error.
 	//
 	// What Put holds in memory does not grow with the object.
 	Put(ctx context.Context, key string, u Upload) (Object, error)
@@ -68,8 +75,9 @@ type Upload struct {
 
 	// FinalMetadata tells metadata that are known only when Body has been read to
 	// its end, and is called then; nil: there are none. They are kept where the
-	// store takes metadata that late: always on volumes, ABS and GCS, and on S3 and
-	// OSS where the object is small enough to be sent in one request.
+	// store takes metadata that late: always on volumes and ABS; on GCS too, if the
+	// request that adds them to a large object is allowed and succeeds; on S3 and OSS
+	// where the object is small enough to be sent in one request.
 	FinalMetadata func() map[string]string
 }
 

@@ -165,7 +165,6 @@ func TestBlobsOtherThanWhatWasSentAreDeleted(t *testing.T) {
 	}{
 		"another size":     {http.StatusOK, http.Header{"Content-Length": {"5"}, "Etag": {`"1"`}}},
 		"another checksum": {http.StatusOK, http.Header{"Content-Length": {"9437184"}, "Content-Md5": {helloMD5}, "Etag": {`"1"`}}},
-		"not to be seen":   {http.StatusForbidden, http.Header{"X-Ms-Error-Code": {"AuthorizationPermissionMismatch"}}},
 	} {
 		at := &server{answer: func(r *http.Request) (int, http.Header) {
 			switch r.Method {
@@ -184,6 +183,40 @@ func TestBlobsOtherThanWhatWasSentAreDeleted(t *testing.T) {
 		if len(deletions) != 1 || deletions[0].Header.Get("If-Match") != `"1"` {
 			t.Errorf("%s: %d deletions", name, len(deletions))
 		}
+	}
+}
+
+// Azure has compared all blocks by then, and what is there may be another's.
+func TestBlobsThatCantBeLookedAtAreKept(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		code   string
+		want   string // in the error; "": none
+	}{
+		"no right":           {http.StatusForbidden, "AuthorizationPermissionMismatch", ""},
+		"the server is down": {http.StatusServiceUnavailable, "ServerBusy", ""},
+		"another's":          {http.StatusPreconditionFailed, "ConditionNotMet", "another blob has taken its place"},
+		"gone":               {http.StatusNotFound, "BlobNotFound", "somebody has deleted it"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			at := &server{answer: func(r *http.Request) (int, http.Header) {
+				if r.Method == http.MethodHead {
+					return tt.status, http.Header{"X-Ms-Error-Code": {tt.code}}
+				}
+				return http.StatusCreated, http.Header{"Etag": {`"1"`}}
+			}}
+			u := store.Upload{Body: io.LimitReader(zeros{}, 9<<20), Size: -1, Metadata: map[string]string{"backup-uid": "1"}}
+			object, err := openAt(t, at, Config{Key: key}).Put(t.Context(), "k", u)
+			if tt.want == "" && (err != nil || object.Key != "k" || object.Size != 9<<20 || object.Metadata["backup-uid"] != "1") {
+				t.Errorf("%s: stored %+v, error %v", name, object, err)
+			}
+			if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%s: stored %+v, error %v", name, object, err)
+			}
+			if n := len(at.sent(http.MethodDelete, "")); n > 0 {
+				t.Errorf("%s: %d deletions", name, n)
+			}
+		})
 	}
 }
 

@@ -39,7 +39,7 @@ const (
 // its MD5 and refuses what differs. The MD5 of the whole is kept with the blob, as
 // Content-MD5.
 //
-// After an error there is no blob, but blocks may be left that nothing shows; Azure
+// After an error there is no blob, or one whose error says that it is stored; blocks may be left that nothing shows; Azure
 // has no request that removes them (see Sweep).
 func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
 	object, err := s.put(ctx, key, u)
@@ -110,19 +110,29 @@ func (p put) inBlocks(ctx context.Context, first []byte, u store.Upload) (store.
 	if err != nil {
 		return p.afterAll(ctx, all, fmt.Errorf("commit %d blocks: %w", count, explain(ctx, err)))
 	}
-	return p.confirm(ctx, answer.ETag)
+	made := store.Object{Key: p.key, Size: p.content.size, Modified: value(answer.LastModified), Metadata: all}
+	return p.confirm(ctx, made, answer.ETag)
 }
 
-// confirm looks at the blob that was made, and deletes it if it is not what was
-// sent. The blob is there: that ctx has ended meanwhile does not matter any more.
-func (p put) confirm(ctx context.Context, tag *azcore.ETag) (store.Object, error) {
+// confirm looks at the blob that was made, and deletes it if Azure says that it is
+// not what was sent. The blob is there: that ctx has ended meanwhile does not matter
+// any more. Nor does it that it can't be looked at: it is made of blocks each of
+// which Azure has compared with its MD5.
+func (p put) confirm(ctx context.Context, made store.Object, tag *azcore.ETag) (store.Object, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	only := &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: tag}}
 	stored, err := p.blob.GetProperties(ctx, &blob.GetPropertiesOptions{AccessConditions: only})
 	if err != nil {
-		err = fmt.Errorf("look at what was stored: %w", explain(ctx, err))
-	} else if err = p.compare(stored); err == nil {
+		switch err = explain(ctx, err); {
+		case hasStatus(err, http.StatusPreconditionFailed):
+			return store.Object{}, errors.New("another blob has taken its place meanwhile: let nobody else write to this name")
+		case isNotFound(err):
+			return store.Object{}, errors.New("the store said that it has it, and has nothing now: somebody has deleted it")
+		}
+		return made, nil
+	}
+	if err = p.compare(stored); err == nil {
 		return object(p.key, stored), nil
 	}
 	_, left := p.blob.Delete(ctx, &blob.DeleteOptions{

@@ -165,26 +165,38 @@ func (r refusing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.server.RoundTrip(request)
 }
 
-func TestMetadataThatCantBeAddedTakeTheObjectBack(t *testing.T) {
-	at := &server{}
-	at.answer = func(r *http.Request, _ string) (int, string) {
-		switch r.Method {
-		case http.MethodPatch:
-			return http.StatusForbidden, `{"error":{"code":403,"message":"no storage.objects.update"}}`
-		case http.MethodDelete:
-			return http.StatusNoContent, ""
-		}
-		return http.StatusOK, `{"name":"k","size":"9437184","crc32c":"Gs/MBw==","generation":"7","timeCreated":"2026-11-21T15:04:05Z"}`
-	}
-	_, err := openAt(t, at).Put(t.Context(), "k", store.Upload{
-		Body: io.LimitReader(zeros{}, 9<<20), Size: 9 << 20,
-		FinalMetadata: func() map[string]string { return map[string]string{"sha256": "0"} },
-	})
-	if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "storage.objects.update") {
-		t.Errorf("put: %v", err)
-	}
-	if at.count("PATCH /storage/v1/b/b/o/k?alt=json&generation=7&") != 1 || at.count("DELETE /storage/v1/b/b/o/k?alt=json&generation=7&") != 1 {
-		t.Errorf("requests %q", at.requests)
+// A backup whose content is proven is worth more than what is told about it.
+func TestABackupIsKeptThoughMetadataCantBeAdded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		text   string
+		want   string // in the error; "": none
+	}{
+		"no right":           {http.StatusForbidden, `{"error":{"code":403,"message":"no storage.objects.update"}}`, ""},
+		"the server is down": {http.StatusServiceUnavailable, "", ""},
+		"another's":          {http.StatusNotFound, `{"error":{"code":404,"message":"No such object"}}`, "put another object in its place"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			at := &server{answer: func(r *http.Request, _ string) (int, string) {
+				if r.Method == http.MethodPatch {
+					return tt.status, tt.text
+				}
+				return http.StatusOK, `{"name":"k","size":"9437184","crc32c":"Gs/MBw==","generation":"7","timeCreated":"2026-11-21T15:04:05Z","metadata":{"backup-uid":"1"}}`
+			}}
+			object, err := openAt(t, at).Put(t.Context(), "k", store.Upload{
+				Body: io.LimitReader(zeros{}, 9<<20), Size: 9 << 20, Metadata: map[string]string{"backup-uid": "1"},
+				FinalMetadata: func() map[string]string { return map[string]string{"sha256": "0"} },
+			})
+			if tt.want == "" && (err != nil || object.Size != 9<<20 || object.Metadata["backup-uid"] != "1" || object.Metadata["sha256"] != "") {
+				t.Errorf("%s: stored %+v, error %v", name, object, err)
+			}
+			if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%s: stored %+v, error %v", name, object, err)
+			}
+			if at.count("PATCH /storage/v1/b/b/o/k?alt=json&generation=7&") == 0 || at.count("DELETE") != 0 {
+				t.Errorf("%s: requests %q", name, at.requests)
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -73,8 +74,13 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (store.Obje
 			return store.Object{}, err
 		}
 	}
-	if err := s.complete(ctx, stored, content, u, whole); err != nil {
+	if err := content.compare(stored); err != nil {
 		return store.Object{}, s.takeBack(ctx, stored, err)
+	}
+	if !whole && u.FinalMetadata != nil {
+		if err := s.addMetadata(ctx, stored, allMetadata(u)); err != nil {
+			return store.Object{}, err
+		}
 	}
 	return toObject(stored)
 }
@@ -107,26 +113,22 @@ func (s *Store) insertInSession(ctx context.Context, object *storage.Object, con
 	return stored, nil
 }
 
-// complete checks what the store made, and adds the metadata that are known only now
-// to just that.
-func (s *Store) complete(ctx context.Context, stored *storage.Object, content *checked, u store.Upload, whole bool) error {
-	if err := content.compare(stored); err != nil {
-		return err
-	}
-	if whole || u.FinalMetadata == nil {
-		return nil
-	}
-	all := allMetadata(u)
+// addMetadata adds those that are known only now to just what was made. That they
+// can't be added is no reason to give up a backup that Google has, and whose
+// content it has proven: it goes without them then.
+func (s *Store) addMetadata(ctx context.Context, stored *storage.Object, all map[string]string) error {
 	patch := &storage.Object{Metadata: all}
 	call := s.service.Objects.Patch(s.bucket, stored.Name, patch).Generation(stored.Generation).Context(ctx)
 	err := try(ctx, func() error {
 		_, err := call.Do()
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("add metadata to what was stored: %w", explain(ctx, err))
+	switch {
+	case err == nil:
+		stored.Metadata = all
+	case hasStatus(explain(ctx, err), http.StatusNotFound):
+		return errors.New("somebody has deleted it meanwhile, or put another object in its place: let nobody else write to this name")
 	}
-	stored.Metadata = all
 	return nil
 }
 

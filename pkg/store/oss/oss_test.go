@@ -139,16 +139,6 @@ func TestAnEarlierObjectIsNotTakenForOneThatGotLost(t *testing.T) {
 }
 
 func TestContentThatArrivesOtherwiseIsRemoved(t *testing.T) {
-	damage := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		answer := httptest.NewRecorder()
-		next.ServeHTTP(answer, r)
-		for name, values := range answer.Header() {
-			w.Header()[name] = values
-		}
-		w.Header().Set("x-oss-hash-crc64ecma", "1")
-		w.WriteHeader(answer.Code)
-		_, _ = w.Write(answer.Body.Bytes())
-	}
 	for name, size := range sizes {
 		for when, damaged := range map[string]func(*http.Request) bool{
 			"told when it was sent":      completes,
@@ -157,7 +147,7 @@ func TestContentThatArrivesOtherwiseIsRemoved(t *testing.T) {
 			s, m := start(t)
 			m.with = func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 				if damaged(r) {
-					damage(w, r, next)
+					change(w, r, next, "x-oss-hash-crc64ecma", "1")
 					return
 				}
 				next.ServeHTTP(w, r)
@@ -193,6 +183,90 @@ func TestAnObjectOfAnotherInTheSamePlaceIsTold(t *testing.T) {
 		}
 		if o, err := s.Stat(t.Context(), "key"); err != nil || o.Size != int64(len("another's")) {
 			t.Errorf("%s: the other object is %+v, %v", name, o, err)
+		}
+	}
+}
+
+// What can't be looked at may well be good.
+func TestAnObjectThatCantBeLookedAtIsKept(t *testing.T) {
+	for name, size := range sizes {
+		for _, tt := range []struct {
+			status int
+			proven bool // by the checksum in the answer to what made it
+			want   string
+		}{
+			{http.StatusServiceUnavailable, true, ""},
+			{http.StatusForbidden, true, ""},
+			{http.StatusForbidden, false, "stored, but not confirmed"},
+			{http.StatusNotFound, true, "somebody has deleted it"},
+		} {
+			s, m := start(t)
+			m.with = func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				switch {
+				case r.Method == http.MethodHead:
+					w.WriteHeader(tt.status)
+				case completes(r) && !tt.proven:
+					change(w, r, next, "x-oss-hash-crc64ecma", "")
+				default:
+					next.ServeHTTP(w, r)
+				}
+			}
+			o, err := s.Put(t.Context(), "key", upload(size))
+			if tt.want == "" && (err != nil || o.Size != size || o.Key != "key" || o.Metadata["etcd-revision"] != "7") {
+				t.Errorf("%s, %+v: got %+v, %v", name, tt, o, err)
+			}
+			if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%s, %+v: got %+v, %v", name, tt, o, err)
+			}
+			if left := keys(t, s); len(left) != 1 {
+				t.Errorf("%s, %+v: left: %q", name, tt, left)
+			}
+		}
+	}
+}
+
+// change has OSS answer, and changes a header of that; "": it goes.
+func change(w http.ResponseWriter, r *http.Request, next http.Handler, header, to string) {
+	answer := httptest.NewRecorder()
+	next.ServeHTTP(answer, r)
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.Header().Set(header, to)
+	if to == "" {
+		w.Header().Del(header)
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+// In a bucket with versions, just the one is removed that is not what was sent.
+func TestTheVersionThatIsWrongIsRemoved(t *testing.T) {
+	for denied, want := range map[bool][]string{false: {"v7"}, true: {"v7", ""}} {
+		s, m := start(t)
+		var deleted []string
+		m.with = func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			switch {
+			case r.Method == http.MethodDelete:
+				version := r.URL.Query().Get("versionId")
+				deleted = append(deleted, version)
+				if version != "" && denied {
+					w.WriteHeader(http.StatusForbidden)
+					return
+				}
+				w.WriteHeader(http.StatusNoContent)
+			case completes(r):
+				w.Header().Set("x-oss-version-id", "v7")
+				next.ServeHTTP(w, r)
+			case r.Method == http.MethodHead:
+				change(w, r, next, "x-oss-hash-crc64ecma", "1")
+			}
+		}
+		if _, err := s.Put(t.Context(), "key", upload(1000)); err == nil || !strings.Contains(err.Error(), "checksum 1, ") {
+			t.Errorf("put: %v", err)
+		}
+		if !slices.Equal(deleted, want) {
+			t.Errorf("denied %t: deleted the versions %q, want %q", denied, deleted, want)
 		}
 	}
 }

@@ -44,7 +44,14 @@ type put struct {
 }
 
 // stored is what OSS answers when it has an object.
-type stored struct{ etag, crc string }
+type stored struct {
+	etag, crc string
+	version   string // empty in a bucket without versions
+}
+
+func answered(etag, crc, version *string) stored {
+	return stored{strings.Trim(oss.ToString(etag), `"`), oss.ToString(crc), oss.ToString(version)}
+}
 
 // Put stores an object: in one request where it fits into one, in parts otherwise.
 // OSS checks each request by its MD5; of the whole, its size and its CRC-64 are
@@ -95,7 +102,7 @@ func (p *put) atOnce(ctx context.Context, content []byte) (store.Object, error) 
 	if err != nil {
 		return p.afterAll(cleanup, p.explain(err))
 	}
-	return p.confirm(cleanup, stored{oss.ToString(result.ETag), oss.ToString(result.HashCRC64)})
+	return p.confirm(cleanup, answered(result.ETag, result.HashCRC64, result.VersionId))
 }
 
 func (p *put) inParts(ctx context.Context, first []byte, body io.Reader) (store.Object, error) {
@@ -109,12 +116,16 @@ func (p *put) inParts(ctx context.Context, first []byte, body io.Reader) (store.
 	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	if err == nil {
-		return p.confirm(cleanup, stored{oss.ToString(result.ETag), oss.ToString(result.HashCRC64)})
+		return p.confirm(cleanup, answered(result.ETag, result.HashCRC64, result.VersionId))
 	}
-	switch left := p.abort(cleanup, p.key, oss.ToString(upload.UploadId)); {
-	case codeOf(left) == noSuchUpload:
-		return p.afterAll(cleanup, err)
-	case left != nil:
+	left := p.abort(cleanup, p.key, oss.ToString(upload.UploadId))
+	if left == nil {
+		return store.Object{}, err // it was not made, nor will be
+	}
+	if object, lost := p.afterAll(cleanup, err); lost == nil {
+		return object, nil
+	}
+	if codeOf(left) != noSuchUpload {
 		err = fmt.Errorf("%w; its parts could not be removed: %w", err, left)
 	}
 	return store.Object{}, err
@@ -161,28 +172,58 @@ func (c content) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// confirm compares the object, which is visible now, with what was sent. One that
-// is not what was sent is removed.
+// confirm compares the object, which is visible now, with what was sent. One is
+// removed only if OSS itself says that it is not what was sent: one that can't be
+// looked at may well be good, and another one is another's.
 func (p *put) confirm(ctx context.Context, s stored) (store.Object, error) {
-	h, err := p.head(ctx, p.key)
+	wrong := p.checksum(s.crc)
+	h, unseen := p.head(ctx, p.key)
+	etag := ""
+	if unseen == nil {
+		etag = strings.Trim(oss.ToString(h.ETag), `"`)
+	}
 	switch {
-	case err != nil:
-		err = fmt.Errorf("it was sent, but can't be looked at: %w", err)
-	case strings.Trim(oss.ToString(h.ETag), `"`) != strings.Trim(s.etag, `"`):
-		// Whatever is there now is another's.
-		return store.Object{}, errors.New("another object has taken its place meanwhile: let nobody else write to this key")
+	case errors.Is(unseen, store.ErrNotFound):
+		return store.Object{}, errors.New("OSS said that it has it, and has nothing now: somebody has deleted it")
+	case unseen != nil && wrong != nil:
+	case unseen != nil && s.crc != "":
+		return store.Object{Key: p.key, Size: p.size, Modified: time.Now(), Metadata: p.metadata}, nil
+	case unseen != nil:
+		return store.Object{}, fmt.Errorf("stored, but not confirmed: it can't be looked at: %w", unseen)
+	case etag != "" && s.etag != "" && etag != s.etag:
+		return store.Object{}, errReplaced
 	default:
-		if err = p.differs(h); err == nil && s.crc != "" && s.crc != p.sum() {
-			err = fmt.Errorf("OSS has content with the checksum %s, %s was sent", s.crc, p.sum())
+		if differs := p.differs(h); differs != nil {
+			wrong = differs
 		}
-		if err == nil {
+		if wrong == nil {
 			return h.object(p.key), nil
 		}
+		if etag != "" && s.etag == "" {
+			return store.Object{}, errReplaced
+		}
 	}
-	if left := p.Delete(ctx, p.key); left != nil {
-		err = fmt.Errorf("%w; it could not be removed: %w", err, left)
+	if left := p.takeBack(ctx, s.version); left != nil {
+		wrong = fmt.Errorf("%w; it could not be removed: %w", wrong, left)
 	}
-	return store.Object{}, err
+	return store.Object{}, wrong
+}
+
+var errReplaced = errors.New("another object has taken its place meanwhile: let nobody else write to this key")
+
+// takeBack deletes the object: where there are versions just its own, if that is
+// allowed. OSS knows no other conditions.
+func (p *put) takeBack(ctx context.Context, version string) error {
+	if version != "" {
+		_, err := p.client.DeleteObject(ctx, &oss.DeleteObjectRequest{Bucket: &p.bucket, Key: &p.key, VersionId: &version})
+		if err == nil {
+			return nil
+		}
+		if err = p.explain(err); !errors.Is(err, store.ErrDenied) {
+			return err
+		}
+	}
+	return p.Delete(ctx, p.key)
 }
 
 // differs tells how an object is not what was sent.
@@ -190,7 +231,12 @@ func (p *put) differs(h head) error {
 	if h.ContentLength != p.size {
 		return fmt.Errorf("OSS has %d bytes, %d were sent", h.ContentLength, p.size)
 	}
-	if crc := oss.ToString(h.HashCRC64); crc != "" && crc != p.sum() {
+	return p.checksum(oss.ToString(h.HashCRC64))
+}
+
+// checksum tells whether one that OSS told, if any, is not that of what was sent.
+func (p *put) checksum(crc string) error {
+	if crc != "" && crc != p.sum() {
 		return fmt.Errorf("OSS has content with the checksum %s, %s was sent", crc, p.sum())
 	}
 	return nil

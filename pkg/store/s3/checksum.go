@@ -31,6 +31,17 @@ func newETag(answered *string, encryption types.ServerSideEncryption, customer *
 	return etag(strings.ToLower(text))
 }
 
+// tag is an ETag as the store has told it, by which it knows this very content, and
+// what it says of that.
+type tag struct {
+	raw  string // empty: it has told none
+	etag etag
+}
+
+func newTag(answered *string, encryption types.ServerSideEncryption, customer *string) tag {
+	return tag{raw: strings.Trim(aws.ToString(answered), `"`), etag: newETag(answered, encryption, customer)}
+}
+
 // check tells whether the store has what was sent, as far as it can be told.
 func (e etag) check(want etag) error {
 	if e != "" && e != want {

@@ -74,13 +74,13 @@ func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
 	return object, nil
 }
 
-func (s *Store) head(ctx context.Context, key string) (store.Object, etag, error) {
+func (s *Store) head(ctx context.Context, key string) (store.Object, tag, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &key})
 	if err != nil {
-		return store.Object{}, "", explain(err)
+		return store.Object{}, tag{}, explain(err)
 	}
 	object := store.Object{Key: key, Size: aws.ToInt64(out.ContentLength), Modified: aws.ToTime(out.LastModified), Metadata: out.Metadata}
-	return object, newETag(out.ETag, out.ServerSideEncryption, out.SSECustomerAlgorithm), nil
+	return object, newTag(out.ETag, out.ServerSideEncryption, out.SSECustomerAlgorithm), nil
 }
 
 // List yields the objects with a prefix, page by page.

@@ -28,8 +28,8 @@ const cleanupTime = 15 * time.Second
 
 // Put stores an object: by one request where it fits into one part, and else by a
 // multipart upload. The store refuses parts that are not what was sent, by their
-// MD5; at the end its answer to a HEAD request must have the right size and, where
-// ETags are MD5s, the right one.
+// MD5; what it tells of the object then, and once more to a HEAD request, must have
+// the right size and, where ETags are MD5s, the right one.
 func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
 	object, err := s.put(ctx, key, u)
 	if err != nil {
@@ -49,12 +49,6 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (store.Obje
 	return s.putParts(ctx, key, first, u)
 }
 
-// stored is what the store must tell of an object.
-type stored struct {
-	size int64
-	etag etag
-}
-
 func (s *Store) putWhole(ctx context.Context, key string, content []byte, u store.Upload) (store.Object, error) {
 	metadata := maps.Clone(u.Metadata)
 	if u.FinalMetadata != nil {
@@ -64,14 +58,18 @@ func (s *Store) putWhole(ctx context.Context, key string, content []byte, u stor
 		maps.Copy(metadata, u.FinalMetadata())
 	}
 	checksum := sum(md5.Sum(content))
-	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
+	out, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &s.bucket, Key: &key, Body: bytes.NewReader(content), ContentLength: aws.Int64(int64(len(content))),
 		ContentMD5: checksum.header(), Metadata: metadata,
 	}, s.content...)
 	if refused(err) {
 		return store.Object{}, err // and nothing was stored
 	}
-	return s.confirm(ctx, key, stored{size: int64(len(content)), etag: checksum.etag()}, err)
+	want := stored{key: key, size: int64(len(content)), etag: checksum.etag(), metadata: metadata}
+	if err == nil {
+		want.answered = newTag(out.ETag, out.ServerSideEncryption, out.SSECustomerAlgorithm)
+	}
+	return s.confirm(ctx, want, err)
 }
 
 func (s *Store) putParts(ctx context.Context, key string, first []byte, u store.Upload) (store.Object, error) {
@@ -84,43 +82,13 @@ func (s *Store) putParts(ctx context.Context, key string, first []byte, u store.
 		return store.Object{}, p.abort(ctx, err)
 	}
 	content, err := p.complete(ctx)
+	content.metadata = u.Metadata
 	if err == nil {
-		return s.confirm(ctx, key, content, nil)
+		return s.confirm(ctx, content, nil)
 	}
 	// The store may have completed it and its answer got lost, as when the SDK has
 	// asked it again. That there is nothing to abort then, not all stores tell.
-	return s.confirm(ctx, key, content, p.abort(ctx, err))
-}
-
-// confirm asks the store what it has now, when it was asked to make an object
-// visible and answered with err. When that is not what was sent, or ctx has ended,
-// there must be no such object.
-//
-// An answer that was lost, and what was sent is there: that is a success. Where
-// ETags are no MD5s that can't be told, and what is there is left alone: it may be
-// the object that was to be replaced.
-func (s *Store) confirm(ctx context.Context, key string, want stored, err error) (store.Object, error) {
-	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
-	defer cancel()
-	object, has, headErr := s.head(asking, key)
-	is := headErr == nil && object.Size == want.size && has == want.etag
-	switch {
-	case err != nil && is && ctx.Err() == nil:
-		return object, nil // the answer was lost
-	case err != nil && !is:
-		return store.Object{}, err // and what there is, is not ours
-	case err == nil && headErr != nil:
-		err = fmt.Errorf("ask what the store has kept: %w", headErr)
-	case err == nil && object.Size != want.size:
-		err = fmt.Errorf("what the store has kept has %d bytes, and %d were sent", object.Size, want.size)
-	case err == nil:
-		err = has.check(want.etag)
-	}
-	if err == nil {
-		return object, nil
-	}
-	_, deleted := s.client.DeleteObject(asking, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &key})
-	return store.Object{}, leftover(err, explain(deleted))
+	return s.confirm(ctx, content, p.abort(ctx, err))
 }
 
 // leftover adds to the error of an upload that not all of it could be removed.
@@ -142,9 +110,10 @@ type parts struct {
 }
 
 type part struct {
-	size int64
-	sum  sum
-	etag *string
+	size   int64
+	sum    sum
+	etag   *string
+	proven bool // the store has told its MD5
 }
 
 func (p *parts) send(ctx context.Context, number int, data []byte) error {
@@ -156,7 +125,8 @@ func (p *parts) send(ctx context.Context, number int, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("part %d: %w", number, explain(err))
 	}
-	if err := newETag(out.ETag, out.ServerSideEncryption, out.SSECustomerAlgorithm).check(checksum.etag()); err != nil {
+	told := newETag(out.ETag, out.ServerSideEncryption, out.SSECustomerAlgorithm)
+	if err := told.check(checksum.etag()); err != nil {
 		return fmt.Errorf("part %d: %w", number, err)
 	}
 	p.mu.Lock()
@@ -164,25 +134,29 @@ func (p *parts) send(ctx context.Context, number int, data []byte) error {
 	if p.sent == nil {
 		p.sent = map[int]part{}
 	}
-	p.sent[number] = part{size: int64(len(data)), sum: checksum, etag: out.ETag}
+	p.sent[number] = part{size: int64(len(data)), sum: checksum, etag: out.ETag, proven: told != ""}
 	return nil
 }
 
 // complete makes the object visible, and returns what it must be.
 func (p *parts) complete(ctx context.Context) (stored, error) {
-	var content stored
+	content := stored{key: p.key, proven: true}
 	var sums []sum
 	var completed []types.CompletedPart
 	for _, number := range slices.Sorted(maps.Keys(p.sent)) {
 		part := p.sent[number]
 		content.size += part.size
+		content.proven = content.proven && part.proven
 		sums = append(sums, part.sum)
 		completed = append(completed, types.CompletedPart{ETag: part.etag, PartNumber: aws.Int32(int32(number))})
 	}
 	content.etag = composite(sums)
-	_, err := p.s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+	out, err := p.s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 		Bucket: &p.s.bucket, Key: &p.key, UploadId: p.id, MultipartUpload: &types.CompletedMultipartUpload{Parts: completed},
 	})
+	if err == nil {
+		content.answered = newTag(out.ETag, out.ServerSideEncryption, nil)
+	}
 	return content, err
 }
 

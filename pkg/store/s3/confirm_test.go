@@ -1,0 +1,243 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// server is a store that holds one object, and whose answers a test changes.
+type server struct {
+	// told, head and remove change the answers to the request that makes an object
+	// visible, to HEAD and to DELETE; head and remove answer by themselves where
+	// they return true.
+	told   func(http.Header)
+	head   func(http.ResponseWriter) bool
+	remove func(http.ResponseWriter, *http.Request) bool
+	// visible is called when the object is.
+	visible func()
+
+	mu       sync.Mutex
+	parts    map[string][md5.Size]byte
+	size     int
+	etag     string
+	requests []*http.Request
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, r)
+	number := r.URL.Query().Get("partNumber")
+	switch {
+	case r.Method == http.MethodPost && r.URL.Query().Has("uploads"):
+		s.parts = map[string][md5.Size]byte{}
+		_, _ = io.WriteString(w, "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
+	case number != "":
+		s.parts[number] = md5.Sum(body)
+		s.size += len(body)
+		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, md5.Sum(body)))
+	case r.Method == http.MethodPost:
+		var all []byte
+		for i := range len(s.parts) {
+			sum := s.parts[fmt.Sprint(i+1)]
+			all = append(all, sum[:]...)
+		}
+		s.etag = fmt.Sprintf(`"%x-%d"`, md5.Sum(all), len(s.parts))
+		s.seen(w)
+		text, _ := xml.Marshal(struct {
+			XMLName struct{} `xml:"CompleteMultipartUploadResult"`
+			ETag    string
+		}{ETag: w.Header().Get("ETag")})
+		_, _ = w.Write(text)
+	case r.Method == http.MethodPut:
+		s.size, s.etag = len(body), fmt.Sprintf(`"%x"`, md5.Sum(body))
+		s.seen(w)
+	case r.Method == http.MethodHead && (s.head == nil || !s.head(w)):
+		if s.etag == "" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("ETag", s.etag)
+		w.Header().Set("Content-Length", fmt.Sprint(s.size))
+	case r.URL.Query().Has("uploadId"): // it is given up
+		w.WriteHeader(http.StatusNoContent)
+	case r.Method == http.MethodDelete && (s.remove == nil || !s.remove(w, r)):
+		s.etag = ""
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func (s *server) seen(w http.ResponseWriter) {
+	w.Header().Set("ETag", s.etag)
+	if s.told != nil {
+		s.told(w.Header())
+	}
+	if s.visible != nil {
+		s.visible()
+	}
+}
+
+func (s *server) open(t *testing.T) *Store {
+	t.Helper()
+	at := httptest.NewServer(s)
+	t.Cleanup(at.Close)
+	opened, err := Open(t.Context(), Config{
+		Bucket: "b", Endpoint: at.URL, ForcePathStyle: true,
+		Credentials: []byte(keysFile), ConfigFile: []byte("[default]\nmax_attempts = 1\n"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { opened.Close() })
+	return opened
+}
+
+// deletions are the conditions of the requests to delete the object.
+func (s *server) deletions() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []string
+	for _, r := range s.requests {
+		if r.Method == http.MethodDelete && !r.URL.Query().Has("uploadId") {
+			found = append(found, r.Header.Get("If-Match"))
+		}
+	}
+	return found
+}
+
+// sizes are of an object that is sent in one request, and of one in parts.
+var sizes = map[string]int{"one request": 5, "parts": 6 << 20}
+
+func upload(size int) store.Upload {
+	return store.Upload{Body: bytes.NewReader(make([]byte, size)), Size: int64(size), Metadata: map[string]string{"etcd-revision": "7"}}
+}
+
+const (
+	otherTag = `"d41d8cd98f00b204e9800998ecf8427e"`
+	noMD5    = `"a-tag-of-its-own"`
+)
+
+func TestWhatIsStoredIsDeletedOnlyWhereItIsNotWhatWasSent(t *testing.T) {
+	status := func(code int) func(http.ResponseWriter) bool {
+		return func(w http.ResponseWriter) bool { w.WriteHeader(code); return true }
+	}
+	looks := func(size int, tag string) func(http.ResponseWriter) bool {
+		return func(w http.ResponseWriter) bool {
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			w.Header().Set("ETag", tag)
+			return true
+		}
+	}
+	tells := func(tag string) func(http.Header) { return func(h http.Header) { h.Set("ETag", tag) } }
+	refuses := func(code int) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if code == http.StatusNotImplemented && r.Header.Get("If-Match") == "" {
+				return false
+			}
+			w.WriteHeader(code)
+			return true
+		}
+	}
+	for name, tt := range map[string]struct {
+		server  *server
+		want    string // in the error; "": none
+		deleted []string
+	}{
+		"all is well":                     {&server{}, "", nil},
+		"it can't be looked at":           {&server{head: status(http.StatusServiceUnavailable)}, "", nil},
+		"it may not be looked at":         {&server{head: status(http.StatusForbidden)}, "", nil},
+		"another's object came after":     {&server{head: looks(777, otherTag)}, "another object has taken its place", nil},
+		"another's of the same size":      {&server{head: looks(-1, otherTag)}, "another object has taken its place", nil},
+		"somebody has deleted it":         {&server{head: status(http.StatusNotFound)}, "somebody has deleted it", nil},
+		"the store has lost a part of it": {&server{told: tells(noMD5), head: looks(4, noMD5)}, "4 bytes", []string{noMD5}},
+		"it was changed in the store":     {&server{told: tells(otherTag), head: looks(-1, otherTag)}, "its ETag is", []string{otherTag}},
+		"that is told, and no more":       {&server{told: tells(otherTag), head: status(http.StatusForbidden)}, "its ETag is", []string{otherTag}},
+		"another's came before it went": {
+			&server{told: tells(otherTag), head: looks(-1, otherTag), remove: refuses(http.StatusPreconditionFailed)},
+			"another object has taken its place", []string{otherTag},
+		},
+		"no conditions": {
+			&server{told: tells(otherTag), head: looks(-1, otherTag), remove: refuses(http.StatusNotImplemented)},
+			"its ETag is", []string{otherTag, ""},
+		},
+		"it can't be deleted": {
+			&server{told: tells(otherTag), head: looks(-1, otherTag), remove: refuses(http.StatusForbidden)},
+			"could not be removed", []string{otherTag},
+		},
+		"tags are no MD5s": {&server{told: tells(noMD5), head: looks(-1, noMD5)}, "", nil},
+	} {
+		for kind, size := range sizes {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				s := &server{told: tt.server.told, remove: tt.server.remove}
+				if look := tt.server.head; look != nil {
+					s.head = func(w http.ResponseWriter) bool {
+						look(w)
+						if w.Header().Get("Content-Length") == "-1" {
+							w.Header().Set("Content-Length", fmt.Sprint(size))
+						}
+						return true
+					}
+				}
+				object, err := s.open(t).Put(t.Context(), "key", upload(size))
+				switch {
+				case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+					t.Errorf("put: %+v, error %v, want one that tells of %q", object, err, tt.want)
+				case tt.want == "" && (err != nil || object.Key != "key" || object.Size != int64(size)):
+					t.Errorf("put: %+v, error %v", object, err)
+				}
+				if got := s.deletions(); !slices.Equal(got, tt.deleted) {
+					t.Errorf("deletions with the conditions %q, want %q", got, tt.deleted)
+				}
+			})
+		}
+	}
+}
+
+// A tag that is no MD5 proves nothing; but neither is what it belongs to known to be bad.
+func TestWhatIsNeitherProvenNorSeenIsKeptAndTold(t *testing.T) {
+	s := &server{
+		told: func(h http.Header) { h.Set("ETag", noMD5) },
+		head: func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusForbidden); return true },
+	}
+	object, err := s.open(t).Put(t.Context(), "key", upload(5))
+	if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "stored, but not confirmed") {
+		t.Errorf("put: %+v, error %v", object, err)
+	}
+	if got := s.deletions(); len(got) > 0 {
+		t.Errorf("deleted: %q", got)
+	}
+}
+
+func TestAContextThatEndsWhenAllIsStoredDeletesNothing(t *testing.T) {
+	for kind, size := range sizes {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &server{visible: func() { cancel(); panic(http.ErrAbortHandler) }}
+		object, err := s.open(t).Put(ctx, "key", upload(size))
+		if err != nil || object.Size != int64(size) {
+			t.Errorf("%s: put: %+v, error %v", kind, object, err)
+		}
+		if got := s.deletions(); len(got) > 0 {
+			t.Errorf("%s: it was deleted", kind)
+		}
+	}
+}
