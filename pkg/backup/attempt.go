@@ -11,7 +11,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -32,7 +31,7 @@ type attempt struct {
 	// could not tell.
 	look bool
 
-	expected, read atomic.Int64 // bytes of the snapshot
+	progress progress
 }
 
 // made is a backup that is stored.
@@ -58,18 +57,22 @@ var errTimeUp = errors.New("the time for the backup is up")
 // make makes the backup, or returns why it could not, in words for people. It
 // returns when nothing is under way any more.
 func (a *attempt) make(ctx context.Context) (*made, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, a.obj.Spec.Timeout(), errTimeUp)
+	timeout := a.obj.Spec.Timeout()
+	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeUp)
 	defer cancel()
-	m, err := a.store(limited)
+	limited, rest := a.progress.watched(limited, a.cfg.Clock)
+	defer rest()
+	m, err := a.store(store.WithProgress(limited, func(n int) { a.progress.moved.Add(int64(n)) }))
 	if err == nil {
 		return m, nil
 	}
-	if errors.Is(context.Cause(limited), errTimeUp) {
-		timeout := a.obj.Spec.Timeout()
-		if a.read.Load() == 0 {
-			return nil, fmt.Errorf("%w; it was not done after %s (spec.backupPolicy.timeoutInSecond), and had not even begun to read", err, timeout)
-		}
-		return nil, fmt.Errorf("%w; it was not done after %s, with %s of %s read: raise spec.backupPolicy.timeoutInSecond", err, timeout, bytesText(a.read.Load()), bytesText(a.expected.Load()))
+	switch cause := context.Cause(limited); {
+	case errors.Is(cause, errTimeUp) && a.progress.read.Load() == 0:
+		return nil, fmt.Errorf("%w; it was not done after %s (spec.backupPolicy.timeoutInSecond), and had not even begun to read", err, timeout)
+	case errors.Is(cause, errTimeUp):
+		return nil, fmt.Errorf("%w; it was not done after %s, %s: raise spec.backupPolicy.timeoutInSecond", err, timeout, a.progress.far())
+	case errors.Is(cause, errStalled):
+		return nil, fmt.Errorf("%w; %s for %s or more, %s: look at the network on the way there", err, a.progress.stalled, stallLimit, a.progress.far())
 	}
 	return nil, err
 }
@@ -98,21 +101,22 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 		return nil, fmt.Errorf("take a snapshot of etcd: %w%s", err, a.certificateAdvice(err))
 	}
 	defer snap.Close()
-	a.expected.Store(snap.Size)
+	a.progress.expected.Store(snap.Size)
+	a.progress.begun.Store(true)
 
 	key := place.Key
 	if !a.window.IsZero() {
 		key = periodicKey(place.Key, snap.Revision, a.begun)
 	}
 	a.log.WithFields(logrus.Fields{"endpoint": snap.Endpoint, "revision": snap.Revision, "version": snap.Version, "key": place.Path(key)}).Info("storing a backup")
-	body := &counted{from: snap, read: &a.read}
+	body := &counted{from: snap, progress: &a.progress}
 	object, err := place.Put(ctx, key, store.Upload{
 		Body: body, Size: snap.Size,
 		Metadata: a.metadata(snap),
 		FinalMetadata: func() map[string]string {
 			return map[string]string{
 				metaSHA256:   snap.SHA256(),
-				metaSize:     strconv.FormatInt(a.read.Load(), 10),
+				metaSize:     strconv.FormatInt(a.progress.read.Load(), 10),
 				metaDuration: a.cfg.Clock.Since(a.begun).Round(time.Millisecond).String(),
 			}
 		},
@@ -122,9 +126,9 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 		return nil, fmt.Errorf("take a snapshot of etcd: %w", body.failed)
 	case err != nil:
 		return nil, advised(fmt.Errorf("store the backup: %w", err), &a.obj.Spec)
-	case snap.SHA256() == "" || object.Size != a.read.Load():
+	case snap.SHA256() == "" || object.Size != a.progress.read.Load():
 		return nil, fmt.Errorf("store the backup: %s has %d bytes, and %d were read from %s: it is not whole, and must not be used; please report this",
-			place.Path(key), object.Size, a.read.Load(), snap.Endpoint)
+			place.Path(key), object.Size, a.progress.read.Load(), snap.Endpoint)
 	}
 	return &made{
 		place: place.Path(key), key: key,
@@ -151,14 +155,19 @@ func advised(err error, spec *api.BackupSpec) error {
 
 // counted counts what is read, and notes why it can't be.
 type counted struct {
-	from   io.Reader
-	read   *atomic.Int64
-	failed error
+	from     io.Reader
+	progress *progress
+	failed   error
 }
 
 func (c *counted) Read(p []byte) (int, error) {
+	// With each call the store has taken what it was given before.
+	c.progress.waiting.Store(true)
 	n, err := c.from.Read(p)
-	c.read.Add(int64(n))
+	c.progress.waiting.Store(false)
+	c.progress.read.Add(int64(n))
+	c.progress.moved.Add(int64(n))
+	c.progress.whole.Store(errors.Is(err, io.EOF))
 	if err != nil && !errors.Is(err, io.EOF) {
 		c.failed = err
 	}

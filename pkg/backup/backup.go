@@ -37,7 +37,7 @@ type Config struct {
 	// VolumeDir is the directory of backups with storageType Volume; "": there are
 	// none.
 	VolumeDir string
-	Slots     Slots
+	Slots     *Slots
 	Recorder  record.EventRecorder
 	Metrics   *Metrics
 	Logger    *logrus.Entry
@@ -186,7 +186,7 @@ func (b *Backup) Run(ctx context.Context) {
 		case !b.due:
 			b.dropClaim()
 		case b.claim == nil:
-			b.claim = b.cfg.Slots.claim(ctx)
+			b.claim = b.cfg.Slots.claim(ctx, b.obj.Namespace)
 		}
 		if !timer.Stop() {
 			select {
@@ -282,7 +282,7 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 			return 0, err
 		}
 	}
-	if v.run && len(b.cfg.Slots) < cap(b.cfg.Slots) {
+	if v.run && b.cfg.Slots.free(b.obj.Namespace) {
 		b.due = true
 		return longestSleep, nil
 	}
@@ -325,7 +325,7 @@ func (b *Backup) attempt(ctx context.Context) {
 	now := b.cfg.Clock.Now()
 	v := plan(b.obj, &b.status, "", now)
 	if !v.run {
-		<-b.cfg.Slots
+		b.cfg.Slots.release(b.obj.Namespace)
 		return
 	}
 	a := &attempt{
@@ -334,12 +334,12 @@ func (b *Backup) attempt(ctx context.Context) {
 	}
 	// What is not on record could be done twice.
 	if err := b.write(ctx, true, func(st *api.BackupStatus) { begin(st, v, a, nextWindow(a, now)) }); err != nil {
-		<-b.cfg.Slots
+		b.cfg.Slots.release(b.obj.Namespace)
 		b.after(ctx, 0, err)
 		return
 	}
 	b.job = start(ctx, a.obj, func(ctx context.Context) ending {
-		defer func() { <-b.cfg.Slots }()
+		defer a.cfg.Slots.release(a.obj.Namespace)
 		return a.run(ctx)
 	})
 }

@@ -619,17 +619,17 @@ func TestMoreBackupsThanSlotsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, testBackup(nil))
 		for range slots {
-			w.cfg.Slots <- struct{}{} // others
+			w.cfg.Slots.all <- struct{}{} // others
 		}
 		defer w.run()()
 		pass(10 * time.Minute)
 		if st := w.status(); st.Phase != api.BackupPhaseWaiting || w.store.count("put") != 0 || len(w.statuses) > 1 {
 			t.Errorf("status %+v, %d writes of it", st, len(w.statuses))
 		}
-		<-w.cfg.Slots
+		<-w.cfg.Slots.all
 		synctest.Wait()
-		if st := w.status(); st.Phase != api.BackupPhaseSucceeded || len(w.cfg.Slots) != slots-1 {
-			t.Errorf("status %+v, %d slots taken", st, len(w.cfg.Slots))
+		if st := w.status(); st.Phase != api.BackupPhaseSucceeded || len(w.cfg.Slots.all) != slots-1 {
+			t.Errorf("status %+v, %d slots taken", st, len(w.cfg.Slots.all))
 		}
 	})
 }
@@ -639,8 +639,8 @@ func TestABugInAnAttemptIsAFailure(t *testing.T) {
 		w := newWorld(t, testBackup(nil))
 		w.openSnapshot = func(context.Context, snapshot.Source) error { panic("oh") }
 		defer w.run()()
-		if st := w.status(); st.Phase != api.BackupPhaseRetrying || !strings.Contains(st.Reason, "a bug") || len(w.cfg.Slots) != 0 {
-			t.Errorf("status %+v, %d slots taken", st, len(w.cfg.Slots))
+		if st := w.status(); st.Phase != api.BackupPhaseRetrying || !strings.Contains(st.Reason, "a bug") || len(w.cfg.Slots.all) != 0 {
+			t.Errorf("status %+v, %d slots taken", st, len(w.cfg.Slots.all))
 		}
 	})
 }

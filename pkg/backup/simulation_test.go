@@ -316,8 +316,8 @@ func (l *life) play() {
 	if own := len(keys) - 1; own != int(st.Backups) || kept > 0 && own > kept || own == 0 {
 		l.t.Errorf("%d backups are there, %d in the status, and %d are to be kept", own, st.Backups, kept)
 	}
-	if len(l.cfg.Slots) > 0 {
-		l.t.Errorf("%d slots are taken", len(l.cfg.Slots))
+	if len(l.cfg.Slots.all) > 0 {
+		l.t.Errorf("%d slots are taken", len(l.cfg.Slots.all))
 	}
 }
 

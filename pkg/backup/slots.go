@@ -8,16 +8,63 @@ import (
 	"sync"
 )
 
-// slots is how many attempts may be under way in a process. Each holds some parts
-// of an upload in memory.
-const slots = 8
+const (
+	// slots is how many attempts may be under way in a process. Each holds some
+	// parts of an upload in memory.
+	slots = 8
+	// share is how many of them one namespace may have where there are others: its
+	// backups may take for as long as they are allowed to.
+	share = 4
+)
 
 // Slots bound the attempts that are under way at once. All backups of a process
 // share them.
-type Slots chan struct{}
+type Slots struct {
+	all chan struct{}
+	// each is how many a namespace may have; 0: all.
+	each int
 
-// NewSlots returns as many as an operator should have.
-func NewSlots() Slots { return make(Slots, slots) }
+	mu     sync.Mutex
+	shares map[string]chan struct{} // by namespace
+}
+
+// NewSlots returns as many as an operator should have, of which one namespace gets
+// no more than half if the operator takes care of all namespaces.
+func NewSlots(clusterWide bool) *Slots {
+	s := &Slots{all: make(chan struct{}, slots), shares: map[string]chan struct{}{}}
+	if clusterWide {
+		s.each = share
+	}
+	return s
+}
+
+// of is the share of a namespace. Those that were are kept: they are small.
+func (s *Slots) of(namespace string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, found := s.shares[namespace]
+	if !found {
+		size := cap(s.all)
+		if s.each > 0 {
+			size = s.each
+		}
+		c = make(chan struct{}, size)
+		s.shares[namespace] = c
+	}
+	return c
+}
+
+// free tells whether a namespace would get a slot at once.
+func (s *Slots) free(namespace string) bool {
+	own := s.of(namespace)
+	return len(s.all) < cap(s.all) && len(own) < cap(own)
+}
+
+// release gives back a slot of a namespace.
+func (s *Slots) release(namespace string) {
+	<-s.all
+	<-s.of(namespace)
+}
 
 // claim is a place in the queue for a slot: the first to come is the first to get
 // one.
@@ -26,20 +73,27 @@ type claim struct {
 	drop    func()        // gives the place up, and the slot if nobody has received it
 }
 
-func (s Slots) claim(ctx context.Context) *claim {
+func (s *Slots) claim(ctx context.Context, namespace string) *claim {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &claim{granted: make(chan struct{})}
+	own := s.of(namespace)
 	var queueing sync.WaitGroup
 	queueing.Go(func() {
-		select {
-		case s <- struct{}{}:
+		select { // who waits for the share of the namespace stands in nobody else's way
+		case own <- struct{}{}:
 		case <-ctx.Done():
+			return
+		}
+		select {
+		case s.all <- struct{}{}:
+		case <-ctx.Done():
+			<-own
 			return
 		}
 		select {
 		case c.granted <- struct{}{}:
 		case <-ctx.Done():
-			<-s
+			s.release(namespace)
 		}
 	})
 	c.drop = func() {

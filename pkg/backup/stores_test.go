@@ -124,7 +124,7 @@ func newOperator(t *testing.T, at place) *operator {
 	etcd := versionedfake.NewSimpleClientset()
 	return &operator{at: at, etcd: etcd, Config: backup.Config{
 		Kube: fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "credentials"}, Data: at.secret}),
-		Etcd: etcd, VolumeDir: at.volumeDir, Slots: backup.NewSlots(), Metrics: metrics,
+		Etcd: etcd, VolumeDir: at.volumeDir, Slots: backup.NewSlots(false), Metrics: metrics,
 		Recorder: &record.FakeRecorder{}, Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
 	}}
 }

@@ -30,7 +30,7 @@ func TestWhatWasStoredIsFoundAfterAWaitForASlot(t *testing.T) {
 				w.apiDown.Store(false)
 				w.store.meddle(nil, nil)
 				for range slots {
-					w.cfg.Slots <- struct{}{}
+					w.cfg.Slots.all <- struct{}{}
 				}
 				defer w.run()()
 				pass(2 * time.Minute)
@@ -38,7 +38,7 @@ func TestWhatWasStoredIsFoundAfterAWaitForASlot(t *testing.T) {
 					t.Errorf("nothing runs, and the status says %s", st.Phase)
 				}
 				for range slots {
-					<-w.cfg.Slots
+					<-w.cfg.Slots.all
 				}
 				pass(time.Minute)
 				if st := w.status(); !st.Succeeded || w.store.count("put") != 1 {
@@ -51,11 +51,13 @@ func TestWhatWasStoredIsFoundAfterAWaitForASlot(t *testing.T) {
 
 func TestSlotsAreGivenInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := make(Slots, 1)
-		s <- struct{}{}
+		s := NewSlots(false)
+		for range slots {
+			s.all <- struct{}{}
+		}
 		var claims []*claim
 		for range 5 {
-			claims = append(claims, s.claim(t.Context()))
+			claims = append(claims, s.claim(t.Context(), "ns"))
 			synctest.Wait()
 		}
 		claims[1].drop()
@@ -63,7 +65,7 @@ func TestSlotsAreGivenInTurn(t *testing.T) {
 			if i == 1 {
 				continue
 			}
-			<-s
+			<-s.all
 			synctest.Wait()
 			select {
 			case <-c.granted:
@@ -71,15 +73,15 @@ func TestSlotsAreGivenInTurn(t *testing.T) {
 				t.Fatalf("the slot was not given to number %d", i)
 			}
 			c.drop() // the slot has been received, and stays
-			if len(s) != 1 {
+			if len(s.all) != slots {
 				t.Fatal("the slot was given back")
 			}
 		}
-		unheard := s.claim(t.Context())
-		<-s
+		unheard := s.claim(t.Context(), "ns")
+		<-s.all
 		synctest.Wait()
 		unheard.drop()
-		if len(s) != 0 {
+		if len(s.all) != slots-1 {
 			t.Error("a slot that nobody received is taken")
 		}
 	})

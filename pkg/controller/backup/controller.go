@@ -104,7 +104,7 @@ func New(cfg Config) (*Controller, error) {
 		Kube:      cfg.Kube,
 		Etcd:      cfg.Etcd,
 		VolumeDir: cfg.VolumeDir,
-		Slots:     backup.NewSlots(),
+		Slots:     backup.NewSlots(cfg.ClusterWide),
 		Recorder:  cfg.Recorder,
 		Metrics:   metrics,
 		Logger:    cfg.Logger.WithField("pkg", "backup"),

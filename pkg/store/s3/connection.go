@@ -53,6 +53,7 @@ func newHTTPClient(ca []byte) (*awshttp.BuildableClient, error) {
 func newTransport(client *awshttp.BuildableClient) *http.Transport {
 	t := client.GetTransport()
 	t.DisableKeepAlives = false
+	t.DialContext = store.Watched(t.DialContext)
 	// Parts are sent over several connections, as to Amazon, and not over one that
 	// HTTP/2 divides among them.
 	t.ForceAttemptHTTP2 = false

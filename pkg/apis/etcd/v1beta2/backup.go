@@ -135,7 +135,9 @@ type EtcdClusterRef struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || size(self.timeZone) == 0 || has(self.schedule) && size(self.schedule) > 0",message="timeZone is that of schedule, which is not set",fieldPath=".timeZone"
 type BackupPolicy struct {
 	// Seconds that one attempt may take, from the first connection until the
-	// backup is stored. Default: 60, also where it is not positive.
+	// backup is stored. An attempt in which nothing has moved for two minutes ends
+	// before. More than a day (86400) counts as a day. Default: 60, also
+	// where it is not positive.
 	// +optional
 	TimeoutInSecond int64 `json:"timeoutInSecond,omitempty"`
 

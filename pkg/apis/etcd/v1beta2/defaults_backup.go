@@ -12,6 +12,10 @@ import (
 // unset. The field's comment names it too.
 const DefaultBackupTimeout = 60 * time.Second
 
+// LongestBackupTimeout is what longer ones count as. The field's comment names it
+// too.
+const LongestBackupTimeout = 24 * time.Hour
+
 func (s *BackupSpec) policy() BackupPolicy {
 	if s.BackupPolicy == nil {
 		return BackupPolicy{}
@@ -19,10 +23,11 @@ func (s *BackupSpec) policy() BackupPolicy {
 	return *s.BackupPolicy
 }
 
-// Timeout bounds an attempt to make a backup.
+// Timeout bounds an attempt to make a backup. It is not longer than
+// LongestBackupTimeout.
 func (s *BackupSpec) Timeout() time.Duration {
 	if t := s.policy().TimeoutInSecond; t > 0 {
-		return seconds(t)
+		return min(seconds(t), LongestBackupTimeout)
 	}
 	return DefaultBackupTimeout
 }

@@ -1,0 +1,52 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"net"
+)
+
+type progressKey struct{}
+
+// WithProgress returns a context in which stores over HTTP tell of the bytes that
+// they exchange with their servers, as they do: moved is called with how many, from
+// many goroutines. It counts the connections that the store makes in the context or
+// one derived from it, so a Store that is told of must be used in no other.
+func WithProgress(ctx context.Context, moved func(bytes int)) context.Context {
+	return context.WithValue(ctx, progressKey{}, moved)
+}
+
+// Dial makes connections; it has the form of net.Dialer.DialContext.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Watched returns a Dial whose connections tell of what they move, where the
+// context asks for it.
+func Watched(dial Dial) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		moved, wanted := ctx.Value(progressKey{}).(func(int))
+		if err != nil || !wanted {
+			return conn, err
+		}
+		return &watchedConn{Conn: conn, moved: moved}, nil
+	}
+}
+
+type watchedConn struct {
+	net.Conn
+	moved func(bytes int)
+}
+
+func (c *watchedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.moved(n)
+	return n, err
+}
+
+func (c *watchedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.moved(n)
+	return n, err
+}
