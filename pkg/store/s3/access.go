@@ -4,8 +4,13 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -23,7 +28,11 @@ type access struct {
 	http        *awshttp.BuildableClient
 	region      string // may be empty
 	endpoint    string // may be empty
-	attempts    int    // 0: the SDK's default
+	// own: credentials are those of the process.
+	own bool
+	// ownEndpoint is the one that the process is set to use; may be empty.
+	ownEndpoint string
+	attempts    int // 0: the SDK's default
 	fips        aws.FIPSEndpointState
 	dualStack   aws.DualStackEndpointState
 }
@@ -61,14 +70,34 @@ func findAccess(ctx context.Context, config Config, client *awshttp.BuildableCli
 	if changed, ok := ambient.HTTPClient.(*awshttp.BuildableClient); ok {
 		found.http = changed
 	}
-	found.credentials = ownCredentials{ambient.Credentials}
+	found.credentials, found.own = ownCredentials{ambient.Credentials}, true
 	if found.region == "" {
 		found.region = ambient.Region
 	}
-	if found.endpoint == "" && ambient.BaseEndpoint != nil {
-		found.endpoint = *ambient.BaseEndpoint
-	}
+	// The SDK looks for the first of them only when it makes a client.
+	found.ownEndpoint = cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), aws.ToString(ambient.BaseEndpoint))
+	found.endpoint = cmp.Or(found.endpoint, found.ownEndpoint)
 	return found, nil
+}
+
+// amazon are the hosts of S3 itself, with its private endpoints. Other hosts below
+// amazonaws.com belong to whoever rents them.
+var amazon = regexp.MustCompile(`^([a-z0-9.-]+\.)?s3(-[a-z0-9-]+)?(\.dualstack)?(\.[a-z]+(-[a-z]+)+-[0-9]+(\.vpce)?)?\.amazonaws\.com(\.cn)?$`)
+
+// check refuses to send credentials of the process to an endpoint that somebody else
+// has named: whoever may create a backup could have them, or what they sign.
+func (a access) check(endpoint string) error {
+	if !a.own || endpoint == "" {
+		return nil
+	}
+	if own, err := checkEndpoint(a.ownEndpoint); err == nil && endpoint == own {
+		return nil
+	}
+	u, err := url.Parse(endpoint)
+	if err == nil && u.Scheme == "https" && (u.Port() == "" || u.Port() == "443") && amazon.MatchString(strings.ToLower(u.Hostname())) {
+		return nil
+	}
+	return fmt.Errorf("%w: the endpoint is not one of Amazon S3 by https, which the backup operator's own credentials are for: name a Secret with credentials for it", store.ErrConfig)
 }
 
 // ownCredentials are those of the process. That there are none is told like that

@@ -27,7 +27,7 @@ func isolate(t *testing.T) {
 	home := t.TempDir()
 	for name, value := range map[string]string{
 		"HOME": home, "TMPDIR": home, "AWS_CONFIG_FILE": filepath.Join(home, "config"), "AWS_SHARED_CREDENTIALS_FILE": filepath.Join(home, "credentials"),
-		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_ENDPOINT_URL": "",
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
 		"AWS_PROFILE": "", "AWS_EC2_METADATA_DISABLED": "true", "AWS_WEB_IDENTITY_TOKEN_FILE": "", "AWS_ROLE_ARN": "",
 	} {
 		t.Setenv(name, value)
@@ -120,6 +120,60 @@ func TestCredentialsOfTheProcessAreForThoseWithoutOthers(t *testing.T) {
 	}
 }
 
+// Whoever may create a backup names the endpoint.
+func TestCredentialsOfTheProcessGoToAmazonOnly(t *testing.T) {
+	for _, tt := range []struct {
+		endpoint string
+		own      string // AWS_ENDPOINT_URL_S3
+		allowed  bool
+	}{
+		{"", "", true},
+		{"https://s3.eu-central-1.amazonaws.com", "", true},
+		{"s3.amazonaws.com", "", true},
+		{"https://S3.AmazonAWS.com:443/", "", true},
+		{"https://s3.dualstack.us-gov-west-1.amazonaws.com", "", true},
+		{"https://s3-fips.us-east-1.amazonaws.com", "", true},
+		{"https://s3-accelerate.dualstack.amazonaws.com", "", true},
+		{"https://s3.cn-north-1.amazonaws.com.cn", "", true},
+		{"https://bucket.vpce-1a2b3c4d-5e6f.s3.us-east-1.vpce.amazonaws.com", "", true},
+		{"http://s3.eu-central-1.amazonaws.com", "", false},
+		{"https://s3.eu-central-1.amazonaws.com:8443", "", false},
+		{"https://minio.example.com", "", false},
+		{"https://s3.amazonaws.com.example.com", "", false},
+		{"https://examples3.amazonaws.com", "", false},
+		{"https://s3x.execute-api.us-east-1.amazonaws.com", "", false},
+		{"https://s3-1.us-east-1.elb.amazonaws.com", "", false},
+		{"https://ec2-1-2-3-4.compute-1.amazonaws.com", "", false},
+		{"https://minio.example.com", "https://minio.example.com/", true},
+		{"", "http://minio:9000", true},
+		{"http://minio:9000", "minio:9000", false},
+		{"https://other.example.com", "https://minio.example.com", false},
+	} {
+		isolate(t)
+		t.Setenv("AWS_ACCESS_KEY_ID", "OPERATOR")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", secretKey)
+		t.Setenv("AWS_REGION", "us-west-2")
+		t.Setenv("AWS_ENDPOINT_URL_S3", tt.own)
+		inSpec := Config{Bucket: "backups", Endpoint: tt.endpoint}
+		inSecret := Config{Bucket: "backups", ConfigFile: []byte("[default]\nendpoint_url = " + tt.endpoint + "\n")}
+		for place, config := range map[string]Config{"spec": inSpec, "Secret": inSecret} {
+			opened, err := Open(t.Context(), config)
+			if err == nil {
+				opened.Close()
+			}
+			if tt.allowed && err != nil || !tt.allowed && (!errors.Is(err, store.ErrConfig) || !strings.Contains(err.Error(), "name a Secret with credentials")) {
+				t.Errorf("%q in the %s, %q of the process: %v", tt.endpoint, place, tt.own, err)
+			}
+			config.Credentials = []byte(keysFile + "region = us-west-2\n")
+			if opened, err = Open(t.Context(), config); err != nil {
+				t.Errorf("%q in the %s with credentials: %v", tt.endpoint, place, err)
+				continue
+			}
+			opened.Close()
+		}
+	}
+}
+
 func TestUnusableConfigurationIsRefused(t *testing.T) {
 	role := "role_arn = arn:aws:iam::1:role/x\n"
 	for _, tt := range []struct {
@@ -185,7 +239,8 @@ func TestRolesAreAssumedWithTheUsersKeys(t *testing.T) {
 
 func TestAProcessWithoutCredentialsIsTold(t *testing.T) {
 	isolate(t)
-	opened, err := Open(t.Context(), Config{Bucket: "backups", Endpoint: "http://127.0.0.1:1"})
+	t.Setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+	opened, err := Open(t.Context(), Config{Bucket: "backups"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,9 @@ type Config struct {
 	// Credentials and ConfigFile are the contents of files of these names as the AWS
 	// command line has them. Their profile default counts. They may not name
 	// programs or files: those would be the operator's. Default of Credentials: the
-	// credentials of the process, as the SDK finds them.
+	// credentials of the process, as the SDK finds them, which are used for Amazon's
+	// own endpoints by https only, and for the one that the process itself is set to
+	// use (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL).
 	Credentials, ConfigFile []byte
 	// CA are certificates in PEM by which the endpoint is known, beside those of
 	// the system. Default: only those.
@@ -79,6 +81,9 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		endpoint = access.endpoint
 	}
 	if endpoint, err = checkEndpoint(endpoint); err != nil {
+		return nil, err
+	}
+	if err := access.check(endpoint); err != nil {
 		return nil, err
 	}
 	switch {
