@@ -52,7 +52,23 @@ func (c Config) endpoint() (base string, google bool, err error) {
 	if !strings.HasSuffix(u.Path, "/") {
 		u.Path += "/"
 	}
-	host := u.Hostname()
-	google = u.Scheme == "https" && u.Port() == "" && (host == "googleapis.com" || strings.HasSuffix(host, ".googleapis.com"))
-	return u.String(), google, nil
+	return u.String(), isGoogle(u), nil
+}
+
+// isGoogle tells whether a URL is one of Google's own APIs.
+func isGoogle(u *url.URL) bool {
+	host := strings.ToLower(u.Hostname())
+	return u.Scheme == "https" && u.Port() == "" && (host == "googleapis.com" || strings.HasSuffix(host, ".googleapis.com"))
+}
+
+// takesTokensFrom tells whether this process asks an address for tokens: one of
+// Google's, or one on the very host that requests go to, such as an emulator. What
+// names others is a Secret, whose writer is not who runs this process, and may not
+// have it send requests into its network.
+func (c Config) takesTokensFrom(address *url.URL) bool {
+	if isGoogle(address) {
+		return true
+	}
+	endpoint, err := url.Parse(c.Endpoint)
+	return err == nil && address.User == nil && endpoint.Hostname() != "" && strings.EqualFold(endpoint.Hostname(), address.Hostname())
 }

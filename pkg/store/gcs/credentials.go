@@ -49,7 +49,7 @@ func (c Config) tokens(google bool, client *http.Client) (auth.TokenProvider, er
 	case c.AccessToken != "":
 		return accessToken(c.AccessToken)
 	case len(c.CredentialsJSON) > 0:
-		provider, err := fromFile(c.CredentialsJSON, client)
+		provider, err := c.fromFile(client)
 		if err != nil {
 			return nil, err
 		}
@@ -86,14 +86,14 @@ func accessToken(text string) (auth.TokenProvider, error) {
 // Whoever may write a Secret has written it, which is not whoever runs this process.
 // So only those kinds are taken that hold all they need: the others have this
 // process read files, run programs or ask addresses of their choice in its name.
-func fromFile(content []byte, client *http.Client) (auth.TokenProvider, error) {
+func (c Config) fromFile(client *http.Client) (auth.TokenProvider, error) {
 	var f file
-	if err := json.Unmarshal(content, &f); err != nil {
+	if err := json.Unmarshal(c.CredentialsJSON, &f); err != nil {
 		return nil, fmt.Errorf("%w: credentials.json is not JSON, or its fields are no text", store.ErrConfig)
 	}
 	switch f.Type {
 	case "service_account":
-		return f.serviceAccount(client)
+		return f.serviceAccount(client, c.takesTokensFrom)
 	case "authorized_user":
 		return f.user(client)
 	case "":
@@ -106,15 +106,19 @@ func fromFile(content []byte, client *http.Client) (auth.TokenProvider, error) {
 	}
 }
 
-func (f file) serviceAccount(client *http.Client) (auth.TokenProvider, error) {
+func (f file) serviceAccount(client *http.Client, trusted func(tokens *url.URL) bool) (auth.TokenProvider, error) {
 	if f.ClientEmail == "" || !isPrivateKey(f.PrivateKey) {
 		return nil, fmt.Errorf("%w: credentials.json has no client_email, or no private_key in PEM: it must be the key file of a service account as Google made it", store.ErrConfig)
 	}
 	if f.TokenURI == "" {
 		f.TokenURI = tokenURL
 	}
-	if u, err := url.Parse(f.TokenURI); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+	u, err := url.Parse(f.TokenURI)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, fmt.Errorf("%w: token_uri of credentials.json is no URL", store.ErrConfig)
+	}
+	if !trusted(u) {
+		return nil, fmt.Errorf("%w: token_uri of credentials.json is none of Google's, such as %s, nor on the endpoint's host", store.ErrConfig, tokenURL)
 	}
 	provider, err := auth.New2LOTokenProvider(&auth.Options2LO{
 		Email:        f.ClientEmail,

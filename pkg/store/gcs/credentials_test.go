@@ -124,6 +124,37 @@ func TestTokensOfTheProcessAreNotSentElsewhere(t *testing.T) {
 	}
 }
 
+// Whoever may write a Secret could have the operator ask any address of its network.
+func TestTokensAreAskedOfGoogleOrTheEndpointsHostOnly(t *testing.T) {
+	for _, tt := range []struct {
+		endpoint, tokens string
+		taken            bool
+	}{
+		{"", "", true},
+		{"", "https://oauth2.googleapis.com/token", true},
+		{"", "https://www.googleapis.com/oauth2/v4/token", true},
+		{"https://storage-x.p.googleapis.com", "https://oauth2.googleapis.com/token", true},
+		{"http://emulator:4443", "https://oauth2.googleapis.com/token", true},
+		{"http://emulator:4443", "http://Emulator:8080/token", true},
+		{"http://emulator:4443", "http://other:8080/token", false},
+		{"http://emulator:4443", "http://user@emulator:8080/token", false},
+		{"", "http://oauth2.googleapis.com/token", false},
+		{"", "https://oauth2.googleapis.com:8443/token", false},
+		{"", "https://oauth2.googleapis.com.example.com/token", false},
+		{"", "https://examplegoogleapis.com/token", false},
+		{"", "http://169.254.169.254/latest", false},
+		{"", "https://10.0.0.1/token", false},
+	} {
+		s, err := Open(t.Context(), Config{Bucket: "b", Endpoint: tt.endpoint, CredentialsJSON: keyFile(t, tt.tokens)})
+		if err == nil {
+			_ = s.Close()
+		}
+		if tt.taken && err != nil || !tt.taken && (!errors.Is(err, store.ErrConfig) || !strings.Contains(err.Error(), "token_uri")) {
+			t.Errorf("%s with the endpoint %q: %v", tt.tokens, tt.endpoint, err)
+		}
+	}
+}
+
 func TestRefusedKeysAreDenied(t *testing.T) {
 	bucket, _ := bucketServer(t)
 	for name, tt := range map[string]struct {

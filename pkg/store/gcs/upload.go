@@ -32,8 +32,8 @@ const (
 	cleanupTime = 10 * time.Second
 )
 
-// Put stores an object: in one request where it is small, and otherwise in chunks of
-// an upload session, which makes it visible with its last chunk. Google is told the
+// Put stores an object: in one request where it fits into a chunk, and otherwise in
+// chunks of an upload session, which makes it visible with its last chunk. Google is told the
 // CRC32C of all content before that, refuses the object if what it has differs, and
 // what it tells of the object it made is compared again.
 //
