@@ -12,6 +12,7 @@ import (
 	"path"
 	"regexp"
 	"strconv"
+	"time"
 )
 
 // A file's metadata stand in another file, as not all file systems have extended
@@ -56,18 +57,54 @@ func metadataOf(key string, content fs.FileInfo) hidden {
 	return hidden{key: key, id: id, kind: metadata}
 }
 
-// writeMetadata writes the file of metadata, to stay after a crash.
+// earlier is how many seconds content may be told to be older than it is, so that
+// its time is no other's of the same key and size.
+const earlier = 60
+
+// bind writes the metadata of content that is uploaded, to stay after a crash, and
+// tells what both are.
+//
+// The content gets the time of a whole second. File systems of other machines (SMB,
+// NFS) may round what they keep, and may set it anew when the file is closed; what
+// was told before that would be another time than what is told ever after.
+func (s *Store) bind(upload hidden, values map[string]string) (fs.FileInfo, hidden, error) {
+	now := time.Now().Truncate(time.Second)
+	for ago := range earlier {
+		at := now.Add(-time.Duration(ago) * time.Second)
+		if err := s.root.Chtimes(upload.path(), at, at); err != nil && ago > 0 {
+			return nil, hidden{}, err // or it keeps the time that it has
+		}
+		if err := s.sync(upload.path()); err != nil {
+			return nil, hidden{}, err
+		}
+		content, err := s.root.Lstat(upload.path())
+		if err != nil {
+			return nil, hidden{}, err
+		}
+		beside := metadataOf(upload.key, content)
+		if err = s.writeMetadata(beside, values); !errors.Is(err, fs.ErrExist) {
+			return content, beside, err
+		}
+		// Those of what is to be replaced, or of somebody else's upload.
+	}
+	return nil, hidden{}, fmt.Errorf("too many files of the same size were written to %s within a minute", s.name(upload.key))
+}
+
+// writeMetadata writes a new file of metadata, to stay after a crash.
 func (s *Store) writeMetadata(file hidden, values map[string]string) error {
 	text, err := json.Marshal(values)
 	if err != nil {
 		return err
 	}
-	out, err := s.root.OpenFile(file.path(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
+	out, err := s.root.OpenFile(file.path(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return err
 	}
 	_, err = out.Write(append(text, '\n'))
-	return errors.Join(err, out.Sync(), out.Close())
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return errors.Join(err, s.root.Remove(file.path()))
+	}
+	return nil
 }
 
 // readMetadata reads the metadata of content; none where there are none.

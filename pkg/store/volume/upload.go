@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -51,8 +50,7 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (object sto
 			}
 		}
 	}()
-	content, err := s.write(ctx, upload.path(), u.Body)
-	if err != nil {
+	if err := s.write(ctx, upload.path(), u.Body); err != nil {
 		return store.Object{}, err
 	}
 	values := maps.Clone(u.Metadata)
@@ -62,11 +60,11 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (object sto
 		}
 		maps.Copy(values, u.FinalMetadata())
 	}
-	beside := metadataOf(key, content)
-	made = append(made, beside.path())
-	if err := s.writeMetadata(beside, values); err != nil {
+	content, beside, err := s.bind(upload, values)
+	if err != nil {
 		return store.Object{}, err
 	}
+	made = append(made, beside.path())
 	if ctx.Err() != nil {
 		return store.Object{}, context.Cause(ctx)
 	}
@@ -87,28 +85,28 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (object sto
 	return store.Object{Key: key, Size: content.Size(), Modified: content.ModTime(), Metadata: values}, nil
 }
 
-// write writes a new file, to stay after a crash, and tells what it is.
-func (s *Store) write(ctx context.Context, name string, body io.Reader) (fs.FileInfo, error) {
+// write writes a new file, to stay after a crash.
+func (s *Store) write(ctx context.Context, name string, body io.Reader) error {
 	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	written, err := io.CopyBuffer(struct{ io.Writer }{file}, reader{ctx, body}, make([]byte, bufferSize))
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return errors.Join(err, file.Close())
 	}
 	// Some file systems tell only now that there was no room.
-	if err := file.Sync(); err != nil {
-		return nil, errors.Join(err, file.Close())
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
 	}
-	info, err := file.Stat()
-	if err := errors.Join(err, file.Close()); err != nil {
-		return nil, err
+	info, err := s.root.Lstat(name)
+	if err != nil {
+		return err
 	}
 	if info.Size() != written {
-		return nil, fmt.Errorf("the file has %d bytes, and %d were written", info.Size(), written)
+		return fmt.Errorf("the file has %d bytes, and %d were written", info.Size(), written)
 	}
-	return info, nil
+	return nil
 }
 
 // reader ends with its context.

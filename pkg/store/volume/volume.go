@@ -132,8 +132,11 @@ func (s *Store) makeDirs(dir string) error {
 }
 
 // syncDir has the names in a directory stay after a crash.
-func (s *Store) syncDir(dir string) error {
-	opened, err := s.root.Open(dir)
+func (s *Store) syncDir(dir string) error { return s.sync(dir) }
+
+// sync has what is known of a file or a directory stay after a crash.
+func (s *Store) sync(name string) error {
+	opened, err := s.root.Open(name)
 	if err != nil {
 		return err
 	}

@@ -134,12 +134,11 @@ func TestACrashDoesNotMixMetadata(t *testing.T) {
 
 	// As put does it, step by step.
 	upload := hidden{key: "key", id: newID(), kind: uploading}
-	content, err := in.write(t.Context(), upload.path(), strings.NewReader("new"))
-	if err != nil {
+	if err := in.write(t.Context(), upload.path(), strings.NewReader("new")); err != nil {
 		t.Fatal(err)
 	}
 	expect("content is written", "old", "old")
-	if err := in.writeMetadata(metadataOf("key", content), map[string]string{"of": "new"}); err != nil {
+	if _, _, err := in.bind(upload, map[string]string{"of": "new"}); err != nil {
 		t.Fatal(err)
 	}
 	expect("metadata are written", "old", "old")
@@ -159,6 +158,47 @@ func TestACrashDoesNotMixMetadata(t *testing.T) {
 		t.Errorf("after the sweep there are %v", found)
 	}
 	expect("swept", "new", "new")
+}
+
+// File systems of other machines may round times: those of whole seconds stay.
+func TestMetadataStayWithContentWhoseTimeIsRounded(t *testing.T) {
+	dir := t.TempDir()
+	in := openAt(t, dir, "")
+	put(t, in, "key", "content", map[string]string{"of": "this"})
+	path := filepath.Join(dir, "key")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := info.ModTime().Truncate(time.Second); os.Chtimes(path, at, at) != nil {
+		t.Fatal("the time can't be set")
+	}
+	if got, err := in.Stat(t.Context(), "key"); err != nil || got.Metadata["of"] != "this" {
+		t.Errorf("got %+v, error %v", got, err)
+	}
+}
+
+// Content of the same size, within the same second.
+func TestMetadataOfContentMadeAtOnceAreToldApart(t *testing.T) {
+	dir := t.TempDir()
+	in := openAt(t, dir, "")
+	for _, of := range []string{"a", "b", "c", "d", "e"} {
+		put(t, in, "key", of, map[string]string{"of": of})
+	}
+	upload := hidden{key: "key", id: newID(), kind: uploading}
+	if err := in.write(t.Context(), upload.path(), strings.NewReader("f")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := in.bind(upload, map[string]string{"of": "f"}); err != nil {
+		t.Fatal(err)
+	}
+	// It is cut off before it becomes visible.
+	if got, err := in.Stat(t.Context(), "key"); err != nil || got.Metadata["of"] != "e" {
+		t.Errorf("got %+v, error %v", got, err)
+	}
+	if found := files(t, dir); len(found) != 4 { // content and metadata, of e and of f
+		t.Errorf("there are %v", found)
+	}
 }
 
 func TestMetadataGoWithTheirContent(t *testing.T) {
