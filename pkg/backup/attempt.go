@@ -30,6 +30,15 @@ type attempt struct {
 	// look tells that an attempt before may have stored the backup already, and
 	// could not tell.
 	look bool
+	// since is when the first of these was begun; where there was none, this one.
+	since time.Time
+	// failures are the attempts that failed before it, in a row.
+	failures int32
+	wrong    map[string]bool // keys that hold what must not be trusted
+	// sent tells that something was sent to the store, and left is the key under
+	// which something stands now that must not be trusted.
+	sent bool
+	left string
 
 	progress progress
 }
@@ -50,6 +59,10 @@ type made struct {
 	// found tells that an attempt before has stored it.
 	found bool
 }
+
+// patientLooks is how many failures in a row it takes until an attempt goes on though
+// it can't look for what one before it has stored.
+const patientLooks = 3
 
 // errTimeUp ends an attempt.
 var errTimeUp = errors.New("the time for the backup is up")
@@ -85,11 +98,14 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 	defer place.Close()
 	if a.look {
 		switch m, err := a.find(ctx, place); {
-		case errors.Is(err, store.ErrDenied):
-			// Credentials that may do nothing but store are good enough.
+		case err != nil && (ctx.Err() != nil || a.failures < patientLooks && !errors.Is(err, store.ErrDenied)):
+			return nil, err
+		case err != nil:
+			// Credentials that may do nothing but store are good enough, and a second
+			// backup is better than none.
 			a.log.WithError(err).Info("can't look for what an attempt before has stored")
-		case m != nil || err != nil:
-			return m, err
+		case m != nil:
+			return m, nil
 		}
 	}
 	src, err := a.source(ctx)
@@ -107,9 +123,12 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 	key := place.Key
 	if !a.window.IsZero() {
 		key = periodicKey(place.Key, snap.Revision, a.begun)
+	} else if err := a.mayReplace(ctx, place, snap.Revision); err != nil {
+		return nil, err
 	}
 	a.log.WithFields(logrus.Fields{"endpoint": snap.Endpoint, "revision": snap.Revision, "version": snap.Version, "key": place.Path(key)}).Info("storing a backup")
 	body := &counted{from: snap, progress: &a.progress}
+	a.sent = true
 	object, err := place.Put(ctx, key, store.Upload{
 		Body: body, Size: snap.Size,
 		Metadata: a.metadata(snap),
@@ -121,12 +140,16 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 			}
 		},
 	})
+	if errors.Is(err, store.ErrLeft) {
+		a.left = key
+	}
 	switch {
 	case err != nil && body.failed != nil: // it is not the store that failed
 		return nil, fmt.Errorf("take a snapshot of etcd: %w", body.failed)
 	case err != nil:
 		return nil, advised(fmt.Errorf("store the backup: %w", err), &a.obj.Spec)
 	case snap.SHA256() == "" || object.Size != a.progress.read.Load():
+		a.left = key
 		return nil, fmt.Errorf("store the backup: %s has %d bytes, and %d were read from %s: it is not whole, and must not be used; please report this",
 			place.Path(key), object.Size, a.progress.read.Load(), snap.Endpoint)
 	}

@@ -69,6 +69,9 @@ type Backup struct {
 	refusedGen int64
 	// owned tells of keys in the store whether they are of this EtcdBackup.
 	owned map[string]bool
+	// wrong are keys under which attempts have left what must not be trusted, since
+	// the last success.
+	wrong map[string]bool
 	left  int32 // backups in the store after the last tidying
 	// due is true while an attempt is, and claim then its place in the queue.
 	due   bool
@@ -108,6 +111,7 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 		obj:     obj,
 		status:  *obj.Status.DeepCopy(),
 		owned:   map[string]bool{},
+		wrong:   map[string]bool{},
 		left:    obj.Status.Backups,
 	}
 	b.notices = notices{recorder: cfg.Recorder, log: b.log, obj: obj}
@@ -328,9 +332,9 @@ func (b *Backup) attempt(ctx context.Context) {
 		b.cfg.Slots.release(b.obj.Namespace)
 		return
 	}
-	a := &attempt{
-		cfg: &b.cfg, log: b.log, obj: b.obj, window: v.window, begun: now,
-		look: begunBefore(b.obj, &b.status, v.window),
+	a := &attempt{cfg: &b.cfg, log: b.log, obj: b.obj, window: v.window, begun: now, since: now, failures: b.status.Failures, wrong: b.wrong}
+	if since := unfinished(&b.status, v.digest); !since.IsZero() {
+		a.look, a.since = true, since
 	}
 	// What is not on record could be done twice.
 	if err := b.write(ctx, true, func(st *api.BackupStatus) { begin(st, v, a, nextWindow(a, now)) }); err != nil {
@@ -425,7 +429,7 @@ func (b *Backup) end(ctx context.Context) {
 	if b.over.stopped == nil {
 		_, err = b.record(ctx, now)
 	} else if b.obj.DeletionTimestamp == nil {
-		err = b.write(ctx, true, func(st *api.BackupStatus) { interrupt(st, now) })
+		err = b.write(ctx, true, func(st *api.BackupStatus) { interrupt(st, b.over.attempt, now) })
 	}
 	if err != nil && !errors.Is(err, errGone) {
 		b.log.WithError(err).Info("the end of the attempt is not on record: the next operator looks for what it has made")

@@ -71,6 +71,12 @@ func (o *over) note(b *Backup) {
 	b.over = o
 	switch {
 	case o.made != nil:
+		b.wrong = map[string]bool{}
+	case o.attempt.left != "":
+		b.wrong[o.attempt.left] = true
+	}
+	switch {
+	case o.made != nil:
 		b.cfg.Metrics.attemptEnded(b.obj, resultSucceeded)
 	case o.stopped != nil:
 		b.cfg.Metrics.attemptEnded(b.obj, resultCancelled)

@@ -5,6 +5,8 @@ package backup
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -22,6 +24,7 @@ const (
 	metaUID        = "backup-uid"  // of the EtcdBackup
 	metaName       = "backup-name" // its namespace and name
 	metaGeneration = "backup-generation"
+	metaSpec       = "backup-spec"      // digest of its spec
 	metaScheduled  = "backup-scheduled" // the window, on a schedule
 	metaStarted    = "backup-started"
 	metaSHA256     = "sha256"
@@ -38,6 +41,7 @@ func (a *attempt) metadata(snap *Snapshot) map[string]string {
 		metaUID:        string(a.obj.UID),
 		metaName:       a.obj.Namespace + "/" + a.obj.Name,
 		metaGeneration: strconv.FormatInt(a.obj.Generation, 10),
+		metaSpec:       digestOf(&a.obj.Spec),
 		metaStarted:    a.begun.UTC().Format(time.RFC3339),
 	}
 	if !a.window.IsZero() {
@@ -57,7 +61,7 @@ func (a *attempt) find(ctx context.Context, place *location.Location) (*made, er
 		if err != nil {
 			return nil, advised(fmt.Errorf("look for what was stored before: %w", err), &a.obj.Spec)
 		}
-		if _, begun, ours := parsePeriodicKey(place.Key, object.Key); !ours || begun.Before(a.window) {
+		if _, begun, ours := parsePeriodicKey(place.Key, object.Key); !ours || begun.Before(a.since.Truncate(time.Second)) {
 			continue
 		}
 		if m, err := a.stored(ctx, place, object.Key); m != nil || err != nil {
@@ -69,6 +73,9 @@ func (a *attempt) find(ctx context.Context, place *location.Location) (*made, er
 
 // stored is the object of a key, if it is the backup that is to be made.
 func (a *attempt) stored(ctx context.Context, place *location.Location, key string) (*made, error) {
+	if a.wrong[key] {
+		return nil, nil
+	}
 	object, err := place.Stat(ctx, key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -76,12 +83,17 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 	case err != nil:
 		return nil, advised(fmt.Errorf("look for what was stored before: %w", err), &a.obj.Spec)
 	}
-	for _, name := range []string{metaUID, metaGeneration, metaScheduled} {
+	for _, name := range []string{metaUID, metaSpec, metaScheduled} {
 		if object.Metadata[name] != a.metadata(&Snapshot{})[name] {
 			return nil, nil
 		}
 	}
-	if object.Metadata[metaSize] != strconv.FormatInt(object.Size, 10) {
+	// One of the same spec may have been made before that was edited to and fro.
+	if started, err := time.Parse(time.RFC3339, object.Metadata[metaStarted]); err != nil || started.Before(a.since.Truncate(time.Second)) {
+		return nil, nil
+	}
+	sum, summed := object.Metadata[metaSHA256]
+	if object.Metadata[metaSize] != strconv.FormatInt(object.Size, 10) || summed && len(sum) != hex.EncodedLen(sha256.Size) {
 		a.log.WithField("key", place.Path(key)).Warn("an attempt before has left something that is not whole")
 		return nil, nil
 	}

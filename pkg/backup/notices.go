@@ -82,6 +82,8 @@ func (n *notices) phaseChanged(before api.BackupPhase, st *api.BackupStatus) {
 	case st.Phase == before:
 	case st.Phase == api.BackupPhaseInvalid:
 		n.warning("Backup Invalid", "%s", st.Reason)
+	case st.Phase == api.BackupPhaseFailed:
+		n.warning("Backup Failed", "%s", st.Reason)
 	case st.Phase == api.BackupPhaseSuspended:
 		n.normal("Backup Suspended", "spec.backupPolicy.suspend is true: no backup is begun")
 	case before == api.BackupPhaseSuspended:

@@ -27,11 +27,15 @@ type verdict struct {
 	window time.Time
 
 	phase  api.BackupPhase
-	reason string // of the phase Invalid
+	reason string // of the phases Invalid and Failed
 	// next is when the next attempt is due; zero where none is.
 	next time.Time
 	// done is what to record as the last window that was done.
 	done *time.Time
+	// digest of the spec. another tells that the status is about one with another
+	// digest, where a backup is made once.
+	digest  string
+	another bool
 }
 
 // plan decides by the spec, the status and the time alone. refused says why the
@@ -45,7 +49,8 @@ func plan(obj *api.EtcdBackup, st *api.BackupStatus, refused string, now time.Ti
 		refused = err.Error()
 	}
 	seen := st.ObservedGeneration == obj.Generation
-	v := verdict{done: timeOf(st.LastScheduleDate)}
+	v := verdict{done: timeOf(st.LastScheduleDate), digest: digestOf(&obj.Spec)}
+	v.another = s == nil && st.SpecDigest != "" && st.SpecDigest != v.digest
 	var o outlook
 	if refused == "" && s != nil {
 		o = s.look(v.done, now)
@@ -58,9 +63,11 @@ func plan(obj *api.EtcdBackup, st *api.BackupStatus, refused string, now time.Ti
 	switch {
 	case refused != "":
 		v.phase, v.reason = api.BackupPhaseInvalid, untilEdited(refused)
-	case s == nil && st.Succeeded && (seen && st.Phase == api.BackupPhaseSucceeded || st.Phase == api.BackupPhaseNone):
+	case s == nil && st.Succeeded && (st.SpecDigest == v.digest || st.Phase == api.BackupPhaseNone):
 		// Without a phase it was v0.9.4 that made it.
 		v.phase = api.BackupPhaseSucceeded
+	case s == nil && gaveUp(obj, st) != "":
+		v.phase, v.reason = api.BackupPhaseFailed, gaveUp(obj, st)
 	case obj.Spec.Suspended():
 		v.phase = api.BackupPhaseSuspended
 	case s != nil && o.due.IsZero():
@@ -86,18 +93,13 @@ func plan(obj *api.EtcdBackup, st *api.BackupStatus, refused string, now time.Ti
 	return v
 }
 
-// begunBefore tells whether an attempt before may have stored the backup of a
-// window, or the one that is made once, though the status does not say so.
-func begunBefore(obj *api.EtcdBackup, st *api.BackupStatus, window time.Time) bool {
-	switch {
-	case st.Phase == api.BackupPhaseRunning || st.Phase == api.BackupPhaseRetrying:
-		return true
-	case st.LastExecutionDate == nil:
-		return false
-	case window.IsZero():
-		return st.ObservedGeneration == obj.Generation
+// unfinished is since when attempts by a spec of the same digest were made that may
+// have stored the backup, though the status does not say so; zero: there are none.
+func unfinished(st *api.BackupStatus, digest string) time.Time {
+	if st.UnfinishedSince == nil || st.SpecDigest != digest {
+		return time.Time{}
 	}
-	return !st.LastExecutionDate.Time.Before(window)
+	return st.UnfinishedSince.UTC()
 }
 
 // retryAt is when to try again after as many failures in a row, the last of which

@@ -21,12 +21,18 @@ import (
 
 // settle shows what is so while nothing runs.
 func settle(st *api.BackupStatus, v verdict, generation int64) {
-	if st.Phase == api.BackupPhaseInvalid && v.phase != api.BackupPhaseInvalid {
+	if v.phase != st.Phase && (st.Phase == api.BackupPhaseInvalid || st.Phase == api.BackupPhaseFailed) {
 		st.Reason = ""
 	}
-	if v.phase == api.BackupPhaseInvalid {
+	switch v.phase {
+	case api.BackupPhaseInvalid, api.BackupPhaseFailed:
 		// To those who wait for a backup it has failed.
 		st.Succeeded, st.Reason = false, v.reason
+	case api.BackupPhaseSucceeded:
+		st.SpecDigest = v.digest // v0.9.4 did not tell
+	}
+	if v.another {
+		st.Succeeded = false // that was about another backup
 	}
 	st.ObservedGeneration = generation
 	st.Phase = v.phase
@@ -38,17 +44,24 @@ func settle(st *api.BackupStatus, v verdict, generation int64) {
 
 // begin shows that an attempt is under way.
 func begin(st *api.BackupStatus, v verdict, a *attempt, next time.Time) {
-	if a.window.IsZero() && st.ObservedGeneration != a.obj.Generation {
-		st.Succeeded = false // that was about another spec
-	}
-	settle(st, verdict{phase: api.BackupPhaseRunning, next: next, done: v.done}, a.obj.Generation)
+	settle(st, verdict{phase: api.BackupPhaseRunning, next: next, done: v.done, another: v.another}, a.obj.Generation)
 	st.LastExecutionDate = recorded(a.begun)
+	st.SpecDigest, st.UnfinishedSince = v.digest, recorded(a.since)
+}
+
+// ended takes back what begin has said where an attempt has certainly stored
+// nothing, nor could one before it.
+func ended(st *api.BackupStatus, a *attempt) {
+	if !a.look && !a.sent {
+		st.UnfinishedSince = nil
+	}
 }
 
 // succeed shows what an attempt has made.
 func succeed(st *api.BackupStatus, a *attempt, m *made, next time.Time) {
 	st.ObservedGeneration = a.obj.Generation
 	st.Succeeded, st.Reason, st.Failures = true, "", 0
+	st.UnfinishedSince = nil
 	st.EtcdVersion, st.EtcdRevision, st.Endpoint = m.version, m.revision, m.endpoint
 	st.Key, st.Size, st.SHA256 = m.place, m.size, m.sha256
 	st.Duration = nil
@@ -67,6 +80,7 @@ func succeed(st *api.BackupStatus, a *attempt, m *made, next time.Time) {
 // stays.
 func fail(st *api.BackupStatus, a *attempt, reason string, now, next time.Time) {
 	st.ObservedGeneration = a.obj.Generation
+	ended(st, a)
 	st.Succeeded, st.Reason = false, reason
 	st.Failures++
 	st.Phase = api.BackupPhaseRetrying
@@ -75,8 +89,21 @@ func fail(st *api.BackupStatus, a *attempt, reason string, now, next time.Time) 
 
 // refuse shows that an attempt has found a spec that can't be followed.
 func refuse(st *api.BackupStatus, a *attempt, refused string) {
+	ended(st, a)
 	st.Failures++
 	settle(st, verdict{phase: api.BackupPhaseInvalid, reason: untilEdited(refused)}, a.obj.Generation)
+}
+
+// gaveUp is why a backup that is made once was given up by v0.9.4, which did not
+// try again; "" where it was not.
+func gaveUp(obj *api.EtcdBackup, st *api.BackupStatus) string {
+	switch {
+	case st.Phase == api.BackupPhaseFailed && st.ObservedGeneration == obj.Generation:
+		return st.Reason // of another operator of ours
+	case st.Phase == api.BackupPhaseNone && st.ObservedGeneration == 0 && !st.Succeeded && st.Reason != "":
+		return shorten(st.Reason, 2000) + "; so it failed in v0.9.4, and is not tried again by itself: edit the spec of the EtcdBackup, or make another one"
+	}
+	return ""
 }
 
 func untilEdited(refused string) string {
@@ -84,7 +111,8 @@ func untilEdited(refused string) string {
 }
 
 // interrupt shows that the operator's end was an attempt's as well.
-func interrupt(st *api.BackupStatus, now time.Time) {
+func interrupt(st *api.BackupStatus, a *attempt, now time.Time) {
+	ended(st, a)
 	st.Succeeded, st.Reason = false, "the backup operator ended while it made the backup: it is made when it is back"
 	st.Phase = api.BackupPhaseRetrying
 	st.NextExecutionDate = recorded(roundUp(now))

@@ -25,10 +25,11 @@ type Store interface {
 	//
 	// After an error, what had been sent is removed, also where ctx has ended, and
 	// nothing of it is visible, with these exceptions: the store can't be reached
-	// any more, or refuses the removal; or it has said that it has the object, but
-	// nothing that proves the content. A whole object that may be good is never
-	// removed: only one of which the store says that it is not what was sent. Nor
-	// is one that somebody else has put under the key meanwhile, which is an error.
+	// any more, or refuses the removal, which is ErrLeft; or it has said that it has
+	// the object, but nothing that proves the content. A whole object that may be
+	// good is never removed: only one of which the store says that it is not what was
+	// sent. Nor is one that somebody else has put under the key meanwhile, which is
+	// an error.
 	//
 	// What Put holds in memory does not grow with the object.
 	Put(ctx context.Context, key string, u Upload) (Object, error)
@@ -101,6 +102,9 @@ var (
 	ErrNoBucket = errors.New("there is no such bucket")
 	// ErrDenied: the credentials are wrong, or don't allow what was tried.
 	ErrDenied = errors.New("the store refused the credentials or what they may do")
+	// ErrLeft: an upload failed, and what had been sent could not be removed. What
+	// stands under its key now must not be trusted.
+	ErrLeft = errors.New("what had been sent could not be removed")
 	// ErrConfig: what is configured can't be understood; nothing was sent.
 	ErrConfig = errors.New("wrong configuration")
 )

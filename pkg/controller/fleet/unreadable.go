@@ -95,6 +95,10 @@ func (s *Source[T]) tryWriteReason(ctx context.Context, obj *unreadable, reason 
 	if err := unstructured.SetNestedField(live.Object, reason, "status", s.ReasonField); err != nil {
 		return fmt.Errorf("its status: %w", err)
 	}
+	// Without it the reason would seem to be that of an operator before ours.
+	if err := unstructured.SetNestedField(live.Object, live.GetGeneration(), "status", "observedGeneration"); err != nil {
+		return fmt.Errorf("its status: %w", err)
+	}
 	_, err = client.UpdateStatus(ctx, live, metav1.UpdateOptions{})
 	return err
 }

@@ -145,7 +145,7 @@ func (p put) confirm(ctx context.Context, made store.Object, tag *azcore.ETag) (
 	if left = explain(ctx, left); isNotFound(left) || hasStatus(left, http.StatusPreconditionFailed) {
 		return store.Object{}, err
 	}
-	return store.Object{}, fmt.Errorf("%w; delete it, which is there but not to be trusted: %w", err, left)
+	return store.Object{}, fmt.Errorf("%w; %w; delete it, which is there but not to be trusted: %w", err, store.ErrLeft, left)
 }
 
 // afterAll is for a blob that was sent, and the answer got lost: it may be there

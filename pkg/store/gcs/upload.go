@@ -161,7 +161,7 @@ func (s *Store) takeBack(ctx context.Context, stored *storage.Object, why error)
 	if err = explain(ctx, err); hasStatus(err, http.StatusNotFound) {
 		return why
 	}
-	return fmt.Errorf("%w; delete it, which is there but not to be trusted: %w", why, err)
+	return fmt.Errorf("%w; %w; delete it, which is there but not to be trusted: %w", why, store.ErrLeft, err)
 }
 
 func allMetadata(u store.Upload) map[string]string {

@@ -204,7 +204,7 @@ func (p *put) confirm(ctx context.Context, s stored) (store.Object, error) {
 		}
 	}
 	if left := p.takeBack(ctx, s.version); left != nil {
-		wrong = fmt.Errorf("%w; it could not be removed: %w", wrong, left)
+		wrong = fmt.Errorf("%w; %w: %w", wrong, store.ErrLeft, left)
 	}
 	return store.Object{}, wrong
 }

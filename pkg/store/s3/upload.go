@@ -96,7 +96,7 @@ func leftover(err, removal error) error {
 	if removal == nil {
 		return err
 	}
-	return fmt.Errorf("%w; what had been sent could not be removed: %w", explain(err), removal)
+	return fmt.Errorf("%w; %w: %w", explain(err), store.ErrLeft, removal)
 }
 
 // parts are the parts of an upload.

@@ -46,7 +46,7 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (object sto
 		}
 		for _, file := range made {
 			if removal := s.root.Remove(file); removal != nil && !absent(removal) {
-				err = fmt.Errorf("%w; what had been written could not be removed: %w", err, removal)
+				err = fmt.Errorf("%w; %w: %w", err, store.ErrLeft, removal)
 			}
 		}
 	}()

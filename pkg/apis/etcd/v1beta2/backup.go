@@ -31,7 +31,8 @@ type EtcdBackup struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// What to back up, when, and where to. An edit stops a backup under way and
-	// starts anew; a backup that is made once is then made again.
+	// starts anew; a backup that is made once is made again where the edit changes
+	// what is backed up or where to.
 	Spec BackupSpec `json:"spec"`
 
 	// What became of it. Written by the backup operator alone.

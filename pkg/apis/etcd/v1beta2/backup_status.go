@@ -11,6 +11,10 @@ import (
 // until its backup under way has been stopped.
 const BackupPeriodicFinalizer = "backup-operator-periodic"
 
+// BackupReplaceAnnotation with the value "true" lets an EtcdBackup that is made once
+// replace an object that another EtcdBackup has stored and whose revision is higher.
+const BackupReplaceAnnotation = "etcd.database.coreos.com/replace"
+
 // BackupPhase is what the backup operator does about an EtcdBackup now.
 type BackupPhase string
 
@@ -31,6 +35,9 @@ const (
 	BackupPhaseSuspended BackupPhase = "Suspended"
 	// BackupPhaseInvalid is a spec that can't be followed until it is edited.
 	BackupPhaseInvalid BackupPhase = "Invalid"
+	// BackupPhaseFailed is a backup that was to be made once and that v0.9.4 gave
+	// up. It is left alone until it is edited.
+	BackupPhaseFailed BackupPhase = "Failed"
 )
 
 // BackupStatus is what became of an EtcdBackup.
@@ -40,7 +47,7 @@ type BackupStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// What the backup operator does now: empty (not seen by an operator yet),
-	// Waiting, Running, Retrying, Succeeded, Suspended or Invalid.
+	// Waiting, Running, Retrying, Succeeded, Suspended, Invalid or Failed.
 	// +optional
 	Phase BackupPhase `json:"phase,omitempty"`
 
@@ -68,6 +75,19 @@ type BackupStatus struct {
 	// When the last attempt began.
 	// +optional
 	LastExecutionDate *metav1.Time `json:"lastExecutionDate,omitempty"`
+
+	// Since when attempts have been made that may have stored a backup which this
+	// status does not tell of: the operator died, or the store's answer was lost.
+	// The next attempt looks for it. Absent where there can be none.
+	// +optional
+	UnfinishedSince *metav1.Time `json:"unfinishedSince,omitempty"`
+
+	// Digest of what the spec said, when the last attempt began, of what is backed
+	// up, where to and on which schedule. A backup that was made once is made again
+	// when it changes. Edits of suspend, timeoutInSecond, maxBackups and
+	// maxAgeInSecond leave it as it is.
+	// +optional
+	SpecDigest string `json:"specDigest,omitempty"`
 
 	// The time of the schedule that the last backup was made for. The next ones
 	// follow from it.

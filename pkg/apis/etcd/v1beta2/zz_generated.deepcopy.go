@@ -130,6 +130,10 @@ func (in *BackupStatus) DeepCopyInto(out *BackupStatus) {
 		in, out := &in.LastExecutionDate, &out.LastExecutionDate
 		*out = (*in).DeepCopy()
 	}
+	if in.UnfinishedSince != nil {
+		in, out := &in.UnfinishedSince, &out.UnfinishedSince
+		*out = (*in).DeepCopy()
+	}
 	if in.LastScheduleDate != nil {
 		in, out := &in.LastScheduleDate, &out.LastScheduleDate
 		*out = (*in).DeepCopy()
