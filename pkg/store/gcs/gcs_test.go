@@ -4,7 +4,11 @@
 package gcs
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"strings"
@@ -225,6 +229,36 @@ func TestAnObjectWhoseAnswerIsLostIsLookedAt(t *testing.T) {
 			}
 			if at.count("DELETE") > 0 {
 				t.Errorf("%s: what may be another's was deleted: %q", name, at.requests)
+			}
+		})
+	}
+}
+
+// The answer to the last chunk is lost, and there is no session any more when that is
+// sent again.
+func TestAnObjectWhoseSessionHasEndedIsLookedAt(t *testing.T) {
+	const size = chunkSize + 1
+	sum := binary.BigEndian.AppendUint32(nil, crc32.Checksum(make([]byte, size), castagnoli))
+	there := fmt.Sprintf(`{"name":"k","size":"%d","crc32c":"%s","timeCreated":"2026-11-21T15:04:05Z"}`, size, base64.StdEncoding.EncodeToString(sum))
+	for _, status := range []int{http.StatusNotFound, http.StatusGone} {
+		synctest.Test(t, func(t *testing.T) {
+			at := &server{}
+			at.answer = func(r *http.Request, _ string) (int, string) {
+				switch {
+				case r.Method == http.MethodGet:
+					return http.StatusOK, there
+				case r.URL.Path == "/session" && at.count("POST /session") == 1:
+					return http.StatusPermanentRedirect, ""
+				case r.URL.Path == "/session" && at.count("POST /session") == 2:
+					return http.StatusBadGateway, ""
+				case r.URL.Path == "/session":
+					return status, ""
+				}
+				return http.StatusOK, ""
+			}
+			object, err := openAt(t, at).Put(t.Context(), "k", store.Upload{Body: io.LimitReader(zeros{}, size), Size: size})
+			if err != nil || object.Size != size {
+				t.Errorf("%d: stored %+v, error %v", status, object, err)
 			}
 		})
 	}

@@ -135,7 +135,9 @@ func (s *Store) addMetadata(ctx context.Context, stored *storage.Object, all map
 // afterAll is the object where it was sent, and the answer got lost: it may be there
 // nevertheless, and all is well then. Nil: it is not.
 func (s *Store) afterAll(ctx context.Context, object *storage.Object, content *checked, lost error) *storage.Object {
-	if !content.ended || refused(lost) {
+	// A session that has made its object may be gone when its last chunk is sent again.
+	ended := hasStatus(lost, http.StatusNotFound) || hasStatus(lost, http.StatusGone)
+	if !content.ended || refused(lost) && !ended {
 		return nil
 	}
 	call := s.service.Objects.Get(s.bucket, object.Name).Context(ctx)
