@@ -68,26 +68,33 @@ const patientLooks = 3
 var errTimeUp = errors.New("the time for the backup is up")
 
 // make makes the backup, or returns why it could not, in words for people. It
-// returns when nothing is under way any more.
-func (a *attempt) make(ctx context.Context) (*made, error) {
+// returns when nothing is under way any more, or tells of what hangs.
+func (a *attempt) make(ctx context.Context) (*made, *hung, error) {
 	timeout := a.obj.Spec.Timeout()
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeUp)
 	defer cancel()
 	limited, rest := a.progress.watched(limited, a.cfg.Clock)
 	defer rest()
-	m, err := a.store(store.WithProgress(limited, func(n int) { a.progress.moved.Add(int64(n)) }))
+	var m *made
+	err, left := leavable(limited, a.cfg.Clock, func() (err error) {
+		m, err = a.storeRecovered(store.WithProgress(limited, func(n int) { a.progress.moved.Add(int64(n)) }))
+		return err
+	})
+	if h := hangs(limited, left, &a.obj.Spec); h != nil {
+		return nil, h, errors.New(h.reason)
+	}
 	if err == nil {
-		return m, nil
+		return m, nil, nil
 	}
 	switch cause := context.Cause(limited); {
 	case errors.Is(cause, errTimeUp) && a.progress.read.Load() == 0:
-		return nil, fmt.Errorf("%w; it was not done after %s (spec.backupPolicy.timeoutInSecond), and had not even begun to read", err, timeout)
+		err = fmt.Errorf("%w; it was not done after %s (spec.backupPolicy.timeoutInSecond), and had not even begun to read", err, timeout)
 	case errors.Is(cause, errTimeUp):
-		return nil, fmt.Errorf("%w; it was not done after %s, %s: raise spec.backupPolicy.timeoutInSecond", err, timeout, a.progress.far())
+		err = fmt.Errorf("%w; it was not done after %s, %s: raise spec.backupPolicy.timeoutInSecond", err, timeout, a.progress.far())
 	case errors.Is(cause, errStalled):
-		return nil, fmt.Errorf("%w; %s for %s or more, %s: look at the network on the way there", err, a.progress.stalled, stallLimit, a.progress.far())
+		err = fmt.Errorf("%w; %s for %s or more, %s: look at the network on the way there", err, a.progress.stalled, stallLimit, a.progress.far())
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 func (a *attempt) store(ctx context.Context) (*made, error) {

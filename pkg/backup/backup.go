@@ -63,12 +63,16 @@ type Backup struct {
 	job *job // nil while nothing is under way
 	// over is an attempt that has ended and is not on record yet.
 	over *over
+	// hung is a job that was left to itself and has not returned; nil: there is none.
+	hung *hung
 	// refused is why an attempt found that the spec of a generation can't be
 	// followed.
 	refused    string
 	refusedGen int64
 	// owned tells of keys in the store whether they are of this EtcdBackup.
-	owned map[string]bool
+	owned map[string]origin
+	// cut tells that the tidying before gave way to an attempt.
+	cut bool
 	// wrong are keys under which attempts have left what must not be trusted, since
 	// the last success.
 	wrong map[string]bool
@@ -87,6 +91,7 @@ type over struct {
 	attempt *attempt
 	made    *made
 	err     error
+	hung    *hung // it was left to itself; nil: it was not
 	// stopped is why it was stopped; nil: it was not.
 	stopped error
 }
@@ -110,7 +115,7 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 		wake:    make(chan struct{}, 1),
 		obj:     obj,
 		status:  *obj.Status.DeepCopy(),
-		owned:   map[string]bool{},
+		owned:   map[string]origin{},
 		wrong:   map[string]bool{},
 		left:    obj.Status.Backups,
 	}
@@ -139,7 +144,7 @@ func (b *Backup) Wake() {
 }
 
 // Run takes care of the backup until ctx ends. When it returns, nothing of it is
-// under way any more. An object under deletion must stay with it until it is gone.
+// under way any more but what hangs in a call to the system. An object under deletion must stay with it until it is gone.
 func (b *Backup) Run(ctx context.Context) {
 	b.log.WithField("phase", b.status.Phase).Info("taking care of the backup")
 	defer b.log.Info("no longer taking care of the backup")
@@ -161,6 +166,10 @@ func (b *Backup) Run(ctx context.Context) {
 		if b.job != nil {
 			ended = b.job.ended
 		}
+		var returned <-chan struct{}
+		if b.hung != nil {
+			returned = b.hung.returned
+		}
 		var slot chan struct{}
 		if b.claim != nil {
 			slot = b.claim.granted
@@ -175,6 +184,9 @@ func (b *Backup) Run(ctx context.Context) {
 		case e := <-ended:
 			b.job = nil
 			e.note(b)
+		case <-returned:
+			b.log.Info("what hung has returned")
+			b.hung = nil
 		case <-slot:
 			b.dropClaim()
 			b.attempt(ctx)
@@ -286,6 +298,10 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 			return 0, err
 		}
 	}
+	if v.run && b.hung != nil {
+		// A second one might write where the first does when it goes on.
+		return longestSleep, b.write(ctx, false, func(st *api.BackupStatus) { hang(st, v, b.hung.reason, b.obj.Generation) })
+	}
 	if v.run && b.cfg.Slots.free(b.obj.Namespace) {
 		b.due = true
 		return longestSleep, nil
@@ -304,24 +320,25 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 	return v.next.Sub(now), nil
 }
 
-// yield has tidying give way to an attempt that is due, if it has had its time: it
-// goes on after the attempt.
+// yield has tidying give way to an attempt that is due: it goes on after it.
 func (b *Backup) yield(now time.Time) time.Duration {
-	patience := b.job.began.Add(tidyPatience).Sub(now)
 	if !b.job.yields {
 		return longestSleep
 	}
 	v := plan(b.obj, &b.status, "", now)
+	next := v.next
+	if v.run {
+		next = b.job.until
+	}
 	switch {
-	case v.run && patience <= 0:
-		b.job.stop(errDue)
+	case next.IsZero():
 		return longestSleep
-	case v.run:
-		return patience
-	case v.next.IsZero():
+	case v.run && !next.After(now):
+		b.job.stop(errDue)
+		b.cut = true
 		return longestSleep
 	}
-	return v.next.Sub(now)
+	return next.Sub(now)
 }
 
 // attempt begins an attempt in the slot that it was given, or gives that back.
@@ -371,13 +388,17 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 	b.over = nil
 	if tidy && b.obj.DeletionTimestamp == nil {
 		t := &tidying{cfg: &b.cfg, log: b.log, obj: o.attempt.obj, owned: b.owned}
-		// Backups that all writes are in don't give way to those that lack some.
-		if o.made != nil && !o.made.uncertain {
+		if o.made != nil {
 			t.last = o.made.key
-			t.owned[t.last] = true
+			t.owned[t.last] = origin{mine: true, uncertain: o.made.uncertain}
 		}
 		b.job = start(ctx, t.obj, t.work)
-		b.job.yields, b.job.began = true, now
+		b.job.yields, b.job.until = true, now
+		if b.cut {
+			// Or it would never come further than the time from one to the next allows.
+			b.job.until = now.Add(tidyPatience)
+		}
+		b.cut = false
 	}
 	return nil
 }
@@ -394,6 +415,12 @@ func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err erro
 		}
 		b.notices.succeeded(o.made, failures)
 		return o.attempt.obj.Spec.Periodic(), nil
+	case o.hung != nil:
+		if err := b.write(ctx, false, func(st *api.BackupStatus) { fail(st, o.attempt, reasonOf(o.err), now, next) }); err != nil {
+			return false, err
+		}
+		b.notices.failed(b.status.Reason, b.status.Failures, now)
+		return false, nil
 	case o.stopped != nil: // what follows from the newer object comes next
 		return false, nil
 	case isSpecError(o.err):
@@ -404,7 +431,7 @@ func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err erro
 			return false, err
 		}
 		b.notices.failed(b.status.Reason, b.status.Failures, now)
-		return true, nil
+		return o.attempt.sent, nil
 	}
 }
 

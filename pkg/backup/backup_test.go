@@ -90,7 +90,7 @@ func TestBackupsAreMadeOnSchedule(t *testing.T) {
 		metadata := w.store.objects[want[1]].Metadata
 		for key, value := range map[string]string{
 			"etcd-revision": "3", "etcd-version": "3.6.16", "etcd-endpoint": "http://c-0:2379", "backup-uid": string(testUID), "backup-name": "ns/b",
-			"backup-generation": "1", "backup-scheduled": "2000-01-01T01:00:00Z", "backup-started": "2000-01-01T01:00:00Z", "size": "22", "duration": "0s",
+			"backup-generation": "1", "backup-scheduled": "2000-01-01T01:00:00Z", "backup-started": "2000-01-01T01:00:00Z", "size": "22", "duration": "0s", "etcd-linearizable": "true",
 		} {
 			if metadata[key] != value {
 				t.Errorf("metadata %s is %q, want %q", key, metadata[key], value)
@@ -192,9 +192,12 @@ func TestFailuresOfAnIntervalOfOneSecondAreSpaced(t *testing.T) {
 func TestAnIntervalShorterThanABackupTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, testBackup(&api.BackupPolicy{BackupIntervalInSecond: 10}))
-		w.store.meddle(func(_ context.Context, operation, _ string) error {
+		w.store.meddle(func(ctx context.Context, operation, _ string) error {
 			if operation == "put" {
-				time.Sleep(34 * time.Second) // of the bubble's time
+				select {
+				case <-ctx.Done():
+				case <-time.After(34 * time.Second): // of the bubble's time
+				}
 			}
 			return nil
 		}, nil)
@@ -724,7 +727,7 @@ func TestLeftoversAreSweptAfterFailuresAndBackupsOnSchedule(t *testing.T) {
 		defer w.run()()
 		w.store.fail("", nil)
 		pass(time.Minute)
-		if want := []time.Time{at(t, "1999-12-31 20:00"), at(t, "1999-12-31 20:00:05")}; !slices.EqualFunc(w.store.swept, want, time.Time.Equal) {
+		if want := []time.Time{at(t, "1999-12-31 00:00"), at(t, "1999-12-31 00:00:05")}; !slices.EqualFunc(w.store.swept, want, time.Time.Equal) {
 			t.Errorf("swept what was begun before %v, want %v", w.store.swept, want)
 		}
 	})

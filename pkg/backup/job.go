@@ -26,9 +26,9 @@ var (
 type job struct {
 	obj  *api.EtcdBackup // that it was begun for
 	stop context.CancelCauseFunc
-	// yields tells that it gives way to an attempt, some time after it began.
+	// yields tells that it gives way to an attempt that is due, from a time on.
 	yields bool
-	began  time.Time
+	until  time.Time
 	// ended gets one value, when nothing is under way any more.
 	ended chan ending
 }
@@ -59,16 +59,39 @@ func (a *attempt) run(ctx context.Context) (e ending) {
 			e = &over{attempt: a, err: errBug}
 		}
 	}()
-	m, err := a.make(ctx)
-	o := &over{attempt: a, made: m, err: err}
+	m, hung, err := a.make(ctx)
+	o := &over{attempt: a, made: m, hung: hung, err: err}
+	if hung != nil {
+		o.attempt = a.abandoned()
+	}
 	if err != nil {
 		o.stopped = context.Cause(ctx)
 	}
 	return o
 }
 
+// abandoned is what is to be known of an attempt that was left to itself, which may
+// change what belongs to it, and have stored the backup in the end.
+func (a *attempt) abandoned() *attempt {
+	return &attempt{
+		cfg: a.cfg, log: a.log, obj: a.obj, window: a.window, begun: a.begun,
+		look: a.look, since: a.since, failures: a.failures, wrong: a.wrong, sent: true,
+	}
+}
+
+// storeRecovered is store, and never panics.
+func (a *attempt) storeRecovered(ctx context.Context) (m *made, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			a.log.WithField("attempt", a.begun).Errorf("panic: %v\n%s", r, debug.Stack())
+			m, err = nil, errBug
+		}
+	}()
+	return a.store(ctx)
+}
+
 func (o *over) note(b *Backup) {
-	b.over = o
+	b.over, b.hung = o, o.hung
 	switch {
 	case o.made != nil:
 		b.wrong = map[string]bool{}
@@ -86,23 +109,37 @@ func (o *over) note(b *Backup) {
 	}
 }
 
-// work tidies. It never panics either.
-func (t *tidying) work(ctx context.Context) (e ending) {
-	defer func() {
-		if r := recover(); r != nil {
-			t.log.Errorf("panic: %v\n%s", r, debug.Stack())
-			e = &tidied{left: -1, owned: map[string]bool{}, err: fmt.Errorf("tidy the store: %w", errBug)}
-		}
-	}()
-	result := t.run(ctx)
-	if ctx.Err() != nil {
+// work tidies.
+func (t *tidying) work(ctx context.Context) ending {
+	limited, cancel := context.WithTimeoutCause(ctx, t.limit(), errTimeUp)
+	defer cancel()
+	result, left := leavable(limited, t.cfg.Clock, func() tidied { return t.runRecovered(limited) })
+	if left != nil {
+		result = tidied{left: -1, owned: t.owned, hung: hangs(limited, left, &t.obj.Spec)}
+	}
+	switch {
+	case ctx.Err() != nil:
 		result.err = nil // it was stopped
+	case limited.Err() != nil && result.progress():
+		t.log.WithError(result.err).Info("the tidying of the store goes on after the next backup")
+		result.err = nil
 	}
 	return &result
 }
 
+// runRecovered is run, and never panics.
+func (t *tidying) runRecovered(ctx context.Context) (result tidied) {
+	defer func() {
+		if r := recover(); r != nil {
+			t.log.Errorf("panic: %v\n%s", r, debug.Stack())
+			result = tidied{left: -1, owned: map[string]origin{}, err: fmt.Errorf("tidy the store: %w", errBug)}
+		}
+	}()
+	return t.run(ctx)
+}
+
 func (t *tidied) note(b *Backup) {
-	b.owned = t.owned
+	b.owned, b.hung = t.owned, t.hung
 	if t.left >= 0 {
 		b.left = int32(min(t.left, 1<<30)) //nolint:gosec // it fits
 	}

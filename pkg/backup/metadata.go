@@ -30,6 +30,8 @@ const (
 	metaSHA256     = "sha256"
 	metaSize       = "size"
 	metaDuration   = "duration"
+	// metaLinearizable is "false" where etcd had no quorum, else "true".
+	metaLinearizable = "etcd-linearizable"
 )
 
 func (a *attempt) metadata(snap *Snapshot) map[string]string {
@@ -44,6 +46,7 @@ func (a *attempt) metadata(snap *Snapshot) map[string]string {
 		metaSpec:       digestOf(&a.obj.Spec),
 		metaStarted:    a.begun.UTC().Format(time.RFC3339),
 	}
+	m[metaLinearizable] = strconv.FormatBool(snap.Linearizable)
 	if !a.window.IsZero() {
 		m[metaScheduled] = a.window.UTC().Format(time.RFC3339)
 	}
@@ -102,8 +105,13 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 		version: object.Metadata[metaVersion], endpoint: object.Metadata[metaEndpoint],
 		size: object.Size, sha256: object.Metadata[metaSHA256], complete: object.Modified,
 	}
+	m.uncertain = uncertain(object.Metadata)
 	// What can't be read was not written by us, and is left out.
 	m.revision, _ = strconv.ParseInt(object.Metadata[metaRevision], 10, 64)
 	m.duration, _ = time.ParseDuration(object.Metadata[metaDuration])
 	return m, nil
 }
+
+// uncertain tells of an object's metadata whether writes may be missing in it, since
+// etcd had no quorum when it was taken.
+func uncertain(metadata map[string]string) bool { return metadata[metaLinearizable] == "false" }

@@ -65,6 +65,9 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			}),
 			gauge("last_size_bytes", "Size of the newest backup.", func(st *api.BackupStatus) (float64, bool) { return float64(st.Size), st.Size > 0 }),
 			gauge("last_revision", "Revision of etcd's data in the newest backup.", func(st *api.BackupStatus) (float64, bool) { return float64(st.EtcdRevision), st.EtcdRevision > 0 }),
+			gauge("last_success_uncertain", "1 where the newest backup was taken while etcd had no quorum: writes may be missing in it.", func(st *api.BackupStatus) (float64, bool) {
+				return truth(st.Uncertain), st.LastSuccessDate != nil
+			}),
 			gauge("failures", "Attempts that failed since the last success.", func(st *api.BackupStatus) (float64, bool) { return float64(st.Failures), true }),
 			gauge("running", "1 while the backup is being made.", in(api.BackupPhaseRunning)),
 			gauge("suspended", "1 while spec.backupPolicy.suspend stops the schedule.", in(api.BackupPhaseSuspended)),

@@ -57,7 +57,7 @@ func (n *notices) succeeded(m *made, failures int32) {
 		more.WriteString("; it was stored by an attempt before, which did not get to tell")
 	}
 	if m.uncertain {
-		more.WriteString("; etcd has no quorum: writes that only members hold which don't answer are not in it, and older backups are kept")
+		more.WriteString("; etcd has no quorum: writes that only members hold which don't answer are not in it, and older backups that hold all are kept")
 	}
 	n.normal("Backup Succeeded", "Stored revision %d of etcd %s from %s as %s (%s in %s)%s",
 		m.revision, m.version, m.endpoint, m.place, bytesText(m.size), m.duration.Round(time.Millisecond), more.String())

@@ -16,6 +16,8 @@ type stored struct {
 	revision int64
 	begun    time.Time // by the operator's clock, as its name says
 	modified time.Time // by the store's clock
+	// uncertain tells that writes may be missing in it: etcd had no quorum.
+	uncertain bool
 }
 
 // time is when the backup was made. A backup is not begun after it is stored: if
@@ -36,6 +38,10 @@ type keeping struct {
 
 // surplus are the backups to delete, the oldest first. The newest is never among
 // them, nor the one that was made last, by whatever clocks.
+//
+// Uncertain ones are counted apart: they never take the place of those that hold all
+// writes, of which none is deleted while the one that was made last is uncertain, and
+// never the newest.
 func (k keeping) surplus(backups []stored, last string, now time.Time) []stored {
 	if k == (keeping{}) || len(backups) == 0 {
 		return nil
@@ -48,11 +54,19 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 	newestFirst := slices.SortedFunc(slices.Values(backups), func(a, b stored) int {
 		return cmp.Or(b.time().Compare(a.time()), cmp.Compare(b.revision, a.revision), strings.Compare(b.key, a.key))
 	})
+	lastUncertain := slices.ContainsFunc(backups, func(b stored) bool { return b.key == last && b.uncertain })
 	var surplus []stored
+	var certain, uncertain int // that are newer
 	for i, b := range newestFirst {
-		tooMany := k.newest > 0 && i >= k.newest
+		newer := &certain
+		if b.uncertain {
+			newer = &uncertain
+		}
+		tooMany := k.newest > 0 && *newer >= k.newest
 		tooOld := k.age > 0 && now.Sub(b.time()) > k.age
-		if i > 0 && b.key != last && (tooMany || tooOld) {
+		kept := i == 0 || b.key == last || !b.uncertain && (*newer == 0 || lastUncertain)
+		*newer++
+		if !kept && (tooMany || tooOld) {
 			surplus = append(surplus, b)
 		}
 	}

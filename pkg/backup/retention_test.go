@@ -73,7 +73,7 @@ func TestTheNewestBackupIsNeverDeleted(t *testing.T) {
 	for range 2000 {
 		var backups []stored
 		for i := range 1 + random.IntN(12) {
-			backups = append(backups, stored{key: fmt.Sprint(i), revision: int64(random.IntN(3)), begun: moment(), modified: moment()})
+			backups = append(backups, stored{key: fmt.Sprint(i), revision: int64(random.IntN(3)), begun: moment(), modified: moment(), uncertain: random.IntN(3) == 0})
 		}
 		keep := keeping{newest: random.IntN(4), age: time.Duration(random.IntN(50)) * time.Hour}
 		last := fmt.Sprint(random.IntN(len(backups)))
@@ -86,8 +86,27 @@ func TestTheNewestBackupIsNeverDeleted(t *testing.T) {
 		if !slices.ContainsFunc(left, func(b stored) bool { return b.key == last }) {
 			t.Fatalf("%+v of %+v deletes the last, %s: %+v", keep, backups, last, surplus)
 		}
-		if keep.newest > 0 && len(left) > keep.newest+1 {
-			t.Fatalf("%+v of %+v keeps %d", keep, backups, len(left))
+		whole := slices.DeleteFunc(slices.Clone(backups), func(b stored) bool { return b.uncertain })
+		if len(whole) > 0 {
+			newest := slices.MaxFunc(whole, func(a, b stored) int { return a.time().Compare(b.time()) })
+			if !slices.ContainsFunc(left, func(b stored) bool { return !b.uncertain && b.time().Equal(newest.time()) }) {
+				t.Fatalf("%+v of %+v deletes the newest that holds all writes: %+v", keep, backups, surplus)
+			}
+		}
+		lastUncertain := slices.ContainsFunc(backups, func(b stored) bool { return b.key == last && b.uncertain })
+		for _, uncertain := range []bool{false, true} {
+			kept := 0
+			for _, b := range left {
+				if b.uncertain == uncertain {
+					kept++
+				}
+			}
+			if keep.newest > 0 && kept > keep.newest+1 && (uncertain || !lastUncertain) {
+				t.Fatalf("%+v of %+v keeps %d of those that are uncertain (%v)", keep, backups, kept, uncertain)
+			}
+			if !uncertain && lastUncertain && kept != len(whole) {
+				t.Fatalf("%+v of %+v keeps %d of %d that hold all writes", keep, backups, kept, len(whole))
+			}
 		}
 	}
 }

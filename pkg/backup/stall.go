@@ -47,7 +47,7 @@ func (p *progress) watched(ctx context.Context, clk clock.Clock) (context.Contex
 	timer := clk.NewTimer(stallLook)
 	watching.Go(func() {
 		defer timer.Stop()
-		moved, last, limit := p.moved.Load(), began, stallLimit
+		moved, last, limit := int64(0), began, stallLimit
 		for whole := false; ; {
 			select {
 			case <-ctx.Done():

@@ -71,9 +71,9 @@ func TestAnAttemptInWhichNothingMovesIsEnded(t *testing.T) {
 				if st := w.status(); st.Phase != api.BackupPhaseRunning {
 					t.Fatalf("status %+v", st)
 				}
-				pass(2 * time.Second)
-				if st := w.status(); st.Phase != api.BackupPhaseRetrying || !strings.Contains(st.Reason, c.says) || len(w.cfg.Slots.all) != 0 {
-					t.Errorf("status %+v, %d slots taken", st, len(w.cfg.Slots.all))
+				pass(stallLook + time.Second) // the next may be under way by then
+				if st := w.status(); st.Failures != 1 || !strings.Contains(st.Reason, c.says) {
+					t.Errorf("status %+v", st)
 				}
 			})
 		})

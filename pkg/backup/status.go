@@ -64,6 +64,7 @@ func succeed(st *api.BackupStatus, a *attempt, m *made, next time.Time) {
 	st.UnfinishedSince = nil
 	st.EtcdVersion, st.EtcdRevision, st.Endpoint = m.version, m.revision, m.endpoint
 	st.Key, st.Size, st.SHA256 = m.place, m.size, m.sha256
+	st.Uncertain = m.uncertain
 	st.Duration = nil
 	if m.duration > 0 {
 		st.Duration = &metav1.Duration{Duration: m.duration.Round(time.Millisecond)}
@@ -85,6 +86,14 @@ func fail(st *api.BackupStatus, a *attempt, reason string, now, next time.Time) 
 	st.Failures++
 	st.Phase = api.BackupPhaseRetrying
 	st.NextExecutionDate = recorded(retryAt(st.Failures, now, next))
+}
+
+// hang shows that an attempt is due and can't begin, since what was under way before
+// hangs.
+func hang(st *api.BackupStatus, v verdict, reason string, generation int64) {
+	v.phase = api.BackupPhaseRetrying
+	settle(st, v, generation)
+	st.Succeeded, st.Reason = false, reason
 }
 
 // refuse shows that an attempt has found a spec that can't be followed.

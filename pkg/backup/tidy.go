@@ -18,15 +18,22 @@ import (
 
 const (
 	// sweepAge is how old an upload must be at the least to be taken for one that
-	// was cut off.
-	sweepAge = time.Hour
-	// tidyLimit bounds the tidying after a backup, sweepLimit that after an attempt
-	// that failed: the next one waits for it.
+	// was cut off, and is nobody's any more: another program may write below the same
+	// path.
+	sweepAge = 24 * time.Hour
+	// tidyLimit bounds the tidying after a backup, and sweepLimit the sweep alone.
 	tidyLimit  = 5 * time.Minute
 	sweepLimit = 10 * time.Second
-	// tidyPatience is for how long an attempt that is due waits for tidying.
+	// tidyPatience is for how long an attempt that is due waits for tidying where the
+	// one before was cut short.
 	tidyPatience = 30 * time.Second
 )
+
+// origin is what is known of where an object comes from.
+type origin struct {
+	mine      bool // this EtcdBackup made it
+	uncertain bool
+}
 
 // tidying puts a store in order after an attempt: what cut-off uploads have left is
 // removed, and after a backup on a schedule those that are no longer kept.
@@ -36,7 +43,7 @@ type tidying struct {
 	obj  *api.EtcdBackup // nobody changes it
 	last string          // key of the backup that was made; "": none
 	// owned tells of keys whether this EtcdBackup made them, as far as is known.
-	owned map[string]bool
+	owned map[string]origin
 }
 
 // tidied is what came of it.
@@ -44,35 +51,59 @@ type tidied struct {
 	// left is how many backups there are; -1: not known.
 	left    int
 	deleted []string // places
-	owned   map[string]bool
+	owned   map[string]origin
+	// learned tells that more is known of the objects than before.
+	learned bool
 	// err says why not all was deleted that should have been.
-	err error
+	err  error
+	hung *hung // it was left to itself; nil: it was not
+}
+
+// progress tells whether the next tidying has less to do.
+func (t *tidied) progress() bool { return t.learned || len(t.deleted) > 0 }
+
+func (t *tidying) limit() time.Duration {
+	if t.last == "" {
+		return sweepLimit
+	}
+	return tidyLimit
 }
 
 func (t *tidying) run(ctx context.Context) tidied {
-	limit := tidyLimit
-	if t.last == "" {
-		limit = sweepLimit
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeUp)
-	defer cancel()
 	result := tidied{left: -1, owned: t.owned}
 	place, err := t.cfg.OpenLocation(ctx, t.obj.Namespace, &t.obj.Spec)
 	switch {
-	case err != nil && t.last == "":
-		return result // the attempt has told of it
+	case err != nil && (t.last == "" || !t.retains()):
+		t.log.WithError(err).Info("could not open the store to tidy it")
+		return result // nothing was to be deleted
 	case err != nil:
 		result.err = fmt.Errorf("open the store (storageType %s): %w", t.obj.Spec.StorageType, err)
 		return result
 	}
 	defer place.Close()
-	t.sweep(ctx, place)
-	if t.last == "" || !t.obj.Spec.Periodic() {
-		return result
+	if t.last != "" && t.obj.Spec.Periodic() {
+		result = t.retain(ctx, place)
 	}
+	t.sweep(ctx, place)
+	return result
+}
+
+// retains tells whether there is a rule for what is deleted.
+func (t *tidying) retains() bool {
+	newest, age := t.obj.Spec.Kept()
+	return newest > 0 || age > 0
+}
+
+// retain deletes what is not to be kept any more, and counts what is.
+func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
+	result := tidied{left: -1}
 	backups, owned, err := t.list(ctx, place)
-	result.owned = owned
-	if err != nil {
+	result.owned, result.learned = owned, len(owned) > len(t.owned)
+	switch {
+	case err != nil && !t.retains():
+		t.log.WithError(err).Info("could not count the backups")
+		return result
+	case err != nil:
 		result.err = fmt.Errorf("look for old backups: %w", err)
 		return result
 	}
@@ -101,6 +132,8 @@ func (t *tidying) run(ctx context.Context) tidied {
 // sweep removes what cut-off uploads have left. Where that is not possible it is
 // tried again after the next attempt; nobody has to do anything.
 func (t *tidying) sweep(ctx context.Context, place *location.Location) {
+	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, errTimeUp)
+	defer cancel()
 	before := t.cfg.Clock.Now().Add(-max(sweepAge, 2*t.obj.Spec.Timeout()))
 	prefix, mine := place.Key, func(key string) bool { return key == place.Key }
 	if t.obj.Spec.Periodic() {
@@ -121,9 +154,9 @@ func (t *tidying) sweep(ctx context.Context, place *location.Location) {
 // list are the backups that this EtcdBackup made on its schedule, by their names
 // and by what they carry: those of v0.9.4 carry nothing, and others may write below
 // the same names.
-func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored, map[string]bool, error) {
+func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored, map[string]origin, error) {
 	var backups []stored
-	owned := map[string]bool{}
+	owned := map[string]origin{}
 	for object, err := range place.List(ctx, periodicPrefix(place.Key)) {
 		if err != nil {
 			return nil, merged(t.owned, owned), err
@@ -132,7 +165,7 @@ func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored,
 		if !ours {
 			continue
 		}
-		mine, known := t.owned[object.Key]
+		from, known := t.owned[object.Key]
 		if !known {
 			// Each is asked once; its key is never given to another's again.
 			told, err := place.Stat(ctx, object.Key)
@@ -142,22 +175,22 @@ func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored,
 			if err != nil {
 				return nil, merged(t.owned, owned), err
 			}
-			mine = told.Metadata[metaUID] == string(t.obj.UID)
+			from = origin{mine: told.Metadata[metaUID] == string(t.obj.UID), uncertain: uncertain(told.Metadata)}
 		}
-		owned[object.Key] = mine
-		if mine {
-			backups = append(backups, stored{key: object.Key, revision: revision, begun: begun, modified: object.Modified})
+		owned[object.Key] = from
+		if from.mine {
+			backups = append(backups, stored{key: object.Key, revision: revision, begun: begun, modified: object.Modified, uncertain: from.uncertain})
 		}
 	}
 	return backups, owned, nil
 }
 
 // merged is what is known of a list that was not read to its end.
-func merged(before, now map[string]bool) map[string]bool {
-	all := map[string]bool{}
-	for _, known := range []map[string]bool{before, now} {
-		for key, mine := range known {
-			all[key] = mine
+func merged(before, now map[string]origin) map[string]origin {
+	all := map[string]origin{}
+	for _, known := range []map[string]origin{before, now} {
+		for key, from := range known {
+			all[key] = from
 		}
 	}
 	return all

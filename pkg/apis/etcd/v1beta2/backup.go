@@ -168,7 +168,8 @@ type BackupPolicy struct {
 	Suspend bool `json:"suspend,omitempty"`
 
 	// How many backups on a schedule to keep: when there are more, the oldest of
-	// those that this EtcdBackup made are deleted. 0: all. Default: 0.
+	// those that this EtcdBackup made are deleted. Those that were taken without a
+	// quorum are counted apart, and take no place of others. 0: all. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxBackups int `json:"maxBackups,omitempty"`

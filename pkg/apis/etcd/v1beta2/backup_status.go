@@ -110,6 +110,11 @@ type BackupStatus struct {
 	// +optional
 	Size int64 `json:"size,omitempty"`
 
+	// Whether the newest backup was taken while etcd had no quorum: writes that only
+	// members hold which did not answer are missing in it.
+	// +optional
+	Uncertain bool `json:"uncertain,omitempty"`
+
 	// SHA-256 of the newest backup's content, in hexadecimal digits.
 	// +optional
 	SHA256 string `json:"sha256,omitempty"`
