@@ -24,6 +24,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/test/harness"
+	"github.com/etcd-operator/etcd-operator/test/monitoring"
 	"github.com/etcd-operator/etcd-operator/test/stores"
 )
 
@@ -280,9 +281,15 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 	if err != nil || status != 200 {
 		t.Fatalf("metrics: %d, %v", status, err)
 	}
-	for _, metric := range []string{"etcd_backup_operator_last_success_timestamp_seconds{", "etcd_backup_operator_attempts_total{", "etcd_backup_operator_deleted_total{"} {
-		if !strings.Contains(metrics, metric) {
-			t.Errorf("there is no metric %s", metric)
+	queries, err := monitoring.Queries("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range queries {
+		for _, name := range q.Metrics() {
+			if strings.HasPrefix(name, "etcd_backup_operator_") && !hasMetric(metrics, name) {
+				t.Errorf("%s: the backup operator has no metric %s", q.Name, name)
+			}
 		}
 	}
 	backup.Delete()
