@@ -97,7 +97,7 @@ func TestAnAttemptThatIsSlowIsLeftAlone(t *testing.T) {
 			return s, err
 		}
 		// It has taken some 40 minutes by then, and what the store has is put together.
-		w.store.meddle(func(ctx context.Context, operation, _ string) error {
+		w.store.meddle(func(_ context.Context, operation, _ string) error {
 			if operation == "put" {
 				time.Sleep(30 * time.Minute) // of the bubble's time
 			}
