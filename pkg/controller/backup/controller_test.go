@@ -90,6 +90,7 @@ func deleting(u *unstructured.Unstructured) {
 }
 
 func unreadable(u *unstructured.Unstructured) {
+	u.SetGeneration(7)
 	_ = unstructured.SetNestedField(u.Object, "soon", "spec", "backupPolicy", "maxBackups")
 }
 
@@ -142,6 +143,10 @@ func TestTheControllerFollowsItsEtcdBackups(t *testing.T) {
 		}
 		if reason, _, _ := unstructured.NestedString(told.Object, "status", "Reason"); reason == "" {
 			t.Error("the status does not tell that the object can't be read")
+		}
+		// A reason without it would be v0.9.4's, which had given the backup up.
+		if seen, _, _ := unstructured.NestedInt64(told.Object, "status", "observedGeneration"); seen != 7 {
+			t.Errorf("the status answers generation %d", seen)
 		}
 		// Who has a finalizer to take off is told of the deletion, and goes on until
 		// the object is gone.
