@@ -3,7 +3,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package backup_test
+package backup
 
 import (
 	"context"
@@ -250,39 +250,40 @@ func TestAThousandBackupsLeaveNothingBehind(t *testing.T) {
 	o := newOperator(t, s3(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	count := func(from, to int) (goroutines, files int) {
+	backUp := func(from, to int) {
 		t.Helper()
 		for i := from; i < to; i++ {
 			if _, err := o.make(ctx, fmt.Sprint("backup-", i), []string{source.Members[0].URL}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		// What was told to end may take a moment for it.
-		for deadline := time.Now().Add(20 * time.Second); ; {
-			goroutines, files = runtime.NumGoroutine(), openFiles(t)
-			if from == 0 || time.Now().After(deadline) || goroutines <= before.goroutines && files <= before.files {
-				return goroutines, files
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
 	}
-	before.goroutines, before.files = count(0, 20)
-	goroutines, files := count(20, 1000)
-	t.Logf("after 20 backups %d goroutines and %d files, after 1000 %d and %d", before.goroutines, before.files, goroutines, files)
-	const chance = 5 // connections that live a moment longer
-	if goroutines > before.goroutines+chance || files > before.files+chance {
-		t.Errorf("after 20 backups there are %d goroutines and %d open files, after 1000 there are %d and %d", before.goroutines, before.files, goroutines, files)
+	backUp(0, 20) // some things are made once
+	before := usageOf(t)
+	backUp(20, 1000)
+	after := usageOf(t)
+	// What was told to end may take a moment for it.
+	for deadline := time.Now().Add(20 * time.Second); after.exceeds(before) && time.Now().Before(deadline); after = usageOf(t) {
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Logf("after 20 backups: %+v, after 1000: %+v", before, after)
+	if after.exceeds(before) {
+		t.Errorf("after 20 backups there were %+v, after 1000 there are %+v", before, after)
 	}
 }
 
-// before is what there was after the first backups.
-var before struct{ goroutines, files int }
+// usage is what a leak would make more of.
+type usage struct{ goroutines, files int }
 
-func openFiles(t *testing.T) int {
+func (u usage) exceeds(before usage) bool {
+	return u.goroutines > before.goroutines || u.files > before.files
+}
+
+func usageOf(t *testing.T) usage {
 	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
+	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(list)
+	return usage{runtime.NumGoroutine(), len(files)}
 }
