@@ -249,6 +249,7 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 			b.CrashBackupOperator()
 		}
 	}
+	b.checkMetrics()
 	backup.Edit(func(s *v1beta2.BackupSpec) { s.BackupPolicy.Suspend = true })
 	obj := backup.Wait("suspended", harness.Backed, func(obj *v1beta2.EtcdBackup) error {
 		if obj.Status.Phase != v1beta2.BackupPhaseSuspended {
@@ -277,26 +278,32 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 	if !slices.Contains(obj.Finalizers, v1beta2.BackupPeriodicFinalizer) {
 		t.Errorf("finalizers %v", obj.Finalizers)
 	}
-	status, metrics, err := b.FromBackupOperator(t.Context(), "/metrics")
-	if err != nil || status != 200 {
-		t.Fatalf("metrics: %d, %v", status, err)
-	}
-	queries, err := monitoring.Queries("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, q := range queries {
-		for _, name := range q.Metrics() {
-			if strings.HasPrefix(name, "etcd_backup_operator_") && !hasMetric(metrics, name) {
-				t.Errorf("%s: the backup operator has no metric %s", q.Name, name)
-			}
-		}
-	}
 	backup.Delete()
 	if got := b.snapshots("etcd"); len(got) < 4 {
 		t.Errorf("the backups went with the object: %v", got)
 	}
 	b.CheckNoSecretIsTold()
+}
+
+// checkMetrics asks the backup operator for what the alerts and the dashboard need,
+// while there is a schedule.
+func (b *backups) checkMetrics() {
+	b.t.Helper()
+	status, metrics, err := b.FromBackupOperator(b.t.Context(), "/metrics")
+	if err != nil || status != 200 {
+		b.t.Fatalf("metrics: %d, %v", status, err)
+	}
+	queries, err := monitoring.Queries("../..")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, q := range queries {
+		for _, name := range q.Metrics() {
+			if strings.HasPrefix(name, "etcd_backup_operator_") && !hasMetric(metrics, name) {
+				b.t.Errorf("%s: the backup operator has no metric %s", q.Name, name)
+			}
+		}
+	}
 }
 
 // A backup of a cluster with TLS, by the cluster's name and by its endpoints, with

@@ -267,7 +267,7 @@ func TestBackupsClusterWide(t *testing.T) {
 		d.Spec.Template.Spec.Containers[0].Command = append(d.Spec.Template.Spec.Containers[0].Command, "-cluster-wide")
 	})
 	// The namespace's own operator goes, so that it is seen what the other one takes.
-	b.Shell("kubectl delete deployment etcd-backup-operator --timeout=1m")
+	b.ShellWithin(2*time.Minute, "kubectl delete deployment etcd-backup-operator && kubectl wait --for=delete pod -l name=etcd-backup-operator --timeout=100s")
 	theirs := b.CreateBackup("namespaced", b.spec("namespaced"))
 	ours := b.CreateBackup("wide", b.spec("wide"))
 	b.Shell("kubectl annotate etcdbackup wide etcd.database.coreos.com/scope=clusterwide")
