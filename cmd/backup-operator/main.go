@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	_ "time/tzdata" // time zones of schedules: the image has no files of them
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"

@@ -86,16 +86,6 @@ type Backup struct {
 	resume   time.Time
 }
 
-// over is an attempt that has ended.
-type over struct {
-	attempt *attempt
-	made    *made
-	err     error
-	hung    *hung // it was left to itself; nil: it was not
-	// stopped is why it was stopped; nil: it was not.
-	stopped error
-}
-
 // New returns the Backup of an EtcdBackup. Nothing happens before Run.
 func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 	if obj.UID == "" {
@@ -144,7 +134,8 @@ func (b *Backup) Wake() {
 }
 
 // Run takes care of the backup until ctx ends. When it returns, nothing of it is
-// under way any more but what hangs in a call to the system. An object under deletion must stay with it until it is gone.
+// under way any more but what hangs in a call to the system. An object under
+// deletion must stay with it until it is gone.
 func (b *Backup) Run(ctx context.Context) {
 	b.log.WithField("phase", b.status.Phase).Info("taking care of the backup")
 	defer b.log.Info("no longer taking care of the backup")
@@ -376,89 +367,4 @@ func nextWindow(a *attempt, now time.Time) time.Time {
 		now = a.window
 	}
 	return s.next(now)
-}
-
-// conclude records how an attempt has ended, and has the store tidied.
-func (b *Backup) conclude(ctx context.Context, now time.Time) error {
-	o := b.over
-	tidy, err := b.record(ctx, now)
-	if err != nil {
-		return err
-	}
-	b.over = nil
-	if tidy && b.obj.DeletionTimestamp == nil {
-		t := &tidying{cfg: &b.cfg, log: b.log, obj: o.attempt.obj, owned: b.owned}
-		if o.made != nil {
-			t.last = o.made.key
-			t.owned[t.last] = origin{mine: true, uncertain: o.made.uncertain}
-		}
-		b.job = start(ctx, t.obj, t.work)
-		b.job.yields, b.job.until = true, now
-		if b.cut {
-			// Or it would never come further than the time from one to the next allows.
-			b.job.until = now.Add(tidyPatience)
-		}
-		b.cut = false
-	}
-	return nil
-}
-
-// record puts on record how an attempt has ended, and tells whether the store is to
-// be tidied.
-func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err error) {
-	o, failures := b.over, b.status.Failures
-	next := nextWindow(o.attempt, now)
-	switch {
-	case o.made != nil:
-		if err := b.write(ctx, false, func(st *api.BackupStatus) { succeed(st, o.attempt, o.made, next) }); err != nil {
-			return false, err
-		}
-		b.notices.succeeded(o.made, failures)
-		return o.attempt.obj.Spec.Periodic(), nil
-	case o.hung != nil:
-		if err := b.write(ctx, false, func(st *api.BackupStatus) { fail(st, o.attempt, reasonOf(o.err), now, next) }); err != nil {
-			return false, err
-		}
-		b.notices.failed(b.status.Reason, b.status.Failures, now)
-		return false, nil
-	case o.stopped != nil: // what follows from the newer object comes next
-		return false, nil
-	case isSpecError(o.err):
-		b.refused, b.refusedGen = reasonOf(o.err), o.attempt.obj.Generation
-		return false, b.write(ctx, false, func(st *api.BackupStatus) { refuse(st, o.attempt, b.refused) })
-	default:
-		if err := b.write(ctx, false, func(st *api.BackupStatus) { fail(st, o.attempt, reasonOf(o.err), now, next) }); err != nil {
-			return false, err
-		}
-		b.notices.failed(b.status.Reason, b.status.Failures, now)
-		return o.attempt.sent, nil
-	}
-}
-
-// reasonOf is an error for the status.
-func reasonOf(err error) string { return shorten(err.Error(), 2000) }
-
-// end waits for what is under way, which ends with ctx, and records its end.
-func (b *Backup) end(ctx context.Context) {
-	if b.job != nil {
-		b.job.stop(errStopped)
-		e := <-b.job.ended
-		b.job = nil
-		e.note(b)
-	}
-	if b.over == nil || b.gone {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-	defer cancel()
-	now := b.cfg.Clock.Now()
-	var err error
-	if b.over.stopped == nil {
-		_, err = b.record(ctx, now)
-	} else if b.obj.DeletionTimestamp == nil {
-		err = b.write(ctx, true, func(st *api.BackupStatus) { interrupt(st, b.over.attempt, now) })
-	}
-	if err != nil && !errors.Is(err, errGone) {
-		b.log.WithError(err).Info("the end of the attempt is not on record: the next operator looks for what it has made")
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -188,10 +189,7 @@ func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored,
 // merged is what is known of a list that was not read to its end.
 func merged(before, now map[string]origin) map[string]origin {
 	all := map[string]origin{}
-	for _, known := range []map[string]origin{before, now} {
-		for key, from := range known {
-			all[key] = from
-		}
-	}
+	maps.Copy(all, before)
+	maps.Copy(all, now)
 	return all
 }

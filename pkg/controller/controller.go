@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -76,8 +75,8 @@ type Controller struct {
 	// makeCluster is cluster.New, but in tests.
 	makeCluster func(belongings, *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error)
 	// watched are the caches of what belongs to clusters, from Run on.
-	watched  belongings
-	waitsFor atomic.Pointer[string] // nil when ready
+	watched belongings
+	waiting fleet.Waiting
 }
 
 // New returns a Controller and registers its metrics; nothing else happens before
@@ -94,7 +93,7 @@ func New(cfg Config) (*Controller, error) {
 	}
 	c := &Controller{cfg: cfg, log: cfg.Logger.WithField("pkg", "controller")}
 	c.makeCluster = c.newCluster
-	c.wait("the controller to start")
+	c.waiting.For("the controller to start")
 
 	var err error
 	if c.clusterMetrics, err = cluster.NewMetrics(cfg.Registry); err != nil {
@@ -135,19 +134,12 @@ func New(cfg Config) (*Controller, error) {
 
 // Ready returns nil while the controller sees all of its clusters; the error says
 // what it waits for.
-func (c *Controller) Ready() error {
-	if what := c.waitsFor.Load(); what != nil {
-		return fmt.Errorf("waiting for %s", *what)
-	}
-	return nil
-}
-
-func (c *Controller) wait(what string) { c.waitsFor.Store(&what) }
+func (c *Controller) Ready() error { return c.waiting.Ready() }
 
 // Run takes care of clusters until ctx ends, and returns when everything that it
 // started has ended. It must be called once.
 func (c *Controller) Run(ctx context.Context) error {
-	defer c.wait("nothing: it has ended")
+	defer c.waiting.For("nothing: it has ended")
 	if err := c.initResource(ctx); err != nil {
 		return c.unlessDone(ctx, err)
 	}
@@ -176,18 +168,18 @@ func (c *Controller) Run(ctx context.Context) error {
 	}()
 
 	// A cluster must not be looked at before its pods are known.
-	c.wait("the caches of pods, Services, PersistentVolumeClaims and PodDisruptionBudgets: the role of the operator's service account must allow to list and watch them")
+	c.waiting.For("the caches of pods, Services, PersistentVolumeClaims and PodDisruptionBudgets: the role of the operator's service account must allow to list and watch them")
 	factory.StartWithContext(ctx)
 	if !cache.WaitFor(ctx, "pods, Services, PersistentVolumeClaims and PodDisruptionBudgets", synced...) {
 		return nil
 	}
-	c.wait("the cache of EtcdClusters: the role of the operator's service account must allow to list and watch them")
+	c.waiting.For("the cache of EtcdClusters: the role of the operator's service account must allow to list and watch them")
 	running.Go(func() { c.definition.Keep(ctx) })
 	running.Go(func() { informer.RunWithContext(ctx) })
 	if !cache.WaitFor(ctx, "EtcdClusters", informer.HasSyncedChecker()) {
 		return nil
 	}
-	c.waitsFor.Store(nil)
+	c.waiting.Over()
 	c.log.WithField("clusters", c.fleet.Size()).Infof("taking care of the EtcdClusters in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
 
 	orphans := &collector{
@@ -203,7 +195,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // initResource sees to it that the API server serves EtcdClusters.
 func (c *Controller) initResource(ctx context.Context) error {
-	c.wait(fmt.Sprintf("the CustomResourceDefinition %s", api.EtcdClusterCRDName))
+	c.waiting.For(fmt.Sprintf("the CustomResourceDefinition %s", api.EtcdClusterCRDName))
 	return c.definition.Init(ctx)
 }
 

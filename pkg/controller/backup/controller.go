@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
@@ -62,7 +61,7 @@ type Controller struct {
 	definition *definition.Keeper
 	// makeBackup is backup.New, but in tests.
 	makeBackup func(*api.EtcdBackup) (fleet.Runner[*api.EtcdBackup], error)
-	waitsFor   atomic.Pointer[string] // nil when ready
+	waiting    fleet.Waiting
 }
 
 // New returns a Controller and registers its metrics; nothing else happens before
@@ -75,7 +74,7 @@ func New(cfg Config) (*Controller, error) {
 		cfg.Namespace = metav1.NamespaceAll
 	}
 	c := &Controller{cfg: cfg, log: cfg.Logger.WithField("pkg", "controller")}
-	c.wait("the controller to start")
+	c.waiting.For("the controller to start")
 	want, err := crd.EtcdBackup()
 	if err != nil {
 		return nil, err
@@ -140,19 +139,12 @@ func registerSize(reg prometheus.Registerer, size func() int) error {
 
 // Ready returns nil while the controller sees all of its backups; the error says
 // what it waits for.
-func (c *Controller) Ready() error {
-	if what := c.waitsFor.Load(); what != nil {
-		return fmt.Errorf("waiting for %s", *what)
-	}
-	return nil
-}
-
-func (c *Controller) wait(what string) { c.waitsFor.Store(&what) }
+func (c *Controller) Ready() error { return c.waiting.Ready() }
 
 // Run takes care of backups until ctx ends, and returns when everything that it
 // started has ended. It must be called once.
 func (c *Controller) Run(ctx context.Context) error {
-	defer c.wait("nothing: it has ended")
+	defer c.waiting.For("nothing: it has ended")
 	if c.initResource(ctx) != nil {
 		return nil // ctx has ended
 	}
@@ -163,13 +155,13 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.source.Wait()
 		c.fleet.Wait()
 	}()
-	c.wait("the cache of EtcdBackups: the role of the operator's service account must allow to list and watch them")
+	c.waiting.For("the cache of EtcdBackups: the role of the operator's service account must allow to list and watch them")
 	running.Go(func() { c.definition.Keep(ctx) })
 	running.Go(func() { informer.RunWithContext(ctx) })
 	if !cache.WaitFor(ctx, "EtcdBackups", informer.HasSyncedChecker()) {
 		return nil
 	}
-	c.waitsFor.Store(nil)
+	c.waiting.Over()
 	c.log.WithField("backups", c.fleet.Size()).Infof("taking care of the EtcdBackups in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
 	<-ctx.Done()
 	return nil
@@ -178,6 +170,6 @@ func (c *Controller) Run(ctx context.Context) error {
 // initResource sees to it that the API server serves EtcdBackups. Its only error
 // is that of ctx.
 func (c *Controller) initResource(ctx context.Context) error {
-	c.wait(fmt.Sprintf("the CustomResourceDefinition %s", api.EtcdBackupCRDName))
+	c.waiting.For(fmt.Sprintf("the CustomResourceDefinition %s", api.EtcdBackupCRDName))
 	return c.definition.Init(ctx)
 }

@@ -92,7 +92,7 @@ func (s *Store) Get(ctx context.Context, key string, offset int64) (io.ReadClose
 		return reader{ctx, answer.NewRetryReader(ctx, &blob.RetryReaderOptions{MaxRetries: retries})}, nil
 	}
 	err = explain(ctx, err)
-	if hasStatus(err, http.StatusRequestedRangeNotSatisfiable) {
+	if store.HasStatus(err, http.StatusRequestedRangeNotSatisfiable) {
 		// Nothing is left behind the last byte, which is no range for HTTP.
 		if object, statErr := s.Stat(ctx, key); statErr == nil && object.Size == offset {
 			return http.NoBody, nil

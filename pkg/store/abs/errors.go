@@ -52,28 +52,15 @@ func plain(err error) error {
 		answer.StatusCode == http.StatusNotFound && answer.ErrorCode == "": // an answer to HEAD
 		return fmt.Errorf("%w: %s", store.ErrNotFound, text)
 	default:
-		return &statusError{code: answer.StatusCode, text: text}
+		return &store.StatusError{Code: answer.StatusCode, Text: text}
 	}
-}
-
-// statusError is an answer of the store that is none of the kinds of package store.
-type statusError struct {
-	code int
-	text string
-}
-
-func (e *statusError) Error() string { return e.text }
-
-func hasStatus(err error, code int) bool {
-	var status *statusError
-	return errors.As(err, &status) && status.code == code
 }
 
 // refused tells that the store has answered that it did not do what was asked for.
 func refused(err error) bool {
-	var status *statusError
+	var status *store.StatusError
 	if errors.As(err, &status) {
-		return status.code < http.StatusInternalServerError
+		return status.Code < http.StatusInternalServerError
 	}
 	return errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrNoBucket) || errors.Is(err, store.ErrNotFound)
 }

@@ -125,7 +125,7 @@ func (p put) confirm(ctx context.Context, made store.Object, tag *azcore.ETag) (
 	stored, err := p.blob.GetProperties(ctx, &blob.GetPropertiesOptions{AccessConditions: only})
 	if err != nil {
 		switch err = explain(ctx, err); {
-		case hasStatus(err, http.StatusPreconditionFailed):
+		case store.HasStatus(err, http.StatusPreconditionFailed):
 			return store.Object{}, errors.New("another blob has taken its place meanwhile: let nobody else write to this name")
 		case isNotFound(err):
 			return store.Object{}, errors.New("the store said that it has it, and has nothing now: somebody has deleted it")
@@ -142,7 +142,7 @@ func (p put) confirm(ctx context.Context, made store.Object, tag *azcore.ETag) (
 	if left == nil {
 		return store.Object{}, err
 	}
-	if left = explain(ctx, left); isNotFound(left) || hasStatus(left, http.StatusPreconditionFailed) {
+	if left = explain(ctx, left); isNotFound(left) || store.HasStatus(left, http.StatusPreconditionFailed) {
 		return store.Object{}, err
 	}
 	return store.Object{}, fmt.Errorf("%w; %w; delete it, which is there but not to be trusted: %w", err, store.ErrLeft, left)

@@ -77,7 +77,7 @@ func (s *Store) Get(ctx context.Context, key string, offset int64) (io.ReadClose
 		return answer.Body, nil
 	}
 	err = explain(ctx, err)
-	if hasStatus(err, http.StatusRequestedRangeNotSatisfiable) {
+	if store.HasStatus(err, http.StatusRequestedRangeNotSatisfiable) {
 		// Nothing is left behind the last byte, which is no range for HTTP.
 		if object, statErr := s.Stat(ctx, key); statErr == nil && object.Size == offset {
 			return http.NoBody, nil
@@ -143,7 +143,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 		return nil
 	}
 	err = explain(ctx, err)
-	if hasStatus(err, http.StatusNotFound) && s.bucketIsThere(ctx) == nil {
+	if store.HasStatus(err, http.StatusNotFound) && s.bucketIsThere(ctx) == nil {
 		return nil
 	}
 	return s.failed(ctx, "delete", key, err)
@@ -174,7 +174,7 @@ func (s *Store) bucketIsThere(ctx context.Context) error {
 		return nil
 	}
 	err = explain(ctx, err)
-	if hasStatus(err, http.StatusNotFound) {
+	if store.HasStatus(err, http.StatusNotFound) {
 		return store.ErrNoBucket
 	}
 	return err
@@ -182,7 +182,7 @@ func (s *Store) bucketIsThere(ctx context.Context) error {
 
 // failed names what was tried on what.
 func (s *Store) failed(ctx context.Context, what, key string, err error) error {
-	if hasStatus(err, http.StatusNotFound) {
+	if store.HasStatus(err, http.StatusNotFound) {
 		if err = s.bucketIsThere(ctx); err == nil {
 			err = store.ErrNotFound
 		}
@@ -191,7 +191,7 @@ func (s *Store) failed(ctx context.Context, what, key string, err error) error {
 }
 
 func (s *Store) failedList(prefix string, err error) error {
-	if hasStatus(err, http.StatusNotFound) {
+	if store.HasStatus(err, http.StatusNotFound) {
 		err = store.ErrNoBucket
 	}
 	return fmt.Errorf("list %s in bucket %s of Google Cloud Storage: %w", prefix, s.bucket, err)

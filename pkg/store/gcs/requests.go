@@ -127,7 +127,7 @@ func plain(err error) error {
 	if answer.Code == http.StatusUnauthorized || answer.Code == http.StatusForbidden && !overused(answer) {
 		return fmt.Errorf("%w: %s", store.ErrDenied, text)
 	}
-	return &statusError{code: answer.Code, text: text}
+	return &store.StatusError{Code: answer.Code, Text: text}
 }
 
 // parsed is an error with what the SDK leaves unread in one of a download.
@@ -167,24 +167,11 @@ func explainToken(err error) error {
 	}
 }
 
-// statusError is an answer of the store that is none of the kinds of package store.
-type statusError struct {
-	code int
-	text string
-}
-
-func (e *statusError) Error() string { return e.text }
-
-func hasStatus(err error, code int) bool {
-	var status *statusError
-	return errors.As(err, &status) && status.code == code
-}
-
 // refused tells that the store has answered that it did not do what was asked for.
 func refused(err error) bool {
-	var status *statusError
+	var status *store.StatusError
 	if errors.As(err, &status) {
-		return status.code < http.StatusInternalServerError
+		return status.Code < http.StatusInternalServerError
 	}
 	return errors.Is(err, store.ErrDenied)
 }

@@ -126,7 +126,7 @@ func (s *Store) addMetadata(ctx context.Context, stored *storage.Object, all map
 	switch {
 	case err == nil:
 		stored.Metadata = all
-	case hasStatus(explain(ctx, err), http.StatusNotFound):
+	case store.HasStatus(explain(ctx, err), http.StatusNotFound):
 		return errors.New("somebody has deleted it meanwhile, or put another object in its place: let nobody else write to this name")
 	}
 	return nil
@@ -136,7 +136,7 @@ func (s *Store) addMetadata(ctx context.Context, stored *storage.Object, all map
 // nevertheless, and all is well then. Nil: it is not.
 func (s *Store) afterAll(ctx context.Context, object *storage.Object, content *checked, lost error) *storage.Object {
 	// A session that has made its object may be gone when its last chunk is sent again.
-	ended := hasStatus(lost, http.StatusNotFound) || hasStatus(lost, http.StatusGone)
+	ended := store.HasStatus(lost, http.StatusNotFound) || store.HasStatus(lost, http.StatusGone)
 	if !content.ended || refused(lost) && !ended {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (s *Store) takeBack(ctx context.Context, stored *storage.Object, why error)
 	if err == nil {
 		return why
 	}
-	if err = explain(ctx, err); hasStatus(err, http.StatusNotFound) {
+	if err = explain(ctx, err); store.HasStatus(err, http.StatusNotFound) {
 		return why
 	}
 	return fmt.Errorf("%w; %w; delete it, which is there but not to be trusted: %w", why, store.ErrLeft, err)
