@@ -21,6 +21,9 @@ var etcdClusters []byte
 //go:embed etcd.database.coreos.com_etcdbackups.yaml
 var etcdBackups []byte
 
+//go:embed etcd.database.coreos.com_etcdrestores.yaml
+var etcdRestores []byte
+
 // EtcdCluster returns the CustomResourceDefinition of EtcdClusters. Each call
 // returns a new object, which the caller may change.
 func EtcdCluster() (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -31,6 +34,12 @@ func EtcdCluster() (*apiextensionsv1.CustomResourceDefinition, error) {
 // returns a new object, which the caller may change.
 func EtcdBackup() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return decode("EtcdBackup", etcdBackups)
+}
+
+// EtcdRestore returns the CustomResourceDefinition of EtcdRestores. Each call
+// returns a new object, which the caller may change.
+func EtcdRestore() (*apiextensionsv1.CustomResourceDefinition, error) {
+	return decode("EtcdRestore", etcdRestores)
 }
 
 func decode(kind string, text []byte) (*apiextensionsv1.CustomResourceDefinition, error) {

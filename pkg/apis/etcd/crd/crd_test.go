@@ -63,6 +63,14 @@ var kinds = []kind{
 			return strict, v1beta2.ValidateEtcdBackup(obj), err
 		}, 10,
 	},
+	{
+		v1beta2.EtcdRestoreResourceKind, v1beta2.EtcdRestoreResourcePlural, v1beta2.EtcdRestoreCRDName, "testdata/etcdrestore.yaml", crd.EtcdRestore,
+		func(text []byte) ([]error, field.ErrorList, error) {
+			obj := &v1beta2.EtcdRestore{}
+			strict, err := sigsjson.UnmarshalStrict(text, obj)
+			return strict, v1beta2.ValidateEtcdRestore(obj), err
+		}, 10,
+	},
 }
 
 var etcdCluster = kinds[0]

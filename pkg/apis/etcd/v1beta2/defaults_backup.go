@@ -54,17 +54,20 @@ func (s *BackupSpec) Kept() (count int, age time.Duration) {
 }
 
 // Path is that of the storageType's section, "" without one.
-func (s *BackupSpec) Path() string {
+func (s *BackupSpec) Path() string { return s.BackupSource.Path(s.StorageType) }
+
+// Path is that of a storage type's section, "" without one.
+func (s *BackupSource) Path(storageType BackupStorageType) string {
 	switch {
-	case s.StorageType == BackupStorageTypeS3 && s.S3 != nil:
+	case storageType == BackupStorageTypeS3 && s.S3 != nil:
 		return s.S3.Path
-	case s.StorageType == BackupStorageTypeABS && s.ABS != nil:
+	case storageType == BackupStorageTypeABS && s.ABS != nil:
 		return s.ABS.Path
-	case s.StorageType == BackupStorageTypeGCS && s.GCS != nil:
+	case storageType == BackupStorageTypeGCS && s.GCS != nil:
 		return s.GCS.Path
-	case s.StorageType == BackupStorageTypeOSS && s.OSS != nil:
+	case storageType == BackupStorageTypeOSS && s.OSS != nil:
 		return s.OSS.Path
-	case s.StorageType == BackupStorageTypeVolume && s.Volume != nil:
+	case storageType == BackupStorageTypeVolume && s.Volume != nil:
 		return s.Volume.Path
 	}
 	return ""

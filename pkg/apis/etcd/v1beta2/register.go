@@ -26,6 +26,13 @@ const (
 	EtcdBackupResourcePlural = "etcdbackups"
 	// EtcdBackupCRDName is the name of the CustomResourceDefinition of EtcdBackups.
 	EtcdBackupCRDName = EtcdBackupResourcePlural + "." + GroupName
+
+	// EtcdRestoreResourceKind is the kind of an EtcdRestore.
+	EtcdRestoreResourceKind = "EtcdRestore"
+	// EtcdRestoreResourcePlural is the name of EtcdRestores in URLs and RBAC rules.
+	EtcdRestoreResourcePlural = "etcdrestores"
+	// EtcdRestoreCRDName is the name of the CustomResourceDefinition of EtcdRestores.
+	EtcdRestoreCRDName = EtcdRestoreResourcePlural + "." + GroupName
 )
 
 var (
@@ -44,7 +51,7 @@ func Resource(resource string) schema.GroupResource {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &EtcdCluster{}, &EtcdClusterList{}, &EtcdBackup{}, &EtcdBackupList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &EtcdCluster{}, &EtcdClusterList{}, &EtcdBackup{}, &EtcdBackupList{}, &EtcdRestore{}, &EtcdRestoreList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

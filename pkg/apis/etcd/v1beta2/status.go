@@ -5,6 +5,7 @@ package v1beta2
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ClusterPhase is where a cluster is in its life. No phase is final: a Failed
@@ -113,6 +114,11 @@ type ClusterStatus struct {
 	// +optional
 	InitialVersion string `json:"initialVersion,omitempty"`
 
+	// The backup that the cluster was restored from; absent where it was begun
+	// empty.
+	// +optional
+	RestoredFrom *RestoredFrom `json:"restoredFrom,omitempty"`
+
 	// etcd version that the cluster runs, without a leading v. During an upgrade
 	// it stays the old one until all members have moved.
 	// +optional
@@ -122,6 +128,28 @@ type ClusterStatus struct {
 	// upgrade.
 	// +optional
 	TargetVersion string `json:"targetVersion"`
+}
+
+// RestoredFrom is the backup that a cluster's first member started on.
+type RestoredFrom struct {
+	// Name of the EtcdRestore.
+	// +optional
+	Restore string `json:"restore,omitempty"`
+
+	// UID of the EtcdRestore.
+	RestoreUID types.UID `json:"restoreUID"`
+
+	// Where the backup is: bucket and key.
+	// +optional
+	Key string `json:"key,omitempty"`
+
+	// SHA-256 of its content, in hexadecimal digits.
+	// +optional
+	SHA256 string `json:"sha256,omitempty"`
+
+	// Revision of etcd's data in it; 0 where that is not known.
+	// +optional
+	EtcdRevision int64 `json:"etcdRevision,omitempty"`
 }
 
 // MembersStatus sorts the members of a cluster by whether they serve.

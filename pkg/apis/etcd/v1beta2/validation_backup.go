@@ -33,8 +33,18 @@ var (
 func ValidateEtcdBackup(b *EtcdBackup) field.ErrorList {
 	s, path := &b.Spec, field.NewPath("spec")
 	errs := validateBackedUp(s, path)
-	if !slices.Contains(backupStorageTypes, s.StorageType) {
-		errs = append(errs, field.NotSupported(path.Child("storageType"), s.StorageType, backupStorageTypes))
+	errs = append(errs, validateStorage("storageType", s.StorageType, &s.BackupSource, path)...)
+	if s.BackupPolicy != nil {
+		errs = append(errs, validateBackupPolicy(s.BackupPolicy, path.Child("backupPolicy"))...)
+	}
+	return errs
+}
+
+// validateStorage is about the place in a store. name is that of the field which
+// holds the storage type.
+func validateStorage(name string, storageType BackupStorageType, s *BackupSource, path *field.Path) (errs field.ErrorList) {
+	if !slices.Contains(backupStorageTypes, storageType) {
+		errs = append(errs, field.NotSupported(path.Child(name), storageType, backupStorageTypes))
 	}
 	for _, section := range []struct {
 		storageType BackupStorageType
@@ -47,15 +57,12 @@ func ValidateEtcdBackup(b *EtcdBackup) field.ErrorList {
 		{BackupStorageTypeOSS, "oss", s.OSS == nil},
 		{BackupStorageTypeVolume, "volume", s.Volume == nil},
 	} {
-		if s.StorageType == section.storageType && section.missing {
-			errs = append(errs, field.Invalid(path.Child(section.name), "", "storageType "+string(section.storageType)+" needs the section "+section.name))
+		if storageType == section.storageType && section.missing {
+			errs = append(errs, field.Invalid(path.Child(section.name), "", name+" "+string(storageType)+" needs the section "+section.name))
 		}
 	}
-	if s.BackupPolicy != nil {
-		errs = append(errs, validateBackupPolicy(s.BackupPolicy, path.Child("backupPolicy"))...)
-	}
-	errs = append(errs, validateBackupSource(s, path)...)
-	return append(errs, validateLengths(&s.BackupSource, path)...)
+	errs = append(errs, validateSection(name, storageType, s, path)...)
+	return append(errs, validateLengths(s, path)...)
 }
 
 // validateBackedUp is about what is backed up, and how to connect to it.
@@ -101,20 +108,20 @@ func validateBackupPolicy(p *BackupPolicy, path *field.Path) (errs field.ErrorLi
 	return append(errs, validateLength(p.TimeZone, maxTimeZoneLength, path.Child("timeZone"))...)
 }
 
-// validateBackupSource looks at the section of the storage type: others don't count.
-func validateBackupSource(s *BackupSpec, path *field.Path) field.ErrorList {
+// validateSection looks at the section of the storage type: others don't count.
+func validateSection(name string, storageType BackupStorageType, s *BackupSource, path *field.Path) field.ErrorList {
 	switch {
-	case s.StorageType == BackupStorageTypeS3 && s.S3 != nil:
+	case storageType == BackupStorageTypeS3 && s.S3 != nil:
 		return validateBucketAndKey(s.S3.Path, "a bucket", "mybucket", path.Child("s3"))
-	case s.StorageType == BackupStorageTypeABS && s.ABS != nil:
+	case storageType == BackupStorageTypeABS && s.ABS != nil:
 		return append(validateBucketAndKey(s.ABS.Path, "a container", "mycontainer", path.Child("abs")),
-			validateNamed(s.ABS.ABSSecret, s.StorageType, path.Child("abs", "absSecret"))...)
-	case s.StorageType == BackupStorageTypeGCS && s.GCS != nil:
+			validateNamed(s.ABS.ABSSecret, name+" "+string(storageType), path.Child("abs", "absSecret"))...)
+	case storageType == BackupStorageTypeGCS && s.GCS != nil:
 		return validateBucketAndKey(s.GCS.Path, "a bucket", "mybucket", path.Child("gcs"))
-	case s.StorageType == BackupStorageTypeOSS && s.OSS != nil:
+	case storageType == BackupStorageTypeOSS && s.OSS != nil:
 		return append(validateBucketAndKey(s.OSS.Path, "a bucket", "mybucket", path.Child("oss")),
-			validateNamed(s.OSS.OSSSecret, s.StorageType, path.Child("oss", "ossSecret"))...)
-	case s.StorageType == BackupStorageTypeVolume && s.Volume != nil:
+			validateNamed(s.OSS.OSSSecret, name+" "+string(storageType), path.Child("oss", "ossSecret"))...)
+	case storageType == BackupStorageTypeVolume && s.Volume != nil:
 		if slices.ContainsFunc(strings.Split(s.Volume.Path, "/"), func(part string) bool { return part == "" || part == "." || part == ".." }) {
 			return field.ErrorList{field.Invalid(path.Child("volume", "path"), s.Volume.Path, "path must be a relative path without empty parts, . and ..")}
 		}
@@ -129,11 +136,11 @@ func validateBucketAndKey(value, bucket, example string, section *field.Path) fi
 	return field.ErrorList{field.Invalid(section.Child("path"), value, "path must be "+bucket+" and a key, such as "+example+"/etcd.backup")}
 }
 
-func validateNamed(secret string, storageType BackupStorageType, path *field.Path) field.ErrorList {
+func validateNamed(secret, needs string, path *field.Path) field.ErrorList {
 	if secret != "" {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, secret, "storageType "+string(storageType)+" needs the name of a Secret")}
+	return field.ErrorList{field.Invalid(path, secret, needs+" needs the name of a Secret")}
 }
 
 // validateLengths looks at all sections, as the schema does.

@@ -15,6 +15,8 @@ type Interface interface {
 	EtcdBackups() TypedEtcdBackupInformer
 	// EtcdClusters returns a EtcdClusterInformer.
 	EtcdClusters() TypedEtcdClusterInformer
+	// EtcdRestores returns a EtcdRestoreInformer.
+	EtcdRestores() TypedEtcdRestoreInformer
 }
 
 type version struct {
@@ -36,4 +38,9 @@ func (v *version) EtcdBackups() TypedEtcdBackupInformer {
 // EtcdClusters returns a TypedEtcdClusterInformer.
 func (v *version) EtcdClusters() TypedEtcdClusterInformer {
 	return &etcdClusterInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// EtcdRestores returns a TypedEtcdRestoreInformer.
+func (v *version) EtcdRestores() TypedEtcdRestoreInformer {
+	return &etcdRestoreInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }

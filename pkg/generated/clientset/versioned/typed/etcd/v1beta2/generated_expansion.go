@@ -8,3 +8,5 @@ package v1beta2
 type EtcdBackupExpansion interface{}
 
 type EtcdClusterExpansion interface{}
+
+type EtcdRestoreExpansion interface{}

@@ -1,0 +1,60 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta2
+
+import (
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// As those of EtcdClusters, the rules below are those of the CRD's schema, and
+// repeat the markers in restore.go.
+
+var (
+	restorePicks  = []RestorePick{RestorePickExact, RestorePickNewest}
+	oldVolumes    = []OldVolumes{OldVolumesDeleteWhenRestored, OldVolumesKeep, OldVolumesDeleteFirst}
+	clusterFormat = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
+)
+
+// ValidateEtcdRestore returns what is wrong with the name and the spec of a restore,
+// in the words of the CRD's schema.
+func ValidateEtcdRestore(r *EtcdRestore) (errs field.ErrorList) {
+	s, path := &r.Spec, field.NewPath("spec")
+	if len(r.Name) > maxNameLength || !clusterFormat.MatchString(r.Name) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata"), r.Name, "metadata.name must be the name of an EtcdCluster: at most 52 lowercase letters, digits and dashes, with a letter first"))
+	}
+	errs = append(errs, validateNonEmpty(s.EtcdCluster.Name, maxObjectNameLength, path.Child("etcdCluster", "name"))...)
+	if s.EtcdCluster.Name != r.Name {
+		errs = append(errs, field.Invalid(path.Child("etcdCluster", "name"), s.EtcdCluster.Name, "etcdCluster.name must be the name of the EtcdRestore: the restored cluster has it"))
+	}
+	errs = append(errs, validateStorage("backupStorageType", s.BackupStorageType, &s.BackupSource, path)...)
+	if s.Pick != "" && !slices.Contains(restorePicks, s.Pick) {
+		errs = append(errs, field.NotSupported(path.Child("pick"), s.Pick, restorePicks))
+	}
+	if s.Before != nil && !s.Newest() {
+		errs = append(errs, field.Invalid(path.Child("before"), s.Before, "before chooses among several backups: it needs pick: Newest"))
+	}
+	if s.BumpRevision < 0 {
+		errs = append(errs, field.Invalid(path.Child("bumpRevision"), s.BumpRevision, "should be greater than or equal to 0"))
+	}
+	if s.OldVolumes != "" && !slices.Contains(oldVolumes, s.OldVolumes) {
+		errs = append(errs, field.NotSupported(path.Child("oldVolumes"), s.OldVolumes, oldVolumes))
+	}
+	if s.ClusterTemplate != nil {
+		errs = append(errs, validateTemplate(s.ClusterTemplate, path.Child("clusterTemplate", "spec"))...)
+	}
+	return errs
+}
+
+// validateTemplate looks into the template, which the schema does not: the rules of
+// an EtcdCluster below a second place would cost more than the API server allows.
+func validateTemplate(t *ClusterTemplate, path *field.Path) field.ErrorList {
+	spec, err := t.ClusterSpec()
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, "", err.Error())}
+	}
+	return validateSpec(&spec, path)
+}
