@@ -39,6 +39,7 @@ var placeholders = strings.NewReplacer(
 	"<full-s3-path>", "mybucket/etcd.backup",
 	"<aws-secret>", "aws",
 	"<etcd-cluster-endpoints>", `"http://example-etcd-cluster-client:2379"`,
+	"<time>", "2026-11-21T03:30:00Z",
 )
 
 var unfilled = regexp.MustCompile(`<[^ >]+>`)
@@ -65,6 +66,11 @@ func TestEveryManifestIsAnObjectOfTodaysAPI(t *testing.T) {
 						t.Error(errs.ToAggregate())
 					}
 				}
+				if restore, ok := object.(*v1beta2.EtcdRestore); ok {
+					if errs := v1beta2.ValidateEtcdRestore(restore); len(errs) > 0 {
+						t.Error(errs.ToAggregate())
+					}
+				}
 			}
 		})
 		return nil
@@ -78,33 +84,54 @@ func TestEveryManifestIsAnObjectOfTodaysAPI(t *testing.T) {
 }
 
 func TestTheDeploymentFindsItsPods(t *testing.T) {
-	for _, path := range []string{"deployment.yaml", "etcd-backup-operator/deployment.yaml"} {
+	for _, path := range []string{"deployment.yaml", "etcd-backup-operator/deployment.yaml", "etcd-restore-operator/deployment.yaml"} {
 		deployment := readOne[*appsv1.Deployment](t, path)
 		checkSelector(t, deployment)
 	}
 }
 
-// The backup operator is deployed the same with and without a volume.
+// An operator is deployed the same with and without a volume.
 func TestTheVolumeIsAllThatDiffers(t *testing.T) {
-	want := readOne[*appsv1.Deployment](t, "etcd-backup-operator/deployment.yaml")
-	for _, object := range readManifest(t, "etcd-backup-operator/volume.yaml") {
-		got, ok := object.(*appsv1.Deployment)
-		if !ok {
-			continue
-		}
-		pod := &got.Spec.Template.Spec
-		if len(pod.Volumes) != 1 || len(pod.Containers[0].VolumeMounts) != 1 || len(pod.Containers[0].Command) != 2 {
-			t.Fatalf("it has no volume: %+v", pod)
-		}
-		got.Spec.Strategy = want.Spec.Strategy
-		pod.SecurityContext.FSGroup, pod.Volumes = nil, nil
-		pod.Containers[0].VolumeMounts, pod.Containers[0].Command = nil, pod.Containers[0].Command[:1]
-		if !equality.Semantic.DeepEqual(got, want) {
-			t.Errorf("the Deployments differ by more than the volume:\n%+v\n%+v", got, want)
-		}
-		return
+	for _, dir := range []string{"etcd-backup-operator", "etcd-restore-operator"} {
+		t.Run(dir, func(t *testing.T) {
+			want := readOne[*appsv1.Deployment](t, dir+"/deployment.yaml")
+			got := deploymentIn(t, dir+"/volume.yaml")
+			pod := &got.Spec.Template.Spec
+			if len(pod.Volumes) != 1 || len(pod.Containers[0].VolumeMounts) != 1 || len(pod.Containers[0].Command) != 2 {
+				t.Fatalf("it has no volume: %+v", pod)
+			}
+			got.Spec.Strategy = want.Spec.Strategy
+			pod.SecurityContext.FSGroup, pod.Volumes, pod.Affinity = nil, nil, nil
+			pod.Containers[0].VolumeMounts, pod.Containers[0].Command = nil, pod.Containers[0].Command[:1]
+			if !equality.Semantic.DeepEqual(got, want) {
+				t.Errorf("the Deployments differ by more than the volume:\n%+v\n%+v", got, want)
+			}
+		})
 	}
-	t.Fatal("there is no Deployment")
+}
+
+// What the backup operator has stored on its volume, the restore operator finds.
+func TestBackupsAndRestoresHaveTheSameVolume(t *testing.T) {
+	want := deploymentIn(t, "etcd-backup-operator/volume.yaml").Spec.Template.Spec
+	got := deploymentIn(t, "etcd-restore-operator/volume.yaml").Spec.Template.Spec
+	got.Containers[0].VolumeMounts[0].ReadOnly = false
+	if !equality.Semantic.DeepEqual(got.Volumes, want.Volumes) ||
+		!equality.Semantic.DeepEqual(got.Containers[0].VolumeMounts, want.Containers[0].VolumeMounts) ||
+		got.Containers[0].Command[1] != want.Containers[0].Command[1] {
+		t.Errorf("the restore operator has the volume\n%+v %+v %q, and the backup operator\n%+v %+v %q",
+			got.Volumes, got.Containers[0].VolumeMounts, got.Containers[0].Command, want.Volumes, want.Containers[0].VolumeMounts, want.Containers[0].Command)
+	}
+}
+
+func deploymentIn(t *testing.T, path string) *appsv1.Deployment {
+	t.Helper()
+	for _, object := range readManifest(t, path) {
+		if deployment, ok := object.(*appsv1.Deployment); ok {
+			return deployment
+		}
+	}
+	t.Fatalf("%s holds no Deployment", path)
+	return nil
 }
 
 func checkSelector(t *testing.T, deployment *appsv1.Deployment) {
@@ -163,6 +190,45 @@ func TestTheRoleIsTheClusterRoleWithoutCRDs(t *testing.T) {
 	if got := readOne[*rbacv1.Role](t, "rbac/role-template.yaml").Rules; !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("the Role grants\n%v\nand the ClusterRole, apart from CRDs,\n%v", got, want)
 	}
+}
+
+// The roles of one operator alone are parts of what create_role.sh grants to all.
+func TestRolesOfTheirOwnGrantNothingMore(t *testing.T) {
+	granted := map[string]bool{}
+	for _, right := range rights(readOne[*rbacv1.Role](t, "rbac/role-template.yaml").Rules) {
+		granted[right] = true
+	}
+	for _, path := range []string{"rbac/backup-operator.yaml", "rbac/restore-operator.yaml"} {
+		found := false
+		for _, object := range readManifest(t, path) {
+			role, ok := object.(*rbacv1.Role)
+			if !ok {
+				continue
+			}
+			found = true
+			for _, right := range rights(role.Rules) {
+				if !granted[right] {
+					t.Errorf("%s grants what the role of all operators does not: %s", path, right)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s holds no Role", path)
+		}
+	}
+}
+
+func rights(rules []rbacv1.PolicyRule) (list []string) {
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					list = append(list, verb+" "+group+"/"+resource)
+				}
+			}
+		}
+	}
+	return list
 }
 
 func TestCreateRoleAppliesRoleAndBinding(t *testing.T) {
