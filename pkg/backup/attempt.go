@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
@@ -129,7 +130,7 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 
 	key := place.Key
 	if !a.window.IsZero() {
-		key = periodicKey(place.Key, snap.Revision, a.begun)
+		key = backupobject.Key(place.Key, snap.Revision, a.begun)
 	} else if err := a.mayReplace(ctx, place, snap.Revision); err != nil {
 		return nil, err
 	}
@@ -141,9 +142,9 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 		Metadata: a.metadata(snap),
 		FinalMetadata: func() map[string]string {
 			return map[string]string{
-				metaSHA256:   snap.SHA256(),
-				metaSize:     strconv.FormatInt(a.progress.read.Load(), 10),
-				metaDuration: a.cfg.Clock.Since(a.begun).Round(time.Millisecond).String(),
+				backupobject.MetaSHA256:   snap.SHA256(),
+				backupobject.MetaSize:     strconv.FormatInt(a.progress.read.Load(), 10),
+				backupobject.MetaDuration: a.cfg.Clock.Since(a.begun).Round(time.Millisecond).String(),
 			}
 		},
 	})

@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
@@ -221,7 +222,7 @@ func TestOldBackupsOfOnesOwnAreDeleted(t *testing.T) {
 		for _, key := range strangers {
 			w.store.objects[key] = object{nil, store.Object{Key: key, Modified: at(t, "1999-01-01 00:00"), Metadata: map[string]string{}}}
 		}
-		w.store.objects[strangers[5]].Metadata[metaUID] = "22222222-2222-2222-2222-222222222222"
+		w.store.objects[strangers[5]].Metadata[backupobject.MetaUID] = "22222222-2222-2222-2222-222222222222"
 		stop := w.run()
 		pass(20*time.Hour + time.Minute)
 		own := slices.DeleteFunc(w.store.keys(), func(key string) bool { return slices.Contains(strangers, key) })

@@ -12,43 +12,26 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// Keys of the metadata that an object carries.
-const (
-	metaRevision   = "etcd-revision"
-	metaVersion    = "etcd-version"
-	metaEndpoint   = "etcd-endpoint"
-	metaUID        = "backup-uid"  // of the EtcdBackup
-	metaName       = "backup-name" // its namespace and name
-	metaGeneration = "backup-generation"
-	metaSpec       = "backup-spec"      // digest of its spec
-	metaScheduled  = "backup-scheduled" // the window, on a schedule
-	metaStarted    = "backup-started"
-	metaSHA256     = "sha256"
-	metaSize       = "size"
-	metaDuration   = "duration"
-	// metaLinearizable is "false" where etcd had no quorum, else "true".
-	metaLinearizable = "etcd-linearizable"
-)
-
 func (a *attempt) metadata(snap *Snapshot) map[string]string {
 	m := map[string]string{
-		metaSize:       strconv.FormatInt(snap.Size, 10), // as etcd announces it, and is held to
-		metaRevision:   strconv.FormatInt(snap.Revision, 10),
-		metaVersion:    snap.Version,
-		metaEndpoint:   snap.Endpoint,
-		metaUID:        string(a.obj.UID),
-		metaName:       a.obj.Namespace + "/" + a.obj.Name,
-		metaGeneration: strconv.FormatInt(a.obj.Generation, 10),
-		metaSpec:       digestOf(&a.obj.Spec),
-		metaStarted:    a.begun.UTC().Format(time.RFC3339),
+		backupobject.MetaSize:       strconv.FormatInt(snap.Size, 10), // as etcd announces it, and is held to
+		backupobject.MetaRevision:   strconv.FormatInt(snap.Revision, 10),
+		backupobject.MetaVersion:    snap.Version,
+		backupobject.MetaEndpoint:   snap.Endpoint,
+		backupobject.MetaUID:        string(a.obj.UID),
+		backupobject.MetaName:       a.obj.Namespace + "/" + a.obj.Name,
+		backupobject.MetaGeneration: strconv.FormatInt(a.obj.Generation, 10),
+		backupobject.MetaSpec:       digestOf(&a.obj.Spec),
+		backupobject.MetaStarted:    a.begun.UTC().Format(time.RFC3339),
 	}
-	m[metaLinearizable] = strconv.FormatBool(snap.Linearizable)
+	m[backupobject.MetaLinearizable] = strconv.FormatBool(snap.Linearizable)
 	if !a.window.IsZero() {
-		m[metaScheduled] = a.window.UTC().Format(time.RFC3339)
+		m[backupobject.MetaScheduled] = a.window.UTC().Format(time.RFC3339)
 	}
 	return m
 }
@@ -60,11 +43,11 @@ func (a *attempt) find(ctx context.Context, place *location.Location) (*made, er
 	if a.window.IsZero() {
 		return a.stored(ctx, place, place.Key)
 	}
-	for object, err := range place.List(ctx, periodicPrefix(place.Key)) {
+	for object, err := range place.List(ctx, backupobject.KeyPrefix(place.Key)) {
 		if err != nil {
 			return nil, advised(fmt.Errorf("look for what was stored before: %w", err), &a.obj.Spec)
 		}
-		if _, begun, ours := parsePeriodicKey(place.Key, object.Key); !ours || begun.Before(a.since.Truncate(time.Second)) {
+		if _, begun, ours := backupobject.ParseKey(place.Key, object.Key); !ours || begun.Before(a.since.Truncate(time.Second)) {
 			continue
 		}
 		if m, err := a.stored(ctx, place, object.Key); m != nil || err != nil {
@@ -86,32 +69,28 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 	case err != nil:
 		return nil, advised(fmt.Errorf("look for what was stored before: %w", err), &a.obj.Spec)
 	}
-	for _, name := range []string{metaUID, metaSpec, metaScheduled} {
+	for _, name := range []string{backupobject.MetaUID, backupobject.MetaSpec, backupobject.MetaScheduled} {
 		if object.Metadata[name] != a.metadata(&Snapshot{})[name] {
 			return nil, nil
 		}
 	}
 	// One of the same spec may have been made before that was edited to and fro.
-	if started, err := time.Parse(time.RFC3339, object.Metadata[metaStarted]); err != nil || started.Before(a.since.Truncate(time.Second)) {
+	if started, err := time.Parse(time.RFC3339, object.Metadata[backupobject.MetaStarted]); err != nil || started.Before(a.since.Truncate(time.Second)) {
 		return nil, nil
 	}
-	sum, summed := object.Metadata[metaSHA256]
-	if object.Metadata[metaSize] != strconv.FormatInt(object.Size, 10) || summed && len(sum) != hex.EncodedLen(sha256.Size) {
+	sum, summed := object.Metadata[backupobject.MetaSHA256]
+	if object.Metadata[backupobject.MetaSize] != strconv.FormatInt(object.Size, 10) || summed && len(sum) != hex.EncodedLen(sha256.Size) {
 		a.log.WithField("key", place.Path(key)).Warn("an attempt before has left something that is not whole")
 		return nil, nil
 	}
 	m := &made{
 		place: place.Path(key), key: key, found: true,
-		version: object.Metadata[metaVersion], endpoint: object.Metadata[metaEndpoint],
-		size: object.Size, sha256: object.Metadata[metaSHA256], complete: object.Modified,
+		version: object.Metadata[backupobject.MetaVersion], endpoint: object.Metadata[backupobject.MetaEndpoint],
+		size: object.Size, sha256: object.Metadata[backupobject.MetaSHA256], complete: object.Modified,
 	}
-	m.uncertain = uncertain(object.Metadata)
+	m.uncertain = backupobject.Uncertain(object.Metadata)
 	// What can't be read was not written by us, and is left out.
-	m.revision, _ = strconv.ParseInt(object.Metadata[metaRevision], 10, 64)
-	m.duration, _ = time.ParseDuration(object.Metadata[metaDuration])
+	m.revision, _ = strconv.ParseInt(object.Metadata[backupobject.MetaRevision], 10, 64)
+	m.duration, _ = time.ParseDuration(object.Metadata[backupobject.MetaDuration])
 	return m, nil
 }
-
-// uncertain tells of an object's metadata whether writes may be missing in it, since
-// etcd had no quorum when it was taken.
-func uncertain(metadata map[string]string) bool { return metadata[metaLinearizable] == "false" }

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
@@ -145,8 +146,8 @@ func TestAWindowThatIsDueStopsTheTidying(t *testing.T) {
 			return nil
 		}, nil)
 		for i := range 12 {
-			key := periodicKey("etcd", int64(i), time.Now().Add(-time.Duration(i+1)*time.Hour))
-			w.store.objects[key] = object{nil, store.Object{Key: key, Modified: time.Now().Add(-time.Duration(i+1) * time.Hour), Metadata: map[string]string{metaUID: string(testUID)}}}
+			key := backupobject.Key("etcd", int64(i), time.Now().Add(-time.Duration(i+1)*time.Hour))
+			w.store.objects[key] = object{nil, store.Object{Key: key, Modified: time.Now().Add(-time.Duration(i+1) * time.Hour), Metadata: map[string]string{backupobject.MetaUID: string(testUID)}}}
 		}
 		slow = true
 		defer w.run()()
@@ -172,8 +173,8 @@ func TestTidyingThatComesFurtherIsNoFailure(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, testBackup(&api.BackupPolicy{BackupIntervalInSecond: 3600, MaxBackups: 2}))
 				for i := range 20 {
-					key := periodicKey("etcd", int64(i), time.Now().Add(-time.Duration(i+1)*time.Hour))
-					w.store.objects[key] = object{nil, store.Object{Key: key, Modified: time.Now(), Metadata: map[string]string{metaUID: "another"}}}
+					key := backupobject.Key("etcd", int64(i), time.Now().Add(-time.Duration(i+1)*time.Hour))
+					w.store.objects[key] = object{nil, store.Object{Key: key, Modified: time.Now(), Metadata: map[string]string{backupobject.MetaUID: "another"}}}
 				}
 				w.store.meddle(func(ctx context.Context, operation, _ string) error {
 					if operation != "stat" {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
@@ -307,7 +308,7 @@ func TestAScheduleThatFailedInV094GoesOn(t *testing.T) {
 
 func TestABackupOfMoreIsNotReplacedByOneOfLess(t *testing.T) {
 	of := func(uid, revision string) map[string]string {
-		return map[string]string{metaUID: uid, metaRevision: revision, metaName: "ns/lost"}
+		return map[string]string{backupobject.MetaUID: uid, backupobject.MetaRevision: revision, backupobject.MetaName: "ns/lost"}
 	}
 	for name, c := range map[string]struct {
 		metadata   map[string]string

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
@@ -36,11 +37,11 @@ func (a *attempt) mayReplace(ctx context.Context, place *location.Location, revi
 	case err != nil:
 		return advised(fmt.Errorf("look for what would be replaced: %w", err), &a.obj.Spec)
 	}
-	has, err := strconv.ParseInt(there.Metadata[metaRevision], 10, 64)
-	uid := there.Metadata[metaUID]
+	has, err := strconv.ParseInt(there.Metadata[backupobject.MetaRevision], 10, 64)
+	uid := there.Metadata[backupobject.MetaUID]
 	if err != nil || uid == "" || uid == string(a.obj.UID) || has <= revision {
 		return nil
 	}
 	return fmt.Errorf("%w: %s holds a backup of revision %d, stored %s by another EtcdBackup, %s, and etcd is at revision %d now; name another path, move or delete that object, or set the annotation %s: \"true\" on this EtcdBackup",
-		errReplace, place.Path(place.Key), has, there.Modified.UTC().Format(time.RFC3339), there.Metadata[metaName], revision, api.BackupReplaceAnnotation)
+		errReplace, place.Path(place.Key), has, there.Modified.UTC().Format(time.RFC3339), there.Metadata[backupobject.MetaName], revision, api.BackupReplaceAnnotation)
 }

@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
@@ -230,7 +231,7 @@ func (l *life) checkPut(key string) {
 	l.store.mu.Lock()
 	metadata := l.store.objects[key].Metadata
 	l.store.mu.Unlock()
-	window := metadata[metaSpec] + " " + metadata[metaScheduled]
+	window := metadata[backupobject.MetaSpec] + " " + metadata[backupobject.MetaScheduled]
 	if other, there := l.made[window]; there && !l.blind {
 		l.t.Errorf("the window %s is doubled: %s and %s", window, other, key)
 	}
@@ -261,11 +262,11 @@ func (l *life) checkDelete(key string) {
 	l.store.mu.Lock()
 	defer l.store.mu.Unlock()
 	victim := l.store.objects[key]
-	if victim.Metadata[metaUID] != string(testUID) {
+	if victim.Metadata[backupobject.MetaUID] != string(testUID) {
 		l.t.Errorf("%s of another is deleted", key)
 	}
 	for _, o := range l.store.objects {
-		if o.Metadata[metaUID] == string(testUID) && o.Modified.After(victim.Modified) {
+		if o.Metadata[backupobject.MetaUID] == string(testUID) && o.Modified.After(victim.Modified) {
 			return
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
@@ -138,9 +139,9 @@ func (t *tidying) sweep(ctx context.Context, place *location.Location) {
 	before := t.cfg.Clock.Now().Add(-max(sweepAge, 2*t.obj.Spec.Timeout()))
 	prefix, mine := place.Key, func(key string) bool { return key == place.Key }
 	if t.obj.Spec.Periodic() {
-		prefix = periodicPrefix(place.Key)
+		prefix = backupobject.KeyPrefix(place.Key)
 		mine = func(key string) bool {
-			_, _, ours := parsePeriodicKey(place.Key, key)
+			_, _, ours := backupobject.ParseKey(place.Key, key)
 			return ours
 		}
 	}
@@ -158,11 +159,11 @@ func (t *tidying) sweep(ctx context.Context, place *location.Location) {
 func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored, map[string]origin, error) {
 	var backups []stored
 	owned := map[string]origin{}
-	for object, err := range place.List(ctx, periodicPrefix(place.Key)) {
+	for object, err := range place.List(ctx, backupobject.KeyPrefix(place.Key)) {
 		if err != nil {
 			return nil, merged(t.owned, owned), err
 		}
-		revision, begun, ours := parsePeriodicKey(place.Key, object.Key)
+		revision, begun, ours := backupobject.ParseKey(place.Key, object.Key)
 		if !ours {
 			continue
 		}
@@ -176,7 +177,7 @@ func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored,
 			if err != nil {
 				return nil, merged(t.owned, owned), err
 			}
-			from = origin{mine: told.Metadata[metaUID] == string(t.obj.UID), uncertain: uncertain(told.Metadata)}
+			from = origin{mine: told.Metadata[backupobject.MetaUID] == string(t.obj.UID), uncertain: backupobject.Uncertain(told.Metadata)}
 		}
 		owned[object.Key] = from
 		if from.mine {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
@@ -164,8 +165,8 @@ func TestTidyingGivesWayToTheNextBackup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, testBackup(&api.BackupPolicy{BackupIntervalInSecond: 60, MaxBackups: 4}))
 		for i := range 4000 {
-			key := periodicKey("etcd", int64(i), time.Now().Add(-time.Duration(i+1)*time.Minute))
-			w.store.objects[key] = object{nil, store.Object{Key: key, Modified: time.Now(), Metadata: map[string]string{metaUID: "another"}}}
+			key := backupobject.Key("etcd", int64(i), time.Now().Add(-time.Duration(i+1)*time.Minute))
+			w.store.objects[key] = object{nil, store.Object{Key: key, Modified: time.Now(), Metadata: map[string]string{backupobject.MetaUID: "another"}}}
 		}
 		w.store.meddle(func(_ context.Context, operation, _ string) error {
 			if operation == "stat" {

@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package backup
+package backupobject
 
 import (
 	"testing"
@@ -10,11 +10,11 @@ import (
 
 func TestNamesOfBackupsOnAScheduleAreThoseOfV094(t *testing.T) {
 	berlin := time.FixedZone("", 7200)
-	key := periodicKey("prod/etcd", 42, time.Date(2026, 7, 1, 1, 2, 3, 999, berlin))
+	key := Key("prod/etcd", 42, time.Date(2026, 7, 1, 1, 2, 3, 999, berlin))
 	if want := "prod/etcd_v42_2026-06-30-23:02:03"; key != want {
 		t.Errorf("key %s, want %s", key, want)
 	}
-	revision, begun, ok := parsePeriodicKey("prod/etcd", key)
+	revision, begun, ok := ParseKey("prod/etcd", key)
 	if !ok || revision != 42 || !begun.Equal(time.Date(2026, 6, 30, 23, 2, 3, 0, time.UTC)) {
 		t.Errorf("read back: revision %d, begun %s, ok %v", revision, begun, ok)
 	}
@@ -32,7 +32,7 @@ func TestOnlyNamesThatWeMakeAreOurs(t *testing.T) {
 		"etcd_v99999999999999999999_2026-06-30-23:02:03",
 		"ETCD_v1_2026-06-30-23:02:03", "a/etcd_v1_2026-06-30-23:02:03",
 	} {
-		if _, _, ok := parsePeriodicKey("etcd", key); ok {
+		if _, _, ok := ParseKey("etcd", key); ok {
 			t.Errorf("%s was taken for a backup of etcd", key)
 		}
 	}
