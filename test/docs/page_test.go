@@ -176,6 +176,10 @@ func TestTheReferenceIsComplete(t *testing.T) {
 		{"EtcdBackup: what is stored", `meta[A-Z]\w+ += "([^"]+)"`, code, "pkg/backup/metadata.go"},
 		{"The backup operator's flags", flags, flag, "cmd/backup-operator/main.go"},
 		{"The backup operator's flags", flags, flag, "internal/operator/flags.go"},
+
+		{"EtcdRestore: status", statusFields, field, "pkg/apis/etcd/v1beta2/restore_status.go"},
+		{"EtcdRestore: status", `RestorePhase = "(\w+)"`, code, "pkg/apis/etcd/v1beta2/restore_status.go"},
+		{"EtcdRestore: metadata", `RestoreFinalizer = "([^"]+)"`, code, "pkg/apis/etcd/v1beta2/restore_status.go"},
 	} {
 		section := sectionOf(t, "doc/reference.md", c.section)
 		text, err := os.ReadFile(filepath.Join(root, c.file))

@@ -48,6 +48,14 @@ var specPages = []struct {
 			"oss.endpoint":                 "Default: `" + oss.DefaultEndpoint + "`",
 		},
 	},
+	{
+		file: "doc/restore-spec.md", definition: crd.EtcdRestore, fields: 20,
+		sections: []string{"etcdCluster", "clusterTemplate", "clusterTemplate.metadata", "s3", "abs", "gcs", "oss", "volume"},
+		defaults: map[string]string{
+			"oss.endpoint": "Default: `" + oss.DefaultEndpoint + "`",
+			"oldVolumes":   "Default: `" + string((&v1beta2.RestoreSpec{}).EffectiveOldVolumes()) + "`",
+		},
+	},
 }
 
 // Each field of a spec has its row in the page about it, with its path, its meaning,

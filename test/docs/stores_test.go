@@ -18,6 +18,8 @@ import (
 // machine that pods reach, and returns the environment that leads there.
 var storeOfPage = map[string]func(t *testing.T, ip string) []string{
 	"doc/backup.md":     s3Files,
+	"doc/restore.md":    s3Files,
+	"doc/disaster.md":   s3Files,
 	"doc/backup/s3.md":  s3Files,
 	"doc/backup/gcs.md": googleFiles,
 	"doc/backup/abs.md": azureAccount,
