@@ -8,27 +8,12 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"hash/fnv"
 	"slices"
 	"strings"
 	"testing"
-)
 
-// boltDatabase is one of so many pages, with etcd's trailer.
-func boltDatabase(order binary.ByteOrder, pages int) []byte {
-	const pageSize = 4096
-	content := database(pages * pageSize)[:pages*pageSize]
-	clear(content[:headSize])
-	order.PutUint32(content[metaAt:], boltMagic)
-	order.PutUint32(content[metaVersionAt:], boltVersion)
-	order.PutUint32(content[metaPageAt:], pageSize)
-	order.PutUint64(content[metaPagesAt:], uint64(pages))
-	sum := fnv.New64a()
-	sum.Write(content[metaAt:metaSumAt])
-	order.PutUint64(content[metaSumAt:], sum.Sum64())
-	trailer := sha256.Sum256(content)
-	return append(content, trailer[:]...)
-}
+	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+)
 
 // verified also tells how much was written before the verdict.
 func verified(content []byte, step int) (sum string, written int, err error) {
@@ -45,7 +30,7 @@ func verified(content []byte, step int) (sum string, written int, err error) {
 
 func TestAWholeSnapshotIsVerified(t *testing.T) {
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
-		content := boltDatabase(order, 5)
+		content := etcdtest.SnapshotFile(order, 5, 0)
 		want := sha256.Sum256(content)
 		for _, step := range []int{1, 79, 80, 81, 4096, 1 << 20} {
 			if sum, _, err := verified(content, step); err != nil || sum != hex.EncodeToString(want[:]) {
@@ -56,7 +41,7 @@ func TestAWholeSnapshotIsVerified(t *testing.T) {
 }
 
 func TestWhatIsNoWholeSnapshotIsFoundAsSoonAsCanBe(t *testing.T) {
-	whole := boltDatabase(binary.LittleEndian, 5)
+	whole := etcdtest.SnapshotFile(binary.LittleEndian, 5, 0)
 	changed := func(at int) []byte {
 		c := slices.Clone(whole)
 		c[at] ^= 1

@@ -1,0 +1,35 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdtest
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash/fnv"
+)
+
+// PageSize is that of the databases that SnapshotFile makes.
+const PageSize = 4096
+
+// SnapshotFile is a snapshot as it is stored: a database of so many pages, and its
+// sha256. It begins as bbolt's databases do, in an order of bytes; what follows is no
+// data of etcd, and another one for each seed.
+func SnapshotFile(order binary.ByteOrder, pages int, seed byte) []byte {
+	database := make([]byte, pages*PageSize)
+	for i := range database {
+		database[i] = byte(i*7>>3) + seed
+	}
+	head := database[:80]
+	clear(head)
+	meta := head[16:72]
+	order.PutUint32(meta[0:], 0xED0CDAED) // magic
+	order.PutUint32(meta[4:], 2)          // version
+	order.PutUint32(meta[8:], PageSize)
+	order.PutUint64(meta[40:], uint64(pages)) //nolint:gosec // not negative
+	checksum := fnv.New64a()
+	checksum.Write(meta)
+	order.PutUint64(head[72:], checksum.Sum64())
+	trailer := sha256.Sum256(database)
+	return append(database, trailer[:]...)
+}

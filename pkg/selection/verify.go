@@ -1,0 +1,159 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+const (
+	// pieceSize is how much is read at once: what verifying holds in memory.
+	pieceSize = 256 << 10
+	// patience is how long a store may give nothing.
+	patience = time.Minute
+	// tries is how often reading is begun or resumed with no more than
+	// enoughProgress in between.
+	tries          = 5
+	enoughProgress = 8 << 20
+	// firstPause is that before the second try; each further one is twice as long.
+	firstPause = time.Second
+)
+
+// damaged is what is wrong with a backup.
+type damaged struct {
+	path string
+	err  error
+}
+
+func (d damaged) Error() string        { return d.path + ": " + d.err.Error() }
+func (d damaged) Unwrap() error        { return d.err }
+func (d damaged) Is(target error) bool { return target == ErrDamaged }
+
+// verify reads the whole of an object.
+func (f finder) verify(ctx context.Context, object store.Object) (Verified, error) {
+	v := f.about(object)
+	verifier := snapshot.NewVerifier(object.Size)
+	if size, ok := object.Metadata[backupobject.MetaSize]; ok && size != strconv.FormatInt(object.Size, 10) {
+		return Verified{}, damaged{v.Path, fmt.Errorf("it has %d bytes, and by its metadata %s bytes were stored", object.Size, size)}
+	}
+	readErr := f.read(ctx, object, verifier)
+	broken := errors.Is(readErr, snapshot.ErrDamaged) || errors.Is(readErr, snapshot.ErrNoSnapshot)
+	if readErr != nil && !broken {
+		return Verified{}, fmt.Errorf("read the backup: %w", readErr)
+	}
+	// A new one may have come in place of the one that was read, at the worst while it was.
+	now, err := f.place.Stat(ctx, object.Key)
+	switch {
+	case err != nil:
+		return Verified{}, fmt.Errorf("look at the backup that was read: %w", err)
+	case now.Size != object.Size || !now.Modified.Equal(object.Modified):
+		return Verified{}, fmt.Errorf("the backup %s was replaced by another one while it was read: it is read anew", v.Path)
+	case broken:
+		return Verified{}, damaged{v.Path, readErr}
+	}
+	sum, err := verifier.Sum()
+	if err != nil {
+		return Verified{}, damaged{v.Path, err}
+	}
+	if stored, ok := object.Metadata[backupobject.MetaSHA256]; ok && !strings.EqualFold(stored, sum) {
+		return Verified{}, damaged{v.Path, fmt.Errorf("the sha256 of its content is %s, and by its metadata %s was stored", sum, stored)}
+	}
+	v.SHA256 = sum
+	return v, nil
+}
+
+// read reads an object into the verifier, from where it was whenever the connection
+// breaks. The error is that of the verifier, or of the store.
+func (f finder) read(ctx context.Context, object store.Object, verifier io.Writer) error {
+	var at, resumedAt int64
+	pause := firstPause
+	for failed := 0; at < object.Size; {
+		n, err := f.readFrom(ctx, object, at, verifier)
+		at += n
+		switch {
+		case err == nil || final(err):
+			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}
+		if at-resumedAt >= enoughProgress {
+			failed, resumedAt, pause = 0, at, firstPause
+		}
+		if failed++; failed == tries {
+			return fmt.Errorf("%s broke off after %d of %d bytes, and %d times in a row: %w", f.place.Path(object.Key), at, object.Size, tries, err)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+			pause *= 2
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// final tells of errors that another try won't heal.
+func final(err error) bool {
+	for _, kind := range []error{snapshot.ErrDamaged, snapshot.ErrNoSnapshot, store.ErrNotFound, store.ErrNoBucket, store.ErrDenied, store.ErrConfig} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// readFrom reads an object from an offset on, and tells how far it came.
+func (f finder) readFrom(ctx context.Context, object store.Object, offset int64, verifier io.Writer) (read int64, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := fmt.Errorf("the store has given nothing for %v", patience)
+	watch := time.AfterFunc(patience, func() { cancel(stalled) })
+	defer watch.Stop()
+	reader, err := f.place.Get(ctx, object.Key, offset)
+	if err != nil {
+		return 0, because(ctx, stalled, err)
+	}
+	defer reader.Close()
+	for piece := make([]byte, min(pieceSize, object.Size-offset)); offset+read < object.Size; {
+		watch.Reset(patience)
+		n, err := reader.Read(piece[:min(int64(len(piece)), object.Size-offset-read)])
+		if n > 0 {
+			if _, err := verifier.Write(piece[:n]); err != nil {
+				return read, err
+			}
+			read += int64(n)
+			if f.progress != nil {
+				f.progress(object.Key, offset+read, object.Size)
+			}
+		}
+		switch {
+		case err == nil || offset+read == object.Size:
+		case errors.Is(err, io.EOF):
+			return read, errors.New("the store ended it early")
+		default:
+			return read, because(ctx, stalled, err)
+		}
+	}
+	return read, nil
+}
+
+// because is why something failed: the context's own end comes first.
+func because(ctx context.Context, stalled, err error) error {
+	if context.Cause(ctx) == stalled { //nolint:errorlint // this very one
+		return stalled
+	}
+	return err
+}
