@@ -168,7 +168,9 @@ func (n *Namespace) Service(name string) *corev1.Service {
 
 // OnPod calls hook with each change of a pod, in order, until the test ends or
 // it is released. A hook must not block.
-func (n *Namespace) OnPod(hook func(*corev1.Pod)) (release func()) { return n.record.onPod(hook) }
+func (n *Namespace) OnPod(hook func(*corev1.Pod)) (release func()) {
+	return n.record.podHooks.add(hook)
+}
 
 // OnPod is Namespace.OnPod for the cluster's pods alone.
 func (c *Cluster) OnPod(hook func(*corev1.Pod)) (release func()) {

@@ -90,6 +90,24 @@ func clusterLine(cluster *v1beta2.EtcdCluster, gone bool) string {
 	return strings.Join(words, ", ")
 }
 
+func restoreLine(restore *v1beta2.EtcdRestore, gone bool) string {
+	if gone {
+		return "gone"
+	}
+	s := &restore.Status
+	words := []string{
+		fmt.Sprintf("generation %d, seen %d", restore.Generation, s.ObservedGeneration),
+		fmt.Sprintf("phase %q, succeeded %t", s.Phase, s.Succeeded),
+	}
+	if s.Reason != "" {
+		words = append(words, fmt.Sprintf("reason %q", s.Reason))
+	}
+	if restore.DeletionTimestamp != nil {
+		words = append(words, "terminating")
+	}
+	return strings.Join(append(words, restore.Finalizers...), ", ")
+}
+
 // Ready says whether a pod's condition Ready is true.
 func Ready(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {

@@ -61,6 +61,20 @@ func (n *Namespace) explain() {
 		n.explainMembers(ctx, &b, cluster.Name)
 	}
 
+	restores, err := n.EtcdClusters.EtcdV1beta2().EtcdRestores(n.Name).List(ctx, metav1.ListOptions{})
+	if err != nil { // as long as there is no CRD
+		restores = &v1beta2.EtcdRestoreList{}
+	}
+	for i := range restores.Items {
+		section("EtcdRestore %s", restores.Items[i].Name)
+		restores.Items[i].ManagedFields = nil
+		text, err := yaml.Marshal(&restores.Items[i])
+		if err != nil {
+			fmt.Fprintln(&b, err)
+		}
+		b.Write(text)
+	}
+
 	section("pods")
 	for _, pod := range n.Pods() {
 		fmt.Fprintf(&b, "%s: %s\n", pod.Name, podLine(pod, false))
@@ -83,7 +97,7 @@ func (n *Namespace) explain() {
 	for _, log := range logs {
 		lines := initLogLines
 		switch {
-		case strings.HasPrefix(log.name, operatorApp+"-"):
+		case strings.HasPrefix(log.name, operatorApp+"-"), strings.HasPrefix(log.name, restoreApp+"-"):
 			lines = operatorLogLines
 		case strings.Contains(log.name, "/etcd "):
 			lines = etcdLogLines

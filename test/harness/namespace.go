@@ -27,8 +27,10 @@ type Namespace struct {
 	crashes atomic.Int64 // of operators, by the test
 	// backupCrashes are those of backup operators.
 	backupCrashes atomic.Int64
-	granted       []runtime.Object    // to the operator, outside of the namespace
-	handles       map[string]*Cluster // the last of a name
+	// restoreCrashes are those of restore operators.
+	restoreCrashes atomic.Int64
+	granted        []runtime.Object    // to the operator, outside of the namespace
+	handles        map[string]*Cluster // the last of a name
 	// nodesDown are the nodes that the test has killed or cut off.
 	nodesDown map[string]bool
 }

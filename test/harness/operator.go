@@ -281,7 +281,7 @@ func fromProgram(ctx context.Context, pod *corev1.Pod, path string) (status int,
 // without being crashed.
 func (n *Namespace) checkOperator() {
 	n.t.Helper()
-	for app, crashes := range map[string]int64{operatorApp: n.crashes.Load(), backupApp: n.backupCrashes.Load()} {
+	for app, crashes := range map[string]int64{operatorApp: n.crashes.Load(), backupApp: n.backupCrashes.Load(), restoreApp: n.restoreCrashes.Load()} {
 		for _, alarm := range n.record.alarms(app + "-") {
 			n.t.Errorf("log of the operator: %s", alarm)
 		}

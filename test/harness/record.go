@@ -34,6 +34,8 @@ type record struct {
 	wait  func()
 	// watchClusters starts to watch EtcdClusters. It may be called again.
 	watchClusters func()
+	// watchRestores is the same for EtcdRestores.
+	watchRestores func()
 
 	mu       sync.Mutex
 	timeline []string
@@ -43,8 +45,9 @@ type record struct {
 	seen     map[string]string                  // last state of each object, as told in the timeline
 	logs     map[string]*tail                   // by container ID
 	order    []string                           // container IDs in the order of their start
-	hooks    map[int]func(*corev1.Pod)
-	nextHook int
+
+	podHooks     hooks[*corev1.Pod]
+	restoreHooks hooks[*v1beta2.EtcdRestore]
 }
 
 func startRecord(n *Namespace, followLogs bool) *record {
@@ -52,7 +55,7 @@ func startRecord(n *Namespace, followLogs bool) *record {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(n.t.Context()))
 	r := &record{
 		start: time.Now(), quit: cancel,
-		statuses: map[string][]v1beta2.ClusterStatus{}, seen: map[string]string{}, logs: map[string]*tail{}, hooks: map[int]func(*corev1.Pod){},
+		statuses: map[string][]v1beta2.ClusterStatus{}, seen: map[string]string{}, logs: map[string]*tail{},
 	}
 	core := informers.NewSharedInformerFactoryWithOptions(n.Kube, 0, informers.WithNamespace(n.Name))
 	etcd := externalversions.NewSharedInformerFactoryWithOptions(n.EtcdClusters, 0, externalversions.WithNamespace(n.Name))
@@ -102,6 +105,15 @@ func startRecord(n *Namespace, followLogs bool) *record {
 			r.seeCluster(cluster, gone)
 		}
 	})
+	restored := externalversions.NewSharedInformerFactoryWithOptions(n.EtcdClusters, 0, externalversions.WithNamespace(n.Name))
+	handle(restored.Etcd().V1beta2().EtcdRestores().Informer(), func(obj any, gone bool) {
+		if restore, ok := obj.(*v1beta2.EtcdRestore); ok {
+			r.tell("etcdrestore "+restore.Name, restoreLine(restore, gone))
+			if !gone {
+				r.restoreHooks.call(restore)
+			}
+		}
+	})
 	core.Start(ctx.Done())
 	core.WaitForCacheSync(ctx.Done())
 	// Before the first operator has made the CRD, the informer of clusters would
@@ -110,9 +122,14 @@ func startRecord(n *Namespace, followLogs bool) *record {
 		etcd.Start(ctx.Done())
 		etcd.WaitForCacheSync(ctx.Done())
 	}
+	r.watchRestores = func() {
+		restored.Start(ctx.Done())
+		restored.WaitForCacheSync(ctx.Done())
+	}
 	r.wait = func() {
 		core.Shutdown()
 		etcd.Shutdown()
+		restored.Shutdown()
 		logs.Wait()
 	}
 	return r
@@ -143,17 +160,8 @@ func (r *record) line(format string, args ...any) {
 
 func (r *record) seePod(pod *corev1.Pod, gone bool) {
 	r.tell("pod "+pod.Name, podLine(pod, gone))
-	if gone {
-		return
-	}
-	r.mu.Lock()
-	hooks := make([]func(*corev1.Pod), 0, len(r.hooks))
-	for _, hook := range r.hooks {
-		hooks = append(hooks, hook)
-	}
-	r.mu.Unlock()
-	for _, hook := range hooks {
-		hook(pod)
+	if !gone {
+		r.podHooks.call(pod)
 	}
 }
 
@@ -169,21 +177,6 @@ func (r *record) statusesOf(cluster string) []v1beta2.ClusterStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.statuses[cluster])
-}
-
-// onPod calls hook with each change of a pod, in order, until it is released.
-// A hook must not block.
-func (r *record) onPod(hook func(*corev1.Pod)) (release func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	id := r.nextHook
-	r.nextHook++
-	r.hooks[id] = hook
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.hooks, id)
-	}
 }
 
 func (r *record) seeEvent(event *corev1.Event) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -49,7 +50,7 @@ func (n *Namespace) CheckNoSecretIsTold() {
 	n.t.Helper()
 	ctx := n.t.Context()
 	told := map[string]string{}
-	for _, pod := range slices.Concat(n.Operators(), n.BackupOperators()) {
+	for _, pod := range slices.Concat(n.Operators(), n.BackupOperators(), n.RestoreOperators()) {
 		log, err := n.Kube.CoreV1().Pods(n.Name).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
 		if err != nil {
 			n.t.Fatalf("log of %s: %v", pod.Name, err)
@@ -76,6 +77,17 @@ func (n *Namespace) CheckNoSecretIsTold() {
 	}
 	for _, b := range backups.Items {
 		told["status"] += fmt.Sprintf("%+v\n", b.Status)
+	}
+	restores, err := n.EtcdClusters.EtcdV1beta2().EtcdRestores(n.Name).List(ctx, metav1.ListOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		n.t.Fatalf("list EtcdRestores: %v", err)
+	}
+	for _, r := range restores.Items {
+		text, err := json.Marshal(r.Status) // with the manifest that it keeps
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		told["status"] += string(text) + "\n"
 	}
 	secrets, err := n.Kube.CoreV1().Secrets(n.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {

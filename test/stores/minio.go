@@ -5,6 +5,7 @@ package stores
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -57,6 +58,15 @@ func (m *MinIOServer) CreateBucket(t testing.TB, name string) {
 	t.Helper()
 	if _, err := m.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
 		t.Fatalf("create the bucket %s: %v", name, err)
+	}
+}
+
+// Put stores an object.
+func (m *MinIOServer) Put(t testing.TB, bucket, key string, content io.ReadSeeker, metadata map[string]string) {
+	t.Helper()
+	_, err := m.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: content, Metadata: metadata})
+	if err != nil {
+		t.Fatalf("put %s into the bucket %s: %v", key, bucket, err)
 	}
 }
 

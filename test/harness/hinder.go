@@ -1,0 +1,62 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Hinder applies a rule of nftables to all that a pod sends, such as "tcp sport 80
+// limit rate over 1 mbytes/second drop", until it is released or the pod ends.
+// program is one that runs in the pod.
+func (n *Namespace) Hinder(pod *corev1.Pod, program, rule string) (release func()) {
+	n.t.Helper()
+	pid, err := Process(pod, program)
+	if err != nil {
+		n.t.Fatalf("hinder pod %s: %v", pod.Name, err)
+	}
+	// Its network is that of the program, which may end before the rule is released.
+	table := "inet hinder" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	nft := func(ctx context.Context, command string) error {
+		out, err := exec.CommandContext(ctx, "nsenter", "--target", strconv.Itoa(pid), "--net", "nft", command).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("nft %s: %w: %s", command, err, strings.TrimSpace(string(out)))
+		}
+		return nil
+	}
+	for _, command := range []string{
+		"add table " + table, "add chain " + table + " sent { type filter hook output priority 0; }", "add rule " + table + " sent " + rule,
+	} {
+		if err := nft(n.t.Context(), command); err != nil {
+			n.t.Fatalf("hinder pod %s: %v", pod.Name, err)
+		}
+	}
+	n.record.tell("pod "+pod.Name+" hindered", rule)
+	return sync.OnceFunc(func() {
+		n.t.Helper()
+		ctx, cancel := later(n.t.Context(), 10*time.Second)
+		defer cancel()
+		if err := nft(ctx, "delete table "+table); err != nil {
+			n.t.Errorf("hinder pod %s no longer: %v", pod.Name, err)
+		}
+		n.record.tell("pod "+pod.Name+" hindered", "no longer")
+	})
+}
+
+// SizeIn is the size of a file as a program in a pod sees it; 0 where there is none.
+func SizeIn(pod *corev1.Pod, program, path string) (int64, error) {
+	pid, err := Process(pod, program)
+	if err != nil {
+		return 0, err
+	}
+	return sizeOf(fmt.Sprintf("/proc/%d/root%s", pid, path))
+}

@@ -1,0 +1,282 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+const restoreApp = "etcd-restore-operator"
+
+// DeployRestoreOperator deploys the restore operator from example/, edited, and
+// waits until it leads and the CRD is established.
+func (n *Namespace) DeployRestoreOperator(edit func(*appsv1.Deployment)) {
+	n.t.Helper()
+	n.grant()
+	n.deploy("example/etcd-restore-operator/deployment.yaml", func(d *appsv1.Deployment) {
+		if edit != nil {
+			edit(d)
+		}
+	})
+	n.WaitRestoreOperator()
+}
+
+// WaitRestoreOperator waits until a restore operator is ready and the CRD is
+// established.
+func (n *Namespace) WaitRestoreOperator() {
+	n.t.Helper()
+	n.waitProgram(restoreApp, v1beta2.EtcdRestoreCRDName)
+	n.record.watchRestores()
+}
+
+// RestoreOperators are all pods of the restore operator, by name.
+func (n *Namespace) RestoreOperators() []*corev1.Pod { return n.podsOf(restoreApp) }
+
+// RestoreOperator is a ready pod of the restore operator, or nil.
+func (n *Namespace) RestoreOperator() *corev1.Pod { return ready(n.RestoreOperators()) }
+
+// CrashRestoreOperator kills the restore operator's process with SIGKILL, as soon
+// as it runs. The kubelet starts it again in the same pod.
+func (n *Namespace) CrashRestoreOperator() {
+	n.t.Helper()
+	Wait(n.t, "the restore operator crashed", operatorUp, func(context.Context) error {
+		err := errors.New("there is none")
+		for _, pod := range n.RestoreOperators() {
+			if err = killProcess(pod, restoreApp, syscall.SIGKILL); err == nil {
+				n.restoreCrashes.Add(1)
+			}
+		}
+		return err
+	})
+}
+
+// ReplaceRestoreOperator deletes the restore operator's pod without grace. Another
+// one, at another address, has to wait for the lease.
+func (n *Namespace) ReplaceRestoreOperator() {
+	n.t.Helper()
+	for _, pod := range n.RestoreOperators() {
+		n.DeletePod(pod)
+	}
+}
+
+// FromRestoreOperator gets a page of the restore operator's HTTP server.
+func (n *Namespace) FromRestoreOperator(ctx context.Context, path string) (status int, body string, err error) {
+	return fromProgram(ctx, n.RestoreOperator(), path)
+}
+
+// CrashContainer kills a program in a pod that is no operator's, such as an init
+// container of ours.
+func (n *Namespace) CrashContainer(pod *corev1.Pod, program string) {
+	n.t.Helper()
+	if err := killProcess(pod, program, syscall.SIGKILL); err != nil {
+		n.t.Fatalf("crash %s: %v", program, err)
+	}
+}
+
+// Restore is an EtcdRestore of a test.
+type Restore struct {
+	Name string
+	n    *Namespace
+	t    testing.TB
+
+	mu      sync.Mutex
+	phases  []v1beta2.RestorePhase // as they were seen, in order
+	changed chan struct{}          // closed when another one comes
+}
+
+// CreateRestore creates an EtcdRestore. Its name is that of the cluster.
+func (n *Namespace) CreateRestore(spec v1beta2.RestoreSpec) *Restore {
+	n.t.Helper()
+	return n.CreateRestoreObject(&v1beta2.EtcdRestore{ObjectMeta: metav1.ObjectMeta{Name: spec.EtcdCluster.Name}, Spec: spec})
+}
+
+// CreateRestoreObject creates an EtcdRestore.
+func (n *Namespace) CreateRestoreObject(obj *v1beta2.EtcdRestore) *Restore {
+	n.t.Helper()
+	r := n.AdoptRestore(obj.Name)
+	if _, err := n.EtcdClusters.EtcdV1beta2().EtcdRestores(n.Name).Create(n.t.Context(), obj, metav1.CreateOptions{}); err != nil {
+		n.t.Fatalf("create EtcdRestore %s: %v", obj.Name, err)
+	}
+	return r
+}
+
+// AdoptRestore is a handle of an EtcdRestore that somebody else creates. It knows
+// the phases that are seen from now on.
+func (n *Namespace) AdoptRestore(name string) *Restore {
+	r := &Restore{Name: name, n: n, t: n.t, changed: make(chan struct{})}
+	n.t.Cleanup(n.record.restoreHooks.add(func(obj *v1beta2.EtcdRestore) {
+		if obj.Name == name {
+			r.see(obj.Status.Phase)
+		}
+	}))
+	return r
+}
+
+func (r *Restore) see(phase v1beta2.RestorePhase) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.phases) > 0 && r.phases[len(r.phases)-1] == phase {
+		return
+	}
+	r.phases = append(r.phases, phase)
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Phases are those that the restore has gone through, in order.
+func (r *Restore) Phases() []v1beta2.RestorePhase {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.phases)
+}
+
+// AwaitPhase returns at once when the restore has come to a phase, or has been in
+// it before.
+func (r *Restore) AwaitPhase(phase v1beta2.RestorePhase) {
+	r.t.Helper()
+	start := time.Now()
+	timeout := time.NewTimer(Settle)
+	defer timeout.Stop()
+	for {
+		r.mu.Lock()
+		come, changed, phases := slices.Contains(r.phases, phase), r.changed, r.phases
+		r.mu.Unlock()
+		if come {
+			r.t.Logf("EtcdRestore %s: phase %s after %s", r.Name, phase, time.Since(start).Round(time.Millisecond))
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout.C:
+			r.t.Fatalf("EtcdRestore %s did not come to phase %s within %s: it has gone through %q; status %+v", r.Name, phase, Settle, phases, r.Get().Status)
+		case <-r.t.Context().Done():
+			r.t.Fatalf("EtcdRestore %s: %v", r.Name, context.Cause(r.t.Context()))
+		}
+	}
+}
+
+// Get reads the object.
+func (r *Restore) Get() *v1beta2.EtcdRestore {
+	r.t.Helper()
+	obj, err := r.get(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return obj
+}
+
+func (r *Restore) get(ctx context.Context) (*v1beta2.EtcdRestore, error) {
+	return r.n.EtcdClusters.EtcdV1beta2().EtcdRestores(r.n.Name).Get(ctx, r.Name, metav1.GetOptions{})
+}
+
+// Wait waits until a condition holds and returns the object as it is then.
+func (r *Restore) Wait(what string, within time.Duration, holds func(*v1beta2.EtcdRestore) error) *v1beta2.EtcdRestore {
+	r.t.Helper()
+	var last *v1beta2.EtcdRestore
+	Wait(r.t, "EtcdRestore "+r.Name+": "+what, within, func(ctx context.Context) error {
+		obj, err := r.get(ctx)
+		if err != nil {
+			return err
+		}
+		if err := holds(obj); err != nil {
+			return fmt.Errorf("%w; phase %q, reason %q", err, obj.Status.Phase, obj.Status.Reason)
+		}
+		last = obj
+		return nil
+	})
+	return last
+}
+
+// WaitSucceeded waits until the restore has succeeded and has nothing left to do,
+// and checks what every such restore shows.
+func (r *Restore) WaitSucceeded() *v1beta2.EtcdRestore {
+	r.t.Helper()
+	obj := r.Wait("succeeded", Settle, func(obj *v1beta2.EtcdRestore) error {
+		switch {
+		case !obj.Status.Succeeded:
+			return errors.New("it has not succeeded")
+		case slices.Contains(obj.Finalizers, v1beta2.RestoreFinalizer):
+			return errors.New("it has its finalizer")
+		}
+		return nil
+	})
+	if s := obj.Status; s.Phase != v1beta2.RestorePhaseSucceeded || s.CompletionDate == nil || s.StartDate == nil || s.Backup == nil || s.Cluster == nil || s.ClusterUID == "" {
+		r.t.Errorf("EtcdRestore %s has succeeded, with status %+v", r.Name, s)
+	}
+	if obj.Annotations[v1beta2.RestoredAnnotation] == "" {
+		r.t.Errorf("EtcdRestore %s has succeeded, with annotations %v", r.Name, obj.Annotations)
+	}
+	return obj
+}
+
+// Edit changes the spec.
+func (r *Restore) Edit(edit func(*v1beta2.RestoreSpec)) {
+	r.t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // its status is written as well
+		obj, err := r.get(r.t.Context())
+		if err != nil {
+			return err
+		}
+		edit(&obj.Spec)
+		_, err = r.n.EtcdClusters.EtcdV1beta2().EtcdRestores(r.n.Name).Update(r.t.Context(), obj, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		r.t.Fatalf("edit EtcdRestore %s: %v", r.Name, err)
+	}
+}
+
+// Delete deletes the object and doesn't wait.
+func (r *Restore) Delete() {
+	r.t.Helper()
+	if err := r.n.EtcdClusters.EtcdV1beta2().EtcdRestores(r.n.Name).Delete(r.t.Context(), r.Name, metav1.DeleteOptions{}); err != nil {
+		r.t.Fatalf("delete EtcdRestore %s: %v", r.Name, err)
+	}
+}
+
+// WaitGone waits until the object is gone.
+func (r *Restore) WaitGone() {
+	r.t.Helper()
+	Wait(r.t, "EtcdRestore "+r.Name+" gone", Settle, func(ctx context.Context) error {
+		obj, err := r.get(ctx)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("it is there, with finalizers %v, phase %q, reason %q", obj.Finalizers, obj.Status.Phase, obj.Status.Reason)
+	})
+}
+
+// EventMessages are the messages of the events about the object.
+func (r *Restore) EventMessages() []string {
+	r.t.Helper()
+	events, err := r.n.Kube.CoreV1().Events(r.n.Name).List(r.t.Context(), metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=" + v1beta2.EtcdRestoreResourceKind + ",involvedObject.name=" + r.Name,
+	})
+	if err != nil {
+		r.t.Fatalf("list events: %v", err)
+	}
+	var messages []string
+	for _, event := range events.Items {
+		messages = append(messages, event.Reason+": "+event.Message)
+	}
+	return messages
+}
