@@ -29,7 +29,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/stores"
 )
 
-var backupSize = flag.Int64("size", 2048, "size in MiB of the database that is backed up")
+var sizeFlag = flag.Int64("size", 0, "size in MiB of the database that is backed up (default 2048) or restored (default 100)")
+
+// databaseSize is that of the flag, or the default, in bytes.
+func databaseSize(mib int64) int64 {
+	if *sizeFlag > 0 {
+		mib = *sizeFlag
+	}
+	return mib << 20
+}
 
 const bucket = "backups"
 
@@ -37,12 +45,12 @@ const bucket = "backups"
 // turns with the two halves of it: a snapshot into a file, and a plain copy of that
 // file into MinIO.
 func TestBackups(t *testing.T) {
-	release := members.ReleaseOf(t, "3.6")
+	release, size := members.ReleaseOf(t, "3.6"), databaseSize(2048)
 	source := release.Start(t, members.Options{Flags: []string{
-		"--quota-backend-bytes", fmt.Sprint(4 * *backupSize << 20), "--max-request-bytes", fmt.Sprint(16 << 20),
+		"--quota-backend-bytes", fmt.Sprint(4 * size), "--max-request-bytes", fmt.Sprint(16 << 20),
 		"--snapshot-count", "200", "--max-wals", "1", "--unsafe-no-fsync",
 	}})
-	fillDatabase(t, source.Client(t), *backupSize<<20)
+	fillDatabase(t, source.Client(t), size)
 	server := stores.MinIO(t, stores.Options{})
 	server.CreateBucket(t, bucket)
 	child := startBackups(t, backupConfig{

@@ -16,6 +16,7 @@ type part struct{ begin, end string }
 // The parts of the document.
 var (
 	clusterTimes = part{"<!-- measured: begin (written by hack/bench -write) -->", "<!-- measured: end -->"}
+	restores     = part{"<!-- measured restores: begin (written by hack/bench -restores -write) -->", "<!-- measured restores: end -->"}
 	backups      = part{"<!-- measured backups: begin (written by hack/bench -backups -write) -->", "<!-- measured backups: end -->"}
 )
 

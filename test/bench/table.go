@@ -18,7 +18,8 @@ type series struct {
 	times  []time.Duration
 }
 
-// A table is all that was measured, in order. The first series is the unit.
+// A table is all that was measured, in order. The first series is the unit, whose
+// name is one letter and a colon and what it is.
 type table struct{ rows []*series }
 
 // add adds a time to the series of that name, and makes it if need be.
@@ -34,10 +35,11 @@ func (t *table) add(name string, target float64, took time.Duration) {
 // String is the table in Markdown.
 func (t *table) String() string {
 	var b strings.Builder
-	b.WriteString("| what | median | min–max | rounds | ratio to U | target |\n|---|---|---|---|---|---|\n")
 	if len(t.rows) == 0 {
-		return b.String()
+		return ""
 	}
+	letter, _, _ := strings.Cut(t.rows[0].name, ":")
+	fmt.Fprintf(&b, "| what | median | min–max | rounds | ratio to %s | target |\n|---|---|---|---|---|---|\n", letter)
 	unit := median(t.rows[0].times)
 	for _, row := range t.rows {
 		ratio := float64(median(row.times)) / float64(unit)
