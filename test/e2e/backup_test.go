@@ -66,15 +66,36 @@ func (b *backups) credentials(key string) map[string][]byte {
 // setCredentials makes or edits the Secret aws.
 func (b *backups) setCredentials(key string) { b.SetSecret("aws", b.credentials(key)) }
 
+// awsDirectory holds the credentials, and the endpoint, which the manifests do not
+// name.
+func (b *backups) awsDirectory() string {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	for name, content := range b.credentials(b.minio.SecretKey) {
+		if name == "config" {
+			content = fmt.Appendf(content, "endpoint_url = %s\n", b.minio.Endpoint)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 // spec is a backup of the cluster, made once.
 func (b *backups) spec(key string) v1beta2.BackupSpec {
 	return v1beta2.BackupSpec{
-		EtcdCluster: &v1beta2.EtcdClusterRef{Name: b.cluster.Name},
-		StorageType: v1beta2.BackupStorageTypeS3,
-		BackupSource: v1beta2.BackupSource{S3: &v1beta2.S3BackupSource{
-			Path: bucket + "/" + key, AWSSecret: "aws", Endpoint: b.minio.Endpoint, ForcePathStyle: true,
-		}},
+		EtcdCluster:  &v1beta2.EtcdClusterRef{Name: b.cluster.Name},
+		StorageType:  v1beta2.BackupStorageTypeS3,
+		BackupSource: b.source(key),
 	}
+}
+
+// source is a key in the bucket, for a spec.
+func (b *backups) source(key string) v1beta2.BackupSource {
+	return v1beta2.BackupSource{S3: &v1beta2.S3BackupSource{
+		Path: bucket + "/" + key, AWSSecret: "aws", Endpoint: b.minio.Endpoint, ForcePathStyle: true,
+	}}
 }
 
 // keys are those of all objects in the bucket.
@@ -180,16 +201,7 @@ func TestBackupWalkthrough(t *testing.T) {
 	minio := stores.MinIO(t, stores.Options{IP: n.HostIP(t)})
 	minio.CreateBucket(t, bucket)
 	b := &backups{Namespace: n, t: t, minio: minio}
-	aws := t.TempDir()
-	for name, content := range b.credentials(minio.SecretKey) {
-		if name == "config" { // where the manifest names no endpoint
-			content = fmt.Appendf(content, "endpoint_url = %s\n", minio.Endpoint)
-		}
-		if err := os.WriteFile(filepath.Join(aws, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	with := "AWS_DIR=" + aws + "; "
+	with := "AWS_DIR=" + b.awsDirectory() + "; "
 	n.ForgetRoles()
 	n.Shell("example/rbac/create_role.sh")
 	n.Shell("kubectl create -f example/deployment.yaml")

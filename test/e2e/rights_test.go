@@ -121,7 +121,7 @@ func TestRightsAreThoseThatAreUsed(t *testing.T) {
 }
 
 // ofOperator finds the lines about requests of our programs.
-var ofOperator = regexp.MustCompile(`"userAgent":"etcd-(backup-)?operator/`)
+var ofOperator = regexp.MustCompile(`"userAgent":"etcd-(backup-|restore-)?operator/`)
 
 // requestsOfOperators reads the audit log, the older part first.
 func requestsOfOperators(t *testing.T) []request {

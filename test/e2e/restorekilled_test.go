@@ -1,0 +1,143 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// restoreSteps are the phases in which something is done.
+var restoreSteps = []v1beta2.RestorePhase{
+	v1beta2.RestorePhaseVerifying, v1beta2.RestorePhaseStopping, v1beta2.RestorePhaseCreating, v1beta2.RestorePhaseStarting, v1beta2.RestorePhaseGrowing,
+}
+
+// Whoever is killed, and in whatever step, the restore comes to its end, and its
+// cluster is made of the backup once. Each instance is crashed once, which the
+// kubelet answers with a restart at once, and the next time replaced.
+func TestRestoreWhoseOperatorsAreKilledAtEachStep(t *testing.T) {
+	t.Parallel()
+	for name, victim := range map[string]struct{ crash, replace func(*restores) }{
+		"the restore operator": {(*restores).CrashRestoreOperator, (*restores).ReplaceRestoreOperator},
+		"the etcd operator":    {(*restores).CrashOperator, (*restores).ReplaceOperator},
+		"both": {
+			func(r *restores) { r.CrashRestoreOperator(); r.CrashOperator() },
+			func(r *restores) { r.ReplaceRestoreOperator(); r.ReplaceOperator() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRestores(t)
+			cluster := r.Create(2, etcd36)
+			r.backedUp(cluster, "etcd.backup")
+			services := addresses(r.Namespace, cluster.Name)
+			restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
+			for i, step := range restoreSteps {
+				restore.AwaitPhase(step)
+				if i%2 == 0 {
+					victim.crash(r)
+				} else {
+					victim.replace(r)
+				}
+			}
+			obj := restore.WaitSucceeded()
+			cluster, _ = r.checkRestored(cluster.Name, obj)
+			if got := addresses(r.Namespace, cluster.Name); fmt.Sprint(got) != fmt.Sprint(services) {
+				t.Errorf("Services %v became %v", services, got)
+			}
+			if seeds := countAllSeeds(cluster); seeds != 1 {
+				t.Errorf("%d of the pods %v start a new cluster", seeds, podNamesOf(cluster))
+			}
+			if phases := restore.Phases(); !slices.IsSortedFunc(phases, func(x, y v1beta2.RestorePhase) int {
+				return slices.Index(restoreSteps, x) - slices.Index(restoreSteps, y)
+			}) {
+				t.Logf("phases: %q", phases)
+			}
+		})
+	}
+}
+
+// initContainer is the state of an init container of the one pod that a cluster has.
+func initContainer(cluster *harness.Cluster, name string) (*corev1.Pod, corev1.ContainerStatus, error) {
+	for _, pod := range cluster.Pods() {
+		for _, status := range pod.Status.InitContainerStatuses {
+			if status.Name == name && pod.DeletionTimestamp == nil {
+				return pod, status, nil
+			}
+		}
+	}
+	return nil, corev1.ContainerStatus{}, fmt.Errorf("no pod has an init container %s that the kubelet knows: %v", name, podNamesOf(cluster))
+}
+
+// The first member is lost in each way, from the moment on in which it fetches the
+// backup: its program, its pod, its etcd, and in the end, when others are about to
+// join it, all data.
+func TestRestoreWhoseFirstMemberIsLost(t *testing.T) {
+	t.Parallel()
+	r := newRestores(t)
+	cluster := r.Create(2, etcd36)
+	r.backedUp(cluster, "etcd.backup")
+	restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
+	restore.AwaitPhase(v1beta2.RestorePhaseStopping)
+	r.minio.Freeze(t) // the store answers nobody: it stays at fetching
+	fetching := func(other *corev1.Pod, restarts int32) *corev1.Pod {
+		var found *corev1.Pod
+		harness.Wait(t, "a first member that fetches the backup", harness.Settle, func(context.Context) error {
+			pod, status, err := initContainer(cluster, "fetch-backup")
+			if err != nil {
+				return err
+			}
+			if status.State.Running == nil || status.RestartCount < restarts || other != nil && pod.UID == other.UID {
+				return errors.New("it does not")
+			}
+			found = pod
+			return nil
+		})
+		return found
+	}
+	pod := fetching(nil, 0)
+	r.CrashContainer(pod, "etcd-operator")
+	if again := fetching(nil, 1); again.UID != pod.UID {
+		t.Errorf("the pod %s was replaced by %s when its container ended", pod.Name, again.Name)
+	}
+	r.DeletePod(pod)
+	pod = fetching(pod, 0)
+	r.minio.Thaw(t)
+	restore.AwaitPhase(v1beta2.RestorePhaseGrowing)
+	for _, pod := range cluster.Pods() { // all that there is of the data
+		r.DeletePod(pod)
+	}
+	obj := restore.WaitSucceeded()
+	cluster, _ = r.checkRestored(cluster.Name, obj)
+	if podNames := podNamesOf(cluster); slices.Contains(podNames, pod.Name) {
+		t.Errorf("member %s, whose data were lost, is back among %v", pod.Name, podNames)
+	}
+
+	// What is done is done: after it, nothing of the restore is left that a cluster
+	// without data could come back by.
+	lost := cluster.Pods()
+	for _, pod := range lost {
+		r.DeletePod(pod)
+	}
+	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse)
+	harness.Holds(t, "no cluster starts by itself", 10*time.Second, func(context.Context) error {
+		for _, pod := range cluster.Pods() {
+			if !slices.ContainsFunc(lost, func(l *corev1.Pod) bool { return l.UID == pod.UID }) {
+				return fmt.Errorf("there is %s", pod.Name)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,130 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+	"github.com/etcd-operator/etcd-operator/test/members"
+)
+
+// largeBackup is the size of a database that takes its time on the way, in MiB.
+const largeBackup = 300
+
+// takeLarge makes a large backup from an etcd that runs beside the cluster, with a
+// key "kept".
+func (r *restores) takeLarge(mib int) {
+	r.t.Helper()
+	release := members.ReleaseOf(r.t, "3.6")
+	source := release.Start(r.t, members.Options{Flags: []string{"--unsafe-no-fsync", "--max-request-bytes", fmt.Sprint(16 << 20), "--snapshot-count", "200"}})
+	client := source.Client(r.t)
+	value := make([]byte, 1<<20)
+	for i := 0; i < mib; i += 8 {
+		var puts []clientv3.Op
+		for j := range 8 {
+			_, _ = rand.Read(value)
+			puts = append(puts, clientv3.OpPut(fmt.Sprintf("filling/%d", i+j), string(value)))
+		}
+		if _, err := client.Txn(r.t.Context()).Then(puts...).Commit(); err != nil {
+			r.t.Fatalf("fill etcd: %v", err)
+		}
+	}
+	if _, err := client.Put(r.t.Context(), "kept", "yes"); err != nil {
+		r.t.Fatal(err)
+	}
+	path := filepath.Join(r.t.TempDir(), "snapshot.db")
+	release.Run(r.t, "etcdctl", "--endpoints", source.Members[0].URL, "snapshot", "save", path)
+	source.Members[0].Kill(r.t)
+	file, err := os.Open(path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer file.Close()
+	r.minio.Put(r.t, bucket, "large", file, map[string]string{"etcd-version": release.Version})
+}
+
+// A large backup comes over a slow line whose ends fail: what has come is not sent
+// again, and nobody holds it in memory.
+func TestRestoreOfALargeBackupOverABadLine(t *testing.T) {
+	t.Parallel()
+	r := newRestores(t)
+	r.takeLarge(largeBackup)
+	spec := r.spec("large", "large")
+	spec.ClusterTemplate = template(t, v1beta2.ClusterSpec{Size: 1, Version: etcd36})
+	operator := r.RestoreOperator()
+	defer r.Hinder(operator, "etcd-restore-operator", "tcp sport 19999 limit rate over 30 mbytes/second drop")()
+	restore := r.CreateRestore(spec)
+	restore.AwaitPhase(v1beta2.RestorePhaseStarting)
+	var pod *corev1.Pod
+	come := int64(0)
+	// until waits until so much has come, and fails the test if some goes.
+	until := func(mib int64) {
+		t.Helper()
+		harness.Wait(t, fmt.Sprintf("%d MiB have come", mib), harness.Settle, func(context.Context) error {
+			pods := r.podsOfCluster("large")
+			if len(pods) != 1 || pod != nil && pods[0].UID != pod.UID {
+				return fmt.Errorf("pods %v", names(pods))
+			}
+			pod = pods[0]
+			size, err := harness.SizeIn(pod, "etcd-operator", "/var/etcd-restore/snapshot.db")
+			if err != nil {
+				return err
+			}
+			if size < come {
+				t.Errorf("of %d bytes that had come, %d are left", come, size)
+			}
+			if come = size; size < mib<<20 {
+				return fmt.Errorf("%d bytes", size)
+			}
+			return nil
+		})
+	}
+	until(40)
+	r.CrashRestoreOperator()
+	until(100)
+	r.minio.Restart(t)
+	until(160)
+	bytes, err := harness.ResidentBytes(operator, "etcd-restore-operator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes > 128<<20 {
+		t.Errorf("the restore operator holds %d MiB", bytes>>20)
+	}
+	obj := restore.WaitSucceeded()
+	cluster, _ := r.checkRestored("large", obj)
+	for _, status := range cluster.Pods()[0].Status.InitContainerStatuses {
+		if status.RestartCount > 0 {
+			t.Errorf("%s restarted %d times", status.Name, status.RestartCount)
+		}
+	}
+	if obj.Status.Backup.Size < largeBackup<<20 {
+		t.Errorf("the backup has %d bytes", obj.Status.Backup.Size)
+	}
+	t.Logf("it took %s", obj.Status.CompletionDate.Sub(obj.Status.StartDate.Time).Round(time.Second))
+}
+
+// podsOfCluster are those of a cluster that the test has no handle to.
+func (r *restores) podsOfCluster(name string) []*corev1.Pod {
+	var found []*corev1.Pod
+	for _, pod := range r.Pods() {
+		if pod.Labels["etcd_cluster"] == name {
+			found = append(found, pod)
+		}
+	}
+	return found
+}

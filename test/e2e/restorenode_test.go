@@ -1,0 +1,47 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// A node is gone with a member on it, whose pod can't be seen to end. The restore does
+// not wait for it for ever, and says what may still run there.
+func TestNodeKilledIsNoObstacleToARestore(t *testing.T) {
+	r := newRestores(t)
+	cluster := r.Create(3, etcd36)
+	members := r.backedUp(cluster, "etcd.backup")
+	alive := []string{r.Operator().Spec.NodeName, r.RestoreOperator().Spec.NodeName}
+	pods := cluster.Pods()
+	i := slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return !slices.Contains(alive, pod.Spec.NodeName) })
+	if i < 0 {
+		t.Fatalf("there is no node without an operator: %v", alive)
+	}
+	lost := pods[i]
+	r.KillNode(lost.Spec.NodeName)
+	restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
+	obj := restore.WaitSucceeded()
+	cluster, restored := r.checkRestored(cluster.Name, obj, lost)
+	now := slices.DeleteFunc(cluster.Pods(), func(pod *corev1.Pod) bool { return pod.UID == lost.UID })
+	checkStrange(t, restored, now, members[i])
+	if told := restore.EventMessages(); !slices.ContainsFunc(told, func(message string) bool {
+		return strings.Contains(message, lost.Name) && strings.Contains(message, lost.Spec.NodeName)
+	}) {
+		t.Errorf("no event tells of %s on %s: %q", lost.Name, lost.Spec.NodeName, told)
+	}
+	r.StartNode(lost.Spec.NodeName)
+	cluster.WaitSettled(lost)
+	if got := cluster.Get("kept"); got != "yes" || obj.Status.Phase != v1beta2.RestorePhaseSucceeded {
+		t.Errorf("the key is %q", got)
+	}
+}
