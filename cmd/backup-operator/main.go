@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 
@@ -63,21 +62,10 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // usage; the error is flag.ErrHelp where that was asked for.
 func parseFlags(args []string, out io.Writer) (options, error) {
 	var o options
-	fs := flag.NewFlagSet(program, flag.ContinueOnError)
-	fs.SetOutput(out)
-	o.Register(fs, api.EtcdBackupResourceKind, fleet.ScopeSetting)
-	fs.StringVar(&o.volumeDir, "volume-dir", "", "`directory` of backups with storageType Volume, where a PersistentVolumeClaim is mounted; default: there are none")
-	fs.Usage = func() {
-		fmt.Fprintf(out, "Usage:\n  %s [flags]\n\nFlags:\n", program)
-		fs.PrintDefaults()
-		fmt.Fprintf(out, "\nEnvironment of the operator's pod:\n  MY_POD_NAME, MY_POD_NAMESPACE   required in a pod\n")
-	}
-	if err := fs.Parse(args); err != nil {
-		return options{}, err
-	}
-	if err := operator.CheckArgs(fs.Args()); err != nil {
-		fmt.Fprintf(out, "%s: %v\n", program, err)
-		fs.Usage()
+	err := o.Parse(program, api.EtcdBackupResourceKind, fleet.ScopeSetting, args, out, func(fs *flag.FlagSet) {
+		fs.StringVar(&o.volumeDir, "volume-dir", "", "`directory` of backups with storageType Volume, where a PersistentVolumeClaim is mounted; default: there are none")
+	})
+	if err != nil {
 		return options{}, err
 	}
 	return o, nil

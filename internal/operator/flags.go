@@ -6,6 +6,9 @@ package operator
 import (
 	"flag"
 	"fmt"
+	"io"
+
+	"github.com/etcd-operator/etcd-operator/internal/pod"
 )
 
 // Flags are those that all operators have.
@@ -26,6 +29,30 @@ func (f *Flags) Register(fs *flag.FlagSet, kind, scope string) {
 	fs.BoolVar(&f.ClusterWide, "cluster-wide", false, fmt.Sprintf("take care of the %ss in all namespaces that are annotated %s, instead of those in the operator's namespace that are not", kind, scope))
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; default: as a pod does")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
+}
+
+// Parse reads the command line of a program that has these flags, and those that more
+// adds. It tells what is wrong on out, with the usage; the error is flag.ErrHelp where
+// that was asked for.
+func (f *Flags) Parse(program, kind, scope string, args []string, out io.Writer, more func(*flag.FlagSet)) error {
+	fs := flag.NewFlagSet(program, flag.ContinueOnError)
+	fs.SetOutput(out)
+	f.Register(fs, kind, scope)
+	more(fs)
+	fs.Usage = func() {
+		fmt.Fprintf(out, "Usage:\n  %s [flags]\n\nFlags:\n", program)
+		fs.PrintDefaults()
+		fmt.Fprintf(out, "\nEnvironment of the operator's pod:\n  %s, %s   required in a pod\n", pod.NameEnv, pod.NamespaceEnv)
+	}
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if err := CheckArgs(fs.Args()); err != nil {
+		fmt.Fprintf(out, "%s: %v\n", program, err)
+		fs.Usage()
+		return err
+	}
+	return nil
 }
 
 // CheckArgs refuses what is left over of a command line.

@@ -1,0 +1,78 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The etcd-restore-operator follows the EtcdRestores in its namespace, or those that
+// are annotated so in all namespaces: it brings clusters back from backups.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/etcd-operator/etcd-operator/internal/operator"
+	"github.com/etcd-operator/etcd-operator/internal/version"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/restore"
+)
+
+const program = "etcd-restore-operator"
+
+func main() { os.Exit(operator.Main(context.Background(), operate)) }
+
+// options are what the command line says.
+type options struct {
+	operator.Flags
+	volumeDir string
+	serveAddr string
+}
+
+// operate is the restore operator.
+func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	opts, err := parseFlags(args, stderr)
+	return operator.Operate(program, opts.Flags, err, stdout, stderr, func(log *logrus.Entry) error {
+		return operator.Program{
+			Name: program, Flags: opts.Flags, Log: log,
+			New: func(_ context.Context, s operator.Surroundings) (operator.Controller, error) {
+				return restore.New(restore.Config{
+					Namespace:   s.Self.Namespace,
+					ClusterWide: opts.ClusterWide,
+					CreateCRD:   opts.CreateCRD,
+					Version:     version.Version,
+					VolumeDir:   opts.volumeDir,
+					ServeAddr:   opts.serveAddr,
+					URL:         fmt.Sprintf("http://%s.%s.svc:19999%s", program, s.Self.Namespace, backupserver.Path),
+					Kube:        s.Clients.Kube,
+					Etcd:        s.Clients.Etcd,
+					Dynamic:     s.Clients.Dynamic,
+					CRDs:        s.Clients.CRDs,
+					Recorder:    s.Recorder,
+					Registry:    s.Registry,
+					Logger:      s.Log,
+					Clock:       clock.RealClock{},
+				})
+			},
+		}.Run(ctx)
+	})
+}
+
+// parseFlags reads the command line. It tells what is wrong on out, with the
+// usage; the error is flag.ErrHelp where that was asked for.
+func parseFlags(args []string, out io.Writer) (options, error) {
+	var o options
+	err := o.Parse(program, api.EtcdRestoreResourceKind, fleet.ScopeSetting, args, out, func(fs *flag.FlagSet) {
+		fs.StringVar(&o.volumeDir, "volume-dir", "", "`directory` of backups with backupStorageType Volume, where a PersistentVolumeClaim is mounted; default: there are none")
+		fs.StringVar(&o.serveAddr, "serve-addr", "0.0.0.0:19999", "`address` of the HTTP server from which the first members of restored clusters get their backups")
+	})
+	if err != nil {
+		return options{}, err
+	}
+	return o, nil
+}

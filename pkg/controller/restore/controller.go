@@ -1,0 +1,213 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package restore takes care of EtcdRestores: each has a goroutine of its own,
+// which is a restore.Restore. They share the server of backups, which runs while the
+// controller does.
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/crd"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/definition"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/restore"
+)
+
+// Config is what a Controller works with.
+type Config struct {
+	// Namespace is the one that is watched, unless ClusterWide.
+	Namespace   string
+	ClusterWide bool
+	// CreateCRD registers the CRD of EtcdRestores, or updates an older one. If
+	// false, the controller waits until somebody else has.
+	CreateCRD bool
+	// Version of this operator.
+	Version string
+	// VolumeDir is where backups of backupStorageType Volume are; "": there are none.
+	VolumeDir string
+	// ServeAddr is where backups are served.
+	ServeAddr string
+	// URL is that under which they are: the name of a restore follows.
+	URL string
+	// Reach sees to it that URL leads to this instance, until ctx ends; nil: somebody
+	// else does.
+	Reach func(ctx context.Context)
+
+	Kube     kubernetes.Interface
+	Etcd     versioned.Interface
+	Dynamic  dynamic.Interface
+	CRDs     apiextensions.Interface
+	Recorder record.EventRecorder
+	Registry prometheus.Registerer
+	Logger   *logrus.Entry
+	Clock    clock.WithTicker
+}
+
+// Controller takes care of the EtcdRestores in its scope.
+type Controller struct {
+	cfg        Config
+	log        *logrus.Entry
+	fleet      *fleet.Fleet[*api.EtcdRestore]
+	source     *fleet.Source[*api.EtcdRestore]
+	definition *definition.Keeper
+	server     *backupserver.Server
+	// makeRestore is restore.New, but in tests.
+	makeRestore func(*api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error)
+	waiting     fleet.Waiting
+}
+
+// New returns a Controller and registers its metrics; nothing else happens before
+// Run.
+func New(cfg Config) (*Controller, error) {
+	if cfg.Namespace == "" && !cfg.ClusterWide {
+		return nil, errors.New("the controller needs the namespace to watch, or must be cluster-wide")
+	}
+	if cfg.Reach == nil {
+		cfg.Reach = func(context.Context) {}
+	}
+	if cfg.ClusterWide {
+		cfg.Namespace = metav1.NamespaceAll
+	}
+	c := &Controller{cfg: cfg, log: cfg.Logger.WithField("pkg", "controller")}
+	c.waiting.For("the controller to start")
+	want, err := crd.EtcdRestore()
+	if err != nil {
+		return nil, err
+	}
+	c.definition = definition.New(definition.Config{
+		CRDs: cfg.CRDs, Want: want, Create: cfg.CreateCRD, Version: cfg.Version, Clock: cfg.Clock, Log: c.log,
+	})
+	c.source = &fleet.Source[*api.EtcdRestore]{
+		Dynamic:     cfg.Dynamic,
+		Resource:    api.SchemeGroupVersion.WithResource(api.EtcdRestoreResourcePlural),
+		Kind:        api.EtcdRestoreResourceKind,
+		New:         func() *api.EtcdRestore { return &api.EtcdRestore{} },
+		ReasonField: "reason",
+		Namespace:   cfg.Namespace,
+		ClusterWide: cfg.ClusterWide,
+		Finalizer:   api.RestoreFinalizer,
+		Missing:     c.definition.Missing,
+		Recorder:    cfg.Recorder,
+		Log:         c.log,
+	}
+	metrics, err := restore.NewMetrics(cfg.Registry)
+	if err != nil {
+		return nil, err
+	}
+	c.server = backupserver.New(backupserver.Config{Logger: cfg.Logger.WithField("pkg", "backupserver")})
+	shared := restore.Config{
+		Kube:      cfg.Kube,
+		Etcd:      cfg.Etcd,
+		Dynamic:   cfg.Dynamic,
+		Server:    c.server,
+		URL:       cfg.URL,
+		VolumeDir: cfg.VolumeDir,
+		Recorder:  cfg.Recorder,
+		Metrics:   metrics,
+		Logger:    cfg.Logger.WithField("pkg", "restore"),
+		Clock:     cfg.Clock,
+	}
+	c.makeRestore = func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) {
+		return restore.New(shared, obj)
+	}
+	if err := registerSize(cfg.Registry, func() int { return c.fleet.Size() }); err != nil {
+		return nil, err
+	}
+	c.fleet = fleet.New(fleet.Config[*api.EtcdRestore]{
+		Noun: "restore",
+		New: func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) {
+			return c.makeRestore(obj)
+		},
+		Recorder: cfg.Recorder, Log: c.log, Clock: cfg.Clock,
+	})
+	return c, nil
+}
+
+// registerSize registers the metric of how many objects there are.
+func registerSize(reg prometheus.Registerer, size func() int) error {
+	err := reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "etcd_restore_operator", Name: "restores",
+		Help: "EtcdRestores that the operator takes care of.",
+	}, func() float64 { return float64(size()) }))
+	if err != nil {
+		return fmt.Errorf("register the metrics of the controller: %w", err)
+	}
+	return nil
+}
+
+// Ready returns nil while the controller sees all of its restores; the error says
+// what it waits for.
+func (c *Controller) Ready() error { return c.waiting.Ready() }
+
+// Run takes care of restores until ctx ends, and returns when everything that it
+// started has ended. It must be called once.
+func (c *Controller) Run(ctx context.Context) error {
+	defer c.waiting.For("nothing: it has ended")
+	if c.initResource(ctx) != nil {
+		return nil // ctx has ended
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.cfg.ServeAddr)
+	if err != nil {
+		return fmt.Errorf("listen on -serve-addr %s: %w", c.cfg.ServeAddr, err)
+	}
+	// The server outlives the restores, which withdraw what they offer.
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan error, 1)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		defer stop() // without a server nothing comes back
+		served <- c.server.Run(serving, listener)
+	}()
+	err = c.follow(ctx)
+	stopServing()
+	return errors.Join(err, <-served)
+}
+
+// follow takes care of restores until ctx ends.
+func (c *Controller) follow(ctx context.Context) error {
+	_, informer := c.source.Informer(ctx, c.fleet)
+	var running sync.WaitGroup
+	defer func() { // in this order: nobody starts a restore any more, then all end, and then the server
+		running.Wait()
+		c.source.Wait()
+		c.fleet.Wait()
+	}()
+	running.Go(func() { c.cfg.Reach(ctx) })
+	c.waiting.For("the cache of EtcdRestores: the role of the operator's service account must allow to list and watch them")
+	running.Go(func() { c.definition.Keep(ctx) })
+	running.Go(func() { informer.RunWithContext(ctx) })
+	if !cache.WaitFor(ctx, "EtcdRestores", informer.HasSyncedChecker()) {
+		return nil
+	}
+	c.waiting.Over()
+	c.log.WithField("restores", c.fleet.Size()).Infof("taking care of the EtcdRestores in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
+	<-ctx.Done()
+	return nil
+}
+
+// initResource sees to it that the API server serves EtcdRestores. Its only error
+// is that of ctx.
+func (c *Controller) initResource(ctx context.Context) error {
+	c.waiting.For(fmt.Sprintf("the CustomResourceDefinition %s", api.EtcdRestoreCRDName))
+	return c.definition.Init(ctx)
+}

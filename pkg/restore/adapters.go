@@ -1,0 +1,87 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/pkg/selection"
+)
+
+// Server offers backups to those who have the token, until they are withdrawn.
+type Server interface {
+	Offer(name, token string, b backupserver.Backup) (withdraw func())
+}
+
+// Find chooses the backup that a spec asks for and reads the whole of it, as
+// selection.Find does.
+type Find func(ctx context.Context, place *location.Location, spec *api.RestoreSpec, progress func(key string, read, size int64)) (selection.Verified, []string, error)
+
+// OpenLocation opens the place in a store that a spec names. It must be closed.
+type OpenLocation func(ctx context.Context, namespace string, spec *api.RestoreSpec) (*location.Location, error)
+
+// inStores opens it in a real one.
+func inStores(kube kubernetes.Interface, volumeDir string) OpenLocation {
+	return func(ctx context.Context, namespace string, spec *api.RestoreSpec) (*location.Location, error) {
+		return location.Open(ctx, secrets{kube}, namespace, spec.BackupStorageType, spec.BackupSource, volumeDir)
+	}
+}
+
+// secrets reads Secrets by their names. They are not watched: for that the operator
+// would have to see those of others.
+type secrets struct{ kube kubernetes.Interface }
+
+func (s secrets) Get(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	secret, err := s.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	return secret, granted(err, "get secrets")
+}
+
+// granted adds to a refusal of the API server what to do about it.
+func granted(err error, right string) error {
+	if apierrors.IsForbidden(err) && !namespaceEnds(err) {
+		return fmt.Errorf("%w: grant the service account of the restore operator to %s (example/rbac/create_role.sh)", err, right)
+	}
+	return err
+}
+
+// namespaceEnds tells whether a request failed because its namespace is being
+// deleted.
+func namespaceEnds(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// openAt reads an object in a store from an offset on; to close it closes the store.
+func openAt(ctx context.Context, open OpenLocation, obj *api.EtcdRestore, path string, offset int64) (io.ReadCloser, error) {
+	place, err := open(ctx, obj.Namespace, &obj.Spec)
+	if err != nil {
+		return nil, err
+	}
+	body, err := place.Get(ctx, keyIn(place.Bucket, path), offset)
+	if err != nil {
+		_ = place.Close()
+		return nil, err
+	}
+	return &storedBody{body, place}, nil
+}
+
+type storedBody struct {
+	io.ReadCloser
+	place *location.Location
+}
+
+func (s *storedBody) Close() error {
+	err := s.ReadCloser.Close()
+	_ = s.place.Close()
+	return err
+}

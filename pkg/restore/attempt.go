@@ -1,0 +1,265 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/pkg/selection"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+const (
+	// stallLimit is for how long nothing of a backup may arrive, and stallLook passes
+	// between two looks at it.
+	stallLimit = 2 * time.Minute
+	stallLook  = stallLimit / 12
+	// readLasts is for how long a backup that was read need not be read again where
+	// something else was in the way.
+	readLasts = 10 * time.Minute
+)
+
+var (
+	// errUnfit: with the backup, or the cluster, it can't be done, whenever it is tried.
+	errUnfit   = errors.New("the backup can't be restored")
+	errStalled = errors.New("nothing has arrived from the store")
+	errEdited  = errors.New("the EtcdRestore was edited or deleted")
+	errStopped = errors.New("the restore operator ends")
+	errBug     = errors.New("a bug ended the attempt, please report what the operator's log says")
+)
+
+// outcome is what came of an attempt to find a backup.
+type outcome struct {
+	generation int64
+	manifest   manifest
+	backup     api.RestoredBackup
+	passedOver []string
+	err        error // nil: the backup is whole, and fits
+}
+
+// wholeRead is a backup that was read.
+type wholeRead struct {
+	generation int64
+	at         time.Time
+	backup     api.RestoredBackup
+	passedOver []string
+}
+
+// attempt finds a backup for the cluster of a manifest. It touches nothing.
+type attempt struct {
+	cfg      *Config
+	clusters dynamic.ResourceInterface
+	log      *logrus.Entry
+	obj      *api.EtcdRestore // nobody changes it
+	manifest manifest
+	// read is what an attempt before has read; nil: nothing, or too long ago.
+	read *wholeRead
+
+	progress atomic.Pointer[readProgress]
+	moved    atomic.Int64
+}
+
+type readProgress struct {
+	key        string
+	read, size int64
+}
+
+// reading tells how far the attempt under way has come.
+func (r *Restore) reading() string {
+	p := r.job.attempt.progress.Load()
+	if p == nil {
+		return "the backup is being looked for"
+	}
+	return fmt.Sprintf("reading %s: %s of %s", p.key, bytesText(p.read), bytesText(p.size))
+}
+
+// job is an attempt in a goroutine of its own, so that an edit can end it.
+type job struct {
+	attempt *attempt
+	stop    context.CancelCauseFunc
+	// ended gets one value, when nothing is under way any more.
+	ended chan outcome
+}
+
+func (r *Restore) newAttempt(m manifest) *attempt {
+	a := &attempt{cfg: &r.cfg, clusters: r.clusters(), log: r.log, obj: r.obj, manifest: m}
+	if r.read != nil && r.read.generation == r.obj.Generation && r.cfg.Clock.Since(r.read.at) < readLasts {
+		a.read = r.read
+	}
+	return a
+}
+
+func start(ctx context.Context, a *attempt) *job {
+	ctx, stop := context.WithCancelCause(ctx)
+	j := &job{attempt: a, stop: stop, ended: make(chan outcome, 1)}
+	go func() {
+		defer stop(nil)
+		j.ended <- a.run(ctx)
+	}()
+	return j
+}
+
+// run never panics: others are under way in the process.
+func (a *attempt) run(ctx context.Context) (result outcome) {
+	result = outcome{generation: a.obj.Generation, manifest: a.manifest}
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Errorf("panic: %v\n%s", p, debug.Stack())
+			result.err = errBug
+		}
+	}()
+	if a.read == nil {
+		read, passedOver, err := a.find(ctx)
+		if result.passedOver = passedOver; err != nil {
+			result.err = a.advised(err)
+			return result
+		}
+		a.read = &wholeRead{generation: a.obj.Generation, at: a.cfg.Clock.Now(), backup: read, passedOver: passedOver}
+	}
+	result.backup, result.passedOver = a.read.backup, a.read.passedOver
+	if result.err = fits(&result.backup, a.manifest); result.err == nil {
+		result.err = a.rehearse(ctx)
+	}
+	return result
+}
+
+// find reads the whole of the backup that is asked for.
+func (a *attempt) find(ctx context.Context) (api.RestoredBackup, []string, error) {
+	ctx, rest := a.watched(ctx)
+	defer rest()
+	place, err := a.cfg.OpenLocation(ctx, a.obj.Namespace, &a.obj.Spec)
+	if err != nil {
+		return api.RestoredBackup{}, nil, fmt.Errorf("open the store (backupStorageType %s): %w", a.obj.Spec.BackupStorageType, err)
+	}
+	defer place.Close()
+	found, passedOver, err := a.cfg.Find(ctx, place, &a.obj.Spec, func(key string, read, size int64) {
+		a.moved.Add(1)
+		a.progress.Store(&readProgress{place.Path(key), read, size})
+	})
+	if err != nil && errors.Is(context.Cause(ctx), errStalled) {
+		err = fmt.Errorf("%w for %s: look at the network on the way there", errStalled, stallLimit)
+	}
+	if err != nil {
+		return api.RestoredBackup{}, passedOver, err
+	}
+	backup := api.RestoredBackup{
+		Generation: a.obj.Generation,
+		Key:        found.Path, Size: found.Size, SHA256: found.SHA256,
+		EtcdVersion: found.EtcdVersion, EtcdRevision: found.EtcdRevision, Uncertain: found.Uncertain,
+	}
+	if !found.Taken.IsZero() {
+		backup.Taken = recorded(found.Taken)
+	}
+	return backup, passedOver, nil
+}
+
+// watched returns a context that ends with errStalled when nothing has arrived for
+// stallLimit, and what stops the watch and waits for its end.
+func (a *attempt) watched(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ctx = store.WithProgress(ctx, func(int) { a.moved.Add(1) })
+	var watching sync.WaitGroup
+	timer, last := a.cfg.Clock.NewTimer(stallLook), a.cfg.Clock.Now()
+	watching.Go(func() {
+		defer timer.Stop()
+		for moved := int64(0); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C():
+			}
+			now := a.cfg.Clock.Now()
+			if n := a.moved.Load(); n != moved {
+				moved, last = n, now
+			}
+			if now.Sub(last) >= stallLimit {
+				cancel(errStalled)
+				return
+			}
+			timer.Reset(stallLook)
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		watching.Wait()
+	}
+}
+
+// advised adds what to do to errors of a store that somebody has to act on.
+func (a *attempt) advised(err error) error {
+	spec := &a.obj.Spec
+	section := strings.ToLower(string(spec.BackupStorageType))
+	var network *net.OpError
+	switch {
+	case errors.Is(err, selection.ErrDamaged):
+		return fmt.Errorf("%w: %w", errUnfit, err)
+	case errors.Is(err, location.ErrSpec), errors.Is(err, location.ErrSecret):
+		return err
+	case errors.Is(err, store.ErrNoBucket):
+		return fmt.Errorf("%w: mend spec.%s.path", err, section)
+	case errors.Is(err, store.ErrDenied):
+		return fmt.Errorf("%w: mend the credentials that spec.%s names, or what they may do", err, section)
+	case errors.As(err, &network):
+		return fmt.Errorf("%w: look whether the store is up and can be reached from the operator's pod, and whether spec.%s.endpoint is right", err, section)
+	}
+	return err
+}
+
+// fits tells whether the cluster can begin with the backup. A backup of which nobody
+// knows the version is tried: the first member tells.
+func fits(b *api.RestoredBackup, m manifest) error {
+	spec, err := m.spec()
+	if err != nil {
+		return err
+	}
+	target, err := etcd.ParseVersion(spec.EffectiveVersion())
+	if err != nil {
+		return fmt.Errorf("the version of the EtcdCluster: %w", err)
+	}
+	taken, err := etcd.ParseVersion(b.EtcdVersion)
+	if err != nil {
+		return nil //nolint:nilerr // nobody knows
+	}
+	if err := etcd.RestoreFits(taken, target); err != nil {
+		return fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	return nil
+}
+
+// rehearse has the API server say whether it would take the EtcdCluster, while there
+// is one still.
+func (a *attempt) rehearse(ctx context.Context) error {
+	cluster, err := a.manifest.cluster("{}")
+	if err != nil {
+		return err
+	}
+	replaces := a.obj.Spec.ClusterTemplate == nil
+	cluster.SetName(rehearsalName(a.obj.Name))
+	_, err = a.clusters.Create(ctx, cluster, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil
+	case apierrors.IsForbidden(err) && replaces && strings.Contains(err.Error(), "exceeded quota"):
+		return nil // there is room when the old one is gone
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return fmt.Errorf("the API server would not take the EtcdCluster that is to be made: %w: mend it in the EtcdCluster, or in spec.clusterTemplate", err)
+	}
+	return fmt.Errorf("try out the EtcdCluster that is to be made: %w", granted(err, "create etcdclusters"))
+}

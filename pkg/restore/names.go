@@ -1,0 +1,40 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"strings"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+const (
+	// replacedByLabel on a volume tells by the UID of the EtcdRestore that its cluster
+	// was replaced: it belongs to no cluster any more.
+	replacedByLabel = api.GroupName + "/replaced-by"
+	// formerMemberAnnotation on such a volume tells whose data it holds, as
+	// <cluster>/<member>.
+	formerMemberAnnotation = api.GroupName + "/former-member"
+
+	appLabel     = "app"
+	clusterLabel = "etcd_cluster"
+	nodeLabel    = "etcd_node"
+)
+
+// tokenSecret is the name of the Secret with the token of a restore.
+func tokenSecret(restore string) string { return restore + "-restore-token" }
+
+// rehearsalName is that of an EtcdCluster that is never made: it has the form of those
+// that are, and is no longer than they may be.
+func rehearsalName(cluster string) string {
+	return cluster[:min(len(cluster), 44)] + "-dry-run"
+}
+
+// keyIn is the key of an object whose bucket and key are told together.
+func keyIn(bucket, path string) string {
+	if bucket == "" {
+		return path
+	}
+	return strings.TrimPrefix(path, bucket+"/")
+}

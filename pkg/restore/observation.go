@@ -1,0 +1,170 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// observation is all that plan goes by.
+type observation struct {
+	now time.Time
+	// obj as the API server has it; its status is what is on record.
+	obj *api.EtcdRestore
+	// url is that of the server of backups.
+	url string
+
+	cluster *clusterState // nil: there is none of the name
+	token   *tokenState   // nil: there is none
+	// leftovers are what belongs to the EtcdCluster that is replaced. They are looked
+	// for while it is stopped.
+	leftovers leftovers
+	// setAside are volumes that this restore has taken from the old cluster. They are
+	// looked for when the new one is back.
+	setAside []corev1.PersistentVolumeClaim
+
+	// reading is how far the attempt under way has come; nil: none is.
+	reading *string
+	// outcome is what came of the last attempt, where that is not on record yet.
+	outcome *outcome
+	// served is how much of the backup the first member has been sent; unserved is why
+	// the store could not give more of it.
+	served   int64
+	unserved string
+
+	// trouble is why Kubernetes did not do what it was last asked for; "": it did.
+	trouble string
+	// namespaceEnds tells that the namespace is being deleted.
+	namespaceEnds bool
+	// denied are steps of the tidying that the operator may not do.
+	denied map[string]bool
+}
+
+// clusterState is an EtcdCluster.
+type clusterState struct {
+	live   *unstructured.Unstructured
+	status api.ClusterStatus
+	spec   api.ClusterSpec
+	// unreadable is why it is not understood; "": it is.
+	unreadable string
+}
+
+func (c *clusterState) uid() types.UID { return c.live.GetUID() }
+func (c *clusterState) deleting() bool { return c.live.GetDeletionTimestamp() != nil }
+func (c *clusterState) held() bool {
+	return slices.Contains(c.live.GetFinalizers(), api.RestoreFinalizer)
+}
+func (c *clusterState) annotation() string { return c.live.GetAnnotations()[api.RestoreAnnotation] }
+
+// unserved tells whether the cluster has no member yet that could have served anybody.
+func (c *clusterState) unserved() bool {
+	return c.unreadable == "" && (c.status.Phase == api.ClusterPhaseNone || c.status.Phase == api.ClusterPhaseCreating)
+}
+
+// from tells whether the cluster began with a backup of a restore.
+func (c *clusterState) from(restore types.UID) bool {
+	return c.status.RestoredFrom != nil && c.status.RestoredFrom.RestoreUID == restore
+}
+
+// madeBy tells whether a restore has made the cluster.
+func (c *clusterState) madeBy(restore types.UID) bool {
+	if c.from(restore) {
+		return true
+	}
+	seed, err := api.SeedBackupOf(&api.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Annotations: c.live.GetAnnotations()}})
+	return err == nil && seed != nil && seed.RestoreUID == restore
+}
+
+// whole tells whether the cluster has all its members, and they serve.
+func (c *clusterState) whole() bool {
+	return c.status.Phase == api.ClusterPhaseRunning && c.status.ObservedGeneration == c.live.GetGeneration() &&
+		c.spec.Size > 0 && c.status.Size == c.spec.Size && c.status.ReadyMembers == c.spec.Size
+}
+
+// tokenState is the Secret of the token's name.
+type tokenState struct {
+	uid types.UID
+	// value of the token; "" where it is not one of this restore.
+	value string
+	// former tells that it belongs to a former EtcdRestore of the name.
+	former bool
+	ours   bool
+}
+
+// leftovers are what belongs to an EtcdCluster that is replaced.
+type leftovers struct {
+	services []corev1.Service
+	volumes  []corev1.PersistentVolumeClaim
+	pods     []corev1.Pod
+}
+
+// overdue is how long after its last moment a pod that is deleted is waited for: the
+// kubelet of a node that is gone never says that it has ended.
+const overdue = 30 * time.Second
+
+// running are the pods that are to be deleted, ending those that are waited for, and
+// lost those that are not: nobody can tell whether they still run.
+func (l *leftovers) sorted(now time.Time) (running, ending, lost []corev1.Pod) {
+	for _, p := range l.pods {
+		switch {
+		case p.DeletionTimestamp == nil:
+			running = append(running, p)
+		case now.Before(p.DeletionTimestamp.Add(overdue)):
+			ending = append(ending, p)
+		default:
+			lost = append(lost, p)
+		}
+	}
+	return running, ending, lost
+}
+
+// committed tells whether the old cluster may have been touched.
+func committed(st *api.RestoreStatus) bool { return st.Cluster != nil && st.Backup != nil }
+
+// phase is how far the restore has come since then.
+func (o *observation) phase() api.RestorePhase {
+	switch p := o.obj.Status.Phase; p {
+	case api.RestorePhaseCreating, api.RestorePhaseStarting, api.RestorePhaseGrowing:
+		return p
+	default:
+		return api.RestorePhaseStopping
+	}
+}
+
+// held tells whether the EtcdRestore has the finalizer.
+func held(obj *api.EtcdRestore) bool { return slices.Contains(obj.Finalizers, api.RestoreFinalizer) }
+
+// done tells whether the restore has succeeded, whatever became of its status.
+func done(obj *api.EtcdRestore) bool {
+	return obj.Status.Succeeded || obj.Annotations[api.RestoredAnnotation] != ""
+}
+
+// mine tells whether the EtcdCluster is the one that this restore has made.
+func (o *observation) mine() bool {
+	return o.cluster != nil && o.obj.Status.ClusterUID != "" && o.cluster.uid() == o.obj.Status.ClusterUID
+}
+
+// began tells whether the first member serves what this restore was about.
+func (o *observation) began() bool {
+	return o.cluster != nil && !o.cluster.deleting() && !o.cluster.unserved() && o.cluster.from(o.obj.UID)
+}
+
+// seed is what the EtcdCluster is told of the backup.
+func (o *observation) seed() api.SeedBackup {
+	b := o.obj.Status.Backup
+	return api.SeedBackup{
+		Restore: o.obj.Name, RestoreUID: o.obj.UID,
+		URL: o.url + o.obj.Name, Secret: tokenSecret(o.obj.Name),
+		Size: b.Size, SHA256: b.SHA256, BumpRevision: o.obj.Spec.BumpRevision,
+		Key: b.Key, EtcdVersion: b.EtcdVersion, EtcdRevision: b.EtcdRevision,
+	}
+}

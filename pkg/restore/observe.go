@@ -1,0 +1,149 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// observe asks the API server, and no cache: what is decided by it can't be taken
+// back. r.obj is the EtcdRestore as it has just been read.
+func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, error) {
+	o := &observation{
+		now: now, obj: r.obj, url: r.cfg.URL,
+		outcome: r.outcome, trouble: r.trouble,
+		namespaceEnds: r.namespaceEnds, denied: r.denied,
+	}
+	if done(r.obj) && !held(r.obj) {
+		return o, nil
+	}
+	if r.job != nil {
+		text := r.reading()
+		o.reading = &text
+	}
+	if r.offer != nil {
+		o.served, o.unserved = r.offer.served.Load(), r.offer.why()
+	}
+	var err error
+	if o.cluster, err = r.observeCluster(ctx); err != nil {
+		return nil, err
+	}
+	if o.token, err = r.observeToken(ctx); err != nil {
+		return nil, err
+	}
+	st := &r.obj.Status
+	if committed(st) && o.phase() == api.RestorePhaseStopping && st.ReplacedUID != "" {
+		if err := r.observeLeftovers(ctx, o, st.ReplacedUID); err != nil {
+			return nil, err
+		}
+	}
+	if done(r.obj) {
+		err = r.observeSetAside(ctx, o)
+	}
+	return o, err
+}
+
+func (r *Restore) observeCluster(ctx context.Context) (*clusterState, error) {
+	live, err := r.clusters().Get(ctx, r.obj.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at EtcdCluster %s: %w", r.obj.Name, granted(err, "get etcdclusters"))
+	}
+	c := &clusterState{live: live}
+	var typed api.EtcdCluster
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &typed); err != nil {
+		c.unreadable = fmt.Sprintf("EtcdCluster %s is not of the form that the operator knows: %v", r.obj.Name, err)
+		return c, nil
+	}
+	c.spec, c.status = typed.Spec, typed.Status
+	return c, nil
+}
+
+func (r *Restore) observeToken(ctx context.Context) (*tokenState, error) {
+	name := tokenSecret(r.obj.Name)
+	secret, err := secrets{r.cfg.Kube}.Get(ctx, r.obj.Namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at Secret %s: %w", name, err)
+	}
+	t := &tokenState{uid: secret.UID}
+	owner := metav1.GetControllerOf(secret)
+	switch {
+	case owner == nil:
+	case owner.UID == r.obj.UID:
+		t.ours = true
+		if secret.DeletionTimestamp == nil {
+			t.value = string(secret.Data[api.SeedBackupTokenKey])
+		}
+	case owner.Kind == api.EtcdRestoreResourceKind && owner.Name == r.obj.Name:
+		t.former = true
+	}
+	return t, nil
+}
+
+// observeLeftovers looks for what an EtcdCluster controls.
+func (r *Restore) observeLeftovers(ctx context.Context, o *observation, owner types.UID) error {
+	of := metav1.ListOptions{LabelSelector: labels.Set{appLabel: "etcd", clusterLabel: r.obj.Name}.String()}
+	belongs := func(obj metav1.Object) bool {
+		ref := metav1.GetControllerOfNoCopy(obj)
+		return ref != nil && ref.UID == owner
+	}
+	services, err := r.cfg.Kube.CoreV1().Services(r.obj.Namespace).List(ctx, of)
+	if err != nil {
+		return fmt.Errorf("look for the old cluster's Services: %w", granted(err, "list services"))
+	}
+	for _, svc := range services.Items {
+		if belongs(&svc) && svc.DeletionTimestamp == nil {
+			o.leftovers.services = append(o.leftovers.services, svc)
+		}
+	}
+	claims, err := r.cfg.Kube.CoreV1().PersistentVolumeClaims(r.obj.Namespace).List(ctx, of)
+	if err != nil {
+		return fmt.Errorf("look for the old cluster's volumes: %w", granted(err, "list persistentvolumeclaims"))
+	}
+	for _, claim := range claims.Items {
+		if belongs(&claim) && claim.DeletionTimestamp == nil {
+			o.leftovers.volumes = append(o.leftovers.volumes, claim)
+		}
+	}
+	pods, err := r.cfg.Kube.CoreV1().Pods(r.obj.Namespace).List(ctx, of)
+	if err != nil {
+		return fmt.Errorf("look for the old cluster's pods: %w", granted(err, "list pods"))
+	}
+	for _, pod := range pods.Items {
+		if belongs(&pod) {
+			o.leftovers.pods = append(o.leftovers.pods, pod)
+		}
+	}
+	return nil
+}
+
+// observeSetAside looks for volumes that this restore has set aside.
+func (r *Restore) observeSetAside(ctx context.Context, o *observation) error {
+	claims, err := r.cfg.Kube.CoreV1().PersistentVolumeClaims(r.obj.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: labels.Set{replacedByLabel: string(r.obj.UID)}.String()})
+	if err != nil {
+		return fmt.Errorf("look for the old cluster's volumes: %w", granted(err, "list persistentvolumeclaims"))
+	}
+	for _, claim := range claims.Items {
+		if claim.DeletionTimestamp == nil {
+			o.setAside = append(o.setAside, claim)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
+)
+
+// offer is the backup at the server, for the first member to fetch.
+type offer struct {
+	of       offered
+	withdraw func()
+	served   atomic.Int64
+	failure  atomic.Pointer[string]
+}
+
+// offered is what tells offers apart.
+type offered struct {
+	token, sha256 string
+	generation    int64
+}
+
+// why is the last failure of the store to give the backup; "" where it could.
+func (o *offer) why() string {
+	if text := o.failure.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// offeredBy is what is to be offered with a status; false: nothing.
+func offeredBy(obj *api.EtcdRestore, token *tokenState) (offered, bool) {
+	st := &obj.Status
+	waiting := st.Phase == api.RestorePhaseCreating || st.Phase == api.RestorePhaseStarting
+	current := committed(st) && (st.Backup.Generation == obj.Generation || obj.DeletionTimestamp != nil)
+	if done(obj) || !waiting || !current || token == nil || token.value == "" {
+		return offered{}, false
+	}
+	return offered{token.value, st.Backup.SHA256, obj.Generation}, true
+}
+
+// keepOffer sees to it that what is offered is what is on record.
+func (r *Restore) keepOffer(token *tokenState) {
+	want, ok := offeredBy(r.obj, token)
+	if ok && r.offer != nil && r.offer.of == want {
+		return
+	}
+	r.dropOffer()
+	if !ok {
+		return
+	}
+	o, obj, backup := &offer{of: want}, r.obj, r.obj.Status.Backup
+	sent := r.cfg.Metrics.sent(obj)
+	o.withdraw = r.cfg.Server.Offer(obj.Name, want.token, backupserver.Backup{
+		Size: backup.Size, SHA256: backup.SHA256,
+		Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
+			return openAt(ctx, r.cfg.OpenLocation, obj, backup.Key, offset)
+		},
+		Served: func(upTo int64) {
+			before := o.served.Swap(upTo)
+			sent(max(upTo-before, 0))
+			o.failure.Store(nil)
+		},
+		Failed: func(err error) {
+			text := shorten(err.Error(), 500)
+			o.failure.Store(&text)
+		},
+	})
+	r.offer = o
+}
+
+func (r *Restore) dropOffer() {
+	if r.offer != nil {
+		r.offer.withdraw()
+		r.offer = nil
+	}
+}

@@ -1,0 +1,309 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+const (
+	// lookEvery passes between two looks at what is awaited once a restore is under
+	// way, and lookNow and then while nothing was touched.
+	lookEvery      = time.Second
+	lookNowAndThen = 5 * time.Second
+	// untouched is for how long nobody may have taken up the EtcdCluster until that is
+	// told.
+	untouched = 15 * time.Second
+)
+
+// verdict is what is to be done about an EtcdRestore now: the status is put on record
+// first, and then the step is done.
+type verdict struct {
+	status api.RestoreStatus
+	step   step // nil: nothing
+	// wait is how long the next look may wait where nothing was changed.
+	wait time.Duration
+	// consumed tells that the outcome of an attempt is on record with the status.
+	consumed bool
+}
+
+// plan decides by the observation alone. Its rules stand in the order of the steps:
+// the first that has something to say is followed.
+func plan(o *observation) verdict {
+	for _, rule := range []func(*observation) *verdict{
+		finish,         // it has succeeded: tidy up, and never act again
+		endUncommitted, // it is being deleted, and nothing was touched
+		giveUp,         // its namespace is being deleted
+		choose,         // the backup is read as a whole; only then all is on record
+		hold,           // from here on it stays until it has come to its end
+		stop,           // the old cluster ends
+		create,         // the new one is made, to begin with the backup
+		grow,           // until all its members serve
+	} {
+		if v := rule(o); v != nil {
+			return *v
+		}
+	}
+	return verdict{status: *o.obj.Status.DeepCopy(), wait: longestSleep}
+}
+
+// at is a verdict that shows how far the restore is, and what it waits for.
+func (o *observation) at(phase api.RestorePhase, reason string) *verdict {
+	v := &verdict{status: *o.obj.Status.DeepCopy(), wait: lookEvery}
+	v.status.Phase, v.status.Reason = phase, reason
+	if o.trouble != "" {
+		v.status.Reason = strings.TrimPrefix(reason+"; "+o.trouble+"; it is tried again", "; ")
+	}
+	if v.status.StartDate == nil {
+		v.status.StartDate = recorded(o.now)
+	}
+	return v
+}
+
+// do adds a step to a verdict.
+func (v *verdict) do(s step) *verdict {
+	v.step = s
+	return v
+}
+
+// finish is for a restore that has succeeded. What marks that outlives its status, so
+// that one that comes back with a backup of Kubernetes itself destroys no cluster.
+func finish(o *observation) *verdict {
+	st := &o.obj.Status
+	switch {
+	case !done(o.obj):
+		return nil
+	case held(o.obj):
+		return tidy(o)
+	case st.Phase == api.RestorePhaseSucceeded && (st.ObservedGeneration == o.obj.Generation || o.obj.DeletionTimestamp != nil):
+		return &verdict{status: *st.DeepCopy(), wait: longestSleep}
+	}
+	v := &verdict{status: *st.DeepCopy(), wait: longestSleep}
+	v.status.Phase, v.status.Succeeded = api.RestorePhaseSucceeded, true
+	when := restoredAt(o.obj)
+	if v.status.CompletionDate == nil {
+		v.status.CompletionDate = when
+	}
+	v.status.Reason = "it has succeeded already, and nothing is done again: to restore once more, delete the EtcdRestore and make another"
+	if o.obj.Annotations[api.RestoredAnnotation] != "" {
+		v.status.Reason += " without the annotation " + api.RestoredAnnotation
+	}
+	v.status.ObservedGeneration = o.obj.Generation
+	return v
+}
+
+// tidy removes what the restore no longer needs. What it may not remove is told, and
+// stays: the cluster is back.
+func tidy(o *observation) *verdict {
+	v := o.at(api.RestorePhaseGrowing, "the cluster is back: what the restore no longer needs is removed")
+	c, st := o.cluster, &o.obj.Status
+	switch {
+	case o.mine() && !c.deleting() && c.annotation() != "" && !o.denied[deniedAnnotation]:
+		return v.do(unannotate{c.live})
+	case len(o.setAside) > 0 && o.obj.Spec.EffectiveOldVolumes() != api.OldVolumesKeep && !o.denied[deniedVolumes]:
+		return v.do(deleteVolumes{volumes: o.setAside, restored: true})
+	case o.token != nil && o.token.ours && !o.denied[deniedToken]:
+		return v.do(deleteToken{uid: o.token.uid, tidying: true})
+	}
+	if st.Phase != api.RestorePhaseSucceeded {
+		v.status.Phase, v.status.Succeeded, v.status.Reason = api.RestorePhaseSucceeded, true, ""
+		v.status.ObservedGeneration = o.obj.Generation
+		v.status.CompletionDate = restoredAt(o.obj)
+		if v.status.CompletionDate == nil {
+			v.status.CompletionDate = recorded(o.now)
+		}
+		return v
+	}
+	v.status = *st.DeepCopy()
+	return v.do(release{})
+}
+
+// endUncommitted is for an EtcdRestore that is deleted before anything was touched.
+func endUncommitted(o *observation) *verdict {
+	if o.obj.DeletionTimestamp == nil || committed(&o.obj.Status) {
+		return nil
+	}
+	v := &verdict{status: *o.obj.Status.DeepCopy(), wait: longestSleep}
+	if held(o.obj) {
+		v.step = release{}
+	}
+	return v
+}
+
+// giveUp is for a namespace that goes, in which nothing can be made any more: nothing
+// of ours may keep it.
+func giveUp(o *observation) *verdict {
+	if !o.namespaceEnds || !committed(&o.obj.Status) {
+		return nil
+	}
+	v := o.at(o.phase(), "the namespace is being deleted: the restore ends with it")
+	v.wait = longestSleep
+	switch {
+	case o.cluster != nil && o.cluster.held():
+		v.step = letGo{cluster: o.cluster.live}
+	case held(o.obj):
+		v.step = release{}
+	}
+	return v
+}
+
+// hold has the EtcdRestore stay, should somebody delete it, as long as a cluster is
+// down that it can bring back.
+func hold(o *observation) *verdict {
+	if held(o.obj) || o.obj.DeletionTimestamp != nil {
+		return nil
+	}
+	return o.at(o.phase(), o.obj.Status.Reason).do(putFinalizer{})
+}
+
+// stop ends the old cluster. The finalizer keeps its EtcdCluster until its pods have
+// ended, and with it the garbage collector from what belongs to it; what is being
+// deleted the etcd operator leaves alone.
+func stop(o *observation) *verdict {
+	if o.phase() != api.RestorePhaseStopping {
+		return nil
+	}
+	c, replaced := o.cluster, o.obj.Status.ReplacedUID
+	old := c != nil && replaced != "" && c.uid() == replaced
+	running, ending, lost := o.leftovers.sorted(o.now)
+	v := o.at(api.RestorePhaseStopping, "the old cluster is being stopped")
+	switch left := &o.leftovers; {
+	case !o.tokenUsable():
+		return o.mendToken(v)
+	case old && !c.deleting() && !c.held():
+		return v.do(holdCluster{c.live})
+	case old && !c.deleting():
+		return v.do(deleteCluster{cluster: c.live})
+	case len(left.services) > 0:
+		return v.do(disownServices{left.services, replaced})
+	case len(left.volumes) > 0 && o.obj.Spec.EffectiveOldVolumes() == api.OldVolumesDeleteFirst:
+		return v.do(deleteVolumes{volumes: left.volumes})
+	case len(left.volumes) > 0:
+		return v.do(setAside{left.volumes, replaced})
+	case len(running) > 0:
+		return v.do(deletePods{running})
+	case len(ending) > 0:
+		v = o.at(api.RestorePhaseStopping, "waiting for the end of the old cluster's pods: "+podNames(ending))
+		return v
+	case old && c.held():
+		return v.do(letGo{cluster: c.live, lost: lost})
+	case old:
+		return o.at(api.RestorePhaseStopping, "waiting for the old EtcdCluster to go: somebody else keeps it by the finalizers "+strings.Join(c.live.GetFinalizers(), ", "))
+	}
+	return o.at(api.RestorePhaseCreating, "the EtcdCluster is being made")
+}
+
+// create makes the EtcdCluster. Somebody else's in its place is deleted only while
+// nobody can have written to it.
+func create(o *observation) *verdict {
+	if o.phase() != api.RestorePhaseCreating {
+		return nil
+	}
+	c := o.cluster
+	v := o.at(api.RestorePhaseCreating, "the EtcdCluster is being made")
+	switch {
+	case !o.tokenUsable():
+		return o.mendToken(v)
+	case c == nil:
+		return v.do(createCluster{o.seed()})
+	case c.deleting() && c.held():
+		return v.do(letGo{cluster: c.live})
+	case c.deleting():
+		return o.at(api.RestorePhaseCreating, "waiting for an EtcdCluster of the name to go, which is being deleted"+keptBy(c))
+	case o.began(), c.madeBy(o.obj.UID) && c.annotation() == o.seed().String() && c.unserved():
+		v = o.at(api.RestorePhaseStarting, "the EtcdCluster is made")
+		v.status.ClusterUID = c.uid()
+		return v
+	case c.unserved():
+		why := "somebody else has made it, without the backup"
+		if c.madeBy(o.obj.UID) {
+			why = "it was made for another backup than is now asked for"
+		}
+		return v.do(deleteCluster{cluster: c.live, unchanged: true, why: why})
+	}
+	return o.at(api.RestorePhaseCreating, inTheWay(c))
+}
+
+// grow awaits the new cluster.
+func grow(o *observation) *verdict {
+	c := o.cluster
+	starting := o.at(api.RestorePhaseStarting, starting(o))
+	switch {
+	case !o.mine():
+		v := o.at(api.RestorePhaseCreating, "the EtcdCluster is gone before it was whole: it is made again")
+		v.status.ClusterUID = ""
+		return v
+	case c.deleting():
+		return o.at(o.phase(), "somebody has deleted the EtcdCluster before it was whole: it is made again when it is gone"+keptBy(c))
+	case c.unreadable != "":
+		return o.at(o.phase(), c.unreadable)
+	case c.status.Phase == api.ClusterPhaseFailed:
+		return o.at(o.phase(), "all members were lost with their data before the cluster was whole: it is made again from the same backup").
+			do(deleteCluster{cluster: c.live, unchanged: true, why: "all its members were lost with their data before it was whole"})
+	case c.unserved() && c.annotation() != o.seed().String():
+		return starting.do(deleteCluster{cluster: c.live, unchanged: true, why: "it was made for another backup than is now asked for"})
+	case c.unserved() && !o.tokenUsable():
+		return o.mendToken(starting)
+	case c.unserved():
+		return starting
+	case !c.from(o.obj.UID):
+		return o.at(o.phase(), inTheWay(c))
+	}
+	v := o.at(api.RestorePhaseGrowing, growing(o))
+	if from := c.status.RestoredFrom; from.SHA256 != "" && from.SHA256 != v.status.Backup.SHA256 {
+		// An edit came too late for it to be followed.
+		v.status.Backup = servedBackup(c, v.status.Backup.Generation)
+	}
+	if c.whole() {
+		return v.do(markRestored{c.live})
+	}
+	return v
+}
+
+// servedBackup is what a cluster says of the backup that it began with.
+func servedBackup(c *clusterState, generation int64) *api.RestoredBackup {
+	from := c.status.RestoredFrom
+	b := &api.RestoredBackup{Generation: generation, Key: from.Key, SHA256: from.SHA256, EtcdRevision: from.EtcdRevision}
+	seed, err := api.SeedBackupOf(&api.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Annotations: c.live.GetAnnotations()}})
+	if err == nil && seed != nil && seed.SHA256 == from.SHA256 {
+		b.Size, b.EtcdVersion = seed.Size, seed.EtcdVersion
+	}
+	return b
+}
+
+func (o *observation) tokenUsable() bool { return o.token != nil && o.token.value != "" }
+
+// mendToken sees to it that there is a token.
+func (o *observation) mendToken(v *verdict) *verdict {
+	switch t := o.token; {
+	case t == nil:
+		return v.do(createToken{})
+	case t.ours || t.former:
+		return v.do(deleteToken{uid: t.uid})
+	}
+	return o.at(v.status.Phase, tokenTaken(o.obj.Name))
+}
+
+func tokenTaken(restore string) string {
+	return fmt.Sprintf("the Secret %s belongs to somebody else: delete or rename it, the restore needs the name for its token", tokenSecret(restore))
+}
+
+// restoredAt is when the restore succeeded, as its annotation tells; nil: it does not.
+func restoredAt(obj *api.EtcdRestore) *metav1.Time {
+	t, err := time.Parse(time.RFC3339, obj.Annotations[api.RestoredAnnotation])
+	if err != nil {
+		return nil
+	}
+	return recorded(t)
+}
+
+func recorded(t time.Time) *metav1.Time {
+	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
+}

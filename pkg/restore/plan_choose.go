@@ -1,0 +1,189 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+const (
+	// shortestBackoff passes between a failed attempt and the next. It doubles with
+	// each further failure, up to longestBackoff.
+	shortestBackoff = 5 * time.Second
+	longestBackoff  = 5 * time.Minute
+)
+
+// choose finds a backup that is whole and fits, and puts on record what is going to
+// be done: nothing is touched before that. It begins anew with each edit, until the
+// first member serves.
+func choose(o *observation) *verdict {
+	st := &o.obj.Status
+	if committed(st) && (st.Backup.Generation == o.obj.Generation || o.began() || o.obj.DeletionTimestamp != nil) {
+		return nil
+	}
+	m, err := o.manifest()
+	if why := refused(o, m); why != "" {
+		return o.choosing(api.RestorePhaseInvalid, why+"; nothing is done until then")
+	}
+	if why := heldUp(o); why != "" {
+		return o.choosing(api.RestorePhaseRetrying, why)
+	}
+	if err != nil {
+		return o.choosing(api.RestorePhaseRetrying, err.Error())
+	}
+	seen := st.ObservedGeneration == o.obj.Generation
+	switch {
+	case o.outcome != nil && o.outcome.generation == o.obj.Generation:
+		return conclude(o, m)
+	case o.reading != nil:
+		return o.choosing(api.RestorePhaseVerifying, *o.reading)
+	case gaveUp(o.obj) != "":
+		return o.choosing(api.RestorePhaseFailed, gaveUp(o.obj))
+	case seen && st.Phase == api.RestorePhaseFailed:
+		return &verdict{status: *st.DeepCopy(), wait: longestSleep}
+	case seen && st.NextExecutionDate != nil && st.NextExecutionDate.After(o.now) && st.NextExecutionDate.Sub(o.now) < 2*longestBackoff:
+		// Further away it would be only where the clock was set back.
+		return &verdict{status: *st.DeepCopy(), wait: min(lookNowAndThen, st.NextExecutionDate.Sub(o.now))}
+	}
+	v := o.choosing(api.RestorePhaseVerifying, "the backup is being looked for")
+	v.status.NextExecutionDate = nil
+	return v.do(begin{m})
+}
+
+// choosing is a verdict about the choice of a backup.
+func (o *observation) choosing(phase api.RestorePhase, reason string) *verdict {
+	if committed(&o.obj.Status) {
+		phase, reason = o.phase(), "the spec was edited: "+reason
+	}
+	v := o.at(phase, reason)
+	v.wait = lookNowAndThen
+	if v.status.ObservedGeneration != o.obj.Generation {
+		v.status.ObservedGeneration = o.obj.Generation
+		v.status.Failures, v.status.NextExecutionDate = 0, nil
+	}
+	if phase == api.RestorePhaseInvalid || phase == api.RestorePhaseFailed || phase == api.RestorePhaseVerifying {
+		v.status.NextExecutionDate = nil
+	}
+	return v
+}
+
+// refused says why the spec can't be followed until it is edited.
+func refused(o *observation, m manifest) string {
+	if errs := api.ValidateEtcdRestore(o.obj); len(errs) > 0 {
+		return errs.ToAggregate().Error() + "; edit the EtcdRestore"
+	}
+	template, again := o.obj.Spec.ClusterTemplate != nil, committed(&o.obj.Status)
+	switch {
+	case template && again && o.obj.Status.ReplacedUID != "":
+		return "spec.clusterTemplate is for a cluster that there was none of: remove it; what is to be other than it was, edit in the EtcdCluster itself"
+	case template && !again && o.cluster != nil && !o.cluster.deleting():
+		return fmt.Sprintf("there is an EtcdCluster %s: remove spec.clusterTemplate to have it replaced, or restore under another name to leave it alone", o.obj.Name)
+	}
+	if spec, err := m.spec(); m != "" && err == nil && o.obj.Spec.BumpRevision > 0 {
+		if v, err := etcd.ParseVersion(spec.EffectiveVersion()); err == nil && !v.HasBumpRevision() {
+			return fmt.Sprintf("etcd %s can't raise the revision of what it restores, which takes 3.4.27, 3.5.10 or 3.6: remove spec.bumpRevision, or set a later version in the EtcdCluster", v)
+		}
+	}
+	return ""
+}
+
+// heldUp says why the restore can't begin now, where that may pass by itself or when
+// somebody has done something else than edit it.
+func heldUp(o *observation) string {
+	if o.token != nil && !o.token.ours && !o.token.former {
+		return tokenTaken(o.obj.Name)
+	}
+	if committed(&o.obj.Status) {
+		return ""
+	}
+	switch c := o.cluster; {
+	case c == nil && o.obj.Spec.ClusterTemplate == nil:
+		return fmt.Sprintf("there is no EtcdCluster %s in the namespace %s: give spec.clusterTemplate to have one made", o.obj.Name, o.obj.Namespace)
+	case c == nil:
+		return ""
+	case c.unreadable != "":
+		return c.unreadable
+	case c.deleting() && o.obj.Spec.ClusterTemplate != nil:
+		return "waiting for an EtcdCluster of the name to go, which is being deleted" + keptBy(c)
+	case c.spec.Paused:
+		return fmt.Sprintf("the EtcdCluster %s has spec.paused: true, so nobody may touch it, and nobody would bring it back: set it to false", o.obj.Name)
+	}
+	return ""
+}
+
+// manifest is the EtcdCluster that is to be made.
+func (o *observation) manifest() (manifest, error) {
+	st := &o.obj.Status
+	switch again := committed(st); {
+	case again && (st.ReplacedUID != "" || o.obj.Spec.ClusterTemplate == nil):
+		return saved(st)
+	case !again && o.cluster != nil:
+		return manifestOf(o.cluster.live)
+	case o.obj.Spec.ClusterTemplate != nil:
+		return manifestFrom(o.obj)
+	}
+	return "", nil // heldUp tells why
+}
+
+// conclude puts on record what came of an attempt.
+func conclude(o *observation, m manifest) *verdict {
+	if o.outcome.err != nil {
+		return failed(o)
+	}
+	if o.outcome.manifest != m { // it was edited meanwhile
+		v := o.choosing(api.RestorePhaseVerifying, "the EtcdCluster was edited: it is looked at again")
+		v.consumed = true
+		return v
+	}
+	if !held(o.obj) {
+		return o.choosing(api.RestorePhaseVerifying, "the backup is whole").do(putFinalizer{})
+	}
+	v := o.choosing(api.RestorePhaseStopping, "")
+	again := committed(&o.obj.Status)
+	v.consumed, v.wait = true, 0
+	v.status.Reason, v.status.Failures, v.status.NextExecutionDate = "", 0, nil
+	v.status.Backup, v.status.PassedOver = o.outcome.backup.DeepCopy(), o.outcome.passedOver
+	v.status.Cluster = m.raw()
+	if !again && o.cluster != nil {
+		v.status.ReplacedUID = o.cluster.uid()
+	}
+	return v
+}
+
+func failed(o *observation) *verdict {
+	err := o.outcome.err
+	phase := api.RestorePhaseRetrying
+	if errors.Is(err, errUnfit) {
+		phase = api.RestorePhaseFailed
+	}
+	v := o.choosing(phase, err.Error())
+	v.consumed = true
+	v.status.Failures++
+	v.status.PassedOver = o.outcome.passedOver
+	if phase == api.RestorePhaseFailed && !committed(&o.obj.Status) {
+		v.status.Reason += "; nothing was touched: edit the EtcdRestore to try another backup, or make another EtcdRestore"
+		return v
+	}
+	pause := min(shortestBackoff<<min(max(v.status.Failures-1, 0), 10), longestBackoff)
+	if phase == api.RestorePhaseFailed {
+		pause = longestBackoff // nothing but an edit helps
+	}
+	v.status.NextExecutionDate = roundedUp(o.now.Add(pause))
+	return v
+}
+
+// gaveUp is why a restore was given up by v0.9.4, which did not try again; "" where it
+// was not. Whoever made it has long since helped himself otherwise.
+func gaveUp(obj *api.EtcdRestore) string {
+	st := &obj.Status
+	if st.Phase == api.RestorePhaseNone && st.ObservedGeneration == 0 && st.StartDate == nil && !st.Succeeded && st.Reason != "" {
+		return shorten(st.Reason, 2000) + "; so it failed in v0.9.4, and is not tried again by itself: edit the spec of the EtcdRestore, or make another one"
+	}
+	return ""
+}

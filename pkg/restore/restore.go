@@ -1,0 +1,299 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/selection"
+)
+
+const (
+	// longestSleep is how long the world is not looked at where nothing is awaited.
+	longestSleep = time.Minute
+	// betweenSteps passes from one step to the next.
+	betweenSteps = 50 * time.Millisecond
+	// errorWait is the first wait after a request to Kubernetes that failed; it
+	// doubles up to longestErrorWait.
+	errorWait        = 500 * time.Millisecond
+	longestErrorWait = 15 * time.Second
+	// tellEvery passes between two writes that tell of progress alone.
+	tellEvery = 3 * time.Second
+)
+
+// Config is what all restores of an operator share.
+type Config struct {
+	Kube    kubernetes.Interface
+	Etcd    versioned.Interface
+	Dynamic dynamic.Interface
+	// Server serves the backups, under URL and the name of the restore, such as
+	// http://etcd-restore-operator.ns.svc:19999/v1/backup/.
+	Server Server
+	URL    string
+	// VolumeDir is the directory of backups with backupStorageType Volume; "": there
+	// are none.
+	VolumeDir string
+	Recorder  record.EventRecorder
+	Metrics   *Metrics
+	Logger    *logrus.Entry
+	Clock     clock.Clock
+	// OpenLocation and Find default to pkg/location and pkg/selection.
+	OpenLocation OpenLocation
+	Find         Find
+}
+
+// Restore takes care of one EtcdRestore. All fields but the mailbox belong to the
+// goroutine of Run.
+type Restore struct {
+	cfg     Config
+	log     *logrus.Entry
+	updates chan *api.EtcdRestore // holds the newest object, if any
+	wake    chan struct{}
+
+	// obj is the newest state of the object that is known.
+	obj     *api.EtcdRestore
+	notices notices
+
+	job     *job     // nil while no attempt is under way
+	outcome *outcome // of the last attempt, where it is not on record yet
+	read    *wholeRead
+	offer   *offer // nil while nothing is offered
+
+	// toldAt is when the status was last written.
+	toldAt time.Time
+	// trouble is why Kubernetes did not do what it was last asked for.
+	trouble       string
+	namespaceEnds bool
+	denied        map[string]bool
+	// gone is true when the object is no longer there; ctx will end.
+	gone     bool
+	failures int // requests to Kubernetes in a row that failed
+	resume   time.Time
+}
+
+// errGone: the object is gone, or another has its name.
+var errGone = errors.New("the EtcdRestore is gone")
+
+// New returns the Restore of an EtcdRestore. Nothing happens before Run.
+func New(cfg Config, obj *api.EtcdRestore) (*Restore, error) {
+	if obj.UID == "" {
+		return nil, fmt.Errorf("EtcdRestore %s/%s has no UID: it did not come from an API server", obj.Namespace, obj.Name)
+	}
+	if cfg.OpenLocation == nil {
+		cfg.OpenLocation = inStores(cfg.Kube, cfg.VolumeDir)
+	}
+	if cfg.Find == nil {
+		cfg.Find = selection.Find
+	}
+	r := &Restore{
+		cfg:     cfg,
+		log:     cfg.Logger.WithFields(logrus.Fields{"restore-namespace": obj.Namespace, "restore-name": obj.Name}),
+		updates: make(chan *api.EtcdRestore, 1),
+		wake:    make(chan struct{}, 1),
+		obj:     obj.DeepCopy(),
+		denied:  map[string]bool{},
+	}
+	r.notices = notices{recorder: cfg.Recorder, log: r.log, obj: r.obj}
+	return r, nil
+}
+
+// Update hands over a newer state of the EtcdRestore. It never blocks; of several
+// that were not looked at yet, the last counts. It must not be called concurrently
+// with itself.
+func (r *Restore) Update(obj *api.EtcdRestore) {
+	obj = obj.DeepCopy()
+	select {
+	case <-r.updates:
+	default:
+	}
+	r.updates <- obj
+}
+
+// Wake makes the Restore look at the world again. It never blocks.
+func (r *Restore) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run takes care of the restore until ctx ends. When it returns, nothing of it is under
+// way any more. An object under deletion must stay with it until it is gone.
+func (r *Restore) Run(ctx context.Context) {
+	r.log.WithField("phase", r.obj.Status.Phase).Info("taking care of the restore")
+	defer r.log.Info("no longer taking care of the restore")
+	defer r.cfg.Metrics.forget(r.obj)
+	defer func() { // also in a panic
+		r.dropOffer()
+		if r.job != nil {
+			r.job.stop(errStopped)
+			<-r.job.ended
+		}
+	}()
+	r.cfg.Metrics.appear(r.obj)
+	r.cfg.Metrics.saw(r.obj)
+
+	timer := r.cfg.Clock.NewTimer(0)
+	defer timer.Stop()
+	for {
+		var ended chan outcome
+		if r.job != nil {
+			ended = r.job.ended
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case obj := <-r.updates:
+			r.take(obj)
+		case <-r.wake:
+		case result := <-ended:
+			r.note(result)
+		case <-timer.C():
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		next := r.pass(ctx)
+		if !timer.Stop() {
+			select {
+			case <-timer.C():
+			default:
+			}
+		}
+		timer.Reset(next)
+	}
+}
+
+// take goes on from a newer state of the object. One that is older than what is known
+// says nothing new.
+func (r *Restore) take(obj *api.EtcdRestore) {
+	if order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, r.obj.ResourceVersion); err == nil && order < 0 {
+		return
+	}
+	if obj.Generation != r.obj.Generation || obj.DeletionTimestamp != nil {
+		r.resume = time.Time{}
+	}
+	r.know(obj)
+}
+
+func (r *Restore) know(obj *api.EtcdRestore) {
+	r.obj, r.notices.obj = obj, obj
+	r.cfg.Metrics.saw(obj)
+}
+
+// note takes over how an attempt has ended.
+func (r *Restore) note(result outcome) {
+	a := r.job.attempt
+	r.job, r.outcome, r.read = nil, &result, a.read
+}
+
+// pass does what is due and tells how long the next look may wait.
+func (r *Restore) pass(ctx context.Context) time.Duration {
+	if r.gone {
+		return longestSleep
+	}
+	now := r.cfg.Clock.Now()
+	if wait := r.resume.Sub(now); wait > 0 && wait <= longestErrorWait {
+		return wait
+	}
+	wait, err := r.look(ctx, now)
+	switch {
+	case err == nil:
+		r.failures, r.resume = 0, time.Time{}
+		return min(max(wait, betweenSteps), longestSleep)
+	case errors.Is(err, errGone):
+		r.gone = true
+		r.dropOffer()
+		if r.job != nil {
+			r.job.stop(errEdited)
+		}
+		return longestSleep
+	case ctx.Err() != nil:
+		return longestSleep
+	case errors.Is(err, errBehind):
+		r.log.WithError(err).Info("looking again")
+		return betweenSteps
+	}
+	r.failures++
+	wait = min(errorWait<<min(r.failures-1, 8), longestErrorWait)
+	r.resume = now.Add(wait)
+	r.log.WithError(err).WithField("failures", r.failures).Error("Kubernetes does not do what it was asked for; trying again")
+	return wait
+}
+
+// look observes, decides, puts on record what is about to be done, and does it.
+func (r *Restore) look(ctx context.Context, now time.Time) (time.Duration, error) {
+	if err := r.refresh(ctx); err != nil {
+		return 0, err
+	}
+	if r.job != nil && (r.job.attempt.obj.Generation != r.obj.Generation || r.obj.DeletionTimestamp != nil) {
+		r.job.stop(errEdited)
+		return longestSleep, nil // its end is waited for
+	}
+	if r.outcome != nil && r.outcome.generation != r.obj.Generation {
+		r.outcome = nil
+	}
+	o, err := r.observe(ctx, now)
+	if err != nil {
+		return 0, errors.Join(err, r.tellBlind(ctx, now, err))
+	}
+	v := plan(o)
+	wrote, err := r.write(ctx, now, &v)
+	if err != nil {
+		return 0, err
+	}
+	if v.consumed {
+		r.outcome = nil
+	}
+	r.keepOffer(o.token)
+	if v.step == nil {
+		if wrote {
+			return betweenSteps, nil
+		}
+		return v.wait, nil
+	}
+	err = v.step.apply(ctx, r)
+	switch {
+	case err == nil:
+		r.trouble = ""
+		return betweenSteps, nil
+	case !errors.Is(err, errBehind) && ctx.Err() == nil:
+		r.trouble = shorten(err.Error(), 1000)
+	}
+	return 0, err
+}
+
+// refresh reads the object anew. What is decided by it can't be taken back, and a
+// cache may be behind what another operator has done. A restore that has come to its
+// end does nothing, and asks nobody.
+func (r *Restore) refresh(ctx context.Context) error {
+	if done(r.obj) && !held(r.obj) {
+		return nil
+	}
+	live, err := r.cfg.Etcd.EtcdV1beta2().EtcdRestores(r.obj.Namespace).Get(ctx, r.obj.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return errGone
+	case err != nil:
+		return fmt.Errorf("read the EtcdRestore: %w", granted(err, "get etcdrestores"))
+	case live.UID != r.obj.UID:
+		return errGone
+	}
+	r.know(live)
+	return nil
+}

@@ -1,0 +1,70 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// maxReason bounds a reason in bytes.
+const maxReason = 4000
+
+// write puts the status of a verdict on record, and tells whether it had to. Where
+// somebody else has written meanwhile, what was decided counts no more: errBehind.
+func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, error) {
+	v.status.Reason = shorten(v.status.Reason, maxReason)
+	if equality.Semantic.DeepEqual(v.status, r.obj.Status) {
+		return false, nil
+	}
+	if v.step == nil && !v.consumed && now.Sub(r.toldAt) >= 0 && now.Sub(r.toldAt) < tellEvery && onlyReason(&v.status, &r.obj.Status) {
+		return false, nil // it is told a little later
+	}
+	before := r.obj.Status.DeepCopy()
+	next := r.obj.DeepCopy()
+	next.Status = v.status
+	updated, err := r.cfg.Etcd.EtcdV1beta2().EtcdRestores(next.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return false, fmt.Errorf("write the status: %w: %w", errBehind, err)
+	case err != nil:
+		return false, fmt.Errorf("write the status: %w", granted(err, "update etcdrestores/status"))
+	}
+	r.toldAt = now
+	r.know(updated)
+	r.cfg.Metrics.changed(updated, before)
+	r.notices.changed(before, &updated.Status, now)
+	return true, nil
+}
+
+func onlyReason(a, b *api.RestoreStatus) bool {
+	next := b.DeepCopy()
+	next.Reason = a.Reason
+	return equality.Semantic.DeepEqual(a, next)
+}
+
+// tellBlind tells in the status why nothing can be seen.
+func (r *Restore) tellBlind(ctx context.Context, now time.Time, blind error) error {
+	if ctx.Err() != nil || done(r.obj) {
+		return nil
+	}
+	o := &observation{now: now, obj: r.obj}
+	phase := api.RestorePhaseRetrying
+	if committed(&r.obj.Status) {
+		phase = o.phase()
+	}
+	_, err := r.write(ctx, now, o.at(phase, blind.Error()+"; it is tried again"))
+	if errors.Is(err, errBehind) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// starting tells how far the first member is.
+func starting(o *observation) string {
+	if o.cluster == nil {
+		return ""
+	}
+	c, size := o.cluster, o.obj.Status.Backup.Size
+	var text string
+	switch {
+	case c.status.Phase == api.ClusterPhaseNone && o.now.Sub(c.live.GetCreationTimestamp().Time) >= untouched:
+		return fmt.Sprintf("no etcd operator has taken up the EtcdCluster since %s: look whether one runs for its namespace, and in a version that restores; the scope of the EtcdCluster is the annotation %s/scope",
+			c.live.GetCreationTimestamp().UTC().Format(time.RFC3339), api.GroupName)
+	case o.served <= 0:
+		text = "the first member has not begun to fetch the backup"
+	case o.served < size:
+		text = fmt.Sprintf("the first member has fetched %s of %s", bytesText(o.served), bytesText(size))
+	default:
+		text = "the first member has fetched the backup, and starts on it"
+	}
+	if o.unserved != "" && o.served < size {
+		text += "; the last time the store could not give it: " + o.unserved
+	}
+	return text + clusterSays(c)
+}
+
+// growing tells how many members the cluster has.
+func growing(o *observation) string {
+	c := o.cluster
+	return fmt.Sprintf("the first member serves; %d of %d members are healthy", c.status.ReadyMembers, c.spec.Size) + clusterSays(c)
+}
+
+func clusterSays(c *clusterState) string {
+	if c.status.Reason == "" {
+		return ""
+	}
+	return "; the EtcdCluster says: " + c.status.Reason
+}
+
+// inTheWay tells of an EtcdCluster that holds data which is not of the backup.
+func inTheWay(c *clusterState) string {
+	if c.unreadable != "" {
+		return c.unreadable
+	}
+	return fmt.Sprintf("an EtcdCluster of the name is in phase %s that did not begin with the backup: somebody else has made it meanwhile, and it may hold what was written since; delete it (kubectl delete etcdcluster %s), and it is made from the backup; keep others from making it again until then",
+		c.status.Phase, c.live.GetName())
+}
+
+// keptBy tells who keeps an EtcdCluster that is being deleted.
+func keptBy(c *clusterState) string {
+	if len(c.live.GetFinalizers()) == 0 {
+		return ""
+	}
+	return "; it is kept by the finalizers " + strings.Join(c.live.GetFinalizers(), ", ")
+}
+
+func podNames(pods []corev1.Pod) string {
+	names := make([]string, len(pods))
+	for i, p := range pods {
+		names[i] = p.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// roundedUp is for times that nothing may happen before: what is recorded has whole
+// seconds.
+func roundedUp(t time.Time) *metav1.Time {
+	whole := t.UTC().Truncate(time.Second)
+	if whole.Before(t) {
+		whole = whole.Add(time.Second)
+	}
+	return &metav1.Time{Time: whole}
+}
+
+// bytesText is a number of bytes for people.
+func bytesText(n int64) string {
+	switch {
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+}
+
+// shorten bounds a text in bytes.
+func shorten(text string, limit int) string {
+	const end = "…"
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len(end)
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + end
+}
