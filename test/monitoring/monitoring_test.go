@@ -72,7 +72,7 @@ func operatorMetrics(t *testing.T) []string {
 
 func TestThePageTellsOfAllMetricsAndOfNoOthers(t *testing.T) {
 	var told []string
-	for _, match := range regexp.MustCompile("(?m)^\\| `(etcd_(?:backup_)?operator_\\w+)`").FindAllStringSubmatch(read(t, "doc/metrics.md"), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `(etcd_(?:backup_|restore_)?operator_\\w+)`").FindAllStringSubmatch(read(t, "doc/metrics.md"), -1) {
 		told = append(told, match[1])
 	}
 	slices.Sort(told)
@@ -92,7 +92,7 @@ func queries(t *testing.T) []monitoring.Query {
 
 func TestQueriesUseMetricsThatTheOperatorsHave(t *testing.T) {
 	names := operatorMetrics(t)
-	ours, part := regexp.MustCompile(`^etcd_(backup_)?operator_`), regexp.MustCompile(`_(bucket|count|sum)$`)
+	ours, part := regexp.MustCompile(`^etcd_(backup_|restore_)?operator_`), regexp.MustCompile(`_(bucket|count|sum)$`)
 	for _, q := range queries(t) {
 		used := q.Metrics()
 		if len(used) == 0 {
@@ -214,7 +214,7 @@ func TestPodMonitorsSelectTheOperatorsAndTheMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pods []corev1.PodTemplateSpec
-	for _, file := range []string{"example/deployment.yaml", "example/etcd-backup-operator/deployment.yaml"} {
+	for _, file := range []string{"example/deployment.yaml", "example/etcd-backup-operator/deployment.yaml", "example/etcd-restore-operator/deployment.yaml"} {
 		var deployment appsv1.Deployment
 		if err := yaml.Unmarshal([]byte(read(t, file)), &deployment); err != nil {
 			t.Fatal(err)
