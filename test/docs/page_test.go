@@ -179,6 +179,12 @@ func TestTheReferenceIsComplete(t *testing.T) {
 
 		{"EtcdRestore: status", statusFields, field, "pkg/apis/etcd/v1beta2/restore_status.go"},
 		{"EtcdRestore: status", `RestorePhase = "(\w+)"`, code, "pkg/apis/etcd/v1beta2/restore_status.go"},
+		{"EtcdRestore: events", eventReason, code, "pkg/restore/notices.go"},
+		{"EtcdRestore: events", eventReason, code, "pkg/controller/fleet/handler.go"},
+		{"EtcdRestore: events", noun, unmanaged, "pkg/controller/restore/controller.go"},
+		{"EtcdRestore: what it makes and marks", `= api.GroupName \+ "(/[^"]+)"`, func(name string) string { return name + "`" }, "pkg/restore/names.go"},
+		{"The restore operator's flags", flags, flag, "cmd/restore-operator/main.go"},
+		{"The restore operator's flags", flags, flag, "internal/operator/flags.go"},
 		{"EtcdRestore: metadata", `RestoreFinalizer = "([^"]+)"`, code, "pkg/apis/etcd/v1beta2/restore_status.go"},
 	} {
 		section := sectionOf(t, "doc/reference.md", c.section)
