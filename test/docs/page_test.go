@@ -173,7 +173,7 @@ func TestTheReferenceIsComplete(t *testing.T) {
 		{"EtcdBackup: events", eventReason, code, "pkg/backup/notices.go"},
 		{"EtcdBackup: events", eventReason, code, "pkg/controller/fleet/handler.go"},
 		{"EtcdBackup: events", noun, unmanaged, "pkg/controller/backup/controller.go"},
-		{"EtcdBackup: what is stored", `meta[A-Z]\w+ += "([^"]+)"`, code, "pkg/backup/metadata.go"},
+		{"EtcdBackup: what is stored", `Meta[A-Z]\w+ += "([^"]+)"`, code, "pkg/backupobject/metadata.go"},
 		{"The backup operator's flags", flags, flag, "cmd/backup-operator/main.go"},
 		{"The backup operator's flags", flags, flag, "internal/operator/flags.go"},
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/controller"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/backup"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/restore"
 	"github.com/etcd-operator/etcd-operator/test/monitoring"
 )
 
@@ -51,6 +52,10 @@ func operatorMetrics(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	_, err = backup.New(backup.Config{Namespace: "ns", Registry: registry, Clock: clock.RealClock{}, Logger: log, Recorder: recorder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = restore.New(restore.Config{Namespace: "ns", Registry: registry, Clock: clock.RealClock{}, Logger: log, Recorder: recorder})
 	if err != nil {
 		t.Fatal(err)
 	}
