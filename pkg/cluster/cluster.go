@@ -99,7 +99,9 @@ type Cluster struct {
 	// doubtful is true while a quorum serves that most voters don't tell of: some
 	// may be ending at this moment.
 	doubtful bool
-	lastStep string
+	// leaderless is the last observation's leaderlessSince.
+	leaderless time.Time
+	lastStep   string
 }
 
 // New returns the Cluster of an EtcdCluster. Nothing happens before Run.

@@ -60,6 +60,9 @@ type observation struct {
 	// quorum is true when the members were listed by a linearizable read: the
 	// cluster has a leader and a quorum, and the list is what it agreed on.
 	quorum bool
+	// leaderlessSince is since when enough members answer for a quorum, and none
+	// leads to a leader; zero if that isn't so.
+	leaderlessSince time.Time
 	// members is the membership joined with pods and health, sorted by ID.
 	// Without a quorum it is what the most advanced member remembers, or empty.
 	members []memberState

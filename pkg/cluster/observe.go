@@ -194,6 +194,8 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 		o.members = append(o.members, state)
 	}
 	c.health.track(o)
+	c.leaderless = leaderless(o, c.leaderless)
+	o.leaderlessSince = c.leaderless
 	if o.quorum && o.outdated() {
 		var err error
 		if o.clusterVersion, err = within(ctx, statusTimeout, c.change.ClusterVersion); err != nil {

@@ -140,8 +140,10 @@ func setConditions(st *api.ClusterStatus, o *observation, s step) {
 	set := func(t api.ClusterConditionType, status corev1.ConditionStatus, reason, message string) {
 		setCondition(st, now, api.ClusterCondition{Type: t, Status: status, Reason: reason, Message: message})
 	}
-	available, reason, message := availability(o, st.Phase)
-	set(api.ClusterConditionAvailable, available, reason, message)
+	if !o.electing() || !conditionIs(st, api.ClusterConditionAvailable, corev1.ConditionTrue) {
+		available, reason, message := availability(o, st.Phase)
+		set(api.ClusterConditionAvailable, available, reason, message)
+	}
 	setCertificates(st, o, set)
 	if o.spec.Paused {
 		return // what was going on is neither going on nor over
