@@ -91,7 +91,7 @@ func TestADamagedBackupIsToldFromWhatMayPass(t *testing.T) {
 		"not to be looked at":    {func(_ *shelf, b *book) { b.statErr = down }, false, down, "look for the backup"},
 		"replaced while read": {func(_ *shelf, b *book) {
 			b.faults = []fault{{after: 100, with: down}}
-			b.content = append(whole[:100:100], whole...)
+			b.content = slices.Concat(whole[:100], whole)
 		}, true, nil, "does not fit"},
 		"replaced by another while read": {func(s *shelf, b *book) {
 			b.faults = []fault{{after: 9000, with: down}}

@@ -15,9 +15,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 )
 
-// ErrDamaged: the backup is not what was once stored, or no snapshot of etcd at all.
-// Reading it again won't help: it takes another one. All other errors may pass by
-// themselves, or when somebody has mended what they tell of; those of package store
+// ErrDamaged tells that the backup is not what was once stored, or no snapshot of etcd
+// at all. Reading it again won't help: it takes another one. All other errors may pass
+// by themselves, or when somebody has mended what they tell of; those of package store
 // are found by errors.Is.
 var ErrDamaged = errors.New("the backup is damaged")
 
