@@ -3,7 +3,8 @@
 
 // The etcd-operator takes care of the EtcdClusters in its namespace, or of those
 // that are annotated so in all namespaces. Called as `etcd-operator check-dns` it
-// is the init container of a cluster's members.
+// is the init container of a cluster's members; as `etcd-operator fetch-backup` and
+// `etcd-operator restore-backup` it is those of a member that starts on a backup.
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/internal/checkdns"
 	"github.com/etcd-operator/etcd-operator/internal/operator"
+	"github.com/etcd-operator/etcd-operator/internal/seed"
 )
 
 const program = "etcd-operator"
@@ -25,11 +27,20 @@ const terminationLog = "/dev/termination-log"
 
 func main() {
 	os.Exit(operator.Main(context.Background(), func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-		if len(args) > 0 && args[0] == "check-dns" {
-			return checkDNS(ctx, args[1:], stdout, stderr)
+		if len(args) > 0 {
+			if command, ok := initContainers[args[0]]; ok {
+				return command(ctx, args[1:], stdout, stderr)
+			}
 		}
 		return operate(ctx, args, stdout, stderr)
 	}))
+}
+
+// initContainers are the commands that members run before etcd.
+var initContainers = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
+	"check-dns":      checkDNS,
+	"fetch-backup":   fetchBackup,
+	"restore-backup": restoreBackup,
 }
 
 // operate is the operator itself.
@@ -40,7 +51,7 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	})
 }
 
-// checkDNS is the init container of a member.
+// checkDNS is the init container of every member.
 func checkDNS(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := checkdns.Parse(args, os.Getenv, stderr)
 	if err != nil {
@@ -49,12 +60,40 @@ func checkDNS(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	transport := checkdns.PeerTransport(cfg.Certificate)
 	defer transport.CloseIdleConnections()
 	cfg.Resolver, cfg.Transport, cfg.Out = checkdns.PureResolver(), transport, stdout
-	if err := checkdns.Run(ctx, cfg); err != nil {
-		fmt.Fprintf(stderr, "check-dns: %v\n", err)
-		tellKubelet(err)
-		return operator.ExitFailed
+	return ended("check-dns", checkdns.Run(ctx, cfg), stderr)
+}
+
+// fetchBackup is the first init container of a member that starts on a backup.
+func fetchBackup(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	fetch, err := seed.ParseFetch(args, stderr)
+	if err != nil {
+		return operator.UsageCode(err)
 	}
-	return operator.ExitOK
+	if fetch.Program, err = os.Executable(); err != nil {
+		return ended("fetch-backup", fmt.Errorf("find this program: %w", err), stderr)
+	}
+	fetch.Transport, fetch.Out, fetch.Err = seed.Transport(), stdout, stderr
+	return ended("fetch-backup", fetch.Run(ctx), stderr)
+}
+
+// restoreBackup is the second one. It runs in etcd's image.
+func restoreBackup(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	restore, err := seed.ParseRestore(args, stderr)
+	if err != nil {
+		return operator.UsageCode(err)
+	}
+	restore.Out, restore.Err = stdout, stderr
+	return ended("restore-backup", restore.Run(ctx), stderr)
+}
+
+// ended tells how an init container has ended, and returns its exit code.
+func ended(command string, err error, stderr io.Writer) int {
+	if err == nil {
+		return operator.ExitOK
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", command, err)
+	tellKubelet(err)
+	return operator.ExitFailed
 }
 
 // tellKubelet writes the reason where `kubectl describe pod` shows it. Outside of

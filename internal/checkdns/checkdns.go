@@ -16,11 +16,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/etcd-operator/etcd-operator/internal/datadir"
 )
 
 // Times of the waiting. The lookups are apart far enough to spare the cluster's
@@ -139,7 +139,7 @@ func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
 	if cfg.InitialCluster == nil {
 		return nil
 	}
-	hasData, err := holdsWAL(cfg.DataDir)
+	hasData, err := datadir.HoldsData(cfg.DataDir)
 	if err != nil {
 		w.say("can't tell whether the member has data: %v", err)
 	}
@@ -185,26 +185,9 @@ func lookup(ctx context.Context, cfg Config) error {
 	return fmt.Errorf("it resolves to %v", addrs)
 }
 
-// holdsWAL tells whether etcd was here before.
-func holdsWAL(dataDir string) (bool, error) {
-	if dataDir == "" {
-		return false, nil
-	}
-	entries, err := os.ReadDir(filepath.Join(dataDir, "member", "wal"))
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	for _, e := range entries {
-		if filepath.Ext(e.Name()) == ".wal" {
-			return true, nil
-		}
-	}
-	return false, err
-}
-
 // findData fails where etcd was not here before.
 func findData(dataDir string) error {
-	hasData, err := holdsWAL(dataDir)
+	hasData, err := datadir.HoldsData(dataDir)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for the member's data in %s: %w", dataDir, err)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/etcd-operator/etcd-operator/internal/datadir"
 )
 
 // checkStarted fails where etcd was let go before and its data is gone since, as
@@ -20,7 +22,7 @@ func checkStarted(marker, dataDir string) error {
 	} else if err != nil {
 		return fmt.Errorf("look whether etcd was started in this pod before: %w", err)
 	}
-	hasData, err := holdsWAL(dataDir)
+	hasData, err := datadir.HoldsData(dataDir)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for the member's data in %s: %w", dataDir, err)

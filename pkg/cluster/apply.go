@@ -93,7 +93,7 @@ func (c *Cluster) apply(ctx context.Context, s step) error {
 // it, and is of no use without them.
 func (c *Cluster) createPods(ctx context.Context, s createPods) error {
 	if i := slices.IndexFunc(s.pods, func(p newPod) bool { return p.seed }); i >= 0 {
-		if err := c.stillBootstrapping(ctx, s.pods[i].name); err != nil {
+		if err := c.stillBootstrapping(ctx, s.pods[i]); err != nil {
 			return fmt.Errorf("bootstrap with %s: %w", s.pods[i].name, err)
 		}
 	}
@@ -129,15 +129,19 @@ func (c *Cluster) createPods(ctx context.Context, s createPods) error {
 
 // stillBootstrapping asks the API server itself whether the cluster waits for
 // this seed. The record of it is not always written in the same pass, and an old
-// one must not start an empty cluster beside one that holds data.
-func (c *Cluster) stillBootstrapping(ctx context.Context, seed string) error {
+// one must not start an empty cluster beside one that holds data; nor may it start
+// on anything else than what the cluster is to be restored from by now.
+func (c *Cluster) stillBootstrapping(ctx context.Context, seed newPod) error {
 	latest, err := c.latest(ctx)
 	if err != nil {
 		return err
 	}
 	st := latest.Status
-	if st.Phase != api.ClusterPhaseCreating || !slices.Equal(st.Members.Unready, []string{seed}) {
+	if st.Phase != api.ClusterPhaseCreating || !slices.Equal(st.Members.Unready, []string{seed.name}) {
 		return c.adopt(latest)
+	}
+	if source, err := api.SeedBackupOf(latest); err != nil || sourceDigest(source) != sourceDigest(seed.source) {
+		return fmt.Errorf("the annotation %s was changed: %w", api.RestoreAnnotation, errors.Join(errCacheBehind, err))
 	}
 	return nil
 }

@@ -29,6 +29,8 @@ const (
 	// previousVersionAnnotation is the version of etcd that ran on a pod's data
 	// before its image was changed: the one to go back to if the new doesn't run.
 	previousVersionAnnotation = operatorAnnotations + "previous-version"
+	// sourceAnnotation on a seed's pod identifies the backup that it starts on.
+	sourceAnnotation = operatorAnnotations + "seed-backup"
 )
 
 // names gives the names and URLs of what belongs to one cluster.

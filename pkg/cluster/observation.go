@@ -24,6 +24,12 @@ type observation struct {
 	invalid string
 	// ending is true once the EtcdCluster is being deleted.
 	ending bool
+	// source is the backup that the first member is to start on; nil: it starts
+	// empty. Only a bootstrap depends on it.
+	source *api.SeedBackup
+	// sourceUnreadable says why nobody knows what the first member is to start on;
+	// empty if that is known.
+	sourceUnreadable string
 	// newName makes up names for new members.
 	newName func() string
 	// gate is true where check-dns also waits for membership, so that pods of
@@ -89,7 +95,13 @@ type podState struct {
 	// change of its image would be the loss of its data.
 	legacy bool
 
-	seed           bool // starts a new cluster
+	seed bool // starts a new cluster
+	// source identifies the backup that a seed starts on; "" for one that starts
+	// empty, and for other pods.
+	source string
+	// preparing is the init container that runs, or is the next to run; "" when all
+	// have ended well.
+	preparing      string
 	initialCluster etcd.InitialCluster
 	manyLearners   bool // runs with the operator's limit on learners
 

@@ -55,6 +55,11 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 		// A newer operator with a newer default must not upgrade etcd by itself.
 		o.spec.Version = o.status.CurrentVersion
 	}
+	if source, err := api.SeedBackupOf(c.obj); err != nil {
+		o.sourceUnreadable = err.Error()
+	} else {
+		o.source = source
+	}
 	if c.refused.current(c.obj.Generation, o.now) {
 		o.refused = c.refused
 	}

@@ -104,14 +104,20 @@ func bootstrap(o *observation) step {
 		// they may hold data.
 		return markRunning{}
 	}
+	if why := o.sourceUnknown(); why != "" {
+		return idle{why}
+	}
+	if o.source != nil {
+		return bootstrapRestored(o)
+	}
 	if len(o.status.Members.Unready) == 0 {
 		if seed := slices.IndexFunc(o.pods, func(p podState) bool { return p.seed && !p.deleting && !p.finished }); seed >= 0 {
-			return chooseSeed{o.pods[seed].name}
+			return chooseSeed{name: o.pods[seed].name}
 		}
 		if o.strangers > 0 {
-			return idle{"pods of an earlier cluster of this name are still there"}
+			return idle{strangersThere}
 		}
-		return chooseSeed{o.newName()}
+		return chooseSeed{name: o.newName()}
 	}
 	seed := o.pod(o.status.Members.Unready[0])
 	image := o.image(o.spec.EffectiveVersion())
@@ -120,7 +126,7 @@ func bootstrap(o *observation) step {
 		return createPods{pods: bootstrapPods(o, o.status.Members.Unready[0]), why: "bootstrap"}
 	case seed.deleting && o.now.After(seed.deleteBy):
 		// Its node is gone. Nothing was written that it could hold.
-		return chooseSeed{o.newName()}
+		return chooseSeed{name: o.newName()}
 	case seed.deleting:
 		return idle{"the seed's pod is being deleted"}
 	case seed.finished:
@@ -135,6 +141,8 @@ func bootstrap(o *observation) step {
 		return idle{"the seed's pod is starting"}
 	}
 }
+
+const strangersThere = "pods of an earlier cluster of this name are still there"
 
 // awaitQuorum ends the plan where nothing can be agreed on: without a quorum etcd
 // takes no change, and a change forced from outside could lose writes.

@@ -340,7 +340,7 @@ func bootstrapPods(o *observation, seed string) []newPod {
 	version := o.spec.EffectiveVersion()
 	alone := *o
 	alone.members, alone.pods = nil, nil
-	pods := []newPod{{name: seed, version: version, seed: true, initialCluster: alone.initialCluster([]string{seed}), volume: o.spec.Persistent()}}
+	pods := []newPod{{name: seed, version: version, seed: true, source: o.source, initialCluster: alone.initialCluster([]string{seed}), volume: o.spec.Persistent()}}
 	if !o.gate {
 		return pods
 	}

@@ -24,7 +24,7 @@ func buildPod(obj *api.EtcdCluster, p newPod, certs certForms, operatorImage str
 		return nil, err
 	}
 	policy := podPolicy(obj)
-	return &corev1.Pod{
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            p.name,
 			Namespace:       obj.Namespace,
@@ -50,11 +50,15 @@ func buildPod(obj *api.EtcdCluster, p newPod, certs certForms, operatorImage str
 			Tolerations:               policy.Tolerations,
 			TopologySpreadConstraints: topologySpread(obj, policy),
 			ImagePullSecrets:          policy.ImagePullSecrets,
-			InitContainers:            []corev1.Container{checkDNS(obj, policy, p, operatorImage)},
+			InitContainers:            append(restoreContainers(obj, policy, p, version, operatorImage), checkDNS(obj, policy, p, operatorImage)),
 			Containers:                []corev1.Container{etcdProcess(obj, policy, p, version)},
-			Volumes:                   slices.Concat([]corev1.Volume{dataVolumeOf(policy, p)}, startedVolumes(policy, p), certVolumes(obj, certs)),
+			Volumes:                   slices.Concat([]corev1.Volume{dataVolumeOf(policy, p)}, startedVolumes(policy, p), restoreVolumes(p), certVolumes(obj, certs)),
 		},
-	}, nil
+	}
+	if p.source != nil {
+		pod.Annotations[sourceAnnotation] = sourceDigest(p.source)
+	}
+	return pod, nil
 }
 
 // podPolicy is a copy of the cluster's pod policy: what is built from it may be

@@ -83,6 +83,21 @@ func seed(obj *api.EtcdCluster) shape {
 	}}
 }
 
+// restored is a seed that starts on a backup.
+func restored(obj *api.EtcdCluster) shape {
+	s := seed(obj)
+	s.pod.source = testSource()
+	return s
+}
+
+func testSource() *api.SeedBackup {
+	return &api.SeedBackup{
+		Restore: "c", RestoreUID: "33333333-3333-3333-3333-333333333333",
+		URL: "http://etcd-restore-operator.operators.svc:19999/v1/backup/c", Secret: "c-restore-token",
+		Size: 100 << 20, SHA256: strings.Repeat("ab", 32), BumpRevision: 1000, Key: "backups/etcd.backup", EtcdVersion: "3.6.16", EtcdRevision: 42,
+	}
+}
+
 func (s shape) with(certs certForms) shape {
 	s.certs = certs
 	return s
@@ -107,6 +122,9 @@ func shapes() map[string]shape {
 		"alone-busybox": {obj: clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi"), BusyboxImage: "busybox:1.28"}), pod: newPod{
 			name: "c-alone", version: "3.6.16", initialCluster: membership("c-alone"), volume: true, rejoins: true,
 		}},
+		"restored":       restored(clusterWith("3.6.16", nil)),
+		"restored-tmpfs": restored(clusterWith("3.4.23", &api.PodPolicy{Tmpfs: true, BusyboxImage: "busybox:1.28"})),
+		"restored-all":   restored(withEveryField(nil)),
 		"tmpfs":          seed(clusterWith("3.6.16", &api.PodPolicy{Tmpfs: true})),
 		"anti-affinity":  joiner(clusterWith("3.6.16", &api.PodPolicy{AntiAffinity: true})),
 		"cluster-domain": joiner(clusterWith("3.6.16", &api.PodPolicy{ClusterDomain: ".cluster.local"})),
@@ -215,7 +233,7 @@ func TestPodsKeepTheNamesThatScriptsKnow(t *testing.T) {
 				"subdomain":          {pod.Spec.Subdomain, "c"},
 				"image":              {pod.Spec.Containers[0].Image, s.obj.Spec.EffectiveRepository() + ":v" + s.pod.version},
 				"container":          {pod.Spec.Containers[0].Name, "etcd"},
-				"init container":     {pod.Spec.InitContainers[0].Name, "check-dns"},
+				"init container":     {pod.Spec.InitContainers[len(pod.Spec.InitContainers)-1].Name, "check-dns"},
 				"volume":             {pod.Spec.Volumes[0].Name, "etcd-data"},
 				"mount":              {pod.Spec.Containers[0].VolumeMounts[0].MountPath, "/var/etcd"},
 			} {

@@ -42,8 +42,10 @@ func podStateOf(pod *corev1.Pod) podState {
 		p.image = c.Image
 		p.version = versionOf(c.Image, pod.Annotations[versionAnnotation])
 		p.seed, p.initialCluster = bootstrapFlags(c.Command)
+		p.source = pod.Annotations[sourceAnnotation]
 		p.manyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
 	}
+	p.preparing = preparing(pod)
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.Name == checkDNSContainer {
 			p.atGate = s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
@@ -90,6 +92,18 @@ func bootstrapFlags(command []string) (seed bool, ic etcd.InitialCluster) {
 		}
 	}
 	return seed, ic
+}
+
+// preparing is the first init container that has not ended well.
+func preparing(pod *corev1.Pod) string {
+	for _, c := range pod.Spec.InitContainers {
+		if !slices.ContainsFunc(pod.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool {
+			return s.Name == c.Name && s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+		}) {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 func hasCondition(pod *corev1.Pod, t corev1.PodConditionType, status corev1.ConditionStatus) bool {

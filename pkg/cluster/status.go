@@ -60,7 +60,7 @@ func setPhase(st *api.ClusterStatus, o *observation, s step) {
 	if st.Phase == api.ClusterPhaseFailed {
 		return // the reason stays as long as the phase
 	}
-	st.Reason = cmp.Or(refusal(o), certificatesHold(o), podsHeldBack(o))
+	st.Reason = cmp.Or(refusal(o), certificatesHold(o), podsHeldBack(o), restoring(o, s))
 }
 
 // refusal says which part of the spec is not followed, and why.
@@ -92,6 +92,7 @@ func (o *observation) outdated() bool {
 func setMembers(st *api.ClusterStatus, o *observation, s step) {
 	if seed, ok := s.(chooseSeed); ok {
 		st.Members = api.MembersStatus{Unready: []string{seed.name}}
+		st.RestoredFrom = restoredFrom(seed.source)
 	}
 	if st.Phase == api.ClusterPhaseCreating || st.Phase == api.ClusterPhaseNone {
 		return // the seed's name stays on record

@@ -181,7 +181,7 @@ pod planned gate`)
 
 func TestTheSeedStaysOnRecordWhileCreating(t *testing.T) {
 	o := look(t, "cluster size=3 phase= no-quorum no-client-service")
-	st := statusAfter(o, chooseSeed{"c-seed"}, 1)
+	st := statusAfter(o, chooseSeed{name: "c-seed"}, 1)
 	if st.Phase != api.ClusterPhaseCreating || !slices.Equal(st.Members.Unready, []string{"c-seed"}) {
 		t.Errorf("phase %s, members %v", st.Phase, st.Members)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
@@ -45,8 +46,13 @@ type (
 		why string
 	}
 	// chooseSeed records the seed's name before its pod is made, so that
-	// operators that come and go can't bootstrap twice.
-	chooseSeed struct{ name string }
+	// operators that come and go can't bootstrap twice. With it goes on record what
+	// the seed starts on.
+	chooseSeed struct {
+		name   string
+		source *api.SeedBackup // nil: it starts empty
+		why    string          // another was chosen before; "" for the first
+	}
 	// markRunning records that the cluster was bootstrapped: from here on it is
 	// never bootstrapped again.
 	markRunning struct{}
@@ -131,10 +137,12 @@ type (
 
 // newPod is a pod to make.
 type newPod struct {
-	name           string
-	version        string
-	seed           bool
-	token          string // of the new cluster that the seed starts
+	name    string
+	version string
+	seed    bool
+	token   string // of the new cluster that the seed starts
+	// source is the backup that a seed starts on; nil: it starts empty.
+	source         *api.SeedBackup
 	initialCluster etcd.InitialCluster
 	// volume is true for a pod on a PersistentVolumeClaim of its name.
 	volume bool
@@ -171,7 +179,16 @@ func whichService(client bool) string {
 	return "peer service"
 }
 
-func (s chooseSeed) String() string  { return "choose seed " + s.name }
+func (s chooseSeed) String() string {
+	text := "choose seed " + s.name
+	if s.source != nil {
+		text += " for backup " + s.source.Key
+	}
+	if s.why != "" {
+		text += ": " + s.why
+	}
+	return text
+}
 func (s markRunning) String() string { return "mark running" }
 func (s markFailed) String() string  { return "mark failed: " + s.why }
 func (s createPods) String() string {
@@ -179,6 +196,8 @@ func (s createPods) String() string {
 	for i, p := range s.pods {
 		names[i] = fmt.Sprintf("%s v%s of %d", p.name, p.version, len(p.initialCluster))
 		switch {
+		case p.seed && p.source != nil:
+			names[i] += " (seed, restored)"
 		case p.seed:
 			names[i] += " (seed)"
 		case p.rejoins:

@@ -5,7 +5,6 @@ package v1beta2
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -67,17 +66,24 @@ func SeedBackupOf(c *EtcdCluster) (*SeedBackup, error) {
 	if err := json.Unmarshal([]byte(text), b); err != nil {
 		return nil, fmt.Errorf("the annotation %s can't be read: %w", RestoreAnnotation, err)
 	}
-	var missing []error
-	for name, bad := range map[string]bool{
-		"restoreUID": b.RestoreUID == "", "url": !strings.HasPrefix(b.URL, "http://") && !strings.HasPrefix(b.URL, "https://"), "secret": b.Secret == "",
-		"size": b.Size <= 0, "sha256": !sha256Digits.MatchString(b.SHA256), "bumpRevision": b.BumpRevision < 0,
+	var missing []string
+	for _, field := range []struct {
+		name string
+		good bool
+	}{
+		{"restoreUID", b.RestoreUID != ""},
+		{"url", strings.HasPrefix(b.URL, "http://") || strings.HasPrefix(b.URL, "https://")},
+		{"secret", b.Secret != ""},
+		{"size", b.Size > 0},
+		{"sha256", sha256Digits.MatchString(b.SHA256)},
+		{"bumpRevision", b.BumpRevision >= 0},
 	} {
-		if bad {
-			missing = append(missing, fmt.Errorf("the annotation %s has no good %s", RestoreAnnotation, name))
+		if !field.good {
+			missing = append(missing, field.name)
 		}
 	}
 	if len(missing) > 0 {
-		return nil, errors.Join(missing...)
+		return nil, fmt.Errorf("the annotation %s has no good %s", RestoreAnnotation, strings.Join(missing, ", "))
 	}
 	return b, nil
 }

@@ -1,0 +1,166 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	// idleTimeout is how long a connection may bring nothing until another is made.
+	idleTimeout = 30 * time.Second
+	// firstPause is the time between two attempts; it doubles up to longestPause
+	// as long as nothing arrives.
+	firstPause   = time.Second
+	longestPause = 15 * time.Second
+	// reportInterval is the time between two lines that tell how far it is.
+	reportInterval = 10 * time.Second
+)
+
+// Fetch fetches a backup from the restore operator.
+type Fetch struct {
+	// URL serves the backup to those who show the token in TokenFile. The file is read
+	// anew for each attempt, since it may come late.
+	URL, TokenFile string
+	// Size of the backup in bytes, and its SHA-256 in hexadecimal digits. Nothing else
+	// is taken.
+	Size   int64
+	SHA256 string
+	// Dir is shared with the container that restores.
+	Dir string
+	// DataDir is etcd's data directory. Where it holds data there is nothing to do.
+	DataDir string
+	// Program is this program; it is left in Dir. "": it is not.
+	Program string
+
+	Transport http.RoundTripper
+	Out, Err  io.Writer // how it goes on, and what keeps it from that
+}
+
+// Transport returns the one for Fetch. Each attempt makes a connection of its own: the
+// server may have moved.
+func Transport() *http.Transport {
+	return &http.Transport{
+		DialContext:        (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		DisableKeepAlives:  true,
+		DisableCompression: true,
+	}
+}
+
+// errWrongContent is the end of an attempt after which nothing of what was fetched is
+// kept.
+var errWrongContent = errors.New("what is served is not the backup that was chosen")
+
+// diskError is an error of our own disk. Other attempts would end like this one.
+type diskError struct{ err error }
+
+func (e *diskError) Error() string { return e.err.Error() }
+func (e *diskError) Unwrap() error { return e.err }
+
+// Run returns when the backup is in Dir as a whole, or ctx ends. The network and the
+// server are tried for ever: the restore operator may be starting just now, and what
+// is wrong with it is told there. What is wrong with the disk is an error.
+func (f Fetch) Run(ctx context.Context) error {
+	if err := f.leaveProgram(); err != nil {
+		return err
+	}
+	switch restored, err := progress(f.Dir, f.DataDir); {
+	case err != nil:
+		return err
+	case restored:
+		f.say("the member has data in %s: nothing to fetch", f.DataDir)
+		return nil
+	}
+	d, err := openDownload(f.Dir, f.Size, f.SHA256)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	if d.whole {
+		f.say("the backup is here already")
+		return nil
+	}
+	if err := checkSpace(f.Dir, f.Size-d.have, "the backup"); err != nil {
+		return fmt.Errorf("%w: the node's disk, or the limit on ephemeral storage, is too small for it", err)
+	}
+	return f.keepTrying(ctx, d)
+}
+
+func (f Fetch) keepTrying(ctx context.Context, d *download) error {
+	pause := firstPause
+	for {
+		before := d.have
+		err := f.attempt(ctx, d)
+		if err == nil {
+			f.say("fetched and verified %d bytes", f.Size)
+			return nil
+		}
+		var disk *diskError
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("was told to stop with %d of %d bytes fetched: %w", d.have, f.Size, context.Cause(ctx))
+		case errors.As(err, &disk):
+			return fmt.Errorf("after %d of %d bytes: %w", d.have, f.Size, err)
+		case d.have > before && !errors.Is(err, errWrongContent):
+			pause = firstPause
+		}
+		fmt.Fprintf(f.Err, "fetch-backup: %v; %d of %d bytes are here; the next attempt is in %s\n", err, d.have, f.Size, pause)
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		pause = min(2*pause, longestPause)
+	}
+}
+
+func (f Fetch) say(format string, args ...any) {
+	fmt.Fprintf(f.Out, "fetch-backup: %s\n", fmt.Sprintf(format, args...))
+}
+
+// leaveProgram copies this program to where the other container finds it.
+func (f Fetch) leaveProgram() (err error) {
+	if f.Program == "" {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("copy the program of restore-backup into %s: %w", f.Dir, err)
+		}
+	}()
+	source, err := os.Open(f.Program)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(f.Dir, programFile)
+	if err := remove(name); err != nil {
+		return err
+	}
+	if err := checkSpace(f.Dir, info.Size()-spare, "it"); err != nil {
+		return err
+	}
+	target, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755) //nolint:gosec // it is to be run
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	if err = errors.Join(err, target.Sync(), target.Close()); err != nil {
+		return err
+	}
+	return os.Rename(name+".part", name)
+}

@@ -1,0 +1,89 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package seed
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+)
+
+var digits = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// ParseFetch reads the arguments of fetch-backup. It tells what is wrong on out, with
+// the usage; the error is flag.ErrHelp where that was asked for.
+func ParseFetch(args []string, out io.Writer) (Fetch, error) {
+	f := Fetch{}
+	fs := flag.NewFlagSet("fetch-backup", flag.ContinueOnError)
+	fs.StringVar(&f.URL, "url", "", "`URL` of the backup at the restore operator")
+	fs.StringVar(&f.TokenFile, "token-file", "", "`file` with the token to show there")
+	fs.Int64Var(&f.Size, "size", 0, "size of the backup in `bytes`")
+	fs.StringVar(&f.SHA256, "sha256", "", "SHA-256 of the backup, in hexadecimal `digits`; no other content is taken")
+	fs.StringVar(&f.Dir, "dir", "", "`directory` to leave the backup in, and this program")
+	fs.StringVar(&f.DataDir, "data-dir", "", "etcd's data `directory`; where it holds a write-ahead log, nothing is fetched")
+	err := parse(fs, args, out, func() error {
+		u, err := url.Parse(f.URL)
+		switch {
+		case err != nil:
+			return fmt.Errorf("-url: %w", err)
+		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			return fmt.Errorf("-url %q is no URL of a server", f.URL)
+		case f.Size <= 0:
+			return errors.New("-size must be more than 0")
+		case !digits.MatchString(f.SHA256):
+			return errors.New("-sha256 must have 64 hexadecimal digits, in lower case")
+		}
+		return needed("token-file", f.TokenFile, "dir", f.Dir, "data-dir", f.DataDir)
+	})
+	return f, err
+}
+
+// ParseRestore does the same for restore-backup.
+func ParseRestore(args []string, out io.Writer) (Restore, error) {
+	r := Restore{}
+	fs := flag.NewFlagSet("restore-backup", flag.ContinueOnError)
+	fs.StringVar(&r.Dir, "dir", "", "`directory` that fetch-backup has left the backup in")
+	fs.StringVar(&r.DataDir, "data-dir", "", "etcd's data `directory` to make; where it holds a write-ahead log, nothing is done")
+	fs.StringVar(&r.Tool, "tool", "", "`file` of etcdutl; of etcdctl for etcd before 3.5")
+	fs.StringVar(&r.Name, "name", "", "`name` of the member")
+	fs.StringVar(&r.PeerURL, "peer-url", "", "peer `URL` of the member")
+	fs.StringVar(&r.ClusterToken, "initial-cluster-token", "", "what makes the cluster another than all before it")
+	fs.Int64Var(&r.BumpRevision, "bump-revision", 0, "how much to raise the revision and mark what is below as compacted; 0: not at all")
+	err := parse(fs, args, out, func() error {
+		if r.BumpRevision < 0 {
+			return fmt.Errorf("-bump-revision %d is negative", r.BumpRevision)
+		}
+		return needed("dir", r.Dir, "data-dir", r.DataDir, "tool", r.Tool, "name", r.Name, "peer-url", r.PeerURL, "initial-cluster-token", r.ClusterToken)
+	})
+	return r, err
+}
+
+func parse(fs *flag.FlagSet, args []string, out io.Writer, check func() error) error {
+	fs.SetOutput(out)
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	err := check()
+	if fs.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if err != nil {
+		fmt.Fprintf(out, "%s: %v\n", fs.Name(), err)
+		fs.Usage()
+	}
+	return err
+}
+
+// needed tells which of some flags, each followed by its value, is missing.
+func needed(flags ...string) error {
+	for i := 0; i+1 < len(flags); i += 2 {
+		if flags[i+1] == "" {
+			return fmt.Errorf("-%s is missing", flags[i])
+		}
+	}
+	return nil
+}

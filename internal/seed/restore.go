@@ -1,0 +1,158 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Restore makes a member's data directory of a backup.
+type Restore struct {
+	// Dir is where Fetch has left the backup.
+	Dir string
+	// DataDir is etcd's data directory. It appears when it is complete.
+	DataDir string
+	// Tool is etcdutl, or etcdctl before etcd 3.5.
+	Tool string
+	// Name, PeerURL and ClusterToken make the member and the cluster what they are.
+	Name, PeerURL, ClusterToken string
+	// BumpRevision is how much to raise the revision; 0: not at all.
+	BumpRevision int64
+
+	Out, Err io.Writer
+}
+
+// restoringSuffix is behind the name of a data directory that is not complete.
+const restoringSuffix = ".restoring"
+
+// Run returns when the data directory is there. It may be run again after any end.
+func (r Restore) Run(ctx context.Context) error {
+	restored, err := progress(r.Dir, r.DataDir)
+	if err != nil {
+		return err
+	}
+	if restored {
+		fmt.Fprintf(r.Out, "restore-backup: the member has data in %s: nothing to restore\n", r.DataDir)
+		return r.conclude()
+	}
+	snapshot := filepath.Join(r.Dir, snapshotFile)
+	info, err := os.Stat(snapshot)
+	if err != nil {
+		return fmt.Errorf("look for the backup that fetch-backup was to leave: %w", err)
+	}
+	// Nothing of ours makes an incomplete one; an empty one does no harm.
+	if err := remove(r.DataDir); err != nil {
+		return fmt.Errorf("%s holds no data of etcd, but stands in the way: %w", r.DataDir, err)
+	}
+	restoring := r.DataDir + restoringSuffix
+	if err := os.RemoveAll(restoring); err != nil {
+		return fmt.Errorf("remove what an earlier attempt has left: %w", err)
+	}
+	if err := checkSpace(filepath.Dir(r.DataDir), info.Size(), "the restored data"); err != nil {
+		return fmt.Errorf("%w: ask for a larger volume in spec.pod.persistentVolumeClaimSpec; without one, the node's disk or memory is too small", err)
+	}
+	if err := r.runTool(ctx, snapshot, restoring); err != nil {
+		return err
+	}
+	if err := syncTree(restoring); err != nil {
+		return fmt.Errorf("write the restored data to the disk: %w", err)
+	}
+	if err := os.Rename(restoring, r.DataDir); err != nil {
+		return fmt.Errorf("put the restored data in place: %w", err)
+	}
+	if err := syncDir(filepath.Dir(r.DataDir)); err != nil {
+		return fmt.Errorf("put the restored data in place: %w", err)
+	}
+	fmt.Fprintf(r.Out, "restore-backup: restored %d bytes into %s\n", info.Size(), r.DataDir)
+	return r.conclude()
+}
+
+// conclude puts on record that the data is there, and frees what the backup takes.
+func (r Restore) conclude() error {
+	done, err := os.OpenFile(filepath.Join(r.Dir, doneFile), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		err = errors.Join(done.Sync(), done.Close(), syncDir(r.Dir))
+	}
+	if err != nil {
+		return fmt.Errorf("note that the backup is restored: %w", err)
+	}
+	for _, name := range []string{snapshotFile, partFile} {
+		if err := remove(filepath.Join(r.Dir, name)); err != nil {
+			return fmt.Errorf("remove the backup after it was restored: %w", err)
+		}
+	}
+	return nil
+}
+
+func (r Restore) runTool(ctx context.Context, snapshot, dataDir string) error {
+	args := []string{
+		"snapshot", "restore", snapshot, "--data-dir=" + dataDir, "--name=" + r.Name,
+		"--initial-cluster=" + r.Name + "=" + r.PeerURL, "--initial-advertise-peer-urls=" + r.PeerURL,
+		"--initial-cluster-token=" + r.ClusterToken,
+	}
+	if r.BumpRevision > 0 {
+		args = append(args, "--bump-revision="+strconv.FormatInt(r.BumpRevision, 10), "--mark-compacted")
+	}
+	cmd := exec.CommandContext(ctx, r.Tool, args...)
+	cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
+	// The end of this program is the end of the tool: no two write at a time.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	last := &lastLine{}
+	cmd.Stdout, cmd.Stderr = r.Out, io.MultiWriter(r.Err, last)
+	err := cmd.Run()
+	tool := filepath.Base(r.Tool)
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("was told to stop while %s restores the backup: %w", tool, context.Cause(ctx))
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the image of etcd has no %s, which restores backups: use one that has it, as etcd's own images do (spec.repository)", r.Tool)
+	case errors.As(err, &exit) && exit.ExitCode() < 0:
+		return fmt.Errorf("%s was ended while it restores the backup (%w): the limit on memory may be too small (spec.pod.resources)", tool, err)
+	}
+	return fmt.Errorf("%s can't restore the backup (%w): %s", tool, err, last)
+}
+
+// lastLine keeps the end of what a program says, for the last line of it.
+type lastLine struct{ end []byte }
+
+func (l *lastLine) Write(p []byte) (int, error) {
+	l.end = append(l.end, p...)
+	l.end = l.end[max(0, len(l.end)-1024):]
+	return len(p), nil
+}
+
+func (l *lastLine) String() string {
+	text := strings.TrimSpace(string(l.end))
+	return strings.ToValidUTF8(text[strings.LastIndexByte(text, '\n')+1:], "")
+}
+
+// syncTree makes a directory and all that is in it last.
+func syncTree(root string) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return syncDir(path)
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // a file that the tool has just made
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}

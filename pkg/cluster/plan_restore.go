@@ -1,0 +1,147 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// quickRestore is up to which size of a backup the time from its arrival at the
+// seed until the seed serves is short enough for further members to wait for it.
+const quickRestore = 1 << 30
+
+// sourceUnknown says why nobody knows what the seed is to start on; empty if that is
+// known. A cluster that is to be restored is never begun empty instead.
+func (o *observation) sourceUnknown() string {
+	switch {
+	case o.sourceUnreadable != "":
+		return "the first member is not made, for it is to start on a backup and nobody knows on which: " + o.sourceUnreadable +
+			"; delete this EtcdCluster, and the EtcdRestore makes it again"
+	case o.source == nil && o.status.RestoredFrom != nil:
+		return fmt.Sprintf("the annotation %s is gone before the first member served: without it the cluster would begin empty; delete this EtcdCluster, and the EtcdRestore %s makes it again",
+			api.RestoreAnnotation, o.status.RestoredFrom.Restore)
+	}
+	return ""
+}
+
+// bootstrapRestored brings up a seed on the data of a backup. As in any bootstrap,
+// its name is on record before its pod is made, and with it the backup. A seed that
+// was lost keeps its name: where its volume holds restored data, it goes on with
+// that. One that has to be made in another way gets another name, and with it a new
+// volume: data that was restored for something else is not built on.
+//
+// Further members are made when the seed has the backup, and not with it: there is
+// no bound on how long it waits for that, and there is one on how long they wait
+// for the seed.
+func bootstrapRestored(o *observation) step {
+	if len(o.status.Members.Unready) == 0 {
+		if i := slices.IndexFunc(o.pods, o.startsOnSource); i >= 0 {
+			return chooseSeed{name: o.pods[i].name, source: o.source}
+		}
+		if o.strangers > 0 {
+			return idle{strangersThere}
+		}
+		return chooseSeed{name: o.newName(), source: o.source}
+	}
+	another := func(why string) step { return chooseSeed{name: o.newName(), source: o.source, why: why} }
+	if from := o.status.RestoredFrom; from == nil || from.RestoreUID != o.source.RestoreUID || from.SHA256 != o.source.SHA256 {
+		return another("another backup was put into the annotation before the seed served")
+	}
+	name := o.status.Members.Unready[0]
+	for _, p := range o.pods {
+		switch {
+		case !p.seed || p.name == name || p.deleting && o.now.After(p.deleteBy):
+		case p.deleting:
+			return idle{"the pod of an earlier seed is being deleted"}
+		default:
+			return p.remove("another seed was chosen")
+		}
+	}
+	seed := o.pod(name)
+	image := o.image(o.spec.EffectiveVersion())
+	switch {
+	case seed == nil:
+		return createPods{pods: bootstrapPods(o, name)[:1], why: "restore"}
+	case seed.deleting && o.now.After(seed.deleteBy):
+		return another("its node is gone")
+	case seed.deleting:
+		return idle{"the seed's pod is being deleted"}
+	case seed.finished:
+		return seed.remove("the seed's pod has ended: " + seed.trouble())
+	case seed.image != image && !seed.running:
+		return another("the image was changed to " + image + " before the seed served")
+	case o.podOutdated(*seed) && !seed.running:
+		return another("the spec was changed before the seed served")
+	case seed.source != sourceDigest(o.source) && !seed.running:
+		return another("the annotation was changed before the seed served")
+	}
+	if further := o.furtherMembers(seed); len(further) > 0 {
+		return createPods{pods: further, why: "the seed has the backup"}
+	}
+	if seed.running {
+		return wait{"for the seed to serve"}
+	}
+	return idle{"the seed's pod is starting"}
+}
+
+// startsOnSource tells a seed's pod that was made for the backup of now, of which
+// the record was lost.
+func (o *observation) startsOnSource(p podState) bool {
+	return p.seed && !p.deleting && !p.finished && p.source == sourceDigest(o.source)
+}
+
+// furtherMembers are the pods of members that follow a seed that will soon serve.
+func (o *observation) furtherMembers(seed *podState) []newPod {
+	soon := seed.atGate || seed.running || seed.preparing == restoreContainer && o.source.Size <= quickRestore
+	if !soon || seed.problem != "" {
+		return nil
+	}
+	return bootstrapPods(o, seed.name)[1:]
+}
+
+// restoredFrom is the record of a backup.
+func restoredFrom(source *api.SeedBackup) *api.RestoredFrom {
+	if source == nil {
+		return nil
+	}
+	return &api.RestoredFrom{
+		Restore: source.Restore, RestoreUID: source.RestoreUID, Key: source.Key, SHA256: source.SHA256, EtcdRevision: source.EtcdRevision,
+	}
+}
+
+// restoring says how far a cluster's first member has come that starts on a backup;
+// empty for other clusters, and once it has served.
+func restoring(o *observation, s step) string {
+	if o.status.Phase != api.ClusterPhaseNone && o.status.Phase != api.ClusterPhaseCreating {
+		return ""
+	}
+	if _, serves := s.(markRunning); serves {
+		return ""
+	}
+	if why := o.sourceUnknown(); why != "" || o.source == nil {
+		return why
+	}
+	backup := "the backup " + o.source.Key
+	var seed *podState
+	if len(o.status.Members.Unready) > 0 {
+		seed = o.pod(o.status.Members.Unready[0])
+	}
+	if idles, ok := s.(idle); ok && seed == nil {
+		return idles.why
+	}
+	switch {
+	case seed == nil || seed.deleting:
+		return "the first member is to start on " + backup
+	case seed.problem != "":
+		return fmt.Sprintf("member %s can't start on %s: %s", seed.name, backup, seed.problem)
+	case seed.preparing == fetchContainer && seed.scheduled:
+		return fmt.Sprintf("member %s fetches %s; kubectl logs %s -c %s tells how far it is", seed.name, backup, seed.name, fetchContainer)
+	case seed.preparing == restoreContainer:
+		return fmt.Sprintf("member %s restores %s", seed.name, backup)
+	}
+	return fmt.Sprintf("member %s starts on %s", seed.name, backup)
+}
