@@ -20,7 +20,7 @@ func TestWhatTellsOfAStartOutlivesTheData(t *testing.T) {
 	inMemory := 0
 	for name, s := range shapes() {
 		spec := s.build(t).Spec
-		init := spec.InitContainers[0]
+		init := spec.InitContainers[len(spec.InitContainers)-1]
 		command := strings.Join(init.Command, " ")
 		i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == "check-dns" })
 		mounted := func(c corev1.Container) bool {
