@@ -10,7 +10,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"strconv"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
@@ -21,9 +23,13 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/restore"
+	"github.com/etcd-operator/etcd-operator/pkg/leaderservice"
 )
 
 const program = "etcd-restore-operator"
+
+// servicePort is that of the Service, as in v0.9.4.
+const servicePort = 19999
 
 func main() { os.Exit(operator.Main(context.Background(), operate)) }
 
@@ -41,6 +47,14 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return operator.Program{
 			Name: program, Flags: opts.Flags, Log: log,
 			New: func(_ context.Context, s operator.Surroundings) (operator.Controller, error) {
+				port, err := portOf(opts.serveAddr)
+				if err != nil {
+					return nil, err
+				}
+				service := program
+				if opts.ClusterWide { // both kinds can run in one namespace
+					service += "-cluster-wide"
+				}
 				return restore.New(restore.Config{
 					Namespace:   s.Self.Namespace,
 					ClusterWide: opts.ClusterWide,
@@ -48,19 +62,36 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 					Version:     version.Version,
 					VolumeDir:   opts.volumeDir,
 					ServeAddr:   opts.serveAddr,
-					URL:         fmt.Sprintf("http://%s.%s.svc:19999%s", program, s.Self.Namespace, backupserver.Path),
-					Kube:        s.Clients.Kube,
-					Etcd:        s.Clients.Etcd,
-					Dynamic:     s.Clients.Dynamic,
-					CRDs:        s.Clients.CRDs,
-					Recorder:    s.Recorder,
-					Registry:    s.Registry,
-					Logger:      s.Log,
-					Clock:       clock.RealClock{},
+					URL:         fmt.Sprintf("http://%s.%s.svc:%d%s", service, s.Self.Namespace, servicePort, backupserver.Path),
+					Service: leaderservice.New(leaderservice.Config{
+						Kube: s.Clients.Kube, Namespace: s.Self.Namespace, Name: service, Pod: s.Self.Name,
+						Port: servicePort, ListenPort: port, Logger: s.Log,
+					}),
+					Kube:     s.Clients.Kube,
+					Etcd:     s.Clients.Etcd,
+					Dynamic:  s.Clients.Dynamic,
+					CRDs:     s.Clients.CRDs,
+					Recorder: s.Recorder,
+					Registry: s.Registry,
+					Logger:   s.Log,
+					Clock:    clock.RealClock{},
 				})
 			},
 		}.Run(ctx)
 	})
+}
+
+// portOf is the port of an address to listen on.
+func portOf(address string) (int32, error) {
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, fmt.Errorf("-serve-addr %s: %w", address, err)
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 {
+		return 0, fmt.Errorf("-serve-addr %s: the port must be a number from 1 to 65535", address)
+	}
+	return int32(port), nil //nolint:gosec // it has 16 bits
 }
 
 // parseFlags reads the command line. It tells what is wrong on out, with the

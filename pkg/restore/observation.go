@@ -40,6 +40,8 @@ type observation struct {
 	// the store could not give more of it.
 	served   int64
 	unserved string
+	// unreached is why the first member may not come to the server; "": it can.
+	unreached string
 
 	// trouble is why Kubernetes did not do what it was last asked for; "": it did.
 	trouble string

@@ -35,6 +35,9 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 	if r.offer != nil {
 		o.served, o.unserved = r.offer.served.Load(), r.offer.why()
 	}
+	if err := r.cfg.Reached(); err != nil {
+		o.unreached = err.Error()
+	}
 	var err error
 	if o.cluster, err = r.observeCluster(ctx); err != nil {
 		return nil, err

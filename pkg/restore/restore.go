@@ -45,6 +45,8 @@ type Config struct {
 	// http://etcd-restore-operator.ns.svc:19999/v1/backup/.
 	Server Server
 	URL    string
+	// Reached tells why URL may not lead to Server; nil: it does.
+	Reached func() error
 	// VolumeDir is the directory of backups with backupStorageType Volume; "": there
 	// are none.
 	VolumeDir string

@@ -36,6 +36,9 @@ func starting(o *observation) string {
 	if o.unserved != "" && o.served < size {
 		text += "; the last time the store could not give it: " + o.unserved
 	}
+	if o.unreached != "" && o.served < size {
+		text += "; it may not find the restore operator: " + o.unreached
+	}
 	return text + clusterSays(c)
 }
 

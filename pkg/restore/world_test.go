@@ -89,7 +89,7 @@ func newWorld(t *testing.T) *world {
 		logger.SetLevel(logrus.InfoLevel)
 	}
 	w.cfg = Config{
-		Kube: w.kube, Etcd: w.etcd, Dynamic: w.dynamic, Server: w, URL: "http://s:19999/v1/backup/",
+		Kube: w.kube, Etcd: w.etcd, Dynamic: w.dynamic, Server: w, Reached: func() error { return nil }, URL: "http://s:19999/v1/backup/",
 		Recorder: w, Metrics: metrics, Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
 		OpenLocation: func(context.Context, string, *api.RestoreSpec) (*location.Location, error) {
 			return &location.Location{Store: nothingStored{}, Bucket: "bucket", Key: "etcd.backup"}, nil

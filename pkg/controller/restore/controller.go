@@ -32,6 +32,14 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/restore"
 )
 
+// Service leads clients to this instance, while it runs.
+type Service interface {
+	// Run keeps it until ctx ends.
+	Run(ctx context.Context)
+	// Problem is why it does not lead here; nil: it does, as far as is known.
+	Problem() error
+}
+
 // Config is what a Controller works with.
 type Config struct {
 	// Namespace is the one that is watched, unless ClusterWide.
@@ -48,9 +56,8 @@ type Config struct {
 	ServeAddr string
 	// URL is that under which they are: the name of a restore follows.
 	URL string
-	// Reach sees to it that URL leads to this instance, until ctx ends; nil: somebody
-	// else does.
-	Reach func(ctx context.Context)
+	// Service is what makes URL lead to this instance.
+	Service Service
 
 	Kube     kubernetes.Interface
 	Etcd     versioned.Interface
@@ -80,9 +87,6 @@ type Controller struct {
 func New(cfg Config) (*Controller, error) {
 	if cfg.Namespace == "" && !cfg.ClusterWide {
 		return nil, errors.New("the controller needs the namespace to watch, or must be cluster-wide")
-	}
-	if cfg.Reach == nil {
-		cfg.Reach = func(context.Context) {}
 	}
 	if cfg.ClusterWide {
 		cfg.Namespace = metav1.NamespaceAll
@@ -120,6 +124,7 @@ func New(cfg Config) (*Controller, error) {
 		Dynamic:   cfg.Dynamic,
 		Server:    c.server,
 		URL:       cfg.URL,
+		Reached:   cfg.Service.Problem,
 		VolumeDir: cfg.VolumeDir,
 		Recorder:  cfg.Recorder,
 		Metrics:   metrics,
@@ -192,7 +197,7 @@ func (c *Controller) follow(ctx context.Context) error {
 		c.source.Wait()
 		c.fleet.Wait()
 	}()
-	running.Go(func() { c.cfg.Reach(ctx) })
+	running.Go(func() { c.cfg.Service.Run(ctx) })
 	c.waiting.For("the cache of EtcdRestores: the role of the operator's service account must allow to list and watch them")
 	running.Go(func() { c.definition.Keep(ctx) })
 	running.Go(func() { informer.RunWithContext(ctx) })
