@@ -159,6 +159,10 @@ func (r *request) stream(offset int64, status int) (sent int64, err error) {
 			r.w.WriteHeader(status)
 		}
 		written, err := r.w.Write(piece[:n])
+		if sent == 0 && err == nil {
+			// The client learns at once that it is being served, however slow the store is.
+			err = http.NewResponseController(r.w).Flush()
+		}
 		sent, left = sent+int64(written), left-int64(written)
 		r.server.cfg.Sent(r.offer.name, written)
 		if err != nil {

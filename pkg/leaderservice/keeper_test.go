@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -311,9 +312,9 @@ func TestTheAPIServersAddressHasAPort(t *testing.T) {
 func TestTheServiceIsKeptWhileThisInstanceLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset(ownPod("one", "10.0.0.1"))
-		down := true
+		var up atomic.Bool
 		kube.PrependReactor("create", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return down, nil, errors.New("down")
+			return !up.Load(), nil, errors.New("down")
 		})
 		k := keeperOf(kube, "one")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -326,7 +327,7 @@ func TestTheServiceIsKeptWhileThisInstanceLeads(t *testing.T) {
 		if err := k.Problem(); err == nil || !strings.Contains(err.Error(), "create Service "+name+": down") {
 			t.Errorf("problem %v", err)
 		}
-		down = false
+		up.Store(true)
 		time.Sleep(firstRetry)
 		synctest.Wait()
 		if err := k.Problem(); err != nil {
