@@ -80,7 +80,7 @@ func TestRestoreOfALargeBackupOverABadLine(t *testing.T) {
 				return fmt.Errorf("pods %v", names(pods))
 			}
 			pod = pods[0]
-			size, err := harness.SizeIn(pod, "etcd-operator", "/var/etcd-restore/snapshot.db")
+			size, err := harness.SizeIn(pod, "etcd-operator", "/var/etcd-restore/snapshot.db.part")
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -24,10 +25,16 @@ func (n *Namespace) Hinder(pod *corev1.Pod, program, rule string) (release func(
 	if err != nil {
 		n.t.Fatalf("hinder pod %s: %v", pod.Name, err)
 	}
-	// Its network is that of the program, which may end before the rule is released.
+	// The program may end before the rule is released, the network may not.
+	network, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
+	if err != nil {
+		n.t.Fatalf("hinder pod %s: %v", pod.Name, err)
+	}
 	table := "inet hinder" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	nft := func(ctx context.Context, command string) error {
-		out, err := exec.CommandContext(ctx, "nsenter", "--target", strconv.Itoa(pid), "--net", "nft", command).CombinedOutput()
+		enter := exec.CommandContext(ctx, "nsenter", "--net=/proc/self/fd/3", "nft", command)
+		enter.ExtraFiles = []*os.File{network}
+		out, err := enter.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("nft %s: %w: %s", command, err, strings.TrimSpace(string(out)))
 		}
@@ -45,6 +52,7 @@ func (n *Namespace) Hinder(pod *corev1.Pod, program, rule string) (release func(
 		n.t.Helper()
 		ctx, cancel := later(n.t.Context(), 10*time.Second)
 		defer cancel()
+		defer network.Close()
 		if err := nft(ctx, "delete table "+table); err != nil {
 			n.t.Errorf("hinder pod %s no longer: %v", pod.Name, err)
 		}
