@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +108,9 @@ func TestRestoreOfALargeBackupOverABadLine(t *testing.T) {
 	}
 	obj := restore.WaitSucceeded()
 	cluster, _ := r.checkRestored("large", obj)
+	if log := r.Shell("kubectl logs " + pod.Name + " -c fetch-backup"); strings.Count(log, "the next attempt is in") < 1 {
+		t.Error("nothing was in its way")
+	}
 	for _, status := range cluster.Pods()[0].Status.InitContainerStatuses {
 		if status.RestartCount > 0 {
 			t.Errorf("%s restarted %d times", status.Name, status.RestartCount)
