@@ -72,65 +72,67 @@ func serve(backup []byte) http.HandlerFunc {
 	}
 }
 
+// answer is how one request ends.
+type answer struct {
+	by    http.HandlerFunc // nil: nobody listens
+	after int64            // how much of the body arrives before its end
+	end   func(context.Context) error
+	mute  bool // nothing is ever answered
+}
+
+func by(handler http.HandlerFunc) answer { return answer{by: handler} }
+
+func status(code int) answer {
+	return by(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+}
+
+// broken ends the body of an answer early.
+func broken(a answer, after int64) answer {
+	a.after, a.end = after, func(context.Context) error { return errors.New("connection reset by peer") }
+	return a
+}
+
+// stalled brings nothing after the first bytes of an answer, until it is given up.
+func stalled(a answer, after int64) answer {
+	a.after, a.end = after, func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return a
+}
+
 // transport answers requests without a network: the n-th by the n-th answer, and all
 // further ones by the last.
 type transport struct {
-	answers []func(*http.Request) (*http.Response, error)
+	answers []answer
 	asked   []string // the Range of each request
 }
 
 func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	i := min(len(tr.asked), len(tr.answers)-1)
+	a := tr.answers[min(len(tr.asked), len(tr.answers)-1)]
 	tr.asked = append(tr.asked, r.Header.Get("Range"))
-	return tr.answers[i](r)
-}
-
-func by(handler http.HandlerFunc) func(*http.Request) (*http.Response, error) {
-	return func(r *http.Request) (*http.Response, error) {
-		w := httptest.NewRecorder()
-		handler(w, r)
-		return w.Result(), nil
+	switch {
+	case a.mute:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case a.by == nil:
+		return nil, errors.New("connection refused")
 	}
-}
-
-// broken ends the body of an answer early.
-func broken(answer func(*http.Request) (*http.Response, error), after int64) func(*http.Request) (*http.Response, error) {
-	return func(r *http.Request) (*http.Response, error) {
-		resp, err := answer(r)
-		if err == nil {
-			resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, after), failing{errors.New("connection reset by peer")}))
-		}
-		return resp, err
+	w := httptest.NewRecorder()
+	a.by(w, r)
+	resp := w.Result()
+	if a.end != nil {
+		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, a.after), ending{r.Context(), a.end}))
 	}
+	return resp, nil
 }
 
-// stalled brings nothing after the first bytes of an answer, until it is given up.
-func stalled(answer func(*http.Request) (*http.Response, error), after int64) func(*http.Request) (*http.Response, error) {
-	return func(r *http.Request) (*http.Response, error) {
-		resp, err := answer(r)
-		if err == nil {
-			resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, after), silent{r.Context()}))
-		}
-		return resp, err
-	}
+type ending struct {
+	ctx context.Context
+	end func(context.Context) error
 }
 
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-type silent struct{ ctx context.Context }
-
-func (s silent) Read([]byte) (int, error) {
-	<-s.ctx.Done()
-	return 0, s.ctx.Err()
-}
-
-func status(code int) func(*http.Request) (*http.Response, error) {
-	return by(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
-}
-
-func refused(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") }
+func (e ending) Read([]byte) (int, error) { return 0, e.end(e.ctx) }
 
 func TestABackupArrivesWhateverHappensOnTheWay(t *testing.T) {
 	backup := content(100_000)
@@ -138,41 +140,40 @@ func TestABackupArrivesWhateverHappensOnTheWay(t *testing.T) {
 	wrong := by(serve(append(bytes.Clone(backup[1:]), 'x')))
 	for _, tc := range []struct {
 		name    string
-		answers []func(*http.Request) (*http.Response, error)
+		answers []answer
 		ranges  string
 		took    time.Duration
 		says    string
 	}{
-		{"at once", []func(*http.Request) (*http.Response, error){good}, "", 0, "fetched and verified 100000 bytes"},
-		{"after the connection broke", []func(*http.Request) (*http.Response, error){broken(good, 40_000), broken(good, 50_000), good},
+		{"at once", []answer{good}, "", 0, "fetched and verified 100000 bytes"},
+		{"after the connection broke", []answer{broken(good, 40_000), broken(good, 50_000), good},
 			",bytes=40000-,bytes=90000-", 2 * time.Second, "connection reset by peer; 40000 of 100000 bytes are here"},
-		{"after the connection stood still", []func(*http.Request) (*http.Response, error){stalled(good, 40_000), good},
+		{"after the connection stood still", []answer{stalled(good, 40_000), good},
 			",bytes=40000-", 31 * time.Second, "nothing has arrived for 30s"},
-		{"after the server never answered", []func(*http.Request) (*http.Response, error){
-			func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() }, good},
+		{"after the server never answered", []answer{{mute: true}, good},
 			",", 31 * time.Second, "nothing has arrived for 30s: check that the restore operator runs"},
-		{"after the operator moved", []func(*http.Request) (*http.Response, error){broken(good, 10), refused, status(404), status(401), status(503), good},
+		{"after the operator moved", []answer{broken(good, 10), {}, status(404), status(401), status(503), good},
 			",bytes=10-,bytes=10-,bytes=10-,bytes=10-,bytes=10-", (1 + 2 + 4 + 8 + 15) * time.Second, "does not serve this backup, or not yet"},
-		{"from a server without ranges", []func(*http.Request) (*http.Response, error){broken(good, 10), by(func(w http.ResponseWriter, r *http.Request) {
+		{"from a server without ranges", []answer{broken(good, 10), by(func(w http.ResponseWriter, r *http.Request) {
 			r.Header.Del("Range")
 			serve(backup)(w, r)
 		})}, ",bytes=10-", time.Second, ""},
-		{"after other content of the same size", []func(*http.Request) (*http.Response, error){wrong, good},
+		{"after other content of the same size", []answer{wrong, good},
 			",", time.Second, "what is served is not the backup that was chosen: its SHA-256 is"},
-		{"after other content, in its second part", []func(*http.Request) (*http.Response, error){broken(good, 40_000), wrong, good},
+		{"after other content, in its second part", []answer{broken(good, 40_000), wrong, good},
 			",bytes=40000-,", 3 * time.Second, "what is served is not the backup that was chosen"},
-		{"after a larger one", []func(*http.Request) (*http.Response, error){by(serve(append(bytes.Clone(backup), 'x'))), good},
+		{"after a larger one", []answer{by(serve(append(bytes.Clone(backup), 'x'))), good},
 			",", time.Second, "it has 100001 bytes, and should have 100000"},
-		{"after a smaller one", []func(*http.Request) (*http.Response, error){broken(good, 40_000), by(serve(backup[:30_000])), good},
+		{"after a smaller one", []answer{broken(good, 40_000), by(serve(backup[:30_000])), good},
 			",bytes=40000-,", 3 * time.Second, "the server has less of it than is here"},
-		{"after a larger one without its length", []func(*http.Request) (*http.Response, error){by(func(w http.ResponseWriter, _ *http.Request) {
+		{"after a larger one without its length", []answer{by(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(append(bytes.Clone(backup), 'x')) // a recorder
 		}), good}, ",", time.Second, "it is larger than 100000 bytes"},
-		{"after another part than was asked for", []func(*http.Request) (*http.Response, error){broken(good, 40_000), by(func(w http.ResponseWriter, r *http.Request) {
+		{"after another part than was asked for", []answer{broken(good, 40_000), by(func(w http.ResponseWriter, r *http.Request) {
 			r.Header.Set("Range", "bytes=30000-")
 			serve(backup)(w, r)
 		}), good}, ",bytes=40000-,", 3 * time.Second, `the server answers with "bytes 30000-99999/100000"`},
-		{"without following a redirection", []func(*http.Request) (*http.Response, error){by(func(w http.ResponseWriter, r *http.Request) {
+		{"without following a redirection", []answer{by(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://elsewhere.example/", http.StatusFound)
 		}), good}, ",", time.Second, "302 Found"},
 	} {
@@ -214,13 +215,13 @@ func (p *place) checkWhole(t *testing.T, backup []byte) {
 }
 
 func TestTheServerIsTriedForEverUntilToldToStop(t *testing.T) {
-	for name, answer := range map[string]func(*http.Request) (*http.Response, error){
-		"refused": refused, "401": status(401), "404": status(404), "500": status(500),
+	for name, a := range map[string]answer{
+		"refused": {}, "401": status(401), "404": status(404), "500": status(500),
 		"other content": by(serve(content(9))),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, tr := placeFor(t, content(10)), &transport{answers: []func(*http.Request) (*http.Response, error){answer}}
+				p, tr := placeFor(t, content(10)), &transport{answers: []answer{a}}
 				p.Transport = tr
 				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errors.New("SIGTERM"))
 				defer cancel()
@@ -243,7 +244,7 @@ func TestATokenMayComeLate(t *testing.T) {
 	backup := content(1000)
 	synctest.Test(t, func(t *testing.T) {
 		p := placeFor(t, backup)
-		p.Transport = &transport{answers: []func(*http.Request) (*http.Response, error){by(serve(backup))}}
+		p.Transport = &transport{answers: []answer{by(serve(backup))}}
 		if err := os.Remove(p.TokenFile); err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +277,7 @@ func TestAnotherContainerGoesOnWithWhatIsThere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, tr := placeFor(t, backup), &transport{answers: []func(*http.Request) (*http.Response, error){by(serve(backup))}}
+				p, tr := placeFor(t, backup), &transport{answers: []answer{by(serve(backup))}}
 				p.Transport = tr
 				write(t, filepath.Join(p.Dir, there.file), there.text)
 				if err := p.Run(t.Context()); err != nil {
@@ -297,7 +298,7 @@ func TestAnotherContainerGoesOnWithWhatIsThere(t *testing.T) {
 
 func TestNothingIsFetchedForAMemberWithData(t *testing.T) {
 	p := placeFor(t, content(10))
-	p.Transport = &transport{answers: []func(*http.Request) (*http.Response, error){refused}}
+	p.Transport = &transport{answers: make([]answer, 1)}
 	p.Program = os.Args[0]
 	write(t, filepath.Join(p.DataDir, "member", "wal", "0.wal"), "")
 	write(t, filepath.Join(p.Dir, doneFile), "")

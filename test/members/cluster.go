@@ -46,8 +46,8 @@ type Cluster struct {
 
 // Member is one process.
 type Member struct {
-	// URL is that of its clients.
-	URL string
+	// URL is that of its clients, PeerURL that of the other members.
+	URL, PeerURL string
 
 	program string
 	args    []string
@@ -73,34 +73,40 @@ func (r Release) Start(t testing.TB, o Options) *Cluster {
 		initial = append(initial, fmt.Sprintf("m%d=http://127.0.0.1:%s", i, ports[2*i+1]))
 	}
 	for i := range size {
-		data := o.Data
-		if data == "" {
-			data = filepath.Join(t.TempDir(), "data")
-		}
-		client, peer := scheme+"://127.0.0.1:"+ports[2*i], "http://127.0.0.1:"+ports[2*i+1]
-		m := &Member{URL: client, program: filepath.Join(r.dir, "etcd"), args: []string{
-			"--name", fmt.Sprintf("m%d", i), "--data-dir", data,
-			"--listen-client-urls", client, "--advertise-client-urls", client,
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-			"--initial-cluster", strings.Join(initial, ","), "--logger", "zap", "--log-level", "warn",
-		}}
-		m.args = append(append(m.args, security...), o.Flags...)
-		var err error
-		if m.log, err = os.Create(filepath.Join(t.TempDir(), "log")); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			m.Kill(t)
-			if t.Failed() {
-				t.Logf("the end of the log of %s:\n%s", m.URL, m.tail())
-			}
-			m.log.Close()
-		})
+		m := r.newMember(t, fmt.Sprintf("m%d", i), o.Data, scheme+"://127.0.0.1:"+ports[2*i], "http://127.0.0.1:"+ports[2*i+1])
+		m.args = append(append(append(m.args, "--initial-cluster", strings.Join(initial, ",")), security...), o.Flags...)
 		c.Members = append(c.Members, m)
 		m.Start(t)
 	}
 	c.WaitServing(t)
 	return c
+}
+
+// newMember is one that lacks the flags by which it knows the others. data is "" for
+// a directory of the test.
+func (r Release) newMember(t testing.TB, name, data, client, peer string) *Member {
+	t.Helper()
+	if data == "" {
+		data = filepath.Join(t.TempDir(), "data")
+	}
+	m := &Member{URL: client, PeerURL: peer, program: filepath.Join(r.dir, "etcd"), args: []string{
+		"--name", name, "--data-dir", data,
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+		"--logger", "zap", "--log-level", "warn",
+	}}
+	var err error
+	if m.log, err = os.Create(filepath.Join(t.TempDir(), "log")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		m.Kill(t)
+		if t.Failed() {
+			t.Logf("the end of the log of %s:\n%s", m.URL, m.tail())
+		}
+		m.log.Close()
+	})
+	return m
 }
 
 // WaitServing waits until all running members answer by a quorum.

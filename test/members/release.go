@@ -87,6 +87,9 @@ func (r Release) Run(t testing.TB, program string, args ...string) string {
 	return string(out)
 }
 
+// Program is the path of one of its programs.
+func (r Release) Program(name string) string { return filepath.Join(r.dir, name) }
+
 // SnapshotTool is the program that knows snapshots: etcdctl before etcd 3.5.
 func (r Release) SnapshotTool() string {
 	if r.Minor() == "3.4" {

@@ -1,0 +1,268 @@
+//go:build stores
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package seed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/test/members"
+)
+
+// source is a cluster and a backup of it.
+type source struct {
+	release  members.Release
+	client   *clientv3.Client
+	revision int64
+	backup   string
+	lease    clientv3.LeaseID
+}
+
+func backUp(t *testing.T, release members.Release, keys int) source {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	s := source{release: release, client: release.Start(t, members.Options{}).Client(t), backup: filepath.Join(t.TempDir(), "backup")}
+	put := func(key, value string, options ...clientv3.OpOption) {
+		resp, err := s.client.Put(ctx, key, value, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.revision = resp.Header.Revision
+	}
+	for i := range keys {
+		put(fmt.Sprintf("key-%d", i%200), strings.Repeat("v", i*37%5000))
+	}
+	if _, err := s.client.Compact(ctx, s.revision/2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.client.Delete(ctx, "key-7"); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := s.client.Grant(ctx, 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.lease = lease.ID
+	put("leased", "x", clientv3.WithLease(lease.ID))
+	if _, err := s.client.UserAdd(ctx, "somebody", "password"); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := s.client.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	file, err := os.Create(s.backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(file, stream)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// restoreOf restores a copy of a backup with the tool of a release.
+func restoreOf(t *testing.T, backup string, with members.Release) Restore {
+	t.Helper()
+	r := Restore{
+		Dir: t.TempDir(), DataDir: filepath.Join(t.TempDir(), "data"), Tool: with.Program(with.SnapshotTool()),
+		Name: "m0", PeerURL: "http://m0.example:2380", ClusterToken: "a-token", Out: io.Discard, Err: io.Discard,
+	}
+	text, err := os.ReadFile(backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(r.Dir, snapshotFile), string(text))
+	return r
+}
+
+func parsed(t *testing.T, r members.Release) etcd.Version {
+	t.Helper()
+	v, err := etcd.ParseVersion(r.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// What etcd.RestoreFits lets through is restored by etcd's own tool with all it holds,
+// and makes a cluster that grows, and that can be upgraded to the next minor.
+func TestBackupsOfEachMinorInLaterOnes(t *testing.T) {
+	releases := members.Releases(t)
+	for _, from := range releases {
+		s := backUp(t, from, 600)
+		for i, to := range releases {
+			if etcd.RestoreFits(parsed(t, from), parsed(t, to)) != nil {
+				continue
+			}
+			t.Run(from.Minor()+" into "+to.Minor(), func(t *testing.T) {
+				r := restoreOf(t, s.backup, to)
+				if err := r.Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				c := to.Start(t, members.Options{Data: r.DataDir})
+				s.checkSame(t, c)
+				put(t, c.Client(t), "after", "x")
+				joined := c.Join(t)
+				s.checkSame(t, c, joined)
+				if i+1 == len(releases) || from.Minor() != to.Minor() && from.Minor() != "3.4" {
+					return
+				}
+				c.Become(t, releases[i+1])
+				put(t, c.Client(t), "upgraded", "x")
+				s.checkSame(t, c, joined)
+			})
+		}
+	}
+}
+
+func put(t *testing.T, client *clientv3.Client, key, value string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := client.Put(ctx, key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkSame compares what a member of a cluster holds at the backup's revision.
+func (s source) checkSame(t *testing.T, c *members.Cluster, to ...*members.Member) {
+	t.Helper()
+	client := c.Client(t, to...)
+	members.Same(t, client, s.client, s.revision)
+	lease, err := client.TimeToLive(t.Context(), s.lease, clientv3.WithAttachedKeys())
+	if err != nil || lease.TTL <= 0 || len(lease.Keys) != 1 {
+		t.Errorf("the lease is %+v, %v", lease, err)
+	}
+	if users, err := client.UserList(t.Context()); err != nil || len(users.Users) != 1 {
+		t.Errorf("the users are %v, %v", users, err)
+	}
+}
+
+// A raised revision tells those who watch that they must read anew.
+func TestTheRevisionIsRaised(t *testing.T) {
+	const bump = 1_000_000_000
+	for _, release := range members.Releases(t) {
+		if !parsed(t, release).HasBumpRevision() {
+			continue
+		}
+		t.Run(release.Minor(), func(t *testing.T) {
+			s := backUp(t, release, 50)
+			r := restoreOf(t, s.backup, release)
+			r.BumpRevision = bump
+			if err := r.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			client := release.Start(t, members.Options{Data: r.DataDir}).Client(t)
+			all := members.Everything(t, client, 0)
+			if all.Header.Revision < s.revision+bump || len(all.Kvs) != len(members.Everything(t, s.client, 0).Kvs) {
+				t.Errorf("revision %d after %d, %d keys", all.Header.Revision, s.revision, len(all.Kvs))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if resp := <-client.Watch(ctx, "key-1", clientv3.WithRev(s.revision+1)); !errors.Is(resp.Err(), rpctypes.ErrCompacted) {
+				t.Errorf("a watch from before says %v", resp.Err())
+			}
+		})
+	}
+}
+
+// What is not a backup is not restored, and what the tool says is told.
+func TestWhatIsNoBackupIsRefused(t *testing.T) {
+	for _, release := range members.Releases(t) {
+		s := backUp(t, release, 50)
+		r := restoreOf(t, s.backup, release)
+		text, err := os.ReadFile(s.backup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[len(text)/2] ^= 1
+		write(t, filepath.Join(r.Dir, snapshotFile), string(text))
+		var says bytes.Buffer
+		r.Err = &says
+		err = r.Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), release.SnapshotTool()+" can't restore the backup (exit status") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", release, err)
+		}
+		if says.Len() == 0 || !strings.HasSuffix(err.Error(), lastOf(says.String())) {
+			t.Errorf("%s: the tool said %q, and the error is %v", release, says.String(), err)
+		}
+		if _, err := os.Stat(r.DataDir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: there is a data directory: %v", release, err)
+		}
+	}
+}
+
+func lastOf(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// The command is killed again and again, each time a little later, and at last comes
+// to its end: with all the data, and nothing left over.
+func TestKilledInBetweenItBeginsAnew(t *testing.T) {
+	for _, release := range members.Releases(t) {
+		t.Run(release.Minor(), func(t *testing.T) {
+			s := backUp(t, release, 3000)
+			r := restoreOf(t, s.backup, release)
+			killed := 0
+			for patience := time.Millisecond; ; patience += patience / 4 {
+				if _, err := os.Stat(filepath.Join(r.DataDir, "member", "wal")); err == nil {
+					if _, err := os.Stat(filepath.Join(r.DataDir, "member", "snap", "db")); err != nil {
+						t.Errorf("a data directory is there before it is complete: %v", err)
+					}
+				}
+				cmd := exec.CommandContext(t.Context(), os.Args[0], "-dir="+r.Dir, "-data-dir="+r.DataDir, "-tool="+r.Tool,
+					"-name="+r.Name, "-peer-url="+r.PeerURL, "-initial-cluster-token="+r.ClusterToken)
+				cmd.Env = append(os.Environ(), asRestore+"=yes")
+				cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+				var said bytes.Buffer
+				cmd.Stderr = &said
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }) // it may have ended
+				err := cmd.Wait()
+				timer.Stop()
+				if err == nil {
+					break
+				}
+				if cmd.ProcessState.Exited() {
+					t.Fatalf("%v: %s", err, said.String())
+				}
+				killed++
+			}
+			t.Logf("killed %d times", killed)
+			if killed == 0 {
+				t.Error("it was never killed: that tells nothing")
+			}
+			for _, dir := range []string{r.Dir, filepath.Dir(r.DataDir)} {
+				entries, err := os.ReadDir(dir)
+				if err != nil || len(entries) != 1 {
+					t.Errorf("in %s there are %v, %v", dir, entries, err)
+				}
+			}
+			s.checkSame(t, release.Start(t, members.Options{Data: r.DataDir}))
+		})
+	}
+}

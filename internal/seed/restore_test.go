@@ -1,0 +1,227 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// This test's program is also the command, for one that can be killed, and a tool
+// that stands in for etcdutl.
+const (
+	asRestore = "SEED_TEST_RESTORE"
+	asTool    = "SEED_TEST_TOOL"
+)
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(asTool) != "":
+		tool(os.Getenv(asTool), os.Args[1:])
+	case os.Getenv(asRestore) != "":
+		r, err := ParseRestore(os.Args[1:], os.Stderr)
+		r.Out, r.Err = os.Stdout, os.Stderr
+		if err == nil {
+			err = r.Run(context.Background())
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// tool stands in for etcdutl: it makes a data directory, or does as it is told.
+func tool(what string, args []string) {
+	dataDir := ""
+	for _, arg := range args {
+		if dir, ok := strings.CutPrefix(arg, "--data-dir="); ok {
+			dataDir = dir
+		}
+	}
+	for name, text := range map[string]string{"wal/0.wal": strings.Join(args, "\n"), "snap/db": "data"} {
+		name = filepath.Join(dataDir, "member", name)
+		err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	switch what {
+	case "fail":
+		fmt.Fprint(os.Stderr, "{\"level\":\"info\"}\nError: snapshot missing hash\n\n")
+		os.Exit(1)
+	case "killed":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "hang":
+		select {}
+	}
+}
+
+// restoreBy is a restore by the stand-in.
+func restoreBy(t *testing.T, what string) Restore {
+	t.Helper()
+	t.Setenv(asTool, what)
+	r := Restore{
+		Dir: t.TempDir(), DataDir: filepath.Join(t.TempDir(), "data"), Tool: os.Args[0],
+		Name: "c-a", PeerURL: "http://c-a.c.ns.svc:2380", ClusterToken: "a-token", Out: io.Discard, Err: io.Discard,
+	}
+	write(t, filepath.Join(r.Dir, snapshotFile), "backup")
+	return r
+}
+
+// left is what there is in a directory.
+func left(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func TestRestore(t *testing.T) {
+	r := restoreBy(t, "work")
+	r.BumpRevision = 1000
+	// An earlier attempt was cut off, and etcd's directory was made by somebody.
+	write(t, filepath.Join(r.DataDir+restoringSuffix, "member", "wal", "1.wal"), "")
+	if err := os.Mkdir(r.DataDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	args, err := os.ReadFile(filepath.Join(r.DataDir, "member", "wal", "0.wal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"snapshot", "restore", filepath.Join(r.Dir, snapshotFile), "--data-dir=" + r.DataDir + restoringSuffix, "--name=c-a",
+		"--initial-cluster=c-a=http://c-a.c.ns.svc:2380", "--initial-advertise-peer-urls=http://c-a.c.ns.svc:2380",
+		"--initial-cluster-token=a-token", "--bump-revision=1000", "--mark-compacted",
+	}
+	if string(args) != strings.Join(want, "\n") {
+		t.Errorf("the tool was called with %q", args)
+	}
+	if got := left(t, r.Dir) + ", " + left(t, filepath.Dir(r.DataDir)) + ", " + left(t, filepath.Join(r.DataDir, "member", "wal")); got != "done, data, 0.wal" {
+		t.Errorf("there is now %s", got)
+	}
+
+	// The pod starts again: the data is what etcd has made of it meanwhile.
+	r.Tool = "/no/such/tool"
+	if err := r.Run(t.Context()); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	// Its node has lost what was in memory.
+	if err := os.RemoveAll(r.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "must not start again on the old data") {
+		t.Errorf("without its data: %v", err)
+	}
+}
+
+// A pod that was lost comes back with its volume, and nothing else.
+func TestDataOnAVolumeIsKept(t *testing.T) {
+	r := restoreBy(t, "fail")
+	write(t, filepath.Join(r.DataDir, "member", "wal", "0.wal"), "written since")
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(t, r.Dir); got != "done" {
+		t.Errorf("there is now %s", got)
+	}
+}
+
+func TestARestoreThatFailsLeavesNoData(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tool   string
+		change func(*testing.T, *Restore)
+		says   string
+	}{
+		"the tool fails":   {"fail", nil, "(exit status 1): Error: snapshot missing hash"},
+		"no memory":        {"killed", nil, "(signal: killed): the limit on memory may be too small"},
+		"no tool":          {"work", func(_ *testing.T, r *Restore) { r.Tool = "/no/etcdutl" }, "the image of etcd has no /no/etcdutl"},
+		"no backup":        {"work", func(_ *testing.T, r *Restore) { r.Dir = r.DataDir }, "look for the backup that fetch-backup was to leave"},
+		"something in way": {"work", func(t *testing.T, r *Restore) { write(t, filepath.Join(r.DataDir, "notes"), "") }, "stands in the way"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := restoreBy(t, tc.tool)
+			if tc.change != nil {
+				tc.change(t, &r)
+			}
+			err := r.Run(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("ended with %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(r.DataDir, "member")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("there is data: %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(r.Dir, doneFile)); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("it is on record as done: %v", err)
+			}
+		})
+	}
+}
+
+func TestARestoreEndsWhenItIsTold(t *testing.T) {
+	r := restoreBy(t, "hang")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	for { // until the tool works
+		if _, err := os.Stat(filepath.Join(r.DataDir+restoringSuffix, "member", "wal")); err == nil {
+			break
+		}
+		select {
+		case err := <-done:
+			t.Fatal(err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	cancel(errors.New("SIGTERM"))
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "was told to stop") {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	fetch := strings.Fields("-url=http://s:19999/v1/backup/c -token-file=/t/token -size=10 -sha256=" + strings.Repeat("ab", 32) + " -dir=/r -data-dir=/d")
+	f, err := ParseFetch(fetch, io.Discard)
+	if err != nil || f.URL != "http://s:19999/v1/backup/c" || f.Size != 10 || f.SHA256 != strings.Repeat("ab", 32) || f.TokenFile != "/t/token" || f.Dir != "/r" || f.DataDir != "/d" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	restore := strings.Fields("-dir=/r -data-dir=/d -tool=/etcdutl -name=n -peer-url=http://n:2380 -initial-cluster-token=t -bump-revision=7")
+	r, err := ParseRestore(restore, io.Discard)
+	if err != nil || r.Dir != "/r" || r.DataDir != "/d" || r.Tool != "/etcdutl" || r.Name != "n" || r.PeerURL != "http://n:2380" || r.ClusterToken != "t" || r.BumpRevision != 7 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, args := range []string{"", "-url=etcd -size=1", "-size=0", "-sha256=AB", "extra", "-nonsense"} {
+		var said strings.Builder
+		if _, err := ParseFetch(append(strings.Fields("-url=http://s -token-file=t -size=1 -dir=r -data-dir=d"), strings.Fields(args)...), &said); err == nil || said.Len() == 0 {
+			t.Errorf("fetch-backup %s: %v, said %q", args, err, said.String())
+		}
+	}
+	for i := range restore[:6] {
+		if _, err := ParseRestore(append(append([]string{}, restore[:i]...), restore[i+1:]...), io.Discard); err == nil {
+			t.Errorf("restore-backup without %s is taken", restore[i])
+		}
+	}
+	if _, err := ParseRestore(append(restore, "-bump-revision=-1"), io.Discard); err == nil {
+		t.Error("a negative revision is taken")
+	}
+}

@@ -1,0 +1,75 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package members
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Join adds a member to a cluster whose clients use no TLS, and waits until it has a
+// vote. The others may have been restored: then they are known by other URLs.
+func (c *Cluster) Join(t testing.TB) *Member {
+	t.Helper()
+	client := c.Client(t)
+	ctx, cancel := context.WithTimeout(t.Context(), startTime)
+	defer cancel()
+	for _, m := range c.Members {
+		status, err := client.Status(ctx, m.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.MemberUpdate(ctx, status.Header.MemberId, []string{m.PeerURL}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ports := freePorts(t, 2)
+	name := "joined" + ports[0]
+	m := c.Release.newMember(t, name, "", "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1])
+	added, err := client.MemberAddAsLearner(ctx, []string{m.PeerURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var initial []string
+	for _, known := range added.Members {
+		if known.ID == added.Member.ID {
+			known.Name = name
+		}
+		initial = append(initial, known.Name+"="+known.PeerURLs[0])
+	}
+	m.args = append(m.args, "--initial-cluster", strings.Join(initial, ","), "--initial-cluster-state", "existing")
+	m.Start(t)
+	for {
+		_, err := client.MemberPromote(ctx, added.Member.ID)
+		if err == nil {
+			break
+		}
+		select {
+		case <-m.exited:
+			t.Fatalf("%s has exited:\n%s", m.URL, m.tail())
+		case <-ctx.Done():
+			t.Fatalf("%s gets no vote: %v", m.URL, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	c.Members = append(c.Members, m)
+	c.WaitServing(t)
+	return m
+}
+
+// Become restarts the members one by one as another release.
+func (c *Cluster) Become(t testing.TB, r Release) {
+	t.Helper()
+	for _, m := range slices.Clone(c.Members) {
+		m.Kill(t)
+		m.program = filepath.Join(r.dir, "etcd")
+		m.Start(t)
+		c.WaitServing(t)
+	}
+	c.Release = r
+}
