@@ -5,6 +5,9 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -79,5 +82,40 @@ func TestCheckDNSIsASubcommand(t *testing.T) {
 	}
 	if !strings.Contains(stderr.String(), "gave up") {
 		t.Errorf("said %q", stderr.String())
+	}
+}
+
+func TestTheCommandsOfRestoredMembersAreSubcommands(t *testing.T) {
+	data := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(data, "member", "wal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "member", "wal", "0.wal"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, args := range map[string]string{
+		"fetch-backup":   "-url=http://restore.invalid/ -token-file=/no/token -size=1 -sha256=" + strings.Repeat("ab", 32) + " -dir=" + dir + " -data-dir=",
+		"restore-backup": "-tool=/no/etcdutl -name=a -peer-url=http://a:2380 -initial-cluster-token=t -dir=" + dir + " -data-dir=",
+	} {
+		var stdout, stderr bytes.Buffer
+		command := initContainers[name]
+		if code := command(t.Context(), strings.Fields(args+data), &stdout, &stderr); code != operator.ExitOK || !strings.Contains(stdout.String(), name+": the member has data") {
+			t.Errorf("%s: exit code %d: %s%s", name, code, stdout.String(), stderr.String())
+		}
+		if code := command(t.Context(), nil, &stdout, &stderr); code != operator.ExitUsage {
+			t.Errorf("%s: exit code %d without flags", name, code)
+		}
+	}
+	// What is left in etcd's image is this program.
+	if _, err := os.Stat(filepath.Join(dir, "etcd-operator")); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	args := strings.Fields("-url=http://restore.invalid/ -token-file=/no/token -size=1 -sha256=" + strings.Repeat("ab", 32) + " -dir=" + t.TempDir() + " -data-dir=" + t.TempDir())
+	if code := fetchBackup(ctx, args, &stdout, &stderr); code != operator.ExitFailed || !strings.Contains(stderr.String(), "fetch-backup: was told to stop") {
+		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
 }

@@ -104,6 +104,14 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 	if edited == "" {
 		return errCacheBehind // it was just made
 	}
+	// Whoever replaces this EtcdCluster takes its name off the Services, so that they
+	// outlive it; they must not get it back meanwhile.
+	switch latest, err := c.latest(ctx); {
+	case err != nil:
+		return fmt.Errorf("look whether the EtcdCluster still wants service %s: %w", want.Name, err)
+	case latest.DeletionTimestamp != nil:
+		return fmt.Errorf("service %s: %w: the EtcdCluster is being deleted", want.Name, errCacheBehind)
+	}
 	return c.updateService(ctx, mended)
 }
 

@@ -187,9 +187,16 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 		}
 	}
 	n.certificatesChanged(old, st)
-	if st.Reason != "" && st.Reason != old.Reason && st.Phase != api.ClusterPhaseFailed &&
-		!strings.HasPrefix(st.Reason, heldForCertificates) && !strings.HasPrefix(st.Reason, podsRefused) {
-		n.warning("Spec Refused", "%s", st.Reason)
+	if from := st.RestoredFrom; from != nil && (old.RestoredFrom == nil || *from != *old.RestoredFrom) {
+		n.normal("Restoring", "The first member starts on the backup %s", from.Key)
+	}
+	if st.Reason != old.Reason {
+		switch {
+		case strings.HasPrefix(st.Reason, specRefused), strings.HasPrefix(st.Reason, versionRefused):
+			n.warning("Spec Refused", "%s", st.Reason)
+		case strings.HasPrefix(st.Reason, restoreHeld):
+			n.warning("Restore Held", "%s", st.Reason)
+		}
 	}
 	if old.ControlPaused != st.ControlPaused {
 		if st.ControlPaused {

@@ -95,6 +95,9 @@ func bootstrap(o *observation) step {
 		}
 		return nil
 	}
+	if s := removeStraySeed(o); s != nil {
+		return s
+	}
 	if o.quorum || slices.ContainsFunc(o.pods, func(p podState) bool { return p.started && !p.seed }) {
 		// Also when the status was wiped: what runs is taken over.
 		return markRunning{}

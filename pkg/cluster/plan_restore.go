@@ -6,6 +6,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -14,18 +15,41 @@ import (
 // seed until the seed serves is short enough for further members to wait for it.
 const quickRestore = 1 << 30
 
+// restoreHeld begins what status and events say while nobody knows what the first
+// member is to start on.
+const restoreHeld = "the first member is not made, for it is to start on a backup: "
+
 // sourceUnknown says why nobody knows what the seed is to start on; empty if that is
 // known. A cluster that is to be restored is never begun empty instead.
 func (o *observation) sourceUnknown() string {
 	switch {
 	case o.sourceUnreadable != "":
-		return "the first member is not made, for it is to start on a backup and nobody knows on which: " + o.sourceUnreadable +
-			"; delete this EtcdCluster, and the EtcdRestore makes it again"
+		return restoreHeld + o.sourceUnreadable + "; delete this EtcdCluster, and its EtcdRestore makes it again"
 	case o.source == nil && o.status.RestoredFrom != nil:
-		return fmt.Sprintf("the annotation %s is gone before the first member served: without it the cluster would begin empty; delete this EtcdCluster, and the EtcdRestore %s makes it again",
-			api.RestoreAnnotation, o.status.RestoredFrom.Restore)
+		return fmt.Sprintf("%sthe annotation %s is gone, which tells on which; delete this EtcdCluster, and the EtcdRestore %s makes it again",
+			restoreHeld, api.RestoreAnnotation, o.status.RestoredFrom.Restore)
 	}
 	return ""
+}
+
+// removeStraySeed removes a seed that starts on another backup than is on record,
+// also when it serves: what runs is what the record says. It is one of an annotation
+// that was changed before anything served.
+func removeStraySeed(o *observation) step {
+	if o.status.Phase != api.ClusterPhaseCreating || o.status.RestoredFrom == nil {
+		return nil
+	}
+	for _, p := range o.pods {
+		content, _, _ := strings.Cut(p.source, "-")
+		switch {
+		case !p.seed || content == contentDigest(o.status.RestoredFrom):
+		case !p.deleting:
+			return p.remove("it starts on something else than the backup on record")
+		case !o.now.After(p.deleteBy):
+			return idle{"the pod of an earlier seed is being deleted"}
+		}
+	}
+	return nil
 }
 
 // bootstrapRestored brings up a seed on the data of a backup. As in any bootstrap,

@@ -212,6 +212,12 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 			o.spec.Pod.PersistentVolumeClaimSpec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(value)}
 		case "update-refused":
 			o.updateRefused = "no"
+		case "restore":
+			if o.source = scriptSource(value); value == "unreadable" {
+				o.source, o.sourceUnreadable = nil, "it can't be read"
+			}
+		case "restored-from":
+			o.status.RestoredFrom = restoredFrom(scriptSource(value))
 		case "strangers":
 			o.strangers, err = strconv.Atoi(value)
 		default:
@@ -222,6 +228,20 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 		}
 	}
 	return running, nil
+}
+
+// scriptSource is a backup by the name that scripts give it, which may be followed by
+// a colon and large, or moved to another server.
+func scriptSource(name string) *api.SeedBackup {
+	name, variant, _ := strings.Cut(name, ":")
+	b := &api.SeedBackup{Restore: "c", RestoreUID: types.UID(name), Size: 1 << 20, Key: "key-" + name}
+	switch variant {
+	case "large":
+		b.Size = 100 << 30
+	case "moved":
+		b.URL = "http://elsewhere"
+	}
+	return b
 }
 
 // parseBelonging reads the state of a Service or budget that is not as it should
@@ -388,6 +408,10 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 			ic[p.name] = value
 		case "seed":
 			p.seed = true
+		case "source":
+			p.source = sourceDigest(scriptSource(value))
+		case "preparing":
+			p.preparing, p.scheduled = value, true
 		case "gate":
 			p.atGate, p.scheduled = true, true
 		case "started":

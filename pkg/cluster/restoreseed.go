@@ -102,11 +102,21 @@ func restoreVolumes(p newPod) []corev1.Volume {
 	}
 }
 
-// sourceDigest identifies a backup and the way to it; "" for none.
+// sourceDigest identifies a backup and the way to it; "" for none. Its first part
+// identifies the backup alone.
 func sourceDigest(source *api.SeedBackup) string {
 	if source == nil {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(source.String()))
+	return contentDigest(restoredFrom(source)) + "-" + shortDigest(source.String())
+}
+
+// contentDigest identifies a backup.
+func contentDigest(from *api.RestoredFrom) string {
+	return shortDigest(string(from.RestoreUID) + " " + from.SHA256)
+}
+
+func shortDigest(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }

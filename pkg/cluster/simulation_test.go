@@ -57,6 +57,8 @@ type model struct {
 	index, logTarget           uint64 // of raft
 	oldEntries                 uint64 // last index that etcd before 3.6 wrote
 	agreed                     etcd.Version
+
+	restore modelRestore
 }
 
 type modelPod struct {
@@ -71,6 +73,8 @@ type modelPod struct {
 	refused  bool // etcd ends at once: the membership is not what it was told
 	bad      bool // no such image
 	image    string
+	stage    int    // how many init containers of a restore have ended
+	content  string // of an emptyDir: the SHA-256 of the backup that was restored
 	runs     string // version of the process
 	before   string // version on record before the last change
 }
@@ -80,6 +84,7 @@ type modelVolume struct {
 	version  string // on record
 	template string
 	data     bool
+	content  string // as of the pod
 }
 
 type modelMember struct {
@@ -104,6 +109,9 @@ func play(t *testing.T, seed uint64) {
 	if seed%3 == 1 {
 		m.keepOnVolumes()
 	}
+	if seed%5 >= 3 {
+		m.restore.source = scriptSource("r1")
+	}
 	defer func() {
 		if t.Failed() {
 			t.Logf("initial %s; the life up to here:\n%s", m.status.InitialVersion, strings.Join(m.log[max(0, len(m.log)-80):], "\n"))
@@ -120,6 +128,7 @@ func play(t *testing.T, seed uint64) {
 	}
 	// The trouble is over.
 	m.note("calm")
+	m.restore.hidden, m.restore.unreadable = false, false
 	m.spec.Version, m.spec.Paused = m.reachableVersion(), false
 	if m.spec.Pod.ServiceAccountName == stuckAccount {
 		m.spec.Pod.ServiceAccountName = "mended"
@@ -170,6 +179,7 @@ func (m *model) observation() *observation {
 		newName:       func() string { m.serial++; return fmt.Sprintf("c-%d", m.serial) },
 	}
 	o.template = m.template()
+	m.restore.observe(o)
 	for _, name := range slices.Sorted(maps.Keys(m.volumes)) {
 		v := m.volumes[name]
 		o.volumes = append(o.volumes, volumeState{name: name, uid: types.UID(fmt.Sprint(v.uid)), version: v.version, template: v.template})
@@ -184,7 +194,7 @@ func (m *model) observation() *observation {
 			template: p.template, problem: problem,
 			name: name, uid: types.UID(fmt.Sprint(p.uid)), image: p.image, version: strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v"),
 			previous: p.before, created: p.created, seed: p.seed, initialCluster: p.initialCluster, manyLearners: true, scheduled: true,
-			atGate: p.atGate, started: p.started, running: p.running, ready: p.running, badImage: p.bad, crashing: p.refused,
+			source: sourceDigest(p.source), preparing: p.preparing(), atGate: p.atGate, started: p.started, running: p.running, ready: p.running, badImage: p.bad, crashing: p.refused,
 		})
 	}
 	leader := uint64(0)
@@ -240,6 +250,7 @@ func (m *model) pass() step {
 		m.logTarget = 0
 		return s // … or between status and step
 	}
+	m.restore.check(m, s)
 	had := m.quorum()
 	m.apply(s)
 	m.checkBudget()
@@ -303,6 +314,9 @@ func (m *model) apply(s step) {
 				m.t.Errorf("pod %s is made twice", p.name)
 			}
 			m.serial++
+			if p.seed && p.source == nil && m.restore.source != nil {
+				m.t.Errorf("an empty seed is made of a cluster that is to be restored")
+			}
 			if p.rejoins && m.volumes[p.name] == nil {
 				m.t.Errorf("pod %s is to rejoin without a volume", p.name)
 			}
@@ -417,6 +431,8 @@ func (m *model) progress() {
 		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.name == name })
 		switch {
 		case p.running:
+		case p.source != nil && p.stage < 2 && !p.stuck && !p.bad:
+			m.restoreStage(p)
 		case !p.atGate:
 			p.atGate = true
 		case p.bad || p.stuck:
@@ -431,6 +447,7 @@ func (m *model) progress() {
 			}
 		case p.seed && !p.started:
 			p.started, p.running, p.runs = true, true, p.version
+			m.restore.starts(m, p)
 			m.bootstraps++
 			m.index, m.oldEntries, m.agreed = 1, 0, mustVersion(p.version)
 			m.serial++
@@ -481,6 +498,7 @@ func (m *model) trouble() {
 		return
 	}
 	names := slices.Sorted(maps.Keys(m.pods))
+	m.restore.trouble(m)
 	switch m.rand.IntN(8) {
 	case 0: // a pod is lost with its data
 		if len(names) == 0 {

@@ -63,14 +63,20 @@ func setPhase(st *api.ClusterStatus, o *observation, s step) {
 	st.Reason = cmp.Or(refusal(o), certificatesHold(o), podsHeldBack(o), restoring(o, s))
 }
 
+// What status and events begin with where a spec is not followed.
+const (
+	specRefused    = "the spec is refused: "
+	versionRefused = "the version is refused: "
+)
+
 // refusal says which part of the spec is not followed, and why.
 func refusal(o *observation) string {
 	if o.invalid != "" {
-		return "the spec is refused: " + o.invalid
+		return specRefused + o.invalid
 	}
 	if o.status.Phase == api.ClusterPhaseRunning && o.outdated() {
 		if err := o.checkVersion(); err != nil {
-			return "the version is refused: " + err.Error()
+			return versionRefused + err.Error()
 		}
 	}
 	return ""

@@ -1,0 +1,218 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// restoredCluster is an EtcdCluster as the restore operator makes it.
+func restoredCluster() *api.EtcdCluster {
+	obj := testCluster()
+	annotate(obj, testSource().String())
+	return obj
+}
+
+func annotate(obj *api.EtcdCluster, text string) {
+	metav1.SetMetaDataAnnotation(&obj.ObjectMeta, api.RestoreAnnotation, text)
+}
+
+func TestARestoredClusterBeginsWithItsBackup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, clock.RealClock{}, restoredCluster())
+		c := w.cluster(restoredCluster())
+		defer run(t, c)()
+		settle(w, c)
+		w.checkRestoring(t)
+		if !w.told("Restoring: The first member starts on the backup backups/etcd.backup") || w.told("Spec Refused") {
+			t.Errorf("events %q", w.events)
+		}
+	})
+}
+
+// checkRestoring looks at a restored cluster whose seed can't get on.
+func (w *world) checkRestoring(t *testing.T) {
+	t.Helper()
+	st := w.etcdCluster().Status
+	from := st.RestoredFrom
+	if st.Phase != api.ClusterPhaseCreating || from == nil || from.RestoreUID != testSource().RestoreUID || from.Key != "backups/etcd.backup" || from.EtcdRevision != 42 {
+		t.Fatalf("status %+v, from %+v", st, from)
+	}
+	pods := w.storedPods()
+	if len(pods) != 1 || pods[0].Name != st.Members.Unready[0] {
+		t.Fatalf("%d pods; the seed on record is %v", len(pods), st.Members.Unready)
+	}
+	if p := podStateOf(&pods[0]); p.source != sourceDigest(testSource()) || p.preparing != fetchContainer {
+		t.Errorf("the seed starts on %q, and is at %q", p.source, p.preparing)
+	}
+}
+
+// As with any bootstrap, another instance carries on from what is on record.
+func TestARestoreIsCarriedOnByAnotherInstance(t *testing.T) {
+	for died := range 8 { // before its nth request
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, clock.RealClock{}, restoredCluster())
+			ctx, cancel := context.WithCancel(t.Context())
+			requests := 0
+			dies := func(clienttesting.Action) (bool, runtime.Object, error) {
+				if requests++; requests > died && ctx.Err() == nil {
+					cancel()
+				}
+				return ctx.Err() != nil, nil, ctx.Err()
+			}
+			kubeLives, clustersLive := w.kube.ReactionChain, w.clusters.ReactionChain
+			w.kube.PrependReactor("create", "*", dies)
+			w.clusters.PrependReactor("update", "*", dies)
+			first := w.cluster(restoredCluster())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				first.Run(ctx)
+			}()
+			for range 5 {
+				synctest.Wait()
+				time.Sleep(longestWait)
+			}
+			cancel()
+			<-done
+			w.kube.ReactionChain, w.clusters.ReactionChain = kubeLives, clustersLive
+
+			w.watch()
+			second := w.cluster(w.etcdCluster())
+			defer run(t, second)()
+			settle(w, second)
+			w.checkRestoring(t)
+		})
+	}
+}
+
+func TestAnAnnotationThatCannotBeReadStartsNothing(t *testing.T) {
+	for text, why := range map[string]string{
+		"{":  "unexpected end of JSON input",
+		"{}": "has no good restoreUID, url, secret, size, sha256",
+		"":   "unexpected end of JSON input",
+		strings.Replace(testSource().String(), `"size":104857600`, `"size":"many"`, 1): "cannot unmarshal string",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			obj := testCluster()
+			annotate(obj, text)
+			w := newWorld(t, clock.RealClock{}, obj)
+			c := w.cluster(obj)
+			defer run(t, c)()
+			settle(w, c)
+			st := w.etcdCluster().Status
+			if st.Phase != api.ClusterPhaseNone || len(w.storedPods()) > 0 || !strings.Contains(st.Reason, why) {
+				t.Errorf("annotation %q: status %+v, %d pods", text, st, len(w.storedPods()))
+			}
+			if !w.told("Restore Held: " + restoreHeld) {
+				t.Errorf("annotation %q: events %q", text, w.events)
+			}
+		})
+	}
+}
+
+// The annotation that the cache shows may be an old one.
+func TestTheAnnotationIsReadBeforeASeedIsMade(t *testing.T) {
+	other := testSource()
+	other.SHA256 = strings.Repeat("cd", 32)
+	for name, change := range map[string]func(*api.EtcdCluster){
+		"it is gone":            func(obj *api.EtcdCluster) { obj.Annotations = nil },
+		"it can't be read":      func(obj *api.EtcdCluster) { annotate(obj, "{") },
+		"it names another":      func(obj *api.EtcdCluster) { annotate(obj, other.String()) },
+		"it came just now":      func(obj *api.EtcdCluster) { annotate(obj, testSource().String()) },
+		"it has another server": func(obj *api.EtcdCluster) { o := testSource(); o.URL += "x"; annotate(obj, o.String()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj, p := restoredCluster(), seedPod("a")
+			p.source = testSource()
+			if name == "it came just now" {
+				obj, p.source = testCluster(), nil
+			}
+			w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+			c := w.cluster(w.edit(creating("a")))
+			w.edit(change)
+			if err := c.apply(t.Context(), createPods{pods: []newPod{p}}); err == nil || len(w.storedPods()) > 0 {
+				t.Errorf("error %v, %d pods", err, len(w.storedPods()))
+			}
+		})
+	}
+}
+
+func TestAServiceIsNotTakenOverForAClusterThatGoes(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	detached := buildClientService(testCluster())
+	detached.OwnerReferences = nil
+	w.makeService(detached)
+	c := w.cluster(testCluster())
+	at := metav1.NewTime(noon)
+	w.edit(func(obj *api.EtcdCluster) {
+		obj.DeletionTimestamp, obj.Finalizers = &at, []string{api.RestoreFinalizer}
+	})
+	if err := c.apply(t.Context(), createService{client: true}); err == nil {
+		t.Error("it is said to be done")
+	}
+	if svc := w.service("c-client"); len(svc.OwnerReferences) > 0 {
+		t.Errorf("owners %v: it goes with the cluster", svc.OwnerReferences)
+	}
+}
+
+func TestTheStatusTellsHowFarTheFirstMemberIs(t *testing.T) {
+	made := restored(clusterWith("3.6.16", nil)).build(t)
+	init := func(name string, state corev1.ContainerState) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, Image: "an-image", State: state}
+	}
+	backOff := func(name, message string) corev1.ContainerStatus {
+		s := init(name, waiting("CrashLoopBackOff", "back-off 10s"))
+		s.LastTerminationState = ended(1, message)
+		return s
+	}
+	for name, c := range map[string]struct {
+		node string
+		init []corev1.ContainerStatus
+		says string
+	}{
+		"no node yet": {"", nil, "member c-seed starts on the backup backups/etcd.backup"},
+		"it fetches": {"node1", []corev1.ContainerStatus{init("fetch-backup", runs())},
+			"member c-seed fetches the backup backups/etcd.backup; kubectl logs c-seed -c fetch-backup tells how far it is"},
+		"its disk is full": {"node1", []corev1.ContainerStatus{backOff("fetch-backup", "the backup needs 3000 MiB")},
+			"member c-seed can't start on the backup backups/etcd.backup: container fetch-backup ended with exit code 1: the backup needs 3000 MiB"},
+		"it restores": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), init("restore-backup", runs())},
+			"member c-seed restores the backup backups/etcd.backup"},
+		"etcd's image can't be had": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), init("restore-backup", waiting("ErrImagePull", "not found"))},
+			"member c-seed can't start on the backup backups/etcd.backup: container restore-backup (an-image) is waiting: ErrImagePull: not found"},
+		"the tool fails": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), backOff("restore-backup", "etcdutl can't restore the backup (exit status 1): Error: snapshot missing hash")},
+			"member c-seed can't start on the backup backups/etcd.backup: container restore-backup ended with exit code 1: etcdutl can't restore the backup (exit status 1): Error: snapshot missing hash"},
+		"it waits for its name": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), init("restore-backup", ended(0, "")), init("check-dns", runs())},
+			"member c-seed starts on the backup backups/etcd.backup"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := made.DeepCopy()
+			pod.Spec.NodeName, pod.Status.InitContainerStatuses = c.node, c.init
+			o := &observation{now: noon, names: namesOf(testCluster()), spec: testCluster().Spec, source: testSource(), newName: func() string { return "c-new" }}
+			o.status.Phase, o.status.RestoredFrom, o.status.Members.Unready = api.ClusterPhaseCreating, restoredFrom(o.source), []string{"c-seed"}
+			o.peerService.owned = true
+			o.pods = []podState{podStateOf(pod)}
+			if st := statusAfter(o, plan(o), 1); st.Reason != c.says {
+				t.Errorf("it says\n%s, want\n%s", st.Reason, c.says)
+			}
+			o.quorum = true
+			if st := statusAfter(o, plan(o), 1); st.Reason != "" || st.Phase != api.ClusterPhaseRunning || st.RestoredFrom == nil {
+				t.Errorf("when it serves, it says %+v", st)
+			}
+		})
+	}
+}

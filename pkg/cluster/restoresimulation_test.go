@@ -1,0 +1,96 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// modelRestore is the restore by which a simulated life begins, if it does.
+type modelRestore struct {
+	source             *api.SeedBackup // what the annotation says
+	hidden, unreadable bool            // the annotation is gone, or can't be read
+	content            string          // that the seed has started on: its UID
+}
+
+func (r *modelRestore) observe(o *observation) {
+	switch {
+	case r.source == nil || r.hidden:
+	case r.unreadable:
+		o.sourceUnreadable = "it can't be read"
+	default:
+		o.source = r.source
+	}
+}
+
+// check holds what goes on record against what is.
+func (r *modelRestore) check(m *model, s step) {
+	if _, ok := s.(markRunning); !ok || r.source == nil || r.content == "" {
+		return
+	}
+	if from := m.status.RestoredFrom; from != nil && string(from.RestoreUID) != r.content {
+		m.t.Errorf("on record is a restore from %s, and the data is of %s", from.RestoreUID, r.content)
+	}
+}
+
+// starts looks at the data with which a seed starts.
+func (r *modelRestore) starts(m *model, p *modelPod) {
+	if r.source == nil {
+		return
+	}
+	content := p.content
+	if v := m.volumes[p.name]; v != nil {
+		content = v.content
+	}
+	if p.source == nil || content != string(p.source.RestoreUID) {
+		m.t.Errorf("seed %s starts on the data of %q", p.name, content)
+	}
+	r.content = content
+}
+
+// trouble is what others do to the annotation before the cluster serves.
+func (r *modelRestore) trouble(m *model) {
+	if r.source == nil || m.status.RestoredFrom == nil || m.rand.IntN(4) > 0 {
+		return
+	}
+	switch m.rand.IntN(4) {
+	case 0:
+		r.hidden = !r.hidden
+	case 1:
+		r.unreadable = !r.unreadable
+	case 2:
+		m.serial++
+		r.source = scriptSource(fmt.Sprintf("r%d", m.serial))
+	case 3:
+		r.source = scriptSource(string(r.source.RestoreUID) + ":moved")
+	}
+	m.note("!! the annotation says %s; gone %t, unreadable %t", r.source.RestoreUID, r.hidden, r.unreadable)
+}
+
+// restoreStage lets a seed fetch the backup, and then restore it, unless its volume
+// holds data: then it goes on with that.
+func (m *model) restoreStage(p *modelPod) {
+	p.stage++
+	if p.stage < 2 {
+		return
+	}
+	if v := m.volumes[p.name]; v != nil {
+		v.content = cmp.Or(v.content, string(p.source.RestoreUID))
+		return
+	}
+	p.content = string(p.source.RestoreUID)
+}
+
+func (p *modelPod) preparing() string {
+	switch {
+	case p.source != nil && p.stage < 2:
+		return []string{fetchContainer, restoreContainer}[p.stage]
+	case p.started:
+		return ""
+	}
+	return checkDNSContainer
+}
