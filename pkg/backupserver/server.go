@@ -40,8 +40,9 @@ const (
 	idleTimeout   = 15 * time.Second
 	maxHeader     = 16 << 10
 	// shutdownGrace is how long connections may take to end when the server does.
-	// Their requests have been cut off by then.
-	shutdownGrace = 3 * time.Second
+	// Their requests have been cut off by then, and when a Lease is lost, all work has
+	// to end within two seconds (internal/leader).
+	shutdownGrace = 500 * time.Millisecond
 )
 
 // Config is what a Server is made with. All of it may be left out.

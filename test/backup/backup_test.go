@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"testing"
@@ -32,7 +31,6 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backup"
 	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
-	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/test/members"
 	"github.com/etcd-operator/etcd-operator/test/stores"
 )
@@ -168,31 +166,6 @@ func (o *operator) make(ctx context.Context, name string, endpoints []string) (a
 	}
 }
 
-// fetch writes what is stored into a file.
-func (o *operator) fetch(t *testing.T, key string) string {
-	t.Helper()
-	l, err := location.Open(t.Context(), backup.Secrets{Kube: o.Kube}, "ns", o.at.storageType, o.at.source(key), o.at.volumeDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	r, err := l.Get(t.Context(), l.Key, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	path := filepath.Join(t.TempDir(), "snapshot.db")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := io.Copy(file, r); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // What is stored in each store restores to what etcd held, on each etcd.
 func TestBackupsInEveryStoreRestore(t *testing.T) {
 	places := map[string]func(*testing.T) place{"S3": s3, "GCS": gcs, "ABS": abs, "OSS": oss, "Volume": volume}
@@ -212,7 +185,7 @@ func TestBackupsInEveryStoreRestore(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				path := o.fetch(t, "etcd.backup")
+				backup, path := o.bringBack(ctx, t, "etcd.backup")
 				content, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)
@@ -220,6 +193,9 @@ func TestBackupsInEveryStoreRestore(t *testing.T) {
 				sum := sha256.Sum256(content)
 				if got := hex.EncodeToString(sum[:]); got != status.SHA256 || int64(len(content)) != status.Size {
 					t.Errorf("stored are %d bytes with SHA-256 %s, the status says %d and %s", len(content), got, status.Size, status.SHA256)
+				}
+				if backup.SHA256 != status.SHA256 || backup.EtcdVersion != r.Version || backup.EtcdRevision != status.EtcdRevision || backup.Uncertain || backup.Taken.IsZero() {
+					t.Errorf("selected was %+v, the status says %+v", backup, status)
 				}
 				revision := r.SnapshotStatus(t, path).Revision
 				if revision != status.EtcdRevision || status.EtcdVersion != r.Version {
