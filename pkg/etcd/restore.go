@@ -36,8 +36,9 @@ func (v Version) HasBumpRevision() bool {
 // A restored cluster begins with the keys alone: its raft log is empty, so nothing
 // of what keeps a running cluster from skipping minors (CheckChange, CheckOrigin)
 // holds here. Tests restore the backups of each minor from 3.4 on into all later
-// ones (internal/seed). What an older etcd would make of newer data nobody says;
-// it starts on it and may not know what it reads.
+// ones (internal/seed). In the other direction, 3.6 refuses the data of 3.7 ("version
+// is not supported"); 3.5 and 3.4 don't look, and start on data of which nobody says
+// that they know all that is in it.
 func RestoreFits(backup, target Version) error {
 	switch {
 	case backup.Minor > target.Minor:
