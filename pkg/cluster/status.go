@@ -161,6 +161,9 @@ func setConditions(st *api.ClusterStatus, o *observation, s step) {
 	dead := deadMembers(o, s)
 	recovering := conditionIs(st, api.ClusterConditionRecovering, corev1.ConditionTrue)
 	switch {
+	case st.Phase == api.ClusterPhaseFailed: // nobody is replaced
+		clearCondition(st, api.ClusterConditionRecovering)
+		clearCondition(st, api.ClusterConditionScaling)
 	case o.quorum && dead == "" && voters == o.spec.Size && len(o.learners()) == 0:
 		clearCondition(st, api.ClusterConditionRecovering)
 		clearCondition(st, api.ClusterConditionScaling)

@@ -288,6 +288,8 @@ func TestRecoveringLastsUntilTheSizeIsWhole(t *testing.T) {
 		{"cluster size=3\nmember a leader\nmember b", true},
 		{"cluster size=3\nmember a leader\nmember b\nmember d learner", true},
 		{"cluster size=3\nmember a leader\nmember b\nmember d", false},
+		{"cluster size=3\nmember a leader\nmember b\nmember d gone", true},
+		{"cluster size=3 no-quorum", false}, // all are lost: nobody is replaced
 	} {
 		o := look(t, c.world)
 		if i > 0 {
