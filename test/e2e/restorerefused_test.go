@@ -38,7 +38,14 @@ func (b aBackup) holding(content []byte) aBackup {
 // nobody had asked. The corrected EtcdRestore is followed at once.
 func TestRestoreThatCanNotBeMadeTouchesNothing(t *testing.T) {
 	t.Parallel()
-	r := newRestores(t)
+	r := withoutRestoreOperator(t)
+	// That of v0.9.4, which leads to every instance, is left.
+	r.Shell("kubectl create service clusterip etcd-restore-operator --tcp=19999:19999")
+	harness.Wait(t, "the endpoints of the old Service", time.Minute, func(ctx context.Context) error {
+		_, err := r.Kube.CoreV1().Endpoints(r.Name).Get(ctx, "etcd-restore-operator", metav1.GetOptions{}) //nolint:staticcheck // as long as Kubernetes makes them
+		return err
+	})
+	r.DeployRestoreOperator(nil)
 	cluster := r.Create(1, etcd36)
 	r.backedUp(cluster, "good")
 	good := r.take(cluster)

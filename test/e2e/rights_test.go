@@ -28,6 +28,7 @@ var unprovoked = map[string]bool{
 	// The admission plugin OwnerReferencesPermissionEnforcement looks at it where
 	// it runs, without a request of its own.
 	"update etcd.database.coreos.com/etcdclusters/finalizers": true,
+	"update etcd.database.coreos.com/etcdrestores/finalizers": true,
 	// Whoever comes first registers the CRD: an operator, or a test that needs it.
 	"create apiextensions.k8s.io/customresourcedefinitions": true,
 	// There is no CRD of an older operator to bring up to date.
@@ -44,6 +45,7 @@ var unprovoked = map[string]bool{
 	"list policy/poddisruptionbudgets":           true,
 	"list etcd.database.coreos.com/etcdclusters": true,
 	"list etcd.database.coreos.com/etcdbackups":  true,
+	"list etcd.database.coreos.com/etcdrestores": true,
 }
 
 // request is what the audit log of the API server tells of one.
