@@ -218,7 +218,7 @@ func create(o *observation) *verdict {
 	case c.deleting():
 		return o.at(api.RestorePhaseCreating, "waiting for an EtcdCluster of the name to go, which is being deleted"+keptBy(c))
 	case o.began(), c.madeBy(o.obj.UID) && c.annotation() == o.seed().String() && c.unserved():
-		v = o.at(api.RestorePhaseStarting, "the EtcdCluster is made")
+		v = o.at(api.RestorePhaseStarting, starting(o))
 		v.status.ClusterUID = c.uid()
 		return v
 	case c.unserved():

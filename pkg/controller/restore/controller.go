@@ -79,7 +79,9 @@ type Controller struct {
 	server     *backupserver.Server
 	// makeRestore is restore.New, but in tests.
 	makeRestore func(*api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error)
-	waiting     fleet.Waiting
+	// listen is that of net, but in tests.
+	listen  func(ctx context.Context, network, address string) (net.Listener, error)
+	waiting fleet.Waiting
 }
 
 // New returns a Controller and registers its metrics; nothing else happens before
@@ -92,6 +94,7 @@ func New(cfg Config) (*Controller, error) {
 		cfg.Namespace = metav1.NamespaceAll
 	}
 	c := &Controller{cfg: cfg, log: cfg.Logger.WithField("pkg", "controller")}
+	c.listen = (&net.ListenConfig{}).Listen
 	c.waiting.For("the controller to start")
 	want, err := crd.EtcdRestore()
 	if err != nil {
@@ -170,7 +173,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.initResource(ctx) != nil {
 		return nil // ctx has ended
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.cfg.ServeAddr)
+	listener, err := c.listen(ctx, "tcp", c.cfg.ServeAddr)
 	if err != nil {
 		return fmt.Errorf("listen on -serve-addr %s: %w", c.cfg.ServeAddr, err)
 	}

@@ -1,0 +1,212 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdfake "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/fake"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
+)
+
+// notes are what happens to the restores, in order.
+type notes struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (n *notes) note(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, fmt.Sprintf(format, args...))
+}
+
+func (n *notes) expect(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !slices.Equal(n.lines, want) {
+		t.Errorf("happened:\n%q\nexpected:\n%q", n.lines, want)
+	}
+	n.lines = nil
+}
+
+// stub is a restore that only takes notes.
+type stub struct {
+	*notes
+	name string
+}
+
+func (s *stub) Run(ctx context.Context) {
+	s.note("%s begins", s.name)
+	<-ctx.Done()
+	s.note("%s ends", s.name)
+}
+
+func (s *stub) Update(obj *api.EtcdRestore) {
+	s.note("%s is being deleted: %t", s.name, obj.DeletionTimestamp != nil)
+}
+
+func (s *stub) Wake() {}
+
+// listener is one that nobody connects to.
+type listener struct{ closed chan struct{} }
+
+func (l listener) Accept() (net.Conn, error) {
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l listener) Close() error {
+	close(l.closed)
+	return nil
+}
+
+func (l listener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// service leads clients here.
+type service struct{}
+
+func (service) Run(ctx context.Context) { <-ctx.Done() }
+
+func (service) Problem() error { return nil }
+
+func object(name string, edits ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": api.SchemeGroupVersion.String(), "kind": api.EtcdRestoreResourceKind,
+		"metadata": map[string]any{"namespace": "ns", "name": name, "uid": "uid of " + name},
+		"spec":     map[string]any{"backupStorageType": "S3"},
+	}}
+	for _, edit := range edits {
+		edit(u)
+	}
+	return u
+}
+
+func deleting(u *unstructured.Unstructured) {
+	now := metav1.Now()
+	u.SetDeletionTimestamp(&now)
+	u.SetFinalizers([]string{"theirs", api.RestoreFinalizer})
+}
+
+func unreadable(u *unstructured.Unstructured) {
+	u.SetGeneration(7)
+	_ = unstructured.SetNestedField(u.Object, "soon", "spec", "bumpRevision")
+}
+
+func TestTheControllerFollowsItsEtcdRestores(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scheme := runtime.NewScheme()
+		if err := api.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		crds := crdfake.NewSimpleClientset()
+		crds.PrependReactor("get", "customresourcedefinitions", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			obj, err := crds.Tracker().Get(a.GetResource(), "", a.(clienttesting.GetAction).GetName())
+			if err != nil {
+				return true, nil, err
+			}
+			c := obj.(*apiextensionsv1.CustomResourceDefinition).DeepCopy()
+			c.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
+			return true, c, nil
+		})
+		dynamic := dynamicfake.NewSimpleDynamicClient(scheme, object("a"), object("bad", unreadable))
+		logger := logrus.New()
+		logger.SetOutput(io.Discard)
+		c, err := New(Config{
+			Namespace: "ns", CreateCRD: true, Version: "v1.0.0",
+			Kube: fake.NewClientset(), Etcd: versionedfake.NewSimpleClientset(), Dynamic: dynamic, CRDs: crds,
+			Recorder: record.NewFakeRecorder(10), Registry: prometheus.NewRegistry(), Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
+			Service: service{},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n notes
+		c.listen = func(context.Context, string, string) (net.Listener, error) { return listener{make(chan struct{})}, nil }
+		c.makeRestore = func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) { return &stub{&n, obj.Name}, nil }
+		if err := c.Ready(); err == nil {
+			t.Error("ready before Run")
+		}
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Run(ctx) }()
+		n.expect(t, "a begins")
+		if err := c.Ready(); err != nil {
+			t.Error(err)
+		}
+		if _, err := crds.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), api.EtcdRestoreCRDName, metav1.GetOptions{}); err != nil {
+			t.Errorf("the CRD was not registered: %v", err)
+		}
+		restores := dynamic.Resource(api.SchemeGroupVersion.WithResource(api.EtcdRestoreResourcePlural)).Namespace("ns")
+		told, err := restores.Get(t.Context(), "bad", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reason, _, _ := unstructured.NestedString(told.Object, "status", "reason"); reason == "" {
+			t.Error("the status does not tell that the object can't be read")
+		}
+		// A reason without it would be v0.9.4's, which had given the restore up.
+		if seen, _, _ := unstructured.NestedInt64(told.Object, "status", "observedGeneration"); seen != 7 {
+			t.Errorf("the status answers generation %d", seen)
+		}
+		// Who has a finalizer to take off is told of the deletion, and goes on until
+		// the object is gone.
+		if _, err := restores.Update(t.Context(), object("a", deleting), metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		n.expect(t, "a is being deleted: true")
+		if err := restores.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		n.expect(t, "a ends")
+		// So it is for one that was deleted while no operator was there.
+		if _, err := restores.Create(t.Context(), object("b", deleting), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		n.expect(t, "b begins")
+		// Nor does one that can't be read stay for ever.
+		if _, err := restores.Create(t.Context(), object("c", unreadable, deleting), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		released, err := restores.Get(t.Context(), "c", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := released.GetFinalizers(); !slices.Equal(got, []string{"theirs"}) {
+			t.Errorf("finalizers %v, want those of others", got)
+		}
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		n.expect(t, "b ends")
+		if err := c.Ready(); err == nil {
+			t.Error("ready after Run")
+		}
+	})
+}

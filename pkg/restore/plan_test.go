@@ -1,0 +1,276 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+var testNow = time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
+
+// scene makes an observation; the functions below change one thing of it each.
+type scene func(*observation)
+
+// seen is what is there when a restore of an EtcdCluster that exists begins.
+func seen(scenes ...scene) *observation {
+	r := testRestore()
+	r.Namespace, r.UID, r.Generation = "ns", "restore", 1
+	o := &observation{now: testNow, obj: r, url: "http://s:19999/v1/backup/"}
+	there("old", api.ClusterPhaseFailed)(o)
+	for _, s := range scenes {
+		s(o)
+	}
+	return o
+}
+
+// there puts an EtcdCluster there.
+func there(uid types.UID, phase api.ClusterPhase) scene {
+	return func(o *observation) {
+		c := testCluster(3)
+		c.Namespace, c.UID, c.ResourceVersion, c.Generation = "ns", uid, "7", 1
+		c.CreationTimestamp = metav1.NewTime(testNow)
+		c.Status.Phase, c.Status.CurrentVersion, c.Status.ObservedGeneration = phase, "3.6.16", 1
+		o.cluster = &clusterState{live: untyped("etcdclusters", c), spec: c.Spec, status: c.Status}
+	}
+}
+
+func gone(o *observation) { o.cluster = nil }
+
+func live(change func(*unstructured.Unstructured)) scene {
+	return func(o *observation) { change(o.cluster.live) }
+}
+
+func deleting(u *unstructured.Unstructured) {
+	now := metav1.NewTime(testNow)
+	u.SetDeletionTimestamp(&now)
+}
+
+func kept(u *unstructured.Unstructured) { u.SetFinalizers([]string{api.RestoreFinalizer}) }
+
+// annotated is an EtcdCluster that is made for what is on record.
+func annotated(o *observation) {
+	o.cluster.live.SetAnnotations(map[string]string{api.RestoreAnnotation: o.seed().String()})
+}
+
+// from is an EtcdCluster that has begun with the backup on record.
+func from(o *observation) {
+	o.cluster.status.RestoredFrom = &api.RestoredFrom{RestoreUID: o.obj.UID, Key: "bucket/etcd.backup", SHA256: digest(1)}
+}
+
+func members(ready int) scene {
+	return func(o *observation) { o.cluster.status.Size, o.cluster.status.ReadyMembers = ready, ready }
+}
+
+// onRecord is a restore that is in a phase since its commitment.
+func onRecord(phase api.RestorePhase) scene {
+	return func(o *observation) {
+		o.obj.Finalizers = []string{api.RestoreFinalizer}
+		o.obj.Status = api.RestoreStatus{
+			Phase: phase, ObservedGeneration: 1, ReplacedUID: "old",
+			Backup:  &api.RestoredBackup{Generation: 1, Key: "bucket/etcd.backup", Size: 1001, SHA256: digest(1)},
+			Cluster: manifest(`{"apiVersion":"etcd.database.coreos.com/v1beta2","kind":"EtcdCluster","metadata":{"name":"c","namespace":"ns"},"spec":{"size":3,"version":"3.6.16"}}`).raw(),
+		}
+		if phase == api.RestorePhaseStarting || phase == api.RestorePhaseGrowing {
+			o.obj.Status.ClusterUID = "new"
+		}
+		o.token = &tokenState{uid: "token", value: "t", ours: true}
+	}
+}
+
+func edited(o *observation) { o.obj.Generation++ }
+
+func deleted(o *observation) {
+	now := metav1.NewTime(testNow)
+	o.obj.DeletionTimestamp = &now
+	o.obj.Generation++
+}
+
+func marked(o *observation) {
+	o.obj.Annotations = map[string]string{api.RestoredAnnotation: "2026-11-21T17:59:00Z"}
+}
+
+func read(err error) scene {
+	return func(o *observation) {
+		o.outcome = &outcome{generation: o.obj.Generation, err: err}
+		o.outcome.manifest, _ = o.manifest()
+		o.outcome.backup = api.RestoredBackup{Generation: o.obj.Generation, Key: "bucket/etcd.backup", Size: 1001, SHA256: digest(1)}
+	}
+}
+
+func pod(left ...time.Duration) scene {
+	return func(o *observation) {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "c-1"}}
+		if len(left) > 0 {
+			t := metav1.NewTime(testNow.Add(left[0]))
+			p.DeletionTimestamp = &t
+		}
+		o.leftovers.pods = append(o.leftovers.pods, p)
+	}
+}
+
+func volume(o *observation) { o.leftovers.volumes = make([]corev1.PersistentVolumeClaim, 1) }
+
+func TestPlan(t *testing.T) {
+	held := func(o *observation) { o.obj.Finalizers = []string{api.RestoreFinalizer} }
+	stopping, creating := onRecord(api.RestorePhaseStopping), onRecord(api.RestorePhaseCreating)
+	starting, growing := onRecord(api.RestorePhaseStarting), onRecord(api.RestorePhaseGrowing)
+	stopped := scene(func(o *observation) { live(deleting)(o); live(kept)(o) })
+	made := func(phase api.ClusterPhase) scene {
+		return func(o *observation) { there("new", phase)(o); annotated(o) }
+	}
+	for name, tc := range map[string]struct {
+		o     *observation
+		step  string
+		phase api.RestorePhase
+		says  string
+	}{
+		"first it looks for the backup":           {seen(), "begin", "Verifying", ""},
+		"and waits for what is found":             {seen(func(o *observation) { text := "reading 5 of 7"; o.reading = &text }), "", "Verifying", "5 of 7"},
+		"what is good is not on record at once":   {seen(read(nil)), "putFinalizer", "Verifying", ""},
+		"but when the finalizer is":               {seen(held, read(nil)), "", "Stopping", ""},
+		"an edit of the cluster meanwhile counts": {seen(held, read(nil), live(func(u *unstructured.Unstructured) { u.SetLabels(nil) })), "", "Verifying", "edited"},
+		"what fails is tried again":               {seen(read(errors.New("denied"))), "", "Retrying", "denied"},
+		"but what is damaged waits for an edit":   {seen(read(errUnfit)), "", "Failed", "nothing was touched"},
+		"and goes on waiting":                     {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 1 }), "", "Failed", ""},
+		"until there is one":                      {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 0 }), "begin", "Verifying", ""},
+		"a retry has its time": {seen(func(o *observation) {
+			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: recorded(testNow.Add(time.Minute))}
+		}), "", "Retrying", ""},
+		"which a clock that was set back can't stretch": {seen(func(o *observation) {
+			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: recorded(testNow.Add(time.Hour))}
+		}), "begin", "Verifying", ""},
+		"nothing to restore":                  {seen(gone), "", "Retrying", "spec.clusterTemplate"},
+		"somebody else has the token's name":  {seen(func(o *observation) { o.token = &tokenState{uid: "x"} }), "", "Retrying", "Secret c-restore-token"},
+		"what v0.9.4 gave up stays so":        {seen(func(o *observation) { o.obj.Status.Reason = "no" }), "", "Failed", "v0.9.4"},
+		"deleted before anything was touched": {seen(deleted), "", "", ""},
+		"and with the finalizer":              {seen(held, deleted), "release", "", ""},
+
+		"a token comes first":                         {seen(stopping, func(o *observation) { o.token = nil }), "createToken", "Stopping", ""},
+		"one of a former restore goes":                {seen(stopping, func(o *observation) { o.token = &tokenState{uid: "x", former: true} }), "deleteToken", "Stopping", ""},
+		"the finalizer that somebody took comes back": {seen(stopping, func(o *observation) { o.obj.Finalizers = nil }), "putFinalizer", "Stopping", ""},
+		"the old cluster is held":                     {seen(stopping), "holdCluster", "Stopping", ""},
+		"then deleted":                                {seen(stopping, live(kept)), "deleteCluster", "Stopping", ""},
+		"its Services stay":                           {seen(stopping, stopped, func(o *observation) { o.leftovers.services = make([]corev1.Service, 1) }, volume, pod()), "disownServices", "Stopping", ""},
+		"its volumes are set aside":                   {seen(stopping, stopped, volume, pod()), "setAside", "Stopping", ""},
+		"or deleted":                                  {seen(stopping, stopped, volume, pod(), func(o *observation) { o.obj.Spec.OldVolumes = api.OldVolumesDeleteFirst }), "deleteVolumes", "Stopping", ""},
+		"its pods end":                                {seen(stopping, stopped, pod(), pod(time.Minute)), "deletePods", "Stopping", ""},
+		"and are waited for":                          {seen(stopping, stopped, pod(-29*time.Second)), "", "Stopping", "c-1"},
+		"but not for ever":                            {seen(stopping, stopped, pod(-31*time.Second)), "letGo", "Stopping", ""},
+		"then it may go":                              {seen(stopping, stopped), "letGo", "Stopping", ""},
+		"if others let it":                            {seen(stopping, live(deleting), live(func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"theirs"}) })), "", "Stopping", "theirs"},
+		"it is gone, its pods are not":                {seen(stopping, gone, pod()), "deletePods", "Stopping", ""},
+		"all is gone":                                 {seen(stopping, gone), "", "Creating", ""},
+		"another has its name":                        {seen(stopping, there("other", api.ClusterPhaseRunning)), "", "Creating", ""},
+		"what Kubernetes refuses is told":             {seen(stopping, func(o *observation) { o.trouble = "forbidden" }), "holdCluster", "Stopping", "forbidden; it is tried again"},
+
+		"the new one is made":          {seen(creating, gone), "createCluster", "Creating", ""},
+		"and is there":                 {seen(creating, made(api.ClusterPhaseNone)), "", "Starting", ""},
+		"it serves already":            {seen(creating, there("new", api.ClusterPhaseRunning), from), "", "Starting", ""},
+		"it is for a backup of before": {seen(creating, made(api.ClusterPhaseNone), func(o *observation) { o.obj.Status.Backup.SHA256 = digest(2) }), "deleteCluster", "Creating", ""},
+		"it is somebody else's":        {seen(creating, there("other", api.ClusterPhaseCreating)), "deleteCluster", "Creating", ""},
+		"which serves":                 {seen(creating, there("other", api.ClusterPhaseRunning)), "", "Creating", "kubectl delete etcdcluster c"},
+		"or did":                       {seen(creating, there("other", api.ClusterPhaseFailed)), "", "Creating", "kubectl delete etcdcluster c"},
+		"or goes":                      {seen(creating, there("other", api.ClusterPhaseRunning), live(deleting)), "", "Creating", "waiting"},
+		"or nobody can read it":        {seen(creating, there("other", ""), func(o *observation) { o.cluster.unreadable = "not of the form" }), "", "Creating", "not of the form"},
+
+		"the first member starts":                      {seen(starting, made(api.ClusterPhaseCreating)), "", "Starting", "has not begun to fetch"},
+		"it fetches":                                   {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served = 500 }), "", "Starting", "0.5 KiB of 1.0 KiB"},
+		"the store is down":                            {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served, o.unserved = 500, "refused" }), "", "Starting", "refused"},
+		"the server can't be reached":                  {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.unreached = "no Service" }), "", "Starting", "no Service"},
+		"nobody takes it up":                           {seen(starting, made(""), func(o *observation) { o.now = testNow.Add(untouched) }), "", "Starting", "no etcd operator"},
+		"the annotation is taken off":                  {seen(starting, there("new", api.ClusterPhaseCreating)), "deleteCluster", "Starting", ""},
+		"the token is lost":                            {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.token = nil }), "createToken", "Starting", ""},
+		"it runs, and began empty":                     {seen(starting, there("new", api.ClusterPhaseRunning), members(3)), "", "Starting", "did not begin with the backup"},
+		"it runs":                                      {seen(starting, made(api.ClusterPhaseRunning), from, members(1)), "", "Growing", "1 of 3"},
+		"all data is lost again":                       {seen(growing, made(api.ClusterPhaseFailed), from), "deleteCluster", "Growing", "lost"},
+		"somebody deletes it":                          {seen(growing, made(api.ClusterPhaseRunning), from, live(deleting)), "", "Growing", "made again"},
+		"and it is gone":                               {seen(growing, gone), "", "Creating", "made again"},
+		"or another one":                               {seen(growing, there("other", api.ClusterPhaseRunning)), "", "Creating", ""},
+		"it has all members, but not of the last edit": {seen(growing, made(api.ClusterPhaseRunning), from, members(3), live(func(u *unstructured.Unstructured) { u.SetGeneration(2) })), "", "Growing", ""},
+		"it has one member too many":                   {seen(growing, made(api.ClusterPhaseRunning), from, members(4)), "", "Growing", ""},
+		"it is whole":                                  {seen(growing, made(api.ClusterPhaseRunning), from, members(3)), "markRestored", "Growing", ""},
+
+		"an edit has the backup chosen anew":   {seen(starting, made(api.ClusterPhaseCreating), edited), "begin", "Starting", "the spec was edited"},
+		"but not once the first member serves": {seen(growing, made(api.ClusterPhaseRunning), from, members(1), edited), "", "Growing", "1 of 3"},
+		"a deletion is no edit":                {seen(starting, made(api.ClusterPhaseCreating), deleted), "", "Starting", ""},
+		"nor does it end what was begun":       {seen(stopping, deleted), "holdCluster", "Stopping", ""},
+		"but the end of its namespace does":    {seen(stopping, stopped, deleted, func(o *observation) { o.namespaceEnds = true }), "letGo", "Stopping", ""},
+		"and it may go too":                    {seen(stopping, gone, deleted, func(o *observation) { o.namespaceEnds = true }), "release", "Stopping", ""},
+
+		"whole: the annotation goes": {seen(growing, made(api.ClusterPhaseRunning), marked), "unannotate", "Growing", ""},
+		"then the old volumes":       {seen(growing, gone, marked, func(o *observation) { o.setAside = make([]corev1.PersistentVolumeClaim, 1) }), "deleteVolumes", "Growing", ""},
+		"unless somebody wants them": {seen(growing, gone, marked, func(o *observation) {
+			o.setAside, o.obj.Spec.OldVolumes = make([]corev1.PersistentVolumeClaim, 1), api.OldVolumesKeep
+		}), "deleteToken", "Growing", ""},
+		"or they may not be deleted": {seen(growing, gone, marked, func(o *observation) {
+			o.setAside, o.denied = make([]corev1.PersistentVolumeClaim, 1), map[string]bool{deniedVolumes: true}
+		}), "deleteToken", "Growing", ""},
+		"then it is told":                      {seen(growing, gone, marked, func(o *observation) { o.token = nil }), "", "Succeeded", ""},
+		"then it may be deleted":               {seen(growing, gone, marked, func(o *observation) { o.token, o.obj.Status.Phase = nil, "Succeeded" }), "release", "Succeeded", ""},
+		"it succeeded, and its status is lost": {seen(marked), "", "Succeeded", "delete the EtcdRestore"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := plan(tc.o)
+			step := ""
+			if v.step != nil {
+				_, step, _ = strings.Cut(fmt.Sprintf("%T", v.step), ".")
+			}
+			if step != tc.step || v.status.Phase != tc.phase || !strings.Contains(v.status.Reason, tc.says) {
+				t.Errorf("%q in phase %q, which says %q; want %q in %q, with %q", step, v.status.Phase, v.status.Reason, tc.step, tc.phase, tc.says)
+			}
+			if d, ok := v.step.(deleteCluster); ok && d.why != "" && !d.unchanged {
+				t.Error("it is deleted though it may have changed since it was seen")
+			}
+		})
+	}
+}
+
+func TestTheRecordIsWhole(t *testing.T) {
+	o := seen(func(o *observation) { o.obj.Finalizers = []string{api.RestoreFinalizer} })
+	o.cluster.live.SetAnnotations(map[string]string{"note": "keep", api.RestoreAnnotation: "of a restore before"})
+	o.cluster.live.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "o"}})
+	_ = unstructured.SetNestedMap(o.cluster.live.Object, map[string]any{"size": int64(3), "unknown": "kept"}, "spec")
+	read(nil)(o)
+	st := plan(o).status
+	const want = `{"apiVersion":"etcd.database.coreos.com/v1beta2","kind":"EtcdCluster","metadata":{"annotations":{"note":"keep"},"labels":{"team":"a"},` +
+		`"name":"c","namespace":"ns","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"o"}]},"spec":{"size":3,"unknown":"kept","version":"3.6.16"}}`
+	if got := strings.TrimSpace(string(st.Cluster.Raw)); got != want {
+		t.Errorf("on record is\n%s, want\n%s", got, want)
+	}
+	if st.ReplacedUID != "old" || st.Backup.SHA256 != digest(1) || st.Phase != api.RestorePhaseStopping {
+		t.Errorf("status %+v", st)
+	}
+}
+
+func TestAnEditThatCameTooLateIsTold(t *testing.T) {
+	o := seen(onRecord(api.RestorePhaseStarting), there("new", api.ClusterPhaseRunning), from)
+	o.obj.Status.Backup.SHA256 = digest(2)
+	if got := plan(o).status.Backup; got.SHA256 != digest(1) || got.Generation != 1 {
+		t.Errorf("the cluster is said to have begun with %+v", got)
+	}
+}
+
+func TestRetriesComeLessAndLessOften(t *testing.T) {
+	o := seen()
+	var pauses []time.Duration
+	for range 9 {
+		read(errors.New("down"))(o)
+		o.obj.Status = plan(o).status
+		pauses = append(pauses, o.obj.Status.NextExecutionDate.Sub(testNow))
+	}
+	if got := fmt.Sprint(pauses); got != "[5s 10s 20s 40s 1m20s 2m40s 5m0s 5m0s 5m0s]" {
+		t.Error(got)
+	}
+}
