@@ -26,6 +26,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/controller"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/backup"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/restore"
+	"github.com/etcd-operator/etcd-operator/pkg/leaderservice"
 	"github.com/etcd-operator/etcd-operator/test/monitoring"
 )
 
@@ -55,7 +56,7 @@ func operatorMetrics(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = restore.New(restore.Config{Namespace: "ns", Registry: registry, Clock: clock.RealClock{}, Logger: log, Recorder: recorder})
+	_, err = restore.New(restore.Config{Namespace: "ns", Service: leaderservice.New(leaderservice.Config{Logger: log}), Registry: registry, Clock: clock.RealClock{}, Logger: log, Recorder: recorder})
 	if err != nil {
 		t.Fatal(err)
 	}
