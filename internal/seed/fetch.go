@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -109,7 +110,11 @@ func (f Fetch) keepTrying(ctx context.Context, d *download) error {
 		case ctx.Err() != nil:
 			return fmt.Errorf("was told to stop with %d of %d bytes fetched: %w", d.have, f.Size, context.Cause(ctx))
 		case errors.As(err, &disk):
-			return fmt.Errorf("after %d of %d bytes: %w", d.have, f.Size, err)
+			err = fmt.Errorf("after %d of %d bytes: %w", d.have, f.Size, err)
+			if errors.Is(err, syscall.ENOSPC) {
+				_ = d.reset() // others on the node need the room
+			}
+			return err
 		case d.have > before && !errors.Is(err, errWrongContent):
 			pause = firstPause
 		}

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -328,6 +329,24 @@ func TestADiskThatIsTooSmallIsToldAtOnce(t *testing.T) {
 	err := p.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "the backup needs "+strconv.Itoa((1<<60+spare)>>20)+" MiB") {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// Other attempts would end like this one.
+func TestADiskThatFillsUpEndsIt(t *testing.T) {
+	backup := content(1000)
+	p, tr := placeFor(t, backup), &transport{answers: []answer{by(serve(backup))}}
+	p.Transport = tr
+	d := &download{dir: p.Dir, size: p.Size, sha256: p.SHA256, hash: sha256.New(), have: 1}
+	var err error
+	// Writes to this device fail as those to a full disk do.
+	if d.file, err = os.OpenFile("/dev/full", os.O_RDWR, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	err = p.keepTrying(t.Context(), d)
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "after 1 of 1000 bytes: write the backup to the disk") || len(tr.asked) != 1 {
+		t.Errorf("ended with %v after %d attempts", err, len(tr.asked))
 	}
 }
 

@@ -19,15 +19,17 @@ const quickRestore = 1 << 30
 // member is to start on.
 const restoreHeld = "the first member is not made, for it is to start on a backup: "
 
+const wayOn = "; delete this EtcdCluster, and the EtcdRestore that is under way makes it again; " +
+	"without one, create it again, and without the annotation if it is to begin empty"
+
 // sourceUnknown says why nobody knows what the seed is to start on; empty if that is
 // known. A cluster that is to be restored is never begun empty instead.
 func (o *observation) sourceUnknown() string {
 	switch {
 	case o.sourceUnreadable != "":
-		return restoreHeld + o.sourceUnreadable + "; delete this EtcdCluster, and its EtcdRestore makes it again"
+		return restoreHeld + o.sourceUnreadable + wayOn
 	case o.source == nil && o.status.RestoredFrom != nil:
-		return fmt.Sprintf("%sthe annotation %s is gone, which tells on which; delete this EtcdCluster, and the EtcdRestore %s makes it again",
-			restoreHeld, api.RestoreAnnotation, o.status.RestoredFrom.Restore)
+		return restoreHeld + "the annotation " + api.RestoreAnnotation + " is gone, which tells on which" + wayOn
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -83,7 +84,19 @@ func restoreContainers(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, ve
 		containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 		containers[i].SecurityContext = containerSecurity()
 	}
+	makeRoom(&containers[0].Resources, p.source.Size)
 	return containers
+}
+
+// makeRoom raises a limit on ephemeral storage by what the backup takes: the kubelet
+// evicts a pod whose emptyDirs and logs are larger than the largest such limit of its
+// init containers, or those of its containers together.
+func makeRoom(resources *corev1.ResourceRequirements, size int64) {
+	const program = 128 << 20 // and a margin
+	if limit, ok := resources.Limits[corev1.ResourceEphemeralStorage]; ok {
+		limit.Add(*resource.NewQuantity(size+program, resource.BinarySI))
+		resources.Limits[corev1.ResourceEphemeralStorage] = limit
+	}
 }
 
 // restoreVolumes are those of the init containers. The Secret with the token goes

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -167,6 +168,22 @@ func TestAServiceIsNotTakenOverForAClusterThatGoes(t *testing.T) {
 	}
 	if svc := w.service("c-client"); len(svc.OwnerReferences) > 0 {
 		t.Errorf("owners %v: it goes with the cluster", svc.OwnerReferences)
+	}
+}
+
+func TestALimitOnEphemeralStorageLeavesRoomForTheBackup(t *testing.T) {
+	obj := clusterWith("3.6.16", &api.PodPolicy{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Gi"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+	}}})
+	s := restored(obj)
+	s.pod.source.Size = 2 << 30
+	pod := s.build(t)
+	fetch, etcd := pod.Spec.InitContainers[0].Resources.Limits, pod.Spec.Containers[0].Resources.Limits
+	if got := fetch.StorageEphemeral().Value(); got != 3<<30+128<<20 {
+		t.Errorf("fetch-backup may take %d bytes", got)
+	}
+	if fetch.Memory().Value() != 1<<30 || etcd.StorageEphemeral().Value() != 1<<30 || obj.Spec.Pod.Resources.Limits.StorageEphemeral().Value() != 1<<30 {
+		t.Errorf("fetch-backup has %v, etcd %v, the spec %v", fetch, etcd, obj.Spec.Pod.Resources.Limits)
 	}
 }
 
