@@ -58,7 +58,7 @@ func openDownload(dir string, size int64, digest string) (*download, error) {
 // Write takes the next bytes. It refuses what is more than the backup.
 func (d *download) Write(p []byte) (int, error) {
 	if int64(len(p)) > d.size-d.have {
-		return 0, fmt.Errorf("%w: it is larger than %d bytes", errWrongContent, d.size)
+		return 0, fmt.Errorf("%w: it is larger than %d bytes", errSpoilt, d.size)
 	}
 	n, err := d.file.Write(p)
 	d.hash.Write(p[:n])
@@ -76,7 +76,7 @@ func (d *download) finish() error {
 		if err := d.reset(); err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: its SHA-256 is %s, and should be %s", errWrongContent, got, d.sha256)
+		return fmt.Errorf("%w: its SHA-256 is %s, and should be %s", errSpoilt, got, d.sha256)
 	}
 	err := d.file.Sync()
 	if err == nil {

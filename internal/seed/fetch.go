@@ -23,6 +23,11 @@ const (
 	// as long as nothing arrives.
 	firstPause   = time.Second
 	longestPause = 15 * time.Second
+	// wrongPause is the time before all of the backup is fetched anew that came twice,
+	// and was another content both times: the store may have another object, and each
+	// time costs what it is worth to bring GiBs. It doubles up to longestWrongPause.
+	wrongPause        = time.Minute
+	longestWrongPause = 15 * time.Minute
 	// reportInterval is the time between two lines that tell how far it is.
 	reportInterval = 10 * time.Second
 )
@@ -61,6 +66,9 @@ func Transport() *http.Transport {
 // kept.
 var errWrongContent = errors.New("what is served is not the backup that was chosen")
 
+// errSpoilt is an errWrongContent that came out only at the end.
+var errSpoilt = fmt.Errorf("%w: see the EtcdRestore, whose status tells what to do if the object in the store has changed", errWrongContent)
+
 // diskError is an error of our own disk. Other attempts would end like this one.
 type diskError struct{ err error }
 
@@ -97,8 +105,8 @@ func (f Fetch) Run(ctx context.Context) error {
 }
 
 func (f Fetch) keepTrying(ctx context.Context, d *download) error {
-	pause := firstPause
-	for {
+	pause, wrong := firstPause, wrongPause
+	for spoilt := 0; ; {
 		before := d.have
 		err := f.attempt(ctx, d)
 		if err == nil {
@@ -118,8 +126,15 @@ func (f Fetch) keepTrying(ctx context.Context, d *download) error {
 		case d.have > before && !errors.Is(err, errWrongContent):
 			pause = firstPause
 		}
-		fmt.Fprintf(f.Err, "fetch-backup: %v; %d of %d bytes are here; the next attempt is in %s\n", err, d.have, f.Size, pause)
-		timer := time.NewTimer(pause)
+		wait := pause
+		if errors.Is(err, errSpoilt) {
+			// The first time may have been a part of one and a part of another.
+			if spoilt++; spoilt > 1 {
+				wait, wrong = wrong, min(2*wrong, longestWrongPause)
+			}
+		}
+		fmt.Fprintf(f.Err, "fetch-backup: %v; %d of %d bytes are here; the next attempt is in %s\n", err, d.have, f.Size, wait)
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

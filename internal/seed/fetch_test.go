@@ -160,7 +160,7 @@ func TestABackupArrivesWhateverHappensOnTheWay(t *testing.T) {
 			serve(backup)(w, r)
 		})}, ",bytes=10-", time.Second, ""},
 		{"after other content of the same size", []answer{wrong, good},
-			",", time.Second, "what is served is not the backup that was chosen: its SHA-256 is"},
+			",", time.Second, "what is served is not the backup that was chosen: see the EtcdRestore"},
 		{"after other content, in its second part", []answer{broken(good, 40_000), wrong, good},
 			",bytes=40000-,", 3 * time.Second, "what is served is not the backup that was chosen"},
 		{"after a larger one", []answer{by(serve(append(bytes.Clone(backup), 'x'))), good},
@@ -260,6 +260,23 @@ func TestATokenMayComeLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.checkWhole(t, backup)
+	})
+}
+
+// The store has another object of the same size. All of it arrives, and is of no use;
+// it is not fetched each few seconds for ever.
+func TestOtherContentIsNotFetchedAgainAndAgain(t *testing.T) {
+	backup := content(1000)
+	wrong := by(serve(append(bytes.Clone(backup[1:]), 'x')))
+	synctest.Test(t, func(t *testing.T) {
+		p, tr := placeFor(t, backup), &transport{answers: []answer{wrong}}
+		p.Transport = tr
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour)
+		defer cancel()
+		_ = p.Run(ctx)
+		if n := len(tr.asked); n < 30 || n > 50 {
+			t.Errorf("fetched %d times in ten hours", n)
+		}
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // offer is a backup under a name, for those who have its token.
@@ -19,6 +20,40 @@ type offer struct {
 	backup Backup
 	// requests under way, the oldest first.
 	requests []*request
+	// wrong is how often in a row the store has given something else; until then
+	// nobody is served. A client's part of that is worth nothing.
+	wrong int
+	until time.Time
+}
+
+const (
+	// firstWrongPause is for how long a backup is not read of which the store has
+	// given all, and another content: it may be GiBs each time. It doubles with each
+	// further time, up to longestWrongPause.
+	firstWrongPause   = time.Minute
+	longestWrongPause = 30 * time.Minute
+)
+
+// notRight notes that the store has given something else than the backup.
+func (s *Server) notRight(o *offer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.until = time.Now().Add(min(firstWrongPause<<min(o.wrong, 10), longestWrongPause))
+	o.wrong++
+}
+
+// right notes that it has given the backup.
+func (s *Server) right(o *offer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.wrong, o.until = 0, time.Time{}
+}
+
+// wholeOnly tells whether only all of the backup may be asked for.
+func (s *Server) wholeOnly(o *offer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return o.wrong > 0
 }
 
 // Offer serves a backup under a name to those who have the token, until withdraw.
@@ -60,8 +95,8 @@ func (s *Server) find(name, token string) *offer {
 }
 
 // begin finds the offer for a request and counts the request in. It returns nil
-// where there is no such offer, and errBusy or errStopping where the request can't be
-// served now. What it returns without an error must be passed to finish.
+// where there is no such offer, and errBusy, errStopping or errOther where the request
+// can't be served now. What it returns without an error must be passed to finish.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, name, token string) (*request, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,6 +106,8 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, name, token strin
 		return nil, nil
 	case s.stopping:
 		return nil, errStopping
+	case time.Now().Before(o.until):
+		return nil, errOther
 	// Those that were cut off count until they have ended: their stores may hang.
 	case len(s.requests) >= s.cfg.Requests || len(o.requests) >= 2*s.cfg.RequestsPerOffer:
 		return nil, errBusy

@@ -85,6 +85,9 @@ func (r *request) answer(req *http.Request) {
 		r.refuse(http.StatusRequestedRangeNotSatisfiable, err.Error())
 		return
 	}
+	if r.server.wholeOnly(r.offer) {
+		offset, partial = 0, false
+	}
 	status := http.StatusOK
 	if partial {
 		status = http.StatusPartialContent
@@ -129,6 +132,9 @@ func (r *request) stream(offset int64, status int) (sent int64, err error) {
 		var failed failure
 		if !errors.As(err, &failed) || r.ctx.Err() != nil && !errors.Is(context.Cause(r.ctx), errStoreStalls) {
 			return // it was the client, or we ended it
+		}
+		if errors.Is(err, ErrReplaced) && sent > 0 {
+			r.server.notRight(r.offer)
 		}
 		if r.offer.backup.Failed != nil {
 			r.offer.backup.Failed(failed.err)
@@ -182,7 +188,7 @@ func reason(err error) string {
 		store.ErrNotFound: "the backup is not in the store any more",
 		store.ErrNoBucket: "the store has no such bucket any more",
 		store.ErrDenied:   "the store refuses the credentials",
-		errLength:         "the object in the store is not the backup that was verified",
+		ErrReplaced:       "the object in the store is not the backup that was verified",
 		io.EOF:            "the object in the store is not the backup that was verified",
 	} {
 		if errors.Is(err, kind) {

@@ -94,6 +94,7 @@ var (
 	errSuperseded = errors.New("a newer request of the same backup took its place")
 	errStopping   = errors.New("the server ends")
 	errBusy       = errors.New("too many backups are being fetched")
+	errOther      = errors.New("the object in the store is not the backup that was verified: see the EtcdRestore")
 )
 
 // Server serves backups.

@@ -6,6 +6,8 @@ package backupserver
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"net"
 	"net/http"
@@ -95,9 +97,14 @@ func content(size int) []byte {
 
 const sum = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
 // backupOf is content in a store that works.
 func backupOf(content []byte) Backup {
-	return Backup{Size: int64(len(content)), SHA256: sum, Open: func(_ context.Context, offset int64) (io.ReadCloser, error) {
+	return Backup{Size: int64(len(content)), SHA256: digest(content), Open: func(_ context.Context, offset int64) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(content[offset:])), nil
 	}}
 }

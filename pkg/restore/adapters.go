@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,13 +62,18 @@ func namespaceEnds(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// openAt reads an object in a store from an offset on; to close it closes the store.
-func openAt(ctx context.Context, open OpenLocation, obj *api.EtcdRestore, path string, offset int64) (io.ReadCloser, error) {
+// openAt reads the backup on record from an offset on; to close it closes the store.
+// What has come in its place is not read: it would be found wrong only at its end.
+func openAt(ctx context.Context, open OpenLocation, obj *api.EtcdRestore, backup *api.RestoredBackup, offset int64) (io.ReadCloser, error) {
 	place, err := open(ctx, obj.Namespace, &obj.Spec)
 	if err != nil {
 		return nil, err
 	}
-	body, err := place.Get(ctx, keyIn(place.Bucket, path), offset)
+	key := keyIn(place.Bucket, backup.Key)
+	var body io.ReadCloser
+	if err = unchanged(ctx, place, key, backup); err == nil {
+		body, err = place.Get(ctx, key, offset)
+	}
 	if err != nil {
 		_ = place.Close()
 		return nil, err
@@ -84,4 +90,20 @@ func (s *storedBody) Close() error {
 	err := s.ReadCloser.Close()
 	_ = s.place.Close()
 	return err
+}
+
+// unchanged looks whether the object is still the one that was read as a whole. Times
+// on record have whole seconds.
+func unchanged(ctx context.Context, place *location.Location, key string, backup *api.RestoredBackup) error {
+	now, err := place.Stat(ctx, key)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look at the backup: %w", err)
+	case now.Size != backup.Size:
+		return fmt.Errorf("%w: it has %d bytes, and had %d", backupserver.ErrReplaced, now.Size, backup.Size)
+	case backup.Modified == nil || now.Modified.IsZero() || recorded(now.Modified).Equal(recorded(backup.Modified.Time)):
+		return nil
+	}
+	return fmt.Errorf("%w: it was stored at %s, and the one that was read at %s", backupserver.ErrReplaced,
+		now.Modified.UTC().Format(time.RFC3339), backup.Modified.UTC().Format(time.RFC3339))
 }

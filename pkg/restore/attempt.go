@@ -167,6 +167,9 @@ func (a *attempt) find(ctx context.Context) (api.RestoredBackup, []string, error
 	if !found.Taken.IsZero() {
 		backup.Taken = recorded(found.Taken)
 	}
+	if !found.Modified.IsZero() {
+		backup.Modified = recorded(found.Modified)
+	}
 	return backup, passedOver, nil
 }
 

@@ -5,12 +5,17 @@ package restore
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
+
+// anotherBackup is what to do where the backup on record can't be had any more.
+const anotherBackup = "; the EtcdCluster waits, and edits of the EtcdRestore are followed: name another backup in its spec, or state there what is the default, such as pick: Exact, to have the object read anew that is there now"
 
 // offer is the backup at the server, for the first member to fetch.
 type offer struct {
@@ -60,7 +65,7 @@ func (r *Restore) keepOffer(token *tokenState) {
 	o.withdraw = r.cfg.Server.Offer(obj.Name, want.token, backupserver.Backup{
 		Size: backup.Size, SHA256: backup.SHA256,
 		Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
-			return openAt(ctx, r.cfg.OpenLocation, obj, backup.Key, offset)
+			return openAt(ctx, r.cfg.OpenLocation, obj, backup, offset)
 		},
 		Served: func(upTo int64) {
 			before := o.served.Swap(upTo)
@@ -69,6 +74,10 @@ func (r *Restore) keepOffer(token *tokenState) {
 		},
 		Failed: func(err error) {
 			text := shorten(err.Error(), 500)
+			if errors.Is(err, backupserver.ErrReplaced) || errors.Is(err, store.ErrNotFound) {
+				o.served.Store(0) // whatever was sent, it counts for nothing
+				text += anotherBackup
+			}
 			o.failure.Store(&text)
 		},
 	})

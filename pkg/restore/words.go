@@ -34,7 +34,7 @@ func starting(o *observation) string {
 		text = "the first member has fetched the backup, and starts on it"
 	}
 	if o.unserved != "" && o.served < size {
-		text += "; the last time the store could not give it: " + o.unserved
+		text += "; the last time it could not be given: " + o.unserved
 	}
 	if o.unreached != "" && o.served < size {
 		text += "; it may not find the restore operator: " + o.unreached

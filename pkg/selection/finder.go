@@ -156,7 +156,7 @@ func (f finder) none(before time.Time, seen, named int) error {
 
 // about is what the store tells of an object.
 func (f finder) about(object store.Object) Verified {
-	v := Verified{Key: object.Key, Path: f.place.Path(object.Key), Size: object.Size, Uncertain: backupobject.Uncertain(object.Metadata)}
+	v := Verified{Key: object.Key, Path: f.place.Path(object.Key), Size: object.Size, Modified: object.Modified, Uncertain: backupobject.Uncertain(object.Metadata)}
 	// What is not as we write it was not written by us, and counts for nothing.
 	if version, err := etcd.ParseVersion(object.Metadata[backupobject.MetaVersion]); err == nil {
 		v.EtcdVersion = version.String()

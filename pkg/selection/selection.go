@@ -34,6 +34,9 @@ type Verified struct {
 	EtcdRevision int64
 	// Taken is when it was begun; zero where the store doesn't tell.
 	Taken time.Time
+	// Modified is when the store got it, by which one that replaces it is noticed;
+	// zero where the store doesn't tell.
+	Modified time.Time
 	// Uncertain tells that etcd had no quorum then: writes may be missing in it.
 	Uncertain bool
 }

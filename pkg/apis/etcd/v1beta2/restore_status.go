@@ -146,6 +146,11 @@ type RestoredBackup struct {
 	// +optional
 	Taken *metav1.Time `json:"taken,omitempty"`
 
+	// When the object was stored, as the store tells it. One that was stored at
+	// another time is no longer the one that was read, and is not restored.
+	// +optional
+	Modified *metav1.Time `json:"modified,omitempty"`
+
 	// Whether it was taken while etcd had no quorum: writes may be missing in it.
 	// +optional
 	Uncertain bool `json:"uncertain,omitempty"`

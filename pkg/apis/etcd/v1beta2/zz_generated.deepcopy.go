@@ -724,6 +724,10 @@ func (in *RestoredBackup) DeepCopyInto(out *RestoredBackup) {
 		in, out := &in.Taken, &out.Taken
 		*out = (*in).DeepCopy()
 	}
+	if in.Modified != nil {
+		in, out := &in.Modified, &out.Modified
+		*out = (*in).DeepCopy()
+	}
 	return
 }
 
