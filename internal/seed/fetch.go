@@ -79,13 +79,14 @@ func (e *diskError) Unwrap() error { return e.err }
 // server are tried for ever: the restore operator may be starting just now, and what
 // is wrong with it is told there. What is wrong with the disk is an error.
 func (f Fetch) Run(ctx context.Context) error {
-	if err := f.leaveProgram(); err != nil {
+	restored, err := progress(f.Dir, f.DataDir)
+	if err != nil {
 		return err
 	}
-	switch restored, err := progress(f.Dir, f.DataDir); {
-	case err != nil:
+	if err := f.leaveProgram(restored); err != nil {
 		return err
-	case restored:
+	}
+	if restored {
 		f.say("the member has data in %s: nothing to fetch", f.DataDir)
 		return nil
 	}
@@ -148,8 +149,10 @@ func (f Fetch) say(format string, args ...any) {
 	fmt.Fprintf(f.Out, "fetch-backup: %s\n", fmt.Sprintf(format, args...))
 }
 
-// leaveProgram copies this program to where the other container finds it.
-func (f Fetch) leaveProgram() (err error) {
+// leaveProgram copies this program to where the other container finds it. Where all is
+// done, one that is there will do: a member must not fail to start again because a
+// disk is full that it needs no more.
+func (f Fetch) leaveProgram(keep bool) (err error) {
 	if f.Program == "" {
 		return nil
 	}
@@ -168,6 +171,9 @@ func (f Fetch) leaveProgram() (err error) {
 		return err
 	}
 	name := filepath.Join(f.Dir, programFile)
+	if there, err := os.Stat(name); keep && err == nil && there.Size() == info.Size() {
+		return nil
+	}
 	if err := remove(name); err != nil {
 		return err
 	}

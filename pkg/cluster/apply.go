@@ -183,6 +183,15 @@ func (c *Cluster) createPod(ctx context.Context, p newPod) (*corev1.Pod, error) 
 }
 
 func (c *Cluster) deletePod(ctx context.Context, s deletePod) error {
+	if s.creating {
+		latest, err := c.latest(ctx)
+		if err != nil {
+			return fmt.Errorf("delete pod %s: %w", s.name, err)
+		}
+		if latest.Status.Phase != api.ClusterPhaseCreating {
+			return c.adopt(latest)
+		}
+	}
 	pods := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace)
 	err := pods.Delete(ctx, s.name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.uid))})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

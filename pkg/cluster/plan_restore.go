@@ -37,16 +37,18 @@ func (o *observation) sourceUnknown() string {
 // removeStraySeed removes a seed that starts on another backup than is on record,
 // also when it serves: what runs is what the record says. It is one of an annotation
 // that was changed before anything served.
+// Or it is the empty one of an etcd operator that knows nothing of restores.
 func removeStraySeed(o *observation) step {
-	if o.status.Phase != api.ClusterPhaseCreating || o.status.RestoredFrom == nil {
+	if o.status.Phase != api.ClusterPhaseCreating || o.status.RestoredFrom == nil && o.source == nil {
 		return nil
 	}
 	for _, p := range o.pods {
 		content, _, _ := strings.Cut(p.source, "-")
 		switch {
-		case !p.seed || content == contentDigest(o.status.RestoredFrom):
+		case !p.seed || o.status.RestoredFrom != nil && content == contentDigest(o.status.RestoredFrom):
+		case o.status.RestoredFrom == nil && content != "":
 		case !p.deleting:
-			return p.remove("it starts on something else than the backup on record")
+			return deletePod{name: p.name, uid: p.uid, creating: true, why: "it starts on something else than the backup on record"}
 		case !o.now.After(p.deleteBy):
 			return idle{"the pod of an earlier seed is being deleted"}
 		}
@@ -74,10 +76,12 @@ func bootstrapRestored(o *observation) step {
 		return chooseSeed{name: o.newName(), source: o.source}
 	}
 	another := func(why string) step { return chooseSeed{name: o.newName(), source: o.source, why: why} }
-	if from := o.status.RestoredFrom; from == nil || from.RestoreUID != o.source.RestoreUID || from.SHA256 != o.source.SHA256 {
+	name := o.status.Members.Unready[0]
+	seed := o.pod(name)
+	started := seed != nil && seed.started
+	if from := o.status.RestoredFrom; !started && (from == nil || from.RestoreUID != o.source.RestoreUID || from.SHA256 != o.source.SHA256) {
 		return another("another backup was put into the annotation before the seed served")
 	}
-	name := o.status.Members.Unready[0]
 	for _, p := range o.pods {
 		switch {
 		case !p.seed || p.name == name || p.deleting && o.now.After(p.deleteBy):
@@ -87,7 +91,9 @@ func bootstrapRestored(o *observation) step {
 			return p.remove("another seed was chosen")
 		}
 	}
-	seed := o.pod(name)
+	if started {
+		return awaitStartedSeed(o, *seed)
+	}
 	image := o.image(o.spec.EffectiveVersion())
 	switch {
 	case seed == nil:
@@ -98,20 +104,43 @@ func bootstrapRestored(o *observation) step {
 		return idle{"the seed's pod is being deleted"}
 	case seed.finished:
 		return seed.remove("the seed's pod has ended: " + seed.trouble())
-	case seed.image != image && !seed.running:
+	case seed.image != image:
 		return another("the image was changed to " + image + " before the seed served")
-	case o.podOutdated(*seed) && !seed.running:
+	case o.podOutdated(*seed):
 		return another("the spec was changed before the seed served")
-	case seed.source != sourceDigest(o.source) && !seed.running:
+	case seed.source != sourceDigest(o.source):
 		return another("the annotation was changed before the seed served")
 	}
 	if further := o.furtherMembers(seed); len(further) > 0 {
 		return createPods{pods: further, why: "the seed has the backup"}
 	}
-	if seed.running {
-		return wait{"for the seed to serve"}
-	}
 	return idle{"the seed's pod is starting"}
+}
+
+// awaitStartedSeed goes on with a seed whose etcd has run: the client Service may have
+// led to it before that was on record. It keeps its name and its volume, and with them
+// what clients wrote.
+func awaitStartedSeed(o *observation, seed podState) step {
+	image := o.image(o.spec.EffectiveVersion())
+	failing := !seed.running && (seed.crashing || seed.badImage)
+	switch {
+	case seed.deleting && o.now.After(seed.deleteBy) && o.volume(seed.name) == nil:
+		return chooseSeed{name: o.newName(), source: o.source, why: "its node is gone, and its data with it"}
+	case seed.deleting && o.now.After(seed.deleteBy):
+		return idle{"the node of the seed's pod is gone, and its volume may hold what was written since the restore: when the node has surely ended, delete the pod by force (kubectl delete pod --force " + seed.name + ")"}
+	case seed.deleting:
+		return idle{"the seed's pod is being deleted"}
+	case seed.finished:
+		return seed.remove("the seed's pod has ended: " + seed.trouble())
+	case seed.image != image && failing:
+		return seed.remove("the image was changed to " + image + " before the seed served")
+	case o.podOutdated(seed) && failing:
+		return seed.remove("the spec was changed before the seed served")
+	}
+	if further := o.furtherMembers(&seed); len(further) > 0 {
+		return createPods{pods: further, why: "the seed has the backup"}
+	}
+	return wait{"for the seed to serve"}
 }
 
 // startsOnSource tells a seed's pod that was made for the backup of now, of which

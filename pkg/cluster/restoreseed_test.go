@@ -153,6 +153,49 @@ func TestTheAnnotationIsReadBeforeASeedIsMade(t *testing.T) {
 	}
 }
 
+// Without the record nobody could tell what the seed starts on, and another would be
+// chosen again and again.
+func TestARecordThatTheAPIServerDropsStopsTheRestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, clock.RealClock{}, restoredCluster())
+		w.clusters.PrependReactor("update", "etcdclusters", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if handled, obj, err := w.lock(a); err != nil {
+				return handled, obj, err
+			}
+			obj := a.(clienttesting.UpdateAction).GetObject().(*api.EtcdCluster)
+			return true, w.edit(func(live *api.EtcdCluster) {
+				live.Status = obj.Status
+				live.Status.RestoredFrom = nil
+			}), nil
+		})
+		c := w.cluster(restoredCluster())
+		defer run(t, c)()
+		for range 20 {
+			w.watch()
+			c.Update(w.etcdCluster())
+			synctest.Wait()
+			time.Sleep(Period)
+		}
+		if len(w.storedPods()) > 0 || w.count("update", "etcdclusters") > 60 || !w.told("drops status.restoredFrom") {
+			t.Errorf("%d pods, %d writes, events %q", len(w.storedPods()), w.count("update", "etcdclusters"), w.events)
+		}
+	})
+}
+
+func TestAStraySeedOfAClusterThatRunsIsLeftAlone(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(w.edit(creating("a")))
+	pod := w.makePod(memberPod(t, c.obj, "b"))
+	w.edit(func(obj *api.EtcdCluster) { obj.Status.Phase = api.ClusterPhaseRunning })
+	if err := c.apply(t.Context(), deletePod{name: "b", uid: pod.UID, creating: true}); err == nil || len(w.storedPods()) != 1 {
+		t.Errorf("error %v, %d pods", err, len(w.storedPods()))
+	}
+	w.edit(creating("a"))
+	if err := c.apply(t.Context(), deletePod{name: "b", uid: pod.UID, creating: true}); err != nil || len(w.storedPods()) != 0 {
+		t.Errorf("error %v, %d pods", err, len(w.storedPods()))
+	}
+}
+
 func TestAServiceIsNotTakenOverForAClusterThatGoes(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	detached := buildClientService(testCluster())

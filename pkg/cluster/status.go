@@ -260,6 +260,9 @@ func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 			// The next write starts from here; the spec waits for the informer.
 			c.obj = c.obj.DeepCopy()
 			c.obj.ResourceVersion = updated.ResourceVersion
+			if st.RestoredFrom != nil && updated.Status.RestoredFrom == nil {
+				return errors.New("the API server drops status.restoredFrom: its CustomResourceDefinition etcdclusters is older than this operator; apply the one of this release")
+			}
 		}
 		return err
 	})

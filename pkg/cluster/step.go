@@ -66,7 +66,10 @@ type (
 	deletePod struct {
 		name string
 		uid  types.UID
-		why  string
+		// creating is true where it rests on the cluster being created, which is
+		// asked of the API server once more.
+		creating bool
+		why      string
 	}
 	// setVersion changes the image of a pod in place.
 	setVersion struct {
