@@ -85,7 +85,14 @@ func refused(o *observation, m manifest) string {
 	case template && !again && o.cluster != nil && !o.cluster.deleting():
 		return fmt.Sprintf("there is an EtcdCluster %s: remove spec.clusterTemplate to have it replaced, or restore under another name to leave it alone", o.obj.Name)
 	}
-	if spec, err := m.spec(); m != "" && err == nil && o.obj.Spec.BumpRevision > 0 {
+	if m == "" {
+		return ""
+	}
+	spec, err := m.spec()
+	if err == nil && template && spec.Paused {
+		return "spec.clusterTemplate.spec.paused is true, so nobody would start the cluster: remove it"
+	}
+	if err == nil && o.obj.Spec.BumpRevision > 0 {
 		if v, err := etcd.ParseVersion(spec.EffectiveVersion()); err == nil && !v.HasBumpRevision() {
 			return fmt.Sprintf("etcd %s can't raise the revision of what it restores, which takes 3.4.27, 3.5.10 or 3.6: remove spec.bumpRevision, or set a later version in the EtcdCluster", v)
 		}

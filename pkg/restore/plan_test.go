@@ -157,6 +157,10 @@ func TestPlan(t *testing.T) {
 		"deleted before anything was touched": {seen(deleted), "", "", ""},
 		"and with the finalizer":              {seen(held, deleted), "release", "", ""},
 
+		"a template that nobody would start": {seen(gone, func(o *observation) {
+			o.obj.Spec.ClusterTemplate = template()
+			o.obj.Spec.ClusterTemplate.Spec.Raw = []byte(`{"size":1,"paused":true}`)
+		}), "", "Invalid", "paused"},
 		"a token comes first":                         {seen(stopping, func(o *observation) { o.token = nil }), "createToken", "Stopping", ""},
 		"one of a former restore goes":                {seen(stopping, func(o *observation) { o.token = &tokenState{uid: "x", former: true} }), "deleteToken", "Stopping", ""},
 		"the finalizer that somebody took comes back": {seen(stopping, func(o *observation) { o.obj.Finalizers = nil }), "putFinalizer", "Stopping", ""},
@@ -189,6 +193,7 @@ func TestPlan(t *testing.T) {
 		"it fetches":                                   {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served = 500 }), "", "Starting", "0.5 KiB of 1.0 KiB"},
 		"the store is down":                            {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served, o.unserved = 500, "refused" }), "", "Starting", "refused"},
 		"the server can't be reached":                  {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.unreached = "no Service" }), "", "Starting", "no Service"},
+		"somebody pauses it":                           {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.cluster.spec.Paused = true }), "", "Starting", "spec.paused"},
 		"nobody takes it up":                           {seen(starting, made(""), func(o *observation) { o.now = testNow.Add(untouched) }), "", "Starting", "no etcd operator"},
 		"the annotation is taken off":                  {seen(starting, there("new", api.ClusterPhaseCreating)), "deleteCluster", "Starting", ""},
 		"the token is lost":                            {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.token = nil }), "createToken", "Starting", ""},

@@ -23,6 +23,8 @@ func starting(o *observation) string {
 	c, size := o.cluster, o.obj.Status.Backup.Size
 	var text string
 	switch {
+	case c.spec.Paused:
+		return fmt.Sprintf("the EtcdCluster has spec.paused: true, so nobody starts its first member: set it to false (kubectl edit etcdcluster %s)", c.live.GetName())
 	case c.status.Phase == api.ClusterPhaseNone && o.now.Sub(c.live.GetCreationTimestamp().Time) >= untouched:
 		return fmt.Sprintf("no etcd operator has taken up the EtcdCluster since %s: look whether one runs for its namespace, and in a version that restores; the scope of the EtcdCluster is the annotation %s/scope",
 			c.live.GetCreationTimestamp().UTC().Format(time.RFC3339), api.GroupName)
