@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,6 +45,8 @@ type apiServer struct {
 	objects map[string]*unstructured.Unstructured // by resource and name
 	version int
 	uids    int
+	// ending tells that the namespace is being deleted.
+	ending bool
 	// before and after each request of the clientsets, with the lock held; an error of
 	// before is the answer, one of after is so though the request was done.
 	before, after func(verb, resource, name string, action clienttesting.Action) error
@@ -232,6 +235,11 @@ func (s *apiServer) do(verb, resource, name string, action clienttesting.Action)
 		return s.list(resource, action.(clienttesting.ListAction).GetListRestrictions().Labels)
 	case "create":
 		a := action.(clienttesting.CreateActionImpl)
+		if s.ending {
+			err := apierrors.NewForbidden(group, name, errors.New("the namespace is being terminated"))
+			err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+			return nil, err
+		}
 		if current != nil {
 			return nil, apierrors.NewAlreadyExists(group, name)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -46,6 +47,9 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 		return nil, err
 	}
 	st := &r.obj.Status
+	if committed(st) && r.obj.DeletionTimestamp != nil {
+		o.namespaceEnds = r.seeNamespace(ctx)
+	}
 	if committed(st) && o.phase() == api.RestorePhaseStopping && st.ReplacedUID != "" {
 		if err := r.observeLeftovers(ctx, o, st.ReplacedUID); err != nil {
 			return nil, err
@@ -55,6 +59,18 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 		err = r.observeSetAside(ctx, o)
 	}
 	return o, err
+}
+
+// seeNamespace tells whether the namespace is being deleted. Who may not read it learns
+// that from an attempt to make something in it, which makes nothing.
+func (r *Restore) seeNamespace(ctx context.Context) bool {
+	if !r.namespaceEnds {
+		_, err := r.cfg.Kube.CoreV1().Secrets(r.obj.Namespace).Create(ctx,
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: tokenSecret(r.obj.Name), Namespace: r.obj.Namespace}},
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		r.namespaceEnds = namespaceEnds(err)
+	}
+	return r.namespaceEnds
 }
 
 func (r *Restore) observeCluster(ctx context.Context) (*clusterState, error) {

@@ -189,7 +189,7 @@ func TestPlan(t *testing.T) {
 		"or goes":                      {seen(creating, there("other", api.ClusterPhaseRunning), live(deleting)), "", "Creating", "waiting"},
 		"or nobody can read it":        {seen(creating, there("other", ""), func(o *observation) { o.cluster.unreadable = "not of the form" }), "", "Creating", "not of the form"},
 
-		"the first member starts":                      {seen(starting, made(api.ClusterPhaseCreating)), "", "Starting", "has not begun to fetch"},
+		"the first member starts":                      {seen(starting, made(api.ClusterPhaseCreating)), "", "Starting", "waiting for the first member"},
 		"it fetches":                                   {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served = 500 }), "", "Starting", "0.5 KiB of 1.0 KiB"},
 		"the store is down":                            {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served, o.unserved = 500, "refused" }), "", "Starting", "refused"},
 		"the server can't be reached":                  {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.unreached = "no Service" }), "", "Starting", "no Service"},

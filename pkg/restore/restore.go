@@ -33,7 +33,9 @@ const (
 	errorWait        = 500 * time.Millisecond
 	longestErrorWait = 15 * time.Second
 	// tellEvery passes between two writes that tell of progress alone.
-	tellEvery = 3 * time.Second
+	tellEvery = time.Second
+	// lastWords bounds what is done when the operator is told to end.
+	lastWords = 1500 * time.Millisecond
 )
 
 // Config is what all restores of an operator share.
@@ -159,6 +161,7 @@ func (r *Restore) Run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+			r.end(ctx)
 			return
 		case obj := <-r.updates:
 			r.take(obj)
@@ -168,6 +171,7 @@ func (r *Restore) Run(ctx context.Context) {
 		case <-timer.C():
 		}
 		if ctx.Err() != nil {
+			r.end(ctx)
 			return
 		}
 		next := r.pass(ctx)
@@ -278,6 +282,29 @@ func (r *Restore) look(ctx context.Context, now time.Time) (time.Duration, error
 		r.trouble = shorten(err.Error(), 1000)
 	}
 	return 0, err
+}
+
+// end has nothing of ours keep a namespace that is being deleted with this operator in
+// it: nobody would come back for it.
+func (r *Restore) end(ctx context.Context) {
+	if r.gone || done(r.obj) || !committed(&r.obj.Status) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	if !r.seeNamespace(ctx) {
+		return
+	}
+	if r.job != nil {
+		r.job.stop(errStopped)
+		<-r.job.ended
+		r.job = nil
+	}
+	for held(r.obj) && ctx.Err() == nil {
+		if _, err := r.look(ctx, r.cfg.Clock.Now()); err != nil && !errors.Is(err, errBehind) {
+			return
+		}
+	}
 }
 
 // refresh reads the object anew. What is decided by it can't be taken back, and a

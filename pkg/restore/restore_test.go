@@ -346,3 +346,30 @@ func TestVolumesOfTheOldCluster(t *testing.T) {
 		})
 	}
 }
+
+func TestANamespaceThatIsDeletedIsNotKept(t *testing.T) {
+	for name, operatorEnds := range map[string]bool{"while the operator runs": false, "and the operator with it": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.running(2)
+				w.deadNode["c-1"] = true
+				w.add("etcdrestores", testRestore())
+				stop := w.run()
+				defer stop()
+				w.await("the stop", time.Minute, func() bool { c := w.cluster(); return c != nil && c.DeletionTimestamp != nil })
+				w.mu.Lock()
+				w.ending = true
+				w.remove("etcdrestores", "c")
+				w.mu.Unlock()
+				if operatorEnds {
+					stop()
+				}
+				w.live(3 * time.Second)
+				if w.restore() != nil || w.cluster() != nil {
+					t.Error("the namespace is kept by what nobody takes away any more")
+				}
+			})
+		})
+	}
+}

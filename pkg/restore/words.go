@@ -29,7 +29,7 @@ func starting(o *observation) string {
 		return fmt.Sprintf("no etcd operator has taken up the EtcdCluster since %s: look whether one runs for its namespace, and in a version that restores; the scope of the EtcdCluster is the annotation %s/scope",
 			c.live.GetCreationTimestamp().UTC().Format(time.RFC3339), api.GroupName)
 	case o.served <= 0:
-		text = "the first member has not begun to fetch the backup"
+		text = "waiting for the first member to start on the backup"
 	case o.served < size:
 		text = fmt.Sprintf("the first member has fetched %s of %s", bytesText(o.served), bytesText(size))
 	default:
