@@ -57,7 +57,7 @@ func TestABackupThatIsReplacedBeforeItIsFetched(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.running(3)
-				verified := 1
+				stored, verified := stored, 1 // the cases come in any order
 				w.find = func() (selection.Verified, []string, error) {
 					b := backup(verified)
 					b.Modified = stored

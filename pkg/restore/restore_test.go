@@ -107,14 +107,18 @@ func TestNothingIsTouchedBeforeTheBackupIsGood(t *testing.T) {
 					t.Errorf("status %+v", got.Status)
 				}
 				// An edit is followed.
-				w.find = func() (selection.Verified, []string, error) { return backup(2), nil, nil }
+				w.change(func() {
+					w.find = func() (selection.Verified, []string, error) { return backup(2), nil, nil }
+				})
 				w.edit(func(r *api.EtcdRestore) {
 					r.Spec = testRestore().Spec
 					r.Spec.S3.Endpoint = "https://another"
 				})
-				u := w.get("etcdclusters", "c").DeepCopy()
-				u.Object["spec"] = untyped("etcdclusters", testCluster(1)).Object["spec"]
-				w.put("etcdclusters", u)
+				w.change(func() {
+					u := w.get("etcdclusters", "c").DeepCopy()
+					u.Object["spec"] = untyped("etcdclusters", testCluster(1)).Object["spec"]
+					w.put("etcdclusters", u)
+				})
 				w.await("success", 2*time.Minute, in(api.RestorePhaseSucceeded, w))
 			})
 		})
@@ -267,8 +271,10 @@ func TestAnEditBeforeTheFirstMemberServesIsFollowed(t *testing.T) {
 		if len(w.offers) > 0 {
 			t.Error("what nobody wants any more is still offered")
 		}
-		w.find = func() (selection.Verified, []string, error) { return backup(2), nil, nil }
-		w.etcdOperator = true
+		w.change(func() {
+			w.find = func() (selection.Verified, []string, error) { return backup(2), nil, nil }
+			w.etcdOperator = true
+		})
 		w.await("success", 10*time.Minute, in(api.RestorePhaseSucceeded, w))
 		c, r := w.cluster(), w.restore()
 		if c.UID == first || c.Status.RestoredFrom.SHA256 != digest(2) || r.Status.Backup.SHA256 != digest(2) || r.Status.ObservedGeneration != r.Generation {

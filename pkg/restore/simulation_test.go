@@ -224,7 +224,9 @@ func (l *life) play() {
 	stop := l.run()
 	defer func() { stop() }()
 	for range 25 {
-		l.live(time.Duration(1+l.rand.IntN(8)) * time.Second)
+		var while time.Duration
+		l.change(func() { while = time.Duration(1+l.rand.IntN(8)) * time.Second })
+		l.live(while)
 		l.mu.Lock()
 		l.trouble()
 		ends := l.dead || l.rand.IntN(10) == 0

@@ -101,7 +101,10 @@ func newWorld(t *testing.T) *world {
 			defer reading.Stop()
 			select {
 			case <-reading.C:
-				return w.find()
+				w.mu.Lock()
+				find := w.find
+				w.mu.Unlock()
+				return find()
 			case <-ctx.Done():
 				return selection.Verified{}, nil, context.Cause(ctx)
 			}
@@ -187,6 +190,13 @@ func (w *world) edit(change func(*api.EtcdRestore)) {
 	}
 	change(obj)
 	w.put("etcdrestores", untyped("etcdrestores", obj))
+}
+
+// change changes the world while others look at it.
+func (w *world) change(how func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	how()
 }
 
 // run starts a Restore with an informer, and returns what stops both and waits.
