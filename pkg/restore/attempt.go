@@ -31,9 +31,6 @@ const (
 	// between two looks at it.
 	stallLimit = 2 * time.Minute
 	stallLook  = stallLimit / 12
-	// readLasts is for how long a backup that was read need not be read again where
-	// something else was in the way.
-	readLasts = 10 * time.Minute
 )
 
 var (
@@ -54,14 +51,6 @@ type outcome struct {
 	err        error // nil: the backup is whole, and fits
 }
 
-// wholeRead is a backup that was read.
-type wholeRead struct {
-	generation int64
-	at         time.Time
-	backup     api.RestoredBackup
-	passedOver []string
-}
-
 // attempt finds a backup for the cluster of a manifest. It touches nothing.
 type attempt struct {
 	cfg      *Config
@@ -69,8 +58,6 @@ type attempt struct {
 	log      *logrus.Entry
 	obj      *api.EtcdRestore // nobody changes it
 	manifest manifest
-	// read is what an attempt before has read; nil: nothing, or too long ago.
-	read *wholeRead
 
 	progress atomic.Pointer[readProgress]
 	moved    atomic.Int64
@@ -99,11 +86,7 @@ type job struct {
 }
 
 func (r *Restore) newAttempt(m manifest) *attempt {
-	a := &attempt{cfg: &r.cfg, clusters: r.clusters(), log: r.log, obj: r.obj, manifest: m}
-	if r.read != nil && r.read.generation == r.obj.Generation && r.cfg.Clock.Since(r.read.at) < readLasts {
-		a.read = r.read
-	}
-	return a
+	return &attempt{cfg: &r.cfg, clusters: r.clusters(), log: r.log, obj: r.obj, manifest: m}
 }
 
 func start(ctx context.Context, a *attempt) *job {
@@ -125,15 +108,16 @@ func (a *attempt) run(ctx context.Context) (result outcome) {
 			result.err = errBug
 		}
 	}()
-	if a.read == nil {
-		read, passedOver, err := a.find(ctx)
-		if result.passedOver = passedOver; err != nil {
-			result.err = a.advised(err)
-			return result
-		}
-		a.read = &wholeRead{generation: a.obj.Generation, at: a.cfg.Clock.Now(), backup: read, passedOver: passedOver}
+	// What may be in the way is looked for first: a backup is read to be restored at
+	// once, for others may delete or replace it.
+	if result.err = a.rehearse(ctx); result.err != nil {
+		return result
 	}
-	result.backup, result.passedOver = a.read.backup, a.read.passedOver
+	var err error
+	if result.backup, result.passedOver, err = a.find(ctx); err != nil {
+		result.err = a.advised(err)
+		return result
+	}
 	if result.err = fits(&result.backup, a.manifest); result.err == nil {
 		result.err = a.rehearse(ctx)
 	}

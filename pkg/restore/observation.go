@@ -145,9 +145,12 @@ func (o *observation) phase() api.RestorePhase {
 // held tells whether the EtcdRestore has the finalizer.
 func held(obj *api.EtcdRestore) bool { return slices.Contains(obj.Finalizers, api.RestoreFinalizer) }
 
-// done tells whether the restore has succeeded, whatever became of its status.
+// done tells whether the restore has succeeded, whatever became of its status. While
+// one is under way, the mark alone says nothing: somebody has applied the manifest of
+// an earlier EtcdRestore. That the cluster is whole goes on record before the mark.
 func done(obj *api.EtcdRestore) bool {
-	return obj.Status.Succeeded || obj.Annotations[api.RestoredAnnotation] != ""
+	marked := obj.Annotations[api.RestoredAnnotation] != ""
+	return obj.Status.Succeeded || marked && (!committed(&obj.Status) || obj.Status.CompletionDate != nil)
 }
 
 // mine tells whether the EtcdCluster is the one that this restore has made.

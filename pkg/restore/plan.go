@@ -115,7 +115,9 @@ func tidy(o *observation) *verdict {
 	if st.Phase != api.RestorePhaseSucceeded {
 		v.status.Phase, v.status.Succeeded, v.status.Reason = api.RestorePhaseSucceeded, true, ""
 		v.status.ObservedGeneration = o.obj.Generation
-		v.status.CompletionDate = restoredAt(o.obj)
+		if v.status.CompletionDate == nil {
+			v.status.CompletionDate = restoredAt(o.obj)
+		}
 		if v.status.CompletionDate == nil {
 			v.status.CompletionDate = recorded(o.now)
 		}
@@ -177,10 +179,8 @@ func stop(o *observation) *verdict {
 	switch left := &o.leftovers; {
 	case !o.tokenUsable():
 		return o.mendToken(v)
-	case old && !c.deleting() && !c.held():
-		return v.do(holdCluster{c.live})
 	case old && !c.deleting():
-		return v.do(deleteCluster{cluster: c.live})
+		return stopOld(o, v)
 	case len(left.services) > 0:
 		return v.do(disownServices{left.services, replaced})
 	case len(left.volumes) > 0 && o.obj.Spec.EffectiveOldVolumes() == api.OldVolumesDeleteFirst:
@@ -198,6 +198,33 @@ func stop(o *observation) *verdict {
 		return o.at(api.RestorePhaseStopping, "waiting for the old EtcdCluster to go: somebody else keeps it by the finalizers "+strings.Join(c.live.GetFinalizers(), ", "))
 	}
 	return o.at(api.RestorePhaseCreating, "the EtcdCluster is being made")
+}
+
+// stopOld deletes the old EtcdCluster. What somebody has made of it since the backup
+// was read goes on record first: nobody's edit is lost.
+func stopOld(o *observation, v *verdict) *verdict {
+	c := o.cluster
+	now, err := manifestOf(c.live)
+	if err != nil {
+		return o.at(api.RestorePhaseStopping, err.Error())
+	}
+	if was, err := saved(&o.obj.Status); err != nil || was != now {
+		if why := cannotReplace(o, now); why != "" {
+			return o.at(api.RestorePhaseStopping, "the EtcdCluster was edited: "+why)
+		}
+		v.status.Cluster = now.raw()
+		v.wait = 0
+		return v
+	}
+	switch {
+	case c.unreadable != "":
+		return o.at(api.RestorePhaseStopping, c.unreadable)
+	case c.spec.Paused:
+		return o.at(api.RestorePhaseStopping, paused(o))
+	case !c.held():
+		return v.do(holdCluster{c.live})
+	}
+	return v.do(deleteCluster{cluster: c.live, unchanged: true})
 }
 
 // create makes the EtcdCluster. Somebody else's in its place is deleted only while
@@ -262,8 +289,10 @@ func grow(o *observation) *verdict {
 		v.status.Backup = servedBackup(c, v.status.Backup.Generation)
 	}
 	if c.whole() {
+		v.status.CompletionDate = recorded(o.now)
 		return v.do(markRestored{c.live})
 	}
+	v.status.CompletionDate = nil // it was whole, and was not marked in time
 	return v
 }
 

@@ -17,6 +17,9 @@ const (
 	// each further failure, up to longestBackoff.
 	shortestBackoff = 5 * time.Second
 	longestBackoff  = 5 * time.Minute
+	// patience is for how long a restore is tried that can't begin. Who made it has
+	// helped himself otherwise by then, and must not be surprised.
+	patience = 24 * time.Hour
 )
 
 // choose finds a backup that is whole and fits, and puts on record what is going to
@@ -26,6 +29,15 @@ func choose(o *observation) *verdict {
 	st := &o.obj.Status
 	if committed(st) && (st.Backup.Generation == o.obj.Generation || o.began() || o.obj.DeletionTimestamp != nil) {
 		return nil
+	}
+	if waitsForEdit(o.obj) {
+		if why := gaveUp(o.obj); why != "" {
+			return o.choosing(api.RestorePhaseFailed, why)
+		}
+		return &verdict{status: *st.DeepCopy(), wait: longestSleep}
+	}
+	if tired(o) {
+		return o.choosing(api.RestorePhaseFailed, fmt.Sprintf("given up after %s, and not tried again by itself: edit the spec of the EtcdRestore, or make another one; the last time: %s", patience, shorten(st.Reason, 2000)))
 	}
 	m, err := o.manifest()
 	if why := refused(o, m); why != "" {
@@ -43,10 +55,6 @@ func choose(o *observation) *verdict {
 		return conclude(o, m)
 	case o.reading != nil:
 		return o.choosing(api.RestorePhaseVerifying, *o.reading)
-	case gaveUp(o.obj) != "":
-		return o.choosing(api.RestorePhaseFailed, gaveUp(o.obj))
-	case seen && st.Phase == api.RestorePhaseFailed:
-		return &verdict{status: *st.DeepCopy(), wait: longestSleep}
 	case seen && st.NextExecutionDate != nil && st.NextExecutionDate.After(o.now) && st.NextExecutionDate.Sub(o.now) < 2*longestBackoff:
 		// Further away it would be only where the clock was set back.
 		return &verdict{status: *st.DeepCopy(), wait: min(lookNowAndThen, st.NextExecutionDate.Sub(o.now))}
@@ -64,6 +72,9 @@ func (o *observation) choosing(phase api.RestorePhase, reason string) *verdict {
 	v := o.at(phase, reason)
 	v.wait = lookNowAndThen
 	if v.status.ObservedGeneration != o.obj.Generation {
+		if !committed(&o.obj.Status) {
+			v.status.StartDate = recorded(o.now)
+		}
 		v.status.ObservedGeneration = o.obj.Generation
 		v.status.Failures, v.status.NextExecutionDate = 0, nil
 	}
@@ -119,7 +130,26 @@ func heldUp(o *observation) string {
 	case c.deleting() && o.obj.Spec.ClusterTemplate != nil:
 		return "waiting for an EtcdCluster of the name to go, which is being deleted" + keptBy(c)
 	case c.spec.Paused:
-		return fmt.Sprintf("the EtcdCluster %s has spec.paused: true, so nobody may touch it, and nobody would bring it back: set it to false", o.obj.Name)
+		return paused(o)
+	}
+	return ""
+}
+
+func paused(o *observation) string {
+	return fmt.Sprintf("the EtcdCluster %s has spec.paused: true, so nobody may touch it, and nobody would bring it back: set it to false", o.obj.Name)
+}
+
+// cannotReplace says why an EtcdCluster as it was edited after the backup was read
+// can't be made anew; "" if it can.
+func cannotReplace(o *observation, m manifest) string {
+	if why := o.cluster.unreadable; why != "" {
+		return why
+	}
+	if o.cluster.spec.Paused {
+		return paused(o)
+	}
+	if err := fits(o.obj.Status.Backup, m); err != nil {
+		return err.Error() + "; set its version back"
 	}
 	return ""
 }
@@ -183,6 +213,21 @@ func failed(o *observation) *verdict {
 	}
 	v.status.NextExecutionDate = roundedUp(o.now.Add(pause))
 	return v
+}
+
+// waitsForEdit tells whether a restore has failed for good, before it touched anything.
+// Whatever happens to the cluster or to Kubernetes since, somebody has to ask for it
+// anew: a cluster may live that must not be replaced any more.
+func waitsForEdit(obj *api.EtcdRestore) bool {
+	st := &obj.Status
+	return !committed(st) && (gaveUp(obj) != "" || st.Phase == api.RestorePhaseFailed && st.ObservedGeneration == obj.Generation)
+}
+
+// tired tells whether a restore has been tried for too long.
+func tired(o *observation) bool {
+	st := &o.obj.Status
+	return !committed(st) && st.Phase == api.RestorePhaseRetrying && st.ObservedGeneration == o.obj.Generation &&
+		st.StartDate != nil && o.now.Sub(st.StartDate.Time) > patience
 }
 
 // gaveUp is why a restore was given up by v0.9.4, which did not try again; "" where it

@@ -76,11 +76,12 @@ func members(ready int) scene {
 // onRecord is a restore that is in a phase since its commitment.
 func onRecord(phase api.RestorePhase) scene {
 	return func(o *observation) {
+		m, _ := manifestOf(o.cluster.live)
 		o.obj.Finalizers = []string{api.RestoreFinalizer}
 		o.obj.Status = api.RestoreStatus{
 			Phase: phase, ObservedGeneration: 1, ReplacedUID: "old",
 			Backup:  &api.RestoredBackup{Generation: 1, Key: "bucket/etcd.backup", Size: 1001, SHA256: digest(1)},
-			Cluster: manifest(`{"apiVersion":"etcd.database.coreos.com/v1beta2","kind":"EtcdCluster","metadata":{"name":"c","namespace":"ns"},"spec":{"size":3,"version":"3.6.16"}}`).raw(),
+			Cluster: m.raw(),
 		}
 		if phase == api.RestorePhaseStarting || phase == api.RestorePhaseGrowing {
 			o.obj.Status.ClusterUID = "new"
@@ -97,8 +98,16 @@ func deleted(o *observation) {
 	o.obj.Generation++
 }
 
-func marked(o *observation) {
+// forged is a mark that an earlier EtcdRestore brought along.
+func forged(o *observation) {
 	o.obj.Annotations = map[string]string{api.RestoredAnnotation: "2026-11-21T17:59:00Z"}
+}
+
+func marked(o *observation) {
+	forged(o)
+	if committed(&o.obj.Status) {
+		o.obj.Status.CompletionDate = recorded(testNow)
+	}
 }
 
 func read(err error) scene {
@@ -166,18 +175,23 @@ func TestPlan(t *testing.T) {
 		"the finalizer that somebody took comes back": {seen(stopping, func(o *observation) { o.obj.Finalizers = nil }), "putFinalizer", "Stopping", ""},
 		"the old cluster is held":                     {seen(stopping), "holdCluster", "Stopping", ""},
 		"then deleted":                                {seen(stopping, live(kept)), "deleteCluster", "Stopping", ""},
-		"its Services stay":                           {seen(stopping, stopped, func(o *observation) { o.leftovers.services = make([]corev1.Service, 1) }, volume, pod()), "disownServices", "Stopping", ""},
-		"its volumes are set aside":                   {seen(stopping, stopped, volume, pod()), "setAside", "Stopping", ""},
-		"or deleted":                                  {seen(stopping, stopped, volume, pod(), func(o *observation) { o.obj.Spec.OldVolumes = api.OldVolumesDeleteFirst }), "deleteVolumes", "Stopping", ""},
-		"its pods end":                                {seen(stopping, stopped, pod(), pod(time.Minute)), "deletePods", "Stopping", ""},
-		"and are waited for":                          {seen(stopping, stopped, pod(-29*time.Second)), "", "Stopping", "c-1"},
-		"but not for ever":                            {seen(stopping, stopped, pod(-31*time.Second)), "letGo", "Stopping", ""},
-		"then it may go":                              {seen(stopping, stopped), "letGo", "Stopping", ""},
-		"if others let it":                            {seen(stopping, live(deleting), live(func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"theirs"}) })), "", "Stopping", "theirs"},
-		"it is gone, its pods are not":                {seen(stopping, gone, pod()), "deletePods", "Stopping", ""},
-		"all is gone":                                 {seen(stopping, gone), "", "Creating", ""},
-		"another has its name":                        {seen(stopping, there("other", api.ClusterPhaseRunning)), "", "Creating", ""},
-		"what Kubernetes refuses is told":             {seen(stopping, func(o *observation) { o.trouble = "forbidden" }), "holdCluster", "Stopping", "forbidden; it is tried again"},
+		"unless it was edited":                        {seen(stopping, live(kept), live(func(u *unstructured.Unstructured) { u.SetLabels(nil) })), "", "Stopping", ""},
+		"or paused": {seen(stopping, live(kept), func(o *observation) {
+			o.cluster.spec.Paused = true
+			_ = unstructured.SetNestedField(o.cluster.live.Object, true, "spec", "paused")
+		}), "", "Stopping", "spec.paused"},
+		"its Services stay":               {seen(stopping, stopped, func(o *observation) { o.leftovers.services = make([]corev1.Service, 1) }, volume, pod()), "disownServices", "Stopping", ""},
+		"its volumes are set aside":       {seen(stopping, stopped, volume, pod()), "setAside", "Stopping", ""},
+		"or deleted":                      {seen(stopping, stopped, volume, pod(), func(o *observation) { o.obj.Spec.OldVolumes = api.OldVolumesDeleteFirst }), "deleteVolumes", "Stopping", ""},
+		"its pods end":                    {seen(stopping, stopped, pod(), pod(time.Minute)), "deletePods", "Stopping", ""},
+		"and are waited for":              {seen(stopping, stopped, pod(-29*time.Second)), "", "Stopping", "c-1"},
+		"but not for ever":                {seen(stopping, stopped, pod(-31*time.Second)), "letGo", "Stopping", ""},
+		"then it may go":                  {seen(stopping, stopped), "letGo", "Stopping", ""},
+		"if others let it":                {seen(stopping, live(deleting), live(func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"theirs"}) })), "", "Stopping", "theirs"},
+		"it is gone, its pods are not":    {seen(stopping, gone, pod()), "deletePods", "Stopping", ""},
+		"all is gone":                     {seen(stopping, gone), "", "Creating", ""},
+		"another has its name":            {seen(stopping, there("other", api.ClusterPhaseRunning)), "", "Creating", ""},
+		"what Kubernetes refuses is told": {seen(stopping, func(o *observation) { o.trouble = "forbidden" }), "holdCluster", "Stopping", "forbidden; it is tried again"},
 
 		"the new one is made":          {seen(creating, gone), "createCluster", "Creating", ""},
 		"and is there":                 {seen(creating, made(api.ClusterPhaseNone)), "", "Starting", ""},
@@ -214,8 +228,9 @@ func TestPlan(t *testing.T) {
 		"but the end of its namespace does":    {seen(stopping, stopped, deleted, func(o *observation) { o.namespaceEnds = true }), "letGo", "Stopping", ""},
 		"and it may go too":                    {seen(stopping, gone, deleted, func(o *observation) { o.namespaceEnds = true }), "release", "Stopping", ""},
 
-		"whole: the annotation goes": {seen(growing, made(api.ClusterPhaseRunning), marked), "unannotate", "Growing", ""},
-		"then the old volumes":       {seen(growing, gone, marked, func(o *observation) { o.setAside = make([]corev1.PersistentVolumeClaim, 1) }), "deleteVolumes", "Growing", ""},
+		"a mark from elsewhere ends nothing": {seen(growing, made(api.ClusterPhaseRunning), from, members(1), forged), "", "Growing", "1 of 3"},
+		"whole: the annotation goes":         {seen(growing, made(api.ClusterPhaseRunning), marked), "unannotate", "Growing", ""},
+		"then the old volumes":               {seen(growing, gone, marked, func(o *observation) { o.setAside = make([]corev1.PersistentVolumeClaim, 1) }), "deleteVolumes", "Growing", ""},
 		"unless somebody wants them": {seen(growing, gone, marked, func(o *observation) {
 			o.setAside, o.obj.Spec.OldVolumes = make([]corev1.PersistentVolumeClaim, 1), api.OldVolumesKeep
 		}), "deleteToken", "Growing", ""},

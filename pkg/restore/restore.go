@@ -75,8 +75,7 @@ type Restore struct {
 
 	job     *job     // nil while no attempt is under way
 	outcome *outcome // of the last attempt, where it is not on record yet
-	read    *wholeRead
-	offer   *offer // nil while nothing is offered
+	offer   *offer   // nil while nothing is offered
 
 	// toldAt is when the status was last written.
 	toldAt time.Time
@@ -204,8 +203,7 @@ func (r *Restore) know(obj *api.EtcdRestore) {
 
 // note takes over how an attempt has ended.
 func (r *Restore) note(result outcome) {
-	a := r.job.attempt
-	r.job, r.outcome, r.read = nil, &result, a.read
+	r.job, r.outcome = nil, &result
 }
 
 // pass does what is due and tells how long the next look may wait.

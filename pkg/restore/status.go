@@ -54,7 +54,7 @@ func onlyReason(a, b *api.RestoreStatus) bool {
 
 // tellBlind tells in the status why nothing can be seen.
 func (r *Restore) tellBlind(ctx context.Context, now time.Time, blind error) error {
-	if ctx.Err() != nil || done(r.obj) {
+	if ctx.Err() != nil || done(r.obj) || waitsForEdit(r.obj) {
 		return nil
 	}
 	o := &observation{now: now, obj: r.obj}
