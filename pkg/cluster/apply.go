@@ -84,6 +84,8 @@ func (c *Cluster) apply(ctx context.Context, s step) error {
 		return c.moveLeader(ctx, s)
 	case advanceLog:
 		return c.advanceLog(ctx, s)
+	case liftAlarms:
+		return c.liftAlarms(ctx, s)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -418,6 +419,35 @@ func connect(t *testing.T, c *Cluster, m *etcdtest.Member) *etcdtest.Member {
 	t.Cleanup(c.etcd.Close)
 	c.change = conn
 	return m
+}
+
+func TestAlarmsAreLiftedAndToldOf(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	lift := liftAlarms{[]etcd.Alarm{{MemberID: 0x70, Type: etcd.AlarmCorrupt}, {MemberID: 0x71, Type: etcd.AlarmNoSpace}}}
+	if err := c.apply(t.Context(), lift); !errors.Is(err, errNoQuorum) || c.postponed.holds(liftingOfAlarms, clock.Now()) {
+		t.Errorf("without a quorum: %v", err)
+	}
+	refuses := connect(t, c, &etcdtest.Member{Refusal: rpctypes.ErrGRPCPermissionDenied})
+	if err := c.apply(t.Context(), lift); err == nil || len(refuses.Changes()) != 1 || w.told("Alarms Lifted") {
+		t.Errorf("error %v, events %q", err, w.events)
+	}
+	if !c.postponed.holds(liftingOfAlarms, clock.Now()) {
+		t.Error("it is tried again at once, and the cluster does not grow")
+	}
+	clock.Step(refusedPause)
+	if c.postponed.holds(liftingOfAlarms, clock.Now()) {
+		t.Error("it is never tried again")
+	}
+	c.etcd.Close()
+	member := connect(t, c, new(etcdtest.Member))
+	if err := c.apply(t.Context(), lift); err != nil || len(member.Changes()) != 2 {
+		t.Errorf("error %v, changes %v", err, member.Changes())
+	}
+	if !w.told("Alarms Lifted: The backup brought along alarms of members that are gone, and they were lifted: CORRUPT of 70, NOSPACE of 71") {
+		t.Errorf("events %q", w.events)
+	}
 }
 
 func TestMembersAreAddedAndPromoted(t *testing.T) {

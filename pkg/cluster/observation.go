@@ -69,6 +69,8 @@ type observation struct {
 	// leaderlessSince is since when enough members answer for a quorum, and none
 	// leads to a leader; zero if that isn't so.
 	leaderlessSince time.Time
+	// liftPutOff is true for a while after alarms could not be lifted.
+	liftPutOff bool
 	// members is the membership joined with pods and health, sorted by ID.
 	// Without a quorum it is what the most advanced member remembers, or empty.
 	members []memberState

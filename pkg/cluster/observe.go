@@ -87,6 +87,7 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 	if err := c.observeVolumes(o); err != nil {
 		return nil, err
 	}
+	o.liftPutOff = c.postponed.holds(liftingOfAlarms, o.now)
 	c.observeMembers(ctx, o)
 	return o, nil
 }

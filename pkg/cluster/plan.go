@@ -20,6 +20,7 @@ var rules = []func(*observation) step{
 	recycleBrokenPod,
 	remakeLostPods,
 	awaitQuorum,
+	liftFormerAlarms,
 	keepClientService,
 	dropFormerService,
 	keepBudget,

@@ -218,6 +218,8 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 			}
 		case "restored-from":
 			o.status.RestoredFrom = restoredFrom(scriptSource(value))
+		case "lift-put-off":
+			o.liftPutOff = true
 		case "strangers":
 			o.strangers, err = strconv.Atoi(value)
 		default:
@@ -345,6 +347,21 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 				return m, nil, err
 			}
 			m.status.DBSize = n
+		case "alarms": // ID:TYPE,ID:TYPE
+			for text := range strings.SplitSeq(value, ",") {
+				of, alarm, _ := strings.Cut(text, ":")
+				id, err := strconv.ParseUint(of, 10, 64)
+				if err != nil {
+					return m, nil, err
+				}
+				m.status.Alarms = append(m.status.Alarms, etcd.Alarm{MemberID: id, Type: alarm})
+			}
+		case "quota":
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return m, nil, err
+			}
+			m.status.DBQuota = n
 		default:
 			podWords = append(podWords, w)
 		}

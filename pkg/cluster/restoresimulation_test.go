@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
 // modelRestore is the restore by which a simulated life begins, if it does.
@@ -15,6 +16,7 @@ type modelRestore struct {
 	source             *api.SeedBackup // what the annotation says
 	hidden, unreadable bool            // the annotation is gone, or can't be read
 	content            string          // that the seed has started on: its UID
+	alarm              bool            // came with the backup
 }
 
 func (r *modelRestore) observe(o *observation) {
@@ -49,7 +51,24 @@ func (r *modelRestore) starts(m *model, p *modelPod) {
 	if p.source == nil || content != string(p.source.RestoreUID) {
 		m.t.Errorf("seed %s starts on the data of %q", p.name, content)
 	}
-	r.content = content
+	r.content, r.alarm = content, true
+}
+
+// alarms are those that the members tell of.
+func (r *modelRestore) alarms() []etcd.Alarm {
+	if !r.alarm {
+		return nil
+	}
+	return []etcd.Alarm{{MemberID: formerMember, Type: etcd.AlarmNoSpace}}
+}
+
+// formerMember is the ID of a member of the cluster that was backed up.
+const formerMember = 1 << 40
+
+// serves tells whether clients can write, as far as that is the operator's to see to:
+// whose record of the restore was lost, has to ask a person.
+func (r *modelRestore) serves(m *model) bool {
+	return !r.alarm || m.status.RestoredFrom == nil
 }
 
 // trouble is what others do to the annotation before the cluster serves.

@@ -217,7 +217,7 @@ func (m *model) observation() *observation {
 			s.Name = mm.name
 		}
 		if m.alive(mm) {
-			s.status = &etcd.Status{MemberID: mm.id, LeaderID: leader, Version: m.pods[mm.name].runs, RaftIndex: m.index, RaftApplied: m.index}
+			s.status = &etcd.Status{MemberID: mm.id, LeaderID: leader, Version: m.pods[mm.name].runs, RaftIndex: m.index, RaftApplied: m.index, Alarms: m.restore.alarms()}
 		} else {
 			s.downSince = m.now
 		}
@@ -393,6 +393,11 @@ func (m *model) apply(s step) {
 	case advanceLog:
 		m.logTarget = s.to
 		m.index += min(2500, s.to-s.from)
+	case liftAlarms:
+		if len(s.alarms) != 1 || s.alarms[0].MemberID != formerMember {
+			m.t.Errorf("%s: there is no such alarm", s)
+		}
+		m.restore.alarm = m.rand.IntN(3) == 0
 	case moveLeader:
 		// The model's leader is the first voter that is alive.
 		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.id == s.to.ID })
@@ -577,7 +582,7 @@ func (m *model) reachableVersion() string {
 }
 
 func (m *model) asSpecified() bool {
-	if len(m.members) != m.spec.Size || len(m.pods) != m.spec.Size || !m.quorum() || !m.clientService {
+	if len(m.members) != m.spec.Size || len(m.pods) != m.spec.Size || !m.quorum() || !m.clientService || !m.restore.serves(m) {
 		return false
 	}
 	if least := etcd.Quorum(m.spec.Size); m.spec.Size >= 3 && m.budget != least || m.spec.Size < 3 && m.budget != 0 {

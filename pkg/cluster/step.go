@@ -136,6 +136,8 @@ type (
 	moveLeader struct {
 		from, to memberState
 	}
+	// liftAlarms lifts alarms that came with a backup.
+	liftAlarms struct{ alarms []etcd.Alarm }
 )
 
 // newPod is a pod to make.
@@ -234,6 +236,9 @@ func (s promoteMember) String() string { return "promote " + s.name }
 func (s removeMember) String() string  { return "remove member " + s.name + ": " + s.why }
 func (s advanceLog) String() string {
 	return fmt.Sprintf("advance the log from index %d to %d", s.from, s.to)
+}
+func (s liftAlarms) String() string {
+	return "lift alarms that came with the backup: " + strings.Join(alarmTexts(s.alarms), ", ")
 }
 func (s moveLeader) String() string {
 	return fmt.Sprintf("move leader from %s to %s", s.from.name, s.to.name)

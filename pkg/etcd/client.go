@@ -41,11 +41,14 @@ type Status struct {
 	MemberID  uint64
 	ClusterID uint64
 	// LeaderID is 0 where the member knows no leader.
-	LeaderID  uint64
-	Version   string
-	Learner   bool
-	DBSize    int64
-	DBInUse   int64
+	LeaderID uint64
+	Version  string
+	Learner  bool
+	DBSize   int64
+	DBInUse  int64
+	// DBQuota is the size at which the member takes no more writes. 0: not known; etcd
+	// tells it since 3.6.
+	DBQuota   int64
 	RaftIndex uint64
 	// RaftApplied is the last entry that the member has applied.
 	RaftApplied uint64
@@ -188,6 +191,7 @@ func (c *Conn) Status(ctx context.Context) (Status, error) {
 		Learner:     resp.IsLearner,
 		DBSize:      resp.DbSize,
 		DBInUse:     resp.DbSizeInUse,
+		DBQuota:     resp.DbSizeQuota,
 		RaftIndex:   resp.RaftIndex,
 		RaftApplied: resp.RaftAppliedIndex,
 		Revision:    resp.GetHeader().GetRevision(),
@@ -290,6 +294,22 @@ func (c *Conn) AdvanceLog(ctx context.Context, n int) error {
 	}
 	if err := appending.Wait(); err != nil {
 		return fmt.Errorf("append entries to the log through %s: %w", c.url, clientv3.ContextError(ctx, err))
+	}
+	return nil
+}
+
+// Disarm lifts one alarm of one member, who may be none by now. etcd takes all requests
+// again then, also where other alarms stand, until they are raised anew.
+func (c *Conn) Disarm(ctx context.Context, a Alarm) error {
+	kind, known := etcdserverpb.AlarmType_value[a.Type]
+	if !known || kind == int32(etcdserverpb.AlarmType_NONE) {
+		return fmt.Errorf("lift the alarm %q of member %s: no alarm of that name is known", a.Type, FormatID(a.MemberID))
+	}
+	_, err := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
+		Action: etcdserverpb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: etcdserverpb.AlarmType(kind),
+	})
+	if err != nil {
+		return fmt.Errorf("lift the alarm %s of member %s through %s: %w", a.Type, FormatID(a.MemberID), c.url, clientv3.ContextError(ctx, err))
 	}
 	return nil
 }

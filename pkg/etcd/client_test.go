@@ -166,6 +166,38 @@ func TestAdvanceLogLiftsNoAlarm(t *testing.T) {
 	}
 }
 
+func TestOnlyTheAlarmThatIsNamedIsLifted(t *testing.T) {
+	m := new(etcdtest.Member).Start(t)
+	conn := dial(t, m)
+	for _, a := range []etcd.Alarm{{MemberID: 7, Type: etcd.AlarmNoSpace}, {MemberID: 8, Type: etcd.AlarmCorrupt}} {
+		if err := conn.Disarm(soon(t), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, change := range m.Changes() {
+		if r, ok := change.(*etcdserverpb.AlarmRequest); ok {
+			got = append(got, fmt.Sprint(r.Action, r.MemberID, r.Alarm))
+		}
+	}
+	if want := []string{"DEACTIVATE 7 NOSPACE", "DEACTIVATE 8 CORRUPT"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("requests %q, want %q", got, want)
+	}
+	// etcd takes a request without a type for one that lifts all alarms, or none.
+	for _, a := range []etcd.Alarm{{MemberID: 7, Type: "NONE"}, {MemberID: 7, Type: "7"}, {MemberID: 7}} {
+		if err := conn.Disarm(soon(t), a); err == nil {
+			t.Errorf("the alarm %+v is lifted", a)
+		}
+	}
+	if n := len(m.Changes()); n != 2 {
+		t.Errorf("%d requests", n)
+	}
+	refuses := (&etcdtest.Member{Refusal: rpctypes.ErrGRPCNoLeader}).Start(t)
+	if err := dial(t, refuses).Disarm(soon(t), etcd.Alarm{MemberID: 7, Type: etcd.AlarmNoSpace}); !etcd.IsNotYet(err) {
+		t.Errorf("without a leader: %v", err)
+	}
+}
+
 func TestChangesThatAreDoneAlreadyAreNoErrors(t *testing.T) {
 	promoted := (&etcdtest.Member{Refusal: rpctypes.ErrGRPCMemberNotLearner}).Start(t)
 	if err := dial(t, promoted).PromoteMember(soon(t), 5); err != nil {

@@ -1,0 +1,166 @@
+//go:build stores
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/test/members"
+)
+
+const (
+	smallQuota = "--quota-backend-bytes=8388608"
+	megabyte   = 1 << 20
+)
+
+// A cluster that is restored from a backup of a full one takes writes again where it
+// has room; and where it has none, etcd says so for the member that there is.
+func TestAlarmsThatCameWithABackupAreLifted(t *testing.T) {
+	for _, release := range members.Releases(t) {
+		t.Run(release.Minor(), func(t *testing.T) {
+			backup := backupOfAFullCluster(t, release)
+
+			roomy := startedFrom(t, release, backup)
+			s := roomy.step(t)
+			if s == nil || !strings.Contains(s.String(), "NOSPACE of ") {
+				t.Fatalf("the plan is %v", s)
+			}
+			if err := roomy.put(t, 1); !errors.Is(err, rpctypes.ErrNoSpace) {
+				t.Errorf("before: %v", err)
+			}
+			roomy.apply(t, s)
+			if err := roomy.put(t, megabyte); err != nil {
+				t.Errorf("after: %v", err)
+			}
+			if o := roomy.observe(t); len(o.alarms()) > 0 || liftFormerAlarms(o) != nil {
+				t.Errorf("alarms %v are left", o.alarms())
+			}
+
+			full := startedFrom(t, release, backup, smallQuota)
+			if full.observe(t).members[0].status.DBQuota > 0 {
+				if s := full.step(t); s != nil {
+					t.Errorf("the plan of a full cluster is %s", s)
+				}
+				return
+			}
+			full.apply(t, full.step(t)) // etcd does not tell its quota
+			if err := full.put(t, megabyte); !errors.Is(err, rpctypes.ErrNoSpace) {
+				t.Errorf("a full cluster takes more: %v", err)
+			}
+			o := full.observe(t)
+			if alarms := o.alarms(); len(alarms) != 1 || alarms[0].MemberID != o.members[0].ID || liftFormerAlarms(o) != nil {
+				t.Errorf("the alarms of a full cluster are %v, the plan %v", alarms, liftFormerAlarms(o))
+			}
+		})
+	}
+}
+
+func backupOfAFullCluster(t *testing.T, release members.Release) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	client := release.Start(t, members.Options{Flags: []string{smallQuota}}).Client(t)
+	for i := 0; ; i++ {
+		_, err := client.Put(ctx, "key"+strings.Repeat("x", i), strings.Repeat("v", megabyte))
+		if errors.Is(err, rpctypes.ErrNoSpace) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stream, err := client.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	path := filepath.Join(t.TempDir(), "backup")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(file, stream)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// restoredOne is a restored cluster of one, and the operator that looks at it.
+type restoredOne struct {
+	client  *clientv3.Client
+	cluster *Cluster
+}
+
+func startedFrom(t *testing.T, release members.Release, backup string, flags ...string) restoredOne {
+	t.Helper()
+	data := filepath.Join(t.TempDir(), "data")
+	release.Run(t, release.SnapshotTool(), "snapshot", "restore", backup, "--data-dir", data,
+		"--name", "m0", "--initial-cluster", "m0=http://m0.example:2380", "--initial-advertise-peer-urls", "http://m0.example:2380",
+		"--initial-cluster-token", t.Name())
+	running := release.Start(t, members.Options{Data: data, Flags: flags})
+	c := newWorld(t, clocktesting.NewFakeClock(noon), testCluster()).cluster(testCluster())
+	conn, err := c.etcd.Conn(etcd.Endpoint{URL: running.Members[0].URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.etcd.Close)
+	c.change = conn
+	return restoredOne{running.Client(t), c}
+}
+
+func (r restoredOne) put(t *testing.T, size int) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := r.client.Put(ctx, "another", strings.Repeat("v", size))
+	return err
+}
+
+// observe is what the operator sees of the members, while the restore is under way.
+func (r restoredOne) observe(t *testing.T) *observation {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	status, err := r.cluster.change.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := r.cluster.change.Members(ctx)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("the members are %v, %v", list, err)
+	}
+	o := &observation{source: scriptSource("r1"), quorum: true, members: []memberState{{Member: list[0], status: &status}}}
+	o.status.RestoredFrom = restoredFrom(o.source)
+	return o
+}
+
+func (r restoredOne) step(t *testing.T) step {
+	t.Helper()
+	return liftFormerAlarms(r.observe(t))
+}
+
+func (r restoredOne) apply(t *testing.T, s step) {
+	t.Helper()
+	if s == nil {
+		t.Fatal("nothing is planned")
+	}
+	if err := r.cluster.apply(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+}
