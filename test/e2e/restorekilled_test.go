@@ -14,6 +14,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/test/harness"
@@ -138,5 +140,32 @@ func TestRestoreWhoseFirstMemberIsLost(t *testing.T) {
 			}
 		}
 		return nil
+	})
+}
+
+// The namespace is deleted, with the operators in it, while the first member fetches the
+// backup: of a namespace the pods go first, and no finalizer of ours may keep the rest.
+func TestRestoreWhoseNamespaceIsDeleted(t *testing.T) {
+	t.Parallel()
+	r := newRestores(t)
+	cluster := r.Create(1, etcd36)
+	r.backedUp(cluster, "etcd.backup")
+	restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
+	restore.AwaitPhase(v1beta2.RestorePhaseStopping)
+	r.minio.Freeze(t)
+	restore.AwaitPhase(v1beta2.RestorePhaseStarting)
+	namespaces := r.Kube.CoreV1().Namespaces()
+	if err := namespaces.Delete(t.Context(), r.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	harness.Wait(t, "the namespace gone", harness.Settle, func(ctx context.Context) error {
+		namespace, err := namespaces.Get(ctx, r.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("it is there: %+v", namespace.Status.Conditions)
+		}
+		return err
 	})
 }

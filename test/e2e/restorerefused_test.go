@@ -42,7 +42,7 @@ func TestRestoreThatCanNotBeMadeTouchesNothing(t *testing.T) {
 	// That of v0.9.4, which leads to every instance, is left.
 	r.Shell("kubectl create service clusterip etcd-restore-operator --tcp=19999:19999")
 	harness.Wait(t, "the endpoints of the old Service", time.Minute, func(ctx context.Context) error {
-		_, err := r.Kube.CoreV1().Endpoints(r.Name).Get(ctx, "etcd-restore-operator", metav1.GetOptions{}) //nolint:staticcheck // as long as Kubernetes makes them
+		_, err := r.Kube.CoreV1().Endpoints(r.Name).Get(ctx, "etcd-restore-operator", metav1.GetOptions{})
 		return err
 	})
 	r.DeployRestoreOperator(nil)
