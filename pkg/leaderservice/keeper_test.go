@@ -220,11 +220,58 @@ func TestOthersDoNotSayWhereItLeads(t *testing.T) {
 	}
 }
 
-func TestTheServiceOfV094IsMadeAnew(t *testing.T) {
-	kube := fake.NewClientset(ownPod("one", "10.0.0.1"), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "old"},
+func TestAServiceOfSomebodyElseIsLeftAlone(t *testing.T) {
+	for about, change := range map[string]func(*corev1.Service){
+		"metrics of the operator's pods": func(s *corev1.Service) { s.Spec.Ports[0].Port = 8080 },
+		"two ports": func(s *corev1.Service) {
+			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "metrics", Port: 8080})
+		},
+		"other pods":                func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "web"} },
+		"labels of its own":         func(s *corev1.Service) { s.Labels = map[string]string{"app.kubernetes.io/name": "x"} },
+		"no labels":                 func(s *corev1.Service) { s.Labels = nil },
+		"our label, and other pods": func(s *corev1.Service) { s.Labels = map[string]string{"app": name} },
+	} {
+		s := serviceOfV094()
+		change(s)
+		kube := fake.NewClientset(ownPod("one", "10.0.0.1"), s)
+		err := keeperOf(kube, "one").Keep(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "the Service "+name+" is somebody else's") || errors.Is(err, errAgain) {
+			t.Errorf("%s: %v", about, err)
+		}
+		if w := writes(kube); len(w) > 0 {
+			t.Errorf("%s: wrote %v", about, w)
+		}
+	}
+}
+
+func TestASelectorThatSomebodyGaveOursIsTakenAway(t *testing.T) {
+	kube := fake.NewClientset(ownPod("one", "10.0.0.1"))
+	k := keeperOf(kube, "one")
+	keep(t, k)
+	s := serviceOf(t, kube)
+	s.Spec.Selector = map[string]string{"name": "elsewhere"}
+	if _, err := kube.CoreV1().Services("ns").Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Keep(t.Context()); !errors.Is(err, errAgain) {
+		t.Fatalf("got %v", err)
+	}
+	keep(t, k)
+	if s := serviceOf(t, kube); len(s.Spec.Selector) > 0 {
+		t.Errorf("there is %+v", s)
+	}
+}
+
+// serviceOfV094 is as v0.9.4 makes it, beside a Deployment by its example.
+func serviceOfV094() *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "old", Labels: map[string]string{"name": name}},
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{"name": name}, Ports: []corev1.ServicePort{{Port: 19999}}},
-	})
+	}
+}
+
+func TestTheServiceOfV094IsMadeAnew(t *testing.T) {
+	kube := fake.NewClientset(ownPod("one", "10.0.0.1"), serviceOfV094())
 	k := keeperOf(kube, "one")
 	if err := k.Keep(t.Context()); !errors.Is(err, errAgain) {
 		t.Fatalf("got %v", err)

@@ -37,6 +37,8 @@ func (k *Keeper) keepService(ctx context.Context) (*corev1.Service, error) {
 		return nil, fmt.Errorf("read Service %s: %w", k.cfg.Name, err)
 	case live.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("the Service %s is being deleted, and is made again when it is gone", k.cfg.Name)
+	case len(live.Spec.Selector) > 0 && !k.selectsOperators(live):
+		return nil, fmt.Errorf("the Service %s is somebody else's: it selects pods of its own and is neither this operator's nor that of v0.9.4; give it another name, and it is made here", k.cfg.Name)
 	case len(live.Spec.Selector) > 0:
 		// That of v0.9.4, whose Endpoints and slices go with it. Without its selector
 		// alone they would stay.
@@ -56,6 +58,24 @@ func (k *Keeper) keepService(ctx context.Context) (*corev1.Service, error) {
 	}
 	k.log.Warn("somebody had edited the Service of this operator: put it right")
 	return updated, nil
+}
+
+// selectsOperators tells whether a Service with a selector is that of v0.9.4, which has
+// the labels of the operator's pod both as its own and as its selector, and the one port
+// that backups are served on; or ours, to which somebody gave one.
+func (k *Keeper) selectsOperators(live *corev1.Service) bool {
+	if len(live.Spec.Ports) != 1 || live.Spec.Ports[0].Port != k.cfg.Port {
+		return false
+	}
+	if live.Labels[appLabel] == k.cfg.Name && live.Spec.Ports[0].Name == portName {
+		return true
+	}
+	for name, value := range live.Spec.Selector {
+		if has, ok := live.Labels[name]; !ok || has != value {
+			return false
+		}
+	}
+	return true
 }
 
 // service is as it should be. It has no owner, as that of v0.9.4: it outlives the
