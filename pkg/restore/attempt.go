@@ -237,6 +237,9 @@ func (a *attempt) rehearse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := a.certificates(ctx); err != nil {
+		return err
+	}
 	replaces := a.obj.Spec.ClusterTemplate == nil
 	cluster.SetName(rehearsalName(a.obj.Name))
 	_, err = a.clusters.Create(ctx, cluster, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
