@@ -57,6 +57,10 @@ func manifestFrom(obj *api.EtcdRestore) (manifest, error) {
 	if err != nil {
 		return "", fmt.Errorf("spec.clusterTemplate.spec: %w", err)
 	}
+	if typed, err := t.ClusterSpec(); err == nil {
+		// The etcd operator may have another default.
+		content["version"] = typed.EffectiveVersion()
+	}
 	metadata := map[string]any{}
 	if len(t.Metadata.Labels) > 0 {
 		metadata["labels"] = anyOf(t.Metadata.Labels)

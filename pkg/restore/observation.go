@@ -47,6 +47,8 @@ type observation struct {
 	trouble string
 	// namespaceEnds tells that the namespace is being deleted.
 	namespaceEnds bool
+	// made is how often the EtcdCluster was made of late.
+	made int
 	// denied are steps of the tidying that the operator may not do.
 	denied map[string]bool
 }
@@ -89,7 +91,17 @@ func (c *clusterState) madeBy(restore types.UID) bool {
 // whole tells whether the cluster has all its members, and they serve.
 func (c *clusterState) whole() bool {
 	return c.status.Phase == api.ClusterPhaseRunning && c.status.ObservedGeneration == c.live.GetGeneration() &&
-		c.spec.Size > 0 && c.status.Size == c.spec.Size && c.status.ReadyMembers == c.spec.Size
+		c.spec.Size > 0 && c.status.Size == c.spec.Size && c.status.ReadyMembers == c.spec.Size && c.available().Status == corev1.ConditionTrue
+}
+
+// available is the condition of this name.
+func (c *clusterState) available() api.ClusterCondition {
+	for _, condition := range c.status.Conditions {
+		if condition.Type == api.ClusterConditionAvailable {
+			return condition
+		}
+	}
+	return api.ClusterCondition{}
 }
 
 // tokenState is the Secret of the token's name.

@@ -6,6 +6,7 @@ package restore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,8 +56,12 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 			return nil, err
 		}
 	}
-	if done(r.obj) {
-		err = r.observeSetAside(ctx, o)
+	r.madeAt = slices.DeleteFunc(r.madeAt, func(t time.Time) bool { return now.Sub(t) > remadeWithin })
+	o.made = len(r.madeAt)
+	policy := r.obj.Spec.EffectiveOldVolumes()
+	after := done(r.obj) && policy == api.OldVolumesDeleteWhenRestored
+	if st.ReplacedUID != "" && committed(st) && (after || policy == api.OldVolumesDeleteFirst) && !r.denied[deniedVolumes] {
+		err = r.tidied(deniedVolumes, r.observeSetAside(ctx, o))
 	}
 	return o, err
 }
@@ -117,12 +122,12 @@ func (r *Restore) observeToken(ctx context.Context) (*tokenState, error) {
 
 // observeLeftovers looks for what an EtcdCluster controls.
 func (r *Restore) observeLeftovers(ctx context.Context, o *observation, owner types.UID) error {
-	of := metav1.ListOptions{LabelSelector: labels.Set{appLabel: "etcd", clusterLabel: r.obj.Name}.String()}
 	belongs := func(obj metav1.Object) bool {
 		ref := metav1.GetControllerOfNoCopy(obj)
 		return ref != nil && ref.UID == owner
 	}
-	services, err := r.cfg.Kube.CoreV1().Services(r.obj.Namespace).List(ctx, of)
+	// Not by labels: what somebody has labelled otherwise would go with its owner.
+	services, err := r.cfg.Kube.CoreV1().Services(r.obj.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("look for the old cluster's Services: %w", granted(err, "list services"))
 	}
@@ -131,7 +136,7 @@ func (r *Restore) observeLeftovers(ctx context.Context, o *observation, owner ty
 			o.leftovers.services = append(o.leftovers.services, svc)
 		}
 	}
-	claims, err := r.cfg.Kube.CoreV1().PersistentVolumeClaims(r.obj.Namespace).List(ctx, of)
+	claims, err := r.cfg.Kube.CoreV1().PersistentVolumeClaims(r.obj.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("look for the old cluster's volumes: %w", granted(err, "list persistentvolumeclaims"))
 	}
@@ -140,7 +145,7 @@ func (r *Restore) observeLeftovers(ctx context.Context, o *observation, owner ty
 			o.leftovers.volumes = append(o.leftovers.volumes, claim)
 		}
 	}
-	pods, err := r.cfg.Kube.CoreV1().Pods(r.obj.Namespace).List(ctx, of)
+	pods, err := r.cfg.Kube.CoreV1().Pods(r.obj.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{appLabel: "etcd", clusterLabel: r.obj.Name}.String()})
 	if err != nil {
 		return fmt.Errorf("look for the old cluster's pods: %w", granted(err, "list pods"))
 	}

@@ -21,6 +21,12 @@ const (
 	// untouched is for how long nobody may have taken up the EtcdCluster until that is
 	// told.
 	untouched = 15 * time.Second
+	// again is for how long after the first member served a cluster that is lost is
+	// made again from the same backup. Later it may have taken what somebody needs.
+	again = 15 * time.Minute
+	// remade is how often an EtcdCluster is made within remadeWithin.
+	remade       = 3
+	remadeWithin = 5 * time.Minute
 )
 
 // verdict is what is to be done about an EtcdRestore now: the status is put on record
@@ -42,8 +48,10 @@ func plan(o *observation) verdict {
 		endUncommitted, // it is being deleted, and nothing was touched
 		giveUp,         // its namespace is being deleted
 		choose,         // the backup is read as a whole; only then all is on record
+		endServed,      // it is being deleted, and its cluster serves
 		hold,           // from here on it stays until it has come to its end
 		stop,           // the old cluster ends
+		makeRoom,       // for volumes where there is no room for both
 		create,         // the new one is made, to begin with the backup
 		grow,           // until all its members serve
 	} {
@@ -82,10 +90,16 @@ func finish(o *observation) *verdict {
 		return nil
 	case held(o.obj):
 		return tidy(o)
-	case st.Phase == api.RestorePhaseSucceeded && (st.ObservedGeneration == o.obj.Generation || o.obj.DeletionTimestamp != nil):
+	case (st.Phase == api.RestorePhaseSucceeded || !st.Succeeded && !committed(st) && st.Phase == api.RestorePhaseInvalid) && (st.ObservedGeneration == o.obj.Generation || o.obj.DeletionTimestamp != nil):
 		return &verdict{status: *st.DeepCopy(), wait: longestSleep}
 	}
 	v := &verdict{status: *st.DeepCopy(), wait: longestSleep}
+	v.status.ObservedGeneration = o.obj.Generation
+	if !st.Succeeded && !committed(st) {
+		v.status.Phase = api.RestorePhaseInvalid
+		v.status.Reason = "the annotation " + api.RestoredAnnotation + " tells of a success, and no status does: nothing is done; take the annotation off to have the cluster restored"
+		return v
+	}
 	v.status.Phase, v.status.Succeeded = api.RestorePhaseSucceeded, true
 	when := restoredAt(o.obj)
 	if v.status.CompletionDate == nil {
@@ -95,7 +109,6 @@ func finish(o *observation) *verdict {
 	if o.obj.Annotations[api.RestoredAnnotation] != "" {
 		v.status.Reason += " without the annotation " + api.RestoredAnnotation
 	}
-	v.status.ObservedGeneration = o.obj.Generation
 	return v
 }
 
@@ -156,6 +169,22 @@ func giveUp(o *observation) *verdict {
 	return v
 }
 
+// endServed is for an EtcdRestore that is deleted while its cluster grows: that serves,
+// and is left as it is, and so are the old volumes.
+func endServed(o *observation) *verdict {
+	if o.obj.DeletionTimestamp == nil || !committed(&o.obj.Status) || o.obj.Status.ServedDate == nil || o.phase() != api.RestorePhaseGrowing {
+		return nil
+	}
+	v := o.at(o.phase(), "deleted before the cluster had all its members: the cluster is left as it is")
+	switch c := o.cluster; {
+	case o.mine() && !c.deleting() && c.annotation() != "" && !o.denied[deniedAnnotation]:
+		return v.do(unannotate{c.live})
+	case held(o.obj):
+		return v.do(release{})
+	}
+	return v
+}
+
 // hold has the EtcdRestore stay, should somebody delete it, as long as a cluster is
 // down that it can bring back.
 func hold(o *observation) *verdict {
@@ -208,7 +237,11 @@ func stopOld(o *observation, v *verdict) *verdict {
 	if err != nil {
 		return o.at(api.RestorePhaseStopping, err.Error())
 	}
-	if was, err := saved(&o.obj.Status); err != nil || was != now {
+	was, err := saved(&o.obj.Status)
+	if err != nil {
+		return o.at(api.RestorePhaseStopping, err.Error()+": the CustomResourceDefinition "+api.EtcdRestoreCRDName+" is not this operator's, or somebody changes what is written; nothing is touched until then")
+	}
+	if was != now {
 		if why := cannotReplace(o, now); why != "" {
 			return o.at(api.RestorePhaseStopping, "the EtcdCluster was edited: "+why)
 		}
@@ -227,6 +260,15 @@ func stopOld(o *observation, v *verdict) *verdict {
 	return v.do(deleteCluster{cluster: c.live, unchanged: true})
 }
 
+// makeRoom deletes volumes that were set aside, where the spec says by now that they
+// need not be kept.
+func makeRoom(o *observation) *verdict {
+	if len(o.setAside) == 0 || o.obj.Spec.EffectiveOldVolumes() != api.OldVolumesDeleteFirst {
+		return nil
+	}
+	return o.at(o.phase(), "the old volumes are being deleted").do(deleteVolumes{volumes: o.setAside})
+}
+
 // create makes the EtcdCluster. Somebody else's in its place is deleted only while
 // nobody can have written to it.
 func create(o *observation) *verdict {
@@ -238,6 +280,8 @@ func create(o *observation) *verdict {
 	switch {
 	case !o.tokenUsable():
 		return o.mendToken(v)
+	case c == nil && o.made >= remade:
+		return o.at(api.RestorePhaseCreating, fmt.Sprintf("somebody deletes the EtcdCluster as soon as it is made, which was done %d times within %s: look at what its ownerReferences name (kubectl get etcdrestore %s -o jsonpath='{.status.cluster}'); if an owner is gone, Kubernetes deletes it", o.made, remadeWithin, o.obj.Name))
 	case c == nil:
 		return v.do(createCluster{o.seed()})
 	case c.deleting() && c.held():
@@ -263,6 +307,8 @@ func grow(o *observation) *verdict {
 	c := o.cluster
 	starting := o.at(api.RestorePhaseStarting, starting(o))
 	switch {
+	case !o.mine() && !o.mayRepeat():
+		return o.at(o.phase(), "the EtcdCluster was deleted after it had served, and is not made again: "+afresh)
 	case !o.mine():
 		v := o.at(api.RestorePhaseCreating, "the EtcdCluster is gone before it was whole: it is made again")
 		v.status.ClusterUID = ""
@@ -271,9 +317,12 @@ func grow(o *observation) *verdict {
 		return o.at(o.phase(), "somebody has deleted the EtcdCluster before it was whole: it is made again when it is gone"+keptBy(c))
 	case c.unreadable != "":
 		return o.at(o.phase(), c.unreadable)
+	case c.status.Phase == api.ClusterPhaseFailed && !o.mayRepeat():
+		return o.at(o.phase(), "all members were lost with their data after the cluster had served, which is not repeated by itself: "+afresh)
 	case c.status.Phase == api.ClusterPhaseFailed:
-		return o.at(o.phase(), "all members were lost with their data before the cluster was whole: it is made again from the same backup").
-			do(deleteCluster{cluster: c.live, unchanged: true, why: "all its members were lost with their data before it was whole"})
+		v := o.at(api.RestorePhaseStopping, "all members were lost with their data before the cluster was whole: it is made again from the same backup")
+		v.status.ReplacedUID, v.status.ClusterUID = c.uid(), ""
+		return v
 	case c.unserved() && c.annotation() != o.seed().String():
 		return starting.do(deleteCluster{cluster: c.live, unchanged: true, why: "it was made for another backup than is now asked for"})
 	case c.unserved() && !o.tokenUsable():
@@ -284,6 +333,9 @@ func grow(o *observation) *verdict {
 		return o.at(o.phase(), inTheWay(c))
 	}
 	v := o.at(api.RestorePhaseGrowing, growing(o))
+	if v.status.ServedDate == nil {
+		v.status.ServedDate = recorded(o.now)
+	}
 	if from := c.status.RestoredFrom; from.SHA256 != "" && from.SHA256 != v.status.Backup.SHA256 {
 		// An edit came too late for it to be followed.
 		v.status.Backup = servedBackup(c, v.status.Backup.Generation)
@@ -294,6 +346,15 @@ func grow(o *observation) *verdict {
 	}
 	v.status.CompletionDate = nil // it was whole, and was not marked in time
 	return v
+}
+
+// afresh is what to do where a restore is not repeated.
+const afresh = "a newer backup may hold what was written since; delete this EtcdRestore and make another"
+
+// mayRepeat tells whether nobody can have come to rely on the restored cluster.
+func (o *observation) mayRepeat() bool {
+	served := o.obj.Status.ServedDate
+	return served == nil || o.now.Sub(served.Time) < again
 }
 
 // servedBackup is what a cluster says of the backup that it began with.

@@ -6,6 +6,7 @@ package restore
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -185,7 +186,7 @@ func conclude(o *observation, m manifest) *verdict {
 	again := committed(&o.obj.Status)
 	v.consumed, v.wait = true, 0
 	v.status.Reason, v.status.Failures, v.status.NextExecutionDate = "", 0, nil
-	v.status.Backup, v.status.PassedOver = o.outcome.backup.DeepCopy(), o.outcome.passedOver
+	v.status.Backup, v.status.PassedOver = o.outcome.backup.DeepCopy(), firstOf(o.outcome.passedOver)
 	v.status.Cluster = m.raw()
 	if !again && o.cluster != nil {
 		v.status.ReplacedUID = o.cluster.uid()
@@ -202,7 +203,7 @@ func failed(o *observation) *verdict {
 	v := o.choosing(phase, err.Error())
 	v.consumed = true
 	v.status.Failures++
-	v.status.PassedOver = o.outcome.passedOver
+	v.status.PassedOver = firstOf(o.outcome.passedOver)
 	if phase == api.RestorePhaseFailed && !committed(&o.obj.Status) {
 		v.status.Reason += "; nothing was touched: edit the EtcdRestore to try another backup, or make another EtcdRestore"
 		return v
@@ -213,6 +214,15 @@ func failed(o *observation) *verdict {
 	}
 	v.status.NextExecutionDate = roundedUp(o.now.Add(pause))
 	return v
+}
+
+// firstOf bounds a list in the status.
+func firstOf(list []string) []string {
+	const most = 20
+	if len(list) <= most {
+		return list
+	}
+	return append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", len(list)-most))
 }
 
 // waitsForEdit tells whether a restore has failed for good, before it touched anything.

@@ -70,7 +70,10 @@ func from(o *observation) {
 }
 
 func members(ready int) scene {
-	return func(o *observation) { o.cluster.status.Size, o.cluster.status.ReadyMembers = ready, ready }
+	return func(o *observation) {
+		o.cluster.status.Size, o.cluster.status.ReadyMembers = ready, ready
+		o.cluster.status.Conditions = isAvailable(true)
+	}
 }
 
 // onRecord is a restore that is in a phase since its commitment.
@@ -108,6 +111,11 @@ func marked(o *observation) {
 	if committed(&o.obj.Status) {
 		o.obj.Status.CompletionDate = recorded(testNow)
 	}
+}
+
+// servedSince is a cluster whose first member served before a while.
+func servedSince(d time.Duration) scene {
+	return func(o *observation) { o.obj.Status.ServedDate = recorded(testNow.Add(-d)) }
 }
 
 func read(err error) scene {
@@ -203,17 +211,27 @@ func TestPlan(t *testing.T) {
 		"or goes":                      {seen(creating, there("other", api.ClusterPhaseRunning), live(deleting)), "", "Creating", "waiting"},
 		"or nobody can read it":        {seen(creating, there("other", ""), func(o *observation) { o.cluster.unreadable = "not of the form" }), "", "Creating", "not of the form"},
 
-		"the first member starts":                      {seen(starting, made(api.ClusterPhaseCreating)), "", "Starting", "waiting for the first member"},
-		"it fetches":                                   {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served = 500 }), "", "Starting", "0.5 KiB of 1.0 KiB"},
-		"the store is down":                            {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served, o.unserved = 500, "refused" }), "", "Starting", "refused"},
-		"the server can't be reached":                  {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.unreached = "no Service" }), "", "Starting", "no Service"},
-		"somebody pauses it":                           {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.cluster.spec.Paused = true }), "", "Starting", "spec.paused"},
-		"nobody takes it up":                           {seen(starting, made(""), func(o *observation) { o.now = testNow.Add(untouched) }), "", "Starting", "no etcd operator"},
-		"the annotation is taken off":                  {seen(starting, there("new", api.ClusterPhaseCreating)), "deleteCluster", "Starting", ""},
-		"the token is lost":                            {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.token = nil }), "createToken", "Starting", ""},
-		"it runs, and began empty":                     {seen(starting, there("new", api.ClusterPhaseRunning), members(3)), "", "Starting", "did not begin with the backup"},
-		"it runs":                                      {seen(starting, made(api.ClusterPhaseRunning), from, members(1)), "", "Growing", "1 of 3"},
-		"all data is lost again":                       {seen(growing, made(api.ClusterPhaseFailed), from), "deleteCluster", "Growing", "lost"},
+		"the first member starts":                          {seen(starting, made(api.ClusterPhaseCreating)), "", "Starting", "waiting for the first member"},
+		"it fetches":                                       {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served = 500 }), "", "Starting", "0.5 KiB of 1.0 KiB"},
+		"the store is down":                                {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served, o.unserved = 500, "refused" }), "", "Starting", "refused"},
+		"the server can't be reached":                      {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.unreached = "no Service" }), "", "Starting", "no Service"},
+		"somebody pauses it":                               {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.cluster.spec.Paused = true }), "", "Starting", "spec.paused"},
+		"nobody takes it up":                               {seen(starting, made(""), func(o *observation) { o.now = testNow.Add(untouched) }), "", "Starting", "no etcd operator"},
+		"the annotation is taken off":                      {seen(starting, there("new", api.ClusterPhaseCreating)), "deleteCluster", "Starting", ""},
+		"the token is lost":                                {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.token = nil }), "createToken", "Starting", ""},
+		"it runs, and began empty":                         {seen(starting, there("new", api.ClusterPhaseRunning), members(3)), "", "Starting", "did not begin with the backup"},
+		"it runs":                                          {seen(starting, made(api.ClusterPhaseRunning), from, members(1)), "", "Growing", "1 of 3"},
+		"all data is lost again":                           {seen(growing, made(api.ClusterPhaseFailed), from), "", "Stopping", "lost"},
+		"but not long after it served":                     {seen(growing, made(api.ClusterPhaseFailed), from, servedSince(again)), "", "Growing", "make another"},
+		"nor is one made again that somebody deleted then": {seen(growing, gone, servedSince(again)), "", "Growing", "make another"},
+		"it refuses writes":                                {seen(growing, made(api.ClusterPhaseRunning), from, members(3), func(o *observation) { o.cluster.status.Conditions = isAvailable(false) }), "", "Growing", "NOSPACE"},
+		"deleted, it leaves the cluster that serves":       {seen(growing, made(api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "unannotate", "Growing", ""},
+		"and goes":                                         {seen(growing, there("new", api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "release", "Growing", ""},
+		"there is no room for old volumes": {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) {
+			o.setAside, o.obj.Spec.OldVolumes = make([]corev1.PersistentVolumeClaim, 1), api.OldVolumesDeleteFirst
+		}), "deleteVolumes", "Starting", ""},
+		"somebody deletes each one that is made":       {seen(creating, gone, func(o *observation) { o.made = remade }), "", "Creating", "ownerReferences"},
+		"the record can't be read back":                {seen(stopping, func(o *observation) { o.obj.Status.Cluster.Raw = []byte("{}") }), "", "Stopping", "nothing is touched"},
 		"somebody deletes it":                          {seen(growing, made(api.ClusterPhaseRunning), from, live(deleting)), "", "Growing", "made again"},
 		"and it is gone":                               {seen(growing, gone), "", "Creating", "made again"},
 		"or another one":                               {seen(growing, there("other", api.ClusterPhaseRunning)), "", "Creating", ""},
@@ -239,7 +257,7 @@ func TestPlan(t *testing.T) {
 		}), "deleteToken", "Growing", ""},
 		"then it is told":                      {seen(growing, gone, marked, func(o *observation) { o.token = nil }), "", "Succeeded", ""},
 		"then it may be deleted":               {seen(growing, gone, marked, func(o *observation) { o.token, o.obj.Status.Phase = nil, "Succeeded" }), "release", "Succeeded", ""},
-		"it succeeded, and its status is lost": {seen(marked), "", "Succeeded", "delete the EtcdRestore"},
+		"it succeeded, and its status is lost": {seen(marked), "", "Invalid", "tells of a success"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := plan(tc.o)

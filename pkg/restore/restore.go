@@ -32,6 +32,9 @@ const (
 	// doubles up to longestErrorWait.
 	errorWait        = 500 * time.Millisecond
 	longestErrorWait = 15 * time.Second
+	// behindInARow is how often the world may have moved on before that counts as a
+	// failure: then somebody undoes what is done.
+	behindInARow = 5
 	// tellEvery passes between two writes that tell of progress alone.
 	tellEvery = time.Second
 	// lastWords bounds what is done when the operator is told to end.
@@ -83,6 +86,8 @@ type Restore struct {
 	trouble       string
 	namespaceEnds bool
 	denied        map[string]bool
+	madeAt        []time.Time // when the EtcdCluster was made, of late
+	behind        int         // looks in a row after which the world had moved on
 	// gone is true when the object is no longer there; ctx will end.
 	gone     bool
 	failures int // requests to Kubernetes in a row that failed
@@ -218,7 +223,7 @@ func (r *Restore) pass(ctx context.Context) time.Duration {
 	wait, err := r.look(ctx, now)
 	switch {
 	case err == nil:
-		r.failures, r.resume = 0, time.Time{}
+		r.failures, r.behind, r.resume = 0, 0, time.Time{}
 		return min(max(wait, betweenSteps), longestSleep)
 	case errors.Is(err, errGone):
 		r.gone = true
@@ -229,7 +234,8 @@ func (r *Restore) pass(ctx context.Context) time.Duration {
 		return longestSleep
 	case ctx.Err() != nil:
 		return longestSleep
-	case errors.Is(err, errBehind):
+	case errors.Is(err, errBehind) && r.behind < behindInARow:
+		r.behind++
 		r.log.WithError(err).Info("looking again")
 		return betweenSteps
 	}

@@ -249,3 +249,59 @@ func (w *world) manifest(t *testing.T) *api.ClusterSpec {
 	}
 	return spec
 }
+
+// All is lost again before the cluster was whole.
+func TestASecondRoundKeepsTheServicesToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.running(3)
+		service := w.get("services", "c-client").GetUID()
+		w.add("etcdrestores", testRestore())
+		stop := w.run()
+		defer stop()
+		w.await("growing", 2*time.Minute, in(api.RestorePhaseGrowing, w))
+		first := w.cluster().UID
+		w.mu.Lock()
+		for _, p := range w.all("pods") {
+			w.remove("pods", p.GetName())
+		}
+		w.mu.Unlock()
+		w.await("success", 10*time.Minute, in(api.RestorePhaseSucceeded, w))
+		if w.cluster().UID == first {
+			t.Error("there was no second round")
+		}
+		if now := w.get("services", "c-client"); now == nil || now.GetUID() != service {
+			t.Error("the client Service is another one")
+		}
+	})
+}
+
+// Somebody has put labels of his own in the place of ours.
+func TestAVolumeIsKeptWhateverItsLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.running(1)
+		w.mu.Lock()
+		for _, p := range w.all("persistentvolumeclaims") {
+			p = p.DeepCopy()
+			p.SetLabels(map[string]string{"app": "mine"})
+			w.put("persistentvolumeclaims", p)
+		}
+		w.mu.Unlock()
+		r := testRestore()
+		r.Spec.OldVolumes = api.OldVolumesKeep
+		w.add("etcdrestores", r)
+		stop := w.run()
+		defer stop()
+		w.await("success", 5*time.Minute, in(api.RestorePhaseSucceeded, w))
+		kept := 0
+		for _, p := range w.all("persistentvolumeclaims") {
+			if p.GetLabels()[replacedByLabel] != "" {
+				kept++
+			}
+		}
+		if kept != 1 {
+			t.Errorf("%d volumes of the old cluster are kept, want 1", kept)
+		}
+	})
+}

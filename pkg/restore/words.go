@@ -47,7 +47,11 @@ func starting(o *observation) string {
 // growing tells how many members the cluster has.
 func growing(o *observation) string {
 	c := o.cluster
-	return fmt.Sprintf("the first member serves; %d of %d members are healthy", c.status.ReadyMembers, c.spec.Size) + clusterSays(c)
+	text := fmt.Sprintf("the first member serves; %d of %d members are healthy", c.status.ReadyMembers, c.spec.Size)
+	if a := c.available(); a.Status == corev1.ConditionFalse {
+		text += "; but the cluster is not available: " + a.Message
+	}
+	return text + clusterSays(c)
 }
 
 func clusterSays(c *clusterState) string {

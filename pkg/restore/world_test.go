@@ -42,8 +42,10 @@ type world struct {
 	// etcdOperator tells whether one is there, deadNode whether the kubelet of some
 	// pods has gone.
 	etcdOperator bool
-	deadNode     map[string]bool
-	members      int // names given
+	// fullDisk has the members refuse writes.
+	fullDisk bool
+	deadNode map[string]bool
+	members  int // names given
 
 	offersMu sync.Mutex
 	offers   map[string]backupserver.Backup // by name and token
@@ -325,7 +327,17 @@ func (w *world) operateEtcd() {
 		}
 	}
 	st.Size, st.ReadyMembers, st.ObservedGeneration = pods, pods, c.Generation
+	st.Conditions = isAvailable(st.Phase == api.ClusterPhaseRunning && !w.fullDisk)
 	w.setStatus(c)
+}
+
+// isAvailable is the condition of that name.
+func isAvailable(is bool) []api.ClusterCondition {
+	c := api.ClusterCondition{Type: api.ClusterConditionAvailable, Status: corev1.ConditionFalse, Message: "writes are refused since an alarm NOSPACE was raised"}
+	if is {
+		c.Status, c.Message = corev1.ConditionTrue, ""
+	}
+	return []api.ClusterCondition{c}
 }
 
 // fetched tells whether the first member can have the backup.

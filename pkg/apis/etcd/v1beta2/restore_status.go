@@ -88,6 +88,11 @@ type RestoreStatus struct {
 	// +optional
 	StartDate *metav1.Time `json:"startDate,omitempty"`
 
+	// When the first member of the restored cluster was first seen to serve. Until a
+	// quarter of an hour later, a cluster that is lost again is made again.
+	// +optional
+	ServedDate *metav1.Time `json:"servedDate,omitempty"`
+
 	// When the restore succeeded.
 	// +optional
 	CompletionDate *metav1.Time `json:"completionDate,omitempty"`

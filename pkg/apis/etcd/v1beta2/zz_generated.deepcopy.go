@@ -685,6 +685,10 @@ func (in *RestoreStatus) DeepCopyInto(out *RestoreStatus) {
 		in, out := &in.StartDate, &out.StartDate
 		*out = (*in).DeepCopy()
 	}
+	if in.ServedDate != nil {
+		in, out := &in.ServedDate, &out.ServedDate
+		*out = (*in).DeepCopy()
+	}
 	if in.CompletionDate != nil {
 		in, out := &in.CompletionDate, &out.CompletionDate
 		*out = (*in).DeepCopy()
