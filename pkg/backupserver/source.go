@@ -17,7 +17,7 @@ import (
 var (
 	// errStoreStalls ends a request whose store gives nothing.
 	errStoreStalls = errors.New("the store gives nothing")
-	// ErrReplaced: the object in the store is not the backup any more.
+	// ErrReplaced tells that the object in the store is not the backup any more.
 	ErrReplaced = errors.New("the object in the store was replaced, or changed, since the backup was verified")
 	// errLength: the object has another length than the backup.
 	errLength = fmt.Errorf("%w: it has another size", ErrReplaced)

@@ -6,6 +6,7 @@ package cluster
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -111,6 +112,28 @@ func TestCreateServiceTakesOverAnOrphan(t *testing.T) {
 	}
 	if svc := w.service("c"); !metav1.IsControlledBy(svc, c.obj) {
 		t.Errorf("owners %v", svc.OwnerReferences)
+	}
+}
+
+// A restore takes the Services from the cluster that it replaces, and has the client
+// Service lead to nobody until the new one takes it over.
+func TestCreateServiceTakesOverThatOfARestore(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	kept := buildClientService(testCluster())
+	kept.OwnerReferences, kept.Spec.ClusterIP = nil, "10.0.0.7"
+	kept.Annotations = map[string]string{"note": "of the user"}
+	kept.Spec.Selector["etcd.database.coreos.com/restoring"] = "uid"
+	w.makeService(kept)
+	c := w.cluster(testCluster())
+	if err := c.apply(t.Context(), createService{client: true}); err != nil {
+		t.Fatal(err)
+	}
+	svc := w.service("c-client")
+	if !metav1.IsControlledBy(svc, c.obj) || svc.Spec.ClusterIP != "10.0.0.7" || svc.Annotations["note"] == "" {
+		t.Errorf("the Service is %+v", svc)
+	}
+	if want := buildClientService(testCluster()).Spec.Selector; !maps.Equal(svc.Spec.Selector, want) {
+		t.Errorf("the selector is %v, want %v", svc.Spec.Selector, want)
 	}
 }
 

@@ -17,6 +17,9 @@ const (
 	// <cluster>/<member>.
 	formerMemberAnnotation = api.GroupName + "/former-member"
 
+	// restoringKey in the selector of a Service is a label that no pod has.
+	restoringKey = api.GroupName + "/restoring"
+
 	appLabel     = "app"
 	clusterLabel = "etcd_cluster"
 	nodeLabel    = "etcd_node"

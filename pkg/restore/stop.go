@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,10 +77,25 @@ func ownersWithout(obj metav1.Object, owner types.UID) []metav1.OwnerReference {
 	return left
 }
 
+// servicePatch takes a Service from its owner. One with an address of its own leads to
+// nobody from then on: old pods may still serve, and what clients write to a first
+// member that nobody has on record could be lost with it. The etcd operator puts the
+// selector right when it takes the Service over, that for clients once the new cluster
+// is on record as running. The peer Service has to name members before that.
+func servicePatch(svc *corev1.Service, owner, restore types.UID) ([]byte, error) {
+	patch := map[string]any{"metadata": map[string]any{
+		"uid": svc.UID, "resourceVersion": svc.ResourceVersion, "ownerReferences": ownersWithout(svc, owner),
+	}}
+	if svc.Spec.ClusterIP != corev1.ClusterIPNone {
+		patch["spec"] = map[string]any{"selector": map[string]any{restoringKey: string(restore)}}
+	}
+	return json.Marshal(patch)
+}
+
 func (s disownServices) apply(ctx context.Context, r *Restore) error {
 	for i := range s.services {
 		svc := &s.services[i]
-		patch, err := metadataPatch(svc, map[string]any{"ownerReferences": ownersWithout(svc, s.owner)})
+		patch, err := servicePatch(svc, s.owner, r.obj.UID)
 		if err != nil {
 			return err
 		}
