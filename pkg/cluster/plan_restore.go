@@ -164,7 +164,8 @@ func restoredFrom(source *api.SeedBackup) *api.RestoredFrom {
 		return nil
 	}
 	return &api.RestoredFrom{
-		Restore: source.Restore, RestoreUID: source.RestoreUID, Key: source.Key, SHA256: source.SHA256, EtcdRevision: source.EtcdRevision,
+		Restore: source.Restore, RestoreUID: source.RestoreUID, Key: source.Key, SHA256: source.SHA256,
+		EtcdRevision: source.EtcdRevision, BumpRevision: source.BumpRevision,
 	}
 }
 

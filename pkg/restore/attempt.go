@@ -119,6 +119,9 @@ func (a *attempt) run(ctx context.Context) (result outcome) {
 		return result
 	}
 	if result.err = fits(&result.backup, a.manifest); result.err == nil {
+		result.err = bumpFits(&result.backup, a.obj.Spec.BumpRevision)
+	}
+	if result.err == nil {
 		result.err = a.rehearse(ctx)
 	}
 	return result

@@ -111,6 +111,9 @@ func (n *notices) created(seed api.SeedBackup) {
 func (n *notices) deleted(cluster *unstructured.Unstructured, why string) {
 	if why == "" {
 		n.normal("Cluster Stopped", "Deleted the old EtcdCluster; what it was is on record in status.cluster")
+		if text := mayRepeat(cluster, n.obj.Status.Backup, n.obj.Spec.BumpRevision); text != "" {
+			n.warning("Revisions May Repeat", "%s", text)
+		}
 		return
 	}
 	n.warning("Cluster Deleted", "Deleted EtcdCluster %s (UID %s), to make it anew: %s", cluster.GetName(), cluster.GetUID(), why)

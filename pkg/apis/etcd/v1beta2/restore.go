@@ -102,9 +102,11 @@ type RestoreSpec struct {
 	// mark what is below as compacted: clients that watch or hold what they have
 	// read, as Kubernetes' API servers do, are then told that they must read anew,
 	// instead of missing what a revision that they know already has become. Needs
-	// etcd 3.4.27, 3.5.10 or 3.6. 0: the revision of the backup. Default: 0.
+	// etcd 3.4.27, 3.5.10 or 3.6. 0: the revision of the backup. At most
+	// 1125899906842624 (2^50), since etcd can't start beyond 2^63. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1125899906842624
 	BumpRevision int64 `json:"bumpRevision,omitempty"`
 
 	// What becomes of the volumes of the cluster that is replaced.
@@ -115,6 +117,10 @@ type RestoreSpec struct {
 	// +optional
 	OldVolumes OldVolumes `json:"oldVolumes,omitempty"`
 }
+
+// MaxBumpRevision is the most by which a revision is raised: as the marker says. It
+// leaves room for many restores, and for all that is written after them.
+const MaxBumpRevision = 1 << 50
 
 // ClusterTemplate is an EtcdCluster to be made.
 type ClusterTemplate struct {

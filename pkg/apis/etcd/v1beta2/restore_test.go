@@ -48,6 +48,7 @@ func TestSeedBackupIsReadAsItWasWritten(t *testing.T) {
 	for field, change := range map[string]func(*v1beta2.SeedBackup){
 		"restoreUID": func(b *v1beta2.SeedBackup) { b.RestoreUID = "" }, "url": func(b *v1beta2.SeedBackup) { b.URL = "file:///etc" }, "secret": func(b *v1beta2.SeedBackup) { b.Secret = "" },
 		"size": func(b *v1beta2.SeedBackup) { b.Size = 0 }, "sha256": func(b *v1beta2.SeedBackup) { b.SHA256 = "x" }, "bumpRevision": func(b *v1beta2.SeedBackup) { b.BumpRevision = -1 },
+		"good bumpRevision": func(b *v1beta2.SeedBackup) { b.BumpRevision = v1beta2.MaxBumpRevision + 1 },
 	} {
 		broken := want
 		change(&broken)

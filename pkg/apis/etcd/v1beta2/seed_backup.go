@@ -76,7 +76,7 @@ func SeedBackupOf(c *EtcdCluster) (*SeedBackup, error) {
 		{"secret", b.Secret != ""},
 		{"size", b.Size > 0},
 		{"sha256", sha256Digits.MatchString(b.SHA256)},
-		{"bumpRevision", b.BumpRevision >= 0},
+		{"bumpRevision", b.BumpRevision >= 0 && b.BumpRevision <= MaxBumpRevision},
 	} {
 		if !field.good {
 			missing = append(missing, field.name)

@@ -150,6 +150,11 @@ type RestoredFrom struct {
 	// Revision of etcd's data in it; 0 where that is not known.
 	// +optional
 	EtcdRevision int64 `json:"etcdRevision,omitempty"`
+
+	// By how much the revision was raised. Clients may know revisions up to the sum
+	// of both, and later ones: another restore has to begin above them.
+	// +optional
+	BumpRevision int64 `json:"bumpRevision,omitempty"`
 }
 
 // MembersStatus sorts the members of a cluster by whether they serve.

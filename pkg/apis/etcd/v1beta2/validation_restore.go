@@ -40,6 +40,9 @@ func ValidateEtcdRestore(r *EtcdRestore) (errs field.ErrorList) {
 	if s.BumpRevision < 0 {
 		errs = append(errs, field.Invalid(path.Child("bumpRevision"), s.BumpRevision, "should be greater than or equal to 0"))
 	}
+	if s.BumpRevision > MaxBumpRevision {
+		errs = append(errs, field.Invalid(path.Child("bumpRevision"), s.BumpRevision, "should be less than or equal to 1125899906842624"))
+	}
 	if s.OldVolumes != "" && !slices.Contains(oldVolumes, s.OldVolumes) {
 		errs = append(errs, field.NotSupported(path.Child("oldVolumes"), s.OldVolumes, oldVolumes))
 	}
