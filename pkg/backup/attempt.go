@@ -17,6 +17,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/leavable"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
@@ -77,7 +78,7 @@ func (a *attempt) make(ctx context.Context) (*made, *hung, error) {
 	limited, rest := a.progress.watched(limited, a.cfg.Clock)
 	defer rest()
 	var m *made
-	err, left := leavable(limited, a.cfg.Clock, func() (err error) {
+	err, left := leavable.Do(limited, a.cfg.Clock, func() (err error) {
 		m, err = a.storeRecovered(store.WithProgress(limited, func(n int) { a.progress.moved.Add(int64(n)) }))
 		return err
 	})

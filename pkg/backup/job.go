@@ -11,6 +11,7 @@ import (
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/leavable"
 )
 
 var (
@@ -113,7 +114,7 @@ func (o *over) note(b *Backup) {
 func (t *tidying) work(ctx context.Context) ending {
 	limited, cancel := context.WithTimeoutCause(ctx, t.limit(), errTimeUp)
 	defer cancel()
-	result, left := leavable(limited, t.cfg.Clock, func() tidied { return t.runRecovered(limited) })
+	result, left := leavable.Do(limited, t.cfg.Clock, func() tidied { return t.runRecovered(limited) })
 	if left != nil {
 		result = tidied{left: -1, owned: t.owned, hung: hangs(limited, left, &t.obj.Spec)}
 	}

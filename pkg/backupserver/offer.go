@@ -57,7 +57,8 @@ func (s *Server) wholeOnly(o *offer) bool {
 }
 
 // Offer serves a backup under a name to those who have the token, until withdraw.
-// withdraw cuts off the requests under way, and returns when they have ended. Names
+// withdraw cuts off the requests under way, and returns when they have ended, or hang in
+// their stores beyond what nothing ends. Names
 // may be the same in several namespaces: the token tells the offers apart. Nobody has
 // an empty token. Of two offers with the same name and token the later is served.
 func (s *Server) Offer(name, token string, b Backup) (withdraw func()) {
@@ -73,8 +74,24 @@ func (s *Server) Offer(name, token string, b Backup) (withdraw func()) {
 		for _, r := range under {
 			r.end(errWithdrawn)
 		}
-		for _, r := range under {
-			<-r.ended
+		awaitEnd(under, withdrawPatience)
+	}
+}
+
+// withdrawPatience is for how long those that were cut off are waited for: on a volume
+// whose server is gone they hang in a call that no context ends.
+const withdrawPatience = 10 * time.Second
+
+// awaitEnd waits for the end of requests that were cut off, and leaves those to
+// themselves that hang. They still count among the requests under way.
+func awaitEnd(requests []*request, patience time.Duration) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for _, r := range requests {
+		select {
+		case <-r.ended:
+		case <-timer.C:
+			return
 		}
 	}
 }
@@ -146,7 +163,5 @@ func (s *Server) stop() {
 	for _, r := range under {
 		r.end(errStopping)
 	}
-	for _, r := range under {
-		<-r.ended
-	}
+	awaitEnd(under, shutdownGrace)
 }

@@ -131,7 +131,7 @@ func New(cfg Config) *Server {
 
 // Run serves until ctx ends. Then it cuts off the requests under way, since their
 // clients go on where they are when they find the next server. It closes the
-// listener, and returns when all requests have ended.
+// listener, and returns when all requests have ended that do not hang in their stores.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s.handler(),

@@ -21,6 +21,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/leavable"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
@@ -59,6 +60,8 @@ type attempt struct {
 	obj      *api.EtcdRestore // nobody changes it
 	manifest manifest
 
+	hung *hung // what was last left to itself
+
 	progress atomic.Pointer[readProgress]
 	moved    atomic.Int64
 }
@@ -86,7 +89,7 @@ type job struct {
 }
 
 func (r *Restore) newAttempt(m manifest) *attempt {
-	return &attempt{cfg: &r.cfg, clusters: r.clusters(), log: r.log, obj: r.obj, manifest: m}
+	return &attempt{cfg: &r.cfg, clusters: r.clusters(), log: r.log, obj: r.obj, manifest: m, hung: r.hung}
 }
 
 func start(ctx context.Context, a *attempt) *job {
@@ -127,10 +130,73 @@ func (a *attempt) run(ctx context.Context) (result outcome) {
 	return result
 }
 
-// find reads the whole of the backup that is asked for.
+// hung is what was left to itself on a store.
+type hung struct {
+	returned <-chan struct{} // closed when it has
+	on       api.BackupStorageType
+}
+
+// holds tells whether nothing may be begun on a store, since it would hang as well. On
+// another one it may: that is what helps on the worst day.
+func (h *hung) holds(on api.BackupStorageType) bool {
+	if h == nil || h.on != on {
+		return false
+	}
+	select {
+	case <-h.returned:
+		return false
+	default:
+		return true
+	}
+}
+
+// found is what came of reading.
+type found struct {
+	backup     api.RestoredBackup
+	passedOver []string
+	err        error
+}
+
+// find reads the whole of the backup that is asked for. A store that hangs in a call
+// which no context ends is left to itself, and not asked again until it has returned.
 func (a *attempt) find(ctx context.Context) (api.RestoredBackup, []string, error) {
+	if a.hung.holds(a.obj.Spec.BackupStorageType) {
+		return api.RestoredBackup{}, nil, a.hangs()
+	}
 	ctx, rest := a.watched(ctx)
 	defer rest()
+	result, left := leavable.Do(ctx, a.cfg.Clock, func() found { return a.readRecovered(ctx) })
+	switch {
+	case left != nil:
+		a.hung = &hung{left, a.obj.Spec.BackupStorageType}
+		result.err = a.hangs()
+	case result.err != nil && errors.Is(context.Cause(ctx), errStalled):
+		result.err = fmt.Errorf("%w for %s: look at the network on the way there", errStalled, stallLimit)
+	}
+	return result.backup, result.passedOver, result.err
+}
+
+func (a *attempt) hangs() error {
+	what := "the store"
+	if a.obj.Spec.BackupStorageType == api.BackupStorageTypeVolume {
+		what = "the volume"
+	}
+	return fmt.Errorf("%s does not answer: what was under way on it was to end, and has not; nothing else is begun on %s for this EtcdRestore until it has: look at what serves it, or edit the EtcdRestore to take the backup from elsewhere", what, what)
+}
+
+// readRecovered is readWhole, and never panics.
+func (a *attempt) readRecovered(ctx context.Context) (result found) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Errorf("panic: %v\n%s", p, debug.Stack())
+			result = found{err: errBug}
+		}
+	}()
+	result.backup, result.passedOver, result.err = a.readWhole(ctx)
+	return result
+}
+
+func (a *attempt) readWhole(ctx context.Context) (api.RestoredBackup, []string, error) {
 	place, err := a.cfg.OpenLocation(ctx, a.obj.Namespace, &a.obj.Spec)
 	if err != nil {
 		return api.RestoredBackup{}, nil, fmt.Errorf("open the store (backupStorageType %s): %w", a.obj.Spec.BackupStorageType, err)
@@ -140,9 +206,6 @@ func (a *attempt) find(ctx context.Context) (api.RestoredBackup, []string, error
 		a.moved.Add(1)
 		a.progress.Store(&readProgress{place.Path(key), read, size})
 	})
-	if err != nil && errors.Is(context.Cause(ctx), errStalled) {
-		err = fmt.Errorf("%w for %s: look at the network on the way there", errStalled, stallLimit)
-	}
 	if err != nil {
 		return api.RestoredBackup{}, passedOver, err
 	}

@@ -78,6 +78,7 @@ type Restore struct {
 
 	job     *job     // nil while no attempt is under way
 	outcome *outcome // of the last attempt, where it is not on record yet
+	hung    *hung    // what an attempt has left to itself; nil: nothing
 	offer   *offer   // nil while nothing is offered
 
 	// toldAt is when the status was last written.
@@ -208,7 +209,7 @@ func (r *Restore) know(obj *api.EtcdRestore) {
 
 // note takes over how an attempt has ended.
 func (r *Restore) note(result outcome) {
-	r.job, r.outcome = nil, &result
+	r.job, r.outcome, r.hung = nil, &result, r.job.attempt.hung
 }
 
 // pass does what is due and tells how long the next look may wait.
