@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,5 +160,8 @@ func (b *restoreBench) restore(what string, spec v1beta2.RestoreSpec) *harness.R
 		return err
 	})
 	b.table.add(what, 0, time.Since(start))
+	if *trace {
+		b.t.Log("\n" + strings.Join(b.n.Timeline(start), "\n"))
+	}
 	return restore
 }
