@@ -66,6 +66,10 @@ func inTheWay(c *clusterState) string {
 	if c.unreadable != "" {
 		return c.unreadable
 	}
+	if c.annotation() != "" && c.status.RestoredFrom == nil {
+		return fmt.Sprintf("the EtcdCluster is in phase %s without the backup, though it was to begin with that: the etcd operator that runs here does not know restores; upgrade it first, or the same happens again; then delete the EtcdCluster (kubectl delete etcdcluster %s), which may hold what was written since, and it is made from the backup",
+			c.status.Phase, c.live.GetName())
+	}
 	return fmt.Sprintf("an EtcdCluster of the name is in phase %s that did not begin with the backup: somebody else has made it meanwhile, and it may hold what was written since; delete it (kubectl delete etcdcluster %s), and it is made from the backup; keep others from making it again until then",
 		c.status.Phase, c.live.GetName())
 }
