@@ -42,6 +42,8 @@ type world struct {
 	// etcdOperator tells whether one is there, deadNode whether the kubelet of some
 	// pods has gone.
 	etcdOperator bool
+	// whole are the EtcdClusters that once had all their members.
+	whole map[types.UID]bool
 	// fullDisk has the members refuse writes.
 	fullDisk bool
 	deadNode map[string]bool
@@ -78,7 +80,7 @@ func testCluster(size int) *api.EtcdCluster {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{apiServer: newAPIServer(t), etcdOperator: true, deadNode: map[string]bool{}, offers: map[string]backupserver.Backup{}}
+	w := &world{apiServer: newAPIServer(t), etcdOperator: true, deadNode: map[string]bool{}, offers: map[string]backupserver.Backup{}, whole: map[types.UID]bool{}}
 	nothing := func(string, string, string, clienttesting.Action) error { return nil }
 	w.before, w.after = nothing, nothing
 	w.find = func() (selection.Verified, []string, error) { return backup(1), nil, nil }
@@ -180,6 +182,9 @@ func (w *world) setStatus(c *api.EtcdCluster) {
 	u := w.get("etcdclusters", "c").DeepCopy()
 	u.Object["status"] = untyped("etcdclusters", c).Object["status"]
 	w.put("etcdclusters", u)
+	if c.Status.ReadyMembers == c.Spec.Size {
+		w.whole[c.UID] = true
+	}
 }
 
 // edit changes the EtcdRestore.
