@@ -108,6 +108,7 @@ func parsed(t *testing.T, r members.Release) etcd.Version {
 // What etcd.RestoreFits lets through is restored by etcd's own tool with all it holds,
 // and makes a cluster that grows, and that can be upgraded to the next minor.
 func TestBackupsOfEachMinorInLaterOnes(t *testing.T) {
+	t.Parallel() // members that join wait for seconds
 	releases := members.Releases(t)
 	for _, from := range releases {
 		s := backUp(t, from, 600)
@@ -116,6 +117,7 @@ func TestBackupsOfEachMinorInLaterOnes(t *testing.T) {
 				continue
 			}
 			t.Run(from.Minor()+" into "+to.Minor(), func(t *testing.T) {
+				t.Parallel()
 				r := restoreOf(t, s.backup, to)
 				if err := r.Run(t.Context()); err != nil {
 					t.Fatal(err)
@@ -161,12 +163,14 @@ func (s source) checkSame(t *testing.T, c *members.Cluster, to ...*members.Membe
 
 // A raised revision tells those who watch that they must read anew.
 func TestTheRevisionIsRaised(t *testing.T) {
+	t.Parallel() // members that join wait for seconds
 	const bump = 1_000_000_000
 	for _, release := range members.Releases(t) {
 		if !parsed(t, release).HasBumpRevision() {
 			continue
 		}
 		t.Run(release.Minor(), func(t *testing.T) {
+			t.Parallel()
 			s := backUp(t, release, 50)
 			r := restoreOf(t, s.backup, release)
 			r.BumpRevision = bump
@@ -221,8 +225,10 @@ func lastOf(text string) string {
 // The command is killed again and again, each time a little later, and at last comes
 // to its end: with all the data, and nothing left over.
 func TestKilledInBetweenItBeginsAnew(t *testing.T) {
+	t.Parallel() // members that join wait for seconds
 	for _, release := range members.Releases(t) {
 		t.Run(release.Minor(), func(t *testing.T) {
+			t.Parallel()
 			s := backUp(t, release, 3000)
 			r := restoreOf(t, s.backup, release)
 			killed := 0

@@ -86,7 +86,10 @@ func TestARestoreThatWasGivenUpWaitsForAnEdit(t *testing.T) {
 		}},
 		"after a day": {find: func() (selection.Verified, []string, error) {
 			return selection.Verified{}, nil, store.ErrNotFound
-		}, happens: func(w *world) { w.live(25 * time.Hour) }},
+		}, happens: func(w *world) {
+			w.edit(func(r *api.EtcdRestore) { r.Status.StartDate = recorded(time.Now().Add(-patience)) })
+			w.live(10 * time.Minute)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
