@@ -35,6 +35,11 @@ var unprovoked = map[string]bool{
 	"update apiextensions.k8s.io/customresourcedefinitions": true,
 	// An EtcdBackup is read where somebody has edited it while its status was written.
 	"get etcd.database.coreos.com/etcdbackups": true,
+	// The Endpoints of v0.9.4's Service mostly go with it, before they are looked for.
+	"delete /endpoints": true,
+	// An instance that ended in an orderly way has left no EndpointSlice to be taken
+	// over, and one that was killed is mostly followed by itself, at its address.
+	"update discovery.k8s.io/endpointslices": true,
 	// Events that are alike are counted up; whether some are is chance.
 	"patch /events": true,
 	// Today's API servers send what there is when a watch begins. Older ones, and
