@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/process"
 )
 
 // A Cluster is a handle to an EtcdCluster in a test's namespace.
@@ -193,8 +194,12 @@ func (c *Cluster) CrashMember(pod *corev1.Pod) {
 // sees nothing of it until its probes have failed some times.
 func (c *Cluster) StopMember(pod *corev1.Pod) {
 	c.n.t.Helper()
-	if err := killProcess(pod, "etcd", syscall.SIGSTOP); err != nil {
-		c.n.t.Fatalf("stop a member: %v", err)
+	pid, err := Process(pod, "etcd")
+	if err == nil {
+		err = process.Stop(pid)
+	}
+	if err != nil {
+		c.n.t.Fatalf("stop member %s: %v", pod.Name, err)
 	}
 	c.n.record.tell("member "+pod.Name, "stopped")
 	c.n.t.Cleanup(func() { _ = killProcess(pod, "etcd", syscall.SIGCONT) }) // it may be gone

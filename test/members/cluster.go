@@ -19,6 +19,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/etcd-operator/etcd-operator/test/process"
 )
 
 // startTime is how long a cluster may take until it serves.
@@ -216,7 +218,12 @@ func (m *Member) Kill(t testing.TB) {
 
 // Freeze halts the process: the kernel accepts connections, and nothing is
 // answered until Thaw.
-func (m *Member) Freeze(t testing.TB) { m.signal(t, syscall.SIGSTOP) }
+func (m *Member) Freeze(t testing.TB) {
+	t.Helper()
+	if err := process.Stop(m.running.Process.Pid); err != nil {
+		t.Errorf("freeze %s: %v", m.URL, err)
+	}
+}
 
 // Thaw lets a frozen process go on.
 func (m *Member) Thaw(t testing.TB) { m.signal(t, syscall.SIGCONT) }

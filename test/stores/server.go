@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/etcd-operator/etcd-operator/test/process"
 )
 
 // Options of a server.
@@ -159,30 +161,12 @@ func (s *Server) Restart(t testing.TB) {
 func (s *Server) Freeze(t testing.TB) {
 	t.Helper()
 	s.signal(t, syscall.SIGSTOP)
-	// The signal takes its time: until each thread has seen it, some may answer.
-	for deadline := time.Now().Add(startTime); s.running != nil && !stopped(s.running.Process.Pid); {
-		if time.Now().After(deadline) {
-			t.Errorf("the server at %s does not stop", s.Endpoint)
-			return
-		}
-		time.Sleep(time.Millisecond)
+	if s.running == nil {
+		return
 	}
-}
-
-// stopped tells whether all threads of a process are stopped.
-func stopped(pid int) bool {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	if err != nil || len(threads) == 0 {
-		return false
+	if err := process.AwaitStopped(s.running.Process.Pid); err != nil {
+		t.Errorf("freeze the server at %s: %v", s.Endpoint, err)
 	}
-	for _, thread := range threads {
-		// After the number comes the name in parentheses, then the state.
-		text, err := os.ReadFile(thread)
-		if end := strings.LastIndex(string(text), ") "); err != nil || end < 0 || !strings.HasPrefix(string(text)[end+2:], "T") {
-			return false
-		}
-	}
-	return true
 }
 
 // Thaw lets a frozen server go on.
