@@ -219,8 +219,7 @@ func stop(o *observation) *verdict {
 	case len(running) > 0:
 		return v.do(deletePods{running})
 	case len(ending) > 0:
-		v = o.at(api.RestorePhaseStopping, "waiting for the end of the old cluster's pods: "+podNames(ending))
-		return v
+		return o.at(api.RestorePhaseStopping, "waiting for the end of the old cluster's pods: "+podNames(ending))
 	case old && c.held():
 		return v.do(letGo{cluster: c.live, lost: lost})
 	case old:
@@ -241,19 +240,14 @@ func stopOld(o *observation, v *verdict) *verdict {
 	if err != nil {
 		return o.at(api.RestorePhaseStopping, err.Error()+": the CustomResourceDefinition "+api.EtcdRestoreCRDName+" is not this operator's, or somebody changes what is written; nothing is touched until then")
 	}
-	if was != now {
-		if why := cannotReplace(o, now); why != "" {
-			return o.at(api.RestorePhaseStopping, "the EtcdCluster was edited: "+why)
-		}
+	if why := cannotReplace(o, now); why != "" {
+		return o.at(api.RestorePhaseStopping, "the EtcdCluster was edited: "+why)
+	}
+	switch {
+	case was != now:
 		v.status.Cluster = now.raw()
 		v.wait = 0
 		return v
-	}
-	switch {
-	case c.unreadable != "":
-		return o.at(api.RestorePhaseStopping, c.unreadable)
-	case c.spec.Paused:
-		return o.at(api.RestorePhaseStopping, paused(o))
 	case !c.held():
 		return v.do(holdCluster{c.live})
 	}
