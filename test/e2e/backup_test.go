@@ -291,6 +291,7 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 		t.Errorf("finalizers %v", obj.Finalizers)
 	}
 	backup.Delete()
+	backup.WaitGone()
 	if got := b.snapshots("etcd"); len(got) < 4 {
 		t.Errorf("the backups went with the object: %v", got)
 	}
@@ -388,4 +389,5 @@ func TestBackupsByAnAccountOfTheirOwn(t *testing.T) {
 		return nil
 	})
 	backup.Delete()
+	backup.WaitGone()
 }

@@ -232,6 +232,7 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 			spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 3600}
 			backup := b.stall("cut", spec)
 			backup.Delete()
+			backup.WaitGone()
 			b.minio.Thaw(b.t)
 			if keys := b.keys(); len(keys) > 0 {
 				t.Errorf("the bucket holds %v", keys)

@@ -34,7 +34,7 @@ func TestNodeKilledIsNoObstacleToARestore(t *testing.T) {
 	cluster, restored := r.checkRestored(cluster.Name, obj, lost)
 	now := slices.DeleteFunc(cluster.Pods(), func(pod *corev1.Pod) bool { return pod.UID == lost.UID })
 	checkStrange(t, restored, now, members[i])
-	if told := restore.EventMessages(); !slices.ContainsFunc(told, func(message string) bool {
+	if told := restore.EventMessages("Pod May Still Run"); !slices.ContainsFunc(told, func(message string) bool {
 		return strings.Contains(message, lost.Name) && strings.Contains(message, lost.Spec.NodeName)
 	}) {
 		t.Errorf("no event tells of %s on %s: %q", lost.Name, lost.Spec.NodeName, told)

@@ -7,14 +7,11 @@ import (
 	"context"
 	"fmt"
 	"syscall"
-	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -67,11 +64,7 @@ func (n *Namespace) FromBackupOperator(ctx context.Context, path string) (status
 }
 
 // Backup is an EtcdBackup of a test.
-type Backup struct {
-	Name string
-	n    *Namespace
-	t    testing.TB
-}
+type Backup struct{ handle[*v1beta2.EtcdBackup] }
 
 // CreateBackup creates an EtcdBackup.
 func (n *Namespace) CreateBackup(name string, spec v1beta2.BackupSpec) *Backup {
@@ -86,38 +79,11 @@ func (n *Namespace) CreateBackup(name string, spec v1beta2.BackupSpec) *Backup {
 }
 
 // AdoptBackup is a handle of an EtcdBackup that somebody else has created.
-func (n *Namespace) AdoptBackup(name string) *Backup { return &Backup{Name: name, n: n, t: n.t} }
-
-// Get reads the object.
-func (b *Backup) Get() *v1beta2.EtcdBackup {
-	b.t.Helper()
-	obj, err := b.get(b.t.Context())
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return obj
-}
-
-func (b *Backup) get(ctx context.Context) (*v1beta2.EtcdBackup, error) {
-	return b.n.EtcdClusters.EtcdV1beta2().EtcdBackups(b.n.Name).Get(ctx, b.Name, metav1.GetOptions{})
-}
-
-// Wait waits until a condition holds and returns the object as it is then.
-func (b *Backup) Wait(what string, within time.Duration, holds func(*v1beta2.EtcdBackup) error) *v1beta2.EtcdBackup {
-	b.t.Helper()
-	var last *v1beta2.EtcdBackup
-	Wait(b.t, "EtcdBackup "+b.Name+": "+what, within, func(ctx context.Context) error {
-		obj, err := b.get(ctx)
-		if err != nil {
-			return err
-		}
-		if err := holds(obj); err != nil {
-			return fmt.Errorf("%w; status %+v", err, obj.Status)
-		}
-		last = obj
-		return nil
-	})
-	return last
+func (n *Namespace) AdoptBackup(name string) *Backup {
+	return &Backup{handle[*v1beta2.EtcdBackup]{
+		Name: name, n: n, t: n.t, kind: v1beta2.EtcdBackupResourceKind, objects: n.EtcdClusters.EtcdV1beta2().EtcdBackups(n.Name),
+		status: func(obj *v1beta2.EtcdBackup) string { return fmt.Sprintf("status %+v", obj.Status) },
+	}}
 }
 
 // WaitSucceeded waits until the status tells of a success that is about the spec
@@ -137,51 +103,5 @@ func (b *Backup) WaitSucceeded(after time.Time) *v1beta2.EtcdBackup {
 // Edit changes the spec.
 func (b *Backup) Edit(edit func(*v1beta2.BackupSpec)) {
 	b.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // its status is written as well
-		obj, err := b.get(b.t.Context())
-		if err != nil {
-			return err
-		}
-		edit(&obj.Spec)
-		_, err = b.n.EtcdClusters.EtcdV1beta2().EtcdBackups(b.n.Name).Update(b.t.Context(), obj, metav1.UpdateOptions{})
-		return err
-	})
-	if err != nil {
-		b.t.Fatalf("edit EtcdBackup %s: %v", b.Name, err)
-	}
-}
-
-// Delete deletes the object and waits until it is gone.
-func (b *Backup) Delete() {
-	b.t.Helper()
-	backups := b.n.EtcdClusters.EtcdV1beta2().EtcdBackups(b.n.Name)
-	if err := backups.Delete(b.t.Context(), b.Name, metav1.DeleteOptions{}); err != nil {
-		b.t.Fatalf("delete EtcdBackup %s: %v", b.Name, err)
-	}
-	Wait(b.t, "EtcdBackup "+b.Name+" gone", Backed, func(ctx context.Context) error {
-		obj, err := b.get(ctx)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("it is there, with finalizers %v", obj.Finalizers)
-	})
-}
-
-// EventMessages are the messages of the events about the object with a reason.
-func (b *Backup) EventMessages(reason string) []string {
-	b.t.Helper()
-	events, err := b.n.Kube.CoreV1().Events(b.n.Name).List(b.t.Context(), metav1.ListOptions{
-		FieldSelector: "involvedObject.kind=" + v1beta2.EtcdBackupResourceKind + ",involvedObject.name=" + b.Name + ",reason=" + reason,
-	})
-	if err != nil {
-		b.t.Fatalf("list events: %v", err)
-	}
-	var messages []string
-	for _, event := range events.Items {
-		messages = append(messages, event.Message)
-	}
-	return messages
+	b.edit(func(obj *v1beta2.EtcdBackup) { edit(&obj.Spec) })
 }

@@ -10,14 +10,11 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -91,9 +88,7 @@ func (n *Namespace) CrashContainer(pod *corev1.Pod, program string) {
 
 // Restore is an EtcdRestore of a test.
 type Restore struct {
-	Name string
-	n    *Namespace
-	t    testing.TB
+	handle[*v1beta2.EtcdRestore]
 
 	mu      sync.Mutex
 	phases  []v1beta2.RestorePhase // as they were seen, in order
@@ -119,7 +114,12 @@ func (n *Namespace) CreateRestoreObject(obj *v1beta2.EtcdRestore) *Restore {
 // AdoptRestore is a handle of an EtcdRestore that somebody else creates. It knows
 // the phases that are seen from now on.
 func (n *Namespace) AdoptRestore(name string) *Restore {
-	r := &Restore{Name: name, n: n, t: n.t, changed: make(chan struct{})}
+	r := &Restore{handle: handle[*v1beta2.EtcdRestore]{
+		Name: name, n: n, t: n.t, kind: v1beta2.EtcdRestoreResourceKind, objects: n.EtcdClusters.EtcdV1beta2().EtcdRestores(n.Name),
+		status: func(obj *v1beta2.EtcdRestore) string {
+			return fmt.Sprintf("phase %q, reason %q", obj.Status.Phase, obj.Status.Reason)
+		},
+	}, changed: make(chan struct{})}
 	n.t.Cleanup(n.record.restoreHooks.add(func(obj *v1beta2.EtcdRestore) {
 		if obj.Name == name {
 			r.see(obj.Status.Phase)
@@ -171,38 +171,6 @@ func (r *Restore) AwaitPhase(phase v1beta2.RestorePhase) {
 	}
 }
 
-// Get reads the object.
-func (r *Restore) Get() *v1beta2.EtcdRestore {
-	r.t.Helper()
-	obj, err := r.get(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return obj
-}
-
-func (r *Restore) get(ctx context.Context) (*v1beta2.EtcdRestore, error) {
-	return r.n.EtcdClusters.EtcdV1beta2().EtcdRestores(r.n.Name).Get(ctx, r.Name, metav1.GetOptions{})
-}
-
-// Wait waits until a condition holds and returns the object as it is then.
-func (r *Restore) Wait(what string, within time.Duration, holds func(*v1beta2.EtcdRestore) error) *v1beta2.EtcdRestore {
-	r.t.Helper()
-	var last *v1beta2.EtcdRestore
-	Wait(r.t, "EtcdRestore "+r.Name+": "+what, within, func(ctx context.Context) error {
-		obj, err := r.get(ctx)
-		if err != nil {
-			return err
-		}
-		if err := holds(obj); err != nil {
-			return fmt.Errorf("%w; phase %q, reason %q", err, obj.Status.Phase, obj.Status.Reason)
-		}
-		last = obj
-		return nil
-	})
-	return last
-}
-
 // WaitSucceeded waits until the restore has succeeded and has nothing left to do,
 // and checks what every such restore shows.
 func (r *Restore) WaitSucceeded() *v1beta2.EtcdRestore {
@@ -228,55 +196,5 @@ func (r *Restore) WaitSucceeded() *v1beta2.EtcdRestore {
 // Edit changes the spec.
 func (r *Restore) Edit(edit func(*v1beta2.RestoreSpec)) {
 	r.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // its status is written as well
-		obj, err := r.get(r.t.Context())
-		if err != nil {
-			return err
-		}
-		edit(&obj.Spec)
-		_, err = r.n.EtcdClusters.EtcdV1beta2().EtcdRestores(r.n.Name).Update(r.t.Context(), obj, metav1.UpdateOptions{})
-		return err
-	})
-	if err != nil {
-		r.t.Fatalf("edit EtcdRestore %s: %v", r.Name, err)
-	}
-}
-
-// Delete deletes the object and doesn't wait.
-func (r *Restore) Delete() {
-	r.t.Helper()
-	if err := r.n.EtcdClusters.EtcdV1beta2().EtcdRestores(r.n.Name).Delete(r.t.Context(), r.Name, metav1.DeleteOptions{}); err != nil {
-		r.t.Fatalf("delete EtcdRestore %s: %v", r.Name, err)
-	}
-}
-
-// WaitGone waits until the object is gone.
-func (r *Restore) WaitGone() {
-	r.t.Helper()
-	Wait(r.t, "EtcdRestore "+r.Name+" gone", Settle, func(ctx context.Context) error {
-		obj, err := r.get(ctx)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("it is there, with finalizers %v, phase %q, reason %q", obj.Finalizers, obj.Status.Phase, obj.Status.Reason)
-	})
-}
-
-// EventMessages are the messages of the events about the object.
-func (r *Restore) EventMessages() []string {
-	r.t.Helper()
-	events, err := r.n.Kube.CoreV1().Events(r.n.Name).List(r.t.Context(), metav1.ListOptions{
-		FieldSelector: "involvedObject.kind=" + v1beta2.EtcdRestoreResourceKind + ",involvedObject.name=" + r.Name,
-	})
-	if err != nil {
-		r.t.Fatalf("list events: %v", err)
-	}
-	var messages []string
-	for _, event := range events.Items {
-		messages = append(messages, event.Reason+": "+event.Message)
-	}
-	return messages
+	r.edit(func(obj *v1beta2.EtcdRestore) { edit(&obj.Spec) })
 }
