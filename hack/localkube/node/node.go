@@ -117,9 +117,11 @@ func files(c instance.Config, number int) error {
 	for path, content := range map[string]string{
 		"containerd.toml":           render.Containerd(c, name),
 		"cni/10-localkube.conflist": render.CNI(c, number),
-		"resolv.conf":               render.ResolvConf(c),
-		"kubelet.yaml":              render.KubeletConfig(c, number),
-		"kube-proxy.yaml":           kubeProxy,
+		// A directory for all registries: containerd's docs/hosts.md.
+		"registries/_default/hosts.toml": render.Registries(),
+		"resolv.conf":                    render.ResolvConf(c),
+		"kubelet.yaml":                   render.KubeletConfig(c, number),
+		"kube-proxy.yaml":                kubeProxy,
 	} {
 		file := c.NodeDir(name, path)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

@@ -55,7 +55,23 @@ disabled_plugins = [
 
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
-`, c.NodeDir(node, "containerd"), c.ContainerdSocket(node), "docker.io/"+PauseImage, c.NodeDir(node, "cni"))
+
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = %[5]q
+`, c.NodeDir(node, "containerd"), c.ContainerdSocket(node), "docker.io/"+PauseImage, c.NodeDir(node, "cni"), c.NodeDir(node, "registries"))
+}
+
+// Registries is how a node's containerd reaches all registries: not at all. Nothing
+// beyond this machine can be reached from a node, and so the pull of an image that is
+// not loaded fails at once, and not only after the names of registries were asked for
+// in vain for half a minute.
+func Registries() string {
+	const nobody = "http://127.0.0.1:1"
+	return fmt.Sprintf(`server = %[1]q
+
+[host.%[1]q]
+  capabilities = ["pull", "resolve"]
+`, nobody)
 }
 
 // CNI is a node's pod network: a routed link for each pod, no bridge, so that

@@ -43,6 +43,7 @@ func TestOutputMatchesTheGoldenFiles(t *testing.T) {
 		"Corefile":                    Corefile(c),
 		"containerd.toml":             Containerd(c, "node2"),
 		"cni.json":                    CNI(c, 2),
+		"hosts.toml":                  Registries(),
 		"kubelet.yaml":                KubeletConfig(c, 2),
 		"kube-proxy.yaml":             KubeProxy(c, "node2", "/state/kubeconfigs/proxy"),
 		"resolv.conf":                 ResolvConf(c),

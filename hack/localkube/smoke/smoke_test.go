@@ -230,6 +230,13 @@ func TestClusterWorksAndGoesWithoutATrace(t *testing.T) {
 		})
 	}
 	c.must("kubectl", "exec", "etcd", "--", "etcdctl", "put", "kept", "yes")
+	c.eventually("an image that is not loaded is refused, and not asked for elsewhere", func() error {
+		out, err := c.try("kubectl", "get", "events", "--field-selector=involvedObject.name=unknown", "-o", "jsonpath={.items[*].message}")
+		if err != nil || !strings.Contains(out, "127.0.0.1:1: connect: connection refused") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
 
 	node := c.node("etcd")
 	c.must("node", "kill", node)
