@@ -185,9 +185,12 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 			b.minio.Thaw(b.t)
 			b.cluster.WaitRestarted(pod)
 			b.checkOnly("etcd.backup", backup.WaitSucceeded(time.Time{}))
-			if told := backup.EventMessages("Backup Failed"); len(told) == 0 {
-				t.Error("the attempt that lost its member did not fail")
-			}
+			harness.Wait(t, "event Backup Failed of the attempt that lost its member", 15*time.Second, func(context.Context) error {
+				if told := backup.EventMessages("Backup Failed"); len(told) == 0 {
+					return errors.New("there is none")
+				}
+				return nil
+			})
 		},
 		"the operator dies": func(_ *testing.T, b *backups) {
 			spec := b.spec("etcd.backup")

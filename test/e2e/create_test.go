@@ -47,10 +47,7 @@ func TestCreate(t *testing.T) {
 				if want := fmt.Sprintf("http://%s.etcd.%s.svc:2380", pod.Name, n.Name); members[i].PeerURL != want {
 					t.Errorf("peer URL of %s is %q, want %q", pod.Name, members[i].PeerURL, want)
 				}
-				message := "New member " + pod.Name + " added to cluster"
-				if !slices.Contains(cluster.EventMessages("New Member Added"), message) {
-					t.Errorf("no event New Member Added: %q", message)
-				}
+				cluster.WaitEvent("New Member Added", "New member "+pod.Name+" added to cluster")
 			}
 			if seeds != 1 {
 				t.Errorf("%d pods start a new cluster, want 1", seeds)

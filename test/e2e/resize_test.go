@@ -72,10 +72,8 @@ func checkKept(t *testing.T, before, after []*corev1.Pod, want int) {
 // checkRemovals checks that each member that left is told by an event.
 func checkRemovals(t *testing.T, cluster *harness.Cluster, sizes []int) {
 	t.Helper()
-	joined, left := len(cluster.EventMessages("New Member Added")), len(cluster.EventMessages("Member Removed"))
-	if wantJoined, wantLeft := sizes[1], sizes[1]-sizes[2]; joined != wantJoined || left != wantLeft {
-		t.Errorf("%d events New Member Added and %d Member Removed, want %d and %d", joined, left, wantJoined, wantLeft)
-	}
+	cluster.WaitEvents(sizes[1], "New Member Added")
+	cluster.WaitEvents(sizes[1]-sizes[2], "Member Removed")
 }
 
 func TestEvenSizeWarns(t *testing.T) {

@@ -6,13 +6,17 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
 // A node is gone with a member on it, whose pod can't be seen to end. The restore does
@@ -34,11 +38,15 @@ func TestNodeKilledIsNoObstacleToARestore(t *testing.T) {
 	cluster, restored := r.checkRestored(cluster.Name, obj, lost)
 	now := slices.DeleteFunc(cluster.Pods(), func(pod *corev1.Pod) bool { return pod.UID == lost.UID })
 	checkStrange(t, restored, now, members[i])
-	if told := restore.EventMessages("Pod May Still Run"); !slices.ContainsFunc(told, func(message string) bool {
-		return strings.Contains(message, lost.Name) && strings.Contains(message, lost.Spec.NodeName)
-	}) {
-		t.Errorf("no event tells of %s on %s: %q", lost.Name, lost.Spec.NodeName, told)
-	}
+	harness.Wait(t, "event that tells of "+lost.Name, 15*time.Second, func(context.Context) error {
+		told := restore.EventMessages("Pod May Still Run")
+		if !slices.ContainsFunc(told, func(message string) bool {
+			return strings.Contains(message, lost.Name) && strings.Contains(message, lost.Spec.NodeName)
+		}) {
+			return fmt.Errorf("%q", told)
+		}
+		return nil
+	})
 	r.StartNode(lost.Spec.NodeName)
 	cluster.WaitSettled(lost)
 	if got := cluster.Get("kept"); got != "yes" || obj.Status.Phase != v1beta2.RestorePhaseSucceeded {

@@ -26,12 +26,8 @@ const scopeAnnotation = "etcd.database.coreos.com/scope"
 // members.
 func bootstrappedOnce(t *testing.T, cluster *harness.Cluster, size int) {
 	t.Helper()
-	if made := cluster.EventMessages("Bootstrapped"); len(made) != 1 {
-		t.Errorf("cluster %s was bootstrapped %d times: %q", cluster.Name, len(made), made)
-	}
-	if added := cluster.EventMessages("New Member Added"); len(added) != size {
-		t.Errorf("cluster %s of %d: %d members were added: %q", cluster.Name, size, len(added), added)
-	}
+	cluster.WaitEvents(1, "Bootstrapped")
+	cluster.WaitEvents(size, "New Member Added")
 }
 
 // awaitWideLeader waits until a cluster-wide operator in one of the namespaces
@@ -69,17 +65,13 @@ func TestOperatorsOfBothKindsInOneNamespace(t *testing.T) {
 	bootstrappedOnce(t, theirs, 3)
 
 	writer := ours.StartWriter()
-	before := ours.Pods()
 	for _, move := range []string{"=clusterwide", "-", "=clusterwide"} {
 		n.Shell("kubectl annotate etcd/ours " + scopeAnnotation + move)
 		lost := ours.Follower()
 		n.DeletePod(lost) // whoever has the cluster now replaces it
 		ours.WaitSettled(lost)
 	}
-	replaced := ours.EventMessages("Replacing Dead Member")
-	if len(replaced) != 3 {
-		t.Errorf("3 of the members %v were deleted, and replaced: %q", names(before), replaced)
-	}
+	ours.WaitEvents(3, "Replacing Dead Member")
 	ours.VerifyWrites(writer)
 }
 

@@ -66,9 +66,7 @@ func TestEditIsRolledOut(t *testing.T) {
 					t.Errorf("the quorum was lost: %q", lost)
 				}
 				for _, reason := range []string{"Update Started", "Update Finished"} {
-					if len(cluster.EventMessages(reason)) != 1 {
-						t.Errorf("events %s: %q", reason, cluster.EventMessages(reason))
-					}
+					cluster.WaitEvents(1, reason)
 				}
 				history := cluster.VerifyWrites(writer)
 				t.Log(history)

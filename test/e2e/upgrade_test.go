@@ -27,11 +27,10 @@ func TestUpgrade(t *testing.T) {
 	members := cluster.WaitSettled()
 	writer := cluster.StartWriter()
 	pods := cluster.Pods()
-	from := etcd35
+	from, told := etcd35, 0
 	for _, to := range []string{etcd36, etcd37} {
 		watch := cluster.WatchRoll(t.Context())
 		upgrading := cluster.Observe(v1beta2.ClusterConditionUpgrading)
-		told := len(cluster.EventMessages("Member Upgraded"))
 		cluster.SetVersion(to)
 		after := cluster.WaitSettled()
 		if err := watch.Check(); err != nil {
@@ -49,14 +48,10 @@ func TestUpgrade(t *testing.T) {
 			if pod.UID != pods[i].UID {
 				t.Errorf("pod %s was made again", pod.Name)
 			}
-			message := fmt.Sprintf("Member %s upgraded from %s to %s", pod.Name, from, to)
-			if !slices.Contains(cluster.EventMessages("Member Upgraded"), message) {
-				t.Errorf("no event Member Upgraded: %q", message)
-			}
+			cluster.WaitEvent("Member Upgraded", fmt.Sprintf("Member %s upgraded from %s to %s", pod.Name, from, to))
 		}
-		if got := len(cluster.EventMessages("Member Upgraded")) - told; got != 3 {
-			t.Errorf("%d events Member Upgraded, want 3", got)
-		}
+		told += 3
+		cluster.WaitEvents(told, "Member Upgraded")
 		from = to
 	}
 	cluster.VerifyWrites(writer)

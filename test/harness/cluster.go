@@ -245,7 +245,8 @@ func restarts(pod *corev1.Pod) int32 {
 // Events are the cluster's events in the order in which they came.
 func (c *Cluster) Events() []*corev1.Event { return c.n.record.eventsOf(c.Name) }
 
-// EventMessages are the messages of the cluster's events with a reason.
+// EventMessages are the messages of the cluster's events with a reason that have come;
+// the last may be on their way, see WaitEvents.
 func (c *Cluster) EventMessages(reason string) []string {
 	var messages []string
 	for _, event := range c.Events() {
@@ -254,6 +255,32 @@ func (c *Cluster) EventMessages(reason string) []string {
 		}
 	}
 	return messages
+}
+
+// eventPatience is how long an event may come after what it tells of: it is written
+// after the status, by another goroutine.
+const eventPatience = 15 * time.Second
+
+// WaitEvents waits until the cluster has exactly count events with a reason.
+func (c *Cluster) WaitEvents(count int, reason string) {
+	c.n.t.Helper()
+	Wait(c.n.t, fmt.Sprintf("%d events %s", count, reason), eventPatience, func(context.Context) error {
+		if messages := c.EventMessages(reason); len(messages) != count {
+			return fmt.Errorf("%q", messages)
+		}
+		return nil
+	})
+}
+
+// WaitEvent waits for an event.
+func (c *Cluster) WaitEvent(reason, message string) {
+	c.n.t.Helper()
+	Wait(c.n.t, fmt.Sprintf("event %s: %q", reason, message), eventPatience, func(context.Context) error {
+		if messages := c.EventMessages(reason); !slices.Contains(messages, message) {
+			return fmt.Errorf("%q", messages)
+		}
+		return nil
+	})
 }
 
 // WaitWarning waits for a warning event whose message holds all words.
