@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,8 @@ type apiServer struct {
 	uids    int
 	// ending tells that the namespace is being deleted.
 	ending bool
+	// lacking are rights that the operator does not have, such as "patch services".
+	lacking map[string]bool
 	// before and after each request of the clientsets, with the lock held; an error of
 	// before is the answer, one of after is so though the request was done.
 	before, after func(verb, resource, name string, action clienttesting.Action) error
@@ -198,6 +201,12 @@ func (s *apiServer) react(action clienttesting.Action) (bool, runtime.Object, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	verb, resource := action.GetVerb(), action.GetResource().Resource
+	if create, ok := action.(clienttesting.CreateAction); ok && action.GetResource().Group == "authorization.k8s.io" {
+		if err := s.before("get", resource, "", action); err != nil { // it changes nothing
+			return true, nil, err
+		}
+		return true, s.review(create.GetObject()), nil
+	}
 	if _, known := kinds[resource]; !known {
 		return true, nil, fmt.Errorf("%s %s: nobody expects that", verb, resource)
 	}
@@ -211,6 +220,9 @@ func (s *apiServer) react(action clienttesting.Action) (bool, runtime.Object, er
 	if err := s.before(verb, resource, name, action); err != nil {
 		return true, nil, err
 	}
+	if !s.allowed(verb, resource, action.GetSubresource()) {
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), name, errors.New("RBAC says no"))
+	}
 	obj, err := s.do(verb, resource, name, action)
 	if err == nil {
 		err = s.after(verb, resource, name, action)
@@ -219,6 +231,31 @@ func (s *apiServer) react(action clienttesting.Action) (bool, runtime.Object, er
 		return true, nil, err
 	}
 	return true, obj, nil
+}
+
+func (s *apiServer) allowed(verb, resource, subresource string) bool {
+	return !s.lacking[right{verb: verb, resource: resource, subresource: subresource}.String()]
+}
+
+// review tells the operator what it may do.
+func (s *apiServer) review(asked runtime.Object) runtime.Object {
+	switch asked := asked.(type) {
+	case *authorizationv1.SelfSubjectAccessReview:
+		of := asked.Spec.ResourceAttributes
+		asked.Status.Allowed = s.allowed(of.Verb, of.Resource, of.Subresource)
+	case *authorizationv1.SelfSubjectRulesReview:
+		for resource, gvk := range kinds {
+			for _, verb := range []string{"get", "list", "create", "update", "patch", "delete"} {
+				for _, subresource := range []string{"", "status"} {
+					if r := (right{verb: verb, resource: resource, subresource: subresource}); s.allowed(verb, resource, subresource) {
+						_, combined, _ := strings.Cut(r.String(), " ")
+						asked.Status.ResourceRules = append(asked.Status.ResourceRules, authorizationv1.ResourceRule{Verbs: []string{verb}, APIGroups: []string{gvk.Group}, Resources: []string{combined}})
+					}
+				}
+			}
+		}
+	}
+	return asked
 }
 
 func (s *apiServer) do(verb, resource, name string, action clienttesting.Action) (runtime.Object, error) {

@@ -296,11 +296,14 @@ func fits(b *api.RestoredBackup, m manifest) error {
 	return nil
 }
 
-// rehearse has the API server say whether it would take the EtcdCluster, while there
-// is one still.
+// rehearse has the API server say whether this operator may do what is to come, and
+// whether it would take the EtcdCluster, while there is one still.
 func (a *attempt) rehearse(ctx context.Context) error {
 	cluster, err := a.manifest.cluster("{}")
 	if err != nil {
+		return err
+	}
+	if err := a.rights(ctx); err != nil {
 		return err
 	}
 	if err := a.certificates(ctx); err != nil {

@@ -59,6 +59,8 @@ type life struct {
 	deletedServing bool
 	// recorded is the manifest on record.
 	recorded string
+	// lackingSince is when the operator has lost the rights that it lacks.
+	lackingSince time.Time
 }
 
 var errDead = errors.New("the operator is dead")
@@ -195,6 +197,9 @@ func (l *life) checkRestore() {
 	st := &r.Status
 	l.note("status %s, generation %d of %d: %s", st.Phase, st.ObservedGeneration, r.Generation, st.Reason)
 	if st.Cluster != nil {
+		if l.recorded == "" && len(l.lacking) > 0 && time.Since(l.lackingSince) > 30*time.Second {
+			l.t.Errorf("it begins without the rights that it lacks since %s: %v", l.lackingSince, l.lacking)
+		}
 		now := string(st.Cluster.Raw)
 		if l.recorded != "" && now != l.recorded && l.old != "" {
 			l.t.Errorf("the manifest on record has become %s", now)
@@ -302,7 +307,7 @@ func (l *life) calm() {
 	defer l.mu.Unlock()
 	l.note("calm")
 	l.dead, l.deathIn, l.lossy = false, 0, 0
-	l.etcdOperator, l.down, l.damaged = true, false, false
+	l.etcdOperator, l.down, l.damaged, l.lacking = true, false, false, nil
 	l.deadNode = map[string]bool{}
 	r := l.restore()
 	if r == nil {
@@ -322,7 +327,7 @@ func (l *life) calm() {
 // trouble begins or ends some.
 func (l *life) trouble() {
 	r := l.restore()
-	switch n := l.rand.IntN(16); n {
+	switch n := l.rand.IntN(17); n {
 	case 0, 1, 2:
 		l.deathIn = 1 + l.rand.IntN(25)
 	case 3:
@@ -371,6 +376,13 @@ func (l *life) trouble() {
 		}
 	case 13:
 		delete(l.objects, named("secrets", "c-restore-token"))
+	case 15:
+		l.lacking, l.lackingSince = nil, time.Now()
+		if l.rand.IntN(2) == 0 {
+			rights := needed(testRestore(), false)
+			l.lacking = map[string]bool{rights[l.rand.IntN(len(rights))].String(): true}
+		}
+		l.note("the operator lacks the rights %v", l.lacking)
 	case 14:
 		if c := l.get("etcdclusters", "c"); c != nil && c.GetDeletionTimestamp() == nil && r != nil && committed(&r.Status) {
 			l.note("the annotation is taken off the EtcdCluster")

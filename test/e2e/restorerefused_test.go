@@ -10,12 +10,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -34,8 +37,52 @@ func (b aBackup) holding(content []byte) aBackup {
 	return aBackup{content, b.metadata}
 }
 
+// ownRights is the manifest of a restore operator with rights of its own, to which the
+// functions below grant them, and take one of them away.
+const ownRights = "example/rbac/restore-operator.yaml"
+
+// deployWithOwnRights deploys the restore operator with them.
+func (r *restores) deployWithOwnRights() {
+	r.t.Helper()
+	r.Shell("kubectl apply --server-side --force-conflicts -f pkg/apis/etcd/crd/etcd.database.coreos.com_etcdrestores.yaml -f " + ownRights)
+	r.DeployRestoreOperator(func(d *appsv1.Deployment) {
+		pod := &d.Spec.Template.Spec
+		pod.ServiceAccountName = "etcd-restore-operator"
+		pod.Containers[0].Command = append(pod.Containers[0].Command, "-create-crd=false")
+	})
+}
+
+// takeRight takes a right from a restore operator that has its own.
+func (r *restores) takeRight(verb, resource string) {
+	r.t.Helper()
+	roles := r.Kube.RbacV1().Roles(r.Name)
+	role, err := roles.Get(r.t.Context(), "etcd-restore-operator", metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i, rule := range role.Rules {
+		if slices.Contains(rule.Resources, resource) {
+			role.Rules[i].Verbs = slices.DeleteFunc(rule.Verbs, func(v string) bool { return v == verb })
+		}
+	}
+	if _, err := roles.Update(r.t.Context(), role, metav1.UpdateOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+	harness.Wait(r.t, "the API server knows that the right is gone", time.Minute, func(ctx context.Context) error {
+		review, err := r.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + r.Name + ":etcd-restore-operator",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.Name, Verb: verb, Resource: resource},
+		}}, metav1.CreateOptions{})
+		if err == nil && review.Status.Allowed {
+			err = errors.New("it does not")
+		}
+		return err
+	})
+}
+
 // A restore that can't be made says so and why, and the cluster serves on as if
-// nobody had asked. The corrected EtcdRestore is followed at once.
+// nobody had asked. The corrected EtcdRestore is followed at once, and rights that are
+// granted with the next attempt.
 func TestRestoreThatCanNotBeMadeTouchesNothing(t *testing.T) {
 	t.Parallel()
 	r := withoutRestoreOperator(t)
@@ -45,7 +92,7 @@ func TestRestoreThatCanNotBeMadeTouchesNothing(t *testing.T) {
 		_, err := r.Kube.CoreV1().Endpoints(r.Name).Get(ctx, "etcd-restore-operator", metav1.GetOptions{})
 		return err
 	})
-	r.DeployRestoreOperator(nil)
+	r.deployWithOwnRights()
 	cluster := r.Create(1, etcd36)
 	r.backedUp(cluster, "good")
 	good := r.take(cluster)
@@ -83,6 +130,11 @@ func TestRestoreThatCanNotBeMadeTouchesNothing(t *testing.T) {
 			cluster.Update(func(s *v1beta2.ClusterSpec) { s.Paused = true })
 			s.ClusterTemplate = nil
 		}, v1beta2.RestorePhaseRetrying, []string{"paused"}},
+		{"without a right that it needs later", func(s *v1beta2.RestoreSpec) {
+			r.takeRight("patch", "services")
+			cluster.Update(func(s *v1beta2.ClusterSpec) { s.Paused = false })
+			s.OldVolumes = v1beta2.OldVolumesDeleteFirst
+		}, v1beta2.RestorePhaseRetrying, []string{"patch services", ownRights}},
 	} {
 		restore.Edit(c.edit)
 		obj := restore.Wait(c.name, harness.Backed, func(obj *v1beta2.EtcdRestore) error {
@@ -111,8 +163,7 @@ func TestRestoreThatCanNotBeMadeTouchesNothing(t *testing.T) {
 		t.Errorf("no write was acknowledged for %s", gap.Took)
 	}
 
-	cluster.Update(func(s *v1beta2.ClusterSpec) { s.Paused = false })
-	restore.Edit(func(s *v1beta2.RestoreSpec) { s.OldVolumes = v1beta2.OldVolumesDeleteFirst }) // an edit is followed at once
+	r.Shell("kubectl apply -f " + ownRights)
 	r.checkRestored(cluster.Name, restore.WaitSucceeded())
 	r.CheckNoSecretIsTold()
 }

@@ -17,7 +17,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -92,12 +91,7 @@ func TestRestoreOfAClusterWithTLSAndVolumes(t *testing.T) {
 func TestRestoreThatKeepsOldVolumes(t *testing.T) {
 	t.Parallel()
 	r := withoutRestoreOperator(t)
-	r.Shell("kubectl apply --server-side --force-conflicts -f pkg/apis/etcd/crd/etcd.database.coreos.com_etcdrestores.yaml -f example/rbac/restore-operator.yaml")
-	r.DeployRestoreOperator(func(d *appsv1.Deployment) {
-		pod := &d.Spec.Template.Spec
-		pod.ServiceAccountName = "etcd-restore-operator"
-		pod.Containers[0].Command = append(pod.Containers[0].Command, "-create-crd=false")
-	})
+	r.deployWithOwnRights()
 	cluster := r.CreateObject(onVolumes(1, etcd37))
 	members := r.backedUp(cluster, "etcd.backup")
 	old := cluster.Pods()[0]
