@@ -131,7 +131,12 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 
 	key := place.Key
 	if !a.window.IsZero() {
-		key = backupobject.Key(place.Key, snap.Revision, a.begun)
+		own, giveBack, err := a.ownKey(ctx, place, snap.Revision)
+		if err != nil {
+			return nil, err
+		}
+		defer giveBack()
+		key = own
 	} else if err := a.mayReplace(ctx, place, snap.Revision); err != nil {
 		return nil, err
 	}
@@ -161,6 +166,10 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 		a.left = key
 		return nil, fmt.Errorf("store the backup: %s has %d bytes, and %d were read from %s: it is not whole, and must not be used; please report this",
 			place.Path(key), object.Size, a.progress.read.Load(), snap.Endpoint)
+	}
+	if other := object.Metadata[backupobject.MetaUID]; other != "" && other != string(a.obj.UID) {
+		return nil, fmt.Errorf("store the backup: another EtcdBackup, %s, has put its own under %s meanwhile: give each a path of its own",
+			object.Metadata[backupobject.MetaName], place.Path(key))
 	}
 	return &made{
 		place: place.Path(key), key: key,

@@ -38,10 +38,12 @@ type Config struct {
 	// none.
 	VolumeDir string
 	Slots     *Slots
-	Recorder  record.EventRecorder
-	Metrics   *Metrics
-	Logger    *logrus.Entry
-	Clock     clock.Clock
+	// Keys default to none that others share.
+	Keys     *Keys
+	Recorder record.EventRecorder
+	Metrics  *Metrics
+	Logger   *logrus.Entry
+	Clock    clock.Clock
 	// OpenSnapshot and OpenLocation default to pkg/snapshot and pkg/location.
 	OpenSnapshot OpenSnapshot
 	OpenLocation OpenLocation
@@ -69,8 +71,10 @@ type Backup struct {
 	// followed.
 	refused    string
 	refusedGen int64
-	// owned tells of keys in the store whether they are of this EtcdBackup.
-	owned map[string]origin
+	// owned tells of keys in the store, which is that of ownedIn, whether they are of
+	// this EtcdBackup.
+	owned   map[string]origin
+	ownedIn api.BackupSpec
 	// cut tells that the tidying before gave way to an attempt.
 	cut bool
 	// wrong are keys under which attempts have left what must not be trusted, since

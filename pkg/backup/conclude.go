@@ -30,6 +30,10 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 	}
 	b.over = nil
 	if tidy && b.obj.DeletionTimestamp == nil {
+		spec := o.attempt.obj.Spec
+		if in := (api.BackupSpec{StorageType: spec.StorageType, BackupSource: spec.BackupSource}); !same(b.ownedIn, in) {
+			b.owned, b.ownedIn = map[string]origin{}, in // the same key in another bucket is another object
+		}
 		t := &tidying{cfg: &b.cfg, log: b.log, obj: o.attempt.obj, owned: b.owned}
 		if o.made != nil {
 			t.last = o.made.key

@@ -29,6 +29,8 @@ type memory struct {
 	// returns is the operation's error. after is called when one has been done: what
 	// it returns is told though it was.
 	before, after func(ctx context.Context, operation, key string) error
+	// told changes what is told of an object that was put; nil: nothing.
+	told func(store.Object) store.Object
 }
 
 type object struct {
@@ -73,6 +75,9 @@ func (m *memory) Put(ctx context.Context, key string, u store.Upload) (store.Obj
 	err = m.operate(ctx, "put", key, func() {
 		o.Modified = time.Now()
 		m.objects[key] = o
+		if m.told != nil {
+			o.Object = m.told(o.Object)
+		}
 	})
 	if err != nil {
 		return store.Object{}, err

@@ -113,22 +113,42 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 	newest, age := t.obj.Spec.Kept()
 	var failures []error
 	for _, b := range (keeping{newest, age}).surplus(backups, t.last, t.cfg.Clock.Now()) {
-		if err := place.Delete(ctx, b.key); err != nil {
+		mine, err := t.deleteMine(ctx, place, b.key)
+		if err != nil {
 			// One may be locked, and the others not.
 			if failures = append(failures, err); len(failures) == 3 {
 				break
 			}
 			continue
 		}
+		result.left--
+		if !mine {
+			t.log.WithField("key", place.Path(b.key)).Warn("what stands under the key of an old backup is another EtcdBackup's now, and is left alone")
+			owned[b.key] = origin{}
+			continue
+		}
 		t.log.WithFields(logrus.Fields{"key": place.Path(b.key), "made": b.time().Format(time.RFC3339), "revision": b.revision}).Info("deleted an old backup")
 		result.deleted = append(result.deleted, place.Path(b.key))
-		result.left--
 		delete(owned, b.key)
 	}
 	if len(failures) > 0 {
 		result.err = fmt.Errorf("delete old backups: %w", advised(failures[0], &t.obj.Spec))
 	}
 	return result
+}
+
+// deleteMine deletes a backup if it is this EtcdBackup's. What is known of it may be
+// old: it is asked for once more, as what is deleted does not come back.
+func (t *tidying) deleteMine(ctx context.Context, place *location.Location, key string) (mine bool, err error) {
+	switch told, err := place.Stat(ctx, key); {
+	case errors.Is(err, store.ErrNotFound):
+		return true, nil // somebody was faster
+	case err != nil:
+		return false, err
+	case told.Metadata[backupobject.MetaUID] != string(t.obj.UID):
+		return false, nil
+	}
+	return true, place.Delete(ctx, key)
 }
 
 // sweep removes what cut-off uploads have left. Where that is not possible it is

@@ -109,7 +109,7 @@ func newWorld(t *testing.T, objects ...*api.EtcdBackup) *world {
 	logger.SetOutput(lockedWriter{&w.mu, &w.logged})
 	logger.SetLevel(logrus.DebugLevel)
 	w.cfg = Config{
-		Kube: w.kube, Etcd: w.etcd, Slots: NewSlots(false), Recorder: w, Metrics: metrics,
+		Kube: w.kube, Etcd: w.etcd, Slots: NewSlots(false), Keys: NewKeys(), Recorder: w, Metrics: metrics,
 		Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
 		OpenSnapshot: w.snapshot,
 		OpenLocation: func(_ context.Context, _ string, spec *api.BackupSpec) (*location.Location, error) {

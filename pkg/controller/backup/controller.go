@@ -104,6 +104,7 @@ func New(cfg Config) (*Controller, error) {
 		Etcd:      cfg.Etcd,
 		VolumeDir: cfg.VolumeDir,
 		Slots:     backup.NewSlots(cfg.ClusterWide),
+		Keys:      backup.NewKeys(),
 		Recorder:  cfg.Recorder,
 		Metrics:   metrics,
 		Logger:    cfg.Logger.WithField("pkg", "backup"),
