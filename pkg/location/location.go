@@ -93,7 +93,7 @@ func missing(section string, storageType api.BackupStorageType) error {
 // split divides a path into bucket and key.
 func split(section, path string) (bucket, key string, err error) {
 	bucket, key, _ = strings.Cut(path, "/")
-	if bucket == "" || key == "" {
+	if bucket == "" || key == "" || strings.Contains(bucket, ":") { // or it is a URL
 		return "", "", fmt.Errorf("%w: spec.%s.path is %q: it must be a bucket and a key, such as mybucket/etcd.backup", ErrSpec, section, path)
 	}
 	return bucket, key, nil

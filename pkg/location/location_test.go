@@ -87,6 +87,7 @@ func TestWhatNamesNoPlaceIsToldSo(t *testing.T) {
 		"no section gcs":  {"GCS", oss("b/k", "aliyun"), ErrSpec, "the spec must be edited: the storage type GCS needs the section spec.gcs, which is not there"},
 		"no section oss":  {"OSS", api.BackupSource{S3: &api.S3BackupSource{Path: "b/k"}}, ErrSpec, "the spec must be edited: the storage type OSS needs the section spec.oss, which is not there"},
 		"no section":      {"Volume", oss("b/k", "aliyun"), ErrSpec, "the spec must be edited: the storage type Volume needs the section spec.volume, which is not there"},
+		"a URL":           {"S3", api.BackupSource{S3: &api.S3BackupSource{Path: "s3://mybucket/key"}}, ErrSpec, `the spec must be edited: spec.s3.path is "s3://mybucket/key": it must be a bucket and a key, such as mybucket/etcd.backup`},
 		"bucket alone":    {"OSS", oss("mybucket", "aliyun"), ErrSpec, `the spec must be edited: spec.oss.path is "mybucket": it must be a bucket and a key, such as mybucket/etcd.backup`},
 		"empty key":       {"S3", api.BackupSource{S3: &api.S3BackupSource{Path: "mybucket/"}}, ErrSpec, `the spec must be edited: spec.s3.path is "mybucket/": it must be a bucket and a key, such as mybucket/etcd.backup`},
 		"empty container": {"ABS", api.BackupSource{ABS: &api.ABSBackupSource{Path: "/key"}}, ErrSpec, `the spec must be edited: spec.abs.path is "/key": it must be a bucket and a key, such as mybucket/etcd.backup`},

@@ -25,7 +25,7 @@ const (
 
 var (
 	backupStorageTypes = []BackupStorageType{BackupStorageTypeS3, BackupStorageTypeABS, BackupStorageTypeGCS, BackupStorageTypeOSS, BackupStorageTypeVolume}
-	bucketAndKey       = regexp.MustCompile(`^[^/]+/.`)
+	bucketAndKey       = regexp.MustCompile(`^[^/:]+/.`) // no URL such as s3://mybucket/key
 )
 
 // ValidateEtcdBackup returns what is wrong with the spec of a backup, in the words
