@@ -80,12 +80,22 @@ func TestADamagedBackupIsToldFromWhatMayPass(t *testing.T) {
 		is      error
 		want    string
 	}{
-		"cut off":                {func(_ *shelf, b *book) { b.content = whole[:9*4096]; b.Size = 9 * 4096 }, true, nil, "bucket/key: it has 36864 bytes, and by its metadata 81952 bytes were stored"},
-		"cut off, no metadata":   {func(_ *shelf, b *book) { b.content = whole[:9*4096]; b.Size = 9 * 4096; b.Metadata = nil }, true, nil, "bucket/key: the snapshot is damaged: it was cut off"},
-		"a bit is another one":   {func(_ *shelf, b *book) { b.content = slices.Clone(whole); b.content[5000] ^= 1 }, true, nil, "bucket/key: the snapshot is damaged: its content does not fit"},
-		"empty":                  {func(_ *shelf, b *book) { b.content, b.Size, b.Metadata = nil, 0, nil }, true, nil, "bucket/key: this is no snapshot of etcd: it is empty"},
-		"another good snapshot":  {func(_ *shelf, b *book) { b.Metadata[backupobject.MetaSHA256] = strings.Repeat("0", 64) }, true, nil, "and by its metadata 0000"},
-		"none":                   {func(s *shelf, _ *book) { delete(s.objects, "key") }, false, store.ErrNotFound, "look for the backup"},
+		"cut off":               {func(_ *shelf, b *book) { b.content = whole[:9*4096]; b.Size = 9 * 4096 }, true, nil, "bucket/key: it has 36864 bytes, and by its metadata 81952 bytes were stored"},
+		"cut off, no metadata":  {func(_ *shelf, b *book) { b.content = whole[:9*4096]; b.Size = 9 * 4096; b.Metadata = nil }, true, nil, "bucket/key: the snapshot is damaged: it was cut off"},
+		"a bit is another one":  {func(_ *shelf, b *book) { b.content = slices.Clone(whole); b.content[5000] ^= 1 }, true, nil, "bucket/key: the snapshot is damaged: its content does not fit"},
+		"empty":                 {func(_ *shelf, b *book) { b.content, b.Size, b.Metadata = nil, 0, nil }, true, nil, "bucket/key: this is no snapshot of etcd: it is empty"},
+		"another good snapshot": {func(_ *shelf, b *book) { b.Metadata[backupobject.MetaSHA256] = strings.Repeat("0", 64) }, true, nil, "and by its metadata 0000"},
+		"none":                  {func(s *shelf, _ *book) { delete(s.objects, "key") }, false, store.ErrNotFound, "look for the backup: key: there is no such object: compare the path with"},
+		"none, and no list":     {func(s *shelf, _ *book) { delete(s.objects, "key"); s.listErr = store.ErrDenied }, false, store.ErrNotFound, "compare the path with"},
+		"no bucket": {func(s *shelf, _ *book) {
+			delete(s.objects, "key")
+			s.listErr = fmt.Errorf("list: %w", store.ErrNoBucket)
+		}, false, store.ErrNoBucket, "look for the backup: list"},
+		"a schedule's path": {func(s *shelf, _ *book) {
+			delete(s.objects, "key")
+			s.put("key_v1_draft", whole)
+			s.put("key_v7_2026-05-01-10:20:30", whole)
+		}, false, store.ErrNotFound, "such as bucket/key_v7_2026-05-01-10:20:30: name one of them as the path, or set spec.pick to Newest"},
 		"deleted while read":     {func(s *shelf, _ *book) { s.got = func(string, int64) { delete(s.objects, "key") } }, false, store.ErrNotFound, "read the backup"},
 		"not allowed to be read": {func(_ *shelf, b *book) { b.faults = []fault{{err: fmt.Errorf("get: %w", store.ErrDenied)}} }, false, store.ErrDenied, "read the backup"},
 		"not to be looked at":    {func(_ *shelf, b *book) { b.statErr = down }, false, down, "look for the backup"},

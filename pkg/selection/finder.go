@@ -26,10 +26,31 @@ type finder struct {
 // exact is the object of a key.
 func (f finder) exact(ctx context.Context, key string) (Verified, error) {
 	object, err := f.place.Stat(ctx, key)
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return Verified{}, f.absent(ctx, err)
+	case err != nil:
 		return Verified{}, fmt.Errorf("look for the backup: %w", err)
 	}
 	return f.verify(ctx, object)
+}
+
+// absent says of an object that is not there what to do. The path may be that of a
+// schedule, whose keys have an ending, or the bucket another one: not all stores tell
+// that of a single object.
+func (f finder) absent(ctx context.Context, err error) error {
+	for object, listErr := range f.place.List(ctx, backupobject.KeyPrefix(f.place.Key)) {
+		if errors.Is(listErr, store.ErrNoBucket) {
+			return fmt.Errorf("look for the backup: %w", listErr)
+		}
+		if listErr != nil {
+			break // nor may all credentials list
+		}
+		if _, _, ours := backupobject.ParseKey(f.place.Key, object.Key); ours {
+			return fmt.Errorf("look for the backup: %w: but backups of a schedule are below this path, such as %s: name one of them as the path, or set spec.pick to Newest", err, f.place.Path(object.Key))
+		}
+	}
+	return fmt.Errorf("look for the backup: %w: compare the path with what the tools of your store list, or with status.key of the EtcdBackup", err)
 }
 
 // search is one for the newest good backup.
