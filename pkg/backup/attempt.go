@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -18,6 +16,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/leavable"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
@@ -181,17 +180,7 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 
 // advised adds what to do to errors of a store that somebody has to act on.
 func advised(err error, spec *api.BackupSpec) error {
-	section := strings.ToLower(string(spec.StorageType))
-	var network *net.OpError
-	switch {
-	case errors.Is(err, store.ErrNoBucket):
-		return fmt.Errorf("%w: create it, or mend spec.%s.path", err, section)
-	case errors.Is(err, store.ErrDenied):
-		return fmt.Errorf("%w: mend the credentials that spec.%s names, or what they may do", err, section)
-	case errors.As(err, &network):
-		return fmt.Errorf("%w: look whether the store is up and can be reached from the operator's pod, and whether spec.%s.endpoint is right", err, section)
-	}
-	return err
+	return location.Advised(err, spec.StorageType, spec.BackupSource)
 }
 
 // counted counts what is read, and notes why it can't be.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -258,21 +257,15 @@ func (a *attempt) watched(ctx context.Context) (context.Context, func()) {
 // advised adds what to do to errors of a store that somebody has to act on.
 func (a *attempt) advised(err error) error {
 	spec := &a.obj.Spec
-	section := strings.ToLower(string(spec.BackupStorageType))
-	var network *net.OpError
 	switch {
 	case errors.Is(err, selection.ErrDamaged):
 		return fmt.Errorf("%w: %w", errUnfit, err)
 	case errors.Is(err, location.ErrSpec), errors.Is(err, location.ErrSecret):
 		return err
 	case errors.Is(err, store.ErrNoBucket):
-		return fmt.Errorf("%w: mend spec.%s.path", err, section)
-	case errors.Is(err, store.ErrDenied):
-		return fmt.Errorf("%w: mend the credentials that spec.%s names, or what they may do", err, section)
-	case errors.As(err, &network):
-		return fmt.Errorf("%w: look whether the store is up and can be reached from the operator's pod, and whether spec.%s.endpoint is right", err, section)
+		return fmt.Errorf("%w: mend spec.%s.path", err, strings.ToLower(string(spec.BackupStorageType)))
 	}
-	return err
+	return location.Advised(err, spec.BackupStorageType, spec.BackupSource)
 }
 
 // fits tells whether the cluster can begin with the backup. A backup of which nobody

@@ -88,6 +88,10 @@ func explain(err error) error {
 		if region := bucketRegion(err); region != "" {
 			text += fmt.Sprintf("; the bucket is in the region %s", region)
 		}
+		if code == http.StatusBadRequest && answered.ErrorCode() == "BadRequest" && bucketRegion(err) == "" {
+			// Of HEAD, whose answers have no body.
+			text += "; the store does not say why: look at the name of the bucket, and at the scheme and the region of the endpoint"
+		}
 		if kind != nil {
 			text = kind.Error() + ": " + text
 		}
