@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/etcd-operator/etcd-operator/test/ports"
 	"github.com/etcd-operator/etcd-operator/test/process"
 )
 
@@ -68,14 +68,13 @@ func (r Release) Start(t testing.TB, o Options) *Cluster {
 	if o.TLS != nil {
 		scheme, security = "https", o.TLS.serverFlags()
 	}
-	// All are found before any is used, so that they differ.
-	ports := freePorts(t, 2*size)
+	found := ports.Free(t, "127.0.0.1", 2*size)
 	var initial []string
 	for i := range size {
-		initial = append(initial, fmt.Sprintf("m%d=http://127.0.0.1:%s", i, ports[2*i+1]))
+		initial = append(initial, fmt.Sprintf("m%d=http://127.0.0.1:%s", i, found[2*i+1]))
 	}
 	for i := range size {
-		m := r.newMember(t, fmt.Sprintf("m%d", i), o.Data, scheme+"://127.0.0.1:"+ports[2*i], "http://127.0.0.1:"+ports[2*i+1])
+		m := r.newMember(t, fmt.Sprintf("m%d", i), o.Data, scheme+"://127.0.0.1:"+found[2*i], "http://127.0.0.1:"+found[2*i+1])
 		m.args = append(append(append(m.args, "--initial-cluster", strings.Join(initial, ",")), security...), o.Flags...)
 		c.Members = append(c.Members, m)
 		m.Start(t)
@@ -242,22 +241,4 @@ func (m *Member) tail() string {
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return strings.Join(lines[max(0, len(lines)-20):], "\n")
-}
-
-func freePorts(t testing.TB, n int) []string {
-	t.Helper()
-	var ports []string
-	for range n {
-		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatalf("find a free port: %v", err)
-		}
-		defer listener.Close()
-		_, port, err := net.SplitHostPort(listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports = append(ports, port)
-	}
-	return ports
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/etcd-operator/etcd-operator/test/ports"
 )
 
 // Join adds a member to a cluster whose clients use no TLS, and waits until it has a
@@ -34,9 +36,9 @@ func (c *Cluster) Join(t testing.TB) *Member {
 			t.Fatal(err)
 		}
 	}
-	ports := freePorts(t, 2)
-	name := "joined" + ports[0]
-	m := c.Release.newMember(t, name, "", "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1])
+	found := ports.Free(t, "127.0.0.1", 2)
+	name := "joined" + found[0]
+	m := c.Release.newMember(t, name, "", "http://127.0.0.1:"+found[0], "http://127.0.0.1:"+found[1])
 	added, err := client.MemberAddAsLearner(ctx, []string{m.PeerURL})
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etcd-operator/etcd-operator/test/ports"
 	"github.com/etcd-operator/etcd-operator/test/process"
 )
 
@@ -67,7 +68,7 @@ func start(t testing.TB, s *Server, options Options, command func(context.Contex
 	})
 	// Another process may take the port before the server does.
 	for attempt := 1; ; attempt++ {
-		s.port = freePort(t, s.ip)
+		s.port = ports.Free(t, s.ip, 1)[0]
 		s.Endpoint = "http://" + net.JoinHostPort(s.ip, s.port)
 		err := s.run(t)
 		if err == nil {
@@ -191,18 +192,4 @@ func (s *Server) tail() string {
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return strings.Join(lines[max(0, len(lines)-40):], "\n")
-}
-
-func freePort(t testing.TB, ip string) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(ip, "0"))
-	if err != nil {
-		t.Fatalf("find a free port: %v", err)
-	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

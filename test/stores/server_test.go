@@ -32,9 +32,13 @@ func TestServersDieAndComeBackAtTheSameAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := start(t)
-			client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 			answers := func(want bool, when string) {
 				t.Helper()
+				patience := time.Second // enough to see that it is silent
+				if want {
+					patience = startTime
+				}
+				client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 				if err := server.ready(t.Context(), client); (err == nil) != want {
 					t.Errorf("%s: %v", when, err)
 				}
@@ -43,7 +47,9 @@ func TestServersDieAndComeBackAtTheSameAddress(t *testing.T) {
 			answers(true, "started")
 			server.Freeze(t)
 			answers(false, "frozen")
+			server.AwaitRequest(t) // the one that was given up
 			server.Thaw(t)
+			answers(true, "thawed")
 			server.Kill(t)
 			answers(false, "killed")
 			server.Restart(t)
