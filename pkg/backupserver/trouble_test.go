@@ -45,17 +45,18 @@ func TestAStoreThatFailsAtOnceIsTold(t *testing.T) {
 			return nil, ctx.Err()
 		}, "the store can't give the backup now", errStoreStalls},
 	} {
-		s := run(t, Config{ProgressTimeout: time.Second})
 		told := make(failures, 1)
-		s.Offer("example", "token", told.told(from(100, c.open)))
-		response := s.ask(t, http.MethodGet, "example", "token", "Range", "bytes=0-")
-		body := read(t, response)
-		if response.StatusCode != http.StatusBadGateway || !strings.Contains(body, c.want) || strings.Contains(body, hidden) || !has(response, "Content-Range", "") {
-			t.Errorf("%s: %s, %q, %v", about, response.Status, body, response.Header)
-		}
-		if err := <-told; c.is != nil && !errors.Is(err, c.is) || c.is == nil && err.Error() != hidden {
-			t.Errorf("%s: told of %v", about, err)
-		}
+		withClock(t, told.told(from(100, c.open)), func(t *testing.T, p pipes) {
+			client, response := p.askBy(t, "Range: bytes=0-")
+			defer client.Close()
+			body := read(t, response)
+			if response.StatusCode != http.StatusBadGateway || !strings.Contains(body, c.want) || strings.Contains(body, hidden) || !has(response, "Content-Range", "") {
+				t.Errorf("%s: %s, %q, %v", about, response.Status, body, response.Header)
+			}
+			if err := told.only(t); c.is != nil && !errors.Is(err, c.is) || c.is == nil && fmt.Sprint(err) != hidden {
+				t.Errorf("%s: told of %v", about, err)
+			}
+		})
 	}
 }
 
@@ -72,20 +73,33 @@ func TestABodyThatIsNotWholeIsCutOff(t *testing.T) {
 		"it is long":  {func(context.Context) io.Reader { return strings.NewReader(strings.Repeat("x", pieceSize+1)) }, errLength},
 		"it hangs":    {func(ctx context.Context) io.Reader { return hanging{ctx: ctx} }, errStoreStalls},
 	} {
-		s := run(t, Config{ProgressTimeout: time.Second})
 		told := make(failures, 1)
-		s.Offer("example", "token", told.told(from(size, func(ctx context.Context, _ int64) (io.Reader, error) {
+		b := told.told(from(size, func(ctx context.Context, _ int64) (io.Reader, error) {
 			return io.MultiReader(strings.NewReader(string(whole[:2*pieceSize])), c.rest(ctx)), nil
-		})))
-		response := s.ask(t, http.MethodGet, "example", "token")
-		got, err := io.ReadAll(response.Body)
-		if response.StatusCode != http.StatusOK || !errors.Is(err, io.ErrUnexpectedEOF) || !strings.HasPrefix(string(whole), string(got)) {
-			t.Errorf("%s: %s, %d bytes, %v", about, response.Status, len(got), err)
-		}
-		if err := <-told; !errors.Is(err, c.is) {
-			t.Errorf("%s: told of %v", about, err)
-		}
+		}))
+		withClock(t, b, func(t *testing.T, p pipes) {
+			client, response := p.askBy(t)
+			defer client.Close()
+			got, err := io.ReadAll(response.Body)
+			if response.StatusCode != http.StatusOK || !errors.Is(err, io.ErrUnexpectedEOF) || !strings.HasPrefix(string(whole), string(got)) {
+				t.Errorf("%s: %s, %d bytes, %v", about, response.Status, len(got), err)
+			}
+			if err := told.only(t); !errors.Is(err, c.is) {
+				t.Errorf("%s: told of %v", about, err)
+			}
+		})
 	}
+}
+
+// only is the one failure that was told when nothing goes on any more.
+func (f failures) only(t *testing.T) error {
+	t.Helper()
+	synctest.Wait()
+	if len(f) != 1 {
+		t.Errorf("told of %d failures", len(f))
+		return nil
+	}
+	return <-f
 }
 
 // pipes is a listener whose connections hold nothing, and whose clock is that of
@@ -111,12 +125,14 @@ func (p pipes) Close() error {
 
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// askBy sends a request over a new connection, and reads the head of the answer.
-func (p pipes) askBy(t *testing.T) (net.Conn, answer) {
+// askBy sends a request over a new connection, with further lines of its head, and reads
+// the head of the answer.
+func (p pipes) askBy(t *testing.T, lines ...string) (net.Conn, answer) {
 	t.Helper()
 	client, server := net.Pipe()
 	p.conns <- server
-	fmt.Fprintf(client, "GET %sexample HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token\r\n\r\n", Path)
+	head := append([]string{"GET " + Path + "example HTTP/1.1", "Host: x", "Authorization: Bearer token"}, lines...)
+	fmt.Fprint(client, strings.Join(head, "\r\n")+"\r\n\r\n")
 	response, err := http.ReadResponse(bufio.NewReaderSize(client, 16), nil)
 	if err != nil {
 		t.Fatal(err)
