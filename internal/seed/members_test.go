@@ -124,26 +124,17 @@ func TestBackupsOfEachMinorInLaterOnes(t *testing.T) {
 				}
 				c := to.Start(t, members.Options{Data: r.DataDir})
 				s.checkSame(t, c)
-				put(t, c.Client(t), "after", "x")
+				members.Put(t, c.Client(t), "after", "x")
 				joined := c.Join(t)
 				s.checkSame(t, c, joined)
 				if i+1 == len(releases) || from.Minor() != to.Minor() && from.Minor() != "3.4" {
 					return
 				}
 				c.Become(t, releases[i+1])
-				put(t, c.Client(t), "upgraded", "x")
+				members.Put(t, c.Client(t), "upgraded", "x")
 				s.checkSame(t, c, joined)
 			})
 		}
-	}
-}
-
-func put(t *testing.T, client *clientv3.Client, key, value string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if _, err := client.Put(ctx, key, value); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -152,13 +143,20 @@ func (s source) checkSame(t *testing.T, c *members.Cluster, to ...*members.Membe
 	t.Helper()
 	client := c.Client(t, to...)
 	members.Same(t, client, s.client, s.revision)
-	lease, err := client.TimeToLive(t.Context(), s.lease, clientv3.WithAttachedKeys())
-	if err != nil || lease.TTL <= 0 || len(lease.Keys) != 1 {
-		t.Errorf("the lease is %+v, %v", lease, err)
-	}
-	if users, err := client.UserList(t.Context()); err != nil || len(users.Users) != 1 {
-		t.Errorf("the users are %v, %v", users, err)
-	}
+	members.Await(t, "look at leases and users", func(ctx context.Context) error {
+		lease, err := client.TimeToLive(ctx, s.lease, clientv3.WithAttachedKeys())
+		if err != nil {
+			return err
+		}
+		users, err := client.UserList(ctx)
+		if err != nil {
+			return err
+		}
+		if lease.TTL <= 0 || len(lease.Keys) != 1 || len(users.Users) != 1 {
+			t.Errorf("the lease is %+v, the users are %v", lease, users)
+		}
+		return nil
+	})
 }
 
 // A raised revision tells those who watch that they must read anew.

@@ -64,16 +64,6 @@ func start(t *testing.T, members ...*etcdtest.Member) snapshot.Source {
 	return src
 }
 
-func open(t *testing.T, src snapshot.Source) *snapshot.Snapshot {
-	t.Helper()
-	s, err := snapshot.Open(soon(t), src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -118,9 +108,10 @@ func TestTheNextBestMemberIsTakenWhereOneSendsNothing(t *testing.T) {
 
 func TestADeadEndpointDoesNotHinder(t *testing.T) {
 	src := start(t, member(1), member(2))
-	src.Endpoints = append([]etcd.Endpoint{{URL: "http://127.0.0.1:1"}, {URL: "http://127.0.0.2:1"}}, src.Endpoints...)
+	dead := []string{"http://127.0.0.1:1", "http://127.0.0.2:1"}
+	src.Endpoints = append([]etcd.Endpoint{{URL: dead[0]}, {URL: dead[1]}}, src.Endpoints...)
 	src.Endpoints = append(src.Endpoints, src.Endpoints...) // named twice
-	if s := open(t, src); s.Endpoint != src.Endpoints[3].URL {
+	if s := open(t, src, dead...); s.Endpoint != src.Endpoints[3].URL {
 		t.Errorf("the snapshot comes from %s, want the follower", s.Endpoint)
 	}
 }

@@ -163,27 +163,60 @@ func (c *Cluster) Client(t testing.TB, to ...*Member) *clientv3.Client {
 	return client
 }
 
-// Leader is the member that leads, as the running ones say, and the others.
+// Leader is the member that leads, as all running ones say, and the others. It waits
+// for the end of an election.
 func (c *Cluster) Leader(t testing.TB) (leader *Member, followers []*Member) {
 	t.Helper()
+	clients := map[*Member]*clientv3.Client{}
 	for _, m := range c.Members {
-		if m.running == nil {
-			continue
-		}
-		status, err := c.Client(t, m).Status(t.Context(), m.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if status.Leader == status.Header.MemberId {
-			leader = m
-		} else {
-			followers = append(followers, m)
+		if m.running != nil {
+			clients[m] = c.Client(t, m)
 		}
 	}
-	if leader == nil {
-		t.Fatal("no member leads")
-	}
+	Await(t, "a member leads", func(ctx context.Context) error {
+		leader, followers = nil, nil
+		leads := map[uint64]bool{}
+		for _, m := range c.Members {
+			if m.running == nil {
+				continue
+			}
+			status, err := clients[m].Status(ctx, m.URL)
+			if err != nil {
+				return err
+			}
+			if leads[status.Leader] = true; status.Leader == status.Header.MemberId {
+				leader = m
+			} else {
+				followers = append(followers, m)
+			}
+		}
+		if leader == nil || len(leads) > 1 {
+			return fmt.Errorf("they say that these lead: %v", leads)
+		}
+		return nil
+	})
 	return leader, followers
+}
+
+// Await does something until it succeeds, as clients of etcd do: in an election, and
+// while the machine is busy, members refuse what they do a moment later.
+func Await(t testing.TB, what string, do func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), callTime)
+	defer cancel()
+	for {
+		attempt, end := context.WithTimeout(ctx, callTime/4)
+		err := do(attempt)
+		end()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v: %v", what, callTime, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // Start starts the process where it does not run.

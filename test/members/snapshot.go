@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// callTime bounds one call, on a machine that is busy with other tests.
+// callTime bounds what is asked of a cluster, on a machine that is busy with other tests.
 const callTime = time.Minute
 
 // SnapshotStatus is what etcd's own tool says of a snapshot.
@@ -59,25 +59,33 @@ func Same(t testing.TB, got, want *clientv3.Client, revision int64) {
 }
 
 // Everything is all keys at a revision; 0: now.
-func Everything(t testing.TB, client *clientv3.Client, revision int64) *clientv3.GetResponse {
+func Everything(t testing.TB, client *clientv3.Client, revision int64) (all *clientv3.GetResponse) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), callTime)
-	defer cancel()
-	resp, err := client.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(revision))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp
+	Await(t, "read all keys", func(ctx context.Context) (err error) {
+		all, err = client.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(revision))
+		return err
+	})
+	return all
+}
+
+// Put writes a key.
+func Put(t testing.TB, client *clientv3.Client, key, value string) {
+	t.Helper()
+	Await(t, "write "+key, func(ctx context.Context) error {
+		_, err := client.Put(ctx, key, value)
+		return err
+	})
 }
 
 // hashKV is etcd's own hash of all keys up to a revision.
-func hashKV(t testing.TB, client *clientv3.Client, revision int64) uint32 {
+func hashKV(t testing.TB, client *clientv3.Client, revision int64) (hash uint32) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), callTime)
-	defer cancel()
-	resp, err := client.HashKV(ctx, client.Endpoints()[0], revision)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.Hash
+	Await(t, "hash all keys", func(ctx context.Context) error {
+		resp, err := client.HashKV(ctx, client.Endpoints()[0], revision)
+		if err == nil {
+			hash = resp.Hash
+		}
+		return err
+	})
+	return hash
 }
