@@ -6,7 +6,6 @@ package harness
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,18 +44,6 @@ func (n *Namespace) WaitBackupOperator() {
 
 // BackupOperators are all pods of the backup operator, by name.
 func (n *Namespace) BackupOperators() []*corev1.Pod { return n.podsOf(backupApp) }
-
-// CrashBackupOperator kills the backup operator's process with SIGKILL. The
-// kubelet starts it again in the same pod.
-func (n *Namespace) CrashBackupOperator() {
-	n.t.Helper()
-	for _, pod := range n.BackupOperators() {
-		if err := killProcess(pod, backupApp, syscall.SIGKILL); err != nil {
-			n.t.Fatalf("crash the backup operator: %v", err)
-		}
-		n.backupCrashes.Add(1)
-	}
-}
 
 // FromBackupOperator gets a page of the backup operator's HTTP server.
 func (n *Namespace) FromBackupOperator(ctx context.Context, path string) (status int, body string, err error) {

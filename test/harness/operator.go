@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -157,28 +156,6 @@ func (n *Namespace) Operator() *corev1.Pod { return ready(n.Operators()) }
 
 // Operators are all pods of the operator, by name.
 func (n *Namespace) Operators() []*corev1.Pod { return n.podsOf(operatorApp) }
-
-// CrashOperator kills the operator's process with SIGKILL. The kubelet starts
-// it again in the same pod.
-func (n *Namespace) CrashOperator() {
-	n.t.Helper()
-	if err := n.TryCrashOperator(); err != nil {
-		n.t.Fatalf("crash the operator: %v", err)
-	}
-}
-
-// TryCrashOperator is CrashOperator for when the operator may be down already.
-func (n *Namespace) TryCrashOperator() error {
-	var errs []error
-	for _, pod := range n.Operators() {
-		err := killProcess(pod, "etcd-operator", syscall.SIGKILL)
-		if err == nil {
-			n.crashes.Add(1)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
 
 // ReplaceOperator deletes the operator's pod without grace. Another one, under
 // another name, has to wait for the lease.

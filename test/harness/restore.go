@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -48,21 +47,6 @@ func (n *Namespace) RestoreOperators() []*corev1.Pod { return n.podsOf(restoreAp
 // RestoreOperator is a ready pod of the restore operator, or nil.
 func (n *Namespace) RestoreOperator() *corev1.Pod { return ready(n.RestoreOperators()) }
 
-// CrashRestoreOperator kills the restore operator's process with SIGKILL, as soon
-// as it runs. The kubelet starts it again in the same pod.
-func (n *Namespace) CrashRestoreOperator() {
-	n.t.Helper()
-	Wait(n.t, "the restore operator crashed", operatorUp, func(context.Context) error {
-		err := errors.New("there is none")
-		for _, pod := range n.RestoreOperators() {
-			if err = killProcess(pod, restoreApp, syscall.SIGKILL); err == nil {
-				n.restoreCrashes.Add(1)
-			}
-		}
-		return err
-	})
-}
-
 // ReplaceRestoreOperator deletes the restore operator's pod without grace. Another
 // one, at another address, has to wait for the lease.
 func (n *Namespace) ReplaceRestoreOperator() {
@@ -75,15 +59,6 @@ func (n *Namespace) ReplaceRestoreOperator() {
 // FromRestoreOperator gets a page of the restore operator's HTTP server.
 func (n *Namespace) FromRestoreOperator(ctx context.Context, path string) (status int, body string, err error) {
 	return fromProgram(ctx, n.RestoreOperator(), path)
-}
-
-// CrashContainer kills a program in a pod that is no operator's, such as an init
-// container of ours.
-func (n *Namespace) CrashContainer(pod *corev1.Pod, program string) {
-	n.t.Helper()
-	if err := killProcess(pod, program, syscall.SIGKILL); err != nil {
-		n.t.Fatalf("crash %s: %v", program, err)
-	}
 }
 
 // Restore is an EtcdRestore of a test.
