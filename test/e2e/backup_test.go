@@ -302,10 +302,15 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 // while there is a schedule.
 func (b *backups) checkMetrics() {
 	b.t.Helper()
-	status, metrics, err := b.FromBackupOperator(b.t.Context(), "/metrics")
-	if err != nil || status != 200 {
-		b.t.Fatalf("metrics: %d, %v", status, err)
-	}
+	var metrics string
+	harness.Wait(b.t, "metrics of the backup operator", harness.Settle, func(ctx context.Context) error {
+		status, text, err := b.FromBackupOperator(ctx, "/metrics")
+		if err == nil && status != 200 {
+			err = fmt.Errorf("status %d", status)
+		}
+		metrics = text
+		return err
+	})
 	queries, err := monitoring.Queries("../..")
 	if err != nil {
 		b.t.Fatal(err)
@@ -383,7 +388,11 @@ func TestBackupsByAnAccountOfTheirOwn(t *testing.T) {
 	backup := b.CreateBackup("own-account", spec)
 	first := backup.WaitSucceeded(time.Time{}).Status.Key
 	backup.Wait("another one, and the first deleted", harness.Backed, func(obj *v1beta2.EtcdBackup) error {
-		if keys := b.keys(); obj.Status.Key == first || slices.Contains(keys, strings.TrimPrefix(first, bucket+"/")) {
+		keys, err := b.tryKeys(t.Context())
+		if err != nil {
+			return err
+		}
+		if obj.Status.Key == first || slices.Contains(keys, strings.TrimPrefix(first, bucket+"/")) {
 			return fmt.Errorf("the bucket holds %v", keys)
 		}
 		return nil
