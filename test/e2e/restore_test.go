@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -74,29 +75,45 @@ type aBackup struct {
 }
 
 // take takes a backup of a cluster, without a backup operator.
-func (r *restores) take(cluster *harness.Cluster) aBackup {
+func (r *restores) take(cluster *harness.Cluster) (b aBackup) {
 	r.t.Helper()
-	client, err := cluster.Client()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer client.Close()
-	now, err := client.Get(r.t.Context(), "any")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	stream, err := client.Snapshot(r.t.Context())
-	if err != nil {
-		r.t.Fatalf("take a snapshot: %v", err)
-	}
-	defer stream.Close()
-	content, err := io.ReadAll(stream)
-	if err != nil {
-		r.t.Fatalf("take a snapshot: %v", err)
-	}
-	return aBackup{content, map[string]string{
-		"etcd-version": cluster.Status().CurrentVersion, "etcd-revision": fmt.Sprint(now.Header.Revision), "size": fmt.Sprint(len(content)),
-	}}
+	harness.Wait(r.t, "a backup taken", harness.Settle, func(ctx context.Context) error {
+		client, err := cluster.Client()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		// A linearizable read: the member that sends the snapshot has all by then.
+		now, err := client.Get(ctx, "any")
+		if err != nil {
+			return err
+		}
+		stream, err := client.Snapshot(ctx)
+		if err != nil {
+			return err
+		}
+		defer stream.Close()
+		content, err := io.ReadAll(stream)
+		b = aBackup{content, map[string]string{
+			"etcd-version": cluster.Status().CurrentVersion, "etcd-revision": fmt.Sprint(now.Header.Revision), "size": fmt.Sprint(len(content)),
+		}}
+		return err
+	})
+	return b
+}
+
+// holdFetch keeps the first member of each cluster from getting anything of its backup
+// until it is released: a restore comes to its phase Starting, and no further.
+func (r *restores) holdFetch() (release func()) {
+	r.t.Helper()
+	var operator *corev1.Pod
+	harness.Wait(r.t, "the restore operator is ready", harness.Settle, func(context.Context) error {
+		if operator = r.RestoreOperator(); operator == nil {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	return r.Hinder(operator, "etcd-restore-operator", "tcp sport 19999 drop")
 }
 
 // put stores a backup.
@@ -132,7 +149,11 @@ func (r *restores) checkRestored(name string, obj *v1beta2.EtcdRestore, lost ...
 		members, err = cluster.Settled(ctx, lost...)
 		return err
 	})
-	object := cluster.Object()
+	// Asked for, since a watch may be late: the restore has ended before.
+	object, err := r.EtcdClusters.EtcdV1beta2().EtcdClusters(r.Name).Get(r.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	if object.UID != obj.Status.ClusterUID {
 		r.t.Errorf("cluster %s has UID %s, its restore says %s", name, object.UID, obj.Status.ClusterUID)
 	}
@@ -146,6 +167,14 @@ func (r *restores) checkRestored(name string, obj *v1beta2.EtcdRestore, lost ...
 		r.t.Errorf("cluster %s: what was written after the backup is there", name)
 	}
 	cluster.Put("again", "yes")
+	harness.Wait(r.t, "the watch has brought the Services of "+name, harness.Settle, func(context.Context) error {
+		for _, service := range []*corev1.Service{r.Service(name), r.Service(name + "-client")} {
+			if service == nil || !ownedBy(service.OwnerReferences, object) || service.Spec.Selector["app"] != "etcd" {
+				return fmt.Errorf("there is %+v", service)
+			}
+		}
+		return nil
+	})
 	checkServices(r.t, r.Namespace, cluster)
 	if _, err := r.Kube.CoreV1().Secrets(r.Name).Get(r.t.Context(), name+"-restore-token", metav1.GetOptions{}); err == nil {
 		r.t.Errorf("the token of the restore of %s is still there", name)

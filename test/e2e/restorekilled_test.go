@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -90,9 +91,9 @@ func TestRestoreWhoseFirstMemberIsLost(t *testing.T) {
 	r := newRestores(t)
 	cluster := r.Create(2, etcd36)
 	r.backedUp(cluster, "etcd.backup")
+	release := r.holdFetch()
+	defer release()
 	restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
-	restore.AwaitPhase(v1beta2.RestorePhaseStopping)
-	r.minio.Freeze(t) // the store answers nobody: it stays at fetching
 	fetching := func(other *corev1.Pod, restarts int32) *corev1.Pod {
 		var found *corev1.Pod
 		harness.Wait(t, "a first member that fetches the backup", harness.Settle, func(context.Context) error {
@@ -115,11 +116,13 @@ func TestRestoreWhoseFirstMemberIsLost(t *testing.T) {
 	}
 	r.DeletePod(pod)
 	pod = fetching(pod, 0)
-	r.minio.Thaw(t)
+	grow := r.allowNoMorePods()
+	release()
 	restore.AwaitPhase(v1beta2.RestorePhaseGrowing)
 	for _, pod := range cluster.Pods() { // all that there is of the data
 		r.DeletePod(pod)
 	}
+	grow()
 	obj := restore.WaitSucceeded()
 	cluster, _ = r.checkRestored(cluster.Name, obj)
 	if podNames := podNamesOf(cluster); slices.Contains(podNames, pod.Name) {
@@ -149,6 +152,26 @@ func TestRestoreWhoseFirstMemberIsLost(t *testing.T) {
 	})
 }
 
+// allowNoMorePods keeps the namespace from having more pods than there are, until it is
+// released.
+func (r *restores) allowNoMorePods() (release func()) {
+	r.t.Helper()
+	quotas := r.Kube.CoreV1().ResourceQuotas(r.Name)
+	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}
+	quota, err := quotas.Create(r.t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "no-more"}, Spec: corev1.ResourceQuotaSpec{Hard: none},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return func() {
+		r.t.Helper()
+		if err := quotas.Delete(r.t.Context(), quota.Name, metav1.DeleteOptions{}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
 // The namespace is deleted, with the operators in it, while the first member fetches the
 // backup: of a namespace the pods go first, and no finalizer of ours may keep the rest.
 func TestRestoreWhoseNamespaceIsDeleted(t *testing.T) {
@@ -156,9 +179,8 @@ func TestRestoreWhoseNamespaceIsDeleted(t *testing.T) {
 	r := newRestores(t)
 	cluster := r.Create(1, etcd36)
 	r.backedUp(cluster, "etcd.backup")
+	defer r.holdFetch()()
 	restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
-	restore.AwaitPhase(v1beta2.RestorePhaseStopping)
-	r.minio.Freeze(t)
 	restore.AwaitPhase(v1beta2.RestorePhaseStarting)
 	namespaces := r.Kube.CoreV1().Namespaces()
 	if err := namespaces.Delete(t.Context(), r.Name, metav1.DeleteOptions{}); err != nil {

@@ -33,6 +33,13 @@ func (r *restores) takeLarge(mib int) {
 	release := members.ReleaseOf(r.t, "3.6")
 	source := release.Start(r.t, members.Options{Flags: []string{"--unsafe-no-fsync", "--max-request-bytes", fmt.Sprint(16 << 20), "--snapshot-count", "200"}})
 	client := source.Client(r.t)
+	write := func(what string, puts ...clientv3.Op) {
+		r.t.Helper()
+		harness.Wait(r.t, "write "+what, harness.Settle, func(ctx context.Context) error {
+			_, err := client.Txn(ctx).Then(puts...).Commit() // again where a slow disk kept etcd from it
+			return err
+		})
+	}
 	value := make([]byte, 1<<20)
 	for i := 0; i < mib; i += 8 {
 		var puts []clientv3.Op
@@ -40,13 +47,9 @@ func (r *restores) takeLarge(mib int) {
 			_, _ = rand.Read(value)
 			puts = append(puts, clientv3.OpPut(fmt.Sprintf("filling/%d", i+j), string(value)))
 		}
-		if _, err := client.Txn(r.t.Context()).Then(puts...).Commit(); err != nil {
-			r.t.Fatalf("fill etcd: %v", err)
-		}
+		write(fmt.Sprintf("%d MiB", i+8), puts...)
 	}
-	if _, err := client.Put(r.t.Context(), "kept", "yes"); err != nil {
-		r.t.Fatal(err)
-	}
+	write("kept", clientv3.OpPut("kept", "yes"))
 	path := filepath.Join(r.t.TempDir(), "snapshot.db")
 	release.Run(r.t, "etcdctl", "--endpoints", source.Members[0].URL, "snapshot", "save", path)
 	source.Members[0].Kill(r.t)
@@ -59,7 +62,8 @@ func (r *restores) takeLarge(mib int) {
 }
 
 // A large backup comes over a slow line whose ends fail: what has come is not sent
-// again, and nobody holds it in memory.
+// again, and nobody holds it in memory. The line is so slow that what is done at each
+// of its stages comes long before the next one.
 func TestRestoreOfALargeBackupOverABadLine(t *testing.T) {
 	t.Parallel()
 	r := newRestores(t)
@@ -67,7 +71,8 @@ func TestRestoreOfALargeBackupOverABadLine(t *testing.T) {
 	spec := r.spec("large", "large")
 	spec.ClusterTemplate = template(t, v1beta2.ClusterSpec{Size: 1, Version: etcd36})
 	operator := r.RestoreOperator()
-	defer r.Hinder(operator, "etcd-restore-operator", "tcp sport 19999 limit rate over 30 mbytes/second drop")()
+	hasten := r.Hinder(operator, "etcd-restore-operator", "tcp sport 19999 limit rate over 10 mbytes/second drop")
+	defer hasten()
 	restore := r.CreateRestore(spec)
 	restore.AwaitPhase(v1beta2.RestorePhaseStarting)
 	var pod *corev1.Pod
@@ -107,11 +112,15 @@ func TestRestoreOfALargeBackupOverABadLine(t *testing.T) {
 		t.Errorf("the restore operator holds %d MiB", bytes>>20)
 	}
 	// What it had made of its data directory is begun anew.
+	release := r.Throttle(pod, "etcd-operator")
+	defer release()
+	hasten()
 	harness.Wait(t, "etcd's own tool at work", harness.Settle, func(context.Context) error {
 		_, err := harness.Process(pod, "etcdutl")
 		return err
 	})
 	r.CrashContainer(pod, "etcd-operator")
+	release()
 	obj := restore.WaitSucceeded()
 	cluster, _ := r.checkRestored("large", obj)
 	if log := r.Shell("kubectl logs " + pod.Name + " -c fetch-backup"); strings.Count(log, "the next attempt is in") < 1 {

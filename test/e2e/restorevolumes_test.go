@@ -56,11 +56,14 @@ func TestRestoreOfAClusterWithTLSAndVolumes(t *testing.T) {
 	r.backedUp(cluster, "etcd.backup")
 	before := slices.Sorted(maps.Keys(claims(t, r.Namespace, cluster)))
 
+	release := r.holdFetch()
+	defer release()
 	restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
 	restore.AwaitPhase(v1beta2.RestorePhaseStarting)
 	if kept := slices.Sorted(maps.Keys(oldVolumes(t, r.Namespace, restore.Get()))); !slices.Equal(kept, before) {
 		t.Errorf("as the first member starts, of the old volumes %v there are %v", before, kept)
 	}
+	release()
 	obj := restore.WaitSucceeded()
 	cluster, _ = r.checkRestored(cluster.Name, obj)
 	checkSecured(t, cluster, cluster.WaitSettled())
@@ -122,6 +125,8 @@ func TestRestoreThatKeepsOldVolumes(t *testing.T) {
 	restore.WaitGone()
 	second := cluster.Pods()[0]
 	spec.OldVolumes = v1beta2.OldVolumesDeleteFirst
+	release := r.holdFetch()
+	defer release()
 	restore = r.CreateRestore(spec)
 	restore.AwaitPhase(v1beta2.RestorePhaseStopping)
 	restore.Delete()
@@ -130,6 +135,7 @@ func TestRestoreThatKeepsOldVolumes(t *testing.T) {
 		t.Errorf("the volume of %s is there while the new cluster starts", second.Name)
 	}
 	obj := restore.Get()
+	release()
 	restore.WaitGone()
 	r.checkRestored(cluster.Name, obj)
 }
