@@ -18,6 +18,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/internal/logs"
 	"github.com/etcd-operator/etcd-operator/internal/operator"
+	"github.com/etcd-operator/etcd-operator/test/ports"
 )
 
 // silentAPIServer writes a kubeconfig for an API server that refuses everything.
@@ -42,12 +43,7 @@ current-context: c
 }
 
 func TestWithoutAnAPIServerTheOperatorIsNotReadyAndEndsCleanly(t *testing.T) {
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := net.JoinHostPort("127.0.0.1", ports.Free(t, "127.0.0.1", 1)[0])
 
 	for _, image := range []string{"", "operator:test"} {
 		ctx, cancel := context.WithCancel(t.Context())
