@@ -106,14 +106,20 @@ func (r *restores) take(cluster *harness.Cluster) (b aBackup) {
 // until it is released: a restore comes to its phase Starting, and no further.
 func (r *restores) holdFetch() (release func()) {
 	r.t.Helper()
-	var operator *corev1.Pod
+	return r.Hinder(r.readyOperator(), "etcd-restore-operator", "tcp sport 19999 drop")
+}
+
+// readyOperator is the pod of the restore operator, which a busy machine may keep from
+// being ready all the time.
+func (r *restores) readyOperator() (operator *corev1.Pod) {
+	r.t.Helper()
 	harness.Wait(r.t, "the restore operator is ready", harness.Settle, func(context.Context) error {
 		if operator = r.RestoreOperator(); operator == nil {
 			return errors.New("it is not")
 		}
 		return nil
 	})
-	return r.Hinder(operator, "etcd-restore-operator", "tcp sport 19999 drop")
+	return operator
 }
 
 // put stores a backup.

@@ -70,7 +70,7 @@ func TestRestoreOfALargeBackupOverABadLine(t *testing.T) {
 	r.takeLarge(largeBackup)
 	spec := r.spec("large", "large")
 	spec.ClusterTemplate = template(t, v1beta2.ClusterSpec{Size: 1, Version: etcd36})
-	operator := r.RestoreOperator()
+	operator := r.readyOperator()
 	hasten := r.Hinder(operator, "etcd-restore-operator", "tcp sport 19999 limit rate over 10 mbytes/second drop")
 	defer hasten()
 	restore := r.CreateRestore(spec)

@@ -25,7 +25,10 @@ func TestNodeKilledIsNoObstacleToARestore(t *testing.T) {
 	r := newRestores(t)
 	cluster := r.Create(3, etcd36)
 	members := r.backedUp(cluster, "etcd.backup")
-	alive := []string{r.Operator().Spec.NodeName, r.RestoreOperator().Spec.NodeName}
+	var alive []string
+	for _, pod := range slices.Concat(r.Operators(), r.RestoreOperators()) {
+		alive = append(alive, pod.Spec.NodeName)
+	}
 	pods := cluster.Pods()
 	i := slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return !slices.Contains(alive, pod.Spec.NodeName) })
 	if i < 0 {
