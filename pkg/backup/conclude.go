@@ -53,7 +53,7 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 // record puts on record how an attempt has ended, and tells whether the store is to
 // be tidied.
 func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err error) {
-	o, failures := b.over, b.status.Failures
+	o, failures, revision := b.over, b.status.Failures, b.status.EtcdRevision
 	next := nextWindow(o.attempt, now)
 	switch {
 	case o.made != nil:
@@ -61,6 +61,9 @@ func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err erro
 			return false, err
 		}
 		b.notices.succeeded(o.made, failures)
+		if o.attempt.obj.Spec.Periodic() && o.made.revision < revision {
+			b.notices.wentBack(o.made.revision, revision)
+		}
 		return o.attempt.obj.Spec.Periodic(), nil
 	case o.hung == nil && o.stopped != nil: // what follows from the newer object comes next
 		return false, nil

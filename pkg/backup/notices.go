@@ -63,6 +63,11 @@ func (n *notices) succeeded(m *made, failures int32) {
 		m.revision, m.version, m.endpoint, m.place, bytesText(m.size), m.duration.Round(time.Millisecond), more.String())
 }
 
+// wentBack tells that backups of a schedule hold less than they did.
+func (n *notices) wentBack(revision, before int64) {
+	n.warning("Revision Lower", "etcd is at revision %d, and the backup before holds %d: it was restored, or is another cluster, or was lost and made anew; older backups may hold what is lost, and maxBackups deletes all of them in time but the one of the highest revision: copy those that you need, or set spec.backupPolicy.suspend to true", revision, before)
+}
+
 // failed tells of the first failure in a row, and of others now and then.
 func (n *notices) failed(reason string, failures int32, now time.Time) {
 	pause := now.Sub(n.failureAt)

@@ -42,6 +42,10 @@ type keeping struct {
 // Uncertain ones are counted apart: they never take the place of those that hold all
 // writes, of which none is deleted while the one that was made last is uncertain, and
 // never the newest.
+//
+// Where etcd is at a lower revision than it was, it was restored, or lost and made
+// anew: the schedule goes on, and would replace all that holds what was lost. So the
+// backup of the highest revision is not one of too many. Its age counts as ever.
 func (k keeping) surplus(backups []stored, last string, now time.Time) []stored {
 	if k == (keeping{}) || len(backups) == 0 {
 		return nil
@@ -55,6 +59,7 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 		return cmp.Or(b.time().Compare(a.time()), cmp.Compare(b.revision, a.revision), strings.Compare(b.key, a.key))
 	})
 	lastUncertain := slices.ContainsFunc(backups, func(b stored) bool { return b.key == last && b.uncertain })
+	highest := slices.MaxFunc(newestFirst, func(a, b stored) int { return cmp.Compare(a.revision, b.revision) }).key
 	var surplus []stored
 	var certain, uncertain int // that are newer
 	for i, b := range newestFirst {
@@ -62,7 +67,7 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 		if b.uncertain {
 			newer = &uncertain
 		}
-		tooMany := k.newest > 0 && *newer >= k.newest
+		tooMany := k.newest > 0 && *newer >= k.newest && b.key != highest
 		tooOld := k.age > 0 && now.Sub(b.time()) > k.age
 		kept := i == 0 || b.key == last || !b.uncertain && (*newer == 0 || lastUncertain)
 		*newer++

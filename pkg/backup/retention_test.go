@@ -9,7 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 func TestWhichBackupsAreDeleted(t *testing.T) {
@@ -101,7 +104,7 @@ func TestTheNewestBackupIsNeverDeleted(t *testing.T) {
 					kept++
 				}
 			}
-			if keep.newest > 0 && kept > keep.newest+1 && (uncertain || !lastUncertain) {
+			if keep.newest > 0 && kept > keep.newest+2 && (uncertain || !lastUncertain) {
 				t.Fatalf("%+v of %+v keeps %d of those that are uncertain (%v)", keep, backups, kept, uncertain)
 			}
 			if !uncertain && lastUncertain && kept != len(whole) {
@@ -109,4 +112,55 @@ func TestTheNewestBackupIsNeverDeleted(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A cluster that was lost and made anew is backed up by the same schedule.
+func TestTheBackupThatHoldsMostOutlivesThoseOfANewCluster(t *testing.T) {
+	noon := time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
+	backups := func(revisions ...int64) (all []stored) { // one an hour, the newest first
+		for i, revision := range revisions {
+			at := noon.Add(-time.Duration(i) * time.Hour)
+			all = append(all, stored{key: fmt.Sprint(len(revisions) - i), revision: revision, begun: at, modified: at})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name    string
+		keep    keeping
+		backups []stored
+		want    string
+	}{
+		{"as ever", keeping{newest: 2}, backups(40, 30, 20, 10), "1 2"},
+		{"nothing was written", keeping{newest: 2}, backups(40, 40, 40, 40), "1 2"},
+		{"the new one is empty", keeping{newest: 2}, backups(2, 1, 1, 40, 30), "1 3"},
+		{"of several that hold as much, the newest", keeping{newest: 2}, backups(2, 1, 1, 40, 40), "1 3"},
+		{"the new one has come as far", keeping{newest: 2}, backups(40, 2, 1, 40, 30), "1 2 3"},
+		{"its age counts", keeping{newest: 2, age: 150 * time.Minute}, backups(2, 1, 1, 40, 30), "1 2 3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			for _, b := range c.keep.surplus(c.backups, c.backups[0].key, noon) {
+				got = append(got, b.key)
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("deletes %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestASchedulesBackupOfAClusterThatWasMadeAnewIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, testBackup(&api.BackupPolicy{BackupIntervalInSecond: 3600, MaxBackups: 2}))
+		w.revision.Store(99)
+		defer w.run()()
+		pass(time.Minute)
+		most := w.store.keys()[0]
+		w.revision.Store(0)
+		pass(5 * time.Hour)
+		const told = "Revision Lower: etcd is at revision 1, and the backup before holds 100"
+		if keys := w.store.keys(); len(keys) != 3 || !slices.Contains(keys, most) || w.told(told) != 1 || w.told("Revision Lower") != 1 {
+			t.Errorf("objects %q without %s, events %q", keys, most, w.events)
+		}
+	})
 }
