@@ -37,6 +37,10 @@ func (f failures) Error() string {
 // dialFailure finds what gRPC wraps up when it can't connect.
 var dialFailure = regexp.MustCompile(`Error while dialing: ([^"]*)"`)
 
+// closedHandshake is what gRPC says where the other side knows no TLS, or closes what
+// begins with it.
+var closedHandshake = regexp.MustCompile(`authentication handshake failed: (EOF|[^"]*connection reset by peer)`)
+
 // cause says in few words, and without the endpoint, why a call failed and what
 // to do about it where that is known.
 func cause(err error) string {
@@ -45,6 +49,12 @@ func cause(err error) string {
 	}
 	if m := dialFailure.FindStringSubmatch(err.Error()); m != nil {
 		return m[1]
+	}
+	switch text := err.Error(); {
+	case closedHandshake.MatchString(text):
+		return "it answers, and not by TLS: write http:// before the endpoint if etcd serves without TLS, or mend its port"
+	case strings.Contains(text, "error reading server preface"):
+		return "it answers, and not as etcd without TLS does: write https:// before the endpoint if etcd serves with TLS, or mend its host and port"
 	}
 	denied := etcd.IsDenied(err)
 	// What was tried stands before the endpoint's name, which is told already.

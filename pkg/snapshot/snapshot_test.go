@@ -7,13 +7,18 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"net"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -153,6 +158,47 @@ func TestWhyNoSnapshotIsMade(t *testing.T) {
 				t.Errorf("denied %t: %v", !c.denied, err)
 			}
 		})
+	}
+}
+
+// The commonest mistake about endpoints. gRPC's words for it tell nobody what to do.
+func TestAnEndpointOfTheWrongSchemeIsTold(t *testing.T) {
+	// etcd closes connections that begin with TLS where it serves without.
+	plain, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var closing sync.WaitGroup
+	closing.Go(func() {
+		for {
+			conn, err := plain.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1<<10))
+			conn.Close()
+		}
+	})
+	defer closing.Wait()
+	defer plain.Close()
+	other := httptest.NewTLSServer(nil)
+	t.Cleanup(other.Close)
+	other.Config.ErrorLog = log.New(io.Discard, "", 0)
+	web := httptest.NewServer(nil)
+	t.Cleanup(web.Close)
+	for url, want := range map[string]string{
+		"https://" + plain.Addr().String():               "write http:// before the endpoint if etcd serves without TLS",
+		strings.Replace(other.URL, "https:", "http:", 1): "write https:// before the endpoint if etcd serves with TLS",
+		web.URL: "or mend its host and port",
+	} {
+		src := snapshot.Source{Endpoints: []etcd.Endpoint{{URL: url}}}
+		if strings.HasPrefix(url, "https:") {
+			src.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+		_, err := snapshot.Open(soon(t), src)
+		if !errors.Is(err, snapshot.ErrNoMember) || !strings.Contains(err.Error(), url+": it answers, and not ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q in it", err, want)
+		}
 	}
 }
 
