@@ -4,9 +4,11 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,6 +60,7 @@ type search struct {
 	finder
 	queue   queue
 	objects map[string]store.Object // that were asked about
+	tried   map[string]bool         // keys that were read
 	// passed are the backups that were passed over, and why; damaged is how many of
 	// them are damaged.
 	passed  []string
@@ -75,7 +78,7 @@ func (f finder) newest(ctx context.Context, before time.Time) (Verified, []strin
 	if len(ordered) == 0 {
 		return Verified{}, nil, f.none(before, seen, len(candidates))
 	}
-	s := search{finder: f, objects: map[string]store.Object{}}
+	s := search{finder: f, objects: map[string]store.Object{}, tried: map[string]bool{}}
 	for _, c := range ordered {
 		object, err := f.place.Stat(ctx, c.key)
 		if errors.Is(err, store.ErrNotFound) {
@@ -107,7 +110,20 @@ func (f finder) newest(ctx context.Context, before time.Time) (Verified, []strin
 	for _, w := range s.queue.waiting {
 		s.pass(w, fmt.Errorf("it was taken without a quorum, at revision %d, and an older one holds more", w.revision))
 	}
+	if more, ok := s.holdsMore(ordered); ok {
+		s.passed = slices.Insert(s.passed, 0, fmt.Sprintf("%s: it is older, and its revision is %d, where that of %s is %d: if the cluster was lost and made anew in between, and not restored, what was lost is in there",
+			f.place.Path(more.key), more.revision, s.found.Path, s.found.EtcdRevision))
+	}
 	return *s.found, s.passed, nil
+}
+
+// holdsMore is the newest of the backups with the highest revision, if that is older
+// than the chosen backup, was not tried, and its revision is a higher one. The schedule of a cluster goes on when it was
+// lost and made anew, empty: the newest backup is then not what somebody looks for who
+// restores it. After a restore revisions are lower as well, so that it is but told.
+func (s *search) holdsMore(ordered []candidate) (candidate, bool) {
+	most := slices.MaxFunc(ordered, func(a, b candidate) int { return cmp.Compare(a.revision, b.revision) })
+	return most, most.revision > s.found.EtcdRevision && !s.tried[most.key] && most.time().Before(s.found.Taken)
 }
 
 // try reads some, in their order, until one is good.
@@ -115,6 +131,7 @@ func (s *search) try(ctx context.Context, candidates []candidate) error {
 	for _, c := range candidates {
 		v, err := s.verify(ctx, s.objects[c.key])
 		delete(s.objects, c.key)
+		s.tried[c.key] = true
 		switch {
 		case err == nil:
 			s.found = &v

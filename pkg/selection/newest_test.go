@@ -30,8 +30,8 @@ func findNewest(t *testing.T, s *shelf, before string) (Verified, []string, erro
 }
 
 const (
-	monday  = "a/etcd_v10_2026-06-01-00:00:00"
-	tuesday = "a/etcd_v9_2026-06-02-00:00:00" // v9 comes after v10 as text
+	monday  = "a/etcd_v9_2026-06-01-00:00:00"
+	tuesday = "a/etcd_v10_2026-06-02-00:00:00" // v10 comes before v9 as text
 	midweek = "a/etcd_v30_2026-06-03-12:00:00"
 	sunday  = "a/etcd_v40_2026-06-07-00:00:00"
 )
@@ -149,5 +149,26 @@ func TestNoGoodBackupWaitsForSomebody(t *testing.T) {
 	}
 	if _, _, err := findNewest(t, s, ""); !errors.Is(err, store.ErrNotFound) || errors.Is(err, ErrDamaged) {
 		t.Errorf("all were deleted: %v", err)
+	}
+}
+
+// An SRE may restore when the cluster was made anew already, by GitOps for one, and the
+// schedule has backed up that.
+func TestAnOlderBackupOfAHigherRevisionIsTold(t *testing.T) {
+	s := newShelf()
+	lost, empty := "a/etcd_v4000_2026-07-06-03:30:00", "a/etcd_v2_2026-07-08-03:30:00"
+	s.put("a/etcd_v3990_2026-07-05-03:30:00", snapshotOf(3, 0), backupobject.MetaRevision, "3990")
+	s.put(lost, snapshotOf(3, 0), backupobject.MetaRevision, "4000")
+	s.put("a/etcd_v1_2026-07-07-03:30:00", snapshotOf(3, 0), backupobject.MetaRevision, "1")
+	s.put(empty, snapshotOf(3, 0), backupobject.MetaRevision, "2")
+	for _, b := range s.objects {
+		_, b.Modified, _ = backupobject.ParseKey("a/etcd", b.Key)
+	}
+	v, passed, err := findNewest(t, s, "")
+	if want := "bucket/" + lost + ": it is older, and its revision is 4000, where that of bucket/" + empty + " is 2: if the cluster was lost"; err != nil || v.Key != empty || len(passed) != 1 || !strings.HasPrefix(passed[0], want) {
+		t.Errorf("%+v, passed over %q, %v", v, passed, err)
+	}
+	if v, passed, err := findNewest(t, s, "2026-07-06T12:00:00Z"); err != nil || v.Key != lost || len(passed) > 0 {
+		t.Errorf("%+v, passed over %q, %v", v, passed, err)
 	}
 }

@@ -146,15 +146,15 @@ func TestTheNewestGoodBackupIsSelected(t *testing.T) {
 			"etcd.backup_v9_2026-06-05-00:00:00":  database,
 			"etcd.backup_v9_2026-06-04-00:00:00":  good[:len(good)/2],
 			"etcd.backup_v9_2026-06-03-00:00:00":  flipped,
-			"etcd.backup_v8_2026-06-02-00:00:00":  good,
-			"etcd.backup_v10_2026-06-01-00:00:00": good,
+			"etcd.backup_v10_2026-06-02-00:00:00": good,
+			"etcd.backup_v9_2026-06-01-00:00:00":  good,
 		} {
 			if _, err := place.Put(t.Context(), key, store.Upload{Body: bytes.NewReader(content), Size: int64(len(content))}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		found, passed, err := selection.Find(t.Context(), place, &api.RestoreSpec{Pick: api.RestorePickNewest}, nil)
-		if err != nil || found.Path != "bucket/etcd.backup_v8_2026-06-02-00:00:00" || found.EtcdRevision != 8 {
+		if err != nil || found.Path != "bucket/etcd.backup_v10_2026-06-02-00:00:00" || found.EtcdRevision != 10 {
 			t.Errorf("%s: found %+v, %v", r, found, err)
 		}
 		for i, want := range []string{"a member's data directory", "it was cut off", "does not fit the sha256"} {

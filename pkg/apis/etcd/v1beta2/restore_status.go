@@ -101,7 +101,7 @@ type RestoreStatus struct {
 	// +optional
 	Backup *RestoredBackup `json:"backup,omitempty"`
 
-	// Newer backups that were passed over, and why.
+	// Newer backups that were passed over, and why; and an older one that holds more.
 	// +optional
 	// +listType=atomic
 	PassedOver []string `json:"passedOver,omitempty"`
