@@ -64,7 +64,7 @@ func findAccess(ctx context.Context, config Config, client *awshttp.BuildableCli
 	// Not files of the SDK's: which there are depends on the pod.
 	ambient, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(client))
 	if err != nil {
-		return access{}, fmt.Errorf("%w: the backup operator's own configuration of AWS: %w", store.ErrConfig, err)
+		return access{}, fmt.Errorf("%w: the operator's own configuration of AWS: %w", store.ErrConfig, err)
 	}
 	// It may have got other CAs, by AWS_CA_BUNDLE.
 	if changed, ok := ambient.HTTPClient.(*awshttp.BuildableClient); ok {
@@ -97,7 +97,7 @@ func (a access) check(endpoint string) error {
 	if err == nil && u.Scheme == "https" && (u.Port() == "" || u.Port() == "443") && amazon.MatchString(strings.ToLower(u.Hostname())) {
 		return nil
 	}
-	return fmt.Errorf("%w: the endpoint is not one of Amazon S3 by https, which the backup operator's own credentials are for: name a Secret with credentials for it", store.ErrConfig)
+	return fmt.Errorf("%w: the endpoint is not one of Amazon S3 by https, which the operator's own credentials are for: name a Secret with credentials for it", store.ErrConfig)
 }
 
 // ownCredentials are those of the process. That there are none is told like that

@@ -70,7 +70,7 @@ func explain(err error) error {
 		return &failure{text: context.Canceled.Error(), err: err}
 	case errors.As(err, &none):
 		return &failure{
-			text: fmt.Sprintf("%v: the backup operator has no credentials of its own; name a Secret with some, or give its service account a role: %v", store.ErrDenied, none.err),
+			text: fmt.Sprintf("%v: the operator has no credentials of its own; name a Secret with some, or give its service account a role: %v", store.ErrDenied, none.err),
 			kind: store.ErrDenied, err: err,
 		}
 	case errors.As(err, &answered):

@@ -43,7 +43,7 @@ func readFiles(ctx context.Context, credentials, config []byte) (awsconfig.Share
 		return none, fmt.Errorf("%w: credentials and config are not as the files of the AWS command line of these names: lines such as `name = value` below [default], of which credentials needs both aws_access_key_id and aws_secret_access_key; or a value is not allowed", store.ErrConfig)
 	}
 	if refused := foreignEntries(files); len(refused) > 0 {
-		return none, fmt.Errorf("%w: %s in credentials or config would use programs, files or an identity of the backup operator: write keys into credentials instead", store.ErrConfig, strings.Join(refused, ", "))
+		return none, fmt.Errorf("%w: %s in credentials or config would use programs, files or an identity of the operator: write keys into credentials instead", store.ErrConfig, strings.Join(refused, ", "))
 	}
 	return files, nil
 }

@@ -91,7 +91,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	case endpoint != "":
 		access.region = "us-east-1" // other stores take it, and few ask for another
 	default:
-		return nil, fmt.Errorf("%w: the region is not known: write `region = ...` below [default] into config, or set AWS_REGION in the backup operator's pod", store.ErrConfig)
+		return nil, fmt.Errorf("%w: the region is not known: write `region = ...` below [default] into config, or set AWS_REGION in the operator's pod", store.ErrConfig)
 	}
 	transport := newTransport(access.http)
 	options := s3.Options{

@@ -57,7 +57,7 @@ func Open(_ context.Context, config Config) (*Store, error) {
 
 func open(config Config) (*Store, error) {
 	if config.Root == "" {
-		return nil, fmt.Errorf("%w: the backup operator has no volume: give it one with -volume-dir", store.ErrConfig)
+		return nil, fmt.Errorf("%w: the operator has no volume: give it one with -volume-dir", store.ErrConfig)
 	}
 	root, err := os.OpenRoot(config.Root)
 	switch {
@@ -153,7 +153,7 @@ func explain(err error) error {
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("%w: the volume is mounted read-only: %w", store.ErrDenied, err)
 	case errors.Is(err, fs.ErrPermission) && !errors.Is(err, store.ErrDenied):
-		return fmt.Errorf("%w: the backup operator's user may not do it: set fsGroup in its pod's securityContext: %w", store.ErrDenied, err)
+		return fmt.Errorf("%w: the operator's user may not do it: set fsGroup in its pod's securityContext: %w", store.ErrDenied, err)
 	default:
 		return err
 	}
