@@ -23,7 +23,7 @@ func TestErrorsOfStoresSayWhatToDo(t *testing.T) {
 	plain, encrypted := httptest.NewServer(answers), httptest.NewTLSServer(answers)
 	defer plain.Close()
 	defer encrypted.Close()
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	nobody, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
