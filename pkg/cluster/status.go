@@ -86,6 +86,9 @@ func refusal(o *observation) string {
 // doesn't answer runs what the cluster was last seen to run.
 func (o *observation) outdated() bool {
 	target := o.spec.EffectiveVersion()
+	if o.unheard() {
+		return o.status.CurrentVersion != "" && !sameVersion(o.status.CurrentVersion, target)
+	}
 	return slices.ContainsFunc(o.own(), func(m memberState) bool {
 		runs := o.status.CurrentVersion
 		if m.status != nil {
@@ -93,6 +96,12 @@ func (o *observation) outdated() bool {
 		}
 		return m.pod != nil && m.pod.version != target || m.joined() && !sameVersion(runs, target)
 	})
+}
+
+// unheard tells whether there may be members, and none of them could say who they are:
+// a loaded machine is enough for that. It says nothing of what is under way.
+func (o *observation) unheard() bool {
+	return o.status.Phase == api.ClusterPhaseRunning && len(o.members) == 0 && len(o.pods)+len(o.volumes) > 0
 }
 
 func setMembers(st *api.ClusterStatus, o *observation, s step) {

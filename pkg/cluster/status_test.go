@@ -196,6 +196,34 @@ func TestTheSeedStaysOnRecordWhileCreating(t *testing.T) {
 	}
 }
 
+// A look to which no member answered in time says nothing of what is under way: it is
+// not over, and is not begun again by the next look.
+func TestWhatIsUnderWayIsNotOverWhenNobodyAnswers(t *testing.T) {
+	const blind = "\nmember a down\nmember b down\nmember c down"
+	for name, c := range map[string]struct{ before, after string }{
+		"an edit is followed":        {"cluster template=t size=3\nmember a leader\nmember b template=old\nmember c template=old", "cluster template=t size=3 no-quorum"},
+		"an edit that is refused":    {"cluster template=t update-refused size=3\nmember a leader template=old\nmember b\nmember c", "cluster template=t update-refused size=3 no-quorum"},
+		"an upgrade":                 {"cluster size=3 version=3.7.3\nmember a leader\nmember b\nmember c", "cluster size=3 version=3.7.3 no-quorum"},
+		"an upgrade that is refused": {"cluster size=3 version=3.7.3 running=3.5.35\nmember a leader\nmember b\nmember c", "cluster size=3 version=3.7.3 running=3.5.35 no-quorum"},
+		"nothing":                    {"cluster size=3\nmember a leader\nmember b\nmember c", "cluster size=3 no-quorum"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			was := statusIn(t, c.before)
+			o := look(t, c.after+blind)
+			o.status, o.members = was, nil
+			is := statusAfter(o, plan(o), 7)
+			for _, kind := range []api.ClusterConditionType{upgrading, api.ClusterConditionUpdating} {
+				if conditionOf(is, kind) != conditionOf(was, kind) {
+					t.Errorf("condition %s was %q and is %q", kind, conditionOf(was, kind), conditionOf(is, kind))
+				}
+			}
+			if is.TargetVersion != was.TargetVersion || is.Reason != was.Reason {
+				t.Errorf("target %q, reason %q became %q, %q", was.TargetVersion, was.Reason, is.TargetVersion, is.Reason)
+			}
+		})
+	}
+}
+
 func TestAvailableTurnsFalseInThePassThatSeesIt(t *testing.T) {
 	o := look(t, "cluster size=3\nmember a leader\nmember b\nmember c")
 	o.status = statusAfter(o, plan(o), 1)

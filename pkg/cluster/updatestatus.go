@@ -50,6 +50,9 @@ func (o *observation) surge() bool {
 }
 
 func setUpdating(st *api.ClusterStatus, o *observation, set func(api.ClusterConditionType, corev1.ConditionStatus, string, string)) {
+	if o.unheard() {
+		return // it is neither going on nor over
+	}
 	status, reason, message := updating(o)
 	if status == "" {
 		clearCondition(st, api.ClusterConditionUpdating)
