@@ -243,17 +243,17 @@ func (c *Cluster) addOneMember(ctx context.Context, s addMember) error {
 		_, err := conn.AddMember(ctx, namesOf(c.obj).peerURL(s.name), s.learner)
 		return err
 	})
-	if err == nil {
-		c.notices.memberAdded(s.name)
-	}
+	c.changed("add "+s.name, err, func(o *observation) bool {
+		return o.hasMember(func(m memberState) bool { return m.name == s.name })
+	}, func() { c.notices.memberAdded(s.name) })
 	return err
 }
 
 func (c *Cluster) promoteMember(ctx context.Context, s promoteMember) error {
 	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn *etcd.Conn) error { return conn.PromoteMember(ctx, s.id) })
-	if err == nil {
-		c.notices.memberPromoted(s)
-	}
+	c.changed("promote "+s.name, err, func(o *observation) bool {
+		return o.hasMember(func(m memberState) bool { return m.ID == s.id && !m.Learner })
+	}, func() { c.notices.memberPromoted(s) })
 	return err
 }
 
@@ -274,15 +274,16 @@ func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
 		}
 	}
 	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn *etcd.Conn) error { return conn.RemoveMember(ctx, s.id) })
-	if err != nil {
+	c.changed("remove "+s.name, err, func(o *observation) bool {
+		return !o.hasMember(func(m memberState) bool { return m.ID == s.id })
+	}, func() {
+		if s.dead {
+			c.notices.replacingMember(s)
+		}
+		c.notices.memberRemoved(s)
+	})
+	if err != nil || s.pod == "" {
 		return err
-	}
-	if s.dead {
-		c.notices.replacingMember(s)
-	}
-	c.notices.memberRemoved(s)
-	if s.pod == "" {
-		return nil
 	}
 	return c.deletePod(ctx, deletePod{name: s.name, uid: s.pod, why: s.why})
 }

@@ -92,6 +92,7 @@ type Cluster struct {
 	postponed postponed
 	// budgetWritten is the number that was last written into the budget.
 	budgetWritten int
+	unanswered    unanswered
 	health        healthLog
 	notices       notices
 	waits         int // looks in a row at something under way
@@ -125,6 +126,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		deleted:        map[types.UID]time.Time{},
 		deletedVolumes: map[types.UID]bool{},
 		refusals:       refusals{},
+		unanswered:     unanswered{},
 		restarting:     map[types.UID]int32{},
 		postponed:      postponed{},
 		health:         healthLog{},
@@ -252,6 +254,7 @@ func (c *Cluster) pass(ctx context.Context) (step, error) {
 	if err != nil {
 		return observing{}, err
 	}
+	c.tellUnanswered(o)
 	s := plan(o)
 	if s.String() != c.lastStep {
 		c.lastStep = s.String()
