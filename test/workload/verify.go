@@ -86,7 +86,7 @@ func (h *History) checkAcks(reader string, snapshot *Snapshot, problems *problem
 }
 
 // readUntilCaughtUp returns the first read that is at least as new as the last
-// acknowledged write. A linearizable read that isn't is a broken promise, but
+// acknowledged write. A read that fails tells nothing, and is tried again. A linearizable read that isn't is a broken promise, but
 // it then keeps being too old until ctx ends, and is told all the same.
 func (h *History) readUntilCaughtUp(ctx context.Context, reader Reader) (*Snapshot, error) {
 	want := h.lastRevision()
@@ -94,6 +94,9 @@ func (h *History) readUntilCaughtUp(ctx context.Context, reader Reader) (*Snapsh
 	for {
 		snapshot, err := reader.Read(ctx, h.Prefix)
 		if err != nil {
+			if pause(ctx) == nil {
+				continue // an election, or a member that is started again
+			}
 			return nil, fmt.Errorf("%s: read of %q: %w", reader, h.Prefix, err)
 		}
 		if snapshot.Revision >= want {

@@ -130,17 +130,36 @@ func TestVerifyFindsBrokenPromises(t *testing.T) {
 
 func TestVerifyTellsThatItCouldNotRead(t *testing.T) {
 	_, h := written(t)
-	err := h.Verify(t.Context(), unreadable{})
+	ctx, cancel := context.WithCancel(t.Context())
+	err := h.Verify(ctx, &unreadable{giveUp: cancel})
 	if err == nil || errors.Is(err, ErrBroken) {
 		t.Fatalf("a failed read is a failure but no lost write: %v", err)
 	}
 }
 
-type unreadable struct{}
+func TestVerifyReadsAgainAfterAFailure(t *testing.T) {
+	s, h := written(t)
+	if err := h.Verify(t.Context(), &unreadable{failures: 2, then: s}); err != nil {
+		t.Errorf("the third read succeeds, but: %v", err)
+	}
+}
 
-func (unreadable) String() string { return "unreadable" }
-func (unreadable) Read(context.Context, string) (*Snapshot, error) {
-	return nil, errors.New("connection refused")
+// unreadable fails some times before it reads, or until it is given up.
+type unreadable struct {
+	failures int
+	then     Reader
+	giveUp   func()
+}
+
+func (*unreadable) String() string { return "unreadable" }
+func (u *unreadable) Read(ctx context.Context, prefix string) (*Snapshot, error) {
+	if u.giveUp != nil {
+		u.giveUp()
+	}
+	if u.failures--; u.then == nil || u.failures >= 0 {
+		return nil, errors.New("connection refused")
+	}
+	return u.then.Read(ctx, prefix)
 }
 
 func TestWriterDialsAgainAfterAFailureAndNeverWritesAKeyTwice(t *testing.T) {
