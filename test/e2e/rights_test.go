@@ -7,6 +7,8 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,7 +20,12 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
@@ -99,7 +106,7 @@ func TestRightsAreThoseThatAreUsed(t *testing.T) {
 			}
 		}
 	}
-	time.Sleep(3 * time.Second) // the API server writes its log once a second
+	awaitAuditLog(t, n)
 	requests := requestsOfOperators(t)
 	used, denied := map[string]int{}, map[string]string{}
 	// A test takes away the rights that it gave when it ends, and its operator may
@@ -134,17 +141,58 @@ func TestRightsAreThoseThatAreUsed(t *testing.T) {
 	}
 }
 
-// ofOperator finds the lines about requests of our programs.
-var ofOperator = regexp.MustCompile(`"userAgent":"etcd-(backup-|restore-)?operator/`)
+// awaitAuditLog makes a request and waits until it is in the audit log, which the API
+// server writes from time to time, in order: then all requests before it are.
+func awaitAuditLog(t *testing.T, n *harness.Namespace) {
+	t.Helper()
+	const account = "default"
+	var token *authenticationv1.TokenRequest
+	harness.Wait(t, "a token of the service account", harness.Settle, func(ctx context.Context) (err error) {
+		token, err = n.Kube.CoreV1().ServiceAccounts(n.Name).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		return err
+	})
+	config := rest.AnonymousClientConfig(n.REST)
+	config.BearerToken = token.Status.Token
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "system:serviceaccount:" + n.Name + ":" + account
+	harness.Wait(t, "the audit log", harness.Settle, func(ctx context.Context) error {
+		if _, err := kube.CoreV1().Pods(n.Name).List(ctx, metav1.ListOptions{}); err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
+		for _, file := range auditLogs(t) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			if bytes.Contains(text, []byte(name)) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no request of %s is in it", name)
+	})
+}
 
-// requestsOfOperators reads the audit log, the older part first.
-func requestsOfOperators(t *testing.T) []request {
+// auditLogs are the files of the audit log.
+func auditLogs(t *testing.T) []string {
 	t.Helper()
 	logs := filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")), "logs")
 	files, err := filepath.Glob(filepath.Join(logs, "audit*.log"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the API server keeps no audit log in %s: start the local Kubernetes anew (hack/kube down, hack/kube up)", logs)
 	}
+	return files
+}
+
+// ofOperator finds the lines about requests of our programs.
+var ofOperator = regexp.MustCompile(`"userAgent":"etcd-(backup-|restore-)?operator/`)
+
+// requestsOfOperators reads the audit log, the older part first.
+func requestsOfOperators(t *testing.T) []request {
+	t.Helper()
+	files := auditLogs(t)
 	var requests []request
 	for _, file := range files {
 		f, err := os.Open(file)
