@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -151,10 +152,13 @@ func checkCommand(t *testing.T, namespace, cluster, name string, command []strin
 
 func checkServices(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) {
 	t.Helper()
-	peer, client := n.Service(cluster.Name), n.Service(cluster.Name+"-client")
-	if peer == nil || client == nil {
-		t.Fatal("a service is missing")
-	}
+	var peer, client *corev1.Service
+	harness.Wait(t, "both services", harness.Settle, func(context.Context) error {
+		if peer, client = n.Service(cluster.Name), n.Service(cluster.Name+"-client"); peer == nil || client == nil {
+			return fmt.Errorf("peer service %v, client service %v", peer, client)
+		}
+		return nil
+	})
 	for _, service := range []*corev1.Service{peer, client} {
 		if !ownedBy(service.OwnerReferences, cluster.Object()) {
 			t.Errorf("service %s: owners are %+v", service.Name, service.OwnerReferences)

@@ -69,7 +69,7 @@ func TestStuckClusterDelaysNoOther(t *testing.T) {
 		healthy.WaitGone(harness.Settle)
 	}
 	t.Logf("two clusters created, mended and deleted beside two stuck ones in %s", time.Since(start).Round(time.Second))
-	harness.Wait(t, "the stuck cluster tells its state", time.Minute, func(context.Context) error {
+	harness.Wait(t, "the stuck cluster tells its state", harness.Settle, func(context.Context) error {
 		if s := stuck.Status(); s.Phase == "" {
 			return fmt.Errorf("phase is empty")
 		}

@@ -9,11 +9,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -24,9 +26,7 @@ import (
 func TestOperatorServesReadyzAndMetrics(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
-	if status, body, err := n.FromOperator(t.Context(), "/readyz"); err != nil || status != http.StatusOK {
-		t.Errorf("GET /readyz: %d %q, %v", status, body, err)
-	}
+	waitReadyz(t, n)
 	cluster := n.Create(1, "")
 	cluster.WaitSettled()
 	cluster.Resize(2)
@@ -44,9 +44,23 @@ func TestOperatorServesReadyzAndMetrics(t *testing.T) {
 	waitMetrics(t, n, "etcd_operator_controller_clusters 0", "etcd_operator_controller_clusters_deleted 1")
 }
 
+// waitReadyz waits until the operator says that it is ready, and returns what else
+// it says.
+func waitReadyz(t *testing.T, n *harness.Namespace) (body string) {
+	t.Helper()
+	harness.Wait(t, "GET /readyz", harness.Settle, func(ctx context.Context) (err error) {
+		var status int
+		if status, body, err = n.FromOperator(ctx, "/readyz"); err == nil && status != http.StatusOK {
+			err = fmt.Errorf("%d %q", status, body)
+		}
+		return err
+	})
+	return body
+}
+
 func waitMetrics(t *testing.T, n *harness.Namespace, want ...string) {
 	t.Helper()
-	harness.Wait(t, "metrics of the operator", time.Minute, func(ctx context.Context) error {
+	harness.Wait(t, "metrics of the operator", harness.Settle, func(ctx context.Context) error {
 		status, body, err := n.FromOperator(ctx, "/metrics")
 		if err != nil || status != http.StatusOK {
 			return fmt.Errorf("GET /metrics: %d, %w", status, err)
@@ -77,7 +91,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	cluster := n.Create(3, "")
 	cluster.WaitSettled()
 	n.ScaleOperator(2)
-	harness.Wait(t, "two operators ready", time.Minute, func(context.Context) error {
+	harness.Wait(t, "two operators ready", harness.Settle, func(context.Context) error {
 		ready := 0
 		for _, pod := range n.Operators() {
 			if harness.Ready(pod) {
@@ -156,15 +170,19 @@ func TestOrphansAreCollected(t *testing.T) {
 		return pod
 	}
 	controller := true
-	orphan("gone-"+rand.String(10), metav1.OwnerReference{
+	owned := orphan("gone-"+rand.String(10), metav1.OwnerReference{
 		APIVersion: v1beta2.SchemeGroupVersion.String(), Kind: "EtcdCluster", Name: "gone", UID: "00000000-0000-0000-0000-000000000000", Controller: &controller,
 	})
 	foreign := orphan("foreign")
-	harness.Wait(t, "the orphan is collected", harness.Settle, func(context.Context) error {
-		for _, pod := range n.Pods() {
-			if strings.HasPrefix(pod.Name, "gone-") {
-				return fmt.Errorf("%s is there", pod.Name)
-			}
+	harness.Wait(t, "the orphan is collected", harness.Settle, func(ctx context.Context) error {
+		_, err := n.Kube.CoreV1().Pods(n.Name).Get(ctx, owned.Name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return fmt.Errorf("%s is there", owned.Name)
+		case !apierrors.IsNotFound(err):
+			return err
+		case !slices.ContainsFunc(n.Pods(), func(pod *corev1.Pod) bool { return pod.UID == foreign.UID }):
+			return fmt.Errorf("the watch has not brought %s", foreign.Name)
 		}
 		return nil
 	})

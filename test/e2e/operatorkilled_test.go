@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -153,8 +154,12 @@ func TestOperatorKilledAllTheTime(t *testing.T) {
 				return
 			case <-change:
 			}
-			if n.Operator() == nil {
-				continue // the last kill is not over
+			for n.Operator() == nil { // the last kill is not over
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(25 * time.Millisecond):
+				}
 			}
 			kill := n.TryCrashOperator
 			if kills%2 == 1 {
@@ -180,7 +185,7 @@ func TestOperatorKilledAllTheTime(t *testing.T) {
 	cancel()
 	killing.Wait()
 	t.Logf("the operator was killed %d times", kills)
-	if kills < 6 {
+	if kills < 5 { // each part of the life changes pods
 		t.Errorf("the operator was killed only %d times", kills)
 	}
 	cluster.VerifyWrites(writer)

@@ -24,7 +24,7 @@ func TestPause(t *testing.T) {
 	cluster.WaitSettled()
 	writer := cluster.StartWriter()
 	cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.Paused = true })
-	harness.Wait(t, "status.controlPaused", time.Minute, func(context.Context) error {
+	harness.Wait(t, "status.controlPaused", harness.Settle, func(context.Context) error {
 		if !cluster.Status().ControlPaused {
 			return fmt.Errorf("it is false")
 		}
@@ -36,7 +36,7 @@ func TestPause(t *testing.T) {
 	delete(before, lost.UID)
 	n.DeletePod(lost)
 	cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.Size, spec.Version = 5, etcd37 })
-	harness.Wait(t, "the pod deleted by hand is gone", time.Minute, func(context.Context) error { return sameImages(cluster, before) })
+	harness.Wait(t, "the pod deleted by hand is gone", harness.Settle, func(context.Context) error { return sameImages(cluster, before) })
 	harness.Holds(t, "nothing changes while paused", 20*time.Second, func(context.Context) error {
 		if !cluster.Status().ControlPaused {
 			return fmt.Errorf("status.controlPaused is false")

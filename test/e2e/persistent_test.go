@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,7 +58,8 @@ func TestVolumesOutliveTheirPods(t *testing.T) {
 			if got := cluster.Get("kept"); got != "yes" {
 				t.Errorf("the key written before all pods were lost is %q", got)
 			}
-			for _, victim := range []*corev1.Pod{cluster.Follower(), cluster.Leader()} {
+			for _, choose := range []func() *corev1.Pod{cluster.Follower, cluster.Leader} {
+				victim := choose() // who leads may change with each loss
 				n.DeletePod(victim)
 				sameMembers(t, before, cluster.WaitSettled(victim))
 			}
@@ -86,28 +86,22 @@ func TestVolumesGoWithTheirMembers(t *testing.T) {
 	first := claims(t, n, cluster)
 	cluster.Resize(3)
 	cluster.WaitSettled()
-	if three := claims(t, n, cluster); len(three) != 3 {
-		t.Errorf("volumes of three members: %v", three)
-	}
+	waitOwnVolumes(t, n, cluster)
 	cluster.Put("kept", "yes")
 	cluster.Resize(1)
 	cluster.WaitSettled()
-	harness.Wait(t, "one volume is left, that of the last member", time.Minute, func(context.Context) error {
-		if names := slices.Sorted(maps.Keys(claims(t, n, cluster))); !slices.Equal(names, podNamesOf(cluster)) {
-			return fmt.Errorf("volumes %v, pods %v", names, podNamesOf(cluster))
-		}
-		return nil
-	})
+	waitOwnVolumes(t, n, cluster) // one is left, that of the last member
 	if got := cluster.Get("kept"); got != "yes" {
 		t.Errorf("the key is %q; the first volumes were %v", got, first)
 	}
 	cluster.Delete()
-	cluster.WaitGone(time.Minute)
-	harness.Wait(t, "the volume goes with the cluster", time.Minute, func(context.Context) error {
-		if left := claims(t, n, cluster); len(left) > 0 {
-			return fmt.Errorf("volumes %v are left", left)
+	cluster.WaitGone(harness.Settle)
+	harness.Wait(t, "the volume goes with the cluster", harness.Settle, func(ctx context.Context) error {
+		left, err := findClaims(ctx, n, cluster)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("volumes %v are left", left)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -122,12 +116,11 @@ func TestMemberDoesNotComeBackWithoutItsData(t *testing.T) {
 	victim := cluster.Follower()
 	n.StopOperator()
 	n.DeletePod(victim)
+	waitEnded(t, victim)
 	wipe(t, n, victim.Name)
 	n.StartOperator()
-	cluster.WaitWarning(2*time.Minute, "Member Stuck", victim.Name, "holds no data of etcd")
-	if c := cluster.Condition(v1beta2.ClusterConditionAvailable); c.Status != corev1.ConditionTrue {
-		t.Errorf("two members of three serve, and Available is %+v", c)
-	}
+	cluster.WaitWarning(harness.Settle, "Member Stuck", victim.Name, "holds no data of etcd")
+	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue) // two of three serve
 	// What the message says.
 	if err := n.Kube.CoreV1().PersistentVolumeClaims(n.Name).Delete(t.Context(), victim.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -142,6 +135,18 @@ func TestMemberDoesNotComeBackWithoutItsData(t *testing.T) {
 		t.Errorf("%s is there again, without its data", victim.Name)
 	}
 	cluster.VerifyWrites(writer)
+}
+
+// waitEnded waits until the etcd of a pod that was deleted without grace has ended:
+// Kubernetes forgets such a pod before.
+func waitEnded(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	harness.Wait(t, "the end of etcd in "+pod.Name, harness.Settle, func(context.Context) error {
+		if pid, err := harness.Process(pod, "etcd"); err == nil {
+			return fmt.Errorf("process %d runs", pid)
+		}
+		return nil
+	})
 }
 
 // wipe empties a volume by a pod of its own.
@@ -164,7 +169,7 @@ func wipe(t *testing.T, n *harness.Namespace, claim string) {
 	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Wait(t, "the volume is wiped", time.Minute, func(ctx context.Context) error {
+	harness.Wait(t, "the volume is wiped", harness.Settle, func(ctx context.Context) error {
 		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if err == nil && now.Status.Phase != corev1.PodSucceeded {
 			err = fmt.Errorf("pod %s is %s", pod.Name, now.Status.Phase)
@@ -179,9 +184,17 @@ func wipe(t *testing.T, n *harness.Namespace, claim string) {
 // claims are the UIDs of the cluster's volumes by name.
 func claims(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) map[string]string {
 	t.Helper()
-	list, err := n.Kube.CoreV1().PersistentVolumeClaims(n.Name).List(t.Context(), metav1.ListOptions{LabelSelector: "app=etcd,etcd_cluster=" + cluster.Name})
+	found, err := findClaims(t.Context(), n, cluster)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return found
+}
+
+func findClaims(ctx context.Context, n *harness.Namespace, cluster *harness.Cluster) (map[string]string, error) {
+	list, err := n.Kube.CoreV1().PersistentVolumeClaims(n.Name).List(ctx, metav1.ListOptions{LabelSelector: "app=etcd,etcd_cluster=" + cluster.Name})
+	if err != nil {
+		return nil, err
 	}
 	found := map[string]string{}
 	for _, claim := range list.Items {
@@ -189,7 +202,19 @@ func claims(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) map[st
 			found[claim.Name] = string(claim.UID)
 		}
 	}
-	return found
+	return found, nil
+}
+
+// waitOwnVolumes waits until each member has its volume, and no other is there.
+func waitOwnVolumes(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) {
+	t.Helper()
+	harness.Wait(t, "a volume for each member", harness.Settle, func(ctx context.Context) error {
+		found, err := findClaims(ctx, n, cluster)
+		if names := slices.Sorted(maps.Keys(found)); err == nil && !slices.Equal(names, podNamesOf(cluster)) {
+			err = fmt.Errorf("volumes %v, pods %v", names, podNamesOf(cluster))
+		}
+		return err
+	})
 }
 
 func podNamesOf(cluster *harness.Cluster) []string {

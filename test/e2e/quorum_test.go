@@ -31,9 +31,10 @@ func TestLostQuorumIsToldAndNothingIsWiped(t *testing.T) {
 	seeds := countSeeds(cluster)
 	n.DeletePod(pods[0])
 	n.DeletePod(pods[1])
-	// Kubernetes forgets the pods at once; their etcd serves until the kubelets
-	// have ended it.
-	harness.Wait(t, "the quorum is lost for good", time.Minute, func(context.Context) error {
+	waitEnded(t, pods[0])
+	waitEnded(t, pods[1])
+	// What was looked at before may be written after.
+	harness.Wait(t, "the quorum is lost for good", harness.Settle, func(context.Context) error {
 		c := cluster.Condition(v1beta2.ClusterConditionAvailable)
 		since, err := time.Parse(time.RFC3339, c.LastTransitionTime)
 		if err == nil && (c.Status != corev1.ConditionFalse || c.Reason != "Quorum lost" || time.Since(since) < 5*time.Second) {
@@ -73,8 +74,8 @@ func TestAllMembersLostIsToldAndNoEmptyClusterIsMade(t *testing.T) {
 	for _, pod := range cluster.Pods() {
 		n.DeletePod(pod)
 	}
-	cluster.WaitCondition(time.Minute, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse)
-	harness.Wait(t, "phase Failed with a reason", time.Minute, func(context.Context) error {
+	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse)
+	harness.Wait(t, "phase Failed with a reason", harness.Settle, func(context.Context) error {
 		if s := cluster.Status(); s.Phase != v1beta2.ClusterPhaseFailed || s.Reason == "" {
 			return fmt.Errorf("phase %q, reason %q", s.Phase, s.Reason)
 		}

@@ -50,7 +50,7 @@ func TestResize(t *testing.T) {
 				checkKept(t, before, cluster.Pods(), min(from, size))
 			}
 			cluster.VerifyWrites(writer)
-			checkRemovals(t, cluster, c.sizes)
+			checkRemovals(cluster, c.sizes)
 		})
 	}
 }
@@ -70,8 +70,7 @@ func checkKept(t *testing.T, before, after []*corev1.Pod, want int) {
 }
 
 // checkRemovals checks that each member that left is told by an event.
-func checkRemovals(t *testing.T, cluster *harness.Cluster, sizes []int) {
-	t.Helper()
+func checkRemovals(cluster *harness.Cluster, sizes []int) {
 	cluster.WaitEvents(sizes[1], "New Member Added")
 	cluster.WaitEvents(sizes[1]-sizes[2], "Member Removed")
 }

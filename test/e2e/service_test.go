@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +76,7 @@ kubectl patch service ` + client + ` -p '{"spec":{"type":"NodePort"}}'`)
 		`kubectl label service ` + peer + ` etcd_cluster=another --overwrite`,
 	} {
 		n.Shell(edit)
-		harness.Wait(t, "as before: "+edit, time.Minute, func(ctx context.Context) error {
+		harness.Wait(t, "as before: "+edit, harness.Settle, func(ctx context.Context) error {
 			for _, name := range []string{client, peer} {
 				service, err := n.Kube.CoreV1().Services(n.Name).Get(ctx, name, metav1.GetOptions{})
 				if err != nil {

@@ -8,7 +8,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +23,7 @@ const scopeAnnotation = "etcd.database.coreos.com/scope"
 
 // bootstrappedOnce fails the test if more than one operator has made a cluster's
 // members.
-func bootstrappedOnce(t *testing.T, cluster *harness.Cluster, size int) {
-	t.Helper()
+func bootstrappedOnce(cluster *harness.Cluster, size int) {
 	cluster.WaitEvents(1, "Bootstrapped")
 	cluster.WaitEvents(size, "New Member Added")
 }
@@ -35,7 +33,7 @@ func bootstrappedOnce(t *testing.T, cluster *harness.Cluster, size int) {
 // don't run side by side, for one operator works for all of them.
 func awaitWideLeader(t *testing.T, namespaces ...*harness.Namespace) {
 	t.Helper()
-	harness.Wait(t, "a cluster-wide operator of this test leads", time.Minute, func(ctx context.Context) error {
+	harness.Wait(t, "a cluster-wide operator of this test leads", harness.Settle, func(ctx context.Context) error {
 		lease, err := namespaces[0].Kube.CoordinationV1().Leases(metav1.NamespaceDefault).Get(ctx, "etcd-operator-cluster-wide", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -61,8 +59,8 @@ func TestOperatorsOfBothKindsInOneNamespace(t *testing.T) {
 	ours, theirs := n.CreateObject(object("ours", 3, "")), n.CreateObject(wide)
 	ours.WaitSettled()
 	theirs.WaitSettled()
-	bootstrappedOnce(t, ours, 3)
-	bootstrappedOnce(t, theirs, 3)
+	bootstrappedOnce(ours, 3)
+	bootstrappedOnce(theirs, 3)
 
 	writer := ours.StartWriter()
 	for _, move := range []string{"=clusterwide", "-", "=clusterwide"} {
@@ -84,15 +82,11 @@ func TestTwoClusterWideOperators(t *testing.T) {
 	for _, n := range []*harness.Namespace{a, b} {
 		cluster := n.CreateObject(wide.DeepCopy())
 		cluster.WaitSettled()
-		bootstrappedOnce(t, cluster, 3)
+		bootstrappedOnce(cluster, 3)
 	}
 	standing := 0
 	for _, n := range []*harness.Namespace{a, b} {
-		status, body, err := n.FromOperator(t.Context(), "/readyz")
-		if err != nil || status != http.StatusOK {
-			t.Errorf("GET /readyz: %d %q, %v", status, body, err)
-		}
-		if strings.Contains(body, "standing by for Lease default/etcd-operator-cluster-wide, which ") {
+		if strings.Contains(waitReadyz(t, n), "standing by for Lease default/etcd-operator-cluster-wide, which ") {
 			standing++
 		}
 	}
@@ -122,7 +116,7 @@ func TestAnUnknownScopeKeepsEveryOperatorAway(t *testing.T) {
 	odd := object("odd", 1, "")
 	odd.Annotations = map[string]string{scopeAnnotation: "cluster-wide"}
 	cluster := n.CreateObject(odd)
-	harness.Holds(t, "nobody touches it", harness.Settle/20, func(context.Context) error {
+	harness.Holds(t, "nobody touches it", 10*time.Second, func(context.Context) error {
 		if pods := cluster.Pods(); len(pods) > 0 {
 			return fmt.Errorf("it has pods: %v", names(pods))
 		}

@@ -6,16 +6,11 @@
 package e2e
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -41,25 +36,18 @@ func TestClusterOfV094IsTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var members []string
-	for i := range 3 {
-		name := fmt.Sprintf("old-%09d%d", 0, i)
-		members = append(members, name)
-		if i > 0 {
-			addMember(t, cluster.Pods()[0], "http://"+hostOf(old, name)+":2380")
-		}
-		pod := podOfV094(old, name, members, i == 0)
-		if _, err := n.Kube.CoreV1().Pods(n.Name).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+	members := []string{"old-0000000000", "old-0000000001", "old-0000000002"}
+	for _, name := range members {
+		if _, err := n.Kube.CoreV1().Pods(n.Name).Create(t.Context(), podOfV094(old, name, members), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		harness.Wait(t, "pod "+name+" is ready", 2*time.Minute, func(ctx context.Context) error {
-			now, err := n.Kube.CoreV1().Pods(n.Name).Get(ctx, name, metav1.GetOptions{})
-			if err == nil && !harness.Ready(now) {
-				err = errors.New("it is not ready")
-			}
-			return err
-		})
 	}
+	waitPods(t, cluster, "all pods of the old cluster are ready", func(pod *corev1.Pod) error {
+		if !harness.Ready(pod) {
+			return errors.New("it is not ready")
+		}
+		return nil
+	})
 	old.Status = v1beta2.ClusterStatus{
 		Phase: v1beta2.ClusterPhaseRunning, Size: 3, ServiceName: "old-client", ClientPort: 2379, CurrentVersion: etcd35,
 		Members: v1beta2.MembersStatus{Ready: members},
@@ -125,7 +113,10 @@ func servicesOfV094(cluster *v1beta2.EtcdCluster) []*corev1.Service {
 	return []*corev1.Service{service(cluster.Name, corev1.ClusterIPNone, client, peer), service(cluster.Name+"-client", "", client)}
 }
 
-func podOfV094(cluster *v1beta2.EtcdCluster, name string, members []string, seed bool) *corev1.Pod {
+// podOfV094 is a pod of a cluster that all members begin together, and not one after
+// the other as v0.9.4 has them join: etcd that joins asks the others at its start, and
+// in a pod that is not restarted the first answer that is late ends it for good.
+func podOfV094(cluster *v1beta2.EtcdCluster, name string, members []string) *corev1.Pod {
 	var initial []string
 	for _, m := range members {
 		initial = append(initial, m+"=http://"+hostOf(cluster, m)+":2380")
@@ -135,11 +126,8 @@ func podOfV094(cluster *v1beta2.EtcdCluster, name string, members []string, seed
 		"--initial-advertise-peer-urls=http://" + hostOf(cluster, name) + ":2380",
 		"--listen-peer-urls=http://0.0.0.0:2380", "--listen-client-urls=http://0.0.0.0:2379",
 		"--advertise-client-urls=http://" + hostOf(cluster, name) + ":2379",
-		"--initial-cluster=" + strings.Join(initial, ","), "--initial-cluster-state=existing",
-	}
-	if seed {
-		command[len(command)-1] = "--initial-cluster-state=new"
-		command = append(command, "--initial-cluster-token=5d2b1f6e-0000-4000-8000-000000000000")
+		"--initial-cluster=" + strings.Join(initial, ","), "--initial-cluster-state=new",
+		"--initial-cluster-token=5d2b1f6e-0000-4000-8000-000000000000",
 	}
 	labels := clusterLabels(cluster)
 	labels["etcd_node"] = name
@@ -168,20 +156,4 @@ func podOfV094(cluster *v1beta2.EtcdCluster, name string, members []string, seed
 			Volumes: []corev1.Volume{{Name: "etcd-data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 		},
 	}
-}
-
-// addMember adds a member with a vote, as v0.9.4 does.
-func addMember(t *testing.T, through *corev1.Pod, peerURL string) {
-	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + net.JoinHostPort(through.Status.PodIP, "2379")}, DialTimeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	harness.Wait(t, "member "+peerURL+" is added", time.Minute, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		_, err := client.MemberAdd(ctx, []string{peerURL})
-		return err
-	})
 }

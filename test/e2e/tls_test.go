@@ -42,7 +42,7 @@ func TestTLSExamples(t *testing.T) {
 				n.Shell("sed 's/version: .*/version: " + version + "/' example/tls/" + example.manifest + " | kubectl apply -f -")
 				cluster := n.Adopt(example.name)
 				checkSecured(t, cluster, cluster.WaitSettled())
-				cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionTrue, "Certificates valid")
+				cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue, "Certificates valid")
 
 				lost := cluster.Follower()
 				n.DeletePod(lost)
@@ -87,10 +87,10 @@ func TestTLSBetweenPeersAlone(t *testing.T) {
 			t.Errorf("peer URL %s", m.PeerURL)
 		}
 	}
-	if err := cluster.DialAs(t.Context(), cluster.Pods()[0], nil); err != nil {
-		t.Errorf("a client in plain text: %v", err)
-	}
-	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionTrue, "peer")
+	harness.Wait(t, "a client in plain text", harness.Settle, func(ctx context.Context) error {
+		return cluster.DialAs(ctx, cluster.Pods()[0], nil)
+	})
+	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue, "peer")
 }
 
 func TestTLSForClientsAlone(t *testing.T) {
@@ -120,7 +120,7 @@ func TestTLSWithServersThatAreNotVerified(t *testing.T) {
 	p.writeLeaf("server", etcdtest.NewCA(t, "nobody"), etcdtest.Leaf{Name: "no names"})
 	cluster := n.CreateObject(p.cluster(3, etcd36, func(s *v1beta2.StaticTLS) { s.AllowSelfSignedCertificates = true }))
 	cluster.WaitSettled()
-	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionTrue)
+	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue)
 }
 
 // A cluster without its Secret says so, makes nothing that would hang, and starts
@@ -132,12 +132,15 @@ func TestTLSMissingSecretIsToldAndHealed(t *testing.T) {
 	p.write("peer")
 	p.write("operator")
 	cluster := n.CreateObject(p.cluster(3, etcd36, nil))
-	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionFalse, "Secret Missing", "etcd-server-tls", "server-ca.crt")
-	cluster.WaitCondition(time.Minute, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "etcd-server-tls")
-	cluster.WaitWarning(time.Minute, "Certificate Problem", "etcd-server-tls")
-	if reason := cluster.Status().Reason; !strings.Contains(reason, "etcd-server-tls") {
-		t.Errorf("status.reason is %q", reason)
-	}
+	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionFalse, "Secret Missing", "etcd-server-tls", "server-ca.crt")
+	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "etcd-server-tls")
+	cluster.WaitWarning(harness.Settle, "Certificate Problem", "etcd-server-tls")
+	harness.Wait(t, "status.reason", harness.Settle, func(context.Context) error {
+		if reason := cluster.Status().Reason; !strings.Contains(reason, "etcd-server-tls") {
+			return fmt.Errorf("it is %q", reason)
+		}
+		return nil
+	})
 	harness.Holds(t, "no pods are made", 10*time.Second, func(context.Context) error {
 		if pods := cluster.Pods(); len(pods) > 0 {
 			return fmt.Errorf("%d pods", len(pods))
@@ -145,10 +148,10 @@ func TestTLSMissingSecretIsToldAndHealed(t *testing.T) {
 		return nil
 	})
 	p.writeWithout("server", "server.key")
-	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionFalse, "Key Missing", "server.key")
+	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionFalse, "Key Missing", "server.key")
 	p.write("server")
 	cluster.WaitSettled()
-	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionTrue)
+	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue)
 	n.CheckNoSecretIsTold()
 }
 
@@ -165,15 +168,16 @@ func TestTLSOperatorWithoutItsCertificateTouchesNothing(t *testing.T) {
 	pods := cluster.Pods()
 
 	n.DeleteSecret("etcd-client-tls")
-	cluster.WaitCondition(2*time.Minute, certificatesValid, corev1.ConditionFalse, "Secret Missing", "etcd-client-tls")
-	cluster.WaitCondition(time.Minute, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue) // with what it has
+	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionFalse, "Secret Missing", "etcd-client-tls")
+	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue) // with what it has
 	n.CrashOperator()
-	cluster.WaitCondition(2*time.Minute, v1beta2.ClusterConditionAvailable, corev1.ConditionUnknown, "Operator can't connect", "etcd-client-tls", "3 of 3 ready")
+	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionUnknown, "Operator can't connect", "etcd-client-tls", "3 of 3 ready")
 	cluster.Resize(1)
 	harness.Holds(t, "nothing is touched", 20*time.Second, func(context.Context) error {
 		return sameUIDs(pods, cluster.Pods())
 	})
 	cluster.Resize(3)
+	cluster.WaitObserved() // what it reads of a Secret may come sooner than what it watches
 	p.write("operator")
 	cluster.WaitSettled()
 	if err := sameUIDs(pods, cluster.Pods()); err != nil {
@@ -194,12 +198,12 @@ func TestTLSExpiringCertificateIsTold(t *testing.T) {
 	p.writeLeaf("server", p.ca, etcdtest.Leaf{DNS: p.names, To: soon})
 	cluster := n.CreateObject(p.cluster(1, etcd36, nil))
 	cluster.WaitSettled()
-	cluster.WaitCondition(time.Minute, certificatesValid, corev1.ConditionFalse,
+	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionFalse,
 		"Certificate Expiring", "etcd-server-tls", "server.crt", soon.UTC().Format(time.RFC3339))
-	cluster.WaitWarning(time.Minute, "Certificate Problem", "etcd-server-tls")
+	cluster.WaitWarning(harness.Settle, "Certificate Problem", "etcd-server-tls")
 	want := fmt.Sprintf(`etcd_operator_cluster_certificate_expiry_timestamp_seconds{certificate="server",cluster="etcd",namespace=%q} %s`,
 		n.Name, strconv.FormatFloat(float64(soon.Unix()), 'g', -1, 64))
-	harness.Wait(t, "the metric", time.Minute, func(ctx context.Context) error {
+	harness.Wait(t, "the metric", harness.Settle, func(ctx context.Context) error {
 		_, page, err := n.FromOperator(ctx, "/metrics")
 		if err != nil {
 			return err
@@ -211,10 +215,10 @@ func TestTLSExpiringCertificateIsTold(t *testing.T) {
 		return nil
 	})
 	p.write("server")
-	cluster.WaitCondition(2*time.Minute, certificatesValid, corev1.ConditionTrue)
+	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue)
 	cluster.Delete()
 	cluster.WaitGone(harness.Settle)
-	harness.Wait(t, "the metric gone", time.Minute, func(ctx context.Context) error {
+	harness.Wait(t, "the metric gone", harness.Settle, func(ctx context.Context) error {
 		_, page, err := n.FromOperator(ctx, "/metrics")
 		if err == nil && strings.Contains(page, "certificate_expiry_timestamp_seconds{") {
 			err = errors.New("it is there")

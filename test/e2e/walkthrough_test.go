@@ -6,6 +6,8 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,13 +30,13 @@ func TestWalkthrough(t *testing.T) {
 	n.Shell("kubectl apply -f example/example-etcd-cluster.yaml")
 	cluster := n.Adopt("example-etcd-cluster")
 	cluster.WaitSettled()
-	pods := n.Shell("kubectl get pods")
-	if got := strings.Count(pods, "example-etcd-cluster-"); got != 3 {
-		t.Errorf("kubectl get pods shows %d members, want 3", got)
-	}
-	if got := strings.Count(pods, "1/1"); got != 4 {
-		t.Errorf("kubectl get pods shows %d ready pods, want 4", got)
-	}
+	harness.Wait(t, "three members and the operator, all ready", harness.Settle, func(context.Context) error {
+		pods := n.Shell("kubectl get pods")
+		if members, ready := strings.Count(pods, "example-etcd-cluster-"), strings.Count(pods, "1/1"); members != 3 || ready != 4 {
+			return fmt.Errorf("kubectl get pods shows %d members and %d ready pods", members, ready)
+		}
+		return nil
+	})
 	wants(t, n.Shell("kubectl get etcd"), "example-etcd-cluster", "Running", "3")
 	wants(t, n.Shell("kubectl get services"), "example-etcd-cluster-client", "2379/TCP")
 	n.Shell("kubectl delete -f example/example-etcd-cluster.yaml")

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -85,10 +85,14 @@ func (c *Cluster) Update(edit func(*v1beta2.ClusterSpec)) {
 	}
 }
 
+// conflictPatience is for writes of objects whose status others write meanwhile: on
+// a loaded machine many times.
+var conflictPatience = wait.Backoff{Steps: 30, Duration: 20 * time.Millisecond, Factor: 1.2, Jitter: 0.1}
+
 // TryUpdate is Update for edits that the API server may refuse.
 func (c *Cluster) TryUpdate(edit func(*v1beta2.ClusterSpec)) error {
 	clusters := c.n.EtcdClusters.EtcdV1beta2().EtcdClusters(c.n.Name)
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	return retry.RetryOnConflict(conflictPatience, func() error {
 		object, err := clusters.Get(c.n.t.Context(), c.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -112,6 +116,17 @@ func (c *Cluster) Resize(size int) {
 func (c *Cluster) SetVersion(version string) {
 	c.n.t.Helper()
 	c.Update(func(spec *v1beta2.ClusterSpec) { spec.Version = version })
+}
+
+// WaitObserved waits until the operator has seen the last edit.
+func (c *Cluster) WaitObserved() {
+	c.n.t.Helper()
+	Wait(c.n.t, "the last edit observed", Settle, func(context.Context) error {
+		if seen := c.Status().ObservedGeneration; seen < c.want.Generation {
+			return fmt.Errorf("status.observedGeneration is %d, and not %d", seen, c.want.Generation)
+		}
+		return nil
+	})
 }
 
 // Delete deletes the EtcdCluster and doesn't wait.
@@ -242,65 +257,6 @@ func restarts(pod *corev1.Pod) int32 {
 	return 0
 }
 
-// Events are the cluster's events in the order in which they came.
-func (c *Cluster) Events() []*corev1.Event { return c.n.record.eventsOf(c.Name) }
-
-// EventMessages are the messages of the cluster's events with a reason that have come;
-// the last may be on their way, see WaitEvents.
-func (c *Cluster) EventMessages(reason string) []string {
-	var messages []string
-	for _, event := range c.Events() {
-		if event.Reason == reason {
-			messages = append(messages, event.Message)
-		}
-	}
-	return messages
-}
-
-// eventPatience is how long an event may come after what it tells of: it is written
-// after the status, by another goroutine.
-const eventPatience = 15 * time.Second
-
-// WaitEvents waits until the cluster has exactly count events with a reason.
-func (c *Cluster) WaitEvents(count int, reason string) {
-	c.n.t.Helper()
-	Wait(c.n.t, fmt.Sprintf("%d events %s", count, reason), eventPatience, func(context.Context) error {
-		if messages := c.EventMessages(reason); len(messages) != count {
-			return fmt.Errorf("%q", messages)
-		}
-		return nil
-	})
-}
-
-// WaitEvent waits for an event.
-func (c *Cluster) WaitEvent(reason, message string) {
-	c.n.t.Helper()
-	Wait(c.n.t, fmt.Sprintf("event %s: %q", reason, message), eventPatience, func(context.Context) error {
-		if messages := c.EventMessages(reason); !slices.Contains(messages, message) {
-			return fmt.Errorf("%q", messages)
-		}
-		return nil
-	})
-}
-
-// WaitWarning waits for a warning event whose message holds all words.
-func (c *Cluster) WaitWarning(within time.Duration, words ...string) {
-	c.n.t.Helper()
-	Wait(c.n.t, fmt.Sprintf("warning event with %q", words), within, func(context.Context) error {
-		var warnings []string
-		for _, event := range c.Events() {
-			if event.Type != corev1.EventTypeWarning {
-				continue
-			}
-			if containsAll(event.Reason+": "+event.Message, words) {
-				return nil
-			}
-			warnings = append(warnings, event.Reason+": "+event.Message)
-		}
-		return fmt.Errorf("warnings: %q", warnings)
-	})
-}
-
 // WaitGone waits until nothing of the cluster is left: object, pods, Services.
 func (c *Cluster) WaitGone(within time.Duration) {
 	c.n.t.Helper()
@@ -318,10 +274,6 @@ func (c *Cluster) WaitGone(within time.Duration) {
 		}
 		return nil
 	})
-}
-
-func containsAll(text string, words []string) bool {
-	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
 func podNames(pods []*corev1.Pod) []string {

@@ -99,47 +99,63 @@ func (c *Cluster) memberStatus(ctx context.Context, pod *corev1.Pod) (*clientv3.
 }
 
 // VotingMembers asks a quorum how many members have a vote.
-func (c *Cluster) VotingMembers(ctx context.Context) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	client, err := c.etcd.to(c.Leader())
-	if err != nil {
-		return 0, err
-	}
-	list, err := client.MemberList(ctx)
-	if err != nil {
-		return 0, err
-	}
+func (c *Cluster) VotingMembers() int {
+	c.n.t.Helper()
 	voters := 0
-	for _, m := range list.Members {
-		if !m.IsLearner {
-			voters++
+	Wait(c.n.t, "the membership", Settle, func(ctx context.Context) error {
+		client, err := c.Client()
+		if err != nil {
+			return err
 		}
-	}
-	return voters, nil
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		list, err := client.MemberList(ctx)
+		if err != nil {
+			return err
+		}
+		voters = 0
+		for _, m := range list.Members {
+			if !m.IsLearner {
+				voters++
+			}
+		}
+		return nil
+	})
+	return voters
 }
 
 // Leader is the pod of the leader.
 func (c *Cluster) Leader() *corev1.Pod {
 	c.n.t.Helper()
-	leader, _ := c.roles()
-	return leader
+	var found *corev1.Pod
+	c.waitRoles("a leader", func(leader *corev1.Pod, _ []*corev1.Pod) bool {
+		found = leader
+		return leader != nil
+	})
+	return found
 }
 
 // Follower is the first ready pod that doesn't lead.
 func (c *Cluster) Follower() *corev1.Pod {
 	c.n.t.Helper()
-	_, followers := c.roles()
-	if len(followers) == 0 {
-		c.n.t.Fatal("there is no follower")
-	}
-	return followers[0]
+	var found *corev1.Pod
+	c.waitRoles("a leader and a follower", func(leader *corev1.Pod, followers []*corev1.Pod) bool {
+		if leader == nil || len(followers) == 0 {
+			return false
+		}
+		found = followers[0]
+		return true
+	})
+	return found
 }
 
-func (c *Cluster) roles() (leader *corev1.Pod, followers []*corev1.Pod) {
+// waitRoles waits until who leads and who follows, of the ready pods, is as wanted.
+func (c *Cluster) waitRoles(what string, wanted func(leader *corev1.Pod, followers []*corev1.Pod) bool) {
 	c.n.t.Helper()
-	Wait(c.n.t, "a leader", time.Minute, func(ctx context.Context) error {
-		leader, followers = nil, nil
+	Wait(c.n.t, what, Settle, func(ctx context.Context) error {
+		var leader *corev1.Pod
+		var followers []*corev1.Pod
 		for _, pod := range c.livePods() {
 			if !Ready(pod) {
 				continue
@@ -154,12 +170,11 @@ func (c *Cluster) roles() (leader *corev1.Pod, followers []*corev1.Pod) {
 				followers = append(followers, pod)
 			}
 		}
-		if leader == nil {
-			return errors.New("no ready pod leads")
+		if !wanted(leader, followers) {
+			return fmt.Errorf("of the ready pods, one leads: %t; %v follow", leader != nil, podNames(followers))
 		}
 		return nil
 	})
-	return leader, followers
 }
 
 // Client connects to the client Service. The caller closes the client.
@@ -174,7 +189,7 @@ func (c *Cluster) Client() (*clientv3.Client, error) {
 // Put writes a key through the client Service.
 func (c *Cluster) Put(key, value string) {
 	c.n.t.Helper()
-	Wait(c.n.t, "put "+key, time.Minute, func(ctx context.Context) error {
+	Wait(c.n.t, "put "+key, Settle, func(ctx context.Context) error {
 		client, err := c.Client()
 		if err != nil {
 			return err
@@ -191,7 +206,7 @@ func (c *Cluster) Put(key, value string) {
 func (c *Cluster) Get(key string) string {
 	c.n.t.Helper()
 	var value string
-	Wait(c.n.t, "get "+key, time.Minute, func(ctx context.Context) error {
+	Wait(c.n.t, "get "+key, Settle, func(ctx context.Context) error {
 		client, err := c.Client()
 		if err != nil {
 			return err

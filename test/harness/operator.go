@@ -20,11 +20,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/etcd-operator/etcd-operator/internal/leader"
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 const (
-	operatorUp = 90 * time.Second
+	operatorUp = Settle
 	// operatorApp is what selects the operator's pods in example/deployment.yaml.
 	operatorApp = "etcd-operator"
 )
@@ -215,7 +216,7 @@ func (n *Namespace) StartOperator() {
 // ScaleOperator changes the number of operators and doesn't wait.
 func (n *Namespace) ScaleOperator(replicas int32) {
 	n.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // its status is written as well
+	err := retry.RetryOnConflict(conflictPatience, func() error { // its status is written as well
 		scale, err := n.Kube.AppsV1().Deployments(n.Name).GetScale(n.t.Context(), operatorApp, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -264,8 +265,11 @@ func (n *Namespace) checkOperator() {
 		}
 		for _, pod := range n.podsOf(app) {
 			for _, status := range pod.Status.ContainerStatuses {
-				if int64(status.RestartCount) > crashes {
-					n.t.Errorf("operator %s restarted %d times, the test crashed it %d times", pod.Name, status.RestartCount, crashes)
+				// One that could not renew its Lease in time ends, as it has to: for ten
+				// seconds neither it nor the API server got anything done.
+				lost := n.record.starts(pod.Name, leader.ErrLost.Error())
+				if int64(status.RestartCount) > crashes+lost {
+					n.t.Errorf("operator %s restarted %d times, the test crashed it %d times, and it lost its Lease %d times", pod.Name, status.RestartCount, crashes, lost)
 				}
 			}
 		}

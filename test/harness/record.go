@@ -182,7 +182,16 @@ func (r *record) statusesOf(cluster string) []v1beta2.ClusterStatus {
 func (r *record) seeEvent(event *corev1.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, event)
+	// One that is told again is counted, and a watch that begins anew brings all.
+	i := slices.IndexFunc(r.events, func(e *corev1.Event) bool { return e.UID == event.UID })
+	switch {
+	case i < 0:
+		r.events = append(r.events, event)
+	case r.events[i].ResourceVersion == event.ResourceVersion:
+		return
+	default:
+		r.events[i] = event
+	}
 	r.line("event %s %s/%s %s: %s%s", event.Type, strings.ToLower(event.InvolvedObject.Kind), event.InvolvedObject.Name, event.Reason, event.Message, times(event))
 }
 
@@ -193,7 +202,7 @@ func times(event *corev1.Event) string {
 	return ""
 }
 
-// eventsOf returns the events of an EtcdCluster in the order in which they came.
+// eventsOf returns the events of an EtcdCluster in the order in which they came first.
 func (r *record) eventsOf(cluster string) []*corev1.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -251,6 +260,19 @@ func (r *record) alarms(prefix string) []string {
 		}
 	}
 	return alarms
+}
+
+// starts counts the starts of a pod's containers in whose last lines a text is.
+func (r *record) starts(pod, text string) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found int64
+	for _, log := range r.logs {
+		if strings.HasPrefix(log.name, pod+"/") && slices.ContainsFunc(log.last(log.most), func(line string) bool { return strings.Contains(line, text) }) {
+			found++
+		}
+	}
+	return found
 }
 
 // A tail keeps the last lines of a log.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,9 +18,11 @@ import (
 // A Roll follows how members are restarted one by one, from when it is made
 // until it is checked.
 type Roll struct {
-	stop func()
+	stop  func()
+	moved func() []string // messages of the events Leader Moved, since the start
 
 	mu       sync.Mutex
+	begun    time.Time
 	size     int
 	pods     map[string]*corev1.Pod
 	images   map[string]string // as of the start
@@ -33,9 +36,13 @@ type change struct {
 	at  time.Time
 }
 
+// A sighting is a member that said that it leads, in a term of raft.
 type sighting struct {
-	pod string
-	at  time.Time
+	pod  string
+	term uint64
+	// It said so after it was asked and before its answer was here. On a loaded
+	// machine much may happen in between.
+	asked, answered time.Time
 }
 
 // WatchRoll starts to follow the pods and the leader.
@@ -46,6 +53,10 @@ func (c *Cluster) WatchRoll(ctx context.Context) *Roll {
 		r.images[pod.Name] = etcdContainer(pod).Image
 	}
 	r.size = len(r.pods)
+	before := len(c.EventMessages("Leader Moved"))
+	r.moved = func() []string { return c.EventMessages("Leader Moved")[before:] }
+	r.lookForLeader(ctx, c)
+	r.begun = time.Now()
 	release := c.OnPod(r.see)
 	ctx, cancel := context.WithCancel(ctx)
 	var looking sync.WaitGroup
@@ -65,27 +76,33 @@ func (r *Roll) see(pod *corev1.Pod) {
 	defer r.mu.Unlock()
 	r.pods[pod.Name] = pod
 	image := etcdContainer(pod).Image
-	if image == r.images[pod.Name] || slices.ContainsFunc(r.changed, func(c change) bool { return c.pod == pod.Name }) {
+	if image == r.images[pod.Name] || r.hasChanged(pod.Name) {
 		return
 	}
-	r.changed = append(r.changed, change{pod.Name, time.Now()})
-	for name, other := range r.pods {
-		if name != pod.Name && !Ready(other) {
-			r.problems = append(r.problems, fmt.Errorf("%s was changed while %s was not ready", pod.Name, name))
+	// That a pod which was not touched isn't ready at this moment may be chance.
+	for _, before := range r.changed {
+		if other := r.pods[before.pod]; !Ready(other) || !runsItsImage(other) {
+			r.problems = append(r.problems, fmt.Errorf("%s was changed while %s was not ready", pod.Name, before.pod))
 		}
 	}
+	r.changed = append(r.changed, change{pod.Name, time.Now()})
+}
+
+func (r *Roll) hasChanged(pod string) bool {
+	return slices.ContainsFunc(r.changed, func(c change) bool { return c.pod == pod })
+}
+
+// runsItsImage says whether etcd runs as the pod's spec says: after a change of the
+// image the pod is as it was until the kubelet acts.
+func runsItsImage(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.Name == "etcd" && s.State.Running != nil && s.Image == etcdContainer(pod).Image
+	})
 }
 
 func (r *Roll) watchLeader(ctx context.Context, c *Cluster) {
 	for {
-		for _, pod := range c.livePods() {
-			status, err := c.memberStatus(ctx, pod)
-			if err == nil && status.Leader == status.Header.MemberId {
-				r.mu.Lock()
-				r.leaders = append(r.leaders, sighting{pod.Name, time.Now()})
-				r.mu.Unlock()
-			}
-		}
+		r.lookForLeader(ctx, c)
 		select {
 		case <-ctx.Done():
 			return
@@ -94,8 +111,20 @@ func (r *Roll) watchLeader(ctx context.Context, c *Cluster) {
 	}
 }
 
+func (r *Roll) lookForLeader(ctx context.Context, c *Cluster) {
+	for _, pod := range c.livePods() {
+		asked := time.Now()
+		status, err := c.memberStatus(ctx, pod)
+		if err == nil && status.Leader == status.Header.MemberId {
+			r.mu.Lock()
+			r.leaders = append(r.leaders, sighting{pod.Name, status.RaftTerm, asked, time.Now()})
+			r.mu.Unlock()
+		}
+	}
+}
+
 // Check ends the roll and tells what was wrong: two members down at a time, or
-// a leader that was restarted while followers were still to come.
+// a leader that was restarted, or moved off, while followers were still to come.
 func (r *Roll) Check() error {
 	r.stop()
 	r.mu.Lock()
@@ -108,15 +137,33 @@ func (r *Roll) Check() error {
 		if i == len(r.changed)-1 {
 			break
 		}
-		// Moving the leader off takes an instant, so whoever was seen to lead
-		// shortly before was either a leader taken too early or moved too early.
-		for _, leader := range r.leaders {
-			if leader.pod == change.pod && !leader.at.After(change.at) && change.at.Sub(leader.at) < time.Second {
-				problems = append(problems, fmt.Errorf("%s led %s before it was changed, as number %d of %d",
-					change.pod, change.at.Sub(leader.at).Round(time.Millisecond), i+1, r.size))
-				break
+		if r.ledThroughout(i) {
+			problems = append(problems, fmt.Errorf("%s led while it was changed, as number %d of %d", change.pod, i+1, r.size))
+		}
+		for _, moved := range r.moved() {
+			if strings.Contains(moved, "from member "+change.pod+" ") {
+				problems = append(problems, fmt.Errorf("%s was changed as number %d of %d, and the operator had it hand over: %s", change.pod, i+1, r.size, moved))
 			}
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// ledThroughout says whether a pod led in one and the same term before the change
+// that came before its own, or at the start, and still when its own was made: then
+// nobody who looked in between can have seen another leader. Members also elect one whenever
+// they like to, so that a sighting shortly before a change says nothing.
+func (r *Roll) ledThroughout(i int) bool {
+	own, since := r.changed[i], r.begun
+	if i > 0 {
+		since = r.changed[i-1].at
+	}
+	return slices.ContainsFunc(r.leaders, func(early sighting) bool {
+		if early.pod != own.pod || early.answered.After(since) {
+			return false
+		}
+		return slices.ContainsFunc(r.leaders, func(late sighting) bool {
+			return late.pod == early.pod && late.term == early.term && late.asked.After(own.at)
+		})
+	})
 }

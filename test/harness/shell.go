@@ -21,7 +21,7 @@ import (
 // environment.
 func (n *Namespace) Shell(line string) string {
 	n.t.Helper()
-	return n.ShellWithin(time.Minute, line)
+	return n.ShellWithin(Settle, line)
 }
 
 // ShellWithin is Shell for what takes its time.

@@ -51,11 +51,14 @@ func (n *Namespace) CheckNoSecretIsTold() {
 	ctx := n.t.Context()
 	told := map[string]string{}
 	for _, pod := range slices.Concat(n.Operators(), n.BackupOperators(), n.RestoreOperators()) {
-		log, err := n.Kube.CoreV1().Pods(n.Name).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
-		if err != nil {
-			n.t.Fatalf("log of %s: %v", pod.Name, err)
-		}
-		told["the log of "+pod.Name] = string(log)
+		Wait(n.t, "log of "+pod.Name, Settle, func(ctx context.Context) error {
+			log, err := n.Kube.CoreV1().Pods(n.Name).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+			if err != nil && !apierrors.IsNotFound(err) { // it is started again
+				return err
+			}
+			told["the log of "+pod.Name] = string(log)
+			return nil
+		})
 	}
 	events, err := n.Kube.CoreV1().Events(n.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {

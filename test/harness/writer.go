@@ -21,7 +21,7 @@ func (c *Cluster) StartWriter() *workload.Writer {
 		Dial:   func(context.Context) (workload.Conn, error) { return c.Client() },
 	})
 	c.n.t.Cleanup(func() { w.Stop() })
-	Wait(c.n.t, "first acknowledged write", time.Minute, func(context.Context) error {
+	Wait(c.n.t, "first acknowledged write", Settle, func(context.Context) error {
 		if w.Acked() == 0 {
 			return errors.New("no write was acknowledged")
 		}
@@ -36,7 +36,7 @@ func (c *Cluster) VerifyWrites(w *workload.Writer) *workload.History {
 	c.n.t.Helper()
 	history := w.Stop()
 	c.n.t.Logf("writer: %v", history)
-	ctx, cancel := context.WithTimeout(c.n.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(c.n.t.Context(), Settle)
 	defer cancel()
 	client, err := c.Client()
 	if err != nil {
