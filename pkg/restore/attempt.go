@@ -103,7 +103,7 @@ func start(ctx context.Context, a *attempt) *job {
 
 // run never panics: others are under way in the process.
 func (a *attempt) run(ctx context.Context) (result outcome) {
-	result = outcome{generation: a.obj.Generation, manifest: a.manifest}
+	result = outcome{generation: generation(a.obj), manifest: a.manifest}
 	defer func() {
 		if p := recover(); p != nil {
 			a.log.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -209,7 +209,7 @@ func (a *attempt) readWhole(ctx context.Context) (api.RestoredBackup, []string, 
 		return api.RestoredBackup{}, passedOver, err
 	}
 	backup := api.RestoredBackup{
-		Generation: a.obj.Generation,
+		Generation: generation(a.obj),
 		Key:        found.Path, Size: found.Size, SHA256: found.SHA256,
 		EtcdVersion: found.EtcdVersion, EtcdRevision: found.EtcdRevision, Uncertain: found.Uncertain,
 	}

@@ -144,6 +144,28 @@ func (l *leftovers) sorted(now time.Time) (running, ending, lost []corev1.Pod) {
 // committed tells whether the old cluster may have been touched.
 func committed(st *api.RestoreStatus) bool { return st.Cluster != nil && st.Backup != nil }
 
+// untouched tells whether all is as if there had been no restore. Of the old cluster
+// that is so until its EtcdCluster is deleted: a finalizer on it can be taken off. Where
+// there was none, it is so until one is made.
+func (o *observation) untouched() bool {
+	st, c := &o.obj.Status, o.cluster
+	switch {
+	case !committed(st):
+		return true
+	case st.ReplacedUID == "":
+		return c == nil && st.ServedDate == nil && (o.phase() == api.RestorePhaseStopping || o.phase() == api.RestorePhaseCreating)
+	}
+	return c != nil && c.uid() == st.ReplacedUID && !c.deleting() && !c.madeBy(o.obj.UID) && o.phase() == api.RestorePhaseStopping
+}
+
+// generation counts the edits of the spec. That of the object counts its deletion too.
+func generation(obj *api.EtcdRestore) int64 {
+	if obj.DeletionTimestamp != nil {
+		return obj.Generation - 1
+	}
+	return obj.Generation
+}
+
 // phase is how far the restore has come since then.
 func (o *observation) phase() api.RestorePhase {
 	switch p := o.obj.Status.Phase; p {

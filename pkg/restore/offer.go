@@ -43,11 +43,11 @@ func (o *offer) why() string {
 func offeredBy(obj *api.EtcdRestore, token *tokenState) (offered, bool) {
 	st := &obj.Status
 	waiting := st.Phase == api.RestorePhaseCreating || st.Phase == api.RestorePhaseStarting
-	current := committed(st) && (st.Backup.Generation == obj.Generation || obj.DeletionTimestamp != nil)
+	current := committed(st) && st.Backup.Generation >= generation(obj)
 	if done(obj) || !waiting || !current || token == nil || token.value == "" {
 		return offered{}, false
 	}
-	return offered{token.value, st.Backup.SHA256, obj.Generation}, true
+	return offered{token.value, st.Backup.SHA256, generation(obj)}, true
 }
 
 // keepOffer sees to it that what is offered is what is on record.

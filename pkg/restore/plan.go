@@ -44,16 +44,16 @@ type verdict struct {
 // the first that has something to say is followed.
 func plan(o *observation) verdict {
 	for _, rule := range []func(*observation) *verdict{
-		finish,         // it has succeeded: tidy up, and never act again
-		endUncommitted, // it is being deleted, and nothing was touched
-		giveUp,         // its namespace is being deleted
-		choose,         // the backup is read as a whole; only then all is on record
-		endServed,      // it is being deleted, and its cluster serves
-		hold,           // from here on it stays until it has come to its end
-		stop,           // the old cluster ends
-		makeRoom,       // for volumes where there is no room for both
-		create,         // the new one is made, to begin with the backup
-		grow,           // until all its members serve
+		finish,       // it has succeeded: tidy up, and never act again
+		endUntouched, // it is being deleted, and nothing was touched
+		giveUp,       // its namespace is being deleted
+		choose,       // the backup is read as a whole; only then all is on record
+		endServed,    // it is being deleted, and its cluster serves
+		hold,         // from here on it stays until it has come to its end
+		stop,         // the old cluster ends
+		makeRoom,     // for volumes where there is no room for both
+		create,       // the new one is made, to begin with the backup
+		grow,         // until all its members serve
 	} {
 		if v := rule(o); v != nil {
 			return *v
@@ -117,6 +117,9 @@ func finish(o *observation) *verdict {
 func tidy(o *observation) *verdict {
 	v := o.at(api.RestorePhaseGrowing, "the cluster is back: what the restore no longer needs is removed")
 	c, st := o.cluster, &o.obj.Status
+	if st.Phase == api.RestorePhaseSucceeded { // it was told, and another operator tries again what one could not remove
+		v.status = *st.DeepCopy()
+	}
 	switch {
 	case o.mine() && !c.deleting() && c.annotation() != "" && !o.denied[deniedAnnotation]:
 		return v.do(unannotate{c.live})
@@ -140,13 +143,17 @@ func tidy(o *observation) *verdict {
 	return v.do(release{})
 }
 
-// endUncommitted is for an EtcdRestore that is deleted before anything was touched.
-func endUncommitted(o *observation) *verdict {
-	if o.obj.DeletionTimestamp == nil || committed(&o.obj.Status) {
+// endUntouched is for an EtcdRestore that is deleted before anything was touched, with
+// whatever edit came before the deletion.
+func endUntouched(o *observation) *verdict {
+	if o.obj.DeletionTimestamp == nil || !o.untouched() {
 		return nil
 	}
 	v := &verdict{status: *o.obj.Status.DeepCopy(), wait: longestSleep}
-	if held(o.obj) {
+	switch {
+	case committed(&o.obj.Status) && o.cluster != nil && o.cluster.held():
+		v.step = letGo{cluster: o.cluster.live}
+	case held(o.obj):
 		v.step = release{}
 	}
 	return v

@@ -25,10 +25,11 @@ const (
 
 // choose finds a backup that is whole and fits, and puts on record what is going to
 // be done: nothing is touched before that. It begins anew with each edit, until the
-// first member serves.
+// first member serves, also one that was made just before a deletion: what it has made
+// of the spec can't be taken back, and must not be gone by unchecked.
 func choose(o *observation) *verdict {
 	st := &o.obj.Status
-	if committed(st) && (st.Backup.Generation == o.obj.Generation || o.began() || o.obj.DeletionTimestamp != nil) {
+	if committed(st) && (st.Backup.Generation >= generation(o.obj) || o.began()) {
 		return nil
 	}
 	if waitsForEdit(o.obj) {
@@ -52,7 +53,7 @@ func choose(o *observation) *verdict {
 	}
 	seen := st.ObservedGeneration == o.obj.Generation
 	switch {
-	case o.outcome != nil && o.outcome.generation == o.obj.Generation:
+	case o.outcome != nil && o.outcome.generation == generation(o.obj):
 		return conclude(o, m)
 	case o.reading != nil:
 		return o.choosing(api.RestorePhaseVerifying, *o.reading)
@@ -179,7 +180,7 @@ func conclude(o *observation, m manifest) *verdict {
 		v.consumed = true
 		return v
 	}
-	if !held(o.obj) {
+	if !held(o.obj) && o.obj.DeletionTimestamp == nil {
 		return o.choosing(api.RestorePhaseVerifying, "the backup is whole").do(putFinalizer{})
 	}
 	v := o.choosing(api.RestorePhaseStopping, "")

@@ -93,6 +93,11 @@ func onRecord(phase api.RestorePhase) scene {
 	}
 }
 
+// replacesNone is a restore to where there was no EtcdCluster.
+func replacesNone(o *observation) {
+	o.obj.Status.ReplacedUID, o.obj.Spec.ClusterTemplate = "", template()
+}
+
 func edited(o *observation) { o.obj.Generation++ }
 
 func deleted(o *observation) {
@@ -120,7 +125,7 @@ func servedSince(d time.Duration) scene {
 
 func read(err error) scene {
 	return func(o *observation) {
-		o.outcome = &outcome{generation: o.obj.Generation, err: err}
+		o.outcome = &outcome{generation: generation(o.obj), err: err}
 		o.outcome.manifest, _ = o.manifest()
 		o.outcome.backup = api.RestoredBackup{Generation: o.obj.Generation, Key: "bucket/etcd.backup", Size: 1001, SHA256: digest(1)}
 	}
@@ -240,12 +245,20 @@ func TestPlan(t *testing.T) {
 		"it has one member too many":                   {seen(growing, made(api.ClusterPhaseRunning), from, members(4)), "", "Growing", ""},
 		"it is whole":                                  {seen(growing, made(api.ClusterPhaseRunning), from, members(3)), "markRestored", "Growing", ""},
 
-		"an edit has the backup chosen anew":   {seen(starting, made(api.ClusterPhaseCreating), edited), "begin", "Starting", "the spec was edited"},
-		"but not once the first member serves": {seen(growing, made(api.ClusterPhaseRunning), from, members(1), edited), "", "Growing", "1 of 3"},
-		"a deletion is no edit":                {seen(starting, made(api.ClusterPhaseCreating), deleted), "", "Starting", ""},
-		"nor does it end what was begun":       {seen(stopping, deleted), "holdCluster", "Stopping", ""},
-		"but the end of its namespace does":    {seen(stopping, stopped, deleted, func(o *observation) { o.namespaceEnds = true }), "letGo", "Stopping", ""},
-		"and it may go too":                    {seen(stopping, gone, deleted, func(o *observation) { o.namespaceEnds = true }), "release", "Stopping", ""},
+		"an edit has the backup chosen anew":    {seen(starting, made(api.ClusterPhaseCreating), edited), "begin", "Starting", "the spec was edited"},
+		"but not once the first member serves":  {seen(growing, made(api.ClusterPhaseRunning), from, members(1), edited), "", "Growing", "1 of 3"},
+		"a deletion is no edit":                 {seen(starting, made(api.ClusterPhaseCreating), deleted), "", "Starting", ""},
+		"it wins as long as nothing is touched": {seen(stopping, deleted), "release", "Stopping", ""},
+		"whatever was edited before":            {seen(stopping, edited, deleted), "release", "Stopping", ""},
+		"the old cluster is let go first":       {seen(stopping, live(kept), deleted), "letGo", "Stopping", ""},
+		"it does not end what was begun":        {seen(stopping, stopped, deleted), "letGo", "Stopping", ""},
+		"nor where all is gone":                 {seen(stopping, gone, deleted), "", "Creating", ""},
+		"nor what the restore has made":         {seen(stopping, from, deleted), "holdCluster", "Stopping", ""},
+		"of a cluster there was none":           {seen(creating, gone, replacesNone, deleted), "release", "Creating", ""},
+		"and then there is one":                 {seen(creating, made(api.ClusterPhaseNone), replacesNone, deleted), "", "Starting", ""},
+		"one before a deletion is one as well":  {seen(starting, made(api.ClusterPhaseCreating), edited, deleted), "begin", "Starting", "the spec was edited"},
+		"but the end of its namespace does":     {seen(stopping, stopped, deleted, func(o *observation) { o.namespaceEnds = true }), "letGo", "Stopping", ""},
+		"and it may go too":                     {seen(stopping, gone, deleted, func(o *observation) { o.namespaceEnds = true }), "release", "Stopping", ""},
 
 		"a mark from elsewhere ends nothing": {seen(growing, made(api.ClusterPhaseRunning), from, members(1), forged), "", "Growing", "1 of 3"},
 		"whole: the annotation goes":         {seen(growing, made(api.ClusterPhaseRunning), marked), "unannotate", "Growing", ""},
@@ -256,9 +269,10 @@ func TestPlan(t *testing.T) {
 		"or they may not be deleted": {seen(growing, gone, marked, func(o *observation) {
 			o.setAside, o.denied = make([]corev1.PersistentVolumeClaim, 1), map[string]bool{deniedVolumes: true}
 		}), "deleteToken", "Growing", ""},
-		"then it is told":                      {seen(growing, gone, marked, func(o *observation) { o.token = nil }), "", "Succeeded", ""},
-		"then it may be deleted":               {seen(growing, gone, marked, func(o *observation) { o.token, o.obj.Status.Phase = nil, "Succeeded" }), "release", "Succeeded", ""},
-		"it succeeded, and its status is lost": {seen(marked), "", "Invalid", "tells of a success"},
+		"then it is told": {seen(growing, gone, marked, func(o *observation) { o.token = nil }), "", "Succeeded", ""},
+		"which is not taken back, whoever tidies more": {seen(growing, made(api.ClusterPhaseRunning), marked, func(o *observation) { o.obj.Status.Phase = "Succeeded" }), "unannotate", "Succeeded", ""},
+		"then it may be deleted":                       {seen(growing, gone, marked, func(o *observation) { o.token, o.obj.Status.Phase = nil, "Succeeded" }), "release", "Succeeded", ""},
+		"it succeeded, and its status is lost":         {seen(marked), "", "Invalid", "tells of a success"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := plan(tc.o)

@@ -252,11 +252,11 @@ func (r *Restore) look(ctx context.Context, now time.Time) (time.Duration, error
 	if err := r.refresh(ctx); err != nil {
 		return 0, err
 	}
-	if r.job != nil && (r.job.attempt.obj.Generation != r.obj.Generation || r.obj.DeletionTimestamp != nil) {
+	if r.job != nil && (generation(r.job.attempt.obj) != generation(r.obj) || r.obj.DeletionTimestamp != nil && !committed(&r.obj.Status)) {
 		r.job.stop(errEdited)
 		return longestSleep, nil // its end is waited for
 	}
-	if r.outcome != nil && r.outcome.generation != r.obj.Generation {
+	if r.outcome != nil && r.outcome.generation != generation(r.obj) {
 		r.outcome = nil
 	}
 	o, err := r.observe(ctx, now)

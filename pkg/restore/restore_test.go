@@ -305,11 +305,11 @@ func TestADeletedRestoreEnds(t *testing.T) {
 	t.Run("when the cluster is back", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			w.running(2)
+			old := w.running(2)
 			w.add("etcdrestores", testRestore())
 			stop := w.run()
 			defer stop()
-			w.await("the stop", time.Minute, in(api.RestorePhaseStopping, w))
+			w.await("the stop", time.Minute, func() bool { c := w.cluster(); return c == nil || c.UID != old || c.DeletionTimestamp != nil })
 			w.mu.Lock()
 			w.remove("etcdrestores", "c")
 			w.mu.Unlock()

@@ -54,6 +54,9 @@ type life struct {
 	old types.UID
 	// restored is the EtcdRestore that has the mark of success.
 	restored types.UID
+	// deletedUntouched tells that the EtcdRestore was deleted before anything was touched,
+	// or that there was nothing: it may end then, with the old cluster as it was.
+	deletedUntouched bool
 	// deletedServing tells that the EtcdRestore was deleted while its cluster grew: the
 	// restore ends then.
 	deletedServing bool
@@ -173,6 +176,9 @@ func (l *life) check(verb, resource, name string, action clienttesting.Action) {
 		}
 		mine := c.Status.RestoredFrom != nil && c.Status.RestoredFrom.RestoreUID == r.UID
 		unserved := c.Status.Phase == api.ClusterPhaseNone || c.Status.Phase == api.ClusterPhaseCreating
+		if c.UID == l.old && r.DeletionTimestamp != nil {
+			l.t.Errorf("%s, though the EtcdRestore was deleted before", what)
+		}
 		if success || c.UID != r.Status.ReplacedUID && !unserved && !(mine && c.Status.Phase == api.ClusterPhaseFailed) {
 			l.t.Errorf("%s, which serves; success %v", what, success)
 		}
@@ -272,7 +278,7 @@ func (l *life) play() {
 		return
 	}
 	if l.restored == "" {
-		if l.restore() != nil || !l.deletedServing {
+		if l.restore() != nil || !l.deletedServing && !l.deletedUntouched {
 			l.t.Error("it was begun, and has not come to its end")
 		}
 		return
@@ -288,7 +294,7 @@ func (l *life) play() {
 	if c == nil {
 		return // somebody has deleted it since
 	}
-	if _, annotated := c.Annotations[api.RestoreAnnotation]; annotated && c.UID == l.madeUID() || len(c.Finalizers) > 0 {
+	if _, annotated := c.Annotations[api.RestoreAnnotation]; annotated && c.UID == l.madeUID() && !l.told("Not Tidied") || len(c.Finalizers) > 0 {
 		l.t.Errorf("the cluster is left with %v, %v", c.Annotations, c.Finalizers)
 	}
 }
@@ -350,6 +356,8 @@ func (l *life) trouble() {
 	case 8:
 		if l.rand.IntN(4) == 0 && l.restore() != nil {
 			l.note("the EtcdRestore is deleted")
+			c := l.cluster()
+			l.deletedUntouched = l.old == "" || c != nil && c.UID == l.old && c.DeletionTimestamp == nil
 			l.remove("etcdrestores", "c")
 		}
 	case 9:

@@ -49,9 +49,10 @@ type world struct {
 	deadNode map[string]bool
 	members  int // names given
 
-	offersMu sync.Mutex
-	offers   map[string]backupserver.Backup // by name and token
-	events   []string
+	offersMu  sync.Mutex
+	offers    map[string]backupserver.Backup // by name and token
+	withdrawn int                            // how many offers were
+	events    []string
 }
 
 // digest is a SHA-256 that tells backups apart.
@@ -127,6 +128,7 @@ func (w *world) Offer(name, token string, b backupserver.Backup) func() {
 		w.offersMu.Lock()
 		defer w.offersMu.Unlock()
 		delete(w.offers, key)
+		w.withdrawn++
 	}
 }
 

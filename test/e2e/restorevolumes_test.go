@@ -129,6 +129,13 @@ func TestRestoreThatKeepsOldVolumes(t *testing.T) {
 	defer release()
 	restore = r.CreateRestore(spec)
 	restore.AwaitPhase(v1beta2.RestorePhaseStopping)
+	replaced := cluster.Object().UID
+	harness.Wait(t, "the old EtcdCluster deleted", harness.Settle, func(context.Context) error {
+		if now := cluster.Object(); now != nil && now.UID == replaced && now.DeletionTimestamp == nil {
+			return errors.New("it is not, and a deletion of the restore would still end it")
+		}
+		return nil
+	})
 	restore.Delete()
 	restore.AwaitPhase(v1beta2.RestorePhaseStarting)
 	if claim, err := r.Kube.CoreV1().PersistentVolumeClaims(r.Name).Get(t.Context(), second.Name, metav1.GetOptions{}); err == nil && claim.DeletionTimestamp == nil {
