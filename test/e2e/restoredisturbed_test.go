@@ -1,0 +1,116 @@
+//go:build e2e
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+// applyInPlace makes an EtcdCluster as soon as the one with a UID is gone, as GitOps does,
+// and in the place of one that a restore has made, where that comes first. It returns its
+// UID.
+func (r *restores) applyInPlace(manifest *v1beta2.EtcdCluster, of types.UID) (made types.UID) {
+	r.t.Helper()
+	clusters := r.EtcdClusters.EtcdV1beta2().EtcdClusters(r.Name)
+	harness.Wait(r.t, "the EtcdCluster made by another client", harness.Settle, func(ctx context.Context) error {
+		created, err := clusters.Create(ctx, manifest.DeepCopy(), metav1.CreateOptions{})
+		if err == nil {
+			made = created.UID
+			return nil
+		}
+		if now, e := clusters.Get(ctx, manifest.Name, metav1.GetOptions{}); e == nil && now.UID != of {
+			e = clusters.Delete(ctx, now.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(now.UID))})
+			err = errors.Join(err, e)
+		}
+		return err
+	})
+	return made
+}
+
+// While a cluster is replaced, another client makes its EtcdCluster again, and the backup
+// in the store is replaced by another one. The first is undone, the second is told and
+// not followed before somebody asks for it; what comes back is one backup, and not a
+// mixture of two. The other backup is that of a cluster whose database was full: its alarm
+// does not come along.
+func TestRestoreThatOthersDisturb(t *testing.T) {
+	t.Parallel()
+	r := newRestores(t)
+	manifest := object("etcd", 1, etcd36)
+	manifest.Spec.Pod = &v1beta2.PodPolicy{EtcdEnv: []corev1.EnvVar{{Name: "ETCD_QUOTA_BACKEND_BYTES", Value: "2097152"}}}
+	cluster := r.CreateObject(manifest.DeepCopy())
+	cluster.WaitSettled()
+	cluster.Put("kept", "yes")
+	good := r.take(cluster)
+	r.put("etcd.backup", good)
+	cluster.Put("later", "yes")
+	client, err := cluster.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	fill(t, client)
+	full := r.take(cluster)
+
+	old := cluster.Object().UID
+	r.StopOperator() // so that nothing is fetched before all is in the way
+	restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
+	restore.AwaitPhase(v1beta2.RestorePhaseStopping)
+	r.put("etcd.backup", full)
+	theirs := r.applyInPlace(manifest, old)
+	restore.Wait("the other client's EtcdCluster replaced", harness.Settle, func(obj *v1beta2.EtcdRestore) error {
+		now := cluster.Object()
+		if now == nil || now.UID == theirs || now.UID != obj.Status.ClusterUID || now.Annotations[v1beta2.RestoreAnnotation] == "" {
+			return fmt.Errorf("there is %+v", now)
+		}
+		return nil
+	})
+	harness.Wait(t, "an event that tells of it", harness.Settle, func(context.Context) error {
+		if told := restore.EventMessages("Cluster Deleted"); !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, string(theirs)) }) {
+			return fmt.Errorf("%q", told)
+		}
+		return nil
+	})
+	r.StartOperator()
+
+	restore.Wait("the backup that was replaced is told", harness.Settle, func(obj *v1beta2.EtcdRestore) error {
+		for _, words := range []string{fmt.Sprintf("it has %d bytes, and had %d", len(full.content), len(good.content)), "edits of the EtcdRestore are followed"} {
+			if !strings.Contains(obj.Status.Reason, words) {
+				return fmt.Errorf("it is not: no %q", words)
+			}
+		}
+		return nil
+	})
+	if now := cluster.Status(); now.Phase != v1beta2.ClusterPhaseCreating {
+		t.Errorf("the cluster is in phase %s without its backup", now.Phase)
+	}
+	copied := r.spec("copy", "etcd.backup") // of what is there now, with room for it
+	copied.ClusterTemplate = template(t, v1beta2.ClusterSpec{Size: 1, Version: etcd36})
+	r.CreateRestore(copied).WaitSucceeded()
+	second := r.Adopt("copy")
+	second.WaitEvents(1, "Alarms Lifted")
+	if second.Get("kept") != "yes" || second.Get("later") != "yes" {
+		t.Error("the other backup is not what was restored from it")
+	}
+	second.Put("again", "yes")
+
+	r.put("etcd.backup", good)
+	restore.Edit(func(s *v1beta2.RestoreSpec) { s.Pick = v1beta2.RestorePickExact }) // have it read anew
+	r.checkRestored(cluster.Name, restore.WaitSucceeded())
+	checkSeries(t, "etcd_restore_operator_", r.FromRestoreOperator)
+	r.CheckNoSecretIsTold()
+}
