@@ -93,10 +93,14 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// Problem is why the Service is not as it should be, as far as is known; nil: it is.
+// Problem is why the Service is not as it should be, as far as is known; nil: it is, or
+// it will be in a moment.
 func (k *Keeper) Problem() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if errors.Is(k.problem, errAgain) {
+		return nil
+	}
 	return k.problem
 }
 

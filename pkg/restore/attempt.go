@@ -289,12 +289,16 @@ func fits(b *api.RestoredBackup, m manifest) error {
 	return nil
 }
 
-// rehearse has the API server say whether this operator may do what is to come, and
-// whether it would take the EtcdCluster, while there is one still.
+// rehearse finds out, while there is an EtcdCluster still, whether the way to the backup
+// leads here, and has the API server say whether this operator may do what is to come,
+// and whether it would take the EtcdCluster.
 func (a *attempt) rehearse(ctx context.Context) error {
 	cluster, err := a.manifest.cluster("{}")
 	if err != nil {
 		return err
+	}
+	if err := a.cfg.Reached(); err != nil {
+		return fmt.Errorf("the first member would not find the restore operator: %w", err)
 	}
 	if err := a.rights(ctx); err != nil {
 		return err

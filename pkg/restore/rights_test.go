@@ -183,6 +183,36 @@ func TestARightThatIsMissingIsFoundOutFirst(t *testing.T) {
 	}
 }
 
+// Without its Service, the operator has nothing to bring the cluster back by. That may
+// be for want of a right as well.
+func TestNothingIsTouchedWhereTheFirstMemberWouldNotFindTheOperator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		old := w.running(2)
+		var problem error = apierrors.NewForbidden(schema.GroupResource{Resource: "endpointslices"}, "etcd-restore-operator", nil)
+		w.cfg.Reached = func() error {
+			w.offersMu.Lock()
+			defer w.offersMu.Unlock()
+			return problem
+		}
+		w.add("etcdrestores", testRestore())
+		stop := w.run()
+		defer stop()
+		w.await("the reason", time.Minute, func() bool {
+			st := w.restore().Status
+			return st.Phase == api.RestorePhaseRetrying && strings.Contains(st.Reason, "would not find the restore operator") && strings.Contains(st.Reason, "endpointslices")
+		})
+		w.live(10 * time.Minute)
+		if c := w.cluster(); c.UID != old || c.DeletionTimestamp != nil || len(c.Finalizers) > 0 {
+			t.Errorf("the cluster was touched: %+v", c.ObjectMeta)
+		}
+		w.offersMu.Lock()
+		problem = nil
+		w.offersMu.Unlock()
+		w.await("success", 7*time.Minute, in(api.RestorePhaseSucceeded, w))
+	})
+}
+
 // Whether the operator has its rights can't be learnt everywhere.
 func TestRightsThatNobodyTells(t *testing.T) {
 	reviews := schema.GroupResource{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"}
