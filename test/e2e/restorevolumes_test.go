@@ -129,7 +129,7 @@ func TestRestoreThatKeepsOldVolumes(t *testing.T) {
 	defer release()
 	restore = r.CreateRestore(spec)
 	restore.AwaitPhase(v1beta2.RestorePhaseStopping)
-	replaced := cluster.Object().UID
+	replaced := restore.Get().Status.ReplacedUID
 	harness.Wait(t, "the old EtcdCluster deleted", harness.Settle, func(context.Context) error {
 		if now := cluster.Object(); now != nil && now.UID == replaced && now.DeletionTimestamp == nil {
 			return errors.New("it is not, and a deletion of the restore would still end it")
