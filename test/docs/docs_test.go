@@ -7,6 +7,7 @@ package docs
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,10 +69,11 @@ func typePage(t *testing.T, page string, found []block) {
 			b.text = "kubectl apply --dry-run=server -f - <<'MANIFEST'\n" + b.text + "MANIFEST"
 		}
 		output, err := s.run(b)
-		t.Logf("%s\n%s\n%s", b, strings.TrimSpace(b.text), output)
+		told := fmt.Sprintf("%s\n%s\n%s", b, strings.TrimSpace(b.text), output)
 		if failed := err != nil; failed != (b.kind == "sh fails") {
-			t.Fatalf("%s: kind %q ended with %v", b, b.kind, err)
+			t.Fatalf("kind %q ended with %v: %s", b.kind, err, told)
 		}
+		t.Log(told)
 	}
 }
 

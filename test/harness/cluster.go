@@ -225,7 +225,7 @@ func (c *Cluster) StopMember(pod *corev1.Pod) {
 func (c *Cluster) ContinueMember(pod *corev1.Pod) {
 	c.n.t.Helper()
 	if err := killProcess(pod, "etcd", syscall.SIGCONT); err != nil {
-		c.n.t.Logf("continue a member: %v", err)
+		c.n.t.Logf(note+"continue a member: %v", err)
 	}
 	c.n.record.tell("member "+pod.Name, "continued")
 }

@@ -133,7 +133,7 @@ func (r *Restore) AwaitPhase(phase v1beta2.RestorePhase) {
 		come, changed, phases := slices.Contains(r.phases, phase), r.changed, r.phases
 		r.mu.Unlock()
 		if come {
-			r.t.Logf("EtcdRestore %s: phase %s after %s", r.Name, phase, time.Since(start).Round(time.Millisecond))
+			r.t.Logf(note+"EtcdRestore %s: phase %s after %s", r.Name, phase, time.Since(start).Round(time.Millisecond))
 			return
 		}
 		select {

@@ -34,10 +34,10 @@ func (n *Namespace) ShellWithin(timeout time.Duration, line string) string {
 	command.Env = append(os.Environ(), "KUBECONFIG="+n.kubeconfig(),
 		"NAMESPACE="+n.Name, "ROLE_NAME="+n.Name, "ROLE_BINDING_NAME="+n.Name)
 	output, err := command.CombinedOutput()
-	n.t.Logf("$ %s\n%s", line, output)
 	if err != nil {
-		n.t.Fatalf("%s: %v", line, err)
+		n.t.Fatalf("$ %s\n%s%v", line, output, err)
 	}
+	n.t.Logf(note+"$ %s\n%s", line, output)
 	return string(output)
 }
 

@@ -12,6 +12,11 @@ import (
 // interval between two looks. Most looks read only the caches of informers.
 const interval = 25 * time.Millisecond
 
+// note begins what helpers log. The place that is printed before it is that of the test
+// which called them, the same as that of their failures: by this hack/testsummary tells
+// them apart.
+const note = "note: "
+
 // Wait looks again and again until check finds nothing missing. When that
 // takes longer than within, the test fails and tells what was still missing.
 func Wait(t testing.TB, what string, within time.Duration, check func(context.Context) error) {
@@ -31,7 +36,7 @@ func Wait(t testing.TB, what string, within time.Duration, check func(context.Co
 			missing = err
 		}
 	}
-	t.Logf("%s after %s", what, time.Since(start).Round(time.Millisecond))
+	t.Logf(note+"%s after %s", what, time.Since(start).Round(time.Millisecond))
 }
 
 // Holds looks again and again for as long as the test wants to be sure that

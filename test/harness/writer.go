@@ -35,7 +35,7 @@ func (c *Cluster) StartWriter() *workload.Writer {
 func (c *Cluster) VerifyWrites(w *workload.Writer) *workload.History {
 	c.n.t.Helper()
 	history := w.Stop()
-	c.n.t.Logf("writer: %v", history)
+	c.n.t.Logf(note+"writer: %v", history)
 	ctx, cancel := context.WithTimeout(c.n.t.Context(), Settle)
 	defer cancel()
 	client, err := c.Client()

@@ -4,11 +4,12 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 )
 
-func TestSummarize(t *testing.T) {
+func TestReading(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		events []string
@@ -44,8 +45,8 @@ func TestSummarize(t *testing.T) {
 		{
 			name: "a package that does not compile has failed",
 			events: []string{
-				`{"Action":"build-output","ImportPath":"p","Output":"syntax error\n"}`,
-				`{"Action":"fail","Package":"p"}`,
+				`{"Action":"build-output","ImportPath":"p [p.test]","Output":"syntax error\n"}`,
+				`{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`,
 			},
 			want: summary{failed: 1},
 			says: "syntax error",
@@ -85,16 +86,40 @@ func TestSummarize(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out strings.Builder
-			got, err := summarize(strings.NewReader(strings.Join(c.events, "\n")), &out)
-			if err != nil {
+			r := newReading(&out, io.Discard, "/root", false)
+			if err := r.read(strings.NewReader(strings.Join(c.events, "\n"))); err != nil {
 				t.Fatal(err)
 			}
-			if got != c.want {
-				t.Errorf("counted %+v, want %+v", got, c.want)
+			if r.total != c.want {
+				t.Errorf("counted %+v, want %+v", r.total, c.want)
 			}
 			if !strings.Contains(out.String(), c.says) {
 				t.Errorf("printed %q, want %q in it", out.String(), c.says)
 			}
 		})
+	}
+}
+
+func TestOutputIsPrintedAsItComes(t *testing.T) {
+	var out strings.Builder
+	r := newReading(&out, io.Discard, "/root", true)
+	events := []string{
+		`{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestA","Output":"    /root/a_test.go:1: one\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestB","Output":"    /root/b_test.go:2: two\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestA","Output":"--- FAIL: TestA (9.00s)\n"}`,
+		`{"Action":"fail","Package":"p","Test":"TestA","Elapsed":9}`,
+	}
+	if err := r.read(strings.NewReader(strings.Join(events, "\n"))); err != nil {
+		t.Fatal(err)
+	}
+	const want = `=== RUN   TestA
+    a_test.go:1: one
+=== NAME  TestB
+    b_test.go:2: two
+--- FAIL: TestA (9.00s)
+`
+	if out.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 	}
 }
