@@ -203,16 +203,3 @@ func (c *counted) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-// bytesText is a number of bytes for people.
-func bytesText(n int64) string {
-	switch {
-	case n < 0:
-		return "an unknown number of bytes"
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	case n < 1<<30:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
-}

@@ -17,6 +17,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 const (
@@ -113,7 +114,7 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 		wrong:   map[string]bool{},
 		left:    obj.Status.Backups,
 	}
-	b.notices = notices{recorder: cfg.Recorder, log: b.log, obj: obj}
+	b.notices = notices{Board: notice.Board[*api.EtcdBackup]{Recorder: cfg.Recorder, Log: b.log, Object: obj}}
 	return b, nil
 }
 
@@ -229,7 +230,7 @@ func (b *Backup) take(obj *api.EtcdBackup) {
 		b.status = *obj.Status.DeepCopy()
 		b.cfg.Metrics.saw(obj, &b.status)
 	}
-	b.obj, b.notices.obj = obj, obj
+	b.obj, b.notices.Object = obj, obj
 }
 
 // pass does what is due and tells how long the next look may wait. Attempts are

@@ -60,8 +60,8 @@ func TestABackupIsMadeOnce(t *testing.T) {
 		if len(w.statuses) != 2 || w.statuses[0].Phase != api.BackupPhaseRunning {
 			t.Errorf("statuses %+v", w.statuses)
 		}
-		if w.told("Backup Succeeded: Stored revision 2 of etcd 3.6.16 from http://c-0:2379 as bucket/etcd") != 1 {
-			t.Errorf("events %q", w.events)
+		if w.Times("Backup Succeeded: Stored revision 2 of etcd 3.6.16 from http://c-0:2379 as bucket/etcd") != 1 {
+			t.Errorf("events %q", w.Events())
 		}
 	})
 }
@@ -140,8 +140,8 @@ func TestAFailureIsToldAndTriedAgainWithinItsWindow(t *testing.T) {
 		if st.LastScheduleDate != nil || st.Failures < 15 || st.Failures > 20 {
 			t.Errorf("status %+v", st)
 		}
-		if w.told("Backup Failed") != 1 {
-			t.Errorf("events %q", w.events)
+		if w.Times("Backup Failed") != 1 {
+			t.Errorf("events %q", w.Events())
 		}
 		w.store.fail("", nil)
 		pass(5 * time.Minute)
@@ -149,8 +149,8 @@ func TestAFailureIsToldAndTriedAgainWithinItsWindow(t *testing.T) {
 		if st.Phase != api.BackupPhaseWaiting || !st.Succeeded || st.Reason != "" || st.Failures != 0 || !st.LastScheduleDate.Equal(recorded(at(t, "2000-01-01 01:00"))) {
 			t.Errorf("status %+v", st)
 		}
-		if len(w.store.keys()) != 1 || w.told("failed attempts before it: ") != 1 {
-			t.Errorf("objects %q, events %q", w.store.keys(), w.events)
+		if len(w.store.keys()) != 1 || w.Times("failed attempts before it: ") != 1 {
+			t.Errorf("objects %q, events %q", w.store.keys(), w.Events())
 		}
 	})
 }
@@ -232,8 +232,8 @@ func TestOldBackupsOfOnesOwnAreDeleted(t *testing.T) {
 		if n := len(w.store.keys()); n != 3+len(strangers) {
 			t.Errorf("objects of others are gone: %q", w.store.keys())
 		}
-		if deleted, _ := w.metric("deleted_total"); deleted != 18 || w.told("Old Backups Deleted: Deleted 1, and 3 are left: bucket/etcd_v2_2000-01-01-00:00:00") != 1 {
-			t.Errorf("%v were counted, events %q", deleted, w.events)
+		if deleted, _ := w.metric("deleted_total"); deleted != 18 || w.Times("Old Backups Deleted: Deleted 1, and 3 are left: bucket/etcd_v2_2000-01-01-00:00:00") != 1 {
+			t.Errorf("%v were counted, events %q", deleted, w.Events())
 		}
 		if w.status().Backups != 3 {
 			t.Errorf("status %+v", w.status())
@@ -262,8 +262,8 @@ func TestBackupsThatCannotBeDeletedAreToldOnceAndTriedAgain(t *testing.T) {
 		if !st.Succeeded || st.Reason != "" || st.Backups != 5 || st.Phase != api.BackupPhaseWaiting {
 			t.Errorf("the backups are well: status %+v", st)
 		}
-		if failed, _ := w.metric("retention_failed_total"); failed != 4 || w.told("Old Backups Not Deleted") != 1 {
-			t.Errorf("%v were counted, events %q", failed, w.events)
+		if failed, _ := w.metric("retention_failed_total"); failed != 4 || w.Times("Old Backups Not Deleted") != 1 {
+			t.Errorf("%v were counted, events %q", failed, w.Events())
 		}
 		w.store.fail("", nil)
 		pass(time.Hour)
@@ -343,8 +343,8 @@ func TestAnEditStopsTheBackupUnderWayAndStartsAnew(t *testing.T) {
 		if st := w.status(); st.Phase != api.BackupPhaseSucceeded || st.ObservedGeneration != 2 || st.Key != "bucket/elsewhere" || st.Failures != 0 {
 			t.Errorf("status %+v", st)
 		}
-		if keys := w.store.keys(); !slices.Equal(keys, []string{"elsewhere"}) || w.told("Backup Failed") > 0 {
-			t.Errorf("objects %q, events %q", keys, w.events)
+		if keys := w.store.keys(); !slices.Equal(keys, []string{"elsewhere"}) || w.Times("Backup Failed") > 0 {
+			t.Errorf("objects %q, events %q", keys, w.Events())
 		}
 		if cancelled, _ := w.metric("attempts_total", `value:"cancelled"`); cancelled != 1 {
 			t.Errorf("%v attempts were cancelled", cancelled)
@@ -397,13 +397,13 @@ func TestSuspendFinishesWhatIsUnderWay(t *testing.T) {
 		if st := w.status(); st.Phase != api.BackupPhaseSuspended || !st.Succeeded || st.NextExecutionDate != nil || st.ObservedGeneration != 2 {
 			t.Errorf("status %+v", st)
 		}
-		if n := w.store.count("put"); n != 1 || w.told("Backup Suspended") != 1 {
-			t.Errorf("%d backups, events %q", n, w.events)
+		if n := w.store.count("put"); n != 1 || w.Times("Backup Suspended") != 1 {
+			t.Errorf("%d backups, events %q", n, w.Events())
 		}
 		suspend(false)
 		synctest.Wait()
-		if st := w.status(); w.store.count("put") != 2 || st.LastScheduleDate.UTC().Hour() != 5 || w.told("Backup Resumed") != 1 {
-			t.Errorf("status %+v, events %q", st, w.events)
+		if st := w.status(); w.store.count("put") != 2 || st.LastScheduleDate.UTC().Hour() != 5 || w.Times("Backup Resumed") != 1 {
+			t.Errorf("status %+v, events %q", st, w.Events())
 		}
 	})
 }
@@ -478,8 +478,8 @@ func TestASpecThatCannotBeFollowedIsTold(t *testing.T) {
 				if st.Phase != api.BackupPhaseInvalid || st.Succeeded || !strings.Contains(st.Reason, c.says) || !strings.Contains(st.Reason, "edit the EtcdBackup") || st.NextExecutionDate != nil {
 					t.Errorf("status %+v", st)
 				}
-				if w.told("Backup Invalid") != 1 || len(w.statuses) > 2 {
-					t.Errorf("events %q, %d writes of the status", w.events, len(w.statuses))
+				if w.Times("Backup Invalid") != 1 || len(w.statuses) > 2 {
+					t.Errorf("events %q, %d writes of the status", w.Events(), len(w.statuses))
 				}
 				w.edit(func(obj *api.EtcdBackup) { obj.Spec = *good })
 				synctest.Wait()
@@ -562,8 +562,8 @@ func TestWhatAnOperatorStoredBeforeItDiedIsFound(t *testing.T) {
 					!st.LastSuccessDate.Equal(recorded(at(t, "2000-01-01 00:00"))) {
 					t.Errorf("status %+v", st)
 				}
-				if !slices.Equal(w.store.keys(), keys) || w.store.count("put") != 1 || w.told("which did not get to tell") != 1 {
-					t.Errorf("objects %q, %d uploads, events %q", w.store.keys(), w.store.count("put"), w.events)
+				if !slices.Equal(w.store.keys(), keys) || w.store.count("put") != 1 || w.Times("which did not get to tell") != 1 {
+					t.Errorf("objects %q, %d uploads, events %q", w.store.keys(), w.store.count("put"), w.Events())
 				}
 			})
 		})
@@ -716,8 +716,8 @@ func TestWithoutQuorumABackupIsMadeAndTold(t *testing.T) {
 		w := newWorld(t, testBackup(nil))
 		w.linearizable = false
 		defer w.run()()
-		if !w.status().Succeeded || w.told("etcd has no quorum") != 1 {
-			t.Errorf("events %q", w.events)
+		if !w.status().Succeeded || w.Times("etcd has no quorum") != 1 {
+			t.Errorf("events %q", w.Events())
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // over is an attempt that has ended.
@@ -80,7 +81,7 @@ func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err erro
 }
 
 // reasonOf is an error for the status.
-func reasonOf(err error) string { return shorten(err.Error(), 2000) }
+func reasonOf(err error) string { return notice.Shorten(err.Error(), 2000) }
 
 // end waits for what is under way, which ends with ctx, and records its end.
 func (b *Backup) end(ctx context.Context) {

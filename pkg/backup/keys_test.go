@@ -71,8 +71,8 @@ func TestABackupThatAnotherHasReplacedMeanwhileIsNoSuccess(t *testing.T) {
 				t.Errorf("%s: status %+v", name, st)
 			}
 			pass(time.Minute)
-			if st := w.status(); !replaced || !st.Succeeded || w.told("Backup Failed: store the backup: another EtcdBackup, ns/another, has put its own under bucket/etcd") != 1 {
-				t.Errorf("%s: status %+v, events %q", name, st, w.events)
+			if st := w.status(); !replaced || !st.Succeeded || w.Times("Backup Failed: store the backup: another EtcdBackup, ns/another, has put its own under bucket/etcd") != 1 {
+				t.Errorf("%s: status %+v, events %q", name, st, w.Events())
 			}
 			stop()
 		}
@@ -102,8 +102,8 @@ func TestWhatBecameAnothersMeanwhileIsNotDeleted(t *testing.T) {
 		if keys := w.store.keys(); len(keys) != 3 || !slices.Contains(keys, first) || w.status().Backups != 2 {
 			t.Errorf("objects %q, status %+v; another's was %s", keys, w.status(), first)
 		}
-		if deleted, _ := w.metric("deleted_total"); deleted != 3 || w.told("Old Backups Not Deleted") != 0 {
-			t.Errorf("%v were counted, events %q", deleted, w.events)
+		if deleted, _ := w.metric("deleted_total"); deleted != 3 || w.Times("Old Backups Not Deleted") != 0 {
+			t.Errorf("%v were counted, events %q", deleted, w.Events())
 		}
 	})
 }
@@ -120,8 +120,8 @@ func TestNothingIsDeletedOfWhichTheStoreDoesNotTell(t *testing.T) {
 			return nil
 		}, nil)
 		pass(3*time.Hour + time.Minute)
-		if n := len(w.store.keys()); n != 4 || w.told("Old Backups Not Deleted") != 1 {
-			t.Errorf("%d objects, events %q", n, w.events)
+		if n := len(w.store.keys()); n != 4 || w.Times("Old Backups Not Deleted") != 1 {
+			t.Errorf("%d objects, events %q", n, w.Events())
 		}
 	})
 }
@@ -137,8 +137,8 @@ func TestABackupInAnotherBucketIsNotTakenForOnesOwn(t *testing.T) {
 		}
 		w.edit(func(obj *api.EtcdBackup) { obj.Spec.S3.Path = "other/etcd" })
 		pass(3 * time.Hour)
-		if keys := w.store.keys(); len(keys) != 6 || w.status().Backups != 3 || w.told("Old Backups Deleted") != 0 {
-			t.Errorf("objects %q, status %+v, events %q", keys, w.status(), w.events)
+		if keys := w.store.keys(); len(keys) != 6 || w.status().Backups != 3 || w.Times("Old Backups Deleted") != 0 {
+			t.Errorf("objects %q, status %+v, events %q", keys, w.status(), w.Events())
 		}
 	})
 }

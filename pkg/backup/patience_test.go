@@ -69,8 +69,8 @@ func TestAVolumeThatHangsHoldsNobodyElse(t *testing.T) {
 		w.edit(func(obj *api.EtcdBackup) { obj.Spec.EtcdEndpoints = []string{"http://another:2379"} })
 		pass(5 * time.Hour)
 		says()
-		if n := w.store.count("put"); n != 1 || w.told("the volume does not answer") != 1 {
-			t.Errorf("%d uploads though the first has not returned, events %q", n, w.events)
+		if n := w.store.count("put"); n != 1 || w.Times("the volume does not answer") != 1 {
+			t.Errorf("%d uploads though the first has not returned, events %q", n, w.Events())
 		}
 		letGo()
 		synctest.Wait()
@@ -158,8 +158,8 @@ func TestAWindowThatIsDueStopsTheTidying(t *testing.T) {
 		if n := len(w.store.keys()); n > 12 {
 			t.Errorf("%d objects are left: what was done counts", n)
 		}
-		if failed, _ := w.metric("retention_failed_total"); failed > 0 || w.told("Not Deleted") > 0 {
-			t.Errorf("%v were counted, events %q", failed, w.events)
+		if failed, _ := w.metric("retention_failed_total"); failed > 0 || w.Times("Not Deleted") > 0 {
+			t.Errorf("%v were counted, events %q", failed, w.Events())
 		}
 	})
 }
@@ -189,7 +189,7 @@ func TestTidyingThatComesFurtherIsNoFailure(t *testing.T) {
 				defer w.run()()
 				pass(90 * time.Minute)
 				if failed, _ := w.metric("retention_failed_total"); failed != c.failed {
-					t.Errorf("%v were counted, events %q", failed, w.events)
+					t.Errorf("%v were counted, events %q", failed, w.Events())
 				}
 				if known := w.status().Backups == 2; known != (c.failed == 0) {
 					t.Errorf("status %+v", w.status())
@@ -206,8 +206,8 @@ func TestWhereNothingIsToBeDeletedNoFailureIsTold(t *testing.T) {
 		w.store.fail("list", fmt.Errorf("list: %w", store.ErrDenied))
 		defer w.run()()
 		pass(2 * time.Hour)
-		if failed, _ := w.metric("retention_failed_total"); failed > 0 || w.told("Old Backups") > 0 || !w.status().Succeeded {
-			t.Errorf("%v were counted, events %q", failed, w.events)
+		if failed, _ := w.metric("retention_failed_total"); failed > 0 || w.Times("Old Backups") > 0 || !w.status().Succeeded {
+			t.Errorf("%v were counted, events %q", failed, w.Events())
 		}
 	})
 }

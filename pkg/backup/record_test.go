@@ -121,8 +121,8 @@ func TestWhatWasStoredBeforeAnEditToAndFroIsNotTakenForTheBackup(t *testing.T) {
 		}
 		w.store.fail("", nil)
 		pass(5 * time.Minute)
-		if st := w.status(); !st.Succeeded || st.EtcdRevision == 2 || w.told("did not get to tell") > 0 {
-			t.Errorf("status %+v, events %q", st, w.events)
+		if st := w.status(); !st.Succeeded || st.EtcdRevision == 2 || w.Times("did not get to tell") > 0 {
+			t.Errorf("status %+v, events %q", st, w.Events())
 		}
 	})
 }
@@ -282,8 +282,8 @@ func TestWhatV094GaveUpIsLeftAloneUntilItIsEdited(t *testing.T) {
 		}
 		st := w.status()
 		if w.store.count("put") != 0 || st.Phase != api.BackupPhaseFailed || st.Succeeded || !strings.HasPrefix(st.Reason, obj.Status.Reason+"; ") ||
-			strings.Count(st.Reason, "v0.9.4") != 1 || !strings.Contains(st.Reason, "edit the spec") || w.told("Backup Failed") != 1 {
-			t.Errorf("%d uploads, events %q, status %+v", w.store.count("put"), w.events, st)
+			strings.Count(st.Reason, "v0.9.4") != 1 || !strings.Contains(st.Reason, "edit the spec") || w.Times("Backup Failed") != 1 {
+			t.Errorf("%d uploads, events %q, status %+v", w.store.count("put"), w.Events(), st)
 		}
 		defer w.run()()
 		w.edit(func(obj *api.EtcdBackup) { obj.Spec.BackupPolicy = &api.BackupPolicy{TimeoutInSecond: 300} })

@@ -159,8 +159,8 @@ func TestASchedulesBackupOfAClusterThatWasMadeAnewIsTold(t *testing.T) {
 		w.revision.Store(0)
 		pass(5 * time.Hour)
 		const told = "Revision Lower: etcd is at revision 1, and the backup before holds 100"
-		if keys := w.store.keys(); len(keys) != 3 || !slices.Contains(keys, most) || w.told(told) != 1 || w.told("Revision Lower") != 1 {
-			t.Errorf("objects %q without %s, events %q", keys, most, w.events)
+		if keys := w.store.keys(); len(keys) != 3 || !slices.Contains(keys, most) || w.Times(told) != 1 || w.Times("Revision Lower") != 1 {
+			t.Errorf("objects %q without %s, events %q", keys, most, w.Events())
 		}
 	})
 }

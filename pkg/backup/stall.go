@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 const (
@@ -82,7 +84,7 @@ func (p *progress) far() string {
 	if !p.begun.Load() {
 		return "and etcd had not even begun to send"
 	}
-	return fmt.Sprintf("with %s of %s read", bytesText(p.read.Load()), bytesText(p.expected.Load()))
+	return fmt.Sprintf("with %s of %s read", notice.Bytes(p.read.Load()), notice.Bytes(p.expected.Load()))
 }
 
 // who tells people who has not moved.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // The rules of the status: what each moment in the life of a backup changes in it.
@@ -110,7 +111,7 @@ func gaveUp(obj *api.EtcdBackup, st *api.BackupStatus) string {
 	case st.Phase == api.BackupPhaseFailed && st.ObservedGeneration == obj.Generation:
 		return st.Reason // of another operator of ours
 	case st.Phase == api.BackupPhaseNone && st.ObservedGeneration == 0 && !st.Succeeded && st.Reason != "":
-		return shorten(st.Reason, 2000) + "; so it failed in v0.9.4, and is not tried again by itself: edit the spec of the EtcdBackup, or make another one"
+		return notice.Shorten(st.Reason, 2000) + "; so it failed in v0.9.4, and is not tried again by itself: edit the spec of the EtcdBackup, or make another one"
 	}
 	return ""
 }

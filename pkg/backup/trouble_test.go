@@ -155,8 +155,8 @@ func TestAStoreThatCannotBeOpenedIsToldOnce(t *testing.T) {
 		w.openLocation = func() error { return fmt.Errorf("%w: Secret aws does not exist", location.ErrSecret) }
 		defer w.run()()
 		pass(time.Minute)
-		if failed, _ := w.metric("retention_failed_total"); failed > 0 || w.told("Old Backups") > 0 || w.told("Backup Failed") != 1 {
-			t.Errorf("%v were counted, events %q", failed, w.events)
+		if failed, _ := w.metric("retention_failed_total"); failed > 0 || w.Times("Old Backups") > 0 || w.Times("Backup Failed") != 1 {
+			t.Errorf("%v were counted, events %q", failed, w.Events())
 		}
 	})
 }

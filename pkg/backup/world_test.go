@@ -31,6 +31,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/pkg/notice/noticetest"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
@@ -47,6 +48,7 @@ type world struct {
 	version  atomic.Int64 // last resourceVersion
 	revision atomic.Int64 // of etcd
 	changed  chan struct{}
+	noticetest.Recorder
 
 	// What is in the way; nil: nothing.
 	apiDown      atomic.Bool
@@ -55,7 +57,6 @@ type world struct {
 	linearizable bool
 
 	mu       sync.Mutex
-	events   []string
 	statuses []api.BackupStatus // each that was written
 	logged   strings.Builder
 }
@@ -109,7 +110,7 @@ func newWorld(t *testing.T, objects ...*api.EtcdBackup) *world {
 	logger.SetOutput(lockedWriter{&w.mu, &w.logged})
 	logger.SetLevel(logrus.DebugLevel)
 	w.cfg = Config{
-		Kube: w.kube, Etcd: w.etcd, Slots: NewSlots(false), Keys: NewKeys(), Recorder: w, Metrics: metrics,
+		Kube: w.kube, Etcd: w.etcd, Slots: NewSlots(false), Keys: NewKeys(), Recorder: &w.Recorder, Metrics: metrics,
 		Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
 		OpenSnapshot: w.snapshot,
 		OpenLocation: func(_ context.Context, _ string, spec *api.BackupSpec) (*location.Location, error) {
@@ -327,34 +328,6 @@ func (w *world) patch(action clienttesting.Action) (bool, runtime.Object, error)
 		return true, current, w.etcd.Tracker().Delete(backupsResource, "ns", "b")
 	}
 	return true, current, w.put(current)
-}
-
-// Event and its siblings make the world an event recorder.
-func (w *world) Event(_ runtime.Object, _, reason, message string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events = append(w.events, reason+": "+message)
-}
-
-func (w *world) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
-	w.Event(obj, kind, reason, fmt.Sprintf(format, args...))
-}
-
-func (w *world) AnnotatedEventf(obj runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
-	w.Eventf(obj, kind, reason, format, args...)
-}
-
-// told is how many events have this text.
-func (w *world) told(text string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := 0
-	for _, e := range w.events {
-		if strings.Contains(e, text) {
-			n++
-		}
-	}
-	return n
 }
 
 // metric is the value of a series of the backup; false: there is none.

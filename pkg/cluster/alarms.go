@@ -76,5 +76,5 @@ func alarmTexts(alarms []etcd.Alarm) []string {
 }
 
 func (n *notices) alarmsLifted(s liftAlarms) {
-	n.normal("Alarms Lifted", "The backup brought along alarms of members that are gone, and they were lifted: %s. What holds for this cluster too, etcd raises anew", strings.Join(alarmTexts(s.alarms), ", "))
+	n.Normal("Alarms Lifted", "The backup brought along alarms of members that are gone, and they were lifted: %s. What holds for this cluster too, etcd raises anew", strings.Join(alarmTexts(s.alarms), ", "))
 }

@@ -142,8 +142,8 @@ func TestAForeignClientServiceIsPutUpWithForAWhile(t *testing.T) {
 	w := newWorld(t, clock, testCluster())
 	w.makeService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "c-client", Namespace: "ns"}})
 	c := w.cluster(testCluster())
-	if err := c.apply(t.Context(), createService{client: true}); err == nil || !w.told("Service Taken") {
-		t.Errorf("error %v, events %q", err, w.events)
+	if err := c.apply(t.Context(), createService{client: true}); err == nil || !w.Told("Service Taken") {
+		t.Errorf("error %v, events %q", err, w.Events())
 	}
 	for _, after := range []struct {
 		time.Duration
@@ -227,8 +227,8 @@ func TestCreatePodsRemembersThem(t *testing.T) {
 	if err := c.observePods(t.Context(), o); err != nil || len(o.pods) != 2 {
 		t.Errorf("the next pass sees the pods %v, %v, though its cache does not", o.pods, err)
 	}
-	if !w.told("New member a added") || w.told("New member b added") {
-		t.Errorf("events %q: the seed is a member, a planned pod is not", w.events)
+	if !w.Told("New member a added") || w.Told("New member b added") {
+		t.Errorf("events %q: the seed is a member, a planned pod is not", w.Events())
 	}
 }
 
@@ -366,8 +366,8 @@ func TestSetVersionPatchesTheImageOfThatPod(t *testing.T) {
 	if len(now.Spec.Containers) != 1 || len(now.Spec.Containers[0].Command) == 0 || len(now.Spec.InitContainers) != 1 {
 		t.Error("the patch took more than the image")
 	}
-	if !w.told("Member Upgraded: Member a upgraded from 3.6.16 to 3.7.3") {
-		t.Errorf("events %q", w.events)
+	if !w.Told("Member Upgraded: Member a upgraded from 3.6.16 to 3.7.3") {
+		t.Errorf("events %q", w.Events())
 	}
 
 	err := c.apply(t.Context(), setVersion{pod: "a", uid: "earlier", from: "3.7.3", to: "3.7.4"})
@@ -403,13 +403,13 @@ func TestRemoveMemberAsksWhetherItsPodIsGone(t *testing.T) {
 				if err != nil || len(member.Changes()) != 1 {
 					t.Errorf("error %v, changes %v, want the member removed", err, member.Changes())
 				}
-				if !w.told("Replacing Dead Member: The dead member a is being replaced") || !w.told("Member Removed: Existing member a removed from the cluster") {
-					t.Errorf("events %q", w.events)
+				if !w.Told("Replacing Dead Member: The dead member a is being replaced") || !w.Told("Member Removed: Existing member a removed from the cluster") {
+					t.Errorf("events %q", w.Events())
 				}
 				return
 			}
-			if !errors.Is(err, errCacheBehind) || len(member.Changes()) > 0 || len(w.events) > 0 {
-				t.Errorf("error %v, changes %v, events %q: a member is removed whose pod is there", err, member.Changes(), w.events)
+			if !errors.Is(err, errCacheBehind) || len(member.Changes()) > 0 || len(w.Events()) > 0 {
+				t.Errorf("error %v, changes %v, events %q: a member is removed whose pod is there", err, member.Changes(), w.Events())
 			}
 		})
 	}
@@ -453,8 +453,8 @@ func TestAlarmsAreLiftedAndToldOf(t *testing.T) {
 		t.Errorf("without a quorum: %v", err)
 	}
 	refuses := connect(t, c, &etcdtest.Member{Refusal: rpctypes.ErrGRPCPermissionDenied})
-	if err := c.apply(t.Context(), lift); err == nil || len(refuses.Changes()) != 1 || w.told("Alarms Lifted") {
-		t.Errorf("error %v, events %q", err, w.events)
+	if err := c.apply(t.Context(), lift); err == nil || len(refuses.Changes()) != 1 || w.Told("Alarms Lifted") {
+		t.Errorf("error %v, events %q", err, w.Events())
 	}
 	if !c.postponed.holds(liftingOfAlarms, clock.Now()) {
 		t.Error("it is tried again at once, and the cluster does not grow")
@@ -468,8 +468,8 @@ func TestAlarmsAreLiftedAndToldOf(t *testing.T) {
 	if err := c.apply(t.Context(), lift); err != nil || len(member.Changes()) != 2 {
 		t.Errorf("error %v, changes %v", err, member.Changes())
 	}
-	if !w.told("Alarms Lifted: The backup brought along alarms of members that are gone, and they were lifted: CORRUPT of 70, NOSPACE of 71") {
-		t.Errorf("events %q", w.events)
+	if !w.Told("Alarms Lifted: The backup brought along alarms of members that are gone, and they were lifted: CORRUPT of 70, NOSPACE of 71") {
+		t.Errorf("events %q", w.Events())
 	}
 }
 
@@ -490,8 +490,8 @@ func TestMembersAreAddedAndPromoted(t *testing.T) {
 	if !ok || !add.IsLearner || !reflect.DeepEqual(add.PeerURLs, []string{"http://b.c.ns.svc:2380"}) {
 		t.Errorf("added %v", changes[0])
 	}
-	if !w.told("New Member Added: New member b added to cluster") {
-		t.Errorf("events %q", w.events)
+	if !w.Told("New Member Added: New member b added to cluster") {
+		t.Errorf("events %q", w.Events())
 	}
 }
 

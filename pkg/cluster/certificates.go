@@ -16,6 +16,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // certificates is what is known of the Secrets with certificates that a cluster
@@ -113,7 +114,7 @@ func judgeDates(add addProblem, u certUse, h heldCert, now time.Time) {
 	for _, v := range h.id.Validities() {
 		what, advice := "the certificate in "+certKey, "renew it"
 		if v.CA != "" {
-			what = "the CA " + shorten(v.CA, 100) + " in " + caKey
+			what = "the CA " + notice.Shorten(v.CA, 100) + " in " + caKey
 			advice = "put its successor beside it, renew what it has signed, then take it out"
 		}
 		switch {

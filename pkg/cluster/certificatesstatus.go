@@ -11,6 +11,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // heldForCertificates begins status.reason while certificates keep members from
@@ -70,7 +71,7 @@ func withoutSight(o *observation) (status corev1.ConditionStatus, reason, messag
 		}
 	}
 	voters := max(o.status.Size, 1)
-	message = fmt.Sprintf("The operator can't connect to the members and changes none of them: %s; Kubernetes finds %d of %d ready", shorten(o.blind, 500), ready, voters)
+	message = fmt.Sprintf("The operator can't connect to the members and changes none of them: %s; Kubernetes finds %d of %d ready", notice.Shorten(o.blind, 500), ready, voters)
 	if ready < etcd.Quorum(voters) {
 		return corev1.ConditionFalse, "Operator can't connect", message + ", which is no quorum" + troubles(o), true
 	}

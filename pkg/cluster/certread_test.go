@@ -72,8 +72,8 @@ func TestAClusterWaitsForItsSecretsAndStartsWithThem(t *testing.T) {
 				t.Errorf("%s: %q", what, text)
 			}
 		}
-		if !w.told("Certificate Problem: Secret Missing: Secret servers") || w.told("Spec Refused") {
-			t.Errorf("events %q", w.events)
+		if !w.Told("Certificate Problem: Secret Missing: Secret servers") || w.Told("Spec Refused") {
+			t.Errorf("events %q", w.Events())
 		}
 		if writes := w.count("update", "etcdclusters"); writes > 1 {
 			t.Errorf("the status was written %d times", writes)
@@ -87,8 +87,8 @@ func TestAClusterWaitsForItsSecretsAndStartsWithThem(t *testing.T) {
 		if len(w.storedPods()) != 3 || st.Reason != "" || !strings.HasPrefix(conditionOf(st, api.ClusterConditionCertificatesValid), "True / Certificates valid") {
 			t.Errorf("%d pods, reason %q, %s", len(w.storedPods()), st.Reason, conditionOf(st, api.ClusterConditionCertificatesValid))
 		}
-		if !w.told("Certificates Valid: ") {
-			t.Errorf("events %q", w.events)
+		if !w.Told("Certificates Valid: ") {
+			t.Errorf("events %q", w.Events())
 		}
 	})
 }
@@ -389,11 +389,11 @@ func TestBlindnessIsToldOnceAndSoIsItsEnd(t *testing.T) {
 	for _, change := range [][2]api.ClusterStatus{{serves, blind}, {blind, blind}, {blind, serves}} {
 		c.notices.statusChanged(change[0], change[1])
 	}
-	if got := strings.Join(w.events, "\n"); got != "Cannot Connect: message\nConnected Again: The operator can connect to the members again: a quorum serves" {
+	if got := strings.Join(w.Events(), "\n"); got != "Cannot Connect: message\nConnected Again: The operator can connect to the members again: a quorum serves" {
 		t.Errorf("events:\n%s", got)
 	}
 	c.notices.statusChanged(blind, lost)
-	if !w.told("Quorum Lost: ") {
-		t.Errorf("a quorum that was lost out of sight is not told: %q", w.events)
+	if !w.Told("Quorum Lost: ") {
+		t.Errorf("a quorum that was lost out of sight is not told: %q", w.Events())
 	}
 }

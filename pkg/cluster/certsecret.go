@@ -13,6 +13,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // certUse is one of the uses that a cluster has for a Secret with a certificate.
@@ -50,5 +51,5 @@ func orNothing(names []string) string {
 	if len(names) == 0 {
 		return "nothing"
 	}
-	return shorten(strings.Join(names, ", "), 200)
+	return notice.Shorten(strings.Join(names, ", "), 200)
 }

@@ -23,6 +23,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // Period is the backstop of the loop: a pass is made this often even if nothing
@@ -131,7 +132,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		postponed:      postponed{},
 		health:         healthLog{},
 	}
-	c.notices = notices{recorder: cfg.Recorder, log: c.log, obj: obj, stuck: map[string]stuckPod{}, refused: map[string]string{}}
+	c.notices = notices{Board: notice.Board[*api.EtcdCluster]{Recorder: cfg.Recorder, Log: c.log, Object: obj}, stuck: map[string]stuckPod{}, refused: map[string]string{}}
 	return c, nil
 }
 
@@ -198,7 +199,7 @@ func (c *Cluster) take(obj *api.EtcdCluster) {
 	if order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, c.obj.ResourceVersion); err == nil && order < 0 {
 		return
 	}
-	c.obj, c.notices.obj = obj, obj
+	c.obj, c.notices.Object = obj, obj
 	c.status = *obj.Status.DeepCopy()
 	c.waits = 0
 }

@@ -94,8 +94,8 @@ func TestANewClusterIsBootstrapped(t *testing.T) {
 		if w.count("create", "services") > 1+4 {
 			t.Errorf("%d attempts at Services", w.count("create", "services"))
 		}
-		if !w.told("Bootstrapping the cluster with member " + st.Members.Unready[0]) {
-			t.Errorf("events %q", w.events)
+		if !w.Told("Bootstrapping the cluster with member " + st.Members.Unready[0]) {
+			t.Errorf("events %q", w.Events())
 		}
 		for _, a := range w.clusters.Actions() {
 			if a.GetVerb() == "update" && a.GetSubresource() != "status" {
@@ -279,8 +279,8 @@ func TestErrorsBackOffUpToThePeriod(t *testing.T) {
 		if len(waits) < len(want) || !reflect.DeepEqual(waits[:len(want)], want) {
 			t.Errorf("it waited %v, want %v", waits, want)
 		}
-		if !w.told("Reconcile Failing") || len(w.events) != 1 {
-			t.Errorf("events %q, want one that tells of the failure", w.events)
+		if !w.Told("Reconcile Failing") || len(w.Events()) != 1 {
+			t.Errorf("events %q, want one that tells of the failure", w.Events())
 		}
 		up.Store(true)
 		time.Sleep(Period)
@@ -325,8 +325,8 @@ func TestRunEndsInTheMiddleOfARequest(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		<-done
-		if len(w.events) > 0 {
-			t.Errorf("events %q: the end is not a failure", w.events)
+		if len(w.Events()) > 0 {
+			t.Errorf("events %q: the end is not a failure", w.Events())
 		}
 	})
 }

@@ -144,8 +144,8 @@ func TestAStatusThatIsNotWrittenIsAFailureWhateverTheStepSays(t *testing.T) {
 		defer run(t, c)()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if !w.told("Reconcile Failing: Failed again and again at: create peer service: the status could not be written: ") || len(w.events) != 1 {
-			t.Errorf("events %q, want one that tells of the failure", w.events)
+		if !w.Told("Reconcile Failing: Failed again and again at: create peer service: the status could not be written: ") || len(w.Events()) != 1 {
+			t.Errorf("events %q, want one that tells of the failure", w.Events())
 		}
 		up()
 		time.Sleep(Period)

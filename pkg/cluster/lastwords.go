@@ -6,6 +6,8 @@ package cluster
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // etcdUsage ends the usage that etcd prints for a flag that it doesn't know. What
@@ -22,12 +24,12 @@ func lastWords(message string) string {
 	lines := strings.Split(strings.TrimSpace(message), "\n")
 	for _, line := range lines {
 		if strings.HasPrefix(line, "panic: ") {
-			return shorten(line, 300)
+			return notice.Shorten(line, 300)
 		}
 		var entry struct{ Level, Msg, Error string }
 		if json.Unmarshal([]byte(line), &entry) == nil && (entry.Level == "fatal" || entry.Level == "panic") {
-			return shorten(strings.TrimSuffix(entry.Msg+": "+entry.Error, ": "), 300)
+			return notice.Shorten(strings.TrimSuffix(entry.Msg+": "+entry.Error, ": "), 300)
 		}
 	}
-	return shorten(lines[len(lines)-1], 300)
+	return notice.Shorten(lines[len(lines)-1], 300)
 }

@@ -10,6 +10,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 const (
@@ -147,7 +148,7 @@ func cause(err error) string {
 	case errors.Is(err, errNoCertificate):
 		return ": " + errNoCertificate.Error()
 	case etcd.IsTLSFailure(err):
-		return ": the TLS handshake failed: " + shorten(etcd.TLSCause(err), 200)
+		return ": the TLS handshake failed: " + notice.Shorten(etcd.TLSCause(err), 200)
 	default:
 		return ""
 	}

@@ -165,8 +165,8 @@ func TestAServiceEditedByHandComesBackWithoutAStormOfWrites(t *testing.T) {
 	if svc := w.service("c-client"); svc.Spec.Selector["app"] != "etcd" || svc.Spec.ClusterIP != "10.0.0.7" {
 		t.Errorf("it is %v", svc.Spec)
 	}
-	if !w.told("Edit Undone: Service c-client") {
-		t.Errorf("events %q", w.events)
+	if !w.Told("Edit Undone: Service c-client") {
+		t.Errorf("events %q", w.Events())
 	}
 	edit() // at once again, by some controller
 	if s := keep(t, w, c); !strings.HasPrefix(s.String(), "idle") {
@@ -274,11 +274,9 @@ func TestAClientServiceThatIsRefusedIsToldOnceAndTriedAgain(t *testing.T) {
 		}
 		clock.Step(refusedPause)
 	}
-	w.mu.Lock()
-	if n := len(w.events); n != 1 || !strings.Contains(w.events[0], "exceeded quota") {
-		t.Errorf("events %q", w.events)
+	if len(w.Events()) != 1 || !w.Told("exceeded quota") {
+		t.Errorf("events %q", w.Events())
 	}
-	w.mu.Unlock()
 	quota = false
 	if err := c.apply(t.Context(), keep(t, w, c)); err != nil {
 		t.Error(err)
@@ -355,11 +353,9 @@ func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 				}
 				clock.Step(refusedPause)
 			}
-			w.mu.Lock()
-			if n := strings.Count(strings.Join(w.events, "\n"), "no such right"); n != 1 {
-				t.Errorf("told %d times: %q", n, w.events)
+			if n := w.Times("no such right"); n != 1 {
+				t.Errorf("told %d times: %q", n, w.Events())
 			}
-			w.mu.Unlock()
 			forbidden = false
 			if err := c.apply(t.Context(), next()); err != nil && !errors.Is(err, errCacheBehind) {
 				t.Error(err)
@@ -435,7 +431,7 @@ func TestTheBudgetIsMadeChangedAndDeleted(t *testing.T) {
 	if seen := budgetOf(t, w, c); seen.minAvailable != 3 || seen.written != 3 {
 		t.Errorf("it is seen as %+v", seen)
 	}
-	if w.told("Edit Undone") {
+	if w.Told("Edit Undone") {
 		t.Error("the operator's own change is told as somebody's edit")
 	}
 	clock.Step(mendPause)
@@ -474,8 +470,8 @@ func TestABudgetEditedByHandComesBack(t *testing.T) {
 	if got.Spec.UnhealthyPodEvictionPolicy == nil {
 		t.Error("what the operator does not own is gone")
 	}
-	if !w.told("Edit Undone: PodDisruptionBudget c") {
-		t.Errorf("events %q", w.events)
+	if !w.Told("Edit Undone: PodDisruptionBudget c") {
+		t.Errorf("events %q", w.Events())
 	}
 }
 
@@ -487,8 +483,8 @@ func TestABudgetOfSomebodyElseIsLeftAlone(t *testing.T) {
 	if _, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.apply(t.Context(), createBudget{minAvailable: 2}); err == nil || !w.told("Disruption Budget Taken") {
-		t.Errorf("error %v, events %q", err, w.events)
+	if err := c.apply(t.Context(), createBudget{minAvailable: 2}); err == nil || !w.Told("Disruption Budget Taken") {
+		t.Errorf("error %v, events %q", err, w.Events())
 	}
 	if b := w.storedBudget(); b.Spec.MinAvailable != nil {
 		t.Errorf("it was changed to %v", b)

@@ -4,15 +4,13 @@
 package cluster
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // stuckAfter is how long a pod may have a problem before an event tells of it:
@@ -26,9 +24,7 @@ const unhealthyAfter = 30 * time.Second
 // notices tells people what happens to the cluster, in events on the EtcdCluster
 // and in the log. Reasons and texts of v0.9.4 are kept where it had them.
 type notices struct {
-	recorder record.EventRecorder
-	log      *logrus.Entry
-	obj      *api.EtcdCluster
+	notice.Board[*api.EtcdCluster]
 
 	stuck  map[string]stuckPod
 	warned int64 // generation whose warnings were told
@@ -45,72 +41,57 @@ type stuckPod struct {
 	told    bool
 }
 
-func (n *notices) normal(reason, format string, args ...any) {
-	n.tell(corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...))
-}
-
-func (n *notices) warning(reason, format string, args ...any) {
-	n.tell(corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...))
-}
-
-func (n *notices) tell(kind, reason, message string) {
-	// The API server keeps at most 1024 bytes of an event's message.
-	message = shorten(message, 1000)
-	n.recorder.Event(n.obj, kind, reason, message)
-	n.log.WithField("event", reason).Info(message)
-}
-
 func (n *notices) memberAdded(name string) {
-	n.normal("New Member Added", "New member %s added to cluster", name)
+	n.Normal("New Member Added", "New member %s added to cluster", name)
 }
 
 func (n *notices) memberPromoted(s promoteMember) {
-	n.normal("Member Promoted", "Member %s is in sync and votes now", s.name)
+	n.Normal("Member Promoted", "Member %s is in sync and votes now", s.name)
 }
 
 func (n *notices) memberRemoved(s removeMember) {
-	n.normal("Member Removed", "Existing member %s removed from the cluster", s.name)
+	n.Normal("Member Removed", "Existing member %s removed from the cluster", s.name)
 }
 
 func (n *notices) replacingMember(s removeMember) {
-	n.normal("Replacing Dead Member", "The dead member %s is being replaced", s.name)
+	n.Normal("Replacing Dead Member", "The dead member %s is being replaced", s.name)
 }
 
 func (n *notices) memberUpgraded(s setVersion) {
-	n.normal("Member Upgraded", "Member %s upgraded from %s to %s", s.pod, s.from, s.to)
+	n.Normal("Member Upgraded", "Member %s upgraded from %s to %s", s.pod, s.from, s.to)
 }
 
 func (n *notices) memberUpdated(s recyclePod) {
-	n.normal("Member Updated", "Member %s is made again on its volume: %s", s.name, s.why)
+	n.Normal("Member Updated", "Member %s is made again on its volume: %s", s.name, s.why)
 }
 
 func (n *notices) leaderMoved(s moveLeader) {
-	n.normal("Leader Moved", "Leadership moved from member %s to member %s", s.from.name, s.to.name)
+	n.Normal("Leader Moved", "Leadership moved from member %s to member %s", s.from.name, s.to.name)
 }
 
-func (n *notices) serviceTaken(err error) { n.warning("Service Taken", "%v", err) }
+func (n *notices) serviceTaken(err error) { n.Warning("Service Taken", "%v", err) }
 
-func (n *notices) budgetTaken(err error) { n.warning("Disruption Budget Taken", "%v", err) }
+func (n *notices) budgetTaken(err error) { n.Warning("Disruption Budget Taken", "%v", err) }
 
 // mended tells of what somebody else has edited and the operator put right.
 func (n *notices) mended(object, edited string) {
-	n.normal("Edit Undone", "%s was edited and is as the operator makes it again: %s", object, edited)
+	n.Normal("Edit Undone", "%s was edited and is as the operator makes it again: %s", object, edited)
 }
 
 func (n *notices) podRefused(why string) {
-	n.warning("Pod Refused", podsRefused+"%s; tried again every %s", why, refusedPause)
+	n.Warning("Pod Refused", podsRefused+"%s; tried again every %s", why, refusedPause)
 }
 
 // writeRefused tells what the API server says to a write, once for each reason.
 func (n *notices) writeRefused(what string, err error) {
 	if n.refused[what] != err.Error() {
 		n.refused[what] = err.Error()
-		n.warning("Write Refused", "Kubernetes refuses to %s, tried again every %s: %v", what, refusedPause, err)
+		n.Warning("Write Refused", "Kubernetes refuses to %s, tried again every %s: %v", what, refusedPause, err)
 	}
 }
 
 func (n *notices) passFails(s step, err error) {
-	n.warning("Reconcile Failing", "Failed again and again at: %s: %v", s, err)
+	n.Warning("Reconcile Failing", "Failed again and again at: %s: %v", s, err)
 }
 
 // certificatesChanged tells of what is new about the certificates.
@@ -118,19 +99,19 @@ func (n *notices) certificatesChanged(old, st api.ClusterStatus) {
 	before, now := conditionFor(&old, api.ClusterConditionCertificatesValid), conditionFor(&st, api.ClusterConditionCertificatesValid)
 	switch {
 	case now.Status == corev1.ConditionFalse && (before.Status != now.Status || before.Message != now.Message):
-		n.warning("Certificate Problem", "%s: %s", now.Reason, now.Message)
+		n.Warning("Certificate Problem", "%s: %s", now.Reason, now.Message)
 	case now.Status == corev1.ConditionTrue && before.Status == corev1.ConditionFalse:
-		n.normal("Certificates Valid", "All is well with the certificates again")
+		n.Normal("Certificates Valid", "All is well with the certificates again")
 	}
 }
 
 // look tells what an observation shows and no step does: warnings of a spec, and
 // pods that don't get on.
 func (n *notices) look(o *observation) {
-	if n.warned != n.obj.Generation {
-		n.warned = n.obj.Generation
-		for _, w := range api.Warnings(n.obj) {
-			n.warning("Spec Warning", "%s", w)
+	if n.warned != n.Object.Generation {
+		n.warned = n.Object.Generation
+		for _, w := range api.Warnings(n.Object) {
+			n.Warning("Spec Warning", "%s", w)
 		}
 	}
 	current := map[string]stuckPod{}
@@ -144,7 +125,7 @@ func (n *notices) look(o *observation) {
 		}
 		if !s.told && o.now.Sub(s.since) >= stuckAfter {
 			s.told = true
-			n.warning("Member Stuck", "Pod %s does not get on: %s", p.name, p.problem)
+			n.Warning("Member Stuck", "Pod %s does not get on: %s", p.name, p.problem)
 		}
 		current[p.name] = s
 	}
@@ -163,12 +144,12 @@ func (n *notices) lookAtMembers(o *observation) {
 		name, told := n.unhealthy[m.ID]
 		switch {
 		case m.healthy() && told:
-			n.normal("Member Recovered", "Member %s is healthy again", name)
+			n.Normal("Member Recovered", "Member %s is healthy again", name)
 		case told:
 			current[m.ID] = name
 		case !m.healthy() && !m.foreign() && m.joined() && m.pod != nil && m.pod.problem == "" && !m.pod.deleting && o.now.Sub(m.downSince) >= unhealthyAfter:
 			current[m.ID] = m.name
-			n.warning("Member Unhealthy", "Member %s has not been healthy for %s: %s", m.name, unhealthyAfter, m.problem(o))
+			n.Warning("Member Unhealthy", "Member %s has not been healthy for %s: %s", m.name, unhealthyAfter, m.problem(o))
 		}
 	}
 	n.unhealthy = current
@@ -179,39 +160,39 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 	if old.Phase != st.Phase {
 		switch st.Phase {
 		case api.ClusterPhaseCreating:
-			n.normal("Bootstrapping", "Bootstrapping the cluster with member %s", st.Members.Unready[0])
+			n.Normal("Bootstrapping", "Bootstrapping the cluster with member %s", st.Members.Unready[0])
 		case api.ClusterPhaseRunning:
-			n.normal("Bootstrapped", "The first member serves: the cluster is running")
+			n.Normal("Bootstrapped", "The first member serves: the cluster is running")
 		case api.ClusterPhaseFailed:
-			n.warning("Cluster Failed", "%s", st.Reason)
+			n.Warning("Cluster Failed", "%s", st.Reason)
 		}
 	}
 	n.certificatesChanged(old, st)
 	if from := st.RestoredFrom; from != nil && (old.RestoredFrom == nil || *from != *old.RestoredFrom) {
-		n.normal("Restoring", "The first member starts on the backup %s", from.Key)
+		n.Normal("Restoring", "The first member starts on the backup %s", from.Key)
 	}
 	if st.Reason != old.Reason {
 		switch {
 		case strings.HasPrefix(st.Reason, specRefused), strings.HasPrefix(st.Reason, versionRefused):
-			n.warning("Spec Refused", "%s", st.Reason)
+			n.Warning("Spec Refused", "%s", st.Reason)
 		case strings.HasPrefix(st.Reason, restoreHeld):
-			n.warning("Restore Held", "%s", st.Reason)
+			n.Warning("Restore Held", "%s", st.Reason)
 		}
 	}
 	if old.ControlPaused != st.ControlPaused {
 		if st.ControlPaused {
-			n.normal("Paused", "spec.paused is true: the operator leaves the cluster alone")
+			n.Normal("Paused", "spec.paused is true: the operator leaves the cluster alone")
 		} else {
-			n.normal("Resumed", "spec.paused is false: the operator takes care of the cluster again")
+			n.Normal("Resumed", "spec.paused is false: the operator takes care of the cluster again")
 		}
 	}
 	n.availabilityChanged(old, st)
 	n.updating(old, st)
 	switch {
 	case st.TargetVersion != "" && st.TargetVersion != old.TargetVersion:
-		n.normal("Upgrade Started", "Upgrading from %s to %s", st.CurrentVersion, st.TargetVersion)
+		n.Normal("Upgrade Started", "Upgrading from %s to %s", st.CurrentVersion, st.TargetVersion)
 	case st.TargetVersion == "" && old.TargetVersion != "" && st.CurrentVersion == old.TargetVersion:
-		n.normal("Upgrade Finished", "All members run %s", st.CurrentVersion)
+		n.Normal("Upgrade Finished", "All members run %s", st.CurrentVersion)
 	}
 }
 
@@ -223,20 +204,20 @@ func (n *notices) availabilityChanged(old, st api.ClusterStatus) {
 	up := func(c api.ClusterCondition) bool { return c.Status == corev1.ConditionTrue || alarm(c) } // there is a quorum
 	switch {
 	case is.Status == corev1.ConditionUnknown && was.Status != is.Status:
-		n.warning("Cannot Connect", "%s", is.Message)
+		n.Warning("Cannot Connect", "%s", is.Message)
 	case was.Status == corev1.ConditionUnknown && up(is):
-		n.normal("Connected Again", "The operator can connect to the members again: a quorum serves")
+		n.Normal("Connected Again", "The operator can connect to the members again: a quorum serves")
 	case is.Status == corev1.ConditionUnknown:
 	case (up(was) || was.Status == corev1.ConditionUnknown) && !up(is):
-		n.warning("Quorum Lost", "%s: %s", is.Reason, is.Message)
+		n.Warning("Quorum Lost", "%s: %s", is.Reason, is.Message)
 	case !up(was) && up(is) && old.Phase == api.ClusterPhaseRunning:
-		n.normal("Quorum Restored", "A quorum of members serves again")
+		n.Normal("Quorum Restored", "A quorum of members serves again")
 	}
 	switch {
 	case alarm(is) && (is.Reason != was.Reason || is.Message != was.Message):
-		n.warning("Alarm Raised", "%s: %s", is.Reason, is.Message)
+		n.Warning("Alarm Raised", "%s: %s", is.Reason, is.Message)
 	case alarm(was) && is.Status == corev1.ConditionTrue:
-		n.normal("Alarm Cleared", "No alarm is left: the cluster takes all requests again")
+		n.Normal("Alarm Cleared", "No alarm is left: the cluster takes all requests again")
 	}
 }
 
@@ -255,10 +236,10 @@ func (n *notices) updating(old, st api.ClusterStatus) {
 	was, is := conditionFor(&old, api.ClusterConditionUpdating), conditionFor(&st, api.ClusterConditionUpdating)
 	switch {
 	case is.Status == corev1.ConditionFalse && is.Message != was.Message:
-		n.warning("Update Refused", "%s", is.Message)
+		n.Warning("Update Refused", "%s", is.Message)
 	case is.Status == corev1.ConditionTrue && was.Status != corev1.ConditionTrue:
-		n.normal("Update Started", "The members follow the edited spec one at a time: %s", is.Message)
+		n.Normal("Update Started", "The members follow the edited spec one at a time: %s", is.Message)
 	case is.Status == "" && was.Status == corev1.ConditionTrue:
-		n.normal("Update Finished", "All members follow the spec")
+		n.Normal("Update Finished", "All members follow the spec")
 	}
 }

@@ -17,14 +17,12 @@ import (
 
 // reasons are those of the events since the last call.
 func (w *world) reasons() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	var reasons []string
-	for _, e := range w.events {
+	for _, e := range w.Events() {
 		reason, _, _ := strings.Cut(e, ":")
 		reasons = append(reasons, reason)
 	}
-	w.events = nil
+	w.Forget()
 	return reasons
 }
 

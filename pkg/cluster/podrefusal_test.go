@@ -85,11 +85,9 @@ func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
 	if err := makeThree("b"); err == nil || len(tries) != 1 {
 		t.Errorf("error %v, tries %v: those that join after one that is refused are not made", err, tries)
 	}
-	w.mu.Lock()
-	if n := strings.Count(strings.Join(w.events, "\n"), "Pod Refused"); n != 1 {
-		t.Errorf("told %d times: %q", n, w.events)
+	if n := w.Times("Pod Refused"); n != 1 {
+		t.Errorf("told %d times: %q", n, w.Events())
 	}
-	w.mu.Unlock()
 
 	left.Store(10)
 	clock.Step(refusedPause)

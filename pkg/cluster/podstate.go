@@ -136,11 +136,3 @@ func problemOf(pod *corev1.Pod) string {
 	}
 	return ""
 }
-
-// shorten bounds a text to a number of bytes, without cutting a character.
-func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
-}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -194,19 +193,6 @@ func TestVersionOfAnImage(t *testing.T) {
 	} {
 		if got := versionOf(image, "v3.4.3"); got != want {
 			t.Errorf("%q runs %q, want %q", image, got, want)
-		}
-	}
-}
-
-func TestShortenKeepsCharactersWhole(t *testing.T) {
-	for text, want := range map[string]string{
-		"short":          "short",
-		"exactly10!":     "exactly10!",
-		"more than ten!": "more than …",
-		"a23456789é":     "a23456789…", // é has two bytes
-	} {
-		if got := shorten(text, 10); got != want || !utf8.ValidString(got) {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
 }

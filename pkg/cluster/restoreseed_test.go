@@ -39,8 +39,8 @@ func TestARestoredClusterBeginsWithItsBackup(t *testing.T) {
 		defer run(t, c)()
 		settle(w, c)
 		w.checkRestoring(t)
-		if !w.told("Restoring: The first member starts on the backup backups/etcd.backup") || w.told("Spec Refused") {
-			t.Errorf("events %q", w.events)
+		if !w.Told("Restoring: The first member starts on the backup backups/etcd.backup") || w.Told("Spec Refused") {
+			t.Errorf("events %q", w.Events())
 		}
 	})
 }
@@ -119,8 +119,8 @@ func TestAnAnnotationThatCannotBeReadStartsNothing(t *testing.T) {
 			if st.Phase != api.ClusterPhaseNone || len(w.storedPods()) > 0 || !strings.Contains(st.Reason, why) {
 				t.Errorf("annotation %q: status %+v, %d pods", text, st, len(w.storedPods()))
 			}
-			if !w.told("Restore Held: " + restoreHeld) {
-				t.Errorf("annotation %q: events %q", text, w.events)
+			if !w.Told("Restore Held: " + restoreHeld) {
+				t.Errorf("annotation %q: events %q", text, w.Events())
 			}
 		})
 	}
@@ -176,8 +176,8 @@ func TestARecordThatTheAPIServerDropsStopsTheRestore(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(Period)
 		}
-		if len(w.storedPods()) > 0 || w.count("update", "etcdclusters") > 60 || !w.told("drops status.restoredFrom") {
-			t.Errorf("%d pods, %d writes, events %q", len(w.storedPods()), w.count("update", "etcdclusters"), w.events)
+		if len(w.storedPods()) > 0 || w.count("update", "etcdclusters") > 60 || !w.Told("drops status.restoredFrom") {
+			t.Errorf("%d pods, %d writes, events %q", len(w.storedPods()), w.count("update", "etcdclusters"), w.Events())
 		}
 	})
 }

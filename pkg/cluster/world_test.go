@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,6 +29,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
+	"github.com/etcd-operator/etcd-operator/pkg/notice/noticetest"
 )
 
 // world is an API server made of fakes, with the optimistic locking that they
@@ -47,9 +46,7 @@ type world struct {
 	passes   atomic.Int64 // as often as a Cluster has listed its pods
 	version  atomic.Int64 // last resourceVersion
 	cfg      Config
-
-	mu     sync.Mutex
-	events []string
+	noticetest.Recorder
 }
 
 const testUID types.UID = "11111111-1111-1111-1111-111111111111"
@@ -100,7 +97,7 @@ func newWorld(t *testing.T, clock clock.Clock, objects ...*api.EtcdCluster) *wor
 		Services:      corelisters.NewServiceLister(w.services),
 		Budgets:       policylisters.NewPodDisruptionBudgetLister(w.budgets),
 		Volumes:       corelisters.NewPersistentVolumeClaimLister(w.volumes),
-		Recorder:      w,
+		Recorder:      &w.Recorder,
 		Logger:        logrus.NewEntry(logger),
 		Metrics:       metrics,
 		OperatorImage: "etcd-operator/etcd-operator:v1.0.0",
@@ -265,28 +262,6 @@ func (w *world) count(verb, resource string) int {
 		}
 	}
 	return n
-}
-
-// Event and its siblings make the world an event recorder.
-func (w *world) Event(_ runtime.Object, _, reason, message string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events = append(w.events, reason+": "+message)
-}
-
-func (w *world) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
-	w.Event(obj, kind, reason, fmt.Sprintf(format, args...))
-}
-
-func (w *world) AnnotatedEventf(obj runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
-	w.Eventf(obj, kind, reason, format, args...)
-}
-
-// told tells whether an event with this text was recorded.
-func (w *world) told(text string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.Contains(strings.Join(w.events, "\n"), text)
 }
 
 // noon is when tests without a clock of their own take place.

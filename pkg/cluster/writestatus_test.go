@@ -115,8 +115,8 @@ func TestWriteStatusTriesAgainAfterAnError(t *testing.T) {
 		return down, nil, apierrors.NewServiceUnavailable("down")
 	})
 	c := w.cluster(testCluster())
-	if err := c.writeStatus(t.Context(), runningStatus()); err == nil || len(w.events) > 0 {
-		t.Errorf("error %v, events %q: nothing has changed yet", err, w.events)
+	if err := c.writeStatus(t.Context(), runningStatus()); err == nil || len(w.Events()) > 0 {
+		t.Errorf("error %v, events %q: nothing has changed yet", err, w.Events())
 	}
 	down = false
 	if err := c.writeStatus(t.Context(), runningStatus()); err != nil {
@@ -125,7 +125,7 @@ func TestWriteStatusTriesAgainAfterAnError(t *testing.T) {
 	if got := w.etcdCluster().Status.Phase; got != api.ClusterPhaseRunning {
 		t.Errorf("phase %q", got)
 	}
-	if !w.told("Bootstrapped") {
-		t.Errorf("events %q", w.events)
+	if !w.Told("Bootstrapped") {
+		t.Errorf("events %q", w.Events())
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/leavable"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
@@ -76,7 +77,7 @@ func (r *Restore) reading() string {
 	if p == nil {
 		return "the backup is being looked for"
 	}
-	return fmt.Sprintf("reading %s: %s of %s", p.key, bytesText(p.read), bytesText(p.size))
+	return fmt.Sprintf("reading %s: %s of %s", p.key, notice.Bytes(p.read), notice.Bytes(p.size))
 }
 
 // job is an attempt in a goroutine of its own, so that an edit can end it.

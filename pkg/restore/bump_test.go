@@ -57,7 +57,7 @@ func TestASecondRestoreBelowRevisionsThatClientsKnowIsToldOf(t *testing.T) {
 				stop := w.run()
 				defer stop()
 				w.await("success", 2*time.Minute, in(api.RestorePhaseSucceeded, w))
-				if got := w.told("Revisions May Repeat"); got != tc.told {
+				if got := w.Told("Revisions May Repeat"); got != tc.told {
 					t.Errorf("told: %v", got)
 				}
 			})

@@ -11,6 +11,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
@@ -73,7 +74,7 @@ func (r *Restore) keepOffer(token *tokenState) {
 			o.failure.Store(nil)
 		},
 		Failed: func(err error) {
-			text := shorten(err.Error(), 500)
+			text := notice.Shorten(err.Error(), 500)
 			if errors.Is(err, backupserver.ErrReplaced) || errors.Is(err, store.ErrNotFound) {
 				o.served.Store(0) // whatever was sent, it counts for nothing
 				text += anotherBackup

@@ -11,6 +11,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 const (
@@ -39,7 +40,7 @@ func choose(o *observation) *verdict {
 		return &verdict{status: *st.DeepCopy(), wait: longestSleep}
 	}
 	if tired(o) {
-		return o.choosing(api.RestorePhaseFailed, fmt.Sprintf("given up after %s, and not tried again by itself: edit the spec of the EtcdRestore, or make another one; the last time: %s", patience, shorten(st.Reason, 2000)))
+		return o.choosing(api.RestorePhaseFailed, fmt.Sprintf("given up after %s, and not tried again by itself: edit the spec of the EtcdRestore, or make another one; the last time: %s", patience, notice.Shorten(st.Reason, 2000)))
 	}
 	m, err := o.manifest()
 	if why := refused(o, m); why != "" {
@@ -246,7 +247,7 @@ func tired(o *observation) bool {
 func gaveUp(obj *api.EtcdRestore) string {
 	st := &obj.Status
 	if st.Phase == api.RestorePhaseNone && st.ObservedGeneration == 0 && st.StartDate == nil && !st.Succeeded && st.Reason != "" {
-		return shorten(st.Reason, 2000) + "; so it failed in v0.9.4, and is not tried again by itself: edit the spec of the EtcdRestore, or make another one"
+		return notice.Shorten(st.Reason, 2000) + "; so it failed in v0.9.4, and is not tried again by itself: edit the spec of the EtcdRestore, or make another one"
 	}
 	return ""
 }

@@ -20,6 +20,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 )
 
@@ -117,7 +118,7 @@ func New(cfg Config, obj *api.EtcdRestore) (*Restore, error) {
 		obj:     obj.DeepCopy(),
 		denied:  map[string]bool{},
 	}
-	r.notices = notices{recorder: cfg.Recorder, log: r.log, obj: r.obj}
+	r.notices = notices{Board: notice.Board[*api.EtcdRestore]{Recorder: cfg.Recorder, Log: r.log, Object: r.obj}}
 	return r, nil
 }
 
@@ -203,7 +204,7 @@ func (r *Restore) take(obj *api.EtcdRestore) {
 }
 
 func (r *Restore) know(obj *api.EtcdRestore) {
-	r.obj, r.notices.obj = obj, obj
+	r.obj, r.notices.Object = obj, obj
 	r.cfg.Metrics.saw(obj)
 }
 
@@ -284,7 +285,7 @@ func (r *Restore) look(ctx context.Context, now time.Time) (time.Duration, error
 		r.trouble = ""
 		return betweenSteps, nil
 	case !errors.Is(err, errBehind) && ctx.Err() == nil:
-		r.trouble = shorten(err.Error(), 1000)
+		r.trouble = notice.Shorten(err.Error(), 1000)
 	}
 	return 0, err
 }

@@ -205,7 +205,7 @@ func TestAPodWhoseNodeIsGoneIsNotWaitedForForEver(t *testing.T) {
 		stop := w.run()
 		defer stop()
 		w.await("success", 4*time.Minute, in(api.RestorePhaseSucceeded, w))
-		if !w.told("Pod c-2 of the old cluster") {
+		if !w.Told("Pod c-2 of the old cluster") {
 			t.Error("nobody was told of the pod that may still run")
 		}
 	})

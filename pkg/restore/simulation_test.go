@@ -294,7 +294,7 @@ func (l *life) play() {
 	if c == nil {
 		return // somebody has deleted it since
 	}
-	if _, annotated := c.Annotations[api.RestoreAnnotation]; annotated && c.UID == l.madeUID() && !l.told("Not Tidied") || len(c.Finalizers) > 0 {
+	if _, annotated := c.Annotations[api.RestoreAnnotation]; annotated && c.UID == l.madeUID() && !l.Told("Not Tidied") || len(c.Finalizers) > 0 {
 		l.t.Errorf("the cluster is left with %v, %v", c.Annotations, c.Finalizers)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // maxReason bounds a reason in bytes.
@@ -22,7 +23,7 @@ const maxReason = 4000
 // write puts the status of a verdict on record, and tells whether it had to. Where
 // somebody else has written meanwhile, what was decided counts no more: errBehind.
 func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, error) {
-	v.status.Reason = shorten(v.status.Reason, maxReason)
+	v.status.Reason = notice.Shorten(v.status.Reason, maxReason)
 	if equality.Semantic.DeepEqual(v.status, r.obj.Status) {
 		return false, nil
 	}

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // starting tells how far the first member is.
@@ -31,7 +31,7 @@ func starting(o *observation) string {
 	case o.served <= 0:
 		text = "waiting for the first member to start on the backup"
 	case o.served < size:
-		text = fmt.Sprintf("the first member has fetched %s of %s", bytesText(o.served), bytesText(size))
+		text = fmt.Sprintf("the first member has fetched %s of %s", notice.Bytes(o.served), notice.Bytes(size))
 	default:
 		text = "the first member has fetched the backup, and starts on it"
 	}
@@ -98,28 +98,4 @@ func roundedUp(t time.Time) *metav1.Time {
 		whole = whole.Add(time.Second)
 	}
 	return &metav1.Time{Time: whole}
-}
-
-// bytesText is a number of bytes for people.
-func bytesText(n int64) string {
-	switch {
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	case n < 1<<30:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
-}
-
-// shorten bounds a text in bytes.
-func shorten(text string, limit int) string {
-	const end = "…"
-	if len(text) <= limit {
-		return text
-	}
-	cut := limit - len(end)
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + end
 }

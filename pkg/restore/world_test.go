@@ -25,6 +25,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/pkg/notice/noticetest"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 )
 
@@ -33,6 +34,7 @@ import (
 // all but the restore operator.
 type world struct {
 	*apiServer
+	noticetest.Recorder
 	cfg Config
 
 	// find is what reading the backup comes to.
@@ -52,7 +54,6 @@ type world struct {
 	offersMu  sync.Mutex
 	offers    map[string]backupserver.Backup // by name and token
 	withdrawn int                            // how many offers were
-	events    []string
 }
 
 // digest is a SHA-256 that tells backups apart.
@@ -97,7 +98,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.cfg = Config{
 		Kube: w.kube, Etcd: w.etcd, Dynamic: w.dynamic, Server: w, Reached: func() error { return nil }, URL: "http://s:19999/v1/backup/",
-		Recorder: w, Metrics: metrics, Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
+		Recorder: &w.Recorder, Metrics: metrics, Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
 		OpenLocation: func(context.Context, string, *api.RestoreSpec) (*location.Location, error) {
 			return &location.Location{Store: nothingStored{}, Bucket: "bucket", Key: "etcd.backup"}, nil
 		},
@@ -130,27 +131,6 @@ func (w *world) Offer(name, token string, b backupserver.Backup) func() {
 		delete(w.offers, key)
 		w.withdrawn++
 	}
-}
-
-func (w *world) Event(_ runtime.Object, _, reason, message string) {
-	w.offersMu.Lock()
-	defer w.offersMu.Unlock()
-	w.events = append(w.events, reason+": "+message)
-}
-
-func (w *world) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
-	w.Event(obj, kind, reason, fmt.Sprintf(format, args...))
-}
-
-func (w *world) AnnotatedEventf(obj runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
-	w.Eventf(obj, kind, reason, format, args...)
-}
-
-// told tells whether there is an event with a text.
-func (w *world) told(text string) bool {
-	w.offersMu.Lock()
-	defer w.offersMu.Unlock()
-	return strings.Contains(strings.Join(w.events, "\n"), text)
 }
 
 // restore is the EtcdRestore as the API server has it, nil where it is gone.
@@ -279,7 +259,7 @@ func (w *world) await(what string, within time.Duration, holds func() bool) {
 	if r := w.restore(); r != nil {
 		st = r.Status
 	}
-	w.t.Fatalf("%s is awaited in vain; status %s: %s; events:\n%s", what, st.Phase, st.Reason, strings.Join(w.events, "\n"))
+	w.t.Fatalf("%s is awaited in vain; status %s: %s; events:\n%s", what, st.Phase, st.Reason, strings.Join(w.Events(), "\n"))
 }
 
 // tick is a second of the garbage collector, the kubelets and the etcd operator.
