@@ -144,7 +144,7 @@ func (b *Backup) Wake() {
 func (b *Backup) Run(ctx context.Context) {
 	b.log.WithField("phase", b.status.Phase).Info("taking care of the backup")
 	defer b.log.Info("no longer taking care of the backup")
-	defer b.cfg.Metrics.forget(b.obj)
+	defer b.cfg.Metrics.Forget(b.obj)
 	defer func() { // also in a panic
 		b.dropClaim()
 		if b.job != nil {
@@ -153,7 +153,7 @@ func (b *Backup) Run(ctx context.Context) {
 		}
 	}()
 	b.cfg.Metrics.appear(b.obj)
-	b.cfg.Metrics.saw(b.obj, &b.status)
+	b.cfg.Metrics.Saw(b.obj, &b.status)
 
 	timer := b.cfg.Clock.NewTimer(0)
 	defer timer.Stop()
@@ -228,7 +228,7 @@ func (b *Backup) take(obj *api.EtcdBackup) {
 	}
 	if !same(&obj.Status, &b.status) {
 		b.status = *obj.Status.DeepCopy()
-		b.cfg.Metrics.saw(obj, &b.status)
+		b.cfg.Metrics.Saw(obj, &b.status)
 	}
 	b.obj, b.notices.Object = obj, obj
 }

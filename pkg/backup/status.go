@@ -184,7 +184,7 @@ func (b *Backup) write(ctx context.Context, rests bool, change func(*api.BackupS
 	}
 	b.notices.phaseChanged(b.status.Phase, st)
 	b.status = *st
-	b.cfg.Metrics.saw(b.obj, &b.status)
+	b.cfg.Metrics.Saw(b.obj, &b.status)
 	return nil
 }
 

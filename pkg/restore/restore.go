@@ -147,7 +147,7 @@ func (r *Restore) Wake() {
 func (r *Restore) Run(ctx context.Context) {
 	r.log.WithField("phase", r.obj.Status.Phase).Info("taking care of the restore")
 	defer r.log.Info("no longer taking care of the restore")
-	defer r.cfg.Metrics.forget(r.obj)
+	defer r.cfg.Metrics.Forget(r.obj)
 	defer func() { // also in a panic
 		r.dropOffer()
 		if r.job != nil {
