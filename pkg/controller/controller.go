@@ -118,7 +118,7 @@ func New(cfg Config) (*Controller, error) {
 		Recorder:    cfg.Recorder,
 		Log:         c.log,
 	}
-	m, err := newMetrics(cfg.Registry, func() int { return c.fleet.Size() })
+	m, err := newMetrics(cfg.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,11 @@ func New(cfg Config) (*Controller, error) {
 		},
 		Recorder: cfg.Recorder, Log: c.log, Clock: cfg.Clock, Counted: m.counted(),
 	})
-	return c, nil
+	err = c.fleet.RegisterSize(cfg.Registry, prometheus.GaugeOpts{
+		Namespace: "etcd_operator", Subsystem: "controller", Name: "clusters",
+		Help: "Clusters that the operator takes care of.",
+	})
+	return c, err
 }
 
 // Ready returns nil while the controller sees all of its clusters; the error says

@@ -17,9 +17,9 @@ type metrics struct {
 	created, deleted, modified, failed prometheus.Counter
 }
 
-// newMetrics registers the controller's metrics. The number of clusters is asked
-// for when it is scraped: a gauge that is counted up and down drifts.
-func newMetrics(reg prometheus.Registerer, clusters func() int) (*metrics, error) {
+// newMetrics registers the controller's metrics, but for the number of clusters, which
+// the fleet knows.
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "etcd_operator", Subsystem: "controller", Name: name, Help: help,
@@ -31,11 +31,7 @@ func newMetrics(reg prometheus.Registerer, clusters func() int) (*metrics, error
 		modified: counter("clusters_modified", "Edits of the specs of clusters."),
 		failed:   counter("clusters_failed", "Times that a cluster entered phase Failed."),
 	}
-	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "etcd_operator", Subsystem: "controller", Name: "clusters",
-		Help: "Clusters that the operator takes care of.",
-	}, func() float64 { return float64(clusters()) })
-	for _, c := range []prometheus.Collector{gauge, m.created, m.deleted, m.modified, m.failed} {
+	for _, c := range []prometheus.Collector{m.created, m.deleted, m.modified, m.failed} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register the metrics of the controller: %w", err)
 		}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -278,6 +279,16 @@ func (f *Fleet[T]) Size() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.byKey)
+}
+
+// RegisterSize registers a gauge of the number of objects. It is asked for when it is
+// scraped: a gauge that is counted up and down drifts.
+func (f *Fleet[T]) RegisterSize(reg prometheus.Registerer, opts prometheus.GaugeOpts) error {
+	err := reg.Register(prometheus.NewGaugeFunc(opts, func() float64 { return float64(f.Size()) }))
+	if err != nil {
+		return fmt.Errorf("register the metric of the number of %ss: %w", f.cfg.Noun, err)
+	}
+	return nil
 }
 
 // Wait returns when all goroutines have ended; the contexts

@@ -137,9 +137,6 @@ func New(cfg Config) (*Controller, error) {
 	c.makeRestore = func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) {
 		return restore.New(shared, obj)
 	}
-	if err := registerSize(cfg.Registry, func() int { return c.fleet.Size() }); err != nil {
-		return nil, err
-	}
 	c.fleet = fleet.New(fleet.Config[*api.EtcdRestore]{
 		Noun: "restore",
 		New: func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) {
@@ -147,19 +144,11 @@ func New(cfg Config) (*Controller, error) {
 		},
 		Recorder: cfg.Recorder, Log: c.log, Clock: cfg.Clock,
 	})
-	return c, nil
-}
-
-// registerSize registers the metric of how many objects there are.
-func registerSize(reg prometheus.Registerer, size func() int) error {
-	err := reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	err = c.fleet.RegisterSize(cfg.Registry, prometheus.GaugeOpts{
 		Namespace: "etcd_restore_operator", Name: "restores",
 		Help: "EtcdRestores that the operator takes care of.",
-	}, func() float64 { return float64(size()) }))
-	if err != nil {
-		return fmt.Errorf("register the metrics of the controller: %w", err)
-	}
-	return nil
+	})
+	return c, err
 }
 
 // Ready returns nil while the controller sees all of its restores; the error says
