@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/internal/operator"
+	"github.com/etcd-operator/etcd-operator/internal/operator/operatortest"
 )
 
 func TestFlagsAndDefaultsOfV094(t *testing.T) {
@@ -36,33 +37,16 @@ func TestFlagsAndDefaultsOfV094(t *testing.T) {
 }
 
 func TestExitCodesAndOutput(t *testing.T) {
-	t.Setenv("MY_POD_NAME", "")
-	t.Setenv("MY_POD_NAMESPACE", "")
-	for _, tc := range []struct {
-		args           string
-		code           int
-		stdout, stderr string
-	}{
-		{"-version", operator.ExitOK, "etcd-operator Version: ", ""},
-		{"-h", operator.ExitOK, "", "Usage:"},
-		{"-nonsense", operator.ExitUsage, "", "flag provided but not defined: -nonsense"},
-		{"-create-crd false", operator.ExitUsage, "", "-create-crd=false"},
-		{"-chaos-level 3", operator.ExitUsage, "", "the highest is 2"},
-		{"-gc-interval 10", operator.ExitUsage, "", "invalid value"},
-		{"", operator.ExitFailed, "", "the environment lacks MY_POD_NAME and MY_POD_NAMESPACE"},
-		{"-kubeconfig /does/not/exist", operator.ExitFailed, "", "/does/not/exist"},
-	} {
-		var stdout, stderr bytes.Buffer
-		if code := operate(t.Context(), strings.Fields(tc.args), &stdout, &stderr); code != tc.code {
-			t.Errorf("%q: exit code %d, want %d", tc.args, code, tc.code)
-		}
-		if !strings.Contains(stdout.String(), tc.stdout) || tc.stdout == "" && stdout.Len() > 0 {
-			t.Errorf("%q: printed %q, want %q", tc.args, stdout.String(), tc.stdout)
-		}
-		if !strings.Contains(stderr.String(), tc.stderr) {
-			t.Errorf("%q: said %q, want %q", tc.args, stderr.String(), tc.stderr)
-		}
-	}
+	operatortest.Check(t, operate, []operatortest.Call{
+		{Args: "-version", Code: operator.ExitOK, Stdout: "etcd-operator Version: "},
+		{Args: "-h", Code: operator.ExitOK, Stderr: "Usage:"},
+		{Args: "-nonsense", Code: operator.ExitUsage, Stderr: "flag provided but not defined: -nonsense"},
+		{Args: "-create-crd false", Code: operator.ExitUsage, Stderr: "-create-crd=false"},
+		{Args: "-chaos-level 3", Code: operator.ExitUsage, Stderr: "the highest is 2"},
+		{Args: "-gc-interval 10", Code: operator.ExitUsage, Stderr: "invalid value"},
+		{Args: "", Code: operator.ExitFailed, Stderr: "the environment lacks MY_POD_NAME and MY_POD_NAMESPACE"},
+		{Args: "-kubeconfig /does/not/exist", Code: operator.ExitFailed, Stderr: "/does/not/exist"},
+	})
 }
 
 func TestCheckDNSIsASubcommand(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/etcd-operator/etcd-operator/internal/operator"
+	"github.com/etcd-operator/etcd-operator/internal/operator/operatortest"
 )
 
 func TestFlagsAndDefaults(t *testing.T) {
@@ -27,28 +28,11 @@ func TestFlagsAndDefaults(t *testing.T) {
 }
 
 func TestExitCodesAndOutput(t *testing.T) {
-	t.Setenv("MY_POD_NAME", "")
-	t.Setenv("MY_POD_NAMESPACE", "")
-	for _, tc := range []struct {
-		args           string
-		code           int
-		stdout, stderr string
-	}{
-		{"-version", operator.ExitOK, "etcd-restore-operator Version: ", ""},
-		{"-h", operator.ExitOK, "", "-volume-dir"},
-		{"-nonsense", operator.ExitUsage, "", "flag provided but not defined: -nonsense"},
-		{"-create-crd false", operator.ExitUsage, "", "-create-crd=false"},
-		{"", operator.ExitFailed, "", "the environment lacks MY_POD_NAME and MY_POD_NAMESPACE"},
-	} {
-		var stdout, stderr bytes.Buffer
-		if code := operate(t.Context(), strings.Fields(tc.args), &stdout, &stderr); code != tc.code {
-			t.Errorf("%q: exit code %d, want %d", tc.args, code, tc.code)
-		}
-		if !strings.Contains(stdout.String(), tc.stdout) || tc.stdout == "" && stdout.Len() > 0 {
-			t.Errorf("%q: printed %q, want %q", tc.args, stdout.String(), tc.stdout)
-		}
-		if !strings.Contains(stderr.String(), tc.stderr) {
-			t.Errorf("%q: said %q, want %q", tc.args, stderr.String(), tc.stderr)
-		}
-	}
+	operatortest.Check(t, operate, []operatortest.Call{
+		{Args: "-version", Code: operator.ExitOK, Stdout: "etcd-restore-operator Version: "},
+		{Args: "-h", Code: operator.ExitOK, Stderr: "-volume-dir"},
+		{Args: "-nonsense", Code: operator.ExitUsage, Stderr: "flag provided but not defined: -nonsense"},
+		{Args: "-create-crd false", Code: operator.ExitUsage, Stderr: "-create-crd=false"},
+		{Args: "", Code: operator.ExitFailed, Stderr: "the environment lacks MY_POD_NAME and MY_POD_NAMESPACE"},
+	})
 }
