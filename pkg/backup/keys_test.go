@@ -97,7 +97,9 @@ func TestWhatBecameAnothersMeanwhileIsNotDeleted(t *testing.T) {
 		w := newWorld(t, testBackup(&api.BackupPolicy{BackupIntervalInSecond: 3600, MaxBackups: 2}))
 		defer w.run()()
 		first := w.store.keys()[0]
+		w.store.mu.Lock()
 		w.store.objects[first] = anothers(first)
+		w.store.mu.Unlock()
 		pass(5*time.Hour + time.Minute)
 		if keys := w.store.keys(); len(keys) != 3 || !slices.Contains(keys, first) || w.status().Backups != 2 {
 			t.Errorf("objects %q, status %+v; another's was %s", keys, w.status(), first)

@@ -162,6 +162,7 @@ func TestTheReferenceIsComplete(t *testing.T) {
 	}{
 		{"EtcdCluster: status", statusFields, field, "pkg/apis/etcd/v1beta2/status.go"},
 		{"Events", eventReason, code, "pkg/cluster/notices.go"},
+		{"Events", eventReason, code, "pkg/cluster/alarms.go"},
 		{"Events", eventReason, code, "pkg/controller/fleet/handler.go"},
 		{"Events", noun, unmanaged, "pkg/controller/controller.go"},
 		{"The operator's flags", flags, flag, "cmd/operator/flags.go"},
@@ -205,7 +206,7 @@ func TestTheReferenceIsComplete(t *testing.T) {
 }
 
 const (
-	eventReason = `(?:\.normal|\.warning|EventType(?:Normal|Warning),)\(? ?"([A-Z][A-Za-z ]+)"`
+	eventReason = `(?:\.[nN]ormal|\.[wW]arning|EventType(?:Normal|Warning),)\(? ?"([A-Z][A-Za-z ]+)"`
 	noun        = `Noun: +"(\w+)"`
 )
 
