@@ -118,9 +118,10 @@ func (f finder) newest(ctx context.Context, before time.Time) (Verified, []strin
 }
 
 // holdsMore is the newest of the backups with the highest revision, if that is older
-// than the chosen backup, was not tried, and its revision is a higher one. The schedule of a cluster goes on when it was
-// lost and made anew, empty: the newest backup is then not what somebody looks for who
-// restores it. After a restore revisions are lower as well, so that it is but told.
+// than the chosen backup, was not tried, and its revision is a higher one. The schedule
+// of a cluster goes on when it was lost and made anew, empty: the newest backup is then
+// not what somebody looks for who restores it. After a restore revisions are lower as
+// well, so that it is but told.
 func (s *search) holdsMore(ordered []candidate) (candidate, bool) {
 	most := slices.MaxFunc(ordered, func(a, b candidate) int { return cmp.Compare(a.revision, b.revision) })
 	return most, most.revision > s.found.EtcdRevision && !s.tried[most.key] && most.time().Before(s.found.Taken)
