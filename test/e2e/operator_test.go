@@ -120,7 +120,7 @@ func TestStandbyTakesOver(t *testing.T) {
 // Clusters with the scope annotation belong to operators that run with
 // -cluster-wide, and to them alone. It does not run beside other tests: one of
 // their operators would take care of all that are annotated.
-func TestScope(t *testing.T) {
+func TestClusterWideScope(t *testing.T) {
 	namespaced := harness.New(t)
 	wide := object("wide", 1, "")
 	wide.Annotations = map[string]string{"etcd.database.coreos.com/scope": "clusterwide"}

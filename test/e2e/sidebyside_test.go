@@ -50,7 +50,7 @@ func awaitWideLeader(t *testing.T, namespaces ...*harness.Namespace) {
 
 // A namespaced and a cluster-wide operator in one namespace: each cluster has one
 // of them, and moves from one to the other with its annotation.
-func TestOperatorsOfBothKindsInOneNamespace(t *testing.T) {
+func TestClusterWideBesideNamespaced(t *testing.T) {
 	n := harness.New(t)
 	n.DeployBeside("-wide", "-cluster-wide")
 	awaitWideLeader(t, n)
@@ -74,7 +74,7 @@ func TestOperatorsOfBothKindsInOneNamespace(t *testing.T) {
 }
 
 // Two cluster-wide operators in two namespaces: one works, the other is ready to.
-func TestTwoClusterWideOperators(t *testing.T) {
+func TestClusterWideTwice(t *testing.T) {
 	a, b := harness.New(t, "-cluster-wide"), harness.New(t, "-cluster-wide")
 	awaitWideLeader(t, a, b)
 	wide := object("wide", 3, "")
@@ -109,7 +109,7 @@ func TestTwoClusterWideOperators(t *testing.T) {
 	cluster.WaitSettled(lost)
 }
 
-func TestAnUnknownScopeKeepsEveryOperatorAway(t *testing.T) {
+func TestClusterWideAndAnUnknownScope(t *testing.T) {
 	n := harness.New(t)
 	n.DeployBeside("-wide", "-cluster-wide")
 	awaitWideLeader(t, n)

@@ -6,7 +6,7 @@
 package build
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -17,11 +17,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -30,52 +27,6 @@ import (
 // atOnce is how many components are built at the same time: each keeps all
 // cores busy while it compiles, but only one while it links.
 const atOnce = 2
-
-// A Component is a pinned module and the programs built from it.
-type Component struct {
-	Name     string // directory below pins
-	Module   string // whose version is the component's
-	Programs []Program
-	// VersionVar is the variable that the linker sets to the version, if any.
-	VersionVar string
-}
-
-// A Program is a main package and the name that its binary gets.
-type Program struct{ Package, Binary string }
-
-// Names of components.
-const (
-	Kubernetes           = "kubernetes"
-	CoreDNS              = "coredns"
-	LocalPathProvisioner = "local-path-provisioner"
-	Etcd35               = "etcd-3.5"
-	Etcd36               = "etcd-3.6"
-	Etcd37               = "etcd-3.7"
-)
-
-// Components lists all components, the longest build first.
-func Components() []Component {
-	kubernetes := Component{
-		Name: Kubernetes, Module: "k8s.io/kubernetes",
-		VersionVar: "k8s.io/component-base/version.gitVersion",
-	}
-	for _, p := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"} {
-		kubernetes.Programs = append(kubernetes.Programs, Program{"k8s.io/kubernetes/cmd/" + p, p})
-	}
-	etcd := func(name string) Component {
-		return Component{Name: name, Module: "go.etcd.io/etcd/server/v3", Programs: []Program{
-			{"go.etcd.io/etcd/server/v3", "etcd"},
-			{"go.etcd.io/etcd/etcdctl/v3", "etcdctl"},
-			{"go.etcd.io/etcd/etcdutl/v3", "etcdutl"},
-		}}
-	}
-	return []Component{
-		kubernetes,
-		{Name: CoreDNS, Module: "github.com/coredns/coredns", Programs: []Program{{"github.com/coredns/coredns", "coredns"}}},
-		{Name: LocalPathProvisioner, Module: "github.com/rancher/local-path-provisioner", Programs: []Program{{"github.com/rancher/local-path-provisioner", "local-path-provisioner"}}},
-		etcd(Etcd36), etcd(Etcd35), etcd(Etcd37),
-	}
-}
 
 // A Built is a component whose programs are in Dir.
 type Built struct {
@@ -92,30 +43,29 @@ type Builder struct {
 	Out   io.Writer // progress
 }
 
-// All builds what is missing and returns all components by name.
-func (b Builder) All(ctx context.Context) (map[string]Built, error) {
-	return b.some(ctx, Components())
-}
-
-// Etcd does so for the releases of etcd alone.
-func (b Builder) Etcd(ctx context.Context) (map[string]Built, error) {
-	return b.some(ctx, slices.DeleteFunc(Components(), func(c Component) bool { return !strings.HasPrefix(c.Name, "etcd-") }))
-}
-
-func (b Builder) some(ctx context.Context, components []Component) (map[string]Built, error) {
+// Build builds those of the named components that are missing. It returns all
+// components that are there afterwards, by name, the named ones and others.
+func (b Builder) Build(ctx context.Context, names ...string) (map[string]Built, error) {
 	goVersion, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
 	if err != nil {
 		return nil, fmt.Errorf("ask go for its version: %w (is Go installed and on PATH?)", err)
 	}
+	wanted := map[string]bool{}
+	for _, c := range named(names) {
+		wanted[c.Name] = true
+	}
 	result := map[string]Built{}
 	var missing []Component
-	for _, c := range components {
+	for _, c := range components() {
 		built, err := b.locate(c, strings.TrimSpace(string(goVersion)))
 		if err != nil {
 			return nil, err
 		}
-		result[c.Name] = built
-		if !complete(c, built.Dir) {
+		there := complete(c, built.Dir)
+		if there || wanted[c.Name] {
+			result[c.Name] = built
+		}
+		if wanted[c.Name] && !there {
 			missing = append(missing, c)
 		}
 	}
@@ -131,18 +81,27 @@ func (b Builder) locate(c Component, goVersion string) (Built, error) {
 	if err != nil {
 		return Built{}, fmt.Errorf("read the pin of %s: %w", c.Name, err)
 	}
-	sum, err := os.ReadFile(filepath.Join(b.Pins, c.Name, "go.sum"))
-	if err != nil {
-		return Built{}, fmt.Errorf("read the pin of %s: %w", c.Name, err)
-	}
 	version, err := pinned(mod, c.Module)
 	if err != nil {
 		return Built{}, fmt.Errorf("pin of %s: %w", c.Name, err)
 	}
 	h := sha256.New()
-	fmt.Fprintln(h, goVersion, runtime.GOARCH, ldflags(c, version), c.Programs)
-	h.Write(mod)
-	h.Write(sum)
+	fmt.Fprintln(h, goVersion, runtime.GOARCH, flags(c, version), c.Programs)
+	// The pin, and the programs of ours that are made of it.
+	for _, pattern := range []string{"go.mod", "go.sum", "*/*.go"} {
+		files, err := filepath.Glob(filepath.Join(b.Pins, c.Name, pattern))
+		if err != nil {
+			return Built{}, err
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				return Built{}, fmt.Errorf("read the pin of %s: %w", c.Name, err)
+			}
+			fmt.Fprintln(h, filepath.Base(file), len(content))
+			h.Write(content)
+		}
+	}
 	key := fmt.Sprintf("%x", h.Sum(nil))[:12]
 	return Built{Version: version, Key: key, Dir: filepath.Join(b.Cache, "bin", c.Name+"-"+version+"-"+key)}, nil
 }
@@ -156,46 +115,68 @@ func pinned(mod []byte, module string) (string, error) {
 	return string(m[1]), nil
 }
 
-func ldflags(c Component, version string) string {
-	flags := "-s -w"
+// flags are those of go build and go list. Debuggers find nothing in these programs:
+// that saves a tenth of the compiler's time.
+func flags(c Component, version string) []string {
+	linker := "-s -w"
 	if c.VersionVar != "" {
-		flags += " -X " + c.VersionVar + "=" + version
+		linker += " -X " + c.VersionVar + "=" + version
 	}
-	return flags
+	return []string{"-trimpath", "-mod=readonly", "-gcflags=all=-dwarf=false", "-ldflags=" + linker}
 }
 
 func complete(c Component, dir string) bool {
 	for _, p := range c.Programs {
-		if _, err := os.Stat(filepath.Join(dir, p.Binary)); err != nil {
-			return false
+		for _, name := range append([]string{p.Binary}, p.Links...) {
+			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+				return false
+			}
 		}
 	}
 	return true
 }
 
 func (b Builder) build(ctx context.Context, missing []Component, where map[string]Built) error {
-	fmt.Fprintf(b.Out, "Building %d components from pinned Go modules: once, then they are kept in %s.\n", len(missing), b.Cache)
-	fmt.Fprintln(b.Out, "On a 2-core machine all of them take about 6 minutes, and need a Go module proxy.")
-	t := &ticker{out: b.Out, total: len(missing), started: map[string]time.Time{}}
+	names := make([]string, len(missing))
+	for i, c := range missing {
+		names[i] = c.Name + " " + where[c.Name].Version
+	}
+	fmt.Fprintf(b.Out, "Building from pinned Go modules, once; what is built is kept in %s:\n  %s\n", b.Cache, strings.Join(names, ", "))
+	meter := newMeter(b.Out, len(missing))
+	stop := meter.run(ctx)
+	defer stop()
+	// What is to be done is known before anything is done: the meter needs the whole.
+	for _, c := range missing {
+		work, err := b.survey(ctx, c, where[c.Name].Version)
+		if err != nil {
+			return fmt.Errorf("build %s %s: %w", c.Name, where[c.Name].Version, err)
+		}
+		meter.expect(work)
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
-	stop := t.run(ctx)
-	defer stop()
 	for _, c := range missing {
 		g.Go(func() error {
-			t.begin(c.Name + " " + where[c.Name].Version)
-			if err := b.compile(ctx, c, where[c.Name]); err != nil {
+			if err := b.compile(ctx, c, where[c.Name], meter); err != nil {
 				return fmt.Errorf("build %s %s: %w", c.Name, where[c.Name].Version, err)
 			}
-			t.end(c.Name + " " + where[c.Name].Version)
+			meter.component(c.Name + " " + where[c.Name].Version)
 			return nil
 		})
 	}
 	return g.Wait()
 }
 
+// command is a call of go in the directory of a pin.
+func (b Builder) command(ctx context.Context, c Component, verb string, version string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{verb}, flags(c, version)...), args...)...)
+	cmd.Dir = filepath.Join(b.Pins, c.Name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	return cmd
+}
+
 // compile builds into a directory beside the final one, which appears whole.
-func (b Builder) compile(ctx context.Context, c Component, to Built) error {
+func (b Builder) compile(ctx context.Context, c Component, to Built, meter *meter) error {
 	tmp := to.Dir + ".partial"
 	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o755)); err != nil {
 		return err
@@ -205,25 +186,28 @@ func (b Builder) compile(ctx context.Context, c Component, to Built) error {
 	if err := os.Mkdir(work, 0o755); err != nil {
 		return err
 	}
-	args := []string{"build", "-trimpath", "-mod=readonly", "-ldflags", ldflags(c, to.Version), "-o", tmp + "/"}
+	args := []string{"-v", "-o", tmp + "/"}
 	for _, p := range c.Programs {
 		args = append(args, p.Package)
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = filepath.Join(b.Pins, c.Name)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+work)
+	cmd := b.command(ctx, c, "build", to.Version, args...)
+	cmd.Env = append(cmd.Env, "GOTMPDIR="+work)
 	// In a pid namespace of its own the compilers end with the go command, and
 	// that ends with us, however we end.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Pdeathsig: unix.SIGKILL}
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := run(cmd); err != nil {
-		return fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), cmd.Dir, err, tail(out.String(), 15))
+	said, err := run(cmd, meter)
+	if err != nil {
+		return fmt.Errorf("go build in %s: %w\n%s", cmd.Dir, err, tail(said, 15))
 	}
 	for _, p := range c.Programs {
 		produced := filepath.Join(tmp, producedName(p.Package))
 		if err := os.Rename(produced, filepath.Join(tmp, p.Binary)); err != nil {
 			return err
+		}
+		for _, link := range p.Links {
+			if err := os.Symlink(p.Binary, filepath.Join(tmp, link)); err != nil {
+				return err
+			}
 		}
 	}
 	if err := errors.Join(os.RemoveAll(work), os.RemoveAll(to.Dir)); err != nil {
@@ -232,12 +216,27 @@ func (b Builder) compile(ctx context.Context, c Component, to Built) error {
 	return os.Rename(tmp, to.Dir)
 }
 
-// run keeps the thread that starts the command for as long as it runs: the
-// signal that comes with the parent's death comes with that thread's.
-func run(cmd *exec.Cmd) error {
+// run runs go build -v, which prints each package when its compilation begins, and
+// returns the rest of what it says. It keeps the thread that starts the command for as
+// long as that runs: the signal that comes with the parent's death comes with that thread's.
+func run(cmd *exec.Cmd, meter *meter) (said []string, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	return cmd.Run()
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if !meter.begun(lines.Text()) {
+			said = append(said, lines.Text())
+		}
+	}
+	return said, errors.Join(lines.Err(), cmd.Wait())
 }
 
 // producedName is how go build names a package's program: by its last element
@@ -250,56 +249,6 @@ func producedName(pkg string) string {
 	return base
 }
 
-func tail(s string, lines int) string {
-	all := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
-
-// A ticker tells what is being built and for how long.
-type ticker struct {
-	out   io.Writer
-	total int
-
-	mu      sync.Mutex
-	done    int
-	started map[string]time.Time
-}
-
-// tickEvery is how often a build that takes long is mentioned.
-const tickEvery = 20 * time.Second
-
-func (t *ticker) run(ctx context.Context) (stop func()) {
-	ctx, stop = context.WithCancel(ctx)
-	tick := time.NewTicker(tickEvery)
-	go func() {
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				t.mu.Lock()
-				for name, at := range t.started {
-					fmt.Fprintf(t.out, "  [%d/%d] %s … %d s\n", t.done, t.total, name, int(time.Since(at).Seconds()))
-				}
-				t.mu.Unlock()
-			}
-		}
-	}()
-	return stop
-}
-
-func (t *ticker) begin(name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.started[name] = time.Now()
-	fmt.Fprintf(t.out, "  [%d/%d] %s: building\n", t.done, t.total, name)
-}
-
-func (t *ticker) end(name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.done++
-	fmt.Fprintf(t.out, "  [%d/%d] %s: built in %d s\n", t.done, t.total, name, int(time.Since(t.started[name]).Seconds()))
-	delete(t.started, name)
+func tail(lines []string, n int) string {
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

@@ -27,7 +27,7 @@ func TestPinnedVersionIsFound(t *testing.T) {
 
 func TestEveryComponentIsPinned(t *testing.T) {
 	b := Builder{Pins: filepath.Join("..", "pins"), Cache: t.TempDir()}
-	for _, c := range Components() {
+	for _, c := range components() {
 		built, err := b.locate(c, "go1.26.8")
 		if err != nil {
 			t.Errorf("%s: %v", c.Name, err)
@@ -71,8 +71,10 @@ func TestChangedPinIsBuiltAgain(t *testing.T) {
 	locate("go1.26.8")
 	write("go.mod", "require example.com/thing v1.0.1\n")
 	locate("go1.26.8")
-	if len(dirs) != 4 {
-		t.Errorf("4 different inputs gave %d directories: %v", len(dirs), dirs)
+	write("program/main.go", "package main\n")
+	locate("go1.26.8")
+	if len(dirs) != 5 {
+		t.Errorf("5 different inputs gave %d directories: %v", len(dirs), dirs)
 	}
 }
 

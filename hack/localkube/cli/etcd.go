@@ -7,10 +7,29 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/build"
 )
+
+// etcdHelp is the help of the flag that names releases.
+const etcdHelp = "releases of etcd, separated by commas, such as 3.6,3.7; or all"
+
+// releases are the components of etcd that a flag names, and whether it names all.
+func releases(list string) (names []string, all bool, err error) {
+	if list == "all" {
+		return build.Etcds(), true, nil
+	}
+	for release := range strings.SplitSeq(list, ",") {
+		name := "etcd-" + release
+		if !slices.Contains(build.Etcds(), name) {
+			return nil, false, fmt.Errorf("--etcd %q: want all, or some of %s", list, strings.ReplaceAll(strings.Join(slices.Sorted(slices.Values(build.Etcds())), ","), "etcd-", ""))
+		}
+		names = append(names, name)
+	}
+	return names, false, nil
+}
 
 // etcdOnly builds the releases of etcd for tests that start members themselves, and
 // prints a line for each: its version, and the directory of etcd, etcdctl and
@@ -26,7 +45,7 @@ func etcdOnly(ctx context.Context, a *App, args []string) error {
 		return err
 	}
 	defer unlock()
-	built, err := a.builder().Etcd(ctx)
+	built, err := a.builder().Build(ctx, build.Etcds()...)
 	if err != nil {
 		return err
 	}

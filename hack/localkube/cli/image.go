@@ -6,7 +6,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,7 +43,8 @@ func image(ctx context.Context, a *App, args []string) error {
 	archs := f.String("arch", runtime.GOARCH, "architectures, separated by commas: amd64, arm64")
 	version := f.String("version", "", "version, such as v1.2.3 (that of internal/version)")
 	dist := f.String("dist", filepath.Join(a.Root, "dist"), "directory for the archives")
-	loadIt := f.Bool("load", false, "import the archive of this machine's architecture into the local Kubernetes")
+	only := f.String("programs", "operator,backup-operator,restore-operator", "directories below cmd whose programs the image gets, separated by commas: fewer are built sooner")
+	loadIt := f.Bool("load", false, "import the archive of this machine's architecture into the local Kubernetes, and don't compress it")
 	if err := parse(f, args, 0); err != nil {
 		return err
 	}
@@ -60,6 +60,14 @@ func image(ctx context.Context, a *App, args []string) error {
 			return fmt.Errorf("--arch %q: want amd64, arm64 or both", arch)
 		}
 	}
+	chosen := map[string]string{}
+	for dir := range strings.SplitSeq(*only, ",") {
+		name, ok := programs[dir]
+		if !ok {
+			return fmt.Errorf("--programs %q: there is no %q; want some of operator,backup-operator,restore-operator", *only, dir)
+		}
+		chosen[dir] = name
+	}
 	if *loadIt {
 		if _, _, err := a.running(); err != nil {
 			return err
@@ -70,7 +78,7 @@ func image(ctx context.Context, a *App, args []string) error {
 	}
 	for _, arch := range list {
 		file := filepath.Join(*dist, fmt.Sprintf("etcd-operator-%s-linux-%s.tar", *version, arch))
-		if err := a.operatorImage(ctx, file, arch, *version); err != nil {
+		if err := a.operatorImage(ctx, file, arch, *version, chosen, !*loadIt); err != nil {
 			return err
 		}
 		a.say("Wrote %s", file)
@@ -84,42 +92,41 @@ func image(ctx context.Context, a *App, args []string) error {
 }
 
 // operatorImage compiles the programs and writes their image.
-func (a *App) operatorImage(ctx context.Context, file, arch, version string) error {
+func (a *App) operatorImage(ctx context.Context, file, arch, version string, programs map[string]string, compressed bool) error {
 	tmp, err := os.MkdirTemp("", "etcd-operator-image-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
 	sha := gitSHA(ctx, a.Root)
+	// As the programs of the local Kubernetes are built: what both need is compiled once.
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
+		"-ldflags", fmt.Sprintf("-s -w -X %[1]s.Version=%[2]s -X %[1]s.GitSHA=%[3]s", versionPackage, version, sha),
+		"-o", tmp + "/"}
 	built := map[string]string{}
 	for dir, name := range programs {
-		if _, err := os.Stat(filepath.Join(a.Root, "cmd", dir, "main.go")); errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		built[name] = filepath.Join(tmp, name)
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-			"-ldflags", fmt.Sprintf("-s -w -X %[1]s.Version=%[2]s -X %[1]s.GitSHA=%[3]s", versionPackage, version, sha),
-			"-o", built[name], "./cmd/"+dir)
-		cmd.Dir = a.Root
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=linux", "GOARCH="+arch)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build cmd/%s for %s: %w\n%s", dir, arch, err, bytes.TrimSpace(out))
-		}
+		args = append(args, "./cmd/"+dir)
+		built[name] = filepath.Join(tmp, dir)
 	}
-	if len(built) == 0 {
-		return fmt.Errorf("there is no program below %s", filepath.Join(a.Root, "cmd"))
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = a.Root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=linux", "GOARCH="+arch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the operators for %s: %w\n%s", arch, err, bytes.TrimSpace(out))
 	}
 	license := filepath.Join(a.Root, "LICENSE")
 	if _, err := os.Stat(license); err != nil {
 		license = ""
 	}
-	return archive.Write(file, archive.Operator(imageNames(version), arch, built, license, map[string]string{
+	composed := archive.Operator(imageNames(version), arch, built, license, map[string]string{
 		"org.opencontainers.image.title":       "etcd-operator",
 		"org.opencontainers.image.description": "Operates etcd clusters on Kubernetes",
 		"org.opencontainers.image.licenses":    "Apache-2.0",
 		"org.opencontainers.image.version":     version,
 		"org.opencontainers.image.revision":    sha,
-	}))
+	})
+	composed.Compressed = compressed
+	return archive.Write(file, composed)
 }
 
 // imageNames gives a version that leads to a release the release's name as

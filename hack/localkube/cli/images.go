@@ -27,22 +27,35 @@ const format = "1"
 // busyboxProgram is Debian's busybox-static.
 const busyboxProgram = "/bin/busybox"
 
+// archive makes an image's archive unless the cache has it under that key.
+func (a *App) archive(name, key string, compose func() (archive.Image, error)) (file string, err error) {
+	file = filepath.Join(a.Cache, "localkube", "images", name+"-"+key+".tar")
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	image, err := compose()
+	if err != nil {
+		return "", fmt.Errorf("make the image %s: %w", name, err)
+	}
+	return file, archive.Write(file, image)
+}
+
+// etcdImage makes the archive of a release of etcd.
+func (a *App) etcdImage(b build.Built) (file string, err error) {
+	return a.archive("etcd-"+b.Version, b.Key+"-"+format, func() (archive.Image, error) {
+		return archive.Etcd(b.Version, runtime.GOARCH, b.Dir, []string{"etcd", "etcdctl", "etcdutl"}, nil), nil
+	})
+}
+
 // images returns the archives that every node imports: those that pods of the
-// cluster itself need, and etcd in each version that is tested.
-func (a *App) images(ctx context.Context, built map[string]build.Built) ([]string, error) {
+// cluster itself need, and etcd in each version that is built. Debian's etcd is
+// unpacked only if old says so, and is among them once it is.
+func (a *App) images(ctx context.Context, built map[string]build.Built, old bool) ([]string, error) {
 	var files []string
-	// add makes an archive unless the cache has it under that key.
 	add := func(name, key string, compose func() (archive.Image, error)) error {
-		file := filepath.Join(a.Cache, "localkube", "images", name+"-"+key+".tar")
+		file, err := a.archive(name, key, compose)
 		files = append(files, file)
-		if _, err := os.Stat(file); err == nil {
-			return nil
-		}
-		image, err := compose()
-		if err != nil {
-			return fmt.Errorf("make the image %s: %w", name, err)
-		}
-		return archive.Write(file, image)
+		return err
 	}
 	pause, err := a.buildPause(ctx)
 	if err != nil {
@@ -68,36 +81,41 @@ func (a *App) images(ctx context.Context, built map[string]build.Built) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{build.Etcd36, build.Etcd35, build.Etcd37} {
-		b := built[name]
-		err := add("etcd-"+b.Version, b.Key+"-"+format, func() (archive.Image, error) {
-			return archive.Etcd(b.Version, runtime.GOARCH, b.Dir, []string{"etcd", "etcdctl", "etcdutl"}, nil), nil
-		})
+	for _, name := range build.Etcds() {
+		b, there := built[name]
+		if !there {
+			continue
+		}
+		file, err := a.etcdImage(b)
 		if err != nil {
 			return nil, err
 		}
+		files = append(files, file)
 	}
-	old, err := a.debianEtcd(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if old == "" {
+	if _, err := os.Stat(a.debianEtcdDir()); err != nil && !old {
 		return files, nil
 	}
-	version, err := etcdVersion(ctx, old)
+	dir, err := a.debianEtcd(ctx)
 	if err != nil {
 		return nil, err
 	}
-	key, err := fileKey(filepath.Join(old, "etcd"))
+	if dir == "" {
+		return files, nil
+	}
+	version, err := etcdVersion(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	key, err := fileKey(filepath.Join(dir, "etcd"))
 	if err != nil {
 		return nil, err
 	}
 	return files, add("etcd-"+version, key, func() (archive.Image, error) {
-		libs, err := archive.Libraries(ctx, filepath.Join(old, "etcd"))
+		libs, err := archive.Libraries(ctx, filepath.Join(dir, "etcd"))
 		if err != nil {
 			return archive.Image{}, err
 		}
-		return archive.Etcd(version, runtime.GOARCH, old, []string{"etcd", "etcdctl"}, libs), nil
+		return archive.Etcd(version, runtime.GOARCH, dir, []string{"etcd", "etcdctl"}, libs), nil
 	})
 }
 
@@ -130,8 +148,7 @@ func (a *App) disk(ctx context.Context, archives []string) (string, error) {
 // serve, and returns the directory of its programs. A machine without apt-get
 // does without it.
 func (a *App) debianEtcd(ctx context.Context) (string, error) {
-	dir := filepath.Join(a.Cache, "localkube", "debian-etcd")
-	bin := filepath.Join(dir, "usr", "bin")
+	bin := filepath.Join(a.debianEtcdDir(), "usr", "bin")
 	if _, err := os.Stat(bin); err == nil {
 		return bin, nil
 	}
@@ -139,8 +156,10 @@ func (a *App) debianEtcd(ctx context.Context) (string, error) {
 		a.say("No image of Debian's etcd: there is no apt-get.")
 		return "", nil
 	}
-	return bin, debian.Unpack(ctx, dir, "etcd-server", "etcd-client")
+	return bin, debian.Unpack(ctx, a.debianEtcdDir(), "etcd-server", "etcd-client")
 }
+
+func (a *App) debianEtcdDir() string { return filepath.Join(a.Cache, "localkube", "debian-etcd") }
 
 func etcdVersion(ctx context.Context, dir string) (string, error) {
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, "etcd"), "--version").Output()

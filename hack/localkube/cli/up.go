@@ -33,11 +33,15 @@ func up(ctx context.Context, a *App, args []string) error {
 	nodes := f.Int("nodes", 3, "number of nodes")
 	forPID := f.Int("for-pid", 0, "end everything as soon as the process with this ID is gone")
 	grace := f.Duration("node-monitor-grace-period", 20*time.Second, "how long a silent node stays Ready")
+	etcd := f.String("etcd", "all", etcdHelp+"; images of others are there if they are built")
 	toleration := f.Int("pod-toleration-seconds", 300, "how long pods stay on a node that is not Ready, unless they say otherwise")
 	if err := parse(f, args, 0); err != nil {
 		return err
 	}
+	names, all, err := releases(*etcd)
 	switch {
+	case err != nil:
+		return err
 	case *nodes < 1 || *nodes > instance.MaxNodes:
 		return fmt.Errorf("--nodes %d: want 1 to %d", *nodes, instance.MaxNodes)
 	case *grace < 10*time.Second:
@@ -59,7 +63,7 @@ func up(ctx context.Context, a *App, args []string) error {
 	if r, err := a.Instance.ReadRecord(); err == nil && process.Alive(r.Init) {
 		return a.alreadyUp(*nodes)
 	}
-	config, err := a.prepare(ctx)
+	config, err := a.prepare(ctx, names, all)
 	if err != nil {
 		return err
 	}
@@ -92,8 +96,9 @@ func count(nodes int) string {
 	return fmt.Sprintf("%d nodes", nodes)
 }
 
-// prepare installs and builds what is missing.
-func (a *App) prepare(ctx context.Context) (instance.Config, error) {
+// prepare installs and builds what is missing: these releases of etcd, and Debian's
+// when it is all of them.
+func (a *App) prepare(ctx context.Context, etcds []string, all bool) (instance.Config, error) {
 	c := instance.Config{Instance: a.Instance}
 	if err := debian.Ensure(ctx, a.Stdout, debian.Needed()); err != nil {
 		return c, err
@@ -103,15 +108,13 @@ func (a *App) prepare(ctx context.Context) (instance.Config, error) {
 		return c, err
 	}
 	defer unlock()
-	built, err := a.builder().All(ctx)
+	built, err := a.builder().Build(ctx, append([]string{build.Kubernetes, build.Etcd36}, etcds...)...)
 	if err != nil {
 		return c, err
 	}
 	c.Kubernetes = built[build.Kubernetes].Dir
 	c.Etcd = built[build.Etcd36].Dir
-	c.CoreDNS = built[build.CoreDNS].Dir
-	c.LocalPathProvisioner = built[build.LocalPathProvisioner].Dir
-	archives, err := a.images(ctx, built)
+	archives, err := a.images(ctx, built, all)
 	if err != nil {
 		return c, err
 	}
@@ -242,15 +245,21 @@ func down(ctx context.Context, a *App, args []string) error {
 }
 
 func buildOnly(ctx context.Context, a *App, args []string) error {
-	if err := parse(a.flags("build", "hack/kube build"), args, 0); err != nil {
+	f := a.flags("build", "hack/kube build [--etcd LIST]")
+	etcd := f.String("etcd", "all", etcdHelp)
+	if err := parse(f, args, 0); err != nil {
 		return err
 	}
-	c, err := a.prepare(ctx)
+	names, all, err := releases(*etcd)
+	if err != nil {
+		return err
+	}
+	c, err := a.prepare(ctx, names, all)
 	if err != nil {
 		return err
 	}
 	a.say("Built. Programs:")
-	for _, dir := range []string{c.Kubernetes, c.Etcd, c.CoreDNS, c.LocalPathProvisioner} {
+	for _, dir := range []string{c.Kubernetes, c.Etcd} {
 		a.say("  %s", dir)
 	}
 	a.say("Image archives:")

@@ -140,15 +140,48 @@ func kubectl(_ context.Context, a *App, args []string) error {
 }
 
 func load(ctx context.Context, a *App, args []string) error {
-	f := a.flags("load", "hack/kube load FILE...")
+	f := a.flags("load", "hack/kube load FILE... | hack/kube load --etcd LIST")
+	etcd := f.String("etcd", "", etcdHelp+": build them if they are missing, and import their images")
 	if err := parse(f, args, -1); err != nil {
 		return err
 	}
-	if f.NArg() == 0 {
+	if (f.NArg() == 0) == (*etcd == "") {
 		f.Usage()
 		return ErrUsage
 	}
-	return a.load(ctx, f.Args())
+	files := f.Args()
+	if *etcd != "" {
+		names, _, err := releases(*etcd)
+		if err != nil {
+			return err
+		}
+		if files, err = a.etcdImages(ctx, names); err != nil {
+			return err
+		}
+	}
+	return a.load(ctx, files)
+}
+
+// etcdImages builds releases of etcd and their images.
+func (a *App) etcdImages(ctx context.Context, names []string) ([]string, error) {
+	unlock, err := a.lockCache(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	built, err := a.builder().Build(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, name := range names {
+		file, err := a.etcdImage(built[name])
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
 }
 
 // load imports archives on all nodes that run, and says which do not.

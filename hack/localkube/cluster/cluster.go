@@ -138,7 +138,7 @@ func (s *Supervisor) controlPlane(ctx, bound context.Context) error {
 	}
 	s.run(ctx, "controller-manager", filepath.Join(c.Kubernetes, "kube-controller-manager"), render.ControllerManager(c)...)
 	s.run(ctx, "scheduler", filepath.Join(c.Kubernetes, "kube-scheduler"), render.Scheduler(c)...)
-	s.run(ctx, "coredns", filepath.Join(c.CoreDNS, "coredns"), "-conf", c.Path("Corefile"))
+	s.run(ctx, "coredns", filepath.Join(c.Kubernetes, "coredns"), "-conf", c.Path("Corefile"))
 	s.run(ctx, "kube-proxy-host", filepath.Join(c.Kubernetes, "kube-proxy"), "--config", c.Path("kube-proxy-host.yaml"))
 	return nil
 }
@@ -160,7 +160,7 @@ func (s *Supervisor) addons(ctx, bound context.Context) error {
 	if err := wait.Until(bound, "the storage class", apply); err != nil {
 		return err
 	}
-	s.run(ctx, "local-path-provisioner", filepath.Join(c.LocalPathProvisioner, "local-path-provisioner"), render.LocalPathProvisioner(c)...)
+	s.run(ctx, "local-path-provisioner", filepath.Join(c.Kubernetes, "local-path-provisioner"), render.LocalPathProvisioner(c)...)
 	ready := func(ctx context.Context) error {
 		return kubeapi.Get(ctx, http.DefaultClient, render.CoreDNSReady(c), nil)
 	}

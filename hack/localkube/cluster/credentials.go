@@ -44,8 +44,6 @@ func (s *Supervisor) credentials() error {
 		render.SAKey: saKey, render.SAPub: saPub,
 		render.AuditPolicy:     []byte(render.Audit()),
 		"Corefile":             []byte(render.Corefile(c)),
-		"local-path.json":      []byte(render.LocalPathConfig(c)),
-		"helper-pod.yaml":      []byte(render.HelperPod()),
 		"kube-proxy-host.yaml": []byte(render.KubeProxy(c, instance.NodeName(1), c.Path("kubeconfigs/proxy"))),
 	}
 	users := []struct{ file, user, group string }{

@@ -23,7 +23,7 @@ type Package struct{ Name, File string }
 func Needed() []Package {
 	return []Package{
 		{"containerd", "/usr/bin/containerd"},
-		{"runc", "/usr/sbin/runc"},
+		{"crun", "/usr/bin/crun"},
 		{"containernetworking-plugins", "/usr/lib/cni/ptp"},
 		{"nftables", "/usr/sbin/nft"},
 		{"iproute2", "/usr/sbin/ip"},

@@ -17,10 +17,8 @@ type Config struct {
 	Instance
 	Nodes int `json:"nodes"`
 	// Directories with the programs.
-	Kubernetes           string `json:"kubernetes"`
-	Etcd                 string `json:"etcd"`
-	CoreDNS              string `json:"coredns"`
-	LocalPathProvisioner string `json:"localPathProvisioner"`
+	Kubernetes string `json:"kubernetes"`
+	Etcd       string `json:"etcd"`
 	// Containerd is the directory that each node's containerd begins with.
 	Containerd string `json:"containerd"`
 	// NodeMonitorGracePeriod is how long a silent node stays Ready.

@@ -152,7 +152,7 @@ func mounts(c instance.Config, name string) error {
 	for inside, own := range map[string]string{
 		render.KubeletRoot:   "kubelet",
 		"/var/log":           "log",
-		render.VolumeRoot(c): "volumes",
+		render.VolumeRoot(c): render.Volumes,
 	} {
 		dir := c.NodeDir(name, own)
 		for _, d := range []string{dir, inside} {
@@ -163,6 +163,11 @@ func mounts(c instance.Config, name string) error {
 		if err := unix.Mount(dir, inside, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount %s on %s: %w", dir, inside, err)
 		}
+	}
+	// Beside cgroups of version 1 some machines have the tree of version 2, which crun
+	// refuses when a controller is left in it. Nothing here uses it.
+	if err := unix.Unmount("/sys/fs/cgroup/unified", unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("unmount the cgroups of version 2: %w", err)
 	}
 	if err := os.MkdirAll("/run/kernel-settings", 0o755); err != nil {
 		return err

@@ -47,8 +47,6 @@ func TestOutputMatchesTheGoldenFiles(t *testing.T) {
 		"kubelet.yaml":                KubeletConfig(c, 2),
 		"kube-proxy.yaml":             KubeProxy(c, "node2", "/state/kubeconfigs/proxy"),
 		"resolv.conf":                 ResolvConf(c),
-		"local-path.json":             LocalPathConfig(c),
-		"helper-pod.yaml":             HelperPod(),
 		"addons.yaml":                 Addons(),
 		"kubeconfig":                  Kubeconfig(c.Name, c.APIServer(), []byte("CA"), pki.Pair{Cert: []byte("CERT"), Key: []byte("KEY")}),
 	} {
