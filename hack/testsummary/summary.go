@@ -4,227 +4,120 @@
 package main
 
 import (
-	"bufio"
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
+
+	"gotest.tools/gotestsum/testjson"
 )
 
-// event is a line of `go test -json`; see `go doc test2json` and `go help buildjson`.
-type event struct {
-	Action, Package, Test, Output string
-	ImportPath                    string // of a build's output
-	FailedBuild                   string // why a package failed: the ImportPath of a build
-	Elapsed                       float64
-}
-
-// slow tests have a line of their own as soon as they end, in seconds.
+// slow is how many seconds a test takes that gets a line of its own.
 const slow = 5
 
-// summary counts tests at the top level, and packages that failed without a test to
-// blame, such as one that does not compile.
-type summary struct{ passed, failed, skipped int }
-
-func (s summary) String() string {
-	text := fmt.Sprintf("%d passed, %d failed", s.passed, s.failed)
-	if s.skipped > 0 {
-		text += fmt.Sprintf(", %d skipped (a test that can't run has failed)", s.skipped)
-	}
-	return text
-}
-
-// id is a test at the top level, or "" for what belongs to none of a package's.
-type id struct{ pkg, test string }
-
-// A test is one at the top level, with its sub-tests, that has not passed yet.
-type test struct {
-	lines   []line
-	names   []string          // its own and those of its sub-tests, as they began
-	verdict map[string]string // by name: the last action that tells how it stands
-}
-
-type line struct{ test, text string }
-
-// A reading is what is known of the events so far.
-type reading struct {
+// A summary prints events, and writes the digest, as they come.
+type summary struct {
 	out    io.Writer
-	root   string // the directory that names of files are told relative to
-	all    bool   // print all output as it comes
-	told   string // the test whose output was printed last
-	total  summary
-	counts map[string]summary // by package
-	tests  map[id]*test
-	builds map[string][]line // by what was built
-	digest digest
+	all    bool
+	shown  string // the test whose output was printed last
+	format testjson.EventFormatter
+	digest *digest
 }
 
-func newReading(out, why io.Writer, root string, all bool) *reading {
-	return &reading{
-		out: out, root: root, all: all,
-		counts: map[string]summary{}, tests: map[id]*test{}, builds: map[string][]line{},
-		digest: digest{out: why, sources: sources{}, root: root},
-	}
+func newSummary(out, why io.Writer, root string, all bool) *summary {
+	options := testjson.FormatOptions{HideEmptyPackages: true, Icons: "text"}
+	format := testjson.NewEventFormatter(out, "pkgname-and-test-fails", options)
+	return &summary{out: out, all: all, format: format, digest: &digest{why, root}}
 }
 
-func (r *reading) read(in io.Reader) error {
-	lines := bufio.NewReader(in)
-	for {
-		text, err := lines.ReadString('\n')
-		if err != nil && text == "" {
-			if err == io.EOF {
-				err = nil
+// read handles all events. It counts tests without their sub-tests. A test that was
+// skipped, or has a sub-test that was, has failed; so has a package with no test to blame.
+func (s *summary) read(events io.Reader) (passed, failed int, err error) {
+	config := testjson.ScanConfig{Stdout: events, Handler: s, IgnoreNonJSONOutputLines: true}
+	x, err := testjson.ScanTestOutput(config)
+	for _, name := range x.Packages() {
+		pkg, bad := x.Package(name), map[string]bool{}
+		for _, test := range slices.Concat(pkg.Failed, pkg.Skipped) {
+			root, _ := test.Test.Split()
+			bad[root] = true
+		}
+		if len(bad) == 0 && pkg.Result() == testjson.ActionFail {
+			bad[""] = true
+		}
+		failed += len(bad)
+		for _, test := range pkg.Passed {
+			if !test.Test.IsSubTest() && !bad[test.Test.Name()] {
+				passed++
 			}
-			return err
 		}
-		var e event
-		if json.Unmarshal([]byte(text), &e) != nil {
-			fmt.Fprint(r.out, text) // what go itself says
-			continue
-		}
-		r.take(e)
 	}
+	return passed, failed, err
 }
 
-func (r *reading) take(e event) {
-	top, _, sub := strings.Cut(e.Test, "/")
-	key := id{e.Package, top}
-	t := r.tests[key]
-	if t == nil {
-		t = &test{verdict: map[string]string{}}
+// Err prints a line that is no event, such as an error of the go command.
+func (s *summary) Err(line string) error {
+	_, err := fmt.Fprintln(s.out, line)
+	return err
+}
+
+// Event prints an event and adds a failure to the digest.
+func (s *summary) Event(e testjson.TestEvent, x *testjson.Execution) error {
+	if s.all {
+		s.stream(e)
+	} else if err := s.show(e, x); err != nil {
+		return err
 	}
-	switch e.Action {
-	case "build-output":
-		r.builds[e.ImportPath] = append(r.builds[e.ImportPath], line{text: e.Output})
-		return
-	case "output":
-		r.tests[key] = t
-		t.lines = append(t.lines, line{e.Test, e.Output})
-		if r.all {
-			r.show(e)
-		}
-		return
-	case "run", "pause", "cont", "pass", "fail", "skip":
-		if e.Test != "" && t.verdict[e.Test] == "" {
-			t.names = append(t.names, e.Test)
-		}
-		t.verdict[e.Test] = e.Action
-		r.tests[key] = t
+	if e.Action == testjson.ActionBuild {
+		fmt.Fprint(s.out, e.Output)
 	}
-	switch e.Action {
-	case "pass", "fail", "skip":
-	default:
+	if e.Elapsed < 0 { // the library ends a test that ran when its package ended
+		fmt.Fprintf(s.out, "--- FAIL: %s (did not finish)\n", e.Test)
+	}
+	return s.digest.add(e, x)
+}
+
+// stream prints output, and the name of its test, which test2json removes.
+func (s *summary) stream(e testjson.TestEvent) {
+	if e.Action != testjson.ActionOutput {
 		return
 	}
-	if e.Test != "" && e.Elapsed >= slow && !r.all {
-		fmt.Fprintf(r.out, "     %s %s after %.0f s\n", e.Action, e.Test, e.Elapsed)
+	if e.Test != s.shown && e.Test != "" && !framing.MatchString(e.Output) {
+		fmt.Fprintf(s.out, "=== NAME  %s\n", e.Test)
 	}
+	s.shown = e.Test
+	fmt.Fprint(s.out, e.Output)
+}
+
+// show prints a line for each package and each slow test, and the output of failures.
+func (s *summary) show(e testjson.TestEvent, x *testjson.Execution) error {
+	if err := s.format.Format(e, x); err != nil {
+		return err
+	}
+	// The library prints tests that failed, and neither packages nor tests that were skipped.
+	if text, failed := failure(e, x); failed && (e.PackageEvent() || e.Action == testjson.ActionSkip) {
+		fmt.Fprint(s.out, text)
+	}
+	if !e.PackageEvent() && e.Elapsed >= slow {
+		fmt.Fprintf(s.out, "     %s %s after %.0f s\n", e.Action, e.Test, e.Elapsed)
+	}
+	return nil
+}
+
+// failure returns the output of a test that the event ends without success, or of a
+// package that failed with no test to blame.
+func failure(e testjson.TestEvent, x *testjson.Execution) (text string, failed bool) {
+	pkg, id := x.Package(e.Package), 0
 	switch {
-	case sub && e.Action == "skip":
-		r.total.skipped++
-		if !r.all {
-			fmt.Fprintf(r.out, "--- SKIP: %s\n", e.Test)
-		}
-		r.digest.add(e.Package, e.Test, t.of(e.Test))
-	case sub:
-	case top == "":
-		r.finish(e)
-	default:
-		r.end(key, t, e.Action)
+	case e.Action == testjson.ActionFail && e.PackageEvent():
+		failed = pkg.TestMainFailed()
+	case e.Action == testjson.ActionFail:
+		id, failed = pkg.LastFailedByName(e.Test).ID, true
+	case e.Action == testjson.ActionSkip && !e.PackageEvent():
+		id, failed = pkg.Skipped[len(pkg.Skipped)-1].ID, true
 	}
-}
-
-// show prints output as it comes, and whose it is when it is another's.
-func (r *reading) show(e event) {
-	marker := strings.HasPrefix(e.Output, "=== ") || strings.HasPrefix(e.Output, "--- ")
-	if e.Test != r.told && e.Test != "" && !marker {
-		fmt.Fprintf(r.out, "=== NAME  %s\n", e.Test)
+	var b strings.Builder
+	if failed {
+		_ = pkg.WriteOutputTo(&b, id) // a Builder returns no error
 	}
-	r.told = e.Test
-	fmt.Fprint(r.out, r.short(e.Output))
-}
-
-// end counts a test at the top level and tells why it failed.
-func (r *reading) end(key id, t *test, action string) {
-	counts := r.counts[key.pkg]
-	switch action {
-	case "pass":
-		counts.passed++
-	case "skip":
-		counts.skipped++
-	case "fail":
-		counts.failed++
-	}
-	r.counts[key.pkg] = counts
-	delete(r.tests, key)
-	if action == "pass" {
-		return
-	}
-	r.print(t)
-	r.digest.addFailed(key.pkg, t)
-}
-
-// print prints the output of a test, unless it was printed as it came.
-func (r *reading) print(t *test) {
-	if r.all {
-		return
-	}
-	for _, l := range t.lines {
-		fmt.Fprint(r.out, r.short(l.text))
-	}
-}
-
-// short tells files relative to the root. (go test -fullpath tells them from the top,
-// so that they can be looked at.)
-func (r *reading) short(text string) string { return strings.ReplaceAll(text, r.root+"/", "") }
-
-// finish adds a package to the total.
-func (r *reading) finish(e event) {
-	counts, verdict := r.counts[e.Package], "ok  "
-	if e.Action == "fail" {
-		verdict = "FAIL"
-		blamed := counts.failed > 0
-		// A test that was running when the package ended has no verdict of its own.
-		for _, key := range r.unfinished(e.Package) {
-			r.print(r.tests[key])
-			if r.digest.addFailed(e.Package, r.tests[key]) {
-				blamed = true
-			}
-		}
-		if build := r.builds[e.FailedBuild]; e.FailedBuild != "" {
-			r.print(&test{lines: build})
-			if len(build) > 0 { // many packages may fail by the same build
-				r.digest.addBuild(e.FailedBuild, build)
-			}
-			delete(r.builds, e.FailedBuild)
-			blamed = true
-		}
-		if rest := r.tests[id{pkg: e.Package}]; rest != nil {
-			r.print(rest)
-			if !blamed || panics(rest.lines) {
-				r.digest.add(e.Package, "", rest.lines)
-			}
-		}
-		if counts.failed == 0 {
-			counts.failed++
-		}
-	}
-	maps.DeleteFunc(r.tests, func(key id, _ *test) bool { return key.pkg == e.Package })
-	if counts != (summary{}) {
-		fmt.Fprintf(r.out, "%s %-70s %3d tests %7.1f s\n", verdict, e.Package, counts.passed+counts.failed+counts.skipped, e.Elapsed)
-	}
-	r.total.passed += counts.passed
-	r.total.failed += counts.failed
-	r.total.skipped += counts.skipped
-}
-
-// unfinished are the tests of a package that have no verdict.
-func (r *reading) unfinished(pkg string) []id {
-	keys := slices.Collect(maps.Keys(r.tests))
-	keys = slices.DeleteFunc(keys, func(key id) bool { return key.pkg != pkg || key.test == "" })
-	slices.SortFunc(keys, func(a, b id) int { return cmp.Compare(a.test, b.test) })
-	return keys
+	return b.String(), failed
 }

@@ -5,121 +5,133 @@ package main
 
 import (
 	"io"
+	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-func TestReading(t *testing.T) {
+// offset is a place within a function, which the compiler chooses.
+var offset = regexp.MustCompile(` \+0x[0-9a-f]+`)
+
+// The tests in testdata are real ones: their output belongs to Go, and changes with it.
+func TestDigest(t *testing.T) {
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/digest.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "go", "test", "-json", "-fullpath", "-count=1", "-p=1",
+		"./testdata/broken", "./testdata/fails", "./testdata/panics")
+	events, _ := command.Output() // it fails, as its tests do
+	var out, why strings.Builder
+	passed, failed, err := newSummary(&out, &why, root, false).read(strings.NewReader(string(events)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if passed != 1 || failed != 10 {
+		t.Errorf("got %d passed, %d failed, want 1 and 10", passed, failed)
+	}
+	if got := offset.ReplaceAllString(why.String(), ""); got != string(want) {
+		t.Errorf("got the digest\n%s\nwant\n%s", got, want)
+	}
+	for _, line := range []string{
+		"--- FAIL: TestSubs/fails (", "--- SKIP: TestSubSkips/sub (", "fails_test.go:37: sub failed\n",
+		"panic: assignment to entry in nil map", "--- FAIL: TestNotBegun (did not finish)\n",
+		"broken_test.go:9:2: undefined: missing\n",
+	} {
+		if n := strings.Count(out.String(), line); n != 1 {
+			t.Errorf("%q stands %d times in\n%s", line, n, &out)
+		}
+	}
+}
+
+func TestSummary(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		events []string
-		want   summary
-		says   string // in the output
+		name           string
+		events         string
+		passed, failed int
+		out            string
 	}{
 		{name: "nothing"},
 		{
-			name: "subtests count with their test",
-			events: []string{
-				`{"Action":"run","Package":"p","Test":"TestA"}`,
-				`{"Action":"pass","Package":"p","Test":"TestA/one"}`,
-				`{"Action":"pass","Package":"p","Test":"TestA/two"}`,
-				`{"Action":"pass","Package":"p","Test":"TestA"}`,
-				`{"Action":"pass","Package":"p","Elapsed":1.5}`,
-			},
-			want: summary{passed: 1},
-			says: "ok   p",
+			name: "sub-tests count with their test",
+			events: `{"Action":"pass","Package":"p","Test":"TestA/one"}
+				{"Action":"pass","Package":"p","Test":"TestA"}
+				{"Action":"pass","Package":"p","Elapsed":1.5}`,
+			passed: 1, out: "PASS  p (1.5s)\n",
 		},
 		{
-			name: "the output of a failed test is shown",
-			events: []string{
-				`{"Action":"output","Package":"p","Test":"TestA","Output":"not shown\n"}`,
-				`{"Action":"pass","Package":"p","Test":"TestA"}`,
-				`{"Action":"output","Package":"p","Test":"TestB/one","Output":"got 1, want 2\n"}`,
-				`{"Action":"fail","Package":"p","Test":"TestB/one"}`,
-				`{"Action":"fail","Package":"p","Test":"TestB"}`,
-				`{"Action":"fail","Package":"p"}`,
-			},
-			want: summary{passed: 1, failed: 1},
-			says: "got 1, want 2\nFAIL p",
+			name: "a package that ends without a test",
+			events: `{"Action":"output","Package":"p","Output":"no server\n"}
+				{"Action":"fail","Package":"p"}`,
+			failed: 1, out: "FAIL  p\nno server\n",
 		},
 		{
-			name: "a package that does not compile has failed",
-			events: []string{
-				`{"Action":"build-output","ImportPath":"p [p.test]","Output":"syntax error\n"}`,
-				`{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`,
-			},
-			want: summary{failed: 1},
-			says: "syntax error",
+			name: "a package with a test that failed",
+			events: `{"Action":"fail","Package":"p","Test":"TestA"}
+				{"Action":"output","Package":"p","Output":"exit status 1\n"}
+				{"Action":"fail","Package":"p"}`,
+			failed: 1, out: "FAIL  p\n",
 		},
 		{
-			name: "a package without tests counts nothing",
-			events: []string{
-				`{"Action":"output","Package":"p","Output":"?   \tp\t[no test files]\n"}`,
-				`{"Action":"skip","Package":"p"}`,
-			},
+			name: "a test that takes too long",
+			events: `{"Action":"output","Package":"p","Test":"TestA","Output":"panic: test timed out after 1s\n"}
+				{"Action":"fail","Package":"p"}`,
+			failed: 1, out: "FAIL  p\npanic: test timed out after 1s\n--- FAIL: TestA (did not finish)\n",
 		},
 		{
-			name: "a skipped subtest is counted",
-			events: []string{
-				`{"Action":"skip","Package":"p","Test":"TestA/one"}`,
-				`{"Action":"pass","Package":"p","Test":"TestA"}`,
-				`{"Action":"pass","Package":"p"}`,
-			},
-			want: summary{passed: 1, skipped: 1},
-			says: "--- SKIP: TestA/one",
+			name: "a package without tests",
+			events: `{"Action":"output","Package":"p","Output":"?   \tp\t[no test files]\n"}
+				{"Action":"skip","Package":"p"}`,
 		},
 		{
-			name: "a package that ends in the middle of a test shows its output",
-			events: []string{
-				`{"Action":"output","Package":"p","Test":"TestA","Output":"panic: oh\n"}`,
-				`{"Action":"fail","Package":"p"}`,
-			},
-			want: summary{failed: 1},
-			says: "panic: oh",
+			name:   "a slow test",
+			events: `{"Action":"pass","Package":"p","Test":"TestA/one","Elapsed":41.2}`,
+			out:    "     pass TestA/one after 41 s\n",
 		},
-		{
-			name:   "a slow test is told of when it ends",
-			events: []string{`{"Action":"pass","Package":"p","Test":"TestA/one","Elapsed":41.2}`},
-			says:   "pass TestA/one after 41 s",
-		},
-		{name: "lines of go itself pass through", events: []string{"go: no such tool"}, says: "go: no such tool"},
+		{name: "an error of the go command", events: "go: no such tool", out: "go: no such tool\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out strings.Builder
-			r := newReading(&out, io.Discard, "/root", false)
-			if err := r.read(strings.NewReader(strings.Join(c.events, "\n"))); err != nil {
+			passed, failed, err := newSummary(&out, io.Discard, "/root", false).read(strings.NewReader(c.events))
+			if err != nil {
 				t.Fatal(err)
 			}
-			if r.total != c.want {
-				t.Errorf("counted %+v, want %+v", r.total, c.want)
-			}
-			if !strings.Contains(out.String(), c.says) {
-				t.Errorf("printed %q, want %q in it", out.String(), c.says)
+			if passed != c.passed || failed != c.failed || out.String() != c.out {
+				t.Errorf("got %d passed, %d failed, %q; want %d, %d, %q", passed, failed, &out, c.passed, c.failed, c.out)
 			}
 		})
 	}
 }
 
-func TestOutputIsPrintedAsItComes(t *testing.T) {
-	var out strings.Builder
-	r := newReading(&out, io.Discard, "/root", true)
-	events := []string{
-		`{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}`,
-		`{"Action":"output","Package":"p","Test":"TestA","Output":"    /root/a_test.go:1: one\n"}`,
-		`{"Action":"output","Package":"p","Test":"TestB","Output":"    /root/b_test.go:2: two\n"}`,
-		`{"Action":"output","Package":"p","Test":"TestA","Output":"--- FAIL: TestA (9.00s)\n"}`,
-		`{"Action":"fail","Package":"p","Test":"TestA","Elapsed":9}`,
-	}
-	if err := r.read(strings.NewReader(strings.Join(events, "\n"))); err != nil {
+// A run may be cut off before it ends.
+func TestAllIsWrittenAsItComes(t *testing.T) {
+	const events = `{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: one\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:2: two\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"--- FAIL: TestA (9.00s)\n"}
+{"Action":"fail","Package":"p","Test":"TestA","Elapsed":9}
+`
+	const all = "=== RUN   TestA\n    a_test.go:1: one\n=== NAME  TestB\n    b_test.go:2: two\n--- FAIL: TestA (9.00s)\n"
+	var out, why strings.Builder
+	end := readerFunc(func() {
+		if digest := "TestA (p)\n    a_test.go:1: one\n"; out.String() != all || why.String() != digest {
+			t.Errorf("before the end:\n%s\nand the digest\n%s\nwant\n%s\nand\n%s", &out, &why, all, digest)
+		}
+	})
+	if _, _, err := newSummary(&out, &why, "/root", true).read(io.MultiReader(strings.NewReader(events), end)); err != nil {
 		t.Fatal(err)
 	}
-	const want = `=== RUN   TestA
-    a_test.go:1: one
-=== NAME  TestB
-    b_test.go:2: two
---- FAIL: TestA (9.00s)
-`
-	if out.String() != want {
-		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
-	}
+}
+
+type readerFunc func()
+
+func (f readerFunc) Read([]byte) (int, error) {
+	f()
+	return 0, io.EOF
 }
