@@ -9,8 +9,12 @@ import (
 	"time"
 )
 
-// interval between two looks. Most looks read only the caches of informers.
-const interval = 25 * time.Millisecond
+// The time between two looks grows with the time that was waited: a look that asks the
+// API server costs more than most of what the tests wait for.
+const (
+	interval    = 25 * time.Millisecond
+	maxInterval = 200 * time.Millisecond
+)
 
 // note begins what helpers log. The place that is printed before it is that of the test
 // which called them, the same as that of their failures: by this hack/testsummary tells
@@ -26,10 +30,11 @@ func Wait(t testing.TB, what string, within time.Duration, check func(context.Co
 	defer cancel()
 	missing := check(ctx)
 	for missing != nil {
+		pause := min(max(interval, time.Since(start)/20), maxInterval)
 		select {
 		case <-ctx.Done():
 			t.Fatalf("waited %s for: %s; last seen: %v", time.Since(start).Round(time.Millisecond), what, missing)
-		case <-time.After(interval):
+		case <-time.After(pause):
 		}
 		// A check that was cut off by the end of the wait says nothing new.
 		if err := check(ctx); err == nil || ctx.Err() == nil {
