@@ -12,7 +12,7 @@
 
 set -o errexit -o nounset -o pipefail
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 module=$(cd "$root" && go list -m)
 header=$root/hack/boilerplate.go.txt
 

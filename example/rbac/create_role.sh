@@ -34,7 +34,7 @@ fail() {
 	exit 1
 }
 
-templates=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+templates=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # Unquoted where it is used: it may hold arguments, such as "kubectl --context=test".
 kubectl=${KUBECTL:-kubectl}
 role=${ROLE_NAME:-etcd-operator}

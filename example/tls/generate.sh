@@ -44,7 +44,7 @@ fail() {
 
 # Unquoted where it is used: it may hold arguments, such as "kubectl --context=test".
 kubectl=${KUBECTL:-kubectl}
-dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/certs
+dir=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/certs
 cluster=example namespace='' domain=cluster.local form=static days=365 apply=true step=renew
 
 while (($# > 0)); do

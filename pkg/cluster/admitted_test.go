@@ -32,6 +32,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/crd"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
 // Whatever admission lets through can be made: random specs are offered to the
@@ -93,9 +94,13 @@ type server struct {
 
 func connectToServer(t *testing.T) *server {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	kubeconfig, err := harness.Kubeconfig()
 	if err != nil {
-		t.Fatalf(`%v: use hack/e2e, or set the environment with eval "$(hack/kube env)"`, err)
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
 	}
 	config.QPS = -1
 	kube, err := kubernetes.NewForConfig(config)

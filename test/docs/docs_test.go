@@ -81,7 +81,11 @@ func typePage(t *testing.T, page string, found []block) {
 func newUserSession(t *testing.T, page string) *session {
 	n := harness.NewNamespace(t)
 	n.ForgetRoles()
-	config, err := clientcmd.LoadFromFile(os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	own, err := harness.Kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.LoadFromFile(own)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +106,7 @@ func newUserSession(t *testing.T, page string) *session {
 // newLocalSession is that of somebody who starts a local Kubernetes, beside the one
 // that the tests use.
 func newLocalSession(t *testing.T) *session {
-	environment := []string{"LOCALKUBE_NAME=pages", "LOCALKUBE_NETWORK=10.107.0.0/16", "KUBECONFIG="}
+	environment := []string{"LOCALKUBE_NAME=pages", "LOCALKUBE_NETWORK=10.107.0.0/16", "KUBECONFIG=/dev/null"}
 	t.Cleanup(func() {
 		// The test's own context has ended by then.
 		down := exec.CommandContext(context.WithoutCancel(t.Context()), "hack/kube", "down")

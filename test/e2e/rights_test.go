@@ -178,7 +178,11 @@ func awaitAuditLog(t *testing.T, n *harness.Namespace) {
 // auditLogs are the files of the audit log.
 func auditLogs(t *testing.T) []string {
 	t.Helper()
-	logs := filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")), "logs")
+	kubeconfig, err := harness.Kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs := filepath.Join(filepath.Dir(kubeconfig), "logs")
 	files, err := filepath.Glob(filepath.Join(logs, "audit*.log"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the API server keeps no audit log in %s: start the local Kubernetes anew (hack/kube down, hack/kube up)", logs)

@@ -42,9 +42,9 @@ func connect() (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
-	if path == "" {
-		return nil, errors.New(`KUBECONFIG is not set: these tests run on the local Kubernetes; start it with "hack/kube up" and set the environment with eval "$(hack/kube env)", or use hack/e2e, which does both`)
+	path, err := Kubeconfig()
+	if err != nil {
+		return nil, err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

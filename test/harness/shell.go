@@ -53,7 +53,11 @@ func (n *Namespace) ForgetRoles() {
 func (n *Namespace) kubeconfig() string {
 	n.t.Helper()
 	path := filepath.Join(n.t.TempDir(), "kubeconfig")
-	config, err := clientcmd.LoadFromFile(os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	own, err := Kubeconfig()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	config, err := clientcmd.LoadFromFile(own)
 	if err == nil {
 		if current := config.Contexts[config.CurrentContext]; current != nil {
 			current.Namespace = n.Name

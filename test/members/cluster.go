@@ -19,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/etcd-operator/etcd-operator/test/environment"
 	"github.com/etcd-operator/etcd-operator/test/ports"
 	"github.com/etcd-operator/etcd-operator/test/process"
 )
@@ -223,6 +224,7 @@ func Await(t testing.TB, what string, do func(context.Context) error) {
 func (m *Member) Start(t testing.TB) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), m.program, m.args...) // ended by a cleanup
+	cmd.Env = environment.Bare()
 	cmd.Stdout, cmd.Stderr = m.log, m.log
 	// It must not outlive the test, however that ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

@@ -7,11 +7,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"os"
 	"os/exec"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
+
+	"github.com/etcd-operator/etcd-operator/test/environment"
 )
 
 // AzuriteServer is an Azurite, which speaks the protocol of Azure Blob Storage.
@@ -34,7 +35,7 @@ func Azurite(t testing.TB, options Options) *AzuriteServer {
 		cmd := exec.CommandContext(ctx, "node", script, "--blobHost", a.ip, "--blobPort", a.port, "--location", a.Data,
 			"--disableProductStyleUrl", "--skipApiVersionCheck", "--disableTelemetry")
 		cmd.Dir = a.Data
-		cmd.Env = append(os.Environ(), "AZURITE_ACCOUNTS="+a.Account+":"+a.Key)
+		cmd.Env = environment.Bare("AZURITE_ACCOUNTS=" + a.Account + ":" + a.Key)
 		return cmd
 	})
 	a.Service = a.Endpoint + "/" + a.Account

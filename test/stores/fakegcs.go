@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/etcd-operator/etcd-operator/test/environment"
 )
 
 // FakeGCSServer is a fake-gcs-server, which speaks the JSON API of Google Cloud
@@ -28,9 +30,11 @@ func FakeGCS(t testing.TB, options Options) *FakeGCSServer {
 	g.health = "/_internal/healthcheck"
 	path := program(t, "fake-gcs-server")
 	start(t, &g.Server, options, func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, path, "-scheme", "http", "-host", g.ip, "-port", g.port,
+		cmd := exec.CommandContext(ctx, path, "-scheme", "http", "-host", g.ip, "-port", g.port,
 			"-external-url", g.Endpoint, "-public-host", net.JoinHostPort(g.ip, g.port),
 			"-backend", "filesystem", "-filesystem-root", filepath.Join(g.Data, "objects"), "-log-level", "warn")
+		cmd.Env = environment.Bare()
+		return cmd
 	})
 	g.API = g.Endpoint + "/storage/v1/"
 	return g

@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -15,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/etcd-operator/etcd-operator/test/environment"
 )
 
 // MinIOServer is a MinIO, which speaks the protocol of S3.
@@ -35,7 +36,7 @@ func MinIO(t testing.TB, options Options) *MinIOServer {
 		cmd := exec.CommandContext(ctx, path, "server", "--quiet",
 			"--address", net.JoinHostPort(m.ip, m.port), "--console-address", net.JoinHostPort(m.ip, "0"),
 			"--certs-dir", filepath.Join(m.Data, "certs"), filepath.Join(m.Data, "drive"))
-		cmd.Env = append(os.Environ(), "HOME="+m.Data,
+		cmd.Env = environment.Bare("HOME="+m.Data,
 			"MINIO_ROOT_USER="+m.AccessKey, "MINIO_ROOT_PASSWORD="+m.SecretKey,
 			"MINIO_BROWSER=off", "MINIO_UPDATE=off", // asks nobody for newer versions
 			"MINIO_CI_CD=on", // takes a directory for a drive

@@ -6,12 +6,12 @@ package stores
 import (
 	"context"
 	"net"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/etcd-operator/etcd-operator/test/environment"
 	"github.com/etcd-operator/etcd-operator/test/stores/osstest"
 )
 
@@ -32,7 +32,7 @@ func OSS(t testing.TB, options Options, buckets ...string) *OSSServer {
 	start(t, &o.Server, options, func(ctx context.Context) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, path, "-listen", net.JoinHostPort(o.ip, o.port), "-dir", o.Data,
 			"-buckets", strings.Join(buckets, ","), "-page-size", strconv.Itoa(o.PageSize))
-		cmd.Env = append(os.Environ(), "OSS_ACCESS_KEY_ID="+o.AccessKeyID, "OSS_ACCESS_KEY_SECRET="+o.AccessKeySecret)
+		cmd.Env = environment.Bare("OSS_ACCESS_KEY_ID="+o.AccessKeyID, "OSS_ACCESS_KEY_SECRET="+o.AccessKeySecret)
 		return cmd
 	})
 	return o

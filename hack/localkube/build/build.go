@@ -22,6 +22,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/environ"
 )
 
 // atOnce is how many components are built at the same time: each keeps all
@@ -171,7 +173,7 @@ func (b Builder) build(ctx context.Context, missing []Component, where map[strin
 func (b Builder) command(ctx context.Context, c Component, verb string, version string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", append(append([]string{verb}, flags(c, version)...), args...)...)
 	cmd.Dir = filepath.Join(b.Pins, c.Name)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	cmd.Env = environ.Go(os.Environ(), runtime.GOARCH, "GOFLAGS=")
 	return cmd
 }
 

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/archive"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/environ"
 )
 
 // imageName is the repository of the operator's image.
@@ -110,7 +111,7 @@ func (a *App) operatorImage(ctx context.Context, file, arch, version string, pro
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = a.Root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=linux", "GOARCH="+arch)
+	cmd.Env = environ.Go(os.Environ(), arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the operators for %s: %w\n%s", arch, err, bytes.TrimSpace(out))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/build"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/debian"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/disk"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/environ"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
 )
 
@@ -179,7 +180,7 @@ func (a *App) buildPause(ctx context.Context) (string, error) {
 	file := filepath.Join(a.Cache, "localkube", "bin", "pause")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, "./pause")
 	cmd.Dir = filepath.Join(a.Root, "hack", "localkube")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	cmd.Env = environ.Go(os.Environ(), runtime.GOARCH)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the pause program: %w: %s", err, bytes.TrimSpace(out))
 	}

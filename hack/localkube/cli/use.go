@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/cluster"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/environ"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/images"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/process"
@@ -122,9 +123,11 @@ func env(_ context.Context, a *App, args []string) error {
 	}
 	c, _, err := a.running()
 	if err != nil {
+		// What is evaluated fails too: the next command is not meant for another cluster.
+		a.say("false")
 		return err
 	}
-	a.say("export KUBECONFIG=%s", c.Kubeconfig())
+	fmt.Fprint(a.Stdout, environ.Local(c.Instance, a.Cache, os.Environ()).Shell())
 	a.say(`export PATH=%s:"$PATH"`, c.Path("bin"))
 	return nil
 }
@@ -135,8 +138,8 @@ func kubectl(_ context.Context, a *App, args []string) error {
 		return err
 	}
 	program := c.Path("bin", "kubectl")
-	environ := append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
-	return fmt.Errorf("run %s: %w", program, unix.Exec(program, append([]string{"kubectl"}, args...), environ))
+	variables := environ.Local(c.Instance, a.Cache, os.Environ()).Apply(os.Environ())
+	return fmt.Errorf("run %s: %w", program, unix.Exec(program, append([]string{"kubectl"}, args...), variables))
 }
 
 func load(ctx context.Context, a *App, args []string) error {

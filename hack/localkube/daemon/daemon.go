@@ -29,7 +29,6 @@ type Daemon struct {
 	Name string
 	Path string
 	Args []string
-	Env  []string
 	Log  string
 
 	mu    sync.Mutex
@@ -67,7 +66,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	for {
 		cmd := exec.CommandContext(ctx, d.Path, d.Args...)
 		cmd.Stdout, cmd.Stderr = log, log
-		cmd.Env = append(append(os.Environ(), collect), d.Env...)
+		cmd.Env = append(os.Environ(), collect)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			return fmt.Errorf("start %s: %w", d.Name, err)

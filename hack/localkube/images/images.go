@@ -7,11 +7,14 @@ package images
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/environ"
 )
 
 // Import imports archives through containerd's socket, one after the other.
@@ -47,6 +50,8 @@ func List(ctx context.Context, socket string) ([]string, error) {
 }
 
 func ctr(ctx context.Context, socket string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, "ctr", append([]string{"-a", socket, "-n", "k8s.io"}, args...)...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "ctr", append([]string{"-a", socket, "-n", "k8s.io"}, args...)...)
+	cmd.Env = environ.Bare(os.Environ())
+	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/environ"
 )
 
 // Role is the argument with which this program acts as an init. What follows
@@ -32,7 +34,8 @@ type Child struct {
 }
 
 // Start makes an init in pid, mount, network, ipc and uts namespaces of its
-// own. It waits for Proceed before it runs the program. If the calling thread
+// own, with nothing of this process's environment but PATH. It waits for
+// Proceed before it runs the program. If the calling thread
 // dies, so does the child: callers lock themselves to a thread that lasts.
 func Start(ctx context.Context, stdout io.Writer, extra []*os.File, args ...string) (*Child, error) {
 	r, w, err := os.Pipe()
@@ -42,6 +45,7 @@ func Start(ctx context.Context, stdout io.Writer, extra []*os.File, args ...stri
 	defer r.Close()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", append([]string{Role}, args...)...)
 	cmd.Args[0] = "localkube"
+	cmd.Env = environ.Bare(os.Environ())
 	cmd.Stdout, cmd.Stderr = stdout, stdout
 	cmd.ExtraFiles = append([]*os.File{r}, extra...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{

@@ -55,7 +55,7 @@ func newCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{T: t, Instance: i, env: os.Environ()}
+	c := &cluster{T: t, Instance: i, env: append(os.Environ(), foreign(t)...)}
 	for key, value := range env {
 		c.env = append(c.env, key+"="+value)
 	}
@@ -190,7 +190,7 @@ func (c *cluster) waitPod(pod string) {
 // etcdVersion asks etcd through its Service, from the host.
 func (c *cluster) etcdVersion() error {
 	ip := c.must("kubectl", "get", "service", "client", "-o", "jsonpath={.spec.clusterIP}")
-	client := http.Client{Timeout: 2 * time.Second}
+	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
 	resp, err := client.Get("http://" + ip + ":2379/version")
 	if err != nil {
 		return err

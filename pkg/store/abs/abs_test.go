@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 
 	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/test/environment"
 )
 
 const helloMD5 = "XUFAKrxLKna5cZ2REBfFkg=="
@@ -276,6 +277,7 @@ func TestBlocksAreOfOneUpload(t *testing.T) {
 }
 
 func TestARefusedIdentityIsDenied(t *testing.T) {
+	environment.Forget(t, "AZURE_", "IDENTITY_", "IMDS_", "MSI_")
 	t.Setenv("AZURE_TENANT_ID", "tenant")
 	t.Setenv("AZURE_CLIENT_ID", "client")
 	t.Setenv("AZURE_CLIENT_SECRET", "hunter2")

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/test/environment"
 )
 
 // keyFile is one of a service account that asks for tokens at an address.
@@ -107,6 +108,7 @@ func TestTokensOfTheProcessAreNotSentElsewhere(t *testing.T) {
 	if err := os.WriteFile(path, keyFile(t, tokens.URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	environment.Forget(t, "GOOGLE_", "GCE_")
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", path)
 	if _, err := open(t, Config{Bucket: "b", Endpoint: bucket.URL}).Stat(t.Context(), "k"); err != nil {
 		t.Fatal(err)
@@ -189,6 +191,7 @@ func TestAServerOfTokensThatIsDownIsNoDenial(t *testing.T) {
 }
 
 func TestAProcessWithoutIdentityIsDenied(t *testing.T) {
+	environment.Forget(t, "GOOGLE_", "GCE_")
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none"))
 	_, err := open(t, Config{Bucket: "b"}).Stat(t.Context(), "k")
 	if !errors.Is(err, store.ErrDenied) {

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/test/environment"
 )
 
 const (
@@ -25,10 +26,10 @@ const (
 func isolate(t *testing.T) {
 	t.Helper()
 	home := t.TempDir()
+	environment.Forget(t, "AWS_")
 	for name, value := range map[string]string{
 		"HOME": home, "TMPDIR": home, "AWS_CONFIG_FILE": filepath.Join(home, "config"), "AWS_SHARED_CREDENTIALS_FILE": filepath.Join(home, "credentials"),
-		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
-		"AWS_PROFILE": "", "AWS_EC2_METADATA_DISABLED": "true", "AWS_WEB_IDENTITY_TOKEN_FILE": "", "AWS_ROLE_ARN": "",
+		"AWS_EC2_METADATA_DISABLED": "true",
 	} {
 		t.Setenv(name, value)
 	}

@@ -1,0 +1,65 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package environ
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
+)
+
+// foreign are names of variables that lead kubectl, Helm and etcdctl, or scripts that
+// call them, to a cluster other than the one of the kubeconfig. KUBERNETES_... counts as
+// soon as the kubeconfig is gone: a kubectl in a pod then works on the pod's own cluster.
+var foreign = regexp.MustCompile(`^(KUBECTL|KUBERNETES_\w+|HELM_KUBE\w+|ETCDCTL_\w+)$`)
+
+// proxies are names of variables that send requests through a proxy.
+var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
+
+// Local makes the changes after which kubectl and etcdctl work on an instance. kubectl
+// keeps what it finds out about API servers in a directory below cache.
+func Local(i instance.Instance, cache string, environ []string) Changes {
+	values := map[string]string{}
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		values[name] = value
+	}
+	changes := Changes{Set: []string{
+		"KUBECONFIG=" + i.Kubeconfig(),
+		// ~/.kube/kuberc may add --server, --context or --kubeconfig to every command.
+		"KUBERC=off",
+		"KUBECACHEDIR=" + filepath.Join(cache, "kubectl"),
+	}}
+	for name := range values {
+		if foreign.MatchString(name) {
+			changes.Unset = append(changes.Unset, name)
+		}
+	}
+	slices.Sort(changes.Unset)
+	if slices.ContainsFunc(proxies, func(name string) bool { return values[name] != "" }) {
+		for _, name := range []string{"NO_PROXY", "no_proxy"} {
+			changes.Set = append(changes.Set, name+"="+direct(i, values["NO_PROXY"], values["no_proxy"]))
+		}
+	}
+	return changes
+}
+
+// direct adds the instance's network to the networks that are reached without a proxy.
+// The first of these lists that has an entry counts, as it does for programs in Go.
+func direct(i instance.Instance, lists ...string) string {
+	var entries []string
+	for _, list := range lists {
+		if list != "" {
+			entries = strings.Split(list, ",")
+			break
+		}
+	}
+	if network := i.Network.String(); !slices.Contains(entries, network) {
+		entries = append(entries, network)
+	}
+	return strings.Join(entries, ",")
+}

@@ -1,0 +1,44 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package environment keeps from tests, and from programs that tests start, what a
+// person's environment says about clusters, etcd and clouds. hack/environment.sh does so
+// for scripts.
+package environment
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kept are the variables that programs need on any machine.
+var kept = []string{"PATH", "TMPDIR"}
+
+// Bare is the environment for a server that a test starts: what is set here, and nothing
+// else that could change its settings. etcd and MinIO read all of theirs from variables.
+func Bare(set ...string) []string {
+	var environ []string
+	for _, name := range kept {
+		if value, found := os.LookupEnv(name); found {
+			environ = append(environ, name+"="+value)
+		}
+	}
+	return append(environ, set...)
+}
+
+// Forget unsets all variables with these prefixes until the test ends.
+func Forget(t testing.TB, prefixes ...string) {
+	t.Helper()
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			continue
+		}
+		t.Setenv(name, "") // which sets it again when the test ends
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
