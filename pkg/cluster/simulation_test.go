@@ -400,7 +400,7 @@ func (m *model) apply(s step) {
 		m.restore.alarm = m.rand.IntN(3) == 0
 	case moveLeader:
 		// The model's leader is the first voter that is alive.
-		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.id == s.to.ID })
+		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.id == s.id })
 		to := m.members[i]
 		m.members = slices.Insert(slices.Delete(m.members, i, i+1), 0, to)
 	}
