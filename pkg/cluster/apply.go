@@ -289,13 +289,13 @@ func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
 }
 
 func (c *Cluster) moveLeader(ctx context.Context, s moveLeader) error {
-	conn, err := c.etcd.Conn(etcd.Endpoint{URL: namesOf(c.obj).clientURL(s.from.name), IP: s.from.pod.ip})
+	conn, err := c.etcd.Conn(etcd.Endpoint{URL: namesOf(c.obj).clientURL(s.from), IP: s.ip})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if err := conn.MoveLeader(ctx, s.to.ID); err != nil {
+	if err := conn.MoveLeader(ctx, s.id); err != nil {
 		return err
 	}
 	c.notices.leaderMoved(s)

@@ -360,6 +360,7 @@ func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 			if err := c.apply(t.Context(), next()); err != nil && !errors.Is(err, errCacheBehind) {
 				t.Error(err)
 			}
+			clock.Step(max(mendPause, refusedPause))
 			if s := next(); s != nil {
 				t.Errorf("when it was taken: %s", s)
 			}

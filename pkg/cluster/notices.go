@@ -66,7 +66,7 @@ func (n *notices) memberUpdated(s recyclePod) {
 }
 
 func (n *notices) leaderMoved(s moveLeader) {
-	n.Normal("Leader Moved", "Leadership moved from member %s to member %s", s.from.name, s.to.name)
+	n.Normal("Leader Moved", "Leadership moved from member %s to member %s", s.from, s.to)
 }
 
 func (n *notices) serviceTaken(err error) { n.Warning("Service Taken", "%v", err) }

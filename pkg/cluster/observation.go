@@ -136,6 +136,11 @@ func (p podState) trouble() string {
 // remove is the step that deletes the pod.
 func (p podState) remove(why string) step { return deletePod{name: p.name, uid: p.uid, why: why} }
 
+// removeSeed deletes the pod of a seed that has not served, as far as is on record.
+func (p podState) removeSeed(why string) step {
+	return deletePod{name: p.name, uid: p.uid, creating: true, why: why}
+}
+
 // memberState is a member with what is known of it.
 type memberState struct {
 	etcd.Member

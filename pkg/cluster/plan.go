@@ -134,11 +134,11 @@ func bootstrap(o *observation) step {
 	case seed.deleting:
 		return idle{"the seed's pod is being deleted"}
 	case seed.finished:
-		return seed.remove("the seed's pod has ended: " + seed.trouble())
+		return seed.removeSeed("the seed's pod has ended: " + seed.trouble())
 	case seed.image != image && !seed.running:
-		return seed.remove("the image was changed to " + image + " before the seed served")
+		return seed.removeSeed("the image was changed to " + image + " before the seed served")
 	case o.podOutdated(*seed) && !seed.running:
-		return seed.remove("the spec was changed before the seed served")
+		return seed.removeSeed("the spec was changed before the seed served")
 	case seed.running:
 		return wait{"for the seed to serve"}
 	default:

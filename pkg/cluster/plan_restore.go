@@ -48,7 +48,7 @@ func removeStraySeed(o *observation) step {
 		case !p.seed || o.status.RestoredFrom != nil && content == contentDigest(o.status.RestoredFrom):
 		case o.status.RestoredFrom == nil && content != "":
 		case !p.deleting:
-			return deletePod{name: p.name, uid: p.uid, creating: true, why: "it starts on something else than the backup on record"}
+			return p.removeSeed("it starts on something else than the backup on record")
 		case !o.now.After(p.deleteBy):
 			return idle{"the pod of an earlier seed is being deleted"}
 		}
@@ -88,7 +88,7 @@ func bootstrapRestored(o *observation) step {
 		case p.deleting:
 			return idle{"the pod of an earlier seed is being deleted"}
 		default:
-			return p.remove("another seed was chosen")
+			return p.removeSeed("another seed was chosen")
 		}
 	}
 	if started {
@@ -103,7 +103,7 @@ func bootstrapRestored(o *observation) step {
 	case seed.deleting:
 		return idle{"the seed's pod is being deleted"}
 	case seed.finished:
-		return seed.remove("the seed's pod has ended: " + seed.trouble())
+		return seed.removeSeed("the seed's pod has ended: " + seed.trouble())
 	case seed.image != image:
 		return another("the image was changed to " + image + " before the seed served")
 	case o.podOutdated(*seed):
@@ -131,11 +131,11 @@ func awaitStartedSeed(o *observation, seed podState) step {
 	case seed.deleting:
 		return idle{"the seed's pod is being deleted"}
 	case seed.finished:
-		return seed.remove("the seed's pod has ended: " + seed.trouble())
+		return seed.removeSeed("the seed's pod has ended: " + seed.trouble())
 	case seed.image != image && failing:
-		return seed.remove("the image was changed to " + image + " before the seed served")
+		return seed.removeSeed("the image was changed to " + image + " before the seed served")
 	case o.podOutdated(seed) && failing:
-		return seed.remove("the spec was changed before the seed served")
+		return seed.removeSeed("the spec was changed before the seed served")
 	}
 	if further := o.furtherMembers(&seed); len(further) > 0 {
 		return createPods{pods: further, why: "the seed has the backup"}

@@ -27,7 +27,8 @@ import (
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files in testdata")
 
 // TestPlan runs the scripts in testdata/plan. A script is a list of worlds, each
-// followed by ---- and the step that is planned in it:
+// followed by ---- and the step that is planned in it, first as logs show it and then
+// with all its fields (inFull):
 //
 //	# a comment says what the case is about
 //	cluster size=3 version=3.6.16 phase=Running …
@@ -36,6 +37,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the golden files in testdata"
 //	volume NAME [key=value …]
 //	----
 //	the step
+//	  field=value flag list[0].field=value
 //
 // go test ./pkg/cluster -run TestPlan -rewrite writes the steps anew.
 func TestPlan(t *testing.T) {
@@ -56,9 +58,9 @@ func TestPlan(t *testing.T) {
 				if err != nil {
 					t.Fatalf("case %d: %v", i+1, err)
 				}
-				got := plan(o).String()
+				got := inFull(plan(o), o.names)
 				if got != strings.TrimSpace(want) && !*rewrite {
-					t.Errorf("in this world\n%s\nthe plan is\n  %s\nand should be\n  %s", world, got, want)
+					t.Errorf("in this world\n%s\nthe plan is\n%s\nand should be%s", world, got, want)
 				}
 				fmt.Fprintf(&out, "%s\n----\n%s\n\n", world, got)
 			}
@@ -113,7 +115,7 @@ func parseWorld(text string) (*observation, error) {
 				o.pods = append(o.pods, *p)
 			}
 		case "pod":
-			p := podState{name: words[1], uid: types.UID(words[1]), created: o.now, manyLearners: true}
+			p := podState{name: words[1], uid: podUID(words[1]), created: o.now, manyLearners: true}
 			err = parsePod(o, &p, words[2:], running, ic)
 			o.pods = append(o.pods, p)
 		case "volume":
@@ -197,7 +199,7 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 		case "client-service":
 			err = parseBelonging(&o.clientService, value)
 		case "former-service":
-			o.formerServices = append(o.formerServices, belonging{name: value, uid: types.UID(value), owned: true})
+			o.formerServices = append(o.formerServices, belonging{name: value, uid: types.UID("service-" + value), owned: true})
 		case "refused":
 			o.refused = refusedPods{why: value, until: o.now.Add(time.Second)}
 		case "budget": // set once the members are known
@@ -231,6 +233,10 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 	}
 	return running, nil
 }
+
+// podUID is the UID of a pod of a script. A volume or a Service of the same name has
+// another.
+func podUID(name string) types.UID { return types.UID("pod-" + name) }
 
 // scriptSource is a backup by the name that scripts give it, which may be followed by
 // a colon and large, or moved to another server.
@@ -301,7 +307,7 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 		name:   name,
 		status: &etcd.Status{MemberID: id, LeaderID: 1, Version: running, RaftIndex: 5000, RaftApplied: 5000},
 	}
-	p := &podState{name: name, uid: types.UID(name), created: o.now.Add(-time.Hour), scheduled: true, atGate: true, started: true, running: true, ready: true, manyLearners: true}
+	p := &podState{name: name, uid: podUID(name), ip: "ip-of-" + name, created: o.now.Add(-time.Hour), scheduled: true, atGate: true, started: true, running: true, ready: true, manyLearners: true}
 	if err := parsePod(o, p, nil, running, ic); err != nil {
 		return m, nil, err
 	}
@@ -373,7 +379,7 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 }
 
 func parseVolume(o *observation, words []string) error {
-	v := volumeState{name: words[0], uid: types.UID(words[0]), template: o.template.volume, size: resource.MustParse("1Gi"), version: o.status.CurrentVersion}
+	v := volumeState{name: words[0], uid: types.UID("volume-" + words[0]), template: o.template.volume, size: resource.MustParse("1Gi"), version: o.status.CurrentVersion}
 	for _, w := range words[1:] {
 		key, value, _ := strings.Cut(w, "=")
 		switch key {

@@ -110,7 +110,7 @@ func (o *observation) handOver(m memberState) step {
 		return nil
 	}
 	if heir, ok := o.heir(m); ok {
-		return moveLeader{from: m, to: heir}
+		return moveLeader{from: m.name, ip: m.pod.ip, to: heir.name, id: heir.ID}
 	}
 	return wait{"for a member that can lead while " + m.name + " stops"}
 }

@@ -3,13 +3,18 @@
 
 package cluster
 
-import "testing"
+import (
+	"reflect"
+	"testing"
+)
 
 func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
+	looked := map[reflect.Type]bool{}
 	for _, s := range []step{
 		chooseSeed{name: "a"}, markRunning{}, markFailed{"all is lost"}, createService{client: true},
 		createPods{pods: []newPod{{name: "a", seed: true}, {name: "b"}}},
 	} {
+		looked[reflect.TypeOf(s)] = true
 		if !restsOnRecord(s) {
 			t.Errorf("%q is taken though its record could not be written", s)
 		}
@@ -17,9 +22,18 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 	for _, s := range []step{
 		createService{}, createPods{pods: []newPod{{name: "b"}}}, deletePod{name: "b"}, removeMember{name: "b", dead: true},
 		addMember{name: "b"}, promoteMember{name: "b"}, setVersion{pod: "b"},
+		mendService{client: true}, deleteService{}, createBudget{}, mendBudget{}, deleteBudget{}, recyclePod{}, setMetadata{},
+		deleteVolume{}, expandVolume{}, setVolumeVersion{}, advanceLog{}, moveLeader{}, liftAlarms{},
+		idle{}, wait{}, observing{}, // nothing is done
 	} {
+		looked[reflect.TypeOf(s)] = true
 		if restsOnRecord(s) {
 			t.Errorf("%q stands still while the status can't be written", s)
+		}
+	}
+	for _, s := range allSteps {
+		if !looked[reflect.TypeOf(s)] {
+			t.Errorf("does a %T rest on the record?", s)
 		}
 	}
 }

@@ -53,7 +53,6 @@ type model struct {
 	volumes                    map[string]*modelVolume
 	members                    []modelMember
 	serial                     int
-	bootstraps                 int
 	index, logTarget           uint64 // of raft
 	oldEntries                 uint64 // last index that etcd before 3.6 wrote
 	agreed                     etcd.Version
@@ -331,6 +330,7 @@ func (m *model) apply(s step) {
 			m.pods[p.name] = &modelPod{template: made, stuck: m.spec.Pod.ServiceAccountName == stuckAccount, newPod: p, uid: m.serial, created: m.now, image: image(&m.spec, p.version), bad: !slices.Contains(goodVersions, p.version)}
 		}
 	case deletePod:
+		m.checkPod(s, s.name, s.uid)
 		for _, mm := range m.members {
 			if mm.name == s.name && m.status.Phase == api.ClusterPhaseRunning {
 				m.t.Errorf("the pod of member %s is deleted", s.name)
@@ -338,6 +338,7 @@ func (m *model) apply(s step) {
 		}
 		delete(m.pods, s.name)
 	case recyclePod:
+		m.checkPod(s, s.name, s.uid)
 		if m.volumes[s.name] == nil {
 			m.t.Errorf("%s: its data goes with it", s)
 		}
@@ -346,10 +347,13 @@ func (m *model) apply(s step) {
 		if slices.ContainsFunc(m.members, func(mm modelMember) bool { return mm.name == s.name }) {
 			m.t.Errorf("%s: it is a member", s)
 		}
+		m.checkVolume(s, s.name, s.uid)
 		delete(m.volumes, s.name)
 	case setVolumeVersion:
+		m.checkVolume(s, s.name, s.uid)
 		m.volumes[s.name].version = s.version
 	case setVersion:
+		m.checkPod(s, s.pod, s.uid)
 		p := m.pods[s.pod]
 		p.image, p.running, p.before = image(&m.spec, s.to), false, s.previous
 		p.bad = !slices.Contains(goodVersions, s.to)
@@ -384,6 +388,12 @@ func (m *model) apply(s step) {
 			}
 		}
 	case removeMember:
+		if s.pod != "" {
+			m.checkPod(s, s.name, s.pod)
+		}
+		if s.volume != (m.volumes[s.name] != nil) {
+			m.t.Errorf("%s: it has a volume: %t, and the step says %t", s, m.volumes[s.name] != nil, s.volume)
+		}
 		if m.quorum() {
 			m.members = slices.DeleteFunc(m.members, func(mm modelMember) bool { return mm.id == s.id })
 			if p := m.pods[s.name]; p != nil {
@@ -400,9 +410,22 @@ func (m *model) apply(s step) {
 		m.restore.alarm = m.rand.IntN(3) == 0
 	case moveLeader:
 		// The model's leader is the first voter that is alive.
-		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.id == s.to.ID })
+		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.id == s.id })
 		to := m.members[i]
 		m.members = slices.Insert(slices.Delete(m.members, i, i+1), 0, to)
+	}
+}
+
+// checkPod looks whether a step means the pod that there is under a name.
+func (m *model) checkPod(s step, name string, uid types.UID) {
+	if p := m.pods[name]; p == nil || fmt.Sprint(p.uid) != string(uid) {
+		m.t.Errorf("%s: there is no pod with the UID %s", s, uid)
+	}
+}
+
+func (m *model) checkVolume(s step, name string, uid types.UID) {
+	if v := m.volumes[name]; v == nil || fmt.Sprint(v.uid) != string(uid) {
+		m.t.Errorf("%s: there is no volume with the UID %s", s, uid)
 	}
 }
 
@@ -453,7 +476,9 @@ func (m *model) progress() {
 		case p.seed && !p.started:
 			p.started, p.running, p.runs = true, true, p.version
 			m.restore.starts(m, p)
-			m.bootstraps++
+			if slices.ContainsFunc(m.members, func(mm modelMember) bool { return mm.name != name && m.alive(mm) }) {
+				m.t.Errorf("%s starts a second cluster beside one that runs", name)
+			}
 			m.index, m.oldEntries, m.agreed = 1, 0, mustVersion(p.version)
 			m.serial++
 			if m.status.Phase != api.ClusterPhaseCreating {

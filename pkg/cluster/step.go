@@ -134,7 +134,9 @@ type (
 	// snapshot of their raft state.
 	advanceLog struct{ from, to uint64 }
 	moveLeader struct {
-		from, to memberState
+		from, to string
+		ip       string // of the pod of the member that leads
+		id       uint64 // of the member that is to lead
 	}
 	// liftAlarms lifts alarms that came with a backup.
 	liftAlarms struct{ alarms []etcd.Alarm }
@@ -241,5 +243,5 @@ func (s liftAlarms) String() string {
 	return "lift alarms that came with the backup: " + strings.Join(alarmTexts(s.alarms), ", ")
 }
 func (s moveLeader) String() string {
-	return fmt.Sprintf("move leader from %s to %s", s.from.name, s.to.name)
+	return fmt.Sprintf("move leader from %s to %s", s.from, s.to)
 }

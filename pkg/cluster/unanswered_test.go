@@ -82,4 +82,8 @@ func TestWithoutAQuorumNoChangeIsTold(t *testing.T) {
 	if got := w.reasons(); len(got) > 0 {
 		t.Errorf("what one member remembers is told: %q", got)
 	}
+	c.tellUnanswered(look(t, "cluster size=3\nmember a leader\nmember b\nmember c"))
+	if got := w.reasons(); len(got) != 1 {
+		t.Errorf("with a quorum: %q", got)
+	}
 }

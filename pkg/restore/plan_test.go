@@ -133,7 +133,7 @@ func read(err error) scene {
 
 func pod(left ...time.Duration) scene {
 	return func(o *observation) {
-		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "c-1"}}
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c-%d", len(o.leftovers.pods)+1)}}
 		if len(left) > 0 {
 			t := metav1.NewTime(testNow.Add(left[0]))
 			p.DeletionTimestamp = &t
@@ -142,7 +142,14 @@ func pod(left ...time.Duration) scene {
 	}
 }
 
-func volume(o *observation) { o.leftovers.volumes = make([]corev1.PersistentVolumeClaim, 1) }
+func volume(o *observation) { o.leftovers.volumes = volumes("v-1") }
+
+func volumes(names ...string) (list []corev1.PersistentVolumeClaim) {
+	for _, name := range names {
+		list = append(list, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	return list
+}
 
 func TestPlan(t *testing.T) {
 	held := func(o *observation) { o.obj.Finalizers = []string{api.RestoreFinalizer} }
@@ -158,21 +165,21 @@ func TestPlan(t *testing.T) {
 		phase api.RestorePhase
 		says  string
 	}{
-		"first it looks for the backup":           {seen(), "begin", "Verifying", ""},
+		"first it looks for the backup":           {seen(), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
 		"and waits for what is found":             {seen(func(o *observation) { text := "reading 5 of 7"; o.reading = &text }), "", "Verifying", "5 of 7"},
-		"what is good is not on record at once":   {seen(read(nil)), "putFinalizer", "Verifying", ""},
+		"what is good is not on record at once":   {seen(read(nil)), "putFinalizer", "Verifying", "the backup is whole"},
 		"but when the finalizer is":               {seen(held, read(nil)), "", "Stopping", ""},
 		"an edit of the cluster meanwhile counts": {seen(held, read(nil), live(func(u *unstructured.Unstructured) { u.SetLabels(nil) })), "", "Verifying", "edited"},
 		"what fails is tried again":               {seen(read(errors.New("denied"))), "", "Retrying", "denied"},
 		"but what is damaged waits for an edit":   {seen(read(errUnfit)), "", "Failed", "nothing was touched"},
 		"and goes on waiting":                     {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 1 }), "", "Failed", ""},
-		"until there is one":                      {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 0 }), "begin", "Verifying", ""},
+		"until there is one":                      {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 0 }), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
 		"a retry has its time": {seen(func(o *observation) {
 			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: recorded(testNow.Add(time.Minute))}
 		}), "", "Retrying", ""},
 		"which a clock that was set back can't stretch": {seen(func(o *observation) {
 			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: recorded(testNow.Add(time.Hour))}
-		}), "begin", "Verifying", ""},
+		}), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
 		"nothing to restore":                  {seen(gone), "", "Retrying", "spec.clusterTemplate"},
 		"somebody else has the token's name":  {seen(func(o *observation) { o.token = &tokenState{uid: "x"} }), "", "Retrying", "Secret c-restore-token"},
 		"what v0.9.4 gave up stays so":        {seen(func(o *observation) { o.obj.Status.Reason = "no" }), "", "Failed", "v0.9.4"},
@@ -183,34 +190,36 @@ func TestPlan(t *testing.T) {
 			o.obj.Spec.ClusterTemplate = template()
 			o.obj.Spec.ClusterTemplate.Spec.Raw = []byte(`{"size":1,"paused":true}`)
 		}), "", "Invalid", "paused"},
-		"a token comes first":                         {seen(stopping, func(o *observation) { o.token = nil }), "createToken", "Stopping", ""},
-		"one of a former restore goes":                {seen(stopping, func(o *observation) { o.token = &tokenState{uid: "x", former: true} }), "deleteToken", "Stopping", ""},
+		"a token comes first":                         {seen(stopping, func(o *observation) { o.token = nil }), "createToken", "Stopping", "the old cluster is being stopped"},
+		"one of a former restore goes":                {seen(stopping, func(o *observation) { o.token = &tokenState{uid: "x", former: true} }), "deleteToken uid=x", "Stopping", "the old cluster is being stopped"},
 		"the finalizer that somebody took comes back": {seen(stopping, func(o *observation) { o.obj.Finalizers = nil }), "putFinalizer", "Stopping", ""},
-		"the old cluster is held":                     {seen(stopping), "holdCluster", "Stopping", ""},
-		"then deleted":                                {seen(stopping, live(kept)), "deleteCluster", "Stopping", ""},
-		"unless it was edited":                        {seen(stopping, live(kept), live(func(u *unstructured.Unstructured) { u.SetLabels(nil) })), "", "Stopping", ""},
+		"the old cluster is held":                     {seen(stopping), "holdCluster cluster=old/7", "Stopping", "the old cluster is being stopped"},
+		"then deleted":                                {seen(stopping, live(kept)), "deleteCluster cluster=old/7 unchanged", "Stopping", "the old cluster is being stopped"},
+		"unless it was edited":                        {seen(stopping, live(kept), live(func(u *unstructured.Unstructured) { u.SetLabels(nil) })), "", "Stopping", "the old cluster is being stopped"},
 		"or paused": {seen(stopping, live(kept), func(o *observation) {
 			o.cluster.spec.Paused = true
 			_ = unstructured.SetNestedField(o.cluster.live.Object, true, "spec", "paused")
 		}), "", "Stopping", "spec.paused"},
-		"its Services stay":               {seen(stopping, stopped, func(o *observation) { o.leftovers.services = make([]corev1.Service, 1) }, volume, pod()), "disownServices", "Stopping", ""},
-		"its volumes are set aside":       {seen(stopping, stopped, volume, pod()), "setAside", "Stopping", ""},
-		"or deleted":                      {seen(stopping, stopped, volume, pod(), func(o *observation) { o.obj.Spec.OldVolumes = api.OldVolumesDeleteFirst }), "deleteVolumes", "Stopping", ""},
-		"its pods end":                    {seen(stopping, stopped, pod(), pod(time.Minute)), "deletePods", "Stopping", ""},
+		"its Services stay": {seen(stopping, stopped, func(o *observation) {
+			o.leftovers.services = []corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "c-client"}}}
+		}, volume, pod()), "disownServices services=[c-client] owner=old", "Stopping", "the old cluster is being stopped"},
+		"its volumes are set aside":       {seen(stopping, stopped, volume, pod()), "setAside volumes=[v-1] owner=old", "Stopping", "the old cluster is being stopped"},
+		"or deleted":                      {seen(stopping, stopped, volume, pod(), func(o *observation) { o.obj.Spec.OldVolumes = api.OldVolumesDeleteFirst }), "deleteVolumes volumes=[v-1]", "Stopping", "the old cluster is being stopped"},
+		"its pods end":                    {seen(stopping, stopped, pod(), pod(time.Minute)), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
 		"and are waited for":              {seen(stopping, stopped, pod(-29*time.Second)), "", "Stopping", "c-1"},
-		"but not for ever":                {seen(stopping, stopped, pod(-31*time.Second)), "letGo", "Stopping", ""},
-		"then it may go":                  {seen(stopping, stopped), "letGo", "Stopping", ""},
+		"but not for ever":                {seen(stopping, stopped, pod(-31*time.Second)), "letGo cluster=old/7 lost=[c-1]", "Stopping", "the old cluster is being stopped"},
+		"then it may go":                  {seen(stopping, stopped), "letGo cluster=old/7", "Stopping", "the old cluster is being stopped"},
 		"if others let it":                {seen(stopping, live(deleting), live(func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"theirs"}) })), "", "Stopping", "theirs"},
-		"it is gone, its pods are not":    {seen(stopping, gone, pod()), "deletePods", "Stopping", ""},
-		"all is gone":                     {seen(stopping, gone), "", "Creating", ""},
-		"another has its name":            {seen(stopping, there("other", api.ClusterPhaseRunning)), "", "Creating", ""},
-		"what Kubernetes refuses is told": {seen(stopping, func(o *observation) { o.trouble = "forbidden" }), "holdCluster", "Stopping", "forbidden; it is tried again"},
+		"it is gone, its pods are not":    {seen(stopping, gone, pod()), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
+		"all is gone":                     {seen(stopping, gone), "", "Creating", "the EtcdCluster is being made"},
+		"another has its name":            {seen(stopping, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is being made"},
+		"what Kubernetes refuses is told": {seen(stopping, func(o *observation) { o.trouble = "forbidden" }), "holdCluster cluster=old/7", "Stopping", "forbidden; it is tried again"},
 
-		"the new one is made":          {seen(creating, gone), "createCluster", "Creating", ""},
-		"and is there":                 {seen(creating, made(api.ClusterPhaseNone)), "", "Starting", ""},
-		"it serves already":            {seen(creating, there("new", api.ClusterPhaseRunning), from), "", "Starting", ""},
-		"it is for a backup of before": {seen(creating, made(api.ClusterPhaseNone), func(o *observation) { o.obj.Status.Backup.SHA256 = digest(2) }), "deleteCluster", "Creating", ""},
-		"it is somebody else's":        {seen(creating, there("other", api.ClusterPhaseCreating)), "deleteCluster", "Creating", ""},
+		"the new one is made":          {seen(creating, gone), "createCluster seed=restore/1/1001/http://s:19999/v1/backup/c/c-restore-token/bucket/etcd.backup", "Creating", "the EtcdCluster is being made"},
+		"and is there":                 {seen(creating, made(api.ClusterPhaseNone)), "", "Starting", "waiting for the first member to start on the backup"},
+		"it serves already":            {seen(creating, there("new", api.ClusterPhaseRunning), from), "", "Starting", "waiting for the first member to start on the backup"},
+		"it is for a backup of before": {seen(creating, made(api.ClusterPhaseNone), func(o *observation) { o.obj.Status.Backup.SHA256 = digest(2) }), `deleteCluster cluster=new/7 unchanged why="it was made for another backup than is now asked for"`, "Creating", "the EtcdCluster is being made"},
+		"it is somebody else's":        {seen(creating, there("other", api.ClusterPhaseCreating)), `deleteCluster cluster=other/7 unchanged why="somebody else has made it, without the backup"`, "Creating", "the EtcdCluster is being made"},
 		"which serves":                 {seen(creating, there("other", api.ClusterPhaseRunning)), "", "Creating", "kubectl delete etcdcluster c"},
 		"or did":                       {seen(creating, there("other", api.ClusterPhaseFailed)), "", "Creating", "kubectl delete etcdcluster c"},
 		"or goes":                      {seen(creating, there("other", api.ClusterPhaseRunning), live(deleting)), "", "Creating", "waiting"},
@@ -222,8 +231,8 @@ func TestPlan(t *testing.T) {
 		"the server can't be reached":             {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.unreached = "no Service" }), "", "Starting", "no Service"},
 		"somebody pauses it":                      {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.cluster.spec.Paused = true }), "", "Starting", "spec.paused"},
 		"nobody takes it up":                      {seen(starting, made(""), func(o *observation) { o.now = testNow.Add(untouched) }), "", "Starting", "no etcd operator"},
-		"the annotation is taken off":             {seen(starting, there("new", api.ClusterPhaseCreating)), "deleteCluster", "Starting", ""},
-		"the token is lost":                       {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.token = nil }), "createToken", "Starting", ""},
+		"the annotation is taken off":             {seen(starting, there("new", api.ClusterPhaseCreating)), `deleteCluster cluster=new/7 unchanged why="it was made for another backup than is now asked for"`, "Starting", "waiting for the first member to start on the backup"},
+		"the token is lost":                       {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.token = nil }), "createToken", "Starting", "waiting for the first member to start on the backup"},
 		"it runs, and began empty":                {seen(starting, there("new", api.ClusterPhaseRunning), members(3)), "", "Starting", "did not begin with the backup"},
 		"it runs, and its operator made it empty": {seen(starting, made(api.ClusterPhaseRunning), members(3)), "", "Starting", "does not know restores"},
 		"it runs":                      {seen(starting, made(api.ClusterPhaseRunning), from, members(1)), "", "Growing", "1 of 3"},
@@ -231,56 +240,53 @@ func TestPlan(t *testing.T) {
 		"but not long after it served": {seen(growing, made(api.ClusterPhaseFailed), from, servedSince(again)), "", "Growing", "make another"},
 		"nor is one made again that somebody deleted then": {seen(growing, gone, servedSince(again)), "", "Growing", "make another"},
 		"it refuses writes":                          {seen(growing, made(api.ClusterPhaseRunning), from, members(3), func(o *observation) { o.cluster.status.Conditions = isAvailable(false) }), "", "Growing", "NOSPACE"},
-		"deleted, it leaves the cluster that serves": {seen(growing, made(api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "unannotate", "Growing", ""},
-		"and goes": {seen(growing, there("new", api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "release", "Growing", ""},
+		"deleted, it leaves the cluster that serves": {seen(growing, made(api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "unannotate cluster=new/7", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
+		"and goes": {seen(growing, there("new", api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "release", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
 		"there is no room for old volumes": {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) {
-			o.setAside, o.obj.Spec.OldVolumes = make([]corev1.PersistentVolumeClaim, 1), api.OldVolumesDeleteFirst
-		}), "deleteVolumes", "Starting", ""},
+			o.setAside, o.obj.Spec.OldVolumes = volumes("aside-1"), api.OldVolumesDeleteFirst
+		}), "deleteVolumes volumes=[aside-1]", "Starting", "the old volumes are being deleted"},
 		"somebody deletes each one that is made":       {seen(creating, gone, func(o *observation) { o.made = remade }), "", "Creating", "ownerReferences"},
 		"the record can't be read back":                {seen(stopping, func(o *observation) { o.obj.Status.Cluster.Raw = []byte("{}") }), "", "Stopping", "nothing is touched"},
 		"somebody deletes it":                          {seen(growing, made(api.ClusterPhaseRunning), from, live(deleting)), "", "Growing", "made again"},
 		"and it is gone":                               {seen(growing, gone), "", "Creating", "made again"},
-		"or another one":                               {seen(growing, there("other", api.ClusterPhaseRunning)), "", "Creating", ""},
-		"it has all members, but not of the last edit": {seen(growing, made(api.ClusterPhaseRunning), from, members(3), live(func(u *unstructured.Unstructured) { u.SetGeneration(2) })), "", "Growing", ""},
-		"it has one member too many":                   {seen(growing, made(api.ClusterPhaseRunning), from, members(4)), "", "Growing", ""},
-		"it is whole":                                  {seen(growing, made(api.ClusterPhaseRunning), from, members(3)), "markRestored", "Growing", ""},
+		"or another one":                               {seen(growing, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is gone before it was whole: it is made again"},
+		"it has all members, but not of the last edit": {seen(growing, made(api.ClusterPhaseRunning), from, members(3), live(func(u *unstructured.Unstructured) { u.SetGeneration(2) })), "", "Growing", "the first member serves; 3 of 3 members are healthy"},
+		"it has one member too many":                   {seen(growing, made(api.ClusterPhaseRunning), from, members(4)), "", "Growing", "the first member serves; 4 of 3 members are healthy"},
+		"it is whole":                                  {seen(growing, made(api.ClusterPhaseRunning), from, members(3)), "markRestored cluster=new/7", "Growing", "the first member serves; 3 of 3 members are healthy"},
 
-		"an edit has the backup chosen anew":    {seen(starting, made(api.ClusterPhaseCreating), edited), "begin", "Starting", "the spec was edited"},
+		"an edit has the backup chosen anew":    {seen(starting, made(api.ClusterPhaseCreating), edited), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
 		"but not once the first member serves":  {seen(growing, made(api.ClusterPhaseRunning), from, members(1), edited), "", "Growing", "1 of 3"},
-		"a deletion is no edit":                 {seen(starting, made(api.ClusterPhaseCreating), deleted), "", "Starting", ""},
+		"a deletion is no edit":                 {seen(starting, made(api.ClusterPhaseCreating), deleted), "", "Starting", "waiting for the first member to start on the backup"},
 		"it wins as long as nothing is touched": {seen(stopping, deleted), "release", "Stopping", ""},
 		"whatever was edited before":            {seen(stopping, edited, deleted), "release", "Stopping", ""},
-		"the old cluster is let go first":       {seen(stopping, live(kept), deleted), "letGo", "Stopping", ""},
-		"it does not end what was begun":        {seen(stopping, stopped, deleted), "letGo", "Stopping", ""},
-		"nor where all is gone":                 {seen(stopping, gone, deleted), "", "Creating", ""},
-		"nor what the restore has made":         {seen(stopping, from, deleted), "holdCluster", "Stopping", ""},
+		"the old cluster is let go first":       {seen(stopping, live(kept), deleted), "letGo cluster=old/7", "Stopping", ""},
+		"it does not end what was begun":        {seen(stopping, stopped, deleted), "letGo cluster=old/7", "Stopping", "the old cluster is being stopped"},
+		"nor where all is gone":                 {seen(stopping, gone, deleted), "", "Creating", "the EtcdCluster is being made"},
+		"nor what the restore has made":         {seen(stopping, from, deleted), "holdCluster cluster=old/7", "Stopping", "the old cluster is being stopped"},
 		"of a cluster there was none":           {seen(creating, gone, replacesNone, deleted), "release", "Creating", ""},
-		"and then there is one":                 {seen(creating, made(api.ClusterPhaseNone), replacesNone, deleted), "", "Starting", ""},
-		"one before a deletion is one as well":  {seen(starting, made(api.ClusterPhaseCreating), edited, deleted), "begin", "Starting", "the spec was edited"},
-		"but the end of its namespace does":     {seen(stopping, stopped, deleted, func(o *observation) { o.namespaceEnds = true }), "letGo", "Stopping", ""},
-		"and it may go too":                     {seen(stopping, gone, deleted, func(o *observation) { o.namespaceEnds = true }), "release", "Stopping", ""},
+		"and then there is one":                 {seen(creating, made(api.ClusterPhaseNone), replacesNone, deleted), "", "Starting", "waiting for the first member to start on the backup"},
+		"one before a deletion is one as well":  {seen(starting, made(api.ClusterPhaseCreating), edited, deleted), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
+		"but the end of its namespace does":     {seen(stopping, stopped, deleted, func(o *observation) { o.namespaceEnds = true }), "letGo cluster=old/7", "Stopping", "the namespace is being deleted: the restore ends with it"},
+		"and it may go too":                     {seen(stopping, gone, deleted, func(o *observation) { o.namespaceEnds = true }), "release", "Stopping", "the namespace is being deleted: the restore ends with it"},
 
 		"a mark from elsewhere ends nothing": {seen(growing, made(api.ClusterPhaseRunning), from, members(1), forged), "", "Growing", "1 of 3"},
-		"whole: the annotation goes":         {seen(growing, made(api.ClusterPhaseRunning), marked), "unannotate", "Growing", ""},
-		"then the old volumes":               {seen(growing, gone, marked, func(o *observation) { o.setAside = make([]corev1.PersistentVolumeClaim, 1) }), "deleteVolumes", "Growing", ""},
+		"whole: the annotation goes":         {seen(growing, made(api.ClusterPhaseRunning), marked), "unannotate cluster=new/7", "Growing", "the cluster is back: what the restore no longer needs is removed"},
+		"then the old volumes":               {seen(growing, gone, marked, func(o *observation) { o.setAside = volumes("aside-1") }), "deleteVolumes volumes=[aside-1] restored", "Growing", "the cluster is back: what the restore no longer needs is removed"},
 		"unless somebody wants them": {seen(growing, gone, marked, func(o *observation) {
-			o.setAside, o.obj.Spec.OldVolumes = make([]corev1.PersistentVolumeClaim, 1), api.OldVolumesKeep
-		}), "deleteToken", "Growing", ""},
+			o.setAside, o.obj.Spec.OldVolumes = volumes("aside-1"), api.OldVolumesKeep
+		}), "deleteToken uid=token tidying", "Growing", "the cluster is back: what the restore no longer needs is removed"},
 		"or they may not be deleted": {seen(growing, gone, marked, func(o *observation) {
-			o.setAside, o.denied = make([]corev1.PersistentVolumeClaim, 1), map[string]bool{deniedVolumes: true}
-		}), "deleteToken", "Growing", ""},
+			o.setAside, o.denied = volumes("aside-1"), map[string]bool{deniedVolumes: true}
+		}), "deleteToken uid=token tidying", "Growing", "the cluster is back: what the restore no longer needs is removed"},
 		"then it is told": {seen(growing, gone, marked, func(o *observation) { o.token = nil }), "", "Succeeded", ""},
-		"which is not taken back, whoever tidies more": {seen(growing, made(api.ClusterPhaseRunning), marked, func(o *observation) { o.obj.Status.Phase = "Succeeded" }), "unannotate", "Succeeded", ""},
+		"which is not taken back, whoever tidies more": {seen(growing, made(api.ClusterPhaseRunning), marked, func(o *observation) { o.obj.Status.Phase = "Succeeded" }), "unannotate cluster=new/7", "Succeeded", ""},
 		"then it may be deleted":                       {seen(growing, gone, marked, func(o *observation) { o.token, o.obj.Status.Phase = nil, "Succeeded" }), "release", "Succeeded", ""},
 		"it succeeded, and its status is lost":         {seen(marked), "", "Invalid", "tells of a success"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := plan(tc.o)
-			step := ""
-			if v.step != nil {
-				_, step, _ = strings.Cut(fmt.Sprintf("%T", v.step), ".")
-			}
-			if step != tc.step || v.status.Phase != tc.phase || !strings.Contains(v.status.Reason, tc.says) {
+			step := inFull(t, v.step)
+			if step != tc.step || v.status.Phase != tc.phase || !strings.Contains(v.status.Reason, tc.says) || (tc.says == "") != (v.status.Reason == "") {
 				t.Errorf("%q in phase %q, which says %q; want %q in %q, with %q", step, v.status.Phase, v.status.Reason, tc.step, tc.phase, tc.says)
 			}
 			if d, ok := v.step.(deleteCluster); ok && d.why != "" && !d.unchanged {

@@ -7,10 +7,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"fmt"
 	"os/exec"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/etcd-operator/etcd-operator/test/environment"
 )
@@ -45,6 +48,38 @@ func Azurite(t testing.TB, options Options) *AzuriteServer {
 // CreateContainer makes a container.
 func (a *AzuriteServer) CreateContainer(t testing.TB, name string) {
 	t.Helper()
+	if _, err := a.client(t).CreateContainer(t.Context(), name, nil); err != nil {
+		t.Fatalf("create the container %s: %v", name, err)
+	}
+}
+
+// Uncommitted are the blocks of a container that were staged and not committed, as
+// the blob's name and how many it has.
+func (a *AzuriteServer) Uncommitted(t testing.TB, name string) []string {
+	t.Helper()
+	in := a.client(t).ServiceClient().NewContainerClient(name)
+	var found []string
+	pages := in.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Include: container.ListBlobsInclude{UncommittedBlobs: true}})
+	for pages.More() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatalf("list the blobs of container %s: %v", name, err)
+		}
+		for _, blob := range page.Segment.BlobItems {
+			blocks, err := in.NewBlockBlobClient(*blob.Name).GetBlockList(t.Context(), blockblob.BlockListTypeUncommitted, nil)
+			if err != nil {
+				t.Fatalf("list the blocks of blob %s: %v", *blob.Name, err)
+			}
+			if n := len(blocks.UncommittedBlocks); n > 0 {
+				found = append(found, fmt.Sprintf("%s: %d blocks", *blob.Name, n))
+			}
+		}
+	}
+	return found
+}
+
+func (a *AzuriteServer) client(t testing.TB) *azblob.Client {
+	t.Helper()
 	credential, err := azblob.NewSharedKeyCredential(a.Account, a.Key)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +88,5 @@ func (a *AzuriteServer) CreateContainer(t testing.TB, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.CreateContainer(t.Context(), name, nil); err != nil {
-		t.Fatalf("create the container %s: %v", name, err)
-	}
+	return client
 }

@@ -25,6 +25,9 @@ type Store struct {
 	network  *http.Transport
 	requests http.RoundTripper // over network, with tokens
 	service  *storage.Service
+
+	// pageSize of lists; 0: the service's, 1,000.
+	pageSize int64
 }
 
 var _ store.Store = (*Store)(nil)
@@ -110,6 +113,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object,
 		for token, more := "", true; more; more = token != "" {
 			call := s.service.Objects.List(s.bucket).Context(ctx).Prefix(prefix).PageToken(token).
 				Fields("nextPageToken", "items(name,size,timeCreated)")
+			if s.pageSize > 0 {
+				call.MaxResults(s.pageSize)
+			}
 			var page *storage.Objects
 			err := try(ctx, func() (err error) {
 				page, err = call.Do()

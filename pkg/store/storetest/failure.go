@@ -22,6 +22,12 @@ func (s *suite) expectError(t *testing.T, what string, err, want error, names ..
 		t.Errorf("%s: error %v, want %v", what, err, want)
 		return
 	}
+	s.expectText(t, what, err, names...)
+}
+
+// expectText checks that an error names what was tried, and holds no secret.
+func (s *suite) expectText(t *testing.T, what string, err error, names ...string) {
+	t.Helper()
 	for _, name := range names {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: the error does not name %q: %v", what, name, err)
@@ -39,6 +45,9 @@ func invisible(t *testing.T, s *suite) {
 	old := s.putSize(t, in, "invisible/old", 1000)
 	for _, key := range []string{"invisible/new", "invisible/old"} {
 		body := newContent(large).after(large-1000, func() error {
+			if len(s.Unfinished(t)) == 0 {
+				t.Errorf("Unfinished does not show the upload of %s, which is under way", key)
+			}
 			if key == "invisible/old" {
 				s.expect(t, in, key, 1000, old)
 				return nil
@@ -52,7 +61,11 @@ func invisible(t *testing.T, s *suite) {
 			return nil
 		})
 		s.put(t, in, key, store.Upload{Body: body, Size: -1})
+		if body.at != nil {
+			t.Errorf("nobody has looked while %s was put", key)
+		}
 		s.expect(t, in, key, large, body.sum())
+		s.expectFinished(t)
 	}
 }
 
@@ -70,13 +83,14 @@ func failingBody(t *testing.T, s *suite) {
 		s.expectNothing(t, in, "failing/new")
 		s.expect(t, in, "failing/old", 1000, old)
 	}
+	s.expectReplaced(t, in, "failing/new", "failing/old")
 }
 
 func cancelled(t *testing.T, s *suite) {
 	in := s.open(t)
 	part := store.PartSize(-1)
 	old := s.putSize(t, in, "cancelled/old", 1000)
-	for _, at := range []int64{0, 1000, part + 1, 2*part + 1} {
+	for _, at := range []int64{0, 1000, part + 1, 2*part + 1, large - 1} {
 		for _, key := range []string{"cancelled/new", "cancelled/old"} {
 			ctx, cancel := context.WithCancel(t.Context())
 			body := newContent(large).after(at, func() error { cancel(); return nil })
@@ -93,7 +107,7 @@ func cancelled(t *testing.T, s *suite) {
 	s.expectError(t, "cancelled before", err, context.Canceled)
 	s.expectNothing(t, in, "cancelled/before")
 	// What was asked for later is not affected.
-	s.putSize(t, in, "cancelled/after", large)
+	s.expectReplaced(t, in, "cancelled/new", "cancelled/old", "cancelled/after")
 }
 
 // refused checks that whatever is tried fails with a kind of error. Some servers
@@ -138,29 +152,47 @@ func noBucket(t *testing.T, s *suite) {
 	s.refused(t, s.openWith(t, s.NoBucket), store.ErrNoBucket, store.ErrNotFound)
 }
 
+// expectUnreachable checks that an error says of a server that it does not answer, and
+// nothing that somebody would have to put right.
+func (s *suite) expectUnreachable(t *testing.T, what string, err error, names ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: no error", what)
+		return
+	}
+	s.expectText(t, what, err, names...)
+	for _, other := range []error{store.ErrNotFound, store.ErrNoBucket, store.ErrDenied, store.ErrConfig} {
+		if errors.Is(err, other) {
+			t.Errorf("%s: a server that does not answer is told as %q: %v", what, other, err)
+		}
+	}
+}
+
 func serverDies(t *testing.T, s *suite) {
 	in := s.open(t)
 	old := s.putSize(t, in, "dies/old", 1000)
 	for _, key := range []string{"dies/new", "dies/old"} {
 		body := newContent(large).after(large-mib, func() error { s.Kill(t); return nil })
-		object, err := in.Put(t.Context(), key, store.Upload{Body: body, Size: large})
-		if err == nil {
-			t.Errorf("put %s while the server dies: %+v", key, object)
-		} else {
-			s.expectError(t, "put", err, err, key)
-		}
+		_, err := in.Put(t.Context(), key, store.Upload{Body: body, Size: large})
+		s.expectUnreachable(t, "put while the server dies", err, key)
 		_, err = in.Stat(t.Context(), key)
-		if err == nil || errors.Is(err, store.ErrNotFound) {
-			t.Errorf("stat without a server: %v", err)
-		}
+		s.expectUnreachable(t, "stat without a server", err, key)
 		s.Restart(t)
 	}
 	if _, err := in.Stat(t.Context(), "dies/new"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("stat what was cut off: %v", err)
 	}
 	s.expect(t, in, "dies/old", 1000, old)
-	sum := s.putSize(t, in, "dies/new", large)
-	s.expect(t, in, "dies/new", large, sum)
+	// Nobody could remove what was cut off while there was no server.
+	for _, key := range []string{"dies/new", "dies/old"} {
+		if _, err := in.Sweep(t.Context(), key, time.Now().Add(time.Hour), func(string) bool { return true }); err != nil {
+			t.Errorf("sweep %s: %v", key, err)
+		}
+	}
+	if s.Lingers == "" {
+		s.expectFinished(t)
+	}
+	s.expectReplaced(t, in, "dies/new", "dies/old")
 }
 
 func serverHangs(t *testing.T, s *suite) {
@@ -172,13 +204,11 @@ func serverHangs(t *testing.T, s *suite) {
 		time.AfterFunc(2*time.Second, cancel) // the rest is sent, and nothing is answered
 		return nil
 	})
-	object, err := in.Put(ctx, "hangs/new", store.Upload{Body: body, Size: large})
+	_, err := in.Put(ctx, "hangs/new", store.Upload{Body: body, Size: large})
 	s.Thaw(t)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("put while the server hangs: %+v, error %v", object, err)
-	}
+	s.expectError(t, "put while the server hangs", err, context.Canceled, "hangs/new")
 	if _, err := in.Stat(t.Context(), "hangs/new"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("stat what was cut off: %v", err)
 	}
-	s.putSize(t, in, "hangs/new", large)
+	s.expect(t, in, "hangs/new", large, s.putSize(t, in, "hangs/new", large))
 }

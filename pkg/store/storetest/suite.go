@@ -6,6 +6,11 @@
 package storetest
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/etcd-operator/etcd-operator/pkg/store"
@@ -15,16 +20,29 @@ import (
 // bucket: tests use keys of their own.
 type Opener func(t *testing.T) store.Store
 
-// Options tell the suite about a store and its server. Tests that need what is nil
-// are left out.
+// Case is the name of a test of the suite that needs something of the store or its
+// server.
+type Case string
+
+// Cases that a store may declare in Options.Cannot.
+const (
+	WrongCredentials Case = "wrong credentials are told"
+	MissingBucket    Case = "a missing bucket is told"
+	SweptUploads     Case = "abandoned uploads are swept"
+	DyingServer      Case = "a server that dies ends the upload"
+	HangingServer    Case = "a server that hangs ends the upload with its context"
+)
+
+// Options tell the suite about a store and its server. What a case needs must be
+// here, or the case in Cannot: Run refuses options that leave a case out in silence.
 type Options struct {
 	// Denied open the bucket with credentials that must be refused, by what is
 	// wrong with them.
 	Denied map[string]Opener
-	// NoBucket opens a bucket that does not exist.
-	NoBucket Opener
 	// Secrets must not be found in the text of any error.
 	Secrets []string
+	// NoBucket opens a bucket that does not exist.
+	NoBucket Opener
 
 	// PageSize is how many objects one page of the server's lists holds; the suite
 	// stores a few more than that. Default: 1000.
@@ -32,60 +50,109 @@ type Options struct {
 	// LateMetadataOfSmall: metadata that are known when the body ends are kept only
 	// where one request sends all.
 	LateMetadataOfSmall bool
-	// ForbiddenInKeys are characters that the store's server can't take in keys,
-	// for a reason told beside it.
-	ForbiddenInKeys string
 
 	// Unfinished lists what the server has of uploads that were begun and neither
-	// finished nor given up: it must be empty after each failure. Nil: the server
-	// has no such thing.
+	// finished nor given up. It must show an upload that is under way. It must be
+	// empty after each failure, but for Lingers.
 	Unfinished func(t *testing.T) []string
+	// Lingers is the reason why the store can't remove what a failed upload has left.
+	// The next upload of the same key must remove it then.
+	Lingers string
 	// Abandon begins an upload and leaves it so, as the end of the process does.
-	// Nil: nothing is left then, or the store removes it itself.
 	Abandon func(t *testing.T, key string)
 
 	// Kill makes the server die, and Restart brings it back with its objects.
 	Kill, Restart func(t *testing.T)
 	// Freeze makes the server accept connections and not answer, until Thaw.
 	Freeze, Thaw func(t *testing.T)
+
+	// Cannot holds the cases that the store or its server is not capable of, with
+	// the reason.
+	Cannot map[Case]string
+}
+
+// needs are the options that each case needs, by their names.
+func (o *Options) needs() map[Case]map[string]bool {
+	return map[Case]map[string]bool{
+		WrongCredentials: {"Denied": len(o.Denied) > 0, "Secrets": len(o.Secrets) > 0},
+		MissingBucket:    {"NoBucket": o.NoBucket != nil},
+		SweptUploads:     {"Abandon": o.Abandon != nil},
+		DyingServer:      {"Kill": o.Kill != nil, "Restart": o.Restart != nil},
+		HangingServer:    {"Freeze": o.Freeze != nil, "Thaw": o.Thaw != nil},
+	}
+}
+
+// check returns what is missing, and what Cannot says in vain.
+func (o *Options) check() error {
+	var problems []error
+	if o.Unfinished == nil {
+		problems = append(problems, errors.New("Unfinished is nil: without it nobody sees what failed uploads leave"))
+	}
+	needs := o.needs()
+	for _, c := range slices.Sorted(maps.Keys(needs)) {
+		reason, cannot := o.Cannot[c]
+		for _, option := range slices.Sorted(maps.Keys(needs[c])) {
+			switch there := needs[c][option]; {
+			case there && cannot:
+				problems = append(problems, fmt.Errorf("Cannot has %q, and %s is there", c, option))
+			case !there && !cannot:
+				problems = append(problems, fmt.Errorf("%q needs %s, or its reason in Cannot", c, option))
+			}
+		}
+		if cannot && strings.TrimSpace(reason) == "" {
+			problems = append(problems, fmt.Errorf("Cannot has %q without a reason", c))
+		}
+	}
+	for c := range o.Cannot {
+		if _, known := needs[c]; !known {
+			problems = append(problems, fmt.Errorf("Cannot has %q, which is none of its cases", c))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // Run runs the suite.
 func Run(t *testing.T, open Opener, options Options) {
+	if err := options.check(); err != nil {
+		t.Fatalf("the options of the suite: %v", err)
+	}
 	if options.PageSize == 0 {
 		options.PageSize = 1000
 	}
-	tests := []struct {
-		name string
+	for _, tt := range []struct {
+		name Case
 		test func(*testing.T, *suite)
-		need bool // what the test needs of the options is there
 	}{
-		{"objects come back as they were put", objectsComeBack, true},
-		{"an object replaces the one before it", replace, true},
-		{"objects are read from an offset on", offsets, true},
-		{"metadata known at the end are kept", lateMetadata, true},
-		{"keys hold unusual characters", unusualKeys, true},
-		{"all pages are listed", allPages, true},
-		{"prefixes are of keys, not of directories", siblings, true},
-		{"a list may be left", leaveList, true},
-		{"deleted objects are gone", deleted, true},
-		{"absent objects are told", absent, true},
-		{"methods are called concurrently", concurrently, true},
-		{"an object is invisible until it is whole", invisible, true},
-		{"a body that fails leaves nothing", failingBody, true},
-		{"a cancelled upload leaves nothing", cancelled, true},
-		{"wrong credentials are told", denied, options.Denied != nil},
-		{"a missing bucket is told", noBucket, options.NoBucket != nil},
-		{"abandoned uploads are swept", sweep, options.Abandon != nil},
-		{"a server that dies ends the upload", serverDies, options.Kill != nil},
-		{"a server that hangs ends the upload with its context", serverHangs, options.Freeze != nil},
-		{"memory does not grow with the object", flatMemory, true},
-		{"nothing is left running or open", leaks, true},
-	}
-	for _, tt := range tests {
-		if tt.need {
-			t.Run(tt.name, func(t *testing.T) { tt.test(t, &suite{Options: options, opener: open}) })
+		{"objects come back as they were put", objectsComeBack},
+		{"an object replaces the one before it", replace},
+		{"objects are read from an offset on", offsets},
+		{"metadata known at the end are kept", lateMetadata},
+		{"keys hold unusual characters", unusualKeys},
+		{"all pages are listed", allPages},
+		{"prefixes are of keys, not of directories", siblings},
+		{"a list may be left", leaveList},
+		{"deleted objects are gone", deleted},
+		{"absent objects are told", absent},
+		{"methods are called concurrently", concurrently},
+		{"an object is invisible until it is whole", invisible},
+		{"a body that fails leaves nothing", failingBody},
+		{"a cancelled upload leaves nothing", cancelled},
+		{WrongCredentials, denied},
+		{MissingBucket, noBucket},
+		{SweptUploads, sweep},
+		{DyingServer, serverDies},
+		{HangingServer, serverHangs},
+		{"memory does not grow with the object", flatMemory},
+		{"nothing is left running or open", leaks},
+	} {
+		test := tt.test
+		if _, cannot := options.Cannot[tt.name]; cannot {
+			if tt.name != SweptUploads {
+				continue
+			}
+			test = sweepNothing
 		}
+		t.Run(string(tt.name), func(t *testing.T) { test(t, &suite{Options: options, opener: open}) })
 	}
 }
 

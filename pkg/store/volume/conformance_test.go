@@ -34,6 +34,12 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		Cannot: map[storetest.Case]string{
+			storetest.WrongCredentials: "a directory has no credentials; what a file system refuses is in full_test.go",
+			storetest.MissingBucket:    "a directory that does not exist is told by Open: TestAVolumeMustBeThere",
+			storetest.DyingServer:      "there is no server: who dies is the operator, which is TestACrashDoesNotMixMetadata",
+			storetest.HangingServer:    "there is no server, and no system call on a file ends with a context",
+		},
 	})
 }
 
