@@ -480,12 +480,12 @@ func TestAlarmsAreLiftedAndToldOf(t *testing.T) {
 	if err := c.apply(t.Context(), lift); err != nil || len(member.Changes()) != 2 {
 		t.Fatalf("error %v, changes %v", err, member.Changes())
 	}
-	for i, want := range []etcdserverpb.AlarmRequest{
+	for i, want := range []*etcdserverpb.AlarmRequest{
 		{Action: etcdserverpb.AlarmRequest_DEACTIVATE, MemberID: 0x70, Alarm: etcdserverpb.AlarmType_CORRUPT},
 		{Action: etcdserverpb.AlarmRequest_DEACTIVATE, MemberID: 0x71, Alarm: etcdserverpb.AlarmType_NOSPACE},
 	} {
 		if got, ok := member.Changes()[i].(*etcdserverpb.AlarmRequest); !ok || got.Action != want.Action || got.MemberID != want.MemberID || got.Alarm != want.Alarm {
-			t.Errorf("change %d is %v, want %v", i, member.Changes()[i], &want)
+			t.Errorf("change %d is %v, want %v", i, member.Changes()[i], want)
 		}
 	}
 	if !w.Told("Alarms Lifted: The backup brought along alarms of members that are gone, and they were lifted: CORRUPT of 70, NOSPACE of 71") {
