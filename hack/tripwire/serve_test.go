@@ -90,7 +90,7 @@ func TestConnectionsWithoutARequestAreNoted(t *testing.T) {
 		"silent": func(net.Conn) error { return nil },
 		"TLS": func(c net.Conn) error {
 			//nolint:gosec // the server has no certificate
-			if tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake() == nil {
+			if tls.Client(c, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context()) == nil {
 				t.Error("the handshake succeeded")
 			}
 			return nil

@@ -86,7 +86,7 @@ func (o *Options) needs() map[Case]map[string]bool {
 func (o *Options) check() error {
 	var problems []error
 	if o.Unfinished == nil {
-		problems = append(problems, errors.New("Unfinished is nil: without it nobody sees what failed uploads leave"))
+		problems = append(problems, errors.New("option Unfinished is nil: without it nobody sees what failed uploads leave"))
 	}
 	needs := o.needs()
 	for _, c := range slices.Sorted(maps.Keys(needs)) {
@@ -94,18 +94,18 @@ func (o *Options) check() error {
 		for _, option := range slices.Sorted(maps.Keys(needs[c])) {
 			switch there := needs[c][option]; {
 			case there && cannot:
-				problems = append(problems, fmt.Errorf("Cannot has %q, and %s is there", c, option))
+				problems = append(problems, fmt.Errorf("option Cannot has %q, and %s is there", c, option))
 			case !there && !cannot:
 				problems = append(problems, fmt.Errorf("%q needs %s, or its reason in Cannot", c, option))
 			}
 		}
 		if cannot && strings.TrimSpace(reason) == "" {
-			problems = append(problems, fmt.Errorf("Cannot has %q without a reason", c))
+			problems = append(problems, fmt.Errorf("option Cannot has %q without a reason", c))
 		}
 	}
 	for c := range o.Cannot {
 		if _, known := needs[c]; !known {
-			problems = append(problems, fmt.Errorf("Cannot has %q, which is none of its cases", c))
+			problems = append(problems, fmt.Errorf("option Cannot has %q, which is none of its cases", c))
 		}
 	}
 	return errors.Join(problems...)
