@@ -63,7 +63,7 @@ Usage: hack/kube COMMAND
 
 const outro = `
 Typical use:
-  hack/kube up                      start 3 nodes (the first time builds for some minutes)
+  hack/kube up                      start 3 nodes (the first time builds for minutes)
   eval "$(hack/kube env)"           then kubectl and etcdctl are at hand
   kubectl get nodes
   hack/image --load                 build the operator's image and load it
