@@ -36,9 +36,16 @@ type notices struct {
 }
 
 type stuckPod struct {
-	problem string
+	trouble string
 	since   time.Time
 	told    bool
+}
+
+// troubleOf is what stays the same in a problem while it lasts. What a container waits
+// for does not: the kubelet tries to pull an image, and waits to try again, in turns.
+func troubleOf(problem string) string {
+	container, _, _ := strings.Cut(problem, isWaiting)
+	return container
 }
 
 func (n *notices) memberAdded(name string) {
@@ -120,8 +127,8 @@ func (n *notices) look(o *observation) {
 			continue
 		}
 		s := n.stuck[p.name]
-		if s.problem != p.problem {
-			s = stuckPod{problem: p.problem, since: o.now}
+		if trouble := troubleOf(p.problem); s.trouble != trouble {
+			s = stuckPod{trouble: trouble, since: o.now}
 		}
 		if !s.told && o.now.Sub(s.since) >= stuckAfter {
 			s.told = true

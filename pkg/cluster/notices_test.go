@@ -94,3 +94,31 @@ func TestAMemberThatStaysUnhealthyIsToldAndItsRecovery(t *testing.T) {
 		}
 	}
 }
+
+// The kubelet says that it pulls an image, and that it waits, in turns of ten seconds
+// and more. Each turn would begin the time anew.
+func TestAPodWhoseTroubleIsToldInTurnsIsTold(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	const image = "container etcd (etcd:v3.6.99) is waiting: "
+	for i, s := range []struct {
+		problem string
+		told    bool
+	}{
+		{image + "ErrImagePull: not found", false},
+		{image + "ImagePullBackOff: back-off 10s: not found", false},
+		{image + "ErrImagePull: not found", true},
+		{image + "ImagePullBackOff: back-off 20s: not found", false},
+		{"", false},
+		{image + "ErrImagePull: not found", false},
+		{"container check-dns (operator:v1) is waiting: ErrImagePull: not found", false}, // another trouble
+		{"container check-dns (operator:v1) is waiting: ImagePullBackOff: not found", false},
+		{"container check-dns (operator:v1) is waiting: ImagePullBackOff: not found", true},
+	} {
+		o := &observation{now: noon.Add(time.Duration(i) * 8 * time.Second), pods: []podState{{name: "etcd-1", problem: s.problem}}}
+		c.notices.look(o)
+		if got := w.reasons(); slices.Contains(got, "Member Stuck") != s.told {
+			t.Errorf("look %d, %q: events %q, want that it is told: %v", i, s.problem, got, s.told)
+		}
+	}
+}
