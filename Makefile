@@ -1,7 +1,7 @@
 # Every target calls what a person would type; nothing is done here alone.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit lint stores e2e docs bench generate build image kube-up kube-down
+.PHONY: help demo test affected check unit lint stores e2e docs bench generate build image kube-up kube-down
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -11,6 +11,9 @@ demo: ## Show the operator at work on a local Kubernetes (root)
 
 test: ## Run all checks and tests (root)
 	hack/test
+
+affected: ## Run the checks and tests that the change since main can have broken
+	hack/test --affected
 
 check: ## Run what needs no Kubernetes: format, scripts, modules, generated code, lint, unit tests, stores
 	hack/test --quick

@@ -1,0 +1,168 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package affected tests that hack/affected chooses the stages of hack/test which a
+// change can have broken.
+package affected
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// A checkout is a repository with the scripts alone, in one commit.
+type checkout string
+
+func newCheckout(t *testing.T) checkout {
+	t.Helper()
+	c := checkout(t.TempDir())
+	for _, script := range []string{"hack/affected", "hack/test", "hack/process.sh", "hack/debian.sh", "hack/environment.sh", "hack/tripwire.sh"} {
+		text, err := os.ReadFile(filepath.Join(root, script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.write(t, script, string(text))
+	}
+	c.git(t, "init", "-q", "-b", "main")
+	c.commit(t)
+	return c
+}
+
+func (c checkout) write(t *testing.T, name, text string) {
+	t.Helper()
+	file := filepath.Join(string(c), name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o755); err != nil { //nolint:gosec // some are scripts
+		t.Fatal(err)
+	}
+}
+
+func (c checkout) git(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", string(c), "-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %q: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+func (c checkout) commit(t *testing.T) {
+	t.Helper()
+	c.git(t, "add", "-A")
+	c.git(t, "commit", "-q", "-m", "a change")
+}
+
+// affected runs hack/affected and returns the stages that it prints.
+func (c checkout) affected(t *testing.T, args ...string) (stages string, err error) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(string(c), "hack/affected"), args...).CombinedOutput()
+	if err != nil {
+		return string(out), err
+	}
+	var names []string
+	for line := range strings.Lines(string(out)) {
+		names = append(names, strings.Fields(line)[0])
+	}
+	return strings.Join(names, " "), nil
+}
+
+const everything = "format scripts modules generated e2e alone docs lint unit monitoring stores localkube demo"
+
+func TestStagesOfAFile(t *testing.T) {
+	c := newCheckout(t)
+	for file, want := range map[string]string{
+		"pkg/cluster/plan.go":               "format modules generated e2e alone docs lint unit monitoring stores demo",
+		"pkg/cluster/plan_test.go":          "format modules lint unit",
+		"pkg/store/s3/s3_test.go":           "format modules lint unit stores",
+		"test/e2e/create_test.go":           "format modules e2e alone lint unit",
+		"test/harness/cluster.go":           everything,
+		"hack/localkube/keeper/keeper.go":   everything,
+		"hack/localkube/smoke/dns_test.go":  "format modules lint unit localkube",
+		"hack/localkube/environ/of_test.go": "format modules lint unit",
+		"doc/tls.md":                        "docs unit",
+		"example/tls/certs.sh":              "scripts e2e alone docs unit demo",
+		"hack/demo":                         "scripts docs unit demo",
+		"go.mod":                            everything,
+		"what/nobody/knows":                 everything,
+	} {
+		c.write(t, file, "new\n")
+		if got, err := c.affected(t); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", file, got, err, want)
+		}
+		c.git(t, "clean", "-fdq")
+	}
+}
+
+func TestTestsOfAPackageThatNeedMoreThanTheCompiler(t *testing.T) {
+	c := newCheckout(t)
+	for tag, want := range map[string]string{
+		"e2e":    "format modules e2e lint unit",
+		"stores": "format modules lint unit stores",
+	} {
+		c.write(t, "pkg/cluster/a_test.go", "// Copyright\n\n//go:build "+tag+"\n\npackage cluster\n")
+		if got, err := c.affected(t); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", tag, got, err, want)
+		}
+	}
+}
+
+func TestWhatCountsAsTheChange(t *testing.T) {
+	c := newCheckout(t)
+	c.write(t, "doc/a.md", "a\n")
+	c.write(t, "hack/bench", "a\n")
+	c.commit(t)
+	c.git(t, "checkout", "-q", "-b", "mine")
+	check := func(about, want string, args ...string) {
+		t.Helper()
+		if got, err := c.affected(t, args...); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", about, got, err, want)
+		}
+	}
+	check("nothing", "")
+	c.write(t, ".golangci.yml", "a\n")
+	check("a new file", "lint")
+	c.commit(t)
+	check("a commit of the branch", "lint")
+	check("since that commit", "", "HEAD")
+	c.git(t, "rm", "-q", "hack/bench")
+	check("a deleted file", "scripts lint unit")
+	check("a deleted file, since the commit", "scripts unit", "HEAD")
+	c.git(t, "mv", "doc/a.md", ".editorconfig")
+	check("a file that was renamed", "scripts docs unit", "HEAD")
+	check("since another commit", "lint unit", "main~1")
+
+	c.git(t, "checkout", "-q", "-f", "--orphan", "other")
+	c.commit(t)
+	if out, err := c.affected(t); err == nil || !strings.Contains(out, "no commit in common") {
+		t.Errorf("without a common commit: %q, %v", out, err)
+	}
+	for arg, want := range map[string]string{"nothing": "is no commit", "--nothing": "unknown argument"} {
+		if out, err := c.affected(t, arg); err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %q, %v", arg, out, err)
+		}
+	}
+}
+
+// The stages that hack/affected names are stages of hack/test.
+func TestEveryFileOfTheRepositoryHasStages(t *testing.T) {
+	files, err := exec.CommandContext(t.Context(), "git", "-c", "safe.directory=*", "-C", root, "ls-files").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCheckout(t)
+	for file := range strings.Lines(string(files)) {
+		c.write(t, strings.TrimSpace(file), "new\n")
+	}
+	c.git(t, "checkout", "-q", "hack")
+	if got, err := c.affected(t); err != nil || got != everything {
+		t.Errorf("%q, %v, want %q", got, err, everything)
+	}
+}
