@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -35,17 +36,17 @@ type notices struct {
 	refused map[string]string
 }
 
+// A stuckPod has had one problem or another since a time.
 type stuckPod struct {
-	trouble string
-	since   time.Time
-	told    bool
+	since time.Time
+	told  []string // troubles
 }
 
-// troubleOf is what stays the same in a problem while it lasts. What a container waits
-// for does not: the kubelet tries to pull an image, and waits to try again, in turns.
+// troubleOf is what stays the same in a problem while it lasts. The rest does not: the
+// kubelet tries to pull an image, and waits to try again, in turns.
 func troubleOf(problem string) string {
-	container, _, _ := strings.Cut(problem, isWaiting)
-	return container
+	trouble, _, _ := strings.Cut(problem, ": ")
+	return trouble
 }
 
 func (n *notices) memberAdded(name string) {
@@ -126,12 +127,12 @@ func (n *notices) look(o *observation) {
 		if p.problem == "" || p.deleting {
 			continue
 		}
-		s := n.stuck[p.name]
-		if trouble := troubleOf(p.problem); s.trouble != trouble {
-			s = stuckPod{trouble: trouble, since: o.now}
+		s, known := n.stuck[p.name]
+		if !known {
+			s.since = o.now
 		}
-		if !s.told && o.now.Sub(s.since) >= stuckAfter {
-			s.told = true
+		if trouble := troubleOf(p.problem); o.now.Sub(s.since) >= stuckAfter && !slices.Contains(s.told, trouble) {
+			s.told = append(s.told, trouble)
 			n.Warning("Member Stuck", "Pod %s does not get on: %s", p.name, p.problem)
 		}
 		current[p.name] = s

@@ -96,24 +96,35 @@ func TestAMemberThatStaysUnhealthyIsToldAndItsRecovery(t *testing.T) {
 }
 
 // The kubelet says that it pulls an image, and that it waits, in turns of ten seconds
-// and more. Each turn would begin the time anew.
+// and more; where the image was edited, it also says that the former one has ended. If
+// each turn began the time anew, nothing would ever be told.
 func TestAPodWhoseTroubleIsToldInTurnsIsTold(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
-	const image = "container etcd (etcd:v3.6.99) is waiting: "
+	const (
+		bad       = "container etcd (etcd:v3.6.99) is waiting: "
+		pull      = bad + "ErrImagePull: not found"
+		backOff   = bad + "ImagePullBackOff: back-off 10s: not found"
+		former    = "container etcd (etcd:v3.6.16) is waiting: CrashLoopBackOff: back-off 10s"
+		preparing = "container check-dns (operator:v1) is waiting: ErrImagePull: not found"
+	)
 	for i, s := range []struct {
 		problem string
 		told    bool
 	}{
-		{image + "ErrImagePull: not found", false},
-		{image + "ImagePullBackOff: back-off 10s: not found", false},
-		{image + "ErrImagePull: not found", true},
-		{image + "ImagePullBackOff: back-off 20s: not found", false},
-		{"", false},
-		{image + "ErrImagePull: not found", false},
-		{"container check-dns (operator:v1) is waiting: ErrImagePull: not found", false}, // another trouble
-		{"container check-dns (operator:v1) is waiting: ImagePullBackOff: not found", false},
-		{"container check-dns (operator:v1) is waiting: ImagePullBackOff: not found", true},
+		{pull, false},
+		{backOff, false},
+		{pull, true},
+		{backOff, false},
+		{former, true},
+		{pull, false},
+		{former, false},
+		{"", false}, // it gets on
+		{pull, false},
+		{preparing, false},
+		{pull, true},
+		{preparing, true},
+		{preparing, false},
 	} {
 		o := &observation{now: noon.Add(time.Duration(i) * 8 * time.Second), pods: []podState{{name: "etcd-1", problem: s.problem}}}
 		c.notices.look(o)

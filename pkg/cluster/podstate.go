@@ -110,9 +110,6 @@ func hasCondition(pod *corev1.Pod, t corev1.PodConditionType, status corev1.Cond
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == status })
 }
 
-// isWaiting stands in a problem between a container and the kubelet's reason.
-const isWaiting = " is waiting: "
-
 // problemOf says why a pod doesn't run etcd, where Kubernetes gives a reason.
 func problemOf(pod *corev1.Pod) string {
 	if pod.Status.Phase == corev1.PodFailed {
@@ -134,7 +131,7 @@ func problemOf(pod *corev1.Pod) string {
 		case last != nil && last.ExitCode != 0 && (w == nil || !slices.Contains(imageTroubles, w.Reason)):
 			return fmt.Sprintf("container %s ended with exit code %d: %s", s.Name, last.ExitCode, lastWords(last.Message))
 		case w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating":
-			return fmt.Sprintf("container %s (%s)%s%s: %s", s.Name, s.Image, isWaiting, w.Reason, w.Message)
+			return fmt.Sprintf("container %s (%s) is waiting: %s: %s", s.Name, s.Image, w.Reason, w.Message)
 		}
 	}
 	return ""
