@@ -232,7 +232,17 @@ func TestStandingByNeedsAFreshLookAtTheLease(t *testing.T) {
 }
 
 func TestNewRefusesAnIncompleteConfig(t *testing.T) {
-	if _, err := New(Config{Namespace: "ns", Name: "etcd-operator"}); err == nil {
-		t.Error("no error without an identity")
+	whole := Config{Namespace: "ns", Name: "etcd-operator", Identity: "pod-1"}
+	if _, err := New(whole); err != nil {
+		t.Fatal(err)
+	}
+	for missing, cfg := range map[string]Config{
+		"namespace": {Name: whole.Name, Identity: whole.Identity},
+		"name":      {Namespace: whole.Namespace, Identity: whole.Identity},
+		"identity":  {Namespace: whole.Namespace, Name: whole.Name},
+	} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("no error without the %s", missing)
+		}
 	}
 }

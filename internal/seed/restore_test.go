@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -210,18 +211,40 @@ func TestFlags(t *testing.T) {
 	if err != nil || r.Dir != "/r" || r.DataDir != "/d" || r.Tool != "/etcdutl" || r.Name != "n" || r.PeerURL != "http://n:2380" || r.ClusterToken != "t" || r.BumpRevision != 7 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	for _, args := range []string{"", "-url=etcd -size=1", "-size=0", "-sha256=AB", "extra", "-nonsense"} {
+	// refused checks what is wrong with arguments of which the rest is right.
+	refused := func(parse func(out io.Writer) error, args, want string) {
+		t.Helper()
 		var said strings.Builder
-		if _, err := ParseFetch(append(strings.Fields("-url=http://s -token-file=t -size=1 -dir=r -data-dir=d"), strings.Fields(args)...), &said); err == nil || said.Len() == 0 {
-			t.Errorf("fetch-backup %s: %v, said %q", args, err, said.String())
+		if err := parse(&said); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "Usage of ") {
+			t.Errorf("%s: error %v, said %q, want %q in both, and the usage", args, err, said.String(), want)
 		}
 	}
-	for i := range restore[:6] {
-		if _, err := ParseRestore(append(append([]string{}, restore[:i]...), restore[i+1:]...), io.Discard); err == nil {
-			t.Errorf("restore-backup without %s is taken", restore[i])
-		}
+	fetching := func(args []string) func(io.Writer) error {
+		return func(out io.Writer) error { _, err := ParseFetch(args, out); return err }
 	}
-	if _, err := ParseRestore(append(restore, "-bump-revision=-1"), io.Discard); err == nil {
-		t.Error("a negative revision is taken")
+	restoring := func(args []string) func(io.Writer) error {
+		return func(out io.Writer) error { _, err := ParseRestore(args, out); return err }
 	}
+	for args, want := range map[string]string{
+		"-url=etcd":           `-url "etcd" is no URL of a server`,
+		"-url=ftp://s/":       `-url "ftp://s/" is no URL of a server`,
+		"-url=http://s:port/": "-url: ",
+		"-url=":               `-url "" is no URL of a server`,
+		"-size=0":             "-size must be more than 0",
+		"-size=-1":            "-size must be more than 0",
+		"-sha256=AB":          "-sha256 must have 64 hexadecimal digits",
+		"-sha256=":            "-sha256 must have 64 hexadecimal digits",
+		"-token-file=":        "-token-file is missing",
+		"-dir=":               "-dir is missing",
+		"-data-dir=":          "-data-dir is missing",
+		"extra":               `unexpected argument "extra"`,
+		"-nonsense":           "not defined: -nonsense",
+	} {
+		refused(fetching(append(slices.Clone(fetch), args)), "fetch-backup "+args, want)
+	}
+	for i, without := range restore[:6] {
+		name, _, _ := strings.Cut(without, "=")
+		refused(restoring(slices.Delete(slices.Clone(restore), i, i+1)), "restore-backup without "+name, name+" is missing")
+	}
+	refused(restoring(append(restore, "-bump-revision=-1")), "restore-backup", "-bump-revision -1 is negative")
 }

@@ -18,12 +18,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+
+	"github.com/etcd-operator/etcd-operator/pkg/location"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
-	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
 // The tests of the loop run in bubbles of testing/synctest: time passes only when
@@ -440,7 +442,13 @@ func TestAnObjectWithoutOtherFinalizersIsGone(t *testing.T) {
 		if _, err := w.get(); !apierrors.IsNotFound(err) {
 			t.Errorf("the object is there: %v", err)
 		}
+		if n := w.store.count("put"); n != 1 {
+			t.Errorf("%d backups before the object was deleted", n)
+		}
 		pass(10 * time.Hour)
+		if n := w.store.count("put"); n != 1 {
+			t.Errorf("%d backups of an object that is gone", n-1)
+		}
 	})
 }
 
@@ -766,20 +774,45 @@ func TestTheReasonNamesWhoFailed(t *testing.T) {
 	}
 }
 
+// early is a store that takes metadata only with the first bytes, as S3 does.
+type early struct{ *memory }
+
+func (e early) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
+	u.FinalMetadata = nil
+	return e.memory.Put(ctx, key, u)
+}
+
 // What a store takes for the end without having heard it from the snapshot is not
-// whole.
+// whole. The attempts that follow find it in the store, and don't take it for the
+// backup either.
 func TestABackupThatIsNotWholeIsNoSuccess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, testBackup(nil))
-		take := w.cfg.OpenSnapshot
-		w.cfg.OpenSnapshot = func(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
-			s, err := take(ctx, source)
-			s.SHA256 = func() string { return "" }
-			return s, err
-		}
-		defer w.run()()
-		if st := w.status(); st.Succeeded || !strings.Contains(st.Reason, "it is not whole") {
-			t.Errorf("status %+v", st)
-		}
-	})
+	for name, of := range map[string]func(*memory) store.Store{
+		"with its sum in the store": func(m *memory) store.Store { return m },
+		"without":                   func(m *memory) store.Store { return early{m} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, testBackup(nil))
+				w.cfg.OpenLocation = func(context.Context, string, *api.BackupSpec) (*location.Location, error) {
+					return &location.Location{Store: of(w.store), Bucket: "bucket", Key: "etcd"}, nil
+				}
+				take := w.cfg.OpenSnapshot
+				w.cfg.OpenSnapshot = func(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
+					s, err := take(ctx, source)
+					s.SHA256 = func() string { return "" }
+					return s, err
+				}
+				defer w.run()()
+				for range 2 {
+					if st := w.status(); st.Succeeded || st.LastSuccessDate != nil || !strings.Contains(st.Reason, "it is not whole") {
+						t.Errorf("status %+v", st)
+					}
+					pass(10 * time.Minute)
+				}
+				if w.store.count("put") < 2 || len(w.store.keys()) != 1 {
+					t.Errorf("%d attempts, the store holds %q: no attempt has found what another one left", w.store.count("put"), w.store.keys())
+				}
+			})
+		})
+	}
 }

@@ -86,6 +86,10 @@ func TestAVolumeThatHangsHoldsNoDeletion(t *testing.T) {
 		letGo := w.hangIn("put")
 		defer w.run()()
 		defer letGo()
+		synctest.Wait()
+		if n := w.store.count("put"); n != 1 {
+			t.Fatalf("%d uploads, and one was to hang", n)
+		}
 		w.remove()
 		pass(patience + time.Second)
 		if _, err := w.get(); !apierrors.IsNotFound(err) {
@@ -101,6 +105,10 @@ func TestAVolumeThatHangsHoldsNotTheEndOfTheOperator(t *testing.T) {
 				w := newWorld(t, onVolume(hourly))
 				letGo := w.hangIn(operation)
 				stop := w.run()
+				synctest.Wait()
+				if n := w.store.count(operation); n != 1 {
+					t.Errorf("%d of the operation that was to hang", n)
+				}
 				began := time.Now()
 				stop()
 				if took := time.Since(began); took > patience+lastWords {

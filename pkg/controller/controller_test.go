@@ -168,13 +168,27 @@ func TestTheControllerWatchesOnlyWhatBelongsToClusters(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, edit)
 			end := w.run()
+			did := map[string]bool{}
 			for _, a := range append(w.kube.Actions(), w.dynamic.Actions()...) {
+				did[a.GetVerb()+" "+a.GetResource().Resource] = true
 				if a.GetNamespace() != namespace {
 					t.Errorf("%s %s in namespace %q, want %q", a.GetVerb(), a.GetResource().Resource, a.GetNamespace(), namespace)
 				}
 				if l, ok := a.(clienttesting.ListAction); ok && a.GetResource() != etcdClusters {
 					if got := l.GetListRestrictions().Labels.String(); got != "app=etcd" {
 						t.Errorf("lists %s with labels %q", a.GetResource().Resource, got)
+					}
+				}
+				if l, ok := a.(clienttesting.WatchAction); ok && a.GetResource() != etcdClusters {
+					if got := l.GetWatchRestrictions().Labels.String(); got != "app=etcd" {
+						t.Errorf("watches %s with labels %q", a.GetResource().Resource, got)
+					}
+				}
+			}
+			for _, resource := range []string{"etcdclusters", "pods", "services", "persistentvolumeclaims", "poddisruptionbudgets"} {
+				for _, verb := range []string{"list", "watch"} {
+					if !did[verb+" "+resource] {
+						t.Errorf("namespace %q: it does not %s %s", namespace, verb, resource)
 					}
 				}
 			}
@@ -208,6 +222,7 @@ func TestAnUnreadableObjectHarmsNoOther(t *testing.T) {
 		if reason, _, err := unstructured.NestedString(told.Object, "status", "reason"); err != nil || !strings.Contains(reason, "spec.size") {
 			t.Errorf("status.reason %q, %v", reason, err)
 		}
+		synctest.Wait()
 		if n := len(w.events.Events); n > 0 {
 			t.Errorf("its own write of the status is told in %d further events", n)
 		}
@@ -276,13 +291,13 @@ func TestRunEndsAtAnyTime(t *testing.T) {
 }
 
 func TestNewRefusesAnIncompleteConfig(t *testing.T) {
-	for name, cfg := range map[string]Config{
-		"no namespace":   {},
-		"too much chaos": {Namespace: "ns", ChaosLevel: 3},
+	for want, cfg := range map[string]Config{
+		"needs the namespace":                       {},
+		"there is no chaos level 3: the highest is": {Namespace: "ns", ChaosLevel: 3},
 	} {
 		cfg.Registry, cfg.Logger, cfg.Clock = prometheus.NewRegistry(), quiet(), clock.RealClock{}
-		if _, err := New(cfg); err == nil {
-			t.Errorf("%s: no error", name)
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q in it", err, want)
 		}
 	}
 	registry := prometheus.NewRegistry()

@@ -151,10 +151,14 @@ func TestNothingIsDeletedOnAnAnswerThatSaysNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t, nil, nil, member("c-1", "c", "4"))
-			y.api.PrependReactor("get", "etcdclusters", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+			asked := 0
+			y.api.PrependReactor("get", "etcdclusters", func(clienttesting.Action) (bool, runtime.Object, error) { asked++; return true, nil, err })
 			y.collect(t.Context())
 			if got := y.deleted(t); len(got) > 0 {
 				t.Errorf("deleted %v", got)
+			}
+			if asked != 1 {
+				t.Errorf("the API server was asked for the cluster %d times", asked)
 			}
 		})
 	}

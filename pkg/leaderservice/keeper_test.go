@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -159,6 +161,7 @@ func TestWhatWasEditedIsPutRight(t *testing.T) {
 		k := keeperOf(kube, "one")
 		keep(t, k)
 		s := &stage{serviceOf(t, kube), &slicesOf(t, kube)[0]}
+		right := &stage{s.service.DeepCopy(), s.slice.DeepCopy()}
 		edit(s)
 		if _, err := kube.CoreV1().Services("ns").Update(t.Context(), s.service, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -175,8 +178,12 @@ func TestWhatWasEditedIsPutRight(t *testing.T) {
 		if slicesOf(t, kube)[0].OwnerReferences != nil {
 			t.Errorf("%s: the slice has an owner", about)
 		}
-		if k.mendedService(serviceOf(t, kube)) != nil {
-			t.Errorf("%s: the Service is %+v", about, serviceOf(t, kube))
+		if got := serviceOf(t, kube); !equality.Semantic.DeepEqual(got.Spec, right.service.Spec) || !maps.Equal(got.Labels, right.service.Labels) {
+			t.Errorf("%s: the Service is %+v, want %+v", about, got, right.service)
+		}
+		got := slicesOf(t, kube)[0]
+		if !equality.Semantic.DeepEqual(got.Endpoints, right.slice.Endpoints) || !equality.Semantic.DeepEqual(got.Ports, right.slice.Ports) || !maps.Equal(got.Labels, right.slice.Labels) {
+			t.Errorf("%s: the slice is %+v, want %+v", about, got, right.slice)
 		}
 	}
 }
@@ -276,10 +283,19 @@ func TestTheServiceOfV094IsMadeAnew(t *testing.T) {
 	if err := k.Keep(t.Context()); !errors.Is(err, errAgain) {
 		t.Fatalf("got %v", err)
 	}
+	deletions := 0
 	for _, a := range kube.Actions() {
-		if d, ok := a.(clienttesting.DeleteActionImpl); ok && (d.DeleteOptions.Preconditions == nil || *d.DeleteOptions.Preconditions.UID != "old") {
-			t.Errorf("it was deleted with %+v", d.DeleteOptions)
+		d, ok := a.(clienttesting.DeleteActionImpl)
+		if !ok {
+			continue
 		}
+		deletions++
+		if p := d.DeleteOptions.Preconditions; d.GetResource().Resource != "services" || p == nil || p.UID == nil || *p.UID != "old" {
+			t.Errorf("%s were deleted with %+v", d.GetResource().Resource, d.DeleteOptions)
+		}
+	}
+	if deletions != 1 {
+		t.Errorf("%d deletions, want that of the old Service", deletions)
 	}
 	keep(t, k)
 	if s := serviceOf(t, kube); s.UID == "old" || len(s.Spec.Selector) > 0 {

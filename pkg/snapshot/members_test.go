@@ -430,10 +430,11 @@ func TestBytesThatChangeOnTheWayAreFound(t *testing.T) {
 			if err == nil {
 				t.Fatal("the snapshot counts as whole")
 			}
-			if name == "a byte flips" && !errors.Is(err, snapshot.ErrDamaged) {
-				t.Errorf("after %d of %d bytes: %v, want that it is damaged", n, whole, err)
+			if damaged := name == "a byte flips"; errors.Is(err, snapshot.ErrDamaged) != damaged {
+				t.Errorf("after %d of %d bytes: %v, want that it is damaged: %v", n, whole, err, damaged)
+			} else if !damaged && !strings.Contains(err.Error(), fmt.Sprintf("broke off after %d of %d bytes", n, whole)) {
+				t.Errorf("after %d of %d bytes: %v, want that it broke off", n, whole, err)
 			}
-			t.Log(err)
 		})
 	}
 }

@@ -106,6 +106,9 @@ func TestAnElectionIsWaitedFor(t *testing.T) {
 		if err != nil || !c.linearizable {
 			t.Errorf("choice %+v, %v after %v, want a linearizable one", c, err, took)
 		}
+		if took < 2*time.Second {
+			t.Errorf("it took %v, and the election 2s", took)
+		}
 	})
 }
 

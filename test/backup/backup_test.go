@@ -12,8 +12,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -170,6 +172,7 @@ func (o *operator) make(ctx context.Context, name string, endpoints []string) (a
 // What is stored in each store restores to what etcd held, on each etcd.
 func TestBackupsInEveryStoreRestore(t *testing.T) {
 	places := map[string]func(*testing.T) place{"S3": s3, "GCS": gcs, "ABS": abs, "OSS": oss, "Volume": volume}
+	restored := map[string]bool{}
 	for _, r := range members.Releases(t) {
 		source := r.Start(t, members.Options{})
 		client := source.Client(t)
@@ -203,8 +206,12 @@ func TestBackupsInEveryStoreRestore(t *testing.T) {
 					t.Errorf("stored is revision %d of etcd %s, the status says %d and %s", revision, r.Version, status.EtcdRevision, status.EtcdVersion)
 				}
 				members.Same(t, r.Restore(t, path), client, revision)
+				restored[name] = true
 			})
 		}
+	}
+	if len(restored) != len(places) {
+		t.Errorf("only from %v a backup was restored", slices.Sorted(maps.Keys(restored)))
 	}
 }
 

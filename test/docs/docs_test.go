@@ -7,6 +7,7 @@ package docs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -49,6 +50,7 @@ func needsAll(page string, found []block) bool {
 
 func typePage(t *testing.T, page string, found []block) {
 	var user, local *session
+	var refusal *string // what a command that had to fail has just printed
 	for _, b := range found {
 		var s *session
 		switch b.kind {
@@ -63,15 +65,26 @@ func typePage(t *testing.T, page string, found []block) {
 			}
 			s = local
 		default:
+			if want := strings.TrimSpace(b.text); refusal != nil && !strings.Contains(*refusal, want) {
+				t.Errorf("%s: the command before failed with\n%s", b, *refusal)
+			}
+			refusal = nil
 			continue
 		}
+		refusal = nil
 		if b.kind == "yaml" {
 			b.text = "kubectl apply --dry-run=server -f - <<'MANIFEST'\n" + b.text + "MANIFEST"
 		}
 		output, err := s.run(b)
 		told := fmt.Sprintf("%s\n%s\n%s", b, strings.TrimSpace(b.text), output)
-		if failed := err != nil; failed != (b.kind == "sh fails") {
+		// A block that hangs, or ends the shell, is not one that fails as it should.
+		var code exitCode
+		failed := errors.As(err, &code)
+		if err != nil && !failed || failed != (b.kind == "sh fails") {
 			t.Fatalf("kind %q ended with %v: %s", b.kind, err, told)
+		}
+		if failed {
+			refusal = &output
 		}
 		t.Log(told)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 const root = "../.."
@@ -51,8 +52,8 @@ func TestEveryBlockIsOfAKnownKind(t *testing.T) {
 func TestCommandsOfStagesAreStages(t *testing.T) {
 	stages := strings.Fields(output(t, "hack/test", "--list"))
 	found, err := allBlocks(root, "sh stage")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%d blocks, error %v", len(found), err)
 	}
 	for _, b := range found {
 		for _, command := range b.commands() {
@@ -93,10 +94,12 @@ func TestEveryManifestIsApplied(t *testing.T) {
 			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(command+" ", w) })
 		})
 	}
+	manifests := 0
 	err = filepath.WalkDir(filepath.Join(root, "example"), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".yaml" {
 			return err
 		}
+		manifests++
 		path, err = filepath.Rel(root, path)
 		var applied bool
 		switch filepath.Base(path) {
@@ -114,29 +117,77 @@ func TestEveryManifestIsApplied(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || manifests == 0 {
+		t.Fatalf("%d manifests, error %v", manifests, err)
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+var (
+	// link is one to a file of this tree, to a heading of one, or to one of its own
+	// page.
+	link    = regexp.MustCompile(`\]\(([^)#:]*)(#[^)]*)?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
 
 func TestLinksLeadSomewhere(t *testing.T) {
 	list, err := pages(root)
 	if err != nil {
 		t.Fatal(err)
 	}
+	links := 0
 	for _, page := range list {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(root, filepath.Dir(page), match[1])); err != nil {
+			links++
+			to := page
+			if match[1] != "" {
+				to = filepath.Join(filepath.Dir(page), match[1])
+			}
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
 				t.Errorf("%s: the link to %s: %v", page, match[1], err)
+			} else if anchor := strings.TrimPrefix(match[2], "#"); anchor != "" && !slices.Contains(anchorsOf(t, to), anchor) {
+				t.Errorf("%s: the link to %s%s: there is no such heading", page, match[1], match[2])
 			}
 		}
 	}
+	if links == 0 {
+		t.Error("no link found")
+	}
+}
+
+// anchorsOf are what GitHub makes of the headings of a page, so that links lead
+// there. Of two headings that are the same, links lead to the first.
+func anchorsOf(t *testing.T, page string) (anchors []string) {
+	t.Helper()
+	found, err := blocks(root, page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for _, b := range found {
+		for i := range strings.Count(b.text, "\n") { // comments of a shell are no headings
+			lines[b.line-1+i] = ""
+		}
+	}
+	for _, match := range heading.FindAllStringSubmatch(strings.Join(lines, "\n"), -1) {
+		anchors = append(anchors, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, match[1]))
+	}
+	return anchors
 }
 
 // structural are names in the types that say nothing by themselves.
@@ -152,38 +203,42 @@ func TestTheReferenceIsComplete(t *testing.T) {
 		statusFields = `\t[A-Z]\w+ .*json:"(\w+)[,"]`
 		flags        = `(?m)Var\(&[fo]\.\w+, "([^"]+)"`
 	)
-	code := func(name string) string { return "`" + name + "`" }
-	flag := func(name string) string { return "`-" + name + "`" }
-	field := func(name string) string { return name + "`" } // of a list its path stands before it
-	unmanaged := func(noun string) string { return code(strings.ToUpper(noun[:1]) + noun[1:] + " Not Managed") }
+	// These are patterns. What has a row stands in its first cell; before a field of
+	// a list, its path does.
+	code := func(name string) string { return "`" + regexp.QuoteMeta(name) + "`" }
+	row := func(name string) string { return "(?m)^\\| [^|]*[`.]" + regexp.QuoteMeta(name) + "`" }
+	flag := func(name string) string { return row("-" + name) }
+	unmanaged := func(noun string) string { return row(strings.ToUpper(noun[:1]) + noun[1:] + " Not Managed") }
+	event := regexp.MustCompile(eventReason)
+	told := map[string]bool{}
 	for _, c := range []struct {
 		section string
 		pattern string
 		told    func(name string) string
 		file    string
 	}{
-		{"EtcdCluster: status", statusFields, field, "pkg/apis/etcd/v1beta2/status.go"},
-		{"Events", eventReason, code, "pkg/cluster/notices.go"},
-		{"Events", eventReason, code, "pkg/cluster/alarms.go"},
-		{"Events", eventReason, code, "pkg/controller/fleet/handler.go"},
+		{"EtcdCluster: status", statusFields, row, "pkg/apis/etcd/v1beta2/status.go"},
+		{"Events", eventReason, row, "pkg/cluster/notices.go"},
+		{"Events", eventReason, row, "pkg/cluster/alarms.go"},
+		{"Events", eventReason, row, "pkg/controller/fleet/handler.go"},
 		{"Events", noun, unmanaged, "pkg/controller/controller.go"},
 		{"The operator's flags", flags, flag, "cmd/operator/flags.go"},
 		{"The operator's flags", flags, flag, "internal/operator/flags.go"},
 
-		{"EtcdBackup: status", statusFields, code, "pkg/apis/etcd/v1beta2/backup_status.go"},
+		{"EtcdBackup: status", statusFields, row, "pkg/apis/etcd/v1beta2/backup_status.go"},
 		{"EtcdBackup: status", `BackupPhase = "(\w+)"`, code, "pkg/apis/etcd/v1beta2/backup_status.go"},
 		{"EtcdBackup: metadata", `BackupPeriodicFinalizer = "([^"]+)"`, code, "pkg/apis/etcd/v1beta2/backup_status.go"},
-		{"EtcdBackup: events", eventReason, code, "pkg/backup/notices.go"},
-		{"EtcdBackup: events", eventReason, code, "pkg/controller/fleet/handler.go"},
+		{"EtcdBackup: events", eventReason, row, "pkg/backup/notices.go"},
+		{"EtcdBackup: events", eventReason, row, "pkg/controller/fleet/handler.go"},
 		{"EtcdBackup: events", noun, unmanaged, "pkg/controller/backup/controller.go"},
-		{"EtcdBackup: what is stored", `Meta[A-Z]\w+ += "([^"]+)"`, code, "pkg/backupobject/metadata.go"},
+		{"EtcdBackup: what is stored", `Meta[A-Z]\w+ += "([^"]+)"`, row, "pkg/backupobject/metadata.go"},
 		{"The backup operator's flags", flags, flag, "cmd/backup-operator/main.go"},
 		{"The backup operator's flags", flags, flag, "internal/operator/flags.go"},
 
-		{"EtcdRestore: status", statusFields, field, "pkg/apis/etcd/v1beta2/restore_status.go"},
+		{"EtcdRestore: status", statusFields, row, "pkg/apis/etcd/v1beta2/restore_status.go"},
 		{"EtcdRestore: status", `RestorePhase = "(\w+)"`, code, "pkg/apis/etcd/v1beta2/restore_status.go"},
-		{"EtcdRestore: events", eventReason, code, "pkg/restore/notices.go"},
-		{"EtcdRestore: events", eventReason, code, "pkg/controller/fleet/handler.go"},
+		{"EtcdRestore: events", eventReason, code, "pkg/restore/notices.go"}, // one is told of the EtcdCluster, below the table
+		{"EtcdRestore: events", eventReason, row, "pkg/controller/fleet/handler.go"},
 		{"EtcdRestore: events", noun, unmanaged, "pkg/controller/restore/controller.go"},
 		{"EtcdRestore: what it makes and marks", `= api.GroupName \+ "(/[^"]+)"`, func(name string) string { return name + "`" }, "pkg/restore/names.go"},
 		{"The restore operator's flags", flags, flag, "cmd/restore-operator/main.go"},
@@ -200,9 +255,31 @@ func TestTheReferenceIsComplete(t *testing.T) {
 			t.Errorf("%s matches nothing in %s", c.pattern, c.file)
 		}
 		for _, match := range found {
-			if !structural[match[1]] && !strings.Contains(section, c.told(match[1])) {
-				t.Errorf("doc/reference.md, section %q, does not tell of %s, which is in %s", c.section, c.told(match[1]), c.file)
+			if !structural[match[1]] && !regexp.MustCompile(c.told(match[1])).MatchString(section) {
+				t.Errorf("doc/reference.md, section %q, does not tell of %s, which is in %s", c.section, match[1], c.file)
 			}
+		}
+		if c.pattern == eventReason {
+			told[c.file] = true
+		}
+	}
+	for _, dir := range []string{"cmd", "internal", "pkg"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			file, err := filepath.Rel(root, path)
+			if event.Match(text) && !told[file] {
+				t.Errorf("%s has events, and its reasons are not looked for in doc/reference.md", file)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ package docs
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,7 +61,13 @@ func newSession(t *testing.T, environment ...string) *session {
 	return &session{t: t, dir: t.TempDir(), stdin: stdin, lines: bufio.NewReader(stdout)}
 }
 
-// run runs one block and returns what it prints. A command that fails ends the block.
+// exitCode is that of a command that failed, as opposed to one that did not end.
+type exitCode string
+
+func (e exitCode) Error() string { return "exit code " + string(e) }
+
+// run runs one block and returns what it prints. A command that fails ends the block,
+// and the error is its exitCode.
 func (s *session) run(b block) (output string, err error) {
 	s.n++
 	file := filepath.Join(s.dir, fmt.Sprintf("%d.sh", s.n))
@@ -98,13 +105,33 @@ func (s *session) read() (string, error) {
 		line, err := s.lines.ReadString('\n')
 		if code, ok := strings.CutPrefix(line, done+" "); ok {
 			if code = strings.TrimSpace(code); code != "0" {
-				err = fmt.Errorf("exit code %s", code)
+				err = exitCode(code)
 			}
 			return strings.TrimSpace(text.String()), err
 		}
 		text.WriteString(line)
 		if err != nil {
 			return text.String(), fmt.Errorf("the shell has ended: %w", err)
+		}
+	}
+}
+
+// A block that must fail passes for nothing but a command that fails.
+func TestOnlyACommandThatFailsIsAnExitCode(t *testing.T) {
+	s := newSession(t)
+	for _, c := range []struct{ text, output, err string }{
+		{"name=value; echo begun", "begun", "<nil>"},
+		{"echo $name; (exit 3); echo goes on", "value", "exit code 3"},
+		{"true", "", "<nil>"},
+		{"exit 0", "", "the shell has ended: EOF"},
+	} {
+		output, err := s.run(block{text: c.text})
+		if output != c.output || fmt.Sprint(err) != c.err {
+			t.Errorf("%s: printed %q, error %v, want %q and %s", c.text, output, err, c.output, c.err)
+		}
+		var code exitCode
+		if failed := strings.HasPrefix(c.err, "exit code"); errors.As(err, &code) != failed {
+			t.Errorf("%s: %v counts as a command that failed: %t", c.text, err, !failed)
 		}
 	}
 }

@@ -269,7 +269,10 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 		}
 		return nil
 	})
-	kept := slices.DeleteFunc(b.snapshots("etcd"), func(key string) bool { return slices.Contains(others, key) })
+	ours := func() []string {
+		return slices.DeleteFunc(b.snapshots("etcd"), func(key string) bool { return slices.Contains(others, key) })
+	}
+	kept := ours()
 	if len(kept) != 4 || obj.Status.Backups != 4 {
 		t.Errorf("%d backups are kept, the status says %d: %v", len(kept), obj.Status.Backups, kept)
 	}
@@ -292,8 +295,8 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 	}
 	backup.Delete()
 	backup.WaitGone()
-	if got := b.snapshots("etcd"); len(got) < 4 {
-		t.Errorf("the backups went with the object: %v", got)
+	if got := ours(); !slices.Equal(got, kept) {
+		t.Errorf("with the object, the backups %v became %v", kept, got)
 	}
 	b.CheckNoSecretIsTold()
 }

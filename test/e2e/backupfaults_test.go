@@ -158,8 +158,9 @@ func (b *backups) waitRunning(backup *harness.Backup) {
 	})
 }
 
-// checkOnly fails the test unless the bucket holds this key alone, whole, and no
-// part of anything else.
+// checkOnly fails the test unless the bucket holds this key alone, whole. Parts of
+// uploads are not looked for: where the store or the operator dies they are there until
+// they are swept, a day later, and the tests of the stores look for others.
 func (b *backups) checkOnly(key string, obj *v1beta2.EtcdBackup) {
 	b.t.Helper()
 	if keys := b.keys(); !slices.Equal(keys, []string{key}) {
@@ -241,9 +242,14 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 			backup.Delete()
 			backup.WaitGone()
 			b.minio.Thaw(b.t)
-			if keys := b.keys(); len(keys) > 0 {
-				t.Errorf("the bucket holds %v", keys)
-			}
+			// The store may still have requests to answer that came before it stopped.
+			harness.Holds(t, "nothing is stored", 10*time.Second, func(ctx context.Context) error {
+				keys, err := b.tryKeys(ctx)
+				if err == nil && len(keys) > 0 {
+					err = fmt.Errorf("the bucket holds %v", keys)
+				}
+				return err
+			})
 		},
 		tooLong: func(_ *testing.T, b *backups) {
 			spec := b.spec("etcd.backup")

@@ -75,6 +75,9 @@ func TestBadSpecs(t *testing.T) {
 
 	odd := map[string]badSpec{}
 	for i, c := range cases {
+		if len(c.Refused)+len(c.Told) == 0 {
+			t.Errorf("%s: the table does not say what is to be answered", c.What)
+		}
 		name := c.Name
 		if name == "" {
 			name = fmt.Sprintf("bad-%d", i)

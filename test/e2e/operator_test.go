@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/test/harness"
@@ -107,11 +108,21 @@ func TestStandbyTakesOver(t *testing.T) {
 	if err != nil || lease.Spec.HolderIdentity == nil {
 		t.Fatalf("lease etcd-operator: %v, %+v", err, lease)
 	}
-	for _, pod := range n.Operators() {
-		if strings.Contains(*lease.Spec.HolderIdentity, pod.Name) {
-			n.DeletePod(pod)
-		}
+	leads := func(holder *string, pod *corev1.Pod) bool { return strings.Contains(ptr.Deref(holder, ""), pod.Name) }
+	led := slices.DeleteFunc(n.Operators(), func(pod *corev1.Pod) bool { return !leads(lease.Spec.HolderIdentity, pod) })
+	if len(led) != 1 {
+		t.Fatalf("%q leads, of the operators %v", *lease.Spec.HolderIdentity, names(n.Operators()))
 	}
+	n.DeletePod(led[0])
+	// A container may outlive its pod for a moment: what is lost before another
+	// operator leads, the old one may see to.
+	harness.Wait(t, "another operator leads", harness.Settle, func(ctx context.Context) error {
+		now, err := n.Kube.CoordinationV1().Leases(n.Name).Get(ctx, "etcd-operator", metav1.GetOptions{})
+		if err == nil && (ptr.Deref(now.Spec.HolderIdentity, "") == "" || leads(now.Spec.HolderIdentity, led[0])) {
+			err = fmt.Errorf("%q does", ptr.Deref(now.Spec.HolderIdentity, ""))
+		}
+		return err
+	})
 	lost := cluster.Follower()
 	n.DeletePod(lost)
 	cluster.WaitSettled(lost)

@@ -22,6 +22,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -248,7 +249,7 @@ kubectl patch etcd/example-etcd-cluster --type=merge -p "{\"metadata\":{\"ownerR
     | kubectl create -f -`)
 	n.AdoptBackup("example-etcd-cluster-backup").WaitSucceeded(cluster.Object().CreationTimestamp.Time)
 	cluster.Put("later", "yes")
-	before, services := cluster.Object(), addresses(n, cluster.Name)
+	before, services := cluster.Object(), addresses(t, n, cluster.Name)
 
 	n.Shell("kubectl delete pod --force --grace-period=0 -l app=etcd,etcd_cluster=example-etcd-cluster")
 	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse)
@@ -276,10 +277,10 @@ kubectl patch etcd/example-etcd-cluster --type=merge -p "{\"metadata\":{\"ownerR
 	if got, want := fmt.Sprint(after.OwnerReferences), fmt.Sprint(before.OwnerReferences); got != want || len(after.OwnerReferences) != 1 {
 		t.Errorf("owners %s became %s", want, got)
 	}
-	if got, want := fmt.Sprintf("%+v", after.Spec), fmt.Sprintf("%+v", before.Spec); got != want {
-		t.Errorf("spec %s became %s", want, got)
+	if !equality.Semantic.DeepEqual(after.Spec, before.Spec) {
+		t.Errorf("spec %+v became %+v", before.Spec, after.Spec)
 	}
-	if got := addresses(n, cluster.Name); !maps.Equal(got, services) {
+	if got := addresses(t, n, cluster.Name); !maps.Equal(got, services) {
 		t.Errorf("Services %v became %v", services, got)
 	}
 	// From now on it is a cluster as any other.
@@ -291,14 +292,21 @@ kubectl patch etcd/example-etcd-cluster --type=merge -p "{\"metadata\":{\"ownerR
 	n.CheckNoSecretIsTold()
 }
 
-// addresses are those of a cluster's Services, by UID.
-func addresses(n *harness.Namespace, cluster string) map[types.UID]string {
+// addresses are those of a cluster's two Services, by UID.
+func addresses(t *testing.T, n *harness.Namespace, cluster string) map[types.UID]string {
+	t.Helper()
 	found := map[types.UID]string{}
-	for _, name := range []string{cluster, cluster + "-client"} {
-		if service := n.Service(name); service != nil {
+	harness.Wait(t, "the watch has brought both Services of "+cluster, harness.Settle, func(context.Context) error {
+		clear(found)
+		for _, name := range []string{cluster, cluster + "-client"} {
+			service := n.Service(name)
+			if service == nil {
+				return errors.New("there is no Service " + name)
+			}
 			found[service.UID] = service.Spec.ClusterIP
 		}
-	}
+		return nil
+	})
 	return found
 }
 

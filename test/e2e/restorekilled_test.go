@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func TestRestoreWhoseOperatorsAreKilledAtEachStep(t *testing.T) {
 			r := newRestores(t)
 			cluster := r.Create(2, etcd36)
 			r.backedUp(cluster, "etcd.backup")
-			services := addresses(r.Namespace, cluster.Name)
+			services := addresses(t, r.Namespace, cluster.Name)
 			restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
 			for i, step := range restoreSteps {
 				restore.AwaitPhase(step)
@@ -57,7 +58,7 @@ func TestRestoreWhoseOperatorsAreKilledAtEachStep(t *testing.T) {
 			}
 			obj := restore.WaitSucceeded()
 			cluster, _ = r.checkRestored(cluster.Name, obj)
-			if got := addresses(r.Namespace, cluster.Name); fmt.Sprint(got) != fmt.Sprint(services) {
+			if got := addresses(t, r.Namespace, cluster.Name); !maps.Equal(got, services) {
 				t.Errorf("Services %v became %v", services, got)
 			}
 			if seeds := countAllSeeds(cluster); seeds != 1 {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,7 +67,9 @@ kubectl patch service ` + client + ` -p '{"spec":{"type":"NodePort"}}'`)
 		}
 		return service.Spec.Ports[0].NodePort
 	}
-	given := nodePort()
+	if nodePort() == 0 {
+		t.Error("the NodePort Service has no node port")
+	}
 	for _, edit := range []string{
 		`kubectl patch service ` + client + ` --type=merge -p '{"spec":{"selector":{"app":"elsewhere"}}}'`,
 		`kubectl patch service ` + client + ` --type=json -p '[{"op":"replace","path":"/spec/ports/0/port","value":80}]'`,
@@ -75,6 +78,7 @@ kubectl patch service ` + client + ` -p '{"spec":{"type":"NodePort"}}'`)
 		`kubectl patch service ` + peer + ` --type=merge -p '{"spec":{"publishNotReadyAddresses":false}}'`,
 		`kubectl label service ` + peer + ` etcd_cluster=another --overwrite`,
 	} {
+		before := nodePort()
 		n.Shell(edit)
 		harness.Wait(t, "as before: "+edit, harness.Settle, func(ctx context.Context) error {
 			for _, name := range []string{client, peer} {
@@ -96,13 +100,14 @@ kubectl patch service ` + client + ` -p '{"spec":{"type":"NodePort"}}'`)
 			}
 			return nil
 		})
+		// A node port belongs to its port: another port is given another one.
+		if now := nodePort(); now != before && !strings.Contains(edit, "/spec/ports/") {
+			t.Errorf("node port %d became %d after: %s", before, now, edit)
+		}
 	}
 	service := n.Service(client)
 	if service.Annotations["team"] != "storage" || service.Spec.Type != corev1.ServiceTypeNodePort {
 		t.Errorf("what others wrote is gone: annotations %v, type %s", service.Annotations, service.Spec.Type)
-	}
-	if given == 0 {
-		t.Error("the NodePort Service has no node port")
 	}
 	cluster.Put("again", "yes")
 }

@@ -24,8 +24,8 @@ const scopeAnnotation = "etcd.database.coreos.com/scope"
 // bootstrappedOnce fails the test if more than one operator has made a cluster's
 // members.
 func bootstrappedOnce(cluster *harness.Cluster, size int) {
+	cluster.WaitEvents(size, "New Member Added") // and with them those that come before
 	cluster.WaitEvents(1, "Bootstrapped")
-	cluster.WaitEvents(size, "New Member Added")
 }
 
 // awaitWideLeader waits until a cluster-wide operator in one of the namespaces

@@ -48,7 +48,11 @@ func TestStatusTellsWhatClientsSee(t *testing.T) {
 
 	cluster.StopMember(pods[0])
 	harness.Wait(t, "status that tells which member is silent", noticed, func(context.Context) error {
-		for _, m := range cluster.Status().MemberStatuses {
+		members := cluster.Status().MemberStatuses
+		if len(members) != 3 {
+			return fmt.Errorf("it tells of %d members", len(members))
+		}
+		for _, m := range members {
 			if wrong := m.Name == pods[0].Name; m.Healthy == wrong || (m.Problem != "") != wrong {
 				return fmt.Errorf("%+v", m)
 			}
@@ -67,7 +71,11 @@ func TestStatusTellsWhatClientsSee(t *testing.T) {
 	}
 	cluster.WaitCondition(noticed, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "Quorum lost", "1 of 3", "2 are needed", pods[0].Name, pods[1].Name)
 	t.Logf("the lost quorum was told %v after it was lost", time.Since(lost).Round(100*time.Millisecond))
-	for _, m := range cluster.Status().MemberStatuses {
+	silent := cluster.Status().MemberStatuses
+	if len(silent) != 3 {
+		t.Errorf("without a quorum the status tells of %d members", len(silent))
+	}
+	for _, m := range silent {
 		if m.Healthy || m.Leader || m.Problem == "" {
 			t.Errorf("without a quorum: %+v", m)
 		}

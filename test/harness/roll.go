@@ -106,7 +106,7 @@ func (r *Roll) watchLeader(ctx context.Context, c *Cluster) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

@@ -67,30 +67,34 @@ func (n *Namespace) CheckNoSecretIsTold() {
 	for _, e := range events.Items {
 		told["events"] += e.Message + "\n"
 	}
+	tell := func(status any) {
+		n.t.Helper()
+		text, err := json.Marshal(status) // also what is behind pointers
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		told["status"] += fmt.Sprintf("%+v\n%s\n", status, text) // JSON escapes some characters
+	}
 	clusters, err := n.EtcdClusters.EtcdV1beta2().EtcdClusters(n.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		n.t.Fatalf("list EtcdClusters: %v", err)
 	}
 	for _, c := range clusters.Items {
-		told["status"] += fmt.Sprintf("%+v\n", c.Status)
+		tell(c.Status)
 	}
 	backups, err := n.EtcdClusters.EtcdV1beta2().EtcdBackups(n.Name).List(ctx, metav1.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) { // as long as there is no CRD
 		n.t.Fatalf("list EtcdBackups: %v", err)
 	}
 	for _, b := range backups.Items {
-		told["status"] += fmt.Sprintf("%+v\n", b.Status)
+		tell(b.Status)
 	}
 	restores, err := n.EtcdClusters.EtcdV1beta2().EtcdRestores(n.Name).List(ctx, metav1.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		n.t.Fatalf("list EtcdRestores: %v", err)
 	}
 	for _, r := range restores.Items {
-		text, err := json.Marshal(r.Status) // with the manifest that it keeps
-		if err != nil {
-			n.t.Fatal(err)
-		}
-		told["status"] += string(text) + "\n"
+		tell(r.Status) // with the manifest that it keeps
 	}
 	secrets, err := n.Kube.CoreV1().Secrets(n.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {

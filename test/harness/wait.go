@@ -13,7 +13,10 @@ import (
 // API server costs more than most of what the tests wait for.
 const (
 	interval    = 25 * time.Millisecond
-	maxInterval = 200 * time.Millisecond
+	maxInterval = 500 * time.Millisecond
+	// holding is the time between two looks at what must not happen. What would last
+	// shorter is seen by the watches of a record.
+	holding = 100 * time.Millisecond
 )
 
 // note begins what helpers log. The place that is printed before it is that of the test
@@ -30,7 +33,7 @@ func Wait(t testing.TB, what string, within time.Duration, check func(context.Co
 	defer cancel()
 	missing := check(ctx)
 	for missing != nil {
-		pause := min(max(interval, time.Since(start)/20), maxInterval)
+		pause := min(max(interval, time.Since(start)/10), maxInterval)
 		select {
 		case <-ctx.Done():
 			t.Fatalf("waited %s for: %s; last seen: %v", time.Since(start).Round(time.Millisecond), what, missing)
@@ -56,7 +59,7 @@ func Holds(t testing.TB, what string, during time.Duration, check func(context.C
 		select {
 		case <-t.Context().Done():
 			t.Fatalf("%s: %v", what, context.Cause(t.Context()))
-		case <-time.After(interval):
+		case <-time.After(holding):
 		}
 	}
 }

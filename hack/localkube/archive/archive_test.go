@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -72,6 +73,9 @@ func TestArchiveIsReadByContainerdAndDocker(t *testing.T) {
 	if want := []string{"example:1", "someone/example:1.0"}; !slices.Equal(docker[0].RepoTags, want) {
 		t.Errorf("docker's tags: got %q, want %q", docker[0].RepoTags, want)
 	}
+	if len(docker[0].Layers) != 2 {
+		t.Errorf("layers %q, want 2", docker[0].Layers)
+	}
 	for _, blob := range append(docker[0].Layers, docker[0].Config) {
 		if _, ok := entries[blob]; !ok {
 			t.Errorf("%s is named, but not there", blob)
@@ -79,12 +83,15 @@ func TestArchiveIsReadByContainerdAndDocker(t *testing.T) {
 	}
 	var config struct {
 		Architecture string
-		Config       struct{ User string }
+		Config       struct {
+			User       string
+			Entrypoint []string
+		}
 	}
 	if err := json.Unmarshal(entries[docker[0].Config], &config); err != nil {
 		t.Fatal(err)
 	}
-	if config.Architecture != "arm64" || config.Config.User != "65532:65532" {
+	if config.Architecture != "arm64" || config.Config.User != "65532:65532" || !slices.Equal(config.Config.Entrypoint, []string{"/usr/bin/program"}) {
 		t.Errorf("config: %+v", config)
 	}
 	var index struct {
@@ -92,6 +99,9 @@ func TestArchiveIsReadByContainerdAndDocker(t *testing.T) {
 	}
 	if err := json.Unmarshal(entries["index.json"], &index); err != nil {
 		t.Fatal(err)
+	}
+	if len(index.Manifests) != 2 {
+		t.Fatalf("the index names %d images, want 2", len(index.Manifests))
 	}
 	for i, want := range []string{"docker.io/library/example:1", "docker.io/someone/example:1.0"} {
 		if got := index.Manifests[i].Annotations["io.containerd.image.name"]; got != want {
@@ -149,14 +159,24 @@ func TestLayerHasParentsOnceAndInOrder(t *testing.T) {
 }
 
 func TestOddPathsAreRefused(t *testing.T) {
-	for name, files := range map[string][]File{
-		"relative": {{Path: "bin/a"}},
-		"dots":     {{Path: "/bin/../a"}},
-		"twice":    {{Path: "/a"}, {Path: "/a"}},
-		"no file":  {{Path: "/a", Source: "/does/not/exist"}},
+	source := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(source, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pack([]File{{Path: "/a", Source: source}, {Path: "/bin/a", Source: source}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		files []File
+		want  string
+	}{
+		"relative": {[]File{{Path: "bin/a", Source: source}}, "not a clean absolute path"},
+		"dots":     {[]File{{Path: "/bin/../a", Source: source}}, "not a clean absolute path"},
+		"twice":    {[]File{{Path: "/a", Source: source}, {Path: "/a", Source: source}}, "/a is in the image twice"},
+		"no file":  {[]File{{Path: "/a", Source: source + "-not"}}, "no such file"},
 	} {
-		if _, err := pack(files); err == nil {
-			t.Errorf("%s: accepted", name)
+		if _, err := pack(c.files); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q in it", name, err, c.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package instance
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -86,8 +87,11 @@ func TestEnvironmentIsChecked(t *testing.T) {
 		"network of version 6":     {"LOCALKUBE_NETWORK": "fd00::/16"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if i, err := FromEnv(func(key string) string { return env[key] }); err == nil {
-				t.Errorf("accepted as %+v", i)
+			i, err := FromEnv(func(key string) string { return env[key] })
+			for variable, value := range env {
+				if want := fmt.Sprintf("%s=%q", variable, value); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%+v, error %v, want %q in it", i, err, want)
+				}
 			}
 		})
 	}

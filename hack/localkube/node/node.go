@@ -147,7 +147,7 @@ var kernelSettings = map[string]string{
 }
 
 // mounts puts the node's own directories where its programs expect a
-// machine's, seen by this node alone.
+// machine's, seen by this node alone, and names the one for temporary files.
 func mounts(c instance.Config, name string) error {
 	for inside, own := range map[string]string{
 		render.KubeletRoot:   "kubelet",
@@ -163,6 +163,10 @@ func mounts(c instance.Config, name string) error {
 		if err := unix.Mount(dir, inside, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount %s on %s: %w", dir, inside, err)
 		}
+	}
+	// What a program that is killed leaves in it, as crun does, goes with the node.
+	if err := os.Setenv("TMPDIR", "/run"); err != nil {
+		return err
 	}
 	// Beside cgroups of version 1 some machines have the tree of version 2, which crun
 	// refuses when a controller is left in it. Nothing here uses it.

@@ -32,7 +32,7 @@ func example(t *testing.T) instance.Config {
 func TestOutputMatchesTheGoldenFiles(t *testing.T) {
 	c := example(t)
 	lines := func(args []string) string { return strings.Join(args, "\n") + "\n" }
-	for name, got := range map[string]string{
+	outputs := map[string]string{
 		"etcd.args":                   lines(Etcd(c)),
 		"kube-apiserver.args":         lines(APIServer(c)),
 		"audit-policy.yaml":           Audit(),
@@ -49,7 +49,17 @@ func TestOutputMatchesTheGoldenFiles(t *testing.T) {
 		"resolv.conf":                 ResolvConf(c),
 		"addons.yaml":                 Addons(),
 		"kubeconfig":                  Kubeconfig(c.Name, c.APIServer(), []byte("CA"), pki.Pair{Cert: []byte("CERT"), Key: []byte("KEY")}),
-	} {
+	}
+	golden, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range golden {
+		if _, ok := outputs[file.Name()]; !ok {
+			t.Errorf("testdata/%s is compared with nothing", file.Name())
+		}
+	}
+	for name, got := range outputs {
 		file := filepath.Join("testdata", name)
 		if *rewrite {
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {

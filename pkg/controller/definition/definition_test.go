@@ -228,6 +228,9 @@ func TestALostRaceIsTriedAgain(t *testing.T) {
 			if err := newKeeper(t, client).ensure(t.Context()); err != nil {
 				t.Errorf("%s: %v", verb, err)
 			}
+			if tried := 1 - failures; tried != 2 {
+				t.Errorf("%s: tried %d times, want 2", verb, tried)
+			}
 		})
 	}
 }

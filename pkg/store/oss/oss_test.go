@@ -104,6 +104,9 @@ func TestAnObjectIsStoredThoughTheAnswerIsLost(t *testing.T) {
 		if err != nil || o.Size != size || o.Metadata["etcd-revision"] != "7" || o.Modified.IsZero() {
 			t.Errorf("%s: got %+v, %v", name, o, err)
 		}
+		if ctx.Err() == nil {
+			t.Errorf("%s: no answer was lost", name)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package oss
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path"
 	"regexp"
@@ -101,7 +102,7 @@ func TestTheDocumentedRightsAreEnoughAndNotTooMany(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.Put(t.Context(), "another.backup", store.Upload{Body: strings.NewReader("x"), Size: 1}); err == nil {
-		t.Error("another path may be written")
+	if _, err := s.Put(t.Context(), "another.backup", store.Upload{Body: strings.NewReader("x"), Size: 1}); !errors.Is(err, store.ErrDenied) {
+		t.Errorf("another path is written: error %v, want that it is denied", err)
 	}
 }

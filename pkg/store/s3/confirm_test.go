@@ -236,6 +236,9 @@ func TestAContextThatEndsWhenAllIsStoredDeletesNothing(t *testing.T) {
 		if err != nil || object.Size != int64(size) {
 			t.Errorf("%s: put: %+v, error %v", kind, object, err)
 		}
+		if ctx.Err() == nil {
+			t.Errorf("%s: the context has not ended", kind)
+		}
 		if got := s.deletions(); len(got) > 0 {
 			t.Errorf("%s: it was deleted", kind)
 		}

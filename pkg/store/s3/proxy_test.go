@@ -132,6 +132,9 @@ func TestAnUploadThatIsCancelledWhenItHasBecomeVisibleHasSucceeded(t *testing.T)
 			if err != nil || object.Size != size {
 				t.Errorf("put: %+v, error %v", object, err)
 			}
+			if ctx.Err() == nil {
+				t.Error("it was not cancelled")
+			}
 			if object, err := direct.Stat(t.Context(), "cancelled "+name); err != nil || object.Size != size {
 				t.Errorf("stat: %+v, error %v", object, err)
 			}
@@ -147,16 +150,19 @@ func TestContentThatIsChangedOnItsWayIsNotStored(t *testing.T) {
 	server.CreateBucket(t, bucket)
 	direct := open(t, config(server))
 	carriesContent := func(r *http.Request) bool { return r.Method == http.MethodPut && r.ContentLength > 0 }
-	for name, bad := range map[string]proxy{
-		"to the store": {request: func(r *http.Request) {
+	for name, tt := range map[string]struct {
+		proxy
+		says string
+	}{
+		"to the store": {proxy{request: func(r *http.Request) {
 			if carriesContent(r) {
 				r.Body = struct {
 					io.Reader
 					io.Closer
 				}{io.MultiReader(strings.NewReader("y"), skipOne(r.Body)), r.Body}
 			}
-		}},
-		"in the store": {answer: func(answer *http.Response) error {
+		}}, "BadDigest"},
+		"in the store": {proxy{answer: func(answer *http.Response) error {
 			if tag := answer.Header.Get("ETag"); tag != "" {
 				answer.Header.Set("ETag", strings.Map(func(r rune) rune {
 					if r == '0' {
@@ -166,13 +172,13 @@ func TestContentThatIsChangedOnItsWayIsNotStored(t *testing.T) {
 				}, tag))
 			}
 			return nil
-		}},
+		}}, "is not what was sent"},
 	} {
 		for size, kind := range map[int64]string{small: "one request", large: "parts"} {
 			t.Run(name+", "+kind, func(t *testing.T) {
-				object, err := bad.open(t, server).Put(t.Context(), "changed", upload(size))
-				if err == nil {
-					t.Errorf("put: %+v", object)
+				object, err := tt.open(t, server).Put(t.Context(), "changed", upload(size))
+				if err == nil || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("put: %+v, error %v, want %q in it", object, err, tt.says)
 				}
 				if object, err := direct.Stat(t.Context(), "changed"); !errors.Is(err, store.ErrNotFound) {
 					t.Errorf("stat: %+v, error %v", object, err)

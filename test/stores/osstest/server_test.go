@@ -198,12 +198,12 @@ func TestWhatIsNotRightIsRefused(t *testing.T) {
 func TestEverythingIsThereAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	var c client
-	for range 2 {
+	for start := range 2 {
 		c = client{t, &Server{AccessKeys: map[string]string{"id": "secret"}}}
 		if err := c.server.Open(dir, "backups"); err != nil {
 			t.Fatal(err)
 		}
-		if c.do("HEAD", bucketURL+"key", "").Code == http.StatusNotFound {
+		if start == 0 {
 			c.do("PUT", bucketURL+"key", "content", "x-oss-meta-a", "b")
 			c.do("POST", bucketURL+"other?uploads", "")
 		}

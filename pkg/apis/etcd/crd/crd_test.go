@@ -103,6 +103,9 @@ func readCases(t *testing.T, path string) []schemaCase {
 	if err := yaml.UnmarshalStrict(text, &cases); err != nil {
 		t.Fatalf("decode %s: %v", path, err)
 	}
+	if len(cases) == 0 {
+		t.Fatalf("%s has no cases", path)
+	}
 	for i := range cases {
 		if c := &cases[i]; c.Object.Raw == nil {
 			c.Object = c.Cluster

@@ -66,8 +66,9 @@ func TestEffectiveDNSTimeout(t *testing.T) {
 	}
 
 	longest := v1beta2.ClusterSpec{Pod: &v1beta2.PodPolicy{DNSTimeoutInSecond: ptr.To[int64](math.MaxInt64)}}
-	if got := longest.EffectiveDNSTimeout(); got <= 0 {
-		t.Errorf("the largest timeout overflows to %v", got)
+	const century = 100 * 365 * 24 * time.Hour
+	if got := longest.EffectiveDNSTimeout(); got < century {
+		t.Errorf("the largest timeout is %v, and less than a century", got)
 	}
 }
 
@@ -110,9 +111,11 @@ func TestSchemeKnowsTheKinds(t *testing.T) {
 	if err := v1beta2.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{v1beta2.EtcdClusterResourceKind, "EtcdClusterList"} {
-		if gvk := v1beta2.SchemeGroupVersion.WithKind(kind); !scheme.Recognizes(gvk) {
-			t.Errorf("the scheme does not know %s", gvk)
+	for _, kind := range []string{v1beta2.EtcdClusterResourceKind, v1beta2.EtcdBackupResourceKind, v1beta2.EtcdRestoreResourceKind} {
+		for _, kind := range []string{kind, kind + "List"} {
+			if gvk := v1beta2.SchemeGroupVersion.WithKind(kind); !scheme.Recognizes(gvk) {
+				t.Errorf("the scheme does not know %s", gvk)
+			}
 		}
 	}
 }
