@@ -71,6 +71,11 @@ type observation struct {
 	leaderlessSince time.Time
 	// liftPutOff is true for a while after alarms could not be lifted.
 	liftPutOff bool
+	// record is what was on record or seen last; nil: nothing. seen is what a quorum
+	// says now. accepted is the record that a person overrules.
+	record   *api.ClusterRecord
+	seen     testimony
+	accepted string
 	// members is the membership joined with pods and health, sorted by ID.
 	// Without a quorum it is what the most advanced member remembers, or empty.
 	members []memberState
@@ -106,6 +111,10 @@ type podState struct {
 	preparing      string
 	initialCluster etcd.InitialCluster
 	manyLearners   bool // runs with the operator's limit on learners
+
+	// guarded is true where check-dns heeds the note that the member has served;
+	// noted is true where that is on the pod, notePutOff while it is not tried.
+	guarded, noted, notePutOff bool
 
 	scheduled bool
 	atGate    bool // its init container runs, or has ended well

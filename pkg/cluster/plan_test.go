@@ -139,6 +139,9 @@ func parseWorld(text string) (*observation, error) {
 		members[i].volume = o.volume(members[i].name)
 	}
 	o.members = members
+	if err := setScriptRecord(o, text); err != nil {
+		return nil, err
+	}
 	if err := setBudget(o, text); err != nil {
 		return nil, err
 	}
@@ -167,6 +170,7 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 		case "running":
 			running, o.status.CurrentVersion = value, value
 		case "agreed": // with the members' version
+		case "record", "record-index", "record-revision", "record-id", "no-record", "accept", "index", "revision", "id", "went-back": // set once the members are known
 		case "initial":
 			o.status.InitialVersion = value
 		case "log-target":
@@ -411,6 +415,12 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 			p.template.volume = value
 		case "metadata":
 			p.metadataOutdated = true
+		case "guarded":
+			p.guarded = true
+		case "noted":
+			p.guarded, p.noted = true, true
+		case "note-put-off":
+			p.guarded, p.notePutOff = true, true
 		case "pending":
 			p.started, p.running, p.ready = false, false, false
 		case "stuck":

@@ -7,7 +7,7 @@ import "testing"
 
 func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 	for _, s := range []step{
-		chooseSeed{name: "a"}, markRunning{}, markFailed{"all is lost"}, createService{client: true},
+		chooseSeed{name: "a"}, markRunning{}, markFailed{"all is lost"}, createService{client: true}, removeMember{name: "b", last: true},
 		createPods{pods: []newPod{{name: "a", seed: true}, {name: "b"}}},
 	} {
 		if !restsOnRecord(s) {
