@@ -156,12 +156,18 @@ type memberState struct {
 	// status is nil when the member did not answer.
 	status *etcd.Status
 	err    error
+	// stalled is true for a voter that answers, and confirms no read though the others
+	// do: its disk hangs, or it is cut off from them.
+	stalled bool
 	// downSince is when it was first seen without an answer or a leader; zero if
 	// it is healthy.
 	downSince time.Time
 }
 
-func (m memberState) healthy() bool { return m.status != nil && m.status.LeaderID != 0 }
+// healthy members commit: etcd answers for its state also when its disk hangs.
+func (m memberState) healthy() bool {
+	return m.status != nil && m.status.LeaderID != 0 && !m.stalled
+}
 
 // unheard tells whether the member doesn't answer because it and the operator
 // don't accept each other's certificates: how it is isn't known then, and it may
@@ -172,7 +178,11 @@ func (m memberState) unheard() bool {
 
 func (m memberState) answers() bool { return m.status != nil }
 
-func (m memberState) leader() bool { return m.status != nil && m.status.LeaderID == m.ID }
+// leader reports whether the member leads. One whose disk hangs goes on saying so when
+// another has been elected.
+func (m memberState) leader() bool {
+	return m.status != nil && m.status.LeaderID == m.ID && !m.stalled
+}
 
 // foreign members were added by somebody else. They count for the quorum and
 // are left alone.

@@ -181,12 +181,15 @@ type answer struct {
 	conn   *etcd.Conn
 	status *etcd.Status
 	err    error
+	// stalled is true where no read through it is confirmed.
+	stalled bool
 }
 
 func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 	answers := c.ask(ctx, o)
 	c.seeTLS(o, answers)
 	list := c.list(ctx, o, answers)
+	findStalled(ctx, o, answers)
 	for _, m := range list {
 		name := o.names.memberAt(m.Host())
 		if name == "" && (o.pod(m.Name) != nil || o.volume(m.Name) != nil) {
@@ -197,7 +200,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 			state.err = answers[i].err
 			switch s := answers[i].status; {
 			case s != nil && s.MemberID == m.ID:
-				state.status = s
+				state.status, state.stalled = s, answers[i].stalled
 			case s != nil:
 				state.err = errOtherMember
 			}

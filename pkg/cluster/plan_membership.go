@@ -71,6 +71,9 @@ func replaceWedgedMember(o *observation) step {
 			continue
 		}
 		if m.pod != nil && !m.unheard() && !m.pod.badImage && m.pod.version == o.joinVersion() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > wedgeDeadline && o.quorumWithout(m) {
+			if m.stalled {
+				return m.remove(true, "it answers, but has confirmed no reads for "+wedgeDeadline.String())
+			}
 			return m.remove(true, "it has not answered for "+wedgeDeadline.String())
 		}
 	}

@@ -127,7 +127,7 @@ func parseWorld(text string) (*observation, error) {
 	}
 	leader := uint64(0)
 	for _, m := range members {
-		if m.status != nil && m.status.LeaderID == m.ID {
+		if m.status != nil && m.status.LeaderID == m.ID && !m.stalled {
 			leader = m.ID
 		}
 	}
@@ -332,6 +332,12 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 				}
 				m.downSince = o.now.Add(-d)
 			}
+		case "stalled":
+			d, err := time.ParseDuration(cmp.Or(value, "1s"))
+			if err != nil {
+				return m, nil, err
+			}
+			m.stalled, m.downSince = true, o.now.Add(-d)
 		case "unstarted":
 			m.Name, m.status = "", nil
 			p.started, p.running, p.ready, p.created = false, false, false, o.now
