@@ -66,6 +66,9 @@ type Config struct {
 	// RequireData is for a member that comes back: without its data it would vote
 	// a second time on what it has forgotten, so it must not start.
 	RequireData bool
+	// Member is the ID of the member that has served from this pod before, by the
+	// operator's note on the pod: it must not start without its data. "": none has.
+	Member string
 	// Started is a file that outlives the data of a member that restarts in place:
 	// where it is, etcd was let go before, and must not start without data. Run
 	// makes it when all the waiting is over. "": there is none.
@@ -92,6 +95,9 @@ func Run(ctx context.Context, cfg Config) error {
 		defer cancel()
 	}
 	w := waiter{out: cfg.Out, start: time.Now()}
+	if err := datadir.CheckStarted(cfg.DataDir, cfg.Member); err != nil {
+		return err
+	}
 	if cfg.RequireData {
 		if err := findData(cfg.DataDir); err != nil {
 			return err
@@ -240,6 +246,9 @@ func (w waiter) until(ctx context.Context, wait wait) error {
 			if err == nil {
 				w.say("waited %s for %s", elapsed(), wait.what)
 				return nil
+			}
+			if errors.Is(err, errServedBefore) {
+				return err
 			}
 			if ctx.Err() == nil { // else the error is that of the end
 				last = err

@@ -63,7 +63,11 @@ type member struct {
 func knows(hosts ...string) func() (int, any) {
 	var ms []member
 	for i, h := range hosts {
-		ms = append(ms, member{ID: uint64(i), Name: h, PeerURLs: []string{"http://" + h}})
+		m := member{ID: uint64(i), Name: h, PeerURLs: []string{"http://" + h}}
+		if h == "c" {
+			m.Name = "" // it is about to start
+		}
+		ms = append(ms, m)
 	}
 	return func() (int, any) { return http.StatusOK, ms }
 }

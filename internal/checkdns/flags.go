@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/netip"
 	"time"
+
+	"github.com/etcd-operator/etcd-operator/internal/datadir"
 )
 
 // PodIPEnv names the environment variable that holds the pod's address.
@@ -19,7 +21,7 @@ const PodIPEnv = "MY_POD_IP"
 // wrong on out, with the usage; the error is flag.ErrHelp where that was asked
 // for.
 func Parse(args []string, getenv func(string) string, out io.Writer) (Config, error) {
-	cfg := Config{}
+	cfg := Config{Member: getenv(datadir.StartedEnv)}
 	var initialCluster string
 	fs := flag.NewFlagSet("check-dns", flag.ContinueOnError)
 	fs.SetOutput(out)
@@ -58,6 +60,9 @@ func (cfg *Config) complete(initialCluster, ip string, rest []string) error {
 		return fmt.Errorf("-timeout %s is negative", cfg.Timeout)
 	case (initialCluster == "") != (len(cfg.Peers) == 0):
 		return errors.New("-initial-cluster and -peer need each other")
+	}
+	if cfg.Member != "" && cfg.DataDir == "" {
+		return fmt.Errorf("environment variable %s needs -data-dir", datadir.StartedEnv)
 	}
 	if cfg.RequireData && cfg.DataDir == "" {
 		return errors.New("-require-data needs -data-dir")

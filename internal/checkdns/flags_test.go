@@ -16,10 +16,14 @@ func noEnv(string) string { return "" }
 
 func TestParseReadsFlagsAndThePodsAddress(t *testing.T) {
 	env := func(key string) string {
-		if key != "MY_POD_IP" {
-			t.Errorf("asked for %s", key)
+		switch key {
+		case "MY_POD_IP":
+			return "fd00::7"
+		case "MEMBER_STARTED":
+			return ""
 		}
-		return "fd00::7"
+		t.Errorf("asked for %s", key)
+		return "?"
 	}
 	cfg, err := Parse([]string{
 		"-name=c.x.ns.svc", "-timeout=0", "-data-dir=/var/etcd/data",

@@ -19,7 +19,13 @@ import (
 // maxAnswer bounds what is read of an answer; a membership is below 10 KiB.
 const maxAnswer = 1 << 20
 
-var errNoAnswer = errors.New("no member answers")
+var (
+	errNoAnswer = errors.New("no member answers")
+	// errServedBefore is the end of a member without data that the others have seen
+	// start: a member has a name in the membership once it has started.
+	errServedBefore = errors.New("the other members know that this member has started before, and it holds no data now: " +
+		"it must not start without its data, for it could lose writes; delete the pod, and its PersistentVolumeClaim if it has one, so that the member is replaced")
+)
 
 // Membership is the members of a cluster, each by its peer URLs, sorted. The name
 // of a member is not part of it: a member that never started has none.
@@ -75,6 +81,7 @@ func askPeers(ctx context.Context, cfg Config) error {
 	defer cancel()
 	type answer struct {
 		members Membership
+		started Membership // those of the members that have started
 		err     error
 	}
 	peers := slices.Sorted(slices.Values(cfg.Peers))
@@ -85,8 +92,8 @@ func askPeers(ctx context.Context, cfg Config) error {
 	for i, peer := range peers {
 		answers[i] = make(chan answer, 1)
 		asking.Go(func() {
-			m, err := membersOf(ctx, cfg.Transport, peer)
-			answers[i] <- answer{m, err}
+			m, started, err := membersOf(ctx, cfg.Transport, peer)
+			answers[i] <- answer{m, started, err}
 		})
 	}
 	var errs []error
@@ -95,6 +102,8 @@ func askPeers(ctx context.Context, cfg Config) error {
 		switch {
 		case a.err != nil:
 			errs = append(errs, a.err)
+		case slices.ContainsFunc(a.started, cfg.isThisMember):
+			return fmt.Errorf("%w (%s says so)", errServedBefore, peer)
 		case slices.Equal(a.members, cfg.InitialCluster):
 			return nil
 		default:
@@ -105,34 +114,44 @@ func askPeers(ctx context.Context, cfg Config) error {
 }
 
 // membersOf asks the peer listener of a member.
-func membersOf(ctx context.Context, transport http.RoundTripper, peer string) (Membership, error) {
+func membersOf(ctx context.Context, transport http.RoundTripper, peer string) (all, started Membership, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, peer+"/members", nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET %s: %s", req.URL, resp.Status)
+		return nil, nil, fmt.Errorf("GET %s: %s", req.URL, resp.Status)
 	}
 	var members []struct {
 		PeerURLs []string `json:"peerURLs"`
+		Name     string   `json:"name"`
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&members); err != nil {
-		return nil, fmt.Errorf("GET %s: the answer is not a list of members: %w", req.URL, err)
+		return nil, nil, fmt.Errorf("GET %s: the answer is not a list of members: %w", req.URL, err)
 	}
 	if len(members) == 0 {
-		return nil, fmt.Errorf("GET %s: the member does not know the membership yet", req.URL)
+		return nil, nil, fmt.Errorf("GET %s: the member does not know the membership yet", req.URL)
 	}
-	var m Membership
 	for _, member := range members {
-		m = append(m, memberKey(member.PeerURLs))
+		all = append(all, memberKey(member.PeerURLs))
+		if member.Name != "" {
+			started = append(started, memberKey(member.PeerURLs))
+		}
 	}
-	slices.Sort(m)
-	return m, nil
+	slices.Sort(all)
+	return all, started, nil
+}
+
+// isThisMember reports whether a member of the membership is the one of this pod:
+// the one that is not asked.
+func (cfg Config) isThisMember(key string) bool {
+	asked := func(u string) bool { return slices.Contains(cfg.Peers, u) }
+	return slices.Contains(cfg.InitialCluster, key) && !slices.ContainsFunc(strings.Split(key, "+"), asked)
 }
 
 // oneLine joins errors with semicolons: what check-dns says at its end must fit

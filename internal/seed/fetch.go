@@ -45,6 +45,8 @@ type Fetch struct {
 	Dir string
 	// DataDir is etcd's data directory. Where it holds data there is nothing to do.
 	DataDir string
+	// Member is the ID of the member that has served from this pod; "": none has.
+	Member string
 	// Program is this program; it is left in Dir. "": it is not.
 	Program string
 
@@ -79,7 +81,7 @@ func (e *diskError) Unwrap() error { return e.err }
 // server are tried for ever: the restore operator may be starting just now, and what
 // is wrong with it is told there. What is wrong with the disk is an error.
 func (f Fetch) Run(ctx context.Context) error {
-	restored, err := progress(f.Dir, f.DataDir)
+	restored, err := progress(f.Dir, f.DataDir, f.Member)
 	if err != nil {
 		return err
 	}

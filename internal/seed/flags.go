@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"regexp"
+
+	"github.com/etcd-operator/etcd-operator/internal/datadir"
 )
 
 var digits = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -17,7 +20,7 @@ var digits = regexp.MustCompile(`^[0-9a-f]{64}$`)
 // ParseFetch reads the arguments of fetch-backup. It tells what is wrong on out, with
 // the usage; the error is flag.ErrHelp where that was asked for.
 func ParseFetch(args []string, out io.Writer) (Fetch, error) {
-	f := Fetch{}
+	f := Fetch{Member: os.Getenv(datadir.StartedEnv)}
 	fs := flag.NewFlagSet("fetch-backup", flag.ContinueOnError)
 	fs.StringVar(&f.URL, "url", "", "`URL` of the backup at the restore operator")
 	fs.StringVar(&f.TokenFile, "token-file", "", "`file` with the token to show there")
@@ -44,7 +47,7 @@ func ParseFetch(args []string, out io.Writer) (Fetch, error) {
 
 // ParseRestore does the same for restore-backup.
 func ParseRestore(args []string, out io.Writer) (Restore, error) {
-	r := Restore{}
+	r := Restore{Member: os.Getenv(datadir.StartedEnv)}
 	fs := flag.NewFlagSet("restore-backup", flag.ContinueOnError)
 	fs.StringVar(&r.Dir, "dir", "", "`directory` that fetch-backup has left the backup in")
 	fs.StringVar(&r.DataDir, "data-dir", "", "etcd's data `directory` to make; where it holds a write-ahead log, nothing is done")

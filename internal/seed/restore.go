@@ -23,6 +23,8 @@ type Restore struct {
 	Dir string
 	// DataDir is etcd's data directory. It appears when it is complete.
 	DataDir string
+	// Member is the ID of the member that has served from this pod; "": none has.
+	Member string
 	// Tool is etcdutl, or etcdctl before etcd 3.5.
 	Tool string
 	// Name, PeerURL and ClusterToken make the member and the cluster what they are.
@@ -38,7 +40,7 @@ const restoringSuffix = ".restoring"
 
 // Run returns when the data directory is there. It may be run again after any end.
 func (r Restore) Run(ctx context.Context) error {
-	restored, err := progress(r.Dir, r.DataDir)
+	restored, err := progress(r.Dir, r.DataDir, r.Member)
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,11 @@ const (
 // progress tells whether the data directory was made in this pod, or for this member
 // in an earlier one. It is an error if it was and is gone: the member has served
 // since, maybe, and with the backup's data under its old ID it could vote a second
-// time on what it has forgotten.
-func progress(dir, dataDir string) (restored bool, err error) {
+// time on what it has forgotten. member is its ID, if it has served from this pod.
+func progress(dir, dataDir, member string) (restored bool, err error) {
+	if err := datadir.CheckStarted(dataDir, member); err != nil {
+		return false, err
+	}
 	hasData, err := datadir.HoldsData(dataDir)
 	if err != nil {
 		return false, fmt.Errorf("look for the member's data in %s: %w", dataDir, err)

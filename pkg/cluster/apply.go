@@ -72,6 +72,8 @@ func (c *Cluster) apply(ctx context.Context, s step) error {
 		return c.deleteVolume(ctx, s)
 	case expandVolume:
 		return c.expandVolume(ctx, s)
+	case noteMember:
+		return c.noteMember(ctx, s)
 	case setVolumeVersion:
 		return c.setVolumeVersion(ctx, s)
 	case addMember:

@@ -29,6 +29,9 @@ const (
 // members say of themselves does not count: one that was cut off claims to know a
 // leader for a while, and one that the operator doesn't reach may well serve.
 func availability(o *observation, phase api.ClusterPhase) (status corev1.ConditionStatus, reason, message string) {
+	if reason, message := o.contradiction(); reason != "" {
+		return corev1.ConditionFalse, reason, message
+	}
 	voters := o.voters()
 	healthy, answering := count(voters, memberState.healthy), count(voters, memberState.answers)
 	if o.quorum {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/etcd-operator/etcd-operator/internal/datadir"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
@@ -39,24 +40,25 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 	if inMemory(policy, p) {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
 	}
+	c.Env = []corev1.EnvVar{startedVariable()}
 	if busybox := busyboxImage(&obj.Spec); busybox != "" {
 		c.Image = busybox
 		c.Command = []string{"/bin/sh", "-c", busyboxScript, "check-dns",
-			n.host(p.name), strconv.FormatInt(int64(timeout.Seconds()), 10)}
+			n.host(p.name), strconv.FormatInt(int64(timeout.Seconds()), 10), dataDir}
 		switch {
 		case p.rejoins:
-			c.Command = append(c.Command, dataDir)
+			c.Command = append(c.Command, "require-data")
 		case inMemory(policy, p):
-			c.Command = append(c.Command, dataDir, startedFile)
+			c.Command = append(c.Command, startedFile)
 		}
 		return c
 	}
 	c.Image = operatorImage
 	c.Command = []string{"/usr/local/bin/etcd-operator", "check-dns", "-name=" + n.host(p.name), "-timeout=" + timeout.String()}
-	c.Env = []corev1.EnvVar{{
+	c.Env = append(c.Env, corev1.EnvVar{
 		Name:      "MY_POD_IP",
 		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}},
-	}}
+	})
 	c.Command = append(c.Command, "-data-dir="+dataDir)
 	if p.rejoins {
 		c.Command = append(c.Command, "-require-data")
@@ -81,24 +83,40 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 	return c
 }
 
+// startedVariable tells an init container which member has served from its pod. The
+// kubelet reads the annotation at each start of the container, from the pod as the
+// API server last showed it: nothing of it is on the node's disk.
+func startedVariable() corev1.EnvVar {
+	return corev1.EnvVar{
+		Name: datadir.StartedEnv,
+		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+			APIVersion: "v1", FieldPath: "metadata.annotations['" + startedAnnotation + "']",
+		}},
+	}
+}
+
 // busyboxScript waits for the name $1 to resolve, at most $2 seconds (0: for
-// ever). A member that comes back must find its data in $3: without $4 it always
-// does, else where the file $4 tells that etcd was started before. The FQDN's
+// ever). It fails where $3 holds no data and must: where the operator has noted that
+// the member has served, where $4 is require-data, and where $4 is a file that tells
+// that etcd was started before. The FQDN's
 // trailing part comes from the search list, which nslookup of busybox after 1.28
 // ignores, so each domain of the list is tried as well. Not every image has sync;
 // without it the file is on the disk some seconds later.
 const busyboxScript = `
-if [ -n "$3" ] && ! ls "$3"/member/wal/*.wal >/dev/null 2>&1; then
-  if [ -z "$4" ]; then
+if ! ls "$3"/member/wal/*.wal >/dev/null 2>&1; then
+  if [ -n "$MEMBER_STARTED" ]; then
+    echo "member $MEMBER_STARTED has served from this pod before, and $3 holds no data of it now: it could lose writes; delete the pod, and its PersistentVolumeClaim if it has one, so that the member is replaced" >&2
+    exit 1
+  elif [ "$4" = require-data ]; then
     echo "the volume holds no data of etcd in $3: a member that comes back without its data could lose writes" >&2
     exit 1
-  elif [ -e "$4" ]; then
+  elif [ -n "$4" ] && [ -e "$4" ]; then
     echo "etcd was started in this pod before, and $3 holds no data of it now: it could lose writes; delete the pod, so that the member is replaced" >&2
     exit 1
   fi
 fi
 started() {
-  if [ -n "$1" ]; then
+  if [ -n "$1" ] && [ "$1" != require-data ]; then
     : >"$1" || exit 1
     sync "$1" 2>/dev/null
   fi

@@ -53,15 +53,17 @@ func TestWhatTellsOfAStartOutlivesTheData(t *testing.T) {
 
 func TestTheScriptForBusyboxLooksForTheData(t *testing.T) {
 	for name, tc := range map[string]struct {
-		data, before, rejoins, unresolved bool
-		want                              string // of the error
+		data, before, rejoins, unresolved, noted bool
+		want                                     string // of the error
 	}{
-		"the first start":         {},
-		"a restart with the data": {data: true, before: true},
-		"a restart without it":    {before: true, want: "started in this pod before"},
-		"it rejoins":              {data: true, rejoins: true},
-		"it rejoins without data": {rejoins: true, want: "the volume holds no data"},
-		"no name":                 {unresolved: true, want: "did not resolve"},
+		"it has served":                    {data: true, noted: true},
+		"it has served, the data are gone": {noted: true, want: "member 8e9e05c52164694d has served"},
+		"the first start":                  {},
+		"a restart with the data":          {data: true, before: true},
+		"a restart without it":             {before: true, want: "started in this pod before"},
+		"it rejoins":                       {data: true, rejoins: true},
+		"it rejoins without data":          {rejoins: true, want: "the volume holds no data"},
+		"no name":                          {unresolved: true, want: "did not resolve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -88,16 +90,24 @@ func TestTheScriptForBusyboxLooksForTheData(t *testing.T) {
 				put("", "started")
 			}
 			args := []string{"-c", strings.ReplaceAll(busyboxScript, "/tmp/answer", filepath.Join(dir, "answer")), "check-dns", "c", "1", filepath.Join(dir, "data")}
-			if !tc.rejoins {
-				args = append(args, marker)
+			args = append(args, marker)
+			if tc.rejoins {
+				args[len(args)-1] = "require-data"
 			}
 			cmd := exec.CommandContext(t.Context(), "/bin/sh", args...)
 			cmd.Env = []string{"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH")}
+			cmd.Dir = dir
+			if tc.noted {
+				cmd.Env = append(cmd.Env, "MEMBER_STARTED=8e9e05c52164694d")
+			}
 			out, err := cmd.CombinedOutput()
 			if (err != nil) != (tc.want != "") || !strings.Contains(string(out), tc.want) {
 				t.Errorf("%v, it says %q, want %q", err, out, tc.want)
 			}
 			_, statErr := os.Stat(marker)
+			if _, err := os.Stat(filepath.Join(dir, "require-data")); err == nil {
+				t.Error("it makes a file of its flag")
+			}
 			if noted, want := statErr == nil, tc.before || tc.want == "" && !tc.rejoins; noted != want {
 				t.Errorf("the start is noted: %t, want %t", noted, want)
 			}

@@ -104,6 +104,10 @@ type Cluster struct {
 	// leaderless is the last observation's leaderlessSince.
 	leaderless time.Time
 	lastStep   string
+	// memory is the record of the last pass that saw a quorum; nil before. dropsRecord
+	// is true where the API server does not keep the one in status.
+	memory      *api.ClusterRecord
+	dropsRecord bool
 }
 
 // New returns the Cluster of an EtcdCluster. Nothing happens before Run.
@@ -199,6 +203,7 @@ func (c *Cluster) take(obj *api.EtcdCluster) {
 	if order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, c.obj.ResourceVersion); err == nil && order < 0 {
 		return
 	}
+	c.forgetOther(&obj.Status)
 	c.obj, c.notices.Object = obj, obj
 	c.status = *obj.Status.DeepCopy()
 	c.waits = 0
@@ -266,6 +271,9 @@ func (c *Cluster) pass(ctx context.Context) (step, error) {
 	st := statusAfter(o, s, c.obj.Generation)
 	c.cfg.Metrics.state.saw(c.obj, o, &st)
 	err = c.writeStatus(ctx, st)
+	if err == nil || o.accepted == "" {
+		c.remember(o, s, &st)
+	}
 	if err != nil && (restsOnRecord(s) || errors.Is(err, errCacheBehind) || apierrors.IsNotFound(err)) {
 		return s, err
 	}
@@ -282,6 +290,8 @@ func restsOnRecord(s step) bool {
 		return slices.ContainsFunc(s.pods, func(p newPod) bool { return p.seed })
 	case createService:
 		return s.client
+	case removeMember:
+		return s.last
 	}
 	return false
 }

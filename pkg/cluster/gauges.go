@@ -40,6 +40,9 @@ func newClusterGauges() clusterGauges {
 			{gauge("available", "1 while the condition Available is True: the cluster serves reads and writes."), func(_ *observation, st *api.ClusterStatus) float64 {
 				return truth(conditionIs(st, api.ClusterConditionAvailable, corev1.ConditionTrue))
 			}},
+			{gauge("data_missing", "1 while the cluster contradicts what is on record: it has lost members or data, and the operator changes nothing."), func(_ *observation, st *api.ClusterStatus) float64 {
+				return truth(contradicts(conditionFor(st, api.ClusterConditionAvailable)))
+			}},
 			{gauge("bootstrapped", "1 once the first member has served: from there on there is data."), func(_ *observation, st *api.ClusterStatus) float64 {
 				return truth(st.Phase == api.ClusterPhaseRunning || st.Phase == api.ClusterPhaseFailed)
 			}},

@@ -50,21 +50,21 @@ func TestGaugesTellHowAClusterIs(t *testing.T) {
 			o.members[1].status.DBSize = 4096
 			o.members[1].status.RaftIndex = 5003
 		}, map[string]float64{
-			"available": 1, "bootstrapped": 1, "size": 3, "members": 3, "voters": 2, "healthy_members": 3, "alarms": 0,
+			"available": 1, "data_missing": 0, "bootstrapped": 1, "size": 3, "members": 3, "voters": 2, "healthy_members": 3, "alarms": 0,
 			"db_size_bytes": 4096, "raft_index_lag": 13, "paused": 0, "refused": 0, "upgrading": 0,
 		}},
 		"without a quorum, and paused": {"cluster size=5 paused no-quorum\nmember a\nmember b down\nmember c down", nil, map[string]float64{
-			"available": 0, "bootstrapped": 1, "size": 5, "members": 3, "voters": 3, "healthy_members": 0, "alarms": 0,
+			"available": 0, "data_missing": 0, "bootstrapped": 1, "size": 5, "members": 3, "voters": 3, "healthy_members": 0, "alarms": 0,
 			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 1, "refused": 0, "upgrading": 0,
 		}},
 		"with an alarm, and an upgrade": {"cluster size=1 version=3.7.3\nmember a leader", func(o *observation) {
 			o.members[0].status.Alarms = []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}}
 		}, map[string]float64{
-			"available": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 1,
+			"available": 0, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 1,
 			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 1,
 		}},
 		"with a version that is refused": {"cluster size=1 version=3.7.3 running=3.5.35\nmember a leader", nil, map[string]float64{
-			"available": 1, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 0,
+			"available": 1, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 0,
 			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 1, "upgrading": 0,
 		}},
 	} {

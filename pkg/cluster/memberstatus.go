@@ -119,6 +119,8 @@ func (m memberState) problem(o *observation) string {
 		return "knows no leader: it does not reach a majority of the members"
 	case m.status != nil && !o.quorum:
 		return "serves no reads: it does not reach a majority of the members"
+	case m.stalled:
+		return "answers, but confirms no reads: its disk hangs, or it does not reach a majority of the members"
 	case m.status != nil:
 		return ""
 	case m.pod == nil && m.keepsData():
@@ -163,7 +165,7 @@ func (o *observation) leader() uint64 {
 	votes := map[uint64]int{}
 	var leader uint64
 	for _, m := range o.members {
-		if m.status == nil || m.status.LeaderID == 0 {
+		if m.status == nil || m.status.LeaderID == 0 || m.stalled {
 			continue
 		}
 		id := m.status.LeaderID

@@ -29,6 +29,9 @@ const (
 	// previousVersionAnnotation is the version of etcd that ran on a pod's data
 	// before its image was changed: the one to go back to if the new doesn't run.
 	previousVersionAnnotation = operatorAnnotations + "previous-version"
+	// startedAnnotation on a pod is the ID of the member that has served from it. It
+	// outlives the disk of the pod's node, and is never taken off again.
+	startedAnnotation = operatorAnnotations + "started"
 	// sourceAnnotation on a seed's pod identifies the backup that it starts on.
 	sourceAnnotation = operatorAnnotations + "seed-backup"
 )

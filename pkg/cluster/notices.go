@@ -211,6 +211,11 @@ func (n *notices) availabilityChanged(old, st api.ClusterStatus) {
 	alarm := func(c api.ClusterCondition) bool { return c.Reason == reasonNoSpace || c.Reason == reasonCorrupt }
 	up := func(c api.ClusterCondition) bool { return c.Status == corev1.ConditionTrue || alarm(c) } // there is a quorum
 	switch {
+	case contradicts(is) && (is.Reason != was.Reason || is.Message != was.Message):
+		n.Warning("Data Missing", "%s: %s", is.Reason, is.Message)
+	case contradicts(is):
+	case contradicts(was) && up(is):
+		n.Normal("Data Accepted", "The cluster no longer contradicts what is on record: the operator takes care of it again")
 	case is.Status == corev1.ConditionUnknown && was.Status != is.Status:
 		n.Warning("Cannot Connect", "%s", is.Message)
 	case was.Status == corev1.ConditionUnknown && up(is):
@@ -236,6 +241,16 @@ func conditionFor(st *api.ClusterStatus, t api.ClusterConditionType) api.Cluster
 		}
 	}
 	return api.ClusterCondition{}
+}
+
+// contradicts reports whether Available is False because the cluster contradicts the
+// record.
+func contradicts(available api.ClusterCondition) bool {
+	switch available.Reason {
+	case reasonForgotten, reasonOtherID, reasonWentBack:
+		return true
+	}
+	return false
 }
 
 // updating tells when members begin to follow an edit, when they all do, and when

@@ -71,6 +71,11 @@ type observation struct {
 	leaderlessSince time.Time
 	// liftPutOff is true for a while after alarms could not be lifted.
 	liftPutOff bool
+	// record is what was on record or seen last; nil: nothing. seen is what a quorum
+	// says now. accepted is the record that a person overrules.
+	record   *api.ClusterRecord
+	seen     testimony
+	accepted string
 	// members is the membership joined with pods and health, sorted by ID.
 	// Without a quorum it is what the most advanced member remembers, or empty.
 	members []memberState
@@ -106,6 +111,10 @@ type podState struct {
 	preparing      string
 	initialCluster etcd.InitialCluster
 	manyLearners   bool // runs with the operator's limit on learners
+
+	// guarded is true where check-dns heeds the note that the member has served;
+	// noted is true where that is on the pod, notePutOff while it is not tried.
+	guarded, noted, notePutOff bool
 
 	scheduled bool
 	atGate    bool // its init container runs, or has ended well
@@ -152,12 +161,18 @@ type memberState struct {
 	// status is nil when the member did not answer.
 	status *etcd.Status
 	err    error
+	// stalled is true for a voter that answers, and confirms no read though the others
+	// do: its disk hangs, or it is cut off from them.
+	stalled bool
 	// downSince is when it was first seen without an answer or a leader; zero if
 	// it is healthy.
 	downSince time.Time
 }
 
-func (m memberState) healthy() bool { return m.status != nil && m.status.LeaderID != 0 }
+// healthy members commit: etcd answers for its state also when its disk hangs.
+func (m memberState) healthy() bool {
+	return m.status != nil && m.status.LeaderID != 0 && !m.stalled
+}
 
 // unheard tells whether the member doesn't answer because it and the operator
 // don't accept each other's certificates: how it is isn't known then, and it may
@@ -168,7 +183,11 @@ func (m memberState) unheard() bool {
 
 func (m memberState) answers() bool { return m.status != nil }
 
-func (m memberState) leader() bool { return m.status != nil && m.status.LeaderID == m.ID }
+// leader reports whether the member leads. One whose disk hangs goes on saying so when
+// another has been elected.
+func (m memberState) leader() bool {
+	return m.status != nil && m.status.LeaderID == m.ID && !m.stalled
+}
 
 // foreign members were added by somebody else. They count for the quorum and
 // are left alone.

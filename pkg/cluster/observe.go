@@ -51,6 +51,10 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 		gate:      busyboxImage(&c.obj.Spec) == "",
 		logTarget: c.logTarget,
 	}
+	o.record, o.accepted = o.status.Record, c.obj.Annotations[acceptAnnotation]
+	if c.memory != nil {
+		o.record = c.memory
+	}
 	if o.spec.Version == "" && o.status.CurrentVersion != "" {
 		// A newer operator with a newer default must not upgrade etcd by itself.
 		o.spec.Version = o.status.CurrentVersion
@@ -119,6 +123,7 @@ func (c *Cluster) observePods(ctx context.Context, o *observation) error {
 		}
 		p := podStateOf(pod)
 		p.metadataOutdated = metadataOutdated(c.obj, pod, o.template) && !c.postponed.holds(metadataOf(pod.Name), o.now)
+		p.notePutOff = c.postponed.holds(noteOn(pod.Name), o.now)
 		if at, ok := c.deleted[p.uid]; ok && !p.deleting {
 			p.deleting, p.deleteBy = true, at.Add(deleteMargin+podGrace(pod))
 		}
@@ -176,12 +181,15 @@ type answer struct {
 	conn   *etcd.Conn
 	status *etcd.Status
 	err    error
+	// stalled is true where no read through it is confirmed.
+	stalled bool
 }
 
 func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 	answers := c.ask(ctx, o)
 	c.seeTLS(o, answers)
 	list := c.list(ctx, o, answers)
+	findStalled(ctx, o, answers)
 	for _, m := range list {
 		name := o.names.memberAt(m.Host())
 		if name == "" && (o.pod(m.Name) != nil || o.volume(m.Name) != nil) {
@@ -192,7 +200,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 			state.err = answers[i].err
 			switch s := answers[i].status; {
 			case s != nil && s.MemberID == m.ID:
-				state.status = s
+				state.status, state.stalled = s, answers[i].stalled
 			case s != nil:
 				state.err = errOtherMember
 			}
@@ -269,6 +277,7 @@ func (c *Cluster) list(ctx context.Context, o *observation, answers []answer) []
 	if members, through := agreed(ctx, o, slices.DeleteFunc(slices.Clone(live), func(a answer) bool { return leads(a) == 2 })); through != nil {
 		o.quorum = true
 		c.change = through.conn
+		o.testify(ctx, *through)
 		return members
 	}
 	for _, a := range live {

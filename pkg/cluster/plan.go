@@ -14,12 +14,14 @@ import (
 // pass. What keeps the data and the quorum comes before what meets the spec.
 var rules = []func(*observation) step{
 	leaveAlone,
+	heedRecord,
 	keepPeerService,
 	bootstrap,
 	takeBackBadImage,
 	recycleBrokenPod,
 	remakeLostPods,
 	awaitQuorum,
+	noteStarted,
 	liftFormerAlarms,
 	keepClientService,
 	dropFormerService,

@@ -71,6 +71,9 @@ func replaceWedgedMember(o *observation) step {
 			continue
 		}
 		if m.pod != nil && !m.unheard() && !m.pod.badImage && m.pod.version == o.joinVersion() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > wedgeDeadline && o.quorumWithout(m) {
+			if m.stalled {
+				return m.remove(true, "it answers, but has confirmed no reads for "+wedgeDeadline.String())
+			}
 			return m.remove(true, "it has not answered for "+wedgeDeadline.String())
 		}
 	}
@@ -85,7 +88,7 @@ func (o *observation) quorumWithout(m memberState) bool {
 }
 
 // remove is the step that removes a member.
-func (m memberState) remove(dead bool, why string) step {
+func (m memberState) remove(dead bool, why string) removeMember {
 	s := removeMember{id: m.ID, name: m.name, volume: m.volume != nil, dead: dead, why: why}
 	if m.pod != nil {
 		s.pod = m.pod.uid
@@ -104,11 +107,11 @@ func dropSurplusLearner(o *observation) step {
 }
 
 // promoteLearner gives its vote to the learner that is least behind. etcd itself
-// refuses one that isn't in sync.
+// refuses one that isn't in sync. Nobody votes before it is noted that it has data.
 func promoteLearner(o *observation) step {
 	var ready []memberState
 	for _, m := range o.learners() {
-		if m.healthy() {
+		if m.healthy() && (m.pod == nil || !m.pod.guarded || m.pod.noted) {
 			ready = append(ready, m)
 		}
 	}
@@ -314,10 +317,13 @@ func removeOneMember(o *observation) step {
 	if s := o.handOver(victim); s != nil {
 		return s
 	}
+	why := fmt.Sprintf("the size is %d", o.spec.Size)
 	if o.surge() {
-		return victim.remove(false, "another that follows the spec has joined in its place")
+		why = "another that follows the spec has joined in its place"
 	}
-	return victim.remove(false, fmt.Sprintf("the size is %d", o.spec.Size))
+	removal := victim.remove(false, why)
+	removal.last = len(o.members) == 2
+	return removal
 }
 
 // addMembers makes the pods of the members that are missing. The pods start

@@ -129,7 +129,7 @@ func parseWorld(text string) (*observation, error) {
 	}
 	leader := uint64(0)
 	for _, m := range members {
-		if m.status != nil && m.status.LeaderID == m.ID {
+		if m.status != nil && m.status.LeaderID == m.ID && !m.stalled {
 			leader = m.ID
 		}
 	}
@@ -141,6 +141,9 @@ func parseWorld(text string) (*observation, error) {
 		members[i].volume = o.volume(members[i].name)
 	}
 	o.members = members
+	if err := setScriptRecord(o, text); err != nil {
+		return nil, err
+	}
 	if err := setBudget(o, text); err != nil {
 		return nil, err
 	}
@@ -169,6 +172,7 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 		case "running":
 			running, o.status.CurrentVersion = value, value
 		case "agreed": // with the members' version
+		case "record", "record-index", "record-revision", "record-id", "no-record", "accept", "index", "revision", "id", "went-back": // set once the members are known
 		case "initial":
 			o.status.InitialVersion = value
 		case "log-target":
@@ -334,6 +338,12 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 				}
 				m.downSince = o.now.Add(-d)
 			}
+		case "stalled":
+			d, err := time.ParseDuration(cmp.Or(value, "1s"))
+			if err != nil {
+				return m, nil, err
+			}
+			m.stalled, m.downSince = true, o.now.Add(-d)
 		case "unstarted":
 			m.Name, m.status = "", nil
 			p.started, p.running, p.ready, p.created = false, false, false, o.now
@@ -417,6 +427,12 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 			p.template.volume = value
 		case "metadata":
 			p.metadataOutdated = true
+		case "guarded":
+			p.guarded = true
+		case "noted":
+			p.guarded, p.noted = true, true
+		case "note-put-off":
+			p.guarded, p.notePutOff = true, true
 		case "pending":
 			p.started, p.running, p.ready = false, false, false
 		case "stuck":

@@ -46,6 +46,7 @@ func podStateOf(pod *corev1.Pod) podState {
 		p.manyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
 	}
 	p.preparing = preparing(pod)
+	p.guarded, p.noted = heedsNote(pod), pod.Annotations[startedAnnotation] != ""
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.Name == checkDNSContainer {
 			p.atGate = s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0

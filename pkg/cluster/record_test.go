@@ -11,7 +11,7 @@ import (
 func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 	looked := map[reflect.Type]bool{}
 	for _, s := range []step{
-		chooseSeed{name: "a"}, markRunning{}, markFailed{"all is lost"}, createService{client: true},
+		chooseSeed{name: "a"}, markRunning{}, markFailed{"all is lost"}, createService{client: true}, removeMember{name: "b", last: true},
 		createPods{pods: []newPod{{name: "a", seed: true}, {name: "b"}}},
 	} {
 		looked[reflect.TypeOf(s)] = true

@@ -83,6 +83,7 @@ func restoreContainers(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, ve
 		containers[i].Resources = *policy.Resources.DeepCopy()
 		containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 		containers[i].SecurityContext = containerSecurity()
+		containers[i].Env = []corev1.EnvVar{startedVariable()}
 	}
 	makeRoom(&containers[0].Resources, p.source.Size)
 	return containers

@@ -58,6 +58,7 @@ type model struct {
 	agreed                     etcd.Version
 
 	restore modelRestore
+	wipes   modelWipes
 }
 
 type modelPod struct {
@@ -72,7 +73,9 @@ type modelPod struct {
 	refused  bool // etcd ends at once: the membership is not what it was told
 	bad      bool // no such image
 	image    string
-	stage    int    // how many init containers of a restore have ended
+	stage    int  // how many init containers of a restore have ended
+	noted    bool // that the member has served
+	wiped    time.Time
 	content  string // of an emptyDir: the SHA-256 of the backup that was restored
 	runs     string // version of the process
 	before   string // version on record before the last change
@@ -108,6 +111,7 @@ func play(t *testing.T, seed uint64) {
 	if seed%3 == 1 {
 		m.keepOnVolumes()
 	}
+	m.wipes.guarded = seed%2 == 0
 	if seed%5 >= 3 {
 		m.restore.source = scriptSource("r1")
 	}
@@ -128,6 +132,7 @@ func play(t *testing.T, seed uint64) {
 	// The trouble is over.
 	m.note("calm")
 	m.restore.hidden, m.restore.unreadable = false, false
+	m.wipes.calm(m)
 	m.spec.Version, m.spec.Paused = m.reachableVersion(), false
 	if m.spec.Pod.ServiceAccountName == stuckAccount {
 		m.spec.Pod.ServiceAccountName = "mended"
@@ -179,6 +184,7 @@ func (m *model) observation() *observation {
 	}
 	o.template = m.template()
 	m.restore.observe(o)
+	o.record, o.seen = o.status.Record, testimony{clusterID: 1, index: m.index, revision: int64(m.index)} //nolint:gosec // small
 	for _, name := range slices.Sorted(maps.Keys(m.volumes)) {
 		v := m.volumes[name]
 		o.volumes = append(o.volumes, volumeState{name: name, uid: types.UID(fmt.Sprint(v.uid)), version: v.version, template: v.template})
@@ -193,6 +199,7 @@ func (m *model) observation() *observation {
 			template: p.template, problem: problem,
 			name: name, uid: types.UID(fmt.Sprint(p.uid)), image: p.image, version: strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v"),
 			previous: p.before, created: p.created, seed: p.seed, initialCluster: p.initialCluster, manyLearners: true, scheduled: true,
+			guarded: m.wipes.guarded, noted: p.noted,
 			source: sourceDigest(p.source), preparing: p.preparing(), atGate: p.atGate, started: p.started, running: p.running, ready: p.running, badImage: p.bad, crashing: p.refused,
 		})
 	}
@@ -219,11 +226,15 @@ func (m *model) observation() *observation {
 			s.status = &etcd.Status{MemberID: mm.id, LeaderID: leader, Version: m.pods[mm.name].runs, RaftIndex: m.index, RaftApplied: m.index, Alarms: m.restore.alarms()}
 		} else {
 			s.downSince = m.now
+			if p := m.pods[mm.name]; p != nil && !p.wiped.IsZero() {
+				s.downSince = p.wiped
+			}
 		}
 		if answered {
 			o.members = append(o.members, s)
 		}
 	}
+	m.wipes.observe(m, o)
 	return o
 }
 
@@ -352,6 +363,8 @@ func (m *model) apply(s step) {
 	case setVolumeVersion:
 		m.checkVolume(s, s.name, s.uid)
 		m.volumes[s.name].version = s.version
+	case noteMember:
+		m.pods[s.pod].noted = true
 	case setVersion:
 		m.checkPod(s, s.pod, s.uid)
 		p := m.pods[s.pod]
@@ -459,6 +472,8 @@ func (m *model) progress() {
 		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.name == name })
 		switch {
 		case p.running:
+		case !p.wiped.IsZero():
+			m.wipes.start(m, name)
 		case p.source != nil && p.stage < 2 && !p.stuck && !p.bad:
 			m.restoreStage(p)
 		case !p.atGate:
@@ -529,6 +544,7 @@ func (m *model) trouble() {
 	}
 	names := slices.Sorted(maps.Keys(m.pods))
 	m.restore.trouble(m)
+	m.wipes.trouble(m)
 	switch m.rand.IntN(8) {
 	case 0: // a pod is lost with its data
 		if len(names) == 0 {

@@ -35,9 +35,11 @@ func statusAfter(o *observation, s step, generation int64) api.ClusterStatus {
 	setMembers(&st, o, s)
 	setMemberStatuses(&st, o)
 	setVersions(&st, o)
+	setRecord(&st, o, s)
 	setConditions(&st, o, s)
 	steady := st
 	keepNumbers(&steady, o.status.MemberStatuses)
+	keepRecord(&steady, o.status.Record, o.now)
 	if equality.Semantic.DeepEqual(steady, o.status) {
 		return steady
 	}
@@ -55,6 +57,10 @@ func setPhase(st *api.ClusterStatus, o *observation, s step) {
 		st.Phase = api.ClusterPhaseRunning
 	case markFailed:
 		st.Phase, st.Reason = api.ClusterPhaseFailed, s.why
+		return
+	}
+	if _, message := o.contradiction(); message != "" {
+		st.Reason = message
 		return
 	}
 	if st.Phase == api.ClusterPhaseFailed {
@@ -156,7 +162,8 @@ func setConditions(st *api.ClusterStatus, o *observation, s step) {
 	set := func(t api.ClusterConditionType, status corev1.ConditionStatus, reason, message string) {
 		setCondition(st, now, api.ClusterCondition{Type: t, Status: status, Reason: reason, Message: message})
 	}
-	if !o.electing() || !conditionIs(st, api.ClusterConditionAvailable, corev1.ConditionTrue) {
+	lost, _ := o.contradiction()
+	if lost != "" || !o.electing() || !conditionIs(st, api.ClusterConditionAvailable, corev1.ConditionTrue) {
 		available, reason, message := availability(o, st.Phase)
 		set(api.ClusterConditionAvailable, available, reason, message)
 	}
@@ -269,6 +276,12 @@ func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 			// The next write starts from here; the spec waits for the informer.
 			c.obj = c.obj.DeepCopy()
 			c.obj.ResourceVersion = updated.ResourceVersion
+			if drops := st.Record != nil && updated.Status.Record == nil; drops != c.dropsRecord {
+				c.dropsRecord = drops
+				if drops {
+					c.log.Warn("the API server drops status.record: its CustomResourceDefinition etcdclusters is older than this operator, which remembers what it saw only while it runs")
+				}
+			}
 			if st.RestoredFrom != nil && updated.Status.RestoredFrom == nil {
 				return errors.New("the API server drops status.restoredFrom: its CustomResourceDefinition etcdclusters is older than this operator; apply the one of this release")
 			}
@@ -302,6 +315,7 @@ func (c *Cluster) latest(ctx context.Context) (*api.EtcdCluster, error) {
 // What was planned from the older one is void: it may be a bootstrap of a
 // cluster that holds data by now.
 func (c *Cluster) adopt(latest *api.EtcdCluster) error {
+	c.forgetOther(&latest.Status)
 	c.status = *latest.Status.DeepCopy()
 	return fmt.Errorf("the status was written by somebody else: %w", errCacheBehind)
 }

@@ -94,6 +94,12 @@ type (
 		uid      types.UID
 		template template // to record where none is
 	}
+	// noteMember notes on a pod which member has served from it.
+	noteMember struct {
+		pod string
+		uid types.UID
+		id  uint64
+	}
 	deleteVolume struct {
 		name string
 		uid  types.UID
@@ -125,6 +131,9 @@ type (
 		pod types.UID
 		// volume is true when the plan knew of the member's volume.
 		volume bool
+		// last is true where too few members are left for the record to be of use
+		// without the mark that this one goes.
+		last bool
 		// dead is true when the member is replaced, false when the cluster
 		// shrinks.
 		dead bool
@@ -219,6 +228,7 @@ func (s setVersion) String() string {
 }
 func (s recyclePod) String() string  { return "recycle pod " + s.name + ": " + s.why }
 func (s setMetadata) String() string { return "set labels and annotations of " + s.pod }
+func (s noteMember) String() string  { return "note that " + s.pod + " has served" }
 func (s deleteVolume) String() string {
 	return "delete volume " + s.name + ": its member has left"
 }

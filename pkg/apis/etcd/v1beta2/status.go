@@ -119,6 +119,12 @@ type ClusterStatus struct {
 	// +optional
 	RestoredFrom *RestoredFrom `json:"restoredFrom,omitempty"`
 
+	// What the operator may not forget of the cluster's data. A cluster that
+	// contradicts it has lost data: the operator changes nothing then, and
+	// status.reason names the way out.
+	// +optional
+	Record *ClusterRecord `json:"record,omitempty"`
+
 	// etcd version that the cluster runs, without a leading v. During an upgrade
 	// it stays the old one until all members have moved.
 	// +optional
@@ -128,6 +134,47 @@ type ClusterStatus struct {
 	// upgrade.
 	// +optional
 	TargetVersion string `json:"targetVersion"`
+}
+
+// ClusterRecord is what a quorum of the cluster has last agreed on. The index and
+// the revision never go back in a cluster that keeps its data. They are written
+// together with something else, and at most every five minutes by themselves.
+type ClusterRecord struct {
+	// ID of the cluster in hexadecimal, as etcdctl prints it.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// The members, by ID.
+	// +optional
+	// +listType=atomic
+	Members []RecordedMember `json:"members,omitempty"`
+
+	// Raft index that a quorum has committed.
+	// +optional
+	RaftIndex int64 `json:"raftIndex,omitempty"`
+
+	// Revision of the data at that time.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// When the record was last written (RFC 3339, UTC).
+	// +optional
+	LastUpdateTime string `json:"lastUpdateTime,omitempty"`
+}
+
+// RecordedMember is a member that a quorum has agreed on.
+type RecordedMember struct {
+	// ID of the member in hexadecimal, as etcdctl prints it.
+	ID string `json:"id"`
+
+	// Name of the member and of its pod; empty for a member that the operator did
+	// not make and that has not started.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// True once the operator asks etcd to remove the member.
+	// +optional
+	Removing bool `json:"removing,omitempty"`
 }
 
 // RestoredFrom is the backup that a cluster's first member started on.
@@ -182,7 +229,8 @@ type MemberStatus struct {
 	// ID of the member in hexadecimal, as etcdctl prints it.
 	ID string `json:"id"`
 
-	// True if the member answers and knows a leader.
+	// True if the member answers, knows a leader, and serves reads that a quorum
+	// confirms.
 	// +optional
 	Healthy bool `json:"healthy"`
 

@@ -1,0 +1,37 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+)
+
+func TestAMemberCommitsIfReadsThroughItAreConfirmed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		member *etcdtest.Member
+		want   bool
+	}{
+		"it does":                 {&etcdtest.Member{}, true},
+		"its disk hangs":          {&etcdtest.Member{Hang: true}, false},
+		"no leader":               {&etcdtest.Member{NoQuorum: rpctypes.ErrGRPCNoLeader}, false},
+		"one has to log in":       {&etcdtest.Member{NoQuorum: rpctypes.ErrGRPCUserEmpty}, true},
+		"one is not allowed to":   {&etcdtest.Member{NoQuorum: rpctypes.ErrGRPCPermissionDenied}, true},
+		"it takes longer than 7s": {&etcdtest.Member{NoQuorum: rpctypes.ErrGRPCTimeout}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := dial(t, tc.member.Start(t))
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			if err := conn.Commits(ctx); (err == nil) != tc.want {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
