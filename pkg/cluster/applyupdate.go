@@ -29,6 +29,7 @@ func (c *Cluster) podOf(p newPod) (*corev1.Pod, error) {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, volumeTemplateAnnotation, made.volume)
 	}
 	rememberMetadata(c.obj, pod)
+	rememberImage(pod)
 	return pod, nil
 }
 

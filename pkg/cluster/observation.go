@@ -82,8 +82,11 @@ type podState struct {
 	uid     types.UID
 	ip      string
 	node    string
-	image   string // of etcd, as last set
-	version string // of etcd, by the image's tag
+	image   string // of etcd, as last asked for
+	version string // of etcd, by the tag of that image
+	// admitted is the image that admission has made of it. Nothing is read from it
+	// but whether it changes: the kubelet restarts etcd if it does.
+	admitted string
 	// previous is the version that ran before the last change, where known.
 	previous string
 	created  time.Time

@@ -173,7 +173,7 @@ const noMembersLeft = "all members and their data are gone. The operator never r
 func takeBackBadImage(o *observation) step {
 	for _, p := range o.pods {
 		if p.started && p.badImage && !p.running && !p.deleting && !p.finished && p.image != o.image(p.version) {
-			return setVersion{pod: p.name, uid: p.uid, from: p.version, to: p.version, previous: p.previous} // another repository
+			return setVersion{pod: p.name, uid: p.uid, from: p.version, to: p.version, previous: p.previous, admitted: p.admitted} // another repository
 		}
 		if sameVersion(p.version, o.status.CurrentVersion) {
 			continue // the cluster runs it: etcd that crashes has another reason
@@ -192,7 +192,7 @@ func takeBackBadImage(o *observation) step {
 			to = ran
 		}
 		if p.version != to.String() {
-			return setVersion{pod: p.name, uid: p.uid, from: p.version, to: to.String(), previous: ran.String()}
+			return setVersion{pod: p.name, uid: p.uid, from: p.version, to: to.String(), previous: ran.String(), admitted: p.admitted}
 		}
 	}
 	return nil

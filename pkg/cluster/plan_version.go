@@ -95,7 +95,7 @@ func upgradeOneMember(o *observation) step {
 	if s := o.handOver(next); s != nil {
 		return s
 	}
-	return setVersion{pod: next.pod.name, uid: next.pod.uid, from: next.pod.version, to: target, previous: next.status.Version}
+	return setVersion{pod: next.pod.name, uid: next.pod.uid, from: next.pod.version, to: target, previous: next.status.Version, admitted: next.pod.admitted}
 }
 
 // freshSnapshots makes all members take a snapshot of their raft state where the

@@ -39,8 +39,8 @@ func podStateOf(pod *corev1.Pod) podState {
 	}
 	if i := slices.IndexFunc(pod.Spec.Containers, isEtcd); i >= 0 {
 		c := pod.Spec.Containers[i]
-		p.image = c.Image
-		p.version = versionOf(c.Image, pod.Annotations[versionAnnotation])
+		p.image, p.version = imageAskedFor(pod, c.Image)
+		p.admitted = c.Image
 		p.seed, p.initialCluster = bootstrapFlags(c.Command)
 		p.source = pod.Annotations[sourceAnnotation]
 		p.manyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
@@ -74,6 +74,7 @@ var imageTroubles = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverP
 // versionOf reads the version from an image's tag; the annotation is for images
 // that were named by something else.
 func versionOf(image, annotation string) string {
+	image, _, _ = strings.Cut(image, "@")
 	if _, tag, ok := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":"); ok {
 		if v, err := etcd.ParseVersion(tag); err == nil {
 			return v.String()
