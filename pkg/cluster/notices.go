@@ -58,6 +58,10 @@ func (n *notices) replacingMember(s removeMember) {
 }
 
 func (n *notices) memberUpgraded(s setVersion) {
+	if s.from == s.to {
+		n.Normal("Member Updated", "Member %s is restarted on the image of version %s from another repository", s.pod, s.to)
+		return
+	}
 	n.Normal("Member Upgraded", "Member %s upgraded from %s to %s", s.pod, s.from, s.to)
 }
 

@@ -139,6 +139,9 @@ func parseWorld(text string) (*observation, error) {
 		members[i].volume = o.volume(members[i].name)
 	}
 	o.members = members
+	if !o.outdated() {
+		o.clusterVersion = etcd.Version{} // observe asks for it only then
+	}
 	if err := setBudget(o, text); err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func upgradeOneMember(o *observation) step {
 	if why := o.short(); why != "" {
 		return wait{why}
 	}
-	if to, err := etcd.ParseVersion(target); err != nil || to.Minor > o.clusterVersion.Minor+1 {
+	if !o.agreedOn(target) {
 		// It was just upgraded: etcd has not agreed on that version yet, and a
 		// member two minors ahead takes the others down.
 		return wait{"for etcd to agree on the version that all members run"}
@@ -96,6 +96,18 @@ func upgradeOneMember(o *observation) step {
 		return s
 	}
 	return setVersion{pod: next.pod.name, uid: next.pod.uid, from: next.pod.version, to: target, previous: next.status.Version, admitted: next.pod.admitted}
+}
+
+// agreedOn reports whether etcd lets members start as the target. A member of the minor
+// that all run can start whatever they have agreed on, which is asked only while the
+// version is to change.
+func (o *observation) agreedOn(target string) bool {
+	to, err := etcd.ParseVersion(target)
+	if err != nil {
+		return false
+	}
+	lowest, ok := o.lowestVersion()
+	return ok && lowest.Minor == to.Minor || to.Minor <= o.clusterVersion.Minor+1
 }
 
 // freshSnapshots makes all members take a snapshot of their raft state where the
