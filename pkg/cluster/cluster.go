@@ -95,6 +95,7 @@ type Cluster struct {
 	budgetWritten int
 	unanswered    unanswered
 	health        healthLog
+	mislabels     mislabels
 	notices       notices
 	waits         int // looks in a row at something under way
 	failures      int // failed passes in a row
@@ -131,6 +132,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		restarting:     map[types.UID]int32{},
 		postponed:      postponed{},
 		health:         healthLog{},
+		mislabels:      newMislabels(),
 	}
 	c.notices = notices{Board: notice.Board[*api.EtcdCluster]{Recorder: cfg.Recorder, Log: c.log, Object: obj}, stuck: map[string]stuckPod{}, refused: map[string]string{}}
 	return c, nil

@@ -63,6 +63,10 @@ type observation struct {
 	strangers int
 	volumes   []volumeState // sorted by name
 
+	// mislabels are the images that hold another version of etcd than their tag says,
+	// with that version.
+	mislabels map[string]string
+
 	// quorum is true when the members were listed by a linearizable read: the
 	// cluster has a leader and a quorum, and the list is what it agreed on.
 	quorum bool

@@ -200,6 +200,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 		o.members = append(o.members, state)
 	}
 	c.health.track(o)
+	o.mislabels = c.mislabels.learn(o)
 	c.leaderless = leaderless(o, c.leaderless)
 	o.leaderlessSince = c.leaderless
 	if o.quorum && o.outdated() {

@@ -221,6 +221,8 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 			}
 		case "restored-from":
 			o.status.RestoredFrom = restoredFrom(scriptSource(value))
+		case "mislabelled": // the spec's image, by the version that it holds
+			o.mislabels = map[string]string{o.image(o.spec.Version): value}
 		case "lift-put-off":
 			o.liftPutOff = true
 		case "strangers":

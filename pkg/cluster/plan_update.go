@@ -50,8 +50,8 @@ func updateMetadata(o *observation) step {
 		}
 	}
 	for _, m := range o.own() {
-		if m.volume != nil && !m.volume.deleting && !m.volume.putOff && m.status != nil && m.volume.version != m.status.Version {
-			return setVolumeVersion{name: m.volume.name, uid: m.volume.uid, version: m.status.Version}
+		if m.volume != nil && !m.volume.deleting && !m.volume.putOff && m.status != nil && m.volume.version != o.dataVersion(m) {
+			return setVolumeVersion{name: m.volume.name, uid: m.volume.uid, version: o.dataVersion(m)}
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func setPhase(st *api.ClusterStatus, o *observation, s step) {
 	if st.Phase == api.ClusterPhaseFailed {
 		return // the reason stays as long as the phase
 	}
-	st.Reason = cmp.Or(refusal(o), certificatesHold(o), podsHeldBack(o), restoring(o, s))
+	st.Reason = cmp.Or(refusal(o), certificatesHold(o), podsHeldBack(o), restoring(o, s), o.mislabelledTarget())
 }
 
 // What status and events begin with where a spec is not followed.
@@ -93,6 +93,9 @@ func (o *observation) outdated() bool {
 		runs := o.status.CurrentVersion
 		if m.status != nil {
 			runs = m.status.Version
+		}
+		if o.mislabelled(m) && m.pod.image == o.image(target) {
+			return false // nothing is left to do for it
 		}
 		return m.pod != nil && m.pod.version != target || m.joined() && !sameVersion(runs, target)
 	})
@@ -144,7 +147,7 @@ func setVersions(st *api.ClusterStatus, o *observation) {
 	}
 	switch {
 	case o.spec.Paused: // as it was
-	case st.CurrentVersion != "" && o.outdated() && o.checkVersion() == nil:
+	case st.CurrentVersion != "" && o.outdated() && o.checkVersion() == nil && o.mislabelledTarget() == "":
 		st.TargetVersion = o.spec.EffectiveVersion()
 	default:
 		st.TargetVersion = ""
@@ -189,6 +192,8 @@ func setConditions(st *api.ClusterStatus, o *observation, s step) {
 	switch {
 	case st.TargetVersion != "":
 		set(api.ClusterConditionUpgrading, corev1.ConditionTrue, "Cluster upgrading", "upgrading to "+st.TargetVersion)
+	case o.mislabelledTarget() != "":
+		set(api.ClusterConditionUpgrading, corev1.ConditionFalse, "Upgrade stopped", o.mislabelledTarget())
 	case st.Phase == api.ClusterPhaseRunning && refusal(o) != "" && o.invalid == "":
 		set(api.ClusterConditionUpgrading, corev1.ConditionFalse, "Upgrade refused", refusal(o))
 	default:
