@@ -112,7 +112,12 @@ func (c *Cluster) createPods(ctx context.Context, s createPods) error {
 			}
 			continue
 		}
-		making.Go(func() { created[i], errs[i] = c.createPod(ctx, p) })
+		making.Go(func() {
+			errs[i] = recovered(func() (err error) {
+				created[i], err = c.createPod(ctx, p)
+				return err
+			})
+		})
 	}
 	making.Wait()
 	err := errors.Join(errs...)

@@ -81,6 +81,7 @@ type Cluster struct {
 	certs     certReader
 	podWrites podWrites
 	deleted   map[types.UID]time.Time // pods that were told to go, and when
+	sightings sightings
 	// deletedVolumes were told to go as well.
 	deletedVolumes map[types.UID]bool
 	// restarting holds the pods whose image was changed, with the restarts of
@@ -126,6 +127,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		etcd:           etcd.NewClient(nil),
 		podWrites:      podWrites{},
 		deleted:        map[types.UID]time.Time{},
+		sightings:      newSightings(),
 		deletedVolumes: map[types.UID]bool{},
 		refusals:       refusals{},
 		unanswered:     unanswered{},

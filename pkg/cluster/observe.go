@@ -118,6 +118,7 @@ func (c *Cluster) observePods(ctx context.Context, o *observation) error {
 			continue
 		}
 		p := podStateOf(pod)
+		c.sightings.see(&p, pod, o.now)
 		p.metadataOutdated = metadataOutdated(c.obj, pod, o.template) && !c.postponed.holds(metadataOf(pod.Name), o.now)
 		if at, ok := c.deleted[p.uid]; ok && !p.deleting {
 			p.deleting, p.deleteBy = true, at.Add(deleteMargin+podGrace(pod))
@@ -137,6 +138,7 @@ func (c *Cluster) observePods(ctx context.Context, o *observation) error {
 		return !slices.ContainsFunc(o.pods, func(p podState) bool { return p.uid == uid })
 	}
 	maps.DeleteFunc(c.restarting, func(uid types.UID, _ int32) bool { return gone(uid) })
+	c.sightings.forget(gone)
 	maps.DeleteFunc(c.deleted, func(uid types.UID, _ time.Time) bool { return gone(uid) })
 	return nil
 }
@@ -236,12 +238,13 @@ func (c *Cluster) ask(ctx context.Context, o *observation) []answer {
 			continue
 		}
 		asked.Go(func() {
-			status, err := answers[i].conn.Status(ctx)
-			if err != nil {
-				answers[i].err = err
-				return
-			}
-			answers[i].status = &status
+			answers[i].err = recovered(func() error {
+				status, err := answers[i].conn.Status(ctx)
+				if err == nil {
+					answers[i].status = &status
+				}
+				return err
+			})
 		})
 	}
 	asked.Wait()
@@ -297,7 +300,11 @@ func agreed(ctx context.Context, o *observation, candidates []answer) ([]etcd.Me
 	defer cancel()
 	ask := func(a *answer) {
 		asking.Go(func() {
-			members, err := a.conn.Members(ctx)
+			var members []etcd.Member
+			err := recovered(func() (err error) {
+				members, err = a.conn.Members(ctx)
+				return err
+			})
 			if err != nil || !belongs(o, members, *a) {
 				members = nil
 			}
