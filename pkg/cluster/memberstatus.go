@@ -125,6 +125,8 @@ func (m memberState) problem(o *observation) string {
 		return "its pod is gone; it is made again on its volume"
 	case m.pod == nil:
 		return "its pod is gone, and its data with it"
+	case m.pod.lostNode(o.now):
+		return "its node does not answer, and its pod can't be deleted: it is replaced when that has lasted for " + wedgeDeadline.String() + " and the others are a quorum"
 	case m.pod.deleting:
 		return "its pod is being deleted"
 	case m.pod.problem != "":

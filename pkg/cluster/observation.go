@@ -130,6 +130,8 @@ type podState struct {
 	// soon after each start.
 	badImage, crashing bool
 	restarts           int32
+	// offVolume is true when no node that the pod may run on has access to its volume.
+	offVolume bool
 }
 
 // trouble is the problem of a pod that is given up.

@@ -67,15 +67,23 @@ func replaceWedgedMember(o *observation) step {
 	// doing: the next one would not start either.
 	edited := slices.ContainsFunc(o.own(), o.behindTemplate)
 	for _, m := range o.own() {
-		if m.pod != nil && edited && !m.pod.started && !o.podOutdated(*m.pod) {
+		if m.pod == nil || m.unheard() || m.downSince.IsZero() || o.now.Sub(m.downSince) <= wedgeDeadline || !o.quorumWithout(m) {
 			continue
 		}
-		if m.pod != nil && !m.unheard() && !m.pod.badImage && m.pod.version == o.joinVersion() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > wedgeDeadline && o.quorumWithout(m) {
-			return m.remove(true, "it has not answered for "+wedgeDeadline.String())
+		switch {
+		case m.pod.lostNode(o.now) || m.pod.offVolume:
+			// Whatever its image and its template are, nothing can start it there.
+		case edited && !m.pod.started && !o.podOutdated(*m.pod), m.pod.badImage, m.pod.version != o.joinVersion():
+			continue
 		}
+		return m.remove(true, "it has not answered for "+wedgeDeadline.String())
 	}
 	return nil
 }
+
+// lostNode reports whether the pod's deletion takes longer than a node that is there
+// takes for it.
+func (p podState) lostNode(now time.Time) bool { return p.deleting && now.After(p.deleteBy) }
 
 // quorumWithout tells whether the healthy voters but m are a quorum of the
 // membership without m.

@@ -420,6 +420,8 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 			p.started, p.running, p.ready = false, false, false
 		case "stuck":
 			p.problem = "no node"
+		case "off-volume":
+			p.problem, p.offVolume, p.scheduled = "no node has its volume", true, false
 		case "legacy":
 			p.legacy = true
 		case "otherrepo":

@@ -63,6 +63,7 @@ func podStateOf(pod *corev1.Pod) podState {
 		}
 	}
 	p.problem = problemOf(pod)
+	p.offVolume = !p.scheduled && slices.ContainsFunc(volumeTroubles, func(s string) bool { return strings.Contains(p.problem, s) })
 	return p
 }
 
@@ -70,6 +71,11 @@ func isEtcd(c corev1.Container) bool { return c.Name == etcdContainer }
 
 // imageTroubles are the kubelet's reasons for a container whose image can't be had.
 var imageTroubles = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}
+
+// volumeTroubles are what the scheduler says of nodes that have no access to the volume of
+// a pod: its node is gone, or the pod may not run there (nodeaffinity and volumebinding in
+// pkg/scheduler/framework/plugins; the first is that of newer releases).
+var volumeTroubles = []string{"didn't match PersistentVolume's node affinity", "had volume node affinity conflict"}
 
 // versionOf reads the version from an image's tag; the annotation is for images
 // that were named by something else.
