@@ -67,7 +67,7 @@ func replaceWedgedMember(o *observation) step {
 	// doing: the next one would not start either.
 	edited := slices.ContainsFunc(o.own(), o.behindTemplate)
 	for _, m := range o.own() {
-		if m.pod == nil || m.unheard() || m.downSince.IsZero() || o.now.Sub(m.downSince) <= wedgeDeadline || !o.quorumWithout(m) {
+		if m.pod == nil || m.unheard() || m.unreached() || m.downSince.IsZero() || o.now.Sub(m.downSince) <= wedgeDeadline || !o.quorumWithout(m) {
 			continue
 		}
 		switch {
@@ -79,6 +79,18 @@ func replaceWedgedMember(o *observation) step {
 		return m.remove(true, "it has not answered for "+wedgeDeadline.String())
 	}
 	return nil
+}
+
+// unreached reports whether a member that does not answer the operator takes part in the
+// quorum nevertheless: the kubelet asks it on its own node, and is told so. A network
+// policy between the operator and the members is enough for that.
+func (m memberState) unreached() bool {
+	if m.status != nil || m.pod == nil || !m.pod.ready || m.pod.deleting {
+		return false
+	}
+	// Before, ready means no more than that a port is open.
+	v, err := etcd.ParseVersion(m.pod.version)
+	return err == nil && (v.HasMetricsListener() || m.pod.legacy)
 }
 
 // lostNode reports whether the pod's deletion takes longer than a node that is there

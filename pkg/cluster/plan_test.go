@@ -324,7 +324,7 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 		case "unheard":
 			m.status, m.err, m.downSince = nil, etcd.ErrTLS, o.now.Add(-time.Hour)
 		case "down":
-			m.status = nil
+			m.status, p.ready = nil, false // the kubelet asks it as well
 			m.downSince = o.now.Add(-time.Second)
 			if value != "" {
 				d, err := time.ParseDuration(value)
@@ -446,6 +446,8 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 			p.running, p.ready = false, false
 		case "notready":
 			p.ready = false
+		case "ready":
+			p.ready = true
 		case "deleting":
 			p.deleting, p.deleteBy = true, o.now.Add(time.Minute)
 		case "overdue":
