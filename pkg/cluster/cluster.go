@@ -106,6 +106,7 @@ type Cluster struct {
 	// leaderless is the last observation's leaderlessSince.
 	leaderless time.Time
 	lastStep   string
+	standstill standstill
 }
 
 // New returns the Cluster of an EtcdCluster. Nothing happens before Run.
@@ -267,6 +268,7 @@ func (c *Cluster) pass(ctx context.Context) (step, error) {
 	}
 	c.doubtful = o.quorum && count(o.voters(), memberState.healthy) < etcd.Quorum(len(o.voters()))
 	c.notices.look(o)
+	o.standstill = c.standstill.look(o, s)
 	st := statusAfter(o, s, c.obj.Generation)
 	c.cfg.Metrics.state.saw(c.obj, o, &st)
 	err = c.writeStatus(ctx, st)
@@ -274,7 +276,9 @@ func (c *Cluster) pass(ctx context.Context) (step, error) {
 		return s, err
 	}
 	// A status that can't be written keeps nobody from being replaced.
-	return s, errors.Join(err, c.apply(ctx, s))
+	applied := c.apply(ctx, s)
+	c.standstill.ended(s, applied)
+	return s, errors.Join(err, applied)
 }
 
 // restsOnRecord tells whether a step must not be taken before the status is written.

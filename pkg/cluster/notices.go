@@ -179,6 +179,8 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 		switch {
 		case strings.HasPrefix(st.Reason, specRefused), strings.HasPrefix(st.Reason, versionRefused):
 			n.Warning("Spec Refused", "%s", st.Reason)
+		case strings.HasPrefix(st.Reason, waitsFor) && !strings.HasPrefix(old.Reason, waitsFor):
+			n.Warning("Standstill", "%s", st.Reason)
 		case strings.HasPrefix(st.Reason, wrongImage):
 			n.Warning("Wrong Image", "%s", st.Reason)
 		case strings.HasPrefix(st.Reason, restoreHeld):

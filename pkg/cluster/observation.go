@@ -73,6 +73,8 @@ type observation struct {
 	// leaderlessSince is since when enough members answer for a quorum, and none
 	// leads to a leader; zero if that isn't so.
 	leaderlessSince time.Time
+	// standstill says what the operator has waited for too long; "" if nothing.
+	standstill string
 	// liftPutOff is true for a while after alarms could not be lifted.
 	liftPutOff bool
 	// members is the membership joined with pods and health, sorted by ID.

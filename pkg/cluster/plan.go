@@ -68,15 +68,22 @@ func plan(o *observation) step {
 	case o.outdated() && o.checkVersion() != nil:
 		return idle{"the version is refused: " + o.checkVersion().Error()}
 	}
-	return idle{"the cluster is as specified"}
+	return idle{asSpecified}
 }
+
+// The ends of a plan in which nothing is waited for.
+const (
+	asSpecified  = "the cluster is as specified"
+	beingDeleted = "the EtcdCluster is being deleted"
+	isPaused     = "spec.paused is true"
+)
 
 func leaveAlone(o *observation) step {
 	switch {
 	case o.ending:
-		return idle{"the EtcdCluster is being deleted"}
+		return idle{beingDeleted}
 	case o.spec.Paused:
-		return idle{"spec.paused is true"}
+		return idle{isPaused}
 	case o.invalid != "":
 		return idle{"the spec is invalid: " + o.invalid}
 	}

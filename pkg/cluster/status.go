@@ -60,7 +60,7 @@ func setPhase(st *api.ClusterStatus, o *observation, s step) {
 	if st.Phase == api.ClusterPhaseFailed {
 		return // the reason stays as long as the phase
 	}
-	st.Reason = cmp.Or(refusal(o), certificatesHold(o), podsHeldBack(o), restoring(o, s), o.mislabelledTarget())
+	st.Reason = cmp.Or(refusal(o), certificatesHold(o), podsHeldBack(o), restoring(o, s), o.mislabelledTarget(), o.standstill)
 }
 
 // What status and events begin with where a spec is not followed.
