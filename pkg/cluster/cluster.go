@@ -97,6 +97,7 @@ type Cluster struct {
 	unanswered    unanswered
 	health        healthLog
 	mislabels     mislabels
+	copies        copies
 	notices       notices
 	waits         int // looks in a row at something under way
 	failures      int // failed passes in a row
@@ -136,6 +137,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		postponed:      postponed{},
 		health:         healthLog{},
 		mislabels:      newMislabels(),
+		copies:         copies{},
 	}
 	c.notices = notices{Board: notice.Board[*api.EtcdCluster]{Recorder: cfg.Recorder, Log: c.log, Object: obj}, stuck: map[string]stuckPod{}, refused: map[string]string{}}
 	return c, nil

@@ -135,6 +135,8 @@ func (m memberState) problem(o *observation) string {
 		return "etcd is being started again"
 	case !m.pod.running:
 		return "etcd has not started yet"
+	case m.copies(o.now):
+		return "receives a copy of the database"
 	case m.unreached() && cause(m.err) == "":
 		return "Kubernetes says that it is ready, but it does not answer the operator: see whether a NetworkPolicy or the network keeps the operator from port 2379 of its pod"
 	default:

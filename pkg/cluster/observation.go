@@ -161,6 +161,10 @@ type memberState struct {
 	// downSince is when it was first seen without an answer or a leader; zero if
 	// it is healthy.
 	downSince time.Time
+	// received is when it was last seen to receive a copy of the database; zero: never.
+	received time.Time
+	// copyUnseen is true where that can't be seen.
+	copyUnseen bool
 }
 
 func (m memberState) healthy() bool { return m.status != nil && m.status.LeaderID != 0 }

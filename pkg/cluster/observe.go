@@ -203,6 +203,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 	}
 	c.health.track(o)
 	o.mislabels = c.mislabels.learn(o)
+	c.copies.look(ctx, o, etcd.ReceivesSnapshot)
 	c.leaderless = leaderless(o, c.leaderless)
 	o.leaderlessSince = c.leaderless
 	if o.quorum && o.outdated() {

@@ -230,6 +230,8 @@ func discardPod(o *observation) step {
 			return p.remove("the spec has changed since it was made")
 		case !p.scheduled && o.now.Sub(p.created) > holdUpDeadline && slices.ContainsFunc(planned, func(other podState) bool { return other.atGate }):
 			return p.remove("others that could join wait for it: " + p.trouble())
+		case p.atGate && len(o.learners()) > 0:
+			// It waits for its turn, which a learner that copies a large database puts off.
 		case o.now.Sub(p.created) > joinDeadline:
 			return p.remove("it could not start: " + p.trouble())
 		}

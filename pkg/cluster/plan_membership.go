@@ -148,14 +148,13 @@ func dropStuckLearner(o *observation) step {
 		}
 		var why string
 		switch {
-		case !m.joined() && !o.canJoin(m.pod.initialCluster):
+		case !m.joined() && !o.canJoin(m.pod.initialCluster) && !m.copies(o.now):
 			why = "the membership changed before it started"
 		case !m.joined() && !m.pod.started && m.pod.image != o.image(o.joinVersion()):
 			why = "the image for new members is now " + o.image(o.joinVersion())
 		case !m.joined() && !m.pod.started && o.behindTemplate(m):
 			why = "the spec has changed since its pod was made"
-		case !m.joined() && o.now.Sub(m.pod.created) > joinDeadline,
-			m.joined() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > joinDeadline:
+		case o.overdue(m):
 			why = fmt.Sprintf("it did not start within %s: %s", joinDeadline, m.pod.trouble())
 		default:
 			continue

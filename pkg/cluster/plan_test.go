@@ -333,6 +333,22 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 				}
 				m.downSince = o.now.Add(-d)
 			}
+		case "copying": // for so long, and still
+			m.Name, m.status, m.received = "", nil, o.now
+			p.ready = false
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return m, nil, err
+			}
+			p.created = o.now.Add(-d)
+		case "received": // so long ago
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return m, nil, err
+			}
+			m.received = o.now.Add(-d)
+		case "unseen":
+			m.received, m.copyUnseen = time.Time{}, true
 		case "unstarted":
 			m.Name, m.status = "", nil
 			p.started, p.running, p.ready, p.created = false, false, false, o.now
