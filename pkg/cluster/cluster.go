@@ -59,6 +59,9 @@ type Config struct {
 	// /usr/local/bin/etcd-operator.
 	OperatorImage string
 	Clock         clock.Clock
+	// StatusMissing is called when the API server does not know the status of an
+	// EtcdCluster that it knows; nil: nobody is.
+	StatusMissing func()
 	// Period defaults to the constant Period.
 	Period time.Duration
 }
@@ -274,6 +277,9 @@ func (c *Cluster) pass(ctx context.Context) (step, error) {
 	st := statusAfter(o, s, c.obj.Generation)
 	c.cfg.Metrics.state.saw(c.obj, o, &st)
 	err = c.writeStatus(ctx, st)
+	if errors.Is(err, errNoStatusSubresource) {
+		return s, err // told after some passes
+	}
 	if err != nil && (restsOnRecord(s) || errors.Is(err, errCacheBehind) || apierrors.IsNotFound(err)) {
 		return s, err
 	}

@@ -21,6 +21,9 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
+// errNoStatusSubresource is the answer to the write of a status whose object exists.
+var errNoStatusSubresource = errors.New("the CustomResourceDefinition etcdclusters has no status subresource, as that of an older operator: apply the one of this release")
+
 // statusAfter tells what the status should be, by what was observed and the step
 // that was planned from it.
 func statusAfter(o *observation, s step, generation int64) api.ClusterStatus {
@@ -269,6 +272,15 @@ func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 				return c.adopt(latest)
 			}
 			obj = latest
+		}
+		if apierrors.IsNotFound(err) {
+			// The object is there, or it is not: only one of the two is a definition's fault.
+			if _, getErr := c.latest(ctx); getErr == nil {
+				if c.cfg.StatusMissing != nil {
+					c.cfg.StatusMissing()
+				}
+				return fmt.Errorf("%w: %s", errNoStatusSubresource, err.Error())
+			}
 		}
 		if err == nil {
 			// The next write starts from here; the spec waits for the informer.
