@@ -275,7 +275,7 @@ func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
 			return fmt.Errorf("pod %s of the member to remove: %w", s.name, err)
 		}
 		if err == nil && pod.DeletionTimestamp == nil && !podStateOf(pod).finished {
-			return errCacheBehind
+			return errors.Join(c.relabel(ctx, pod), errCacheBehind)
 		}
 		if kept, err := c.hasVolume(ctx, s.name); err != nil || kept && !s.volume {
 			return errors.Join(err, errCacheBehind)

@@ -108,6 +108,9 @@ func (c *Cluster) observePods(ctx context.Context, o *observation) error {
 			return fmt.Errorf("pod %s: %w", name, err)
 		default:
 			c.podWrites.record(pod, o.now)
+			if err := c.relabel(ctx, pod); err != nil {
+				return err
+			}
 		}
 	}
 	for _, pod := range pods {

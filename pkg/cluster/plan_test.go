@@ -261,6 +261,8 @@ func parseBelonging(b *belonging, state string) error {
 		b.leaving = true
 	case "put-off":
 		b.putOff = true
+	case "taken":
+		b.owned, b.taken = false, true
 	case "edited":
 		b.edited = edited
 	case "remake":
