@@ -132,6 +132,9 @@ type podState struct {
 	// soon after each start.
 	badImage, crashing bool
 	restarts           int32
+	// crowded is how many nodes the scheduler keeps the pod from because of another pod
+	// there, and of nothing else.
+	crowded int
 	// offVolume is true when no node that the pod may run on has access to its volume.
 	offVolume bool
 }

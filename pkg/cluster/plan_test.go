@@ -438,6 +438,12 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 			p.started, p.running, p.ready = false, false, false
 		case "stuck":
 			p.problem = "no node"
+		case "crowded":
+			nodes, err := strconv.Atoi(value)
+			if err != nil {
+				return err
+			}
+			p.crowded, p.scheduled, p.problem = nodes, false, "anti-affinity"
 		case "off-volume":
 			p.problem, p.offVolume, p.scheduled = "no node has its volume", true, false
 		case "legacy":

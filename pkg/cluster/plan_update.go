@@ -85,7 +85,7 @@ func updateOneMember(o *observation) step {
 	}
 	if o.needsReplacing(next) {
 		if len(o.planned()) > 0 {
-			return nil
+			return o.makeRoom(next)
 		}
 		why := next.name + " is to be replaced by a member that follows the spec"
 		if !o.gate {

@@ -63,6 +63,9 @@ func podStateOf(pod *corev1.Pod) podState {
 		}
 	}
 	p.problem = problemOf(pod)
+	if !p.scheduled {
+		p.crowded = crowdedNodes(p.problem)
+	}
 	p.offVolume = !p.scheduled && slices.ContainsFunc(volumeTroubles, func(s string) bool { return strings.Contains(p.problem, s) })
 	return p
 }

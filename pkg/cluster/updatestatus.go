@@ -44,7 +44,11 @@ func joiningTroubles(o *observation) []string {
 	var troubles []string
 	for _, p := range o.planned() {
 		if p.problem != "" {
-			troubles = append(troubles, "; the new "+p.name+" waits: "+p.problem)
+			trouble := "; the new " + p.name + " waits: " + p.problem
+			if p.crowded > 0 {
+				trouble += "; " + o.wayToRoom(p)
+			}
+			troubles = append(troubles, trouble)
 		}
 	}
 	return troubles
