@@ -132,7 +132,7 @@ func (c *Cluster) mendService(ctx context.Context, s mendService) error {
 	if err := c.updateService(ctx, mended); err != nil {
 		return err
 	}
-	c.postponed[c.mendingOf(want.Name)] = c.cfg.Clock.Now().Add(mendPause)
+	c.postponed[c.mendingOf(want.Name)] = c.cfg.Clock.Now().Add(c.pauseAfterMending("service " + want.Name))
 	c.notices.mended("Service "+want.Name, s.edited)
 	return nil
 }

@@ -98,7 +98,7 @@ func (c *Cluster) setMetadata(ctx context.Context, s setMetadata) error {
 		return fmt.Errorf("%s: %w", metadataOf(s.pod), err)
 	}
 	// A webhook may change it back each time.
-	c.postponed[metadataOf(s.pod)] = c.cfg.Clock.Now().Add(mendPause)
+	c.postponed[metadataOf(s.pod)] = c.cfg.Clock.Now().Add(c.pauseAfterMending(metadataOf(s.pod)))
 	c.podWrites.record(patched, c.cfg.Clock.Now())
 	return nil
 }

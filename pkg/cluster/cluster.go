@@ -95,6 +95,7 @@ type Cluster struct {
 	refusals  refusals
 	refused   refusedPods
 	postponed postponed
+	undone    undone
 	// budgetWritten is the number that was last written into the budget.
 	budgetWritten int
 	unanswered    unanswered
@@ -138,6 +139,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		unanswered:     unanswered{},
 		restarting:     map[types.UID]int32{},
 		postponed:      postponed{},
+		undone:         undone{},
 		health:         healthLog{},
 		mislabels:      newMislabels(),
 		copies:         copies{},
