@@ -114,7 +114,12 @@ func (c *Cluster) createPods(ctx context.Context, s createPods) error {
 			}
 			continue
 		}
-		making.Go(func() { created[i], errs[i] = c.createPod(ctx, p) })
+		making.Go(func() {
+			errs[i] = recovered(func() (err error) {
+				created[i], err = c.createPod(ctx, p)
+				return err
+			})
+		})
 	}
 	making.Wait()
 	err := errors.Join(errs...)
@@ -208,13 +213,14 @@ func (c *Cluster) deletePod(ctx context.Context, s deletePod) error {
 // setVersion changes the image of a pod in place: the kubelet restarts etcd with
 // its data. The UID makes sure that it is the pod that was planned for.
 func (c *Cluster) setVersion(ctx context.Context, s setVersion) error {
+	asked := image(&c.obj.Spec, s.to)
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid":         s.uid,
-			"annotations": map[string]string{versionAnnotation: s.to, previousVersionAnnotation: s.previous},
+			"annotations": map[string]string{versionAnnotation: s.to, previousVersionAnnotation: s.previous, imageAnnotation: asked},
 		},
 		"spec": map[string]any{
-			"containers": []map[string]string{{"name": etcdContainer, "image": image(&c.obj.Spec, s.to)}},
+			"containers": []map[string]string{{"name": etcdContainer, "image": asked}},
 		},
 	})
 	if err != nil {
@@ -225,7 +231,9 @@ func (c *Cluster) setVersion(ctx context.Context, s setVersion) error {
 		return fmt.Errorf("set version of pod %s to %s: %w", s.pod, s.to, err)
 	}
 	c.podWrites.record(pod, c.cfg.Clock.Now())
-	c.restarting[pod.UID] = podStateOf(pod).restarts
+	if p := podStateOf(pod); p.admitted != s.admitted {
+		c.restarting[pod.UID] = p.restarts
+	}
 	c.notices.memberUpgraded(s)
 	return nil
 }
@@ -269,7 +277,7 @@ func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
 			return fmt.Errorf("pod %s of the member to remove: %w", s.name, err)
 		}
 		if err == nil && pod.DeletionTimestamp == nil && !podStateOf(pod).finished {
-			return errCacheBehind
+			return errors.Join(c.relabel(ctx, pod), errCacheBehind)
 		}
 		if kept, err := c.hasVolume(ctx, s.name); err != nil || kept && !s.volume {
 			return errors.Join(err, errCacheBehind)

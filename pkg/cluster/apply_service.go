@@ -37,6 +37,7 @@ func (c *Cluster) observeServices(o *observation) error {
 	}
 	// A peer Service that is there is put off as well, so that what comes after it
 	// is done; one that is missing is tried at each pass.
+	o.peerService.taken = !o.peerService.owned && c.postponed.holds(takenBy(peer.Name), o.now)
 	o.clientService.putOff = o.clientService.putOff || c.postponed.holds(writeOf(client.Name), o.now)
 	return nil
 }
@@ -51,6 +52,8 @@ func (c *Cluster) compareService(seen belonging, live, want *corev1.Service, o *
 }
 
 func writeOf(service string) string { return "write service " + service }
+
+func takenBy(service string) string { return "service " + service + " of somebody else" }
 
 // mendingOf names the mending of a Service to one state of the spec: after an
 // edit of the spec it need not wait.
@@ -90,9 +93,11 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 		return fmt.Errorf("service %s: %w: an older one is being deleted", want.Name, errCacheBehind)
 	}
 	if belongsToOthers(live, c.obj) {
+		what := takenBy(want.Name)
 		if client {
-			c.postponed[writeOf(want.Name)] = c.cfg.Clock.Now().Add(takenPause)
+			what = writeOf(want.Name)
 		}
+		c.postponed[what] = c.cfg.Clock.Now().Add(takenPause)
 		err := fmt.Errorf("service %s belongs to something else: delete or rename it, the cluster needs this name", want.Name)
 		c.notices.serviceTaken(err)
 		return err
@@ -127,7 +132,7 @@ func (c *Cluster) mendService(ctx context.Context, s mendService) error {
 	if err := c.updateService(ctx, mended); err != nil {
 		return err
 	}
-	c.postponed[c.mendingOf(want.Name)] = c.cfg.Clock.Now().Add(mendPause)
+	c.postponed[c.mendingOf(want.Name)] = c.cfg.Clock.Now().Add(c.pauseAfterMending("service " + want.Name))
 	c.notices.mended("Service "+want.Name, s.edited)
 	return nil
 }

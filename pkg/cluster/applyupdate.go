@@ -29,6 +29,7 @@ func (c *Cluster) podOf(p newPod) (*corev1.Pod, error) {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, volumeTemplateAnnotation, made.volume)
 	}
 	rememberMetadata(c.obj, pod)
+	rememberImage(pod)
 	return pod, nil
 }
 
@@ -97,7 +98,7 @@ func (c *Cluster) setMetadata(ctx context.Context, s setMetadata) error {
 		return fmt.Errorf("%s: %w", metadataOf(s.pod), err)
 	}
 	// A webhook may change it back each time.
-	c.postponed[metadataOf(s.pod)] = c.cfg.Clock.Now().Add(mendPause)
+	c.postponed[metadataOf(s.pod)] = c.cfg.Clock.Now().Add(c.pauseAfterMending(metadataOf(s.pod)))
 	c.podWrites.record(patched, c.cfg.Clock.Now())
 	return nil
 }

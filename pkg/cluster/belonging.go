@@ -41,6 +41,9 @@ type belonging struct {
 	remake bool
 	// putOff is true while no write of it is tried.
 	putOff bool
+	// taken is true while somebody else's object was seen in its place. It is tried again
+	// after a while.
+	taken bool
 }
 
 func belongingOf(obj metav1.Object, owner *api.EtcdCluster) belonging {

@@ -59,6 +59,9 @@ type Config struct {
 	// /usr/local/bin/etcd-operator.
 	OperatorImage string
 	Clock         clock.Clock
+	// StatusMissing is called when the API server does not know the status of an
+	// EtcdCluster that it knows; nil: nobody is.
+	StatusMissing func()
 	// Period defaults to the constant Period.
 	Period time.Duration
 }
@@ -81,6 +84,7 @@ type Cluster struct {
 	certs     certReader
 	podWrites podWrites
 	deleted   map[types.UID]time.Time // pods that were told to go, and when
+	sightings sightings
 	// deletedVolumes were told to go as well.
 	deletedVolumes map[types.UID]bool
 	// restarting holds the pods whose image was changed, with the restarts of
@@ -91,10 +95,13 @@ type Cluster struct {
 	refusals  refusals
 	refused   refusedPods
 	postponed postponed
+	undone    undone
 	// budgetWritten is the number that was last written into the budget.
 	budgetWritten int
 	unanswered    unanswered
 	health        healthLog
+	mislabels     mislabels
+	copies        copies
 	notices       notices
 	waits         int // looks in a row at something under way
 	failures      int // failed passes in a row
@@ -108,6 +115,7 @@ type Cluster struct {
 	// is true where the API server does not keep the one in status.
 	memory      *api.ClusterRecord
 	dropsRecord bool
+	standstill  standstill
 }
 
 // New returns the Cluster of an EtcdCluster. Nothing happens before Run.
@@ -129,12 +137,16 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		etcd:           etcd.NewClient(nil),
 		podWrites:      podWrites{},
 		deleted:        map[types.UID]time.Time{},
+		sightings:      newSightings(),
 		deletedVolumes: map[types.UID]bool{},
 		refusals:       refusals{},
 		unanswered:     unanswered{},
 		restarting:     map[types.UID]int32{},
 		postponed:      postponed{},
+		undone:         undone{},
 		health:         healthLog{},
+		mislabels:      newMislabels(),
+		copies:         copies{},
 	}
 	c.notices = notices{Board: notice.Board[*api.EtcdCluster]{Recorder: cfg.Recorder, Log: c.log, Object: obj}, stuck: map[string]stuckPod{}, refused: map[string]string{}}
 	return c, nil
@@ -268,9 +280,13 @@ func (c *Cluster) pass(ctx context.Context) (step, error) {
 	}
 	c.doubtful = o.quorum && count(o.voters(), memberState.healthy) < etcd.Quorum(len(o.voters()))
 	c.notices.look(o)
+	o.standstill = c.standstill.look(o, s)
 	st := statusAfter(o, s, c.obj.Generation)
 	c.cfg.Metrics.state.saw(c.obj, o, &st)
 	err = c.writeStatus(ctx, st)
+	if errors.Is(err, errNoStatusSubresource) {
+		return s, err // told after some passes
+	}
 	if err == nil || o.accepted == "" {
 		c.remember(o, s, &st)
 	}
@@ -278,7 +294,9 @@ func (c *Cluster) pass(ctx context.Context) (step, error) {
 		return s, err
 	}
 	// A status that can't be written keeps nobody from being replaced.
-	return s, errors.Join(err, c.apply(ctx, s))
+	applied := c.apply(ctx, s)
+	c.standstill.ended(s, applied)
+	return s, errors.Join(err, applied)
 }
 
 // restsOnRecord tells whether a step must not be taken before the status is written.

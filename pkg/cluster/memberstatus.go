@@ -127,6 +127,8 @@ func (m memberState) problem(o *observation) string {
 		return "its pod is gone; it is made again on its volume"
 	case m.pod == nil:
 		return "its pod is gone, and its data with it"
+	case m.pod.lostNode(o.now):
+		return "its node does not answer, and its pod can't be deleted: it is replaced when that has lasted for " + wedgeDeadline.String() + " and the others are a quorum"
 	case m.pod.deleting:
 		return "its pod is being deleted"
 	case m.pod.problem != "":
@@ -135,6 +137,10 @@ func (m memberState) problem(o *observation) string {
 		return "etcd is being started again"
 	case !m.pod.running:
 		return "etcd has not started yet"
+	case m.copies(o.now):
+		return "receives a copy of the database"
+	case m.unreached() && cause(m.err) == "":
+		return "Kubernetes says that it is ready, but it does not answer the operator: see whether a NetworkPolicy or the network keeps the operator from port 2379 of its pod"
 	default:
 		return "runs, but does not answer" + cause(m.err)
 	}

@@ -34,6 +34,9 @@ const (
 	startedAnnotation = operatorAnnotations + "started"
 	// sourceAnnotation on a seed's pod identifies the backup that it starts on.
 	sourceAnnotation = operatorAnnotations + "seed-backup"
+	// imageAnnotation on a pod is the image of etcd that the operator asked for.
+	// Admission may have put another one into the pod.
+	imageAnnotation = operatorAnnotations + "image"
 )
 
 // names gives the names and URLs of what belongs to one cluster.

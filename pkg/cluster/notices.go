@@ -66,6 +66,10 @@ func (n *notices) replacingMember(s removeMember) {
 }
 
 func (n *notices) memberUpgraded(s setVersion) {
+	if s.from == s.to {
+		n.Normal("Member Updated", "Member %s is restarted on the image of version %s from another repository", s.pod, s.to)
+		return
+	}
 	n.Normal("Member Upgraded", "Member %s upgraded from %s to %s", s.pod, s.from, s.to)
 }
 
@@ -183,6 +187,10 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 		switch {
 		case strings.HasPrefix(st.Reason, specRefused), strings.HasPrefix(st.Reason, versionRefused):
 			n.Warning("Spec Refused", "%s", st.Reason)
+		case strings.HasPrefix(st.Reason, waitsFor) && !strings.HasPrefix(old.Reason, waitsFor):
+			n.Warning("Standstill", "%s", st.Reason)
+		case strings.HasPrefix(st.Reason, wrongImage):
+			n.Warning("Wrong Image", "%s", st.Reason)
 		case strings.HasPrefix(st.Reason, restoreHeld):
 			n.Warning("Restore Held", "%s", st.Reason)
 		}

@@ -63,12 +63,18 @@ type observation struct {
 	strangers int
 	volumes   []volumeState // sorted by name
 
+	// mislabels are the images that hold another version of etcd than their tag says,
+	// with that version.
+	mislabels map[string]string
+
 	// quorum is true when the members were listed by a linearizable read: the
 	// cluster has a leader and a quorum, and the list is what it agreed on.
 	quorum bool
 	// leaderlessSince is since when enough members answer for a quorum, and none
 	// leads to a leader; zero if that isn't so.
 	leaderlessSince time.Time
+	// standstill says what the operator has waited for too long; "" if nothing.
+	standstill string
 	// liftPutOff is true for a while after alarms could not be lifted.
 	liftPutOff bool
 	// record is what was on record or seen last; nil: nothing. seen is what a quorum
@@ -87,8 +93,11 @@ type podState struct {
 	uid     types.UID
 	ip      string
 	node    string
-	image   string // of etcd, as last set
-	version string // of etcd, by the image's tag
+	image   string // of etcd, as last asked for
+	version string // of etcd, by the tag of that image
+	// admitted is the image that admission has made of it. Nothing is read from it
+	// but whether it changes: the kubelet restarts etcd if it does.
+	admitted string
 	// previous is the version that ran before the last change, where known.
 	previous string
 	created  time.Time
@@ -132,6 +141,11 @@ type podState struct {
 	// soon after each start.
 	badImage, crashing bool
 	restarts           int32
+	// crowded is how many nodes the scheduler keeps the pod from because of another pod
+	// there, and of nothing else.
+	crowded int
+	// offVolume is true when no node that the pod may run on has access to its volume.
+	offVolume bool
 }
 
 // trouble is the problem of a pod that is given up.
@@ -167,6 +181,10 @@ type memberState struct {
 	// downSince is when it was first seen without an answer or a leader; zero if
 	// it is healthy.
 	downSince time.Time
+	// received is when it was last seen to receive a copy of the database; zero: never.
+	received time.Time
+	// copyUnseen is true where that can't be seen.
+	copyUnseen bool
 }
 
 // healthy members commit: etcd answers for its state also when its disk hangs.

@@ -112,6 +112,9 @@ func (c *Cluster) observePods(ctx context.Context, o *observation) error {
 			return fmt.Errorf("pod %s: %w", name, err)
 		default:
 			c.podWrites.record(pod, o.now)
+			if err := c.relabel(ctx, pod); err != nil {
+				return err
+			}
 		}
 	}
 	for _, pod := range pods {
@@ -122,6 +125,7 @@ func (c *Cluster) observePods(ctx context.Context, o *observation) error {
 			continue
 		}
 		p := podStateOf(pod)
+		c.sightings.see(&p, pod, o.now)
 		p.metadataOutdated = metadataOutdated(c.obj, pod, o.template) && !c.postponed.holds(metadataOf(pod.Name), o.now)
 		p.notePutOff = c.postponed.holds(noteOn(pod.Name), o.now)
 		if at, ok := c.deleted[p.uid]; ok && !p.deleting {
@@ -142,6 +146,7 @@ func (c *Cluster) observePods(ctx context.Context, o *observation) error {
 		return !slices.ContainsFunc(o.pods, func(p podState) bool { return p.uid == uid })
 	}
 	maps.DeleteFunc(c.restarting, func(uid types.UID, _ int32) bool { return gone(uid) })
+	c.sightings.forget(gone)
 	maps.DeleteFunc(c.deleted, func(uid types.UID, _ time.Time) bool { return gone(uid) })
 	return nil
 }
@@ -208,6 +213,8 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 		o.members = append(o.members, state)
 	}
 	c.health.track(o)
+	o.mislabels = c.mislabels.learn(o)
+	c.copies.look(ctx, o, etcd.ReceivesSnapshot)
 	c.leaderless = leaderless(o, c.leaderless)
 	o.leaderlessSince = c.leaderless
 	if o.quorum && o.outdated() {
@@ -243,12 +250,13 @@ func (c *Cluster) ask(ctx context.Context, o *observation) []answer {
 			continue
 		}
 		asked.Go(func() {
-			status, err := answers[i].conn.Status(ctx)
-			if err != nil {
-				answers[i].err = err
-				return
-			}
-			answers[i].status = &status
+			answers[i].err = recovered(func() error {
+				status, err := answers[i].conn.Status(ctx)
+				if err == nil {
+					answers[i].status = &status
+				}
+				return err
+			})
 		})
 	}
 	asked.Wait()
@@ -305,7 +313,11 @@ func agreed(ctx context.Context, o *observation, candidates []answer) ([]etcd.Me
 	defer cancel()
 	ask := func(a *answer) {
 		asking.Go(func() {
-			members, err := a.conn.Members(ctx)
+			var members []etcd.Member
+			err := recovered(func() (err error) {
+				members, err = a.conn.Members(ctx)
+				return err
+			})
 			if err != nil || !belongs(o, members, *a) {
 				members = nil
 			}

@@ -70,15 +70,22 @@ func plan(o *observation) step {
 	case o.outdated() && o.checkVersion() != nil:
 		return idle{"the version is refused: " + o.checkVersion().Error()}
 	}
-	return idle{"the cluster is as specified"}
+	return idle{asSpecified}
 }
+
+// The ends of a plan in which nothing is waited for.
+const (
+	asSpecified  = "the cluster is as specified"
+	beingDeleted = "the EtcdCluster is being deleted"
+	isPaused     = "spec.paused is true"
+)
 
 func leaveAlone(o *observation) step {
 	switch {
 	case o.ending:
-		return idle{"the EtcdCluster is being deleted"}
+		return idle{beingDeleted}
 	case o.spec.Paused:
-		return idle{"spec.paused is true"}
+		return idle{isPaused}
 	case o.invalid != "":
 		return idle{"the spec is invalid: " + o.invalid}
 	}
@@ -175,7 +182,7 @@ const noMembersLeft = "all members and their data are gone. The operator never r
 func takeBackBadImage(o *observation) step {
 	for _, p := range o.pods {
 		if p.started && p.badImage && !p.running && !p.deleting && !p.finished && p.image != o.image(p.version) {
-			return setVersion{pod: p.name, uid: p.uid, from: p.version, to: p.version, previous: p.previous} // another repository
+			return setVersion{pod: p.name, uid: p.uid, from: p.version, to: p.version, previous: p.previous, admitted: p.admitted} // another repository
 		}
 		if sameVersion(p.version, o.status.CurrentVersion) {
 			continue // the cluster runs it: etcd that crashes has another reason
@@ -194,7 +201,7 @@ func takeBackBadImage(o *observation) step {
 			to = ran
 		}
 		if p.version != to.String() {
-			return setVersion{pod: p.name, uid: p.uid, from: p.version, to: to.String(), previous: ran.String()}
+			return setVersion{pod: p.name, uid: p.uid, from: p.version, to: to.String(), previous: ran.String(), admitted: p.admitted}
 		}
 	}
 	return nil
@@ -225,6 +232,8 @@ func discardPod(o *observation) step {
 			return p.remove("the spec has changed since it was made")
 		case !p.scheduled && o.now.Sub(p.created) > holdUpDeadline && slices.ContainsFunc(planned, func(other podState) bool { return other.atGate }):
 			return p.remove("others that could join wait for it: " + p.trouble())
+		case p.atGate && len(o.learners()) > 0:
+			// It waits for its turn, which a learner that copies a large database puts off.
 		case o.now.Sub(p.created) > joinDeadline:
 			return p.remove("it could not start: " + p.trouble())
 		}

@@ -67,18 +67,38 @@ func replaceWedgedMember(o *observation) step {
 	// doing: the next one would not start either.
 	edited := slices.ContainsFunc(o.own(), o.behindTemplate)
 	for _, m := range o.own() {
-		if m.pod != nil && edited && !m.pod.started && !o.podOutdated(*m.pod) {
+		if m.pod == nil || m.unheard() || m.unreached() || m.downSince.IsZero() || o.now.Sub(m.downSince) <= wedgeDeadline || !o.quorumWithout(m) {
 			continue
 		}
-		if m.pod != nil && !m.unheard() && !m.pod.badImage && m.pod.version == o.joinVersion() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > wedgeDeadline && o.quorumWithout(m) {
-			if m.stalled {
-				return m.remove(true, "it answers, but has confirmed no reads for "+wedgeDeadline.String())
-			}
-			return m.remove(true, "it has not answered for "+wedgeDeadline.String())
+		switch {
+		case m.pod.lostNode(o.now) || m.pod.offVolume:
+			// Whatever its image and its template are, nothing can start it there.
+		case edited && !m.pod.started && !o.podOutdated(*m.pod), m.pod.badImage, m.pod.version != o.joinVersion():
+			continue
 		}
+		if m.stalled {
+			return m.remove(true, "it answers, but has confirmed no reads for "+wedgeDeadline.String())
+		}
+		return m.remove(true, "it has not answered for "+wedgeDeadline.String())
 	}
 	return nil
 }
+
+// unreached reports whether a member that does not answer the operator takes part in the
+// quorum nevertheless: the kubelet asks it on its own node, and is told so. A network
+// policy between the operator and the members is enough for that.
+func (m memberState) unreached() bool {
+	if m.status != nil || m.pod == nil || !m.pod.ready || m.pod.deleting {
+		return false
+	}
+	// Before, ready means no more than that a port is open.
+	v, err := etcd.ParseVersion(m.pod.version)
+	return err == nil && (v.HasMetricsListener() || m.pod.legacy)
+}
+
+// lostNode reports whether the pod's deletion takes longer than a node that is there
+// takes for it.
+func (p podState) lostNode(now time.Time) bool { return p.deleting && now.After(p.deleteBy) }
 
 // quorumWithout tells whether the healthy voters but m are a quorum of the
 // membership without m.
@@ -131,14 +151,13 @@ func dropStuckLearner(o *observation) step {
 		}
 		var why string
 		switch {
-		case !m.joined() && !o.canJoin(m.pod.initialCluster):
+		case !m.joined() && !o.canJoin(m.pod.initialCluster) && !m.copies(o.now):
 			why = "the membership changed before it started"
 		case !m.joined() && !m.pod.started && m.pod.image != o.image(o.joinVersion()):
 			why = "the image for new members is now " + o.image(o.joinVersion())
 		case !m.joined() && !m.pod.started && o.behindTemplate(m):
 			why = "the spec has changed since its pod was made"
-		case !m.joined() && o.now.Sub(m.pod.created) > joinDeadline,
-			m.joined() && !m.downSince.IsZero() && o.now.Sub(m.downSince) > joinDeadline:
+		case o.overdue(m):
 			why = fmt.Sprintf("it did not start within %s: %s", joinDeadline, m.pod.trouble())
 		default:
 			continue

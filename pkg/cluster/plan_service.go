@@ -12,6 +12,8 @@ func keepClientService(o *observation) step { return keepService(o.clientService
 
 func keepService(svc belonging, client bool) step {
 	switch {
+	case svc.taken && !client:
+		return wait{"for the name of the peer service: service " + svc.name + " belongs to something else; delete or rename it"}
 	case svc.putOff || svc.leaving:
 		return nil
 	case !svc.owned:

@@ -144,6 +144,9 @@ func parseWorld(text string) (*observation, error) {
 	if err := setScriptRecord(o, text); err != nil {
 		return nil, err
 	}
+	if !o.outdated() {
+		o.clusterVersion = etcd.Version{} // observe asks for it only then
+	}
 	if err := setBudget(o, text); err != nil {
 		return nil, err
 	}
@@ -224,6 +227,8 @@ func parseCluster(o *observation, words []string) (running string, err error) {
 			}
 		case "restored-from":
 			o.status.RestoredFrom = restoredFrom(scriptSource(value))
+		case "mislabelled": // the spec's image, by the version that it holds
+			o.mislabels = map[string]string{o.image(o.spec.Version): value}
 		case "lift-put-off":
 			o.liftPutOff = true
 		case "strangers":
@@ -266,6 +271,8 @@ func parseBelonging(b *belonging, state string) error {
 		b.leaving = true
 	case "put-off":
 		b.putOff = true
+	case "taken":
+		b.owned, b.taken = false, true
 	case "edited":
 		b.edited = edited
 	case "remake":
@@ -329,7 +336,7 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 		case "unheard":
 			m.status, m.err, m.downSince = nil, etcd.ErrTLS, o.now.Add(-time.Hour)
 		case "down":
-			m.status = nil
+			m.status, p.ready = nil, false // the kubelet asks it as well
 			m.downSince = o.now.Add(-time.Second)
 			if value != "" {
 				d, err := time.ParseDuration(value)
@@ -344,6 +351,22 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 				return m, nil, err
 			}
 			m.stalled, m.downSince = true, o.now.Add(-d)
+		case "copying": // for so long, and still
+			m.Name, m.status, m.received = "", nil, o.now
+			p.ready = false
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return m, nil, err
+			}
+			p.created = o.now.Add(-d)
+		case "received": // so long ago
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return m, nil, err
+			}
+			m.received = o.now.Add(-d)
+		case "unseen":
+			m.received, m.copyUnseen = time.Time{}, true
 		case "unstarted":
 			m.Name, m.status = "", nil
 			p.started, p.running, p.ready, p.created = false, false, false, o.now
@@ -437,6 +460,14 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 			p.started, p.running, p.ready = false, false, false
 		case "stuck":
 			p.problem = "no node"
+		case "crowded":
+			nodes, err := strconv.Atoi(value)
+			if err != nil {
+				return err
+			}
+			p.crowded, p.scheduled, p.problem = nodes, false, "anti-affinity"
+		case "off-volume":
+			p.problem, p.offVolume, p.scheduled = "no node has its volume", true, false
 		case "legacy":
 			p.legacy = true
 		case "otherrepo":
@@ -461,6 +492,8 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 			p.running, p.ready = false, false
 		case "notready":
 			p.ready = false
+		case "ready":
+			p.ready = true
 		case "deleting":
 			p.deleting, p.deleteBy = true, o.now.Add(time.Minute)
 		case "overdue":

@@ -50,8 +50,8 @@ func updateMetadata(o *observation) step {
 		}
 	}
 	for _, m := range o.own() {
-		if m.volume != nil && !m.volume.deleting && !m.volume.putOff && m.status != nil && m.volume.version != m.status.Version {
-			return setVolumeVersion{name: m.volume.name, uid: m.volume.uid, version: m.status.Version}
+		if m.volume != nil && !m.volume.deleting && !m.volume.putOff && m.status != nil && m.volume.version != o.dataVersion(m) {
+			return setVolumeVersion{name: m.volume.name, uid: m.volume.uid, version: o.dataVersion(m)}
 		}
 	}
 	return nil
@@ -85,7 +85,7 @@ func updateOneMember(o *observation) step {
 	}
 	if o.needsReplacing(next) {
 		if len(o.planned()) > 0 {
-			return nil
+			return o.makeRoom(next)
 		}
 		why := next.name + " is to be replaced by a member that follows the spec"
 		if !o.gate {

@@ -6,6 +6,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -50,11 +51,28 @@ func (o *observation) runningVersion() (etcd.Version, error) {
 // have it, and until then the oldest that runs. A new member thus never depends
 // on an image that no member has run.
 func (o *observation) joinVersion() string {
+	target := o.spec.EffectiveVersion()
 	lowest, ok := o.lowestVersion()
 	if !ok {
-		return o.spec.EffectiveVersion()
+		return target
 	}
-	return lowest.String()
+	if !slices.ContainsFunc(o.own(), o.mislabelled) {
+		return lowest.String()
+	}
+	// What runs has no image of its own name: one that a member runs is taken, if
+	// possible another than the one that the spec asks for, for that may be the fault.
+	images := map[string]string{} // by version
+	for _, m := range o.own() {
+		if m.pod != nil && m.pod.started {
+			images[m.pod.version] = m.pod.image
+		}
+	}
+	for _, version := range slices.Sorted(maps.Keys(images)) {
+		if !sameVersion(version, target) {
+			return version
+		}
+	}
+	return target
 }
 
 // upgradeOneMember changes the version of one member in place. It goes on to the
@@ -73,10 +91,13 @@ func upgradeOneMember(o *observation) step {
 	if len(old) == 0 || o.checkVersion() != nil {
 		return nil
 	}
+	if why := o.mislabelledTarget(); why != "" {
+		return idle{why}
+	}
 	if why := o.short(); why != "" {
 		return wait{why}
 	}
-	if to, err := etcd.ParseVersion(target); err != nil || to.Minor > o.clusterVersion.Minor+1 {
+	if !o.agreedOn(target) {
 		// It was just upgraded: etcd has not agreed on that version yet, and a
 		// member two minors ahead takes the others down.
 		return wait{"for etcd to agree on the version that all members run"}
@@ -95,7 +116,19 @@ func upgradeOneMember(o *observation) step {
 	if s := o.handOver(next); s != nil {
 		return s
 	}
-	return setVersion{pod: next.pod.name, uid: next.pod.uid, from: next.pod.version, to: target, previous: next.status.Version}
+	return setVersion{pod: next.pod.name, uid: next.pod.uid, from: next.pod.version, to: target, previous: next.status.Version, admitted: next.pod.admitted}
+}
+
+// agreedOn reports whether etcd lets members start as the target. A member of the minor
+// that all run can start whatever they have agreed on, which is asked only while the
+// version is to change.
+func (o *observation) agreedOn(target string) bool {
+	to, err := etcd.ParseVersion(target)
+	if err != nil {
+		return false
+	}
+	lowest, ok := o.lowestVersion()
+	return ok && lowest.Minor == to.Minor || to.Minor <= o.clusterVersion.Minor+1
 }
 
 // freshSnapshots makes all members take a snapshot of their raft state where the
@@ -142,7 +175,7 @@ func (o *observation) unsettled() string {
 			return "for " + m.name + " to be healthy"
 		case last > m.status.RaftApplied+catchUpEntries:
 			return "for " + m.name + " to catch up"
-		case !sameVersion(m.pod.version, m.status.Version):
+		case !sameVersion(m.pod.version, m.status.Version) && !o.mislabelled(m):
 			return fmt.Sprintf("for %s to restart as %s", m.name, m.pod.version)
 		case !m.pod.ready:
 			return "for the pod of " + m.name + " to be ready"

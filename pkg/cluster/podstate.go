@@ -39,8 +39,8 @@ func podStateOf(pod *corev1.Pod) podState {
 	}
 	if i := slices.IndexFunc(pod.Spec.Containers, isEtcd); i >= 0 {
 		c := pod.Spec.Containers[i]
-		p.image = c.Image
-		p.version = versionOf(c.Image, pod.Annotations[versionAnnotation])
+		p.image, p.version = imageAskedFor(pod, c.Image)
+		p.admitted = c.Image
 		p.seed, p.initialCluster = bootstrapFlags(c.Command)
 		p.source = pod.Annotations[sourceAnnotation]
 		p.manyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
@@ -64,6 +64,10 @@ func podStateOf(pod *corev1.Pod) podState {
 		}
 	}
 	p.problem = problemOf(pod)
+	if !p.scheduled {
+		p.crowded = crowdedNodes(p.problem)
+	}
+	p.offVolume = !p.scheduled && slices.ContainsFunc(volumeTroubles, func(s string) bool { return strings.Contains(p.problem, s) })
 	return p
 }
 
@@ -72,9 +76,15 @@ func isEtcd(c corev1.Container) bool { return c.Name == etcdContainer }
 // imageTroubles are the kubelet's reasons for a container whose image can't be had.
 var imageTroubles = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}
 
+// volumeTroubles are what the scheduler says of nodes that have no access to the volume of
+// a pod: its node is gone, or the pod may not run there (nodeaffinity and volumebinding in
+// pkg/scheduler/framework/plugins; the first is that of newer releases).
+var volumeTroubles = []string{"didn't match PersistentVolume's node affinity", "had volume node affinity conflict"}
+
 // versionOf reads the version from an image's tag; the annotation is for images
 // that were named by something else.
 func versionOf(image, annotation string) string {
+	image, _, _ = strings.Cut(image, "@")
 	if _, tag, ok := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":"); ok {
 		if v, err := etcd.ParseVersion(tag); err == nil {
 			return v.String()

@@ -17,16 +17,19 @@ import (
 // changed in place: those of a version are known to all later ones.
 func setProbes(c *corev1.Container, version etcd.Version) {
 	ready := httpGet("/health")
-	alive := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(clientPort)}}
+	opened := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(clientPort)}}
+	alive := opened
 	switch {
 	case version.HasLivez():
-		ready, alive = httpGet("/readyz"), httpGet("/livez")
+		// A read of the database waits for a defragmentation to end, which takes minutes
+		// for a large one. A restart begins it from the start.
+		ready, opened, alive = httpGet("/readyz"), httpGet("/livez"), httpGet("/livez?exclude=serializable_read")
 	case !version.HasMetricsListener():
 		ready = alive
 	}
 	// Until etcd has opened its database, which takes minutes for a large one,
 	// only the startup probe asks.
-	c.StartupProbe = &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 1800}
+	c.StartupProbe = &corev1.Probe{ProbeHandler: opened, PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 1800}
 	c.ReadinessProbe = &corev1.Probe{ProbeHandler: ready, PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 3}
 	c.LivenessProbe = &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 10, TimeoutSeconds: 10, FailureThreshold: 6}
 }

@@ -21,6 +21,9 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
+// errNoStatusSubresource is the answer to the write of a status whose object exists.
+var errNoStatusSubresource = errors.New("the CustomResourceDefinition etcdclusters has no status subresource, as that of an older operator: apply the one of this release")
+
 // statusAfter tells what the status should be, by what was observed and the step
 // that was planned from it.
 func statusAfter(o *observation, s step, generation int64) api.ClusterStatus {
@@ -66,7 +69,7 @@ func setPhase(st *api.ClusterStatus, o *observation, s step) {
 	if st.Phase == api.ClusterPhaseFailed {
 		return // the reason stays as long as the phase
 	}
-	st.Reason = cmp.Or(refusal(o), certificatesHold(o), podsHeldBack(o), restoring(o, s))
+	st.Reason = cmp.Or(refusal(o), certificatesHold(o), podsHeldBack(o), restoring(o, s), o.mislabelledTarget(), o.standstill)
 }
 
 // What status and events begin with where a spec is not followed.
@@ -99,6 +102,9 @@ func (o *observation) outdated() bool {
 		runs := o.status.CurrentVersion
 		if m.status != nil {
 			runs = m.status.Version
+		}
+		if o.mislabelled(m) && m.pod.image == o.image(target) {
+			return false // nothing is left to do for it
 		}
 		return m.pod != nil && m.pod.version != target || m.joined() && !sameVersion(runs, target)
 	})
@@ -150,7 +156,7 @@ func setVersions(st *api.ClusterStatus, o *observation) {
 	}
 	switch {
 	case o.spec.Paused: // as it was
-	case st.CurrentVersion != "" && o.outdated() && o.checkVersion() == nil:
+	case st.CurrentVersion != "" && o.outdated() && o.checkVersion() == nil && o.mislabelledTarget() == "":
 		st.TargetVersion = o.spec.EffectiveVersion()
 	default:
 		st.TargetVersion = ""
@@ -196,6 +202,8 @@ func setConditions(st *api.ClusterStatus, o *observation, s step) {
 	switch {
 	case st.TargetVersion != "":
 		set(api.ClusterConditionUpgrading, corev1.ConditionTrue, "Cluster upgrading", "upgrading to "+st.TargetVersion)
+	case o.mislabelledTarget() != "":
+		set(api.ClusterConditionUpgrading, corev1.ConditionFalse, "Upgrade stopped", o.mislabelledTarget())
 	case st.Phase == api.ClusterPhaseRunning && refusal(o) != "" && o.invalid == "":
 		set(api.ClusterConditionUpgrading, corev1.ConditionFalse, "Upgrade refused", refusal(o))
 	default:
@@ -271,6 +279,15 @@ func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 				return c.adopt(latest)
 			}
 			obj = latest
+		}
+		if apierrors.IsNotFound(err) {
+			// The object is there, or it is not: only one of the two is a definition's fault.
+			if _, getErr := c.latest(ctx); getErr == nil {
+				if c.cfg.StatusMissing != nil {
+					c.cfg.StatusMissing()
+				}
+				return fmt.Errorf("%w: %s", errNoStatusSubresource, err.Error())
+			}
 		}
 		if err == nil {
 			// The next write starts from here; the spec waits for the informer.

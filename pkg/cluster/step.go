@@ -78,6 +78,8 @@ type (
 		from, to string
 		// previous is the version that ran on the pod's data last.
 		previous string
+		// admitted is the pod's image before the change.
+		admitted string
 	}
 
 	// recyclePod deletes a pod that the operator then makes again by the spec of

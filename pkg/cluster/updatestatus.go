@@ -16,7 +16,7 @@ import (
 // status is "" when there is nothing to tell.
 func updating(o *observation) (status corev1.ConditionStatus, reason, message string) {
 	own := o.own()
-	behind := count(own, o.behindTemplate)
+	behind := count(own, func(m memberState) bool { return o.behindTemplate(m) || o.behindImage(m) })
 	switch {
 	case behind == 0:
 		for _, v := range o.volumes {
@@ -32,12 +32,23 @@ func updating(o *observation) (status corev1.ConditionStatus, reason, message st
 	return corev1.ConditionTrue, "Cluster updating", message + strings.Join(joiningTroubles(o), "")
 }
 
+// behindImage reports whether a member has to follow an edit of spec.repository: its
+// image is of the spec's version, and of another repository.
+func (o *observation) behindImage(m memberState) bool {
+	target := o.spec.EffectiveVersion()
+	return m.pod != nil && !m.pod.legacy && sameVersion(m.pod.version, target) && m.pod.image != o.image(target)
+}
+
 // joiningTroubles tells why pods of new members don't get on, a clause each.
 func joiningTroubles(o *observation) []string {
 	var troubles []string
 	for _, p := range o.planned() {
 		if p.problem != "" {
-			troubles = append(troubles, "; the new "+p.name+" waits: "+p.problem)
+			trouble := "; the new " + p.name + " waits: " + p.problem
+			if p.crowded > 0 {
+				trouble += "; " + o.wayToRoom(p)
+			}
+			troubles = append(troubles, trouble)
 		}
 	}
 	return troubles

@@ -104,7 +104,7 @@ func New(cfg Config) (*Controller, error) {
 		return nil, err
 	}
 	c.definition = definition.New(definition.Config{
-		CRDs: cfg.CRDs, Want: want, Create: cfg.CreateCRD, Version: cfg.Version, Clock: cfg.Clock, Log: c.log,
+		CRDs: cfg.CRDs, Want: want, Create: cfg.CreateCRD, Version: cfg.Version, Clock: cfg.Clock, Log: c.log, Waiting: &c.waiting,
 	})
 	c.source = &fleet.Source[*api.EtcdCluster]{
 		Dynamic:     cfg.Dynamic,
@@ -230,6 +230,7 @@ func (c *Controller) newCluster(b belongings, obj *api.EtcdCluster) (fleet.Runne
 		Metrics:       c.clusterMetrics,
 		OperatorImage: c.cfg.OperatorImage,
 		Clock:         c.cfg.Clock,
+		StatusMissing: c.definition.Missing,
 		Period:        cluster.Period,
 	}, obj)
 }

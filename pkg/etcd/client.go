@@ -193,10 +193,19 @@ func (c *Conn) Status(ctx context.Context) (Status, error) {
 		DBInUse:     resp.DbSizeInUse,
 		DBQuota:     resp.DbSizeQuota,
 		RaftIndex:   resp.RaftIndex,
-		RaftApplied: resp.RaftAppliedIndex,
+		RaftApplied: applied(resp),
 		Revision:    resp.GetHeader().GetRevision(),
 		Alarms:      parseAlarms(resp.Errors),
 	}, nil
+}
+
+// applied is the last entry that a member has applied. Before 3.4 a member reports one
+// index, which is that of the last entry that it has applied.
+func applied(resp *etcdserverpb.StatusResponse) uint64 {
+	if v, err := ParseVersion(resp.Version); err == nil && !v.HasAppliedIndex() {
+		return resp.RaftIndex
+	}
+	return resp.RaftAppliedIndex
 }
 
 // Members lists the membership by a linearizable read: it is what a quorum has

@@ -41,6 +41,10 @@ func (v Version) atLeast(minor uint64) bool {
 // (https://etcd.io/docs/v3.4/learning/design-learner/).
 func (v Version) HasLearners() bool { return v.atLeast(4) }
 
+// HasAppliedIndex tells whether members report the last entry that they have applied
+// apart from the last one that they have logged.
+func (v Version) HasAppliedIndex() bool { return v.atLeast(4) }
+
 // HasMaxLearners tells whether --max-learners exists, and with it
 // ETCD_MAX_LEARNERS: before 3.6 a cluster holds one learner at a time.
 func (v Version) HasMaxLearners() bool { return v.atLeast(6) }

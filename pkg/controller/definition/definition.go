@@ -49,6 +49,15 @@ type Config struct {
 	Version string
 	Clock   clock.WithTicker
 	Log     *logrus.Entry
+	// Waiting is told what Init waits for, and what Keep waits for and that it is over;
+	// nil: nobody is.
+	Waiting Waiting
+}
+
+// Waiting is what makes an operator count as not ready.
+type Waiting interface {
+	For(what string)
+	Over()
 }
 
 // Keeper registers a CRD and waits until it is served.
@@ -57,6 +66,8 @@ type Keeper struct {
 	// missing holds a token when the API server was seen not to know the
 	// resource, after it was registered.
 	missing chan struct{}
+	// told is true when Waiting was told of something that is not over.
+	told bool
 }
 
 // New returns a Keeper; nothing happens before Init.
@@ -89,11 +100,12 @@ func (k *Keeper) Keep(ctx context.Context) {
 		case <-k.missing:
 		}
 		k.Log.Warnf("the API server no longer knows the CustomResourceDefinition %s", k.Want.Name)
-		if !k.Create {
-			continue // the informer tries again until somebody else has registered it
-		}
-		if err := k.ensure(ctx); err != nil {
+		k.told = false
+		if err := k.Init(ctx); err != nil {
 			return // ctx has ended
+		}
+		if k.told {
+			k.Waiting.Over()
 		}
 	}
 }
@@ -274,16 +286,22 @@ func (k *Keeper) awaitServed(ctx context.Context, served servedResources) error 
 		why := ""
 		resources, err := served.ServerResourcesForGroupVersionWithContext(ctx, k.groupVersion())
 		switch {
-		case err == nil && k.serves(resources):
-			return nil
-		case err == nil || apierrors.IsNotFound(err):
-			why = "the API server does not know it yet"
+		case err == nil:
+			if why = k.lacks(resources); why == "" {
+				return nil
+			}
+		case apierrors.IsNotFound(err):
+			why = notServed
 		default:
 			why = err.Error()
 		}
 		if why != logged {
 			logged = why
 			k.Log.Warnf("waiting until the CustomResourceDefinition %s is registered, which this operator does not do because of -create-crd=false: %s", k.Want.Name, why)
+			if k.Waiting != nil {
+				k.told = true
+				k.Waiting.For(fmt.Sprintf("the CustomResourceDefinition %s, which this operator does not register because of -create-crd=false: %s", k.Want.Name, why))
+			}
 		}
 		if err := pause(ctx, k.Clock, servedPoll); err != nil {
 			return err
@@ -295,13 +313,24 @@ func (k *Keeper) groupVersion() string {
 	return schema.GroupVersion{Group: k.Want.Spec.Group, Version: k.Want.Spec.Versions[0].Name}.String()
 }
 
-func (k *Keeper) serves(resources *metav1.APIResourceList) bool {
+const notServed = "the API server does not know it yet"
+
+// lacks says what of the resource is not served; "" if all is. Without the status
+// subresource every write of a status fails, and the operator can do nothing: it acts on
+// no decision that is not on record.
+func (k *Keeper) lacks(resources *metav1.APIResourceList) string {
+	served := map[string]bool{}
 	for _, r := range resources.APIResources {
-		if r.Name == k.Want.Spec.Names.Plural {
-			return true
-		}
+		served[r.Name] = true
 	}
-	return false
+	plural := k.Want.Spec.Names.Plural
+	switch {
+	case !served[plural]:
+		return notServed
+	case !served[plural+"/status"]:
+		return "it lacks the status subresource, as that of an older operator does: apply the CustomResourceDefinition of this release"
+	}
+	return ""
 }
 
 // pause waits for d, or returns the error of ctx when that ends first.

@@ -101,7 +101,7 @@ func New(cfg Config) (*Controller, error) {
 		return nil, err
 	}
 	c.definition = definition.New(definition.Config{
-		CRDs: cfg.CRDs, Want: want, Create: cfg.CreateCRD, Version: cfg.Version, Clock: cfg.Clock, Log: c.log,
+		CRDs: cfg.CRDs, Want: want, Create: cfg.CreateCRD, Version: cfg.Version, Clock: cfg.Clock, Log: c.log, Waiting: &c.waiting,
 	})
 	c.source = &fleet.Source[*api.EtcdRestore]{
 		Dynamic:     cfg.Dynamic,

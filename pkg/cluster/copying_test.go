@@ -1,0 +1,61 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLearnersThatCopyAreSeenToMoveOn(t *testing.T) {
+	const world = `
+cluster
+member a leader db=8589934592
+member b
+member n learner copying=25m`
+	says := func(receives bool, err error) func(context.Context, string) (bool, error) {
+		return func(_ context.Context, address string) (bool, error) {
+			if address != "10.0.0.9:2381" {
+				t.Errorf("%s was asked", address)
+			}
+			return receives, err
+		}
+	}
+	seen := copies{}
+	observed := func(after time.Duration, receives func(context.Context, string) (bool, error)) memberState {
+		o := look(t, world)
+		o.now = o.now.Add(after)
+		o.pod("n").ip, o.members[2].received = "10.0.0.9", time.Time{}
+		seen.look(t.Context(), o, receives)
+		return o.members[2]
+	}
+	start := look(t, world).now
+	if m := observed(0, says(true, nil)); !m.received.Equal(start) || m.copyUnseen {
+		t.Errorf("while it receives: %+v", m)
+	}
+	m := observed(time.Minute, says(false, nil))
+	if !m.received.Equal(start) || m.copyUnseen || m.copies(start.Add(time.Minute)) {
+		t.Errorf("after it has: %+v", m)
+	}
+	if m := observed(time.Minute, says(false, errors.New("refused"))); !m.copyUnseen {
+		t.Errorf("where it can't be seen: %+v", m)
+	}
+	if m := observed(time.Minute, func(context.Context, string) (bool, error) { panic("of the test") }); !m.copyUnseen {
+		t.Errorf("after a panic: %+v", m)
+	}
+}
+
+func TestStatusTellsOfACopy(t *testing.T) {
+	st := statusIn(t, `
+cluster
+member a leader db=8589934592
+member b
+member n learner copying=25m`)
+	if got := st.MemberStatuses[2].Problem; !strings.Contains(got, "receives a copy of the database") {
+		t.Errorf("its problem is %q", got)
+	}
+}

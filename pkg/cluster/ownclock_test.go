@@ -1,0 +1,72 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// The operator made pods and deleted them as fast as it could where its clock was minutes
+// ahead of the API server's: a new pod counted as one that could not start in time.
+func TestAPodIsAsOldAsTheOperatorHasSeenIt(t *testing.T) {
+	for name, offset := range map[string]time.Duration{"ahead": -10 * time.Minute, "behind": 10 * time.Minute, "as the API server's": 0} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(noon)
+			w := newWorld(t, clock, testCluster())
+			pod := memberPod(t, testCluster(), "a")
+			made := w.makePod(pod)
+			made.CreationTimestamp = metav1.NewTime(noon.Add(offset))
+			deletion := metav1.NewTime(noon.Add(offset + 30*time.Second))
+			made.DeletionTimestamp, made.DeletionGracePeriodSeconds, made.Finalizers = &deletion, new(int64(30)), []string{"x/y"}
+			if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), made, "ns"); err != nil {
+				t.Fatal(err)
+			}
+			w.watch()
+			c := w.cluster(testCluster())
+			for _, after := range []time.Duration{0, time.Minute} {
+				clock.Step(after)
+				o, err := c.observe(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := o.pod("a")
+				if age := o.now.Sub(p.created); age != after || !p.deleteBy.Equal(noon.Add(30*time.Second+deleteMargin)) {
+					t.Errorf("after %s it is %s old, to be gone by %s", after, age, p.deleteBy)
+				}
+			}
+		})
+	}
+}
+
+func TestAPanicWhileOneMemberIsAskedIsItsOwn(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	o := &observation{names: namesOf(c.obj)}
+	broken := answer{pod: podState{name: "a"}, status: &etcd.Status{MemberID: 1, LeaderID: 1}} // without a connection
+	if members, through := agreed(t.Context(), o, []answer{broken}); members != nil || through != nil {
+		t.Errorf("members %v", members)
+	}
+}
+
+func TestAPanicWhileAPodIsMadeIsAnError(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	w.kube.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { panic("of the test") })
+	c := w.cluster(testCluster())
+	c.status.Phase = api.ClusterPhaseRunning
+	err := c.apply(t.Context(), createPods{pods: []newPod{{name: "a", version: "3.6.16"}, {name: "b", version: "3.6.16"}}})
+	if err == nil || !strings.Contains(err.Error(), "of the test") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,21 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// recovered runs f and returns a panic in it as an error. Nobody can recover for a
+// goroutine but itself: without this one, a bug that one member brings to light would end
+// the operator for all clusters.
+func recovered(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("this is a bug of the operator, please report it: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
+}

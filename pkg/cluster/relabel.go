@@ -1,0 +1,48 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// relabelPause is the least time between two times that one pod gets its labels back.
+const relabelPause = time.Minute
+
+// relabel gives a pod of this cluster the labels back by which the operator finds it. One
+// that lost them is there and does not show: it can be neither used nor made again.
+func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
+	lost := map[string]string{}
+	want := namesOf(c.obj).labels()
+	want[nodeLabel] = pod.Name
+	for key, value := range want {
+		if pod.Labels[key] != value {
+			lost[key] = value
+		}
+	}
+	what := "label pod " + pod.Name
+	now := c.cfg.Clock.Now()
+	if len(lost) == 0 || !metav1.IsControlledBy(pod, c.obj) || pod.DeletionTimestamp != nil || c.postponed.holds(what, now) {
+		return nil
+	}
+	c.postponed[what] = now.Add(relabelPause)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID, "labels": lost}})
+	if err != nil {
+		return fmt.Errorf("patch of pod %s: %w", pod.Name, err)
+	}
+	patched, err := c.cfg.Kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("give pod %s its labels back: %w", pod.Name, err)
+	}
+	c.podWrites.record(patched, now)
+	c.notices.mended("Pod "+pod.Name, "labels")
+	return nil
+}

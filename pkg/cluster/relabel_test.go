@@ -1,0 +1,105 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// A pod without its labels is there and does not show: the operator wanted to remove its
+// member, was told by the API server that the pod is there, and did so every second.
+func TestAPodThatLostItsLabelsGetsThemBack(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	pod := memberPod(t, c.obj, "a")
+	want := pod.Labels
+	pod.Labels = map[string]string{"note": "of the user"}
+	made := w.makePod(pod)
+	for range 10 {
+		err := c.apply(t.Context(), removeMember{id: 1, name: "a", why: podGone})
+		if !errors.Is(err, errCacheBehind) {
+			t.Fatal(err)
+		}
+		clock.Step(time.Second)
+	}
+	now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range want {
+		if now.Labels[key] != value {
+			t.Errorf("the labels are %v, want %v", now.Labels, want)
+		}
+	}
+	if now.Labels["note"] == "" || w.count("patch", "pods") != 1 || !w.Told("Pod a was edited") {
+		t.Errorf("labels %v, %d patches, events %q", now.Labels, w.count("patch", "pods"), w.Events())
+	}
+	w.watch()
+	if o, err := c.observe(t.Context()); err != nil || o.pod("a") == nil || o.pod("a").uid != made.UID {
+		t.Errorf("it is not seen: %v", err)
+	}
+}
+
+// Whoever takes them away each time does not get a storm of writes.
+func TestLabelsAreNotFoughtOver(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	pod := memberPod(t, c.obj, "a")
+	pod.Labels = nil
+	made := w.makePod(pod)
+	for range 60 {
+		if err := c.relabel(t.Context(), made); err != nil { // as if they were gone again
+			t.Fatal(err)
+		}
+		clock.Step(time.Second)
+	}
+	if n := w.count("patch", "pods"); n > 2 {
+		t.Errorf("%d patches in a minute", n)
+	}
+}
+
+func TestPodsOfOthersAreNotLabelled(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	pod := memberPod(t, c.obj, "a")
+	pod.Labels, pod.OwnerReferences = nil, nil
+	if err := c.relabel(t.Context(), w.makePod(pod)); err != nil || w.count("patch", "pods") > 0 {
+		t.Errorf("%v, %d patches", err, w.count("patch", "pods"))
+	}
+}
+
+// While somebody else's Service has the peer Service's name, it is tried once a minute.
+func TestATakenPeerServiceIsTriedOnceAMinute(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	w.makeService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"}})
+	c := w.cluster(testCluster())
+	before := w.count("create", "services")
+	for range 180 {
+		_, err := c.pass(t.Context())
+		_ = err // that it is taken
+		clock.Step(time.Second)
+	}
+	if tries := w.count("create", "services") - before; tries < 2 || tries > 4 {
+		t.Errorf("%d tries in three minutes", tries)
+	}
+	if reason := w.etcdCluster().Status.Reason; reason == "" {
+		t.Error("the status does not say so")
+	}
+	if err := w.kube.CoreV1().Services("ns").Delete(t.Context(), "c", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(takenPause)
+	if _, err := c.pass(t.Context()); err != nil || !metav1.IsControlledBy(w.service("c"), c.obj) {
+		t.Errorf("it is not made when its name is free: %v", err)
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lookFor looks at a world again and again and returns the last reason of the status, and
+// how often it changed.
+func lookFor(t *testing.T, d time.Duration, world func(second int) string, failure error) (reason string, changes int) {
+	t.Helper()
+	var s standstill
+	for second := range int(d/time.Second) + 1 {
+		o := look(t, world(second))
+		o.now = o.now.Add(time.Duration(second) * time.Second)
+		next := plan(o)
+		o.standstill = s.look(o, next)
+		s.ended(next, failure)
+		if st := statusAfter(o, next, 1); st.Reason != reason {
+			reason = st.Reason
+			changes++
+		}
+	}
+	return reason, changes
+}
+
+func always(world string) func(int) string { return func(int) string { return world } }
+
+func TestWhatIsWaitedForStandsInTheStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		world string
+		names []string
+	}{
+		"a member during an upgrade": {"cluster version=3.7.3\nmember a leader\nmember b version=3.7.3 down crashing\nmember c",
+			[]string{"for b to be healthy", "CrashLoopBackOff", "kubectl describe pod"}},
+		"a member that the operator can't reach": {"cluster version=3.7.3\nmember a leader\nmember b down ready\nmember c",
+			[]string{"for b to be healthy", "NetworkPolicy"}},
+		"a quorum":           {"cluster no-quorum\nmember a\nmember b down\nmember c down", []string{"for a quorum", "b: "}},
+		"a pod that starts":  {"cluster\nmember a leader\nmember b\npod n pending stuck ic=a,b,n", []string{"the pod of n is starting", "no node"}},
+		"orphans":            {"cluster phase= no-quorum strangers=3", []string{"--cascade=orphan", "kubectl delete pods"}},
+		"a learner":          {"cluster\nmember a leader\nmember b\nmember n learner down", []string{"for n to join"}},
+		"a Service's making": {"cluster no-peer-service", []string{"create peer service", "of the test"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failure := errors.New("of the test")
+			if early, _ := lookFor(t, standstillAfter-time.Second, always(c.world), failure); early != "" {
+				t.Errorf("before a minute is over it says %q", early)
+			}
+			reason, changes := lookFor(t, 4*standstillAfter, always(c.world), failure)
+			for _, want := range c.names {
+				if !strings.Contains(reason, want) {
+					t.Errorf("the reason %q does not say %q", reason, want)
+				}
+			}
+			if changes != 1 {
+				t.Errorf("it was written %d times", changes)
+			}
+		})
+	}
+}
+
+func TestNoStandstillIsToldOfWhereAllIsDone(t *testing.T) {
+	for _, world := range []string{
+		"cluster\nmember a leader\nmember b\nmember c",
+		"cluster paused\nmember a leader",
+		"cluster ending\nmember a leader",
+	} {
+		if reason, _ := lookFor(t, 10*standstillAfter, always(world), nil); reason != "" {
+			t.Errorf("%s: it says %q", world, reason)
+		}
+	}
+}
+
+// Reasons that take turns are one standstill, and not a write each.
+func TestAStandstillIsNotWrittenTooOften(t *testing.T) {
+	turns := func(second int) string {
+		return fmt.Sprintf("cluster version=3.7.3\nmember a leader\nmember b version=3.7.3 %s\nmember c", []string{"down", "notready"}[second%2])
+	}
+	reason, changes := lookFor(t, 10*standstillAfter, turns, nil)
+	if reason == "" || changes > 30 {
+		t.Errorf("it says %q after %d changes in ten minutes", reason, changes)
+	}
+}
+
+func TestAStandstillEnds(t *testing.T) {
+	o := look(t, "cluster version=3.7.3\nmember a leader\nmember b version=3.7.3 down\nmember c")
+	var s standstill
+	s.look(o, plan(o))
+	o.now = o.now.Add(standstillAfter)
+	if s.look(o, plan(o)) == "" {
+		t.Error("it is not told of")
+	}
+	o = look(t, "cluster version=3.7.3\nmember a leader\nmember b version=3.7.3 runs=3.7.3\nmember c")
+	if got := s.look(o, plan(o)); got != "" {
+		t.Errorf("it goes on: %q", got)
+	}
+}

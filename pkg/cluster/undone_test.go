@@ -1,0 +1,72 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// A controller or a webhook that takes a label of the spec away each time led to a write
+// every five seconds, forever.
+func TestAFightOverMetadataCalmsDown(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	obj := testCluster()
+	obj.Spec.Pod = &api.PodPolicy{Labels: map[string]string{"team": "a"}}
+	c := w.cluster(obj)
+	bare := testCluster()
+	pod := w.makePod(memberPod(t, bare, "a"))
+	fight := func(d time.Duration) (writes int) {
+		before := w.count("patch", "pods")
+		for range int(d / time.Second) {
+			o, err := c.observe(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o.pod("a").metadataOutdated {
+				if err := c.apply(t.Context(), setMetadata{pod: "a", uid: pod.UID}); err != nil {
+					t.Fatal(err)
+				}
+				w.takeLabelAway(t, "a", "team")
+			}
+			clock.Step(time.Second)
+		}
+		return w.count("patch", "pods") - before
+	}
+	w.watch()
+	if n := fight(time.Minute); n < undoneOften || n > undoneOften+2 {
+		t.Errorf("%d writes in the first minute", n)
+	}
+	if n := fight(5 * time.Minute); n < 4 || n > 6 {
+		t.Errorf("%d writes in the next five minutes", n)
+	}
+	// An edit of the spec is followed at once.
+	clock.Step(fightPause)
+	c.obj.Generation++
+	if got := c.pauseAfterMending(metadataOf("a")); got != mendPause {
+		t.Errorf("after an edit the pause is %s", got)
+	}
+}
+
+// takeLabelAway does so to a pod, in the API server and in the caches.
+func (w *world) takeLabelAway(t *testing.T, pod, label string) {
+	t.Helper()
+	obj, err := w.kube.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), "ns", pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := obj.(*corev1.Pod).DeepCopy()
+	delete(changed.Labels, label)
+	changed.ResourceVersion = w.nextVersion()
+	if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), changed, "ns"); err != nil {
+		t.Fatal(err)
+	}
+	w.watch()
+}
