@@ -39,14 +39,7 @@ type notices struct {
 // A stuckPod has had one problem or another since a time.
 type stuckPod struct {
 	since time.Time
-	told  []string // troubles
-}
-
-// troubleOf is what stays the same in a problem while it lasts. The rest does not: the
-// kubelet tries to pull an image, and waits to try again, in turns.
-func troubleOf(problem string) string {
-	trouble, _, _ := strings.Cut(problem, ": ")
-	return trouble
+	told  []string // kinds of problems
 }
 
 func (n *notices) memberAdded(name string) {
@@ -135,8 +128,8 @@ func (n *notices) look(o *observation) {
 		if !known {
 			s.since = o.now
 		}
-		if trouble := troubleOf(p.problem); o.now.Sub(s.since) >= stuckAfter && !slices.Contains(s.told, trouble) {
-			s.told = append(s.told, trouble)
+		if o.now.Sub(s.since) >= stuckAfter && !slices.Contains(s.told, p.problemKind) {
+			s.told = append(s.told, p.problemKind)
 			n.Warning("Member Stuck", "Pod %s does not get on: %s", p.name, p.problem)
 		}
 		current[p.name] = s

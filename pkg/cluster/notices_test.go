@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -101,35 +102,40 @@ func TestAMemberThatStaysUnhealthyIsToldAndItsRecovery(t *testing.T) {
 func TestAPodWhoseTroubleIsToldInTurnsIsTold(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
-	const (
-		bad       = "container etcd (etcd:v3.6.99) is waiting: "
-		pull      = bad + "ErrImagePull: not found"
-		backOff   = bad + "ImagePullBackOff: back-off 10s: not found"
-		former    = "container etcd (etcd:v3.6.16) is waiting: CrashLoopBackOff: back-off 10s"
-		preparing = "container check-dns (operator:v1) is waiting: ErrImagePull: not found"
+	var (
+		never   corev1.ContainerState
+		passed  = ended(0, "")
+		gone    = ended(0, "")
+		pull    = waiting("ErrImagePull", "3.6.99: not found")
+		backOff = waiting("ImagePullBackOff", "back-off 10s: 3.6.99: not found")
+		former  = waiting("CrashLoopBackOff", "back-off 10s restarting failed container=etcd")
+		gate    = waiting("ErrImagePull", "operator: not found")
 	)
 	for i, s := range []struct {
-		problem string
-		told    bool
+		checkDNS, etcd corev1.ContainerState
+		told           string
 	}{
-		{pull, false},
-		{backOff, false},
-		{pull, true},
-		{backOff, false},
-		{former, true},
-		{pull, false},
-		{former, false},
-		{"", false}, // it gets on
-		{pull, false},
-		{preparing, false},
-		{pull, true},
-		{preparing, true},
-		{preparing, false},
+		{passed, pull, ""},
+		{passed, backOff, ""},
+		{passed, pull, "3.6.99: not found"},
+		{passed, backOff, ""},
+		{passed, former, "CrashLoopBackOff"},
+		{passed, pull, ""},
+		{passed, former, ""},
+		{passed, runs(), ""},
+		{passed, pull, ""},
+		{gate, waiting("PodInitializing", ""), ""},
+		{passed, pull, "3.6.99: not found"},
+		{gate, waiting("PodInitializing", ""), "operator: not found"},
+		{gate, waiting("PodInitializing", ""), ""},
 	} {
-		o := &observation{now: noon.Add(time.Duration(i) * 8 * time.Second), pods: []podState{{name: "etcd-1", problem: s.problem}}}
-		c.notices.look(o)
-		if got := w.reasons(); slices.Contains(got, "Member Stuck") != s.told {
-			t.Errorf("look %d, %q: events %q, want that it is told: %v", i, s.problem, got, s.told)
+		pod := memberPod(t, testCluster(), "c-a")
+		kubelet(pod, s.checkDNS, never, s.etcd, gone, 0)
+		w.Forget()
+		c.notices.look(&observation{now: noon.Add(time.Duration(i) * 8 * time.Second), pods: []podState{podStateOf(pod)}})
+		told := strings.Join(w.Events(), "\n")
+		if (told != "") != (s.told != "") || !strings.Contains(told, s.told) {
+			t.Errorf("look %d: told %q, want %q", i, told, s.told)
 		}
 	}
 }

@@ -135,8 +135,8 @@ type podState struct {
 	deleteBy time.Time
 	finished bool // Failed or Succeeded: it will not run again
 	// problem says why etcd doesn't run in it, in words for a person; empty if it
-	// runs, or if it is just on its way.
-	problem string
+	// runs, or if it is just on its way. Its kind stays the same where the words change.
+	problem, problemKind string
 	// badImage is true when etcd's image can't be had, crashing when etcd ends
 	// soon after each start.
 	badImage, crashing bool

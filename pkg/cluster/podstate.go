@@ -63,7 +63,7 @@ func podStateOf(pod *corev1.Pod) podState {
 			}
 		}
 	}
-	p.problem = problemOf(pod)
+	p.problem, p.problemKind = problemOf(pod)
 	if !p.scheduled {
 		p.crowded = crowdedNodes(p.problem)
 	}
@@ -121,14 +121,15 @@ func hasCondition(pod *corev1.Pod, t corev1.PodConditionType, status corev1.Cond
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == status })
 }
 
-// problemOf says why a pod doesn't run etcd, where Kubernetes gives a reason.
-func problemOf(pod *corev1.Pod) string {
+// problemOf says why a pod doesn't run etcd, where Kubernetes gives a reason. The kind
+// is what stays the same while a problem lasts.
+func problemOf(pod *corev1.Pod) (problem, kind string) {
 	if pod.Status.Phase == corev1.PodFailed {
-		return strings.TrimSpace("the pod has failed: " + pod.Status.Reason + " " + pod.Status.Message)
+		return strings.TrimSpace("the pod has failed: " + pod.Status.Reason + " " + pod.Status.Message), "failed"
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return "the pod can't be scheduled: " + c.Message
+			return "the pod can't be scheduled: " + c.Message, "not scheduled"
 		}
 	}
 	for _, s := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
@@ -137,13 +138,29 @@ func problemOf(pod *corev1.Pod) string {
 			last = s.LastTerminationState.Terminated
 		}
 		w := s.State.Waiting
+		badImage := w != nil && slices.Contains(imageTroubles, w.Reason)
 		switch {
 		case s.State.Running != nil:
-		case last != nil && last.ExitCode != 0 && (w == nil || !slices.Contains(imageTroubles, w.Reason)):
-			return fmt.Sprintf("container %s ended with exit code %d: %s", s.Name, last.ExitCode, lastWords(last.Message))
+		case last != nil && last.ExitCode != 0 && !badImage:
+			return fmt.Sprintf("container %s ended with exit code %d: %s", s.Name, last.ExitCode, lastWords(last.Message)), s.Name + " ends"
 		case w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating":
-			return fmt.Sprintf("container %s (%s) is waiting: %s: %s", s.Name, s.Image, w.Reason, w.Message)
+			kind = s.Name + " waits for " + w.Reason
+			if badImage { // the kubelet tries to pull it, and waits to try again, in turns
+				kind = s.Name + " has no image"
+			}
+			return fmt.Sprintf("container %s (%s) is waiting: %s: %s", s.Name, imageOf(pod, s), w.Reason, w.Message), kind
 		}
 	}
-	return ""
+	return "", ""
+}
+
+// imageOf returns the image that a container is to run. After an edit, its status names
+// the one before until the new one runs.
+func imageOf(pod *corev1.Pod, s corev1.ContainerStatus) string {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.Name == s.Name {
+			return c.Image
+		}
+	}
+	return s.Image
 }

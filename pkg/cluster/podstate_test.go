@@ -75,7 +75,7 @@ func TestPodStateFromWhatTheKubeletSays(t *testing.T) {
 		}, "scheduled atGate", ""},
 		"etcd's image can't be pulled": {func(p *corev1.Pod) {
 			kubelet(p, passed, never, waiting("ErrImagePull", "not found"), never, 0)
-		}, "scheduled atGate badImage", "container etcd (etcd:v3.6.16) is waiting: ErrImagePull: not found"},
+		}, "scheduled atGate badImage", "container etcd (quay.io/coreos/etcd:v3.6.16) is waiting: ErrImagePull: not found"},
 		"etcd runs": {func(p *corev1.Pod) {
 			kubelet(p, passed, never, runs(), never, 0)
 			p.Status.Phase = corev1.PodRunning
@@ -102,13 +102,14 @@ func TestPodStateFromWhatTheKubeletSays(t *testing.T) {
 		}, "scheduled atGate started crashing", "container etcd ended with exit code 1: disk full"},
 		"etcd ends well again and again": {func(p *corev1.Pod) {
 			kubelet(p, passed, never, waiting("CrashLoopBackOff", "back-off 5m0s"), ended(0, ""), 9)
-		}, "scheduled atGate started crashing", "container etcd (etcd:v3.6.16) is waiting: CrashLoopBackOff: back-off 5m0s"},
+		}, "scheduled atGate started crashing", "container etcd (quay.io/coreos/etcd:v3.6.16) is waiting: CrashLoopBackOff: back-off 5m0s"},
 		"the image was changed in place and restarts": {func(p *corev1.Pod) {
 			kubelet(p, passed, never, waiting("ContainerCreating", ""), ended(0, ""), 1)
 		}, "scheduled atGate started", ""},
 		"the image was changed in place to one that can't be had": {func(p *corev1.Pod) {
 			kubelet(p, passed, never, waiting("ImagePullBackOff", "3.6.99: not found"), ended(143, "terminated"), 0)
-		}, "scheduled atGate started badImage", "container etcd (etcd:v3.6.16) is waiting: ImagePullBackOff: 3.6.99: not found"},
+			p.Spec.Containers[0].Image = "quay.io/coreos/etcd:v3.6.99" // the status names the former
+		}, "scheduled atGate started badImage", "container etcd (quay.io/coreos/etcd:v3.6.99) is waiting: ImagePullBackOff: 3.6.99: not found"},
 		"evicted": {func(p *corev1.Pod) {
 			kubelet(p, passed, never, ended(137, ""), never, 0)
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."

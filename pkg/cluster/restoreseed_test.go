@@ -256,7 +256,7 @@ func TestTheStatusTellsHowFarTheFirstMemberIs(t *testing.T) {
 		"it restores": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), init("restore-backup", runs())},
 			"member c-seed restores the backup backups/etcd.backup"},
 		"etcd's image can't be had": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), init("restore-backup", waiting("ErrImagePull", "not found"))},
-			"member c-seed can't start on the backup backups/etcd.backup: container restore-backup (an-image) is waiting: ErrImagePull: not found"},
+			"member c-seed can't start on the backup backups/etcd.backup: container restore-backup (quay.io/coreos/etcd:v3.6.16) is waiting: ErrImagePull: not found"},
 		"the tool fails": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), backOff("restore-backup", "etcdutl can't restore the backup (exit status 1): Error: snapshot missing hash")},
 			"member c-seed can't start on the backup backups/etcd.backup: container restore-backup ended with exit code 1: etcdutl can't restore the backup (exit status 1): Error: snapshot missing hash"},
 		"it waits for its name": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), init("restore-backup", ended(0, "")), init("check-dns", runs())},
