@@ -130,7 +130,7 @@ var allSteps = []step{
 	idle{}, wait{}, createService{}, mendService{}, deleteService{}, createBudget{}, mendBudget{}, deleteBudget{},
 	chooseSeed{}, markRunning{}, markFailed{}, createPods{}, deletePod{}, setVersion{}, recyclePod{}, setMetadata{},
 	deleteVolume{}, expandVolume{}, setVolumeVersion{}, addMember{}, promoteMember{}, removeMember{}, advanceLog{},
-	moveLeader{}, liftAlarms{}, observing{},
+	moveLeader{}, liftAlarms{}, noteMember{}, observing{},
 }
 
 func TestAllStepsAreKnownToTheTests(t *testing.T) {
