@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,12 @@ func (n *Namespace) KillNode(node string) {
 	n.t.Helper()
 	n.node(n.t.Context(), "kill", node)
 	n.t.Cleanup(func() { n.bringBack(node, "start") })
+}
+
+// WipeNode empties the disks of a killed node.
+func (n *Namespace) WipeNode(node string) {
+	n.t.Helper()
+	n.node(n.t.Context(), "wipe", node)
 }
 
 // StartNode starts a killed node and waits until it is ready.
@@ -56,9 +63,9 @@ func (n *Namespace) bringBack(node, verb string) {
 	n.waitNode(ctx, node)
 }
 
-// Cordon makes all nodes unschedulable until the test ends or the returned
+// Cordon makes all nodes but some unschedulable until the test ends or the returned
 // function is called.
-func (n *Namespace) Cordon() (release func()) {
+func (n *Namespace) Cordon(except ...string) (release func()) {
 	n.t.Helper()
 	set := func(ctx context.Context, unschedulable bool) {
 		nodes, err := n.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -67,6 +74,9 @@ func (n *Namespace) Cordon() (release func()) {
 			return
 		}
 		for _, node := range nodes.Items {
+			if slices.Contains(except, node.Name) {
+				continue
+			}
 			patch := fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, unschedulable)
 			_, err := n.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 			if err != nil {
@@ -91,7 +101,9 @@ func (n *Namespace) node(ctx context.Context, verb, node string) {
 		n.t.Fatalf("hack/kube node %s %s: %v\n%s", verb, node, err, output)
 	}
 	n.record.tell("node "+node, verb)
-	n.nodesDown[node] = verb == "kill" || verb == "cut"
+	if verb != "wipe" {
+		n.nodesDown[node] = verb == "kill" || verb == "cut"
+	}
 }
 
 func (n *Namespace) waitNode(ctx context.Context, name string) {

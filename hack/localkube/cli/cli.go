@@ -44,7 +44,7 @@ func commands() []command {
 		{"env", "", "print the shell commands that set KUBECONFIG and PATH", false, env},
 		{"kubectl", "ARG...", "run the kubectl of the right version against it", false, kubectl},
 		{"load", "FILE... | --etcd LIST", "import image archives, or the images of etcd, on all nodes", true, load},
-		{"node", "kill|start|cut|heal NAME", "pull a node's plug, start it again, take its link down, up again", true, nodeCommand},
+		{"node", "kill|wipe|start|cut|heal NAME", "pull a node's plug, empty its disks, start it again, take its link down, up again", true, nodeCommand},
 		{"logs", "[-f] [COMPONENT]", "show the log of a component; without one, list them", false, logs},
 		{"build", "[--etcd LIST]", "only build programs and images", true, buildOnly},
 		{"etcd", "", "only build etcd, and print the versions and where their programs are", false, etcdOnly},

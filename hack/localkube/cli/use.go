@@ -223,13 +223,13 @@ func (a *App) load(ctx context.Context, files []string) error {
 }
 
 func nodeCommand(ctx context.Context, a *App, args []string) error {
-	f := a.flags("node", "hack/kube node kill|start|cut|heal NAME")
+	f := a.flags("node", "hack/kube node kill|wipe|start|cut|heal NAME")
 	if err := parse(f, args, 2); err != nil {
 		return err
 	}
 	verb, name := f.Arg(0), f.Arg(1)
 	done, ok := map[string]string{
-		"kill": "killed", "start": "started", "cut": "cut off", "heal": "connected again",
+		"kill": "killed", "wipe": "wiped", "start": "started", "cut": "cut off", "heal": "connected again",
 	}[verb]
 	if !ok {
 		f.Usage()

@@ -16,6 +16,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
 	nodeagent "github.com/etcd-operator/etcd-operator/hack/localkube/node"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/nsinit"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
 )
 
 // States of a node's machine, as a person who stands before it sees them.
@@ -118,6 +119,26 @@ func (n *node) kill(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%s was killed, but its processes are not gone yet: %w", n.name, ctx.Err())
 	}
+}
+
+// wipe empties the disks of a killed node, as those of a machine that was installed anew:
+// what pods had in directories of the node and on its volumes is gone. Images stay.
+func (n *node) wipe() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.alive() {
+		return fmt.Errorf("%s runs, kill it first: %w", n.name, errNodeState)
+	}
+	for _, dir := range []string{nodeagent.Kubelet, render.Volumes} {
+		dir = n.config.NodeDir(n.name, dir)
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("wipe %s: %w", n.name, err)
+		}
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return fmt.Errorf("wipe %s: %w", n.name, err)
+		}
+	}
+	return nil
 }
 
 // connect takes the node's link up, or down.

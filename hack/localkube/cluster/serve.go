@@ -62,6 +62,8 @@ func (s *Supervisor) command(ctx context.Context, r *http.Request) error {
 	switch r.PathValue("verb") {
 	case "kill":
 		return n.kill(request)
+	case "wipe":
+		return n.wipe()
 	case "start":
 		return s.boot(ctx, n)
 	case "cut":
@@ -69,7 +71,7 @@ func (s *Supervisor) command(ctx context.Context, r *http.Request) error {
 	case "heal":
 		return n.connect(request, true)
 	default:
-		return errors.New("a node can be told kill, start, cut or heal")
+		return errors.New("a node can be told kill, wipe, start, cut or heal")
 	}
 }
 

@@ -30,6 +30,10 @@ import (
 // Role is the argument with which this program acts as a node.
 const Role = "__node"
 
+// Kubelet is the directory of a node that holds what its kubelet keeps: the directories
+// of its pods.
+const Kubelet = "kubelet"
+
 // startTimeout bounds how long a node waits for containerd or the API server.
 const startTimeout = 3 * time.Minute
 
@@ -150,7 +154,7 @@ var kernelSettings = map[string]string{
 // machine's, seen by this node alone, and names the one for temporary files.
 func mounts(c instance.Config, name string) error {
 	for inside, own := range map[string]string{
-		render.KubeletRoot:   "kubelet",
+		render.KubeletRoot:   Kubelet,
 		"/var/log":           "log",
 		render.VolumeRoot(c): render.Volumes,
 	} {

@@ -259,6 +259,20 @@ func TestClusterWorksAndGoesWithoutATrace(t *testing.T) {
 		}
 		return nil
 	})
+	if out, err := c.try("node", "wipe", node); err == nil || !strings.Contains(out, "kill it first") {
+		t.Errorf("wiping a node that runs said: %s", out)
+	}
+	c.must("node", "kill", node)
+	c.must("node", "wipe", node)
+	c.must("node", "start", node)
+	c.waitNode(node, "True")
+	c.eventually("the data went with the disk", func() error {
+		out, err := c.try("kubectl", "exec", "etcd", "--", "etcdctl", "get", "kept")
+		if err != nil || strings.Contains(out, "yes") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
 	c.must("node", "cut", node)
 	c.waitNode(node, "Unknown")
 	c.must("node", "heal", node)
