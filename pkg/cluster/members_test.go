@@ -8,6 +8,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -35,7 +36,7 @@ func TestAlarmsThatCameWithABackupAreLifted(t *testing.T) {
 		t.Run(release.Minor(), func(t *testing.T) {
 			backup := backupOfAFullCluster(t, release)
 
-			roomy := startedFrom(t, release, backup)
+			roomy := startedFrom(t, release, backup, withRoom)
 			s := roomy.step(t)
 			if s == nil || !strings.Contains(s.String(), "NOSPACE of ") {
 				t.Fatalf("the plan is %v", s)
@@ -51,18 +52,18 @@ func TestAlarmsThatCameWithABackupAreLifted(t *testing.T) {
 				t.Errorf("alarms %v are left", o.alarms())
 			}
 
-			full := startedFrom(t, release, backup, smallQuota)
-			if full.observe(t).members[0].status.DBQuota > 0 {
-				if s := full.step(t); s != nil {
+			tight := startedFrom(t, release, backup, full)
+			if tight.observe(t).members[0].status.DBQuota > 0 {
+				if s := tight.step(t); s != nil {
 					t.Errorf("the plan of a full cluster is %s", s)
 				}
 				return
 			}
-			full.apply(t, full.step(t)) // etcd does not tell its quota
-			if err := full.put(t, megabyte); !errors.Is(err, rpctypes.ErrNoSpace) {
+			tight.apply(t, tight.step(t)) // etcd does not tell its quota
+			if err := tight.put(t, megabyte); !errors.Is(err, rpctypes.ErrNoSpace) {
 				t.Errorf("a full cluster takes more: %v", err)
 			}
-			o := full.observe(t)
+			o := tight.observe(t)
 			if alarms := o.alarms(); len(alarms) != 1 || alarms[0].MemberID != o.members[0].ID || liftFormerAlarms(o) != nil {
 				t.Errorf("the alarms of a full cluster are %v, the plan %v", alarms, liftFormerAlarms(o))
 			}
@@ -107,13 +108,26 @@ type restoredOne struct {
 	cluster *Cluster
 }
 
-func startedFrom(t *testing.T, release members.Release, backup string, flags ...string) restoredOne {
+// quotaOf gives etcd the flags that set its quota, by the size of its database.
+type quotaOf func(size int64) (flags []string)
+
+func withRoom(int64) []string { return nil }
+
+// full leaves no room. How large the database of a cluster is that has just run full
+// depends on how often it was written to the disk.
+func full(size int64) []string { return []string{fmt.Sprintf("--quota-backend-bytes=%d", size)} }
+
+func startedFrom(t *testing.T, release members.Release, backup string, quota quotaOf) restoredOne {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
 	release.Run(t, release.SnapshotTool(), "snapshot", "restore", backup, "--data-dir", data,
 		"--name", "m0", "--initial-cluster", "m0=http://m0.example:2380", "--initial-advertise-peer-urls", "http://m0.example:2380",
 		"--initial-cluster-token", t.Name())
-	running := release.Start(t, members.Options{Data: data, Flags: flags})
+	database, err := os.Stat(filepath.Join(data, "member", "snap", "db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := release.Start(t, members.Options{Data: data, Flags: quota(database.Size())})
 	c := newWorld(t, clocktesting.NewFakeClock(noon), testCluster()).cluster(testCluster())
 	conn, err := c.etcd.Conn(etcd.Endpoint{URL: running.Members[0].URL})
 	if err != nil {

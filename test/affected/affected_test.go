@@ -74,22 +74,22 @@ func (c checkout) affected(t *testing.T, args ...string) (stages string, err err
 	return strings.Join(names, " "), nil
 }
 
-const everything = "format scripts modules generated e2e alone docs lint unit monitoring stores localkube demo"
+const everything = "format scripts modules generated e2e alone stores localkube demo docs lint unit monitoring"
 
 func TestStagesOfAFile(t *testing.T) {
 	c := newCheckout(t)
 	for file, want := range map[string]string{
-		"pkg/cluster/plan.go":               "format modules generated e2e alone docs lint unit monitoring stores demo",
+		"pkg/cluster/plan.go":               "format modules generated e2e alone stores demo docs lint unit monitoring",
 		"pkg/cluster/plan_test.go":          "format modules lint unit",
-		"pkg/store/s3/s3_test.go":           "format modules lint unit stores",
+		"pkg/store/s3/s3_test.go":           "format modules stores lint unit",
 		"test/e2e/create_test.go":           "format modules e2e alone lint unit",
 		"test/harness/cluster.go":           everything,
 		"hack/localkube/keeper/keeper.go":   everything,
-		"hack/localkube/smoke/dns_test.go":  "format modules lint unit localkube",
+		"hack/localkube/smoke/dns_test.go":  "format modules localkube lint unit",
 		"hack/localkube/environ/of_test.go": "format modules lint unit",
 		"doc/tls.md":                        "docs unit",
-		"example/tls/certs.sh":              "scripts e2e alone docs unit demo",
-		"hack/demo":                         "scripts docs unit demo",
+		"example/tls/certs.sh":              "scripts e2e alone demo docs unit",
+		"hack/demo":                         "scripts demo docs unit",
 		"go.mod":                            everything,
 		"what/nobody/knows":                 everything,
 	} {
@@ -105,7 +105,7 @@ func TestTestsOfAPackageThatNeedMoreThanTheCompiler(t *testing.T) {
 	c := newCheckout(t)
 	for tag, want := range map[string]string{
 		"e2e":    "format modules e2e lint unit",
-		"stores": "format modules lint unit stores",
+		"stores": "format modules stores lint unit",
 	} {
 		c.write(t, "pkg/cluster/a_test.go", "// Copyright\n\n//go:build "+tag+"\n\npackage cluster\n")
 		if got, err := c.affected(t); err != nil || got != want {

@@ -82,7 +82,6 @@ func APIServer(c instance.Config) []string {
 		"--service-account-key-file=" + c.Path(SAPub),
 		"--default-not-ready-toleration-seconds=" + tolerate,
 		"--default-unreachable-toleration-seconds=" + tolerate,
-		"--profiling=false",
 	}
 }
 
@@ -126,7 +125,6 @@ func ControllerManager(c instance.Config) []string {
 		"--flex-volume-plugin-dir=" + c.Path("flexvolume"),
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
-		"--profiling=false",
 	}
 }
 
@@ -141,7 +139,6 @@ func Scheduler(c instance.Config) []string {
 		"--leader-elect=false",
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
-		"--profiling=false",
 	}
 }
 
