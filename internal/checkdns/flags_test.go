@@ -87,7 +87,8 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%q: usage or reason was not printed: %s", args, out.String())
 		}
 	}
-	if _, err := Parse([]string{"-name=c"}, func(string) string { return "10.0.0" }, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "MY_POD_IP") {
+	broken := func(name string) string { return map[string]string{PodIPEnv: "10.0.0"}[name] }
+	if _, err := Parse([]string{"-name=c"}, broken, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "MY_POD_IP") {
 		t.Errorf("a broken MY_POD_IP: error %v", err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/etcd-operator/etcd-operator/internal/datadir"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
@@ -88,7 +87,7 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p newPod, operatorIma
 // API server last showed it: nothing of it is on the node's disk.
 func startedVariable() corev1.EnvVar {
 	return corev1.EnvVar{
-		Name: datadir.StartedEnv,
+		Name: startedEnv,
 		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
 			APIVersion: "v1", FieldPath: "metadata.annotations['" + startedAnnotation + "']",
 		}},

@@ -23,7 +23,7 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 		createService{}, createPods{pods: []newPod{{name: "b"}}}, deletePod{name: "b"}, removeMember{name: "b", dead: true},
 		addMember{name: "b"}, promoteMember{name: "b"}, setVersion{pod: "b"},
 		mendService{client: true}, deleteService{}, createBudget{}, mendBudget{}, deleteBudget{}, recyclePod{}, setMetadata{},
-		deleteVolume{}, expandVolume{}, setVolumeVersion{}, advanceLog{}, moveLeader{}, liftAlarms{},
+		deleteVolume{}, expandVolume{}, setVolumeVersion{}, advanceLog{}, moveLeader{}, liftAlarms{}, noteMember{},
 		idle{}, wait{}, observing{}, // nothing is done
 	} {
 		looked[reflect.TypeOf(s)] = true

@@ -22,7 +22,7 @@ var rewritings = map[string]func(image string) string{
 	"the digest is appended":         func(image string) string { return image + digestOfImage },
 	"the digest replaces the tag":    func(image string) string { return image[:strings.LastIndex(image, ":")] + digestOfImage },
 	"another registry":               func(image string) string { return "mirror.example.com:5000/" + image },
-	"another registry, and a digest": func(image string) string { return "mirror.example.com:5000/etcd" + digestOfImage },
+	"another registry, and a digest": func(string) string { return "mirror.example.com:5000/etcd" + digestOfImage },
 	"another tag":                    func(image string) string { return image + "-signed" },
 }
 

@@ -13,9 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/etcd-operator/etcd-operator/internal/datadir"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
+
+// startedEnv is the variable by which init containers know the note: datadir.StartedEnv.
+const startedEnv = "MEMBER_STARTED"
 
 // noteStarted notes on a pod that a member has served from it. A node may come back
 // with an empty disk and start the same pod again; then only what is kept outside of
@@ -35,7 +37,7 @@ func noteStarted(o *observation) step {
 func heedsNote(pod *corev1.Pod) bool {
 	for _, c := range pod.Spec.InitContainers {
 		if c.Name == checkDNSContainer {
-			return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == datadir.StartedEnv })
+			return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == startedEnv })
 		}
 	}
 	return false
