@@ -22,6 +22,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,9 +136,23 @@ func TestShowsThePeersItsCertificate(t *testing.T) {
 	}
 }
 
+// endsAtTheSecond calls end after the second attempt: the first one's error is told then.
+type endsAtTheSecond struct {
+	http.RoundTripper
+	calls atomic.Int32
+	end   func()
+}
+
+func (e *endsAtTheSecond) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := e.RoundTripper.RoundTrip(req)
+	if e.calls.Add(1) == 2 {
+		e.end()
+	}
+	return resp, err
+}
+
 func TestSaysWhatIsWrongWithTheCertificates(t *testing.T) {
 	a, stranger := newAuthority(t), newAuthority(t)
-	const timeout = 800 * time.Millisecond // beyond the first look-up
 	for name, tc := range map[string]struct {
 		cert Certificate
 		host string // that the peer's certificate is for
@@ -149,7 +164,11 @@ func TestSaysWhatIsWrongWithTheCertificates(t *testing.T) {
 		"no files":                                  {Certificate{"/nowhere/peer.crt", "/nowhere/peer.key", "/nowhere/peer-ca.crt"}, "localhost", "/nowhere/peer.crt"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Run(t.Context(), joining(t, peerListener(t, a, tc.host), tc.cert, timeout))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			cfg := joining(t, peerListener(t, a, tc.host), tc.cert, time.Minute)
+			cfg.Transport = &endsAtTheSecond{RoundTripper: cfg.Transport, end: cancel}
+			err := Run(ctx, cfg)
 			if err == nil {
 				t.Fatal("joins")
 			}
