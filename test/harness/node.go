@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,13 @@ import (
 // again when the test ends.
 func (n *Namespace) KillNode(node string) {
 	n.t.Helper()
+	for app, crashes := range map[string]*atomic.Int64{operatorApp: &n.crashes, backupApp: &n.backupCrashes, restoreApp: &n.restoreCrashes} {
+		for _, pod := range n.podsOf(app) {
+			if pod.Spec.NodeName == node {
+				crashes.Add(1)
+			}
+		}
+	}
 	n.node(n.t.Context(), "kill", node)
 	n.t.Cleanup(func() { n.bringBack(node, "start") })
 }
