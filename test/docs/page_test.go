@@ -158,6 +158,44 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// What doc/reliability.md claims, tests show: those that it names.
+func TestTestsThatThePagesNameExist(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "doc/reliability.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, files := map[string]bool{}, map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		files[filepath.Base(path)] = true
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, match := range declared.FindAllStringSubmatch(string(text), -1) {
+			tests[match[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+|\\w+\\.txt)`").FindAllStringSubmatch(string(page), -1)
+	for _, match := range named {
+		if name := match[1]; !tests[name] && !files[name] {
+			t.Errorf("doc/reliability.md names %s, which does not exist", name)
+		}
+	}
+	if len(named) == 0 {
+		t.Error("no test is named")
+	}
+	for row := range strings.Lines(string(page)) {
+		if strings.HasPrefix(row, "| ") && !strings.Contains(row, "Shown by") && !strings.Contains(row, "`Test") {
+			t.Errorf("no test shows %s", row)
+		}
+	}
+}
+
 // anchorsOf are what GitHub makes of the headings of a page, so that links lead
 // there. Of two headings that are the same, links lead to the first.
 func anchorsOf(t *testing.T, page string) (anchors []string) {

@@ -20,6 +20,22 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
+// All nodes lose their power, and come back with their disks: so do all members.
+func TestNodesLoseTheirPowerAndKeepTheirDisks(t *testing.T) {
+	n, cluster, seed, others := threeNodes(t)
+	writer := cluster.StartWriter()
+	members := append(others, seed)
+	for _, pod := range members {
+		n.KillNode(pod.Spec.NodeName)
+	}
+	for _, pod := range members {
+		n.StartNode(pod.Spec.NodeName)
+	}
+	cluster.WaitSettled()
+	isKept(t, cluster, members)
+	cluster.VerifyWrites(writer)
+}
+
 // All nodes lose their power. That of the seed, and of the operator, comes back first
 // and alone, under its old name with an empty disk: the kubelet starts the pods that it
 // finds at the API server, as if they were new.
@@ -71,9 +87,20 @@ func TestNodeOfTheSeedComesBackEmptyAndNothingIsDeleted(t *testing.T) {
 	isKept(t, cluster, others)
 }
 
-// powerLoss makes a cluster of three whose seed is where the operator is, kills all
-// nodes and wipes that one.
+// powerLoss kills all nodes of a cluster and wipes that of the seed.
 func powerLoss(t *testing.T) (n *harness.Namespace, cluster *harness.Cluster, seed *corev1.Pod, others []*corev1.Pod) {
+	t.Helper()
+	n, cluster, seed, others = threeNodes(t)
+	for _, pod := range []*corev1.Pod{others[0], others[1], seed} {
+		n.KillNode(pod.Spec.NodeName)
+	}
+	n.WipeNode(seed.Spec.NodeName)
+	return n, cluster, seed, others
+}
+
+// threeNodes makes a cluster of three, each member on another node, whose seed is where
+// the operator is.
+func threeNodes(t *testing.T) (n *harness.Namespace, cluster *harness.Cluster, seed *corev1.Pod, others []*corev1.Pod) {
 	t.Helper()
 	n = harness.New(t)
 	release := n.Cordon(n.Operator().Spec.NodeName)
@@ -92,10 +119,6 @@ func powerLoss(t *testing.T) (n *harness.Namespace, cluster *harness.Cluster, se
 		t.Fatalf("the members are on %v", nodes)
 	}
 	cluster.Put("kept", "yes")
-	for _, pod := range []*corev1.Pod{others[0], others[1], seed} {
-		n.KillNode(pod.Spec.NodeName)
-	}
-	n.WipeNode(seed.Spec.NodeName)
 	return n, cluster, seed, others
 }
 
