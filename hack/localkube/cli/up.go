@@ -7,10 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,6 +26,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/process"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/progress"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
 )
 
 // downTimeout bounds the wait for a keeper to clean up.
@@ -35,9 +39,11 @@ func up(ctx context.Context, a *App, args []string) error {
 	grace := f.Duration("node-monitor-grace-period", 20*time.Second, "how long a silent node stays Ready")
 	etcd := f.String("etcd", "all", etcdHelp+"; images of others are there if they are built")
 	toleration := f.Int("pod-toleration-seconds", 300, "how long pods stay on a node that is not Ready, unless they say otherwise")
+	dns := f.String("dns", render.FastDNS, "how long answers of the DNS are kept, also that there is no such name: "+strings.Join(slices.Sorted(maps.Keys(render.DNS)), ", "))
 	if err := parse(f, args, 0); err != nil {
 		return err
 	}
+	_, known := render.DNS[*dns]
 	names, all, err := releases(*etcd)
 	switch {
 	case err != nil:
@@ -46,6 +52,8 @@ func up(ctx context.Context, a *App, args []string) error {
 		return fmt.Errorf("--nodes %d: want 1 to %d", *nodes, instance.MaxNodes)
 	case *grace < 10*time.Second:
 		return fmt.Errorf("--node-monitor-grace-period %s: nodes report every 4 s, so less than 10s would fail healthy ones", *grace)
+	case !known:
+		return fmt.Errorf("--dns %s: want one of %s", *dns, strings.Join(slices.Sorted(maps.Keys(render.DNS)), ", "))
 	case *toleration < 0:
 		return fmt.Errorf("--pod-toleration-seconds %d: must not be negative", *toleration)
 	}
@@ -61,13 +69,13 @@ func up(ctx context.Context, a *App, args []string) error {
 	defer unlock()
 
 	if r, err := a.Instance.ReadRecord(); err == nil && process.Alive(r.Init) {
-		return a.alreadyUp(*nodes)
+		return a.alreadyUp(*nodes, *dns)
 	}
 	config, err := a.prepare(ctx, names, all)
 	if err != nil {
 		return err
 	}
-	config.Nodes, config.NodeMonitorGracePeriod, config.PodTolerationSeconds = *nodes, *grace, *toleration
+	config.Nodes, config.NodeMonitorGracePeriod, config.PodTolerationSeconds, config.DNS = *nodes, *grace, *toleration, *dns
 	if err := keeper.Clean(ctx, a.Instance); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
@@ -77,7 +85,7 @@ func up(ctx context.Context, a *App, args []string) error {
 	return a.start(ctx, config, *forPID)
 }
 
-func (a *App) alreadyUp(nodes int) error {
+func (a *App) alreadyUp(nodes int, dns string) error {
 	c, err := instance.ReadConfig(a.Instance.State)
 	if err != nil {
 		return err
@@ -85,6 +93,9 @@ func (a *App) alreadyUp(nodes int) error {
 	a.say("Already up with %s; `hack/kube status` tells more.", count(c.Nodes))
 	if c.Nodes != nodes {
 		a.say("For %s: `hack/kube down` first.", count(nodes))
+	}
+	if c.DNS != dns {
+		a.say("Its DNS is %s. For %s: `hack/kube down` first.", c.DNS, dns)
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ type Config struct {
 	NodeMonitorGracePeriod time.Duration `json:"nodeMonitorGracePeriod"`
 	// PodTolerationSeconds is how long pods stay on a node that is not Ready.
 	PodTolerationSeconds int `json:"podTolerationSeconds"`
+	// DNS names how long answers are kept: one of render.DNS.
+	DNS string `json:"dns"`
 }
 
 // ConfigFile is where the Config lies.

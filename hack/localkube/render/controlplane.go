@@ -143,10 +143,10 @@ func Scheduler(c instance.Config) []string {
 }
 
 // Corefile is the configuration of CoreDNS. It answers from the API server's
-// objects, for which one second of life is enough, and knows of nothing else:
-// the cluster has no way out, so an unknown name is refused at once instead of
-// after a timeout.
+// objects and knows of nothing else: the cluster has no way out, so an unknown
+// name is refused at once instead of after a timeout.
 func Corefile(c instance.Config) string {
+	dns := DNS[c.DNS]
 	return fmt.Sprintf(`cluster.local:53 in-addr.arpa:53 {
     bind %[1]s
     errors
@@ -154,10 +154,9 @@ func Corefile(c instance.Config) string {
     kubernetes cluster.local in-addr.arpa {
         kubeconfig %[2]s
         pods verified
-        ttl 1
+        ttl %[4]d
     }
-    cache 1
-}
+%[5]s}
 localkube.internal:53 {
     bind %[1]s
     hosts {
@@ -171,7 +170,7 @@ localkube.internal:53 {
         rcode NXDOMAIN
     }
 }
-`, c.Bridge(), c.Path("kubeconfigs/admin"), c.HostIP())
+`, c.Bridge(), c.Path("kubeconfigs/admin"), c.HostIP(), dns.ttl, dns.cache)
 }
 
 // CoreDNSReady is where CoreDNS says that it has seen the cluster's objects.

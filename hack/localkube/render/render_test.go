@@ -26,7 +26,7 @@ func example(t *testing.T) instance.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return instance.Config{Instance: i, Nodes: 3, NodeMonitorGracePeriod: 20 * time.Second, PodTolerationSeconds: 300}
+	return instance.Config{Instance: i, Nodes: 3, NodeMonitorGracePeriod: 20 * time.Second, PodTolerationSeconds: 300, DNS: FastDNS}
 }
 
 func TestOutputMatchesTheGoldenFiles(t *testing.T) {
@@ -49,6 +49,13 @@ func TestOutputMatchesTheGoldenFiles(t *testing.T) {
 		"resolv.conf":                 ResolvConf(c),
 		"addons.yaml":                 Addons(),
 		"kubeconfig":                  Kubeconfig(c.Name, c.APIServer(), []byte("CA"), pki.Pair{Cert: []byte("CERT"), Key: []byte("KEY")}),
+	}
+	for name := range DNS {
+		if name != FastDNS {
+			kept := c
+			kept.DNS = name
+			outputs["Corefile-"+name] = Corefile(kept)
+		}
 	}
 	golden, err := os.ReadDir("testdata")
 	if err != nil {
