@@ -204,7 +204,7 @@ func (c *cluster) etcdVersion() error {
 
 func TestClusterWorksAndGoesWithoutATrace(t *testing.T) {
 	c := newCluster(t)
-	c.must("up", "--node-monitor-grace-period=12s")
+	c.must("up", "--dns=kubeadm", "--node-monitor-grace-period=12s")
 	if out := c.must("up"); !strings.Contains(out, "Already up with 3 nodes") {
 		t.Errorf("a second up said: %s", out)
 	}
@@ -318,7 +318,7 @@ func TestClusterEndsWithTheProcessItIsFor(t *testing.T) {
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c.must("up", "--nodes=1", fmt.Sprint("--for-pid=", owner.Process.Pid))
+	c.must("up", "--nodes=1", "--dns=nodelocal", fmt.Sprint("--for-pid=", owner.Process.Pid))
 	if err := owner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestClusterEndsWithTheProcessItIsFor(t *testing.T) {
 
 func TestProcessesAndNetworkGoWithAKilledKeeper(t *testing.T) {
 	c := newCluster(t)
-	c.must("up", "--nodes=1")
+	c.must("up", "--nodes=1", "--dns=addon")
 	r, err := c.ReadRecord()
 	if err != nil {
 		t.Fatal(err)
