@@ -1,0 +1,8 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chaos writes to and reads from clusters while a seeded schedule of faults
+// strikes them, on the local Kubernetes. In the end it checks that the history of all
+// clients is linearizable, that watches have no gaps, and that every acknowledged write
+// is there. hack/chaos runs it.
+package chaos

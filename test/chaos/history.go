@@ -1,0 +1,140 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// kind is what an operation does with its key.
+type kind string
+
+const (
+	get    kind = "get"
+	put    kind = "put"
+	remove kind = "delete"
+	// swap puts a value if the key has another one: a transaction.
+	swap kind = "swap"
+)
+
+// An op is what a client asked for.
+type op struct {
+	kind     kind
+	key      string
+	old, new string // values; "" stands for a key that is not there
+}
+
+// An outcome is what etcd answered. Of an operation without an answer nobody knows
+// whether it was made.
+type outcome struct {
+	unknown bool
+	value   string // that get has read
+	swapped bool
+}
+
+// A history is what all clients of a cluster have done.
+type history struct {
+	start time.Time
+
+	mu  sync.Mutex
+	ops []porcupine.Operation
+}
+
+func newHistory() *history { return &history{start: time.Now()} }
+
+// call notes that an operation begins. The returned function notes its end.
+func (h *history) call(client int, o op) func(outcome) {
+	called := time.Since(h.start)
+	return func(out outcome) {
+		if out.unknown && o.kind == get {
+			return // says nothing
+		}
+		returned := time.Since(h.start).Nanoseconds()
+		if out.unknown {
+			returned = math.MaxInt64 // it may be made at any later time, or never
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: o, Call: called.Nanoseconds(), Output: out, Return: returned})
+	}
+}
+
+// keys are those that an operation was about.
+func (h *history) keys() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	keys := map[string]bool{}
+	for _, o := range h.ops {
+		keys[o.Input.(op).key] = true
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// count returns how many operations there were, and how many without an answer.
+func (h *history) count() (all, unknown int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, o := range h.ops {
+		if o.Output.(outcome).unknown {
+			unknown++
+		}
+	}
+	return len(h.ops), unknown
+}
+
+// model is one register for each key.
+var model = porcupine.Model{
+	Partition: func(ops []porcupine.Operation) [][]porcupine.Operation {
+		byKey := map[string][]porcupine.Operation{}
+		for _, o := range ops {
+			key := o.Input.(op).key
+			byKey[key] = append(byKey[key], o)
+		}
+		parts := make([][]porcupine.Operation, 0, len(byKey))
+		for _, part := range byKey {
+			parts = append(parts, part)
+		}
+		return parts
+	},
+	Init: func() any { return "" },
+	Step: func(state, input, output any) (bool, any) {
+		value, o, out := state.(string), input.(op), output.(outcome)
+		switch o.kind {
+		case get:
+			return out.value == value, value
+		case swap:
+			made := value == o.old
+			if !out.unknown && made != out.swapped {
+				return false, value
+			}
+			if !made {
+				return true, value
+			}
+		}
+		return true, o.new
+	},
+	DescribeOperation: func(input, output any) string {
+		o, out := input.(op), output.(outcome)
+		return fmt.Sprintf("%s %s %q→%q: %+v", o.kind, o.key, o.old, o.new, out)
+	},
+}
+
+// check reports an error where no order of the operations explains the answers.
+func (h *history) check(patience time.Duration) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, part := range model.Partition(h.ops) {
+		if result := porcupine.CheckOperationsTimeout(model, part, patience); result != porcupine.Ok {
+			return fmt.Errorf("the history of key %s is %s: %d operations", part[0].Input.(op).key, result, len(part))
+		}
+	}
+	return nil
+}
