@@ -24,7 +24,7 @@ import (
 func TestNodesLoseTheirPowerAndKeepTheirDisks(t *testing.T) {
 	n, cluster, seed, others := threeNodes(t)
 	writer := cluster.StartWriter()
-	members := append(others, seed)
+	members := slices.Concat(others, []*corev1.Pod{seed})
 	for _, pod := range members {
 		n.KillNode(pod.Spec.NodeName)
 	}
