@@ -106,6 +106,10 @@ func askPeers(ctx context.Context, cfg Config) error {
 			return fmt.Errorf("%w (%s says so)", errServedBefore, peer)
 		case slices.Equal(a.members, cfg.InitialCluster):
 			return nil
+		case !slices.ContainsFunc(a.members, func(m string) bool { return slices.Contains(cfg.InitialCluster, m) }):
+			// The connection would stay there after the DNS has noticed.
+			(&http.Client{Transport: cfg.Transport}).CloseIdleConnections()
+			return fmt.Errorf("%s knows the members %s: its address belongs to another cluster now", peer, a.members)
 		default:
 			return fmt.Errorf("%s knows the members %s", peer, a.members)
 		}
