@@ -189,7 +189,8 @@ func TestTestsThatThePagesNameExist(t *testing.T) {
 	if len(named) == 0 {
 		t.Error("no test is named")
 	}
-	for row := range strings.Lines(string(page)) {
+	claims, _, _ := strings.Cut(string(page), "## Chaos")
+	for row := range strings.Lines(claims) {
 		if strings.HasPrefix(row, "| ") && !strings.Contains(row, "Shown by") && !strings.Contains(row, "`Test") {
 			t.Errorf("no test shows %s", row)
 		}
