@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -74,6 +75,9 @@ func newCluster(t *testing.T) *cluster {
 }
 
 func (c *cluster) command(ctx context.Context, args ...string) *exec.Cmd {
+	if args[0] == "up" && !strings.Contains(strings.Join(args, " "), "--for-pid") {
+		args = append(slices.Clone(args), fmt.Sprint("--for-pid=", os.Getpid())) // a test that is killed cleans nothing up
+	}
 	cmd := exec.CommandContext(ctx, "../../kube", args...)
 	cmd.Env = c.env
 	return cmd
