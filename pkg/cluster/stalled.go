@@ -22,7 +22,9 @@ func findStalled(ctx context.Context, o *observation, answers []answer) {
 		if s := answers[i].status; s == nil || s.Learner || s.LeaderID == 0 {
 			continue
 		}
-		asked.Go(func() { answers[i].stalled = answers[i].conn.Commits(ctx) != nil })
+		asked.Go(func() {
+			answers[i].stalled = recovered(func() error { return answers[i].conn.Commits(ctx) }) != nil
+		})
 	}
 	asked.Wait()
 }

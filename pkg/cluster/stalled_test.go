@@ -63,3 +63,11 @@ func TestAClusterThatHasLostDataIsNotAvailable(t *testing.T) {
 		t.Errorf("%q, %+v", again.Reason, again.Record)
 	}
 }
+
+func TestAPanicWhileAMemberIsAskedEndsNothing(t *testing.T) {
+	answers := []answer{{status: &etcd.Status{MemberID: 1, LeaderID: 1}}} // without a connection
+	findStalled(t.Context(), &observation{quorum: true}, answers)
+	if !answers[0].stalled {
+		t.Error("a member that could not be asked counts as one that commits")
+	}
+}
