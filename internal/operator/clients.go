@@ -91,13 +91,20 @@ func outsider(file clientcmd.ClientConfig, getenv func(string) string) (pod.Pod,
 	return self, nil
 }
 
+// CoreConfig is a copy of the config for clients of Kubernetes' own kinds: it asks in
+// protobuf, which custom resources do not know.
+func CoreConfig(config *rest.Config) *rest.Config {
+	core := rest.CopyConfig(config)
+	core.ContentType = runtime.ContentTypeProtobuf
+	core.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return core
+}
+
 func newClients(program string, config *rest.Config) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = program + "/" + version.Version
 	config.QPS, config.Burst = apiQPS, apiBurst
-	core := rest.CopyConfig(config) // custom resources know no protobuf
-	core.ContentType = runtime.ContentTypeProtobuf
-	core.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	core := CoreConfig(config)
 	leases := rest.CopyConfig(core)
 	leases.Timeout = leader.RenewDeadline / 2 // a hanging call must leave time for another
 	leases.QPS, leases.Burst = 0, 0           // client-go's defaults

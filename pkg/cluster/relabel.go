@@ -5,13 +5,11 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // relabelPause is the least time between two times that one pod gets its labels back.
@@ -34,11 +32,7 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	c.postponed[what] = now.Add(relabelPause)
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID, "labels": lost}})
-	if err != nil {
-		return fmt.Errorf("patch of pod %s: %w", pod.Name, err)
-	}
-	patched, err := c.cfg.Kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	patched, err := c.patchMetadata(ctx, pod.Name, pod.UID, "labels", lost)
 	if err != nil {
 		return fmt.Errorf("give pod %s its labels back: %w", pod.Name, err)
 	}

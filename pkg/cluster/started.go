@@ -5,13 +5,10 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
@@ -44,13 +41,7 @@ func heedsNote(pod *corev1.Pod) bool {
 }
 
 func (c *Cluster) noteMember(ctx context.Context, s noteMember) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.uid, "annotations": map[string]string{startedAnnotation: etcd.FormatID(s.id)},
-	}})
-	if err != nil {
-		return fmt.Errorf("patch of pod %s: %w", s.pod, err)
-	}
-	pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Patch(ctx, s.pod, types.MergePatchType, patch, metav1.PatchOptions{})
+	pod, err := c.patchMetadata(ctx, s.pod, s.uid, "annotations", map[string]string{startedAnnotation: etcd.FormatID(s.id)})
 	c.writeEnded(noteOn(s.pod), err)
 	if err != nil {
 		return fmt.Errorf("%s: %w", noteOn(s.pod), err)

@@ -17,11 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/etcd-operator/etcd-operator/internal/operator"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 )
 
@@ -53,10 +53,7 @@ func connect() (*Env, error) {
 	}
 	config.QPS, config.Burst = 500, 1000 // many tests share the clients
 	env := &Env{REST: config, Root: root}
-	core := rest.CopyConfig(config) // custom resources know no protobuf
-	core.ContentType = runtime.ContentTypeProtobuf
-	core.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	if env.Kube, err = kubernetes.NewForConfig(core); err != nil {
+	if env.Kube, err = kubernetes.NewForConfig(operator.CoreConfig(config)); err != nil {
 		return nil, err
 	}
 	if env.EtcdClusters, err = versioned.NewForConfig(config); err != nil {

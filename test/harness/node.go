@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ import (
 // again when the test ends.
 func (n *Namespace) KillNode(node string) {
 	n.t.Helper()
-	for app, crashes := range map[string]*atomic.Int64{operatorApp: &n.crashes, backupApp: &n.backupCrashes, restoreApp: &n.restoreCrashes} {
+	for app, crashes := range n.crashesOf() {
 		for _, pod := range n.podsOf(app) {
 			if pod.Spec.NodeName == node {
 				crashes.Add(1)

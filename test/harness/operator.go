@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -254,12 +255,17 @@ func fromProgram(ctx context.Context, pod *corev1.Pod, path string) (status int,
 	return response.StatusCode, string(text), err
 }
 
+// crashesOf counts the crashes of the operators by the test, by the name of each.
+func (n *Namespace) crashesOf() map[string]*atomic.Int64 {
+	return map[string]*atomic.Int64{operatorApp: &n.crashes, backupApp: &n.backupCrashes, restoreApp: &n.restoreCrashes}
+}
+
 // checkOperator fails the test when an operator did what none may do, whatever
 // the test is about: panic, ask for what its shipped role doesn't grant, restart
 // without being crashed.
 func (n *Namespace) checkOperator() {
 	n.t.Helper()
-	for app, crashes := range map[string]int64{operatorApp: n.crashes.Load(), backupApp: n.backupCrashes.Load(), restoreApp: n.restoreCrashes.Load()} {
+	for app, crashes := range n.crashesOf() {
 		for _, alarm := range n.record.alarms(app + "-") {
 			n.t.Errorf("log of the operator: %s", alarm)
 		}
@@ -268,8 +274,8 @@ func (n *Namespace) checkOperator() {
 				// One that could not renew its Lease in time ends, as it has to: for ten
 				// seconds neither it nor the API server got anything done.
 				lost := n.record.starts(pod.Name, leader.ErrLost.Error())
-				if int64(status.RestartCount) > crashes+lost {
-					n.t.Errorf("operator %s restarted %d times, the test crashed it %d times, and it lost its Lease %d times", pod.Name, status.RestartCount, crashes, lost)
+				if int64(status.RestartCount) > crashes.Load()+lost {
+					n.t.Errorf("operator %s restarted %d times, the test crashed it %d times, and it lost its Lease %d times", pod.Name, status.RestartCount, crashes.Load(), lost)
 				}
 			}
 		}

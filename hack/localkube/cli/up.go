@@ -39,7 +39,8 @@ func up(ctx context.Context, a *App, args []string) error {
 	grace := f.Duration("node-monitor-grace-period", 20*time.Second, "how long a silent node stays Ready")
 	etcd := f.String("etcd", "all", etcdHelp+"; images of others are there if they are built")
 	toleration := f.Int("pod-toleration-seconds", 300, "how long pods stay on a node that is not Ready, unless they say otherwise")
-	dns := f.String("dns", render.FastDNS, "how long answers of the DNS are kept, also that there is no such name: "+strings.Join(slices.Sorted(maps.Keys(render.DNS)), ", "))
+	kinds := strings.Join(slices.Sorted(maps.Keys(render.DNS)), ", ")
+	dns := f.String("dns", render.FastDNS, "how long answers of the DNS are kept, also that there is no such name: "+kinds)
 	if err := parse(f, args, 0); err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func up(ctx context.Context, a *App, args []string) error {
 	case *grace < 10*time.Second:
 		return fmt.Errorf("--node-monitor-grace-period %s: nodes report every 4 s, so less than 10s would fail healthy ones", *grace)
 	case !known:
-		return fmt.Errorf("--dns %s: want one of %s", *dns, strings.Join(slices.Sorted(maps.Keys(render.DNS)), ", "))
+		return fmt.Errorf("--dns %s: want one of %s", *dns, kinds)
 	case *toleration < 0:
 		return fmt.Errorf("--pod-toleration-seconds %d: must not be negative", *toleration)
 	}
