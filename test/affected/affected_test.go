@@ -88,6 +88,8 @@ func TestStagesOfAFile(t *testing.T) {
 		"hack/localkube/smoke/dns_test.go":  "format modules localkube lint unit",
 		"hack/localkube/environ/of_test.go": "format modules lint unit",
 		"doc/tls.md":                        "docs lint unit",
+		"doc/reference.md":                  "generated docs lint unit",
+		"hack/reference/flags.go":           "format modules generated lint unit",
 		"example/tls/certs.sh":              "scripts e2e alone demo docs unit",
 		"hack/demo":                         "scripts demo docs unit",
 		"hack/prose/rules.go":               "format modules lint unit",
