@@ -20,6 +20,7 @@ type passage struct {
 	line    int // of its beginning
 	text    string
 	wrapped bool // over several lines of a page
+	heading bool
 }
 
 // code stands for a span of code, whose words are no prose.
@@ -42,6 +43,7 @@ func readMarkdown(source []byte) []passage {
 					line:    1 + bytes.Count(source[:max(r.start, 0)], []byte("\n")),
 					text:    words,
 					wrapped: r.wrapped,
+					heading: node.Kind() == ast.KindHeading,
 				})
 			}
 			return ast.WalkSkipChildren, nil

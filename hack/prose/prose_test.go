@@ -46,7 +46,7 @@ func TestWhatThePagesMustNotSay(t *testing.T) {
 		"The [status tells](status.md#told) which one.":                    "report",
 		"| Field | Meaning |\n|---|---|\n| `a` | The member is deleted. |": "passive",
 		"- The member is deleted.":                                         "passive",
-		"# When a member is deleted":                                       "passive",
+		"# What we told you":                                               "report",
 		"One line of a paragraph\nand another one.":                        "do not wrap",
 		"- One line of an item\n  and another one.":                        "do not wrap",
 	} {
@@ -65,6 +65,7 @@ func TestWhatThePagesMaySay(t *testing.T) {
 		"The operator reports whether a quorum serves.",
 		"A member is lost if its volume is gone. The field is required and deprecated.",
 		"What do I do if a member is Pending?",
+		"# When a member is deleted",
 		"Run `kubectl tells for ever` and `is deleted`.",
 		"```text\nThis is told for ever\nand wraps.\n```",
 		"<!-- This is told for ever. -->",
