@@ -38,7 +38,7 @@ const (
 	// BackupPhaseInvalid means that the operator cannot follow the spec until an
 	// edit. `Reason` states why.
 	BackupPhaseInvalid BackupPhase = "Invalid"
-	// BackupPhaseFailed means that v0.9.4 gave up this EtcdBackup without a
+	// BackupPhaseFailed means that release v0.9.4 gave up this EtcdBackup without a
 	// schedule. An edit of the spec starts another attempt.
 	BackupPhaseFailed BackupPhase = "Failed"
 )
