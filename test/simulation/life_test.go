@@ -1,0 +1,209 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"crypto/rand"
+	"fmt"
+	mathrand "math/rand"
+	mathrand2 "math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// calmLasts is how long the cluster may take to become as specified after the storm.
+const calmLasts = 40 * time.Minute
+
+// result is how a life ended.
+type result struct {
+	life      life
+	failure   string
+	faults    []string
+	lines     []string
+	hash      uint64
+	lasted    time.Duration
+	mostWrote int
+	clients   []int
+	ended     string
+}
+
+// live lives one life.
+func live(t *testing.T, l life, calm bool) result {
+	t.Helper()
+	var r result
+	sow(l.seed)
+	synctest.Test(t, func(*testing.T) { r = liveInBubble(l, calm) })
+	return r
+}
+
+// sow makes what is random the same for each life of a seed.
+func sow(seed uint64) {
+	source := mathrand2.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24)})
+	rand.Reader = source                                        // raft's election time-outs
+	uuid.SetRand(mathrand.New(mathrand.NewSource(int64(seed)))) //nolint:gosec // not for secrets
+	utilrand.Seed(int64(seed))
+	mathrand.Seed(int64(seed)) //nolint:staticcheck // what client-go draws from
+}
+
+func newWorld(l life) *world {
+	w := &world{
+		life: l, start: time.Now(), bell: make(chan struct{}, 1), told: map[string]bool{},
+		addresses: map[string]*podRun{}, disks: map[string]*disk{}, histories: map[uint64]*history{},
+		cuts: map[string]int{}, linked: map[string]time.Time{}, counters: map[string]int{},
+		lags: map[string]time.Duration{}, old: map[string]int{},
+	}
+	w.checks = checks{w: w, sick: map[uint64]time.Time{}}
+	w.api = newAPIServer(w)
+	return w
+}
+
+// specOf is what somebody asks for in this life.
+func (w *world) specOf() *api.EtcdCluster {
+	l := w.life
+	obj := &api.EtcdCluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: api.SchemeGroupVersion.String(), Kind: api.EtcdClusterResourceKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName, UID: types.UID("00000000-0000-4000-8000-aaaaaaaaaaaa"), Generation: 1, CreationTimestamp: metav1.NewTime(time.Now().Truncate(time.Second))},
+	}
+	obj.Spec.Size = []int{1, 3, 3, 3, 5}[l.number("size")%5]
+	obj.Spec.Version = "3.6.15"
+	obj.Spec.Pod = &api.PodPolicy{}
+	switch l.number("storage") % 4 {
+	case 1:
+		obj.Spec.Pod.Tmpfs = true
+	case 2:
+		w.local = true
+		fallthrough
+	case 3:
+		obj.Spec.Pod.PersistentVolumeClaimSpec = &corev1.PersistentVolumeClaimSpec{
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}
+	}
+	if l.chance(0.15, "busybox") {
+		obj.Spec.Pod.BusyboxImage = "busybox:1.36"
+	}
+	return obj
+}
+
+func liveInBubble(l life, calm bool) result {
+	w := newWorld(l)
+	obj := w.specOf()
+	w.tell("world", "size %d, tmpfs %t, volumes %t (local %t), busybox %t", obj.Spec.Size, obj.Spec.Pod.Tmpfs, obj.Spec.Persistent(), w.local, obj.Spec.Pod.BusyboxImage != "")
+	w.api.noWatchLists = l.chance(0.5, "watch lists")
+	w.api.put(w.api.shelves["etcdclusters"], obj)
+	for i := range max(3, obj.Spec.Size) + int(l.number("nodes")%2) {
+		n := &node{w: w, name: fmt.Sprintf("node-%d", i+1), up: true, seen: time.Now(), runs: map[types.UID]*podRun{}}
+		w.nodes = append(w.nodes, n)
+		w.every(time.Duration(i)*37*time.Millisecond, kubeletPeriod, n.sync)
+	}
+	w.every(100*time.Millisecond, 300*time.Millisecond, w.controlNodes)
+	w.every(time.Second, time.Second, w.checks.look)
+	w.every(time.Minute, time.Minute, w.checks.minute)
+	w.startClients()
+	w.startOperator()
+	failed := func() bool { return w.checks.failure != "" }
+	if !calm {
+		w.plan()
+		w.run(w.start.Add(stormBegins+stormLasts+15*time.Second), failed)
+	}
+	stormEnd := time.Now()
+	var ended string
+	settled := func() bool {
+		if failed() {
+			return true
+		}
+		ended = w.settled(time.Since(stormEnd))
+		return ended != ""
+	}
+	var last time.Time
+	w.run(stormEnd.Add(calmLasts), func() bool { // looked at once a second
+		if time.Since(last) < time.Second && !failed() {
+			return false
+		}
+		last = time.Now()
+		return settled()
+	})
+	if ended == "" {
+		w.fail("%s after the storm the cluster is not as specified, and status does not say why: %s", calmLasts, w.describe())
+	}
+	r := result{life: l, failure: w.checks.failure, faults: w.faults, lines: w.tale.lines, hash: w.tale.hash, lasted: w.elapsed(), mostWrote: w.checks.mostWrote, ended: ended}
+	for _, c := range w.clients {
+		r.clients = append(r.clients, c.done)
+	}
+	for _, o := range w.operators {
+		o.ended = true
+		o.cancel()
+	}
+	for _, o := range w.operators {
+		<-o.done
+	}
+	return r
+}
+
+// settled says how it ended; "": it has not yet.
+func (w *world) settled(calm time.Duration) string {
+	obj := w.api.cluster()
+	if obj == nil || w.operator() == nil {
+		return ""
+	}
+	st := obj.Status
+	available := conditionOf(obj, api.ClusterConditionAvailable)
+	served := true
+	for _, c := range w.clients {
+		served = served && c.since.IsZero() && time.Since(c.last) < 3*time.Second
+	}
+	pods := 0
+	versions := true
+	for _, p := range w.api.pods() {
+		if p.DeletionTimestamp == nil {
+			pods++
+			versions = versions && versionOf(p.Spec.Containers[0].Image) == obj.Spec.Version
+		}
+	}
+	h := w.current()
+	switch {
+	case available.Status == corev1.ConditionTrue && served && st.ReadyMembers == obj.Spec.Size && pods == obj.Spec.Size && versions &&
+		h != nil && len(h.machine.members) == obj.Spec.Size && len(h.machine.voters()) == obj.Spec.Size && st.ObservedGeneration == obj.Generation:
+		return "as specified"
+	case calm > 20*time.Minute && (available.Status != corev1.ConditionTrue && available.Message != "" || st.Reason != ""):
+		return "status names it: " + available.Reason + ": " + available.Message + " " + st.Reason
+	}
+	return ""
+}
+
+// describe says how it is.
+func (w *world) describe() string {
+	var b strings.Builder
+	if obj := w.api.cluster(); obj != nil {
+		fmt.Fprintf(&b, "spec.size %d, spec.version %s, phase %s, reason %q, ready %d, conditions", obj.Spec.Size, obj.Spec.Version, obj.Status.Phase, obj.Status.Reason, obj.Status.ReadyMembers)
+		for _, c := range obj.Status.Conditions {
+			fmt.Fprintf(&b, " %s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	for _, p := range w.api.pods() {
+		fmt.Fprintf(&b, "\n  pod %s on %s, %s", p.Name, p.Spec.NodeName, p.Status.Phase)
+		for _, n := range w.nodes {
+			if r := n.runs[p.UID]; r != nil {
+				fmt.Fprintf(&b, ", stage %d, ready %t, last exit %q, data %t", r.stage, r.ready, r.lastExit, r.pod != nil && w.disks[r.diskKey()].hasData())
+				if r.proc != nil {
+					fmt.Fprintf(&b, ", member %x, leader %x, serving %t, hung %t", r.proc.id, r.proc.lead, r.proc.serving, r.proc.disk.hung)
+				}
+			}
+		}
+	}
+	if h := w.current(); h != nil {
+		fmt.Fprintf(&b, "\n  members %+v, last entry %d", h.machine.members, h.last)
+	}
+	return b.String()
+}
