@@ -203,6 +203,11 @@ func (c *Cluster) Run(ctx context.Context) {
 			c.take(obj)
 		default:
 		}
+		select { // the pass sees what changed so far: there need be no second one
+		case <-c.wake:
+			c.waits = 0
+		default:
+		}
 		next := c.reconcile(ctx)
 		if !timer.Stop() {
 			select {

@@ -142,8 +142,9 @@ func liveInBubble(l life, calm bool) result {
 		r.clients = append(r.clients, c.done)
 	}
 	for _, o := range w.operators {
-		o.ended = true
-		o.cancel()
+		if !o.ended {
+			o.stop()
+		}
 	}
 	for _, o := range w.operators {
 		<-o.done

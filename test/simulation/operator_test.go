@@ -41,6 +41,7 @@ type operator struct {
 	ended  bool // nothing that it does counts any more
 	frozen bool
 	cancel context.CancelFunc
+	dead   chan struct{} // closed when it ends
 	done   chan struct{}
 	err    error
 }
@@ -48,7 +49,7 @@ type operator struct {
 // startOperator starts the operator's real controller.
 func (w *world) startOperator() {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // a crash ends it
-	o := &operator{w: w, name: "operator", place: "operator", cancel: cancel, done: make(chan struct{})}
+	o := &operator{w: w, name: "operator", place: "operator", cancel: cancel, done: make(chan struct{}), dead: make(chan struct{})}
 	w.operators = append(w.operators, o)
 	w.tell(o.name, "starts")
 	config := &rest.Config{Host: "http://api.invalid", Transport: o, QPS: 100, Burst: 200, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
@@ -108,7 +109,6 @@ func (o *operator) crash() {
 	if o.ended {
 		return
 	}
-	o.ended = true
 	o.w.tell(o.name, "crashes")
 	o.w.impaired()
 	for _, wa := range o.w.api.watchers {
@@ -116,9 +116,16 @@ func (o *operator) crash() {
 			wa.closed = true
 		}
 	}
+	o.stop()
+	o.w.after(o.w.life.between(time.Second, 20*time.Second, "restart", len(o.w.operators)), o.w.startOperator)
+}
+
+// stop ends a process and waits for nothing.
+func (o *operator) stop() {
+	o.ended = true
+	close(o.dead)
 	o.cancel()
 	o.w.stirred = true
-	o.w.after(o.w.life.between(time.Second, 20*time.Second, "restart", len(o.w.operators)), o.w.startOperator)
 }
 
 // take carries a call through the network, and makes what is to go wrong with it do so.

@@ -6,12 +6,13 @@ package simulation
 
 import (
 	"flag"
-	"io"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 )
 
@@ -25,10 +26,9 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.BoolVar(&traceAll, "trace", false, "tell everything")
-	klog.InitFlags(nil)
 	flag.Parse()
-	klog.SetOutput(io.Discard)
-	klog.LogToStderr(false)
+	klog.SetLogger(logr.Discard())
+	utilruntime.ErrorHandlers = nil // they keep times from one life to the next
 	os.Exit(m.Run())
 }
 

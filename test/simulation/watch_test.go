@@ -217,6 +217,7 @@ func (o *operator) RoundTrip(r *http.Request) (*http.Response, error) {
 			if err != nil {
 				resp = respond(failure(err))
 			}
+			w.note(fmt.Sprintf("%s %s -> %d", o.name, req, resp.StatusCode))
 			reply(resp)
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,6 +118,8 @@ func (w *world) ask(ctx context.Context, c *call) (any, error) {
 	select {
 	case r := <-c.reply:
 		return r, nil
+	case <-c.actor.dead:
+		return nil, errors.New("this process has crashed")
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
