@@ -21,7 +21,10 @@ var (
 	firstFlag = flag.Uint64("first", 1, "the first seed")
 	seedsFlag = flag.Uint64("seeds", 20, "how many seeds")
 	forFlag   = flag.Duration("for", 0, "live lives until this time is over")
-	traceAll  = false
+	// A failure is found again by its seed, so that it pays to make it small.
+	shrinkFlag = flag.Duration("shrink", time.Minute, "how long to make the first failure smaller; 0: not")
+	stopFlag   = flag.Bool("stop", false, "end at the first failure")
+	traceAll   = false
 )
 
 func TestMain(m *testing.M) {
@@ -83,6 +86,13 @@ func TestLives(t *testing.T) {
 		if r.failure != "" {
 			failed++
 			t.Errorf("seed %d after %s (faults: %d): %s", seed, r.lasted, len(r.faults), r.failure)
+			if failed == 1 && *shrinkFlag > 0 {
+				small := shrink(t, r, *shrinkFlag)
+				t.Logf("seed %d with %d faults:\n%s", seed, len(small.faults), strings.Join(small.lines, "\n"))
+			}
+			if *stopFlag {
+				break
+			}
 		}
 	}
 	t.Logf("%d lives in %s, %d failed: %v", lived, time.Since(began).Round(time.Millisecond), failed, ends)
