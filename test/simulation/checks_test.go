@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -23,7 +24,7 @@ const (
 	blindFor = 20 * time.Second
 	// mostWrites and mostCalls are what it may do in a minute.
 	mostWrites = 90
-	mostCalls  = 1500
+	mostCalls  = 3000
 	// disagree is how long status.conditions may differ from what clients see: the
 	// period of the operator, the time-outs of a member that hangs, and those of clients.
 	disagree = 30 * time.Second
@@ -123,6 +124,9 @@ func (c *checks) look() {
 func (c *checks) compareAvailable() {
 	w := c.w
 	obj := w.api.cluster()
+	if w.hampers() {
+		w.impaired()
+	}
 	if obj == nil || time.Since(c.hampered) < disagree {
 		c.differ = time.Time{}
 		return
@@ -143,6 +147,24 @@ func (c *checks) compareAvailable() {
 		return
 	}
 	c.differ = time.Time{}
+}
+
+// hampers reports whether something keeps the operator from its work just now.
+func (w *world) hampers() bool {
+	if o := w.operator(); o == nil || o.frozen {
+		return true
+	}
+	for link := range w.cuts {
+		if strings.Contains(link, "operator") {
+			return true
+		}
+	}
+	for _, by := range w.lags {
+		if by > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *checks) allServed() bool {
@@ -234,7 +256,8 @@ func (c *checks) restarts(pod *corev1.Pod, act string) {
 		return
 	}
 	voters := h.machine.voters()
-	if len(voters) < 3 || !slices.Contains(voters, id) || !c.well(id) {
+	m := c.w.memberAt(h.machine.members[id].url)
+	if len(voters) < 3 || !slices.Contains(voters, id) || m == nil || m.id != id || !c.well(id) {
 		return
 	}
 	n := 0
