@@ -5,6 +5,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -139,7 +140,7 @@ func (w *world) makeFault(i int) *fault {
 		w.impaired()
 		return w.operator()
 	}
-	switch pick("kind", 22) {
+	switch pick("kind", 27) {
 	case 0, 1:
 		f.begin = func() {
 			for _, r := range n.sorted() {
@@ -318,6 +319,48 @@ func (w *world) makeFault(i int) *fault {
 			}
 			name("somebody deletes a pod")
 		}
+	case 22:
+		f.begin = func() {
+			if pods := w.api.pods(); len(pods) > 0 {
+				w.api.edit("pods", pods[pick("pod", len(pods))].Name, func(o metav1.Object) {
+					labels := maps.Clone(o.GetLabels())
+					delete(labels, "etcd_cluster")
+					o.SetLabels(labels)
+				})
+			}
+		}
+		name("a pod loses a label")
+	case 23:
+		service := []string{clusterName, clusterName + "-client"}[pick("service", 2)]
+		f.begin = func() {
+			if s := w.api.shelves["services"]; s.objects[storedKey(namespace, service)] != nil {
+				w.api.remove(s, storedKey(namespace, service), nil)
+			}
+		}
+		name("somebody deletes Service %s", service)
+	case 24:
+		pause := func(is bool) func() {
+			return func() {
+				w.api.edit("etcdclusters", clusterName, func(o metav1.Object) { o.(*api.EtcdCluster).Spec.Paused = is })
+			}
+		}
+		f.begin, f.end = pause(true), pause(false)
+		name("somebody pauses the cluster")
+	case 25:
+		if slices.ContainsFunc(w.nodes, func(n *node) bool { return n.doomed }) {
+			return nil
+		}
+		n.doomed = true
+		f.begin = func() {
+			n.powerOff()
+			n.gone = true
+		}
+		name("%s is gone for good", n.name)
+	case 26:
+		f.begin = func() {
+			w.api.edit("etcdclusters", clusterName, func(o metav1.Object) { o.(*api.EtcdCluster).Spec.Repository = "mirror.example/etcd" })
+		}
+		name("somebody sets another repository")
 	}
 	return f
 }

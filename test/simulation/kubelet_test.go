@@ -40,6 +40,7 @@ type node struct {
 	name   string
 	up     bool
 	gone   bool // its object was deleted
+	doomed bool // it will be
 	since  time.Time
 	seen   time.Time // when the API server heard of it last
 	runs   map[types.UID]*podRun
@@ -498,6 +499,9 @@ func (n *node) wipe() {
 }
 
 func (n *node) powerOn() {
+	if n.gone {
+		return
+	}
 	n.up, n.since = true, time.Now()
 	for _, r := range n.sorted() {
 		r.next = time.Now().Add(n.w.life.between(500*time.Millisecond, 5*time.Second, "reboot", r.name, n.w.nth("reboot", r.name)))

@@ -169,7 +169,8 @@ func (w *world) settled(calm time.Duration) string {
 	for _, p := range w.api.pods() {
 		if p.DeletionTimestamp == nil {
 			pods++
-			versions = versions && versionOf(p.Spec.Containers[0].Image) == obj.Spec.Version
+			image, _, _ := strings.Cut(p.Spec.Containers[0].Image, "@")
+			versions = versions && image == obj.Spec.EffectiveRepository()+":v"+obj.Spec.Version
 		}
 	}
 	h := w.current()

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	klog.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil // they keep times from one life to the next
-	debug.SetGCPercent(400) // lives are short, and there is memory
+	debug.SetGCPercent(400)         // lives are short, and there is memory
 	os.Exit(m.Run())
 }
 
