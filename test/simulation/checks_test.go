@@ -99,6 +99,11 @@ func (w *world) current() *history {
 // well reports whether a voter is well, or the operator can't know yet that it isn't.
 func (c *checks) well(id uint64) bool {
 	since, sick := c.sick[id]
+	if h := c.w.current(); sick && h != nil {
+		if m := c.w.memberAt(h.machine.members[id].url); m != nil && m.id == id && m.commits() {
+			return true
+		}
+	}
 	return !sick || time.Since(since) < blindFor
 }
 

@@ -578,6 +578,21 @@ func (m *member) seenSelf() {
 	}
 }
 
+// merged is a message with the state of now, as etcd sends it: the snapshot on the disk
+// may be older than the membership of who gets it.
+func (m *member) merged(msg *pb.Message) *pb.Message {
+	term, err := m.disk.log.Term(m.applied)
+	if err != nil || m.applied <= msg.GetSnapshot().GetMetadata().GetIndex() {
+		return msg
+	}
+	msg = proto.Clone(msg).(*pb.Message)
+	msg.Snapshot = &pb.Snapshot{
+		Data:     m.w.pay(payload{state: m.machine.clone()}),
+		Metadata: &pb.SnapshotMetadata{ConfState: m.conf, Index: new(m.applied), Term: new(term)},
+	}
+	return msg
+}
+
 // send hands messages to the network.
 func (m *member) send(messages []*pb.Message) {
 	for _, msg := range messages {
@@ -587,6 +602,9 @@ func (m *member) send(messages []*pb.Message) {
 		}
 		if !ok {
 			continue
+		}
+		if msg.GetType() == pb.MsgSnap {
+			msg = m.merged(msg)
 		}
 		latency := time.Millisecond + time.Duration(m.w.life.number("net", m.id, to.id)%2000)*time.Microsecond
 		m.w.after(latency, func() {
