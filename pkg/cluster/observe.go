@@ -93,6 +93,9 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 	}
 	o.liftPutOff = c.postponed.holds(liftingOfAlarms, o.now)
 	c.observeMembers(ctx, o)
+	if err := c.findUnlabelled(ctx, o); err != nil {
+		return nil, err
+	}
 	return o, nil
 }
 
