@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -72,6 +73,7 @@ type apiServer struct {
 	// noWatchLists is true for an API server that has no watches that begin with a list.
 	noWatchLists bool
 	made         int
+	sortedPods   []*corev1.Pod // nil: to be made
 }
 
 // shelf holds the objects of one kind.
@@ -130,6 +132,7 @@ func (a *apiServer) put(s *shelf, obj metav1.Object) *stored {
 	key := storedKey(obj.GetNamespace(), obj.GetName())
 	before, after := s.objects[key], &stored{obj, raw, a.version}
 	s.objects[key] = after
+	a.sortedPods = nil
 	a.changed(s, change{a.version, key, before, after})
 	return after
 }
@@ -142,6 +145,7 @@ func (a *apiServer) drop(s *shelf, key string) {
 	}
 	a.version++
 	delete(s.objects, key)
+	a.sortedPods = nil
 	gone := *before
 	gone.version = a.version
 	gone.raw = withVersion(before.raw, a.version)
@@ -242,12 +246,14 @@ func claimOf(pod *corev1.Pod) string {
 }
 
 func (a *apiServer) pods() []*corev1.Pod {
-	s := a.shelves["pods"]
-	var pods []*corev1.Pod
-	for _, key := range s.keys() {
-		pods = append(pods, s.objects[key].obj.(*corev1.Pod))
+	if a.sortedPods == nil {
+		s := a.shelves["pods"]
+		a.sortedPods = []*corev1.Pod{}
+		for _, key := range s.keys() {
+			a.sortedPods = append(a.sortedPods, s.objects[key].obj.(*corev1.Pod))
+		}
 	}
-	return pods
+	return a.sortedPods
 }
 
 func (a *apiServer) pod(name string) *corev1.Pod {
@@ -306,6 +312,7 @@ type request struct {
 	namespace string
 	name      string
 	status    bool
+	discovery bool // which resources are served
 	query     url.Values
 	patch     types.PatchType
 	body      []byte
@@ -315,6 +322,9 @@ var errPath = errors.New("no such path")
 
 func parseRequest(a *apiServer, r *http.Request, body []byte) (*request, error) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if r.URL.Path == "/apis/"+api.SchemeGroupVersion.String() {
+		return &request{method: r.Method, query: r.URL.Query(), shelf: a.shelves["etcdclusters"], discovery: true}, nil
+	}
 	switch {
 	case len(parts) > 2 && parts[0] == "api":
 		parts = parts[2:]
@@ -357,6 +367,9 @@ func (r *request) String() string {
 	if r.status {
 		s += "/status"
 	}
+	if r.discovery {
+		s += " (discovery)"
+	}
 	if r.query.Get("dryRun") != "" {
 		s += " (dry run)"
 	}
@@ -390,6 +403,12 @@ func failure(err error) (int, []byte) {
 }
 
 func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
+	if r.discovery {
+		return mustJSON(&metav1.APIResourceList{GroupVersion: api.SchemeGroupVersion.String(), APIResources: []metav1.APIResource{
+			{Name: api.EtcdClusterResourcePlural, Kind: api.EtcdClusterResourceKind, Namespaced: true},
+			{Name: api.EtcdClusterResourcePlural + "/status", Kind: api.EtcdClusterResourceKind, Namespaced: true},
+		}}), nil
+	}
 	s := r.shelf
 	key := storedKey(r.namespace, r.name)
 	live := s.objects[key]
@@ -579,7 +598,7 @@ func (a *apiServer) replace(r *request, live *stored, obj metav1.Object) ([]byte
 			obj = next
 		} else {
 			o.Status = *old.Status.DeepCopy()
-			if !bytes.Equal(mustJSON(o.Spec), mustJSON(old.Spec)) {
+			if !equality.Semantic.DeepEqual(o.Spec, old.Spec) {
 				o.Generation = old.Generation + 1
 			}
 		}
@@ -612,7 +631,7 @@ func onlyImages(pod, old *corev1.Pod) error {
 			next.Containers[i].Image = pod.Spec.Containers[i].Image
 		}
 	}
-	if !bytes.Equal(mustJSON(next), mustJSON(pod.Spec)) {
+	if !equality.Semantic.DeepEqual(next, &pod.Spec) {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, pod.Name, field.ErrorList{field.Forbidden(field.NewPath("spec"), "pod updates may not change fields other than images")})
 	}
 	return nil

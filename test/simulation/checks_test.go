@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,13 +64,13 @@ func (w *world) remember(m *member, e *pb.Entry, content string) {
 		h = &history{entries: map[uint64]string{}, machine: newMachine()}
 		w.histories[m.clusterID] = h
 	}
-	content = fmt.Sprintf("%d %s", e.GetTerm(), content)
+	content = strconv.FormatUint(e.GetTerm(), 10) + " " + content
 	i := e.GetIndex()
 	switch was, ok := h.entries[i]; {
 	case !ok:
 		h.entries[i] = content
 		h.last = max(h.last, i)
-		w.note(fmt.Sprintf("%x %d %s", m.clusterID, i, content))
+		w.note(strconv.FormatUint(m.clusterID, 16) + " " + strconv.FormatUint(i, 10) + " " + content)
 	case was != content && !h.served:
 		// Nobody relies on it: a seed that began anew before it served.
 		*h = history{entries: map[uint64]string{i: content}, last: i, machine: newMachine()}
@@ -154,13 +155,14 @@ func (c *checks) compareAvailable() {
 	c.differ = time.Time{}
 }
 
-// hampers reports whether something keeps the operator from its work just now.
+// hampers reports whether something keeps the operator from its work just now. A node that
+// the API server does not hear of counts: its pods leave the Service, and serve on.
 func (w *world) hampers() bool {
 	if o := w.operator(); o == nil || o.frozen {
 		return true
 	}
 	for link := range w.cuts {
-		if strings.Contains(link, "operator") {
+		if strings.Contains(link, "operator") || strings.HasSuffix(link, ">"+apiPlace) {
 			return true
 		}
 	}

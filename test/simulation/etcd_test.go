@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,7 +67,7 @@ func (p *payload) digest(id uint64) string {
 	if p.publish != nil {
 		return fmt.Sprintf("%+v", *p.publish)
 	}
-	return fmt.Sprint(id)
+	return strconv.FormatUint(id, 10)
 }
 
 type write struct {

@@ -73,6 +73,7 @@ func (w *world) callFault(c *call, n int) string {
 
 // happened notes a fault that took place.
 func (w *world) happened(id string) {
+	w.struck++
 	if !w.told[id] {
 		w.told[id] = true
 		w.faults = append(w.faults, id)

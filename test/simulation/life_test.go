@@ -31,6 +31,7 @@ type result struct {
 	life      life
 	failure   string
 	faults    []string
+	struck    int
 	lines     []string
 	hash      uint64
 	lasted    time.Duration
@@ -66,6 +67,7 @@ func newWorld(l life) *world {
 	}
 	w.checks = checks{w: w, sick: map[uint64]time.Time{}}
 	w.api = newAPIServer(w)
+	w.createsCRD = l.chance(0.05, "create CRD")
 	return w
 }
 
@@ -137,7 +139,7 @@ func liveInBubble(l life, calm bool) result {
 	if ended == "" {
 		w.fail("%s after the storm the cluster is not as specified, and status does not say why: %s", calmLasts, w.describe())
 	}
-	r := result{life: l, failure: w.checks.failure, faults: w.faults, lines: w.tale.lines, hash: w.tale.hash, lasted: w.elapsed(), mostWrote: w.checks.mostWrote, ended: ended}
+	r := result{life: l, failure: w.checks.failure, faults: w.faults, struck: w.struck, lines: w.tale.lines, hash: w.tale.hash, lasted: w.elapsed(), mostWrote: w.checks.mostWrote, ended: ended}
 	for _, c := range w.clients {
 		r.clients = append(r.clients, c.done)
 	}

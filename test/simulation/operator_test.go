@@ -69,7 +69,7 @@ func (w *world) startOperator() {
 		logger.SetFormatter(&logrus.TextFormatter{DisableTimestamp: true})
 	}
 	c, err := controller.New(controller.Config{
-		Namespace: namespace, CreateCRD: true, Version: "1.0.0", OperatorImage: "operator:1.0.0", GCInterval: 10 * time.Minute,
+		Namespace: namespace, CreateCRD: w.createsCRD, Version: "1.0.0", OperatorImage: "operator:1.0.0", GCInterval: 10 * time.Minute,
 		Kube: kube, EtcdClusters: etcds, Dynamic: dyn, CRDs: crds,
 		Recorder: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "etcd-operator"}),
 		Registry: prometheus.NewRegistry(), Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},

@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	klog.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil // they keep times from one life to the next
-	debug.SetGCPercent(400)         // lives are short, and there is memory
+	debug.SetGCPercent(-1)          // lives are short, and there is memory
+	debug.SetMemoryLimit(256 << 20)
 	os.Exit(m.Run())
 }
 
@@ -73,13 +74,14 @@ func TestLives(t *testing.T) {
 		first, n = uint64(*seedFlag), 1 //nolint:gosec // not negative
 	}
 	ends := map[string]int{}
-	lived, failed := 0, 0
+	lived, failed, struck := 0, 0, 0
 	for seed := first; seed < first+n || *forFlag > 0; seed++ {
 		if *forFlag > 0 && time.Since(began) > *forFlag {
 			break
 		}
 		r := live(t, life{seed: seed}, false)
 		lived++
+		struck += r.struck
 		end, _, _ := strings.Cut(r.ended, ":")
 		ends[end]++
 		if *seedFlag >= 0 {
@@ -97,5 +99,5 @@ func TestLives(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d lives in %s, %d failed: %v", lived, time.Since(began).Round(time.Millisecond), failed, ends)
+	t.Logf("%d lives with %d fault steps in %s, %d failed: %v", lived, struck, time.Since(began).Round(time.Millisecond), failed, ends)
 }

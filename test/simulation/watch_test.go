@@ -25,6 +25,7 @@ type watcher struct {
 	who    *operator
 	stream *stream
 	last   time.Time // when the last of its events comes
+	late   [][]byte  // pieces that wait for the link, in order
 	closed bool
 }
 
@@ -159,19 +160,32 @@ func (a *apiServer) deliver(wa *watcher, piece []byte) {
 }
 
 func (a *apiServer) arrive(wa *watcher, piece []byte) {
+	wa.late = append(wa.late, piece)
+	if len(wa.late) == 1 {
+		a.handOver(wa)
+	}
+}
+
+// handOver hands over what has arrived for a watcher. TCP sends it again, and keeps its
+// order, where there is no link.
+func (a *apiServer) handOver(wa *watcher) {
 	if wa.closed || wa.who.ended {
 		return
 	}
 	if !a.w.reachable(wa.who.place, apiPlace) || wa.who.frozen {
-		a.w.after(500*time.Millisecond, func() { a.arrive(wa, piece) }) // TCP sends it again
+		a.w.after(500*time.Millisecond, func() { a.handOver(wa) })
 		return
 	}
-	select {
-	case wa.stream.pieces <- piece:
-		a.w.stirred = true
-	default:
-		a.breakOff(wa)
+	for _, piece := range wa.late {
+		select {
+		case wa.stream.pieces <- piece:
+			a.w.stirred = true
+		default:
+			a.breakOff(wa)
+			return
+		}
 	}
+	wa.late = nil
 }
 
 // breakOff ends a watch.

@@ -48,9 +48,13 @@ type world struct {
 	checks    checks
 	skies     []weather
 	faults    []string // that happened
+	struck    int      // how many times a fault began, or a call went wrong
 	lags      map[string]time.Duration
 	old       map[string]int
 	local     bool
+	// createsCRD is true where the operator registers its resource by itself. To read
+	// and write the long definition takes as long as all else in a short life.
+	createsCRD bool
 	counters  map[string]int
 }
 
@@ -187,15 +191,17 @@ type life struct {
 func (l life) number(words ...any) uint64 {
 	h := l.seed*0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019
 	for _, word := range words {
-		var s string
 		switch word := word.(type) {
 		case string:
-			s = word
+			for i := range len(word) {
+				h = (h ^ uint64(word[i])) * 0x100000001b3
+			}
+		case int:
+			h = (h ^ uint64(word)) * 0x100000001b3 //nolint:gosec // any number will do
+		case uint64:
+			h = (h ^ word ^ word>>32) * 0x100000001b3
 		default:
-			s = fmt.Sprint(word)
-		}
-		for i := range len(s) {
-			h = (h ^ uint64(s[i])) * 0x100000001b3
+			panic(fmt.Sprintf("no number of a %T", word))
 		}
 		h = (h ^ 0xff) * 0x100000001b3
 	}
