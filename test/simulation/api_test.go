@@ -17,6 +17,7 @@ import (
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -52,6 +53,7 @@ func init() {
 		{"persistentvolumeclaims", "v1", "PersistentVolumeClaim", func() metav1.Object { return &corev1.PersistentVolumeClaim{} }},
 		{"secrets", "v1", "Secret", func() metav1.Object { return &corev1.Secret{} }},
 		{"events", "v1", "Event", func() metav1.Object { return &corev1.Event{} }},
+		{"leases", "coordination.k8s.io/v1", "Lease", func() metav1.Object { return &coordinationv1.Lease{} }},
 		{"poddisruptionbudgets", "policy/v1", "PodDisruptionBudget", func() metav1.Object { return &policyv1.PodDisruptionBudget{} }},
 		{"etcdclusters", api.SchemeGroupVersion.String(), api.EtcdClusterResourceKind, func() metav1.Object { return &api.EtcdCluster{} }},
 		{"customresourcedefinitions", "apiextensions.k8s.io/v1", "CustomResourceDefinition", func() metav1.Object { return &apiextensionsv1.CustomResourceDefinition{} }},
@@ -281,6 +283,7 @@ func (a *apiServer) edit(resource, name string, change func(metav1.Object)) {
 	change(obj)
 	if resource == "etcdclusters" {
 		obj.SetGeneration(obj.GetGeneration() + 1)
+		a.w.edited = time.Now()
 	}
 	a.put(s, obj)
 }
@@ -300,6 +303,8 @@ func copied(obj metav1.Object) metav1.Object {
 	case *api.EtcdCluster:
 		return o.DeepCopy()
 	case *apiextensionsv1.CustomResourceDefinition:
+		return o.DeepCopy()
+	case *coordinationv1.Lease:
 		return o.DeepCopy()
 	}
 	panic(fmt.Sprintf("no copy of %T", obj))

@@ -23,8 +23,11 @@ import (
 const (
 	// blindFor is how long the operator may not know that a member is not well.
 	blindFor = 20 * time.Second
-	// mostWrites and mostCalls are what it may do in a minute.
-	mostWrites = 90
+	// mostWrites and mostCalls are what it may do in a minute, and mostQuiet what it may
+	// write in one in which nothing has happened for quietAfter.
+	mostWrites = 150
+	mostQuiet  = 12
+	quietAfter = 6 * time.Minute
 	mostCalls  = 3000
 	// disagree is how long status.conditions may differ from what clients see: the
 	// period of the operator, the time-outs of a member that hangs, and those of clients.
@@ -189,7 +192,7 @@ func conditionOf(obj *api.EtcdCluster, t api.ClusterConditionType) api.ClusterCo
 
 // wrote counts a write to the API server.
 func (c *checks) wrote(_ *operator, r *request) {
-	if r.shelf.kind.resource != "events" {
+	if r.shelf.kind.resource != "events" && r.shelf.kind.resource != "leases" {
 		c.writes++
 	}
 	if r.method != http.MethodDelete && r.shelf.kind.resource == "pods" {
@@ -207,6 +210,9 @@ func (c *checks) minute() {
 	c.mostWrote = max(c.mostWrote, c.writes)
 	if c.writes > mostWrites {
 		c.w.fail("%d writes to the API server in a minute", c.writes)
+	}
+	if c.w.quietFor() > quietAfter && c.writes > mostQuiet {
+		c.w.fail("%d writes to the API server in a minute, and nothing has happened for %s", c.writes, quietAfter)
 	}
 	if c.etcdCalls > mostCalls {
 		c.w.fail("%d calls to members in a minute", c.etcdCalls)
@@ -284,6 +290,7 @@ func (c *checks) removes(_ *operator, m *member, id uint64) {
 	if h == nil {
 		return
 	}
+	c.needless(m, h, id)
 	voters := h.machine.voters()
 	if !slices.Contains(voters, id) {
 		return
@@ -300,4 +307,51 @@ func (c *checks) removes(_ *operator, m *member, id uint64) {
 	if before >= etcd.Quorum(len(voters)) && after < etcd.Quorum(len(voters)-1) {
 		c.w.fail("the operator removes %s: of the %d voters that are left, %d are well", c.w.nameOf(m, id), len(voters)-1, after)
 	}
+}
+
+// needless checks that there is a reason to remove a member: it is more than the size
+// asks for, or does not work. An edit that the operator knows nothing of yet is no reason
+// to doubt, nor is what just happened to the member.
+func (c *checks) needless(through *member, h *history, id uint64) {
+	w := c.w
+	obj := w.api.cluster()
+	info, is := h.machine.members[id]
+	if !is || obj == nil || len(h.machine.members) > obj.Spec.Size || time.Since(w.edited) < 15*time.Minute || w.anyLag() {
+		return
+	}
+	m := w.memberAt(info.url)
+	if m == nil || m.id != id {
+		return
+	}
+	if pod := w.api.pod(m.run.name); pod == nil || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed {
+		return
+	}
+	switch {
+	case info.learner && m.receiving > 0 && time.Since(m.startedAt) < 12*time.Minute:
+		w.fail("the operator removes %s, which receives a copy of the database", w.nameOf(through, id))
+	case !info.learner && m.serving && time.Since(m.startedAt) > time.Minute && c.sick[id].IsZero() && w.linkedFor(m.run.node, 2*time.Minute):
+		w.fail("the operator removes %s, which is well", w.nameOf(through, id))
+	}
+}
+
+func (w *world) anyLag() bool {
+	for _, by := range w.lags {
+		if by > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// linkedFor reports whether a node has been linked to the API server for some time.
+func (w *world) linkedFor(n *node, d time.Duration) bool {
+	return w.reachable(n.name, apiPlace) && time.Since(w.linked[pair(n.name, apiPlace)]) > d && time.Since(n.since) > d
+}
+
+// quietFor is for how long no fault has begun, lasted or ended, and nobody was hindered.
+func (w *world) quietFor() time.Duration {
+	if w.lasting > 0 {
+		return 0
+	}
+	return min(w.elapsed(), time.Since(w.disturbed), time.Since(w.checks.hampered), time.Since(w.edited))
 }

@@ -142,6 +142,7 @@ type member struct {
 	readNo    uint64
 	waiting   map[uint64]bool // payloads proposed here that nobody was told of
 	published time.Time
+	receiving int // copies of the database that are under way to it
 }
 
 type read struct {
@@ -470,7 +471,8 @@ func (m *member) restore(snap *pb.Snapshot) {
 }
 
 func (m *member) compact() {
-	if m.applied < m.snapped+snapshotAfter {
+	// etcd keeps as many entries as are written while a member gets a copy.
+	if m.applied < m.snapped+snapshotAfter || m.w.underWay > 0 {
 		return
 	}
 	_, err := m.disk.log.CreateSnapshot(m.applied, m.conf, m.w.pay(payload{state: m.machine.clone()}))
@@ -608,10 +610,23 @@ func (m *member) send(messages []*pb.Message) {
 			msg = m.merged(msg)
 		}
 		latency := time.Millisecond + time.Duration(m.w.life.number("net", m.id, to.id)%2000)*time.Microsecond
+		var copying *member
+		if msg.GetType() == pb.MsgSnap && m.w.copyTakes > 0 {
+			if copying = m.w.memberAt(to.url); copying != nil {
+				latency += m.w.copyTakes
+				copying.receiving++
+				m.w.underWay++
+			}
+		}
 		m.w.after(latency, func() {
 			p := m.w.memberAt(to.url)
+			if copying != nil {
+				copying.receiving--
+				m.w.underWay--
+			}
 			switch {
-			case p == nil || p.id != to.id || p.clusterID != m.clusterID || !m.w.reachable(m.run.node.name, p.run.node.name) || !m.w.reachable(p.run.node.name, m.run.node.name):
+			case m.stopped && copying != nil:
+			case copying != nil && p != copying || p == nil || p.id != to.id || p.clusterID != m.clusterID || !m.w.reachable(m.run.node.name, p.run.node.name) || !m.w.reachable(p.run.node.name, m.run.node.name):
 				if !m.stopped && m.held == nil {
 					m.guard(func() {
 						m.node.ReportUnreachable(to.id)

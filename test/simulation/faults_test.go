@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -93,10 +94,14 @@ func (w *world) plan() {
 			w.happened(f.id)
 			w.tell("fault", "%s", f.id)
 			f.begin()
+			w.disturbed = time.Now()
 			if f.end != nil {
+				w.lasting++
 				w.after(f.lasts, func() {
 					w.tell("fault", "over: %s", f.id)
 					f.end()
+					w.lasting--
+					w.disturbed = time.Now()
 				})
 			}
 		})
@@ -141,7 +146,12 @@ func (w *world) makeFault(i int) *fault {
 		w.impaired()
 		return w.operator()
 	}
-	switch pick("kind", 27) {
+	which := "operator"
+	if w.pair && pick("which", 2) == 1 {
+		which = "operator-2"
+	}
+	edit := fmt.Sprintf("%dm", 100+pick("edit", 3)*50)
+	switch pick("kind", 30) {
 	case 0, 1:
 		f.begin = func() {
 			for _, r := range n.sorted() {
@@ -236,13 +246,16 @@ func (w *world) makeFault(i int) *fault {
 		}
 		name("%s is cut off from %s (both ways: %t)", n.name, m.name, both)
 	case 13:
-		f.begin = func() { op(); w.cut("operator", n.name) }
-		f.end = func() { op(); w.mend("operator", n.name) }
-		name("the operator is cut off from %s", n.name)
+		if l.chance(0.4, "fault", i, "longer") {
+			f.lasts = l.between(10*time.Minute, 16*time.Minute, "fault", i, "lasts longer")
+		}
+		f.begin = func() { op(); w.cut(which, n.name) }
+		f.end = func() { op(); w.mend(which, n.name) }
+		name("the %s is cut off from %s", which, n.name)
 	case 14:
-		f.begin = func() { op(); w.cut("operator", apiPlace) }
-		f.end = func() { op(); w.mend("operator", apiPlace) }
-		name("the operator is cut off from the API server")
+		f.begin = func() { op(); w.cut(which, apiPlace) }
+		f.end = func() { op(); w.mend(which, apiPlace) }
+		name("the %s is cut off from the API server", which)
 	case 15:
 		f.begin = func() {
 			if o := op(); o != nil {
@@ -306,7 +319,7 @@ func (w *world) makeFault(i int) *fault {
 	case 21:
 		if l.chance(0.5, "fault", i, "version") {
 			f.begin = func() {
-				w.api.edit("etcdclusters", clusterName, func(o metav1.Object) { o.(*api.EtcdCluster).Spec.Version = "3.6.16" })
+				w.api.edit("etcdclusters", clusterName, func(o metav1.Object) { o.(*api.EtcdCluster).Spec.Version = newVersion })
 			}
 			name("somebody sets the version to 3.6.16")
 		} else {
@@ -362,6 +375,20 @@ func (w *world) makeFault(i int) *fault {
 			w.api.edit("etcdclusters", clusterName, func(o metav1.Object) { o.(*api.EtcdCluster).Spec.Repository = "mirror.example/etcd" })
 		}
 		name("somebody sets another repository")
+	case 27, 28:
+		f.begin = func() {
+			w.api.edit("etcdclusters", clusterName, func(o metav1.Object) {
+				o.(*api.EtcdCluster).Spec.Pod.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(edit)}
+			})
+		}
+		name("somebody asks for %s of a processor for each member", edit)
+	case 29:
+		f.begin = func() {
+			w.api.edit("etcdclusters", clusterName, func(o metav1.Object) {
+				o.(*api.EtcdCluster).Spec.Pod.Labels = map[string]api.LabelValue{"team": api.LabelValue(edit)}
+			})
+		}
+		name("somebody labels members with %s", edit)
 	}
 	return f
 }

@@ -25,6 +25,8 @@ const (
 	clusterName = "c"
 	apiPlace    = "api"
 
+	oldVersion, newVersion = "3.6.15", "3.6.16"
+
 	startedAnnotation = "etcd.database.coreos.com/started"
 
 	kubeletPeriod = 250 * time.Millisecond
@@ -294,11 +296,11 @@ func (r *podRun) checkDNS() (bool, error) {
 	switch {
 	case d.hasData():
 	case cfg.Member != "":
-		return false, fmt.Errorf("member %s has served from this pod before, and there is no data of it now", cfg.Member)
+		return false, fmt.Errorf("member %s has served from this pod before, and it holds no data of it now", cfg.Member)
 	case cfg.RequireData:
 		return false, errors.New("the volume holds no data of etcd")
 	case cfg.Started != "" && d.started:
-		return false, errors.New("etcd was started in this pod before, and there is no data of it now")
+		return false, errors.New("etcd was started in this pod before, and it holds no data of it now")
 	}
 	if time.Since(r.began) > cfg.Timeout && cfg.Timeout > 0 {
 		return false, errors.New("gave up")
@@ -356,7 +358,7 @@ func (r *podRun) stepEtcd() {
 			r.restarts++
 		}
 		r.image = c.Image
-		m, err := w.startMember(r, r.disk(), parseFlags(c.Command), versionOf(c.Image))
+		m, err := w.startMember(r, r.disk(), parseFlags(c.Command), w.versionOf(c.Image))
 		if err != nil {
 			r.fail("etcd", err.Error())
 			return
@@ -381,6 +383,14 @@ func (r *podRun) stepEtcd() {
 	if now.Sub(r.unready) >= 3*time.Second {
 		r.ready = false
 	}
+}
+
+// versionOf is the version of etcd in an image, whatever its tag says.
+func (w *world) versionOf(image string) string {
+	if v := versionOf(image); v != newVersion || !w.lies {
+		return v
+	}
+	return oldVersion
 }
 
 func versionOf(image string) string {
@@ -483,6 +493,7 @@ func (n *node) powerOff() {
 		r.stage, r.tries, r.lastExit = inSandbox, 0, ""
 		if r.pod != nil && inMemory(r.pod) {
 			if d := r.w.disks[r.diskKey()]; d != nil {
+				r.w.wiped = r.w.wiped || d.hasData()
 				r.w.disks[r.diskKey()] = &disk{started: d.started}
 			}
 		}
@@ -493,6 +504,7 @@ func (n *node) powerOff() {
 func (n *node) wipe() {
 	for _, r := range n.sorted() {
 		if r.pod != nil && (claimOf(r.pod) == "" || n.w.localVolumes()) {
+			n.w.wiped = n.w.wiped || n.w.disks[r.diskKey()].hasData()
 			delete(n.w.disks, r.diskKey())
 		}
 	}
@@ -542,7 +554,9 @@ func (w *world) controlNodes() {
 func (w *world) schedule(pod *corev1.Pod) {
 	load := map[string]int{}
 	for _, p := range w.api.pods() {
-		load[p.Spec.NodeName]++
+		if p.Status.Phase != corev1.PodFailed {
+			load[p.Spec.NodeName]++
+		}
 	}
 	home := ""
 	if claim := claimOf(pod); claim != "" {
@@ -554,7 +568,12 @@ func (w *world) schedule(pod *corev1.Pod) {
 		home = s.obj.GetAnnotations()["node"]
 	}
 	var best *node
+	crowded := 0
 	for _, n := range w.nodes {
+		if keepsApart(pod) && load[n.name] > 0 && !n.gone && time.Since(n.seen) < unheard {
+			crowded++
+			continue
+		}
 		if n.gone || time.Since(n.seen) >= unheard || w.localVolumes() && home != "" && n.name != home {
 			continue
 		}
@@ -564,6 +583,9 @@ func (w *world) schedule(pod *corev1.Pod) {
 	}
 	if best == nil {
 		why := fmt.Sprintf("0/%d nodes are available", len(w.nodes))
+		if crowded > 0 {
+			why += fmt.Sprintf(": %d node(s) didn't match pod anti-affinity rules", crowded)
+		}
 		if home != "" {
 			why += ": node(s) didn't match PersistentVolume's node affinity"
 		}
@@ -585,6 +607,12 @@ func (w *world) schedule(pod *corev1.Pod) {
 			o.SetAnnotations(a)
 		})
 	}
+}
+
+// keepsApart reports whether the pod must not be on a node with another of its cluster.
+func keepsApart(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
 func (w *world) unschedulable(pod *corev1.Pod, why string) {

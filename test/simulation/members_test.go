@@ -28,7 +28,7 @@ func (reach) Close()                                          {}
 func (r reach) ReceivesSnapshot(ctx context.Context, address string) (bool, error) {
 	ip, _, _ := strings.Cut(address, ":")
 	return asked(ctx, way{r.o, etcd.Endpoint{IP: ip}}, "receives", true, func(m *member, reply func(bool, error)) {
-		reply(false, nil)
+		reply(m.receiving > 0, nil)
 	})
 }
 
@@ -92,9 +92,13 @@ func confirmed[T any](ctx context.Context, c way, what string, do func(*member, 
 
 func (c way) Status(ctx context.Context) (etcd.Status, error) {
 	return asked(ctx, c, "status", false, func(m *member, reply func(etcd.Status, error)) {
+		size := int64(20480)
+		if m.w.copyTakes > 0 {
+			size = 1 << 30
+		}
 		reply(etcd.Status{
 			MemberID: m.id, ClusterID: m.clusterID, LeaderID: m.lead, Version: m.version,
-			Learner: m.machine.members[m.id].learner, DBSize: 20480, DBInUse: 20480,
+			Learner: m.machine.members[m.id].learner, DBSize: size, DBInUse: size,
 			RaftIndex: m.node.BasicStatus().HardState.GetCommit(), RaftApplied: m.applied, Revision: m.machine.revision,
 		}, nil)
 	})

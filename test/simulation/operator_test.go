@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
+	"github.com/etcd-operator/etcd-operator/internal/leader"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster"
 	"github.com/etcd-operator/etcd-operator/pkg/controller"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
@@ -40,18 +41,37 @@ type operator struct {
 	place  string
 	ended  bool // nothing that it does counts any more
 	frozen bool
+	leads  func() bool
 	cancel context.CancelFunc
 	dead   chan struct{} // closed when it ends
 	done   chan struct{}
 	err    error
 }
 
-// startOperator starts the operator's real controller.
-func (w *world) startOperator() {
+// clockOf is the clock of an operator, which may differ from that of the API server.
+type clockOf struct {
+	clock.RealClock
+	ahead time.Duration
+}
+
+func (c clockOf) Now() time.Time                  { return c.RealClock.Now().Add(c.ahead) }
+func (c clockOf) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// ahead is how far the clock of an operator is ahead of the API server's.
+func (w *world) ahead(name string) time.Duration {
+	if !w.life.chance(0.25, "clock", name) {
+		return 0
+	}
+	return w.life.between(-10*time.Minute, 10*time.Minute, "ahead", name)
+}
+
+// startOperator starts the operator's real controller, as the one of a pair that holds
+// the Lease, or alone.
+func (w *world) startOperator(name string) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // a crash ends it
-	o := &operator{w: w, name: "operator", place: "operator", cancel: cancel, done: make(chan struct{}), dead: make(chan struct{})}
+	o := &operator{w: w, name: name, place: name, cancel: cancel, done: make(chan struct{}), dead: make(chan struct{}), leads: func() bool { return true }}
 	w.operators = append(w.operators, o)
-	w.tell(o.name, "starts")
+	w.tell(o.name, "starts, its clock is ahead by %s", w.ahead(name).Round(time.Second))
 	config := &rest.Config{Host: "http://api.invalid", Transport: o, QPS: 100, Burst: 200, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
 	kube, err1 := kubernetes.NewForConfig(config)
 	crds, err2 := apiextensions.NewForConfig(config)
@@ -68,23 +88,54 @@ func (w *world) startOperator() {
 		logger.SetOutput(logs{w})
 		logger.SetFormatter(&logrus.TextFormatter{DisableTimestamp: true})
 	}
-	c, err := controller.New(controller.Config{
-		Namespace: namespace, CreateCRD: w.createsCRD, Version: "1.0.0", OperatorImage: "operator:1.0.0", GCInterval: 10 * time.Minute,
-		Kube: kube, EtcdClusters: etcds, Dynamic: dyn, CRDs: crds,
-		Recorder: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "etcd-operator"}),
-		Registry: prometheus.NewRegistry(), Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
-		Rand:    rand.New(rand.NewPCG(w.life.seed, 1)), //nolint:gosec // not for secrets
-		Members: func() cluster.Members { return reach{o} },
-	})
-	if err != nil {
-		panic(err)
+	work := func(ctx context.Context) error {
+		c, err := controller.New(controller.Config{
+			Namespace: namespace, CreateCRD: w.createsCRD, Version: "1.0.0", OperatorImage: "operator:1.0.0", GCInterval: 10 * time.Minute,
+			Kube: kube, EtcdClusters: etcds, Dynamic: dyn, CRDs: crds,
+			Recorder: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "etcd-operator"}),
+			Registry: prometheus.NewRegistry(), Logger: logrus.NewEntry(logger), Clock: clockOf{ahead: w.ahead(name)},
+			Rand:    rand.New(rand.NewPCG(w.life.seed, 1)), //nolint:gosec // not for secrets
+			Members: func() cluster.Members { return reach{o} },
+		})
+		if err != nil {
+			return err
+		}
+		return c.Run(ctx)
+	}
+	run := work
+	if w.pair {
+		elector, err := leader.New(leader.Config{
+			Leases: kube.CoordinationV1(), Namespace: namespace, Name: "etcd-operator",
+			Identity: fmt.Sprintf("%s-%d", name, len(w.operators)), Logger: logrus.NewEntry(logger),
+		})
+		if err != nil {
+			panic(err)
+		}
+		o.leads = elector.Leading
+		run = func(ctx context.Context) error { return elector.Run(ctx, work) }
 	}
 	go func() {
 		defer close(o.done)
 		defer broadcaster.Shutdown()
-		o.err = c.Run(ctx)
+		o.err = run(ctx)
 	}()
 	w.stirred = true
+}
+
+// reap starts operators again whose process has ended, as it does without its Lease. One
+// that is frozen ends when it thaws.
+func (w *world) reap() {
+	for _, o := range w.operators {
+		if o.ended || o.frozen {
+			continue
+		}
+		select {
+		case <-o.done:
+			w.tell(o.name, "ends: %v", o.err)
+			o.end()
+		default:
+		}
+	}
 }
 
 type logs struct{ w *world }
@@ -96,10 +147,12 @@ func (l logs) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// operator is the one that runs now, if any.
+// operator is the one that works now, if any.
 func (w *world) operator() *operator {
-	if n := len(w.operators); n > 0 && !w.operators[n-1].ended {
-		return w.operators[n-1]
+	for i := len(w.operators) - 1; i >= 0; i-- {
+		if o := w.operators[i]; !o.ended && o.leads() {
+			return o
+		}
 	}
 	return nil
 }
@@ -110,6 +163,11 @@ func (o *operator) crash() {
 		return
 	}
 	o.w.tell(o.name, "crashes")
+	o.end()
+}
+
+// end is the end of a process, and another begins some time later.
+func (o *operator) end() {
 	o.w.impaired()
 	for _, wa := range o.w.api.watchers {
 		if wa.who == o {
@@ -117,7 +175,7 @@ func (o *operator) crash() {
 		}
 	}
 	o.stop()
-	o.w.after(o.w.life.between(time.Second, 20*time.Second, "restart", len(o.w.operators)), o.w.startOperator)
+	o.w.after(o.w.life.between(time.Second, 20*time.Second, "restart", len(o.w.operators)), func() { o.w.startOperator(o.name) })
 }
 
 // stop ends a process and waits for nothing.

@@ -114,7 +114,7 @@ func frame(event string, raw []byte) []byte {
 
 // changed remembers a change, and tells the watchers.
 func (a *apiServer) changed(s *shelf, c change) {
-	if s.kind.resource == "events" {
+	if s.kind.resource == "events" || s.kind.resource == "leases" {
 		return
 	}
 	s.past = append(s.past, c)

@@ -55,7 +55,15 @@ type world struct {
 	// createsCRD is true where the operator registers its resource by itself. To read
 	// and write the long definition takes as long as all else in a short life.
 	createsCRD bool
-	counters  map[string]int
+	pair       bool          // of operators
+	copyTakes  time.Duration // of a database, to a member that needs a snapshot
+	lies       bool          // the tag of an image
+	wiped      bool          // data of a voter was lost by what befell its node
+	lasting    int           // faults that are not over
+	disturbed  time.Time     // when a fault began or ended last
+	underWay   int           // copies of the database
+	edited     time.Time     // when somebody edited the spec last
+	counters   map[string]int
 }
 
 // event is something that happens at a time.
