@@ -93,6 +93,9 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 	}
 	o.liftPutOff = c.postponed.holds(liftingOfAlarms, o.now)
 	c.observeMembers(ctx, o)
+	if err := c.findUnlabelled(ctx, o); err != nil {
+		return nil, err
+	}
 	return o, nil
 }
 
@@ -183,7 +186,7 @@ func (c *Cluster) observeVolumes(o *observation) error {
 // answer is what one member said of itself.
 type answer struct {
 	pod    podState
-	conn   *etcd.Conn
+	conn   Member
 	status *etcd.Status
 	err    error
 	// stalled is true where no read through it is confirmed.
@@ -214,7 +217,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 	}
 	c.health.track(o)
 	o.mislabels = c.mislabels.learn(o)
-	c.copies.look(ctx, o, etcd.ReceivesSnapshot)
+	c.copies.look(ctx, o, c.etcd.ReceivesSnapshot)
 	c.leaderless = leaderless(o, c.leaderless)
 	o.leaderlessSince = c.leaderless
 	if o.quorum && o.outdated() {

@@ -83,6 +83,8 @@ func TestStagesOfAFile(t *testing.T) {
 		"pkg/cluster/plan_test.go":          "format modules lint unit",
 		"pkg/store/s3/s3_test.go":           "format modules stores lint unit",
 		"test/e2e/create_test.go":           "format modules e2e alone lint unit",
+		"test/simulation/mutants/a.patch":   "format modules lint unit",
+		"hack/simulate":                     "scripts unit",
 		"test/harness/cluster.go":           everything,
 		"hack/localkube/keeper/keeper.go":   everything,
 		"hack/localkube/smoke/dns_test.go":  "format modules localkube lint unit",
