@@ -90,6 +90,7 @@ func TestStagesOfAFile(t *testing.T) {
 		"doc/tls.md":                        "docs unit",
 		"example/tls/certs.sh":              "scripts e2e alone demo docs unit",
 		"hack/demo":                         "scripts demo docs unit",
+		"hack/mutants":                      "scripts unit",
 		"go.mod":                            everything,
 		"what/nobody/knows":                 everything,
 	} {
