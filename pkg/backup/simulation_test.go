@@ -25,7 +25,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-var simulations = flag.Int("simulations", 25, "number of lives that TestSimulatedLives plays")
+var simulations = flag.Int("simulations", 10, "number of lives that TestSimulatedLives plays")
 
 // TestSimulatedLives plays random lives of backups on schedules: the operator dies
 // before or after any of its requests, answers are lost, API server, store and etcd

@@ -20,7 +20,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-var simulations = flag.Int("simulations", 200, "number of lives that TestSimulatedLives plays")
+var simulations = flag.Int("simulations", 100, "number of lives that TestSimulatedLives plays")
 
 // TestSimulatedLives plays random lives of clusters against a model of
 // Kubernetes and etcd: pods start slowly, die and crash, the spec is edited, and

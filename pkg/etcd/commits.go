@@ -3,16 +3,41 @@
 
 package etcd
 
-import "context"
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+)
 
 // Commits reports whether the member takes part in a quorum: whether a linearizable
 // read through it comes to an end. A member whose disk hangs still answers Status, and
 // names itself as the leader, but confirms no read.
-// A refusal, as where users have to log in, comes after the confirmation and is an
-// answer.
 func (c *Conn) Commits(ctx context.Context) error {
-	if _, err := c.Revision(ctx); err != nil && (ctx.Err() != nil || IsNotYet(err)) {
-		return err
+	_, err := c.Revision(ctx)
+	if isAnswer(err) {
+		return nil
 	}
-	return nil
+	return err
+}
+
+// isAnswer reports whether etcd confirmed a linearizable read and refused its result
+// after that, as it does where users have to log in or the database is corrupt. All
+// other errors confirm nothing. A deadline is one of them: the server's own may end the
+// read before the caller's context has ended.
+func isAnswer(err error) bool {
+	if err == nil {
+		return true
+	}
+	var refusal rpctypes.EtcdError
+	if !errors.As(err, &refusal) || IsNotYet(err) {
+		return false
+	}
+	switch refusal.Code() {
+	case codes.Unauthenticated, codes.PermissionDenied, codes.InvalidArgument, codes.FailedPrecondition, codes.DataLoss:
+		return true
+	default:
+		return false
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
 )
@@ -24,6 +26,10 @@ func TestAMemberCommitsIfReadsThroughItAreConfirmed(t *testing.T) {
 		"one has to log in":       {&etcdtest.Member{NoQuorum: rpctypes.ErrGRPCUserEmpty}, true},
 		"one is not allowed to":   {&etcdtest.Member{NoQuorum: rpctypes.ErrGRPCPermissionDenied}, true},
 		"it takes longer than 7s": {&etcdtest.Member{NoQuorum: rpctypes.ErrGRPCTimeout}, false},
+		"the database is corrupt": {&etcdtest.Member{NoQuorum: rpctypes.ErrGRPCCorrupt}, true},
+		"its clock ends the read": {&etcdtest.Member{NoQuorum: status.Error(codes.DeadlineExceeded, "context deadline exceeded")}, false},
+		"it ends":                 {&etcdtest.Member{NoQuorum: status.Error(codes.Unavailable, "transport is closing")}, false},
+		"it stops":                {&etcdtest.Member{NoQuorum: rpctypes.ErrGRPCStopped}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := dial(t, tc.member.Start(t))

@@ -20,7 +20,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 )
 
-var simulations = flag.Int("simulations", 100, "number of lives that TestSimulatedLives plays")
+var simulations = flag.Int("simulations", 40, "number of lives that TestSimulatedLives plays")
 
 // TestSimulatedLives plays random lives of restores: the operator dies before or after
 // any of its requests, answers are lost, the etcd operator comes and goes, the store

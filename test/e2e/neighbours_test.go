@@ -56,9 +56,7 @@ func TestStuckClusterDelaysNoOther(t *testing.T) {
 	unpullable := n.CreateObject(object("unpullable", 3, "3.6.99"))
 	dead := n.CreateObject(object("dead", 3, ""))
 	dead.WaitSettled()
-	for _, pod := range dead.Pods()[:2] {
-		n.DeletePod(pod)
-	}
+	dead.LoseMembers(dead.Pods()[:2]...)
 	stuck := func(context.Context) error {
 		if s := unpullable.Status(); s.Phase != v1beta2.ClusterPhaseCreating || s.ReadyMembers > 0 {
 			return fmt.Errorf("%s: phase %q, %d ready members", unpullable.Name, s.Phase, s.ReadyMembers)

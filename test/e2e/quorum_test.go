@@ -29,8 +29,7 @@ func TestLostQuorumIsToldAndNothingIsWiped(t *testing.T) {
 	pods := cluster.Pods()
 	survivor := pods[2]
 	seeds := countSeeds(cluster)
-	n.DeletePod(pods[0])
-	n.DeletePod(pods[1])
+	cluster.LoseMembers(pods[:2]...)
 	waitEnded(t, pods[0])
 	waitEnded(t, pods[1])
 	// What was looked at before may be written after.
@@ -71,9 +70,7 @@ func TestAllMembersLostIsToldAndNoEmptyClusterIsMade(t *testing.T) {
 	cluster := n.Create(3, "")
 	cluster.WaitSettled()
 	seeds := countSeeds(cluster)
-	for _, pod := range cluster.Pods() {
-		n.DeletePod(pod)
-	}
+	cluster.LoseMembers(cluster.Pods()...)
 	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse)
 	harness.Wait(t, "phase Failed with a reason", harness.Settle, func(context.Context) error {
 		if s := cluster.Status(); s.Phase != v1beta2.ClusterPhaseFailed || s.Reason == "" {

@@ -220,6 +220,19 @@ func (c *Cluster) StopMember(pod *corev1.Pod) {
 	c.n.t.Cleanup(func() { _ = killProcess(pod, "etcd", syscall.SIGCONT) }) // it may be gone
 }
 
+// LoseMembers deletes pods by force, all in one instant for etcd. The processes are
+// stopped before: a pod that is gone from Kubernetes runs on for a while, under load
+// for seconds, and its member still votes for the removal of the others, and its own.
+func (c *Cluster) LoseMembers(pods ...*corev1.Pod) {
+	c.n.t.Helper()
+	for _, pod := range pods {
+		c.StopMember(pod)
+	}
+	for _, pod := range pods {
+		c.n.DeletePod(pod)
+	}
+}
+
 // ContinueMember lets a stopped member go on. If Kubernetes has started it again
 // meanwhile there is nothing to do.
 func (c *Cluster) ContinueMember(pod *corev1.Pod) {

@@ -21,7 +21,7 @@ import (
 // would take far more than the bound; the parts in flight and what the garbage
 // collector has not seen yet stay below it.
 func flatMemory(t *testing.T, s *suite) {
-	const size, bound = 256 * mib, 96 * mib
+	const size, bound = 160 * mib, 96 * mib
 	in := s.open(t)
 	s.putSize(t, in, "flat", large) // what is made once is not counted
 	for _, told := range []int64{size, -1} {
