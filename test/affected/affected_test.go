@@ -87,10 +87,14 @@ func TestStagesOfAFile(t *testing.T) {
 		"hack/localkube/keeper/keeper.go":   everything,
 		"hack/localkube/smoke/dns_test.go":  "format modules localkube lint unit",
 		"hack/localkube/environ/of_test.go": "format modules lint unit",
-		"doc/tls.md":                        "docs unit",
+		"doc/tls.md":                        "docs lint unit",
+		"doc/reference.md":                  "generated docs lint unit",
+		"hack/reference/flags.go":           "format modules generated lint unit",
 		"example/tls/certs.sh":              "scripts e2e alone demo docs unit",
 		"hack/demo":                         "scripts demo docs unit",
 		"hack/mutants":                      "scripts unit",
+		"hack/prose/rules.go":               "format modules lint unit",
+		"hack/prose/excluded.txt":           "lint",
 		"go.mod":                            everything,
 		"what/nobody/knows":                 everything,
 	} {
@@ -137,7 +141,7 @@ func TestWhatCountsAsTheChange(t *testing.T) {
 	check("a deleted file", "scripts lint unit")
 	check("a deleted file, since the commit", "scripts unit", "HEAD")
 	c.git(t, "mv", "doc/a.md", ".editorconfig")
-	check("a file that was renamed", "scripts docs unit", "HEAD")
+	check("a file that was renamed", "scripts docs lint unit", "HEAD")
 	check("since another commit", "lint unit", "main~1")
 
 	c.git(t, "checkout", "-q", "-f", "--orphan", "other")
