@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -208,6 +209,25 @@ func TestAPodThatTheCacheMissesIsAskedFor(t *testing.T) {
 		}
 		if len(o.pods) != step.pods || w.count("get", "pods") != step.asked {
 			t.Errorf("%v later: pods %v, asked for %d", step.after, o.pods, w.count("get", "pods"))
+		}
+	}
+}
+
+// A pod's address may belong to another pod by now.
+func TestAnotherMemberAtItsAddressIsNotTheMember(t *testing.T) {
+	obj := testCluster()
+	obj.Status = runningStatus()
+	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+	members := fakeMembers{}
+	members.join(t, w, "a", "b", "c")
+	members["b"].says[0].MemberID = 9
+	o, err := w.cluster(obj).observe(t.Context())
+	if err != nil || len(o.members) != 3 {
+		t.Fatalf("members %+v, %v", o.members, err)
+	}
+	for _, m := range o.members {
+		if other := m.name == "b"; m.healthy() == other || errors.Is(m.err, errOtherMember) != other {
+			t.Errorf("%s is healthy: %t, error %v", m.name, m.healthy(), m.err)
 		}
 	}
 }

@@ -94,6 +94,7 @@ func TestStagesOfAFile(t *testing.T) {
 		"hack/reference/flags.go":           "format modules generated lint unit",
 		"example/tls/certs.sh":              "scripts e2e alone demo docs unit",
 		"hack/demo":                         "scripts demo docs unit",
+		"hack/mutants":                      "scripts unit",
 		"hack/prose/rules.go":               "format modules lint unit",
 		"hack/prose/excluded.txt":           "lint",
 		"go.mod":                            everything,
