@@ -22,7 +22,7 @@ type fault struct {
 	// calm is true for a fault that may take a member's data, or a member, from each
 	// cluster: all have to be well before.
 	calm bool
-	// least is how long a storm has to last that it strikes in.
+	// least is how long a storm has to last that it strikes in, if nobody asks for it.
 	least time.Duration
 }
 

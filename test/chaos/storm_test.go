@@ -106,7 +106,7 @@ func chosen(t *testing.T) []fault {
 	if err != nil {
 		t.Fatalf("-only: %v", err)
 	}
-	list := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !pattern.MatchString(f.name) || *duration < f.least })
+	list := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !pattern.MatchString(f.name) || *only == "" && *duration < f.least })
 	if len(list) == 0 {
 		t.Fatalf("-only %q: no fault is called so that strikes within %s", *only, *duration)
 	}
