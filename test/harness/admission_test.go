@@ -40,7 +40,9 @@ func TestAdmissionRewritesAndRefusesImages(t *testing.T) {
 		return got.Response
 	}
 
-	got := ask(func(image string) (string, error) { return strings.Replace(image, "etcd:v1", "etcd:v1@sha256:a", 1), nil })
+	got := ask(func(image string) (string, error) {
+		return strings.Replace(image, "etcd:v1", "etcd:v1@sha256:a", 1), nil
+	})
 	if want := `[{"op":"replace","path":"/spec/containers/0/image","value":"etcd:v1@sha256:a"}]`; !got.Allowed || string(got.Patch) != want {
 		t.Errorf("a pod is allowed: %t, with the patch %s, want %s", got.Allowed, got.Patch, want)
 	}
