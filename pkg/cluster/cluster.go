@@ -82,8 +82,8 @@ type Cluster struct {
 	status api.ClusterStatus
 
 	etcd      Members
-	change    Member // takes changes of the membership; nil without a quorum
-	certForms certForms  // of the Secrets that the spec names
+	change    Member    // takes changes of the membership; nil without a quorum
+	certForms certForms // of the Secrets that the spec names
 	certs     certReader
 	podWrites podWrites
 	deleted   map[types.UID]time.Time // pods that were told to go, and when

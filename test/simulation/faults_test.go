@@ -51,7 +51,7 @@ func (w *world) callFault(c *call, n int) string {
 			continue
 		}
 		kind := we.kinds[w.life.number("kind", i, c.key, n)%uint64(len(we.kinds))]
-		if we.etcd && strings.Contains("500 429 409 touched done 500", kind) && kind != "done" {
+		if we.etcd && slices.Contains([]string{"500", "429", "409", "touched", "done 500"}, kind) {
 			kind = "lost"
 		}
 		if strings.Contains(c.key, " WATCH ") && strings.HasPrefix(kind, "done") {
@@ -196,8 +196,12 @@ func (w *world) makeFault(i int) *fault {
 		name("all nodes lose power (wiped: %t %b)", wiped, mask)
 	case 7:
 		f.begin = func() {
+			if !n.up || !w.reachable(n.name, apiPlace) {
+				return // its kubelet is who evicts
+			}
 			for _, r := range n.sorted() {
 				if r.pod != nil && r.pod.DeletionTimestamp == nil {
+					r.end("evicted")
 					w.api.edit("pods", r.name, func(o metav1.Object) {
 						p := o.(*corev1.Pod)
 						p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}

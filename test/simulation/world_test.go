@@ -242,7 +242,6 @@ func (w *world) nth(words ...string) int {
 
 // tale is what happened, in order.
 type tale struct {
-	w     *world
 	lines []string
 	hash  uint64 // of all that happened, also of what is too much for people
 }
