@@ -84,6 +84,9 @@ func TestLives(t *testing.T) {
 		r := live(t, life{seed: seed}, false)
 		lived++
 		struck += r.struck
+		if lived%1000 == 0 {
+			t.Logf("%d lives with %d fault steps in %s so far, %d failed", lived, struck, time.Since(began).Round(time.Second), failed)
+		}
 		end, _, _ := strings.Cut(r.ended, ":")
 		ends[end]++
 		if *seedFlag >= 0 {

@@ -116,6 +116,9 @@ func (a *apiServer) changed(s *shelf, c change) {
 	if s.kind.resource == "events" || s.kind.resource == "leases" {
 		return
 	}
+	if s.kind.resource != "etcdclusters" {
+		a.w.progressed = time.Now()
+	}
 	s.past = append(s.past, c)
 	live := a.watchers[:0]
 	for _, wa := range a.watchers {
