@@ -42,11 +42,11 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// findUnlabelled looks for the pods of members on record that the cache does not show. With
-// a quorum, members without a pod are looked for before they are removed; without one,
-// nothing else would find out that they are there, and that no data is lost.
+// findUnlabelled looks for the pods of members on record that the cache does not show. They
+// count as lost otherwise, with their data, and the quorum with those of too many: then
+// nothing else would find out that they are there.
 func (c *Cluster) findUnlabelled(ctx context.Context, o *observation) error {
-	if o.quorum || o.ending || o.record == nil {
+	if o.ending || o.record == nil {
 		return nil
 	}
 	found := false

@@ -26,7 +26,7 @@ const (
 	// mostWrites and mostCalls are what it may do in a minute, and mostQuiet what it may
 	// write in one in which nothing has happened for quietAfter.
 	mostWrites = 150
-	mostQuiet  = 12
+	mostQuiet  = 40
 	quietAfter = 6 * time.Minute
 	mostCalls  = 3000
 	// disagree is how long status.conditions may differ from what clients see: the
@@ -45,6 +45,7 @@ type checks struct {
 	// hampered is when the operator was last kept from its work.
 	hampered time.Time
 	differ   time.Time
+	unnamed  int // seconds in which nothing moved, and status did not say why
 	// accepted is true where a person has given up data.
 	accepted bool
 }
@@ -77,7 +78,7 @@ func (w *world) remember(m *member, e *pb.Entry, content string) {
 	case was != content && !h.served:
 		// Nobody relies on it: a seed that began anew before it served.
 		*h = history{entries: map[uint64]string{i: content}, last: i, machine: newMachine()}
-	case was != content:
+	case was != content && !w.rolledBack:
 		w.fail("two histories under cluster ID %x: entry %d is %q to %s, and was %q", m.clusterID, i, content, m.disk.name, was)
 	}
 }
@@ -85,6 +86,7 @@ func (w *world) remember(m *member, e *pb.Entry, content string) {
 // membershipChanged notes the membership that a quorum has agreed on.
 func (w *world) membershipChanged(m *member, index uint64) {
 	if h := w.histories[m.clusterID]; h != nil && index >= h.last {
+		w.progressed = time.Now()
 		h.machine.members, h.machine.removed = m.machine.clone().members, m.machine.clone().removed
 	}
 }
@@ -126,7 +128,25 @@ func (c *checks) look() {
 			c.sick[id] = time.Now()
 		}
 	}
+	if w.wentBack && w.hampers() {
+		w.wentBack = false // it may be ahead of the record again before the operator looks
+	}
 	c.compareAvailable()
+	c.compareNamed()
+}
+
+// compareNamed checks that status says what the operator waits for, once nothing has
+// moved for some time. Before, the cluster may be about to be as specified.
+func (c *checks) compareNamed() {
+	w := c.w
+	obj := w.api.cluster()
+	if obj == nil || obj.Spec.Paused || w.quietFor() < 150*time.Second || time.Since(w.progressed) < 100*time.Second || named(obj) != "" || w.asSpecified(obj) {
+		c.unnamed = 0
+		return
+	}
+	if c.unnamed++; c.unnamed == 30 {
+		w.fail("nothing moves, the cluster is not as specified, and status does not say why: %s", w.describe())
+	}
 }
 
 // compareAvailable compares the condition Available with what clients see.
@@ -136,7 +156,7 @@ func (c *checks) compareAvailable() {
 	if w.hampers() {
 		w.impaired()
 	}
-	if obj == nil || time.Since(c.hampered) < disagree {
+	if obj == nil || time.Since(c.hampered) < disagree || w.wiped && contradicts(obj) {
 		c.differ = time.Time{}
 		return
 	}
@@ -175,6 +195,12 @@ func (w *world) hampers() bool {
 		}
 	}
 	return false
+}
+
+// contradicts reports whether status says that the data there is not what was. Clients
+// are served with it until a person decides.
+func contradicts(obj *api.EtcdCluster) bool {
+	return slices.Contains([]string{"Members forgotten", "Cluster ID changed", "Data went back"}, conditionOf(obj, api.ClusterConditionAvailable).Reason)
 }
 
 func (c *checks) allServed() bool {

@@ -78,7 +78,7 @@ func (c *client) act() {
 				end(false)
 				return
 			}
-			if v := m.machine.data[c.name]; v < before || v > c.tried {
+			if v := m.machine.data[c.name]; (v < before || v > c.tried) && !w.rolledBack {
 				w.fail("an acknowledged write is lost: %s had written %s=%d, and reads %d from %s of cluster %x", c.name, c.name, before, v, m.disk.name, m.clusterID)
 			}
 			end(true)

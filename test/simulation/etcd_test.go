@@ -45,7 +45,6 @@ type disk struct {
 	log               *raft.MemoryStorage
 	started           bool // the file of check-dns, where that is on the disk
 	hung              bool // no fsync comes to an end
-	lost              bool // nobody can start on it again
 	everServed        bool
 }
 
@@ -162,10 +161,13 @@ func (quiet) Info(...any)               {}
 func (quiet) Infof(string, ...any)      {}
 func (quiet) Warning(...any)            {}
 func (quiet) Warningf(string, ...any)   {}
-func (quiet) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
-func (quiet) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
-func (quiet) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
-func (quiet) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
+func (quiet) Fatal(v ...any)            { panic(raftPanic(fmt.Sprint(v...))) }
+func (quiet) Fatalf(f string, v ...any) { panic(raftPanic(fmt.Sprintf(f, v...))) }
+func (quiet) Panic(v ...any)            { panic(raftPanic(fmt.Sprint(v...))) }
+func (quiet) Panicf(f string, v ...any) { panic(raftPanic(fmt.Sprintf(f, v...))) }
+
+// raftPanic is what raft panics with.
+type raftPanic string
 
 // hashed is an ID as etcd makes it.
 func hashed(b []byte) uint64 {
@@ -327,12 +329,12 @@ func (w *world) paid(data []byte) (uint64, *payload) {
 // guard runs a part of the process: a panic ends it as it ends etcd.
 func (m *member) guard(part func()) {
 	defer func() {
-		if r := recover(); r != nil {
-			text := fmt.Sprint(r)
-			if !strings.Contains(text, "tocommit") && !strings.Contains(text, "raft") && !strings.Contains(text, "index") && !strings.Contains(text, "log") {
-				panic(r)
-			}
-			m.stop("panic: " + text)
+		switch r := recover().(type) {
+		case nil:
+		case raftPanic:
+			m.stop("panic: " + string(r))
+		default:
+			panic(r)
 		}
 	}()
 	if !m.stopped {
@@ -541,24 +543,24 @@ func (m *member) apply(e *pb.Entry) {
 }
 
 // allows is what etcd checks where a change of the membership is applied.
-func (s *machine) allows(cc *pb.ConfChange, p *payload) error {
+func (m *machine) allows(cc *pb.ConfChange, p *payload) error {
 	id := cc.GetNodeId()
 	switch {
-	case s.removed[id]:
+	case m.removed[id]:
 		return rpctypes.ErrMemberNotFound
 	case cc.GetType() == pb.ConfChangeRemoveNode:
-		if _, ok := s.members[id]; !ok {
+		if _, ok := m.members[id]; !ok {
 			return rpctypes.ErrMemberNotFound
 		}
 	case p.promote:
-		if info, ok := s.members[id]; !ok {
+		if info, ok := m.members[id]; !ok {
 			return rpctypes.ErrMemberNotFound
 		} else if !info.learner {
 			return rpctypes.ErrMemberNotLearner
 		}
 	default:
 		learners := 0
-		for _, info := range s.members {
+		for _, info := range m.members {
 			if info.id == id || info.url == p.change.url {
 				return rpctypes.ErrPeerURLExist
 			}

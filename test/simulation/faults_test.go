@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/raft/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +52,7 @@ func (w *world) callFault(c *call, n int) string {
 			continue
 		}
 		kind := we.kinds[w.life.number("kind", i, c.key, n)%uint64(len(we.kinds))]
-		if we.etcd && strings.Contains("500 429 409 touched done 500", kind) && kind != "done" {
+		if we.etcd && slices.Contains([]string{"500", "429", "409", "touched", "done 500"}, kind) {
 			kind = "lost"
 		}
 		if strings.Contains(c.key, " WATCH ") && strings.HasPrefix(kind, "done") {
@@ -151,7 +152,7 @@ func (w *world) makeFault(i int) *fault {
 		which = "operator-2"
 	}
 	edit := fmt.Sprintf("%dm", 100+pick("edit", 3)*50)
-	switch pick("kind", 30) {
+	switch pick("kind", 32) {
 	case 0, 1:
 		f.begin = func() {
 			for _, r := range n.sorted() {
@@ -196,8 +197,12 @@ func (w *world) makeFault(i int) *fault {
 		name("all nodes lose power (wiped: %t %b)", wiped, mask)
 	case 7:
 		f.begin = func() {
+			if !n.up || !w.reachable(n.name, apiPlace) {
+				return // its kubelet is who evicts
+			}
 			for _, r := range n.sorted() {
 				if r.pod != nil && r.pod.DeletionTimestamp == nil {
+					r.end("evicted")
 					w.api.edit("pods", r.name, func(o metav1.Object) {
 						p := o.(*corev1.Pod)
 						p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
@@ -389,6 +394,29 @@ func (w *world) makeFault(i int) *fault {
 			})
 		}
 		name("somebody labels members with %s", edit)
+	case 30, 31:
+		nodes := w.nodes
+		if l.chance(0.5, "fault", i, "one") {
+			nodes = []*node{n}
+		}
+		back := l.between(5*time.Second, 4*time.Minute, "fault", i, "back")
+		var old map[*disk]*raft.MemoryStorage
+		w.after(max(0, f.at-back), func() { old = w.copyDisks(nodes) })
+		f.begin = func() {
+			for _, n := range nodes {
+				n.powerOff()
+			}
+		}
+		f.lasts = min(f.lasts, time.Minute)
+		f.end = func() {
+			w.rollBack(old)
+			for _, n := range nodes {
+				if !n.up {
+					n.powerOn()
+				}
+			}
+		}
+		name("%d nodes lose power, their disks are those of %s before", len(nodes), back.Round(time.Second))
 	}
 	return f
 }

@@ -70,7 +70,6 @@ type podRun struct {
 	ended    bool
 	member   string // what the init container was told of
 	reported string
-	slow     time.Duration
 }
 
 type stage int
@@ -223,7 +222,7 @@ func (r *podRun) step(online bool) {
 	}
 	switch r.stage {
 	case inSandbox:
-		if !online || r.diskKey() == "" {
+		if !online || r.diskKey() == "" || r.attachedElsewhere() {
 			return
 		}
 		w.nextIP++
@@ -242,6 +241,21 @@ func (r *podRun) step(online bool) {
 	case inEtcd:
 		r.stepEtcd()
 	}
+}
+
+// attachedElsewhere reports whether another node still uses the pod's volume.
+func (r *podRun) attachedElsewhere() bool {
+	if claimOf(r.pod) == "" {
+		return false
+	}
+	for _, n := range r.w.nodes {
+		for _, other := range n.runs {
+			if n.up && other != r && other.proc != nil && !other.proc.stopped && other.proc.disk == r.disk() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (r *podRun) enter(s stage) {
@@ -500,8 +514,11 @@ func (n *node) powerOff() {
 	}
 }
 
-// wipe takes all that is on the node's own disk.
+// wipe takes all that is on the own disk of a node without power.
 func (n *node) wipe() {
+	if n.up {
+		return
+	}
 	for _, r := range n.sorted() {
 		if r.pod != nil && (claimOf(r.pod) == "" || n.w.localVolumes()) {
 			n.w.wiped = n.w.wiped || n.w.disks[r.diskKey()].hasData()

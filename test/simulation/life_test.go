@@ -176,7 +176,13 @@ func (w *world) settled(calm time.Duration) string {
 		return ""
 	}
 	if w.asSpecified(obj) {
-		return "as specified"
+		switch {
+		case !w.wentBack:
+			return "as specified"
+		case calm > 2*time.Minute:
+			w.fail("the data of all members went back behind what is on record, and status does not say so")
+		}
+		return ""
 	}
 	named := named(obj)
 	if what, word, soon := w.obstacle(obj); what != "" && calm > soon && strings.Contains(named, word) && named != "" {
@@ -242,11 +248,10 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 			left++
 		}
 	}
-	reason := conditionOf(obj, api.ClusterConditionAvailable).Reason
 	switch {
 	case left < etcd.Quorum(len(voters)):
 		return "a quorum has lost its data", "", 3 * time.Minute
-	case w.wiped && slices.Contains([]string{"Members forgotten", "Cluster ID changed", "Data went back"}, reason):
+	case w.wiped && contradicts(obj):
 		return "data was lost", "", 3 * time.Minute
 	case obj.Spec.Pod.AntiAffinity && nodes < obj.Spec.Size:
 		return "there are too few nodes", "", 10 * time.Minute

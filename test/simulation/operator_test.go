@@ -68,7 +68,7 @@ func (w *world) ahead(name string) time.Duration {
 // startOperator starts the operator's real controller, as the one of a pair that holds
 // the Lease, or alone.
 func (w *world) startOperator(name string) {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // a crash ends it
+	ctx, cancel := context.WithCancel(context.Background())
 	o := &operator{w: w, name: name, place: name, cancel: cancel, done: make(chan struct{}), dead: make(chan struct{}), leads: func() bool { return true }}
 	w.operators = append(w.operators, o)
 	w.tell(o.name, "starts, its clock is ahead by %s", w.ahead(name).Round(time.Second))
@@ -143,7 +143,7 @@ type logs struct{ w *world }
 func (l logs) Write(p []byte) (int, error) {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
-	fmt.Printf("  %.3f log %s", l.w.elapsed().Seconds(), p) //nolint:forbidigo // asked for by a flag
+	fmt.Printf("  %.3f log %s", l.w.elapsed().Seconds(), p)
 	return len(p), nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.etcd.io/raft/v3"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 )
@@ -20,7 +21,7 @@ import (
 var (
 	seedFlag  = flag.Int64("seed", -1, "live the life of this seed alone, and tell it")
 	firstFlag = flag.Uint64("first", 1, "the first seed")
-	seedsFlag = flag.Uint64("seeds", 20, "how many seeds")
+	seedsFlag = flag.Uint64("seeds", 80, "how many seeds")
 	forFlag   = flag.Duration("for", 0, "live lives until this time is over")
 	// A failure is found again by its seed, so that it pays to make it small.
 	shrinkFlag = flag.Duration("shrink", time.Minute, "how long to make the first failure smaller; 0: not")
@@ -31,6 +32,7 @@ var (
 func TestMain(m *testing.M) {
 	flag.BoolVar(&traceAll, "trace", false, "tell everything")
 	flag.Parse()
+	raft.SetLogger(quiet{})
 	klog.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil // they keep times from one life to the next
 	debug.SetGCPercent(-1)          // lives are short, and there is memory
@@ -52,7 +54,7 @@ func TestAClusterForms(t *testing.T) {
 
 // TestASeedLivesTheSameLifeTwice is what makes a failure worth anything.
 func TestASeedLivesTheSameLifeTwice(t *testing.T) {
-	for seed := *firstFlag; seed < *firstFlag+min(*seedsFlag, 8); seed++ {
+	for seed := *firstFlag; seed < *firstFlag+min(*seedsFlag, 6); seed++ {
 		one, two := live(t, life{seed: seed}, false), live(t, life{seed: seed}, false)
 		if one.hash != two.hash {
 			t.Errorf("seed %d: two lives", seed)
@@ -82,6 +84,9 @@ func TestLives(t *testing.T) {
 		r := live(t, life{seed: seed}, false)
 		lived++
 		struck += r.struck
+		if lived%1000 == 0 {
+			t.Logf("%d lives with %d fault steps in %s so far, %d failed", lived, struck, time.Since(began).Round(time.Second), failed)
+		}
 		end, _, _ := strings.Cut(r.ended, ":")
 		ends[end]++
 		if *seedFlag >= 0 {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,7 +69,7 @@ func (s *stream) Close() error {
 }
 
 // watch opens a watch. It answers with an error, or with the stream.
-func (a *apiServer) watch(who *operator, r *request, gone <-chan struct{}) (*http.Response, error) {
+func (a *apiServer) watch(who *operator, r *request, gone <-chan struct{}) (*stream, error) {
 	since, err := strconv.ParseInt(cmp.Or(r.query.Get("resourceVersion"), "0"), 10, 64)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -105,7 +104,7 @@ func (a *apiServer) watch(who *operator, r *request, gone <-chan struct{}) (*htt
 		}
 	}
 	a.w.after(a.w.life.between(5*time.Minute, 10*time.Minute, "watch", s.kind.resource, a.w.nth("watch", s.kind.resource)), func() { a.breakOff(wa) })
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: wa.stream}, nil
+	return wa.stream, nil
 }
 
 func frame(event string, raw []byte) []byte {
@@ -116,6 +115,9 @@ func frame(event string, raw []byte) []byte {
 func (a *apiServer) changed(s *shelf, c change) {
 	if s.kind.resource == "events" || s.kind.resource == "leases" {
 		return
+	}
+	if s.kind.resource != "etcdclusters" {
+		a.w.progressed = time.Now()
 	}
 	s.past = append(s.past, c)
 	live := a.watchers[:0]
@@ -222,17 +224,18 @@ func (o *operator) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := o.w
 	req, err := parseRequest(w.api, r, body)
 	if err != nil {
-		return respond(failure(apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, schema.GroupResource{}, r.URL.Path, "", 0, true))), nil
+		return respond(failure(apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, schema.GroupResource{}, r.URL.Path, "", 0, true))).response(r), nil
 	}
 	c := &call{actor: o, key: o.name + " " + req.String()}
 	c.do = func(reply func(any)) {
 		if req.query.Get("watch") != "" {
-			resp, err := w.api.watch(o, req, r.Context().Done())
+			stream, err := w.api.watch(o, req, r.Context().Done())
+			a := answer{code: http.StatusOK, stream: stream}
 			if err != nil {
-				resp = respond(failure(err))
+				a = respond(failure(err))
 			}
-			w.note(fmt.Sprintf("%s %s -> %d", o.name, req, resp.StatusCode))
-			reply(resp)
+			w.note(fmt.Sprintf("%s %s -> %d", o.name, req, a.code))
+			reply(a)
 			return
 		}
 		if req.writes() {
@@ -242,26 +245,39 @@ func (o *operator) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.note(fmt.Sprintf("%s %s -> %d", o.name, req, code))
 		reply(respond(code, raw))
 	}
-	answer, err := w.ask(r.Context(), c)
+	got, err := w.ask(r.Context(), c)
 	if err != nil {
 		return nil, err
 	}
-	switch answer := answer.(type) {
-	case *http.Response:
-		answer.Request = r
-		return answer, nil
+	switch got := got.(type) {
+	case answer:
+		return got.response(r), nil
 	case error:
-		return nil, answer
+		return nil, got
 	}
 	return nil, fmt.Errorf("no answer to %s", r.URL)
 }
 
-func respond(code int, raw []byte) *http.Response {
+// answer is what the API server answers.
+type answer struct {
+	code   int
+	raw    []byte
+	stream *stream // of a watch
+}
+
+func respond(code int, raw []byte) answer { return answer{code: code, raw: raw} }
+
+func (a answer) response(r *http.Request) *http.Response {
 	resp := &http.Response{
-		StatusCode: code, Status: strconv.Itoa(code) + " " + http.StatusText(code),
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(raw)), ContentLength: int64(len(raw)),
+		StatusCode: a.code, Status: strconv.Itoa(a.code) + " " + http.StatusText(a.code),
+		Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
 	}
-	if code == http.StatusTooManyRequests || strings.Contains(string(raw), "retryAfterSeconds") {
+	if a.stream != nil {
+		resp.Body = a.stream
+		return resp
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(a.raw)), int64(len(a.raw))
+	if a.code == http.StatusTooManyRequests || bytes.Contains(a.raw, []byte("retryAfterSeconds")) {
 		resp.Header.Set("Retry-After", "1")
 	}
 	return resp

@@ -59,6 +59,9 @@ type world struct {
 	copyTakes  time.Duration // of a database, to a member that needs a snapshot
 	lies       bool          // the tag of an image
 	wiped      bool          // data of a voter was lost by what befell its node
+	rolledBack bool          // a disk: raft promises nothing any more
+	wentBack   bool          // all disks, behind what is on record
+	progressed time.Time     // when somebody changed more than a status last
 	lasting    int           // faults that are not over
 	disturbed  time.Time     // when a fault began or ended last
 	underWay   int           // copies of the database
@@ -242,7 +245,6 @@ func (w *world) nth(words ...string) int {
 
 // tale is what happened, in order.
 type tale struct {
-	w     *world
 	lines []string
 	hash  uint64 // of all that happened, also of what is too much for people
 }

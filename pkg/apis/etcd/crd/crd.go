@@ -43,7 +43,7 @@ func EtcdRestore() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return copied(restoreDefinition())
 }
 
-// The definitions, each decoded when it is asked for first.
+// The definitions. The first use decodes each.
 var (
 	clusterDefinition = decoded("EtcdCluster", etcdClusters)
 	backupDefinition  = decoded("EtcdBackup", etcdBackups)
