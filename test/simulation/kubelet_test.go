@@ -504,6 +504,9 @@ func (n *node) powerOff() {
 	for _, r := range n.sorted() {
 		r.kill("the power is off")
 		r.release()
+		if r.image != "" {
+			r.restarts++ // the kubelet knows of the container of before
+		}
 		r.stage, r.tries, r.lastExit = inSandbox, 0, ""
 		if r.pod != nil && inMemory(r.pod) {
 			if d := r.w.disks[r.diskKey()]; d != nil {

@@ -257,6 +257,9 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 		return "there are too few nodes", "", 10 * time.Minute
 	case w.lies && obj.Spec.Version == newVersion:
 		return "the tag of the image lies", "the tag of an image is wrong", 25 * time.Minute
+	case w.rolledBack:
+		// What is left may be a membership of before, of which a quorum lost its data.
+		return "disks went back", "", 25 * time.Minute
 	}
 	return "", "", 0
 }
