@@ -376,7 +376,10 @@ func (h healthLog) track(o *observation) {
 		m := &o.members[i]
 		current[m.ID] = true
 		if m.healthy() {
-			delete(h, m.ID)
+			// Without a quorum nobody asked whether the member confirms reads.
+			if o.quorum {
+				delete(h, m.ID)
+			}
 			continue
 		}
 		if _, known := h[m.ID]; !known {
