@@ -50,6 +50,7 @@ type storm struct {
 	n       *harness.Namespace
 	rand    *rand.Rand
 	began   time.Time
+	ended   time.Time // when no fault struck any more; zero while one may
 	targets []*target
 	faults  []fault
 	deck    []fault        // that strike next
@@ -92,6 +93,7 @@ func TestChaos(t *testing.T) {
 			compacted = time.Now()
 		}
 	}
+	s.ended = time.Now()
 	s.awaitCalm()
 	for _, c := range s.targets {
 		c.clients.end()
@@ -222,7 +224,10 @@ func (s *storm) read(c *target) (map[string]written, error) {
 
 // report logs what was done, also in a run that has failed, and appends it to a file.
 func (s *storm) report() {
-	sum := summary{began: s.began, struckFor: min(*duration, time.Since(s.began)), seed: *seed, struck: s.struck, passed: !s.t.Failed()}
+	if s.ended.IsZero() {
+		s.ended = time.Now()
+	}
+	sum := summary{began: s.began, struckFor: s.ended.Sub(s.began), seed: *seed, struck: s.struck, passed: !s.t.Failed()}
 	breaks, leases := 0, 0
 	for _, c := range s.targets {
 		all, unknown := c.clients.history.count()
