@@ -47,7 +47,7 @@ func (s summary) row() string {
 		s.began.UTC().Format("2006-01-02 15:04"), fmt.Sprintf("%.2f", s.struckFor.Hours()), fmt.Sprint(s.seed),
 		thousands(s.operations), thousands(s.unknown), strings.Join(shares, ", "),
 		fmt.Sprintf("%.0f s (%s)", longest.gap.Seconds(), longest.cluster),
-		fmt.Sprintf("%d: %s", count, strings.Join(faults, ", ")), result,
+		fmt.Sprintf("%d: `%s`", count, strings.Join(faults, ", ")), result,
 	}
 	return "| " + strings.Join(cells, " | ") + " |"
 }

@@ -18,7 +18,7 @@ func TestARowTellsOfARun(t *testing.T) {
 		clusters: []availability{{"one", 0.9, 12 * time.Second}, {"three", 0.9994, 34500 * time.Millisecond}},
 		struck:   map[string]int{"fsyncs hang": 2, "etcd killed": 3}, passed: true,
 	}
-	const want = "| 2026-11-22 09:30 | 1.50 | 7 | 1,063,253 | 140 | one 90.0 %, three 99.9 % | 34 s (three) | 5: etcd killed (3), fsyncs hang (2) | no violation |"
+	const want = "| 2026-11-22 09:30 | 1.50 | 7 | 1,063,253 | 140 | one 90.0 %, three 99.9 % | 34 s (three) | 5: `etcd killed (3), fsyncs hang (2)` | no violation |"
 	if got := s.row(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
