@@ -83,6 +83,25 @@ func TestTheOnlyPodThatLostItsLabelsIsNotTakenForLost(t *testing.T) {
 	}
 }
 
+// One member has lost its pod and another its labels. With both counted as lost there was
+// no quorum without them: the operator replaced neither and looked for neither.
+func TestAPodThatLostItsLabelsIsFoundWhereAQuorumServes(t *testing.T) {
+	obj := testCluster()
+	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+	c := w.cluster(obj)
+	pod := memberPod(t, c.obj, "a")
+	pod.Labels = nil
+	w.makePod(pod)
+	o := &observation{now: noon, quorum: true, record: &api.ClusterRecord{ClusterID: "1", Members: []api.RecordedMember{{ID: "a", Name: "a"}, {ID: "b", Name: "b"}}}}
+	if err := c.findUnlabelled(t.Context(), o); !errors.Is(err, errCacheBehind) {
+		t.Errorf("the pass goes on without the pod: %v", err)
+	}
+	now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil || now.Labels[clusterLabel] != "c" {
+		t.Errorf("labels %v, %v", now.Labels, err)
+	}
+}
+
 // A pod that is gone is looked for once a minute, and no more.
 func TestPodsThatAreGoneAreNotLookedForAllTheTime(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
