@@ -51,6 +51,7 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 		gate:      busyboxImage(&c.obj.Spec) == "",
 		logTarget: c.logTarget,
 	}
+	c.postponed.forget(o.now)
 	o.record, o.accepted = o.status.Record, c.obj.Annotations[acceptAnnotation]
 	if c.memory != nil {
 		o.record = c.memory
