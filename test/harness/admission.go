@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -130,12 +128,12 @@ func patchImages(pod *corev1.Pod, decide func(string) (string, error)) ([]byte, 
 // Digests are those of the images that the nodes have, by the names with tags.
 func (n *Namespace) Digests() map[string]string {
 	n.t.Helper()
-	out, err := exec.CommandContext(n.t.Context(), filepath.Join(n.Root, "hack", "kube"), "digests").CombinedOutput()
+	out, err := n.hackKube(n.t.Context(), "digests")
 	if err != nil {
-		n.t.Fatalf("hack/kube digests: %v\n%s", err, out)
+		n.t.Fatal(err)
 	}
 	digests := map[string]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		if name, digest, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			digests[name] = digest
 		}

@@ -5,8 +5,6 @@ package harness
 
 import (
 	"context"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -45,9 +43,8 @@ func (n *Namespace) expectRestarts() {
 
 func (n *Namespace) component(ctx context.Context, verb, name string) {
 	n.t.Helper()
-	out, err := exec.CommandContext(ctx, filepath.Join(n.Root, "hack", "kube"), "component", verb, name).CombinedOutput()
-	if err != nil {
-		n.t.Errorf("hack/kube component %s %s: %v\n%s", verb, name, err, out)
+	if _, err := n.hackKube(ctx, "component", verb, name); err != nil {
+		n.t.Error(err)
 		return
 	}
 	n.record.tell(name, verb)

@@ -6,7 +6,6 @@ package harness
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
@@ -27,9 +26,8 @@ func (c *Cluster) SlowDisk(pod *corev1.Pod, takes time.Duration) (release func()
 		c.n.t.Fatalf("slow down the disk of %s: %v", pod.Name, err)
 	}
 	set := func(ctx context.Context, takes time.Duration) error {
-		out, err := exec.CommandContext(ctx, filepath.Join(c.n.Root, "hack", "kube"), "disk", pod.Spec.NodeName, directory, takes.String()).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("hack/kube disk: %w: %s", err, out)
+		if _, err := c.n.hackKube(ctx, "disk", pod.Spec.NodeName, directory, takes.String()); err != nil {
+			return err
 		}
 		c.n.record.tell("disk of "+pod.Name, "an fsync takes "+takes.String())
 		return nil
