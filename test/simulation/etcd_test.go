@@ -661,24 +661,17 @@ func (m *member) send(messages []*pb.Message) {
 }
 
 // propose puts something into the log.
-func (m *member) propose(p payload) {
-	p.proposer = m
-	data := m.w.pay(p)
-	id := uint64(len(m.w.payloads) - 1)
-	m.waiting[id] = true
-	m.w.after(requestTimeout, func() { m.settle(id, rpctypes.ErrTimeout) })
-	if m.held != nil {
-		return
-	}
-	if err := m.node.Propose(data); err != nil {
-		m.settle(id, rpctypes.ErrNoLeader)
-		return
-	}
-	m.pump()
-}
+func (m *member) propose(p payload) { m.submit(p, m.node.Propose) }
 
 // reconfigure puts a change of the membership into the log.
 func (m *member) reconfigure(kind pb.ConfChangeType, p payload) {
+	m.submit(p, func(data []byte) error {
+		return m.node.ProposeConfChange(&pb.ConfChange{Type: kind.Enum(), NodeId: new(p.change.id), Context: data})
+	})
+}
+
+// submit hands a payload to raft and notes who waits for it.
+func (m *member) submit(p payload, into func(data []byte) error) {
 	p.proposer = m
 	data := m.w.pay(p)
 	id := uint64(len(m.w.payloads) - 1)
@@ -687,7 +680,7 @@ func (m *member) reconfigure(kind pb.ConfChangeType, p payload) {
 	if m.held != nil {
 		return
 	}
-	if err := m.node.ProposeConfChange(&pb.ConfChange{Type: kind.Enum(), NodeId: new(p.change.id), Context: data}); err != nil {
+	if err := into(data); err != nil {
 		m.settle(id, rpctypes.ErrNoLeader)
 		return
 	}
