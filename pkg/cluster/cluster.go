@@ -198,6 +198,9 @@ func (c *Cluster) Run(ctx context.Context) {
 			c.waits = 0
 		case <-timer.C():
 		}
+		if ctx.Err() != nil { // the select above picks any of those that are ready
+			return
+		}
 		select { // an edit is looked at before the step that it may change
 		case obj := <-c.updates:
 			c.take(obj)

@@ -7,6 +7,7 @@ package simulation
 import (
 	"flag"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) {
 	raft.SetLogger(quiet{})
 	klog.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil // they keep times from one life to the next
+	runtime.GOMAXPROCS(1)           // one thing happens at a time; more processors only cost time
 	debug.SetGCPercent(-1)          // lives are short, and there is memory
 	debug.SetMemoryLimit(256 << 20)
 	os.Exit(m.Run())

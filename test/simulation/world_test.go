@@ -122,6 +122,9 @@ type call struct {
 
 // ask hands a call to the world and waits for its answer.
 func (w *world) ask(ctx context.Context, c *call) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	c.reply = make(chan any, 1)
 	w.mu.Lock()
 	w.inbox = append(w.inbox, c)
@@ -157,7 +160,11 @@ func (w *world) admit() {
 	w.mu.Unlock()
 	slices.SortStableFunc(calls, func(a, b *call) int { return cmp.Compare(a.key, b.key) })
 	for _, c := range calls {
-		w.take(c)
+		// Whether a process still asks something at the moment of its crash is up to the
+		// scheduler of Go, and must not be counted.
+		if !c.actor.ended {
+			w.take(c)
+		}
 	}
 }
 
