@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
 // A pod that works must not be deleted for one that the API server refuses.
@@ -43,7 +44,7 @@ func TestRecyclePodAsksBeforeItDeletes(t *testing.T) {
 			w.kube.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return tt.answer != nil, nil, tt.answer
 			})
-			err := c.apply(t.Context(), recyclePod{name: "a", uid: pod.UID, version: "3.6.16", why: "the spec has changed"})
+			err := c.apply(t.Context(), plan.RecyclePod{Name: "a", UID: pod.UID, Version: "3.6.16", Why: "the spec has changed"})
 			if failed := err != nil; failed != (!tt.deleted && !tt.refused) {
 				t.Errorf("error %v", err)
 			}
@@ -55,8 +56,8 @@ func TestRecyclePodAsksBeforeItDeletes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if refused := o.updateRefused != ""; refused != tt.refused {
-				t.Errorf("the next pass sees the refusal %q", o.updateRefused)
+			if refused := o.UpdateRefused != ""; refused != tt.refused {
+				t.Errorf("the next pass sees the refusal %q", o.UpdateRefused)
 			}
 		})
 	}
