@@ -199,7 +199,7 @@ func findData(dataDir string) error {
 	case err != nil:
 		return fmt.Errorf("look for the member's data in %s: %w", dataDir, err)
 	case !hasData:
-		return fmt.Errorf("the volume holds no data of etcd in %s: this member must not restart without its data, which could lose writes;  "+
+		return fmt.Errorf("the volume holds no data of etcd in %s: this member must not restart without its data, which could lose writes; "+
 			"restore the volume's data, or delete the PersistentVolumeClaim and the pod so that the operator replaces the member", dataDir)
 	}
 	return nil

@@ -26,7 +26,7 @@ func checkStarted(marker, dataDir string) error {
 	case err != nil:
 		return fmt.Errorf("look for the member's data in %s: %w", dataDir, err)
 	case !hasData:
-		return fmt.Errorf("etcd was started in this pod before, and %s holds no data of it now: this member must not start without its data, which could lose writes;  "+
+		return fmt.Errorf("etcd was started in this pod before, and %s holds no data of it now: this member must not start without its data, which could lose writes; "+
 			"delete the pod, so that the operator replaces the member", dataDir)
 	}
 	return nil
