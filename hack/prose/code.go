@@ -21,9 +21,11 @@ func readCode(source []byte, withStrings bool) ([]passage, error) {
 	if err != nil {
 		return nil, err
 	}
+	names := documented(file)
 	var passages []passage
 	for _, group := range file.Comments {
-		passages = append(passages, paragraphs(files.Position(group.Pos()).Line, group.Text())...)
+		text := strings.TrimPrefix(group.Text(), names[group]+" ")
+		passages = append(passages, paragraphs(files.Position(group.Pos()).Line, text)...)
 	}
 	ast.Inspect(file, func(node ast.Node) bool {
 		if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
@@ -36,4 +38,23 @@ func readCode(source []byte, withStrings bool) ([]passage, error) {
 	})
 	slices.SortStableFunc(passages, func(a, b passage) int { return cmp.Compare(a.line, b.line) })
 	return passages, nil
+}
+
+// documented returns the names with which doc comments begin. A name is not prose.
+func documented(file *ast.File) map[*ast.CommentGroup]string {
+	names := map[*ast.CommentGroup]string{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.FuncDecl:
+			names[n.Doc] = n.Name.Name
+		case *ast.GenDecl:
+			for _, spec := range n.Specs {
+				if t, ok := spec.(*ast.TypeSpec); ok && !n.Lparen.IsValid() {
+					names[n.Doc] = t.Name.Name
+				}
+			}
+		}
+		return true
+	})
+	return names
 }

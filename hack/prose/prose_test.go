@@ -155,6 +155,15 @@ string is told.')
 }
 
 var told = "fine"
+
+// told is a name here, and a verb if it is told here.
+func told() {}
+
+// tell is a name here.
+type tell int
+
+// Nothing tells its name.
+func fine() {}
 `
 	passages, err := readCode([]byte(strings.ReplaceAll(source, "'", "`")), true)
 	if err != nil {
@@ -166,7 +175,7 @@ var told = "fine"
 			lines = append(lines, f.line)
 		}
 	}
-	if want := "[1 4 5 7]"; fmt.Sprint(lines) != want {
+	if want := "[1 4 5 7 14 20]"; fmt.Sprint(lines) != want {
 		t.Errorf("findings in lines %v, want %s", lines, want)
 	}
 }
