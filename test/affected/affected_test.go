@@ -79,7 +79,7 @@ const everything = "format scripts prose modules generated e2e alone stores loca
 func TestStagesOfAFile(t *testing.T) {
 	c := newCheckout(t)
 	for file, want := range map[string]string{
-		"pkg/cluster/plan.go":               "format prose modules generated e2e alone stores demo docs lint unit monitoring",
+		"pkg/cluster/plan/plan.go":          "format prose modules generated e2e alone stores demo docs lint unit monitoring",
 		"pkg/cluster/plan_test.go":          "format prose modules lint unit",
 		"pkg/store/s3/s3_test.go":           "format prose modules stores lint unit",
 		"test/e2e/create_test.go":           "format prose modules e2e alone lint unit",

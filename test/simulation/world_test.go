@@ -54,19 +54,22 @@ type world struct {
 	local     bool
 	// createsCRD is true if the operator registers its resource itself. Reading and writing
 	// the long definition takes as long as all else in a short life.
-	createsCRD bool
-	pair       bool          // of operators
-	copyTakes  time.Duration // of a database, to a member that needs a snapshot
-	lies       bool          // the tag of an image
-	wiped      bool          // a node's fault lost a voter's data
-	rolledBack bool          // a disk: raft promises nothing any more
-	wentBack   bool          // all disks, behind the record
-	progressed time.Time     // the last edit of more than a status
-	lasting    int           // faults that are not over
-	disturbed  time.Time     // when a fault began or ended last
-	underWay   int           // copies of the database
-	edited     time.Time     // the last edit of the spec
-	counters   map[string]int
+	createsCRD   bool
+	pair         bool          // of operators
+	many         bool          // faults
+	copyTakes    time.Duration // of a database, to a member that needs a snapshot
+	lies         bool          // the tag of an image
+	wiped        bool          // a node's fault lost a voter's data
+	rolledBack   bool          // a disk: raft promises nothing any more
+	wentBack     bool          // all disks, behind the record
+	progressed   time.Time     // the last edit of more than a status
+	reconfigured time.Time     // the last change of the membership
+	opened       bool          // the client Service has existed
+	lasting      int           // faults that are not over
+	disturbed    time.Time     // when a fault began or ended last
+	underWay     int           // copies of the database
+	edited       time.Time     // the last edit of the spec
+	counters     map[string]int
 }
 
 // event is something that happens at a time.
