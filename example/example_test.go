@@ -31,7 +31,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// placeholders are filled in by create_role.sh, and by sed as doc/ tells.
+// placeholders are filled in by create_role.sh, and by sed, as in doc/.
 var placeholders = strings.NewReplacer(
 	"<ROLE_NAME>", "etcd-operator",
 	"<ROLE_BINDING_NAME>", "etcd-operator",

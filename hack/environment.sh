@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 
-# Sourced by scripts that run kubectl or tests. Those work on the local Kubernetes, or on
-# a cluster that an option names, and on nothing that the caller's environment or home
-# directory names: a cluster, an etcd or a cloud in production may be one of these.
+# Sourced by scripts that run kubectl or tests. They work on the local Kubernetes, or on a
+# cluster that an option names. They must not touch anything that the caller's environment or
+# home directory names: a cluster, an etcd or a cloud in production.
 
 # forget PATTERN... unsets variables.
 forget() {
@@ -17,8 +17,8 @@ forget() {
 	done
 }
 
-# forget_clusters leaves kubectl without a cluster. What a plugin needs that gets
-# credentials for a cluster stays: AWS_PROFILE, for example.
+# forget_clusters leaves kubectl without a cluster. It keeps variables for a plugin that gets
+# credentials for a cluster: AWS_PROFILE, for example.
 forget_clusters() {
 	local name
 	# KUBECTL, NAMESPACE and the names of roles are read by example/rbac/create_role.sh.
@@ -32,7 +32,7 @@ forget_clusters() {
 	while read -r _ _ name; do unset -f "$name"; done < <(declare -Fx)
 }
 
-# clean_environment also forgets each etcd and each cloud, and what changes the code that
+# clean_environment also forgets all etcds and clouds, and settings that change the code that
 # go builds and tests.
 clean_environment() {
 	forget_clusters
@@ -46,8 +46,8 @@ clean_environment() {
 	export GOFLAGS
 }
 
-# use_kube does what eval "$(hack/kube env)" does, and fails where the eval would go on:
-# if hack/kube could not be built.
+# use_kube does what eval "$(hack/kube env)" does, and fails if hack/kube could not be built.
+# The eval would continue.
 use_kube() {
 	local settings
 	settings=$(hack/kube env) || return

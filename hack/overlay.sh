@@ -16,7 +16,7 @@ overlay() {
 		printf '%s"%s":"%s"' "$separator" "$PWD/$file" "$dir/$file"
 		separator=,
 	done < <(sed -n 's#^+++ b/##p' "$1") >"$dir/list"
-	# Outside of a repository git patches what lies in the directory.
+	# Outside of a repository, git patches the files in the directory.
 	GIT_CEILING_DIRECTORIES=$(dirname "$dir") git -C "$dir" apply "$PWD/$1"
 	printf '{"Replace":{%s}}\n' "$(<"$dir/list")" >"$dir/overlay.json"
 	echo "$dir/overlay.json"

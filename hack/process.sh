@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 
-# Sourced by scripts that start things which must not outlive them. Each child runs in
-# a process group of its own: a signal to the script then ends it with all that it has
-# started, at once, which bash does not do for a child in the foreground.
+# Sourced by scripts whose children must not outlive them. Each child runs in a process group
+# of its own. A signal to the script then ends the whole group at once, which bash does not do
+# for a child in the foreground.
 
 child=
-# Seconds for what is asked to end, until it is made to.
+# Seconds between the request to end and the kill.
 patience=30
 
 # attend COMMAND... runs a command and waits for it.
@@ -22,7 +22,7 @@ attend() {
 	return "$status"
 }
 
-# end_group LEADER... asks the process groups to end, and makes them when they take too long.
+# end_group LEADER... asks the process groups to end, and kills them if they take too long.
 end_group() {
 	local leader i
 	for leader in "$@"; do

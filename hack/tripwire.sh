@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 
-# Sourced by hack/test, after hack/process.sh. Environment and home directory of all that
-# is started afterwards name a server as their cluster, etcd and cloud, which nobody may
-# ask: a script or a test that asks it would ask the one of a person who runs it.
+# Sourced by hack/test, after hack/process.sh. For all programs that start afterwards, the
+# environment and the home directory name a server as their cluster, etcd and cloud. No program
+# may send it a request: a script or test that does would reach a person's own.
 
 tripwire='' tripwire_dir=''
 
@@ -15,7 +15,7 @@ set_tripwire() {
 	mkdir "$tripwire_dir"
 	mkfifo "$tripwire_dir/settings"
 	go build -o "$tripwire_dir" ./hack/tripwire
-	# In a process group of its own, and no job of this shell, which may wait for all jobs.
+	# A process group of its own, and no job of this shell, which may wait for all jobs.
 	set -m
 	"$tripwire_dir/tripwire" "$tripwire_dir" >"$tripwire_dir/settings" </dev/null &
 	tripwire=$!
@@ -24,7 +24,7 @@ set_tripwire() {
 	settings=$(<"$tripwire_dir/settings")
 	[[ -n $settings ]] || { echo "$0: the tripwire does not start" >&2; return 1; }
 
-	# These go on using what they have in the home directory.
+	# These programs keep their files in the home directory.
 	export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$HOME/.cache}
 	GOPATH=$(go env GOPATH) GOENV=$(go env GOENV)
 	export GOPATH GOENV NETRC=${NETRC:-$HOME/.netrc}
@@ -35,7 +35,7 @@ set_tripwire() {
 	eval "$settings"
 }
 
-# tripwire_told prints what the server was asked, if anything, and fails if nothing.
+# tripwire_told prints the requests to the server, and fails if there were none.
 tripwire_told() {
 	if [[ -s $tripwire_dir/asked ]]; then
 		echo "tripwire: the cluster, etcd or cloud of the caller's environment was asked:"

@@ -34,7 +34,7 @@ mkdir "$tmp/bin"
 go -C "$root/hack/tools" build -o "$tmp/bin/" sigs.k8s.io/controller-tools/cmd/controller-gen \
 	k8s.io/code-generator/cmd/{deepcopy-gen,client-gen,lister-gen,informer-gen}
 
-# The generators work on a copy: one that fails leaves the repository as it was.
+# The generators work on a copy: a failing one leaves the repository unchanged.
 copy=$tmp/copy
 mkdir -p "$copy/pkg" "$copy/hack"
 cp "$root"/go.{mod,sum} "$copy"

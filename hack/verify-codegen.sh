@@ -2,8 +2,7 @@
 # Copyright The etcd-operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails where generated files are not what the types in pkg/apis generate.
-# Changes nothing.
+# Fails if generated files differ from what the types in pkg/apis generate. Changes nothing.
 
 set -o errexit -o nounset -o pipefail
 

@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The etcd-backup-operator makes the EtcdBackups in its namespace, or those that
-// are annotated so in all namespaces.
+// The etcd-backup-operator takes the backups that EtcdBackups ask for: those in its namespace,
+// or with -cluster-wide the annotated ones in all namespaces.
 package main
 
 import (
@@ -25,13 +25,13 @@ const program = "etcd-backup-operator"
 
 func main() { os.Exit(operator.Main(context.Background(), operate)) }
 
-// options are what the command line says.
+// options are the values of the command line's flags.
 type options struct {
 	operator.Flags
 	volumeDir string
 }
 
-// operate is the backup operator.
+// operate runs the backup operator and returns its exit code.
 func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	opts, err := parseFlags(args, stderr)
 	return operator.Operate(program, opts.Flags, err, stdout, stderr, func(log *logrus.Entry) error {
@@ -58,8 +58,8 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	})
 }
 
-// parseFlags reads the command line. It tells what is wrong on out, with the
-// usage; the error is flag.ErrHelp where that was asked for.
+// parseFlags reads the command line. It writes errors and the usage to out. The error is
+// flag.ErrHelp if the caller asked for help.
 func parseFlags(args []string, out io.Writer) (options, error) {
 	var o options
 	err := o.Parse(program, api.EtcdBackupResourceKind, fleet.ScopeSetting, args, out, func(fs *flag.FlagSet) {

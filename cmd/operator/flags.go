@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 )
 
-// options are what the command line says.
+// options are the values of the command line's flags.
 type options struct {
 	operator.Flags
 	gcInterval    time.Duration
@@ -24,8 +24,8 @@ type options struct {
 	operatorImage string
 }
 
-// parseFlags reads the command line. It tells what is wrong on out, with the
-// usage; the error is flag.ErrHelp where that was asked for.
+// parseFlags reads the command line. It writes errors and the usage to out. The error is
+// flag.ErrHelp if the caller asked for help.
 func parseFlags(args []string, out io.Writer) (options, error) {
 	var o options
 	fs := flag.NewFlagSet(program, flag.ContinueOnError)
@@ -35,7 +35,7 @@ func parseFlags(args []string, out io.Writer) (options, error) {
 	fs.IntVar(&o.chaosLevel, "chaos-level", -1, "DO NOT USE IN PRODUCTION: kill members at random, every 30s. 1: one pod with a probability of 50 %. 2: up to five pods. Below 1: none")
 	fs.StringVar(&o.operatorImage, "operator-image", "", "`image` of the members' init containers; default: the image of the operator's own pod")
 	fs.Usage = func() {
-		fmt.Fprintf(out, "Usage:\n  %s [flags]\n  %s check-dns [flags]   the init container of members, see %s check-dns -h\n  %s fetch-backup, restore-backup [flags]   those of a member that starts on a backup\n\nFlags:\n", program, program, program, program)
+		fmt.Fprintf(out, "Usage:\n  %s [flags]\n  %s check-dns [flags]   the init container of members, see %s check-dns -h\n  %s fetch-backup, restore-backup [flags]   the init containers of a member that starts on a backup\n\nFlags:\n", program, program, program, program)
 		fs.PrintDefaults()
 		fmt.Fprintf(out, "\nEnvironment of the operator's pod:\n  MY_POD_NAME, MY_POD_NAMESPACE   required in a pod\n  %s   used by check-dns\n", checkdns.PodIPEnv)
 	}

@@ -99,7 +99,7 @@ func TestTheCommandsOfRestoredMembersAreSubcommands(t *testing.T) {
 	cancel()
 	var stdout, stderr bytes.Buffer
 	args := strings.Fields("-url=http://restore.invalid/ -token-file=/no/token -size=1 -sha256=" + strings.Repeat("ab", 32) + " -dir=" + t.TempDir() + " -data-dir=" + t.TempDir())
-	if code := fetchBackup(ctx, args, &stdout, &stderr); code != operator.ExitFailed || !strings.Contains(stderr.String(), "fetch-backup: was told to stop") {
+	if code := fetchBackup(ctx, args, &stdout, &stderr); code != operator.ExitFailed || !strings.Contains(stderr.String(), "fetch-backup: was asked to stop") {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
 }

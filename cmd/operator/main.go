@@ -1,10 +1,12 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The etcd-operator takes care of the EtcdClusters in its namespace, or of those
-// that are annotated so in all namespaces. Called as `etcd-operator check-dns` it
-// is the init container of a cluster's members; as `etcd-operator fetch-backup` and
-// `etcd-operator restore-backup` it is those of a member that starts on a backup.
+// The etcd-operator manages the EtcdClusters in its namespace, or with -cluster-wide the
+// annotated ones in all namespaces.
+//
+// The same program is the init container of members: `etcd-operator check-dns` runs before
+// every etcd, `etcd-operator fetch-backup` and `etcd-operator restore-backup` in a member that
+// starts on a backup.
 package main
 
 import (
@@ -22,7 +24,7 @@ import (
 
 const program = "etcd-operator"
 
-// terminationLog is where the kubelet reads why a container ended.
+// terminationLog is the file in which the kubelet looks for the reason of a container's end.
 const terminationLog = "/dev/termination-log"
 
 func main() {
@@ -36,14 +38,14 @@ func main() {
 	}))
 }
 
-// initContainers are the commands that members run before etcd.
+// initContainers are the commands of init containers.
 var initContainers = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
 	"check-dns":      checkDNS,
 	"fetch-backup":   fetchBackup,
 	"restore-backup": restoreBackup,
 }
 
-// operate is the operator itself.
+// operate runs the operator and returns its exit code.
 func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	opts, err := parseFlags(args, stderr)
 	return operator.Operate(program, opts.Flags, err, stdout, stderr, func(log *logrus.Entry) error {
@@ -51,7 +53,7 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	})
 }
 
-// checkDNS is the init container of every member.
+// checkDNS runs the init container of every member.
 func checkDNS(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := checkdns.Parse(args, os.Getenv, stderr)
 	if err != nil {
@@ -63,7 +65,7 @@ func checkDNS(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	return ended("check-dns", checkdns.Run(ctx, cfg), stderr)
 }
 
-// fetchBackup is the first init container of a member that starts on a backup.
+// fetchBackup runs the first init container of a member that starts on a backup.
 func fetchBackup(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fetch, err := seed.ParseFetch(args, stderr)
 	if err != nil {
@@ -76,7 +78,7 @@ func fetchBackup(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	return ended("fetch-backup", fetch.Run(ctx), stderr)
 }
 
-// restoreBackup is the second one. It runs in etcd's image.
+// restoreBackup runs the second one, in etcd's image.
 func restoreBackup(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	restore, err := seed.ParseRestore(args, stderr)
 	if err != nil {
@@ -86,7 +88,7 @@ func restoreBackup(ctx context.Context, args []string, stdout, stderr io.Writer)
 	return ended("restore-backup", restore.Run(ctx), stderr)
 }
 
-// ended tells how an init container has ended, and returns its exit code.
+// ended reports on stderr how an init container ended, and returns its exit code.
 func ended(command string, err error, stderr io.Writer) int {
 	if err == nil {
 		return operator.ExitOK
@@ -96,8 +98,8 @@ func ended(command string, err error, stderr io.Writer) int {
 	return operator.ExitFailed
 }
 
-// tellKubelet writes the reason where `kubectl describe pod` shows it. Outside of
-// a pod there is no such file, and none is made.
+// tellKubelet writes the reason where `kubectl describe pod` shows it. Outside of a pod there
+// is no such file, and it creates none.
 func tellKubelet(reason error) {
 	f, err := os.OpenFile(terminationLog, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/controller"
 )
 
-// run is the operator from its options to its end.
+// run runs the operator until ctx ends.
 func run(ctx context.Context, opts options, log *logrus.Entry) error {
 	return operator.Program{
 		Name: program, Flags: opts.Flags, Log: log,

@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The etcd-restore-operator follows the EtcdRestores in its namespace, or those that
-// are annotated so in all namespaces: it brings clusters back from backups.
+// The etcd-restore-operator restores clusters from backups as EtcdRestores ask: those in its
+// namespace, or with -cluster-wide the annotated ones in all namespaces.
 package main
 
 import (
@@ -28,19 +28,19 @@ import (
 
 const program = "etcd-restore-operator"
 
-// servicePort is that of the Service, as in v0.9.4.
+// servicePort is the port of the Service, as in v0.9.4.
 const servicePort = 19999
 
 func main() { os.Exit(operator.Main(context.Background(), operate)) }
 
-// options are what the command line says.
+// options are the values of the command line's flags.
 type options struct {
 	operator.Flags
 	volumeDir string
 	serveAddr string
 }
 
-// operate is the restore operator.
+// operate runs the restore operator and returns its exit code.
 func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	opts, err := parseFlags(args, stderr)
 	return operator.Operate(program, opts.Flags, err, stdout, stderr, func(log *logrus.Entry) error {
@@ -81,7 +81,7 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	})
 }
 
-// portOf is the port of an address to listen on.
+// portOf returns the port of an address to listen on.
 func portOf(address string) (int32, error) {
 	_, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -94,8 +94,8 @@ func portOf(address string) (int32, error) {
 	return int32(port), nil //nolint:gosec // it has 16 bits
 }
 
-// parseFlags reads the command line. It tells what is wrong on out, with the
-// usage; the error is flag.ErrHelp where that was asked for.
+// parseFlags reads the command line. It writes errors and the usage to out. The error is
+// flag.ErrHelp if the caller asked for help.
 func parseFlags(args []string, out io.Writer) (options, error) {
 	var o options
 	err := o.Parse(program, api.EtcdRestoreResourceKind, fleet.ScopeSetting, args, out, func(fs *flag.FlagSet) {

@@ -10,11 +10,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// edits are what can't be changed after creation, and changes of the version that
-// etcd can't follow. The latter repeat etcd.CheckChange and etcd.CheckOrigin,
-// which the operator goes by; a test in pkg/apis/etcd/crd compares them. A change
-// is judged by the lowest version that runs, so an upgrade in progress can be
-// taken back, and only when the version is what changes.
+// edits are fields that can't change after creation, and changes of the version that etcd
+// can't follow. The latter repeat etcd.CheckChange and etcd.CheckOrigin, which the operator
+// uses; a test in pkg/apis/etcd/crd compares them. The rules judge a change by the lowest
+// running version, so that users can revert an upgrade in progress, and only if the version
+// changes.
 func edits() []placed {
 	const (
 		running = "self.status.currentVersion"
@@ -72,7 +72,7 @@ func edits() []placed {
 	)}
 }
 
-// reserved are the settings of etcd that are not the users' to make.
+// reserved are the settings of etcd that users must not set.
 func reserved() []placed {
 	flags, env := at("spec.pod.extraArgs"), at("spec.pod.etcdEnv")
 	for _, r := range v1beta2.Reserved() {

@@ -10,17 +10,16 @@ const (
 	labelValue   = `^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$`
 	noNUL        = `^[^\x00]*$`
 
-	// A quantity that is not negative, and not so large or small that reading it
-	// is work.
+	// A quantity that is not negative, and not so large or small that parsing it is expensive.
 	amount = `^[+]?([0-9]{1,20}([.][0-9]{0,20})?|[.][0-9]{1,20})([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`
 )
 
-// key is a label's key, value a label's value, name that of a Kubernetes object.
+// key is a label's key, value a label's value, name the name of a Kubernetes object.
 func key() []change   { return []change{pattern(labelKey), maxLength(253)} }
 func value() []change { return []change{pattern(labelValue), maxLength(63)} }
 func name() []change  { return []change{pattern(dnsSubdomain), maxLength(253), noDefault} }
 
-// notes are the sizes of annotations, of which the rules on their sum need to know.
+// notes are the sizes of annotations, for the rules on their sum.
 func notes() []placed {
 	return []placed{
 		at("spec.pod.annotations{}", maxLength(1<<16)),

@@ -45,8 +45,8 @@ func rewrite(path string) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// addRules works on the schema alone and leaves the rest of the CRD's text as
-// decoded: its Go type would add an empty status.
+// addRules changes the schema only and leaves the rest of the CRD's text as decoded: its Go
+// type would add an empty status.
 func addRules(text []byte) ([]byte, error) {
 	crd := map[string]any{}
 	if err := yaml.Unmarshal(text, &crd); err != nil {
@@ -76,7 +76,7 @@ func addRules(text []byte) ([]byte, error) {
 	return append([]byte("---\n"), out...), err
 }
 
-// rules are all that is added, in this order.
+// rules are all additions, in this order.
 func rules() []placed {
 	var all []placed
 	for _, topic := range [][]placed{edits(), reserved(), notes(), environment(), resources(), scheduling(), volumes(), security()} {

@@ -12,9 +12,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// placed are changes to one place of the schema: a path such as
-// "spec.pod.tolerations[].key", where [] stands for the items of a list and {}
-// for the values of a map.
+// placed are changes to one place of the schema: a path such as "spec.pod.tolerations[].key",
+// where [] means the items of a list and {} the values of a map.
 type placed struct {
 	at      string
 	changes []change
@@ -60,22 +59,22 @@ func edit(s *apiextensionsv1.JSONSchemaProps, path string, changes []change) err
 	return nil
 }
 
-// must adds a CEL rule and the sentence that is told where it is broken.
+// must adds a CEL rule and its message.
 func must(rule, message string) change {
 	return func(s *apiextensionsv1.JSONSchemaProps) {
 		s.XValidations = append(s.XValidations, apiextensionsv1.ValidationRule{Rule: rule, Message: message})
 	}
 }
 
-// mustAt is must for a rule about one field of the place, whose path is told.
+// mustAt is must for a rule about one field of the place. The error names the field's path.
 func mustAt(field, rule, message string) change {
 	return func(s *apiextensionsv1.JSONSchemaProps) {
 		s.XValidations = append(s.XValidations, apiextensionsv1.ValidationRule{Rule: rule, Message: message, FieldPath: field})
 	}
 }
 
-// mustSaying is mustAt with a message that a CEL expression makes; message is
-// told where that fails.
+// mustSaying is mustAt with a message from a CEL expression, and a fallback for an expression
+// that fails.
 func mustSaying(field, rule, expression, message string) change {
 	return func(s *apiextensionsv1.JSONSchemaProps) {
 		s.XValidations = append(s.XValidations, apiextensionsv1.ValidationRule{
@@ -127,7 +126,7 @@ func oneOf(values ...string) change {
 	}
 }
 
-// without says that a field of Kubernetes' type has no use here.
+// without forbids a field of Kubernetes' type that has no use here.
 func without(field, reason string) change {
 	return func(s *apiextensionsv1.JSONSchemaProps) {
 		mustAt("."+field, "!has(self."+field+")", field+" can't be used: "+reason)(s)
@@ -137,7 +136,7 @@ func without(field, reason string) change {
 	}
 }
 
-// quote writes a string of CEL.
+// quote returns a string literal of CEL.
 func quote(s string) string {
 	text, _ := json.Marshal(s) // of a string: it does not fail
 	return string(text)

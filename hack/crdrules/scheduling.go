@@ -58,7 +58,7 @@ func nodeTerm(path string) []placed {
 		),
 		at(expression+".key", key()...),
 		at(expression+".operator", oneOf("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")),
-		// A number below zero is no label's value, so Kubernetes refuses it as well.
+		// A number below zero is not a label's value, so Kubernetes refuses it too.
 		at(expression+".values[]", value()...),
 		at(field, must("has(self.values) && size(self.values) == 1", "a field needs one value")),
 		at(field+".key", oneOf("metadata.name")),
@@ -87,8 +87,8 @@ func podTerm(path string) []placed {
 	return append(places, selector(path+".namespaceSelector")...)
 }
 
-// labelKeys are the rules of matchLabelKeys, whose values the API server takes
-// from the pod and adds to the labelSelector.
+// labelKeys are the rules of matchLabelKeys. The API server takes their values from the pod
+// and adds them to the labelSelector.
 func labelKeys(path string) []placed {
 	return []placed{at(path,
 		must("!has(self.matchLabelKeys) || size(self.matchLabelKeys) == 0 || has(self.labelSelector)", "matchLabelKeys need a labelSelector"),

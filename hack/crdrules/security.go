@@ -22,7 +22,7 @@ func security() []placed {
 		at(context+".supplementalGroups[]", between(0, ids)),
 		at(context+".supplementalGroupsPolicy", oneOf("Merge", "Strict")),
 		at(context+".fsGroupChangePolicy", oneOf("OnRootMismatch", "Always")),
-		// API servers take MountOption only with a feature gate that is off by default.
+		// API servers accept MountOption only with a feature gate that is off by default.
 		at(context+".seLinuxChangePolicy", oneOf("Recursive")),
 		at(context+".sysctls", maxItems(64), must("self.all(a, self.exists_one(b, b.name == a.name))", "sysctls must not contain a name twice")),
 		at(context+".sysctls[].name", pattern(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`), maxLength(253)),

@@ -3,8 +3,8 @@
 
 package main
 
-// volumes is pod.persistentVolumeClaimSpec, by the rules of
-// ValidatePersistentVolumeClaimSpec in Kubernetes and what a member needs.
+// volumes is pod.persistentVolumeClaimSpec, by the rules of ValidatePersistentVolumeClaimSpec
+// in Kubernetes and a member's needs.
 func volumes() []placed {
 	const claim = "spec.pod.persistentVolumeClaimSpec"
 	const each = "each member needs a volume of its own, which starts empty"

@@ -1,9 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Localkube is the program behind hack/kube and hack/image. It also plays the
-// parts of the processes that make up a local Kubernetes: it starts itself
-// again with another role.
+// Localkube is the program behind hack/kube and hack/image. It also runs as each of the
+// processes that make up a local Kubernetes: it starts itself again with another role.
 package main
 
 import (

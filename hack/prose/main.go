@@ -1,14 +1,15 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command prose checks the pages of this repository and the comments of the API types,
-// which become kubectl explain, for plain language.
+// Command prose checks this repository for plain language. All rules hold for its pages
+// and for the comments of the API types, which become kubectl explain. Other Go files
+// must only avoid the phrases in rules.go, in their comments and their strings.
 //
 //	go -C hack/prose run . [FILE...]
 //
 // Files are relative to the root of the repository. Without one, prose checks every
-// page and every file of the API, except those in excluded.txt. It fails for an
-// excluded file that has no finding left, so that the list only shrinks.
+// page and every Go file, except those in excluded.txt. It fails for an excluded file
+// or directory that has no finding left, so that the list only shrinks.
 package main
 
 import (
@@ -34,7 +35,8 @@ func main() {
 	}
 }
 
-// excludedFile lists the files that do not pass yet, one in each line.
+// excludedFile lists what does not pass yet, one file or directory in each line. The name
+// of a directory ends in a slash, and means the Go files in it, at any depth.
 const excludedFile = "hack/prose/excluded.txt"
 
 // run checks the named files, or all of them, and reports whether it found nothing.
@@ -48,9 +50,10 @@ func run(root string, files []string, out io.Writer) (clean bool, err error) {
 			return false, err
 		}
 	}
-	for _, file := range excluded {
-		if !slices.Contains(files, file) {
-			return false, fmt.Errorf("%s names %s, which is no file to check", excludedFile, file)
+	failing := map[string]bool{} // the excluded entries with a finding
+	for _, entry := range excluded {
+		if !slices.ContainsFunc(files, func(file string) bool { return covers(entry, file) }) {
+			return false, fmt.Errorf("%s names %s, which is no file to check", excludedFile, entry)
 		}
 	}
 	clean = true
@@ -61,11 +64,8 @@ func run(root string, files []string, out io.Writer) (clean bool, err error) {
 			return false, err
 		}
 		sentences += count
-		if slices.Contains(excluded, file) {
-			if len(findings) == 0 {
-				clean = false
-				fmt.Fprintf(out, "%s: %s passes now; remove it from the list\n", excludedFile, file)
-			}
+		if i := slices.IndexFunc(excluded, func(entry string) bool { return covers(entry, file) }); i >= 0 {
+			failing[excluded[i]] = failing[excluded[i]] || len(findings) > 0
 			continue
 		}
 		for _, f := range findings {
@@ -73,8 +73,22 @@ func run(root string, files []string, out io.Writer) (clean bool, err error) {
 			fmt.Fprintf(out, "%s:%d: %s\n", file, f.line, f.message)
 		}
 	}
-	fmt.Fprintf(out, "%d files, %d of them excluded, %d sentences\n", len(files), len(excluded), sentences)
+	for _, entry := range excluded {
+		if !failing[entry] {
+			clean = false
+			fmt.Fprintf(out, "%s: %s passes now; remove it from the list\n", excludedFile, entry)
+		}
+	}
+	fmt.Fprintf(out, "%d files, %d entries excluded, %d sentences\n", len(files), len(excluded), sentences)
 	return clean, nil
+}
+
+// covers reports whether an entry of the list names a file, or a directory above it.
+func covers(entry, file string) bool {
+	if strings.HasSuffix(entry, "/") {
+		return strings.HasPrefix(file, entry) && filepath.Ext(file) == ".go"
+	}
+	return entry == file
 }
 
 // checkFile returns the findings in a page or a Go file, and its number of sentences.
@@ -83,12 +97,18 @@ func checkFile(root, file string) (findings []finding, sentences int, err error)
 	if err != nil {
 		return nil, 0, err
 	}
-	var passages []passage
+	var passages, code []passage
 	switch filepath.Ext(file) {
 	case ".md":
 		passages = readMarkdown(source)
 	case ".go":
-		if passages, err = readComments(source); err != nil {
+		if isAPI(file) {
+			if passages, err = readComments(source); err != nil {
+				return nil, 0, err
+			}
+		}
+		// The linter's own strings quote the phrases.
+		if code, err = readCode(source, !strings.HasPrefix(file, "hack/prose/")); err != nil {
 			return nil, 0, err
 		}
 	default:
@@ -98,10 +118,20 @@ func checkFile(root, file string) (findings []finding, sentences int, err error)
 		findings = append(findings, check(p)...)
 		sentences += len(split(p.text))
 	}
+	for _, p := range code {
+		for _, f := range checkPhrases(p) {
+			if !slices.Contains(findings, f) { // as on a field of the API
+				findings = append(findings, f)
+			}
+		}
+		if !isAPI(file) {
+			sentences += len(split(p.text))
+		}
+	}
 	return findings, sentences, nil
 }
 
-// allFiles returns the pages and the Go files of the API, relative to the root.
+// allFiles returns the pages and the Go files, relative to the root.
 func allFiles(root string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
@@ -114,12 +144,13 @@ func allFiles(root string) ([]string, error) {
 		}
 		hidden := strings.HasPrefix(entry.Name(), ".") && name != "."
 		if entry.IsDir() {
-			if hidden || slices.Contains([]string{"testdata", "node_modules", "dist"}, entry.Name()) {
+			if hidden || slices.Contains([]string{"testdata", "node_modules", "dist", "generated"}, entry.Name()) {
 				return filepath.SkipDir
 			}
 			return nil
 		}
-		if !hidden && (filepath.Ext(name) == ".md" || isAPI(name)) {
+		generated := strings.HasPrefix(entry.Name(), "zz_generated")
+		if !hidden && !generated && slices.Contains([]string{".md", ".go"}, filepath.Ext(name)) {
 			files = append(files, name)
 		}
 		return nil
@@ -127,10 +158,9 @@ func allFiles(root string) ([]string, error) {
 	return files, err
 }
 
-// isAPI reports whether a file declares types of the API.
+// isAPI reports whether a Go file declares types of the API.
 func isAPI(name string) bool {
-	return strings.HasPrefix(name, "pkg/apis/") && strings.HasSuffix(name, ".go") &&
-		!strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(filepath.Base(name), "zz_generated")
+	return strings.HasPrefix(name, "pkg/apis/") && !strings.HasSuffix(name, "_test.go")
 }
 
 func readExcluded(root string) ([]string, error) {

@@ -142,6 +142,44 @@ const (
 	}
 }
 
+func TestCode(t *testing.T) {
+	const source = `// Package a tells nothing.
+package a
+
+func tells() error { // told
+	log("member told to leave: %w")
+	// A is deleted: that is passive, which is fine here.
+	event("told", 'The raw
+string is told.')
+	return nil
+}
+
+var told = "fine"
+
+// told is a name here, and a verb if it is told here.
+func told() {}
+
+// tell is a name here.
+type tell int
+
+// Nothing tells its name.
+func fine() {}
+`
+	passages, err := readCode([]byte(strings.ReplaceAll(source, "'", "`")), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []int
+	for _, p := range passages {
+		for _, f := range checkPhrases(p) {
+			lines = append(lines, f.line)
+		}
+	}
+	if want := "[1 4 5 7 14 20]"; fmt.Sprint(lines) != want {
+		t.Errorf("findings in lines %v, want %s", lines, want)
+	}
+}
+
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {
@@ -169,15 +207,31 @@ func TestRun(t *testing.T) {
 	write("pkg/x/testdata/bad.md", "It is told.\n")
 	write("pkg/apis/x/v1/types.go", "package v1\n\n// T is fine.\ntype T int\n")
 	write("pkg/apis/x/v1/zz_generated.a.go", "package v1\n\n// T is told.\ntype T int\n")
-	expect("an excluded page", true, "3 files, 1 of them excluded, 3 sentences\n")
+	expect("an excluded page", true, "3 files, 1 entries excluded, 3 sentences\n")
 	expect("an excluded page that was named", false, "doc/bad.md:1: instead of", "doc/bad.md")
 	write("doc/bad.md", "It reports.\n")
 	expect("an excluded page that passes", false, "doc/bad.md passes now")
 	write(excludedFile, "")
-	expect("no excluded page", true, "3 files, 0 of them excluded")
+	expect("no excluded page", true, "3 files, 0 entries excluded")
 	write("pkg/apis/x/v1/types.go", "package v1\n\n// T is told.\ntype T int\n")
 	expect("a comment", false, "pkg/apis/x/v1/types.go:3: instead of")
 
+	write("pkg/apis/x/v1/types.go", "package v1\n\n// T is fine.\ntype T int\n")
+	write("pkg/a/a.go", "package a\n\nfunc a() {\n\t// Nobody is told.\n}\n")
+	expect("a comment in a function", false, "pkg/a/a.go:4: instead of")
+	write(excludedFile, "pkg/a/\n")
+	write("pkg/a/README.md", "It serves.\n")
+	expect("an excluded directory", true, "1 entries excluded")
+	write("pkg/a/README.md", "It is told.\n")
+	expect("a page in an excluded directory", false, "pkg/a/README.md:1: instead of")
+	write("pkg/a/README.md", "It serves.\n")
+	write("pkg/a/a.go", "package a\n")
+	expect("an excluded directory that passes", false, "pkg/a/ passes now")
+
+	write(excludedFile, "pkg/none/\n")
+	if _, err := run(root, nil, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "pkg/none/") {
+		t.Errorf("an excluded directory that does not exist: %v", err)
+	}
 	write(excludedFile, "doc/none.md\n")
 	if _, err := run(root, nil, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "doc/none.md") {
 		t.Errorf("an excluded page that does not exist: %v", err)

@@ -96,9 +96,17 @@ func check(p passage) []finding {
 		if inverted.MatchString(sentence) {
 			add("a clause as the subject; begin with a noun: %s", shorten(sentence))
 		}
+	}
+	return append(findings, checkPhrases(p)...)
+}
+
+// checkPhrases returns the phrases to avoid in a passage.
+func checkPhrases(p passage) []finding {
+	var findings []finding
+	for _, sentence := range split(p.text) {
 		for _, phrase := range phrases {
 			if match := phrase.pattern.FindString(sentence); match != "" {
-				add("instead of %q, write: %s: %s", match, phrase.instead, shorten(sentence))
+				findings = append(findings, finding{p.line, fmt.Sprintf("instead of %q, write: %s: %s", match, phrase.instead, shorten(sentence))})
 			}
 		}
 	}

@@ -101,7 +101,7 @@ func presetOf(expression ast.Expr) (string, error) {
 	return "", fmt.Errorf("the default is no constant that is understood: %T", expression)
 }
 
-// usageOf returns what a flag is for. It may be made from the kind of objects, by
+// usageOf returns the help of a flag. It may contain the kind of objects, by
 // fmt.Sprintf(format, kind).
 func usageOf(expression ast.Expr, kind string) (string, error) {
 	call, ok := expression.(*ast.CallExpr)

@@ -31,14 +31,14 @@ var (
 	states = regexp.MustCompile(`\.(Error|Fatal|Skip)f?\([^)]`)
 )
 
-// A digest has a few lines for each failure: a name, and below it, indented, the
-// reasons. It is written as tests fail, so that a run that is cut off has one too.
+// A digest has a few lines for each failure: a name, and below it, indented, the reasons. It
+// is written as tests fail, so that even an interrupted run has one.
 type digest struct {
 	out  io.Writer
 	root string // the directory of our code
 }
 
-// add adds what the event ends without success, and what a build prints.
+// add adds what the event ends without success, and the output of a build.
 func (d *digest) add(e testjson.TestEvent, x *testjson.Execution) error {
 	if e.Action == testjson.ActionBuild { // it begins with "# " and what is built
 		text := "    " + strings.ReplaceAll(strings.TrimSpace(e.Output), "\n", "\n    ")
@@ -98,9 +98,9 @@ func (d *digest) stated(text string) []string {
 	return found
 }
 
-// logged reports whether t.Log printed an entry, and not t.Error or its like. Go 1.26
-// does not mark them, but -fullpath names the call. For a helper (t.Helper) the place is
-// that of its caller: test/harness marks what its helpers log.
+// logged reports whether t.Log printed an entry, and not t.Error or its like. Go 1.26 does not
+// mark them, but -fullpath names the call. For a helper (t.Helper), the place is its caller's:
+// test/harness marks its helpers' logs.
 func logged(file, number, message string) bool {
 	if strings.HasPrefix(message, "note: ") {
 		return true

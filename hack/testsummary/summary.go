@@ -12,7 +12,7 @@ import (
 	"gotest.tools/gotestsum/testjson"
 )
 
-// slow is how many seconds a test takes that gets a line of its own.
+// slow is the duration in seconds from which a test gets a line of its own.
 const slow = 5
 
 // A summary prints events, and writes the digest, as they come.
@@ -30,8 +30,8 @@ func newSummary(out, why io.Writer, root string, all bool) *summary {
 	return &summary{out: out, all: all, format: format, digest: &digest{why, root}}
 }
 
-// read handles all events. It counts tests without their sub-tests. A test that was
-// skipped, or has a sub-test that was, has failed; so has a package with no test to blame.
+// read handles all events. It counts tests without their sub-tests. A skipped test has failed,
+// and so has one with a skipped sub-test, and a package that failed without a failed test.
 func (s *summary) read(events io.Reader) (passed, failed int, err error) {
 	config := testjson.ScanConfig{Stdout: events, Handler: s, IgnoreNonJSONOutputLines: true}
 	x, err := testjson.ScanTestOutput(config)
@@ -103,8 +103,8 @@ func (s *summary) show(e testjson.TestEvent, x *testjson.Execution) error {
 	return nil
 }
 
-// failure returns the output of a test that the event ends without success, or of a
-// package that failed with no test to blame.
+// failure returns the output of a test that the event ends without success, or of a package
+// that failed without a failed test.
 func failure(e testjson.TestEvent, x *testjson.Execution) (text string, failed bool) {
 	pkg, id := x.Package(e.Package), 0
 	switch {

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// ancestors is how many processes are named.
+	// ancestors is the number of named processes.
 	ancestors = 6
-	// commandLength bounds how much is shown of each.
+	// commandLength bounds the shown part of each command line.
 	commandLength = 120
 )
 
@@ -79,7 +79,7 @@ func parentOf(pid string) string {
 	return string(match[1])
 }
 
-// commandOf is the command line of a process, on one line.
+// commandOf returns the command line of a process, on one line.
 func commandOf(pid string) string {
 	text, err := os.ReadFile("/proc/" + pid + "/cmdline")
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// bait is an environment and a home directory which lead to the server all that looks
-// for a cluster, an etcd or a cloud there.
+// bait is an environment and a home directory that lead all clients of a cluster, an etcd or a
+// cloud to the server.
 type bait struct {
 	environ map[string]string
 	files   map[string]string // by path
 }
 
-// preferred are the commands to which the preferences of kubectl add an option.
+// preferred are the commands with an option in kubectl's preferences.
 var preferred = []string{"annotate", "apply", "create", "delete", "describe", "exec", "get", "label", "logs", "patch", "run", "scale", "version", "wait"}
 
 func baitFor(home, address string) bait {

@@ -56,7 +56,7 @@ func awaitEnd(t *testing.T, address string) {
 		}
 		connection.Close()
 		if time.Since(begin) > time.Minute {
-			t.Fatal("the server goes on")
+			t.Fatal("the server continues")
 		}
 	}
 }
@@ -90,7 +90,7 @@ GET /api \(\) by bash -c exec .* < bash -c bash .*
 tripwire: the server has ended, .*
 $`)
 	if !want.Match(text) {
-		t.Errorf("told\n%s\nwant %s", text, want)
+		t.Errorf("reported\n%s\nwant %s", text, want)
 	}
 	awaitEnd(t, address)
 }

@@ -1,11 +1,12 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package checkdns is the init container of a member's pod. It holds etcd back
-// until the pod can be reached by its name and, for a member that joins a running
-// cluster, until that cluster expects it: etcd exits at once where its
-// --initial-cluster is not exactly the membership, and the kubelet would wait
-// longer and longer before it starts etcd again.
+// Package checkdns is the init container that delays etcd in a member's pod. It waits until
+// the pod's name resolves. For a member that joins, it also waits until the running cluster
+// expects the member.
+//
+// Without it, etcd exits at once if --initial-cluster differs from the membership, and the
+// kubelet delays each restart longer.
 package checkdns
 
 import (
@@ -23,70 +24,70 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/datadir"
 )
 
-// Times of the waiting. The lookups are apart far enough to spare the cluster's
-// DNS when many pods start; the peers are asked more often because a member that
-// was just added counts for the quorum and should start soon.
+// Intervals of the attempts. Lookups are rare enough to spare the cluster's DNS when many pods
+// start. Peers get more requests: a member that was just added counts for the quorum and
+// should start soon.
 const (
 	lookupInterval = 150 * time.Millisecond
-	// firstLookup is when the pod's name is looked up first. A pod's address is
-	// published some 300 ms after its first container starts; CoreDNS as most
-	// clusters run it keeps a denial for 5 s.
+	// firstLookup is the time until the first lookup of the pod's name. Kubernetes publishes a
+	// pod's address some 300 ms after its first container starts. CoreDNS caches a denial for
+	// 5 s in most clusters.
 	firstLookup   = 500 * time.Millisecond
 	lookupTimeout = 2 * time.Second
 	peersInterval = 50 * time.Millisecond
-	// patience is how long peers that give no answer are asked that often. etcd
-	// writes a line for each caller that it turns away.
+	// patience is how long requests to silent peers stay that frequent. etcd logs a line for
+	// each caller that it rejects.
 	patience         = 5 * time.Second
 	patientInterval  = time.Second
 	peerTimeout      = time.Second
 	progressInterval = 5 * time.Second
 )
 
-// Resolver looks names up.
+// Resolver looks up names.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Config says what to wait for.
+// Config is what to wait for, and how.
 type Config struct {
 	// Name is the DNS name of this pod.
 	Name string
-	// IP is this pod's address; the zero Addr: any address will do.
+	// IP is this pod's address. The zero Addr accepts any address.
 	IP netip.Addr
-	// Timeout bounds all of the waiting; 0: no bound.
+	// Timeout bounds the whole wait; 0: no bound.
 	Timeout time.Duration
 
-	// InitialCluster is the membership to wait for; nil: don't.
+	// InitialCluster is the membership to wait for; nil: do not wait.
 	InitialCluster Membership
-	// Peers are the URLs of members to ask for the membership.
+	// Peers are the URLs of members that are asked for the membership.
 	Peers []string
-	// DataDir is etcd's data directory. A member that has data in it needs no
-	// membership to start: all others may be down.
+	// DataDir is etcd's data directory. A member with data starts without the membership: all
+	// other members may be down.
 	DataDir string
-	// RequireData is for a member that comes back: without its data it would vote
-	// a second time on what it has forgotten, so it must not start.
+	// RequireData is set for a member that restarts. Without its data it could vote a second
+	// time on entries that it has forgotten, so it must not start.
 	RequireData bool
-	// Member is the ID of the member that has served from this pod before, by the
-	// operator's note on the pod: it must not start without its data. "": none has.
+	// Member is the ID of the member that has served from this pod, as the operator noted it
+	// on the pod. Such a member must not start without its data. "": none has.
 	Member string
-	// Started is a file that outlives the data of a member that restarts in place:
-	// where it is, etcd was let go before, and must not start without data. Run
-	// makes it when all the waiting is over. "": there is none.
+	// Started is a file that survives the data of a member that restarts in place. Run creates
+	// it at the end of the wait. If it exists and the data does not, etcd must not start. "":
+	// there is no such file.
 	Started string
-	// Certificate is what the peers ask for.
+	// Certificate is what peers demand from a client.
 	Certificate Certificate
 
 	Resolver  Resolver
 	Transport http.RoundTripper
-	Out       io.Writer // one line for each thing that happens
+	Out       io.Writer // one line for each event
 }
 
-// PureResolver returns Go's own resolver, which honours the search list of a
-// pod's resolv.conf whatever the C library of the image.
+// PureResolver returns Go's own resolver. It honours the search list of a pod's resolv.conf,
+// whatever C library the image has.
 func PureResolver() *net.Resolver { return &net.Resolver{PreferGo: true} }
 
-// Run waits. Its error says in one line what it waited for, what it last saw and
-// what to check.
+// Run waits. Its error says in one line what it waited for, what it saw last and what to
+// check.
 func Run(ctx context.Context, cfg Config) error {
 	bounded := ctx
 	if cfg.Timeout > 0 {
@@ -108,10 +109,10 @@ func Run(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
-	// The membership comes first: meanwhile the pod's name is published, and a
-	// look-up before that would be answered "no such host" from the DNS server's
-	// cache for seconds. But a peer that asks for certificates looks up the name of
-	// whoever calls, with the same effect, so it is not called before.
+	// Run awaits the membership first, because an early lookup of the pod's name puts "no such
+	// host" into the DNS server's cache for seconds. A peer that demands certificates looks up
+	// the name of its caller, with the same effect, so Run does not call such a peer before
+	// the first lookup.
 	waits := []func(context.Context, Config, waiter) error{awaitMembership, awaitName}
 	if cfg.Certificate != (Certificate{}) {
 		slices.Reverse(waits)
@@ -127,8 +128,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// awaitName waits until the pod's name resolves. The first look-up comes some
-// time after the start of all the waiting.
+// awaitName waits until the pod's name resolves. The first lookup happens firstLookup after
+// the start of the whole wait.
 func awaitName(ctx context.Context, cfg Config, w waiter) error {
 	return w.until(ctx, wait{
 		what:     nameWait(cfg),
@@ -139,18 +140,18 @@ func awaitName(ctx context.Context, cfg Config, w waiter) error {
 	})
 }
 
-// awaitMembership waits until the running members expect the new one. A seed and
-// a member that restarts with its data have nobody to wait for.
+// awaitMembership waits until the running members expect this one. A seed, and a member that
+// restarts with its data, need not wait.
 func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
 	if cfg.InitialCluster == nil {
 		return nil
 	}
 	hasData, err := datadir.HoldsData(cfg.DataDir)
 	if err != nil {
-		w.say("can't tell whether the member has data: %v", err)
+		w.say("can't read whether the member has data: %v", err)
 	}
 	if hasData {
-		w.say("the member has data in %s: no need to ask the other members", cfg.DataDir)
+		w.say("the member has data in %s: the other members need not answer", cfg.DataDir)
 		return nil
 	}
 	hint := "check that these members run, and the events of the EtcdCluster for why this member was not added"
@@ -191,38 +192,38 @@ func lookup(ctx context.Context, cfg Config) error {
 	return fmt.Errorf("it resolves to %v", addrs)
 }
 
-// findData fails where etcd was not here before.
+// findData fails if the data directory holds no data of etcd.
 func findData(dataDir string) error {
 	hasData, err := datadir.HoldsData(dataDir)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for the member's data in %s: %w", dataDir, err)
 	case !hasData:
-		return fmt.Errorf("the volume holds no data of etcd in %s: this member comes back and must not start without its data, for it could lose writes; "+
-			"bring the data back, or delete the PersistentVolumeClaim and the pod so that the member is replaced", dataDir)
+		return fmt.Errorf("the volume holds no data of etcd in %s: this member must not restart without its data, which could lose writes; "+
+			"restore the volume's data, or delete the PersistentVolumeClaim and the pod so that the operator replaces the member", dataDir)
 	}
 	return nil
 }
 
-// wait is one thing to wait for.
+// wait is a condition to wait for.
 type wait struct {
 	what, hint string
 	try        func(context.Context) error
-	first      time.Duration // before the first try; none if negative
-	interval   time.Duration // between tries
+	first      time.Duration // before the first attempt; none if negative
+	interval   time.Duration // between attempts
 }
 
 type waiter struct {
 	out   io.Writer
-	start time.Time // of all the waiting
+	start time.Time // of the whole wait
 }
 
 func (w waiter) say(format string, args ...any) {
 	fmt.Fprintf(w.out, "check-dns: %s\n", fmt.Sprintf(format, args...))
 }
 
-// until tries again and again until it succeeds or ctx ends, and tells now and
-// then what it waits for.
+// until retries until an attempt succeeds or ctx ends. At intervals, it logs what it waits
+// for.
 func (w waiter) until(ctx context.Context, wait wait) error {
 	start := time.Now()
 	elapsed := func() time.Duration { return time.Since(start).Round(time.Millisecond) }
@@ -230,11 +231,11 @@ func (w waiter) until(ctx context.Context, wait wait) error {
 	defer progress.Stop()
 	pause := time.NewTimer(max(0, wait.first))
 	defer pause.Stop()
-	last := errors.New("nothing was tried yet")
+	last := errors.New("no attempt was made yet")
 	for {
 		select {
 		case <-ctx.Done():
-			reason := "was told to stop"
+			reason := "was asked to stop"
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				reason = "gave up"
 			}
@@ -250,7 +251,7 @@ func (w waiter) until(ctx context.Context, wait wait) error {
 			if errors.Is(err, errServedBefore) {
 				return err
 			}
-			if ctx.Err() == nil { // else the error is that of the end
+			if ctx.Err() == nil { // otherwise the attempt failed because ctx ended
 				last = err
 			}
 			if errors.Is(err, errNoAnswer) && time.Since(start) > patience {

@@ -153,7 +153,7 @@ func TestEndsWithTheContext(t *testing.T) {
 		stop := time.AfterFunc(time.Second, cancel)
 		defer stop.Stop()
 		err := Run(ctx, Config{Name: "c", Resolver: &dns{answers: []any{errNoSuchHost}}, Out: &bytes.Buffer{}})
-		if err == nil || !strings.Contains(err.Error(), "was told to stop after 1s") {
+		if err == nil || !strings.Contains(err.Error(), "was asked to stop after 1s") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -295,7 +295,7 @@ func TestAMemberThatComesBackNeedsItsData(t *testing.T) {
 	})
 }
 
-// putWAL is what etcd does first.
+// putWAL writes what etcd writes first.
 func putWAL(t *testing.T, dataDir string) {
 	t.Helper()
 	wal := filepath.Join(dataDir, "member", "wal")
@@ -332,7 +332,7 @@ func TestAMemberThatHasLostItsDataDoesNotStartAgain(t *testing.T) {
 	})
 }
 
-// etcd does not run until check-dns ends well, so until then no data is missed.
+// etcd does not run before check-dns succeeds, so no data can be missing yet.
 func TestAWaitThatFailedIsNoStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{

@@ -17,9 +17,8 @@ import (
 // PodIPEnv names the environment variable that holds the pod's address.
 const PodIPEnv = "MY_POD_IP"
 
-// Parse reads the arguments of check-dns and its environment. It tells what is
-// wrong on out, with the usage; the error is flag.ErrHelp where that was asked
-// for.
+// Parse reads the arguments and the environment of check-dns. It writes errors and the usage
+// to out. The error is flag.ErrHelp if the caller asked for help.
 func Parse(args []string, getenv func(string) string, out io.Writer) (Config, error) {
 	cfg := Config{Member: getenv(datadir.StartedEnv)}
 	var initialCluster string

@@ -16,24 +16,23 @@ import (
 	"sync"
 )
 
-// maxAnswer bounds what is read of an answer; a membership is below 10 KiB.
+// maxAnswer bounds how much of an answer is read. A membership is smaller than 10 KiB.
 const maxAnswer = 1 << 20
 
 var (
 	errNoAnswer = errors.New("no member answers")
-	// errServedBefore is the end of a member without data that the others have seen
-	// start: a member has a name in the membership once it has started.
+	// errServedBefore means that the other members have seen this member start, and that it
+	// has no data now. A member's name appears in the membership only after its first start.
 	errServedBefore = errors.New("the other members know that this member has started before, and it holds no data now: " +
-		"it must not start without its data, for it could lose writes; delete the pod, and its PersistentVolumeClaim if it has one, so that the member is replaced")
+		"it must not start without its data, which could lose writes; delete the pod, and its PersistentVolumeClaim if it has one, so that the operator replaces the member")
 )
 
-// Membership is the members of a cluster, each by its peer URLs, sorted. The name
-// of a member is not part of it: a member that never started has none.
+// Membership lists the members of a cluster by their peer URLs, sorted. It leaves out names: a
+// member that never started has none.
 type Membership []string
 
 // ParseInitialCluster reads a value of etcd's --initial-cluster, such as
-// a=http://a:2380,b=http://b:2380. A member with several URLs is in it several
-// times.
+// a=http://a:2380,b=http://b:2380. A member with several URLs appears several times.
 func ParseInitialCluster(s string) (Membership, error) {
 	urls := map[string][]string{}
 	for part := range strings.SplitSeq(s, ",") {
@@ -56,7 +55,7 @@ func ParseInitialCluster(s string) (Membership, error) {
 
 func (m Membership) String() string { return "{" + strings.Join(m, ", ") + "}" }
 
-// memberKey is the one text of a member's URLs, in whatever order they come.
+// memberKey returns the same text for a member's URLs, whatever their order.
 func memberKey(urls []string) string {
 	return strings.Join(slices.Sorted(slices.Values(urls)), "+")
 }
@@ -73,22 +72,21 @@ func checkURL(s string) error {
 }
 
 // askPeers returns nil if etcd, started now, would find the membership that its
-// --initial-cluster names. etcd asks the peers in the order of their URLs and
-// believes the first that answers, even one that lags behind; so it is that
-// one's answer that counts here.
+// --initial-cluster names. etcd asks its peers in the order of their URLs and believes the
+// first answer, even from a member that lags behind. So askPeers judges by that answer.
 func askPeers(ctx context.Context, cfg Config) error {
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
 	type answer struct {
 		members Membership
-		started Membership // those of the members that have started
+		started Membership // the members that have started
 		err     error
 	}
 	peers := slices.Sorted(slices.Values(cfg.Peers))
 	answers := make([]chan answer, len(peers))
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	defer cancel() // before the Wait: the answers of the rest don't matter
+	defer cancel() // before the Wait: the other answers do not matter
 	for i, peer := range peers {
 		answers[i] = make(chan answer, 1)
 		asking.Go(func() {
@@ -107,7 +105,7 @@ func askPeers(ctx context.Context, cfg Config) error {
 		case slices.Equal(a.members, cfg.InitialCluster):
 			return nil
 		case !slices.ContainsFunc(a.members, func(m string) bool { return slices.Contains(cfg.InitialCluster, m) }):
-			// The connection would stay there after the DNS has noticed.
+			// A kept connection would outlive a correction of the DNS record.
 			(&http.Client{Transport: cfg.Transport}).CloseIdleConnections()
 			return fmt.Errorf("%s knows the members %s: its address belongs to another cluster now", peer, a.members)
 		default:
@@ -117,7 +115,7 @@ func askPeers(ctx context.Context, cfg Config) error {
 	return fmt.Errorf("%w: %w", errNoAnswer, oneLine(errs))
 }
 
-// membersOf asks the peer listener of a member.
+// membersOf asks a member's peer listener for the membership.
 func membersOf(ctx context.Context, transport http.RoundTripper, peer string) (all, started Membership, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, peer+"/members", nil)
 	if err != nil {
@@ -151,15 +149,14 @@ func membersOf(ctx context.Context, transport http.RoundTripper, peer string) (a
 	return all, started, nil
 }
 
-// isThisMember reports whether a member of the membership is the one of this pod:
-// the one that is not asked.
+// isThisMember reports whether a member of the membership is this pod's: the one without an
+// entry in Peers.
 func (cfg Config) isThisMember(key string) bool {
 	asked := func(u string) bool { return slices.Contains(cfg.Peers, u) }
 	return slices.Contains(cfg.InitialCluster, key) && !slices.ContainsFunc(strings.Split(key, "+"), asked)
 }
 
-// oneLine joins errors with semicolons: what check-dns says at its end must fit
-// on a line.
+// oneLine joins errors with semicolons: the last message of check-dns must fit on a line.
 func oneLine(errs []error) error {
 	texts := make([]string, len(errs))
 	for i, err := range errs {

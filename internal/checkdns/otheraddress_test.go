@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// The address of a pod that was started anew may go to a member of another cluster, and
-// a DNS cache names it for a while. Who asked there once must not stay with it.
+// The address of a restarted pod may go to a member of another cluster, while a DNS cache
+// still names it for the old one. A client that has asked there once must not keep that
+// connection.
 func TestAMemberOfAnotherClusterIsNotAskedForEver(t *testing.T) {
 	const peer = "http://a.example:2380"
 	member := func(urls ...string) string {

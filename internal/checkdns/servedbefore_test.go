@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/datadir"
 )
 
-// A node that comes back with an empty disk starts the same pod once more.
+// A node that restarts with an empty disk starts the same pod again.
 func TestAMemberThatHasServedDoesNotStartWithoutItsData(t *testing.T) {
 	args := map[string][]string{
 		"a seed":   {"-name=c", "-timeout=20s"},
@@ -54,8 +54,8 @@ func TestAMemberThatHasServedDoesNotStartWithoutItsData(t *testing.T) {
 	}
 }
 
-// The membership tells which members have started: the others need no operator to
-// know that this one has lost its data.
+// The membership shows which members have started. So the others know, without the operator,
+// that this member has lost its data.
 func TestAJoinerThatOthersHaveSeenStartDoesNotStartAgain(t *testing.T) {
 	for name, answer := range map[string]string{
 		"by one URL":   `[{"id":1,"name":"a","peerURLs":["http://a"]},{"id":2,"name":"c","peerURLs":["http://c"]}]`,

@@ -12,10 +12,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/datadir"
 )
 
-// checkStarted fails where etcd was let go before and its data is gone since, as
-// after the reboot of a node that keeps it in memory: under its old ID it could
-// vote a second time on what it has forgotten, and a seed would start an empty
-// cluster.
+// checkStarted fails if etcd has started in this pod before and its data is gone, as after the
+// reboot of a node that keeps it in memory. Under its old ID, the member could vote a second
+// time on entries that it has forgotten. A seed would start an empty cluster.
 func checkStarted(marker, dataDir string) error {
 	if _, err := os.Stat(marker); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -27,14 +26,13 @@ func checkStarted(marker, dataDir string) error {
 	case err != nil:
 		return fmt.Errorf("look for the member's data in %s: %w", dataDir, err)
 	case !hasData:
-		return fmt.Errorf("etcd was started in this pod before, and %s holds no data of it now: this member must not start without its data, for it could lose writes; "+
-			"delete the pod, so that the member is replaced", dataDir)
+		return fmt.Errorf("etcd was started in this pod before, and %s holds no data of it now: this member must not start without its data, which could lose writes; "+
+			"delete the pod, so that the operator replaces the member", dataDir)
 	}
 	return nil
 }
 
-// markStarted notes that etcd is let go, so that a crash of the node doesn't undo
-// it.
+// markStarted notes durably that etcd may start: the note must survive a crash of the node.
 func markStarted(marker string) error {
 	f, err := os.OpenFile(marker, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -14,14 +14,13 @@ import (
 	"os"
 )
 
-// Certificate names the files by which members know each other: a certificate,
-// its private key and the CA that signed those of all members. The zero value is
-// for members that talk in plain text.
+// Certificate names the files of a member's certificate, its private key and the CA that
+// signed the certificates of all members. The zero value is for members that talk in plain
+// text.
 type Certificate struct{ Cert, Key, CA string }
 
-// PeerTransport returns the transport to etcd's peer listeners. The files are
-// read for each connection: check-dns may wait for long, and what it waits for
-// may be that somebody puts the certificates right.
+// PeerTransport returns the transport to etcd's peer listeners. It reads the files for each
+// connection: check-dns may wait long, until somebody corrects the certificates.
 func PeerTransport(cert Certificate) *http.Transport {
 	dialer := &net.Dialer{Timeout: peerTimeout, Resolver: PureResolver()}
 	transport := &http.Transport{DialContext: dialer.DialContext}
@@ -54,8 +53,7 @@ func (c Certificate) load() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
 }
 
-// check tells whether the files are named all or not at all, and are for what
-// the peers serve.
+// check returns an error unless the flags name all files or none, and fit the peers' scheme.
 func (c Certificate) check(peers []string) error {
 	if c == (Certificate{}) {
 		return nil

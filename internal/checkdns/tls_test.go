@@ -136,7 +136,8 @@ func TestShowsThePeersItsCertificate(t *testing.T) {
 	}
 }
 
-// endsAtTheSecond calls end after the second attempt: the first one's error is told then.
+// endsAtTheSecond calls end after the second attempt. The first attempt's error is reported by
+// then.
 type endsAtTheSecond struct {
 	http.RoundTripper
 	calls atomic.Int32
@@ -192,7 +193,7 @@ func TestACAFileMustHoldACertificate(t *testing.T) {
 	}
 }
 
-// mender puts the files right when the first call has failed.
+// mender corrects the files after the first call has failed.
 type mender struct {
 	http.RoundTripper
 	mend func()

@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package datadir looks into etcd's data directory for those who run before etcd.
+// Package datadir inspects etcd's data directory for programs that run before etcd.
 package datadir
 
 import (
@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// HoldsData tells whether etcd was here before: whether there is a write-ahead log.
-// A directory that does not exist, and the name "", hold none.
+// HoldsData reports whether a data directory contains a write-ahead log, so etcd has run
+// there. A directory that does not exist, and the name "", hold none.
 func HoldsData(dir string) (bool, error) {
 	if dir == "" {
 		return false, nil

@@ -1,8 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leader makes one instance of an operator work at a time: the one that
-// holds a Lease.
+// Package leader lets one instance of an operator work at a time: the holder of a Lease.
 package leader
 
 import (
@@ -26,20 +25,20 @@ const (
 	RenewDeadline = 10 * time.Second
 	RetryPeriod   = 2 * time.Second
 
-	// stopGrace is how long work may take to stop when the Lease is lost. The
-	// last renewal was RetryPeriod and RenewDeadline ago by then, and another
-	// instance may lead when LeaseDuration has passed.
+	// stopGrace is how long the work may take to stop after the Lease is lost. By then, the
+	// last renewal is RetryPeriod and RenewDeadline ago. Another instance may lead once
+	// LeaseDuration has passed.
 	stopGrace = 2 * time.Second
 )
 
-// ErrLost is wrapped by the error of Run when the Lease could not be kept. The
-// process should end: what it knows may be outdated.
+// ErrLost is wrapped by the error of Run if this instance could not keep the Lease. The
+// process should end: its view of the cluster may be outdated.
 var ErrLost = errors.New("leadership lost")
 
-// Config says which Lease to hold, and as whom.
+// Config names the Lease, and the identity that holds it.
 type Config struct {
-	// Leases should have a client of its own: one whose rate limit is used up by
-	// the work can't renew in time.
+	// Leases should be a client with a rate limit of its own. Otherwise the work can use up
+	// the limit and delay a renewal.
 	Leases          coordinationv1.LeasesGetter
 	Namespace, Name string
 	// Identity is unique among the instances.
@@ -54,7 +53,7 @@ type Elector struct {
 	leading atomic.Bool
 }
 
-// New returns an Elector; nothing happens before Run.
+// New returns an Elector, which does nothing before Run.
 func New(cfg Config) (*Elector, error) {
 	if cfg.Namespace == "" || cfg.Name == "" || cfg.Identity == "" {
 		return nil, fmt.Errorf("leader election needs the namespace (%q) and name (%q) of the Lease and an identity (%q)", cfg.Namespace, cfg.Name, cfg.Identity)
@@ -69,11 +68,11 @@ func New(cfg Config) (*Elector, error) {
 	}}, nil
 }
 
-// Leading tells whether this instance works now.
+// Leading reports whether this instance leads.
 func (e *Elector) Leading() bool { return e.leading.Load() }
 
-// Watched tells which Lease this instance competes for, and who was last seen to
-// hold it.
+// Watched names the Lease that this instance competes for, and the last holder that it has
+// seen.
 func (e *Elector) Watched() string {
 	lease := "Lease " + e.cfg.Namespace + "/" + e.cfg.Name
 	if seen := e.lock.seen.Load(); seen != nil && seen.holder != "" {
@@ -82,8 +81,8 @@ func (e *Elector) Watched() string {
 	return lease
 }
 
-// StandingBy returns nil while this instance is ready to take over: it reads the
-// Lease and sees that another one holds it. The error says what is missing.
+// StandingBy returns nil while this instance is ready to take over: it reads the Lease and
+// sees another holder. The error says what is missing.
 func (e *Elector) StandingBy() error {
 	seen := e.lock.seen.Load()
 	lease := e.cfg.Namespace + "/" + e.cfg.Name
@@ -99,16 +98,15 @@ func (e *Elector) StandingBy() error {
 	}
 }
 
-// Run waits until this instance leads, then does work until ctx ends, work
-// returns or the Lease is lost. In each case work was told to stop by its
-// context and has returned before the Lease is given up, so that two instances
-// never work at once and the next one need not wait for the Lease to expire.
+// Run waits until this instance leads. It then runs work until ctx ends, work returns or this
+// instance loses the Lease. Run cancels work's context and waits for its return before it
+// releases the Lease. So two instances never work at once, and the next one need not wait for
+// the Lease to expire.
 //
-// The exception is a lost Lease: after a grace shorter than what is left of the
-// Lease's time, Run returns ErrLost even if work hangs, and the end of the
-// process ends it.
+// There is one exception: after a lost Lease, Run waits for stopGrace only, less than the rest
+// of the Lease's time. It then returns ErrLost even if work hangs, and the process must exit.
 func (e *Elector) Run(ctx context.Context, work func(context.Context) error) error {
-	// The election goes on while the work winds down, whatever ended ctx.
+	// The election continues while the work stops, whatever ended ctx.
 	electing, stopElecting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopElecting()
 
@@ -123,7 +121,8 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context) error) err
 			OnStartedLeading: func(context.Context) { close(elected) },
 			OnStoppedLeading: func() {},
 		},
-		// It would also release after a failed renewal, with the work going on.
+		// With true, client-go would also release after a failed renewal, while the work
+		// continues.
 		ReleaseOnCancel: false,
 	})
 	if err != nil {
@@ -139,7 +138,7 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context) error) err
 	case <-ctx.Done():
 		stopElecting()
 		<-over
-		e.release(ctx) // it may have been won just now
+		e.release(ctx) // this instance may have won it just now
 		return nil
 	case <-elected:
 	}
@@ -173,13 +172,13 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context) error) err
 	}
 }
 
-// release gives the Lease up if this instance holds it, so that the next one
-// need not wait until it expires. The election must be over.
+// release gives up the Lease if this instance holds it, so that the next one need not wait
+// until it expires. The election must have ended.
 func (e *Elector) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()
 	if err := e.tryRelease(ctx); err != nil {
-		e.cfg.Logger.WithError(err).Warnf("could not give up Lease %s: the next instance waits until it expires, %s", e.lock.Describe(), LeaseDuration)
+		e.cfg.Logger.WithError(err).Warnf("could not release Lease %s: the next instance waits until it expires, %s", e.lock.Describe(), LeaseDuration)
 	}
 }
 
@@ -202,7 +201,7 @@ func (e *Elector) tryRelease(ctx context.Context) error {
 	})
 }
 
-// observedLock remembers what was last read of the Lease.
+// observedLock remembers the last read of the Lease.
 type observedLock struct {
 	resourcelock.Interface
 	log  *logrus.Entry

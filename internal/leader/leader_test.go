@@ -71,7 +71,7 @@ func TestTheLeaseIsGivenUpOnlyAfterTheWorkEnded(t *testing.T) {
 		var heldAtTheEnd string
 		cancel, result := start(t, e, func(ctx context.Context) error {
 			<-ctx.Done()
-			time.Sleep(time.Minute) // longer than any time of the election: it must go on meanwhile
+			time.Sleep(time.Minute) // longer than any time of the election: it must continue meanwhile
 			heldAtTheEnd = holder(t, kube)
 			return nil
 		})
@@ -104,7 +104,7 @@ func TestTheNextInstanceNeedNotWaitForTheLeaseToExpire(t *testing.T) {
 			t.Fatal("two instances lead")
 		}
 		if got := b.Watched(); !strings.Contains(got, "Lease ") || !strings.HasSuffix(got, ", which a holds") {
-			t.Errorf("it stands by for %q", got)
+			t.Errorf("it waits for %q", got)
 		}
 		if err := b.StandingBy(); err != nil {
 			t.Errorf("b is not standing by: %v", err)

@@ -1,8 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logs gives the operators their logger, and leads what client-go logs
-// into it.
+// Package logs makes the operators' logger, and redirects client-go's logs to it.
 package logs
 
 import (
@@ -22,15 +21,15 @@ func New(out io.Writer) *logrus.Logger {
 	return logger
 }
 
-// RouteKlog makes klog, which client-go logs through, write to logger. It
-// changes the state of the process: only main calls it.
+// RouteKlog makes klog, client-go's logger, write to logger. It changes the state of the
+// process: only main calls it.
 func RouteKlog(logger *logrus.Logger) {
 	klog.SetLogger(logr.New(sink{logrus.NewEntry(logger).WithField("pkg", "client-go")}))
 }
 
-// sink is a logr.LogSink. What client-go calls an error is a warning here: it
-// tries again by itself, and what it could not do in the end it returns to its
-// caller. What it tells as information is of use to those who debug.
+// sink is a logr.LogSink. It logs client-go's errors as warnings, because client-go retries,
+// and returns to its caller what fails for good. It logs client-go's information at the debug
+// level.
 type sink struct{ entry *logrus.Entry }
 
 func (sink) Init(logr.RuntimeInfo) {}

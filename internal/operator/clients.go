@@ -21,25 +21,24 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 )
 
-// The rate at which the operator may call the API server, far above what many
-// clusters need at once; the API server's own fair queueing protects it.
+// The operator's rate limit for the API server. It is far above what many clusters need at
+// once; the API server's own fair queueing protects it.
 const (
 	apiQPS   = 100
 	apiBurst = 200
 )
 
-// Clients are the API server's, one for each kind of object.
+// Clients are clients of the API server, one for each group of kinds.
 type Clients struct {
 	Kube   kubernetes.Interface
 	leases kubernetes.Interface // with a rate limit of its own
-	// Etcd is of the kinds of this project.
+	// Etcd is for the kinds of this project.
 	Etcd    versioned.Interface
 	Dynamic dynamic.Interface
 	CRDs    apiextensions.Interface
 }
 
-// connect finds the API server and the operator's place in the cluster. Nothing
-// is sent yet.
+// connect finds the API server and the operator's own pod. It sends no request yet.
 func connect(program, kubeconfig string, getenv func(string) string) (*Clients, pod.Pod, error) {
 	if kubeconfig == "" {
 		self, err := pod.FromEnv(getenv)
@@ -70,8 +69,8 @@ func connect(program, kubeconfig string, getenv func(string) string) (*Clients, 
 	return c, self, err
 }
 
-// outsider is who the operator is when it runs on somebody's machine: itself
-// among other instances, in the namespace that kubectl would use.
+// outsider returns a name and namespace for an operator outside of a pod: a random name, in
+// the namespace that kubectl would use.
 func outsider(file clientcmd.ClientConfig, getenv func(string) string) (pod.Pod, error) {
 	self := pod.Pod{Name: getenv(pod.NameEnv), Namespace: getenv(pod.NamespaceEnv)}
 	if self.Namespace == "" {
@@ -91,8 +90,8 @@ func outsider(file clientcmd.ClientConfig, getenv func(string) string) (pod.Pod,
 	return self, nil
 }
 
-// CoreConfig is a copy of the config for clients of Kubernetes' own kinds: it asks in
-// protobuf, which custom resources do not know.
+// CoreConfig is a copy of the config for Kubernetes' own kinds. It asks for protobuf, which
+// custom resources do not support.
 func CoreConfig(config *rest.Config) *rest.Config {
 	core := rest.CopyConfig(config)
 	core.ContentType = runtime.ContentTypeProtobuf
@@ -117,7 +116,7 @@ func newClients(program string, config *rest.Config) (*Clients, error) {
 	c.Etcd, errs[3] = versioned.NewForConfig(config)
 	c.Dynamic, errs[4] = dynamic.NewForConfig(config)
 	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("make clients of the API server at %s: %w", config.Host, err)
+		return nil, fmt.Errorf("create clients of the API server at %s: %w", config.Host, err)
 	}
 	return &c, nil
 }

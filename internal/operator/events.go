@@ -13,11 +13,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/scheme"
 )
 
-// eventRecorder writes events to the API server until it is stopped.
+// eventRecorder writes events to the API server until its stop function runs.
 //
-// The defaults of client-go merge events of one object after ten that are alike,
-// and drop them after 25 in a row; a cluster that is upgraded or loses nodes has
-// more to tell than that.
+// client-go by default merges events of one object after ten similar ones, and drops them
+// after 25 in a row. A cluster that is upgraded or loses nodes causes more.
 func eventRecorder(program string, kube kubernetes.Interface) (record.EventRecorder, func()) {
 	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{
 		BurstSize: 200,

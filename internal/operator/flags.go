@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/pod"
 )
 
-// Flags are those that all operators have.
+// Flags are the flags of all operators.
 type Flags struct {
 	ListenAddr  string
 	CreateCRD   bool
@@ -20,9 +20,8 @@ type Flags struct {
 	Version     bool
 }
 
-// Register adds the flags to a set. kind is that of the objects that the operator
-// takes care of, scope the annotation of those that are left to operators with
-// -cluster-wide.
+// Register adds the flags to a set. kind is the kind of object that the operator manages.
+// scope is the annotation of the objects that operators with -cluster-wide manage.
 func (f *Flags) Register(fs *flag.FlagSet, kind, scope string) {
 	fs.StringVar(&f.ListenAddr, "listen-addr", "0.0.0.0:8080", "`address` of the HTTP server for /readyz and /metrics")
 	fs.BoolVar(&f.CreateCRD, "create-crd", true, fmt.Sprintf("register the CustomResourceDefinition of %ss and keep it up to date; false: wait until it exists", kind))
@@ -31,9 +30,8 @@ func (f *Flags) Register(fs *flag.FlagSet, kind, scope string) {
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
 }
 
-// Parse reads the command line of a program that has these flags, and those that more
-// adds. It tells what is wrong on out, with the usage; the error is flag.ErrHelp where
-// that was asked for.
+// Parse reads the command line of a program with these flags and those that more adds. It
+// writes errors and the usage to out. The error is flag.ErrHelp if the caller asked for help.
 func (f *Flags) Parse(program, kind, scope string, args []string, out io.Writer, more func(*flag.FlagSet)) error {
 	fs := flag.NewFlagSet(program, flag.ContinueOnError)
 	fs.SetOutput(out)
@@ -55,7 +53,7 @@ func (f *Flags) Parse(program, kind, scope string, args []string, out io.Writer,
 	return nil
 }
 
-// CheckArgs refuses what is left over of a command line.
+// CheckArgs refuses arguments that are not flags.
 func CheckArgs(rest []string) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("unexpected argument %q: a flag's value follows an equals sign, as in -create-crd=false", rest[0])

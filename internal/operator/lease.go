@@ -9,16 +9,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/pod"
 )
 
-// The Leases that instances of a program compete for, by the program's name. Those
-// of one namespace have theirs in it. Those that run with -cluster-wide share one, wherever they are: each of
-// them would take care of the same objects. So one of each kind can work side by
-// side, in one namespace or in two.
+// Leases are named after the program. Operators of one namespace compete for a Lease in it.
+// All operators with -cluster-wide share one Lease, wherever they run, because they manage the
+// same objects. So an operator of each kind can run side by side, in one namespace or in two.
 const (
 	clusterWideSuffix    = "-cluster-wide"
 	clusterWideNamespace = metav1.NamespaceDefault
 )
 
-// leaseOf is the Lease for a program in a namespace.
+// leaseOf returns the Lease of a program in a namespace.
 func leaseOf(program, namespace string, clusterWide bool) (inNamespace, name string) {
 	if clusterWide {
 		return clusterWideNamespace, program + clusterWideSuffix
@@ -26,7 +25,7 @@ func leaseOf(program, namespace string, clusterWide bool) (inNamespace, name str
 	return namespace, program
 }
 
-// identity tells instances apart, also those of several namespaces.
+// identity returns a name that is unique among instances, also across namespaces.
 func identity(self pod.Pod, clusterWide bool) string {
 	if clusterWide {
 		return self.Namespace + "/" + self.Name

@@ -9,8 +9,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/pod"
 )
 
-// Operators that would take care of the same clusters compete for the same Lease,
-// and others don't.
+// Operators that manage the same clusters compete for the same Lease, and others do not.
 func TestWhoCompetesWithWhom(t *testing.T) {
 	lease := func(namespace string, clusterWide bool) string {
 		inNamespace, name := leaseOf("etcd-operator", namespace, clusterWide)

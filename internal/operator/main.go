@@ -26,17 +26,16 @@ const (
 	ExitUsage  = 2
 )
 
-// Main runs a program, which is told to end by SIGINT and SIGTERM, and returns its
-// exit code.
+// Main runs a program until it ends or SIGINT or SIGTERM arrives, and returns its exit code.
 func Main(ctx context.Context, program func(ctx context.Context, args []string, stdout, stderr io.Writer) int) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills
+	context.AfterFunc(ctx, stop) // a second signal kills the process
 	defer stop()
 	return program(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
 
-// Operate runs an operator whose flags were read with this error, or prints its
-// version where that was asked for. It returns the exit code.
+// Operate runs an operator, given the error of reading its flags. With -version it only prints
+// the version. It returns the exit code.
 func Operate(name string, f Flags, err error, stdout, stderr io.Writer, run func(*logrus.Entry) error) int {
 	if err != nil {
 		return UsageCode(err)
@@ -54,7 +53,7 @@ func Operate(name string, f Flags, err error, stdout, stderr io.Writer, run func
 	return ExitOK
 }
 
-// UsageCode is the exit code for flags that could not be read.
+// UsageCode returns the exit code for flags that do not parse.
 func UsageCode(err error) int {
 	if errors.Is(err, flag.ErrHelp) {
 		return ExitOK

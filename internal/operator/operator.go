@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operator is what the operators' binaries have in common: the way to the
-// API server, leader election, /readyz and /metrics, events, and an orderly end.
+// Package operator holds what the operators' binaries share: clients of the API server, leader
+// election, /readyz and /metrics, events, and an orderly shutdown.
 package operator
 
 import (
@@ -25,14 +25,14 @@ import (
 
 // Controller is the work of an operator.
 type Controller interface {
-	// Run works until ctx ends, and returns when all that it started has ended.
+	// Run works until ctx ends. It returns after everything that it started has ended.
 	Run(ctx context.Context) error
-	// Ready returns nil while the controller sees all of its objects; the error
-	// says what it waits for.
+	// Ready returns nil while the controller's caches are in sync. The error says what the
+	// controller waits for.
 	Ready() error
 }
 
-// Surroundings are what a Controller is made with.
+// Surroundings are what the operator gives its Controller.
 type Surroundings struct {
 	Clients  *Clients
 	Self     pod.Pod
@@ -43,16 +43,16 @@ type Surroundings struct {
 
 // Program is an operator.
 type Program struct {
-	// Name of the binary, of its Lease and of the source of its events.
+	// Name of the binary, of its Lease, and of the source of its events.
 	Name  string
 	Flags Flags
 	Log   *logrus.Entry
-	// New makes the Controller. It may ask the API server first, until ctx ends.
+	// New returns the Controller. It may send requests to the API server until ctx ends.
 	New func(ctx context.Context, s Surroundings) (Controller, error)
 }
 
-// Run is an operator from its options to its end. It returns nil if ctx ended
-// it, and when it returns all that it started has ended.
+// Run runs an operator until ctx ends, and then returns nil. It returns after everything that
+// it started has ended.
 func (p Program) Run(ctx context.Context) error {
 	p.Log.WithFields(logrus.Fields{"version": version.Version, "git": version.GitSHA}).Info("starting")
 	clients, self, err := connect(p.Name, p.Flags.Kubeconfig, os.Getenv)
@@ -67,13 +67,13 @@ func (p Program) Run(ctx context.Context) error {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var ready readiness
 
-	// The server outlives the work, so that metrics tell about its end.
+	// The server outlives the work, so that metrics include its end.
 	working, stopWork := context.WithCancel(ctx)
 	defer stopWork()
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() {
-		defer stopWork() // who can't be asked can't be ready
+		defer stopWork() // without a server there is no readiness
 		served <- serve.Run(serving, listener, serve.Handler(ready.check, registry))
 	}()
 	err = p.work(working, Surroundings{Clients: clients, Self: self, Registry: registry, Log: p.Log}, &ready)
@@ -81,7 +81,7 @@ func (p Program) Run(ctx context.Context) error {
 	return errors.Join(err, <-served)
 }
 
-// work waits to lead, and lets the Controller work while it does.
+// work waits for the Lease, and runs the Controller while this instance leads.
 func (p Program) work(ctx context.Context, s Surroundings, ready *readiness) error {
 	recorder, stopEvents := eventRecorder(p.Name, s.Clients.Kube)
 	defer stopEvents()

@@ -10,10 +10,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/leader"
 )
 
-// readiness is what /readyz answers. An instance is ready if it leads and sees
-// all of its objects, or if it stands by: another instance holds the Lease, and
-// this one reads it. If only the leader were ready, a rolling update would wait
-// for ever: the new pod for the Lease, the old one for the new pod to be ready.
+// readiness is the answer of /readyz. An instance is ready if it leads and its caches are in
+// sync. A standby is ready too, if it reads the Lease and sees another holder. If only the
+// leader were ready, a rolling update would deadlock: the new pod waits for the Lease, and the
+// old pod for the new pod's readiness.
 type readiness struct{ parts atomic.Pointer[readyParts] }
 
 type readyParts struct {

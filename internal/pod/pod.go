@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pod is the operator's own pod: its name, its namespace and its image.
+// Package pod finds the operator's own pod: its name, its namespace and its image.
 package pod
 
 import (
@@ -19,20 +19,20 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// Environment variables that tell a pod who it is.
+// Environment variables with the pod's name and namespace.
 const (
 	NameEnv      = "MY_POD_NAME"
 	NamespaceEnv = "MY_POD_NAMESPACE"
 )
 
-// imageRetry is the wait before an API server that does not answer is asked again.
+// imageRetry is the wait between requests to an API server that does not answer.
 const imageRetry = 2 * time.Second
 
 // Pod is the operator's own pod.
 type Pod struct{ Name, Namespace string }
 
-// FromEnv reads the pod's name and namespace from the environment. The error says
-// what the Deployment lacks.
+// FromEnv reads the pod's name and namespace from the environment. The error says what the
+// Deployment lacks.
 func FromEnv(getenv func(string) string) (Pod, error) {
 	p := Pod{Name: getenv(NameEnv), Namespace: getenv(NamespaceEnv)}
 	var missing, entries []string
@@ -52,9 +52,8 @@ func FromEnv(getenv func(string) string) (Pod, error) {
 	return p, nil
 }
 
-// Image returns the image of the container called program, or of the one that
-// runs a command of that name, or of the first. It asks again while the API
-// server does not answer.
+// Image returns the image of the container called program, or else of one that runs a command
+// of that name, or else of the first. It retries while the API server does not answer.
 func (p Pod) Image(ctx context.Context, pods corev1client.PodsGetter, program string, log *logrus.Entry) (string, error) {
 	for {
 		self, err := pods.Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
@@ -65,7 +64,7 @@ func (p Pod) Image(ctx context.Context, pods corev1client.PodsGetter, program st
 		case errors.As(err, &answer) && !apierrors.IsServerTimeout(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
 			return "", fmt.Errorf("read the operator's own pod %s/%s: %w", p.Namespace, p.Name, err)
 		}
-		log.WithError(err).Warnf("the API server can't tell about the operator's own pod %s/%s: asking again in %s", p.Namespace, p.Name, imageRetry)
+		log.WithError(err).Warnf("could not read the operator's own pod %s/%s: retrying in %s", p.Namespace, p.Name, imageRetry)
 		timer := time.NewTimer(imageRetry)
 		select {
 		case <-ctx.Done():

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// errIdle ends an attempt whose connection brings nothing.
+// errIdle ends an attempt whose connection delivers nothing.
 var errIdle = fmt.Errorf("nothing has arrived for %s", idleTimeout)
 
-// attempt makes one request for what is missing, and keeps what arrives.
+// attempt makes one request for the missing bytes, and keeps what arrives.
 func (f Fetch) attempt(ctx context.Context, d *download) error {
 	token, err := f.token()
 	if err != nil {
@@ -64,8 +64,8 @@ func (f Fetch) attempt(ctx context.Context, d *download) error {
 	return fmt.Errorf("the connection to %s broke: %w", req.URL.Host, err)
 }
 
-// accept tells whether the answer is the part of the backup that was asked for. An
-// answer with all of it begins anew.
+// accept reports whether the answer has the requested part of the backup. For an answer with
+// the whole backup, it starts over.
 func (f Fetch) accept(resp *http.Response, d *download) error {
 	switch resp.StatusCode {
 	case http.StatusPartialContent:
@@ -108,7 +108,7 @@ func (f Fetch) token() (string, error) {
 	text, err := os.ReadFile(f.TokenFile)
 	switch token := strings.TrimSpace(string(text)); {
 	case errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("there is no token in %s: the Secret of the restore does not exist yet, or has gone", f.TokenFile)
+		return "", fmt.Errorf("there is no token in %s: the Secret of the restore does not exist yet, or is gone", f.TokenFile)
 	case err != nil:
 		return "", fmt.Errorf("read the token: %w", err)
 	case token == "" || strings.ContainsAny(token, "\r\n"):
@@ -118,7 +118,7 @@ func (f Fetch) token() (string, error) {
 	}
 }
 
-// restless is a body that puts off the end of the patience with each of its parts.
+// restless is a body that extends the deadline with each part that it delivers.
 type restless struct {
 	body io.Reader
 	idle *time.Timer
@@ -132,7 +132,7 @@ func (r *restless) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reporter tells now and then how much has arrived.
+// reporter logs the progress at intervals.
 type reporter struct {
 	fetch Fetch
 	d     *download

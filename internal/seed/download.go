@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 )
 
-// download is a backup that arrives, in a file of its own until it is whole.
+// download is a partial backup in a file. The file gets its final name when it is complete.
 type download struct {
 	dir    string
 	size   int64
@@ -22,16 +22,16 @@ type download struct {
 
 	file  *os.File
 	have  int64
-	hash  hash.Hash // of what is there
+	hash  hash.Hash // of the bytes in the file
 	whole bool
 }
 
-// openDownload goes on with what an earlier container has left. Its errors are the
-// disk's.
+// openDownload continues the download of an earlier container. Its errors are errors of the
+// disk.
 func openDownload(dir string, size int64, digest string) (*download, error) {
 	d := &download{dir: dir, size: size, sha256: digest, hash: sha256.New()}
 	complete, part := filepath.Join(dir, snapshotFile), filepath.Join(dir, partFile)
-	// One that was whole is looked at once more, like any part.
+	// A complete file is verified again, like any part.
 	if err := os.Rename(complete, part); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("look at the backup in %s: %w", dir, err)
 	}
@@ -47,7 +47,7 @@ func openDownload(dir string, size int64, digest string) (*download, error) {
 		return d, nil
 	}
 	if err := d.finish(); errors.Is(err, errWrongContent) {
-		return d, nil // it was reset
+		return d, nil // openDownload has reset it
 	} else if err != nil {
 		d.close()
 		return nil, err
@@ -55,7 +55,7 @@ func openDownload(dir string, size int64, digest string) (*download, error) {
 	return d, nil
 }
 
-// Write takes the next bytes. It refuses what is more than the backup.
+// Write appends the next bytes. It refuses bytes beyond the backup's size.
 func (d *download) Write(p []byte) (int, error) {
 	if int64(len(p)) > d.size-d.have {
 		return 0, fmt.Errorf("%w: it is larger than %d bytes", errSpoilt, d.size)
@@ -69,8 +69,7 @@ func (d *download) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// finish checks what has arrived, and gives it its final name. What is wrong is thrown
-// away.
+// finish verifies the file and gives it its final name. It discards a file with other content.
 func (d *download) finish() error {
 	if got := hex.EncodeToString(d.hash.Sum(nil)); d.have != d.size || got != d.sha256 {
 		if err := d.reset(); err != nil {
@@ -92,7 +91,7 @@ func (d *download) finish() error {
 	return nil
 }
 
-// reset begins anew.
+// reset empties the file.
 func (d *download) reset() error {
 	_, err := d.file.Seek(0, io.SeekStart)
 	if err = errors.Join(err, d.file.Truncate(0)); err != nil {
@@ -103,4 +102,4 @@ func (d *download) reset() error {
 	return nil
 }
 
-func (d *download) close() { _ = d.file.Close() } // what counts was synced
+func (d *download) close() { _ = d.file.Close() } // complete data is synced already

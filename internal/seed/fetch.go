@@ -17,45 +17,45 @@ import (
 )
 
 const (
-	// idleTimeout is how long a connection may bring nothing until another is made.
+	// idleTimeout is how long a connection may deliver nothing before a new one replaces it.
 	idleTimeout = 30 * time.Second
-	// firstPause is the time between two attempts; it doubles up to longestPause
-	// as long as nothing arrives.
+	// firstPause is the time between two attempts. It doubles up to longestPause while nothing
+	// arrives.
 	firstPause   = time.Second
 	longestPause = 15 * time.Second
-	// wrongPause is the time before all of the backup is fetched anew that came twice,
-	// and was another content both times: the store may have another object, and each
-	// time costs what it is worth to bring GiBs. It doubles up to longestWrongPause.
+	// wrongPause is the wait before a new download, after two complete downloads with other
+	// content. The store may hold another object, and each download costs GiBs of traffic. The
+	// wait doubles up to longestWrongPause.
 	wrongPause        = time.Minute
 	longestWrongPause = 15 * time.Minute
-	// reportInterval is the time between two lines that tell how far it is.
+	// reportInterval is the time between two lines of progress.
 	reportInterval = 10 * time.Second
 )
 
 // Fetch fetches a backup from the restore operator.
 type Fetch struct {
-	// URL serves the backup to those who show the token in TokenFile. The file is read
-	// anew for each attempt, since it may come late.
+	// URL serves the backup to the holder of the token in TokenFile. Each attempt reads the
+	// file again, since it may appear late.
 	URL, TokenFile string
-	// Size of the backup in bytes, and its SHA-256 in hexadecimal digits. Nothing else
-	// is taken.
+	// Size of the backup in bytes, and its SHA-256 in hexadecimal digits. Fetch accepts no
+	// other content.
 	Size   int64
 	SHA256 string
-	// Dir is shared with the container that restores.
+	// Dir is shared with the container that restores the backup.
 	Dir string
-	// DataDir is etcd's data directory. Where it holds data there is nothing to do.
+	// DataDir is etcd's data directory. If it holds data, there is nothing to do.
 	DataDir string
 	// Member is the ID of the member that has served from this pod; "": none has.
 	Member string
-	// Program is this program; it is left in Dir. "": it is not.
+	// Program is this program. Fetch copies it to Dir, unless it is "".
 	Program string
 
 	Transport http.RoundTripper
-	Out, Err  io.Writer // how it goes on, and what keeps it from that
+	Out, Err  io.Writer // progress, and what hinders it
 }
 
-// Transport returns the one for Fetch. Each attempt makes a connection of its own: the
-// server may have moved.
+// Transport returns the transport for Fetch. Each attempt opens a new connection: the server
+// may have moved.
 func Transport() *http.Transport {
 	return &http.Transport{
 		DialContext:        (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
@@ -64,22 +64,21 @@ func Transport() *http.Transport {
 	}
 }
 
-// errWrongContent is the end of an attempt after which nothing of what was fetched is
-// kept.
+// errWrongContent ends an attempt after which nothing of the download is kept.
 var errWrongContent = errors.New("what is served is not the backup that was chosen")
 
-// errSpoilt is an errWrongContent that came out only at the end.
-var errSpoilt = fmt.Errorf("%w: see the EtcdRestore, whose status tells what to do if the object in the store has changed", errWrongContent)
+// errSpoilt is an errWrongContent that was detected only at the end of the download.
+var errSpoilt = fmt.Errorf("%w: see the EtcdRestore, whose status says what to do if the object in the store has changed", errWrongContent)
 
-// diskError is an error of our own disk. Other attempts would end like this one.
+// diskError is an error of the local disk. Another attempt would fail like this one.
 type diskError struct{ err error }
 
 func (e *diskError) Error() string { return e.err.Error() }
 func (e *diskError) Unwrap() error { return e.err }
 
-// Run returns when the backup is in Dir as a whole, or ctx ends. The network and the
-// server are tried for ever: the restore operator may be starting just now, and what
-// is wrong with it is told there. What is wrong with the disk is an error.
+// Run returns when Dir holds the complete backup, or ctx ends. It retries errors of the
+// network and the server forever: the restore operator may be starting, and reports its own
+// problems. It returns errors of the disk.
 func (f Fetch) Run(ctx context.Context) error {
 	restored, err := progress(f.Dir, f.DataDir, f.Member)
 	if err != nil {
@@ -119,11 +118,11 @@ func (f Fetch) keepTrying(ctx context.Context, d *download) error {
 		var disk *diskError
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("was told to stop with %d of %d bytes fetched: %w", d.have, f.Size, context.Cause(ctx))
+			return fmt.Errorf("was asked to stop with %d of %d bytes fetched: %w", d.have, f.Size, context.Cause(ctx))
 		case errors.As(err, &disk):
 			err = fmt.Errorf("after %d of %d bytes: %w", d.have, f.Size, err)
 			if errors.Is(err, syscall.ENOSPC) {
-				_ = d.reset() // others on the node need the room
+				_ = d.reset() // other pods on the node need the space
 			}
 			return err
 		case d.have > before && !errors.Is(err, errWrongContent):
@@ -131,7 +130,7 @@ func (f Fetch) keepTrying(ctx context.Context, d *download) error {
 		}
 		wait := pause
 		if errors.Is(err, errSpoilt) {
-			// The first time may have been a part of one and a part of another.
+			// The first failure may be a mix of two objects.
 			if spoilt++; spoilt > 1 {
 				wait, wrong = wrong, min(2*wrong, longestWrongPause)
 			}
@@ -151,9 +150,9 @@ func (f Fetch) say(format string, args ...any) {
 	fmt.Fprintf(f.Out, "fetch-backup: %s\n", fmt.Sprintf(format, args...))
 }
 
-// leaveProgram copies this program to where the other container finds it. Where all is
-// done, one that is there will do: a member must not fail to start again because a
-// disk is full that it needs no more.
+// leaveProgram copies this program to the directory that the other container reads. If the
+// restore is done, an existing copy is enough: a full disk must not stop a member that needs
+// no more space.
 func (f Fetch) leaveProgram(keep bool) (err error) {
 	if f.Program == "" {
 		return nil

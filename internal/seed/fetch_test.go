@@ -25,7 +25,7 @@ import (
 
 const testToken = "a-secret-token"
 
-// content is a backup as far as Fetch can tell.
+// content is a backup, as far as Fetch can see.
 func content(size int) []byte {
 	text := make([]byte, size)
 	for i := range text {
@@ -62,7 +62,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// serve is a server with the backup that does as it should.
+// serve is a server that serves the backup correctly.
 func serve(backup []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+testToken {
@@ -73,12 +73,12 @@ func serve(backup []byte) http.HandlerFunc {
 	}
 }
 
-// answer is how one request ends.
+// answer describes how one request ends.
 type answer struct {
 	by    http.HandlerFunc // nil: nobody listens
 	after int64            // how much of the body arrives before its end
 	end   func(context.Context) error
-	mute  bool // nothing is ever answered
+	mute  bool // the server never answers
 }
 
 func by(handler http.HandlerFunc) answer { return answer{by: handler} }
@@ -93,7 +93,7 @@ func broken(a answer, after int64) answer {
 	return a
 }
 
-// stalled brings nothing after the first bytes of an answer, until it is given up.
+// stalled delivers nothing after the first bytes of an answer, until the client gives up.
 func stalled(a answer, after int64) answer {
 	a.after, a.end = after, func(ctx context.Context) error {
 		<-ctx.Done()
@@ -102,8 +102,8 @@ func stalled(a answer, after int64) answer {
 	return a
 }
 
-// transport answers requests without a network: the n-th by the n-th answer, and all
-// further ones by the last.
+// transport answers requests without a network: the n-th request with the n-th answer, and
+// further ones with the last.
 type transport struct {
 	answers []answer
 	asked   []string // the Range of each request
@@ -211,7 +211,7 @@ func (p *place) checkWhole(t *testing.T, backup []byte) {
 		t.Errorf("the part is left: %v", err)
 	}
 	if strings.Contains(p.out.String(), testToken) {
-		t.Errorf("the token is told: %s", p.out.String())
+		t.Errorf("the output shows the token: %s", p.out.String())
 	}
 }
 
@@ -227,14 +227,14 @@ func TestTheServerIsTriedForEverUntilToldToStop(t *testing.T) {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errors.New("SIGTERM"))
 				defer cancel()
 				err := p.Run(ctx)
-				if err == nil || !strings.Contains(err.Error(), "was told to stop with 0 of 10 bytes fetched: SIGTERM") {
+				if err == nil || !strings.Contains(err.Error(), "was asked to stop with 0 of 10 bytes fetched: SIGTERM") {
 					t.Errorf("ended with %v", err)
 				}
 				if n := len(tr.asked); n < 200 || n > 260 {
 					t.Errorf("asked %d times in an hour", n)
 				}
 				if strings.Contains(p.out.String()+fmt.Sprint(err), testToken) {
-					t.Error("the token is told")
+					t.Error("the output shows the token")
 				}
 			})
 		})
@@ -252,7 +252,7 @@ func TestATokenMayComeLate(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- p.Run(t.Context()) }()
 		synctest.Wait()
-		if !strings.Contains(p.out.String(), "the Secret of the restore does not exist yet, or has gone") {
+		if !strings.Contains(p.out.String(), "the Secret of the restore does not exist yet, or is gone") {
 			t.Errorf("said %q", p.out.String())
 		}
 		write(t, p.TokenFile, testToken)
@@ -263,8 +263,8 @@ func TestATokenMayComeLate(t *testing.T) {
 	})
 }
 
-// The store has another object of the same size. All of it arrives, and is of no use;
-// it is not fetched each few seconds for ever.
+// The store holds another object of the same size. It arrives completely, and is of no use.
+// Fetch must not download it every few seconds forever.
 func TestOtherContentIsNotFetchedAgainAndAgain(t *testing.T) {
 	backup := content(1000)
 	wrong := by(serve(append(bytes.Clone(backup[1:]), 'x')))
@@ -280,7 +280,7 @@ func TestOtherContentIsNotFetchedAgainAndAgain(t *testing.T) {
 	})
 }
 
-// The container is ended in the middle, and the next goes on.
+// The container ends in the middle of a download, and the next one continues.
 func TestAnotherContainerGoesOnWithWhatIsThere(t *testing.T) {
 	backup := content(100_000)
 	for name, there := range map[string]struct{ file, text, asked string }{
@@ -349,7 +349,7 @@ func TestADiskThatIsTooSmallIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// Other attempts would end like this one.
+// Other attempts would fail like this one.
 func TestADiskThatFillsUpEndsIt(t *testing.T) {
 	backup := content(1000)
 	p, tr := placeFor(t, backup), &transport{answers: []answer{by(serve(backup))}}

@@ -17,8 +17,8 @@ import (
 
 var digits = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// ParseFetch reads the arguments of fetch-backup. It tells what is wrong on out, with
-// the usage; the error is flag.ErrHelp where that was asked for.
+// ParseFetch reads the arguments of fetch-backup. It writes errors and the usage to out. The
+// error is flag.ErrHelp if the caller asked for help.
 func ParseFetch(args []string, out io.Writer) (Fetch, error) {
 	f := Fetch{Member: os.Getenv(datadir.StartedEnv)}
 	fs := flag.NewFlagSet("fetch-backup", flag.ContinueOnError)
@@ -81,7 +81,8 @@ func parse(fs *flag.FlagSet, args []string, out io.Writer, check func() error) e
 	return err
 }
 
-// needed tells which of some flags, each followed by its value, is missing.
+// needed returns an error that names the first missing flag. flags are names, each followed by
+// its value.
 func needed(flags ...string) error {
 	for i := 0; i+1 < len(flags); i += 2 {
 		if flags[i+1] == "" {

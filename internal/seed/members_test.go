@@ -26,7 +26,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/members"
 )
 
-// source is a cluster and a backup of it.
+// source is a cluster and its backup.
 type source struct {
 	release  members.Release
 	client   *clientv3.Client
@@ -105,8 +105,8 @@ func parsed(t *testing.T, r members.Release) etcd.Version {
 	return v
 }
 
-// What etcd.RestoreFits lets through is restored by etcd's own tool with all it holds,
-// and makes a cluster that grows, and that can be upgraded to the next minor.
+// etcd's own tool restores all data of every backup that etcd.RestoreFits accepts. The
+// restored cluster can grow, and can be upgraded to the next minor.
 func TestBackupsOfEachMinorInLaterOnes(t *testing.T) {
 	t.Parallel() // members that join wait for seconds
 	releases := members.Releases(t)
@@ -159,7 +159,7 @@ func (s source) checkSame(t *testing.T, c *members.Cluster, to ...*members.Membe
 	})
 }
 
-// A raised revision tells those who watch that they must read anew.
+// A raised revision makes watchers read everything again.
 func TestTheRevisionIsRaised(t *testing.T) {
 	t.Parallel() // members that join wait for seconds
 	const bump = 1_000_000_000
@@ -189,7 +189,7 @@ func TestTheRevisionIsRaised(t *testing.T) {
 	}
 }
 
-// What is not a backup is not restored, and what the tool says is told.
+// The tool refuses a file that is not a backup, and the error quotes the tool.
 func TestWhatIsNoBackupIsRefused(t *testing.T) {
 	for _, release := range members.Releases(t) {
 		s := backUp(t, release, 50)
@@ -220,8 +220,8 @@ func lastOf(text string) string {
 	return lines[len(lines)-1]
 }
 
-// The command is killed again and again, each time a little later, and at last comes
-// to its end: with all the data, and nothing left over.
+// The test kills the command again and again, each time a little later, until it completes:
+// with all the data, and nothing left over.
 func TestKilledInBetweenItBeginsAnew(t *testing.T) {
 	t.Parallel() // members that join wait for seconds
 	for _, release := range members.Releases(t) {
@@ -258,7 +258,7 @@ func TestKilledInBetweenItBeginsAnew(t *testing.T) {
 			}
 			t.Logf("killed %d times", killed)
 			if killed == 0 {
-				t.Error("it was never killed: that tells nothing")
+				t.Error("it was never killed: the test proves nothing")
 			}
 			for _, dir := range []string{r.Dir, filepath.Dir(r.DataDir)} {
 				entries, err := os.ReadDir(dir)

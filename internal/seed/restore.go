@@ -17,9 +17,9 @@ import (
 	"syscall"
 )
 
-// Restore makes a member's data directory of a backup.
+// Restore makes a member's data directory from a backup.
 type Restore struct {
-	// Dir is where Fetch has left the backup.
+	// Dir is the directory in which Fetch has left the backup.
 	Dir string
 	// DataDir is etcd's data directory. It appears when it is complete.
 	DataDir string
@@ -27,7 +27,7 @@ type Restore struct {
 	Member string
 	// Tool is etcdutl, or etcdctl before etcd 3.5.
 	Tool string
-	// Name, PeerURL and ClusterToken make the member and the cluster what they are.
+	// Name, PeerURL and ClusterToken identify the member and the cluster.
 	Name, PeerURL, ClusterToken string
 	// BumpRevision is how much to raise the revision; 0: not at all.
 	BumpRevision int64
@@ -35,10 +35,10 @@ type Restore struct {
 	Out, Err io.Writer
 }
 
-// restoringSuffix is behind the name of a data directory that is not complete.
+// restoringSuffix ends the name of an incomplete data directory.
 const restoringSuffix = ".restoring"
 
-// Run returns when the data directory is there. It may be run again after any end.
+// Run returns when the data directory is complete. A caller may run it again however it ended.
 func (r Restore) Run(ctx context.Context) error {
 	restored, err := progress(r.Dir, r.DataDir, r.Member)
 	if err != nil {
@@ -53,9 +53,9 @@ func (r Restore) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for the backup that fetch-backup was to leave: %w", err)
 	}
-	// Nothing of ours makes an incomplete one; an empty one does no harm.
+	// Nothing here creates an incomplete one under this name. An empty one does no harm.
 	if err := remove(r.DataDir); err != nil {
-		return fmt.Errorf("%s holds no data of etcd, but stands in the way: %w", r.DataDir, err)
+		return fmt.Errorf("%s holds no data of etcd, and blocks the restore: %w", r.DataDir, err)
 	}
 	restoring := r.DataDir + restoringSuffix
 	if err := os.RemoveAll(restoring); err != nil {
@@ -80,7 +80,7 @@ func (r Restore) Run(ctx context.Context) error {
 	return r.conclude()
 }
 
-// conclude puts on record that the data is there, and frees what the backup takes.
+// conclude notes that the restore is done, and deletes the backup.
 func (r Restore) conclude() error {
 	done, err := os.OpenFile(filepath.Join(r.Dir, doneFile), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -108,7 +108,7 @@ func (r Restore) runTool(ctx context.Context, snapshot, dataDir string) error {
 	}
 	cmd := exec.CommandContext(ctx, r.Tool, args...)
 	cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
-	// The end of this program is the end of the tool: no two write at a time.
+	// The tool ends with this program: two must never write at a time.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	last := &lastLine{}
 	cmd.Stdout, cmd.Stderr = r.Out, io.MultiWriter(r.Err, last)
@@ -119,7 +119,7 @@ func (r Restore) runTool(ctx context.Context, snapshot, dataDir string) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("was told to stop while %s restores the backup: %w", tool, context.Cause(ctx))
+		return fmt.Errorf("was asked to stop while %s restores the backup: %w", tool, context.Cause(ctx))
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("the image of etcd has no %s, which restores backups: use one that has it, as etcd's own images do (spec.repository)", r.Tool)
 	case errors.As(err, &exit) && exit.ExitCode() < 0:
@@ -128,7 +128,7 @@ func (r Restore) runTool(ctx context.Context, snapshot, dataDir string) error {
 	return fmt.Errorf("%s can't restore the backup (%w): %s", tool, err, last)
 }
 
-// lastLine keeps the end of what a program says, for the last line of it.
+// lastLine keeps the last line of a program's output.
 type lastLine struct{ end []byte }
 
 func (l *lastLine) Write(p []byte) (int, error) {
@@ -142,7 +142,7 @@ func (l *lastLine) String() string {
 	return strings.ToValidUTF8(text[strings.LastIndexByte(text, '\n')+1:], "")
 }
 
-// syncTree makes a directory and all that is in it last.
+// syncTree syncs a directory and its contents to the disk.
 func syncTree(root string) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// This test's program is also the command, for one that can be killed, and a tool
-// that stands in for etcdutl.
+// This test's program is also the command, for a test that kills it, and a replacement for
+// etcdutl.
 const (
 	asRestore = "SEED_TEST_RESTORE"
 	asTool    = "SEED_TEST_TOOL"
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// tool stands in for etcdutl: it makes a data directory, or does as it is told.
+// tool replaces etcdutl: it makes a data directory, or does what the environment asks.
 func tool(what string, args []string) {
 	dataDir := ""
 	for _, arg := range args {
@@ -69,7 +69,7 @@ func tool(what string, args []string) {
 	}
 }
 
-// restoreBy is a restore by the stand-in.
+// restoreBy is a restore by that replacement.
 func restoreBy(t *testing.T, what string) Restore {
 	t.Helper()
 	t.Setenv(asTool, what)
@@ -98,7 +98,7 @@ func left(t *testing.T, dir string) string {
 func TestRestore(t *testing.T) {
 	r := restoreBy(t, "work")
 	r.BumpRevision = 1000
-	// An earlier attempt was cut off, and etcd's directory was made by somebody.
+	// An earlier attempt was interrupted, and somebody has created etcd's directory.
 	write(t, filepath.Join(r.DataDir+restoringSuffix, "member", "wal", "1.wal"), "")
 	if err := os.Mkdir(r.DataDir, 0o700); err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestARestoreThatFailsLeavesNoData(t *testing.T) {
 		"no memory":        {"killed", nil, "(signal: killed): the limit on memory may be too small"},
 		"no tool":          {"work", func(_ *testing.T, r *Restore) { r.Tool = "/no/etcdutl" }, "the image of etcd has no /no/etcdutl"},
 		"no backup":        {"work", func(_ *testing.T, r *Restore) { r.Dir = r.DataDir }, "look for the backup that fetch-backup was to leave"},
-		"something in way": {"work", func(t *testing.T, r *Restore) { write(t, filepath.Join(r.DataDir, "notes"), "") }, "stands in the way"},
+		"something in way": {"work", func(t *testing.T, r *Restore) { write(t, filepath.Join(r.DataDir, "notes"), "") }, "blocks the restore"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := restoreBy(t, tc.tool)
@@ -195,7 +195,7 @@ func TestARestoreEndsWhenItIsTold(t *testing.T) {
 		}
 	}
 	cancel(errors.New("SIGTERM"))
-	if err := <-done; err == nil || !strings.Contains(err.Error(), "was told to stop") {
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "was asked to stop") {
 		t.Errorf("ended with %v", err)
 	}
 }

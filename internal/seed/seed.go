@@ -1,14 +1,14 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seed is the two init containers of a cluster's first member that starts on
-// a backup: one fetches the backup (Fetch), the other makes a data directory of it
-// with etcd's own tool (Restore). The second runs in etcd's image, which has no shell
-// and nothing of the operator's, so the first leaves its program there.
+// Package seed is the two init containers of a cluster's first member that starts on a backup.
+// One fetches the backup (Fetch). The other makes a data directory from it with etcd's own
+// tool (Restore). The second runs in etcd's image, which has no shell and no program of the
+// operator, so the first copies its program for it.
 //
-// Both may be ended at any moment and are run again, also long after the restore, when
-// the pod's node has restarted. What they find on the disk tells them what is left to
-// do; what is complete has its final name, and only that.
+// Both may be killed at any moment, and run again, even long after the restore when the pod's
+// node has restarted. They decide by the files on the disk what is left to do. Only complete
+// files have their final names.
 package seed
 
 import (
@@ -23,15 +23,15 @@ import (
 // Files in the directory that the two containers share.
 const (
 	snapshotFile = "snapshot.db"      // the whole backup
-	partFile     = "snapshot.db.part" // what has arrived of it
-	programFile  = "etcd-operator"    // for the container without a program of ours
-	doneFile     = "done"             // the data directory was made
+	partFile     = "snapshot.db.part" // the part that has arrived
+	programFile  = "etcd-operator"    // for the container in etcd's image
+	doneFile     = "done"             // the data directory is complete
 )
 
-// progress tells whether the data directory was made in this pod, or for this member
-// in an earlier one. It is an error if it was and is gone: the member has served
-// since, maybe, and with the backup's data under its old ID it could vote a second
-// time on what it has forgotten. member is its ID, if it has served from this pod.
+// progress reports whether the data directory was restored in this pod, or for this member in
+// an earlier one. It is an error if it was and is gone now: the member may have served since.
+// With the backup's data under its old ID, it could vote a second time on entries that it has
+// forgotten. member is the ID of the member that has served from this pod, if one has.
 func progress(dir, dataDir, member string) (restored bool, err error) {
 	if err := datadir.CheckStarted(dataDir, member); err != nil {
 		return false, err
@@ -50,10 +50,10 @@ func progress(dir, dataDir, member string) (restored bool, err error) {
 		return false, fmt.Errorf("look whether the backup was restored in this pod before: %w", err)
 	}
 	return false, fmt.Errorf("the backup was restored in this pod before, and %s holds no data of etcd now, as after the restart of a node that keeps it in memory: "+
-		"this member must not start again on the old data, for it could lose writes; delete the pod, so that the member is made anew", dataDir)
+		"this member must not start again on the old data, which could lose writes; delete the pod, so that the operator recreates the member", dataDir)
 }
 
-// syncDir makes what was made or renamed in a directory last.
+// syncDir makes the creation and renaming of files in a directory durable.
 func syncDir(name string) error {
 	dir, err := os.Open(name)
 	if err != nil {
@@ -62,7 +62,7 @@ func syncDir(name string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// remove removes a file that may be gone already.
+// remove deletes a file, and accepts that it does not exist.
 func remove(name string) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

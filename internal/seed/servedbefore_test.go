@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/datadir"
 )
 
-// After the loss of a node's disk nothing there tells that the backup was restored
-// before: the operator's note on the pod does.
+// After the loss of a node's disk, nothing there shows that the backup was restored before.
+// The operator's note on the pod does.
 func TestABackupIsNotRestoredAgainForAMemberThatHasServed(t *testing.T) {
 	t.Setenv(datadir.StartedEnv, "8e9e05c52164694d")
 	dir, data := t.TempDir(), t.TempDir()

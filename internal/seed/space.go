@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// spare is what is needed beside the data itself: etcd's write-ahead log, which takes
-// 64 MB at once, and the program that is left for the other container.
+// spare is the space needed beside the data: 64 MB for etcd's write-ahead log, which etcd
+// allocates at once, and the program for the other container.
 const spare = 128 << 20
 
-// checkSpace fails where a file system has less than this many bytes for us. A system
-// that doesn't tell is not asked twice: the write will fail where it is full.
+// checkSpace fails if a file system has fewer free bytes than needed. If the system does not
+// report its free space, the check passes, and a write fails when the disk is full.
 func checkSpace(dir string, need int64, what string) error {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil || fs.Bsize <= 0 {

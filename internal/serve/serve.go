@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve is the HTTP server of the operators: /readyz for the kubelet and
-// /metrics for Prometheus.
+// Package serve is the operators' HTTP server: /readyz for the kubelet and /metrics for
+// Prometheus.
 package serve
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// shutdownGrace is how long requests under way may take when the server ends.
+// shutdownGrace is how long open requests may take when the server ends.
 const shutdownGrace = 3 * time.Second
 
-// Handler serves /readyz, which is 200 with what ready says while it returns no
-// error and 503 with the error's text otherwise, and /metrics.
+// Handler serves /readyz and /metrics. /readyz answers 200 with ready's text, or 503 with
+// ready's error.
 func Handler(ready func() (string, error), metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -36,8 +36,7 @@ func Handler(ready func() (string, error), metrics prometheus.Gatherer) http.Han
 	return mux
 }
 
-// Run serves until ctx ends, then lets the requests under way finish. It closes
-// the listener.
+// Run serves until ctx ends, then waits for open requests. It closes the listener.
 func Run(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)

@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version says which build of the operators this is.
+// Package version identifies the build of the operators.
 package version
 
 import (
@@ -13,11 +13,11 @@ import (
 var (
 	// Version is the release, a semantic version with a leading v.
 	Version = "v1.0.0-dev"
-	// GitSHA is the commit that the build was made of.
+	// GitSHA is the commit of the build.
 	GitSHA = "unknown"
 )
 
-// Text is what a program prints when it is asked for its version.
+// Text is the output of -version.
 func Text(program string) string {
 	return fmt.Sprintf("%s Version: %s\nGit SHA: %s\nGo Version: %s\nGo OS/Arch: %s/%s\n",
 		program, Version, GitSHA, runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -3,28 +3,28 @@
 
 package backupobject
 
-// Keys of the metadata that an object carries. A store, or a copy by other tools,
-// may have lost them; backups of v0.9.4 have none.
+// Keys of an object's metadata. A store, or a copy by other tools, may have lost them. Backups
+// of v0.9.4 have none.
 const (
-	// MetaRevision is the revision of etcd's data in it, at the least.
+	// MetaRevision is the lowest revision of etcd's data that the backup can hold.
 	MetaRevision = "etcd-revision"
-	// MetaVersion is the version of the etcd that it was taken from, such as 3.6.16.
+	// MetaVersion is the version of the backed-up etcd, such as 3.6.16.
 	MetaVersion = "etcd-version"
-	// MetaEndpoint is the URL of the member that it was taken from.
+	// MetaEndpoint is the URL of the member that sent the snapshot.
 	MetaEndpoint = "etcd-endpoint"
-	// MetaLinearizable is "false" where etcd had no quorum, else "true".
+	// MetaLinearizable is "false" if etcd had no quorum, else "true".
 	MetaLinearizable = "etcd-linearizable"
 	// MetaUID is the UID of the EtcdBackup, MetaName its namespace and name.
 	MetaUID  = "backup-uid"
 	MetaName = "backup-name"
-	// MetaGeneration is the generation of its spec, MetaSpec the digest of that.
+	// MetaGeneration is the generation of its spec, MetaSpec the spec's digest.
 	MetaGeneration = "backup-generation"
 	MetaSpec       = "backup-spec"
-	// MetaScheduled is the window, on a schedule, and MetaStarted when the attempt
-	// began, both by RFC 3339.
+	// MetaScheduled is the time on the schedule, and MetaStarted the beginning of the attempt,
+	// both by RFC 3339.
 	MetaScheduled = "backup-scheduled"
 	MetaStarted   = "backup-started"
-	// MetaSHA256 is that of the whole object, in hexadecimal. Some stores take no
+	// MetaSHA256 is the SHA-256 of the whole object, in hexadecimal. Some stores accept no
 	// metadata after the content of large objects; these lack it, and MetaDuration.
 	MetaSHA256   = "sha256"
 	MetaDuration = "duration"
@@ -32,6 +32,6 @@ const (
 	MetaSize = "size"
 )
 
-// Uncertain tells of an object's metadata whether writes may be missing in it, since
-// etcd had no quorum when it was taken.
+// Uncertain reports whether the backup may lack writes by its metadata, because etcd had no
+// quorum.
 func Uncertain(metadata map[string]string) bool { return metadata[MetaLinearizable] == "false" }

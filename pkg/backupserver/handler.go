@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// retryAfter is how many seconds a client is asked to wait.
+// retryAfter is how many seconds a rejected client should wait.
 const retryAfter = "5"
 
-// handler answers to requests.
+// handler routes the requests.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path+"{name}", s.serve) // and HEAD
@@ -22,7 +22,7 @@ func (s *Server) handler() http.Handler {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
-		// Nobody is to be waited for who sends one.
+		// The server does not wait for the rest of a body.
 		w.Header().Set("Connection", "close")
 		http.Error(w, "a request for a backup has no body", http.StatusBadRequest)
 		return
@@ -41,7 +41,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	case req == nil:
-		// Whether there is one of the name is not for those without its token.
+		// Clients without the token must not learn which names exist.
 		http.Error(w, "no backup of this name is offered for this token", http.StatusNotFound)
 		return
 	}
@@ -49,18 +49,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	req.answer(r)
 }
 
-// bearer is the token of an Authorization header.
+// bearer returns the token of an Authorization header.
 func bearer(header string) (string, bool) {
 	scheme, token, ok := strings.Cut(header, " ")
 	token = strings.TrimSpace(token)
 	return token, ok && strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// errBehindEnd: the client asks for bytes that there are not.
+// errBehindEnd: the client asks for bytes behind the end.
 var errBehindEnd = errors.New("the range begins behind the end of the backup")
 
-// offsetOf is where the client wants to begin. Only ranges of the form bytes=N- are
-// followed; a server may answer to any other with the whole.
+// offsetOf returns the offset that the client asks for. It only accepts ranges of the form
+// bytes=N-. HTTP allows a server to answer any other range with the whole content.
 func offsetOf(r *http.Request, etag string, size int64) (offset int64, partial bool, err error) {
 	header := r.Header.Get("Range")
 	if header == "" || r.Method != http.MethodGet {
@@ -81,7 +81,7 @@ func offsetOf(r *http.Request, etag string, size int64) (offset int64, partial b
 	return offset, true, nil
 }
 
-// matches tells whether the client wants what has this ETag (RFC 9110, 13.1.1).
+// matches reports whether the client's conditions accept this ETag (RFC 9110, 13.1.1).
 func matches(r *http.Request, etag string) bool {
 	values := r.Header.Values("If-Match")
 	if len(values) == 0 {

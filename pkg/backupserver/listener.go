@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// maxConnections is how many connections may be open at once; more wait in the
-// kernel. Those that say nothing are closed by the server's timeouts.
+// maxConnections is how many connections may be open at once. More wait in the kernel. The
+// server's timeouts close silent connections.
 const maxConnections = 256
 
-// limit returns a listener of which no more than n connections are open at once.
+// limit returns a listener with at most n open connections.
 func limit(l net.Listener, n int) net.Listener {
 	return &limited{Listener: l, places: make(chan struct{}, n), closed: make(chan struct{})}
 }
@@ -43,7 +43,7 @@ func (l *limited) Close() error {
 	return l.Listener.Close()
 }
 
-// counted is a connection that has one of the places.
+// counted is a connection that counts towards the limit.
 type counted struct {
 	net.Conn
 	leave func()

@@ -12,29 +12,28 @@ import (
 	"time"
 )
 
-// offer is a backup under a name, for those who have its token.
+// offer is a backup under a name, for the holders of its token.
 type offer struct {
 	name   string
-	token  [sha256.Size]byte // its hash: equally long for all
-	locked bool              // without a token, for nobody
+	token  [sha256.Size]byte // its hash, which has a fixed length
+	locked bool              // without a token: nobody may fetch it
 	backup Backup
-	// requests under way, the oldest first.
+	// requests are the open requests, the oldest first.
 	requests []*request
-	// wrong is how often in a row the store has given something else; until then
-	// nobody is served. A client's part of that is worth nothing.
+	// wrong counts the times in a row that the store has delivered other content. While it is
+	// not 0, clients may not fetch a part: a part proves nothing.
 	wrong int
 	until time.Time
 }
 
 const (
-	// firstWrongPause is for how long a backup is not read of which the store has
-	// given all, and another content: it may be GiBs each time. It doubles with each
-	// further time, up to longestWrongPause.
+	// firstWrongPause is the pause after the store has delivered a complete backup of other
+	// content, which may cost GiBs each time. The pause doubles up to longestWrongPause.
 	firstWrongPause   = time.Minute
 	longestWrongPause = 30 * time.Minute
 )
 
-// notRight notes that the store has given something else than the backup.
+// notRight notes that the store has delivered other content.
 func (s *Server) notRight(o *offer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,25 +41,25 @@ func (s *Server) notRight(o *offer) {
 	o.wrong++
 }
 
-// right notes that it has given the backup.
+// right notes that the store has delivered the backup.
 func (s *Server) right(o *offer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.wrong, o.until = 0, time.Time{}
 }
 
-// wholeOnly tells whether only all of the backup may be asked for.
+// wholeOnly reports whether clients must fetch the whole backup.
 func (s *Server) wholeOnly(o *offer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return o.wrong > 0
 }
 
-// Offer serves a backup under a name to those who have the token, until withdraw.
-// withdraw cuts off the requests under way, and returns when they have ended, or hang in
-// their stores beyond what nothing ends. Names
-// may be the same in several namespaces: the token tells the offers apart. Nobody has
-// an empty token. Of two offers with the same name and token the later is served.
+// Offer serves a backup under a name to the holders of the token, until withdraw. withdraw
+// cancels the open requests. It returns when they have ended, or after withdrawPatience.
+// Several namespaces may use the same name: the token distinguishes the offers. An empty token
+// is valid for nobody. Of two offers with the same name and token, the server serves the
+// later.
 func (s *Server) Offer(name, token string, b Backup) (withdraw func()) {
 	o := &offer{name: name, token: sha256.Sum256([]byte(token)), locked: token == "", backup: b}
 	s.mu.Lock()
@@ -78,12 +77,12 @@ func (s *Server) Offer(name, token string, b Backup) (withdraw func()) {
 	}
 }
 
-// withdrawPatience is for how long those that were cut off are waited for: on a volume
-// whose server is gone they hang in a call that no context ends.
+// withdrawPatience is how long withdraw waits for cancelled requests. On a volume whose server
+// is gone, they hang in a call that no context ends.
 const withdrawPatience = 10 * time.Second
 
-// awaitEnd waits for the end of requests that were cut off, and leaves those to
-// themselves that hang. They still count among the requests under way.
+// awaitEnd waits for the end of cancelled requests, and abandons those that hang. They still
+// count as open requests.
 func awaitEnd(requests []*request, patience time.Duration) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -96,8 +95,8 @@ func awaitEnd(requests []*request, patience time.Duration) {
 	}
 }
 
-// find is the offer of the name that the token is for, or nil. How long it takes
-// tells nothing about names and tokens.
+// find returns the offer with the name and token, or nil. Its duration reveals nothing about
+// names and tokens.
 func (s *Server) find(name, token string) *offer {
 	hash := sha256.Sum256([]byte(token))
 	nameHash := sha256.Sum256([]byte(name))
@@ -111,9 +110,9 @@ func (s *Server) find(name, token string) *offer {
 	return found
 }
 
-// begin finds the offer for a request and counts the request in. It returns nil
-// where there is no such offer, and errBusy, errStopping or errOther where the request
-// can't be served now. What it returns without an error must be passed to finish.
+// begin finds the offer for a request and counts the request. It returns nil if there is no
+// such offer. Its error is errBusy, errStopping or errOther if the server can't serve the
+// request now. A request without an error must be passed to finish.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, name, token string) (*request, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +124,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, name, token strin
 		return nil, errStopping
 	case time.Now().Before(o.until):
 		return nil, errOther
-	// Those that were cut off count until they have ended: their stores may hang.
+	// Cancelled requests count until they end: their stores may hang.
 	case len(s.requests) >= s.cfg.Requests || len(o.requests) >= 2*s.cfg.RequestsPerOffer:
 		return nil, errBusy
 	}
@@ -144,7 +143,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, name, token strin
 	return req, nil
 }
 
-// finish is the end of a request.
+// finish ends a request.
 func (s *Server) finish(r *request) {
 	r.done()
 	s.mu.Lock()
@@ -154,7 +153,7 @@ func (s *Server) finish(r *request) {
 	close(r.ended)
 }
 
-// stop cuts off all requests; none begins after it.
+// stop cancels all requests and rejects new ones.
 func (s *Server) stop() {
 	s.mu.Lock()
 	s.stopping = true

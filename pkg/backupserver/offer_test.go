@@ -33,7 +33,7 @@ func TestABackupIsForThoseWhoHaveItsToken(t *testing.T) {
 		response := s.ask(t, http.MethodGet, c.name, c.token)
 		body := read(t, response)
 		if response.StatusCode != http.StatusNotFound || body != wrong {
-			t.Errorf("%s with %s: %s, %q; it should not tell whether there is one", c.name, c.token, response.Status, body)
+			t.Errorf("%s with %s: %s, %q; it should not reveal whether there is one", c.name, c.token, response.Status, body)
 		}
 	}
 	for _, header := range []string{"", "Bearer", "Bearer ", "Basic first-token", "first-token", "Bearerfirst-token"} {
@@ -66,7 +66,7 @@ func TestOfTwoOffersForOneTokenTheLaterIsServed(t *testing.T) {
 	}
 }
 
-// closing tells when the server has closed a reader of the store.
+// closing reports when the server has closed a reader of the store.
 type closing struct {
 	io.Reader
 	closed chan struct{}
@@ -93,7 +93,7 @@ func TestWithdrawingEndsWhatIsUnderWay(t *testing.T) {
 		select {
 		case <-closed:
 		default:
-			t.Errorf("%s: the request goes on", about)
+			t.Errorf("%s: the request continues", about)
 		}
 		if n, err := io.Copy(io.Discard, response.Body); err == nil {
 			t.Errorf("%s: the client takes %d bytes for all", about, n)

@@ -113,7 +113,7 @@ func TestOtherRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// endless gives the same bytes for ever, without holding them.
+// endless delivers the same bytes forever, without holding them.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {
@@ -172,10 +172,10 @@ func TestLargeBackupsAreServedSideBySideInFlatMemory(t *testing.T) {
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 8<<20 {
 		t.Errorf("%d bytes were allocated", allocated)
 	}
-	s.stop() // what is told of the last piece may come after it
+	s.stop() // Served may be called after the last piece has arrived
 	for _, name := range names {
 		if sent[name] != size || upTo[name] != size {
-			t.Errorf("%s: told of %d bytes sent, up to %d", name, sent[name], upTo[name])
+			t.Errorf("%s: %d bytes reported as sent, up to %d", name, sent[name], upTo[name])
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestAnotherObjectOfTheSameSizeIsNoticedAndNotServedAgainAndAgain(t *testing
 			t.Errorf("the client got %d bytes of another object, %d", got.body.Len(), got.code)
 		}
 		if err := <-told; !errors.Is(err, ErrReplaced) {
-			t.Errorf("told of %v", err)
+			t.Errorf("reported %v", err)
 		}
 		for began := time.Now(); time.Since(began) < 4*time.Hour; time.Sleep(15 * time.Second) {
 			if got := ask("bytes=5-"); got.code == http.StatusPartialContent {

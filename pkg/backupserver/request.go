@@ -18,20 +18,20 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// pieceSize is how much is read from the store and sent to the client at once: what
-// a request holds in memory.
+// pieceSize is how much a request reads from the store and sends at once, and so the memory
+// that it takes.
 const pieceSize = 64 << 10
 
-// request is one under way. Its handler owns it; others may end it.
+// request is an open request. Its handler owns it; others may end it.
 type request struct {
 	server *Server
 	offer  *offer
 	w      http.ResponseWriter
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	ended  chan struct{} // closed when the handler has done all
+	ended  chan struct{} // closed when the handler has returned
 
-	mu   sync.Mutex // the deadline of writes, and over
+	mu   sync.Mutex // guards the deadline of writes, and over
 	over bool
 }
 
@@ -40,20 +40,20 @@ func newRequest(s *Server, o *offer, w http.ResponseWriter, r *http.Request) *re
 	return &request{server: s, offer: o, w: w, ctx: ctx, cancel: cancel, ended: make(chan struct{})}
 }
 
-// end makes the request end soon, wherever it is, if it is not over.
+// end makes the request end soon, wherever it is. It does nothing to one that is over.
 func (r *request) end(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
-		return // whose connection may serve another by now
+		return // its connection may serve another request by now
 	}
 	r.over = true
 	r.cancel(why)
-	// It may wait for its client.
+	// The handler may be waiting for its client.
 	_ = http.NewResponseController(r.w).SetWriteDeadline(time.Unix(1, 0))
 }
 
-// done is said by the handler, which does not use the connection any more.
+// done marks the request as over. The handler no longer uses the connection.
 func (r *request) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *request) done() {
 	r.cancel(nil)
 }
 
-// mayWrite gives the next write its time.
+// mayWrite sets the deadline of the next write.
 func (r *request) mayWrite() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +71,7 @@ func (r *request) mayWrite() error {
 	return http.NewResponseController(r.w).SetWriteDeadline(time.Now().Add(r.server.cfg.ProgressTimeout))
 }
 
-// answer gives the client what it asks for.
+// answer sends the client the part that it asks for.
 func (r *request) answer(req *http.Request) {
 	b, etag, header := r.offer.backup, `"`+r.offer.backup.SHA256+`"`, r.w.Header()
 	header.Set("Cache-Control", "no-store")
@@ -112,26 +112,26 @@ func (r *request) answer(req *http.Request) {
 	log.Info("a client was sent the backup to its end")
 }
 
-// refuse says why the client gets no backup.
+// refuse answers without a backup, and says why.
 func (r *request) refuse(status int, why string) {
 	if r.mayWrite() == nil {
 		http.Error(r.w, why, status)
 	}
 }
 
-// failure is what the store has done.
+// failure is an error of the store.
 type failure struct{ err error }
 
 func (f failure) Error() string { return f.err.Error() }
 func (f failure) Unwrap() error { return f.err }
 
-// stream sends the backup from an offset on. Where it returns early, having sent
-// less than it has announced, the server cuts the connection.
+// stream sends the backup from an offset on. If it returns early, the server closes the
+// connection, because it has sent less than it has announced.
 func (r *request) stream(offset int64, status int) (sent int64, err error) {
 	defer func() {
 		var failed failure
 		if !errors.As(err, &failed) || r.ctx.Err() != nil && !errors.Is(context.Cause(r.ctx), errStoreStalls) {
-			return // it was the client, or we ended it
+			return // the client ended it, or the server
 		}
 		if errors.Is(err, ErrReplaced) && sent > 0 {
 			r.server.notRight(r.offer)
@@ -166,7 +166,7 @@ func (r *request) stream(offset int64, status int) (sent int64, err error) {
 		}
 		written, err := r.w.Write(piece[:n])
 		if sent == 0 && err == nil {
-			// The client learns at once that it is being served, however slow the store is.
+			// A client of a slow store must learn at once that its request is being served.
 			err = http.NewResponseController(r.w).Flush()
 		}
 		sent, left = sent+int64(written), left-int64(written)
@@ -181,8 +181,8 @@ func (r *request) stream(offset int64, status int) (sent int64, err error) {
 	return sent, nil
 }
 
-// reason is an error of the store for the client, which shows it to people of the
-// cluster's namespace: it holds nothing of what the store has said.
+// reason turns an error of the store into a text for people of the cluster's namespace. The
+// text quotes nothing from the store.
 func reason(err error) string {
 	for kind, words := range map[error]string{
 		store.ErrNotFound: "the backup is not in the store any more",

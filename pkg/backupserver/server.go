@@ -1,14 +1,13 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backupserver serves backups to the first members of restored clusters,
-// over HTTP: GET and HEAD of /v1/backup/<name>, to those who have the token. It
-// streams from the store, holds one buffer for each request, and knows neither
-// stores nor Kubernetes.
+// Package backupserver serves backups over HTTP to the first members of restored clusters: GET
+// and HEAD of /v1/backup/<name>, for holders of the token. It streams from the store, holds
+// one buffer for each request, and knows neither stores nor Kubernetes.
 //
-// A client that lost its connection goes on with `Range: bytes=N-` and, so that it
-// gets no other content, `If-Range` or `If-Match` with the ETag, which is the SHA-256
-// of the backup. A body that is shorter than its Content-Length was cut off.
+// A client that lost its connection continues with `Range: bytes=N-`. `If-Range` or `If-Match`
+// with the ETag, the SHA-256 of the backup, protects it from other content. A body shorter
+// than its Content-Length is incomplete.
 package backupserver
 
 import (
@@ -25,10 +24,10 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Path is what the path of each backup's URL begins with; its name follows.
+// Path is the path of each backup's URL, without the backup's name.
 const Path = "/v1/backup/"
 
-// Limits that a Config without them has.
+// Default limits of a Config.
 const (
 	DefaultProgressTimeout  = 30 * time.Second
 	DefaultRequests         = 32
@@ -39,56 +38,53 @@ const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 15 * time.Second
 	maxHeader     = 16 << 10
-	// shutdownGrace is how long connections may take to end when the server does.
-	// Their requests have been cut off by then, and when a Lease is lost, all work has
-	// to end within two seconds (internal/leader).
+	// shutdownGrace is how long connections may take to end at shutdown. Their requests are
+	// cancelled by then. When a Lease is lost, all work must end within two seconds
+	// (internal/leader).
 	shutdownGrace = 500 * time.Millisecond
 )
 
-// Config is what a Server is made with. All of it may be left out.
+// Config configures a Server. All fields are optional.
 type Config struct {
-	// Logger is told who fetches what.
+	// Logger logs which client fetches what.
 	Logger *logrus.Entry
 
-	// Sent is told how many bytes of the backup of a name a client was sent, from
-	// many goroutines; for metrics.
+	// Sent is called with the number of bytes of the backup that a client has received; for
+	// metrics. It must be safe for concurrent use.
 	Sent func(name string, bytes int)
 
-	// ProgressTimeout is how long a client may take for a piece of 64 KiB, and the
-	// store for the next one.
+	// ProgressTimeout bounds how long a client may take for a piece of 64 KiB, and the store
+	// for the next piece.
 	ProgressTimeout time.Duration
 
-	// Requests is how many clients may fetch at once; others are asked to come back.
+	// Requests is how many clients may fetch at once. The server asks others to retry.
 	Requests int
 
-	// RequestsPerOffer is how many of them may fetch the same offer. One more cuts
-	// off the oldest, which is the connection that a client has lost and that this
-	// end still takes for alive.
+	// RequestsPerOffer is how many clients may fetch the same offer. One more cancels the
+	// oldest: a connection that its client has lost, and the server has not noticed yet.
 	RequestsPerOffer int
 }
 
-// Backup is what is served.
+// Backup is a backup to serve.
 type Backup struct {
 	// Size in bytes, and SHA-256 in hexadecimal.
 	Size   int64
 	SHA256 string
 
-	// Open reads the backup from an offset on, to its end. The reader is closed
-	// after use; it must not outlive ctx: a Read that is under way when ctx ends
-	// returns. It may be called concurrently.
+	// Open reads the backup from an offset to its end. The server closes the reader. A Read
+	// must return when ctx ends. Open must be safe for concurrent use.
 	Open func(ctx context.Context, offset int64) (io.ReadCloser, error)
 
-	// Served is told up to which byte a client was sent the backup, whenever it is
-	// sent more; nil: nobody is. It may be called concurrently, and must return soon.
+	// Served is called with the offset up to which a client has received the backup; may be
+	// nil. It must be safe for concurrent use, and return soon.
 	Served func(upTo int64)
 
-	// Failed is told why the store could not give what the client asked for; nil:
-	// nobody is. The client was answered, or cut off, and will ask again. It may be
-	// called concurrently, and must return soon.
+	// Failed is called with the store's error; may be nil. The server has answered or cut off
+	// the client, which will retry. Failed must be safe for concurrent use, and return soon.
 	Failed func(error)
 }
 
-// Why requests end, or don't begin.
+// Reasons why requests end, or do not begin.
 var (
 	errWithdrawn  = errors.New("the backup is not offered any more")
 	errSuperseded = errors.New("a newer request of the same backup took its place")
@@ -103,11 +99,11 @@ type Server struct {
 
 	mu       sync.Mutex
 	offers   []*offer
-	requests map[*request]bool // under way
-	stopping bool              // no request begins any more
+	requests map[*request]bool // open requests
+	stopping bool              // the server rejects new requests
 }
 
-// New returns a Server that offers nothing yet. Nothing happens before Run.
+// New returns a Server without offers, which does nothing before Run.
 func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		silent := logrus.New()
@@ -129,17 +125,17 @@ func New(cfg Config) *Server {
 	return &Server{cfg: cfg, requests: map[*request]bool{}}
 }
 
-// Run serves until ctx ends. Then it cuts off the requests under way, since their
-// clients go on where they are when they find the next server. It closes the
-// listener, and returns when all requests have ended that do not hang in their stores.
+// Run serves until ctx ends. Then it cancels the open requests: their clients continue at the
+// same offset with the next server. It closes the listener. It returns when all requests have
+// ended, except those that hang in their stores.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerTimeout,
-		WriteTimeout:      s.cfg.ProgressTimeout, // what streams prolongs it piece by piece
+		WriteTimeout:      s.cfg.ProgressTimeout, // a stream extends it piece by piece
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(io.Discard, "", 0), // of what strangers send
+		ErrorLog:          log.New(io.Discard, "", 0), // strangers decide what it would log
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(limit(l, maxConnections)) }()

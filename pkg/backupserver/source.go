@@ -15,26 +15,26 @@ import (
 )
 
 var (
-	// errStoreStalls ends a request whose store gives nothing.
+	// errStoreStalls ends a request whose store delivers nothing.
 	errStoreStalls = errors.New("the store gives nothing")
-	// ErrReplaced tells that the object in the store is not the backup any more.
+	// ErrReplaced means that the object in the store is no longer the backup.
 	ErrReplaced = errors.New("the object in the store was replaced, or changed, since the backup was verified")
 	// errLength: the object has another length than the backup.
 	errLength = fmt.Errorf("%w: it has another size", ErrReplaced)
 )
 
-// source reads the backup from the store, with a limit to its patience.
+// source reads the backup from the store, with a limit on each wait.
 type source struct {
 	request *request
 	reader  io.ReadCloser
 	offset  int64
-	// hash is of all that was read; nil where that is not all of the backup.
+	// hash is of all bytes read; nil if the request is for a part of the backup.
 	hash hash.Hash
-	// watch cancels the request when the store stalls.
+	// watch cancels the request if the store stalls.
 	watch *time.Timer
 }
 
-// open begins to read the backup from an offset on. Errors are failures.
+// open starts to read the backup from an offset on. Its errors are failures.
 func (r *request) open(offset int64) (*source, error) {
 	s := &source{request: r, offset: offset}
 	patience := r.server.cfg.ProgressTimeout
@@ -53,9 +53,8 @@ func (r *request) open(offset int64) (*source, error) {
 	return s, nil
 }
 
-// next fills the piece, of which the last one is given only when the store has come
-// to its end there, and what was read has the right hash: what is not the backup is
-// noticed before all of it is sent.
+// next fills the piece. It returns the last piece only after the store's content has ended
+// there with the right hash. So a client never receives all bytes of other content.
 func (s *source) next(piece []byte, left int64) (int, error) {
 	s.watch.Reset(s.request.server.cfg.ProgressTimeout)
 	defer s.watch.Stop()
@@ -75,14 +74,14 @@ func (s *source) next(piece []byte, left int64) (int, error) {
 	var beyond [1]byte
 	switch m, err := io.ReadFull(s.reader, beyond[:]); {
 	case m > 0:
-		return 0, s.failed(fmt.Errorf("%w: it goes on after %d bytes", errLength, s.request.offer.backup.Size))
+		return 0, s.failed(fmt.Errorf("%w: it continues after %d bytes", errLength, s.request.offer.backup.Size))
 	case !errors.Is(err, io.EOF):
 		return 0, s.failed(err)
 	}
 	return n, s.verify()
 }
 
-// verify looks at the hash of what was read to its end.
+// verify checks the hash of the complete content.
 func (s *source) verify() error {
 	if s.hash == nil {
 		return nil
@@ -94,7 +93,7 @@ func (s *source) verify() error {
 	return nil
 }
 
-// failed is an error of the store; where the store was not waited for any longer, that.
+// failed returns an error of the store as a failure: errStoreStalls if the store stalled.
 func (s *source) failed(err error) error {
 	if cause := context.Cause(s.request.ctx); errors.Is(cause, errStoreStalls) {
 		err = cause

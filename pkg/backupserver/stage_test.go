@@ -136,7 +136,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// failures collects what Failed is told.
+// failures collects the arguments of Failed.
 type failures chan error
 
 func (f failures) told(b Backup) Backup {

@@ -54,7 +54,7 @@ func TestAStoreThatFailsAtOnceIsTold(t *testing.T) {
 				t.Errorf("%s: %s, %q, %v", about, response.Status, body, response.Header)
 			}
 			if err := told.only(t); c.is != nil && !errors.Is(err, c.is) || c.is == nil && fmt.Sprint(err) != hidden {
-				t.Errorf("%s: told of %v", about, err)
+				t.Errorf("%s: reported %v", about, err)
 			}
 		})
 	}
@@ -85,18 +85,18 @@ func TestABodyThatIsNotWholeIsCutOff(t *testing.T) {
 				t.Errorf("%s: %s, %d bytes, %v", about, response.Status, len(got), err)
 			}
 			if err := told.only(t); !errors.Is(err, c.is) {
-				t.Errorf("%s: told of %v", about, err)
+				t.Errorf("%s: reported %v", about, err)
 			}
 		})
 	}
 }
 
-// only is the one failure that was told when nothing goes on any more.
+// only returns the only reported failure after all requests have ended.
 func (f failures) only(t *testing.T) error {
 	t.Helper()
 	synctest.Wait()
 	if len(f) != 1 {
-		t.Errorf("told of %d failures", len(f))
+		t.Errorf("%d failures were reported", len(f))
 		return nil
 	}
 	return <-f

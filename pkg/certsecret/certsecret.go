@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certsecret reads certificates for etcd from Secrets. It knows by which
-// keys they go there, and nothing of what they are for.
+// Package certsecret reads certificates for etcd from Secrets. It knows the names of their
+// keys, and nothing of the certificates' use.
 package certsecret
 
 import (
@@ -21,20 +21,19 @@ import (
 type Form int
 
 const (
-	// Static keys go as in v0.9.4, after what the certificate is for (peer.crt).
+	// Static keys are named after the certificate's use, as in v0.9.4 (peer.crt).
 	Static Form = iota
 	// CertManager keys are tls.crt, tls.key and ca.crt.
 	CertManager
 )
 
-// Files are a certificate, its private key and the CAs that it goes with, by the
-// keys of a Secret of the form Static.
+// Files are the keys of a Secret of the form Static: certificate, private key and CAs.
 type Files struct{ Cert, Key, CA string }
 
-// Client is the certificate by which operators and users are known to etcd.
+// Client is the certificate by which etcd knows operators and users.
 var Client = Files{"etcd-client.crt", "etcd-client.key", "etcd-client-ca.crt"}
 
-// Keys are those of a Secret of a form: certificate, private key and CA.
+// Keys returns the keys of a Secret of a form: certificate, private key and CA.
 func (f Files) Keys(form Form) (cert, key, ca string) {
 	if form == Static {
 		return f.Cert, f.Key, f.CA
@@ -42,8 +41,9 @@ func (f Files) Keys(form Form) (cert, key, ca string) {
 	return corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"
 }
 
-// FormOf tells by which names a Secret's keys go. Where both are whole, those of
-// v0.9.4 count. Where neither is, missing names the keys that are not there.
+// FormOf returns the form of a Secret. If the Secret has the keys of both forms, those of
+// v0.9.4 count. If it lacks keys of both, missing names the absent keys of the form that it
+// has more of.
 func (f Files) FormOf(data map[string][]byte) (form Form, missing []string) {
 	absent := func(form Form) []string {
 		cert, key, ca := f.Keys(form)
@@ -62,14 +62,13 @@ func (f Files) FormOf(data map[string][]byte) (form Form, missing []string) {
 	}
 }
 
-// Wanted tells which keys a Secret has to have.
+// Wanted says which keys a Secret must have.
 func (f Files) Wanted() string {
 	return fmt.Sprintf("it must hold %s, %s and %s, or tls.crt, tls.key and ca.crt", f.Cert, f.Key, f.CA)
 }
 
-// Identity reads the identity that a Secret holds. The error is a MissingKeys
-// where keys are not there; any other says which key holds what it must not. No
-// error tells anything of what is in them.
+// Identity reads the identity in a Secret. The error is a MissingKeys if keys are absent. Any
+// other error says which key has wrong content, and never quotes the content.
 func (f Files) Identity(secret *corev1.Secret) (*etcd.Identity, Form, error) {
 	form, missing := f.FormOf(secret.Data)
 	if len(missing) > 0 {
@@ -81,8 +80,8 @@ func (f Files) Identity(secret *corev1.Secret) (*etcd.Identity, Form, error) {
 	return id, form, err
 }
 
-// ClientIdentity reads the identity of a client of etcd, such as that of an
-// EtcdBackup's clientTLSSecret. Errors name the Secret and what to put into it.
+// ClientIdentity reads the identity of a client of etcd, such as the one in an EtcdBackup's
+// clientTLSSecret. Errors name the Secret, and the keys that it must hold.
 func ClientIdentity(secret *corev1.Secret) (*etcd.Identity, error) {
 	id, _, err := Client.Identity(secret)
 	if errors.As(err, new(*MissingKeys)) {
@@ -94,19 +93,19 @@ func ClientIdentity(secret *corev1.Secret) (*etcd.Identity, error) {
 	return id, nil
 }
 
-// MissingKeys is the error for a Secret without all keys of a certificate.
+// MissingKeys is the error for a Secret that lacks keys of a certificate.
 type MissingKeys struct {
 	Missing []string
 	Has     []string // all keys of the Secret
 	Files   Files
 }
 
-// Error goes on after the name of the Secret.
+// Error returns a text that follows the name of the Secret.
 func (e *MissingKeys) Error() string {
 	return fmt.Sprintf("lacks %s: it has %s; add what is missing, %s", strings.Join(e.Missing, " and "), list(e.Has), e.Files.Wanted())
 }
 
-// list bounds what an error tells of a Secret with many keys.
+// list bounds how many keys of a Secret an error names.
 func list(names []string) string {
 	const limit = 200
 	text := strings.Join(names, ", ")

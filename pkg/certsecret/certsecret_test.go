@@ -83,7 +83,7 @@ func TestWhatIsWrongWithAClientsSecretIsSaidWithoutItsContent(t *testing.T) {
 			t.Errorf("%s: got %v\nwant %s", name, err, c.want)
 		}
 		if err != nil && strings.Contains(err.Error(), hidden) {
-			t.Errorf("%s: the error tells what is in the Secret: %v", name, err)
+			t.Errorf("%s: the error shows what is in the Secret: %v", name, err)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Role is what a certificate is used for in a handshake.
+// Role is the use of a certificate in a handshake.
 type Role int
 
 // The roles of a certificate.
@@ -34,8 +34,7 @@ func (r Role) usage() x509.ExtKeyUsage {
 	return x509.ExtKeyUsageServerAuth
 }
 
-// Reasons why one identity does not accept the other. They are wrapped by what
-// Accepts returns.
+// Reasons why one identity does not accept the other. The errors of Accepts wrap them.
 var (
 	// ErrOutOfDate: a certificate has expired, or is not valid yet.
 	ErrOutOfDate = errors.New("a certificate has expired or is not valid yet")
@@ -45,16 +44,15 @@ var (
 	ErrUsage = errors.New("its extended key usage does not allow it")
 )
 
-// Accepts tells whether a process with the identity id accepts the certificate of
-// other in a role, apart from its host name. The error does not depend on the
-// time but through ErrOutOfDate.
+// Accepts reports why a process with the identity id rejects the certificate of other in a
+// role; nil: it accepts. Host names do not count. Time only matters for ErrOutOfDate.
 func (id *Identity) Accepts(other *Identity, role Role, now time.Time) error {
 	err := id.verify(other, role.usage(), now)
 	if err == nil {
 		return nil
 	}
-	// What was or will be good at another time is a question of dates, however
-	// x509 puts it. What never is has another reason than its dates.
+	// A certificate that would be accepted at another time is out of date, whatever error x509
+	// returns. One that never would be has another fault.
 	for _, at := range []time.Time{other.leaf.NotBefore, other.leaf.NotAfter} {
 		then := id.verify(other, role.usage(), at)
 		if then == nil {
@@ -96,14 +94,13 @@ func (id *Identity) verify(other *Identity, usage x509.ExtKeyUsage, at time.Time
 	return err
 }
 
-// PassesPeerCheck tells whether members take connections that come from a member
-// with this identity and host name. Besides the signature, etcd wants the
-// certificate to be for the address that a peer's connection comes from: the
-// address itself, a name that resolves to it, or a wildcard that fits the name
-// that a reverse look-up gives (client/pkg/transport/listener_tls.go). In
-// Kubernetes that is the host name with the cluster's domain behind it; complete
-// says that the host name has it already. Only what is sure to fail is told: names
-// that resolve and that domain can't be known here.
+// PassesPeerCheck reports whether members may accept connections from a member with this
+// identity and host name. Besides the signature, etcd checks that the certificate covers the
+// address of the peer's connection: the address itself, a name that resolves to it, or a
+// wildcard that fits the result of a reverse lookup (client/pkg/transport/listener_tls.go). In
+// Kubernetes, that result is the host name with the cluster's domain behind it. complete means
+// that the host name has the domain already. PassesPeerCheck only fails for certificates that
+// etcd is sure to reject, since it cannot resolve names and may not know the domain.
 func (id *Identity) PassesPeerCheck(host string, complete bool) bool {
 	if len(id.leaf.DNSNames) == 0 || len(id.leaf.IPAddresses) > 0 {
 		return true
@@ -117,7 +114,7 @@ func (id *Identity) PassesPeerCheck(host string, complete bool) bool {
 		case wildcard && complete && strings.HasSuffix(host, "."+suffix):
 			return true
 		case wildcard && !complete && !strings.HasSuffix("."+parent, "."+suffix):
-			return true // it names more than the host does: a domain
+			return true // the certificate's name has a domain behind the host's
 		}
 	}
 	return false

@@ -12,26 +12,26 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// The alarms of etcd. Both are agreed on by all members, and hold for all of
-// them, until somebody lifts them.
+// etcd's alarms. All members agree on them, and they hold for all members until somebody
+// disarms them.
 const (
-	// AlarmNoSpace is raised by a member whose database has reached its quota:
-	// the cluster takes deletions and compactions, and no other write.
+	// AlarmNoSpace is raised by a member whose database has reached its quota: the cluster
+	// accepts deletions and compactions, and no other write.
 	AlarmNoSpace = "NOSPACE"
 	// AlarmCorrupt is raised for a member whose data differs from the others':
 	// the cluster refuses all reads and writes.
 	AlarmCorrupt = "CORRUPT"
 )
 
-// Alarm is one that a member has raised. It stays after the member was removed.
+// Alarm is an alarm that a member has raised. It outlasts the member's removal.
 type Alarm struct {
 	MemberID uint64
 	Type     string
 }
 
-// parseAlarms reads the alarms among the errors of a status. Each member tells
-// those of all. They come as the text form of a protobuf message, which is
-// `memberID:1 alarm:NOSPACE `, with one space or two between its fields.
+// parseAlarms reads the alarms among the errors of a status. Each member reports the alarms of
+// all. An alarm is the text form of a protobuf message, `memberID:1 alarm:NOSPACE `, with one
+// space or two between its fields.
 func parseAlarms(errs []string) []Alarm {
 	var alarms []Alarm
 	for _, text := range errs {
@@ -40,7 +40,7 @@ func parseAlarms(errs []string) []Alarm {
 			key, value, _ := strings.Cut(field, ":")
 			switch key {
 			case "memberID":
-				// What is no number leaves 0: an alarm of nobody that is known.
+				// On an error MemberID stays 0, which is no known member.
 				a.MemberID, _ = strconv.ParseUint(value, 10, 64)
 			case "alarm":
 				a.Type = value

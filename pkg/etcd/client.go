@@ -28,42 +28,42 @@ import (
 
 // Endpoint is where one member serves clients.
 type Endpoint struct {
-	// URL names the member; certificates are checked against its host.
+	// URL names the member. Its host must match the member's certificate.
 	URL string
-	// IP is what is dialled. Names of members that have just started, or while
-	// the cluster's DNS is down, don't resolve; their addresses are known. Empty:
-	// the URL's host is resolved and dialled.
+	// IP is the address to dial. The names of members that have just started do not resolve,
+	// nor does any name while the cluster's DNS is down. Empty: the client resolves the URL's
+	// host.
 	IP string
 }
 
-// Status is what one member says of itself.
+// Status is what one member reports of itself.
 type Status struct {
 	MemberID  uint64
 	ClusterID uint64
-	// LeaderID is 0 where the member knows no leader.
+	// LeaderID is 0 if the member knows no leader.
 	LeaderID uint64
 	Version  string
 	Learner  bool
 	DBSize   int64
 	DBInUse  int64
-	// DBQuota is the size at which the member takes no more writes. 0: not known; etcd
-	// tells it since 3.6.
+	// DBQuota is the database size at which the member refuses writes; 0: unknown. etcd
+	// reports it since 3.6.
 	DBQuota   int64
 	RaftIndex uint64
 	// RaftApplied is the last entry that the member has applied.
 	RaftApplied uint64
 	// Revision of the data that the member holds.
 	Revision int64
-	// Alarms are those of all members, as this one has heard of them.
+	// Alarms are those of all members, as far as this one knows them.
 	Alarms []Alarm
 }
 
-// streamWindow is enough for 1 GB/s at a round trip of a millisecond.
+// streamWindow allows 1 GB/s at a round trip of a millisecond.
 const streamWindow = 1 << 20
 
-// Client asks and changes the members of one cluster. It keeps one connection a
-// member, because membership and health are questions to one member each. It is
-// not safe for concurrent use but for the calls of a Conn.
+// Client queries and changes the members of one cluster. It keeps one connection to each
+// member, because membership and health are requests to one member each. Only the calls of a
+// Conn are safe for concurrent use.
 type Client struct {
 	tls   *tls.Config
 	conns map[Endpoint]*Conn
@@ -74,15 +74,14 @@ func NewClient(tlsConfig *tls.Config) *Client {
 	return &Client{tls: tlsConfig, conns: map[Endpoint]*Conn{}}
 }
 
-// SetTLS makes all connections anew with another configuration. Those that are
-// open would go on with the certificates of old until they break, and then break
-// at another time than that of the change.
+// SetTLS closes all connections and sets the configuration for new ones. Open connections
+// would use the old certificates until they break, long after the change.
 func (c *Client) SetTLS(tlsConfig *tls.Config) {
 	c.Close()
 	c.tls = tlsConfig
 }
 
-// Conn returns the connection to a member, which is dialled in the background.
+// Conn returns the connection to a member, and dials in the background.
 func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 	if conn := c.conns[ep]; conn != nil {
 		return conn, nil
@@ -96,21 +95,21 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 	cli, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{ep.URL},
 		TLS:       c.tls,
-		Logger:    zap.NewNop(), // errors come back from the calls
-		// A node that vanishes leaves connections that never end by themselves.
+		Logger:    zap.NewNop(), // calls return the errors
+		// Connections to a vanished node would never end by themselves.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		// By default the client asks a server that is down a hundred times. Here
-		// each pass asks anew, and wants to know now.
+		// By default, the client retries a hundred times if a server is down. Here, each pass
+		// sends a new request and needs a quick answer.
 		MaxUnaryRetries: 1,
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(conn.dial),
-			// What a member may send ahead of who reads it. By default it grows up to
-			// 16 MiB, all of which a snapshot fills when its store is slower.
+			// The window is how much a member may send ahead of its reader. By default it
+			// grows to 16 MiB, and a snapshot fills it if the store is slower.
 			grpc.WithInitialWindowSize(streamWindow),
 			grpc.WithInitialConnWindowSize(streamWindow),
-			// gRPC's default of up to two minutes between attempts is made for
-			// servers far away; here a member restarts and is to be seen at once.
+			// gRPC waits up to two minutes between attempts, which suits servers far away. A
+			// restarted member must be visible at once.
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: time.Second},
 				MinConnectTimeout: 2 * time.Second,
@@ -126,7 +125,7 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		},
 		TLSClientConfig:   c.tls,
-		DisableKeepAlives: true, // it is asked seldom
+		DisableKeepAlives: true, // requests are rare
 	}}
 	c.conns[ep] = conn
 	return conn, nil
@@ -152,8 +151,7 @@ type Conn struct {
 	tls     *tls.Config
 	cli     *clientv3.Client
 	http    *http.Client
-	// dialled counts the connections that were made; gRPC makes another where one
-	// breaks, and does not tell.
+	// dialled counts the connections. gRPC replaces a broken one silently.
 	dialled atomic.Int64
 }
 
@@ -165,18 +163,17 @@ func (c *Conn) dial(ctx context.Context, _ string) (net.Conn, error) {
 	return conn, err
 }
 
-// Connections counts the connections that were made to the address since the
-// beginning. Where it has not changed from before one call until after another,
-// both were answered by the same process, also if the address is that of a
-// Service with many behind it.
+// Connections counts the connections to the address since the beginning. If the count is the
+// same before one call and after another, the same process answered both, even if the address
+// is that of a Service with many pods.
 func (c *Conn) Connections() int64 { return c.dialled.Load() }
 
 func (c *Conn) close() {
-	// The only error is that of a connection that is closed already.
+	// The only possible error is that the connection is closed already.
 	_ = c.cli.Close()
 }
 
-// Status asks the member for its state; it answers without a quorum.
+// Status asks the member for its state. The member answers without a quorum.
 func (c *Conn) Status(ctx context.Context) (Status, error) {
 	// The client's own Status would dial a connection for each call.
 	resp, err := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
@@ -199,8 +196,8 @@ func (c *Conn) Status(ctx context.Context) (Status, error) {
 	}, nil
 }
 
-// applied is the last entry that a member has applied. Before 3.4 a member reports one
-// index, which is that of the last entry that it has applied.
+// applied returns the last entry that a member has applied. Before 3.4, a member reports only
+// that index.
 func applied(resp *etcdserverpb.StatusResponse) uint64 {
 	if v, err := ParseVersion(resp.Version); err == nil && !v.HasAppliedIndex() {
 		return resp.RaftIndex
@@ -208,14 +205,14 @@ func applied(resp *etcdserverpb.StatusResponse) uint64 {
 	return resp.RaftAppliedIndex
 }
 
-// Members lists the membership by a linearizable read: it is what a quorum has
-// agreed on, and fails without one.
+// Members lists the membership by a linearizable read: a quorum agrees on it. Without a quorum
+// it fails.
 func (c *Conn) Members(ctx context.Context) ([]Member, error) {
 	return c.members(ctx)
 }
 
-// LocalMembers lists the membership as this member last heard of it. It answers
-// without a quorum, and may be old.
+// LocalMembers lists the membership as this member knows it. The member answers without a
+// quorum, and its list may be old.
 func (c *Conn) LocalMembers(ctx context.Context) ([]Member, error) {
 	return c.members(ctx, clientv3.WithSerializable())
 }
@@ -228,9 +225,9 @@ func (c *Conn) members(ctx context.Context, opts ...clientv3.OpOption) ([]Member
 	return membersOf(resp.Members), nil
 }
 
-// ClusterVersion asks for the version that the members have agreed on: the lowest
-// minor among them, which etcd raises some seconds after the last member has
-// reached it. A member can be at most one minor ahead of it.
+// ClusterVersion returns the version that the members have agreed on: the lowest minor among
+// them. etcd raises it some seconds after the last member has reached a new minor. A member
+// can be at most one minor ahead of it.
 func (c *Conn) ClusterVersion(ctx context.Context) (Version, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/version", nil)
 	if err != nil {
@@ -263,8 +260,8 @@ func (c *Conn) AddMember(ctx context.Context, peerURL string, learner bool) (Mem
 	return memberOf(resp.Member), nil
 }
 
-// PromoteMember gives a learner its vote. While the learner is not in sync the
-// error IsNotYet.
+// PromoteMember gives a learner its vote. While the learner is not in sync, IsNotYet is true
+// of the error.
 func (c *Conn) PromoteMember(ctx context.Context, id uint64) error {
 	if _, err := c.cli.MemberPromote(ctx, id); err != nil && !errors.Is(err, rpctypes.ErrMemberNotLearner) {
 		return fmt.Errorf("member promote %s through %s: %w", FormatID(id), c.url, err)
@@ -272,7 +269,7 @@ func (c *Conn) PromoteMember(ctx context.Context, id uint64) error {
 	return nil
 }
 
-// RemoveMember removes a member; one that is no member already is no error.
+// RemoveMember removes a member. It returns no error for one that is not a member.
 func (c *Conn) RemoveMember(ctx context.Context, id uint64) error {
 	if _, err := c.cli.MemberRemove(ctx, id); err != nil && !errors.Is(err, rpctypes.ErrMemberNotFound) {
 		return fmt.Errorf("member remove %s through %s: %w", FormatID(id), c.url, err)
@@ -280,7 +277,7 @@ func (c *Conn) RemoveMember(ctx context.Context, id uint64) error {
 	return nil
 }
 
-// MoveLeader hands leadership to a voter. It must be asked of the leader.
+// MoveLeader transfers leadership to a voter. The Conn must be to the leader.
 func (c *Conn) MoveLeader(ctx context.Context, to uint64) error {
 	if _, err := c.cli.MoveLeader(ctx, to); err != nil {
 		return fmt.Errorf("move leader from %s to %s: %w", c.url, FormatID(to), err)
@@ -288,13 +285,13 @@ func (c *Conn) MoveLeader(ctx context.Context, to uint64) error {
 	return nil
 }
 
-// AdvanceLog appends n entries to the raft log that change nothing: they lift
-// alarms of no kind from no member.
+// AdvanceLog appends n entries to the raft log. They disarm no alarm of no member, and so
+// change nothing.
 func (c *Conn) AdvanceLog(ctx context.Context, n int) error {
 	maintenance := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection())
 	nothing := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_DEACTIVATE, Alarm: etcdserverpb.AlarmType_NONE}
 	appending, ctx := errgroup.WithContext(ctx)
-	appending.SetLimit(64) // etcd writes what is under way together in one go
+	appending.SetLimit(64) // etcd writes concurrent requests in one batch
 	for range n {
 		appending.Go(func() error {
 			_, err := maintenance.Alarm(ctx, nothing)
@@ -307,25 +304,25 @@ func (c *Conn) AdvanceLog(ctx context.Context, n int) error {
 	return nil
 }
 
-// Disarm lifts one alarm of one member, who may be none by now. etcd takes all requests
-// again then, also where other alarms stand, until they are raised anew.
+// Disarm disarms one alarm of one member, even of a removed one. etcd then accepts all
+// requests until a member raises an alarm again, even if other alarms remain.
 func (c *Conn) Disarm(ctx context.Context, a Alarm) error {
 	kind, known := etcdserverpb.AlarmType_value[a.Type]
 	if !known || kind == int32(etcdserverpb.AlarmType_NONE) {
-		return fmt.Errorf("lift the alarm %q of member %s: no alarm of that name is known", a.Type, FormatID(a.MemberID))
+		return fmt.Errorf("disarm the alarm %q of member %s: no alarm of that name is known", a.Type, FormatID(a.MemberID))
 	}
 	_, err := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
 		Action: etcdserverpb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: etcdserverpb.AlarmType(kind),
 	})
 	if err != nil {
-		return fmt.Errorf("lift the alarm %s of member %s through %s: %w", a.Type, FormatID(a.MemberID), c.url, clientv3.ContextError(ctx, err))
+		return fmt.Errorf("disarm the alarm %s of member %s through %s: %w", a.Type, FormatID(a.MemberID), c.url, clientv3.ContextError(ctx, err))
 	}
 	return nil
 }
 
-// notYet are etcd's refusals that time heals: a learner that is behind, a member
-// that joined less than five seconds ago (etcd's HealthInterval under
-// --strict-reconfig-check), an election that is going on.
+// notYet are etcd's refusals that pass with time: a learner is behind, a member joined less
+// than five seconds ago (etcd's HealthInterval under --strict-reconfig-check), or an election
+// runs.
 var notYet = []error{
 	rpctypes.ErrMemberLearnerNotReady,
 	rpctypes.ErrMemberNotEnoughStarted,
@@ -340,8 +337,8 @@ var notYet = []error{
 	rpctypes.ErrNotCapable,
 }
 
-// IsNotYet tells whether a refused change is worth the same question a moment
-// later without anything being wrong.
+// IsNotYet reports whether a refused change is worth a retry a moment later, without any
+// fault.
 func IsNotYet(err error) bool {
 	for _, e := range notYet {
 		if errors.Is(err, e) {

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Commits reports whether the member takes part in a quorum: whether a linearizable
-// read through it comes to an end. A member whose disk hangs still answers Status, and
-// names itself as the leader, but confirms no read.
+// Commits reports whether the member takes part in a quorum: whether a linearizable read
+// through it succeeds. A member whose disk hangs still answers Status, and names itself as the
+// leader, but confirms no read.
 func (c *Conn) Commits(ctx context.Context) error {
 	_, err := c.Revision(ctx)
 	if isAnswer(err) {
@@ -22,10 +22,9 @@ func (c *Conn) Commits(ctx context.Context) error {
 	return err
 }
 
-// isAnswer reports whether etcd confirmed a linearizable read and refused its result
-// after that, as it does where users have to log in or the database is corrupt. All
-// other errors confirm nothing. A deadline is one of them: the server's own may end the
-// read before the caller's context has ended.
+// isAnswer reports whether etcd confirmed a linearizable read and then refused its result, as
+// it does if users must log in or the database is corrupt. Other errors confirm nothing. A
+// deadline is one of them: the server's own may end the read before the caller's context ends.
 func isAnswer(err error) bool {
 	if err == nil {
 		return true

@@ -14,10 +14,9 @@ import (
 // ErrEndpoint is wrapped by the errors of ParseEndpoint.
 var ErrEndpoint = errors.New("wrong etcd endpoint")
 
-// ParseEndpoint reads an endpoint as users write it: the URL of a member's client
-// port, or of a Service in front of members. As etcd's own clients do, it takes
-// HOST:PORT for a URL whose scheme is https if the client has certificates, and
-// http otherwise, and ignores a path.
+// ParseEndpoint reads an endpoint as users write it: the URL of a member's client port, or of
+// a Service in front of members. Like etcd's own clients, it completes HOST:PORT with https if
+// the client has certificates and with http otherwise, and ignores a path.
 func ParseEndpoint(text string, certificates bool) (Endpoint, error) {
 	given := text
 	if !strings.Contains(text, "://") {
@@ -30,18 +29,18 @@ func ParseEndpoint(text string, certificates bool) (Endpoint, error) {
 	if err != nil {
 		var parse *url.Error
 		if errors.As(err, &parse) {
-			err = parse.Err // the rest repeats the text
+			err = parse.Err // the outer text repeats the URL
 		}
 		if at := strings.LastIndex(given, "@"); at >= 0 {
-			given, err = given[at+1:], errors.New("it can't be parsed") // there may be a password in it
+			given, err = given[at+1:], errors.New("it can't be parsed") // it may contain a password
 		}
 		return Endpoint{}, fmt.Errorf("%w %q: %w: write it as http://HOST:2379 or https://HOST:2379", ErrEndpoint, given, err)
 	}
 	wrong := ""
 	switch port, err := strconv.ParseUint(u.Port(), 10, 16); {
 	case u.User != nil:
-		// What is in it is not repeated.
-		return Endpoint{}, fmt.Errorf("%w %q: a user in the URL has no meaning: leave it out, and name the Secret of a certificate", ErrEndpoint, u.Host)
+		// The error does not repeat the user.
+		return Endpoint{}, fmt.Errorf("%w %q: a user in the URL has no meaning: omit it, and name the Secret of a certificate", ErrEndpoint, u.Host)
 	case u.Scheme != "http" && u.Scheme != "https":
 		wrong = fmt.Sprintf("the scheme %q is neither http nor https", u.Scheme)
 	case u.Hostname() == "":

@@ -51,7 +51,7 @@ func TestWrongEndpointsAreToldInWords(t *testing.T) {
 		"unix:///run/etcd.sock":          `the scheme "unix" is neither http nor https`,
 		"<etcd-cluster-endpoints>":       "it names no port",
 		"http://exa mple:2379":           "invalid character",
-		"http://root:secret@example:237": "leave it out",
+		"http://root:secret@example:237": "omit it",
 		"http://root:secret%zz@example":  "can't be parsed",
 	} {
 		_, err := etcd.ParseEndpoint(text, false)

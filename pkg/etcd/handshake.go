@@ -18,16 +18,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// verdictWait is how long a member's verdict on the client's certificate is
-// waited for. It says nothing if it likes it.
+// verdictWait is how long explain waits for a member's verdict on the client's certificate. A
+// member that accepts it sends none.
 const verdictWait = 500 * time.Millisecond
 
-// ErrTLS is wrapped by failures of calls to members that TLS is the cause of.
+// ErrTLS is wrapped by errors of calls to members that failed because of TLS.
 var ErrTLS = errors.New("client and member don't accept each other's certificates")
 
-// IsTLSFailure tells whether a call failed because client and member don't accept
-// each other's certificates, or one of them talks plain text. The member itself
-// may be well.
+// IsTLSFailure reports whether a call failed because client and member do not accept each
+// other's certificates, or one of them talks plain text. The member itself may be healthy.
 func IsTLSFailure(err error) bool {
 	if err == nil {
 		return false
@@ -35,7 +34,7 @@ func IsTLSFailure(err error) bool {
 	if errors.Is(err, ErrTLS) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) {
 		return true
 	}
-	// gRPC keeps of an error no more than its text.
+	// gRPC keeps only the text of an error.
 	for _, sign := range []string{"authentication handshake failed: tls:", "authentication handshake failed: x509:", "remote error: tls:"} {
 		if strings.Contains(err.Error(), sign) {
 			return true
@@ -44,10 +43,9 @@ func IsTLSFailure(err error) bool {
 	return false
 }
 
-// explain finds out whether TLS is why a call failed, where gRPC doesn't tell.
-// With TLS 1.3 a server judges the client's certificate after the client's part of
-// the handshake is over. gRPC has begun to write by then, and what it gets to see
-// is at times no more than a connection that was closed.
+// explain finds out whether TLS made a call fail, if gRPC's error does not say so. With TLS
+// 1.3, a server judges the client's certificate after the client's part of the handshake has
+// ended. gRPC may already write by then, and sometimes sees only a closed connection.
 func (c *Conn) explain(ctx context.Context, err error) error {
 	if status.Code(err) != codes.Unavailable {
 		return err
@@ -83,18 +81,17 @@ func (c *Conn) explain(ctx context.Context, err error) error {
 }
 
 var (
-	// handshakeCause is what gRPC wraps up.
+	// handshakeCause matches the cause in gRPC's error.
 	handshakeCause = regexp.MustCompile(`(?:authentication handshake failed: |error reading server preface: )([^"]*)`)
-	// currentTime makes a text of its own of each attempt.
+	// currentTime matches the time in an error, which differs in each attempt.
 	currentTime = regexp.MustCompile(`: current time \S+ is (before|after) (\S+)`)
 )
 
 // tlsFailure is ErrTLS with its cause.
 func tlsFailure(err error) error { return fmt.Errorf("%w: %s", ErrTLS, TLSCause(err)) }
 
-// TLSCause says why client and member don't accept each other, in the same words
-// each time: what is told again and again must not look new. The error is one of
-// which IsTLSFailure is true.
+// TLSCause says why client and member do not accept each other. The text is the same each
+// time, so that repeated events merge. IsTLSFailure must be true of the error.
 func TLSCause(err error) string {
 	text := err.Error()
 	if _, cause, ok := strings.Cut(text, ErrTLS.Error()+": "); ok {

@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// PEMFile is a file in PEM by the name under which its author knows it. Errors
-// tell the name and never the content.
+// PEMFile is a file in PEM, with the name under which its author knows it. Errors contain the
+// name and never the content.
 type PEMFile struct {
 	Name    string
 	Content []byte
 }
 
-// Identity is a certificate with its key, by which a process is known to others,
-// and the CAs by which it knows them. A member has one for its peers and one for
-// its clients; the operator has one as a client.
+// Identity is a certificate with its key, by which others know a process, and the CAs by which
+// the process knows others. A member has one for its peers and one for its clients. The
+// operator has one as a client.
 type Identity struct {
 	pair tls.Certificate
 	leaf *x509.Certificate
@@ -33,8 +33,8 @@ type Identity struct {
 	cas           []*x509.Certificate
 }
 
-// ParseIdentity reads an identity and checks that the key fits the certificate.
-// Whether others accept it is another question, see Accepts.
+// ParseIdentity reads an identity and checks that the key fits the certificate. Accepts
+// reports whether others accept it.
 func ParseIdentity(cert, key, ca PEMFile) (*Identity, error) {
 	chain, err := parseCertificates(cert)
 	if err != nil {
@@ -47,7 +47,7 @@ func ParseIdentity(cert, key, ca PEMFile) (*Identity, error) {
 	if block, _ := pem.Decode(key.Content); block == nil {
 		return nil, fmt.Errorf("%s holds no private key in PEM", key.Name)
 	}
-	// The error is not wrapped: it may quote what stands in the file of the key.
+	// The error is not wrapped: it may quote the key.
 	pair, err := tls.X509KeyPair(cert.Content, key.Content)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not the private key of %s, or is encrypted, or of a kind that Go does not know", key.Name, cert.Name)
@@ -73,9 +73,9 @@ func parseCertificates(f PEMFile) ([]*x509.Certificate, error) {
 	return list, nil
 }
 
-// ClientConfig is how a client with this identity talks to servers. The name that
-// a server's certificate must be for is that of the URL that is dialled. With
-// skipVerify every server is believed.
+// ClientConfig returns the TLS configuration of a client with this identity. A server's
+// certificate must be valid for the dialled URL's name. With skipVerify, the client accepts
+// every server.
 func (id *Identity) ClientConfig(skipVerify bool) *tls.Config {
 	roots := x509.NewCertPool()
 	for _, ca := range id.cas {
@@ -84,14 +84,14 @@ func (id *Identity) ClientConfig(skipVerify bool) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		RootCAs:    roots,
-		// Also where no CA that the server names has signed it: the server's
-		// refusal then says more than that there is no certificate.
+		// The client sends its certificate even if no CA that the server names has signed it.
+		// The server's error then says more than that there is no certificate.
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &id.pair, nil },
 		InsecureSkipVerify:   skipVerify, //nolint:gosec // the user asked for it
 	}
 }
 
-// CADigest is the same for the same set of CAs, in whatever order and layout.
+// CADigest is the same for the same set of CAs, whatever their order and layout.
 func (id *Identity) CADigest() string {
 	raw := make([][]byte, len(id.cas))
 	for i, ca := range id.cas {
@@ -106,19 +106,19 @@ func (id *Identity) CADigest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Validity is from when until when one certificate of an identity is good.
+// Validity is the period in which one certificate of an identity is valid.
 type Validity struct {
-	// CA is the subject of a CA's certificate, "" for the identity's own.
+	// CA is the subject of a CA's certificate; "": the certificate is the identity's own.
 	CA       string
 	From, To time.Time
 }
 
-// Validities are those of the identity's own certificate and of all CAs, the
-// first to expire first.
+// Validities returns the validity of the identity's own certificate and of all CAs, the first
+// to expire first.
 func (id *Identity) Validities() []Validity {
 	list := []Validity{{From: id.leaf.NotBefore, To: id.leaf.NotAfter}}
 	for _, ca := range slices.Concat(id.intermediates, id.cas) {
-		if !bytes.Equal(ca.Raw, id.leaf.Raw) { // one that signed itself is its own CA
+		if !bytes.Equal(ca.Raw, id.leaf.Raw) { // a self-signed certificate is its own CA
 			list = append(list, Validity{CA: ca.Subject.String(), From: ca.NotBefore, To: ca.NotAfter})
 		}
 	}
@@ -126,10 +126,10 @@ func (id *Identity) Validities() []Validity {
 	return list
 }
 
-// Covers tells whether the certificate is for a host name.
+// Covers reports whether the certificate is valid for a host name.
 func (id *Identity) Covers(host string) bool { return id.leaf.VerifyHostname(host) == nil }
 
-// Names are the host names and addresses that the certificate is for.
+// Names returns the host names and addresses that the certificate is valid for.
 func (id *Identity) Names() []string {
 	names := slices.Clone(id.leaf.DNSNames)
 	for _, ip := range id.leaf.IPAddresses {

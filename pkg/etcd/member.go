@@ -13,19 +13,18 @@ import (
 
 // Member is one entry of a cluster's membership.
 type Member struct {
-	// ID is given by the cluster when the member is added. It never changes.
+	// ID is assigned by the cluster when somebody adds the member. It never changes.
 	ID uint64
-	// Name is what the member calls itself; empty until it has started once.
+	// Name is the member's own name. It is empty until the member has started once.
 	Name string
-	// PeerURLs are where the other members reach it, in etcd's order.
+	// PeerURLs are the URLs for the other members, in etcd's order.
 	PeerURLs []string
-	// Learner is true for a member without a vote.
+	// Learner means a member without a vote.
 	Learner bool
 }
 
-// Host returns the host of the member's first peer URL, without the port, or ""
-// where it has none. Somebody else may have added the member by hand, so no form
-// can be relied on.
+// Host returns the host of the member's first peer URL, without the port, or "" if there is
+// none. Somebody may have added the member by hand, so the URL may have any form.
 func (m Member) Host() string {
 	if len(m.PeerURLs) == 0 {
 		return ""
@@ -37,7 +36,7 @@ func (m Member) Host() string {
 	return u.Hostname()
 }
 
-// String names the member for people: its name, else its host, with its ID.
+// String names the member for people: its name or else its host, and its ID.
 func (m Member) String() string {
 	name := m.Name
 	if name == "" {
@@ -46,10 +45,10 @@ func (m Member) String() string {
 	return fmt.Sprintf("%s (%s)", name, FormatID(m.ID))
 }
 
-// FormatID writes a member or cluster ID as etcdctl does.
+// FormatID formats a member or cluster ID as etcdctl does.
 func FormatID(id uint64) string { return fmt.Sprintf("%x", id) }
 
-// SortMembers orders by ID, so that every decision over members is repeatable.
+// SortMembers sorts by ID, so that every decision over members is repeatable.
 func SortMembers(members []Member) {
 	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 }
@@ -57,13 +56,12 @@ func SortMembers(members []Member) {
 // Quorum is the number of voters that must agree.
 func Quorum(voters int) int { return voters/2 + 1 }
 
-// InitialCluster is the value of --initial-cluster: names by peer URL. etcd
-// compares a joining member's set of URLs with the running cluster's and exits
-// where they differ.
+// InitialCluster is the value of --initial-cluster: names by peer URL. etcd compares a joining
+// member's set of URLs with the running cluster's, and exits if they differ.
 type InitialCluster map[string]string
 
-// ParseInitialCluster reads name=url,name=url. What is not of this form is
-// skipped: the caller compares the result with what it expects.
+// ParseInitialCluster reads name=url,name=url. It skips what does not parse: the caller
+// compares the result with the expected one.
 func ParseInitialCluster(s string) InitialCluster {
 	ic := InitialCluster{}
 	for pair := range strings.SplitSeq(s, ",") {
@@ -74,7 +72,7 @@ func ParseInitialCluster(s string) InitialCluster {
 	return ic
 }
 
-// String gives the flag's value, sorted by name.
+// String returns the flag's value, sorted by name.
 func (ic InitialCluster) String() string {
 	pairs := make([]string, 0, len(ic))
 	for peerURL, name := range ic {

@@ -14,16 +14,16 @@ import (
 	"strings"
 )
 
-// receiveInflights counts the snapshots that a member is receiving now, by who sends them.
-// etcd serves it from 3.4 on, as soon as its process runs; a member that waits for a
-// snapshot answers nothing else.
+// receiveInflights counts the snapshots that a member is receiving, by sender. etcd serves it
+// since 3.4, as soon as its process runs. A member that waits for a snapshot answers nothing
+// else.
 const receiveInflights = "etcd_network_snapshot_receive_inflights_total"
 
-// metricsLimit bounds what is read of a member's metrics, which are some 100 KiB.
+// metricsLimit bounds how much of a member's metrics is read. They have some 100 KiB.
 const metricsLimit = 4 << 20
 
-// ReceivesSnapshot reports whether the member whose metrics listener is at an address
-// receives a copy of the database at this moment.
+// ReceivesSnapshot reports whether the member with this metrics listener is receiving a copy
+// of the database.
 func ReceivesSnapshot(ctx context.Context, address string) (bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {

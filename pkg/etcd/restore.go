@@ -5,9 +5,9 @@ package etcd
 
 import "fmt"
 
-// SnapshotTool is the program in the image of this version that makes a data
-// directory out of a snapshot. etcdutl came with 3.5, and etcdctl has lost the
-// command in 3.6 (https://etcd.io/docs/v3.6/op-guide/recovery/).
+// SnapshotTool is the program in this version's image that restores a snapshot into a data
+// directory. etcdutl exists since 3.5, and etcdctl lost the command in 3.6
+// (https://etcd.io/docs/v3.6/op-guide/recovery/).
 func (v Version) SnapshotTool() string {
 	if v.atLeast(5) {
 		return "etcdutl"
@@ -15,9 +15,8 @@ func (v Version) SnapshotTool() string {
 	return "etcdctl"
 }
 
-// HasBumpRevision tells whether the tool of this version can raise the revision of
-// what it restores (--bump-revision, --mark-compacted). That came with 3.6 and was
-// carried to 3.5.10 and 3.4.27
+// HasBumpRevision reports whether this version's tool can raise the revision of a restored
+// snapshot (--bump-revision, --mark-compacted). The flags exist since 3.6, 3.5.10 and 3.4.27
 // (https://etcd.io/docs/v3.5/op-guide/recovery/#restoring-with-revision-bump).
 func (v Version) HasBumpRevision() bool {
 	switch v.Minor {
@@ -30,15 +29,13 @@ func (v Version) HasBumpRevision() bool {
 	}
 }
 
-// RestoreFits tells whether a cluster of the version target can begin with a backup
-// that was taken of the version backup, and if not, why and what to do.
+// RestoreFits returns nil if a cluster of the version target can start from a backup of the
+// version backup. Otherwise the error says why not, and what to do.
 //
-// A restored cluster begins with the keys alone: its raft log is empty, so nothing
-// of what keeps a running cluster from skipping minors (CheckChange, CheckOrigin)
-// holds here. Tests restore the backups of each minor from 3.4 on into all later
-// ones (internal/seed). In the other direction, 3.6 refuses the data of 3.7 ("version
-// is not supported"); 3.5 and 3.4 don't look, and start on data of which nobody says
-// that they know all that is in it.
+// A restored cluster has keys and an empty raft log, so the limits on skipped minors
+// (CheckChange, CheckOrigin) do not apply. Tests restore backups of each minor since 3.4 into
+// all later ones (internal/seed). In the other direction, 3.6 refuses data of 3.7 ("version is
+// not supported"). 3.5 and 3.4 do not check, and start on data that they may not understand.
 func RestoreFits(backup, target Version) error {
 	switch {
 	case backup.Minor > target.Minor:
@@ -50,6 +47,6 @@ func RestoreFits(backup, target Version) error {
 	return nil
 }
 
-// oldestRestoredFurther is the oldest minor whose backups were seen to work in minors
-// beyond the next.
+// oldestRestoredFurther is the oldest minor whose backups are tested to work in minors beyond
+// the next.
 const oldestRestoredFurther = 4

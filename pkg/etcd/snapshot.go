@@ -16,15 +16,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// SnapshotTrailer is the length in bytes of the sha256 of a database that follows
-// it in a snapshot.
+// SnapshotTrailer is the length in bytes of the sha256 that follows the database in a
+// snapshot.
 const SnapshotTrailer = 32
 
-// Revision asks for the revision of the data by a linearizable read: all writes
-// that were acknowledged before the call are in it, and the member holds it. It
-// fails without a quorum.
+// Revision returns the revision of the data by a linearizable read: the member holds all
+// writes that were acknowledged before the call. It fails without a quorum.
 func (c *Conn) Revision(ctx context.Context) (int64, error) {
-	// The client's own Get would wait for a server that is down until ctx ends.
+	// The client's own Get would wait until ctx ends if the server is down.
 	resp, err := etcdserverpb.NewKVClient(c.cli.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte{0}, CountOnly: true})
 	if err != nil {
 		return 0, fmt.Errorf("linearizable read from %s: %w", c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
@@ -32,8 +31,8 @@ func (c *Conn) Revision(ctx context.Context) (int64, error) {
 	return resp.GetHeader().GetRevision(), nil
 }
 
-// Snapshot is the stream of a member's database, followed by its sha256 in
-// SnapshotTrailer bytes. Next reads it.
+// Snapshot is the stream of a member's database, followed by its sha256 of SnapshotTrailer
+// bytes.
 type Snapshot struct {
 	// Size in bytes, with the trailer.
 	Size int64
@@ -47,13 +46,12 @@ type Snapshot struct {
 	first  *etcdserverpb.SnapshotResponse
 }
 
-// Snapshot opens the stream of the member's database, as it is when the call
-// arrives, and waits for its beginning. The stream ends with ctx, which the caller
-// has to end if the stream was not read to its end.
+// Snapshot opens the stream of the member's database as of the call's arrival, and waits for
+// its beginning. The stream ends with ctx. The caller must end ctx unless it reads the stream
+// to its end.
 //
-// The stream is never begun anew on its own: etcd's client retries streams that
-// ask for it and that have brought nothing yet (clientv3.withMax), this one asks
-// for nothing.
+// etcd's client does not restart the stream: it only retries streams that ask for it
+// (clientv3.withMax), and this one does not.
 func (c *Conn) Snapshot(ctx context.Context) (*Snapshot, error) {
 	stream, err := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Snapshot(ctx, &etcdserverpb.SnapshotRequest{})
 	var first *etcdserverpb.SnapshotResponse
@@ -62,7 +60,7 @@ func (c *Conn) Snapshot(ctx context.Context) (*Snapshot, error) {
 	}
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF // a stream without anything in it
+			err = io.ErrUnexpectedEOF // an empty stream
 		}
 		return nil, fmt.Errorf("snapshot from %s: %w", c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
 	}
@@ -76,9 +74,9 @@ func (c *Conn) Snapshot(ctx context.Context) (*Snapshot, error) {
 	}, nil
 }
 
-// Next is the next piece of the stream, of 32 KiB or less. It is the caller's to
-// keep. At the end of the stream the error is io.EOF; whether it was the end of the
-// snapshot too is for the caller to check.
+// Next returns the next piece of the stream, of 32 KiB or less. The caller may keep it. At the
+// end of the stream the error is io.EOF. The caller must check whether the snapshot is
+// complete.
 func (s *Snapshot) Next() ([]byte, error) {
 	resp := s.first
 	if s.first = nil; resp == nil {
@@ -92,15 +90,15 @@ func (s *Snapshot) Next() ([]byte, error) {
 		}
 	}
 	if len(resp.GetBlob()) == 0 {
-		// A member that can't read its own database any further sends nothing,
-		// again and again (server/etcdserver/api/v3rpc/maintenance.go).
+		// A member that can't read the rest of its own database sends empty pieces without end
+		// (server/etcdserver/api/v3rpc/maintenance.go).
 		return nil, fmt.Errorf("%s sent a piece without content: it can't read its database: see its log", s.url)
 	}
 	return resp.GetBlob(), nil
 }
 
-// IsDenied tells whether a member refused a call because the cluster has
-// authentication enabled and does not know the client, or does not allow it this.
+// IsDenied reports whether a member refused a call because authentication is enabled and the
+// client is unknown, or lacks the permission.
 func IsDenied(err error) bool {
 	if err == nil {
 		return false
@@ -110,7 +108,7 @@ func IsDenied(err error) bool {
 			return true
 		}
 	}
-	// etcd 3.5 passes on what its auth store says to a snapshot as it is.
+	// For a snapshot, etcd 3.5 returns the error of its auth store unchanged.
 	var refused interface{ GRPCStatus() *status.Status }
 	return errors.As(err, &refused) &&
 		slices.Contains([]string{"auth: user name is empty", "auth: permission denied", "auth: invalid auth token"}, refused.GRPCStatus().Message())

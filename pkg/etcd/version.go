@@ -11,16 +11,15 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// ErrUnsupportedVersion is wrapped by the errors of ParseVersion for a version
-// that is well formed but that no release of this operator can run.
+// ErrUnsupportedVersion is wrapped by the errors of ParseVersion for a valid version that no
+// release of this operator can run.
 var ErrUnsupportedVersion = errors.New("unsupported etcd version")
 
 // Version is a release of etcd such as 3.6.16.
 type Version struct{ semver.Version }
 
-// ParseVersion reads a version with or without a leading v. It accepts etcd 3.1
-// and later 3.x releases: older ones have no v3 data model to take care of,
-// later majors don't exist yet.
+// ParseVersion reads a version with or without a leading v. It accepts etcd 3.1 and later 3.x
+// releases: older ones have no v3 data model, and later majors do not exist yet.
 func ParseVersion(s string) (Version, error) {
 	v, err := semver.Parse(strings.TrimPrefix(s, "v"))
 	if err != nil {
@@ -32,29 +31,28 @@ func ParseVersion(s string) (Version, error) {
 	return Version{v}, nil
 }
 
-// atLeast compares the release alone, so that 3.6.0-rc.1 has what 3.6.0 has.
+// atLeast ignores pre-releases: 3.6.0-rc.1 has the features of 3.6.0.
 func (v Version) atLeast(minor uint64) bool {
 	return v.Minor >= minor
 }
 
-// HasLearners tells whether a member can join without a vote first
+// HasLearners reports whether a member can join without a vote at first
 // (https://etcd.io/docs/v3.4/learning/design-learner/).
 func (v Version) HasLearners() bool { return v.atLeast(4) }
 
-// HasAppliedIndex tells whether members report the last entry that they have applied
-// apart from the last one that they have logged.
+// HasAppliedIndex reports whether members distinguish the last entry that they have applied
+// from the last one that they have logged.
 func (v Version) HasAppliedIndex() bool { return v.atLeast(4) }
 
-// HasMaxLearners tells whether --max-learners exists, and with it
-// ETCD_MAX_LEARNERS: before 3.6 a cluster holds one learner at a time.
+// HasMaxLearners reports whether --max-learners exists, and so ETCD_MAX_LEARNERS. Before 3.6,
+// a cluster holds one learner at a time.
 func (v Version) HasMaxLearners() bool { return v.atLeast(6) }
 
-// HasMetricsListener tells whether --listen-metrics-urls exists.
+// HasMetricsListener reports whether --listen-metrics-urls exists.
 func (v Version) HasMetricsListener() bool { return v.atLeast(3) }
 
-// HasLivez tells whether the metrics listener serves /livez and /readyz. They
-// came with 3.6 and were carried to 3.5.11 and 3.4.29
-// (https://etcd.io/docs/v3.5/op-guide/monitoring/).
+// HasLivez reports whether the metrics listener serves /livez and /readyz. They exist since
+// 3.6, 3.5.11 and 3.4.29 (https://etcd.io/docs/v3.5/op-guide/monitoring/).
 func (v Version) HasLivez() bool {
 	switch v.Minor {
 	case 4:
@@ -66,17 +64,16 @@ func (v Version) HasLivez() bool {
 	}
 }
 
-// upgradeFloors are the oldest patch releases from which the next minor can be
-// reached by a rolling upgrade. 3.5: members older than 3.5.20 may hold learners
-// promoted in the v2 store alone, which 3.6 sees as learners again
-// (https://etcd.io/docs/v3.6/upgrades/upgrade_3_6/). 3.6: see
+// upgradeFloors are the oldest patch releases from which a rolling upgrade can reach the next
+// minor. 3.5: members older than 3.5.20 may hold learners promoted in the v2 store alone,
+// which 3.6 sees as learners again (https://etcd.io/docs/v3.6/upgrades/upgrade_3_6/). 3.6: see
 // https://etcd.io/docs/v3.7/upgrades/upgrade_3_7/.
 var upgradeFloors = map[uint64]uint64{5: 20, 6: 11}
 
-// ReplayableFrom is the oldest minor whose log entries this version can replay
-// when it starts; 0: any. etcd 3.7 ends with "unmarshal should never fail" on
-// entries that members before 3.6 wrote: 3.6 still reads the v2 form of requests
-// in applyEntryNormal (server/etcdserver/server.go), 3.7 does not.
+// ReplayableFrom is the oldest minor whose log entries this version can replay when it starts;
+// 0: any. etcd 3.7 panics with "unmarshal should never fail" on entries from before 3.6. 3.6
+// still reads the v2 form of requests in applyEntryNormal (server/etcdserver/server.go), 3.7
+// does not.
 func (v Version) ReplayableFrom() uint64 {
 	if v.atLeast(7) {
 		return 6
@@ -84,27 +81,25 @@ func (v Version) ReplayableFrom() uint64 {
 	return 0
 }
 
-// CheckOrigin tells whether a cluster that was bootstrapped with one version can
-// be upgraded to another. Clusters that began with 3.4 reach 3.5; the first
-// member of 3.6 then ends with a panic over entries of its log, and others were
-// seen to end with it (etcd-io/etcd#20809 tells of such an entry).
+// CheckOrigin returns an error if a cluster that began with one version can't be upgraded to
+// another. Clusters that began with 3.4 reach 3.5. Their first member of 3.6 then panics over
+// entries of its log, and other members may too (etcd-io/etcd#20809 describes such an entry).
 func CheckOrigin(first, to Version) error {
 	if first.Minor < 5 && to.Minor >= 6 {
-		return fmt.Errorf("a cluster that began with etcd %s can't be upgraded to %s: its members would not start; make a new cluster of %s and copy the data", first, to, to)
+		return fmt.Errorf("a cluster that began with etcd %s can't be upgraded to %s: its members would not start; create a new cluster of %s and copy the data", first, to, to)
 	}
 	return nil
 }
 
-// SnapshotCount is after how many entries a member takes a snapshot of its raft
-// state, from which a restart goes on. It is the default of 3.6 and later; the
-// operator sets it for older ones as well.
+// SnapshotCount is the number of entries after which a member takes a snapshot of its raft
+// state. A restart replays the log from there. It is the default since 3.6. The operator sets
+// it for older versions too.
 const SnapshotCount = 10000
 
-// CheckChange tells whether members that run from can be restarted one by one
-// as to, and if not, why and what to do. from is the lowest version among the
-// members: as long as one of them runs the old minor, the cluster's version is
-// the old minor and etcd allows the others to go back to it
-// (https://etcd.io/docs/v3.6/upgrades/upgrading-etcd/).
+// CheckChange returns nil if members of version from can be restarted one by one as version
+// to. Otherwise the error says why not, and what to do. from is the lowest version among the
+// members. While one member runs the old minor, that is the cluster's version, and etcd allows
+// the others to return to it (https://etcd.io/docs/v3.6/upgrades/upgrading-etcd/).
 func CheckChange(from, to Version) error {
 	switch {
 	case from.Major == to.Major && from.Minor == to.Minor:

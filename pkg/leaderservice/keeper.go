@@ -1,10 +1,9 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leaderservice keeps a Service that leads to one pod: to the instance of an
-// operator that leads. The Service has no selector; the leader writes its own address
-// into an EndpointSlice. So who asks the Service never asks an instance that stands
-// by, and the readiness of those is not mixed up with it.
+// Package leaderservice keeps a Service that leads to one pod: the operator's leader. The
+// Service has no selector; the leader writes its own address into an EndpointSlice. So
+// requests never reach a standby, and the readiness of standbys does not depend on it.
 package leaderservice
 
 import (
@@ -18,33 +17,32 @@ import (
 )
 
 const (
-	// checkInterval is how often Service and slices are looked at. Two reads in that
-	// time are little for an API server, and a watch of all Services and slices of the
-	// namespace would be more: the operator has no other use for it. Who edits one is
-	// put right within this time, and clients come back until then.
+	// checkInterval is the time between two checks of the Service and its slices. Two reads in
+	// that time are cheap. A watch of all Services and slices of the namespace would cost
+	// more, and the operator has no other use for it. After somebody's edit, clients retry for
+	// that long.
 	checkInterval = 10 * time.Second
-	// firstRetry is the wait after a failure; each further one is twice as long, up
-	// to checkInterval.
+	// firstRetry is the wait after a failure. It doubles with each further one, up to
+	// checkInterval.
 	firstRetry = time.Second
-	// removalLimit bounds the end. When a Lease is lost, all work has to end within
-	// two seconds (internal/leader).
+	// removalLimit bounds the removal of the address. When a Lease is lost, all work must end
+	// within two seconds (internal/leader).
 	removalLimit = 1500 * time.Millisecond
 )
 
-// Config says which Service to keep, and where it leads.
+// Config names the Service, and where it leads.
 type Config struct {
 	Kube kubernetes.Interface
-	// Namespace of the operator and of the Service; Name of the Service and of its
-	// EndpointSlice.
+	// Namespace of the operator and of the Service; Name of the Service and its EndpointSlice.
 	Namespace, Name string
-	// Pod is the name of the operator's own pod. Where there is no such pod, the
-	// operator runs outside of Kubernetes, and the Service leads to the address that
-	// it reaches the API server from.
+	// Pod is the name of the operator's own pod. If there is no such pod, the operator runs
+	// outside of Kubernetes, and the Service leads to the address from which it reaches the
+	// API server.
 	Pod string
-	// Port of the Service, and the one that the operator listens on.
+	// Port of the Service, and ListenPort of the operator.
 	Port, ListenPort int32
-	// APIServer is its host and port, for an operator outside of Kubernetes; "": as
-	// Kube has it.
+	// APIServer is its host and port, for an operator outside of Kubernetes; "": those of
+	// Kube.
 	APIServer string
 	Logger    *logrus.Entry
 }
@@ -53,22 +51,21 @@ type Config struct {
 type Keeper struct {
 	cfg Config
 	log *logrus.Entry
-	// self is where the Service leads; nil: not known yet. A pod's addresses last as
-	// long as its processes.
+	// self is where the Service leads; nil: not known yet. A pod's addresses last as long as
+	// its processes.
 	self *self
 
 	mu      sync.Mutex
 	problem error
 }
 
-// New returns a Keeper; nothing happens before Run.
+// New returns a Keeper, which does nothing before Run.
 func New(cfg Config) *Keeper {
 	return &Keeper{cfg: cfg, log: cfg.Logger.WithField("service", cfg.Namespace+"/"+cfg.Name)}
 }
 
-// Run keeps the Service until ctx ends, which is while this instance leads. Then it
-// removes the address, so that requests fail at once instead of waiting for a pod
-// that is gone, and returns.
+// Run keeps the Service while this instance leads, until ctx ends. Then it removes the
+// address, so that requests fail at once instead of waiting for an absent pod, and returns.
 func (k *Keeper) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -93,8 +90,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// Problem is why the Service is not as it should be, as far as is known; nil: it is, or
-// it will be in a moment.
+// Problem is the known reason why the Service does not lead here; nil: it does, or will in a
+// moment.
 func (k *Keeper) Problem() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -104,7 +101,7 @@ func (k *Keeper) Problem() error {
 	return k.problem
 }
 
-// note remembers a problem, and tells it when it is a new one.
+// note remembers a problem, and logs it if it is new.
 func (k *Keeper) note(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -117,16 +114,16 @@ func (k *Keeper) note(ctx context.Context, err error) {
 	case errors.Is(err, errAgain):
 		k.log.Info(err.Error())
 	case err != nil && (before == nil || before.Error() != err.Error()):
-		k.log.WithError(err).Warn("the Service of this operator can't be kept: trying again")
+		k.log.WithError(err).Warn("could not update the Service of this operator: retrying")
 	case err == nil && before != nil:
-		k.log.Info("the Service of this operator is kept again")
+		k.log.Info("the Service of this operator is up to date again")
 	}
 }
 
-// errAgain is wrapped where a step was done and another one follows.
-var errAgain = errors.New("looked at again in a moment")
+// errAgain is wrapped after a step that another one must follow.
+var errAgain = errors.New("the next check follows in a moment")
 
-// Keep looks at Service and slices once, and puts them right.
+// Keep checks and corrects the Service and its slices once.
 func (k *Keeper) Keep(ctx context.Context) error {
 	if k.self == nil {
 		found, err := k.findSelf(ctx)

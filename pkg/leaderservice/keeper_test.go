@@ -172,7 +172,7 @@ func TestWhatWasEditedIsPutRight(t *testing.T) {
 		kube.ClearActions()
 		keep(t, k)
 		if w := writes(kube); len(w) == 0 {
-			t.Errorf("%s: nothing was put right", about)
+			t.Errorf("%s: nothing was corrected", about)
 		}
 		leadsTo(t, kube, "10.0.0.1")
 		if slicesOf(t, kube)[0].OwnerReferences != nil {

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// self is where this instance is.
+// self is where this instance runs.
 type self struct {
-	addresses []netip.Addr // the pod's first one first; never empty
+	addresses []netip.Addr // in the pod's order; never empty
 	pod       string       // "" outside of Kubernetes
 	uid       types.UID
 	node      string
@@ -50,13 +50,13 @@ func (k *Keeper) findSelf(ctx context.Context) (*self, error) {
 	return found, nil
 }
 
-// outside is the address that the API server is reached from.
+// outside returns the address from which this process reaches the API server.
 func (k *Keeper) outside(ctx context.Context) (netip.Addr, error) {
 	server := k.cfg.APIServer
 	if server == "" {
 		server = hostPort(k.cfg.Kube.CoreV1().RESTClient().Get().URL())
 	}
-	// Nothing is sent: the kernel tells which address it would send from.
+	// This sends nothing: the kernel chooses the source address.
 	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", server)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("find the address that the API server %s is reached from: %w", server, err)
@@ -84,8 +84,8 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// in is the address of the Service's first family, or the pod's first one where it
-// has none of it, which no client will reach then; and its type.
+// in returns the pod's address of the Service's first family, and its type. If the pod has
+// none, in returns the pod's first address, which no client reaches.
 func (s *self) in(families []corev1.IPFamily) (netip.Addr, discoveryv1.AddressType) {
 	address := s.addresses[0]
 	for _, other := range s.addresses {

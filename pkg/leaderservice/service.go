@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// portName is that of the port of Service and slice: they must be the same.
+// portName is the name of the port in Service and slice: they must be the same.
 const portName = "http"
 
-// appLabel says whose Service and slice these are. It is never app=etcd, which is how
-// the etcd operator finds what belongs to clusters.
+// appLabel marks our Service and slice. Its value is never etcd, by which the etcd operator
+// finds the objects of clusters.
 const appLabel = "app"
 
-// keepService makes the Service, or puts it right.
+// keepService creates or corrects the Service.
 func (k *Keeper) keepService(ctx context.Context) (*corev1.Service, error) {
 	services := k.cfg.Kube.CoreV1().Services(k.cfg.Namespace)
 	live, err := services.Get(ctx, k.cfg.Name, metav1.GetOptions{})
@@ -31,22 +31,22 @@ func (k *Keeper) keepService(ctx context.Context) (*corev1.Service, error) {
 		if err != nil {
 			return nil, fmt.Errorf("create Service %s: %w", k.cfg.Name, err)
 		}
-		k.log.Info("made the Service of this operator")
+		k.log.Info("created the Service of this operator")
 		return made, nil
 	case err != nil:
 		return nil, fmt.Errorf("read Service %s: %w", k.cfg.Name, err)
 	case live.DeletionTimestamp != nil:
-		return nil, fmt.Errorf("the Service %s is being deleted, and is made again when it is gone", k.cfg.Name)
+		return nil, fmt.Errorf("the Service %s is being deleted; the operator recreates it afterwards", k.cfg.Name)
 	case len(live.Spec.Selector) > 0 && !k.selectsOperators(live):
-		return nil, fmt.Errorf("the Service %s is somebody else's: it selects pods of its own and is neither this operator's nor that of v0.9.4; give it another name, and it is made here", k.cfg.Name)
+		return nil, fmt.Errorf("the Service %s is somebody else's: it selects pods of its own and is neither this operator's nor that of v0.9.4; rename it, so that the operator can create its own", k.cfg.Name)
 	case len(live.Spec.Selector) > 0:
-		// That of v0.9.4, whose Endpoints and slices go with it. Without its selector
-		// alone they would stay.
+		// Delete v0.9.4's Service with its Endpoints and slices. Without its selector alone,
+		// they would stay.
 		err := services.Delete(ctx, k.cfg.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(live.UID))})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("delete Service %s, which has a selector: %w", k.cfg.Name, err)
 		}
-		return nil, fmt.Errorf("the Service %s had a selector, as that of v0.9.4, and is made anew: %w", k.cfg.Name, errAgain)
+		return nil, fmt.Errorf("the Service %s had a selector, as in v0.9.4, and must be recreated: %w", k.cfg.Name, errAgain)
 	}
 	mended := k.mendedService(live)
 	if mended == nil {
@@ -54,15 +54,15 @@ func (k *Keeper) keepService(ctx context.Context) (*corev1.Service, error) {
 	}
 	updated, err := services.Update(ctx, mended, metav1.UpdateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("put Service %s right: %w", k.cfg.Name, err)
+		return nil, fmt.Errorf("correct Service %s: %w", k.cfg.Name, err)
 	}
-	k.log.Warn("somebody had edited the Service of this operator: put it right")
+	k.log.Warn("corrected the Service of this operator, which somebody had edited")
 	return updated, nil
 }
 
-// selectsOperators tells whether a Service with a selector is that of v0.9.4, which has
-// the labels of the operator's pod both as its own and as its selector, and the one port
-// that backups are served on; or ours, to which somebody gave one.
+// selectsOperators reports whether a Service with a selector is v0.9.4's, or ours with a
+// selector that somebody has added. The one of v0.9.4 has the labels of the operator's pod as
+// its own and as its selector, and only the port that serves backups.
 func (k *Keeper) selectsOperators(live *corev1.Service) bool {
 	if len(live.Spec.Ports) != 1 || live.Spec.Ports[0].Port != k.cfg.Port {
 		return false
@@ -78,8 +78,8 @@ func (k *Keeper) selectsOperators(live *corev1.Service) bool {
 	return true
 }
 
-// service is as it should be. It has no owner, as that of v0.9.4: it outlives the
-// Deployment, and finds its next leader.
+// service returns the desired Service. As in v0.9.4, it has no owner: it outlives the
+// Deployment and finds its next leader.
 func (k *Keeper) service() *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: k.cfg.Name, Namespace: k.cfg.Namespace, Labels: map[string]string{appLabel: k.cfg.Name}},
@@ -92,8 +92,8 @@ func (k *Keeper) service() *corev1.Service {
 	}
 }
 
-// mendedService is a Service put right, or nil where there is nothing to do. What
-// other fields and labels it has is whose they are.
+// mendedService returns a corrected Service, or nil if it needs no change. It keeps other
+// fields and labels.
 func (k *Keeper) mendedService(live *corev1.Service) *corev1.Service {
 	want, mended := k.service(), live.DeepCopy()
 	setLabels(&mended.ObjectMeta, want.Labels)
@@ -119,8 +119,8 @@ func (k *Keeper) mendedService(live *corev1.Service) *corev1.Service {
 	return mended
 }
 
-// samePort compares what counts of ports; the API server adds to them. To where a
-// Service without a selector leads, the slice says.
+// samePort compares the relevant fields of ports; the API server adds others. The slice has
+// the target of a Service without a selector.
 func samePort(a, b corev1.ServicePort) bool {
 	return a.Name == b.Name && a.Port == b.Port && a.Protocol == b.Protocol
 }

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// manager keeps the controllers of Kubernetes away from our slice
+	// manager keeps Kubernetes' controllers away from our slice
 	// (endpointslice.kubernetes.io/managed-by).
 	manager = "restore-operator.etcd.database.coreos.com"
 	// mirroring copies Endpoints of Services without a selector into slices.
 	mirroring = "endpointslicemirroring-controller.k8s.io"
 )
 
-// keepSlices makes our slice, or puts it right, and deletes all others of the
-// Service: they lead elsewhere.
+// keepSlices creates or corrects our slice, and deletes the Service's other slices, which lead
+// elsewhere.
 func (k *Keeper) keepSlices(ctx context.Context, address netip.Addr, kind discoveryv1.AddressType) error {
 	client := k.cfg.Kube.DiscoveryV1().EndpointSlices(k.cfg.Namespace)
 	found, err := client.List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + k.cfg.Name})
@@ -33,7 +33,7 @@ func (k *Keeper) keepSlices(ctx context.Context, address netip.Addr, kind discov
 		return fmt.Errorf("list the EndpointSlices of Service %s: %w", k.cfg.Name, err)
 	}
 	want := k.slice(address, kind)
-	// Ours first: a client waits for it.
+	// Our slice comes first: a client waits for it.
 	ours := slices.IndexFunc(found.Items, func(s discoveryv1.EndpointSlice) bool { return s.Name == want.Name })
 	if ours < 0 {
 		err = k.createSlice(ctx, want)
@@ -53,7 +53,7 @@ func (k *Keeper) keepSlices(ctx context.Context, address netip.Addr, kind discov
 	return nil
 }
 
-// slice is as it should be.
+// slice returns the desired slice.
 func (k *Keeper) slice(address netip.Addr, kind discoveryv1.AddressType) *discoveryv1.EndpointSlice {
 	yes, tcp, name, port := true, corev1.ProtocolTCP, portName, k.cfg.ListenPort
 	endpoint := discoveryv1.Endpoint{
@@ -76,8 +76,8 @@ func (k *Keeper) slice(address netip.Addr, kind discoveryv1.AddressType) *discov
 	}
 }
 
-// createSlice makes ours. One of the name that lacks the label of the Service was
-// edited, and is put right.
+// createSlice creates our slice. If one of that name lacks the Service's label, somebody has
+// edited it, and createSlice corrects it.
 func (k *Keeper) createSlice(ctx context.Context, want *discoveryv1.EndpointSlice) error {
 	client := k.cfg.Kube.DiscoveryV1().EndpointSlices(k.cfg.Namespace)
 	_, err := client.Create(ctx, want, metav1.CreateOptions{})
@@ -95,10 +95,10 @@ func (k *Keeper) createSlice(ctx context.Context, want *discoveryv1.EndpointSlic
 	return nil
 }
 
-// mendSlice puts ours right, which may be that of a former leader.
+// mendSlice corrects our slice, which may still be a former leader's.
 func (k *Keeper) mendSlice(ctx context.Context, live, want *discoveryv1.EndpointSlice) error {
 	client := k.cfg.Kube.DiscoveryV1().EndpointSlices(k.cfg.Namespace)
-	if live.AddressType != want.AddressType { // which can't be changed
+	if live.AddressType != want.AddressType { // this field is immutable
 		if err := client.Delete(ctx, live.Name, exactly(live)); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete EndpointSlice %s, which is for %s: %w", live.Name, live.AddressType, err)
 		}
@@ -117,10 +117,10 @@ func (k *Keeper) mendSlice(ctx context.Context, live, want *discoveryv1.Endpoint
 	return nil
 }
 
-// deleteOther deletes a slice of somebody else.
+// deleteOther deletes a slice that is not ours.
 func (k *Keeper) deleteOther(ctx context.Context, s *discoveryv1.EndpointSlice) error {
 	if s.Labels[discoveryv1.LabelManagedBy] == mirroring {
-		// It would come back as long as the Endpoints are there that it is made of.
+		// The slice would come back while the Endpoints exist from which it is copied.
 		err := k.cfg.Kube.CoreV1().Endpoints(k.cfg.Namespace).Delete(ctx, k.cfg.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete the Endpoints %s, which lead elsewhere: %w", k.cfg.Name, err)
@@ -133,13 +133,13 @@ func (k *Keeper) deleteOther(ctx context.Context, s *discoveryv1.EndpointSlice) 
 	return nil
 }
 
-// exactly deletes an object only as it was seen.
+// exactly restricts a deletion to the observed object.
 func exactly(o metav1.Object) metav1.DeleteOptions {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 }
 
-// leave removes our slice, unless another instance has it by now.
+// leave deletes our slice, unless another instance has taken it over.
 func (k *Keeper) leave(ctx context.Context) {
 	if k.self == nil {
 		return
@@ -163,14 +163,14 @@ func (k *Keeper) tryLeave(ctx context.Context) error {
 	if !k.isOurs(live) {
 		return nil
 	}
-	// A conflict is the write of the next leader.
+	// A conflict means that the next leader has written it.
 	if err := client.Delete(ctx, live.Name, exactly(live)); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete EndpointSlice %s: %w", k.cfg.Name, err)
 	}
 	return nil
 }
 
-// isOurs tells whether a slice leads to this very instance.
+// isOurs reports whether a slice leads to this instance.
 func (k *Keeper) isOurs(live *discoveryv1.EndpointSlice) bool {
 	address, _ := k.self.in([]corev1.IPFamily{corev1.IPFamily(live.AddressType)})
 	want := k.slice(address, live.AddressType).Endpoints

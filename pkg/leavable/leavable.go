@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leavable does work that may hang in a call to the system, which no context
-// ends: the server of a volume may be gone.
+// Package leavable runs work that may hang in a system call that no context ends: the server
+// of a volume may be gone.
 package leavable
 
 import (
@@ -12,13 +12,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Patience is for how long work may go on when its context has ended, such as to remove
-// from a store what was sent.
+// Patience is how long work may continue after the end of its context, for example to remove
+// an upload from a store.
 const Patience = 30 * time.Second
 
-// Do does work and returns its result. Where work has not returned when its context has
-// been over for Patience, it is left to itself; the channel is closed when it has
-// returned, and nil where it has. Nothing should be begun until then that does the same.
+// Do runs work and returns its result. If work has not returned Patience after the end of its
+// context, Do abandons it and returns a channel that closes when work returns. Otherwise the
+// channel is nil. Until it closes, nobody should start the same work again.
 func Do[T any](ctx context.Context, clk clock.Clock, work func() T) (result T, left <-chan struct{}) {
 	returned, got := make(chan struct{}), make(chan T, 1)
 	go func() {

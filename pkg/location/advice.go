@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// Advised adds to an error of a store what somebody has to do about it, where that is
-// known. The storage type and its section are those by which the store was opened.
+// Advised adds to an error of a store what the user must do about it, if that is known. The
+// storage type and source are those with which the store was opened.
 func Advised(err error, storageType api.BackupStorageType, source api.BackupSource) error {
 	section := strings.ToLower(string(storageType))
 	var network *net.OpError
@@ -38,8 +38,8 @@ func Advised(err error, storageType api.BackupStorageType, source api.BackupSour
 	return err
 }
 
-// namesBucketInHost tells of a host that is not there whether it is the endpoint's with
-// the bucket before it. Amazon's own names are there for any bucket.
+// namesBucketInHost reports whether an unknown host is the endpoint's with the bucket before
+// it. Amazon's own names exist for any bucket.
 func namesBucketInHost(err error, storageType api.BackupStorageType, source api.BackupSource) bool {
 	var lookup *net.DNSError
 	if storageType != api.BackupStorageTypeS3 || source.S3 == nil || source.S3.ForcePathStyle || !errors.As(err, &lookup) {

@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// What people get wrong about endpoints is told with what to do about it.
+// Errors about wrong endpoints say what to do.
 func TestErrorsOfStoresSayWhatToDo(t *testing.T) {
 	secrets := secretsOf{"aws": map[string]string{"credentials": "[default]\naws_access_key_id = " + hidden + "\naws_secret_access_key = " + hidden + "\n"}}
 	answers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) })

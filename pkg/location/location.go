@@ -1,9 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package location finds the place in a store that a spec names, with the
-// credentials of its Secret. It is the one place that knows both our API and the
-// packages of the stores.
+// Package location opens the store that a spec names, with the credentials of its Secret. Only
+// this package knows both our API and the packages of the stores.
 package location
 
 import (
@@ -24,33 +23,32 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store/volume"
 )
 
-// Kinds of errors, by what has to be done about them; errors.Is finds them. Where
-// the store does not take what it is given, the error is a store.ErrConfig, which
-// an edit of the spec or of the Secret heals. Any other error of Open is that of
-// the API server, and passes.
+// Kinds of errors, by the action that they need. If the store rejects its configuration, the
+// error is a store.ErrConfig: the user must edit the spec or the Secret. Any other error of
+// Open comes from the API server, and passes.
 var (
-	// ErrSpec: the spec names no place. Nothing but an edit of it helps; for a
-	// volume, also a flag of the operator.
+	// ErrSpec: the spec names no place in a store. The user must edit it or, for a volume, set
+	// a flag of the operator.
 	ErrSpec = errors.New("the spec must be edited")
-	// ErrSecret: the Secret is not there, not readable, or lacks a key.
+	// ErrSecret: the Secret does not exist, is not readable, or lacks a key.
 	ErrSecret = errors.New("the credentials can't be read")
 )
 
-// Secrets reads Secrets. Errors are those of the API server.
+// Secrets reads Secrets. Its errors are those of the API server.
 type Secrets interface {
 	Get(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
-// Location is a key, or the beginning of keys, in an open store. It must be closed.
+// Location is a key or a prefix of keys in an open store. The caller must close it.
 type Location struct {
 	store.Store
 	// Bucket is the name of the bucket or container, or "" on a volume.
 	Bucket string
-	// Key of an object, or what the keys of a schedule's objects begin with.
+	// Key of an object, or the prefix of the keys of a schedule's objects.
 	Key string
 }
 
-// Path is the bucket and a key in it, as in the path of a spec.
+// Path returns the bucket and a key in it, as in a spec's path.
 func (l *Location) Path(key string) string {
 	if l.Bucket == "" {
 		return key
@@ -58,9 +56,9 @@ func (l *Location) Path(key string) string {
 	return l.Bucket + "/" + key
 }
 
-// Open opens the store of a storage type, as its section of the spec says. Secrets
-// are read in the namespace. volumeDir is the directory of volumes, "" where there
-// is none. Errors never hold what is in a Secret.
+// Open opens the store of a storage type as the spec's section describes it. It reads Secrets
+// from the namespace. volumeDir is the directory of volumes, "" if there is none. Errors never
+// contain a Secret's values.
 func Open(ctx context.Context, secrets Secrets, namespace string, storageType api.BackupStorageType, source api.BackupSource, volumeDir string) (*Location, error) {
 	o := opener{secrets: secrets, namespace: namespace, volumeDir: volumeDir}
 	switch storageType {
@@ -90,16 +88,16 @@ func missing(section string, storageType api.BackupStorageType) error {
 	return fmt.Errorf("%w: the storage type %s needs the section spec.%s, which is not there", ErrSpec, storageType, section)
 }
 
-// split divides a path into bucket and key.
+// split splits a path into bucket and key.
 func split(section, path string) (bucket, key string, err error) {
 	bucket, key, _ = strings.Cut(path, "/")
-	if bucket == "" || key == "" || strings.Contains(bucket, ":") { // or it is a URL
+	if bucket == "" || key == "" || strings.Contains(bucket, ":") { // or the path is a URL
 		return "", "", fmt.Errorf("%w: spec.%s.path is %q: it must be a bucket and a key, such as mybucket/etcd.backup", ErrSpec, section, path)
 	}
 	return bucket, key, nil
 }
 
-// at is the location in a store that was opened, or not.
+// at returns the location in an opened store, or the error of opening it.
 func at[S store.Store](opened S, err error, bucket, key string) (*Location, error) {
 	if err != nil {
 		return nil, err
@@ -121,7 +119,7 @@ func (o opener) s3(ctx context.Context, source *api.S3BackupSource) (*Location, 
 		if err != nil {
 			return nil, err
 		}
-		// A region in config may go with credentials from elsewhere.
+		// The config may name a region only, with credentials from the environment.
 		if err := s.needsOneOf("credentials", "config"); err != nil {
 			return nil, err
 		}
@@ -143,7 +141,7 @@ func (o opener) abs(ctx context.Context, source *api.ABSBackupSource) (*Location
 	if err != nil {
 		return nil, err
 	}
-	// Without storage-key it is the identity of this process that counts.
+	// Without storage-key, the store uses the identity of this process.
 	if err := s.needs("storage-account"); err != nil {
 		return nil, err
 	}

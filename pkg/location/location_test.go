@@ -30,7 +30,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/stores/osstest"
 )
 
-// hidden stands in every Secret of these tests, and in no error.
+// hidden is in every Secret of these tests, and must be in no error.
 const hidden = "hunter2"
 
 // secretsOf are the Secrets of the namespace ns, by name: what is in them, or why
@@ -119,7 +119,7 @@ func TestWhatNamesNoPlaceIsToldSo(t *testing.T) {
 			t.Errorf("%s: got  %v\nwant %s", name, err, c.want)
 		}
 		if strings.Contains(err.Error(), hidden) {
-			t.Errorf("%s: the error tells what is in a Secret: %v", name, err)
+			t.Errorf("%s: the error shows what is in a Secret: %v", name, err)
 		}
 	}
 }

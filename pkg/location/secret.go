@@ -13,8 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// secret is a Secret that a field of a spec names. What it holds goes nowhere but
-// to the store.
+// secret is a Secret that a field of a spec names. Only the store may see its values.
 type secret struct {
 	name, field string
 	data        map[string][]byte
@@ -43,11 +42,10 @@ func (s secret) wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: Secret %s (%s) %s", ErrSecret, s.name, s.field, fmt.Sprintf(format, args...))
 }
 
-// text is the value of a key. The line's end that editors and echo leave behind it
-// is no part of it.
+// text returns the value of a key, without the newline that editors and echo append.
 func (s secret) text(key string) string { return strings.TrimSpace(string(s.data[key])) }
 
-// needs checks that there is something under all of the keys.
+// needs checks that all of the keys have a value.
 func (s secret) needs(keys ...string) error {
 	absent := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return s.text(key) != "" })
 	if len(absent) == 0 {
@@ -56,7 +54,7 @@ func (s secret) needs(keys ...string) error {
 	return s.wrong("lacks %s: it has %s; add what is missing", strings.Join(absent, " and "), s.keys())
 }
 
-// needsOneOf checks that there is something under one of the keys at least.
+// needsOneOf checks that at least one of the keys has a value.
 func (s secret) needsOneOf(keys ...string) error {
 	if slices.ContainsFunc(keys, func(key string) bool { return s.text(key) != "" }) {
 		return nil
@@ -64,8 +62,8 @@ func (s secret) needsOneOf(keys ...string) error {
 	return s.wrong("lacks %s: it has %s; add what is missing", strings.Join(keys, " or "), s.keys())
 }
 
-// keys are those that are there, and some of them where they are many. One with
-// nothing under it is told so.
+// keys lists the Secret's keys for an error, at most a few of them. It marks keys without a
+// value.
 func (s secret) keys() string {
 	const told = 10
 	var names []string

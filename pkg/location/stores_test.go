@@ -44,7 +44,7 @@ func TestStoresAreGivenWhatTheirSecretsHold(t *testing.T) {
 		case !errors.Is(err, c.is):
 			t.Errorf("%s: %v", name, err)
 		case err != nil && strings.Contains(err.Error(), hidden):
-			t.Errorf("%s: the error tells what is in the Secret: %v", name, err)
+			t.Errorf("%s: the error shows what is in the Secret: %v", name, err)
 		case err == nil:
 			if path := l.Path(l.Key); path != "bucket/a/key" {
 				t.Errorf("%s: it is at %s", name, path)

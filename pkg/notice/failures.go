@@ -5,18 +5,18 @@ package notice
 
 import "time"
 
-// failurePause passes between two events about attempts that fail, after the first of
-// a row, even where their reasons differ: addresses and ports in them do.
+// failurePause is the time between two events about a row of failures, even if their reasons
+// differ: addresses and ports in them do.
 const failurePause = 10 * time.Minute
 
-// Failures is a row of attempts that fail. Its zero value is an empty one.
+// Failures is a row of failed attempts. Its zero value is an empty row.
 type Failures struct {
-	reason string // that was told last
+	reason string // the last reported one
 	at     time.Time
 }
 
-// News tells whether a failure is to be told: the first of a row is, and others now
-// and then. It takes what it says yes to as told.
+// News reports whether a failure deserves an event: the first of a row does, and later a new
+// reason after failurePause. News assumes that the caller then sends the event.
 func (f *Failures) News(reason string, now time.Time) bool {
 	pause := now.Sub(f.at)
 	if f.reason != "" && (reason == f.reason || pause >= 0 && pause < failurePause) {

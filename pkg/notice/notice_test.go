@@ -37,7 +37,7 @@ func TestAnEventIsNoLongerThanTheAPIServerTakes(t *testing.T) {
 	board.Warning("Long Story", "%s", strings.Repeat("and ", 1000))
 	board.Normal("Short Story", "it was %d", 1)
 	told := events.Events()
-	// A message that is cut says nearly as much as there is room for.
+	// A shortened message uses nearly all of the allowed length.
 	if begin := "Long Story: "; len(told) != 2 || !strings.HasPrefix(told[0], begin+"and and ") || len(told[0]) > len(begin)+1024 || len(told[0]) < len(begin)+900 || told[1] != "Short Story: it was 1" {
 		t.Errorf("events %q", told)
 	}

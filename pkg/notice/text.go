@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Shorten bounds a text to a number of bytes, without cutting a character. The last of
-// them tell that something is missing.
+// Shorten limits a text to a number of bytes, without cutting a character. An ellipsis at the
+// end marks a shortened text.
 func Shorten(text string, limit int) string {
 	const end = "…"
 	if len(text) <= limit {
@@ -22,7 +22,7 @@ func Shorten(text string, limit int) string {
 	return text[:cut] + end
 }
 
-// Bytes is a number of bytes for people; a negative one is unknown.
+// Bytes formats a number of bytes for people; a negative one is unknown.
 func Bytes(n int64) string {
 	switch {
 	case n < 0:

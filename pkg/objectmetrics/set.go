@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objectmetrics is metrics of which each object of a kind has its series,
-// labelled with its namespace and name. What they mean is up to those who use it.
+// Package objectmetrics provides metrics with a series for each object of a kind, labelled
+// with its namespace and name. Their meaning is up to the caller.
 package objectmetrics
 
 import (
@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Set is the metrics of one kind, whose status is an S. It is registered as one
-// collector, once all of them are made.
+// Set is the metrics of one kind, whose status is an S. Register it as one collector after
+// adding all metrics.
 type Set[S any] struct {
 	namespace string
 	vectors   []vector
@@ -28,10 +28,10 @@ type statusGauge[S any] struct {
 	value func(*S) (float64, bool)
 }
 
-// New returns an empty Set; namespace begins the names of its metrics.
+// New returns an empty Set. namespace is the prefix of its metrics' names.
 func New[S any](namespace string) *Set[S] { return &Set[S]{namespace: namespace} }
 
-// labelsOf are the labels of a metric: those of its own come first.
+// labelsOf returns the labels of a metric: its own come first.
 func labelsOf(own []string) []string { return append(own, "namespace", "name") }
 
 // Counter adds a counter. Its own labels come before the object's namespace and name.
@@ -48,13 +48,13 @@ func (s *Set[S]) Gauge(name, help string, labels ...string) *prometheus.GaugeVec
 	return v
 }
 
-// StatusGauge adds a gauge of what the status tells; false: it does not, and there is
-// no series. As it is set from the status, a restart loses nothing.
+// StatusGauge adds a gauge of a value in the status. If value returns false, there is no
+// series. A restart loses nothing, because the status has the value.
 func (s *Set[S]) StatusGauge(name, help string, value func(*S) (float64, bool)) {
 	s.ofStatus = append(s.ofStatus, statusGauge[S]{s.Gauge(name, help), value})
 }
 
-// Saw takes over the status of an object.
+// Saw sets the status gauges of an object.
 func (s *Set[S]) Saw(obj metav1.Object, status *S) {
 	for _, g := range s.ofStatus {
 		if value, told := g.value(status); told {
@@ -65,14 +65,14 @@ func (s *Set[S]) Saw(obj metav1.Object, status *S) {
 	}
 }
 
-// Forget drops the series of an object that nobody takes care of any more.
+// Forget drops the series of an object that this operator no longer manages.
 func (s *Set[S]) Forget(obj metav1.Object) {
 	for _, v := range s.vectors {
 		v.DeletePartialMatch(Of(obj))
 	}
 }
 
-// Of is the labels that all series of an object have.
+// Of returns the labels that all series of an object have.
 func Of(obj metav1.Object) prometheus.Labels {
 	return prometheus.Labels{"namespace": obj.GetNamespace(), "name": obj.GetName()}
 }
@@ -91,7 +91,7 @@ func (s *Set[S]) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Truth is 1 for what holds, and 0 for what does not.
+// Truth is 1 for true and 0 for false.
 func Truth(holds bool) float64 {
 	if holds {
 		return 1
@@ -99,7 +99,7 @@ func Truth(holds bool) float64 {
 	return 0
 }
 
-// Moment is a time in seconds since 1970; false: there is none.
+// Moment returns a time in seconds since 1970; false: there is none.
 func Moment(t *metav1.Time) (float64, bool) {
 	if t == nil {
 		return 0, false

@@ -43,7 +43,7 @@ test_size_bytes{name="a",namespace="ns"} 5
 test_size_bytes{name="b",namespace="ns"} 7
 `)
 	set.Saw(b, &status{})
-	expect("the status of b tells no size", `
+	expect("the status of b has no size", `
 # HELP test_made_total How many were made.
 # TYPE test_made_total counter
 test_made_total{name="a",namespace="ns",result="good"} 1
@@ -52,5 +52,5 @@ test_made_total{name="a",namespace="ns",result="good"} 1
 test_size_bytes{name="a",namespace="ns"} 5
 `)
 	set.Forget(a)
-	expect("nobody takes care of a", "")
+	expect("nobody manages a", "")
 }

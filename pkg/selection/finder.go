@@ -25,7 +25,7 @@ type finder struct {
 	progress func(key string, read, size int64)
 }
 
-// exact is the object of a key.
+// exact verifies the object of a key.
 func (f finder) exact(ctx context.Context, key string) (Verified, error) {
 	object, err := f.place.Stat(ctx, key)
 	switch {
@@ -37,16 +37,16 @@ func (f finder) exact(ctx context.Context, key string) (Verified, error) {
 	return f.verify(ctx, object)
 }
 
-// absent says of an object that is not there what to do. The path may be that of a
-// schedule, whose keys have an ending, or the bucket another one: not all stores tell
-// that of a single object.
+// absent adds to the error for an absent object what to do. The path may be that of a
+// schedule, whose keys have a suffix. The bucket may be wrong: not all stores report that for
+// a single object.
 func (f finder) absent(ctx context.Context, err error) error {
 	for object, listErr := range f.place.List(ctx, backupobject.KeyPrefix(f.place.Key)) {
 		if errors.Is(listErr, store.ErrNoBucket) {
 			return fmt.Errorf("look for the backup: %w", listErr)
 		}
 		if listErr != nil {
-			break // nor may all credentials list
+			break // or the credentials do not allow lists
 		}
 		if _, _, ours := backupobject.ParseKey(f.place.Key, object.Key); ours {
 			return fmt.Errorf("look for the backup: %w: but backups of a schedule are below this path, such as %s: name one of them as the path, or set spec.pick to Newest", err, f.place.Path(object.Key))
@@ -55,20 +55,19 @@ func (f finder) absent(ctx context.Context, err error) error {
 	return fmt.Errorf("look for the backup: %w: compare the path with what the tools of your store list, or with status.key of the EtcdBackup", err)
 }
 
-// search is one for the newest good backup.
+// search looks for the newest good backup.
 type search struct {
 	finder
 	queue   queue
-	objects map[string]store.Object // that were asked about
-	tried   map[string]bool         // keys that were read
-	// passed are the backups that were passed over, and why; damaged is how many of
-	// them are damaged.
+	objects map[string]store.Object // objects whose metadata were read
+	tried   map[string]bool         // keys of backups that were read
+	// passed are the reasons for skipped backups; damaged counts the damaged ones.
 	passed  []string
 	damaged int
 	found   *Verified
 }
 
-// newest is the newest good one of those on the schedule of the location.
+// newest returns the newest good backup of the location's schedule.
 func (f finder) newest(ctx context.Context, before time.Time) (Verified, []string, error) {
 	candidates, seen, err := f.list(ctx)
 	if err != nil {
@@ -111,23 +110,22 @@ func (f finder) newest(ctx context.Context, before time.Time) (Verified, []strin
 		s.pass(w, fmt.Errorf("it was taken without a quorum, at revision %d, and an older one holds more", w.revision))
 	}
 	if more, ok := s.holdsMore(ordered); ok {
-		s.passed = slices.Insert(s.passed, 0, fmt.Sprintf("%s: it is older, and its revision is %d, where that of %s is %d: if the cluster was lost and made anew in between, and not restored, what was lost is in there",
+		s.passed = slices.Insert(s.passed, 0, fmt.Sprintf("%s: it is older, and its revision is %d, where that of %s is %d: if the cluster was lost and recreated in between, and not restored, this backup holds the lost data",
 			f.place.Path(more.key), more.revision, s.found.Path, s.found.EtcdRevision))
 	}
 	return *s.found, s.passed, nil
 }
 
-// holdsMore is the newest of the backups with the highest revision, if that is older
-// than the chosen backup, was not tried, and its revision is a higher one. The schedule
-// of a cluster goes on when it was lost and made anew, empty: the newest backup is then
-// not what somebody looks for who restores it. After a restore revisions are lower as
-// well, so that it is but told.
+// holdsMore returns the newest of the backups with the highest revision, if it is older than
+// the chosen backup, was not tried, and has a higher revision. A schedule continues if its
+// cluster was lost and recreated empty. The newest backup is then not the one that its owner
+// looks for. Revisions are also lower after a restore, so the caller only warns.
 func (s *search) holdsMore(ordered []candidate) (candidate, bool) {
 	most := slices.MaxFunc(ordered, func(a, b candidate) int { return cmp.Compare(a.revision, b.revision) })
 	return most, most.revision > s.found.EtcdRevision && !s.tried[most.key] && most.time().Before(s.found.Taken)
 }
 
-// try reads some, in their order, until one is good.
+// try verifies candidates in their order until one is good.
 func (s *search) try(ctx context.Context, candidates []candidate) error {
 	for _, c := range candidates {
 		v, err := s.verify(ctx, s.objects[c.key])
@@ -137,7 +135,7 @@ func (s *search) try(ctx context.Context, candidates []candidate) error {
 		case err == nil:
 			s.found = &v
 			return nil
-		// Which one is the newest good is not known while one can't be read.
+		// While one backup is unreadable, the newest good one is unknown.
 		case !errors.Is(err, ErrDamaged) && !errors.Is(err, store.ErrNotFound):
 			return err
 		case errors.Is(err, ErrDamaged):
@@ -156,7 +154,7 @@ func (s *search) pass(c candidate, why error) {
 	s.passed = append(s.passed, text)
 }
 
-// list are the backups on the schedule, and how many objects begin like them.
+// list returns the backups of the schedule, and how many objects have its prefix.
 func (f finder) list(ctx context.Context) (candidates []candidate, seen int, err error) {
 	for object, err := range f.place.List(ctx, backupobject.KeyPrefix(f.place.Key)) {
 		if err != nil {
@@ -170,12 +168,12 @@ func (f finder) list(ctx context.Context) (candidates []candidate, seen int, err
 	return candidates, seen, nil
 }
 
-// pattern is what the keys look like, for people.
+// pattern returns the form of the keys, for people.
 func (f finder) pattern() string {
 	return backupobject.KeyPrefix(f.place.Key) + "<revision>_<YYYY-MM-DD-HH:MM:SS>"
 }
 
-// none says that there is no backup to try.
+// none returns the error for no backup to try.
 func (f finder) none(before time.Time, seen, named int) error {
 	looked := f.place.Path(f.pattern())
 	if !before.IsZero() {
@@ -193,10 +191,10 @@ func (f finder) none(before time.Time, seen, named int) error {
 	return fmt.Errorf("%w: looked for %s: %s; the path must be that of the EtcdBackup that made them", store.ErrNotFound, looked, there)
 }
 
-// about is what the store tells of an object.
+// about returns what the store knows of an object.
 func (f finder) about(object store.Object) Verified {
 	v := Verified{Key: object.Key, Path: f.place.Path(object.Key), Size: object.Size, Modified: object.Modified, Uncertain: backupobject.Uncertain(object.Metadata)}
-	// What is not as we write it was not written by us, and counts for nothing.
+	// A version that does not parse is not the operator's, and is ignored.
 	if version, err := etcd.ParseVersion(object.Metadata[backupobject.MetaVersion]); err == nil {
 		v.EtcdVersion = version.String()
 	}
@@ -206,7 +204,7 @@ func (f finder) about(object store.Object) Verified {
 	if started, err := time.Parse(time.RFC3339, object.Metadata[backupobject.MetaStarted]); err == nil {
 		v.Taken = started
 	}
-	// The key of one on a schedule tells the same, also where the metadata are lost.
+	// The key of a scheduled backup has the same facts, even if the metadata are lost.
 	if at := strings.LastIndex(object.Key, backupobject.KeyPrefix("")); at >= 0 {
 		if revision, begun, ours := backupobject.ParseKey(object.Key[:at], object.Key); ours {
 			if v.EtcdRevision == 0 {

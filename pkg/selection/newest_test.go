@@ -152,7 +152,7 @@ func TestNoGoodBackupWaitsForSomebody(t *testing.T) {
 	}
 }
 
-// An SRE may restore when the cluster was made anew already, by GitOps for one, and the
+// An SRE may restore after somebody has recreated the cluster already, GitOps for one, and the
 // schedule has backed up that.
 func TestAnOlderBackupOfAHigherRevisionIsTold(t *testing.T) {
 	s := newShelf()

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// candidate is a backup on a schedule, as its key tells of it.
+// candidate is a backup of a schedule, as its key describes it.
 type candidate struct {
 	key      string
 	revision int64
-	begun    time.Time // by the clock of the operator that made it
+	begun    time.Time // by the clock of the operator that took it
 	modified time.Time // by the store's clock
 }
 
-// time is when it was made. None is begun after it was stored: where its name says
-// so, the operator's clock was ahead. The store's time alone would not do: it is anew
-// where objects are copied from bucket to bucket.
+// time returns when the backup was taken. No backup begins after its upload: if its name says
+// so, the operator's clock was ahead. The upload's time alone is not enough: a copy to another
+// bucket changes it.
 func (c candidate) time() time.Time {
 	if !c.modified.IsZero() && c.modified.Before(c.begun) {
 		return c.modified
@@ -28,7 +28,7 @@ func (c candidate) time() time.Time {
 	return c.begun
 }
 
-// newestFirst sorts those that were begun at a time or before it; zero: all of them.
+// newestFirst sorts the backups that began at a time or before it; zero: all of them.
 func newestFirst(candidates []candidate, before time.Time) []candidate {
 	return slices.SortedFunc(func(yield func(candidate) bool) {
 		for _, c := range candidates {
@@ -41,20 +41,19 @@ func newestFirst(candidates []candidate, before time.Time) []candidate {
 	})
 }
 
-// queue puts backups in the order in which to try them. It takes them newest first,
-// and each is known to be uncertain or not only when it is its turn, since the store
-// has to be asked for that.
+// queue orders backups, newest first, for the search to try. It learns whether a backup is
+// uncertain only in its turn, since that takes a request to the store.
 //
-// One that was taken without a quorum holds what the most advanced member knew that
-// could be asked. That may be less than an older backup holds, which tells a higher
-// revision: then that one comes first. Revisions are not compared across a backup
-// that holds all writes of its time: after an earlier restore they begin lower.
+// A backup without a quorum holds the data of the most advanced member that answered. An older
+// backup may hold more, and then shows a higher revision: it goes first. The order ignores
+// revisions across a certain backup, which holds all writes of its time: after a restore they
+// begin lower.
 type queue struct {
-	// waiting are uncertain ones, newest first, which an older one may go before.
+	// waiting are uncertain backups, newest first, before which an older one may go.
 	waiting []candidate
 }
 
-// add takes the next one and returns those whose turn it is now.
+// add takes the next backup and returns those whose turn it is now.
 func (q *queue) add(c candidate, uncertain bool) []candidate {
 	if uncertain {
 		q.waiting = append(q.waiting, c)
@@ -72,15 +71,14 @@ func (q *queue) add(c candidate, uncertain bool) []candidate {
 	return append(mostAdvanced(now), c)
 }
 
-// rest are those that are left when there are no more to add.
+// rest returns the remaining backups when there are no more to add.
 func (q *queue) rest() []candidate {
 	rest := mostAdvanced(q.waiting)
 	q.waiting = nil
 	return rest
 }
 
-// mostAdvanced sorts uncertain ones by their revisions; of equal ones the newer
-// stays first.
+// mostAdvanced sorts uncertain backups by revision. Of equal ones, the newer goes first.
 func mostAdvanced(uncertain []candidate) []candidate {
 	slices.SortStableFunc(uncertain, func(a, b candidate) int { return cmp.Compare(b.revision, a.revision) })
 	return uncertain

@@ -30,7 +30,7 @@ type shelf struct {
 	listErr     error
 	// asked are the calls.
 	asked []string
-	// got is told of each Get, before it.
+	// got gets the key of each Get, before it.
 	got func(key string, offset int64)
 }
 
@@ -125,7 +125,7 @@ func (e ending) Read([]byte) (int, error) {
 	return 0, e.ctx.Err()
 }
 
-// List tells no metadata, and yields the keys in no helpful order.
+// List returns no metadata, and yields the keys in no helpful order.
 func (s *shelf) List(_ context.Context, prefix string) iter.Seq2[store.Object, error] {
 	return func(yield func(store.Object, error) bool) {
 		keys := slices.Sorted(maps.Keys(s.objects))

@@ -18,19 +18,18 @@ import (
 )
 
 const (
-	// pieceSize is how much is read at once: what verifying holds in memory.
+	// pieceSize is how much a read returns at once, and so the memory that it takes.
 	pieceSize = 256 << 10
-	// patience is how long a store may give nothing.
+	// patience is how long a store may deliver nothing.
 	patience = time.Minute
-	// tries is how often reading is begun or resumed with no more than
-	// enoughProgress in between.
+	// tries is how often a read may start or resume without enoughProgress in between.
 	tries          = 5
 	enoughProgress = 8 << 20
-	// firstPause is that before the second try; each further one is twice as long.
+	// firstPause is the pause before the second attempt. It doubles each time.
 	firstPause = time.Second
 )
 
-// damaged is what is wrong with a backup.
+// damaged is the fault of a backup.
 type damaged struct {
 	path string
 	err  error
@@ -40,7 +39,7 @@ func (d damaged) Error() string        { return d.path + ": " + d.err.Error() }
 func (d damaged) Unwrap() error        { return d.err }
 func (d damaged) Is(target error) bool { return target == ErrDamaged }
 
-// verify reads the whole of an object.
+// verify reads all of an object.
 func (f finder) verify(ctx context.Context, object store.Object) (Verified, error) {
 	v := f.about(object)
 	verifier := snapshot.NewVerifier(object.Size)
@@ -52,13 +51,13 @@ func (f finder) verify(ctx context.Context, object store.Object) (Verified, erro
 	if readErr != nil && !broken {
 		return Verified{}, fmt.Errorf("read the backup: %w", readErr)
 	}
-	// A new one may have come in place of the one that was read, at the worst while it was.
+	// Another object may have replaced this one, at worst during the read.
 	now, err := f.place.Stat(ctx, object.Key)
 	switch {
 	case err != nil:
 		return Verified{}, fmt.Errorf("look at the backup that was read: %w", err)
 	case now.Size != object.Size || !now.Modified.Equal(object.Modified):
-		return Verified{}, fmt.Errorf("the backup %s was replaced by another one while it was read: it is read anew", v.Path)
+		return Verified{}, fmt.Errorf("the backup %s was replaced by another one while it was read: it is read again", v.Path)
 	case broken:
 		return Verified{}, damaged{v.Path, readErr}
 	}
@@ -73,8 +72,8 @@ func (f finder) verify(ctx context.Context, object store.Object) (Verified, erro
 	return v, nil
 }
 
-// read reads an object into the verifier, from where it was whenever the connection
-// breaks. The error is that of the verifier, or of the store.
+// read reads an object into the verifier, and resumes after each broken connection. The error
+// is the verifier's or the store's.
 func (f finder) read(ctx context.Context, object store.Object, verifier io.Writer) error {
 	var at, resumedAt int64
 	pause := firstPause
@@ -105,7 +104,7 @@ func (f finder) read(ctx context.Context, object store.Object, verifier io.Write
 	return nil
 }
 
-// final tells of errors that another try won't heal.
+// final reports whether a retry can't succeed.
 func final(err error) bool {
 	for _, kind := range []error{snapshot.ErrDamaged, snapshot.ErrNoSnapshot, store.ErrNotFound, store.ErrNoBucket, store.ErrDenied, store.ErrConfig} {
 		if errors.Is(err, kind) {
@@ -115,11 +114,11 @@ func final(err error) bool {
 	return false
 }
 
-// readFrom reads an object from an offset on, and tells how far it came.
+// readFrom reads an object from an offset on, and returns how many bytes it has read.
 func (f finder) readFrom(ctx context.Context, object store.Object, offset int64, verifier io.Writer) (read int64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stalled := fmt.Errorf("the store has given nothing for %v", patience)
+	stalled := fmt.Errorf("the store has delivered nothing for %v", patience)
 	watch := time.AfterFunc(patience, func() { cancel(stalled) })
 	defer watch.Stop()
 	reader, err := f.place.Get(ctx, object.Key, offset)
@@ -150,7 +149,7 @@ func (f finder) readFrom(ctx context.Context, object store.Object, offset int64,
 	return read, nil
 }
 
-// because is why something failed: the context's own end comes first.
+// because returns the cause of a failure: the end of the context comes first.
 func because(ctx context.Context, stalled, err error) error {
 	if context.Cause(ctx) == stalled { //nolint:errorlint // this very one
 		return stalled

@@ -14,20 +14,19 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// ErrDamaged is wrapped where what came is not what the member has sent.
+// ErrDamaged is wrapped if the received bytes are not what the member has sent.
 var ErrDamaged = errors.New("the snapshot is damaged")
 
 // sectorSize divides the size of each database: bbolt's pages are larger.
 const sectorSize = 512
 
-// check goes over a snapshot as it comes in. One sha256 serves two ends: over all
-// but the trailer it must equal the trailer, and with it, it names the content.
+// check verifies a snapshot as it arrives. One sha256 serves two purposes: without the trailer
+// it must equal the trailer, and with it, it identifies the content.
 type check struct {
 	sum  hash.Hash
-	size int64 // that was announced
+	size int64 // announced by the member
 	got  int64
-	// tail are the last bytes that came in, which may turn out to be the trailer,
-	// and are not in sum yet.
+	// tail are the last bytes, which may be the trailer, and are not in sum yet.
 	tail []byte
 }
 
@@ -39,7 +38,7 @@ func newCheck(size int64) *check {
 func (c *check) add(piece []byte) error {
 	c.got += int64(len(piece))
 	if c.got > c.size {
-		return fmt.Errorf("%w: it goes on after the %d bytes that were announced", ErrDamaged, c.size)
+		return fmt.Errorf("%w: it continues after the %d bytes that were announced", ErrDamaged, c.size)
 	}
 	if n := len(piece) - etcd.SnapshotTrailer; n >= 0 {
 		c.sum.Write(c.tail)
@@ -55,7 +54,8 @@ func (c *check) add(piece []byte) error {
 	return nil
 }
 
-// finish tells whether what came is whole, and its sha256 in hexadecimal.
+// finish returns the sha256 of a complete snapshot in hexadecimal, or an error for an
+// incomplete one.
 func (c *check) finish() (string, error) {
 	switch {
 	case c.got != c.size:

@@ -12,35 +12,34 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// ErrNoMember is wrapped where no endpoint leads to a member that a backup can be
-// taken from; the error says why of each.
+// ErrNoMember is wrapped if no endpoint leads to a member that can give a backup. The error
+// names the reason for each endpoint.
 var ErrNoMember = errors.New("no member to take a backup from")
 
-// answer is what an endpoint said when it was asked.
+// answer is what an endpoint has answered.
 type answer struct {
 	url string
 
 	status    etcd.Status
 	statusErr error
 
-	// agreed is the revision that a linearizable read through the endpoint has
-	// told. Without a quorum there is none.
+	// agreed is the revision of a linearizable read through the endpoint. Without a quorum
+	// there is none.
 	agreed    int64
 	agreedErr error
 }
 
-// revision is what the member holds for sure.
+// revision is the revision that the member certainly holds.
 func (a answer) revision() int64 { return max(a.status.Revision, a.agreed) }
 
 func (a answer) leads() bool { return a.status.MemberID != 0 && a.status.LeaderID == a.status.MemberID }
 
-// choice is from where to take the snapshot.
+// choice is the members to take the snapshot from.
 type choice struct {
-	// ranked are indexes of the answers of members that are good, the best first.
+	// ranked are the indexes of the usable members' answers, the best first.
 	ranked []int
-	// linearizable tells that these members hold every write that had been
-	// acknowledged before they were asked. Otherwise nobody knows, because there
-	// is no quorum, and they are ranked by what they hold.
+	// linearizable means that these members hold every write that was acknowledged before the
+	// requests. Otherwise there is no quorum, and the members are ranked by their revisions.
 	linearizable bool
 }
 
@@ -74,7 +73,7 @@ func choose(answers []answer) (choice, error) {
 	return c, nil
 }
 
-// Why a member that answers is not to be backed up.
+// Reasons why a member that answers can't give a backup.
 var (
 	errLearner = errors.New("the member is a learner, of which etcd makes no snapshots: name a voting member")
 	errCorrupt = errors.New("the alarm CORRUPT was raised for the member: its data differs from the others'")
@@ -82,7 +81,7 @@ var (
 	errBehind  = errors.New("the member is behind")
 )
 
-// unfit says why no backup is to be taken from a member, nil if there is no reason.
+// unfit returns why a member can't give a backup, or nil.
 func unfit(a answer, agreed int64, linearizable bool, corrupt map[uint64]bool) error {
 	switch {
 	case a.statusErr != nil:
@@ -100,9 +99,8 @@ func unfit(a answer, agreed int64, linearizable bool, corrupt map[uint64]bool) e
 	}
 }
 
-// lowestAgreed is a revision that all writes are in that were acknowledged before
-// the endpoints were asked. Each linearizable read tells such a one, and the
-// lowest asks least of the members.
+// lowestAgreed returns a revision that contains all writes acknowledged before the requests.
+// Each linearizable read returns such a revision. The lowest one excludes the fewest members.
 func lowestAgreed(answers []answer) (revision int64, ok bool) {
 	for _, a := range answers {
 		if a.agreedErr == nil && (!ok || a.agreed < revision) {
@@ -112,8 +110,8 @@ func lowestAgreed(answers []answer) (revision int64, ok bool) {
 	return revision, ok
 }
 
-// corruptMembers are those for which any member knows of an alarm. Under 0 stands
-// an alarm for a member that etcd could not tell, so that none can be trusted.
+// corruptMembers returns the members with an alarm that any member knows of. The key 0 is for
+// an alarm without a known member: then no member is safe.
 func corruptMembers(answers []answer) map[uint64]bool {
 	corrupt := map[uint64]bool{}
 	for _, a := range answers {

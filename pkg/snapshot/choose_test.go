@@ -53,15 +53,15 @@ func TestTheMemberIsChosen(t *testing.T) {
 		want    string // URLs of those that will do, the best first
 		unsure  bool   // whether it is not linearizable
 	}{
-		"a follower before the leader":                    {[]answer{well(1, 100), well(2, 100)}, "m2 m1", false},
-		"the follower with the highest revision":          {[]answer{well(1, 120), well(2, 100), well(3, 110)}, "m3 m2 m1", false},
-		"the first of equals":                             {[]answer{well(3, 100), well(2, 100), well(1, 100)}, "m3 m2 m1", false},
-		"the leader where it is alone":                    {[]answer{well(1, 100)}, "m1", false},
-		"not the one that is dead":                        {[]answer{well(2, 100, dead), well(1, 100)}, "m1", false},
-		"not the one that lags":                           {[]answer{well(1, 100), well(2, 99, silent), well(3, 100)}, "m3 m1", false},
-		"one that has caught up though its read hangs":    {[]answer{well(1, 100), well(2, 100, silent)}, "m2 m1", false},
-		"a follower though writes went on after its read": {[]answer{well(1, 150), well(2, 100)}, "m2 m1", false},
-		"not the one that was parted from the rest":       {[]answer{well(1, 100), well(2, 100, leaderless)}, "m1", false},
+		"a follower before the leader":                 {[]answer{well(1, 100), well(2, 100)}, "m2 m1", false},
+		"the follower with the highest revision":       {[]answer{well(1, 120), well(2, 100), well(3, 110)}, "m3 m2 m1", false},
+		"the first of equals":                          {[]answer{well(3, 100), well(2, 100), well(1, 100)}, "m3 m2 m1", false},
+		"the leader where it is alone":                 {[]answer{well(1, 100)}, "m1", false},
+		"not the one that is dead":                     {[]answer{well(2, 100, dead), well(1, 100)}, "m1", false},
+		"not the one that lags":                        {[]answer{well(1, 100), well(2, 99, silent), well(3, 100)}, "m3 m1", false},
+		"one that has caught up though its read hangs": {[]answer{well(1, 100), well(2, 100, silent)}, "m2 m1", false},
+		"a follower though writes followed its read":   {[]answer{well(1, 150), well(2, 100)}, "m2 m1", false},
+		"not the one that was parted from the rest":    {[]answer{well(1, 100), well(2, 100, leaderless)}, "m1", false},
 		"no learner":                 {[]answer{well(1, 100), well(2, 100, learner)}, "m1", false},
 		"one with the alarm NOSPACE": {[]answer{well(1, 100, alarm(etcd.AlarmNoSpace, 2)), well(2, 100, alarm(etcd.AlarmNoSpace, 2))}, "m2 m1", false},
 		"not the one of which another says that it is corrupt": {

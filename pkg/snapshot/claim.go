@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// An endpoint is named by a user, and whoever answers there may claim anything.
+// Users name the endpoints, and the server there may claim anything.
 
-// sizeMargin is how much larger than its database a snapshot may be, besides twice
-// the size: the database grows between the two questions.
+// sizeMargin is how much larger a snapshot may be than twice its database, which may grow
+// between the two requests.
 const sizeMargin = 64 << 20
 
-// credible tells whether a snapshot can have the size that is announced, by the size
-// of the database that the member has told a moment before; 0: it told none.
+// credible checks the announced size of a snapshot against the database size that the member
+// has just reported; 0: it reported none.
 func credible(size, database int64) error {
 	switch {
 	case size <= 0:
@@ -28,10 +28,10 @@ func credible(size, database int64) error {
 	}
 }
 
-// longestVersion is longer than any version of etcd, with what builders add to it.
+// longestVersion is longer than any version of etcd with a builder's suffix.
 const longestVersion = 40
 
-// shown is a version as it may stand in a status, in metadata and in logs.
+// shown returns a version in a form that is safe for a status, metadata and logs.
 func shown(version string) string {
 	visible := strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {

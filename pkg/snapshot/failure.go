@@ -12,7 +12,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// failure is what stands in the way of a backup through one endpoint.
+// failure is why a backup through one endpoint fails.
 type failure struct {
 	url string
 	err error
@@ -21,7 +21,7 @@ type failure struct {
 func (f failure) Error() string { return f.url + ": " + cause(f.err) }
 func (f failure) Unwrap() error { return f.err }
 
-// failures are those of all endpoints, in one line.
+// failures are those of all endpoints, printed in one line.
 type failures []error
 
 func (f failures) Unwrap() []error { return f }
@@ -34,15 +34,15 @@ func (f failures) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// dialFailure finds what gRPC wraps up when it can't connect.
+// dialFailure matches the cause in gRPC's error for a failed connection.
 var dialFailure = regexp.MustCompile(`Error while dialing: ([^"]*)"`)
 
-// closedHandshake is what gRPC says where the other side knows no TLS, or closes what
-// begins with it.
+// closedHandshake matches gRPC's error for a server that does not speak TLS, or closes the
+// connection.
 var closedHandshake = regexp.MustCompile(`authentication handshake failed: (EOF|[^"]*connection reset by peer)`)
 
-// cause says in few words, and without the endpoint, why a call failed and what
-// to do about it where that is known.
+// cause returns a short reason for a failed call, without the endpoint, and what to do if that
+// is known.
 func cause(err error) string {
 	if etcd.IsTLSFailure(err) {
 		return fmt.Sprintf("%v: %s", etcd.ErrTLS, etcd.TLSCause(err))
@@ -52,12 +52,12 @@ func cause(err error) string {
 	}
 	switch text := err.Error(); {
 	case closedHandshake.MatchString(text):
-		return "it answers, and not by TLS: write http:// before the endpoint if etcd serves without TLS, or mend its port"
+		return "it answers, and not by TLS: write http:// before the endpoint if etcd serves without TLS, or correct its port"
 	case strings.Contains(text, "error reading server preface"):
-		return "it answers, and not as etcd without TLS does: write https:// before the endpoint if etcd serves with TLS, or mend its host and port"
+		return "it answers, and not as etcd without TLS does: write https:// before the endpoint if etcd serves with TLS, or correct its host and port"
 	}
 	denied := etcd.IsDenied(err)
-	// What was tried stands before the endpoint's name, which is told already.
+	// Everything up to the endpoint's name would repeat what the caller says.
 	for inner := errors.Unwrap(err); inner != nil && !errors.Is(err, errBehind); inner = errors.Unwrap(err) {
 		err = inner
 	}

@@ -81,7 +81,7 @@ func save(t *testing.T, src snapshot.Source, silent ...string) (*snapshot.Snapsh
 		t.Fatal(err)
 	}
 	if got := fmt.Sprintf("%x", sum.Sum(nil)); s.SHA256() != got || s.Size != n {
-		t.Errorf("size %d and sha256 %s were told of %d bytes with %s", s.Size, s.SHA256(), n, got)
+		t.Errorf("size %d and sha256 %s were reported for %d bytes with %s", s.Size, s.SHA256(), n, got)
 	}
 	return s, path
 }
@@ -92,10 +92,10 @@ func restoredEquals(t *testing.T, r members.Release, s *snapshot.Snapshot, path 
 	t.Helper()
 	status := r.SnapshotStatus(t, path)
 	if status.TotalSize != s.Size-etcd.SnapshotTrailer && status.TotalSize != s.Size {
-		t.Errorf("the tool counts %d bytes, %d were told", status.TotalSize, s.Size)
+		t.Errorf("the tool counts %d bytes, the snapshot reported %d", status.TotalSize, s.Size)
 	}
 	if s.Revision > status.Revision {
-		t.Errorf("it holds revision %d, at least %d was told", status.Revision, s.Revision)
+		t.Errorf("it holds revision %d, the snapshot reported at least %d", status.Revision, s.Revision)
 	}
 	members.Same(t, r.Restore(t, path), source, status.Revision)
 }
@@ -149,7 +149,7 @@ func TestWithoutWritesTheRevisionIsExact(t *testing.T) {
 			fill(t, c.Client(t), 1)
 			s, path := save(t, sourceOf(t, c.Members...))
 			if got := r.SnapshotStatus(t, path).Revision; got != s.Revision {
-				t.Errorf("it holds revision %d, %d was told", got, s.Revision)
+				t.Errorf("it holds revision %d, %d was reported", got, s.Revision)
 			}
 		})
 	}
@@ -448,7 +448,7 @@ func TestBehindAServiceEachSnapshotIsOfOneMember(t *testing.T) {
 	for range 6 {
 		s, path := save(t, snapshot.Source{Endpoints: []etcd.Endpoint{service}})
 		if got := r.SnapshotStatus(t, path).Revision; got != s.Revision || !s.Linearizable {
-			t.Errorf("it holds revision %d, linearizable %t; %d was told", got, s.Linearizable, s.Revision)
+			t.Errorf("it holds revision %d, linearizable %t; %d was reported", got, s.Linearizable, s.Revision)
 		}
 	}
 }

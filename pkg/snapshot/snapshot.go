@@ -1,9 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package snapshot takes snapshots of etcd clusters: it chooses the member, and
-// streams and checks what it sends. It knows nothing of Kubernetes, nor of where
-// snapshots go.
+// Package snapshot takes snapshots of etcd clusters: it chooses the member, and streams and
+// verifies the snapshot. It knows nothing of Kubernetes, nor of stores.
 package snapshot
 
 import (
@@ -21,36 +20,35 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// openLimit is how long a member may take from the question for a snapshot until
-// its first piece. Before it, etcd writes what it holds in memory to its disk.
+// openLimit is how long a member may take from the request to the first piece of the snapshot.
+// etcd first writes its memory to its disk.
 const openLimit = 15 * time.Second
 
-// Source is where a snapshot can be taken from.
+// Source is where to take a snapshot from.
 type Source struct {
-	// Endpoints of one cluster: of all its members, of some, or of a Service in
-	// front of them. See etcd.ParseEndpoint.
+	// Endpoints of one cluster: of all its members, of some, or of a Service in front of them.
+	// See etcd.ParseEndpoint.
 	Endpoints []etcd.Endpoint
-	// TLS is for endpoints of https; nil: the system's CAs and no certificate.
+	// TLS is for https endpoints; nil: the system's CAs and no certificate.
 	TLS *tls.Config
-	// Logger takes what each member answered, at level debug.
+	// Logger logs each member's answer, at level debug.
 	Logger *logrus.Entry
 }
 
-// Snapshot is one under way. It is read as it comes from the member, by one
-// goroutine, and holds no more than a few pieces of it.
+// Snapshot is a snapshot that is being received. One goroutine reads it. It keeps no more than
+// a few pieces in memory.
 type Snapshot struct {
-	// Endpoint is the URL of the member that it comes from.
+	// Endpoint is the URL of the member that sends it.
 	Endpoint string
-	// Version of etcd that this member runs, such as 3.6.16.
+	// Version is the etcd version of this member, such as 3.6.16.
 	Version string
-	// Revision that the snapshot holds at the least: that of the member right
-	// before. No version of etcd tells of a snapshot its own.
+	// Revision is the lowest revision that the snapshot can hold: the member's just before.
+	// etcd does not report a snapshot's own revision.
 	Revision int64
-	// Size in bytes of the whole, with the sha256 that etcd appends.
+	// Size in bytes, including the sha256 that etcd appends.
 	Size int64
-	// Linearizable tells whether all writes are in it that were acknowledged
-	// before Open. Without a quorum it is false: it is the most advanced state
-	// that could be found.
+	// Linearizable means that the snapshot holds all writes acknowledged before Open. Without
+	// a quorum it is false: the snapshot is of the most advanced member found.
 	Linearizable bool
 
 	client *etcd.Client
@@ -63,15 +61,14 @@ type Snapshot struct {
 	close  sync.Once
 }
 
-// Open asks all endpoints, chooses the best member, and begins to read its
-// snapshot. Where one fails before it has sent anything, the next best is taken.
-// The stream ends with ctx. The snapshot must be closed.
+// Open asks all endpoints, chooses the best member, and begins to read its snapshot. If that
+// member fails before it sends anything, Open tries the next. The stream ends with ctx. The
+// caller must close the snapshot.
 //
-// Of members that hold all writes acknowledged before Open, that have a leader, are
-// no learners and without the alarm CORRUPT, a follower is preferred, then the
-// highest revision. Where there is no quorum the highest revision counts. The error
-// wraps ErrNoMember where there is none to choose; etcd.IsDenied and
-// etcd.IsTLSFailure tell what others are about.
+// A member must hold all writes acknowledged before Open, have a leader, and have a vote and
+// no CORRUPT alarm. Open prefers followers, then the highest revision. Without a quorum, only
+// the highest revision counts. The error wraps ErrNoMember if there is no member to choose.
+// etcd.IsDenied and etcd.IsTLSFailure classify others.
 func Open(ctx context.Context, src Source) (*Snapshot, error) {
 	var endpoints []etcd.Endpoint
 	for _, ep := range src.Endpoints {
@@ -130,14 +127,14 @@ func open(ctx context.Context, client *etcd.Client, endpoints []etcd.Endpoint, l
 // errSlow ends the wait for the first piece.
 var errSlow = fmt.Errorf("no content came within %v", openLimit)
 
-// within begins a snapshot in no more than openLimit; the context that it gets
-// ends when the snapshot is closed.
+// within begins a snapshot in at most openLimit. The context of begin ends when the snapshot
+// is closed.
 func within(ctx context.Context, begin func(context.Context) (*Snapshot, error)) (*Snapshot, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	limit := time.AfterFunc(openLimit, func() { cancel(errSlow) })
 	s, err := begin(ctx)
 	if !limit.Stop() {
-		err = errSlow // also where it has begun a moment before
+		err = errSlow // even if it began a moment before
 	}
 	if err != nil {
 		cancel(nil)
@@ -147,11 +144,11 @@ func within(ctx context.Context, begin func(context.Context) (*Snapshot, error))
 	return s, nil
 }
 
-// begin opens the stream of the member that has given the answer.
+// begin opens the stream of the member that has answered.
 func begin(ctx context.Context, conn *etcd.Conn, a answer) (*Snapshot, error) {
 	connections := conn.Connections()
-	// What is told of the snapshot is to be as new as it, and from the same member,
-	// whoever else answers behind the same address.
+	// The status must be as new as the snapshot and from the same member, whichever members
+	// answer behind the same address.
 	status, err := conn.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -164,7 +161,7 @@ func begin(ctx context.Context, conn *etcd.Conn, a answer) (*Snapshot, error) {
 		return nil, err
 	}
 	if conn.Connections() != connections {
-		return nil, errors.New("the connection broke and was made anew")
+		return nil, errors.New("the connection broke and was replaced")
 	}
 	if err := credible(stream.Size, status.DBSize); err != nil {
 		return nil, err
@@ -179,10 +176,9 @@ func begin(ctx context.Context, conn *etcd.Conn, a answer) (*Snapshot, error) {
 	}, nil
 }
 
-// Read reads the snapshot. The error is io.EOF if it has come to its end and is
-// whole: of the announced size, with content that fits the sha256 that etcd has
-// appended. It wraps ErrDamaged if it is not, and tells how far a snapshot came
-// that broke off.
+// Read reads the snapshot. The error is io.EOF at the end of a complete snapshot: it has the
+// announced size, and its content fits the sha256 that etcd has appended. Otherwise the error
+// wraps ErrDamaged, and says how much arrived if the stream broke off.
 func (s *Snapshot) Read(p []byte) (int, error) {
 	for len(s.piece) == 0 {
 		if s.err != nil {
@@ -214,12 +210,12 @@ func (s *Snapshot) next() ([]byte, error) {
 	return piece, nil
 }
 
-// SHA256 is the sha256 of all bytes, with the trailer, in hexadecimal, as sha256sum
+// SHA256 returns the sha256 of all bytes including the trailer, in hexadecimal, as sha256sum
 // prints it. It is empty before Read has returned io.EOF.
 func (s *Snapshot) SHA256() string { return s.sha256 }
 
-// Close ends the stream and the connection. It may be called while Read waits,
-// which then returns an error, and again.
+// Close ends the stream and the connection. A concurrent Read returns an error. Close may be
+// called again.
 func (s *Snapshot) Close() error {
 	s.close.Do(func() {
 		s.cancel(nil)

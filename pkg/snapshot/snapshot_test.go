@@ -161,7 +161,7 @@ func TestWhyNoSnapshotIsMade(t *testing.T) {
 	}
 }
 
-// The commonest mistake about endpoints. gRPC's words for it tell nobody what to do.
+// A wrong scheme is the commonest mistake about endpoints. gRPC's error does not show the remedy.
 func TestAnEndpointOfTheWrongSchemeIsTold(t *testing.T) {
 	// etcd closes connections that begin with TLS where it serves without.
 	plain, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -189,7 +189,7 @@ func TestAnEndpointOfTheWrongSchemeIsTold(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://" + plain.Addr().String():               "write http:// before the endpoint if etcd serves without TLS",
 		strings.Replace(other.URL, "https:", "http:", 1): "write https:// before the endpoint if etcd serves with TLS",
-		web.URL: "or mend its host and port",
+		web.URL: "or correct its host and port",
 	} {
 		src := snapshot.Source{Endpoints: []etcd.Endpoint{{URL: url}}}
 		if strings.HasPrefix(url, "https:") {

@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// surveyLimit is how long members are waited for in any case. It is longer
-	// than an election takes.
+	// surveyLimit is how long survey waits for answers at most. It is longer than an election
+	// takes.
 	surveyLimit = 5 * time.Second
-	// surveyGrace is how long others are waited for when one is found that will do.
+	// surveyGrace is how long survey waits for other answers after a usable one.
 	surveyGrace = time.Second
-	// readPause passes until a linearizable read is tried again that an election
-	// stood in the way of.
+	// readPause is the pause before another linearizable read that failed because of an
+	// election.
 	readPause = 200 * time.Millisecond
 )
 
 var errNoAnswer = errors.New("it did not answer in time")
 
-// member is what is asked of one.
+// member is what survey asks of one member.
 type member interface {
 	Status(ctx context.Context) (etcd.Status, error)
 	Revision(ctx context.Context) (int64, error)
 }
 
-// survey asks all members at once, and waits until all have answered, or one that
-// will do and the others had their time.
+// survey asks all members at once. It waits until all have answered, or one is usable and the
+// others have had surveyGrace.
 func survey(ctx context.Context, urls []string, members []member) []answer {
 	ctx, cancel := context.WithTimeout(ctx, surveyLimit)
 	var asking sync.WaitGroup
@@ -40,7 +40,7 @@ func survey(ctx context.Context, urls []string, members []member) []answer {
 	defer cancel()
 
 	answers := make([]answer, len(members))
-	heard := make(chan func(), 2*len(members)) // nobody waits for a survey that is over
+	heard := make(chan func(), 2*len(members)) // after the end of the survey, nobody receives
 	for i, m := range members {
 		answers[i] = answer{url: urls[i], statusErr: errNoAnswer, agreedErr: errNoAnswer}
 		asking.Go(func() {
@@ -74,7 +74,7 @@ func survey(ctx context.Context, urls []string, members []member) []answer {
 	return answers
 }
 
-// read is a linearizable read that outlasts an election.
+// read retries a linearizable read until an election ends.
 func read(ctx context.Context, m member) (int64, error) {
 	for {
 		revision, err := m.Revision(ctx)
@@ -91,7 +91,7 @@ func read(ctx context.Context, m member) (int64, error) {
 	}
 }
 
-// orNoAnswer says of a call that the end of the survey has cut off what that means.
+// orNoAnswer replaces the error of a call that the end of the survey cut off.
 func orNoAnswer(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return errNoAnswer

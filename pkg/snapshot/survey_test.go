@@ -51,7 +51,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 const never = time.Hour
 
-// surveyed runs a survey and tells how long it took.
+// surveyed runs a survey and returns how long it took.
 func surveyed(ctx context.Context, fakes ...fake) ([]answer, time.Duration) {
 	begin := time.Now()
 	urls, members := make([]string, len(fakes)), make([]member, len(fakes))

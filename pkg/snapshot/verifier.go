@@ -10,23 +10,23 @@ import (
 	"hash/fnv"
 )
 
-// ErrNoSnapshot is wrapped where something is no snapshot of etcd at all.
+// ErrNoSnapshot is wrapped if the bytes are no snapshot of etcd at all.
 var ErrNoSnapshot = errors.New("this is no snapshot of etcd")
 
-// Verifier goes over a snapshot that is read from somewhere: a file, or a store. It
-// is an io.Writer, to which all of it is written in order; its memory does not grow.
+// Verifier verifies a snapshot from a file or a store. It is an io.Writer: write the snapshot
+// to it in order. It needs constant memory.
 type Verifier struct {
 	check *check
 	head  []byte
 }
 
-// NewVerifier returns one for a snapshot of a size in bytes.
+// NewVerifier returns a Verifier for a snapshot of a size in bytes.
 func NewVerifier(size int64) *Verifier {
 	return &Verifier{check: newCheck(size), head: make([]byte, 0, headSize)}
 }
 
-// Write takes the next piece. The error wraps ErrNoSnapshot or ErrDamaged as soon as
-// that is known: after the first bytes, for what is no snapshot, or was cut off.
+// Write takes the next piece. Its error wraps ErrNoSnapshot or ErrDamaged as soon as possible:
+// after the first bytes if they are no snapshot, or if it was cut off.
 func (v *Verifier) Write(piece []byte) (int, error) {
 	if missing := headSize - len(v.head); missing > 0 {
 		v.head = append(v.head, piece[:min(missing, len(piece))]...)
@@ -42,9 +42,9 @@ func (v *Verifier) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// Sum tells whether what was written is a whole snapshot, whose content fits the
-// sha256 that etcd has appended, and the sha256 of all bytes in hexadecimal, as
-// sha256sum prints it. The error wraps ErrNoSnapshot or ErrDamaged.
+// Sum returns the sha256 of all bytes in hexadecimal, as sha256sum prints it, if they are a
+// complete snapshot whose content fits the sha256 that etcd has appended. Otherwise its error
+// wraps ErrNoSnapshot or ErrDamaged.
 func (v *Verifier) Sum() (string, error) {
 	switch {
 	case v.check.size == 0:
@@ -55,10 +55,10 @@ func (v *Verifier) Sum() (string, error) {
 	return v.check.finish()
 }
 
-// What a database of bbolt begins with: the header of a page of 16 bytes, then magic,
-// version, page size and flags of 4 bytes each, the root bucket of 16, and the number
-// of the free list's page, how many pages there are, a transaction, and a checksum of
-// the 56 bytes from the magic on, of 8 bytes each (internal/common/meta.go of bbolt).
+// A bbolt database begins with a page header of 16 bytes. These follow: magic, version, page
+// size and flags of 4 bytes each; the root bucket of 16; the free list's page number, the page
+// count, a transaction, and a checksum of the 56 bytes from the magic on, of 8 bytes each
+// (internal/common/meta.go of bbolt).
 const (
 	headSize      = 80
 	metaAt        = 16
@@ -71,9 +71,9 @@ const (
 	boltVersion = 2
 )
 
-// begins judges the first bytes.
+// begins checks the first bytes.
 func (v *Verifier) begins() error {
-	// Machines write it in their own order of bytes.
+	// Machines write it in their own byte order.
 	var order binary.ByteOrder = binary.LittleEndian
 	if binary.BigEndian.Uint32(v.head[metaAt:]) == boltMagic {
 		order = binary.BigEndian
@@ -84,9 +84,9 @@ func (v *Verifier) begins() error {
 	sum := fnv.New64a()
 	sum.Write(v.head[metaAt:metaSumAt])
 	if sum.Sum64() != order.Uint64(v.head[metaSumAt:]) {
-		return nil // what is damaged in it is found at its end
+		return nil // a damaged file is detected at its end
 	}
-	// etcd sends as many pages as the database has, and nothing else.
+	// etcd sends exactly as many pages as the database has.
 	pages, pageSize := order.Uint64(v.head[metaPagesAt:]), uint64(order.Uint32(v.head[metaPageAt:]))
 	size := uint64(v.check.size) //nolint:gosec // not negative
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
 )
 
-// verified also tells how much was written before the verdict.
+// verified also returns how much was written before the verdict.
 func verified(content []byte, step int) (sum string, written int, err error) {
 	v := NewVerifier(int64(len(content)))
 	for piece := range slices.Chunk(content, step) {

@@ -40,7 +40,7 @@ func TestASnapshotThatHasBegunMayTakeItsTime(t *testing.T) {
 		}
 		s.cancel(nil)
 		if streaming.Err() == nil {
-			t.Error("its context goes on when it was cancelled")
+			t.Error("its context did not end when it was cancelled")
 		}
 	})
 }

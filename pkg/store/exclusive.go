@@ -9,10 +9,9 @@ import (
 	"sync"
 )
 
-// Exclusive makes sure that nobody reads the body of a request any more when its
-// round trip is over. An http.Transport may go on to send one for a while after an
-// error or an early answer, and the body is part of a buffer by then that the next
-// attempt, or the next part, is read into.
+// Exclusive ensures that nothing reads a request's body after its round trip. An
+// http.Transport may continue to send a body after an error or an early answer. By then, the
+// next attempt or the next part reuses its buffer.
 type Exclusive struct{ http.RoundTripper }
 
 // RoundTrip sends a request.
@@ -27,7 +26,7 @@ func (e Exclusive) RoundTrip(request *http.Request) (*http.Response, error) {
 	return e.RoundTripper.RoundTrip(lent)
 }
 
-// lentBody can be read until it is taken back.
+// lentBody is readable until it is taken back.
 type lentBody struct {
 	io.ReadCloser
 	mu    sync.Mutex

@@ -13,10 +13,9 @@ import (
 	"unicode"
 )
 
-// Transport is one for the requests to a store over HTTP. It gives up on a server
-// that can't be reached within 10 seconds, or that has a whole request and does not
-// begin to answer it for 30 seconds; what takes longer is bounded by the contexts.
-// Whoever makes it closes its idle connections.
+// Transport returns a transport for a store over HTTP. It gives up on a server that it can't
+// reach within 10 seconds, or that does not begin to answer a complete request for 30 seconds.
+// Contexts bound everything else. The caller must close its idle connections.
 func Transport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -30,8 +29,8 @@ func Transport() *http.Transport {
 	}
 }
 
-// WithoutURL is what an error of an HTTP client has to say but for the URL, since
-// that of an upload or a signed one works as a password does.
+// WithoutURL returns an error of an HTTP client without its URL: a signed URL or an upload's
+// address works like a password.
 func WithoutURL(err error) error {
 	for {
 		var request *url.Error
@@ -42,7 +41,7 @@ func WithoutURL(err error) error {
 	}
 }
 
-// Excerpt is the beginning of a server's message, fit to be shown in one line.
+// Excerpt returns the beginning of a server's message in one line.
 func Excerpt(message string) string {
 	const longest = 300
 	printable := strings.Map(func(r rune) rune {

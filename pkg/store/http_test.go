@@ -22,12 +22,12 @@ func TestErrorsAreToldWithoutTheirURL(t *testing.T) {
 	} {
 		got := WithoutURL(err)
 		if !errors.Is(got, io.ErrUnexpectedEOF) || strings.Contains(got.Error(), "secret") {
-			t.Errorf("%v\nis told as %v", err, got)
+			t.Errorf("%v\nis reported as %v", err, got)
 		}
 	}
 	other := errors.New("of no request")
 	if got := WithoutURL(other); got != other { //nolint:errorlint // the very same is expected
-		t.Errorf("%v is told as %v", other, got)
+		t.Errorf("%v is reported as %v", other, got)
 	}
 }
 

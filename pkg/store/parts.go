@@ -11,34 +11,33 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Limits that the stores' multipart uploads have in common.
+// Limits of all stores' multipart uploads.
 const (
-	// minPartSize is a good size of requests: large enough for the time between
-	// two of them not to count, small enough for several to fit into memory, which
-	// garbage doubles. S3 takes none that are smaller. test/bench measures it.
+	// minPartSize is a compromise: large enough to make the time between two requests
+	// irrelevant, small enough for several parts in memory, which garbage doubles. S3 refuses
+	// smaller parts. test/bench measures it.
 	minPartSize = 5 << 20
-	// maxPartSize bounds what is held in memory, whatever size is announced: that
-	// is the word of whoever answers as an etcd member.
+	// maxPartSize bounds the memory, whatever size a server announces that claims to be an
+	// etcd member.
 	maxPartSize = 64 << 20
 	// maxParts is how many parts all stores take.
 	maxParts = 10_000
-	// usefulParts is how many parts an upload should have at most where its size
-	// is known. The rest is left for content that turns out to be longer.
+	// usefulParts is the intended maximum of parts if the size is known. The rest is for
+	// content that turns out longer.
 	usefulParts = 9500
-	// partsInFlight is how many parts are sent at once, and in memory.
+	// partsInFlight is how many parts are in memory and sent at once.
 	partsInFlight = 3
 )
 
-// PartSize is the size of the parts in which to send content of a size; -1 where
-// that is unknown. It is 5 MiB for content of up to about 50 GB, and never more
-// than 64 MiB, of which 10,000 parts hold 640 GB.
+// PartSize returns the size of parts for content of a size; -1: unknown. It is 5 MiB for
+// content up to about 50 GB, and never more than 64 MiB. 10,000 parts of 64 MiB hold 640 GB.
 func PartSize(size int64) int64 {
 	const step = 1 << 20
 	return min(max(minPartSize, (size/usefulParts+step)/step*step), maxPartSize)
 }
 
-// FirstPart reads content up to the size of one part. whole tells whether that is
-// all of it, so that one request can send it.
+// FirstPart reads content up to the size of one part. whole reports whether that is all, so
+// that one request can send it.
 func FirstPart(body io.Reader, size int64) (part []byte, whole bool, err error) {
 	part = make([]byte, size)
 	n, whole, err := fill(part, body)
@@ -48,9 +47,9 @@ func FirstPart(body io.Reader, size int64) (part []byte, whole bool, err error) 
 	return part[:n], whole, nil
 }
 
-// fill reads until the part is full, or the content ends. It is not io.ReadFull:
-// that says io.ErrUnexpectedEOF of content that ends within the part, and content
-// that breaks off may say so, too.
+// fill reads until the part is full or the content ends. io.ReadFull would not do: its
+// io.ErrUnexpectedEOF means content that ends within the part, and content that breaks off may
+// return the same error.
 func fill(part []byte, body io.Reader) (n int, ended bool, err error) {
 	for n < len(part) {
 		m, err := body.Read(part[n:])
@@ -65,19 +64,18 @@ func fill(part []byte, body io.Reader) (n int, ended bool, err error) {
 	return n, false, nil
 }
 
-// SendParts sends content in parts of the size of the first one, which was read
-// already, but for the last one, which may be shorter. send is called with
-// numbers from 1 on, for several parts at once, and must not keep the data when it
-// has returned. The first error ends all, and is returned when no send is under
-// way any more. SendParts returns the number of parts. Content that does not fit
-// into 10,000 parts is an error.
+// SendParts sends content in parts. The first one was read already and sets their size. The
+// last one may be shorter. send gets numbers from 1 on, runs for several parts at once, and
+// must not keep the data after its return. The first error ends the upload. SendParts returns
+// it after all sends have returned. Otherwise it returns the number of parts. It fails for
+// content that does not fit into 10,000 parts.
 //
-// Memory for partsInFlight parts is used, again and again.
+// It reuses memory for partsInFlight parts.
 func SendParts(ctx context.Context, first []byte, body io.Reader, send func(ctx context.Context, number int, data []byte) error) (int, error) {
 	sending, ctx := errgroup.WithContext(ctx)
 	free := make(chan []byte, partsInFlight)
 	for range partsInFlight - 1 {
-		free <- nil // made when it is needed
+		free <- nil // allocated on first use
 	}
 	number := 0
 	start := func(buffer []byte, length int) {
@@ -119,8 +117,7 @@ func SendParts(ctx context.Context, first []byte, body io.Reader, send func(ctx 
 	}
 }
 
-// failed waits for what is being sent, and returns the error that ended it, or
-// that of the context.
+// failed waits for the running sends, and returns the first error, or the context's.
 func failed(ctx context.Context, sending *errgroup.Group) error {
 	if err := sending.Wait(); err != nil {
 		return err

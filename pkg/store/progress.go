@@ -10,10 +10,9 @@ import (
 
 type progressKey struct{}
 
-// WithProgress returns a context in which stores over HTTP tell of the bytes that
-// they exchange with their servers, as they do: moved is called with how many, from
-// many goroutines. It counts the connections that the store makes in the context or
-// one derived from it, so a Store that is told of must be used in no other.
+// WithProgress returns a context in which stores over HTTP report the bytes that they exchange
+// with their servers. They call moved with the number of bytes, concurrently. A connection
+// reports to the context in which it was made, so use a Store of this context in no other.
 func WithProgress(ctx context.Context, moved func(bytes int)) context.Context {
 	return context.WithValue(ctx, progressKey{}, moved)
 }
@@ -21,8 +20,8 @@ func WithProgress(ctx context.Context, moved func(bytes int)) context.Context {
 // Dial makes connections; it has the form of net.Dialer.DialContext.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Watched returns a Dial whose connections tell of what they move, where the
-// context asks for it.
+// Watched returns a Dial whose connections report the bytes that they move, if the context
+// asks for it.
 func Watched(dial Dial) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)

@@ -35,6 +35,6 @@ func TestConnectionsTellWhatTheyMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := moved.Load(); n < 51_000 || n > 55_000 {
-		t.Errorf("51000 bytes and the headers were moved, and %d were told", n)
+		t.Errorf("51000 bytes and the headers were moved, and %d were reported", n)
 	}
 }

@@ -5,7 +5,7 @@ package store
 
 import "errors"
 
-// StatusError is an answer over HTTP that is of none of the kinds of this package.
+// StatusError is an answer over HTTP of no kind of this package.
 type StatusError struct {
 	Code int
 	Text string
@@ -13,7 +13,7 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return e.Text }
 
-// HasStatus tells whether an error is an answer with this status.
+// HasStatus reports whether an error is an answer with this status.
 func HasStatus(err error, code int) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Code == code

@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package affected tests that hack/affected chooses the stages of hack/test which a
-// change can have broken.
+// Package affected tests that hack/affected chooses the stages of hack/test that a change may
+// have broken.
 package affected
 
 import (
@@ -15,7 +15,7 @@ import (
 
 const root = "../.."
 
-// A checkout is a repository with the scripts alone, in one commit.
+// A checkout is a repository with only the scripts, in one commit.
 type checkout string
 
 func newCheckout(t *testing.T) checkout {
@@ -79,22 +79,22 @@ const everything = "format scripts prose modules generated e2e alone stores loca
 func TestStagesOfAFile(t *testing.T) {
 	c := newCheckout(t)
 	for file, want := range map[string]string{
-		"pkg/cluster/plan/plan.go":          "format modules generated e2e alone stores demo docs lint unit monitoring",
-		"pkg/cluster/plan_test.go":          "format modules lint unit",
-		"pkg/store/s3/s3_test.go":           "format modules stores lint unit",
-		"test/e2e/create_test.go":           "format modules e2e alone lint unit",
+		"pkg/cluster/plan/plan.go":          "format prose modules generated e2e alone stores demo docs lint unit monitoring",
+		"pkg/cluster/plan_test.go":          "format prose modules lint unit",
+		"pkg/store/s3/s3_test.go":           "format prose modules stores lint unit",
+		"test/e2e/create_test.go":           "format prose modules e2e alone lint unit",
 		"test/simulation/mutants/a.patch":   "format modules lint unit",
 		"hack/simulate":                     "scripts unit",
 		"test/harness/cluster.go":           everything,
 		"hack/localkube/keeper/keeper.go":   everything,
-		"hack/localkube/smoke/dns_test.go":  "format modules localkube lint unit",
-		"hack/localkube/environ/of_test.go": "format modules lint unit",
+		"hack/localkube/smoke/dns_test.go":  "format prose modules localkube lint unit",
+		"hack/localkube/environ/of_test.go": "format prose modules lint unit",
 		"pkg/apis/etcd/v1beta2/cluster.go":  "format prose modules generated e2e alone stores demo docs lint unit monitoring",
 		"doc/tls.md":                        "prose docs unit",
 		"doc/reference.md":                  "prose generated docs unit",
 		"CHANGELOG.md":                      "prose unit",
 		"example/README.md":                 "scripts prose e2e alone demo docs unit",
-		"hack/reference/flags.go":           "format modules generated lint unit",
+		"hack/reference/flags.go":           "format prose modules generated lint unit",
 		"example/tls/certs.sh":              "scripts e2e alone demo docs unit",
 		"hack/demo":                         "scripts demo docs unit",
 		"hack/mutants":                      "scripts unit",
@@ -114,8 +114,8 @@ func TestStagesOfAFile(t *testing.T) {
 func TestTestsOfAPackageThatNeedMoreThanTheCompiler(t *testing.T) {
 	c := newCheckout(t)
 	for tag, want := range map[string]string{
-		"e2e":    "format modules e2e lint unit",
-		"stores": "format modules stores lint unit",
+		"e2e":    "format prose modules e2e lint unit",
+		"stores": "format prose modules stores lint unit",
 	} {
 		c.write(t, "pkg/cluster/a_test.go", "// Copyright\n\n//go:build "+tag+"\n\npackage cluster\n")
 		if got, err := c.affected(t); err != nil || got != want {

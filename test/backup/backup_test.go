@@ -37,7 +37,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/stores"
 )
 
-// place is a store with a bucket, and what a spec says to get there.
+// place is a store with a bucket, and the part of a spec that names it.
 type place struct {
 	storageType api.BackupStorageType
 	source      func(key string) api.BackupSource
@@ -105,8 +105,7 @@ func volume(t *testing.T) place {
 	}
 }
 
-// operator is what backups share, with an API server of fakes, and everything else
-// real.
+// operator is what backups share: a fake API server, and everything else real.
 type operator struct {
 	backup.Config
 	etcd *versionedfake.Clientset
@@ -129,9 +128,8 @@ func newOperator(t *testing.T, at place) *operator {
 	}}
 }
 
-// make makes one backup, as an operator would that sees the object for the first
-// time, and returns its status. An attempt may fail where a busy machine lets members or
-// stores wait.
+// make takes one backup, as an operator does that sees the object for the first time, and
+// returns its status. An attempt may fail on a busy machine, where members or stores are slow.
 func (o *operator) make(ctx context.Context, name string, endpoints []string) (api.BackupStatus, error) {
 	obj := &api.EtcdBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid of " + name), Generation: 1, CreationTimestamp: metav1.Now()},
@@ -169,7 +167,7 @@ func (o *operator) make(ctx context.Context, name string, endpoints []string) (a
 	}
 }
 
-// What is stored in each store restores to what etcd held, on each etcd.
+// A backup from each store restores to the data that etcd held, on each etcd.
 func TestBackupsInEveryStoreRestore(t *testing.T) {
 	places := map[string]func(*testing.T) place{"S3": s3, "GCS": gcs, "ABS": abs, "OSS": oss, "Volume": volume}
 	restored := map[string]bool{}
@@ -179,7 +177,7 @@ func TestBackupsInEveryStoreRestore(t *testing.T) {
 		fill(t, client, 24)
 		for name, open := range places {
 			if name != "S3" && r.Minor() != "3.6" {
-				continue // what etcd sends is the same for all stores
+				continue // etcd sends the same to all stores
 			}
 			t.Run(r.Version+" to "+name, func(t *testing.T) {
 				o := newOperator(t, open(t))
@@ -242,11 +240,11 @@ func TestAHundredBackupsLeaveNothingBehind(t *testing.T) {
 			}
 		}
 	}
-	backUp(0, 20) // some things are made once
+	backUp(0, 20) // some things are allocated once
 	before := usageOf(t)
 	backUp(20, 120)
 	after := usageOf(t)
-	// What was told to end may take a moment for it.
+	// Goroutines may take a moment to end.
 	for deadline := time.Now().Add(20 * time.Second); after.exceeds(before) && time.Now().Before(deadline); after = usageOf(t) {
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -256,7 +254,7 @@ func TestAHundredBackupsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// usage is what a leak would make more of.
+// usage is the resources that a leak would use up.
 type usage struct{ goroutines, files int }
 
 func (u usage) exceeds(before usage) bool {

@@ -1,6 +1,6 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backup makes backups of real members of etcd in real stores, with
-// everything of the backup operator but an API server, and restores them.
+// Package backup backs up real members of etcd to real stores, and restores them, with all
+// parts of the backup operator except an API server.
 package backup

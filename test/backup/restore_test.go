@@ -28,12 +28,12 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/members"
 )
 
-// breaksAt is how far the store comes the first time that the backup is served.
+// breaksAt is the offset at which the store's first connection breaks.
 const breaksAt = 5 << 20
 
-// bringBack takes a backup the way of a restore: it is selected and read whole, then
-// served, and fetched as the first member does, through a connection of the store
-// that breaks once. It returns the file that etcd's tool is given.
+// bringBack takes a backup through all steps of a restore: it is selected and read, then
+// served, and fetched like by the first member. The store's connection breaks once. bringBack
+// returns the file for etcd's tool.
 func (o *operator) bringBack(ctx context.Context, t *testing.T, key string) (selection.Verified, string) {
 	t.Helper()
 	place, err := location.Open(ctx, backup.Secrets{Kube: o.Kube}, "ns", o.at.storageType, o.at.source(key), o.at.volumeDir)
@@ -92,7 +92,7 @@ func (o *operator) bringBack(ctx context.Context, t *testing.T, key string) (sel
 	mu.Lock()
 	defer mu.Unlock()
 	if len(offsets) != 2 || offsets[0] != 0 || offsets[1] != breaksAt || len(failures) != 1 {
-		t.Errorf("fetched from %v, and told of %d failures; want it to go on at %d", offsets, len(failures), breaksAt)
+		t.Errorf("fetched from %v, with %d failures; want it to continue at %d", offsets, len(failures), breaksAt)
 	}
 	return found, filepath.Join(dir, "snapshot.db")
 }
@@ -111,8 +111,8 @@ func (b broken) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// What people take for a backup, and what is left of one, is told from a good one, and
-// the good one before it is found.
+// A restore rejects files that are no backups, and parts of one. It finds the good backup
+// before them.
 func TestTheNewestGoodBackupIsSelected(t *testing.T) {
 	for _, r := range members.Releases(t) {
 		data := filepath.Join(t.TempDir(), "data")
@@ -159,7 +159,7 @@ func TestTheNewestGoodBackupIsSelected(t *testing.T) {
 		}
 		for i, want := range []string{"a member's data directory", "it was cut off", "does not fit the sha256"} {
 			if len(passed) != 3 || !strings.Contains(passed[i], want) {
-				t.Errorf("%s: passed over %q, want that %s is told", r, passed, want)
+				t.Errorf("%s: passed over %q, want %s reported", r, passed, want)
 			}
 		}
 	}

@@ -31,7 +31,7 @@ import (
 
 var sizeFlag = flag.Int64("size", 0, "size in MiB of the database that is backed up (default 2048) or restored (default 100)")
 
-// databaseSize is that of the flag, or the default, in bytes.
+// databaseSize returns the flag's or the default size, in bytes.
 func databaseSize(mib int64) int64 {
 	if *sizeFlag > 0 {
 		mib = *sizeFlag
@@ -41,9 +41,9 @@ func databaseSize(mib int64) int64 {
 
 const bucket = "backups"
 
-// TestBackups measures the backup of an etcd to a MinIO on the same machine, in
-// turns with the two halves of it: a snapshot into a file, and a plain copy of that
-// file into MinIO.
+// TestBackups measures the backup of an etcd to a MinIO on the same machine. In turns with it,
+// it measures the two halves: a snapshot into a file, and a plain copy of that file into
+// MinIO.
 func TestBackups(t *testing.T) {
 	release, size := members.ReleaseOf(t, "3.6"), databaseSize(2048)
 	source := release.Start(t, members.Options{Flags: []string{
@@ -96,8 +96,8 @@ func TestBackups(t *testing.T) {
 	}
 }
 
-// fillDatabase writes keys of 100 bytes to 1 MB, with content that can't be
-// compressed. Of the bytes, most are in large values; of the keys, most are small.
+// fillDatabase writes keys of 100 bytes to 1 MB with incompressible content. Most bytes are in
+// large values; most keys are small.
 func fillDatabase(t *testing.T, client *clientv3.Client, size int64) {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{})
@@ -124,7 +124,7 @@ func fillDatabase(t *testing.T, client *clientv3.Client, size int64) {
 	}
 }
 
-// putFile sends a file by one request whose content is not signed, as curl would.
+// putFile uploads a file in one request with unsigned content, like curl.
 func putFile(t *testing.T, server *stores.MinIOServer, path string) int64 {
 	t.Helper()
 	signed, err := s3.NewPresignClient(server.Client()).PresignPutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(bucket), Key: aws.String("copy")})
@@ -172,15 +172,14 @@ func discard(t *testing.T, server *stores.MinIOServer) {
 	}
 }
 
-// backupsProcess is the one that makes them.
+// backupsProcess is the process that takes the backups.
 type backupsProcess struct {
-	idle    int64 // resident bytes before the first one
+	idle    int64 // resident bytes before the first backup
 	orders  io.Writer
 	answers *bufio.Scanner
 }
 
-// startBackups starts this test binary again, as a process that makes backups and
-// nothing else.
+// startBackups starts this test binary again, as a process that only takes backups.
 func startBackups(t *testing.T, config backupConfig) *backupsProcess {
 	t.Helper()
 	text, err := json.Marshal(config)

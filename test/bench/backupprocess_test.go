@@ -23,24 +23,22 @@ import (
 	s3store "github.com/etcd-operator/etcd-operator/pkg/store/s3"
 )
 
-// backupVariable makes a process of the one that makes backups, in which nothing
-// else uses memory.
+// backupVariable marks the process that takes backups, in which nothing else uses memory.
 const backupVariable = "ETCD_OPERATOR_BENCH_BACKUPS"
 
-// backupConfig says from where to where.
+// backupConfig names the source and the store.
 type backupConfig struct {
 	Etcd, Endpoint, Bucket, Region string
 	AccessKey, SecretKey           string
 }
 
-// backupResult is a line that the process prints when it has started, and for each
-// backup.
+// backupResult is a line that the process prints at its start, and after each backup.
 type backupResult struct {
 	Nanoseconds int64
-	// Processor is the processor time that the process used, in nanoseconds.
+	// Processor is the process's processor time in nanoseconds.
 	Processor int64
 	Size      int64
-	// PeakBytes is the most memory that was resident since the last line.
+	// PeakBytes is the peak of resident memory since the last line.
 	PeakBytes int64
 	Error     string
 }
@@ -56,8 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// makeBackups makes a backup under each key that stands in a line of the standard
-// input.
+// makeBackups takes a backup for each key in a line of the standard input.
 func makeBackups(ctx context.Context, text string) error {
 	var config backupConfig
 	if err := json.Unmarshal([]byte(text), &config); err != nil {
@@ -110,16 +107,16 @@ func makeBackup(ctx context.Context, endpoint etcd.Endpoint, bucket store.Store,
 	return object.Size, err
 }
 
-// processorTime of this process so far, in nanoseconds.
+// processorTime returns this process's processor time in nanoseconds.
 func processorTime() int64 {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0 // never fails for the process itself
+		return 0 // never fails for the own process
 	}
 	return usage.Utime.Nano() + usage.Stime.Nano()
 }
 
-// peak is the most memory that was resident since the last call, and begins anew.
+// peak returns the peak of resident memory since the last call, and resets it.
 func peak() (int64, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -134,5 +131,5 @@ func peak() (int64, error) {
 			return kibibytes << 10, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // proc(5)
 		}
 	}
-	return 0, fmt.Errorf("/proc/self/status tells no VmHWM")
+	return 0, fmt.Errorf("/proc/self/status has no VmHWM")
 }

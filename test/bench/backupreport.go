@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// The aims of the project: throughput as a ratio to the slower of what a backup
-// consists of, and memory.
+// The project's aims: memory, and throughput as a ratio to the slower half of a backup.
 const (
 	ratioTarget  = 0.8
 	memoryTarget = 64 << 20
 )
 
-// backupReport is what was measured of backups, in rounds.
+// backupReport is the measurements of backups, in rounds.
 type backupReport struct {
 	size                  int64 // of the snapshot, in bytes
 	saved, copied, backed []time.Duration
-	processor             []time.Duration // that the backing process used
+	processor             []time.Duration // of the backing process
 	idle, peak            int64           // memory, in bytes
 }
 
@@ -30,12 +29,12 @@ func (r *backupReport) add(saved, copied, backed, processor time.Duration) {
 	r.backed, r.processor = append(r.backed, backed), append(r.processor, processor)
 }
 
-// ratio of the backup's throughput to that of the slower of the others.
+// ratio returns the backup's throughput relative to the slower half.
 func (r *backupReport) ratio() float64 {
 	return float64(max(median(r.saved), median(r.copied))) / float64(median(r.backed))
 }
 
-// ratios are those of each round.
+// ratios returns the ratio of each round.
 func (r *backupReport) ratios() []float64 {
 	list := make([]float64, len(r.backed))
 	for i := range list {
@@ -44,7 +43,7 @@ func (r *backupReport) ratios() []float64 {
 	return list
 }
 
-// String is the report in Markdown.
+// String returns the report in Markdown.
 func (r *backupReport) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| what, with a snapshot of %s | median | min–max | rounds | throughput |\n|---|---|---|---|---|\n", mebibytes(r.size))

@@ -36,13 +36,13 @@ var (
 	document = flag.Bool("write", false, "write the result into doc/benchmarks.md")
 )
 
-// settleTime passes before each measurement. etcd counts a member as started
-// when it has been connected for five seconds, and refuses a change of the
-// membership before; a cluster that has run for a while has that behind it.
+// settleTime passes before each measurement. etcd counts a member as started after five
+// seconds of connections, and refuses membership changes before. A cluster in use has passed
+// that time.
 const settleTime = 6 * time.Second
 
-// TestBench measures everything, in turns, so that what slows the machine down
-// for a while slows all of it.
+// TestBench measures everything in turns, so that a slow phase of the machine affects all
+// measurements.
 func TestBench(t *testing.T) {
 	n := harness.NewQuiet(t)
 	b := &bench{t: t, n: n}
@@ -68,7 +68,7 @@ type bench struct {
 	table table
 }
 
-// measure is the time from act's write until check finds nothing missing.
+// measure returns the time from act's write until check finds nothing missing.
 func (b *bench) measure(name string, target float64, act func(), check func(context.Context) error) {
 	b.t.Helper()
 	start := time.Now()
@@ -117,18 +117,18 @@ func (b *bench) unitS(round int) {
 	harness.Wait(b.t, "static members gone", harness.Settle, gone(b.n, name))
 }
 
-// life is what a cluster goes through, from its creation to an upgrade.
+// life measures a cluster from its creation to an upgrade.
 func (b *bench) life(round int, version, next string) {
 	b.t.Helper()
 	var cluster *harness.Cluster
-	// what names the change and the version, so that a table reads well.
+	// what names the change and the version, for a readable table.
 	change := func(what string, target float64, act func(), gone ...*corev1.Pod) {
 		b.t.Helper()
 		b.measure(fmt.Sprintf(what, version), target, act, func(ctx context.Context) error {
 			_, err := cluster.Settled(ctx, gone...)
 			return err
 		})
-		cluster.WaitSettled(gone...) // with what terminates
+		cluster.WaitSettled(gone...) // including terminating pods
 		select {
 		case <-time.After(settleTime):
 		case <-b.t.Context().Done():
@@ -151,7 +151,7 @@ func (b *bench) life(round int, version, next string) {
 	cluster.WaitGone(harness.Settle)
 }
 
-// machine says where it was measured.
+// machine describes the machine of the measurements.
 func machine(t *testing.T, n *harness.Namespace) string {
 	t.Helper()
 	version, err := n.Kube.Discovery().ServerVersion()

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A part is what a run writes of the document, between two lines; the rest is
-// written by people.
+// A part is the section of the document, between two lines, that a run writes. People write
+// the rest.
 type part struct{ begin, end string }
 
 // The parts of the document.

@@ -24,9 +24,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// The API server counts requests by the flow schema that they match, and by
-// nothing else that names the client. So each kind of request of the operator's
-// service account gets a flow schema of its own, the first that matches.
+// The API server counts requests by their flow schema, and by no other trait of the client. So
+// each kind of request of the operator's service account has a flow schema of its own, with
+// the highest precedence.
 var kinds = []struct {
 	name      string
 	verbs     []string
@@ -40,8 +40,7 @@ var kinds = []struct {
 	{"write", []string{"*"}, []string{"*"}, []string{"*"}},
 }
 
-// idle measures what the operator costs when there is nothing to do, and returns
-// it in Markdown.
+// idle measures the operator's cost when it has nothing to do, and returns it in Markdown.
 func (b *bench) idle() string {
 	b.t.Helper()
 	var out strings.Builder
@@ -57,7 +56,7 @@ func (b *bench) idle() string {
 				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("idle-%d", made)},
 				Spec:       v1beta2.ClusterSpec{Size: 1},
 			})
-			if made%4 == 3 || made == count-1 { // a few at a time start best
+			if made%4 == 3 || made == count-1 { // starting a few at a time is fastest
 				cluster.WaitSettled()
 			}
 		}

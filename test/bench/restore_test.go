@@ -26,11 +26,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/stores"
 )
 
-// restored is how long a restore may take, also of gigabytes.
+// restored bounds the duration of a restore, even of gigabytes.
 const restored = 20 * time.Minute
 
-// TestRestores measures the way from an EtcdRestore to a healthy cluster of three
-// members, in turns with the creation of an empty one.
+// TestRestores measures the time from an EtcdRestore to a healthy cluster of three members, in
+// turns with the creation of an empty one.
 func TestRestores(t *testing.T) {
 	n := harness.NewQuiet(t)
 	b := &restoreBench{bench: bench{t: t, n: n}, release: members.ReleaseOf(t, "3.6"), minio: stores.MinIO(t, stores.Options{IP: n.HostIP(t)})}
@@ -61,7 +61,7 @@ type restoreBench struct {
 	size    int64 // of the backup, in bytes
 }
 
-// snapshot fills an etcd beside the cluster and stores a backup of it.
+// snapshot fills an etcd beside the cluster and stores its backup.
 func (b *restoreBench) snapshot(size int64) {
 	b.t.Helper()
 	source := b.release.Start(b.t, members.Options{Flags: []string{
@@ -95,8 +95,8 @@ func (b *restoreBench) spec() v1beta2.ClusterSpec {
 	return spec
 }
 
-// round creates an empty cluster, and restores the backup into a new one, whose pods
-// are then all lost, and restores it in its place.
+// round creates an empty cluster, restores the backup into a new one, and, after the loss of
+// all its pods, restores it in place.
 func (b *restoreBench) round(round int) {
 	b.t.Helper()
 	name := fmt.Sprintf("empty-%d", round)

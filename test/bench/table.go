@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A series is what was measured of one thing over the rounds.
+// A series is one measurement over the rounds.
 type series struct {
 	name string
 	// target is the aim as a multiple of U; 0 where there is none.
@@ -18,11 +18,11 @@ type series struct {
 	times  []time.Duration
 }
 
-// A table is all that was measured, in order. The first series is the unit, whose
-// name is one letter and a colon and what it is.
+// A table is all measurements, in order. The first series is the unit, whose name is a letter,
+// a colon and a description.
 type table struct{ rows []*series }
 
-// add adds a time to the series of that name, and makes it if need be.
+// add adds a time to the series of a name, and creates the series if necessary.
 func (t *table) add(name string, target float64, took time.Duration) {
 	i := slices.IndexFunc(t.rows, func(s *series) bool { return s.name == name })
 	if i < 0 {
@@ -32,7 +32,7 @@ func (t *table) add(name string, target float64, took time.Duration) {
 	t.rows[i].times = append(t.rows[i].times, took)
 }
 
-// String is the table in Markdown.
+// String returns the table in Markdown.
 func (t *table) String() string {
 	var b strings.Builder
 	if len(t.rows) == 0 {

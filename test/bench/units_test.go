@@ -18,8 +18,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// The units: what it takes to start etcd by hand on this machine. Their pods
-// have the probes of the operator's pods, so that Ready means the same.
+// The units: the time to start etcd by hand on this machine. Their pods have the same probes
+// as the operator's pods, so that Ready means the same.
 
 func barePod(name string) *corev1.Pod {
 	return &corev1.Pod{
@@ -32,8 +32,8 @@ func barePod(name string) *corev1.Pod {
 	}
 }
 
-// staticMembers is the headless Service and the StatefulSet of a cluster whose
-// members know each other from the start.
+// staticMembers is the headless Service and the StatefulSet of a cluster whose members know
+// each other from the start.
 func staticMembers(name, namespace string) (*corev1.Service, *appsv1.StatefulSet) {
 	labels := map[string]string{"unit": name}
 	var initial []string
@@ -86,7 +86,7 @@ func dataVolume() corev1.Volume {
 	return corev1.Volume{Name: "etcd-data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
 }
 
-// ready tells whether a unit has its number of ready pods.
+// ready reports whether a unit has its number of ready pods.
 func ready(n *harness.Namespace, unit string, want int) func(context.Context) error {
 	return func(context.Context) error {
 		got := 0
@@ -102,7 +102,7 @@ func ready(n *harness.Namespace, unit string, want int) func(context.Context) er
 	}
 }
 
-// gone tells whether no pod of a unit is left.
+// gone reports whether no pod of a unit is left.
 func gone(n *harness.Namespace, unit string) func(context.Context) error {
 	return func(context.Context) error {
 		for _, pod := range n.Pods() {

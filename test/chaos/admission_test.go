@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// What Kubernetes makes of a pod that the operator asks for. A pod is deleted, so that
-// the operator asks for one.
+// Kubernetes changes or refuses a pod that the operator creates. The fault deletes a pod, so
+// that the operator creates one.
 var admissionFaults = []fault{
 	{name: "admission pins images", calm: true, fits: outlivesAPod, strike: func(s *storm, c *target, member *corev1.Pod) {
 		digests := s.n.Digests()
@@ -31,7 +31,7 @@ var admissionFaults = []fault{
 		s.n.DeletePod(member)
 		s.hold(1, 10)
 		s.upgrade(c)
-		s.awaitCalm() // the operator has what it asked for
+		s.awaitCalm() // the operator has created the pod
 		release()
 	}},
 	{name: "admission refuses pods", calm: true, fits: outlivesAPod, strike: func(s *storm, _ *target, member *corev1.Pod) {
@@ -48,7 +48,7 @@ var admissionFaults = []fault{
 	}},
 }
 
-// usePods leaves the namespace no pods beyond those that it has.
+// usePods allows the namespace no more pods than it has.
 func (s *storm) usePods() (release func()) {
 	s.t.Helper()
 	quotas := s.n.Kube.CoreV1().ResourceQuotas(s.n.Name)

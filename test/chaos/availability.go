@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// An availability is how a cluster took writes.
+// An availability is how well a cluster accepted writes.
 type availability struct {
 	cluster string
 	// share of the seconds in which a write was acknowledged.
@@ -17,7 +17,7 @@ type availability struct {
 	gap time.Duration
 }
 
-// availability tells how the cluster took writes up to a time since the start.
+// availability returns how well the cluster accepted writes up to a time since the start.
 func (h *history) availability(cluster string, end time.Duration) availability {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 
 const bucket = "chaos"
 
-// backupSource is a client of each history that reads a backup.
+// backupSource is the client in each history that stands for a backup's reads.
 const backupSource = clientsEach + 1
 
 var backupFaults = []fault{{name: "backup and restore", calm: true, strike: func(s *storm, c *target, _ *corev1.Pod) {
@@ -36,7 +36,7 @@ var backupFaults = []fault{{name: "backup and restore", calm: true, strike: func
 		EtcdCluster: &v1beta2.EtcdClusterRef{Name: c.Name}, StorageType: v1beta2.BackupStorageTypeS3, BackupSource: source,
 	})
 	if s.rand.IntN(2) == 0 {
-		s.tell("backup operator killed", "meanwhile")
+		s.announce("backup operator killed", "meanwhile")
 		s.n.CrashBackupOperator()
 	}
 	harness.Wait(s.t, name+" backed up", restoredWithin, func(context.Context) error {
@@ -52,7 +52,7 @@ var backupFaults = []fault{{name: "backup and restore", calm: true, strike: func
 		ClusterTemplate: s.template(1+2*s.rand.IntN(2), versions[c.version]),
 	})
 	if s.rand.IntN(2) == 0 {
-		s.tell("restore operator killed", "meanwhile")
+		s.announce("restore operator killed", "meanwhile")
 		s.n.CrashRestoreOperator()
 	}
 	restore.WaitSucceeded()
@@ -70,10 +70,10 @@ var backupFaults = []fault{{name: "backup and restore", calm: true, strike: func
 	copied.WaitGone(harness.Settle)
 }}}
 
-// restoredWithin is how long a backup may take, with operators that are killed.
+// restoredWithin bounds the duration of a backup and restore, while operators are killed.
 const restoredWithin = 5 * time.Minute
 
-// prepareBackups starts a store beside the cluster, and the operators, once.
+// prepareBackups starts a store and the operators once, beside the cluster.
 func (s *storm) prepareBackups() {
 	s.t.Helper()
 	if s.store != nil {
@@ -89,7 +89,7 @@ func (s *storm) prepareBackups() {
 	s.n.DeployRestoreOperator(nil)
 }
 
-// template is a cluster for a restore to make.
+// template is the cluster that a restore creates.
 func (s *storm) template(size int, version string) *v1beta2.ClusterTemplate {
 	s.t.Helper()
 	text, err := json.Marshal(v1beta2.ClusterSpec{Size: size, Version: version})

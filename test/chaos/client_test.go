@@ -21,21 +21,21 @@ const (
 	pace = 100 * time.Millisecond
 	// patience is how long a client waits for an answer.
 	patience = 3 * time.Second
-	// keyLife is how long a key is used: the check of a history takes longer the more
+	// keyLife is how long clients use a key. The check of a history takes longer the more
 	// operations without an answer one key has.
 	keyLife = 20 * time.Second
 	prefix  = "chaos/"
 )
 
-// clients are those of one cluster, through its Service.
+// clients are a cluster's clients, through its Service.
 type clients struct {
 	dial    func() (*clientv3.Client, error)
 	history *history
 	watch   *watched
 	leases  *leases
-	stop    context.CancelFunc // of those that read and write
+	stop    context.CancelFunc // those that read and write
 	done    sync.WaitGroup
-	// stopWatch ends the watch, and watching waits for that.
+	// stopWatch ends the watch, and watching waits for its end.
 	stopWatch context.CancelFunc
 	watching  sync.WaitGroup
 	ended     atomic.Int64 // how long clients wrote, in nanoseconds; 0 while they do
@@ -53,14 +53,14 @@ func startClients(ctx context.Context, n int, seed uint64, dial func() (*clientv
 	return c
 }
 
-// end stops those that read and write, and waits for the answers that are under way.
+// end stops the reads and writes, and waits for open answers.
 func (c *clients) end() {
 	c.ended.Store(int64(time.Since(c.history.start)))
 	c.stop()
 	c.done.Wait()
 }
 
-// wrote is how long clients have written up to now.
+// wrote returns how long clients have written so far.
 func (c *clients) wrote() time.Duration {
 	if ended := c.ended.Load(); ended > 0 {
 		return time.Duration(ended)
@@ -99,9 +99,9 @@ func (c *clients) run(ctx context.Context, id int, r *rand.Rand) {
 		}
 		asked := time.Now()
 		if !c.operate(ctx, client, id, n, r) {
-			hangUp() // a connection through a Service stays with the member that it met
-			// An answer that says nothing may come at once, as from a full database. The
-			// check of a history takes longer the more of them there are.
+			hangUp() // a connection through a Service stays with its first member
+			// An answer without a result may come at once, as from a full database. The check
+			// of a history takes longer the more of them there are.
 			select {
 			case <-time.After(patience - time.Since(asked)):
 			case <-ctx.Done():
@@ -110,7 +110,7 @@ func (c *clients) run(ctx context.Context, id int, r *rand.Rand) {
 	}
 }
 
-// operate does one thing and reports whether it was answered.
+// operate does one operation and reports whether it was answered.
 func (c *clients) operate(ctx context.Context, client *clientv3.Client, id, n int, r *rand.Rand) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()

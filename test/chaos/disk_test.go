@@ -27,7 +27,7 @@ var diskFaults = []fault{
 		s.hold(10, 60)
 		release()
 	}},
-	// The operator waits ten minutes before it gives such a member up.
+	// The operator waits ten minutes before it replaces such a member.
 	{name: "fsyncs hang until a replacement", calm: true, fits: replicated, least: time.Hour, strike: func(s *storm, c *target, member *corev1.Pod) {
 		release := c.SlowDisk(member, harness.Hanging)
 		defer release()

@@ -1,11 +1,10 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chaos writes to and reads from clusters while a seeded schedule of faults
-// strikes them, on the local Kubernetes. In the end it checks that the history of all
-// clients is linearizable, that watches have no gaps, that leases hold what they promise,
-// and that every acknowledged write is there. hack/chaos runs it.
+// Package chaos reads from and writes to clusters on the local Kubernetes while a seeded
+// schedule injects faults. In the end it checks that the history of all clients is
+// linearizable, that watches have no gaps, that leases keep their promises, and that every
+// acknowledged write exists. hack/chaos runs it.
 //
-// The rules of the checks have no build tag, and unit tests. Each other file holds the
-// faults of one kind.
+// The checks have unit tests and no build tag. Each other file holds the faults of one kind.
 package chaos

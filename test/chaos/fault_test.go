@@ -12,21 +12,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A fault strikes a member of a cluster, or its node and so all clusters. It returns when
-// the fault is over, not when the clusters are well again.
+// A fault hits a member of a cluster, or a node and so all clusters. It returns when the fault
+// is over, before the clusters have recovered.
 type fault struct {
 	name   string
 	strike func(s *storm, c *target, member *corev1.Pod)
-	// fits reports whether the cluster can outlive the fault; nil: each can.
+	// fits reports whether the cluster can survive the fault; nil: each can.
 	fits func(c *target) bool
-	// calm is true for a fault that may take a member's data, or a member, from each
-	// cluster: all have to be well before.
+	// calm means that the fault may destroy a member of each cluster, or its data: all members
+	// must be healthy before.
 	calm bool
-	// least is how long a storm has to last that it strikes in, if nobody asks for it.
+	// least is the shortest storm that has this fault unless the caller asks for it.
 	least time.Duration
 }
 
-// faults strike equally often.
+// faults have equal probability.
 var faults = slices.Concat(processFaults, nodeFaults, diskFaults, linkFaults, apiServerFaults, admissionFaults, specFaults, spaceFaults, backupFaults)
 
 func replicated(c *target) bool { return c.size >= 3 }
@@ -35,7 +35,7 @@ func outlivesAPod(c *target) bool { return replicated(c) || c.volumes }
 
 func resizes(c *target) bool { return c.resizes }
 
-// isOn counts the members of the cluster that are on a node.
+// isOn returns the number of the cluster's members on a node.
 func (c *target) isOn(node string) int {
 	count := 0
 	for _, p := range c.Pods() {

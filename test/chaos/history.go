@@ -14,7 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// kind is what an operation does with its key.
+// kind is the type of an operation.
 type kind string
 
 const (
@@ -25,22 +25,22 @@ const (
 	swap kind = "swap"
 )
 
-// An op is what a client asked for.
+// An op is an operation that a client requested.
 type op struct {
 	kind     kind
 	key      string
-	old, new string // values; "" stands for a key that is not there
+	old, new string // values; "" means that the key is absent
 }
 
-// An outcome is what etcd answered. Of an operation without an answer nobody knows
-// whether it was made.
+// An outcome is etcd's answer. Without an answer, nobody knows whether the operation took
+// effect.
 type outcome struct {
 	unknown bool
 	value   string // that get has read
 	swapped bool
 }
 
-// A history is what all clients of a cluster have done.
+// A history is all operations of a cluster's clients.
 type history struct {
 	start time.Time
 
@@ -55,11 +55,11 @@ func (h *history) call(client int, o op) func(outcome) {
 	called := time.Since(h.start)
 	return func(out outcome) {
 		if out.unknown && o.kind == get {
-			return // says nothing
+			return // no result
 		}
 		returned := time.Since(h.start).Nanoseconds()
 		if out.unknown {
-			returned = math.MaxInt64 // it may be made at any later time, or never
+			returned = math.MaxInt64 // it may take effect at any later time, or never
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -67,7 +67,7 @@ func (h *history) call(client int, o op) func(outcome) {
 	}
 }
 
-// read notes that a key was read, at some time between two.
+// read notes that a key was read at some time between two.
 func (h *history) read(client int, key, value string, called, returned time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +76,7 @@ func (h *history) read(client int, key, value string, called, returned time.Dura
 	})
 }
 
-// keys are those that an operation was about.
+// keys returns the keys of all operations.
 func (h *history) keys() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +87,7 @@ func (h *history) keys() []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// count returns how many operations there were, and how many without an answer.
+// count returns the number of operations, and of those without an answer.
 func (h *history) count() (all, unknown int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,7 +136,7 @@ var model = porcupine.Model{
 	},
 }
 
-// check reports an error where no order of the operations explains the answers.
+// check returns an error if no order of the operations explains the answers.
 func (h *history) check(patience time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -48,7 +48,7 @@ func TestTheCheckFindsWhatCanNotBe(t *testing.T) {
 func TestOperationsAreCounted(t *testing.T) {
 	h := newHistory()
 	h.call(1, op{put, "b", "", "x"})(outcome{})
-	h.call(1, op{get, "a", "", ""})(outcome{unknown: true}) // says nothing
+	h.call(1, op{get, "a", "", ""})(outcome{unknown: true}) // no result
 	h.call(2, op{put, "a", "", "x"})(outcome{unknown: true})
 	if all, unknown := h.count(); all != 2 || unknown != 1 {
 		t.Errorf("%d operations, %d without an answer", all, unknown)
@@ -58,7 +58,7 @@ func TestOperationsAreCounted(t *testing.T) {
 	}
 }
 
-// A backup is a read of all keys, at some time while it was made.
+// A backup is a read of all keys, at some time during the backup.
 func TestABackupHoldsWhatWasAcknowledgedBefore(t *testing.T) {
 	for value, good := range map[string]bool{"before": true, "meanwhile": true, "": false, "later": false} {
 		h := newHistory()

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// leaseSlack is how much earlier than promised a lease may end: a leader that has just
-// lost its office may renew a lease that the next one knows nothing of.
+// leaseSlack is how much earlier than promised a lease may end: a former leader may
+// acknowledge a renewal that the next leader does not know.
 const leaseSlack = 5 * time.Second
 
 // A leased key belongs to a lease. Times are since some start.
 type leased struct {
 	key     string
 	ttl     time.Duration
-	alive   time.Duration // when the last renewal was sent that was acknowledged
+	alive   time.Duration // when the last acknowledged renewal was sent
 	revoked bool          // a revocation was acknowledged
 }
 
-// check reports an error if a read that ended at a time, and found the key or not, is
-// none that the lease allows.
+// check returns an error if the lease does not allow the result of a read that ended at a
+// time.
 func (l leased) check(found bool, ended time.Duration) error {
 	switch {
 	case l.revoked && found:

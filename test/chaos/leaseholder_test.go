@@ -16,23 +16,23 @@ import (
 
 const (
 	leasePrefix = "leased/"
-	// leaseTTL is how long a lease lives without a renewal, and leasePace is the time
-	// between two renewals.
+	// leaseTTL is how long a lease lasts without a renewal, and leasePace is the time between
+	// two renewals.
 	leaseTTL  = 30 * time.Second
 	leasePace = time.Second
 	// renewals is how often a lease is renewed before it is revoked.
 	renewals = 60
 )
 
-// leases is a client that keeps a key alive by its lease for a while, revokes the lease,
-// and begins anew. It reads the key after each step.
+// leases is a client that keeps a key alive by its lease for a while, revokes the lease, and
+// starts over. It reads the key after each step.
 type leases struct {
 	start time.Time
 
 	mu      sync.Mutex
 	granted int
 	revoked []leased
-	broken  error // what a lease does not allow
+	broken  error // violations of a lease
 }
 
 func newLeases() *leases { return &leases{start: time.Now()} }
@@ -53,7 +53,7 @@ func (l *leases) pause(ctx context.Context) {
 	}
 }
 
-// life is that of one lease. It ends early where nobody knows what became of the lease.
+// life follows one lease. It ends early if the lease's fate is unknown.
 func (l *leases) life(ctx context.Context, client *clientv3.Client, key string, dial func() (*clientv3.Client, error)) {
 	defer func() { _ = client.Close() }()
 	lease := leased{key: key, ttl: leaseTTL}
@@ -79,7 +79,7 @@ func (l *leases) life(ctx context.Context, client *clientv3.Client, key string, 
 		if l.ask(ctx, func(ctx context.Context) error { _, err := client.KeepAliveOnce(ctx, id); return err }) {
 			lease.alive = sent
 		} else if ctx.Err() == nil {
-			// A connection through a Service stays with the member that it met.
+			// A connection through a Service stays with its first member.
 			_ = client.Close()
 			next, err := dial()
 			if err != nil {
@@ -88,7 +88,7 @@ func (l *leases) life(ctx context.Context, client *clientv3.Client, key string, 
 			client = next
 		}
 		if found, known := l.look(ctx, client, lease); known && !found {
-			return // its time has come, or it is noted
+			return // the time has come, or the violation is noted
 		}
 		if ctx.Err() != nil {
 			break
@@ -110,7 +110,7 @@ func (l *leases) ask(ctx context.Context, do func(context.Context) error) bool {
 	return do(ctx) == nil
 }
 
-// look reads the key of a lease, and notes what may not be.
+// look reads the key of a lease, and notes a violation.
 func (l *leases) look(ctx context.Context, client *clientv3.Client, lease leased) (found, known bool) {
 	known = l.ask(ctx, func(ctx context.Context) error {
 		resp, err := client.Get(ctx, lease.key)
@@ -133,15 +133,15 @@ func (l *leases) note(err error) {
 	}
 }
 
-// count is how many leases there were.
+// count returns the number of leases.
 func (l *leases) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.granted
 }
 
-// check reads all keys with leases once more, when nothing strikes any more: of those
-// that were revoked none may be there.
+// check reads the keys of all leases again after the last fault. The keys of revoked leases
+// must be absent.
 func (l *leases) check(ctx context.Context, client *clientv3.Client) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	memberUnreached = "operator cut off from a member"
 )
 
-// Links that are cut in one direction alone.
+// Links that are cut in one direction only.
 var linkFaults = []fault{
 	{name: "member mute", fits: replicated, strike: func(s *storm, c *target, member *corev1.Pod) {
 		if others := c.othersThan(member); others != "" {
@@ -38,7 +38,7 @@ var linkFaults = []fault{
 	}},
 }
 
-// othersThan are the addresses of the other members.
+// othersThan returns the addresses of the other members.
 func (c *target) othersThan(member *corev1.Pod) string {
 	var addresses []string
 	for _, p := range c.Pods() {

@@ -48,8 +48,8 @@ var nodeFaults = []fault{
 	}},
 }
 
-// giveUp does what the operator says of members whose data is gone: it deletes the pods
-// that were on a node, and their claims.
+// giveUp does what the operator's message asks for members whose data is lost: it deletes the
+// pods on a node, and their claims.
 func (s *storm) giveUp(node string) {
 	for _, c := range s.targets {
 		for _, pod := range c.Pods() {

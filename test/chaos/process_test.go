@@ -23,7 +23,7 @@ var processFaults = []fault{
 	{name: operatorKilled, strike: func(s *storm, _ *target, _ *corev1.Pod) { s.killOperator() }},
 }
 
-// killEtcd and killOperator take back that they strike where nothing runs to be killed.
+// killEtcd and killOperator do not count if there is no process to kill.
 func (s *storm) killEtcd(c *target, member *corev1.Pod) {
 	if err := c.TryCrashMember(member); err != nil {
 		s.missed(etcdKilled, err.Error())
@@ -36,22 +36,22 @@ func (s *storm) killOperator() {
 	}
 }
 
-// briefly strikes with a fault that takes no data and is over at once.
+// briefly injects a fault that destroys no data and ends at once.
 func (s *storm) briefly() {
 	if s.rand.IntN(2) == 0 {
-		s.tell(operatorKilled, "meanwhile")
+		s.announce(operatorKilled, "meanwhile")
 		s.killOperator()
 		return
 	}
 	c := pick(s.rand, s.targets)
 	if ready := c.ready(); len(ready) > 0 {
 		member := pick(s.rand, ready)
-		s.tell(etcdKilled, "meanwhile: "+member.Name+" of "+c.Name)
+		s.announce(etcdKilled, "meanwhile: "+member.Name+" of "+c.Name)
 		s.killEtcd(c, member)
 	}
 }
 
-// hinderOperator applies a rule to what the operator sends, for a while.
+// hinderOperator applies a rule to the operator's outgoing packets for a while.
 func (s *storm) hinderOperator(name, rule string) {
 	operator := s.n.Operator()
 	if operator == nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A summary is what is told of a run.
+// A summary is the result of a run.
 type summary struct {
 	began      time.Time
 	struckFor  time.Duration
@@ -23,7 +23,7 @@ type summary struct {
 	passed     bool
 }
 
-// row is the line about a run in the table of doc/reliability.md.
+// row returns the run's line in the table of doc/reliability.md.
 func (s summary) row() string {
 	var shares []string
 	var longest availability
@@ -52,7 +52,7 @@ func (s summary) row() string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

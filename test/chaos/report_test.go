@@ -28,7 +28,8 @@ func TestARowTellsOfARun(t *testing.T) {
 	}
 }
 
-// A row is appended to the page, so its table has to be the last there, and as wide.
+// Runs append a row to the page, so its table must be the last one there, with the same
+// columns.
 func TestThePageEndsWithTheTable(t *testing.T) {
 	page, err := os.ReadFile("../../doc/reliability.md")
 	if err != nil {

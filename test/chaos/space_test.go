@@ -21,10 +21,10 @@ import (
 
 const (
 	databaseQuota = 32 << 20
-	// fillPrefix is below the prefix that is watched: what the watch was told of it says
-	// up to which revision the history may be compacted.
+	// fillPrefix is below the watched prefix: the watch's progress is the revision up to which
+	// the history may be compacted.
 	fillPrefix = prefix + "fill/"
-	// roomWithin is how long it may take until a cluster has room and takes writes.
+	// roomWithin bounds the time until a cluster has space and accepts writes.
 	roomWithin = 5 * time.Minute
 )
 
@@ -61,7 +61,7 @@ func (c *target) makeRoom(ctx context.Context, client *clientv3.Client) error {
 		return err
 	}
 	if told := c.clients.watch.filled(); told > 0 {
-		return fmt.Errorf("the watch was not told yet that %d keys are gone", told)
+		return fmt.Errorf("the watch has not reported yet that %d keys are gone", told)
 	}
 	if err := compact(ctx, client, min(left.Header.Revision, c.clients.watch.upTo())); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (c *target) makeRoom(ctx context.Context, client *clientv3.Client) error {
 	return err
 }
 
-// compact forgets the history up to a revision, which may be forgotten already.
+// compact compacts up to a revision, which may be compacted already.
 func compact(ctx context.Context, client *clientv3.Client, revision int64) error {
 	if _, err := client.Compact(ctx, revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return err
@@ -81,8 +81,7 @@ func compact(ctx context.Context, client *clientv3.Client, revision int64) error
 	return nil
 }
 
-// compactAll forgets what no watch needs any more. A cluster that does not answer is
-// compacted another time.
+// compactAll compacts what no watch needs any more. It skips a cluster that does not answer.
 func (s *storm) compactAll() {
 	for _, c := range s.targets {
 		err := s.with(s.t.Context(), c, func(ctx context.Context, client *clientv3.Client) error {
@@ -94,7 +93,7 @@ func (s *storm) compactAll() {
 	}
 }
 
-// with does something with a client, within a time that a cluster that answers needs.
+// with calls a function with a client, within the time that a healthy cluster needs.
 func (s *storm) with(ctx context.Context, c *target, do func(context.Context, *clientv3.Client) error) error {
 	client, err := c.Client()
 	if err != nil {

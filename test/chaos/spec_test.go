@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// versions are those that each cluster goes through, in order.
+// versions are the versions of each cluster, in order.
 var versions = []string{"3.5.35", "3.6.16", "3.7.3"}
 
 var specFaults = []fault{
@@ -26,8 +26,8 @@ var specFaults = []fault{
 	{name: "upgrade", fits: func(c *target) bool { return c.version < len(versions)-1 }, strike: func(s *storm, c *target, _ *corev1.Pod) { s.upgrade(c) }},
 }
 
-// upgrade asks for the next version, if there is one. A minor version must not be
-// skipped, so the last upgrade has to be over.
+// upgrade sets the next version, if there is one. A minor version must not be skipped, so the
+// last upgrade must have ended.
 func (s *storm) upgrade(c *target) {
 	if c.version == len(versions)-1 || c.Status().CurrentVersion != versions[c.version] {
 		return
@@ -36,7 +36,7 @@ func (s *storm) upgrade(c *target) {
 	c.SetVersion(versions[c.version])
 }
 
-// spec is a cluster of the first version.
+// spec returns a cluster of the first version.
 func spec(name string, size int, volumes bool) *v1beta2.EtcdCluster {
 	cluster := &v1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta2.ClusterSpec{
 		Size: size, Version: versions[0],

@@ -32,15 +32,15 @@ var (
 )
 
 const (
-	// clientsEach is how many clients each cluster has.
+	// clientsEach is the number of each cluster's clients.
 	clientsEach = 4
-	// recovery is how long the clusters may take to be as specified when no fault strikes
-	// any more: a member that does not answer is given ten minutes.
+	// recovery bounds the time from the last fault until the clusters are as specified: the
+	// operator replaces a silent member after ten minutes.
 	recovery = 15 * time.Minute
 	// checking bounds the check of the history of one key.
 	checking = time.Minute
-	// compactEvery is the time between two compactions: without, databases grow until
-	// their quota stops them.
+	// compactEvery is the time between two compactions. Without them, databases grow to their
+	// quota.
 	compactEvery = 2 * time.Minute
 )
 
@@ -50,10 +50,10 @@ type storm struct {
 	n       *harness.Namespace
 	rand    *rand.Rand
 	began   time.Time
-	ended   time.Time // when no fault struck any more; zero while one may
+	ended   time.Time // when the last fault ended; zero while faults go in
 	targets []*target
 	faults  []fault
-	deck    []fault        // that strike next
+	deck    []fault        // the next faults
 	struck  map[string]int // faults by name
 	store   *stores.MinIOServer
 	backups int
@@ -101,7 +101,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// chosen are the faults that the command line asks for.
+// chosen returns the faults that the command line names.
 func chosen(t *testing.T) []fault {
 	t.Helper()
 	pattern, err := regexp.Compile(*only)
@@ -115,7 +115,7 @@ func chosen(t *testing.T) []fault {
 	return list
 }
 
-// strike lets one fault strike.
+// strike injects one fault.
 func (s *storm) strike() {
 	f := s.next()
 	able := slices.DeleteFunc(slices.Clone(s.targets), func(c *target) bool { return f.fits != nil && !f.fits(c) })
@@ -127,12 +127,12 @@ func (s *storm) strike() {
 		s.awaitCalm()
 	}
 	member := s.member(c)
-	s.tell(f.name, member.Name+" of "+c.Name)
+	s.announce(f.name, member.Name+" of "+c.Name)
 	f.strike(s, c, member)
 }
 
-// next is a fault that strikes. Each strikes once before one strikes again, so that a
-// short storm has many of them.
+// next returns the next fault. Each fault occurs once before one repeats, so that a short
+// storm has many.
 func (s *storm) next() fault {
 	if len(s.deck) == 0 {
 		s.deck = slices.Clone(s.faults)
@@ -143,13 +143,13 @@ func (s *storm) next() fault {
 	return f
 }
 
-// tell notes that a fault strikes.
-func (s *storm) tell(name, whom string) {
+// announce notes a fault.
+func (s *storm) announce(name, whom string) {
 	s.t.Logf("%s %s: %s", time.Now().Format(time.TimeOnly), name, whom)
 	s.struck[name]++
 }
 
-// missed takes back that a fault has struck.
+// missed removes a fault from the count.
 func (s *storm) missed(name, why string) {
 	s.t.Logf("not %s: %s", name, why)
 	if s.struck[name]--; s.struck[name] == 0 {
@@ -168,7 +168,7 @@ func (s *storm) awaitCalm() {
 	}
 }
 
-// member is one of the pods of a cluster that serve.
+// member is a serving pod of a cluster.
 func (s *storm) member(c *target) *corev1.Pod {
 	s.t.Helper()
 	var serving []*corev1.Pod
@@ -181,13 +181,13 @@ func (s *storm) member(c *target) *corev1.Pod {
 	return pick(s.rand, serving)
 }
 
-// ready are the pods of a cluster that serve, as last seen.
+// ready returns the serving pods of a cluster, as last seen.
 func (c *target) ready() []*corev1.Pod {
 	return slices.DeleteFunc(c.Pods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil || !harness.Ready(p) })
 }
 
-// verify checks what the clients of a cluster were told. Each key is read once more: a
-// write that is lost contradicts the history then.
+// verify checks the answers to a cluster's clients. It reads each key again: a lost write then
+// contradicts the history.
 func (s *storm) verify(c *target) {
 	now, err := s.read(c)
 	if err != nil {
@@ -203,7 +203,7 @@ func (s *storm) verify(c *target) {
 	if err := s.with(s.t.Context(), c, c.clients.leases.check); err != nil {
 		s.t.Errorf("%s: %v", c.Name, err)
 	}
-	harness.Wait(s.t, "what the watch of "+c.Name+" was told", time.Minute, func(context.Context) error { return c.clients.watch.check(now) })
+	harness.Wait(s.t, "the events of the watch of "+c.Name, time.Minute, func(context.Context) error { return c.clients.watch.check(now) })
 	c.clients.endWatch()
 }
 
@@ -222,7 +222,7 @@ func (s *storm) read(c *target) (map[string]written, error) {
 	})
 }
 
-// report logs what was done, also in a run that has failed, and appends it to a file.
+// report logs the result, even of a failed run, and appends it to a file.
 func (s *storm) report() {
 	if s.ended.IsZero() {
 		s.ended = time.Now()
@@ -252,7 +252,7 @@ func (s *storm) report() {
 	}
 }
 
-// hold waits for some seconds while a fault lasts. Now and then another one strikes
+// hold waits for some seconds while a fault lasts. Sometimes it injects another fault
 // meanwhile.
 func (s *storm) hold(least, most int) {
 	half := s.between(least, most) / 2

@@ -21,14 +21,14 @@ type written struct {
 	revision int64
 }
 
-// watched is what a client was told that watches all keys, and goes on where it was
+// watched is the events that one client's watch of all keys has received. The watch resumes
 // after each break.
 type watched struct {
 	mu     sync.Mutex
 	seen   map[string]written // the last of each key
-	next   int64              // revision from which it goes on
+	next   int64              // revision from which it resumes
 	breaks int
-	broken error // what a watch may not do
+	broken error // violations by the watch
 }
 
 func newWatched() *watched { return &watched{seen: map[string]written{}, next: 1} }
@@ -61,7 +61,7 @@ func (w *watched) once(ctx context.Context, client *clientv3.Client) {
 				return
 			}
 			w.take(resp)
-		case <-time.After(10 * time.Second): // a member that hangs says nothing
+		case <-time.After(10 * time.Second): // a hanging member is silent
 			return
 		}
 	}
@@ -82,7 +82,7 @@ func (w *watched) take(resp clientv3.WatchResponse) {
 	}
 }
 
-// upTo is the revision up to which all was told.
+// upTo returns the revision up to which the watch is complete.
 func (w *watched) upTo() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +95,7 @@ func (w *watched) broke() int {
 	return w.breaks
 }
 
-// filled counts the keys that fill a database, as far as was told.
+// filled counts the keys that fill a database, according to the watch.
 func (w *watched) filled() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *watched) filled() int {
 	return count
 }
 
-// check compares the last that was told of each key with what the cluster holds now.
+// check compares the watch's last value of each key with the cluster's.
 func (w *watched) check(now map[string]written) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// Each page is typed from its top to its end, several pages at a time: each has a
-// namespace of its own.
+// The test types each page from top to end, several pages at a time: each has a namespace of
+// its own.
 func TestPage(t *testing.T) {
 	list, err := pages(root)
 	if err != nil {
@@ -43,15 +43,15 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// needsAll tells whether a page has to be the only one: it starts another local
-// Kubernetes, or operators that take care of all namespaces.
+// needsAll reports whether a page must run alone: it starts another local Kubernetes, or
+// operators that manage all namespaces.
 func needsAll(page string, found []block) bool {
 	return page == "doc/cluster-wide.md" || slices.ContainsFunc(found, func(b block) bool { return b.kind == "sh local" })
 }
 
 func typePage(t *testing.T, page string, found []block) {
 	var user, local *session
-	var refusal *string // what a command that had to fail has just printed
+	var refusal *string // the output of a command that had to fail
 	for _, b := range found {
 		var s *session
 		switch b.kind {
@@ -79,7 +79,7 @@ func typePage(t *testing.T, page string, found []block) {
 		began := time.Now()
 		output, err := s.run(b)
 		told := fmt.Sprintf("%s, %.0f s\n%s\n%s", b, time.Since(began).Seconds(), strings.TrimSpace(b.text), output)
-		// A block that hangs, or ends the shell, is not one that fails as it should.
+		// A block that hangs, or ends the shell, does not count as failing.
 		var code exitCode
 		failed := errors.As(err, &code)
 		if err != nil && !failed || failed != (b.kind == "sh fails") {
@@ -92,7 +92,7 @@ func typePage(t *testing.T, page string, found []block) {
 	}
 }
 
-// newUserSession is that of somebody who has a kubeconfig, whose namespace is empty.
+// newUserSession is the session of a user with a kubeconfig and an empty namespace.
 func newUserSession(t *testing.T, page string) *session {
 	n := harness.NewNamespace(t)
 	n.ForgetRoles()
@@ -109,8 +109,8 @@ func newUserSession(t *testing.T, page string) *session {
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
-	// create_role.sh takes its names from here: what it makes belongs to no namespace,
-	// and other tests make it too.
+	// create_role.sh takes its names from here: it creates objects without a namespace, and so
+	// do other tests.
 	environment := []string{"KUBECONFIG=" + file, "NAMESPACE=" + n.Name, "ROLE_NAME=" + n.Name, "ROLE_BINDING_NAME=" + n.Name}
 	if start := storeOfPage[page]; start != nil {
 		environment = append(environment, start(t, n.HostIP(t))...)
@@ -118,8 +118,8 @@ func newUserSession(t *testing.T, page string) *session {
 	return newSession(t, environment...)
 }
 
-// newLocalSession is that of somebody who starts a local Kubernetes, beside the one
-// that the tests use.
+// newLocalSession is the session of a user who starts a local Kubernetes, beside the one of
+// the tests.
 func newLocalSession(t *testing.T) *session {
 	environment := []string{"LOCALKUBE_NAME=pages", "LOCALKUBE_NETWORK=10.107.0.0/16", "KUBECONFIG=/dev/null"}
 	t.Cleanup(func() {

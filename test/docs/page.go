@@ -1,10 +1,9 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the documentation to its word: every command that it prints in
-// a block of its own is run as it is typed.
+// Package docs tests the documentation: it runs every command that has a block of its own.
 //
-// The word behind ``` says what a block is:
+// The word behind ``` is the kind of the block:
 //
 //	sh        commands; run in the order of the page, in one shell for the whole page,
 //	          in a namespace of the page's own on the local Kubernetes
@@ -24,7 +23,7 @@ import (
 	"strings"
 )
 
-// kinds are the blocks that there may be.
+// kinds are the allowed kinds of blocks.
 var kinds = []string{"sh", "sh fails", "sh local", "sh stage", "yaml", "text"}
 
 // block is a fenced block of a page.
@@ -37,8 +36,7 @@ type block struct {
 
 func (b block) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
-// commands are the lines of the block, without comments; one that goes on in the
-// next line is one line.
+// commands returns the lines of the block, without comments. It joins continued lines.
 func (b block) commands() []string {
 	var lines []string
 	for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {

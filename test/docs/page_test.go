@@ -47,8 +47,8 @@ func TestEveryBlockIsOfAKnownKind(t *testing.T) {
 	}
 }
 
-// A command in a block of kind "sh stage" is one that hack/test runs, which is said
-// by hack/test itself; or a target of the Makefile that does nothing else.
+// hack/test runs each command in a block of kind "sh stage", by its own words; or the command
+// is a target of the Makefile that only runs stages.
 func TestCommandsOfStagesAreStages(t *testing.T) {
 	stages := strings.Fields(output(t, "hack/test", "--list"))
 	found, err := allBlocks(root, "sh stage")
@@ -78,8 +78,7 @@ func isSubset(words, of []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(of, w) })
 }
 
-// Every manifest in example/ is applied by a command of a page, or by create_role.sh,
-// which is.
+// A page's command applies every manifest in example/, directly or by create_role.sh.
 func TestEveryManifestIsApplied(t *testing.T) {
 	found, err := allBlocks(root, "sh")
 	if err != nil {
@@ -104,7 +103,7 @@ func TestEveryManifestIsApplied(t *testing.T) {
 		var applied bool
 		switch filepath.Base(path) {
 		case "podmonitor.yaml", "prometheusrule.yaml", "rules.yaml":
-			return err // for a Prometheus, which is not there; test/monitoring checks them
+			return err // for a Prometheus, which is absent; test/monitoring checks them
 		case "cluster-role-template.yaml", "cluster-role-binding-template.yaml":
 			applied = runs("example/rbac/create_role.sh ")
 		case "role-template.yaml", "role-binding-template.yaml":
@@ -123,8 +122,7 @@ func TestEveryManifestIsApplied(t *testing.T) {
 }
 
 var (
-	// link is one to a file of this tree, to a heading of one, or to one of its own
-	// page.
+	// link is a link to a file of this tree, to a heading of one, or to one of its own page.
 	link    = regexp.MustCompile(`\]\(([^)#:]*)(#[^)]*)?\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
@@ -158,7 +156,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// What doc/reliability.md claims, tests show: those that it names.
+// Each claim of doc/reliability.md names existing tests.
 func TestTestsThatThePagesNameExist(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "doc/reliability.md"))
 	if err != nil {
@@ -197,8 +195,8 @@ func TestTestsThatThePagesNameExist(t *testing.T) {
 	}
 }
 
-// anchorsOf are what GitHub makes of the headings of a page, so that links lead
-// there. Of two headings that are the same, links lead to the first.
+// anchorsOf returns the anchors that GitHub makes of a page's headings. Links to a repeated
+// heading lead to the first.
 func anchorsOf(t *testing.T, page string) (anchors []string) {
 	t.Helper()
 	found, err := blocks(root, page)
@@ -229,21 +227,21 @@ func anchorsOf(t *testing.T, page string) (anchors []string) {
 	return anchors
 }
 
-// structural are names in the types that say nothing by themselves.
+// structural are names in the types without a meaning of their own.
 var structural = map[string]bool{
 	"metadata": true, "spec": true, "status": true, "items": true, "pod": true, "members": true,
 	"type": true, "message": true, "lastUpdateTime": true, "lastTransitionTime": true,
 }
 
-// What users look up in the reference is there, in its section: reasons of events,
-// phases, fields, flags.
+// The reference has what users look up, in its section: reasons of events, phases, fields,
+// flags.
 func TestTheReferenceIsComplete(t *testing.T) {
 	const (
 		statusFields = `\t[A-Z]\w+ .*json:"(\w+)[,"]`
 		flags        = `(?m)Var\(&[fo]\.\w+, "([^"]+)"`
 	)
-	// These are patterns. What has a row stands in its first cell; before a field of
-	// a list, its path does.
+	// These are patterns. A documented name is in the first cell of a row; a field of a list
+	// has its path before it.
 	code := func(name string) string { return "`" + regexp.QuoteMeta(name) + "`" }
 	row := func(name string) string { return "(?m)^\\| [^|]*[`.]" + regexp.QuoteMeta(name) + "`" }
 	flag := func(name string) string { return row("-" + name) }
@@ -276,7 +274,7 @@ func TestTheReferenceIsComplete(t *testing.T) {
 
 		{"EtcdRestore: status", statusFields, row, "pkg/apis/etcd/v1beta2/restore_status.go"},
 		{"EtcdRestore: status", `RestorePhase = "(\w+)"`, code, "pkg/apis/etcd/v1beta2/restore_status.go"},
-		{"EtcdRestore: events", eventReason, code, "pkg/restore/notices.go"}, // one is told of the EtcdCluster, below the table
+		{"EtcdRestore: events", eventReason, code, "pkg/restore/notices.go"}, // one is an event of the EtcdCluster, below the table
 		{"EtcdRestore: events", eventReason, row, "pkg/controller/fleet/handler.go"},
 		{"EtcdRestore: events", noun, unmanaged, "pkg/controller/restore/controller.go"},
 		{"EtcdRestore: what it makes and marks", `= api.GroupName \+ "(/[^"]+)"`, func(name string) string { return name + "`" }, "pkg/restore/names.go"},
@@ -295,7 +293,7 @@ func TestTheReferenceIsComplete(t *testing.T) {
 		}
 		for _, match := range found {
 			if !structural[match[1]] && !regexp.MustCompile(c.told(match[1])).MatchString(section) {
-				t.Errorf("doc/reference.md, section %q, does not tell of %s, which is in %s", c.section, match[1], c.file)
+				t.Errorf("doc/reference.md, section %q, lacks %s, which is in %s", c.section, match[1], c.file)
 			}
 		}
 		if c.pattern == eventReason {
@@ -328,7 +326,7 @@ const (
 	noun        = `Noun: +"(\w+)"`
 )
 
-// sectionOf is what stands below a heading of a page.
+// sectionOf returns the text below a heading of a page.
 func sectionOf(t *testing.T, page, heading string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, page))

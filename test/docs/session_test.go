@@ -19,12 +19,12 @@ import (
 	"time"
 )
 
-// blockTime bounds one block. Waits in the pages have bounds of their own; this is
-// for what hangs. The longest block is the demo: 70 s on a quiet machine, and over five
-// minutes on a slow one with other tests beside it.
+// blockTime bounds a block that hangs. Waits in the pages have bounds of their own. The
+// longest block is the demo: 70 s on a quiet machine, and over five minutes on a slow one with
+// other tests beside it.
 const blockTime = 10 * time.Minute
 
-// session is a shell at the top of the source tree into which blocks are typed.
+// session is a shell at the top of the source tree that runs the blocks.
 type session struct {
 	t     *testing.T
 	dir   string
@@ -33,7 +33,7 @@ type session struct {
 	n     int
 }
 
-// done is what the shell prints when a block is through.
+// done is what the shell prints at the end of a block.
 const done = "--- this block is done ---"
 
 func newSession(t *testing.T, environment ...string) *session {
@@ -55,28 +55,28 @@ func newSession(t *testing.T, environment ...string) *session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// How it ended was judged block by block.
+		// The end of each block was checked already.
 		stdin.Close()
 		_ = shell.Wait()
 	})
 	return &session{t: t, dir: t.TempDir(), stdin: stdin, lines: bufio.NewReader(stdout)}
 }
 
-// exitCode is that of a command that failed, as opposed to one that did not end.
+// exitCode is the code of a command that failed, as opposed to one that did not end.
 type exitCode string
 
 func (e exitCode) Error() string { return "exit code " + string(e) }
 
-// run runs one block and returns what it prints. A command that fails ends the block,
-// and the error is its exitCode.
+// run runs one block and returns its output. A failing command ends the block, and the error
+// is its exitCode.
 func (s *session) run(b block) (output string, err error) {
 	s.n++
 	file := filepath.Join(s.dir, fmt.Sprintf("%d.sh", s.n))
 	if err := os.WriteFile(file, []byte(strings.TrimSpace(b.text)+"\n"), 0o600); err != nil {
 		return "", err
 	}
-	// The block changes the session, as it would for a person: variables stay. An
-	// error ends the block, and not the session.
+	// The block changes the session, as it would for a person: variables stay. An error ends
+	// the block, and not the session.
 	_, err = fmt.Fprintf(s.stdin, `trap 'failed=$?; trap - ERR; return $failed' ERR; . %q </dev/null; failed=$?; trap - ERR; echo; echo %q $failed`+"\n", file, done)
 	if err != nil {
 		return "", err
@@ -117,12 +117,12 @@ func (s *session) read() (string, error) {
 	}
 }
 
-// A block that must fail passes for nothing but a command that fails.
+// A block that must fail passes only if a command fails.
 func TestOnlyACommandThatFailsIsAnExitCode(t *testing.T) {
 	s := newSession(t)
 	for _, c := range []struct{ text, output, err string }{
 		{"name=value; echo begun", "begun", "<nil>"},
-		{"echo $name; (exit 3); echo goes on", "value", "exit code 3"},
+		{"echo $name; (exit 3); echo continues", "value", "exit code 3"},
 		{"true", "", "<nil>"},
 		{"exit 0", "", "the shell has ended: EOF"},
 	} {

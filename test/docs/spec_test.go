@@ -21,15 +21,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store/oss"
 )
 
-// specPages are the pages about the specs. What is inside of the types of Kubernetes
-// is explained by Kubernetes: only our own sections are looked into.
+// specPages are the pages about the specs. Kubernetes documents its own types, so only our
+// sections are checked.
 var specPages = []struct {
 	file       string
 	definition func() (*apiextensionsv1.CustomResourceDefinition, error)
 	sections   []string
-	// fields is how many there are at the least.
+	// fields is the minimal number of fields.
 	fields int
-	// defaults are what changes by itself, compared with where it comes from.
+	// defaults are fields that change together with their source.
 	defaults map[string]string
 }{
 	{
@@ -58,8 +58,8 @@ var specPages = []struct {
 	},
 }
 
-// Each field of a spec has its row in the page about it, with its path, its meaning,
-// and what an edit does.
+// The page about a spec has a row for each field: its path, its meaning, and the effect of an
+// edit.
 func TestTheSpecsPagesHaveEachField(t *testing.T) {
 	for _, page := range specPages {
 		t.Run(page.file, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestTheSpecsPagesHaveEachField(t *testing.T) {
 	}
 }
 
-// rowsOf are the cells of the tables' rows that begin with code, by what that is.
+// rowsOf returns the cells of the tables' rows that begin with code, by that code.
 func rowsOf(t *testing.T, file string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, file))
@@ -118,7 +118,7 @@ func rowsOf(t *testing.T, file string) map[string][]string {
 	return rows
 }
 
-// From which size on backups are sent in parts is told on the pages about stores.
+// The pages about stores say from which size on backups are sent in parts.
 func TestThePagesKnowTheSizeOfAPart(t *testing.T) {
 	want := fmt.Sprintf("%d MiB", store.PartSize(-1)>>20)
 	sizes := regexp.MustCompile(`ackups of (?:less than )?(\d+ [KMG]iB)`)
@@ -133,7 +133,7 @@ func TestThePagesKnowTheSizeOfAPart(t *testing.T) {
 		}
 		for _, match := range found {
 			if match[1] != want {
-				t.Errorf("doc/%s tells of backups of %s, and parts are of %s", page, match[1], want)
+				t.Errorf("doc/%s mentions backups of %s, and parts are of %s", page, match[1], want)
 			}
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/stores"
 )
 
-// storeOfPage starts the store that a page's reader has, at an address of this
-// machine that pods reach, and returns the environment that leads there.
+// storeOfPage starts the store that a page's reader has, at an address of this machine that
+// pods reach. It returns the environment for the page's commands.
 var storeOfPage = map[string]func(t *testing.T, ip string) []string{
 	"doc/backup.md":     s3Files,
 	"doc/restore.md":    s3Files,
@@ -26,7 +26,7 @@ var storeOfPage = map[string]func(t *testing.T, ip string) []string{
 	"doc/backup/oss.md": ossAccess,
 }
 
-// s3Files are those of the AWS command line.
+// s3Files are the files of the AWS command line.
 func s3Files(t *testing.T, ip string) []string {
 	minio := stores.MinIO(t, stores.Options{IP: ip})
 	minio.CreateBucket(t, "mybucket")
@@ -60,8 +60,8 @@ func azureAccount(t *testing.T, ip string) []string {
 	return []string{"AZURE_STORAGE_ACCOUNT=" + azure.Account, "AZURE_STORAGE_KEY=" + azure.Key, "STORE_ENDPOINT=" + azure.Service}
 }
 
-// ossAccess is where the tools of Alibaba Cloud look for an AccessKey pair, and the
-// endpoint of the stand-in.
+// ossAccess holds an AccessKey pair where Alibaba Cloud's tools look for it, and the endpoint
+// of the simulated OSS.
 func ossAccess(t *testing.T, ip string) []string {
 	oss := stores.OSS(t, stores.Options{IP: ip}, "mybucket")
 	return []string{"OSS_ACCESS_KEY_ID=" + oss.AccessKeyID, "OSS_ACCESS_KEY_SECRET=" + oss.AccessKeySecret, "OSS_ENDPOINT=" + oss.Endpoint}

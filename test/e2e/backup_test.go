@@ -28,7 +28,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/stores"
 )
 
-// bucket is the one that each test has on a MinIO of its own.
+// bucket is the bucket of each test, on a MinIO of its own.
 const bucket = "mybucket"
 
 // backups is a namespace with a cluster, both operators, and a MinIO beside them.
@@ -39,7 +39,7 @@ type backups struct {
 	cluster *harness.Cluster
 }
 
-// newBackups deploys all but the Secret. cluster makes the cluster; nil: one of
+// newBackups deploys everything except the Secret. cluster creates the cluster; nil: one of
 // three members in plain text.
 func newBackups(t *testing.T, cluster func(*harness.Namespace) *harness.Cluster) *backups {
 	t.Helper()
@@ -63,11 +63,10 @@ func (b *backups) credentials(key string) map[string][]byte {
 	}
 }
 
-// setCredentials makes or edits the Secret aws.
+// setCredentials creates or edits the Secret aws.
 func (b *backups) setCredentials(key string) { b.SetSecret("aws", b.credentials(key)) }
 
-// awsDirectory holds the credentials, and the endpoint, which the manifests do not
-// name.
+// awsDirectory holds the credentials, and the endpoint, which the manifests leave out.
 func (b *backups) awsDirectory() string {
 	b.t.Helper()
 	dir := b.t.TempDir()
@@ -82,7 +81,7 @@ func (b *backups) awsDirectory() string {
 	return dir
 }
 
-// spec is a backup of the cluster, made once.
+// spec is a one-off backup of the cluster.
 func (b *backups) spec(key string) v1beta2.BackupSpec {
 	return v1beta2.BackupSpec{
 		EtcdCluster:  &v1beta2.EtcdClusterRef{Name: b.cluster.Name},
@@ -98,7 +97,7 @@ func (b *backups) source(key string) v1beta2.BackupSource {
 	}}
 }
 
-// keys are those of all objects in the bucket.
+// keys returns the keys of all objects in the bucket.
 func (b *backups) keys() []string {
 	b.t.Helper()
 	keys, err := b.tryKeys(b.t.Context())
@@ -140,8 +139,8 @@ func (b *backups) object(key string) ([]byte, map[string]string) {
 	return content, object.Metadata
 }
 
-// checkStored compares what the status tells with what is stored, and restores it
-// with etcdutl.
+// checkStored compares the status with the stored object, and restores the object with
+// etcdutl.
 func (b *backups) checkStored(obj *v1beta2.EtcdBackup) {
 	b.t.Helper()
 	s := obj.Status
@@ -171,7 +170,7 @@ func (b *backups) checkStored(obj *v1beta2.EtcdBackup) {
 	b.Shell("etcdutl snapshot restore " + file + " --data-dir " + dir + "/restored")
 }
 
-// waitReason waits until the status tells of a failure in these words.
+// waitReason waits until the status reports a failure in these words.
 func waitReason(backup *harness.Backup, words ...string) *v1beta2.EtcdBackup {
 	return backup.Wait("failed with a reason", harness.Backed, func(obj *v1beta2.EtcdBackup) error {
 		for _, word := range words {
@@ -183,7 +182,7 @@ func waitReason(backup *harness.Backup, words ...string) *v1beta2.EtcdBackup {
 	})
 }
 
-// snapshots are the keys that a schedule has made, by time.
+// snapshots returns the keys that a schedule has made, by time.
 func (b *backups) snapshots(path string) []string {
 	b.t.Helper()
 	keys := slices.DeleteFunc(b.keys(), func(key string) bool { return !strings.HasPrefix(key, path+"_v") })
@@ -191,7 +190,7 @@ func (b *backups) snapshots(path string) []string {
 	return keys
 }
 
-// timeOf is the time in the name of a backup of a schedule.
+// timeOf returns the time in the name of a scheduled backup.
 func timeOf(key string) string { return key[strings.LastIndex(key, "_")+1:] }
 
 // The walkthrough of a backup that users of v0.9.4 know, command by command.
@@ -230,13 +229,13 @@ func TestBackupWalkthrough(t *testing.T) {
 	n.CheckNoSecretIsTold()
 }
 
-// A schedule makes more than twenty backups, keeps the newest four, and touches
-// nothing else, while keys are written and the operator is killed.
+// A schedule takes more than twenty backups, keeps the newest four, and touches nothing else.
+// Meanwhile clients write, and the operator is killed.
 func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 	t.Parallel()
 	b := newBackups(t, nil)
 	b.setCredentials(b.minio.SecretKey)
-	// Those of somebody else, who chose a name that begins as ours.
+	// These belong to somebody else, who chose a name that begins like ours.
 	others := []string{"etcd2_v1_2020-01-01-00:00:00", "etcd_v1_2020-01-01-00:00:00", "etcd_v1_2020-01-01-00:00:00.bak", "etcd"}
 	name := bucket
 	for _, key := range others {
@@ -265,7 +264,7 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 	backup.Edit(func(s *v1beta2.BackupSpec) { s.BackupPolicy.Suspend = true })
 	obj := backup.Wait("suspended", harness.Backed, func(obj *v1beta2.EtcdBackup) error {
 		if obj.Status.Phase != v1beta2.BackupPhaseSuspended {
-			return errors.New("it goes on")
+			return errors.New("it continues")
 		}
 		return nil
 	})
@@ -301,15 +300,15 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 	b.CheckNoSecretIsTold()
 }
 
-// checkMetrics asks the backup operator for what the alerts and the dashboard need,
-// while there is a schedule.
+// checkMetrics checks the backup operator's metrics for the alerts and the dashboard, while
+// there is a schedule.
 func (b *backups) checkMetrics() {
 	b.t.Helper()
 	checkSeries(b.t, "etcd_backup_operator_", b.FromBackupOperator)
 }
 
-// checkSeries fails the test unless an operator's page of metrics has every series whose
-// name begins so, and that the alerts and the dashboard need.
+// checkSeries fails the test unless an operator's metrics have every series with this prefix
+// that the alerts and the dashboard use.
 func checkSeries(t *testing.T, prefix string, from func(context.Context, string) (int, string, error)) {
 	t.Helper()
 	var page string
@@ -341,8 +340,8 @@ func checkSeries(t *testing.T, prefix string, from func(context.Context, string)
 	}
 }
 
-// A backup of a cluster with TLS, by the cluster's name and by its endpoints, with
-// either form of the client's Secret.
+// A cluster with TLS is backed up by its name and by its endpoints, with either form of the
+// client's Secret.
 func TestBackupOfAClusterWithTLS(t *testing.T) {
 	t.Parallel()
 	b := newBackups(t, func(n *harness.Namespace) *harness.Cluster {
@@ -366,7 +365,7 @@ func TestBackupOfAClusterWithTLS(t *testing.T) {
 	b.CheckNoSecretIsTold()
 }
 
-// Backups go onto a PersistentVolumeClaim that is mounted into the operator.
+// Backups go to a PersistentVolumeClaim that is mounted into the operator.
 func TestBackupOntoAVolume(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -385,7 +384,7 @@ func TestBackupOntoAVolume(t *testing.T) {
 	}
 }
 
-// The backup operator needs no more than the Role that is its own.
+// The backup operator's own Role is enough.
 func TestBackupsByAnAccountOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)

@@ -21,8 +21,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// What is wrong with what the user gave is told in status, and the backup is made
-// when it is mended, without another word.
+// The status reports what is wrong with the user's input. After the user's fix, the operator
+// takes the backup without further action.
 func TestBackupsThatCanNotWorkYet(t *testing.T) {
 	t.Parallel()
 	b := newBackups(t, nil)
@@ -101,7 +101,7 @@ func TestBackupsThatTheAPIServerRefuses(t *testing.T) {
 	}
 }
 
-// One of three endpoints being down costs nothing but a moment.
+// An endpoint that is down, one of three, costs only a moment.
 func TestBackupWithADeadEndpoint(t *testing.T) {
 	t.Parallel()
 	b := newBackups(t, nil)
@@ -117,7 +117,7 @@ func TestBackupWithADeadEndpoint(t *testing.T) {
 	b.checkStored(b.CreateBackup("three", spec).WaitSucceeded(time.Time{}))
 }
 
-// fill writes so much that a backup goes in several parts.
+// fill writes so much that a backup is uploaded in several parts.
 func (b *backups) fill() {
 	b.t.Helper()
 	client, err := b.cluster.Client()
@@ -130,15 +130,15 @@ func (b *backups) fill() {
 		for i := range 100 {
 			_, _ = rand.Read(value)
 			if _, err := client.Put(ctx, fmt.Sprintf("filling/%03d", i), string(value)); err != nil {
-				return err // again where a slow disk kept etcd from it
+				return err // again if a slow disk kept etcd from it
 			}
 		}
 		return nil
 	})
 }
 
-// stall creates a backup whose store has stopped to answer, and returns when it is
-// under way: its snapshot is being read, and the store was asked for something.
+// stall creates a backup whose store has stopped to answer. It returns when the operator reads
+// the snapshot and has sent the store a request.
 func (b *backups) stall(name string, spec v1beta2.BackupSpec) *harness.Backup {
 	b.t.Helper()
 	b.minio.Freeze(b.t)
@@ -158,9 +158,9 @@ func (b *backups) waitRunning(backup *harness.Backup) {
 	})
 }
 
-// checkOnly fails the test unless the bucket holds this key alone, whole. Parts of
-// uploads are not looked for: where the store or the operator dies they are there until
-// they are swept, a day later, and the tests of the stores look for others.
+// checkOnly fails the test unless the bucket holds only this key, complete. It ignores parts
+// of uploads: if the store or the operator dies, they stay until a sweep a day later. The
+// tests of the stores check for others.
 func (b *backups) checkOnly(key string, obj *v1beta2.EtcdBackup) {
 	b.t.Helper()
 	if keys := b.keys(); !slices.Equal(keys, []string{key}) {
@@ -169,8 +169,8 @@ func (b *backups) checkOnly(key string, obj *v1beta2.EtcdBackup) {
 	b.checkStored(obj)
 }
 
-// Whatever dies while a backup is made, the right backup is there in the end, and
-// nothing of those that failed.
+// Whatever dies during a backup, the correct backup exists in the end, and nothing of failed
+// ones.
 func TestBackupsThatAreCutOff(t *testing.T) {
 	t.Parallel()
 	single := func(n *harness.Namespace) *harness.Cluster { return n.Create(1, "") }
@@ -242,7 +242,7 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 			backup.Delete()
 			backup.WaitGone()
 			b.minio.Thaw(b.t)
-			// The store may still have requests to answer that came before it stopped.
+			// The store may still answer requests from before its stop.
 			harness.Holds(t, "nothing is stored", 10*time.Second, func(ctx context.Context) error {
 				keys, err := b.tryKeys(ctx)
 				if err == nil && len(keys) > 0 {
@@ -264,7 +264,7 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 			t.Parallel()
 			b := newBackups(t, single)
 			b.setCredentials(b.minio.SecretKey)
-			if name != tooLong { // what it has to do in time after that is little
+			if name != tooLong { // its work on a schedule is little after that
 				b.fill()
 			}
 			cut(t, b)
@@ -272,8 +272,8 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 	}
 }
 
-// An operator for all namespaces makes the backups that are annotated for it, and
-// leaves the others to those of their namespaces.
+// An operator for all namespaces takes the backups with the annotation, and leaves the others
+// to the operators of their namespaces.
 func TestBackupsClusterWide(t *testing.T) {
 	t.Parallel()
 	b := newBackups(t, nil)
@@ -282,7 +282,7 @@ func TestBackupsClusterWide(t *testing.T) {
 	wide.DeployBackupOperator(func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Command = append(d.Spec.Template.Spec.Containers[0].Command, "-cluster-wide")
 	})
-	// The namespace's own operator goes, so that it is seen what the other one takes.
+	// The namespace's own operator stops, so that the test sees what the other one takes.
 	b.ShellWithin(2*time.Minute, "kubectl delete deployment etcd-backup-operator && kubectl wait --for=delete pod -l name=etcd-backup-operator --timeout=100s")
 	theirs := b.CreateBackup("namespaced", b.spec("namespaced"))
 	ours := b.CreateBackup("wide", b.spec("wide"))

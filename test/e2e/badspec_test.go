@@ -40,7 +40,7 @@ END`)
 	n.Adopt("five").WaitSettled()
 }
 
-// badSpec is an entry of testdata/badspecs.yaml; the file says what the fields mean.
+// badSpec is an entry of testdata/badspecs.yaml, which explains the fields.
 type badSpec struct {
 	What    string   `json:"what"`
 	Name    string   `json:"name"`
@@ -50,9 +50,8 @@ type badSpec struct {
 	Told    []string `json:"told"`
 }
 
-// Bad input is answered with a message that a person understands: at admission
-// where that can be known there, else in the status or an event. A healthy
-// neighbour doesn't notice.
+// The answer to bad input is a message that a person understands: at admission if possible,
+// otherwise in the status or an event. A healthy neighbour is unaffected.
 func TestBadSpecs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/badspecs.yaml")
@@ -118,7 +117,7 @@ func TestBadSpecs(t *testing.T) {
 		}
 	}
 
-	// A name of 52 characters is the longest, and works.
+	// 52 characters is the longest valid name.
 	longest := n.CreateObject(object(strings.Repeat("a", 52), 1, ""))
 	longest.WaitSettled()
 
@@ -128,7 +127,7 @@ func TestBadSpecs(t *testing.T) {
 			told := whatIsTold(cluster)
 			for _, word := range c.Told {
 				if !strings.Contains(told, word) {
-					return fmt.Errorf("what is told lacks %q: %s", word, told)
+					return fmt.Errorf("the description lacks %q: %s", word, told)
 				}
 			}
 			return nil
@@ -145,10 +144,10 @@ func TestBadSpecs(t *testing.T) {
 		t.Errorf("the neighbour's pods were %q and are %q", podsBefore, podsAfter)
 	}
 	neighbour.VerifyWrites(writer)
-	n.WaitOperator() // that it stayed up is looked at when each test ends
+	n.WaitOperator() // the end of each test checks that it stayed up
 }
 
-// whatIsTold is what a user finds out about a cluster with kubectl describe.
+// whatIsTold is what a user sees of a cluster with kubectl describe.
 func whatIsTold(c *harness.Cluster) string {
 	var lines []string
 	if status, err := json.Marshal(c.Status()); err == nil {

@@ -62,8 +62,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// checkPod compares a pod with what users of v0.9.4 know, and returns 1 for the
-// seed's pod.
+// checkPod compares a pod with v0.9.4's, and returns 1 for the seed's pod.
 func checkPod(t *testing.T, namespace string, object *v1beta2.EtcdCluster, pod *corev1.Pod, version string) (seeds int) {
 	t.Helper()
 	suffix, ok := strings.CutPrefix(pod.Name, object.Name+"-")
@@ -193,9 +192,9 @@ func ports(service *corev1.Service) []int32 {
 	return ports
 }
 
-// With a busyboxImage, the init container knows nothing of the membership, so
-// members are added before their pods are made. An operator that dies between
-// the two leaves a member without a pod.
+// With a busyboxImage, the init container does not check the membership, so the operator adds
+// a member before it creates the pod. If the operator dies in between, a member without a pod
+// is left.
 func TestBusyboxImage(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{etcd35, etcd36} {

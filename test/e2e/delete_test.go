@@ -57,8 +57,8 @@ func TestDeleteWhileCreating(t *testing.T) {
 	cluster.WaitGone(harness.Settle)
 }
 
-// A cluster that is made again under its name, while the pods of the old one
-// still end, is another cluster: without its data, its pods and its Services.
+// A cluster that is recreated under its name, while the old pods still terminate, is another
+// cluster: without the old data, pods and Services.
 func TestDeleteAndCreateAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)

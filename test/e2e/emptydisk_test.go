@@ -20,7 +20,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// All nodes lose their power, and come back with their disks: so do all members.
+// All nodes lose power, and return with their disks: so do all members.
 func TestNodesLoseTheirPowerAndKeepTheirDisks(t *testing.T) {
 	n, cluster, seed, others := threeNodes(t)
 	writer := cluster.StartWriter()
@@ -36,11 +36,11 @@ func TestNodesLoseTheirPowerAndKeepTheirDisks(t *testing.T) {
 	cluster.VerifyWrites(writer)
 }
 
-// All nodes lose their power. That of the seed, and of the operator, comes back first
-// and alone, under its old name with an empty disk: the kubelet starts the pods that it
-// finds at the API server, as if they were new.
+// All nodes lose power. The node of the seed and of the operator returns first and alone,
+// under its old name with an empty disk. The kubelet starts the pods that it finds at the API
+// server, as if they were new.
 
-// What the operator has noted on the pod keeps etcd from starting.
+// The operator's note on the pod keeps etcd from starting.
 func TestNodeOfTheSeedComesBackEmptyAfterAPowerLoss(t *testing.T) {
 	n, cluster, seed, others := powerLoss(t)
 	n.StartNode(seed.Spec.NodeName)
@@ -55,14 +55,14 @@ func TestNodeOfTheSeedComesBackEmptyAfterAPowerLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.DeletePod(stuck) // what the message says
+	n.DeletePod(stuck) // the message asks for this
 	cluster.WaitSettled(stuck)
 	isKept(t, cluster, others)
 }
 
-// Here the note is missing, as by a webhook that takes it off or a defect of ours: an
-// empty etcd starts under the old IDs. What the operator has on record keeps it from
-// taking that for the cluster, and the members that hold the data for pods too many.
+// Here the note is absent, as after a webhook's removal or a bug: an empty etcd starts under
+// the old IDs. The operator's record prevents two mistakes: to take the empty etcd for the
+// cluster, and to delete the pods with the data as superfluous.
 func TestNodeOfTheSeedComesBackEmptyAndNothingIsDeleted(t *testing.T) {
 	n, cluster, seed, others := powerLoss(t)
 	patch := []byte(`{"metadata":{"annotations":{"etcd.database.coreos.com/started":null}}}`)
@@ -76,7 +76,7 @@ func TestNodeOfTheSeedComesBackEmptyAndNothingIsDeleted(t *testing.T) {
 	if reason := cluster.Status().Reason; reason == "" {
 		t.Error("status.reason says nothing")
 	}
-	// What the message says comes first: bring back the nodes of the members.
+	// The message's first advice: bring back the nodes of the members.
 	n.KillNode(seed.Spec.NodeName)
 	for _, pod := range others {
 		n.StartNode(pod.Spec.NodeName)
@@ -98,8 +98,8 @@ func powerLoss(t *testing.T) (n *harness.Namespace, cluster *harness.Cluster, se
 	return n, cluster, seed, others
 }
 
-// threeNodes makes a cluster of three, each member on another node, whose seed is where
-// the operator is.
+// threeNodes creates a cluster of three members on three nodes. The operator runs on the
+// seed's node.
 func threeNodes(t *testing.T) (n *harness.Namespace, cluster *harness.Cluster, seed *corev1.Pod, others []*corev1.Pod) {
 	t.Helper()
 	n = harness.New(t)

@@ -22,8 +22,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// waitBudget waits until drains must leave so many members; 0: there is no
-// budget. The status says the same.
+// waitBudget waits until drains must leave this many members; 0: there is no budget. It checks
+// the status too.
 func waitBudget(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, want int) {
 	t.Helper()
 	harness.Wait(t, fmt.Sprintf("budget of %d", want), harness.Settle, func(ctx context.Context) error {
@@ -72,21 +72,20 @@ func TestBudgetFollowsTheClusterAndReturns(t *testing.T) {
 	waitBudget(t, n, cluster, 0)
 }
 
-// waitEvicted evicts a pod as soon as the budget allows it, as drains do: Kubernetes
-// counts some moments after a pod is ready.
+// waitEvicted evicts a pod as soon as the budget allows it, like a drain: Kubernetes counts a
+// pod some moments after it becomes ready.
 func waitEvicted(t *testing.T, n *harness.Namespace, pod *corev1.Pod) {
 	t.Helper()
 	harness.Wait(t, "eviction of "+pod.Name, harness.Settle, func(context.Context) error {
 		err := evict(t, n, pod)
 		if apierrors.IsNotFound(err) {
-			return nil // the answer to the try before was lost
+			return nil // the previous answer was lost
 		}
 		return err
 	})
 }
 
-// quorumWasKept fails the test if fewer members than a quorum of three were left at
-// any time.
+// quorumWasKept fails the test if fewer members than a quorum of three were ready at any time.
 func quorumWasKept(t *testing.T, serving *harness.Serving) {
 	t.Helper()
 	if fewest := serving.Fewest(); fewest < 2 {
@@ -94,7 +93,7 @@ func quorumWasKept(t *testing.T, serving *harness.Serving) {
 	}
 }
 
-// Nodes are drained one after the other, as for an update of all of them.
+// Nodes are drained one after the other, as for an update of all nodes.
 func TestNodeDrainsLeaveAQuorum(t *testing.T) {
 	n := harness.New(t)
 	cluster := n.Create(3, "")
@@ -107,7 +106,7 @@ func TestNodeDrainsLeaveAQuorum(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, node := range nodes.Items {
-		t.Cleanup(func() { // what a drain that fails leaves behind
+		t.Cleanup(func() { // clean up after a failed drain
 			ctx := context.WithoutCancel(t.Context())
 			if _, err := n.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, []byte(`{"spec":{"unschedulable":false}}`), metav1.PatchOptions{}); err != nil {
 				t.Error(err)
@@ -122,8 +121,8 @@ func TestNodeDrainsLeaveAQuorum(t *testing.T) {
 	cluster.VerifyWrites(writer)
 }
 
-// Two nodes at once: the second eviction is refused for as long as the first
-// member has no successor.
+// Two nodes at once: Kubernetes refuses the second eviction until the first member has a
+// replacement.
 func TestNodeDrainOfASecondMemberIsRefused(t *testing.T) {
 	n := harness.New(t)
 	cluster := n.Create(3, "")

@@ -30,8 +30,8 @@ func TestLostMemberIsReplaced(t *testing.T) {
 	}
 }
 
-// lose deletes a member's pod without grace and waits until another member is
-// there in its place. Those that were lost before must not come back.
+// lose deletes a member's pod without grace and waits for a replacement. Members lost before
+// must not return.
 func lose(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, pod *corev1.Pod, before ...*corev1.Pod) {
 	t.Helper()
 	n.DeletePod(pod)
@@ -85,8 +85,8 @@ func TestSingleMemberSurvivesACrash(t *testing.T) {
 	}
 }
 
-// A cluster of five stands the loss of one member after the other, again and
-// again, and of two at once.
+// A cluster of five survives the loss of one member after the other, repeatedly, and of two at
+// once.
 func TestAllButAQuorumLostOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -95,7 +95,7 @@ func TestAllButAQuorumLostOneAfterTheOther(t *testing.T) {
 	writer := cluster.StartWriter()
 
 	pods := cluster.Pods()
-	n.DeletePod(pods[0]) // the second is lost while the first is replaced
+	n.DeletePod(pods[0]) // the second is lost during the replacement of the first
 	n.DeletePod(pods[1])
 	cluster.WaitSettled(pods[0], pods[1])
 

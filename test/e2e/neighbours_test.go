@@ -28,7 +28,7 @@ func object(name string, size int, version string) *v1beta2.EtcdCluster {
 func TestTwoClustersAtOnce(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
-	// One name begins with the other: neither may take the other's pods.
+	// One name is a prefix of the other: no cluster may take the other's pods.
 	a := n.CreateObject(object("data", 3, etcd36))
 	b := n.CreateObject(object("data-b", 3, etcd35))
 	inA, inB := a.WaitSettled(), b.WaitSettled()
@@ -48,8 +48,8 @@ func TestTwoClustersAtOnce(t *testing.T) {
 	b.VerifyWrites(writerB)
 }
 
-// The whole life of other clusters passes while two are stuck: no work on one waits for
-// the end of the work on another.
+// Other clusters go through their whole life while two are stuck: no work on one cluster waits
+// for another.
 func TestStuckClusterDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)

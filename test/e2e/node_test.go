@@ -17,10 +17,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// These tests touch nodes, which all tests share: they don't run in parallel.
+// These tests touch nodes, which all tests share: they do not run in parallel.
 
-// awayFrom returns a member's node on which the operator doesn't run, and the
-// pods of the cluster on it.
+// awayFrom returns a member's node on which the operator does not run, and the cluster's pods
+// on it.
 func awayFrom(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) (node string, pods []*corev1.Pod) {
 	t.Helper()
 	operator := n.Operator()
@@ -49,7 +49,7 @@ func TestNodeKilledIsSurvivedAndItsMemberReplaced(t *testing.T) {
 	node, pods := awayFrom(t, n, cluster)
 	writer := cluster.StartWriter()
 	n.KillNode(node)
-	harness.Wait(t, "status that tells the unready member", harness.Settle, func(context.Context) error {
+	harness.Wait(t, "status that names the unready member", harness.Settle, func(context.Context) error {
 		status := cluster.Status()
 		if len(status.Members.Unready) == 1 && status.Members.Unready[0] == pods[0].Name {
 			return nil
@@ -57,9 +57,9 @@ func TestNodeKilledIsSurvivedAndItsMemberReplaced(t *testing.T) {
 		return fmt.Errorf("unready: %v", status.Members.Unready)
 	})
 	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue) // two of three serve
-	// Kubernetes gives the pod up after five minutes, which is the default of
-	// every pod; a person who knows better does so now. On a node that is gone
-	// the pod terminates for ever, and the member is made again elsewhere.
+	// Kubernetes deletes the pod after five minutes, the default of every pod. Here a person
+	// does so at once. On a lost node, the pod terminates forever, and the operator recreates
+	// the member elsewhere.
 	if err := n.Kube.CoreV1().Pods(n.Name).Delete(t.Context(), pods[0].Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +75,8 @@ func TestNodeKilledIsSurvivedAndItsMemberReplaced(t *testing.T) {
 	cluster.VerifyWrites(writer)
 }
 
-// A node that is cut off for less than Kubernetes' patience comes back with its
-// member and its data: nothing is replaced.
+// A node that is cut off for less than Kubernetes' timeout returns with its member and its
+// data: the operator replaces nothing.
 func TestNodeCutOffAndHealed(t *testing.T) {
 	n := harness.New(t)
 	cluster := n.Create(3, "")
@@ -84,7 +84,7 @@ func TestNodeCutOffAndHealed(t *testing.T) {
 	node, pods := awayFrom(t, n, cluster)
 	writer := cluster.StartWriter()
 	n.CutNode(node)
-	harness.Wait(t, "status that tells the unready member", harness.Settle, func(context.Context) error {
+	harness.Wait(t, "status that names the unready member", harness.Settle, func(context.Context) error {
 		status := cluster.Status()
 		if len(status.Members.Unready) == 1 && status.Members.Unready[0] == pods[0].Name {
 			return nil
@@ -101,7 +101,7 @@ func TestNodeCutOffAndHealed(t *testing.T) {
 	cluster.VerifyWrites(writer)
 }
 
-// A pod that can't be scheduled freezes nothing else.
+// A pod that can't be scheduled blocks nothing else.
 func TestNodeShortageFreezesNothingElse(t *testing.T) {
 	n := harness.New(t)
 	cluster := n.Create(3, "")
@@ -135,7 +135,7 @@ func TestNodeShortageFreezesNothingElse(t *testing.T) {
 	cluster.VerifyWrites(writer)
 }
 
-// All nodes are full from the start: the cluster is made as soon as they aren't.
+// All nodes are full from the start: the operator creates the cluster when they have space.
 func TestNodeShortageAtCreation(t *testing.T) {
 	n := harness.New(t)
 	uncordon := n.Cordon()

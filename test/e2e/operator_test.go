@@ -45,8 +45,8 @@ func TestOperatorServesReadyzAndMetrics(t *testing.T) {
 	waitMetrics(t, n, "etcd_operator_controller_clusters 0", "etcd_operator_controller_clusters_deleted 1")
 }
 
-// waitReadyz waits until the operator says that it is ready, and returns what else
-// it says.
+// waitReadyz waits until the operator's /readyz reports ready, and returns the rest of its
+// answer.
 func waitReadyz(t *testing.T, n *harness.Namespace) (body string) {
 	t.Helper()
 	harness.Wait(t, "GET /readyz", harness.Settle, func(ctx context.Context) (err error) {
@@ -85,7 +85,7 @@ func ownMetrics(body string) string {
 	return strings.Join(own, "")
 }
 
-// Two operators of one namespace: one leads, the other stands by and takes over.
+// Two operators of one namespace: one leads, the other is a standby and takes over.
 func TestStandbyTakesOver(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -114,8 +114,8 @@ func TestStandbyTakesOver(t *testing.T) {
 		t.Fatalf("%q leads, of the operators %v", *lease.Spec.HolderIdentity, names(n.Operators()))
 	}
 	n.DeletePod(led[0])
-	// A container may outlive its pod for a moment: what is lost before another
-	// operator leads, the old one may see to.
+	// A container may outlive its pod for a moment: the old operator may act until another one
+	// leads.
 	harness.Wait(t, "another operator leads", harness.Settle, func(ctx context.Context) error {
 		now, err := n.Kube.CoordinationV1().Leases(n.Name).Get(ctx, "etcd-operator", metav1.GetOptions{})
 		if err == nil && (ptr.Deref(now.Spec.HolderIdentity, "") == "" || leads(now.Spec.HolderIdentity, led[0])) {
@@ -128,9 +128,8 @@ func TestStandbyTakesOver(t *testing.T) {
 	cluster.WaitSettled(lost)
 }
 
-// Clusters with the scope annotation belong to operators that run with
-// -cluster-wide, and to them alone. It does not run beside other tests: one of
-// their operators would take care of all that are annotated.
+// Clusters with the scope annotation belong only to operators with -cluster-wide. This test
+// runs alone: its operators would manage every annotated cluster.
 func TestClusterWideScope(t *testing.T) {
 	namespaced := harness.New(t)
 	wide := object("wide", 1, "")
@@ -161,7 +160,7 @@ func TestClusterWideScope(t *testing.T) {
 	ours.WaitSettled()
 }
 
-// Pods whose cluster is no more are collected; others are not.
+// The operator deletes pods whose cluster is gone, and no others.
 func TestOrphansAreCollected(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t, "-gc-interval=3s")

@@ -17,11 +17,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// The operator may be killed between any two of its calls, and another instance
-// carries on. Here it is killed in the middle of each of the things it does, at
-// moments that show from outside.
+// If the operator is killed between two of its calls, another instance continues. This test
+// kills it in the middle of each operation, at moments that are visible from outside.
 
-// An operation is something that the operator is in the middle of.
+// An operation is work in whose middle the operator is killed.
 type operation struct {
 	name  string
 	size  int // before
@@ -43,11 +42,11 @@ var operations = []operation{
 	}},
 }
 
-// A moment is when the operator is killed: as soon as a change of a pod shows it.
+// A moment is when the operator is killed: as soon as a pod's change shows it.
 type moment struct {
 	name string
-	// shows tells whether a pod's change, compared with the pods at the start of
-	// the operation, is the moment.
+	// shows reports whether a pod's change, compared with the pods at the start of the
+	// operation, is the moment.
 	shows func(pod *corev1.Pod, before []*corev1.Pod) bool
 }
 
@@ -63,7 +62,7 @@ var moments = []moment{
 	}},
 }
 
-// changed tells whether a pod is new, about to go, or has another image.
+// changed reports whether a pod is new, about to be deleted, or has another image.
 func changed(pod *corev1.Pod, before []*corev1.Pod) bool {
 	i := slices.IndexFunc(before, func(p *corev1.Pod) bool { return p.UID == pod.UID })
 	return i < 0 || pod.DeletionTimestamp != nil || before[i].Spec.Containers[0].Image != pod.Spec.Containers[0].Image
@@ -87,8 +86,7 @@ func TestOperatorKilledInTheMiddleOf(t *testing.T) {
 	}
 }
 
-// With another pod, the operator comes back as another candidate and has to wait
-// for the lease.
+// In another pod, the operator is another candidate and must wait for the Lease.
 func TestOperatorReplacedInTheMiddleOf(t *testing.T) {
 	t.Parallel()
 	for i, operation := range operations {
@@ -126,10 +124,9 @@ func TestOperatorKilledInTheMiddleOfCreation(t *testing.T) {
 	}
 }
 
-// The operator is killed again and again as pods change, through a whole life:
-// creation, growth, a loss, an upgrade, shrinking. Each instance is crashed
-// once, which the kubelet answers with a restart at once, and the next time
-// replaced: a second crash would only be answered with patience.
+// The test kills the operator at each pod's change through a whole life: creation, growth, a
+// loss, an upgrade, shrinking. It crashes each instance once, which the kubelet restarts at
+// once, and replaces it the next time: the kubelet delays a second restart.
 func TestOperatorKilledAllTheTime(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -154,7 +151,7 @@ func TestOperatorKilledAllTheTime(t *testing.T) {
 			case <-change:
 			}
 			if n.Operator() == nil {
-				continue // the last kill is not over; the operator has to come to something
+				continue // after the last kill, the operator must finish something first
 			}
 			kill := n.TryCrashOperator
 			if kills%2 == 1 {
@@ -180,7 +177,7 @@ func TestOperatorKilledAllTheTime(t *testing.T) {
 	cancel()
 	killing.Wait()
 	t.Logf("the operator was killed %d times", kills)
-	if kills < 3 { // each of the five parts of the life changes pods
+	if kills < 3 { // each of the five operations changes pods
 		t.Errorf("the operator was killed only %d times", kills)
 	}
 	cluster.VerifyWrites(writer)

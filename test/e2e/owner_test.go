@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// ownedBy tells whether the EtcdCluster is the one controller of something.
+// ownedBy reports whether the EtcdCluster is the only controller of an object.
 func ownedBy(owners []metav1.OwnerReference, object *v1beta2.EtcdCluster) bool {
 	if len(owners) != 1 {
 		return false

@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// While paused nothing is changed, whatever the spec says and whatever is lost.
-// Unpaused, the cluster catches up with all of it.
+// A paused cluster does not change, whatever the spec says and whatever is lost. When the
+// pause ends, the operator catches up.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -44,7 +44,7 @@ func TestPause(t *testing.T) {
 		return sameImages(cluster, before)
 	})
 
-	// Also an operator that comes up while the cluster is paused leaves it alone.
+	// An operator that starts during the pause leaves the cluster alone too.
 	n.CrashOperator()
 	harness.Holds(t, "nothing changes after the operator's restart", 10*time.Second, func(context.Context) error { return sameImages(cluster, before) })
 	n.WaitOperator()

@@ -31,9 +31,9 @@ func onVolumes(size int, version string) *v1beta2.EtcdCluster {
 	return cluster
 }
 
-// All pods are lost at once, as in a power cut: the cluster comes back by itself,
-// with the members that it had and every write that it acknowledged. Then single
-// members are lost, the leader too, and come back in the same way.
+// All pods are lost at once, as in a power cut: the cluster recovers by itself, with its
+// members and every acknowledged write. Then single members are lost, the leader too, and
+// recover in the same way.
 func TestVolumesOutliveTheirPods(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{etcd35, etcd36, etcd37} {
@@ -59,7 +59,7 @@ func TestVolumesOutliveTheirPods(t *testing.T) {
 				t.Errorf("the key written before all pods were lost is %q", got)
 			}
 			for _, choose := range []func() *corev1.Pod{cluster.Follower, cluster.Leader} {
-				victim := choose() // who leads may change with each loss
+				victim := choose() // the leader may change with each loss
 				n.DeletePod(victim)
 				sameMembers(t, before, cluster.WaitSettled(victim))
 			}
@@ -77,7 +77,7 @@ func TestVolumesOutliveTheirPods(t *testing.T) {
 	}
 }
 
-// A volume goes when its member has left, and with the EtcdCluster.
+// A volume is deleted after its member was removed, and with the EtcdCluster.
 func TestVolumesGoWithTheirMembers(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -90,7 +90,7 @@ func TestVolumesGoWithTheirMembers(t *testing.T) {
 	cluster.Put("kept", "yes")
 	cluster.Resize(1)
 	cluster.WaitSettled()
-	waitOwnVolumes(t, n, cluster) // one is left, that of the last member
+	waitOwnVolumes(t, n, cluster) // the last member's volume is left
 	if got := cluster.Get("kept"); got != "yes" {
 		t.Errorf("the key is %q; the first volumes were %v", got, first)
 	}
@@ -105,8 +105,8 @@ func TestVolumesGoWithTheirMembers(t *testing.T) {
 	})
 }
 
-// A member that comes back without its data could vote twice. It must not start,
-// and people must be told; without its volume it is replaced.
+// A member that restarts without its data could vote twice. It must not start, and the status
+// must say so. Without its volume, the operator replaces it.
 func TestMemberDoesNotComeBackWithoutItsData(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -121,7 +121,7 @@ func TestMemberDoesNotComeBackWithoutItsData(t *testing.T) {
 	n.StartOperator()
 	cluster.WaitWarning(harness.Settle, "Member Stuck", victim.Name, "holds no data of etcd")
 	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue) // two of three serve
-	// What the message says.
+	// The message asks for this.
 	if err := n.Kube.CoreV1().PersistentVolumeClaims(n.Name).Delete(t.Context(), victim.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +137,8 @@ func TestMemberDoesNotComeBackWithoutItsData(t *testing.T) {
 	cluster.VerifyWrites(writer)
 }
 
-// waitEnded waits until the etcd of a pod that was deleted without grace has ended:
-// Kubernetes forgets such a pod before.
+// waitEnded waits for the end of etcd in a pod that was deleted without grace: Kubernetes
+// removes such a pod's object before.
 func waitEnded(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	harness.Wait(t, "the end of etcd in "+pod.Name, harness.Settle, func(context.Context) error {
@@ -149,7 +149,7 @@ func waitEnded(t *testing.T, pod *corev1.Pod) {
 	})
 }
 
-// wipe empties a volume by a pod of its own.
+// wipe empties a volume with a pod of its own.
 func wipe(t *testing.T, n *harness.Namespace, claim string) {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -181,7 +181,7 @@ func wipe(t *testing.T, n *harness.Namespace, claim string) {
 	}
 }
 
-// claims are the UIDs of the cluster's volumes by name.
+// claims returns the UIDs of the cluster's volumes by name.
 func claims(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) map[string]string {
 	t.Helper()
 	found, err := findClaims(t.Context(), n, cluster)
@@ -205,7 +205,7 @@ func findClaims(ctx context.Context, n *harness.Namespace, cluster *harness.Clus
 	return found, nil
 }
 
-// waitOwnVolumes waits until each member has its volume, and no other is there.
+// waitOwnVolumes waits until each member has its volume, and there is no other.
 func waitOwnVolumes(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) {
 	t.Helper()
 	harness.Wait(t, "a volume for each member", harness.Settle, func(ctx context.Context) error {

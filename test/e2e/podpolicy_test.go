@@ -26,13 +26,13 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// The example sets every field of the pod policy. What the fields say is looked
-// for in the pods as Kubernetes has them, and then in the processes that run.
+// The example sets every field of the pod policy. The test checks the pods at the API server,
+// and then the running processes.
 func TestEveryFieldOfThePodPolicy(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
 	t.Cleanup(func() {
-		// It belongs to no namespace. The pods keep what they have of it.
+		// The PriorityClass has no namespace. Pods keep its value.
 		err := n.Kube.SchedulingV1().PriorityClasses().Delete(context.WithoutCancel(t.Context()), "example-etcd", metav1.DeleteOptions{})
 		if err != nil {
 			t.Errorf("delete the PriorityClass: %v", err)
@@ -68,7 +68,7 @@ func TestEveryFieldOfThePodPolicy(t *testing.T) {
 	}
 }
 
-// checkPolicy compares a pod with what the policy of the example says of it.
+// checkPolicy compares a pod with the example's policy.
 func checkPolicy(t *testing.T, policy *v1beta2.PodPolicy, pod *corev1.Pod) {
 	t.Helper()
 	spec, security := pod.Spec, pod.Spec.SecurityContext
@@ -111,12 +111,12 @@ func checkClaim(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, po
 	}
 }
 
-// What the fields of the example exclude.
+// Fields that the example can't set together with others.
 func TestMembersInMemoryWithoutSpread(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
-	// Of a Service named etcd..., Kubernetes would make variables ETCD_... in pods
-	// that want such links.
+	// For a Service named etcd..., Kubernetes would set variables ETCD_... in pods with
+	// enableServiceLinks.
 	_, err := n.Kube.CoreV1().Services(n.Name).Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "etcd-of-others"},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 2379}}},
@@ -153,8 +153,8 @@ func TestMembersInMemoryWithoutSpread(t *testing.T) {
 	}
 }
 
-// The operator and members with defaults meet the restricted Pod Security
-// Standard: where a namespace enforces it, the API server refuses all other pods.
+// The operator, and members with default settings, satisfy the restricted Pod Security
+// Standard: in a namespace that enforces it, the API server refuses all other pods.
 func TestRestrictedNamespace(t *testing.T) {
 	t.Parallel()
 	n := harness.NewNamespace(t)
@@ -187,7 +187,7 @@ func TestRestrictedNamespace(t *testing.T) {
 	}
 }
 
-// process is a running etcd, as this machine's /proc tells it.
+// process is a running etcd, as /proc of this machine shows it.
 type process struct {
 	t           *testing.T
 	dir         string
@@ -217,7 +217,7 @@ func (p process) read(file string) string {
 	return string(text)
 }
 
-// status is the value of a line of /proc/<pid>/status.
+// status returns the value of a line of /proc/<pid>/status.
 func (p process) status(key string) string {
 	p.t.Helper()
 	for line := range strings.Lines(p.read("status")) {
@@ -228,7 +228,7 @@ func (p process) status(key string) string {
 	return ""
 }
 
-// filesystem is the type of what is mounted at a path.
+// filesystem returns the type of the file system at a path.
 func (p process) filesystem(path string) string {
 	p.t.Helper()
 	for line := range strings.Lines(p.read("mounts")) {
@@ -239,7 +239,7 @@ func (p process) filesystem(path string) string {
 	return ""
 }
 
-// metric asks a member for one of its numbers.
+// metric reads one of a member's metrics.
 func metric(t *testing.T, pod *corev1.Pod, name string) string {
 	t.Helper()
 	var value string

@@ -18,8 +18,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// Without volumes, a lost quorum is lost data. The operator says so and keeps
-// its hands off what is left: an empty cluster in its place would look healthy.
+// Without volumes, a lost quorum means lost data. The operator reports it and leaves the
+// remaining members alone: an empty cluster in their place would look healthy.
 func TestLostQuorumIsToldAndNothingIsWiped(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -32,7 +32,7 @@ func TestLostQuorumIsToldAndNothingIsWiped(t *testing.T) {
 	cluster.LoseMembers(pods[:2]...)
 	waitEnded(t, pods[0])
 	waitEnded(t, pods[1])
-	// What was looked at before may be written after.
+	// The snapshot of the pods may be older.
 	harness.Wait(t, "the quorum is lost for good", harness.Settle, func(context.Context) error {
 		c := cluster.Condition(v1beta2.ClusterConditionAvailable)
 		since, err := time.Parse(time.RFC3339, c.LastTransitionTime)
@@ -86,7 +86,7 @@ func TestAllMembersLostIsToldAndNoEmptyClusterIsMade(t *testing.T) {
 	})
 }
 
-// countSeeds returns the pods made from now on that start a new cluster.
+// countSeeds returns the pods from now on that start a new cluster.
 func countSeeds(cluster *harness.Cluster) func() []string {
 	known := map[string]bool{}
 	for _, pod := range cluster.Pods() {

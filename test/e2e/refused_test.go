@@ -22,10 +22,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// waitRefused waits until status and an event say why Kubernetes takes no pod.
+// waitRefused waits until status and an event say why Kubernetes accepts no pod.
 func waitRefused(t *testing.T, cluster *harness.Cluster, words ...string) {
 	t.Helper()
-	harness.Wait(t, "status that tells the refusal", harness.Settle, func(context.Context) error {
+	harness.Wait(t, "status that reports the refusal", harness.Settle, func(context.Context) error {
 		reason := cluster.Status().Reason
 		for _, word := range words {
 			if !strings.Contains(reason, word) {
@@ -37,7 +37,7 @@ func waitRefused(t *testing.T, cluster *harness.Cluster, words ...string) {
 	cluster.WaitWarning(harness.Settle, append(words, "Pod Refused")...)
 }
 
-// waitReasonGone waits until the status no longer tells it.
+// waitReasonGone waits until the status no longer reports it.
 func waitReasonGone(t *testing.T, cluster *harness.Cluster) {
 	t.Helper()
 	harness.Wait(t, "status without the refusal", harness.Settle, func(context.Context) error {
@@ -48,8 +48,8 @@ func waitReasonGone(t *testing.T, cluster *harness.Cluster) {
 	})
 }
 
-// A quota leaves no room for the members: that is told, with as few tries as a
-// person would make, and heals when the quota goes.
+// A quota leaves no space for the members. The operator reports it, retries as rarely as a
+// person would, and continues when the quota is gone.
 func TestQuotaIsToldAndHeals(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)

@@ -69,7 +69,7 @@ func checkKept(t *testing.T, before, after []*corev1.Pod, want int) {
 	}
 }
 
-// checkRemovals checks that each member that left is told by an event.
+// checkRemovals checks that each removed member has an event.
 func checkRemovals(cluster *harness.Cluster, sizes []int) {
 	cluster.WaitEvents(sizes[1], "New Member Added")
 	cluster.WaitEvents(sizes[1]-sizes[2], "Member Removed")

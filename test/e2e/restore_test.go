@@ -59,7 +59,7 @@ func (r *restores) spec(cluster, key string) v1beta2.RestoreSpec {
 	}
 }
 
-// template is a cluster to be made by a restore.
+// template is a cluster for a restore to create.
 func template(t *testing.T, spec v1beta2.ClusterSpec) *v1beta2.ClusterTemplate {
 	t.Helper()
 	text, err := json.Marshal(spec)
@@ -69,7 +69,7 @@ func template(t *testing.T, spec v1beta2.ClusterSpec) *v1beta2.ClusterTemplate {
 	return &v1beta2.ClusterTemplate{Spec: runtime.RawExtension{Raw: text}}
 }
 
-// aBackup is what a test puts into the bucket, as the backup operator would.
+// aBackup is a backup that a test uploads in place of the backup operator.
 type aBackup struct {
 	content  []byte
 	metadata map[string]string
@@ -84,7 +84,7 @@ func (r *restores) take(cluster *harness.Cluster) (b aBackup) {
 			return err
 		}
 		defer client.Close()
-		// A linearizable read: the member that sends the snapshot has all by then.
+		// After a linearizable read, the member that sends the snapshot has all writes.
 		now, err := client.Get(ctx, "any")
 		if err != nil {
 			return err
@@ -103,15 +103,15 @@ func (r *restores) take(cluster *harness.Cluster) (b aBackup) {
 	return b
 }
 
-// holdFetch keeps the first member of each cluster from getting anything of its backup
-// until it is released: a restore comes to its phase Starting, and no further.
+// holdFetch blocks the download of backups until it is released: a restore reaches its phase
+// Starting, and no further.
 func (r *restores) holdFetch() (release func()) {
 	r.t.Helper()
 	return r.Hinder(r.readyOperator(), "etcd-restore-operator", "tcp sport 19999 drop")
 }
 
-// readyOperator is the pod of the restore operator, which a busy machine may keep from
-// being ready all the time.
+// readyOperator returns the restore operator's pod. On a busy machine, it may not be ready all
+// the time.
 func (r *restores) readyOperator() (operator *corev1.Pod) {
 	r.t.Helper()
 	harness.Wait(r.t, "the restore operator is ready", harness.Settle, func(context.Context) error {
@@ -129,8 +129,8 @@ func (r *restores) put(key string, b aBackup) {
 	r.minio.Put(r.t, bucket, key, bytes.NewReader(b.content), b.metadata)
 }
 
-// backedUp is a settled cluster with a key "kept" that is in the backup, and a key
-// "later" that is not.
+// backedUp is a settled cluster with a key "kept" that is in the backup, and a key "later"
+// that is not.
 func (r *restores) backedUp(cluster *harness.Cluster, key string) []harness.Member {
 	r.t.Helper()
 	members := cluster.WaitSettled()
@@ -140,9 +140,9 @@ func (r *restores) backedUp(cluster *harness.Cluster, key string) []harness.Memb
 	return members
 }
 
-// checkRestored waits until a cluster of a restore is settled, and fails the test
-// unless it holds what was backed up, and belongs to itself. The pods in lost can't be
-// seen to end.
+// checkRestored waits until a restored cluster is settled. It fails the test unless the
+// cluster holds the backup's data, and has IDs of its own. The pods in lost need not have
+// terminated.
 func (r *restores) checkRestored(name string, obj *v1beta2.EtcdRestore, lost ...*corev1.Pod) (*harness.Cluster, []harness.Member) {
 	r.t.Helper()
 	cluster := r.Adopt(name)
@@ -156,7 +156,7 @@ func (r *restores) checkRestored(name string, obj *v1beta2.EtcdRestore, lost ...
 		members, err = cluster.Settled(ctx, lost...)
 		return err
 	})
-	// Asked for, since a watch may be late: the restore has ended before.
+	// This asks the API server, since a watch may be late.
 	object, err := r.EtcdClusters.EtcdV1beta2().EtcdClusters(r.Name).Get(r.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		r.t.Fatal(err)
@@ -189,8 +189,7 @@ func (r *restores) checkRestored(name string, obj *v1beta2.EtcdRestore, lost ...
 	return cluster, members
 }
 
-// checkStrange fails the test unless a member of one cluster refuses what a member of
-// another sends it.
+// checkStrange fails the test unless a member of one cluster refuses messages from another's.
 func checkStrange(t *testing.T, members []harness.Member, pods []*corev1.Pod, other harness.Member) {
 	t.Helper()
 	for i, pod := range pods {
@@ -219,8 +218,8 @@ func checkStrange(t *testing.T, members []harness.Member, pods []*corev1.Pod, ot
 	}
 }
 
-// The disaster of the walkthroughs that users of v0.9.4 know: all pods are lost, and
-// the cluster comes back, by the commands as they are typed there.
+// The disaster of v0.9.4's walkthrough: all pods are lost, and the documented commands restore
+// the cluster.
 func TestRestoreWalkthrough(t *testing.T) {
 	t.Parallel()
 	n := harness.NewNamespace(t)
@@ -233,7 +232,7 @@ func TestRestoreWalkthrough(t *testing.T) {
 	n.WaitOperator()
 	n.Shell("kubectl apply -f example/example-etcd-cluster.yaml")
 	cluster := n.Adopt("example-etcd-cluster")
-	// What others have given it.
+	// Metadata from others.
 	n.Shell(`kubectl create configmap owner
 kubectl label etcd/example-etcd-cluster team=storage
 kubectl annotate etcd/example-etcd-cluster example.com/contact=nobody
@@ -283,7 +282,7 @@ kubectl patch etcd/example-etcd-cluster --type=merge -p "{\"metadata\":{\"ownerR
 	if got := addresses(t, n, cluster.Name); !maps.Equal(got, services) {
 		t.Errorf("Services %v became %v", services, got)
 	}
-	// From now on it is a cluster as any other.
+	// From now on, it is a cluster like any other.
 	lost := cluster.Follower()
 	n.DeletePod(lost)
 	cluster.WaitSettled(lost)
@@ -292,7 +291,7 @@ kubectl patch etcd/example-etcd-cluster --type=merge -p "{\"metadata\":{\"ownerR
 	n.CheckNoSecretIsTold()
 }
 
-// addresses are those of a cluster's two Services, by UID.
+// addresses returns the UIDs of a cluster's two Services.
 func addresses(t *testing.T, n *harness.Namespace, cluster string) map[types.UID]string {
 	t.Helper()
 	found := map[types.UID]string{}
@@ -310,7 +309,7 @@ func addresses(t *testing.T, n *harness.Namespace, cluster string) map[types.UID
 	return found
 }
 
-// sum is the SHA-256 of a backup, as etcd appends it and the status tells it.
+// sum is the SHA-256 of a backup, as etcd appends it and the status reports it.
 func sum(content []byte) string {
 	s := sha256.Sum256(content)
 	return hex.EncodeToString(s[:])

@@ -21,9 +21,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// applyInPlace makes an EtcdCluster as soon as the one with a UID is gone, as GitOps does,
-// and in the place of one that a restore has made, where that comes first. It returns its
-// UID.
+// applyInPlace applies an EtcdCluster as GitOps does: as soon as the one with a UID is gone,
+// or over the one that a restore has created, whichever comes first. It returns its UID.
 func (r *restores) applyInPlace(manifest *v1beta2.EtcdCluster, of types.UID) (made types.UID) {
 	r.t.Helper()
 	clusters := r.EtcdClusters.EtcdV1beta2().EtcdClusters(r.Name)
@@ -42,11 +41,11 @@ func (r *restores) applyInPlace(manifest *v1beta2.EtcdCluster, of types.UID) (ma
 	return made
 }
 
-// While a cluster is replaced, another client makes its EtcdCluster again, and the backup
-// in the store is replaced by another one. The first is undone, the second is told and
-// not followed before somebody asks for it; what comes back is one backup, and not a
-// mixture of two. The other backup is that of a cluster whose database was full: its alarm
-// does not come along.
+// During an in-place restore, another client recreates the EtcdCluster, and another backup
+// replaces the one in the store. The operator undoes the first. It reports the second, and
+// uses the new backup only after the user asks for it. The restored data are one backup, not a
+// mix of two. The other backup is from a cluster with a full database: its alarm must not
+// return.
 func TestRestoreThatOthersDisturb(t *testing.T) {
 	t.Parallel()
 	r := newRestores(t)
@@ -67,7 +66,7 @@ func TestRestoreThatOthersDisturb(t *testing.T) {
 	full := r.take(cluster)
 
 	old := cluster.Object().UID
-	r.StopOperator() // so that nothing is fetched before all is in the way
+	r.StopOperator() // so that nothing is fetched before the disturbances are in place
 	restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
 	restore.AwaitPhase(v1beta2.RestorePhaseStopping)
 	r.put("etcd.backup", full)
@@ -79,7 +78,7 @@ func TestRestoreThatOthersDisturb(t *testing.T) {
 		}
 		return nil
 	})
-	harness.Wait(t, "an event that tells of it", harness.Settle, func(context.Context) error {
+	harness.Wait(t, "an event that reports it", harness.Settle, func(context.Context) error {
 		if told := restore.EventMessages("Cluster Deleted"); !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, string(theirs)) }) {
 			return fmt.Errorf("%q", told)
 		}
@@ -87,7 +86,7 @@ func TestRestoreThatOthersDisturb(t *testing.T) {
 	})
 	r.StartOperator()
 
-	restore.Wait("the backup that was replaced is told", harness.Settle, func(obj *v1beta2.EtcdRestore) error {
+	restore.Wait("the replaced backup is reported", harness.Settle, func(obj *v1beta2.EtcdRestore) error {
 		for _, words := range []string{fmt.Sprintf("it has %d bytes, and had %d", len(full.content), len(good.content)), "edits of the EtcdRestore are followed"} {
 			if !strings.Contains(obj.Status.Reason, words) {
 				return fmt.Errorf("it is not: no %q", words)
@@ -98,7 +97,7 @@ func TestRestoreThatOthersDisturb(t *testing.T) {
 	if now := cluster.Status(); now.Phase != v1beta2.ClusterPhaseCreating {
 		t.Errorf("the cluster is in phase %s without its backup", now.Phase)
 	}
-	copied := r.spec("copy", "etcd.backup") // of what is there now, with room for it
+	copied := r.spec("copy", "etcd.backup") // the size of the current object, with a margin
 	copied.ClusterTemplate = template(t, v1beta2.ClusterSpec{Size: 1, Version: etcd36})
 	r.CreateRestore(copied).WaitSucceeded()
 	second := r.Adopt("copy")
@@ -109,7 +108,7 @@ func TestRestoreThatOthersDisturb(t *testing.T) {
 	second.Put("again", "yes")
 
 	r.put("etcd.backup", good)
-	restore.Edit(func(s *v1beta2.RestoreSpec) { s.Pick = v1beta2.RestorePickExact }) // have it read anew
+	restore.Edit(func(s *v1beta2.RestoreSpec) { s.Pick = v1beta2.RestorePickExact }) // start over with the new object
 	r.checkRestored(cluster.Name, restore.WaitSucceeded())
 	checkSeries(t, "etcd_restore_operator_", r.FromRestoreOperator)
 	r.CheckNoSecretIsTold()

@@ -19,7 +19,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/stores"
 )
 
-// storage is where a backup is, as both kinds of specs say it.
+// storage is a backup's place, as both kinds of specs name it.
 type storage struct {
 	kind   v1beta2.BackupStorageType
 	source v1beta2.BackupSource
@@ -47,8 +47,8 @@ func everyStore(t *testing.T, r *restores) map[string]storage {
 	}
 }
 
-// Backups of each minor version, in each store, are restored beside their living
-// sources, into the same minor and into the next: by one operator, at the same time.
+// One operator restores backups of each minor version from each store, all at the same time,
+// beside their running sources: into the same minor and into the next.
 func TestRestoresBesideTheSourceFromEveryStore(t *testing.T) {
 	t.Parallel()
 	r := withoutRestoreOperator(t)
@@ -111,8 +111,8 @@ func TestRestoresBesideTheSourceFromEveryStore(t *testing.T) {
 	n.CheckNoSecretIsTold()
 }
 
-// An operator for all namespaces makes the restores that are annotated for it, in two
-// namespaces at once, and leaves the others alone.
+// An operator for all namespaces runs the restores with the annotation, in two namespaces at
+// once, and leaves the others alone.
 func TestRestoresClusterWide(t *testing.T) {
 	t.Parallel()
 	wide := harness.NewNamespace(t)
@@ -124,7 +124,7 @@ func TestRestoresClusterWide(t *testing.T) {
 	for _, r := range []*restores{a, b} {
 		cluster := r.Create(1, etcd36)
 		r.backedUp(cluster, "etcd.backup")
-		// The namespace's own operator goes, so that it is seen what the other one takes.
+		// The namespace's own operator stops, so that the test sees what the other one takes.
 		r.ShellWithin(2*time.Minute, "kubectl delete deployment etcd-restore-operator && kubectl wait --for=delete pod -l name=etcd-restore-operator --timeout=100s")
 	}
 	for _, r := range []*restores{a, b} {

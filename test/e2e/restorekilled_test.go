@@ -23,14 +23,14 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// restoreSteps are the phases in which something is done.
+// restoreSteps are the phases with work.
 var restoreSteps = []v1beta2.RestorePhase{
 	v1beta2.RestorePhaseVerifying, v1beta2.RestorePhaseStopping, v1beta2.RestorePhaseCreating, v1beta2.RestorePhaseStarting, v1beta2.RestorePhaseGrowing,
 }
 
-// Whoever is killed, and in whatever step, the restore comes to its end, and its
-// cluster is made of the backup once. Each instance is crashed once, which the
-// kubelet answers with a restart at once, and the next time replaced.
+// Whatever is killed in whatever step, the restore completes, and creates its cluster from the
+// backup once. Each instance crashes once, which the kubelet restarts at once, and is replaced
+// the next time.
 func TestRestoreWhoseOperatorsAreKilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	for name, victim := range map[string]struct{ crash, replace func(*restores) }{
@@ -72,7 +72,7 @@ func TestRestoreWhoseOperatorsAreKilledAtEachStep(t *testing.T) {
 	}
 }
 
-// initContainer is the state of an init container of the one pod that a cluster has.
+// initContainer returns the state of an init container in a cluster's only pod.
 func initContainer(cluster *harness.Cluster, name string) (*corev1.Pod, corev1.ContainerStatus, error) {
 	for _, pod := range cluster.Pods() {
 		for _, status := range pod.Status.InitContainerStatuses {
@@ -84,9 +84,8 @@ func initContainer(cluster *harness.Cluster, name string) (*corev1.Pod, corev1.C
 	return nil, corev1.ContainerStatus{}, fmt.Errorf("no pod has an init container %s that the kubelet knows: %v", name, podNamesOf(cluster))
 }
 
-// The first member is lost in each way, from the moment on in which it fetches the
-// backup: its program, its pod, its etcd, and in the end, when others are about to
-// join it, all data.
+// The first member is lost in each way, from the start of its download on: its program, its
+// pod, its etcd, and at last, before others join it, all its data.
 func TestRestoreWhoseFirstMemberIsLost(t *testing.T) {
 	t.Parallel()
 	r := newRestores(t)
@@ -120,7 +119,7 @@ func TestRestoreWhoseFirstMemberIsLost(t *testing.T) {
 	grow := r.allowNoMorePods()
 	release()
 	restore.AwaitPhase(v1beta2.RestorePhaseGrowing)
-	for _, pod := range cluster.Pods() { // all that there is of the data
+	for _, pod := range cluster.Pods() { // the only copy of the data
 		r.DeletePod(pod)
 	}
 	grow()
@@ -130,8 +129,8 @@ func TestRestoreWhoseFirstMemberIsLost(t *testing.T) {
 		t.Errorf("member %s, whose data were lost, is back among %v", pod.Name, podNames)
 	}
 
-	// What is done is done: after it, nothing of the restore is left that a cluster
-	// without data could come back by.
+	// After a completed restore, nothing is left that could restore a cluster without data
+	// again.
 	lost := cluster.Pods()
 	for _, pod := range lost {
 		r.DeletePod(pod)
@@ -139,8 +138,8 @@ func TestRestoreWhoseFirstMemberIsLost(t *testing.T) {
 	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "All members lost")
 	harness.Holds(t, "no cluster starts by itself", 10*time.Second, func(context.Context) error {
 		for _, pod := range cluster.Pods() {
-			// One that was made to join while the second of the two still served waits
-			// for ever. A new cluster would begin with another one.
+			// A pod that was created to join while the second of the two still served waits
+			// forever. A new cluster would begin with another pod.
 			before := slices.ContainsFunc(lost, func(l *corev1.Pod) bool { return l.UID == pod.UID })
 			if !before && slices.Contains(pod.Spec.Containers[0].Command, "--initial-cluster-state=new") {
 				return fmt.Errorf("there is %s, which begins a cluster", pod.Name)
@@ -153,8 +152,7 @@ func TestRestoreWhoseFirstMemberIsLost(t *testing.T) {
 	})
 }
 
-// allowNoMorePods keeps the namespace from having more pods than there are, until it is
-// released.
+// allowNoMorePods limits the namespace to its current number of pods, until it is released.
 func (r *restores) allowNoMorePods() (release func()) {
 	r.t.Helper()
 	quotas := r.Kube.CoreV1().ResourceQuotas(r.Name)
@@ -173,8 +171,8 @@ func (r *restores) allowNoMorePods() (release func()) {
 	}
 }
 
-// The namespace is deleted, with the operators in it, while the first member fetches the
-// backup: of a namespace the pods go first, and no finalizer of ours may keep the rest.
+// Somebody deletes the namespace, with the operators in it, while the first member fetches the
+// backup. Kubernetes deletes the pods first, and no finalizer of ours may block the rest.
 func TestRestoreWhoseNamespaceIsDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRestores(t)

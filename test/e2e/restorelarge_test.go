@@ -23,11 +23,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/members"
 )
 
-// largeBackup is the size of a database that takes its time on the way, in MiB.
+// largeBackup is the size in MiB of a database whose transfer takes long enough.
 const largeBackup = 300
 
-// takeLarge makes a large backup from an etcd that runs beside the cluster, with a
-// key "kept".
+// takeLarge takes a large backup of an etcd beside the cluster, with a key "kept".
 func (r *restores) takeLarge(mib int) {
 	r.t.Helper()
 	release := members.ReleaseOf(r.t, "3.6")
@@ -36,7 +35,7 @@ func (r *restores) takeLarge(mib int) {
 	write := func(what string, puts ...clientv3.Op) {
 		r.t.Helper()
 		harness.Wait(r.t, "write "+what, harness.Settle, func(ctx context.Context) error {
-			_, err := client.Txn(ctx).Then(puts...).Commit() // again where a slow disk kept etcd from it
+			_, err := client.Txn(ctx).Then(puts...).Commit() // again if a slow disk kept etcd from it
 			return err
 		})
 	}
@@ -61,9 +60,9 @@ func (r *restores) takeLarge(mib int) {
 	r.minio.Put(r.t, bucket, "large", file, map[string]string{"etcd-version": release.Version})
 }
 
-// A large backup comes over a slow line whose ends fail: what has come is not sent
-// again, and nobody holds it in memory. The line is so slow that what is done at each
-// of its stages comes long before the next one.
+// A large backup arrives over a slow line whose ends fail: no byte is sent twice, and no
+// process holds the backup in memory. The line is so slow that each disturbance comes long
+// before the next stage.
 func TestRestoreOfALargeBackupOverABadLine(t *testing.T) {
 	t.Parallel()
 	r := newRestores(t)
@@ -77,7 +76,7 @@ func TestRestoreOfALargeBackupOverABadLine(t *testing.T) {
 	restore.AwaitPhase(v1beta2.RestorePhaseStarting)
 	var pod *corev1.Pod
 	come := int64(0)
-	// until waits until so much has come, and fails the test if some goes.
+	// until waits until this much has arrived, and fails the test if the amount shrinks.
 	until := func(mib int64) {
 		t.Helper()
 		harness.Wait(t, fmt.Sprintf("%d MiB have come", mib), harness.Settle, func(context.Context) error {
@@ -111,7 +110,7 @@ func TestRestoreOfALargeBackupOverABadLine(t *testing.T) {
 	if bytes > 128<<20 {
 		t.Errorf("the restore operator holds %d MiB", bytes>>20)
 	}
-	// What it had made of its data directory is begun anew.
+	// The member restarts its incomplete data directory.
 	release := r.Throttle(pod, "etcd-operator")
 	defer release()
 	hasten()
@@ -141,7 +140,7 @@ func TestRestoreOfALargeBackupOverABadLine(t *testing.T) {
 	t.Logf("it took %s", obj.Status.CompletionDate.Sub(obj.Status.StartDate.Time).Round(time.Second))
 }
 
-// podsOfCluster are those of a cluster that the test has no handle to.
+// podsOfCluster returns the pods of a cluster without a handle in the test.
 func (r *restores) podsOfCluster(name string) []*corev1.Pod {
 	var found []*corev1.Pod
 	for _, pod := range r.Pods() {

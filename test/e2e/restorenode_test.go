@@ -19,8 +19,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// A node is gone with a member on it, whose pod can't be seen to end. The restore does
-// not wait for it for ever, and says what may still run there.
+// A node is lost with a member, whose pod can't terminate. The restore does not wait forever,
+// and reports what may still run there.
 func TestNodeKilledIsNoObstacleToARestore(t *testing.T) {
 	r := newRestores(t)
 	cluster := r.Create(3, etcd36)
@@ -41,7 +41,7 @@ func TestNodeKilledIsNoObstacleToARestore(t *testing.T) {
 	cluster, restored := r.checkRestored(cluster.Name, obj, lost)
 	now := slices.DeleteFunc(cluster.Pods(), func(pod *corev1.Pod) bool { return pod.UID == lost.UID })
 	checkStrange(t, restored, now, members[i])
-	harness.Wait(t, "event that tells of "+lost.Name, 15*time.Second, func(context.Context) error {
+	harness.Wait(t, "event that reports "+lost.Name, 15*time.Second, func(context.Context) error {
 		told := restore.EventMessages("Pod May Still Run")
 		if !slices.ContainsFunc(told, func(message string) bool {
 			return strings.Contains(message, lost.Name) && strings.Contains(message, lost.Spec.NodeName)

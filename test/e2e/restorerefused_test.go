@@ -25,23 +25,23 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// with is a backup with other metadata.
+// with returns a backup with other metadata.
 func (b aBackup) with(key, value string) aBackup {
 	metadata := maps.Clone(b.metadata)
 	metadata[key] = value
 	return aBackup{b.content, metadata}
 }
 
-// holding is the metadata of a backup with another content.
+// holding returns the metadata of a backup with another content.
 func (b aBackup) holding(content []byte) aBackup {
 	return aBackup{content, b.metadata}
 }
 
-// ownRights is the manifest of a restore operator with rights of its own, to which the
-// functions below grant them, and take one of them away.
+// ownRights is the manifest of a restore operator with a Role of its own, which the functions
+// below change.
 const ownRights = "example/rbac/restore-operator.yaml"
 
-// deployWithOwnRights deploys the restore operator with them.
+// deployWithOwnRights deploys the restore operator with such a Role.
 func (r *restores) deployWithOwnRights() {
 	r.t.Helper()
 	r.Shell("kubectl apply --server-side --force-conflicts -f pkg/apis/etcd/crd/etcd.database.coreos.com_etcdrestores.yaml -f " + ownRights)
@@ -52,7 +52,7 @@ func (r *restores) deployWithOwnRights() {
 	})
 }
 
-// takeRight takes a right from a restore operator that has its own.
+// takeRight removes a rule from that Role.
 func (r *restores) takeRight(verb, resource string) {
 	r.t.Helper()
 	roles := r.Kube.RbacV1().Roles(r.Name)
@@ -80,13 +80,13 @@ func (r *restores) takeRight(verb, resource string) {
 	})
 }
 
-// A restore that can't be made says so and why, and the cluster serves on as if
-// nobody had asked. The corrected EtcdRestore is followed at once, and rights that are
-// granted with the next attempt.
+// A restore that is impossible reports why, and the cluster continues undisturbed. The
+// operator follows a corrected EtcdRestore at once, and newly granted rights with its next
+// attempt.
 func TestRestoreThatCanNotBeMadeTouchesNothing(t *testing.T) {
 	t.Parallel()
 	r := withoutRestoreOperator(t)
-	// That of v0.9.4, which leads to every instance, is left.
+	// v0.9.4's Service, which leads to every instance, is still there.
 	r.Shell("kubectl create service clusterip etcd-restore-operator --tcp=19999:19999")
 	harness.Wait(t, "the endpoints of the old Service", time.Minute, func(ctx context.Context) error {
 		_, err := r.Kube.CoreV1().Endpoints(r.Name).Get(ctx, "etcd-restore-operator", metav1.GetOptions{})
@@ -173,9 +173,9 @@ func TestRestoreThatCanNotBeMadeTouchesNothing(t *testing.T) {
 	r.CheckNoSecretIsTold()
 }
 
-// The EtcdCluster itself is gone. It is made by a template, from the newest good
-// backup before a time, and with a higher revision: who watches from what it knew
-// is told to read anew.
+// The EtcdCluster itself is gone. A template recreates it from the newest good backup before a
+// time, with a higher revision. A watch from an older revision must fail, so that its client
+// reads everything again.
 func TestRestoreOfAClusterThatIsGone(t *testing.T) {
 	t.Parallel()
 	r := newRestores(t)
@@ -234,9 +234,9 @@ func TestRestoreOfAClusterThatIsGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if answer := <-client.Watch(ctx, "kept", clientv3.WithRev(seen)); !errors.Is(answer.Err(), rpctypes.ErrCompacted) {
-		t.Errorf("a watch from revision %d, before the restore, is told %+v", seen, answer)
+		t.Errorf("a watch from revision %d, before the restore, gets %+v", seen, answer)
 	}
-	// It is not done twice: deleting the cluster is no reason to make it again.
+	// The restore does not run twice: it must not recreate a cluster that the user deletes.
 	cluster.Delete()
 	cluster.WaitGone(harness.Settle)
 	r.CrashRestoreOperator()
@@ -249,7 +249,7 @@ func TestRestoreOfAClusterThatIsGone(t *testing.T) {
 	})
 }
 
-// revision is that of a cluster now.
+// revision returns a cluster's current revision.
 func revision(t *testing.T, cluster *harness.Cluster) int64 {
 	t.Helper()
 	var now int64

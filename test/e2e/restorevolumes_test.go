@@ -27,7 +27,7 @@ import (
 // replacedBy labels the volumes that a restore keeps, with its UID.
 const replacedBy = "etcd.database.coreos.com/replaced-by"
 
-// oldVolumes are those that a restore has kept, by name.
+// oldVolumes are the volumes that a restore has kept, by name.
 func oldVolumes(t *testing.T, n *harness.Namespace, restore *v1beta2.EtcdRestore) map[string]corev1.PersistentVolumeClaim {
 	t.Helper()
 	list, err := n.Kube.CoreV1().PersistentVolumeClaims(n.Name).List(t.Context(), metav1.ListOptions{LabelSelector: replacedBy + "=" + string(restore.UID)})
@@ -43,8 +43,8 @@ func oldVolumes(t *testing.T, n *harness.Namespace, restore *v1beta2.EtcdRestore
 	return found
 }
 
-// A cluster with TLS and volumes is set back to what it was, while it lives. Its old
-// volumes are there until the new members serve, and not longer.
+// A running cluster with TLS and volumes is restored in place. Its old volumes exist until the
+// new members serve, and no longer.
 func TestRestoreOfAClusterWithTLSAndVolumes(t *testing.T) {
 	t.Parallel()
 	r := newRestores(t)
@@ -76,7 +76,7 @@ func TestRestoreOfAClusterWithTLSAndVolumes(t *testing.T) {
 	if now := slices.Sorted(maps.Keys(claims(t, r.Namespace, cluster))); !slices.Equal(now, podNamesOf(cluster)) {
 		t.Errorf("volumes %v of pods %v", now, podNamesOf(cluster))
 	}
-	// The data are on the volume: the first member, too, outlives its pod.
+	// The data are on the volume: the first member, too, survives its pod.
 	pods := cluster.Pods()
 	for _, pod := range pods {
 		r.DeletePod(pod)
@@ -88,9 +88,8 @@ func TestRestoreOfAClusterWithTLSAndVolumes(t *testing.T) {
 	r.CheckNoSecretIsTold()
 }
 
-// What becomes of the old volumes is the user's choice. A member that rises on one
-// that was kept joins nobody, and nobody's client is led to it. The operator has the
-// Role that is its own, and needs no more.
+// The user decides about the old volumes. An old member that starts on a kept volume joins no
+// cluster, and no client reaches it. The operator's own Role is enough.
 func TestRestoreThatKeepsOldVolumes(t *testing.T) {
 	t.Parallel()
 	r := withoutRestoreOperator(t)
@@ -120,7 +119,8 @@ func TestRestoreThatKeepsOldVolumes(t *testing.T) {
 	}
 	r.DeletePod(risen)
 
-	// Again, with the volume deleted first; it goes on though its object is deleted.
+	// Again, but the volume is deleted first. The restore continues although its object is
+	// deleted.
 	restore.Delete()
 	restore.WaitGone()
 	second := cluster.Pods()[0]
@@ -147,8 +147,8 @@ func TestRestoreThatKeepsOldVolumes(t *testing.T) {
 	r.checkRestored(cluster.Name, obj)
 }
 
-// rise makes the pod of an old member again, on its old volume, under its old name, as
-// a node would that comes back from nowhere.
+// rise recreates the pod of an old member on its old volume and under its old name, like a
+// node that returns.
 func rise(t *testing.T, n *harness.Namespace, old *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: old.Name, Labels: map[string]string{"risen": "yes"}}, Spec: *old.Spec.DeepCopy()}

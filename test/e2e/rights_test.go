@@ -30,27 +30,27 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// unprovoked are rights that a run of the tests need not show.
+// unprovoked are rights that a run of the tests need not use.
 var unprovoked = map[string]bool{
-	// The admission plugin OwnerReferencesPermissionEnforcement looks at it where
-	// it runs, without a request of its own.
+	// The admission plugin OwnerReferencesPermissionEnforcement checks it where it runs,
+	// without a request.
 	"update etcd.database.coreos.com/etcdclusters/finalizers": true,
 	"update etcd.database.coreos.com/etcdrestores/finalizers": true,
-	// Whoever comes first registers the CRD: an operator, or a test that needs it.
+	// The first one registers the CRD: an operator, or a test that needs it.
 	"create apiextensions.k8s.io/customresourcedefinitions": true,
-	// There is no CRD of an older operator to bring up to date.
+	// No older operator's CRD needs an update.
 	"update apiextensions.k8s.io/customresourcedefinitions": true,
-	// An EtcdBackup is read where somebody has edited it while its status was written.
+	// An EtcdBackup is read if somebody has edited it while its status was written.
 	"get etcd.database.coreos.com/etcdbackups": true,
-	// The Endpoints of v0.9.4's Service mostly go with it, before they are looked for.
+	// The Endpoints of v0.9.4's Service are mostly gone with it before the lookup.
 	"delete /endpoints": true,
-	// An instance that ended in an orderly way has left no EndpointSlice to be taken
-	// over, and one that was killed is mostly followed by itself, at its address.
+	// An instance that ended in order leaves no EndpointSlice to take over, and a killed one
+	// is mostly followed by itself, at its address.
 	"update discovery.k8s.io/endpointslices": true,
-	// Events that are alike are counted up; whether some are is chance.
+	// Similar events are counted up; whether some are is chance.
 	"patch /events": true,
-	// Today's API servers send what there is when a watch begins. Older ones, and
-	// those that are short of memory, are asked for lists.
+	// Today's API servers begin a watch with the existing objects. Older ones, and those short
+	// of memory, need lists.
 	"list /pods":                                 true,
 	"list /services":                             true,
 	"list /persistentvolumeclaims":               true,
@@ -60,26 +60,26 @@ var unprovoked = map[string]bool{
 	"list etcd.database.coreos.com/etcdrestores": true,
 }
 
-// everybodys are rights that Kubernetes grants to all who have a name: to ask what one
-// may do oneself.
+// everybodys are rights that Kubernetes grants to all authenticated users: to ask for one's
+// own rights.
 var everybodys = map[string]bool{
 	"create authorization.k8s.io/selfsubjectrulesreviews":  true,
 	"create authorization.k8s.io/selfsubjectaccessreviews": true,
 }
 
-// request is what the audit log of the API server tells of one.
+// request is a request in the API server's audit log.
 type request struct {
 	Verb        string
 	UserAgent   string
 	User        struct{ Username string }
 	ObjectRef   struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 	Annotations map[string]string
-	// RequestReceivedTimestamp orders requests; the log is in the order of their
-	// ends, and a watch ends late.
+	// RequestReceivedTimestamp sorts requests. The log sorts them by their ends, and a watch
+	// ends late.
 	RequestReceivedTimestamp time.Time
 }
 
-// right is what must be granted for a request.
+// right is the permission that a request needs.
 func (r request) right() string {
 	resource := r.ObjectRef.Resource
 	if r.ObjectRef.Subresource != "" {
@@ -90,10 +90,9 @@ func (r request) right() string {
 
 func (r request) allowed() bool { return r.Annotations["authorization.k8s.io/decision"] == "allow" }
 
-// TestRightsAreThoseThatAreUsed runs after all other tests. It compares what the
-// operators have asked of the API server in the whole run with what the shipped
-// ClusterRole grants: nothing that was asked for is missing, and nothing is
-// granted that is not used.
+// TestRightsAreThoseThatAreUsed runs after all other tests. It compares the operators'
+// requests in the whole run with the shipped ClusterRole: the role grants every requested
+// right, and no unused one.
 func TestRightsAreThoseThatAreUsed(t *testing.T) {
 	n := harness.NewNamespace(t)
 	granted := map[string]bool{}
@@ -109,8 +108,8 @@ func TestRightsAreThoseThatAreUsed(t *testing.T) {
 	awaitAuditLog(t, n)
 	requests := requestsOfOperators(t)
 	used, denied := map[string]int{}, map[string]string{}
-	// A test takes away the rights that it gave when it ends, and its operator may
-	// go on for a moment: what it is denied after the last that it was allowed.
+	// A test removes its grants when it ends, and its operator may run on for a moment. The
+	// test ignores denials after a user's last allowed request.
 	last := map[string]time.Time{}
 	for _, r := range requests {
 		if r.allowed() {
@@ -141,8 +140,8 @@ func TestRightsAreThoseThatAreUsed(t *testing.T) {
 	}
 }
 
-// awaitAuditLog makes a request and waits until it is in the audit log, which the API
-// server writes from time to time, in order: then all requests before it are.
+// awaitAuditLog sends a request and waits until it is in the audit log. The API server writes
+// the log at intervals and in order, so all earlier requests are there too.
 func awaitAuditLog(t *testing.T, n *harness.Namespace) {
 	t.Helper()
 	const account = "default"
@@ -175,7 +174,7 @@ func awaitAuditLog(t *testing.T, n *harness.Namespace) {
 	})
 }
 
-// auditLogs are the files of the audit log.
+// auditLogs returns the files of the audit log.
 func auditLogs(t *testing.T) []string {
 	t.Helper()
 	kubeconfig, err := harness.Kubeconfig()
@@ -185,16 +184,16 @@ func auditLogs(t *testing.T) []string {
 	logs := filepath.Join(filepath.Dir(kubeconfig), "logs")
 	files, err := filepath.Glob(filepath.Join(logs, "audit*.log"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("the API server keeps no audit log in %s: start the local Kubernetes anew (hack/kube down, hack/kube up)", logs)
+		t.Fatalf("the API server keeps no audit log in %s: restart the local Kubernetes (hack/kube down, hack/kube up)", logs)
 	}
 	return files
 }
 
-// ofOperator finds the lines about requests of our programs.
+// ofOperator matches the lines about our programs' requests.
 var ofOperator = regexp.MustCompile(`"userAgent":"etcd-(backup-|restore-)?operator/`)
 
-// ofTest reports whether a user is a service account of one of these tests. The pages of
-// the documentation may be typed at the same time, and give rights in an order of their own.
+// ofTest reports whether a user is a service account of one of these tests. The tests of the
+// documentation may run at the same time, and grant rights in their own order.
 func ofTest(user string) bool {
 	namespace, ok := strings.CutPrefix(user, "system:serviceaccount:e2e-")
 	return ok && !strings.HasPrefix(namespace, "page-")
@@ -218,7 +217,7 @@ func requestsOfOperators(t *testing.T) []request {
 			}
 			var r request
 			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-				continue // the line is being written
+				continue // an incomplete line
 			}
 			if ofTest(r.User.Username) && r.ObjectRef.Resource != "" {
 				requests = append(requests, r)
@@ -230,7 +229,7 @@ func requestsOfOperators(t *testing.T) []request {
 		f.Close()
 	}
 	if len(requests) == 0 {
-		t.Fatalf("no operator has asked for anything, as %v tell", files)
+		t.Fatalf("no operator has asked for anything, according to %v", files)
 	}
 	return requests
 }

@@ -34,7 +34,7 @@ func TestServiceDeletedByHandReturns(t *testing.T) {
 	cluster.VerifyWrites(writer)
 }
 
-// deleteService deletes a Service and waits until another is there in its place.
+// deleteService deletes a Service and waits for its replacement.
 func deleteService(t *testing.T, n *harness.Namespace, name string) {
 	t.Helper()
 	old := n.Service(name).UID
@@ -50,7 +50,7 @@ func deleteService(t *testing.T, n *harness.Namespace, name string) {
 	})
 }
 
-// What is edited by hand comes back; what others add stays.
+// The operator reverts manual edits, and keeps others' additions.
 func TestServiceEditedByHandComesBack(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -100,7 +100,7 @@ kubectl patch service ` + client + ` -p '{"spec":{"type":"NodePort"}}'`)
 			}
 			return nil
 		})
-		// A node port belongs to its port: another port is given another one.
+		// A node port belongs to its port: another port gets another one.
 		if now := nodePort(); now != before && !strings.Contains(edit, "/spec/ports/") {
 			t.Errorf("node port %d became %d after: %s", before, now, edit)
 		}

@@ -21,16 +21,15 @@ import (
 
 const scopeAnnotation = "etcd.database.coreos.com/scope"
 
-// bootstrappedOnce fails the test if more than one operator has made a cluster's
-// members.
+// bootstrappedOnce fails the test if more than one operator has created a cluster's members.
 func bootstrappedOnce(cluster *harness.Cluster, size int) {
-	cluster.WaitEvents(size, "New Member Added") // and with them those that come before
+	cluster.WaitEvents(size, "New Member Added") // and so the earlier ones
 	cluster.WaitEvents(1, "Bootstrapped")
 }
 
-// awaitWideLeader waits until a cluster-wide operator in one of the namespaces
-// leads: that of the test before may still be ending. Tests with such operators
-// don't run side by side, for one operator works for all of them.
+// awaitWideLeader waits until a cluster-wide operator in one of the namespaces leads: that of
+// the previous test may still be ending. Tests with such operators do not run side by side,
+// since one operator works for all of them.
 func awaitWideLeader(t *testing.T, namespaces ...*harness.Namespace) {
 	t.Helper()
 	harness.Wait(t, "a cluster-wide operator of this test leads", harness.Settle, func(ctx context.Context) error {
@@ -48,8 +47,8 @@ func awaitWideLeader(t *testing.T, namespaces ...*harness.Namespace) {
 	})
 }
 
-// A namespaced and a cluster-wide operator in one namespace: each cluster has one
-// of them, and moves from one to the other with its annotation.
+// A namespaced and a cluster-wide operator in one namespace: each cluster has one of them, and
+// the annotation moves it to the other.
 func TestClusterWideBesideNamespaced(t *testing.T) {
 	n := harness.New(t)
 	n.DeployBeside("-wide", "-cluster-wide")
@@ -66,14 +65,14 @@ func TestClusterWideBesideNamespaced(t *testing.T) {
 	for _, move := range []string{"=clusterwide", "-", "=clusterwide"} {
 		n.Shell("kubectl annotate etcd/ours " + scopeAnnotation + move)
 		lost := ours.Follower()
-		n.DeletePod(lost) // whoever has the cluster now replaces it
+		n.DeletePod(lost) // its current operator replaces it
 		ours.WaitSettled(lost)
 	}
 	ours.WaitEvents(3, "Replacing Dead Member")
 	ours.VerifyWrites(writer)
 }
 
-// Two cluster-wide operators in two namespaces: one works, the other is ready to.
+// Two cluster-wide operators in two namespaces: one works, and the other is ready to.
 func TestClusterWideTwice(t *testing.T) {
 	a, b := harness.New(t, "-cluster-wide"), harness.New(t, "-cluster-wide")
 	awaitWideLeader(t, a, b)
@@ -91,9 +90,9 @@ func TestClusterWideTwice(t *testing.T) {
 		}
 	}
 	if standing == 0 {
-		t.Error("no operator stands by: two work on the same clusters")
+		t.Error("no operator is a standby: two work on the same clusters")
 	}
-	// The one that leads, if it is one of these, goes.
+	// The leader, if it is one of these, stops.
 	lease, err := a.Kube.CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), "etcd-operator-cluster-wide", metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
 		t.Fatalf("lease: %v, %+v", err, lease)

@@ -30,12 +30,12 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/monitoring"
 )
 
-// noticed is within what a lost quorum must be told: a period of eight seconds,
-// five for members that don't answer, and as much for a loaded machine.
+// noticed bounds the time until the operator reports a lost quorum: a period of eight seconds,
+// five for silent members, and as much for a loaded machine.
 const noticed = 25 * time.Second
 
-// A member that stops, and then a second, without Kubernetes seeing anything of
-// it: only their silence tells.
+// A member stops, and then a second, without a sign in Kubernetes: only their silence shows
+// it.
 func TestStatusTellsWhatClientsSee(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -47,10 +47,10 @@ func TestStatusTellsWhatClientsSee(t *testing.T) {
 	}
 
 	cluster.StopMember(pods[0])
-	harness.Wait(t, "status that tells which member is silent", noticed, func(context.Context) error {
+	harness.Wait(t, "status that names the silent member", noticed, func(context.Context) error {
 		members := cluster.Status().MemberStatuses
 		if len(members) != 3 {
-			return fmt.Errorf("it tells of %d members", len(members))
+			return fmt.Errorf("it names %d members", len(members))
 		}
 		for _, m := range members {
 			if wrong := m.Name == pods[0].Name; m.Healthy == wrong || (m.Problem != "") != wrong {
@@ -70,10 +70,10 @@ func TestStatusTellsWhatClientsSee(t *testing.T) {
 		t.Error("a write went through with one of three members")
 	}
 	cluster.WaitCondition(noticed, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "Quorum lost", "1 of 3", "2 are needed", pods[0].Name, pods[1].Name)
-	t.Logf("the lost quorum was told %v after it was lost", time.Since(lost).Round(100*time.Millisecond))
+	t.Logf("the lost quorum was reported %v after the loss", time.Since(lost).Round(100*time.Millisecond))
 	silent := cluster.Status().MemberStatuses
 	if len(silent) != 3 {
-		t.Errorf("without a quorum the status tells of %d members", len(silent))
+		t.Errorf("without a quorum the status names %d members", len(silent))
 	}
 	for _, m := range silent {
 		if m.Healthy || m.Leader || m.Problem == "" {
@@ -91,7 +91,7 @@ func TestStatusTellsWhatClientsSee(t *testing.T) {
 	cluster.ContinueMember(pods[0])
 	cluster.ContinueMember(pods[1])
 	cluster.WaitCondition(time.Minute, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue)
-	// Not at the first try: members that come back may vote once more.
+	// A single check is not enough: returning members may vote again.
 	cluster.Put("after", "the quorum is back")
 	cluster.WaitSettled()
 	cluster.WaitEvents(1, "Quorum Restored")
@@ -112,8 +112,8 @@ func tryPut(t *testing.T, cluster *harness.Cluster) error {
 	return err
 }
 
-// Nothing happens, so nothing is written: what members and pods do by themselves on
-// a loaded machine, and no more.
+// Nothing happens, so the operator writes nothing, except for what members and pods do by
+// themselves on a loaded machine.
 func TestStatusOfAnIdleClusterIsNotWritten(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -133,7 +133,8 @@ func TestStatusOfAnIdleClusterIsNotWritten(t *testing.T) {
 	})
 }
 
-// whatHappened is what a status tells of members and pods: who leads, who is well.
+// whatHappened returns a status's facts about members and pods: the leader, and the ready
+// members.
 func whatHappened(s v1beta2.ClusterStatus) string {
 	told := fmt.Sprintf("ready %v, unready %v", s.Members.Ready, s.Members.Unready)
 	for _, c := range s.Conditions {
@@ -145,8 +146,8 @@ func whatHappened(s v1beta2.ClusterStatus) string {
 	return told
 }
 
-// A database that is full makes etcd refuse writes. The operator says so, names the
-// member, and says when it is over.
+// A full database makes etcd refuse writes. The operator reports it, names the member, and
+// reports the end.
 func TestStatusTellsAlarms(t *testing.T) {
 	for _, version := range []string{etcd35, etcd36, etcd37} {
 		t.Run(version, func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestStatusTellsAlarms(t *testing.T) {
 			heal("compact", func(ctx context.Context) error {
 				_, err := client.Compact(ctx, revision)
 				if errors.Is(err, rpctypes.ErrCompacted) {
-					return nil // the answer to the try before was lost
+					return nil // the previous answer was lost
 				}
 				return err
 			})
@@ -238,10 +239,10 @@ func hasMetric(text, name string) bool {
 	return regexp.MustCompile(`(?m)^` + name + `[{ ]`).MatchString(text)
 }
 
-// operators have metrics of their own.
+// Metrics of the operators.
 var operators = regexp.MustCompile(`^etcd_(backup_|restore_)?operator_`)
 
-// checkMetrics asks each member for what the alerts and the dashboard need of it.
+// checkMetrics checks that each member has the metrics of the alerts and the dashboard.
 func checkMetrics(t *testing.T, cluster *harness.Cluster, but []string) {
 	t.Helper()
 	queries, err := monitoring.Queries("../..")
@@ -249,7 +250,7 @@ func checkMetrics(t *testing.T, cluster *harness.Cluster, but []string) {
 		t.Fatal(err)
 	}
 	for _, pod := range cluster.Pods() {
-		// Some come with the first thing that they count.
+		// Some metrics appear with their first event.
 		harness.Wait(t, "metrics of "+pod.Name, harness.Settle, func(ctx context.Context) error {
 			text, err := metricsOf(ctx, pod)
 			if err != nil {
@@ -257,7 +258,7 @@ func checkMetrics(t *testing.T, cluster *harness.Cluster, but []string) {
 			}
 			for _, q := range queries {
 				for _, name := range q.Metrics() {
-					// Those of the operators are not the members'.
+					// The operators' own metrics are not the members'.
 					if operators.MatchString(name) || slices.Contains(but, name) {
 						continue
 					}

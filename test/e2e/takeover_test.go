@@ -19,9 +19,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// A cluster as v0.9.4 makes it, down to pods that are never restarted and probed
-// by etcdctl: the operator takes it over as it is, and takes care of it from
-// then on. (v0.9.4 itself does not run on today's Kubernetes.)
+// A cluster as v0.9.4 creates it, whose pods are never restarted and probed by etcdctl: the
+// operator adopts it unchanged, and manages it from then on. (v0.9.4 itself does not run on
+// today's Kubernetes.)
 func TestClusterOfV094IsTakenOver(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -63,15 +63,15 @@ func TestClusterOfV094IsTakenOver(t *testing.T) {
 	cluster.WaitSettled()
 	for i, pod := range cluster.Pods() {
 		if pod.UID != before[i].UID {
-			t.Errorf("pod %s was made again when the operator took over", pod.Name)
+			t.Errorf("pod %s was recreated when the operator took over", pod.Name)
 		}
 	}
 	lost := cluster.Follower()
 	n.DeletePod(lost)
 	cluster.WaitSettled(lost)
 
-	// A pod that is not restarted would lose its data by another image, so
-	// another member joins in the place of each.
+	// A pod that is never restarted would lose its data with another image, so a new member
+	// replaces each.
 	cluster.SetVersion(etcd36)
 	waitPods(t, cluster, "all members run the new version in pods of today", func(pod *corev1.Pod) error {
 		switch {
@@ -113,9 +113,9 @@ func servicesOfV094(cluster *v1beta2.EtcdCluster) []*corev1.Service {
 	return []*corev1.Service{service(cluster.Name, corev1.ClusterIPNone, client, peer), service(cluster.Name+"-client", "", client)}
 }
 
-// podOfV094 is a pod of a cluster that all members begin together, and not one after
-// the other as v0.9.4 has them join: etcd that joins asks the others at its start, and
-// in a pod that is not restarted the first answer that is late ends it for good.
+// podOfV094 is a pod of a cluster whose members all start together, instead of joining one
+// after the other as in v0.9.4. An etcd that joins asks the others at its start; in a pod that
+// is never restarted, one late answer would end it for good.
 func podOfV094(cluster *v1beta2.EtcdCluster, name string, members []string) *corev1.Pod {
 	var initial []string
 	for _, m := range members {

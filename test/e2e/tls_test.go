@@ -26,8 +26,7 @@ import (
 
 const certificatesValid = v1beta2.ClusterConditionCertificatesValid
 
-// The two example clusters, with the certificates that the script beside them
-// makes, on each etcd.
+// The two example clusters, with certificates from the script beside them, on each etcd.
 func TestTLSExamples(t *testing.T) {
 	t.Parallel()
 	for _, example := range []struct{ name, manifest, flags string }{
@@ -56,7 +55,7 @@ func TestTLSExamples(t *testing.T) {
 	}
 }
 
-// checkSecured writes a key, and tries to get in without a certificate.
+// checkSecured writes a key, and tries to connect without a certificate.
 func checkSecured(t *testing.T, cluster *harness.Cluster, members []harness.Member) {
 	t.Helper()
 	cluster.Put("kept", "yes")
@@ -71,8 +70,8 @@ func checkSecured(t *testing.T, cluster *harness.Cluster, members []harness.Memb
 	})
 }
 
-// keepsOut fails the test if a member lets one of the strangers in, or does not answer
-// to somebody with a certificate.
+// keepsOut fails the test if a member accepts one of the strangers, or does not answer a
+// client with a certificate.
 func keepsOut(t *testing.T, cluster *harness.Cluster, strangers map[string]*tls.Config) {
 	t.Helper()
 	pod := cluster.Pods()[0]
@@ -119,7 +118,7 @@ func TestTLSForClientsAlone(t *testing.T) {
 	keepsOut(t, cluster, map[string]*tls.Config{"a client in plain text": nil})
 }
 
-// The maintained fork's switch: certificates that nobody has signed.
+// The maintained fork's switch for self-signed certificates.
 func TestTLSWithServersThatAreNotVerified(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -132,8 +131,8 @@ func TestTLSWithServersThatAreNotVerified(t *testing.T) {
 	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue)
 }
 
-// A cluster without its Secret says so, makes nothing that would hang, and starts
-// when the Secret comes.
+// A cluster without its Secret says so, creates nothing that would hang, and starts when the
+// Secret exists.
 func TestTLSMissingSecretIsToldAndHealed(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -164,8 +163,8 @@ func TestTLSMissingSecretIsToldAndHealed(t *testing.T) {
 	n.CheckNoSecretIsTold()
 }
 
-// An operator that starts without its certificate can't look into the cluster. It
-// says so, says what it does see, and touches nothing.
+// An operator that starts without its certificate can't query the members. It says so, reports
+// what it does see, and changes nothing.
 func TestTLSOperatorWithoutItsCertificateTouchesNothing(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -178,7 +177,7 @@ func TestTLSOperatorWithoutItsCertificateTouchesNothing(t *testing.T) {
 
 	n.DeleteSecret("etcd-client-tls")
 	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionFalse, "Secret Missing", "etcd-client-tls")
-	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue) // with what it has
+	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue) // with the facts that it has
 	n.CrashOperator()
 	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionUnknown, "Operator can't connect", "etcd-client-tls", "3 of 3 ready")
 	cluster.Resize(1)
@@ -186,7 +185,7 @@ func TestTLSOperatorWithoutItsCertificateTouchesNothing(t *testing.T) {
 		return sameUIDs(pods, cluster.Pods())
 	})
 	cluster.Resize(3)
-	cluster.WaitObserved() // what it reads of a Secret may come sooner than what it watches
+	cluster.WaitObserved() // a read of a Secret may be newer than the watch
 	p.write("operator")
 	cluster.WaitSettled()
 	if err := sameUIDs(pods, cluster.Pods()); err != nil {
@@ -196,8 +195,7 @@ func TestTLSOperatorWithoutItsCertificateTouchesNothing(t *testing.T) {
 	n.CheckNoSecretIsTold()
 }
 
-// A certificate that expires soon is told before it hurts, in a condition, an
-// event and a metric.
+// A condition, an event and a metric warn of a certificate that expires soon.
 func TestTLSExpiringCertificateIsTold(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -255,7 +253,7 @@ func sameUIDs(before, after []*corev1.Pod) error {
 	return nil
 }
 
-// pki makes the Secrets of a cluster named etcd.
+// pki creates the Secrets of a cluster named etcd.
 type pki struct {
 	t     *testing.T
 	n     *harness.Namespace
@@ -303,7 +301,7 @@ func (p *pki) writeWithout(use, key string) {
 	p.n.SetSecret(tlsSecrets[use].secret, data)
 }
 
-// cluster is an EtcdCluster with all Secrets, but for what edit takes away.
+// cluster is an EtcdCluster with all Secrets, before edit changes it.
 func (p *pki) cluster(size int, version string, edit func(*v1beta2.StaticTLS)) *v1beta2.EtcdCluster {
 	static := &v1beta2.StaticTLS{
 		Member:         &v1beta2.MemberSecret{PeerSecret: "etcd-peer-tls", ServerSecret: "etcd-server-tls"},

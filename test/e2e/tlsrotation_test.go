@@ -20,12 +20,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// refreshed is within what time a kubelet brings a changed Secret to the pods, and
-// some more for a busy machine.
+// refreshed bounds the time until a kubelet brings a changed Secret to the pods, on a busy
+// machine.
 const refreshed = 4 * time.Minute
 
-// New certificates of the same CA are taken up by everybody, and nobody is
-// restarted for it.
+// All processes use new certificates of the same CA without a restart.
 func TestTLSRotatedCertificatesAreTakenUp(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -54,7 +53,7 @@ func TestTLSRotatedCertificatesAreTakenUp(t *testing.T) {
 	waitDialled(2)
 	cluster.WaitSettled()
 	if err := sameUIDs(pods, cluster.Pods()); err != nil {
-		t.Errorf("members were made again: %v", err)
+		t.Errorf("members were recreated: %v", err)
 	}
 	for _, pod := range cluster.Pods() {
 		if n := pod.Status.ContainerStatuses[0].RestartCount; n > 0 {
@@ -68,7 +67,7 @@ func TestTLSRotatedCertificatesAreTakenUp(t *testing.T) {
 	n.CheckNoSecretIsTold()
 }
 
-// Another CA for everybody, in the three steps of doc/tls.md, under load.
+// A new CA for all processes, in the three steps of doc/tls.md, under load.
 func TestTLSRotatedCAIsSurvived(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -89,7 +88,7 @@ func TestTLSRotatedCAIsSurvived(t *testing.T) {
 	n.Shell(generate + " --use-new-ca")
 	waitServed(t, n, cluster, "etcd-server-tls", "server.crt")
 	if err := sameUIDs(second, cluster.Pods()); err != nil {
-		t.Errorf("members were made again for new certificates of a CA that they trust: %v", err)
+		t.Errorf("members were recreated for new certificates of a CA that they trust: %v", err)
 	}
 
 	n.Shell(generate + " --drop-old-ca")
@@ -103,18 +102,17 @@ func TestTLSRotatedCAIsSurvived(t *testing.T) {
 	n.CheckNoSecretIsTold()
 }
 
-// waitRolled waits until none of the pods is left and all is settled.
+// waitRolled waits until none of the old pods is left and the cluster is settled.
 func waitRolled(t *testing.T, cluster *harness.Cluster, before []*corev1.Pod) {
 	t.Helper()
-	harness.Wait(t, "all members made again", 2*harness.Settle, func(ctx context.Context) error {
+	harness.Wait(t, "all members recreated", 2*harness.Settle, func(ctx context.Context) error {
 		_, err := cluster.Settled(ctx, before...)
 		return err
 	})
-	cluster.WaitSettled(before...) // none of the old ones terminates still
+	cluster.WaitSettled(before...) // no old pod is still terminating
 }
 
-// waitServed waits until all members show their clients the certificate that is in
-// a Secret.
+// waitServed waits until all members present the certificate in a Secret to their clients.
 func waitServed(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, secret, key string) {
 	t.Helper()
 	block, _ := pem.Decode(secretFile(t, n, secret, key))

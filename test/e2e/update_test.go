@@ -19,15 +19,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// An edit of how members are made is followed by all of them, one at a time and
-// under writes. On volumes they stay the members that they are.
+// All members follow an edit of their template, one at a time and under writes. On volumes,
+// they keep their identity.
 func TestEditIsRolledOut(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{etcd35, etcd36, etcd37} {
 		for _, persistent := range []bool{true, false} {
 			kind := map[bool]string{true: "volumes", false: "emptyDir"}[persistent]
 			if !persistent && version == etcd37 {
-				continue // as 3.6
+				continue // like 3.6
 			}
 			t.Run(version+"/"+kind, func(t *testing.T) {
 				t.Parallel()
@@ -72,7 +72,7 @@ func TestEditIsRolledOut(t *testing.T) {
 	}
 }
 
-// Labels and annotations are changed without a restart, and only the spec's own.
+// Labels and annotations change without a restart, and only those of the spec.
 func TestLabelsAreEditedInPlace(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -94,12 +94,12 @@ func TestLabelsAreEditedInPlace(t *testing.T) {
 		return nil
 	})
 	if now := cluster.Pods()[0]; now.UID != before.UID || now.Status.ContainerStatuses[0].RestartCount != 0 {
-		t.Errorf("the pod was restarted or made again for a label")
+		t.Errorf("the pod was restarted or recreated for a label")
 	}
 }
 
-// Pods that Kubernetes refuses, or that can't run, cost no member its work: the
-// edit is told to be refused or stuck, and can be taken back.
+// Pods that Kubernetes refuses, or that can't run, stop no member: the status reports the edit
+// as refused or stuck, and the user can revert it.
 func TestBadEditIsTakenBack(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -126,8 +126,7 @@ func TestBadEditIsTakenBack(t *testing.T) {
 	cluster.VerifyWrites(writer)
 }
 
-// waitPods waits until all of a cluster's pods, as many as its size says, pass a
-// check.
+// waitPods waits until all of a cluster's pods, as many as its size, pass a check.
 func waitPods(t *testing.T, cluster *harness.Cluster, what string, check func(*corev1.Pod) error) {
 	t.Helper()
 	harness.Wait(t, what, 2*harness.Settle, func(context.Context) error {

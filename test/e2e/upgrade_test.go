@@ -33,7 +33,7 @@ func TestUpgrade(t *testing.T) {
 		upgrading := cluster.Observe(v1beta2.ClusterConditionUpgrading)
 		cluster.SetVersion(to)
 		after := cluster.WaitSettled()
-		cluster.WaitEvent("Upgrade Finished", to) // and with it all events before
+		cluster.WaitEvent("Upgrade Finished", to) // and so all earlier events
 		if err := watch.Check(); err != nil {
 			t.Errorf("%s → %s: %v", from, to, err)
 		}
@@ -47,7 +47,7 @@ func TestUpgrade(t *testing.T) {
 		}
 		for i, pod := range cluster.Pods() {
 			if pod.UID != pods[i].UID {
-				t.Errorf("pod %s was made again", pod.Name)
+				t.Errorf("pod %s was recreated", pod.Name)
 			}
 			cluster.WaitEvent("Member Upgraded", fmt.Sprintf("Member %s upgraded from %s to %s", pod.Name, from, to))
 		}
@@ -71,8 +71,8 @@ func TestUpgradeOfASingleMember(t *testing.T) {
 	}
 }
 
-// What etcd can't do is refused when it is written, with the reason, and changes
-// nothing.
+// The API server or the operator refuses what etcd can't do, with the reason, and nothing
+// changes.
 func TestUpgradeRefused(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
@@ -98,8 +98,7 @@ func TestUpgradeRefused(t *testing.T) {
 	}
 }
 
-// A version whose image can't be pulled costs one member at most, and can be
-// taken back.
+// A version whose image can't be pulled stops at most one member, and the user can revert it.
 func TestBadVersionCostsOneMemberAndCanBeTakenBack(t *testing.T) {
 	t.Parallel()
 	const bad = "3.6.99"
@@ -129,8 +128,8 @@ func TestBadVersionCostsOneMemberAndCanBeTakenBack(t *testing.T) {
 	cluster.VerifyWrites(writer)
 }
 
-// A cluster that was created with a bad version has no data: it starts as soon
-// as the version is corrected.
+// A cluster that was created with a bad version has no data: it starts as soon as the user
+// corrects the version.
 func TestBadVersionAtCreationCanBeCorrected(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)

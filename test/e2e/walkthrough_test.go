@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// The walkthrough that users of v0.9.4 know, command by command. create_role.sh
-// takes its names from the environment, so that it disturbs no other test.
+// v0.9.4's walkthrough, command by command. create_role.sh takes its names from the
+// environment, so that it does not affect other tests.
 func TestWalkthrough(t *testing.T) {
 	t.Parallel()
 	n := harness.NewNamespace(t)
@@ -44,7 +44,7 @@ func TestWalkthrough(t *testing.T) {
 	n.Shell("kubectl delete -f example/deployment.yaml")
 }
 
-// create_role.sh takes the same by flags.
+// create_role.sh takes the same as flags.
 func TestCreateRoleFlags(t *testing.T) {
 	t.Parallel()
 	n := harness.NewNamespace(t)
@@ -53,8 +53,8 @@ func TestCreateRoleFlags(t *testing.T) {
 	wants(t, n.Shell("kubectl auth can-i watch etcdclusters.etcd.database.coreos.com --as=system:serviceaccount:"+n.Name+":default"), "yes")
 }
 
-// Where the operator's rights must end at its namespace, somebody else applies
-// the CRD, and a Role is enough for the rest.
+// If the operator's rights must end at its namespace, somebody else applies the CRD, and a
+// Role is enough for the rest.
 func TestNamespacedRole(t *testing.T) {
 	t.Parallel()
 	n := harness.NewNamespace(t)

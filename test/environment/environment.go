@@ -1,9 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package environment keeps from tests, and from programs that tests start, what a
-// person's environment says about clusters, etcd and clouds. hack/environment.sh does so
-// for scripts.
+// Package environment hides a person's settings for clusters, etcd and clouds from tests and
+// the programs that they start. hack/environment.sh does so for scripts.
 package environment
 
 import (
@@ -16,8 +15,8 @@ import (
 // kept are the variables that programs need on any machine.
 var kept = []string{"PATH", "TMPDIR"}
 
-// Bare is the environment for a server that a test starts: what is set here, and nothing
-// else that could change its settings. etcd and MinIO read all of theirs from variables.
+// Bare is the environment of a server that a test starts, without any variable that could
+// change its settings: etcd and MinIO read all of theirs from variables.
 func Bare(set ...string) []string {
 	var environ []string
 	for _, name := range kept {

@@ -25,7 +25,7 @@ var production = map[string]string{
 	"LOCALKUBE_NAME":      "mine", "HTTPS_PROXY": "http://proxy",
 }
 
-// ofAnyCluster is what both functions leave.
+// ofAnyCluster is the variables that both functions leave.
 var ofAnyCluster = map[string]string{
 	"KUBECONFIG": "/dev/null", "KUBERC": "off", "KUBERNETES_MASTER": "http://127.0.0.1:1", "KUBERNETES_SERVICE_HOST": "",
 	"KUBECTL": "", "HELM_KUBECONTEXT": "", "NAMESPACE": "", "ROLE_NAME": "", "BASH_FUNC_kubectl%%": "",
@@ -38,7 +38,7 @@ func TestScriptsForgetClustersAndClouds(t *testing.T) {
 			"ETCD_NAME": "", "ETCDCTL_ENDPOINTS": "", "AWS_PROFILE": "", "AZURE_CLIENT_ID": "", "GOOGLE_APPLICATION_CREDENTIALS": "",
 			"GOFLAGS": " -p=1", "GOOS": "", "GOWORK": "off", "CDPATH": "",
 		},
-		// The way to a cluster may need a cloud.
+		// Access to a cluster may need a cloud.
 		"forget_clusters": {"AWS_PROFILE": "production", "AZURE_CLIENT_ID": "production", "GOOGLE_APPLICATION_CREDENTIALS": "/production"},
 	} {
 		got := map[string]string{}
@@ -63,7 +63,7 @@ func TestAScriptEndsWhereThereIsNoLocalKubernetes(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "hack", "kube"), "#!/bin/sh\n"+kube+"\n")
-		if got := bash(t, `cd "$1"; use_kube && echo went on; true`, dir); got != "" {
+		if got := bash(t, `cd "$1"; use_kube && echo continued; true`, dir); got != "" {
 			t.Errorf("%s: %s", what, got)
 		}
 	}
@@ -74,7 +74,7 @@ func TestAScriptEndsWhereThereIsNoLocalKubernetes(t *testing.T) {
 	}
 }
 
-// needs finds commands that look into the environment for a cluster, an etcd or a cloud.
+// needs matches commands that read the environment for a cluster, an etcd or a cloud.
 var needs = regexp.MustCompile(`(?m)^[^#\n]*(\bkubectl |\bgo test\b|hack/kube env\b|test2json)`)
 
 func TestEveryScriptThatRunsKubectlOrTestsCleansItsEnvironment(t *testing.T) {
@@ -87,7 +87,7 @@ func TestEveryScriptThatRunsKubectlOrTestsCleansItsEnvironment(t *testing.T) {
 	found := 0
 	for _, script := range append(scripts, filepath.Join(root, ".ci", "run")) {
 		if info, err := os.Stat(script); err != nil || info.IsDir() || strings.HasSuffix(script, ".sh") {
-			continue // what is sourced is part of another script
+			continue // a sourced file is part of another script
 		}
 		text, err := os.ReadFile(script)
 		if err != nil {
@@ -101,7 +101,7 @@ func TestEveryScriptThatRunsKubectlOrTestsCleansItsEnvironment(t *testing.T) {
 			t.Errorf("%s runs kubectl or tests: it must call clean_environment of hack/environment.sh", script)
 		}
 		if line := goesOn.Find(text); line != nil {
-			t.Errorf("%s: %s: use use_kube of hack/environment.sh: the eval goes on where hack/kube fails", script, line)
+			t.Errorf("%s: %s: use use_kube of hack/environment.sh: the eval continues if hack/kube fails", script, line)
 		}
 	}
 	if found < 5 {

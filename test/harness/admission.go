@@ -22,8 +22,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
 )
 
-// AdmitImages asks a function for the image of each container of the namespace's pods of
-// etcd that are created or edited, until it is released. An error refuses the pod.
+// AdmitImages changes the image of each container of the namespace's etcd pods that are
+// created or edited, by a function, until it is released. An error refuses the pod.
 func (n *Namespace) AdmitImages(decide func(image string) (string, error)) (release func()) {
 	n.t.Helper()
 	ip := n.HostIP(n.t)
@@ -97,10 +97,10 @@ func review(w http.ResponseWriter, r *http.Request, decide func(string) (string,
 	}
 	asked.Request, asked.Response = nil, answer
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(asked) // the API server is gone if this fails
+	_ = json.NewEncoder(w).Encode(asked) // if this fails, the API server is gone
 }
 
-// patchImages is a JSON patch with the images that are decided upon; nil if none changes.
+// patchImages returns a JSON patch with the new images, or nil if none changes.
 func patchImages(pod *corev1.Pod, decide func(string) (string, error)) ([]byte, error) {
 	type replace struct {
 		Op    string `json:"op"`
@@ -125,7 +125,7 @@ func patchImages(pod *corev1.Pod, decide func(string) (string, error)) ([]byte, 
 	return json.Marshal(patch)
 }
 
-// Digests are those of the images that the nodes have, by the names with tags.
+// Digests returns the digests of the nodes' images, by the names with tags.
 func (n *Namespace) Digests() map[string]string {
 	n.t.Helper()
 	out, err := n.hackKube(n.t.Context(), "digests")

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// HangAPIServer lets the API server answer nobody until it is released. Connections to
-// it stay open.
+// HangAPIServer makes the API server answer nobody until it is released. Connections to it
+// stay open.
 func (n *Namespace) HangAPIServer() (release func()) {
 	n.t.Helper()
 	n.expectRestarts()
@@ -25,15 +25,15 @@ func (n *Namespace) HangAPIServer() (release func()) {
 	return release
 }
 
-// KillAPIServer kills the API server, which is started again.
+// KillAPIServer kills the API server, which its supervisor restarts.
 func (n *Namespace) KillAPIServer() {
 	n.t.Helper()
 	n.expectRestarts()
 	n.component(n.t.Context(), "kill", "apiserver")
 }
 
-// expectRestarts lets operators start anew as often as they do while the API server is
-// down: each that loses its Lease ends, and nobody can ask meanwhile why one ended.
+// expectRestarts allows operators to restart while the API server is down: each ends when it
+// loses its Lease, and the test can't ask why one ended.
 func (n *Namespace) expectRestarts() {
 	const most = 5
 	for _, crashes := range n.crashesOf() {
@@ -47,5 +47,5 @@ func (n *Namespace) component(ctx context.Context, verb, name string) {
 		n.t.Error(err)
 		return
 	}
-	n.record.tell(name, verb)
+	n.record.addState(name, verb)
 }

@@ -17,13 +17,13 @@ import (
 
 const (
 	backupApp = "etcd-backup-operator"
-	// Backed is how long a small backup may take, operator's start and slow
-	// machines included.
+	// Backed bounds the duration of a small backup, including the operator's start on a slow
+	// machine.
 	Backed = 90 * time.Second
 )
 
-// DeployBackupOperator deploys the backup operator from example/, edited, and waits
-// until it leads and the CRD is established.
+// DeployBackupOperator deploys the backup operator from example/ after edit, and waits until
+// it leads and the CRD is established.
 func (n *Namespace) DeployBackupOperator(edit func(*appsv1.Deployment)) {
 	n.t.Helper()
 	n.grant()
@@ -42,7 +42,7 @@ func (n *Namespace) WaitBackupOperator() {
 	n.waitProgram(backupApp, v1beta2.EtcdBackupCRDName)
 }
 
-// BackupOperators are all pods of the backup operator, by name.
+// BackupOperators returns all pods of the backup operator, by name.
 func (n *Namespace) BackupOperators() []*corev1.Pod { return n.podsOf(backupApp) }
 
 // FromBackupOperator gets a page of the backup operator's HTTP server.
@@ -65,7 +65,7 @@ func (n *Namespace) CreateBackup(name string, spec v1beta2.BackupSpec) *Backup {
 	return n.AdoptBackup(name)
 }
 
-// AdoptBackup is a handle of an EtcdBackup that somebody else has created.
+// AdoptBackup returns a handle of an EtcdBackup that somebody else has created.
 func (n *Namespace) AdoptBackup(name string) *Backup {
 	return &Backup{handle[*v1beta2.EtcdBackup]{
 		Name: name, n: n, t: n.t, kind: v1beta2.EtcdBackupResourceKind, objects: n.EtcdClusters.EtcdV1beta2().EtcdBackups(n.Name),
@@ -73,13 +73,12 @@ func (n *Namespace) AdoptBackup(name string) *Backup {
 	}}
 }
 
-// WaitSucceeded waits until the status tells of a success that is about the spec
-// as it is, and after a time.
+// WaitSucceeded waits until the status reports a success of the current spec after a time.
 func (b *Backup) WaitSucceeded(after time.Time) *v1beta2.EtcdBackup {
 	b.t.Helper()
 	return b.Wait("succeeded", Backed, func(obj *v1beta2.EtcdBackup) error {
 		s := obj.Status
-		// Times in the status are of whole seconds.
+		// Times in the status have whole seconds.
 		if !s.Succeeded || s.ObservedGeneration != obj.Generation || s.LastSuccessDate == nil || s.LastSuccessDate.Time.Before(after.Truncate(time.Second)) {
 			return fmt.Errorf("no success yet: %s", s.Reason)
 		}

@@ -31,8 +31,7 @@ type Cluster struct {
 	n    *Namespace
 	want *v1beta2.EtcdCluster // as last written by the test
 	etcd *connections
-	// What clients have to know is as it was at the creation: they connect while
-	// the test edits.
+	// Clients use the settings from the creation: they connect while the test edits.
 	clientTLS, unverified         bool
 	operatorSecret, clusterDomain string
 }
@@ -57,7 +56,7 @@ func (n *Namespace) CreateObject(object *v1beta2.EtcdCluster) *Cluster {
 	return n.handle(created)
 }
 
-// Adopt makes a handle to an EtcdCluster that something else has created.
+// Adopt returns a handle to an EtcdCluster that something else has created.
 func (n *Namespace) Adopt(name string) *Cluster {
 	n.t.Helper()
 	object, err := n.EtcdClusters.EtcdV1beta2().EtcdClusters(n.Name).Get(n.t.Context(), name, metav1.GetOptions{})
@@ -85,8 +84,8 @@ func (c *Cluster) Update(edit func(*v1beta2.ClusterSpec)) {
 	}
 }
 
-// conflictPatience is for writes of objects whose status others write meanwhile: on
-// a loaded machine many times.
+// conflictPatience is for objects whose status others write meanwhile: on a loaded machine,
+// conflicts repeat.
 var conflictPatience = wait.Backoff{Steps: 30, Duration: 20 * time.Millisecond, Factor: 1.2, Jitter: 0.1}
 
 // TryUpdate is Update for edits that the API server may refuse.
@@ -129,7 +128,7 @@ func (c *Cluster) WaitObserved() {
 	})
 }
 
-// Delete deletes the EtcdCluster and doesn't wait.
+// Delete deletes the EtcdCluster and does not wait.
 func (c *Cluster) Delete() {
 	c.n.t.Helper()
 	err := c.n.EtcdClusters.EtcdV1beta2().EtcdClusters(c.n.Name).Delete(c.n.t.Context(), c.Name, metav1.DeleteOptions{})
@@ -138,11 +137,11 @@ func (c *Cluster) Delete() {
 	}
 }
 
-// Object is the EtcdCluster as last seen, or nil if there is none.
+// Object returns the EtcdCluster as last seen, or nil if there is none.
 func (c *Cluster) Object() *v1beta2.EtcdCluster {
 	object, err := c.n.record.clusters.EtcdClusters(c.n.Name).Get(c.Name)
 	if err != nil {
-		return nil // only NotFound comes from a cache
+		return nil // a cache returns no other error than NotFound
 	}
 	return object
 }
@@ -155,7 +154,7 @@ func (c *Cluster) Status() v1beta2.ClusterStatus {
 	return v1beta2.ClusterStatus{}
 }
 
-// Pods are all pods of the cluster, also those that terminate, by name.
+// Pods returns all pods of the cluster by name, including terminating ones.
 func (c *Cluster) Pods() []*corev1.Pod {
 	pods := c.n.Pods()
 	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
@@ -163,7 +162,7 @@ func (c *Cluster) Pods() []*corev1.Pod {
 	})
 }
 
-// Pods are all pods of the namespace, by name.
+// Pods returns all pods of the namespace, by name.
 func (n *Namespace) Pods() []*corev1.Pod {
 	pods, err := n.record.pods.Pods(n.Name).List(labels.Everything())
 	if err != nil {
@@ -173,17 +172,17 @@ func (n *Namespace) Pods() []*corev1.Pod {
 	return pods
 }
 
-// Service is a Service of the namespace as last seen, or nil.
+// Service returns a Service of the namespace as last seen, or nil.
 func (n *Namespace) Service(name string) *corev1.Service {
 	service, err := n.record.services.Services(n.Name).Get(name)
 	if err != nil {
-		return nil // only NotFound comes from a cache
+		return nil // a cache returns no other error than NotFound
 	}
 	return service
 }
 
-// OnPod calls hook with each change of a pod, in order, until the test ends or
-// it is released. A hook must not block.
+// OnPod calls hook with each change of a pod, in order, until the test ends or it is released.
+// A hook must not block.
 func (n *Namespace) OnPod(hook func(*corev1.Pod)) (release func()) {
 	return n.record.podHooks.add(hook)
 }
@@ -210,8 +209,8 @@ func (c *Cluster) TryCrashMember(pod *corev1.Pod) error {
 	return killProcess(pod, "etcd", syscall.SIGKILL)
 }
 
-// StopMember stops the etcd process of a pod, so that it is silent and Kubernetes
-// sees nothing of it until its probes have failed some times.
+// StopMember stops the etcd process of a pod. The member is silent, and Kubernetes notices
+// only after some failed probes.
 func (c *Cluster) StopMember(pod *corev1.Pod) {
 	c.n.t.Helper()
 	pid, err := Process(pod, "etcd")
@@ -221,13 +220,13 @@ func (c *Cluster) StopMember(pod *corev1.Pod) {
 	if err != nil {
 		c.n.t.Fatalf("stop member %s: %v", pod.Name, err)
 	}
-	c.n.record.tell("member "+pod.Name, "stopped")
+	c.n.record.addState("member "+pod.Name, "stopped")
 	c.n.t.Cleanup(func() { _ = killProcess(pod, "etcd", syscall.SIGCONT) }) // it may be gone
 }
 
-// LoseMembers deletes pods by force, all in one instant for etcd. The processes are
-// stopped before: a pod that is gone from Kubernetes runs on for a while, under load
-// for seconds, and its member still votes for the removal of the others, and its own.
+// LoseMembers deletes pods by force, at the same instant for etcd: it stops the processes
+// first. A pod that Kubernetes has deleted runs on for a while, under load for seconds, and
+// its member would still vote.
 func (c *Cluster) LoseMembers(pods ...*corev1.Pod) {
 	c.n.t.Helper()
 	for _, pod := range pods {
@@ -238,18 +237,17 @@ func (c *Cluster) LoseMembers(pods ...*corev1.Pod) {
 	}
 }
 
-// ContinueMember lets a stopped member go on. If Kubernetes has started it again
-// meanwhile there is nothing to do.
+// ContinueMember continues a stopped member. If Kubernetes has restarted it meanwhile, it does
+// nothing.
 func (c *Cluster) ContinueMember(pod *corev1.Pod) {
 	c.n.t.Helper()
 	if err := killProcess(pod, "etcd", syscall.SIGCONT); err != nil {
 		c.n.t.Logf(note+"continue a member: %v", err)
 	}
-	c.n.record.tell("member "+pod.Name, "continued")
+	c.n.record.addState("member "+pod.Name, "continued")
 }
 
-// WaitRestarted waits until etcd has started once more in a pod than the pod
-// says, and is ready.
+// WaitRestarted waits until etcd has restarted in a pod since the pod was read, and is ready.
 func (c *Cluster) WaitRestarted(before *corev1.Pod) {
 	c.n.t.Helper()
 	Wait(c.n.t, "restart of etcd in "+before.Name, Settle, func(context.Context) error {

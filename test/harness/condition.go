@@ -14,7 +14,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// Condition is a condition as last seen; one that was never written is empty.
+// Condition returns a condition as last seen; one that was never written is empty.
 func (c *Cluster) Condition(kind v1beta2.ClusterConditionType) v1beta2.ClusterCondition {
 	status := c.Status()
 	for _, condition := range status.Conditions {
@@ -25,8 +25,8 @@ func (c *Cluster) Condition(kind v1beta2.ClusterConditionType) v1beta2.ClusterCo
 	return v1beta2.ClusterCondition{Type: kind}
 }
 
-// WaitCondition waits until a condition has a status and its reason and message
-// hold all words.
+// WaitCondition waits until a condition has a status, and its reason and message contain all
+// words.
 func (c *Cluster) WaitCondition(within time.Duration, kind v1beta2.ClusterConditionType, status corev1.ConditionStatus, words ...string) {
 	c.n.t.Helper()
 	Wait(c.n.t, fmt.Sprintf("condition %s=%s with %q", kind, status, words), within, func(context.Context) error {
@@ -38,8 +38,8 @@ func (c *Cluster) WaitCondition(within time.Duration, kind v1beta2.ClusterCondit
 	})
 }
 
-// Statuses returns a function that returns the last status, and at later calls those
-// that were written since, in order.
+// Statuses returns a function. Its first call returns the last status, and later calls the
+// statuses written since, in order.
 func (c *Cluster) Statuses() func() []v1beta2.ClusterStatus {
 	from := max(0, len(c.n.record.statusesOf(c.Name))-1)
 	return func() []v1beta2.ClusterStatus {
@@ -49,8 +49,8 @@ func (c *Cluster) Statuses() func() []v1beta2.ClusterStatus {
 	}
 }
 
-// Observe returns a function that returns, as "reason: message", what a
-// condition said whenever it was True from now on.
+// Observe returns a function that returns, as "reason: message", each text of a condition
+// while it was True from now on.
 func (c *Cluster) Observe(kind v1beta2.ClusterConditionType) func() []string {
 	from := len(c.n.record.statusesOf(c.Name))
 	return func() []string {

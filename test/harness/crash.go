@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CrashOperator kills the operator's process with SIGKILL, as soon as it runs. The
-// kubelet starts it again in the same pod.
+// CrashOperator kills the operator's process with SIGKILL as soon as it runs. The kubelet
+// restarts it in the same pod.
 func (n *Namespace) CrashOperator() {
 	n.t.Helper()
 	n.crash(operatorApp, &n.crashes)
@@ -31,7 +31,7 @@ func (n *Namespace) CrashRestoreOperator() {
 	n.crash(restoreApp, &n.restoreCrashes)
 }
 
-// crash kills the processes of a program of ours, as soon as one runs.
+// crash kills the processes of one of our programs, as soon as one runs.
 func (n *Namespace) crash(app string, crashes *atomic.Int64) {
 	n.t.Helper()
 	Wait(n.t, app+" crashed", operatorUp, func(context.Context) error {
@@ -39,13 +39,13 @@ func (n *Namespace) crash(app string, crashes *atomic.Int64) {
 	})
 }
 
-// tryCrash kills the processes of a program of ours that run. Of the pods that are
-// known some may be gone, or start just now: one process is enough.
+// tryCrash kills the running processes of one of our programs. Some known pods may be gone or
+// starting: one process is enough.
 func (n *Namespace) tryCrash(app string, crashes *atomic.Int64) error {
 	errs := []error{errors.New("no process of " + app + " runs")}
 	killed := false
 	for _, pod := range n.podsOf(app) {
-		// Counted before: the kubelet may be faster.
+		// The count comes first: the kubelet may be faster.
 		crashes.Add(1)
 		if err := killProcess(pod, app, syscall.SIGKILL); err != nil {
 			crashes.Add(-1)
@@ -63,8 +63,8 @@ func (n *Namespace) tryCrash(app string, crashes *atomic.Int64) error {
 // TryCrashOperator is CrashOperator for when the operator may be down already.
 func (n *Namespace) TryCrashOperator() error { return n.tryCrash(operatorApp, &n.crashes) }
 
-// CrashContainer kills a program in a pod that is no operator's, such as an init
-// container of ours.
+// CrashContainer kills a program in a pod that is not an operator's, such as one of our init
+// containers.
 func (n *Namespace) CrashContainer(pod *corev1.Pod, program string) {
 	n.t.Helper()
 	if err := killProcess(pod, program, syscall.SIGKILL); err != nil {

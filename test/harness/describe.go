@@ -12,8 +12,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// One line for each kind of object: what tells a reader of a timeline that
-// something has changed.
+// One line for each kind of object: the facts that a reader of a timeline needs.
 
 func presence(gone bool) string {
 	if gone {
@@ -108,7 +107,7 @@ func restoreLine(restore *v1beta2.EtcdRestore, gone bool) string {
 	return strings.Join(append(words, restore.Finalizers...), ", ")
 }
 
-// Ready says whether a pod's condition Ready is true.
+// Ready reports whether a pod's condition Ready is true.
 func Ready(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {
@@ -118,7 +117,7 @@ func Ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// etcdContainer is the container named etcd, or nil where there is none.
+// etcdContainer returns the container named etcd, or nil.
 func etcdContainer(pod *corev1.Pod) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == "etcd" {

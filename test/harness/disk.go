@@ -14,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Hanging is how long an fsync takes that hangs: longer than any test.
+// Hanging is the duration of an fsync that hangs: longer than any test.
 const Hanging = 24 * time.Hour
 
-// SlowDisk has each fsync of a member take a time until it is released. It needs a local
-// Kubernetes with slow disks (hack/kube up --slow-disks).
+// SlowDisk delays each fsync of a member until it is released. It needs a local Kubernetes
+// with slow disks (hack/kube up --slow-disks).
 func (c *Cluster) SlowDisk(pod *corev1.Pod, takes time.Duration) (release func()) {
 	c.n.t.Helper()
 	directory, err := c.dataDirectory(c.n.t.Context(), pod)
@@ -29,7 +29,7 @@ func (c *Cluster) SlowDisk(pod *corev1.Pod, takes time.Duration) (release func()
 		if _, err := c.n.hackKube(ctx, "disk", pod.Spec.NodeName, directory, takes.String()); err != nil {
 			return err
 		}
-		c.n.record.tell("disk of "+pod.Name, "an fsync takes "+takes.String())
+		c.n.record.addState("disk of "+pod.Name, "an fsync takes "+takes.String())
 		return nil
 	}
 	if err := set(c.n.t.Context(), takes); err != nil {
@@ -46,8 +46,8 @@ func (c *Cluster) SlowDisk(pod *corev1.Pod, takes time.Duration) (release func()
 	return release
 }
 
-// dataDirectory is the name of a directory that only the data of a pod is below: its
-// volume's, or the pod's own.
+// dataDirectory returns the name of a directory that contains only a pod's data: its volume's
+// name or the pod's own.
 func (c *Cluster) dataDirectory(ctx context.Context, pod *corev1.Pod) (string, error) {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.PersistentVolumeClaim == nil {

@@ -68,7 +68,7 @@ func connect() (*Env, error) {
 	return env, nil
 }
 
-// sourceRoot is the nearest directory above that has a go.mod.
+// sourceRoot returns the nearest parent directory with a go.mod.
 func sourceRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -84,14 +84,13 @@ func sourceRoot() (string, error) {
 	}
 }
 
-// later is a context for what has to be done when a test is over and its own
-// context has ended.
+// later returns a context for work after the end of a test, whose own context has ended.
 func later(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), within)
 }
 
-// HostIP is the address of this machine that pods reach it at, for servers that
-// a test runs beside the cluster.
+// HostIP is the address of this machine for pods, for servers that a test runs beside the
+// cluster.
 func (e *Env) HostIP(t testing.TB) string {
 	t.Helper()
 	nodes, err := e.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -102,7 +101,7 @@ func (e *Env) HostIP(t testing.TB) string {
 		if address.Type != corev1.NodeInternalIP {
 			continue
 		}
-		// Nothing is sent: it only asks by which way it would go.
+		// This sends nothing: it only asks for the route.
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "udp", net.JoinHostPort(address.Address, "9"))
 		if err != nil {
 			t.Fatalf("find the way to node %s: %v", nodes.Items[0].Name, err)

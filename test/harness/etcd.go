@@ -26,22 +26,21 @@ const (
 	callTimeout = 2 * time.Second
 )
 
-// A Member is an etcd member as the membership and its own status tell it.
+// A Member is an etcd member, according to the membership and its own status.
 type Member struct {
 	Name    string
 	ID      uint64
 	Learner bool
 	PeerURL string
-	// What the member says of itself.
+	// The member's own report.
 	Version   string
 	Leader    uint64
 	ClusterID uint64
 	Revision  int64
 }
 
-// Members asks a quorum for the membership and then each pod for its status. It
-// fails when there is no quorum, when a pod doesn't answer, and when pods and
-// members are not the same.
+// Members asks a quorum for the membership and then each pod for its status. It fails if there
+// is no quorum, a pod does not answer, or pods and members differ.
 func (c *Cluster) Members(ctx context.Context) ([]Member, error) {
 	pods := slices.DeleteFunc(c.Pods(), func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 	if len(pods) == 0 {
@@ -125,7 +124,7 @@ func (c *Cluster) VotingMembers() int {
 	return voters
 }
 
-// Leader is the pod of the leader.
+// Leader returns the leader's pod.
 func (c *Cluster) Leader() *corev1.Pod {
 	c.n.t.Helper()
 	var found *corev1.Pod
@@ -136,7 +135,7 @@ func (c *Cluster) Leader() *corev1.Pod {
 	return found
 }
 
-// Follower is the first ready pod that doesn't lead.
+// Follower returns the first ready pod that does not lead.
 func (c *Cluster) Follower() *corev1.Pod {
 	c.n.t.Helper()
 	var found *corev1.Pod
@@ -150,7 +149,7 @@ func (c *Cluster) Follower() *corev1.Pod {
 	return found
 }
 
-// waitRoles waits until who leads and who follows, of the ready pods, is as wanted.
+// waitRoles waits until the ready pods have the wanted leader and followers.
 func (c *Cluster) waitRoles(what string, wanted func(leader *corev1.Pod, followers []*corev1.Pod) bool) {
 	c.n.t.Helper()
 	Wait(c.n.t, what, Settle, func(ctx context.Context) error {
@@ -186,8 +185,8 @@ func (c *Cluster) Client() (*clientv3.Client, error) {
 	return dial(service.Spec.ClusterIP, c.security(c.Name+"-client."+c.n.Name+".svc"))
 }
 
-// MakeRoom gives free space of the database of each member back to its disk, and lets
-// the cluster take writes again that its quota has stopped.
+// MakeRoom defragments each member's database, and disarms the alarm, so that a cluster at its
+// quota accepts writes again.
 func (c *Cluster) MakeRoom(ctx context.Context) error {
 	var client *clientv3.Client
 	for _, pod := range c.livePods() {
@@ -224,7 +223,7 @@ func (c *Cluster) Put(key, value string) {
 	})
 }
 
-// Get reads a key through the client Service; "" when it isn't there.
+// Get reads a key through the client Service; "" if it is absent.
 func (c *Cluster) Get(key string) string {
 	c.n.t.Helper()
 	var value string

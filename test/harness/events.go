@@ -13,16 +13,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Events are sent on their own and come later than the status that tells the same:
-// a test that expects one waits for it. One that must not have come may be looked
-// for at once.
+// The operator sends events separately, and they arrive later than the status with the same
+// facts. A test that expects one waits for it. A test that expects none may check at once.
 
-// Events are the cluster's events, each in its last state, in the order in which
-// they came first.
+// Events returns the cluster's events, each in its last state, in the order of their first
+// occurrence.
 func (c *Cluster) Events() []*corev1.Event { return c.n.record.eventsOf(c.Name) }
 
-// EventMessages are the messages of the cluster's events with a reason that have
-// come up to now. What was told several times is there as often.
+// EventMessages returns the messages of the cluster's events with a reason so far. A repeated
+// event occurs as often.
 func (c *Cluster) EventMessages(reason string) []string {
 	var messages []string
 	for _, event := range c.Events() {
@@ -33,7 +32,7 @@ func (c *Cluster) EventMessages(reason string) []string {
 	return messages
 }
 
-// WaitEvent waits for an event with a reason whose message holds all words.
+// WaitEvent waits for an event with a reason whose message contains all words.
 func (c *Cluster) WaitEvent(reason string, words ...string) {
 	c.n.t.Helper()
 	Wait(c.n.t, fmt.Sprintf("event %s with %q", reason, words), Settle, func(context.Context) error {
@@ -45,8 +44,8 @@ func (c *Cluster) WaitEvent(reason string, words ...string) {
 	})
 }
 
-// WaitEvents waits until so many events with a reason have come, and fails the
-// test if there are more.
+// WaitEvents waits for this number of events with a reason, and fails the test if there are
+// more.
 func (c *Cluster) WaitEvents(want int, reason string) {
 	c.n.t.Helper()
 	var messages []string
@@ -61,7 +60,7 @@ func (c *Cluster) WaitEvents(want int, reason string) {
 	}
 }
 
-// WaitWarning waits for a warning event whose reason and message hold all words.
+// WaitWarning waits for a warning event whose reason and message contain all words.
 func (c *Cluster) WaitWarning(within time.Duration, words ...string) {
 	c.n.t.Helper()
 	Wait(c.n.t, fmt.Sprintf("warning event with %q", words), within, func(context.Context) error {

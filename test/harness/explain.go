@@ -19,7 +19,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// How much of each part is printed.
+// Limits of each printed part.
 const (
 	timelineLines    = 300
 	operatorLogLines = 200
@@ -27,7 +27,7 @@ const (
 	initLogLines     = 20
 )
 
-// explain prints what one needs to understand a failure.
+// explain prints what explains a failure.
 func (n *Namespace) explain() {
 	ctx, cancel := later(n.t.Context(), 30*time.Second)
 	defer cancel()
@@ -62,7 +62,7 @@ func (n *Namespace) explain() {
 	}
 
 	restores, err := n.EtcdClusters.EtcdV1beta2().EtcdRestores(n.Name).List(ctx, metav1.ListOptions{})
-	if err != nil { // as long as there is no CRD
+	if err != nil { // there is no CRD yet
 		restores = &v1beta2.EtcdRestoreList{}
 	}
 	for i := range restores.Items {
@@ -108,7 +108,7 @@ func (n *Namespace) explain() {
 	n.t.Log(b.String())
 }
 
-// Timeline is what happened in the namespace since a time, a line each.
+// Timeline returns what happened in the namespace since a time, a line each.
 func (n *Namespace) Timeline(since time.Time) []string {
 	n.record.mu.Lock()
 	defer n.record.mu.Unlock()
@@ -116,8 +116,8 @@ func (n *Namespace) Timeline(since time.Time) []string {
 	return slices.Clone(n.record.timeline[i:])
 }
 
-// explainMembers prints what each member says of itself and of the membership.
-// Without a quorum only serializable reads answer.
+// explainMembers prints each member's own status and membership. Only serializable reads work
+// without a quorum.
 func (n *Namespace) explainMembers(ctx context.Context, b *strings.Builder, cluster string) {
 	connections := newConnections(func(pod *corev1.Pod) *tls.Config {
 		if c := n.handles[cluster]; c != nil {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// hackKube runs hack/kube on the local Kubernetes, and returns what it printed. An error
-// contains that too.
+// hackKube runs hack/kube on the local Kubernetes and returns its output. An error contains
+// the output too.
 func (e *Env) hackKube(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, filepath.Join(e.Root, "hack", "kube"), args...).CombinedOutput()
 	if err != nil {

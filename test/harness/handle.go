@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// handle is an object of a test: what the handles of all kinds can do.
+// handle is an object of a test, with the methods of all kinds.
 type handle[T metav1.Object] struct {
 	Name string
 
@@ -22,7 +22,7 @@ type handle[T metav1.Object] struct {
 	t       testing.TB
 	kind    string
 	objects client[T]
-	// status says in a failure how far the object has come.
+	// status describes the object's progress in a failure.
 	status func(T) string
 }
 
@@ -45,7 +45,7 @@ func (h *handle[T]) Get() T {
 	return obj
 }
 
-// Wait waits until a condition holds and returns the object as it is then.
+// Wait waits until a condition holds and returns the object as of then.
 func (h *handle[T]) Wait(what string, within time.Duration, holds func(T) error) T {
 	h.t.Helper()
 	var last T
@@ -66,7 +66,7 @@ func (h *handle[T]) Wait(what string, within time.Duration, holds func(T) error)
 // edit changes the object.
 func (h *handle[T]) edit(edit func(T)) {
 	h.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // its status is written as well
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the operator writes its status meanwhile
 		obj, err := h.objects.Get(h.t.Context(), h.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (h *handle[T]) edit(edit func(T)) {
 	}
 }
 
-// Delete deletes the object and doesn't wait.
+// Delete deletes the object and does not wait.
 func (h *handle[T]) Delete() {
 	h.t.Helper()
 	if err := h.objects.Delete(h.t.Context(), h.Name, metav1.DeleteOptions{}); err != nil {
@@ -103,7 +103,7 @@ func (h *handle[T]) WaitGone() {
 	})
 }
 
-// EventMessages are the messages of the events about the object with a reason.
+// EventMessages returns the messages of the object's events with a reason.
 func (h *handle[T]) EventMessages(reason string) []string {
 	h.t.Helper()
 	events, err := h.n.Kube.CoreV1().Events(h.n.Name).List(h.t.Context(), metav1.ListOptions{

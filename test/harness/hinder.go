@@ -16,15 +16,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Hinder applies a rule of nftables to all that a pod sends, such as "tcp sport 80
-// limit rate over 1 mbytes/second drop", until it is released or the pod ends.
-// program is one that runs in the pod.
+// Hinder applies a rule of nftables to a pod's outgoing packets, such as "tcp sport 80 limit
+// rate over 1 mbytes/second drop", until it is released or the pod ends. program runs in the
+// pod.
 func (n *Namespace) Hinder(pod *corev1.Pod, program, rule string) (release func()) {
 	n.t.Helper()
 	return n.hinder(pod, program, "output", rule)
 }
 
-// HinderReceiving is Hinder for all that a pod receives.
+// HinderReceiving is Hinder for incoming packets.
 func (n *Namespace) HinderReceiving(pod *corev1.Pod, program, rule string) (release func()) {
 	n.t.Helper()
 	return n.hinder(pod, program, "input", rule)
@@ -37,7 +37,7 @@ func (n *Namespace) hinder(pod *corev1.Pod, program, hook, rule string) (release
 	if err != nil {
 		n.t.Fatalf("hinder pod %s: %v", pod.Name, err)
 	}
-	// The program may end before the rule is released, the network may not.
+	// The program may end before the rule is released; the network stays.
 	network, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
 	if err != nil {
 		n.t.Fatalf("hinder pod %s: %v", pod.Name, err)
@@ -59,7 +59,7 @@ func (n *Namespace) hinder(pod *corev1.Pod, program, hook, rule string) (release
 			n.t.Fatalf("hinder pod %s: %v", pod.Name, err)
 		}
 	}
-	n.record.tell("pod "+pod.Name+" hindered", hook+": "+rule)
+	n.record.addState("pod "+pod.Name+" hindered", hook+": "+rule)
 	return sync.OnceFunc(func() {
 		n.t.Helper()
 		ctx, cancel := later(n.t.Context(), 10*time.Second)
@@ -68,11 +68,11 @@ func (n *Namespace) hinder(pod *corev1.Pod, program, hook, rule string) (release
 		if err := nft(ctx, "delete table "+table); err != nil {
 			n.t.Errorf("hinder pod %s no longer: %v", pod.Name, err)
 		}
-		n.record.tell("pod "+pod.Name+" hindered", "no longer")
+		n.record.addState("pod "+pod.Name+" hindered", "no longer")
 	})
 }
 
-// SizeIn is the size of a file as a program in a pod sees it; 0 where there is none.
+// SizeIn returns the size of a file as a program in a pod sees it; 0 if there is none.
 func SizeIn(pod *corev1.Pod, program, path string) (int64, error) {
 	pid, err := Process(pod, program)
 	if err != nil {

@@ -5,15 +5,15 @@ package harness
 
 import "sync"
 
-// hooks are called with each change of an object of a kind, in order. They must
-// not block. The zero value has none.
+// hooks are called with each change of an object of a kind, in order. They must not block. The
+// zero value has none.
 type hooks[T any] struct {
 	mu   sync.Mutex
 	next int
 	list map[int]func(T)
 }
 
-// add adds one until it is released.
+// add adds a hook until it is released.
 func (h *hooks[T]) add(hook func(T)) (release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

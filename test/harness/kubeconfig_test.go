@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// production writes a kubeconfig of a cluster that must not be asked anything.
+// production writes a kubeconfig of a cluster that must receive no request.
 func production(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

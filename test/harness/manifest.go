@@ -22,8 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// manifest decodes the objects of a shipped file after its placeholders were
-// replaced.
+// manifest decodes the objects of a shipped file after it has filled in the placeholders.
 func (e *Env) manifest(path string, replace map[string]string) ([]runtime.Object, error) {
 	text, err := os.ReadFile(filepath.Join(e.Root, path))
 	if err != nil {
@@ -55,8 +54,8 @@ func (e *Env) manifest(path string, replace map[string]string) ([]runtime.Object
 	}
 }
 
-// Shipped is the object of its kind in a manifest from example/, with
-// placeholders filled in by names of no meaning.
+// Shipped returns the object of its kind in a manifest from example/, with arbitrary names in
+// its placeholders.
 func Shipped[T runtime.Object](n *Namespace, path string) T {
 	n.t.Helper()
 	objects, err := n.manifest(path, map[string]string{"<ROLE_NAME>": "shipped", "<ROLE_BINDING_NAME>": "shipped", "<NAMESPACE>": "shipped"})
@@ -69,8 +68,7 @@ func Shipped[T runtime.Object](n *Namespace, path string) T {
 	return *new(T)
 }
 
-// create creates an object of one of the kinds that the shipped manifests of
-// the operator hold.
+// create creates an object of one of the kinds in the operator's shipped manifests.
 func create(ctx context.Context, kube kubernetes.Interface, namespace string, object runtime.Object) error {
 	var err error
 	opts := metav1.CreateOptions{}
@@ -92,7 +90,7 @@ func create(ctx context.Context, kube kubernetes.Interface, namespace string, ob
 	return err
 }
 
-// remove removes what is scoped to the cluster of all that create made.
+// remove deletes the cluster-scoped objects that create has created.
 func remove(ctx context.Context, kube kubernetes.Interface, object runtime.Object) error {
 	switch o := object.(type) {
 	case *rbacv1.ClusterRole:

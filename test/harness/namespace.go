@@ -16,8 +16,8 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 )
 
-// A Namespace belongs to one test. What the test leaves in it is removed with
-// it, and what happened in it is printed when the test fails.
+// A Namespace belongs to one test. The end of the test deletes its contents. If the test
+// fails, it prints what happened there.
 type Namespace struct {
 	*Env
 	Name string
@@ -41,8 +41,7 @@ func NewNamespace(t testing.TB) *Namespace {
 	return newNamespace(t, true)
 }
 
-// NewQuiet is New for measurements: it follows no logs, which would cost some of
-// what is measured.
+// NewQuiet is New for measurements: it follows no logs, which would affect the results.
 func NewQuiet(t testing.TB, flags ...string) *Namespace {
 	t.Helper()
 	n := newNamespace(t, false)
@@ -92,7 +91,7 @@ func New(t testing.TB, flags ...string) *Namespace {
 	return n
 }
 
-// label makes a short DNS label of a test's name.
+// label makes a short DNS label from a test's name.
 func label(name string) string {
 	name = strings.TrimPrefix(name, "Test")
 	short := strings.Map(func(r rune) rune {

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Nodes are shared by all tests, so tests that touch them run by themselves.
+// All tests share the nodes, so tests that touch them run alone.
 
-// KillNode kills everything on a node of the local Kubernetes; it is started
-// again when the test ends.
+// KillNode kills everything on a node of the local Kubernetes. The node starts again when the
+// test ends.
 func (n *Namespace) KillNode(node string) {
 	n.t.Helper()
 	for app, crashes := range n.crashesOf() {
@@ -56,7 +56,7 @@ func (n *Namespace) HealNode(node string) {
 	n.bringBack(node, "heal")
 }
 
-// bringBack undoes what was done to a node, once.
+// bringBack undoes the faults of a node, once.
 func (n *Namespace) bringBack(node, verb string) {
 	n.t.Helper()
 	if !n.nodesDown[node] {
@@ -68,8 +68,8 @@ func (n *Namespace) bringBack(node, verb string) {
 	n.waitNode(ctx, node)
 }
 
-// Cordon makes all nodes but some unschedulable until the test ends or the returned
-// function is called.
+// Cordon makes all nodes except some unschedulable until the test ends or the caller calls the
+// returned function.
 func (n *Namespace) Cordon(except ...string) (release func()) {
 	n.t.Helper()
 	set := func(ctx context.Context, unschedulable bool) {
@@ -104,7 +104,7 @@ func (n *Namespace) node(ctx context.Context, verb, node string) {
 	if _, err := n.hackKube(ctx, "node", verb, node); err != nil {
 		n.t.Fatal(err)
 	}
-	n.record.tell("node "+node, verb)
+	n.record.addState("node "+node, verb)
 	if verb != "wipe" {
 		n.nodesDown[node] = verb == "kill" || verb == "cut"
 	}

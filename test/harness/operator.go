@@ -27,20 +27,19 @@ import (
 
 const (
 	operatorUp = Settle
-	// operatorApp is what selects the operator's pods in example/deployment.yaml.
+	// operatorApp selects the operator's pods in example/deployment.yaml.
 	operatorApp = "etcd-operator"
 )
 
-// DeployOperator deploys the operator from example/, with further flags, and
-// waits until it leads and the CRD is established.
+// DeployOperator deploys the operator from example/ with additional flags, and waits until it
+// leads and the CRD is established.
 func (n *Namespace) DeployOperator(flags ...string) {
 	n.t.Helper()
 	n.grant()
 	n.DeployOperatorUngranted(flags...)
 }
 
-// DeployOperatorUngranted is DeployOperator for a service account that was given
-// its rights already.
+// DeployOperatorUngranted is DeployOperator for a service account that has its rights already.
 func (n *Namespace) DeployOperatorUngranted(flags ...string) {
 	n.t.Helper()
 	n.deploy("example/deployment.yaml", func(d *appsv1.Deployment) { setFlags(d, flags) })
@@ -48,7 +47,7 @@ func (n *Namespace) DeployOperatorUngranted(flags ...string) {
 	n.record.watchClusters()
 }
 
-// deploy creates what a manifest of a Deployment holds, edited.
+// deploy creates a Deployment and its other objects from a manifest, after edit.
 func (n *Namespace) deploy(path string, edit func(*appsv1.Deployment)) {
 	n.t.Helper()
 	objects, err := n.manifest(path, nil)
@@ -65,8 +64,8 @@ func (n *Namespace) deploy(path string, edit func(*appsv1.Deployment)) {
 	}
 }
 
-// DeployBeside deploys a second operator in the namespace, under another name,
-// with further flags, and waits until it is available.
+// DeployBeside deploys a second operator in the namespace under another name, with additional
+// flags, and waits until it is available.
 func (n *Namespace) DeployBeside(suffix string, flags ...string) {
 	n.t.Helper()
 	name := operatorApp + suffix
@@ -85,8 +84,8 @@ func (n *Namespace) DeployBeside(suffix string, flags ...string) {
 	})
 }
 
-// grant binds the shipped ClusterRole, under names of its own, to the service
-// account that the operator runs as.
+// grant binds the shipped ClusterRole, under names of its own, to the operator's service
+// account.
 func (n *Namespace) grant() {
 	n.t.Helper()
 	if len(n.granted) > 0 {
@@ -113,7 +112,7 @@ func (n *Namespace) WaitOperator() {
 	n.waitProgram(operatorApp, v1beta2.EtcdClusterCRDName)
 }
 
-// waitProgram waits until a program of ours is ready and its CRD is established.
+// waitProgram waits until one of our programs is ready and its CRD is established.
 func (n *Namespace) waitProgram(app, crdName string) {
 	n.t.Helper()
 	Wait(n.t, app+" ready", operatorUp, func(ctx context.Context) error {
@@ -133,7 +132,7 @@ func (n *Namespace) waitProgram(app, crdName string) {
 	})
 }
 
-// podsOf are all pods of a program of ours, by name.
+// podsOf returns all pods of one of our programs, by name.
 func (n *Namespace) podsOf(app string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, pod := range n.Pods() {
@@ -153,14 +152,14 @@ func ready(pods []*corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// Operator is a ready pod of the operator, or nil.
+// Operator returns a ready pod of the operator, or nil.
 func (n *Namespace) Operator() *corev1.Pod { return ready(n.Operators()) }
 
-// Operators are all pods of the operator, by name.
+// Operators returns all pods of the operator, by name.
 func (n *Namespace) Operators() []*corev1.Pod { return n.podsOf(operatorApp) }
 
-// ReplaceOperator deletes the operator's pod without grace. Another one, under
-// another name, has to wait for the lease.
+// ReplaceOperator deletes the operator's pod without grace. Its replacement, under another
+// name, must wait for the Lease.
 func (n *Namespace) ReplaceOperator() {
 	n.t.Helper()
 	if err := n.TryReplaceOperator(); err != nil {
@@ -214,10 +213,10 @@ func (n *Namespace) StartOperator() {
 	n.WaitOperator()
 }
 
-// ScaleOperator changes the number of operators and doesn't wait.
+// ScaleOperator changes the number of operators and does not wait.
 func (n *Namespace) ScaleOperator(replicas int32) {
 	n.t.Helper()
-	err := retry.RetryOnConflict(conflictPatience, func() error { // its status is written as well
+	err := retry.RetryOnConflict(conflictPatience, func() error { // the Deployment's status changes meanwhile
 		scale, err := n.Kube.AppsV1().Deployments(n.Name).GetScale(n.t.Context(), operatorApp, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -255,14 +254,13 @@ func fromProgram(ctx context.Context, pod *corev1.Pod, path string) (status int,
 	return response.StatusCode, string(text), err
 }
 
-// crashesOf counts the crashes of the operators by the test, by the name of each.
+// crashesOf returns the number of the operators' crashes by the test, by name.
 func (n *Namespace) crashesOf() map[string]*atomic.Int64 {
 	return map[string]*atomic.Int64{operatorApp: &n.crashes, backupApp: &n.backupCrashes, restoreApp: &n.restoreCrashes}
 }
 
-// checkOperator fails the test when an operator did what none may do, whatever
-// the test is about: panic, ask for what its shipped role doesn't grant, restart
-// without being crashed.
+// checkOperator fails the test if an operator did what none may do in any test: panic, send a
+// request that its shipped role does not allow, or restart without a crash by the test.
 func (n *Namespace) checkOperator() {
 	n.t.Helper()
 	for app, crashes := range n.crashesOf() {
@@ -271,8 +269,8 @@ func (n *Namespace) checkOperator() {
 		}
 		for _, pod := range n.podsOf(app) {
 			for _, status := range pod.Status.ContainerStatuses {
-				// One that could not renew its Lease in time ends, as it has to: for ten
-				// seconds neither it nor the API server got anything done.
+				// An operator that can't renew its Lease in time must end: for ten seconds
+				// neither it nor the API server made progress.
 				lost := n.record.starts(pod.Name, leader.ErrLost.Error())
 				if int64(status.RestartCount) > crashes.Load()+lost {
 					n.t.Errorf("operator %s restarted %d times, the test crashed it %d times, and it lost its Lease %d times", pod.Name, status.RestartCount, crashes.Load(), lost)

@@ -16,14 +16,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The images hold no shell, so nothing in a pod can kill its process. But the
-// nodes of the local Kubernetes share this machine's processes, and a process
-// names its pod in its cgroup.
+// The images have no shell, so nothing in a pod can kill its process. But the local
+// Kubernetes' nodes share this machine's processes, and a process's cgroup names its pod.
 
 // commLength is how much of a program's name the kernel keeps.
 const commLength = 15
 
-// Process is the ID, on this machine, of a program that runs in a pod.
+// Process returns the ID, on this machine, of a program that runs in a pod.
 func Process(pod *corev1.Pod, program string) (int, error) {
 	cgroups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
@@ -32,7 +31,7 @@ func Process(pod *corev1.Pod, program string) (int, error) {
 	for _, path := range cgroups {
 		cgroup, err := os.ReadFile(path)
 		if err != nil || !strings.Contains(string(cgroup), string(pod.UID)) {
-			continue // processes come and go while we look
+			continue // processes start and end meanwhile
 		}
 		dir := filepath.Dir(path)
 		exe, err := os.ReadFile(filepath.Join(dir, "comm"))
@@ -55,7 +54,7 @@ func killProcess(pod *corev1.Pod, program string, signal syscall.Signal) error {
 	return nil
 }
 
-// ResidentBytes is the memory that a program in a pod holds now.
+// ResidentBytes returns the resident memory of a program in a pod.
 func ResidentBytes(pod *corev1.Pod, program string) (int64, error) {
 	pid, err := Process(pod, program)
 	if err != nil {
@@ -73,7 +72,7 @@ func ResidentBytes(pod *corev1.Pod, program string) (int64, error) {
 	return pages * int64(os.Getpagesize()), err
 }
 
-// sizeOf is the size of a file; 0 where there is none.
+// sizeOf returns the size of a file; 0 if there is none.
 func sizeOf(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -23,11 +23,11 @@ import (
 	etcdlisters "github.com/etcd-operator/etcd-operator/pkg/generated/listers/etcd/v1beta2"
 )
 
-// logAgain is after how long a log is read on that broke off.
+// logAgain is the pause before a broken log stream resumes.
 const logAgain = time.Second
 
-// A record follows what happens in a namespace from its first moment: pods,
-// events and logs, also of pods that are gone when the test fails.
+// A record follows what happens in a namespace from its first moment: pods, events and logs,
+// including those of pods that are gone when the test fails.
 type record struct {
 	clusters etcdlisters.EtcdClusterLister
 	pods     corelisters.PodLister
@@ -38,7 +38,7 @@ type record struct {
 	wait  func()
 	// watchClusters starts to watch EtcdClusters. It may be called again.
 	watchClusters func()
-	// watchRestores is the same for EtcdRestores.
+	// watchRestores is watchClusters for EtcdRestores.
 	watchRestores func()
 
 	mu       sync.Mutex
@@ -46,7 +46,7 @@ type record struct {
 	told     []time.Time // of each line of the timeline
 	events   []*corev1.Event
 	statuses map[string][]v1beta2.ClusterStatus // by cluster, in order
-	seen     map[string]string                  // last state of each object, as told in the timeline
+	seen     map[string]string                  // last state of each object in the timeline
 	logs     map[string]*tail                   // by container ID
 	order    []string                           // container IDs in the order of their start
 
@@ -96,7 +96,7 @@ func startRecord(n *Namespace, followLogs bool) *record {
 	})
 	handle(services.Informer(), func(obj any, gone bool) {
 		if service, ok := obj.(*corev1.Service); ok {
-			r.tell("service "+service.Name, presence(gone))
+			r.addState("service "+service.Name, presence(gone))
 		}
 	})
 	handle(events.Informer(), func(obj any, gone bool) {
@@ -112,7 +112,7 @@ func startRecord(n *Namespace, followLogs bool) *record {
 	restored := externalversions.NewSharedInformerFactoryWithOptions(n.EtcdClusters, 0, externalversions.WithNamespace(n.Name))
 	handle(restored.Etcd().V1beta2().EtcdRestores().Informer(), func(obj any, gone bool) {
 		if restore, ok := obj.(*v1beta2.EtcdRestore); ok {
-			r.tell("etcdrestore "+restore.Name, restoreLine(restore, gone))
+			r.addState("etcdrestore "+restore.Name, restoreLine(restore, gone))
 			if !gone {
 				r.restoreHooks.call(restore)
 			}
@@ -120,8 +120,8 @@ func startRecord(n *Namespace, followLogs bool) *record {
 	})
 	core.Start(ctx.Done())
 	core.WaitForCacheSync(ctx.Done())
-	// Before the first operator has made the CRD, the informer of clusters would
-	// only back off.
+	// Before the first operator has created the CRD, the informer of clusters would only back
+	// off.
 	r.watchClusters = func() {
 		etcd.Start(ctx.Done())
 		etcd.WaitForCacheSync(ctx.Done())
@@ -144,8 +144,8 @@ func (r *record) stop() {
 	r.wait()
 }
 
-// tell adds a line to the timeline when an object's state has changed.
-func (r *record) tell(object, state string) {
+// addState adds a line to the timeline if an object's state has changed.
+func (r *record) addState(object, state string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen[object] == state {
@@ -163,14 +163,14 @@ func (r *record) line(format string, args ...any) {
 }
 
 func (r *record) seePod(pod *corev1.Pod, gone bool) {
-	r.tell("pod "+pod.Name, podLine(pod, gone))
+	r.addState("pod "+pod.Name, podLine(pod, gone))
 	if !gone {
 		r.podHooks.call(pod)
 	}
 }
 
 func (r *record) seeCluster(cluster *v1beta2.EtcdCluster, gone bool) {
-	r.tell("etcdcluster "+cluster.Name, clusterLine(cluster, gone))
+	r.addState("etcdcluster "+cluster.Name, clusterLine(cluster, gone))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.statuses[cluster.Name] = append(r.statuses[cluster.Name], cluster.Status)
@@ -186,7 +186,7 @@ func (r *record) statusesOf(cluster string) []v1beta2.ClusterStatus {
 func (r *record) seeEvent(event *corev1.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// One that is told again is counted, and a watch that begins anew brings all.
+	// A repeated event is counted, and a restarted watch delivers all events again.
 	i := slices.IndexFunc(r.events, func(e *corev1.Event) bool { return e.UID == event.UID })
 	switch {
 	case i < 0:
@@ -206,7 +206,7 @@ func times(event *corev1.Event) string {
 	return ""
 }
 
-// eventsOf returns the events of an EtcdCluster in the order in which they came first.
+// eventsOf returns the events of an EtcdCluster in the order of their first occurrence.
 func (r *record) eventsOf(cluster string) []*corev1.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,8 +237,8 @@ func (r *record) follow(ctx context.Context, running *sync.WaitGroup, n *Namespa
 	}
 }
 
-// read reads a log to its end. Where an API server or a kubelet ends meanwhile, it goes
-// on from the last line, as long as the same container runs.
+// read reads a log to its end. If an API server or a kubelet ends meanwhile, read resumes
+// after the last line, as long as the same container runs.
 func (r *record) read(ctx context.Context, n *Namespace, pod, container, id string, log *tail) {
 	opts := &corev1.PodLogOptions{Container: container, Follow: true}
 	for {
@@ -266,7 +266,7 @@ func (r *record) read(ctx context.Context, n *Namespace, pod, container, id stri
 	}
 }
 
-// runs reports whether a container of a pod is known to run.
+// runs reports whether a container of a pod runs, as far as known.
 func (r *record) runs(namespace, name, id string) bool {
 	pod, err := r.pods.Pods(namespace).Get(name)
 	return err == nil && slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(s corev1.ContainerStatus) bool {
@@ -274,7 +274,7 @@ func (r *record) runs(namespace, name, id string) bool {
 	})
 }
 
-// alarms are the alarming lines in the logs of pods with a prefix.
+// alarms returns the alarming lines in the logs of pods with a prefix.
 func (r *record) alarms(prefix string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -289,7 +289,7 @@ func (r *record) alarms(prefix string) []string {
 	return alarms
 }
 
-// starts counts the starts of a pod's containers in whose last lines a text is.
+// starts returns the number of container starts in a pod whose last lines contain a text.
 func (r *record) starts(pod, text string) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -313,8 +313,8 @@ type tail struct {
 	alarms  []string
 }
 
-// alarming is what no log of an operator may hold. What a quota or a policy
-// forbids is no fault of the operator; a right that is missing is.
+// alarming matches lines that no log of an operator may contain. A denial by a quota or a
+// policy is not the operator's fault; a missing right is.
 var alarming = []string{"panic: ", "is forbidden: User ", "DATA RACE", "PRIVATE KEY-"}
 
 func (l *tail) add(line string) {

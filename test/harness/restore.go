@@ -20,8 +20,8 @@ import (
 
 const restoreApp = "etcd-restore-operator"
 
-// DeployRestoreOperator deploys the restore operator from example/, edited, and
-// waits until it leads and the CRD is established.
+// DeployRestoreOperator deploys the restore operator from example/ after edit, and waits until
+// it leads and the CRD is established.
 func (n *Namespace) DeployRestoreOperator(edit func(*appsv1.Deployment)) {
 	n.t.Helper()
 	n.grant()
@@ -41,14 +41,14 @@ func (n *Namespace) WaitRestoreOperator() {
 	n.record.watchRestores()
 }
 
-// RestoreOperators are all pods of the restore operator, by name.
+// RestoreOperators returns all pods of the restore operator, by name.
 func (n *Namespace) RestoreOperators() []*corev1.Pod { return n.podsOf(restoreApp) }
 
-// RestoreOperator is a ready pod of the restore operator, or nil.
+// RestoreOperator returns a ready pod of the restore operator, or nil.
 func (n *Namespace) RestoreOperator() *corev1.Pod { return ready(n.RestoreOperators()) }
 
-// ReplaceRestoreOperator deletes the restore operator's pod without grace. Another
-// one, at another address, has to wait for the lease.
+// ReplaceRestoreOperator deletes the restore operator's pod without grace. Its replacement, at
+// another address, must wait for the Lease.
 func (n *Namespace) ReplaceRestoreOperator() {
 	n.t.Helper()
 	for _, pod := range n.RestoreOperators() {
@@ -66,11 +66,11 @@ type Restore struct {
 	handle[*v1beta2.EtcdRestore]
 
 	mu      sync.Mutex
-	phases  []v1beta2.RestorePhase // as they were seen, in order
-	changed chan struct{}          // closed when another one comes
+	phases  []v1beta2.RestorePhase // in the order of the watch
+	changed chan struct{}          // closed at the next phase
 }
 
-// CreateRestore creates an EtcdRestore. Its name is that of the cluster.
+// CreateRestore creates an EtcdRestore with the cluster's name.
 func (n *Namespace) CreateRestore(spec v1beta2.RestoreSpec) *Restore {
 	n.t.Helper()
 	return n.CreateRestoreObject(&v1beta2.EtcdRestore{ObjectMeta: metav1.ObjectMeta{Name: spec.EtcdCluster.Name}, Spec: spec})
@@ -86,8 +86,8 @@ func (n *Namespace) CreateRestoreObject(obj *v1beta2.EtcdRestore) *Restore {
 	return r
 }
 
-// AdoptRestore is a handle of an EtcdRestore that somebody else creates. It knows
-// the phases that are seen from now on.
+// AdoptRestore returns a handle of an EtcdRestore that somebody else creates. It knows the
+// phases from now on.
 func (n *Namespace) AdoptRestore(name string) *Restore {
 	r := &Restore{handle: handle[*v1beta2.EtcdRestore]{
 		Name: name, n: n, t: n.t, kind: v1beta2.EtcdRestoreResourceKind, objects: n.EtcdClusters.EtcdV1beta2().EtcdRestores(n.Name),
@@ -114,15 +114,14 @@ func (r *Restore) see(phase v1beta2.RestorePhase) {
 	r.changed = make(chan struct{})
 }
 
-// Phases are those that the restore has gone through, in order.
+// Phases returns the restore's phases so far, in order.
 func (r *Restore) Phases() []v1beta2.RestorePhase {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.phases)
 }
 
-// AwaitPhase returns at once when the restore has come to a phase, or has been in
-// it before.
+// AwaitPhase waits until the restore is in a phase, or has been in it.
 func (r *Restore) AwaitPhase(phase v1beta2.RestorePhase) {
 	r.t.Helper()
 	start := time.Now()
@@ -146,8 +145,8 @@ func (r *Restore) AwaitPhase(phase v1beta2.RestorePhase) {
 	}
 }
 
-// WaitSucceeded waits until the restore has succeeded and has nothing left to do,
-// and checks what every such restore shows.
+// WaitSucceeded waits until the restore has succeeded and its work is done, and checks the
+// status of a successful restore.
 func (r *Restore) WaitSucceeded() *v1beta2.EtcdRestore {
 	r.t.Helper()
 	obj := r.Wait("succeeded", Settle, func(obj *v1beta2.EtcdRestore) error {

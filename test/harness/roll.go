@@ -15,8 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A Roll follows how members are restarted one by one, from when it is made
-// until it is checked.
+// A Roll follows a rolling restart of members, from its creation until its check.
 type Roll struct {
 	stop  func()
 	moved func() []string // messages of the events Leader Moved, since the start
@@ -36,12 +35,12 @@ type change struct {
 	at  time.Time
 }
 
-// A sighting is a member that said that it leads, in a term of raft.
+// A sighting is a member's answer that it leads in a raft term.
 type sighting struct {
 	pod  string
 	term uint64
-	// It said so after it was asked and before its answer was here. On a loaded
-	// machine much may happen in between.
+	// The answer was given between these times. On a loaded machine, much may happen in
+	// between.
 	asked, answered time.Time
 }
 
@@ -69,8 +68,8 @@ func (c *Cluster) WatchRoll(ctx context.Context) *Roll {
 	return r
 }
 
-// see takes a pod as the watch tells it. All changes come through one watch, so
-// that their order is that in which the API server made them.
+// see records a pod's change from the watch. One watch delivers all changes, in the API
+// server's order.
 func (r *Roll) see(pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +78,7 @@ func (r *Roll) see(pod *corev1.Pod) {
 	if image == r.images[pod.Name] || r.hasChanged(pod.Name) {
 		return
 	}
-	// That a pod which was not touched isn't ready at this moment may be chance.
+	// An untouched pod may be unready at this moment by chance.
 	for _, before := range r.changed {
 		if other := r.pods[before.pod]; !Ready(other) || !runsItsImage(other) {
 			r.problems = append(r.problems, fmt.Errorf("%s was changed while %s was not ready", pod.Name, before.pod))
@@ -92,8 +91,8 @@ func (r *Roll) hasChanged(pod string) bool {
 	return slices.ContainsFunc(r.changed, func(c change) bool { return c.pod == pod })
 }
 
-// runsItsImage says whether etcd runs as the pod's spec says: after a change of the
-// image the pod is as it was until the kubelet acts.
+// runsItsImage reports whether etcd runs the image in the pod's spec: after an edit, the old
+// container runs until the kubelet acts.
 func runsItsImage(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 		return s.Name == "etcd" && s.State.Running != nil && s.Image == etcdContainer(pod).Image
@@ -123,8 +122,8 @@ func (r *Roll) lookForLeader(ctx context.Context, c *Cluster) {
 	}
 }
 
-// Check ends the roll and tells what was wrong: two members down at a time, or
-// a leader that was restarted, or moved off, while followers were still to come.
+// Check ends the roll and returns its faults: two members down at a time, or a leader that was
+// restarted or moved before the last follower.
 func (r *Roll) Check() error {
 	r.stop()
 	r.mu.Lock()
@@ -149,10 +148,10 @@ func (r *Roll) Check() error {
 	return errors.Join(problems...)
 }
 
-// ledThroughout says whether a pod led in one and the same term before the change
-// that came before its own, or at the start, and still when its own was made: then
-// nobody who looked in between can have seen another leader. Members also elect one whenever
-// they like to, so that a sighting shortly before a change says nothing.
+// ledThroughout reports whether a pod led in the same term before the previous change, or at
+// the start, and still at its own change. Then no observer can have seen another leader in
+// between. Members may elect another leader at any time, so a sighting shortly before a change
+// proves nothing.
 func (r *Roll) ledThroughout(i int) bool {
 	own, since := r.changed[i], r.begun
 	if i > 0 {

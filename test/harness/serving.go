@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Serving follows how many members of a cluster take part in it, as what is done
-// to their pods tells: one that was ready counts until it is deleted or given
-// another image. Whether it is slow to answer, or looks for a leader, depends on the
-// machine and on nobody's decision.
+// Serving follows how many members take part in a cluster, according to changes of their pods:
+// a ready pod counts until it is deleted or gets another image. Slow answers and elections do
+// not count, because they depend on the machine and not on an operator's decision.
 type Serving struct {
 	release func()
 
@@ -45,8 +44,7 @@ func (s *Serving) see(pod *corev1.Pod) {
 	s.fewest = min(s.fewest, len(s.images))
 }
 
-// Fewest ends the watch and returns how many members took part when they were
-// fewest.
+// Fewest ends the watch and returns the smallest number of members that took part.
 func (s *Serving) Fewest() int {
 	s.release()
 	s.mu.Lock()

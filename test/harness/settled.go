@@ -17,14 +17,12 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// Settle is the time within which a cluster must be what its spec says. It is
-// far above what is needed on an idle machine: the tests share two cores, and nothing
-// is measured by it.
+// Settle bounds the time until a cluster matches its spec. It is far above an idle machine's
+// need: the tests share two cores, and this is no measurement.
 const Settle = 5 * time.Minute
 
-// WaitSettled waits until the cluster is exactly what the spec that the test
-// last wrote says: pods, members and status, with nothing left over. The pods in
-// gone, if any, must not be among them.
+// WaitSettled waits until the cluster exactly matches the spec that the test has written last:
+// pods, members and status, with nothing left over. None of the pods in gone may be left.
 func (c *Cluster) WaitSettled(gone ...*corev1.Pod) []Member {
 	c.n.t.Helper()
 	var members []Member
@@ -41,8 +39,7 @@ func (c *Cluster) WaitSettled(gone ...*corev1.Pod) []Member {
 	return members
 }
 
-// Settled is the one look that WaitSettled takes, but for pods that terminate,
-// which it ignores.
+// Settled is a single check of WaitSettled that ignores terminating pods.
 func (c *Cluster) Settled(ctx context.Context, gone ...*corev1.Pod) ([]Member, error) {
 	object := c.Object()
 	if object == nil {
@@ -93,7 +90,7 @@ func (c *Cluster) podsSettled(gone []*corev1.Pod) error {
 	return nil
 }
 
-// withoutDigest is an image as it was asked for, before admission added its digest.
+// withoutDigest returns an image's name before admission added its digest.
 func withoutDigest(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	return name
@@ -123,7 +120,7 @@ func (c *Cluster) statusSettled(object *v1beta2.EtcdCluster) error {
 	}
 	for _, condition := range status.Conditions {
 		if condition.Type == v1beta2.ClusterConditionCertificatesValid {
-			continue // the tests of TLS look at it
+			continue // the tests of TLS check it
 		}
 		available := condition.Type == v1beta2.ClusterConditionAvailable
 		if (condition.Status == corev1.ConditionTrue) != available {
@@ -142,8 +139,8 @@ func (c *Cluster) statusSettled(object *v1beta2.EtcdCluster) error {
 	return nil
 }
 
-// membersSettled asks each member. All of them must agree on membership,
-// leader and cluster, and run the version of the spec.
+// membersSettled asks each member. All must agree on membership, leader and cluster, and run
+// the spec's version.
 func (c *Cluster) membersSettled(ctx context.Context) ([]Member, error) {
 	members, err := c.Members(ctx)
 	if err != nil {

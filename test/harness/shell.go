@@ -15,16 +15,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Shell runs a command line as a user would type it at the top of the source
-// tree, and returns what it prints. For kubectl the test's namespace is the
-// default one, and create_role.sh takes names of the test's own from its
-// environment.
+// Shell runs a command line as a user would at the top of the source tree, and returns its
+// output. kubectl uses the test's namespace by default, and create_role.sh takes the test's
+// names from its environment.
 func (n *Namespace) Shell(line string) string {
 	n.t.Helper()
 	return n.ShellWithin(Settle, line)
 }
 
-// ShellWithin is Shell for what takes its time.
+// ShellWithin is Shell for slow commands.
 func (n *Namespace) ShellWithin(timeout time.Duration, line string) string {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), timeout)
@@ -41,15 +40,13 @@ func (n *Namespace) ShellWithin(timeout time.Duration, line string) string {
 	return string(output)
 }
 
-// ForgetRoles sees to it that what create_role.sh makes outside of the namespace
-// is removed when the test ends.
+// ForgetRoles deletes what create_role.sh creates outside of the namespace when the test ends.
 func (n *Namespace) ForgetRoles() {
 	name := metav1.ObjectMeta{Name: n.Name}
 	n.granted = append(n.granted, &rbacv1.ClusterRole{ObjectMeta: name}, &rbacv1.ClusterRoleBinding{ObjectMeta: name})
 }
 
-// kubeconfig writes a copy of the kubeconfig with the test's namespace as the
-// default one.
+// kubeconfig writes a copy of the kubeconfig whose default is the test's namespace.
 func (n *Namespace) kubeconfig() string {
 	n.t.Helper()
 	path := filepath.Join(n.t.TempDir(), "kubeconfig")

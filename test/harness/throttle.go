@@ -14,16 +14,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// throttles are the files of a cgroup that say how much of a processor its processes
-// have together, and what they say, by the version of cgroups.
+// throttles are the cgroup files that limit the processor time of a cgroup's processes, and
+// their contents, by the version of cgroups.
 var throttles = []struct{ file, little, all string }{
 	{"cpu.cfs_quota_us", "5000", "-1"},
 	{"cpu.max", "5000 100000", "max 100000"},
 }
 
-// Throttle leaves all that runs in a pod, or will, a twentieth of one processor until
-// it is released: what it does takes so long that nobody misses it. program is one that
-// runs in the pod.
+// Throttle limits a pod's processes to a twentieth of one processor until it is released:
+// their work takes so long that a test can't miss it. program runs in the pod.
 func (n *Namespace) Throttle(pod *corev1.Pod, program string) (release func()) {
 	n.t.Helper()
 	pid, err := Process(pod, program)
@@ -46,7 +45,7 @@ func (n *Namespace) Throttle(pod *corev1.Pod, program string) (release func()) {
 			}
 			hierarchy = fields[1]
 		}
-		// The pod's cgroup holds those of its containers.
+		// The pod's cgroup contains those of its containers.
 		dir := filepath.Join("/sys/fs/cgroup", hierarchy, filepath.Dir(fields[2]))
 		for _, throttle := range throttles {
 			file := filepath.Join(dir, throttle.file)
@@ -56,13 +55,13 @@ func (n *Namespace) Throttle(pod *corev1.Pod, program string) (release func()) {
 			if err := os.WriteFile(file, []byte(throttle.little), 0); err != nil {
 				n.t.Fatalf("throttle pod %s: %v", pod.Name, err)
 			}
-			n.record.tell("pod "+pod.Name+" throttled", throttle.little)
+			n.record.addState("pod "+pod.Name+" throttled", throttle.little)
 			return sync.OnceFunc(func() {
 				n.t.Helper()
 				if err := os.WriteFile(file, []byte(throttle.all), 0); err != nil && !os.IsNotExist(err) {
 					n.t.Errorf("throttle pod %s no longer: %v", pod.Name, err)
 				}
-				n.record.tell("pod "+pod.Name+" throttled", "no longer")
+				n.record.addState("pod "+pod.Name+" throttled", "no longer")
 			})
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// SetSecret creates a Secret, or takes the place of what is in it.
+// SetSecret creates a Secret, or replaces its data.
 func (n *Namespace) SetSecret(name string, data map[string][]byte) {
 	n.t.Helper()
 	secrets := n.Kube.CoreV1().Secrets(n.Name)
@@ -44,8 +44,8 @@ func (n *Namespace) DeleteSecret(name string) {
 	}
 }
 
-// CheckNoSecretIsTold fails the test if the operator has told anybody what is in a
-// Secret of the namespace: in its log, in an event, or in a status.
+// CheckNoSecretIsTold fails the test if the operator has revealed a Secret's data of the
+// namespace: in its log, in an event, or in a status.
 func (n *Namespace) CheckNoSecretIsTold() {
 	n.t.Helper()
 	ctx := n.t.Context()
@@ -69,7 +69,7 @@ func (n *Namespace) CheckNoSecretIsTold() {
 	}
 	tell := func(status any) {
 		n.t.Helper()
-		text, err := json.Marshal(status) // also what is behind pointers
+		text, err := json.Marshal(status) // including what is behind pointers
 		if err != nil {
 			n.t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func (n *Namespace) CheckNoSecretIsTold() {
 		n.t.Fatalf("list EtcdRestores: %v", err)
 	}
 	for _, r := range restores.Items {
-		tell(r.Status) // with the manifest that it keeps
+		tell(r.Status) // with the manifest that it contains
 	}
 	secrets, err := n.Kube.CoreV1().Secrets(n.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -104,7 +104,7 @@ func (n *Namespace) CheckNoSecretIsTold() {
 	for _, s := range secrets.Items {
 		for key, value := range s.Data {
 			if key == "config" || key == "cloud" {
-				continue // holds no secrets, and endpoints that errors name
+				continue // it contains no secrets, and endpoints that errors name
 			}
 			for line := range strings.Lines(string(value)) {
 				if _, value, setting := strings.Cut(line, " = "); setting {
@@ -127,10 +127,9 @@ func (n *Namespace) CheckNoSecretIsTold() {
 	}
 }
 
-// security is how to connect to a cluster by the addresses of its pods and
-// Services; host is the name that the certificate must be for. It reads the
-// operator's Secret with each handshake: those who use a cluster follow a change
-// of its certificates as well.
+// security is the TLS configuration for connections to a cluster's pods and Services; host is
+// the name in the certificate. It reads the operator's Secret for each handshake, because
+// clients of a cluster follow changes of its certificates too.
 func (c *Cluster) security(host string) *tls.Config {
 	if !c.clientTLS {
 		return nil
@@ -184,7 +183,7 @@ func (c *Cluster) host(pod *corev1.Pod) string {
 	return pod.Name + "." + c.Name + "." + c.n.Name + ".svc" + c.clusterDomain
 }
 
-// ServedCertificate is the certificate that a member shows to its clients now.
+// ServedCertificate returns the certificate that a member presents to its clients.
 func (c *Cluster) ServedCertificate(ctx context.Context, pod *corev1.Pod) (*x509.Certificate, error) {
 	security := c.security(c.host(pod))
 	security.VerifyConnection = nil
@@ -202,7 +201,7 @@ func (c *Cluster) ServedCertificate(ctx context.Context, pod *corev1.Pod) (*x509
 	return secured.ConnectionState().PeerCertificates[0], nil
 }
 
-// DialAs connects to a member as somebody with another way of connecting.
+// DialAs connects to a member with another TLS configuration.
 func (c *Cluster) DialAs(ctx context.Context, pod *corev1.Pod, security *tls.Config) error {
 	client, err := dial(pod.Status.PodIP, security)
 	if err != nil {

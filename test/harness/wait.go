@@ -9,23 +9,22 @@ import (
 	"time"
 )
 
-// The time between two looks grows with the time that was waited: a look that asks the
-// API server costs more than most of what the tests wait for.
+// The pause between two checks grows with the elapsed time: a check that asks the API server
+// costs more than most of what tests wait for.
 const (
 	interval    = 25 * time.Millisecond
 	maxInterval = 500 * time.Millisecond
-	// holding is the time between two looks at what must not happen. What would last
-	// shorter is seen by the watches of a record.
+	// holding is the pause between two checks of what must not happen. The watches of a record
+	// see shorter events.
 	holding = 100 * time.Millisecond
 )
 
-// note begins what helpers log. The place that is printed before it is that of the test
-// which called them, the same as that of their failures: by this hack/testsummary tells
-// them apart.
+// note starts the log lines of helpers. The log shows the place of the test that called the
+// helper, as for its failures. By note, hack/testsummary distinguishes the two.
 const note = "note: "
 
-// Wait looks again and again until check finds nothing missing. When that
-// takes longer than within, the test fails and tells what was still missing.
+// Wait repeats check until it returns no error. After within, the test fails with the last
+// error.
 func Wait(t testing.TB, what string, within time.Duration, check func(context.Context) error) {
 	t.Helper()
 	start := time.Now()
@@ -39,7 +38,7 @@ func Wait(t testing.TB, what string, within time.Duration, check func(context.Co
 			t.Fatalf("waited %s for: %s; last seen: %v", time.Since(start).Round(time.Millisecond), what, missing)
 		case <-time.After(pause):
 		}
-		// A check that was cut off by the end of the wait says nothing new.
+		// A check that the deadline has cut off adds nothing.
 		if err := check(ctx); err == nil || ctx.Err() == nil {
 			missing = err
 		}
@@ -47,8 +46,7 @@ func Wait(t testing.TB, what string, within time.Duration, check func(context.Co
 	t.Logf(note+"%s after %s", what, time.Since(start).Round(time.Millisecond))
 }
 
-// Holds looks again and again for as long as the test wants to be sure that
-// nothing happens, and fails as soon as check finds something.
+// Holds repeats check for the given time, and fails as soon as check returns an error.
 func Holds(t testing.TB, what string, during time.Duration, check func(context.Context) error) {
 	t.Helper()
 	start := time.Now()

@@ -30,8 +30,8 @@ func (c *Cluster) StartWriter() *workload.Writer {
 	return w
 }
 
-// VerifyWrites stops a writer and fails the test if the cluster has lost what
-// it acknowledged: read through the Service, and from each member alone.
+// VerifyWrites stops a writer and fails the test if the cluster has lost an acknowledged
+// write: it reads through the Service, and from each member alone.
 func (c *Cluster) VerifyWrites(w *workload.Writer) *workload.History {
 	c.n.t.Helper()
 	history := w.Stop()
@@ -57,7 +57,7 @@ func (c *Cluster) VerifyWrites(w *workload.Writer) *workload.History {
 	return history
 }
 
-// Reader reads from one member alone.
+// Reader reads from one member only.
 func (c *Cluster) Reader(pod *corev1.Pod) workload.Reader {
 	c.n.t.Helper()
 	member, err := c.etcd.to(pod)

@@ -24,7 +24,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/process"
 )
 
-// startTime is how long a cluster may take until it serves.
+// startTime bounds the time until a cluster serves.
 const startTime = time.Minute
 
 // Options of a cluster.
@@ -33,14 +33,14 @@ type Options struct {
 	Size int
 	// TLS makes clients use TLS and certificates.
 	TLS *TLS
-	// Flags of all members besides those that make them a cluster.
+	// Flags of all members, without those that form the cluster.
 	Flags []string
-	// Data is the directory of the data of a cluster of one, such as a restored
-	// one; default: empty ones of the test.
+	// Data is the data directory of a cluster of one, such as a restored one; default: empty
+	// directories of the test.
 	Data string
 }
 
-// Cluster is one that runs until the test ends.
+// Cluster is a cluster that runs until the test ends.
 type Cluster struct {
 	Release Release
 	Members []*Member
@@ -49,7 +49,7 @@ type Cluster struct {
 
 // Member is one process.
 type Member struct {
-	// URL is that of its clients, PeerURL that of the other members.
+	// URL is for clients, PeerURL for the other members.
 	URL, PeerURL string
 
 	program string
@@ -84,8 +84,8 @@ func (r Release) Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-// newMember is one that lacks the flags by which it knows the others. data is "" for
-// a directory of the test.
+// newMember returns a member without the flags that name the others. data "" means a directory
+// of the test.
 func (r Release) newMember(t testing.TB, name, data, client, peer string) *Member {
 	t.Helper()
 	if data == "" {
@@ -111,7 +111,7 @@ func (r Release) newMember(t testing.TB, name, data, client, peer string) *Membe
 	return m
 }
 
-// WaitServing waits until all running members answer by a quorum.
+// WaitServing waits until all running members answer with a quorum.
 func (c *Cluster) WaitServing(t testing.TB) {
 	t.Helper()
 	for _, m := range c.Members {
@@ -142,7 +142,7 @@ func (c *Cluster) WaitServing(t testing.TB) {
 	}
 }
 
-// Client is one to some members, or to all of them, with the rights of root.
+// Client returns a client of some members, or of all, with the rights of root.
 func (c *Cluster) Client(t testing.TB, to ...*Member) *clientv3.Client {
 	t.Helper()
 	if len(to) == 0 {
@@ -164,8 +164,8 @@ func (c *Cluster) Client(t testing.TB, to ...*Member) *clientv3.Client {
 	return client
 }
 
-// Leader is the member that leads, as all running ones say, and the others. It waits
-// for the end of an election.
+// Leader returns the member that leads, by the word of all running ones, and the others. It
+// waits for the end of an election.
 func (c *Cluster) Leader(t testing.TB) (leader *Member, followers []*Member) {
 	t.Helper()
 	clients := map[*Member]*clientv3.Client{}
@@ -199,8 +199,8 @@ func (c *Cluster) Leader(t testing.TB) (leader *Member, followers []*Member) {
 	return leader, followers
 }
 
-// Await does something until it succeeds, as clients of etcd do: in an election, and
-// while the machine is busy, members refuse what they do a moment later.
+// Await retries a function until it succeeds, like etcd's clients: during an election, or on a
+// busy machine, members refuse requests that succeed a moment later.
 func Await(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), callTime)
@@ -220,13 +220,13 @@ func Await(t testing.TB, what string, do func(context.Context) error) {
 	}
 }
 
-// Start starts the process where it does not run.
+// Start starts the process unless it runs.
 func (m *Member) Start(t testing.TB) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), m.program, m.args...) // ended by a cleanup
 	cmd.Env = environment.Bare()
 	cmd.Stdout, cmd.Stderr = m.log, m.log
-	// It must not outlive the test, however that ends.
+	// The process must end with the test, however the test ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func (m *Member) Start(t testing.TB) {
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
-		_ = cmd.Wait() // how it ended is told by its log
+		_ = cmd.Wait() // its log shows how it ended
 	}()
 	m.running, m.exited = cmd, exited
 }
@@ -250,8 +250,7 @@ func (m *Member) Kill(t testing.TB) {
 	m.running = nil
 }
 
-// Freeze halts the process: the kernel accepts connections, and nothing is
-// answered until Thaw.
+// Freeze stops the process: the kernel accepts connections, and nobody answers until Thaw.
 func (m *Member) Freeze(t testing.TB) {
 	t.Helper()
 	if err := process.Stop(m.running.Process.Pid); err != nil {
@@ -259,7 +258,7 @@ func (m *Member) Freeze(t testing.TB) {
 	}
 }
 
-// Thaw lets a frozen process go on.
+// Thaw continues a frozen process.
 func (m *Member) Thaw(t testing.TB) { m.signal(t, syscall.SIGCONT) }
 
 func (m *Member) signal(t testing.TB, signal syscall.Signal) {

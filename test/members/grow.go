@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/ports"
 )
 
-// Join adds a member to a cluster whose clients use no TLS, and waits until it has a
-// vote. The others may have been restored: then they are known by other URLs.
+// Join adds a member to a cluster without TLS, and waits until it has a vote. A restore may
+// have given the others other URLs.
 func (c *Cluster) Join(t testing.TB) *Member {
 	t.Helper()
 	client := c.Client(t)
@@ -32,9 +32,9 @@ func (c *Cluster) Join(t testing.TB) *Member {
 		if _, err := client.MemberUpdate(ctx, status.Header.MemberId, []string{m.PeerURL}); err != nil {
 			t.Fatal(err)
 		}
-		// etcd answers before raft knows the change to be applied, and until then drops
-		// the next one without a word ("possible unapplied conf change"). What is
-		// agreed on afterwards comes after that.
+		// etcd answers before raft has applied the change, and until then silently drops the
+		// next one ("possible unapplied conf change"). A later agreed entry proves that it is
+		// applied.
 		if _, err := client.Grant(ctx, 60); err != nil {
 			t.Fatal(err)
 		}
@@ -74,8 +74,8 @@ func (c *Cluster) Join(t testing.TB) *Member {
 	return m
 }
 
-// awaitVersion waits until each member knows the version of the cluster. Members of etcd
-// 3.5 end at once where they are to join one that has not decided on it.
+// awaitVersion waits until each member knows the cluster's version. A member of etcd 3.5 that
+// joins earlier exits at once.
 func (c *Cluster) awaitVersion(t testing.TB) {
 	t.Helper()
 	for _, m := range c.Members {

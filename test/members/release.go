@@ -1,9 +1,9 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package members runs real members of etcd for tests that need no Kubernetes. They
-// are children of the test, keep their data in its temporary directory, and end
-// with it. hack/kube builds the programs where they are missing.
+// Package members runs real members of etcd for tests without Kubernetes. They are children of
+// the test, keep their data in its temporary directory, and end with it. hack/kube builds
+// absent programs.
 package members
 
 import (
@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// Release is one that is built on this machine.
+// Release is an etcd release that is built on this machine.
 type Release struct {
 	Version string // such as 3.6.16
 	dir     string
@@ -25,14 +25,13 @@ type Release struct {
 // Minor is such as 3.6.
 func (r Release) Minor() string { return r.Version[:strings.LastIndex(r.Version, ".")] }
 
-// found are the releases, once somebody has asked.
+// found are the releases, after the first search.
 var found struct {
 	sync.Mutex
 	releases []Release
 }
 
-// Releases are those that are built: 3.5, 3.6 and 3.7, and Debian's older one
-// before them.
+// Releases returns the built releases: 3.5, 3.6 and 3.7, after Debian's older one.
 func Releases(t testing.TB) []Release {
 	t.Helper()
 	found.Lock()
@@ -61,7 +60,7 @@ func Releases(t testing.TB) []Release {
 	return found.releases
 }
 
-// ReleaseOf is that of a minor version, such as 3.6.
+// ReleaseOf returns the release of a minor version, such as 3.6.
 func ReleaseOf(t testing.TB, minor string) Release {
 	t.Helper()
 	for _, r := range Releases(t) {
@@ -73,7 +72,7 @@ func ReleaseOf(t testing.TB, minor string) Release {
 	return Release{}
 }
 
-// Run runs etcdctl or etcdutl and returns what it prints.
+// Run runs etcdctl or etcdutl and returns its output.
 func (r Release) Run(t testing.TB, program string, args ...string) string {
 	t.Helper()
 	var messages strings.Builder
@@ -87,10 +86,10 @@ func (r Release) Run(t testing.TB, program string, args ...string) string {
 	return string(out)
 }
 
-// Program is the path of one of its programs.
+// Program returns the path of one of its programs.
 func (r Release) Program(name string) string { return filepath.Join(r.dir, name) }
 
-// SnapshotTool is the program that knows snapshots: etcdctl before etcd 3.5.
+// SnapshotTool returns the program for snapshots: etcdctl before etcd 3.5.
 func (r Release) SnapshotTool() string {
 	if r.Minor() == "3.4" {
 		return "etcdctl"
@@ -98,5 +97,5 @@ func (r Release) SnapshotTool() string {
 	return "etcdutl"
 }
 
-// String is how tests name it.
+// String is the release's name in tests.
 func (r Release) String() string { return fmt.Sprintf("etcd %s", r.Version) }

@@ -13,16 +13,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// callTime bounds what is asked of a cluster, on a machine that is busy with other tests.
+// callTime bounds requests to a cluster, on a machine that is busy with other tests.
 const callTime = time.Minute
 
-// SnapshotStatus is what etcd's own tool says of a snapshot.
+// SnapshotStatus is the report of etcd's own tool about a snapshot.
 type SnapshotStatus struct {
 	Revision  int64 `json:"revision"`
 	TotalSize int64 `json:"totalSize"`
 }
 
-// SnapshotStatus asks etcd's own tool about a snapshot.
+// SnapshotStatus runs etcd's own tool on a snapshot.
 func (r Release) SnapshotStatus(t testing.TB, path string) SnapshotStatus {
 	t.Helper()
 	var status SnapshotStatus
@@ -40,8 +40,8 @@ func (r Release) Restore(t testing.TB, path string) *clientv3.Client {
 	return r.Start(t, Options{Data: data}).Client(t)
 }
 
-// Same compares all that two clusters hold at a revision, by etcd's own hash and key
-// by key. Neither was compacted since.
+// Same compares all data of two clusters at a revision, by etcd's own hash and key by key.
+// Neither must have been compacted since.
 func Same(t testing.TB, got, want *clientv3.Client, revision int64) {
 	t.Helper()
 	if got, want := hashKV(t, got, revision), hashKV(t, want, revision); got != want {
@@ -58,7 +58,7 @@ func Same(t testing.TB, got, want *clientv3.Client, revision int64) {
 	}
 }
 
-// Everything is all keys at a revision; 0: now.
+// Everything returns all keys at a revision; 0: now.
 func Everything(t testing.TB, client *clientv3.Client, revision int64) (all *clientv3.GetResponse) {
 	t.Helper()
 	Await(t, "read all keys", func(ctx context.Context) (err error) {
@@ -77,7 +77,7 @@ func Put(t testing.TB, client *clientv3.Client, key, value string) {
 	})
 }
 
-// hashKV is etcd's own hash of all keys up to a revision.
+// hashKV returns etcd's own hash of all keys up to a revision.
 func hashKV(t testing.TB, client *clientv3.Client, revision int64) (hash uint32) {
 	t.Helper()
 	Await(t, "hash all keys", func(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
 )
 
-// TLS is a CA for a cluster, whose members want certificates of it from clients.
+// TLS is a CA for a cluster whose members demand its certificates from clients.
 type TLS struct {
 	ca  *etcdtest.CA
 	dir string
@@ -33,7 +33,7 @@ func NewTLS(t testing.TB) *TLS {
 	return s
 }
 
-// ClientConfig is that of a client whose certificate is for a user of etcd.
+// ClientConfig is for a client whose certificate names a user of etcd.
 func (s *TLS) ClientConfig(t testing.TB, user string) *tls.Config {
 	t.Helper()
 	cert, key := s.ca.Issue(etcdtest.Leaf{Name: user})

@@ -41,7 +41,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// operatorMetrics are the names of the operators' own metrics, as they register them.
+// operatorMetrics returns the names of the operators' own metrics, as they register them.
 func operatorMetrics(t *testing.T) []string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -83,7 +83,7 @@ func TestThePageTellsOfAllMetricsAndOfNoOthers(t *testing.T) {
 	}
 	slices.Sort(told)
 	if names := operatorMetrics(t); !slices.Equal(told, names) {
-		t.Errorf("doc/metrics.md tells of\n%q, the operators have\n%q", told, names)
+		t.Errorf("doc/metrics.md has\n%q, the operators have\n%q", told, names)
 	}
 }
 
@@ -140,8 +140,7 @@ func TestEachAlertTellsWhatToDo(t *testing.T) {
 	}
 }
 
-// Each alert has a case in which it fires, and one in which it does not; promtool
-// runs them.
+// Each alert has a case in which it fires, and one in which it does not; promtool runs them.
 func TestEachAlertIsTested(t *testing.T) {
 	var file struct {
 		Tests []struct {
@@ -192,7 +191,7 @@ func TestThePrometheusOperatorGetsTheSameRules(t *testing.T) {
 	}
 }
 
-// podMonitor is what the Prometheus Operator reads, as far as it is used here.
+// podMonitor is the parts of a PodMonitor that this test checks.
 type podMonitor struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`

@@ -15,8 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// promtool runs the program that the variable PROMTOOL names; hack/test monitoring
-// builds it.
+// promtool runs the program in the variable PROMTOOL, which hack/test monitoring builds.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	program := os.Getenv("PROMTOOL")
@@ -36,7 +35,7 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	promtool(t, "test", "rules", "rules_test.yaml")
 }
 
-// Each query of the dashboard is a rule of a file that promtool reads.
+// Each query of the dashboard becomes a rule in a file for promtool.
 func TestPromtoolParsesEachQuery(t *testing.T) {
 	var rules []map[string]string
 	for i, q := range queries(t) {

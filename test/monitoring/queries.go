@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring reads what example/monitoring asks Prometheus for, so that
-// tests can hold it against the metrics that there are.
+// Package monitoring reads the queries in example/monitoring, so that tests can compare them
+// with the existing metrics.
 package monitoring
 
 import (
@@ -20,7 +20,7 @@ import (
 // Folder is where the examples are, below the top of the source tree.
 const Folder = "example/monitoring"
 
-// Query is one expression and where it stands.
+// Query is one expression and its place.
 type Query struct {
 	Name string
 	Expr string
@@ -66,7 +66,7 @@ func Rules(root string) ([]Rule, error) {
 	return rules, err
 }
 
-// Panel is a panel of the dashboard, as far as tests look at it.
+// Panel is the parts of a dashboard's panel that tests check.
 type Panel struct {
 	ID          int    `json:"id"`
 	Type        string `json:"type"`
@@ -80,7 +80,7 @@ type Panel struct {
 	} `json:"targets"`
 }
 
-// Dashboard is the dashboard, as far as tests look at it.
+// Dashboard is the parts of the dashboard that tests check.
 type Dashboard struct {
 	Title         string  `json:"title"`
 	UID           string  `json:"uid"`
@@ -107,11 +107,10 @@ func ReadDashboard(root string) (Dashboard, error) {
 	return d, nil
 }
 
-// variables are what Grafana fills in.
+// variables are the placeholders that Grafana fills in.
 var variables = strings.NewReplacer("$__rate_interval", "1m", "$namespace", ".+", "$cluster", ".+")
 
-// Queries are all expressions of the rules and of the dashboard, as Prometheus gets
-// them.
+// Queries returns all expressions of the rules and the dashboard, as Prometheus receives them.
 func Queries(root string) ([]Query, error) {
 	rules, err := Rules(root)
 	if err != nil {
@@ -138,7 +137,7 @@ var name = regexp.MustCompile(`\b(?:etcd|grpc|process)_\w+`)
 // labels look like names of metrics.
 var labels = []string{"grpc_method", "grpc_service", "grpc_code", "grpc_type"}
 
-// Metrics are the names of the metrics in an expression.
+// Metrics returns the names of the metrics in an expression.
 func (q Query) Metrics() []string {
 	names := slices.DeleteFunc(name.FindAllString(q.Expr, -1), func(n string) bool { return slices.Contains(labels, n) })
 	slices.Sort(names)

@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ports finds ports for servers that tests start as processes of their own.
+// Package ports finds free ports for servers that tests start as processes.
 package ports
 
 import (
@@ -14,15 +14,15 @@ import (
 	"testing"
 )
 
-// The kernel hands out ports above these by itself (ip_local_port_range), also to
-// connections: one that a test was given there can be taken while its server is not
-// yet, or not now, listening. Below 15000 are those of the local Kubernetes.
+// The kernel assigns ports above these (ip_local_port_range), even to connections, so a test's
+// port there may be taken while its server does not listen. Ports below 15000 belong to the
+// local Kubernetes.
 const (
 	lowest  = 15000
 	highest = 29999
 )
 
-// Free returns so many ports of an address on which nothing listens. They differ.
+// Free returns this number of different ports of an address on which nothing listens.
 func Free(t testing.TB, ip string, n int) []string {
 	t.Helper()
 	var found []string
@@ -35,7 +35,7 @@ func Free(t testing.TB, ip string, n int) []string {
 		if err != nil {
 			t.Fatal(fmt.Errorf("find a free port: %w", err))
 		}
-		defer listener.Close() // all are found before any is used, so that they differ
+		defer listener.Close() // all listen at once, so that the ports differ
 		found = append(found, port)
 	}
 	return found

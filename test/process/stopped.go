@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Stop sends SIGSTOP and returns when no thread of the process runs any more. The
-// signal alone does not say so: one thread has to take it first, and on a loaded
-// machine the others go on until that one has its turn.
+// Stop sends SIGSTOP and returns when no thread of the process runs any more. The signal alone
+// is not enough: one thread must receive it first, and on a loaded machine the others run
+// until then.
 func Stop(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("send SIGSTOP to process %d: %w", pid, err)
@@ -23,7 +23,7 @@ func Stop(pid int) error {
 	return AwaitStopped(pid)
 }
 
-// AwaitStopped returns when no thread of a process runs that was sent SIGSTOP.
+// AwaitStopped waits until no thread of a process runs, after a SIGSTOP.
 func AwaitStopped(pid int) error {
 	const patience = 30 * time.Second
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -37,7 +37,7 @@ func AwaitStopped(pid int) error {
 	}
 }
 
-// runs tells whether a thread of a process has not stopped; see proc_pid_stat(5).
+// runs reports whether a thread of a process has not stopped; see proc_pid_stat(5).
 func runs(pid int) (bool, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {
@@ -48,7 +48,7 @@ func runs(pid int) (bool, error) {
 		if err != nil {
 			continue // the thread has ended
 		}
-		// The name before the state may hold anything, also parentheses.
+		// The name before the state may contain any character, even parentheses.
 		_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
 		if !strings.HasPrefix(rest, "T") && !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X") {
 			return true, nil

@@ -33,7 +33,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// kind is one that the API server knows.
+// kind is a kind that the API server knows.
 type kind struct {
 	resource, apiVersion, name string
 	new                        func() metav1.Object
@@ -62,20 +62,20 @@ func init() {
 	}
 }
 
-// apiServer is the model of Kubernetes' API server: what it stores, and what was.
+// apiServer is a model of Kubernetes' API server: its objects, and their history.
 type apiServer struct {
 	w        *world
 	version  int64
 	shelves  map[string]*shelf
 	watchers []*watcher
-	// pinned and refusal are what admission does: it names images by their digest,
-	// and refuses pods with a reason.
+	// pinned and refusal are admission: it pins images by their digest, and refuses pods with
+	// a reason.
 	pinned  bool
 	refusal string
-	// noWatchLists is true for an API server that has no watches that begin with a list.
+	// noWatchLists is true for an API server without watches that begin with a list.
 	noWatchLists bool
 	made         int
-	sortedPods   []*corev1.Pod // nil: to be made
+	sortedPods   []*corev1.Pod // nil: not created yet
 }
 
 // shelf holds the objects of one kind.
@@ -83,7 +83,7 @@ type shelf struct {
 	kind    *kind
 	objects map[string]*stored
 	past    []change
-	// oldest is the version from which on the past is known.
+	// oldest is the oldest version whose changes are kept.
 	oldest int64
 }
 
@@ -93,11 +93,11 @@ type stored struct {
 	version int64
 }
 
-// change is one step in the past of a kind.
+// change is one change in the history of a kind.
 type change struct {
 	version       int64
 	key           string
-	before, after *stored // nil: not there
+	before, after *stored // nil: absent
 }
 
 func newAPIServer(w *world) *apiServer {
@@ -110,7 +110,7 @@ func newAPIServer(w *world) *apiServer {
 
 func storedKey(namespace, name string) string { return namespace + "/" + name }
 
-// keys are those of all objects of a kind, in order.
+// keys returns the keys of all objects of a kind, in order.
 func (s *shelf) keys() []string {
 	keys := make([]string, 0, len(s.objects))
 	for k := range s.objects {
@@ -120,7 +120,7 @@ func (s *shelf) keys() []string {
 	return keys
 }
 
-// put stores an object, whose resourceVersion it sets, and tells the watchers.
+// put stores an object, sets its resourceVersion, and notifies the watchers.
 func (a *apiServer) put(s *shelf, obj metav1.Object) *stored {
 	a.version++
 	obj.SetResourceVersion(strconv.FormatInt(a.version, 10))
@@ -139,7 +139,7 @@ func (a *apiServer) put(s *shelf, obj metav1.Object) *stored {
 	return after
 }
 
-// drop removes an object, and what it owns.
+// drop removes an object, and the objects that it owns.
 func (a *apiServer) drop(s *shelf, key string) {
 	before := s.objects[key]
 	if before == nil {
@@ -156,7 +156,7 @@ func (a *apiServer) drop(s *shelf, key string) {
 	a.w.after(500*time.Millisecond, func() { a.collect(uid) })
 }
 
-// withVersion is an object with the version of its deletion, as watchers get it.
+// withVersion returns an object with the version of its deletion, as watchers receive it.
 func withVersion(raw []byte, version int64) []byte {
 	var obj map[string]any
 	if err := json.Unmarshal(raw, &obj); err != nil {
@@ -167,7 +167,7 @@ func withVersion(raw []byte, version int64) []byte {
 	return raw
 }
 
-// collect deletes what an object owned that is gone.
+// collect deletes the objects whose owner is gone.
 func (a *apiServer) collect(owner types.UID) {
 	for _, r := range []string{"pods", "services", "persistentvolumeclaims", "poddisruptionbudgets"} {
 		s := a.shelves[r]
@@ -179,8 +179,8 @@ func (a *apiServer) collect(owner types.UID) {
 	}
 }
 
-// remove deletes an object as a DELETE does: a pod on a node stays until its kubelet
-// has ended it, and a claim until no pod uses it.
+// remove deletes an object as a DELETE does. A pod on a node stays until its kubelet has ended
+// it, and a claim until no pod uses it.
 func (a *apiServer) remove(s *shelf, key string, grace *int64) {
 	obj := s.objects[key].obj
 	if obj.GetDeletionTimestamp() != nil && (grace == nil || *grace > 0) {
@@ -227,7 +227,7 @@ func (a *apiServer) used(claim *corev1.PersistentVolumeClaim) bool {
 	return pod != nil && claimOf(pod.obj.(*corev1.Pod)) == claim.Name
 }
 
-// releaseClaims ends the claims that only waited for their pod to go.
+// releaseClaims removes the claims that only waited for their pod.
 func (a *apiServer) releaseClaims() {
 	s := a.shelves["persistentvolumeclaims"]
 	for _, key := range s.keys() {
@@ -272,7 +272,7 @@ func (a *apiServer) cluster() *api.EtcdCluster {
 	return nil
 }
 
-// edit changes an object as a person or a controller of Kubernetes does.
+// edit changes an object like a person or a controller of Kubernetes.
 func (a *apiServer) edit(resource, name string, change func(metav1.Object)) {
 	s := a.shelves[resource]
 	old := s.objects[storedKey(namespace, name)]
@@ -310,14 +310,14 @@ func copied(obj metav1.Object) metav1.Object {
 	panic(fmt.Sprintf("no copy of %T", obj))
 }
 
-// request is one to the API server.
+// request is a request to the API server.
 type request struct {
 	method    string
 	shelf     *shelf
 	namespace string
 	name      string
 	status    bool
-	discovery bool // which resources are served
+	discovery bool // resources, by path
 	query     url.Values
 	patch     types.PatchType
 	body      []byte
@@ -353,7 +353,7 @@ func parseRequest(a *apiServer, r *http.Request, body []byte) (*request, error) 
 	return req, nil
 }
 
-// what the request is about, for stories.
+// what describes the request's object for stories.
 func (r *request) String() string {
 	s := r.method + " " + r.shelf.kind.resource
 	if r.query.Get("watch") != "" {
@@ -384,7 +384,7 @@ func (r *request) String() string {
 // writes reports whether the request changes something.
 func (r *request) writes() bool { return r.method != http.MethodGet && r.query.Get("dryRun") == "" }
 
-// handle does what the request asks for.
+// handle answers the request.
 func (a *apiServer) handle(who *operator, r *request) (int, []byte) {
 	raw, err := a.serve(who, r)
 	if err == nil {
@@ -452,7 +452,7 @@ func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 	return nil, apierrors.NewMethodNotSupported(s.kind.group(), r.method)
 }
 
-// list lists the objects of now; or with resourceVersion=0 those of some time ago.
+// list lists the current objects, or with resourceVersion=0 those of some time ago.
 func (a *apiServer) list(r *request) ([]byte, error) {
 	objects, version := r.shelf.objects, a.version
 	if v := r.query.Get("resourceVersion"); v == "0" {
@@ -493,7 +493,8 @@ func (r *request) matches(o *stored) bool {
 	return err == nil && selector.Matches(labels.Set(o.obj.GetLabels()))
 }
 
-// someTimeAgo is what a cache of the API server shows: not older than a version.
+// someTimeAgo returns what a cache of the API server shows: a state that is not older than a
+// version.
 func (a *apiServer) someTimeAgo(s *shelf, notBefore int64) (map[string]*stored, int64) {
 	back := a.w.stale(s.kind.resource)
 	then := max(notBefore, s.oldest)
@@ -553,12 +554,12 @@ func (a *apiServer) create(r *request) ([]byte, error) {
 	case *apiextensionsv1.CustomResourceDefinition:
 		o.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
 	case *corev1.Event:
-		a.w.tell("event", "%s: %s", o.Reason, o.Message)
+		a.w.narrate("event", "%s: %s", o.Reason, o.Message)
 	}
 	return a.put(s, obj).raw, nil
 }
 
-// admit is admission: it refuses pods, or names their images by digests.
+// admit is admission: it refuses pods, or pins their images by digests.
 func (a *apiServer) admit(s *shelf, obj metav1.Object) error {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -585,11 +586,11 @@ func (a *apiServer) update(r *request, live *stored) ([]byte, error) {
 	return a.replace(r, live, obj)
 }
 
-// replace stores a new state of an object, as far as the request may change it.
+// replace stores a new state of an object, within the limits of the request.
 func (a *apiServer) replace(r *request, live *stored, obj metav1.Object) ([]byte, error) {
 	s := r.shelf
 	if v := obj.GetResourceVersion(); v != "" && v != live.obj.GetResourceVersion() {
-		return nil, apierrors.NewConflict(s.kind.group(), obj.GetName(), errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+		return nil, apierrors.NewConflict(s.kind.group(), obj.GetName(), errors.New("the object has been modified; apply your changes to the latest version and try again"))
 	}
 	if obj.GetUID() != "" && obj.GetUID() != live.obj.GetUID() {
 		return nil, apierrors.NewConflict(s.kind.group(), obj.GetName(), fmt.Errorf("the UID in the precondition is %s, that of the object is %s", obj.GetUID(), live.obj.GetUID()))
@@ -628,7 +629,7 @@ func (a *apiServer) replace(r *request, live *stored, obj metav1.Object) ([]byte
 	return a.put(s, obj).raw, nil
 }
 
-// onlyImages refuses what can't be changed of a pod.
+// onlyImages refuses changes to a pod's immutable fields.
 func onlyImages(pod, old *corev1.Pod) error {
 	next := old.Spec.DeepCopy()
 	for i := range next.Containers {

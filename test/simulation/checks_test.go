@@ -21,47 +21,47 @@ import (
 )
 
 const (
-	// blindFor is how long the operator may not know that a member is not well.
+	// blindFor is how long the operator may not notice an unhealthy member.
 	blindFor = 20 * time.Second
-	// mostWrites and mostCalls are what it may do in a minute, and mostQuiet what it may
-	// write in one in which nothing has happened for quietAfter.
+	// mostWrites and mostCalls bound what the operator does in a minute. mostQuiet bounds its
+	// writes in a minute in which nothing has happened for quietAfter.
 	mostWrites = 150
 	mostQuiet  = 40
 	quietAfter = 6 * time.Minute
 	mostCalls  = 3000
-	// disagree is how long status.conditions may differ from what clients see: the
-	// period of the operator, the time-outs of a member that hangs, and those of clients.
+	// disagree is how long status.conditions may differ from the clients' view: the operator's
+	// period, the timeouts for a hanging member, and those of clients.
 	disagree = 30 * time.Second
 )
 
-// checks are what must always hold.
+// checks are the invariants.
 type checks struct {
 	w         *world
 	failure   string
-	sick      map[uint64]time.Time // voters that are not well, and since when
+	sick      map[uint64]time.Time // unhealthy voters, and since when
 	writes    int
 	etcdCalls int
 	mostWrote int
-	// hampered is when the operator was last kept from its work.
+	// hampered is when something last kept the operator from its work.
 	hampered time.Time
 	differ   time.Time
-	unnamed  int // seconds in which nothing moved, and status did not say why
-	// accepted is true where a person has given up data.
+	unnamed  int // seconds without progress, while the status did not say why
+	// accepted is true if a person has given up data.
 	accepted bool
 }
 
-// fail ends the life: something happened that must not.
+// fail ends the life because of a violation.
 func (w *world) fail(format string, args ...any) {
 	if w.checks.failure == "" {
 		w.checks.failure = fmt.Sprintf(format, args...)
-		w.tell("VIOLATION", "%s", w.checks.failure)
+		w.narrate("VIOLATION", "%s", w.checks.failure)
 	}
 }
 
 func (w *world) impaired() { w.checks.hampered = time.Now() }
 
-// remember compares an entry that a member applies with what others have applied at its
-// place.
+// remember compares an entry that a member applies with the entry that others have applied at
+// the same index.
 func (w *world) remember(m *member, e *pb.Entry, content string) {
 	h := w.histories[m.clusterID]
 	if h == nil {
@@ -76,7 +76,7 @@ func (w *world) remember(m *member, e *pb.Entry, content string) {
 		h.last = max(h.last, i)
 		w.note(strconv.FormatUint(m.clusterID, 16) + " " + strconv.FormatUint(i, 10) + " " + content)
 	case was != content && !h.served:
-		// Nobody relies on it: a seed that began anew before it served.
+		// No client relies on it: a seed that restarted from scratch before it served.
 		*h = history{entries: map[uint64]string{i: content}, last: i, machine: newMachine()}
 	case was != content && !w.rolledBack:
 		w.fail("two histories under cluster ID %x: entry %d is %q to %s, and was %q", m.clusterID, i, content, m.disk.name, was)
@@ -91,7 +91,7 @@ func (w *world) membershipChanged(m *member, index uint64) {
 	}
 }
 
-// current is the history that clients rely on.
+// current returns the history that clients rely on.
 func (w *world) current() *history {
 	var best *history
 	for _, h := range w.histories {
@@ -102,7 +102,7 @@ func (w *world) current() *history {
 	return best
 }
 
-// well reports whether a voter is well, or the operator can't know yet that it isn't.
+// well reports whether a voter is healthy, or the operator can't know yet that it is not.
 func (c *checks) well(id uint64) bool {
 	since, sick := c.sick[id]
 	if h := c.w.current(); sick && h != nil {
@@ -129,14 +129,14 @@ func (c *checks) look() {
 		}
 	}
 	if w.wentBack && w.hampers() {
-		w.wentBack = false // it may be ahead of the record again before the operator looks
+		w.wentBack = false // it may be ahead of the record before the operator's next pass
 	}
 	c.compareAvailable()
 	c.compareNamed()
 }
 
-// compareNamed checks that status says what the operator waits for, once nothing has
-// moved for some time. Before, the cluster may be about to be as specified.
+// compareNamed checks that the status says what the operator waits for, after nothing has
+// moved for some time. Earlier, the cluster may still be converging.
 func (c *checks) compareNamed() {
 	w := c.w
 	obj := w.api.cluster()
@@ -149,7 +149,7 @@ func (c *checks) compareNamed() {
 	}
 }
 
-// compareAvailable compares the condition Available with what clients see.
+// compareAvailable compares the condition Available with the clients' view.
 func (c *checks) compareAvailable() {
 	w := c.w
 	obj := w.api.cluster()
@@ -178,8 +178,8 @@ func (c *checks) compareAvailable() {
 	c.differ = time.Time{}
 }
 
-// hampers reports whether something keeps the operator from its work just now. A node that
-// the API server does not hear of counts: its pods leave the Service, and serve on.
+// hampers reports whether something keeps the operator from its work now. A node whose kubelet
+// is cut off from the API server counts: its pods leave the Service, and still serve.
 func (w *world) hampers() bool {
 	if o := w.operator(); o == nil || o.frozen {
 		return true
@@ -197,8 +197,8 @@ func (w *world) hampers() bool {
 	return false
 }
 
-// contradicts reports whether status says that the data there is not what was. Clients
-// are served with it until a person decides.
+// contradicts reports whether the status says that the data differ from the recorded ones.
+// Clients use them until a person decides.
 func contradicts(obj *api.EtcdCluster) bool {
 	return slices.Contains([]string{"Members forgotten", "Cluster ID changed", "Data went back"}, conditionOf(obj, api.ClusterConditionAvailable).Reason)
 }
@@ -222,7 +222,7 @@ func (c *checks) wrote(_ *operator, r *request) {
 		c.writes++
 	}
 	if r.method != http.MethodDelete && r.shelf.kind.resource == "pods" {
-		c.w.tell("operator", "%s", r)
+		c.w.narrate("operator", "%s", r)
 		if r.method == http.MethodPatch && slices.Contains([]types.PatchType{types.StrategicMergePatchType}, r.patch) {
 			if pod := c.w.api.pod(r.name); pod != nil {
 				c.restarts(pod, "the change of its image")
@@ -246,7 +246,7 @@ func (c *checks) minute() {
 	c.writes, c.etcdCalls = 0, 0
 }
 
-// memberOf is the ID of the member whose data a disk holds, in the history that counts.
+// memberOf returns the ID of the member whose data a disk holds, in the history that counts.
 func (c *checks) memberOf(d *disk) (uint64, *history) {
 	if !d.hasData() {
 		return 0, nil
@@ -258,7 +258,7 @@ func (c *checks) memberOf(d *disk) (uint64, *history) {
 	return d.member, h
 }
 
-// deletes checks what an operator deletes.
+// deletes checks each deletion by an operator.
 func (c *checks) deletes(o *operator, resource string, obj metav1.Object) {
 	if o == nil {
 		return
@@ -266,14 +266,14 @@ func (c *checks) deletes(o *operator, resource string, obj metav1.Object) {
 	var d *disk
 	switch obj := obj.(type) {
 	case *corev1.Pod:
-		c.w.tell(o.name, "deletes pod %s", obj.Name)
+		c.w.narrate(o.name, "deletes pod %s", obj.Name)
 		c.restarts(obj, "the deletion of its pod")
 		if claimOf(obj) != "" {
 			return
 		}
 		d = c.w.disks[c.w.diskKeyOf(obj)]
 	case *corev1.PersistentVolumeClaim:
-		c.w.tell(o.name, "deletes PersistentVolumeClaim %s", obj.Name)
+		c.w.narrate(o.name, "deletes PersistentVolumeClaim %s", obj.Name)
 		d = c.w.disks["volume "+string(obj.UID)]
 	default:
 		return
@@ -287,7 +287,7 @@ func (c *checks) deletes(o *operator, resource string, obj metav1.Object) {
 	}
 }
 
-// restarts checks an act that takes a voter for some time.
+// restarts checks an act that makes a voter unavailable for some time.
 func (c *checks) restarts(pod *corev1.Pod, act string) {
 	d := c.w.disks[c.w.diskKeyOf(pod)]
 	id, h := c.memberOf(d)
@@ -335,9 +335,9 @@ func (c *checks) removes(_ *operator, m *member, id uint64) {
 	}
 }
 
-// needless checks that there is a reason to remove a member: it is more than the size
-// asks for, or does not work. An edit that the operator knows nothing of yet is no reason
-// to doubt, nor is what just happened to the member.
+// needless checks that the removal of a member has a reason: the size is smaller, or the
+// member does not work. An edit that the operator has not seen yet does not count, nor do the
+// member's latest events.
 func (c *checks) needless(through *member, h *history, id uint64) {
 	w := c.w
 	obj := w.api.cluster()
@@ -374,7 +374,7 @@ func (w *world) linkedFor(n *node, d time.Duration) bool {
 	return w.reachable(n.name, apiPlace) && time.Since(w.linked[pair(n.name, apiPlace)]) > d && time.Since(n.since) > d
 }
 
-// quietFor is for how long no fault has begun, lasted or ended, and nobody was hindered.
+// quietFor returns how long no fault has begun, lasted or ended, and nothing was hindered.
 func (w *world) quietFor() time.Duration {
 	if w.lasting > 0 {
 		return 0

@@ -35,7 +35,7 @@ func (c *client) act() {
 	if !w.opened {
 		_, w.opened = w.api.shelves["services"].objects[storedKey(namespace, clusterName+"-client")]
 	}
-	if !w.opened { // nobody is told where to connect to before
+	if !w.opened { // clients have no address before
 		c.failed()
 		return
 	}

@@ -30,27 +30,27 @@ const (
 	electionTicks  = 4
 	requestTimeout = 7 * time.Second
 	healthInterval = 5 * time.Second
-	// snapshotAfter is after how many entries a member takes a snapshot of its state, and
-	// catchUp how many entries it keeps from before.
+	// snapshotAfter is the number of entries between two snapshots of a member's state, and
+	// catchUp the number of older entries that it keeps.
 	snapshotAfter = 150
 	catchUp       = 30
 	// mostLearners is the limit that the operator sets.
 	mostLearners = 6
 )
 
-// disk is what a member keeps: its write-ahead log.
+// disk is a member's durable state: its write-ahead log.
 type disk struct {
 	name              string
 	member, clusterID uint64 // 0: etcd was never here
 	log               *raft.MemoryStorage
-	started           bool // the file of check-dns, where that is on the disk
-	hung              bool // no fsync comes to an end
+	started           bool // the file of check-dns, if it is on the disk
+	hung              bool // no fsync completes
 	everServed        bool
 }
 
 func (d *disk) hasData() bool { return d != nil && d.log != nil }
 
-// payload is what an entry of the log stands for.
+// payload is the meaning of a log entry.
 type payload struct {
 	write    *write
 	publish  *publication
@@ -61,7 +61,7 @@ type payload struct {
 	then     func(error)
 }
 
-// digest tells entries apart. What etcd writes by itself is the same in two logs.
+// digest distinguishes entries. An entry that etcd itself writes is the same in two logs.
 func (p *payload) digest(id uint64) string {
 	if p.publish != nil {
 		return fmt.Sprintf("%+v", *p.publish)
@@ -79,7 +79,7 @@ type publication struct {
 	name   string
 }
 
-// memberInfo is a member as the membership knows it.
+// memberInfo is a member in the membership.
 type memberInfo struct {
 	id      uint64
 	url     string
@@ -87,7 +87,7 @@ type memberInfo struct {
 	learner bool
 }
 
-// machine is what the log leads to.
+// machine is the state that the log leads to.
 type machine struct {
 	data     map[string]int
 	revision int64
@@ -109,7 +109,7 @@ func (m *machine) voters() []uint64 {
 	return slices.DeleteFunc(m.ids(), func(id uint64) bool { return m.members[id].learner })
 }
 
-// history is the log that a cluster ID stands for: what was committed under it.
+// history is the log of a cluster ID: the committed entries.
 type history struct {
 	entries map[uint64]string
 	last    uint64
@@ -128,7 +128,7 @@ type member struct {
 	startedAt time.Time
 	node      *raft.RawNode
 	machine   *machine
-	told      map[uint64]memberInfo // of the others, before the log tells of them
+	told      map[uint64]memberInfo // of the others, before the log names them
 	conf      *pb.ConfState
 	applied   uint64
 	snapped   uint64
@@ -136,12 +136,12 @@ type member struct {
 	serving   bool // it has joined, and serves clients
 	stopped   bool
 	why       string
-	held      *raft.Ready // what an fsync that hangs holds up
+	held      *raft.Ready // work after an fsync that hangs
 	reads     map[string]*read
 	readNo    uint64
-	waiting   map[uint64]bool // payloads proposed here that nobody was told of
+	waiting   map[uint64]bool // payloads proposed here, without an outcome yet
 	published time.Time
-	receiving int // copies of the database that are under way to it
+	receiving int // copies of the database that are being sent to it
 }
 
 type read struct {
@@ -150,7 +150,7 @@ type read struct {
 	then  func(error)
 }
 
-// quiet is raft's logger. A panic of raft is the end of the process.
+// quiet is raft's logger. A panic of raft ends the process.
 type quiet struct{}
 
 func (quiet) Debug(...any)              {}
@@ -166,16 +166,17 @@ func (quiet) Fatalf(f string, v ...any) { panic(raftPanic(fmt.Sprintf(f, v...)))
 func (quiet) Panic(v ...any)            { panic(raftPanic(fmt.Sprint(v...))) }
 func (quiet) Panicf(f string, v ...any) { panic(raftPanic(fmt.Sprintf(f, v...))) }
 
-// raftPanic is what raft panics with.
+// raftPanic is the value of raft's panics.
 type raftPanic string
 
-// hashed is an ID as etcd makes it.
+// hashed returns an ID as etcd computes it.
 func hashed(b []byte) uint64 {
 	sum := sha1.Sum(b) //nolint:gosec // as etcd makes its IDs
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// memberID is the ID of a member of a new cluster (server/etcdserver/api/membership/member.go).
+// memberID returns the ID of a member of a new cluster
+// (server/etcdserver/api/membership/member.go).
 func memberID(url, token string, at *time.Time) uint64 {
 	b := []byte(url + token)
 	if at != nil {
@@ -192,7 +193,7 @@ func clusterIDOf(ids []uint64) uint64 {
 	return hashed(b)
 }
 
-// flags are those of etcd that the model knows.
+// flags are the flags of etcd that the model supports.
 type flags struct {
 	name, token    string
 	fresh          bool
@@ -217,8 +218,7 @@ func parseFlags(command []string) flags {
 	return f
 }
 
-// startMember starts etcd on a disk, as etcd's own rules have it. The error is what etcd
-// ends with.
+// startMember starts etcd on a disk by etcd's own rules. The error is etcd's reason to exit.
 func (w *world) startMember(run *podRun, d *disk, f flags, version string) (*member, error) {
 	m := &member{
 		w: w, run: run, disk: d, version: version, startedAt: time.Now(), machine: newMachine(),
@@ -289,7 +289,7 @@ func (w *world) startMember(run *podRun, d *disk, f flags, version string) (*mem
 	return m, nil
 }
 
-// askMembership is how a member that joins learns of the others: from the first that
+// askMembership returns the membership for a member that joins: from the first peer that
 // answers, in the order of their URLs.
 func (w *world) askMembership(run *podRun, f flags) *member {
 	for _, url := range slices.Sorted(maps.Keys(f.initialCluster)) {
@@ -303,7 +303,7 @@ func (w *world) askMembership(run *podRun, f flags) *member {
 	return nil
 }
 
-// memberAt is the process that a peer URL leads to.
+// memberAt returns the process at a peer URL.
 func (w *world) memberAt(url string) *member {
 	host := strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://")
 	name, _, _ := strings.Cut(host, ".")
@@ -315,7 +315,7 @@ func (w *world) memberAt(url string) *member {
 	return nil
 }
 
-// pay keeps a payload, and returns what stands for it in the log.
+// pay keeps a payload, and returns its key for the log.
 func (w *world) pay(p payload) []byte {
 	w.payloads = append(w.payloads, p)
 	return binary.BigEndian.AppendUint64(nil, uint64(len(w.payloads)-1))
@@ -326,9 +326,9 @@ func (w *world) paid(data []byte) (uint64, *payload) {
 	return id, &w.payloads[id]
 }
 
-// guard runs a part of the process: a panic of raft ends it as it ends etcd. Some of
-// raft's panics are plain strings, not calls of its logger ("need non-empty snapshot").
-// They follow from a disk that went back behind what the member had acknowledged.
+// guard runs a part of the process: a panic of raft ends the process, like etcd. Some of
+// raft's panics are plain strings, not calls of its logger ("need non-empty snapshot"). They
+// follow from a disk with an older state than the member has acknowledged.
 func (m *member) guard(part func()) {
 	defer func() {
 		switch r := recover().(type) {
@@ -365,7 +365,7 @@ func (m *member) stop(why string) {
 	}
 }
 
-// settle tells who proposed an entry how that ended.
+// settle reports an entry's outcome to its proposer.
 func (m *member) settle(id uint64, err error) {
 	if !m.waiting[id] {
 		return
@@ -397,14 +397,14 @@ func (m *member) tick() {
 		}
 		for _, key := range slices.Sorted(maps.Keys(m.reads)) {
 			if r := m.reads[key]; r != nil && r.index == 0 && now.Sub(r.since) < requestTimeout {
-				m.node.ReadIndex([]byte(key)) // as etcd asks again
+				m.node.ReadIndex([]byte(key)) // as etcd retries
 			}
 		}
 		m.pump()
 	})
 }
 
-// release goes on where an fsync has come to an end after all.
+// release continues after a late fsync.
 func (m *member) release() {
 	rd := *m.held
 	m.held = nil
@@ -412,7 +412,7 @@ func (m *member) release() {
 	m.pump()
 }
 
-// pump does what raft wants done.
+// pump processes raft's Ready.
 func (m *member) pump() {
 	for !m.stopped && m.held == nil && m.node.HasReady() {
 		rd := m.node.Ready()
@@ -470,7 +470,7 @@ func must(err error) {
 	}
 }
 
-// restore goes on from a snapshot.
+// restore continues from a snapshot.
 func (m *member) restore(snap *pb.Snapshot) {
 	_, p := m.w.paid(snap.GetData())
 	m.machine = p.state.clone()
@@ -480,7 +480,7 @@ func (m *member) restore(snap *pb.Snapshot) {
 }
 
 func (m *member) compact() {
-	// etcd keeps as many entries as are written while a member gets a copy.
+	// etcd keeps the entries that are written while a member receives a copy.
 	if m.applied < m.snapped+snapshotAfter || m.w.underWay > 0 {
 		return
 	}
@@ -494,7 +494,7 @@ func (m *member) compact() {
 	m.snapped = m.applied
 }
 
-// apply applies an entry that is committed.
+// apply applies a committed entry.
 func (m *member) apply(e *pb.Entry) {
 	m.applied = e.GetIndex()
 	if e.GetType() == pb.EntryNormal {
@@ -549,7 +549,7 @@ func (m *member) apply(e *pb.Entry) {
 	}
 }
 
-// allows is what etcd checks where a change of the membership is applied.
+// allows checks a membership change as etcd does when it applies one.
 func (m *machine) allows(cc *pb.ConfChange, p *payload) error {
 	id := cc.GetNodeId()
 	switch {
@@ -590,8 +590,8 @@ func (m *member) seenSelf() {
 	}
 }
 
-// merged is a message with the state of now, as etcd sends it: the snapshot on the disk
-// may be older than the membership of who gets it.
+// merged returns a snapshot message with the current state, like etcd's: the snapshot on the
+// disk may be older than the receiver's membership.
 func (m *member) merged(msg *pb.Message) *pb.Message {
 	term, err := m.disk.log.Term(m.applied)
 	if err != nil || m.applied <= msg.GetSnapshot().GetMetadata().GetIndex() {
@@ -605,7 +605,7 @@ func (m *member) merged(msg *pb.Message) *pb.Message {
 	return msg
 }
 
-// send hands messages to the network.
+// send passes messages to the network.
 func (m *member) send(messages []*pb.Message) {
 	for _, msg := range messages {
 		to, ok := m.machine.members[msg.GetTo()]
@@ -667,17 +667,17 @@ func (m *member) send(messages []*pb.Message) {
 	}
 }
 
-// propose puts something into the log.
+// propose proposes a normal entry.
 func (m *member) propose(p payload) { m.submit(p, m.node.Propose) }
 
-// reconfigure puts a change of the membership into the log.
+// reconfigure proposes a change of the membership.
 func (m *member) reconfigure(kind pb.ConfChangeType, p payload) {
 	m.submit(p, func(data []byte) error {
 		return m.node.ProposeConfChange(&pb.ConfChange{Type: kind.Enum(), NodeId: new(p.change.id), Context: data})
 	})
 }
 
-// submit hands a payload to raft and notes who waits for it.
+// submit proposes a payload to raft and notes who waits for it.
 func (m *member) submit(p payload, into func(data []byte) error) {
 	p.proposer = m
 	data := m.w.pay(p)
@@ -696,7 +696,7 @@ func (m *member) submit(p payload, into func(data []byte) error) {
 	})
 }
 
-// confirm tells when the member holds all that was acknowledged before.
+// confirm calls back when the member has applied all writes acknowledged before.
 func (m *member) confirm(then func(error)) {
 	m.readNo++
 	key := fmt.Sprintf("%x-%d-%d", m.id, m.startedAt.UnixNano(), m.readNo)
@@ -744,7 +744,7 @@ func (m *member) linkedTo(p *member) bool {
 	return m.w.reachable(m.run.node.name, p.run.node.name) && m.w.reachable(p.run.node.name, m.run.node.name)
 }
 
-// connectedSince is since when a peer has been connected; zero: it is not.
+// connectedSince returns since when a peer has been connected; zero: it is not.
 func (m *member) connectedSince(id uint64) time.Time {
 	if id == m.id {
 		return m.startedAt
@@ -762,7 +762,7 @@ func (m *member) connectedSince(id uint64) time.Time {
 	return since
 }
 
-// connected counts the voters that have been connected for etcd's HealthInterval.
+// connected returns the number of voters that have been connected for etcd's HealthInterval.
 func (m *member) connected() int {
 	n := 0
 	for _, id := range m.machine.voters() {
@@ -831,7 +831,7 @@ func (m *member) remove(id uint64, then func(error)) {
 	m.reconfigure(pb.ConfChangeRemoveNode, payload{change: &memberInfo{id: id}, then: then})
 }
 
-// promote gives a learner its vote. Only the leader knows whether it is ready.
+// promote gives a learner its vote. Only the leader knows whether the learner is ready.
 func (m *member) promote(id uint64, then func(error)) {
 	info, ok := m.machine.members[id]
 	switch {
@@ -876,7 +876,7 @@ func (m *member) promote(id uint64, then func(error)) {
 	m.reconfigure(pb.ConfChangeAddNode, payload{change: &info, promote: true, then: then})
 }
 
-// moveLeader hands leadership over.
+// moveLeader transfers leadership.
 func (m *member) moveLeader(to uint64, then func(error)) {
 	info, ok := m.machine.members[to]
 	if m.lead != m.id {

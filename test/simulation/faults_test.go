@@ -18,13 +18,13 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// The storm begins when the cluster has had some time to form, and ends.
+// The faults begin after the cluster has had some time to form, and end.
 const (
 	stormBegins = 5 * time.Second
 	stormLasts  = 6 * time.Minute
 )
 
-// fault is something that goes wrong at a time, for a time.
+// fault is a fault with a start and a duration.
 type fault struct {
 	id    string
 	at    time.Duration
@@ -33,7 +33,7 @@ type fault struct {
 	end   func()
 }
 
-// weather is what goes wrong with calls for some time.
+// weather is the faults of calls during some time.
 type weather struct {
 	from, to time.Duration
 	kinds    []string
@@ -44,7 +44,7 @@ type weather struct {
 // etcdCall reports whether a call is one to a member.
 func etcdCall(c *call) bool { return strings.HasPrefix(c.key, c.actor.name+" etcd ") }
 
-// callFault is what goes wrong with the n-th call of a kind.
+// callFault is the fault of the n-th call of a kind.
 func (w *world) callFault(c *call, n int) string {
 	at := w.elapsed()
 	for i, we := range w.skies {
@@ -66,14 +66,14 @@ func (w *world) callFault(c *call, n int) string {
 			continue
 		}
 		w.happened(id)
-		w.tell("fault", "%s", id)
+		w.narrate("fault", "%s", id)
 		w.impaired()
 		return kind
 	}
 	return ""
 }
 
-// happened notes a fault that took place.
+// happened notes a fault that took effect.
 func (w *world) happened(id string) {
 	w.struck++
 	if !w.told[id] {
@@ -82,7 +82,7 @@ func (w *world) happened(id string) {
 	}
 }
 
-// plan decides by the seed what goes wrong.
+// plan chooses the faults of a seed.
 func (w *world) plan() {
 	l := w.life
 	n := 1 + int(l.number("faults")%10)
@@ -96,13 +96,13 @@ func (w *world) plan() {
 		}
 		w.after(f.at, func() {
 			w.happened(f.id)
-			w.tell("fault", "%s", f.id)
+			w.narrate("fault", "%s", f.id)
 			f.begin()
 			w.disturbed = time.Now()
 			if f.end != nil {
 				w.lasting++
 				w.after(f.lasts, func() {
-					w.tell("fault", "over: %s", f.id)
+					w.narrate("fault", "over: %s", f.id)
 					f.end()
 					w.lasting--
 					w.disturbed = time.Now()
@@ -196,7 +196,7 @@ func (w *world) makeFault(i int) *fault {
 			for j, n := range w.nodes {
 				w.after(l.between(0, 40*time.Second, "fault", i, "return", j), func() {
 					if wiped && mask&(1<<j) != 0 {
-						w.tell("fault", "%s comes back with an empty disk", n.name)
+						w.narrate("fault", "%s comes back with an empty disk", n.name)
 						n.wipe()
 					}
 					if !n.up {
@@ -209,7 +209,7 @@ func (w *world) makeFault(i int) *fault {
 	case 7:
 		f.begin = func() {
 			if !n.up || !w.reachable(n.name, apiPlace) {
-				return // its kubelet is who evicts
+				return // its kubelet evicts
 			}
 			for _, r := range n.sorted() {
 				if r.pod != nil && r.pod.DeletionTimestamp == nil {
@@ -241,7 +241,7 @@ func (w *world) makeFault(i int) *fault {
 		name("the disk of %s hangs", n.name)
 	case 10:
 		f.begin = func() { w.cut(n.name, apiPlace) }
-		f.end = func() { w.mend(n.name, apiPlace) }
+		f.end = func() { w.heal(n.name, apiPlace) }
 		name("%s is cut off from the API server", n.name)
 	case 11, 12:
 		if n == m {
@@ -255,9 +255,9 @@ func (w *world) makeFault(i int) *fault {
 			}
 		}
 		f.end = func() {
-			w.mend(n.name, m.name)
+			w.heal(n.name, m.name)
 			if both {
-				w.mend(m.name, n.name)
+				w.heal(m.name, n.name)
 			}
 		}
 		name("%s is cut off from %s (both ways: %t)", n.name, m.name, both)
@@ -266,11 +266,11 @@ func (w *world) makeFault(i int) *fault {
 			f.lasts = l.between(10*time.Minute, 16*time.Minute, "fault", i, "lasts longer")
 		}
 		f.begin = func() { op(); w.cut(which, n.name) }
-		f.end = func() { op(); w.mend(which, n.name) }
+		f.end = func() { op(); w.heal(which, n.name) }
 		name("the %s is cut off from %s", which, n.name)
 	case 14:
 		f.begin = func() { op(); w.cut(which, apiPlace) }
-		f.end = func() { op(); w.mend(which, apiPlace) }
+		f.end = func() { op(); w.heal(which, apiPlace) }
 		name("the %s is cut off from the API server", which)
 	case 15:
 		f.begin = func() {
@@ -343,7 +343,7 @@ func (w *world) makeFault(i int) *fault {
 				pods := w.api.pods()
 				if len(pods) > 0 {
 					pod := pods[pick("pod", len(pods))]
-					w.tell("fault", "somebody deletes pod %s", pod.Name)
+					w.narrate("fault", "somebody deletes pod %s", pod.Name)
 					w.api.remove(w.api.shelves["pods"], storedKey(namespace, pod.Name), nil)
 				}
 			}
@@ -435,13 +435,14 @@ func (w *world) makeFault(i int) *fault {
 	return f
 }
 
-// lag is how much later a watch shows what has changed.
+// lag returns the delay of a watch event.
 func (w *world) lag(resource string) time.Duration { return time.Millisecond + w.lags[resource] }
 
-// stale is how many changes of a kind a cache of the API server does not show.
+// stale returns the number of a kind's latest changes that a cache of the API server does not
+// show.
 func (w *world) stale(resource string) int { return w.old[resource] }
 
-// podStart is how long a pod takes to start.
+// podStart returns how long a pod takes to start.
 func (w *world) podStart(name string) time.Duration {
 	if w.life.chance(0.03, "slow pod", name) {
 		return w.life.between(5*time.Second, 90*time.Second, "pod", name)

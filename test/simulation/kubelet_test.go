@@ -30,8 +30,8 @@ const (
 	startedAnnotation = "etcd.database.coreos.com/started"
 
 	kubeletPeriod = 250 * time.Millisecond
-	// Kubernetes finds after unheard that a node does not answer, and begins after
-	// toleration to delete its pods.
+	// Kubernetes notices a silent node after unheard, and begins to delete its pods after
+	// toleration.
 	unheard    = 40 * time.Second
 	toleration = 300 * time.Second
 )
@@ -42,14 +42,14 @@ type node struct {
 	name   string
 	up     bool
 	gone   bool // its object was deleted
-	doomed bool // it will be
+	doomed bool // it will be recreated
 	since  time.Time
-	seen   time.Time // when the API server heard of it last
+	seen   time.Time // the API server's last contact
 	runs   map[types.UID]*podRun
 	tossed bool // Kubernetes deletes its pods
 }
 
-// podRun is a pod as its kubelet has it.
+// podRun is a pod on its kubelet.
 type podRun struct {
 	w        *world
 	node     *node
@@ -58,7 +58,7 @@ type podRun struct {
 	name     string
 	ip       string
 	stage    stage
-	next     time.Time // nothing happens before
+	next     time.Time // the kubelet waits until then
 	began    time.Time // of the stage
 	tries    int
 	lastExit string
@@ -68,7 +68,7 @@ type podRun struct {
 	ready    bool
 	unready  time.Time
 	ended    bool
-	member   string // what the init container was told of
+	member   string // the last error of the init container
 	reported string
 }
 
@@ -138,7 +138,7 @@ func (n *node) sync() {
 	}
 }
 
-// end ends all of the pod on the node, with the data that lives with it.
+// end ends all of the pod on the node, with the pod's own data.
 func (r *podRun) end(why string) {
 	r.kill(why)
 	r.ended = true
@@ -163,7 +163,7 @@ func (r *podRun) release() {
 	}
 }
 
-// diskKey names the disk that the pod's data is on.
+// diskKey names the disk with the pod's data.
 func (r *podRun) diskKey() string { return r.w.diskKeyOf(r.pod) }
 
 func (w *world) diskKeyOf(pod *corev1.Pod) string {
@@ -265,7 +265,7 @@ func (r *podRun) enter(s stage) {
 	}
 }
 
-// fail is the end of a container, which is started again some time later.
+// fail ends a container, which restarts some time later.
 func (r *podRun) fail(container, why string) {
 	r.tries++
 	r.lastExit = why
@@ -276,7 +276,7 @@ func (r *podRun) fail(container, why string) {
 		r.member = r.pod.Annotations[startedAnnotation]
 	}
 	if r.tries < 4 {
-		r.w.tell(r.name, "%s ends: %s", container, why)
+		r.w.narrate(r.name, "%s ends: %s", container, why)
 	}
 }
 
@@ -331,8 +331,8 @@ func (r *podRun) checkDNS() (bool, error) {
 	return true, nil
 }
 
-// membershipIs reports whether the first member that answers knows the membership that is
-// waited for, as askPeers of package checkdns has it.
+// membershipIs reports whether the first member that answers has the expected membership, as
+// askPeers of package checkdns does.
 func (r *podRun) membershipIs(cfg checkdns.Config) (bool, error) {
 	for _, url := range slices.Sorted(slices.Values(cfg.Peers)) {
 		p := r.w.memberAt(url)
@@ -399,7 +399,7 @@ func (r *podRun) stepEtcd() {
 	}
 }
 
-// versionOf is the version of etcd in an image, whatever its tag says.
+// versionOf returns the version of etcd in an image, whatever its tag.
 func (w *world) versionOf(image string) string {
 	if v := versionOf(image); v != newVersion || !w.lies {
 		return v
@@ -413,7 +413,7 @@ func versionOf(image string) string {
 	return tag
 }
 
-// report writes the pod's status where it has changed.
+// report writes the pod's status if it has changed.
 func (r *podRun) report() {
 	w := r.w
 	pod := w.api.pod(r.name)
@@ -498,14 +498,14 @@ func setCondition(st *corev1.PodStatus, t corev1.PodConditionType, is bool) {
 	st.Conditions = append(st.Conditions, corev1.PodCondition{Type: t, Status: status, LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second))})
 }
 
-// powerOff takes a node down. All that is in memory is lost.
+// powerOff takes a node down. Its memory is lost.
 func (n *node) powerOff() {
 	n.up, n.since = false, time.Now()
 	for _, r := range n.sorted() {
 		r.kill("the power is off")
 		r.release()
 		if r.image != "" {
-			r.restarts++ // the kubelet knows of the container of before
+			r.restarts++ // of containers that the kubelet knew before
 		}
 		r.stage, r.tries, r.lastExit = inSandbox, 0, ""
 		if r.pod != nil && inMemory(r.pod) {
@@ -517,7 +517,7 @@ func (n *node) powerOff() {
 	}
 }
 
-// wipe takes all that is on the own disk of a node without power.
+// wipe empties the local disk of a node without power.
 func (n *node) wipe() {
 	if n.up {
 		return
@@ -540,8 +540,7 @@ func (n *node) powerOn() {
 	}
 }
 
-// controlNodes is what Kubernetes does about nodes that it does not hear of, and the
-// scheduler.
+// controlNodes is Kubernetes' node controller and scheduler.
 func (w *world) controlNodes() {
 	for _, n := range w.nodes {
 		silent := time.Since(n.seen)
@@ -629,7 +628,7 @@ func (w *world) schedule(pod *corev1.Pod) {
 	}
 }
 
-// keepsApart reports whether the pod must not be on a node with another of its cluster.
+// keepsApart reports whether the pod must not share a node with another of its cluster.
 func keepsApart(pod *corev1.Pod) bool {
 	a := pod.Spec.Affinity
 	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
@@ -644,18 +643,18 @@ func (w *world) unschedulable(pod *corev1.Pod, why string) {
 	})
 }
 
-// loseVolume takes the data of a claim that is gone.
+// loseVolume deletes the data of a deleted claim.
 func (w *world) loseVolume(uid string) { delete(w.disks, "volume "+uid) }
 
-// reachable reports whether what one place sends arrives at another.
+// reachable reports whether messages from one place arrive at another.
 func (w *world) reachable(from, to string) bool { return from == to || w.cuts[pair(from, to)] == 0 }
 
 func pair(from, to string) string { return from + ">" + to }
 
-// cut takes a link away, and mend gives it back.
+// cut removes a link, and heal restores it.
 func (w *world) cut(from, to string) { w.cuts[pair(from, to)]++ }
 
-func (w *world) mend(from, to string) {
+func (w *world) heal(from, to string) {
 	if w.cuts[pair(from, to)]--; w.cuts[pair(from, to)] <= 0 {
 		delete(w.cuts, pair(from, to))
 		w.linked[pair(from, to)] = time.Now()

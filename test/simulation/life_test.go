@@ -26,12 +26,12 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// calmLasts is how long the cluster may take to become as specified after the storm, beside
-// the copies of a large database.
+// calmLasts bounds the time until the cluster is as specified after the faults, without the
+// copies of a large database.
 const calmLasts = 40 * time.Minute
 
-// patience is how long the cluster may take to become as specified. An edit replaces each
-// member, one after another, and each new one receives a copy first.
+// patience bounds the time until the cluster is as specified. An edit replaces all members one
+// after the other, and each new one first receives a copy.
 func (w *world) patience() time.Duration {
 	members := 0
 	if obj := w.api.cluster(); obj != nil {
@@ -40,7 +40,7 @@ func (w *world) patience() time.Duration {
 	return calmLasts + time.Duration(members)*w.copyTakes
 }
 
-// result is how a life ended.
+// result is a life's outcome.
 type result struct {
 	life      life
 	failure   string
@@ -63,10 +63,10 @@ func live(t *testing.T, l life, calm bool) result {
 	return r
 }
 
-// sow makes what is random the same for each life of a seed.
+// sow makes randomness the same for each life of a seed.
 func sow(seed uint64) {
 	source := mathrand2.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24)})
-	rand.Reader = source                                        // raft's election time-outs
+	rand.Reader = source                                        // raft's election timeouts
 	uuid.SetRand(mathrand.New(mathrand.NewSource(int64(seed)))) //nolint:gosec // not for secrets
 	utilrand.Seed(int64(seed))
 	mathrand.Seed(int64(seed)) //nolint:staticcheck // what client-go draws from
@@ -90,7 +90,7 @@ func newWorld(l life) *world {
 	return w
 }
 
-// specOf is what somebody asks for in this life.
+// specOf returns the spec of this life.
 func (w *world) specOf() *api.EtcdCluster {
 	l := w.life
 	obj := &api.EtcdCluster{
@@ -121,7 +121,7 @@ func (w *world) specOf() *api.EtcdCluster {
 func liveInBubble(l life, calm bool) result {
 	w := newWorld(l)
 	obj := w.specOf()
-	w.tell("world", "size %d, tmpfs %t, volumes %t (local %t), busybox %t, members apart %t, a copy takes %s, the tag of %s lies %t",
+	w.narrate("world", "size %d, tmpfs %t, volumes %t (local %t), busybox %t, members apart %t, a copy takes %s, the tag of %s lies %t",
 		obj.Spec.Size, obj.Spec.Pod.Tmpfs, obj.Spec.Persistent(), w.local, obj.Spec.Pod.BusyboxImage != "", obj.Spec.Pod.AntiAffinity, w.copyTakes, newVersion, w.lies)
 	w.api.noWatchLists = l.chance(0.5, "watch lists")
 	w.api.put(w.api.shelves["etcdclusters"], obj)
@@ -155,7 +155,7 @@ func liveInBubble(l life, calm bool) result {
 	}
 	var last time.Time
 	patience := w.patience()
-	w.run(stormEnd.Add(patience), func() bool { // looked at once a second
+	w.run(stormEnd.Add(patience), func() bool { // one check a second
 		if time.Since(last) < time.Second && !failed() {
 			return false
 		}
@@ -181,7 +181,7 @@ func liveInBubble(l life, calm bool) result {
 	return r
 }
 
-// settled says how it ended; "": it has not yet.
+// settled returns the outcome; "": there is none yet.
 func (w *world) settled(calm time.Duration) string {
 	obj := w.api.cluster()
 	if obj == nil || w.operator() == nil {
@@ -203,7 +203,7 @@ func (w *world) settled(calm time.Duration) string {
 	return ""
 }
 
-// named is what status says that stands in the way.
+// named returns the obstacle that the status names.
 func named(obj *api.EtcdCluster) string {
 	if available := conditionOf(obj, api.ClusterConditionAvailable); available.Status != corev1.ConditionTrue && available.Message != "" {
 		return available.Reason + ": " + available.Message + " " + obj.Status.Reason
@@ -211,7 +211,7 @@ func named(obj *api.EtcdCluster) string {
 	return obj.Status.Reason
 }
 
-// asSpecified reports whether all is as the spec has it, and clients are served.
+// asSpecified reports whether the cluster matches its spec, and clients are served.
 func (w *world) asSpecified(obj *api.EtcdCluster) bool {
 	st := obj.Status
 	if conditionOf(obj, api.ClusterConditionAvailable).Status != corev1.ConditionTrue || st.ReadyMembers != obj.Spec.Size || st.ObservedGeneration != obj.Generation {
@@ -239,9 +239,9 @@ func (w *world) asSpecified(obj *api.EtcdCluster) bool {
 	return pods == obj.Spec.Size && h != nil && len(h.machine.members) == obj.Spec.Size && len(h.machine.voters()) == obj.Spec.Size
 }
 
-// obstacle is what keeps the cluster from being as specified for good, as the model knows
-// it; "": nothing. With it comes a word that status has to say of it, and how long it may
-// take until then.
+// obstacle returns what permanently keeps the cluster from its spec, as the model knows it;
+// "": nothing. It also returns a word that the status must contain, and the time until it
+// must.
 func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.Duration) {
 	nodes := 0
 	for _, n := range w.nodes {
@@ -270,13 +270,13 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 	case w.lies && obj.Spec.Version == newVersion:
 		return "the tag of the image lies", "the tag of an image is wrong", 25 * time.Minute
 	case w.rolledBack:
-		// What is left may be a membership of before, of which a quorum lost its data.
+		// The remaining members may have an older membership, whose quorum has lost its data.
 		return "disks went back", "", 25 * time.Minute
 	}
 	return "", "", 0
 }
 
-// keeps reports whether the data of a member is somewhere where it can run.
+// keeps reports whether a member's data is somewhere where it can run.
 func (w *world) keeps(id uint64) bool {
 	h := w.current()
 	for _, n := range w.nodes {
@@ -304,7 +304,7 @@ func (w *world) keeps(id uint64) bool {
 	return false
 }
 
-// describe says how it is.
+// describe describes the cluster.
 func (w *world) describe() string {
 	var b strings.Builder
 	if obj := w.api.cluster(); obj != nil {

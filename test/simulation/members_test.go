@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// reach is how an operator reaches the members: through the model's network.
+// reach is an operator's client of the members, through the model's network.
 type reach struct{ o *operator }
 
 func (r reach) Conn(ep etcd.Endpoint) (cluster.Member, error) { return way{r.o, ep}, nil }
@@ -32,7 +32,7 @@ func (r reach) ReceivesSnapshot(ctx context.Context, address string) (bool, erro
 	})
 }
 
-// way leads to one address.
+// way is a connection to one address.
 type way struct {
 	o  *operator
 	ep etcd.Endpoint
@@ -53,7 +53,7 @@ func asked[T any](ctx context.Context, c way, what string, early bool, do func(*
 		w.checks.etcdCalls++
 		run := w.addresses[c.ep.IP]
 		if run == nil || !run.node.up || !w.reachable(c.o.place, run.node.name) || !w.reachable(run.node.name, c.o.place) {
-			return // nobody answers
+			return // no member answers
 		}
 		m := run.proc
 		var none T
@@ -78,7 +78,7 @@ func asked[T any](ctx context.Context, c way, what string, early bool, do func(*
 	return none, fmt.Errorf("%s: %w", what, err)
 }
 
-// confirmed asks for what only a member with a vote and a quorum tells.
+// confirmed asks for a result that only a member with a vote and a quorum returns.
 func confirmed[T any](ctx context.Context, c way, what string, do func(*member, func(T, error))) (T, error) {
 	return asked(ctx, c, what, false, func(m *member, reply func(T, error)) {
 		if info := m.machine.members[m.id]; info.learner {
@@ -159,7 +159,7 @@ func (c way) ClusterVersion(ctx context.Context) (etcd.Version, error) {
 
 func (c way) AddMember(ctx context.Context, peerURL string, learner bool) (etcd.Member, error) {
 	return confirmed(ctx, c, "add "+peerURL, func(m *member, reply func(etcd.Member, error)) {
-		c.o.w.tell(c.o.name, "adds %s (learner: %t)", peerURL, learner)
+		c.o.w.narrate(c.o.name, "adds %s (learner: %t)", peerURL, learner)
 		m.add(peerURL, learner, func(id uint64, err error) {
 			reply(etcd.Member{ID: id, PeerURLs: []string{peerURL}, Learner: learner}, err)
 		})
@@ -170,7 +170,7 @@ func (c way) PromoteMember(ctx context.Context, id uint64) error {
 	_, err := confirmed(ctx, c, fmt.Sprintf("promote %x", id), func(m *member, reply func(bool, error)) {
 		m.promote(id, func(err error) {
 			if err == nil {
-				c.o.w.tell(c.o.name, "promoted %s", c.o.w.nameOf(m, id))
+				c.o.w.narrate(c.o.name, "promoted %s", c.o.w.nameOf(m, id))
 			}
 			if errors.Is(err, rpctypes.ErrMemberNotLearner) {
 				err = nil
@@ -183,11 +183,11 @@ func (c way) PromoteMember(ctx context.Context, id uint64) error {
 
 func (c way) RemoveMember(ctx context.Context, id uint64) error {
 	_, err := confirmed(ctx, c, fmt.Sprintf("remove %x", id), func(m *member, reply func(bool, error)) {
-		c.o.w.tell(c.o.name, "removes %s", c.o.w.nameOf(m, id))
+		c.o.w.narrate(c.o.name, "removes %s", c.o.w.nameOf(m, id))
 		c.o.w.checks.removes(c.o, m, id)
 		m.remove(id, func(err error) {
 			if err != nil {
-				c.o.w.tell("etcd", "refuses to remove %s: %v", c.o.w.nameOf(m, id), err)
+				c.o.w.narrate("etcd", "refuses to remove %s: %v", c.o.w.nameOf(m, id), err)
 			}
 			if errors.Is(err, rpctypes.ErrMemberNotFound) {
 				err = nil
@@ -214,7 +214,7 @@ func (c way) MoveLeader(ctx context.Context, to uint64) error {
 	return err
 }
 
-// AdvanceLog writes one entry for all: how many there are matters to nobody here.
+// AdvanceLog writes a single entry: the number matters to nobody here.
 func (c way) AdvanceLog(ctx context.Context, _ int) error {
 	_, err := confirmed(ctx, c, "advance log", func(m *member, reply func(bool, error)) {
 		m.propose(payload{then: func(err error) { reply(true, err) }})

@@ -39,7 +39,7 @@ type operator struct {
 	w      *world
 	name   string
 	place  string
-	ended  bool // nothing that it does counts any more
+	ended  bool // later effects of it do not count
 	frozen bool
 	leads  func() bool
 	cancel context.CancelFunc
@@ -48,7 +48,7 @@ type operator struct {
 	err    error
 }
 
-// clockOf is the clock of an operator, which may differ from that of the API server.
+// clockOf is the clock of an operator, which may differ from the API server's.
 type clockOf struct {
 	clock.RealClock
 	ahead time.Duration
@@ -57,7 +57,7 @@ type clockOf struct {
 func (c clockOf) Now() time.Time                  { return c.RealClock.Now().Add(c.ahead) }
 func (c clockOf) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// ahead is how far the clock of an operator is ahead of the API server's.
+// ahead returns how far an operator's clock is ahead of the API server's.
 func (w *world) ahead(name string) time.Duration {
 	if !w.life.chance(0.25, "clock", name) {
 		return 0
@@ -65,13 +65,12 @@ func (w *world) ahead(name string) time.Duration {
 	return w.life.between(-10*time.Minute, 10*time.Minute, "ahead", name)
 }
 
-// startOperator starts the operator's real controller, as the one of a pair that holds
-// the Lease, or alone.
+// startOperator starts the operator's real controller, alone or as the leader of a pair.
 func (w *world) startOperator(name string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &operator{w: w, name: name, place: name, cancel: cancel, done: make(chan struct{}), dead: make(chan struct{}), leads: func() bool { return true }}
 	w.operators = append(w.operators, o)
-	w.tell(o.name, "starts, its clock is ahead by %s", w.ahead(name).Round(time.Second))
+	w.narrate(o.name, "starts, its clock is ahead by %s", w.ahead(name).Round(time.Second))
 	config := &rest.Config{Host: "http://api.invalid", Transport: o, QPS: 100, Burst: 200, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
 	kube, err1 := kubernetes.NewForConfig(config)
 	crds, err2 := apiextensions.NewForConfig(config)
@@ -122,8 +121,8 @@ func (w *world) startOperator(name string) {
 	w.stirred = true
 }
 
-// reap starts operators again whose process has ended, as it does without its Lease. One
-// that is frozen ends when it thaws.
+// reap restarts operators whose process has ended, as it does without its Lease. A frozen one
+// ends when it thaws.
 func (w *world) reap() {
 	for _, o := range w.operators {
 		if o.ended || o.frozen {
@@ -131,7 +130,7 @@ func (w *world) reap() {
 		}
 		select {
 		case <-o.done:
-			w.tell(o.name, "ends: %v", o.err)
+			w.narrate(o.name, "ends: %v", o.err)
 			o.end()
 		default:
 		}
@@ -147,7 +146,7 @@ func (l logs) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// operator is the one that works now, if any.
+// operator returns the working operator, if any.
 func (w *world) operator() *operator {
 	for i := len(w.operators) - 1; i >= 0; i-- {
 		if o := w.operators[i]; !o.ended && o.leads() {
@@ -162,11 +161,11 @@ func (o *operator) crash() {
 	if o.ended {
 		return
 	}
-	o.w.tell(o.name, "crashes")
+	o.w.narrate(o.name, "crashes")
 	o.end()
 }
 
-// end is the end of a process, and another begins some time later.
+// end ends a process, and starts another one some time later.
 func (o *operator) end() {
 	o.w.impaired()
 	for _, wa := range o.w.api.watchers {
@@ -186,7 +185,7 @@ func (o *operator) stop() {
 	o.w.stirred = true
 }
 
-// take carries a call through the network, and makes what is to go wrong with it do so.
+// take carries a call through the network, and applies its fault.
 func (w *world) take(c *call) {
 	n := w.nth(c.key)
 	latency := time.Millisecond + w.life.between(0, 2*time.Millisecond, "latency", c.key, n)

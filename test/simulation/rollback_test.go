@@ -7,7 +7,7 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// copyDisks copies what members have on the disks of nodes at this moment.
+// copyDisks copies the members' data on the disks of nodes at this moment.
 func (w *world) copyDisks(nodes []*node) map[*disk]*raft.MemoryStorage {
 	copies := map[*disk]*raft.MemoryStorage{}
 	for _, n := range nodes {
@@ -46,9 +46,9 @@ func copyOf(log *raft.MemoryStorage) *raft.MemoryStorage {
 	return c
 }
 
-// rollBack gives disks that nobody uses back what was on them before. Raft promises
-// nothing then: writes may be lost, and two members may have voted twice. The operator
-// has to notice where all that is left is older than what is on record.
+// rollBack restores earlier contents of unused disks. Raft promises nothing then: writes may
+// be lost, and two members may have voted twice. The operator must notice that the remaining
+// data are older than the recorded ones.
 func (w *world) rollBack(old map[*disk]*raft.MemoryStorage) {
 	done := false
 	for _, n := range w.nodes {

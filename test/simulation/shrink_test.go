@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// shrink drops faults from a life that failed as long as it fails in the same way, and
-// returns what is left. It gives up after a time.
+// shrink drops faults from a failed life while it still fails in the same way, and returns the
+// rest. It stops after a time.
 func shrink(t *testing.T, r result, patience time.Duration) result {
 	t.Helper()
 	began := time.Now()
@@ -28,7 +28,7 @@ func shrink(t *testing.T, r result, patience time.Duration) result {
 			for _, id := range drop {
 				without[id] = true
 			}
-			// Another course of things has calls and faults of its own.
+			// Another course of events has calls and faults of its own.
 			next := live(t, life{seed: r.life.seed, without: without}, false)
 			if sameFailure(next.failure, r.failure) && len(next.faults) < len(r.faults) {
 				r = next
@@ -42,7 +42,7 @@ func shrink(t *testing.T, r result, patience time.Duration) result {
 	}
 }
 
-// sameFailure compares what was violated, without names and numbers.
+// sameFailure compares violations, without names and numbers.
 func sameFailure(a, b string) bool {
 	words := func(s string) []string {
 		fields := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" 0123456789:=()", r) })

@@ -20,10 +20,10 @@ import (
 )
 
 var (
-	seedFlag  = flag.Int64("seed", -1, "live the life of this seed alone, and tell it")
+	seedFlag  = flag.Int64("seed", -1, "live the life of this seed alone, and print it")
 	firstFlag = flag.Uint64("first", 1, "the first seed")
 	seedsFlag = flag.Uint64("seeds", 80, "how many seeds")
-	forFlag   = flag.Duration("for", 0, "live lives until this time is over")
+	forFlag   = flag.Duration("for", 0, "live lives for this long")
 	// A failure is found again by its seed, so that it pays to make it small.
 	shrinkFlag = flag.Duration("shrink", time.Minute, "how long to make the first failure smaller; 0: not")
 	stopFlag   = flag.Bool("stop", false, "end at the first failure")
@@ -31,12 +31,12 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	flag.BoolVar(&traceAll, "trace", false, "tell everything")
+	flag.BoolVar(&traceAll, "trace", false, "print everything")
 	flag.Parse()
 	raft.SetLogger(quiet{})
 	klog.SetLogger(logr.Discard())
-	utilruntime.ErrorHandlers = nil // they keep times from one life to the next
-	runtime.GOMAXPROCS(1)           // one thing happens at a time; more processors only cost time
+	utilruntime.ErrorHandlers = nil // they would delay other lives
+	runtime.GOMAXPROCS(1)           // one goroutine runs at a time; more processors only cost time
 	debug.SetGCPercent(-1)          // lives are short, and there is memory
 	debug.SetMemoryLimit(256 << 20)
 	os.Exit(m.Run())
@@ -54,7 +54,7 @@ func TestAClusterForms(t *testing.T) {
 	}
 }
 
-// TestASeedLivesTheSameLifeTwice is what makes a failure worth anything.
+// TestASeedLivesTheSameLifeTwice ensures that failures are reproducible.
 func TestASeedLivesTheSameLifeTwice(t *testing.T) {
 	for seed := *firstFlag; seed < *firstFlag+min(*seedsFlag, 6); seed++ {
 		one, two := live(t, life{seed: seed}, false), live(t, life{seed: seed}, false)
@@ -70,7 +70,7 @@ func TestASeedLivesTheSameLifeTwice(t *testing.T) {
 	}
 }
 
-// TestLives lives as many lives as the flags say.
+// TestLives runs as many lives as the flags say.
 func TestLives(t *testing.T) {
 	began := time.Now()
 	first, n := *firstFlag, *seedsFlag

@@ -18,12 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// watcher is one watch that somebody keeps open.
+// watcher is one open watch.
 type watcher struct {
 	r      *request
 	who    *operator
 	stream *stream
-	last   time.Time // when the last of its events comes
+	last   time.Time // the arrival of its last event
 	late   [][]byte  // pieces that wait for the link, in order
 	closed bool
 }
@@ -111,7 +111,7 @@ func frame(event string, raw []byte) []byte {
 	return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", event, raw)
 }
 
-// changed remembers a change, and tells the watchers.
+// changed records a change, and notifies the watchers.
 func (a *apiServer) changed(s *shelf, c change) {
 	if s.kind.resource == "events" || s.kind.resource == "leases" {
 		return
@@ -168,8 +168,8 @@ func (a *apiServer) arrive(wa *watcher, piece []byte) {
 	}
 }
 
-// handOver hands over what has arrived for a watcher. TCP sends it again, and keeps its
-// order, where there is no link.
+// handOver delivers what has arrived for a watcher. Without a link, it waits: TCP retransmits,
+// and keeps the order.
 func (a *apiServer) handOver(wa *watcher) {
 	if wa.closed || wa.who.ended {
 		return
@@ -203,7 +203,7 @@ func (a *apiServer) breakOff(wa *watcher) {
 	a.w.stirred = true
 }
 
-// forget makes the past of a kind unknown, as a compaction does.
+// forget drops the history of a kind, like a compaction.
 func (a *apiServer) forget(resource string) {
 	s := a.shelves[resource]
 	s.past, s.oldest = nil, a.version
@@ -258,7 +258,7 @@ func (o *operator) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("no answer to %s", r.URL)
 }
 
-// answer is what the API server answers.
+// answer is the API server's answer.
 type answer struct {
 	code   int
 	raw    []byte

@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// world is everything but the operator: it has one goroutine, which makes one thing
-// happen at a time. What the operator's goroutines ask of it waits until all of them
-// wait, and is then taken in an order that does not depend on the scheduler of Go.
+// world is everything except the operator. It has one goroutine, which runs one event at a
+// time. Requests of the operator's goroutines wait until all of them wait. The world then
+// takes them in an order that does not depend on Go's scheduler.
 type world struct {
 	life  life
 	start time.Time
 	queue events
 	made  uint64 // events so far
-	// stirred is true where goroutines of the operator may have something to do.
+	// stirred is true if goroutines of the operator may have work.
 	stirred bool
 
 	mu    sync.Mutex
@@ -48,27 +48,27 @@ type world struct {
 	checks    checks
 	skies     []weather
 	faults    []string // that happened
-	struck    int      // how many times a fault began, or a call went wrong
+	struck    int      // number of times a fault began, or a call failed
 	lags      map[string]time.Duration
 	old       map[string]int
 	local     bool
-	// createsCRD is true where the operator registers its resource by itself. To read
-	// and write the long definition takes as long as all else in a short life.
+	// createsCRD is true if the operator registers its resource itself. Reading and writing
+	// the long definition takes as long as all else in a short life.
 	createsCRD   bool
 	pair         bool          // of operators
 	many         bool          // faults
 	copyTakes    time.Duration // of a database, to a member that needs a snapshot
 	lies         bool          // the tag of an image
-	wiped        bool          // data of a voter was lost by what befell its node
+	wiped        bool          // a node's fault lost a voter's data
 	rolledBack   bool          // a disk: raft promises nothing any more
-	wentBack     bool          // all disks, behind what is on record
-	progressed   time.Time     // when somebody changed more than a status last
-	reconfigured time.Time     // when the membership changed last
-	opened       bool          // the client Service has been there
+	wentBack     bool          // all disks, behind the record
+	progressed   time.Time     // the last edit of more than a status
+	reconfigured time.Time     // the last change of the membership
+	opened       bool          // the client Service has existed
 	lasting      int           // faults that are not over
 	disturbed    time.Time     // when a fault began or ended last
 	underWay     int           // copies of the database
-	edited       time.Time     // when somebody edited the spec last
+	edited       time.Time     // the last edit of the spec
 	counters     map[string]int
 }
 
@@ -98,13 +98,13 @@ func (e *events) Pop() any {
 	return last
 }
 
-// after makes something happen later.
+// after schedules an event.
 func (w *world) after(d time.Duration, do func()) {
 	w.made++
 	heap.Push(&w.queue, event{time.Now().Add(d), w.made, do})
 }
 
-// every makes something happen again and again.
+// every schedules a repeated event.
 func (w *world) every(first, period time.Duration, do func()) {
 	w.after(first, func() {
 		do()
@@ -115,15 +115,15 @@ func (w *world) every(first, period time.Duration, do func()) {
 // elapsed is the age of the world.
 func (w *world) elapsed() time.Duration { return time.Since(w.start) }
 
-// call is what the operator asks of the world.
+// call is a request of the operator to the world.
 type call struct {
 	actor *operator
-	key   string // who asks what; the n-th of the same has the same number in each run
+	key   string // caller and request; the n-th of the same has the same number in each run
 	do    func(reply func(any))
 	reply chan any
 }
 
-// ask hands a call to the world and waits for its answer.
+// ask passes a call to the world and waits for its answer.
 func (w *world) ask(ctx context.Context, c *call) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (w *world) answer(c *call, r any) {
 	}
 }
 
-// admit takes the calls that have come.
+// admit takes the calls that have arrived.
 func (w *world) admit() {
 	w.mu.Lock()
 	calls := w.inbox
@@ -163,15 +163,15 @@ func (w *world) admit() {
 	w.mu.Unlock()
 	slices.SortStableFunc(calls, func(a, b *call) int { return cmp.Compare(a.key, b.key) })
 	for _, c := range calls {
-		// Whether a process still asks something at the moment of its crash is up to the
-		// scheduler of Go, and must not be counted.
+		// Go's scheduler decides whether a process still sends a request at the moment of its
+		// crash, so such a request must not count.
 		if !c.actor.ended {
 			w.take(c)
 		}
 	}
 }
 
-// run lets time go by until done says so, or until a time.
+// run advances time until done returns true, or until a time.
 func (w *world) run(until time.Time, done func() bool) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -204,11 +204,11 @@ func (w *world) run(until time.Time, done func() bool) {
 // life is what a seed decides.
 type life struct {
 	seed uint64
-	// without are the faults that don't happen in this life: a failure is shrunk by them.
+	// without are faults left out of this life, to shrink a failure.
 	without map[string]bool
 }
 
-// number is a number that depends on nothing but the seed and the words.
+// number returns a number that depends only on the seed and the words.
 func (l life) number(words ...any) uint64 {
 	h := l.seed*0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019
 	for _, word := range words {
@@ -233,12 +233,12 @@ func (l life) number(words ...any) uint64 {
 	return h ^ h>>31
 }
 
-// chance is true with a probability.
+// chance returns true with a probability.
 func (l life) chance(p float64, words ...any) bool {
 	return float64(l.number(words...)>>11)/(1<<53) < p
 }
 
-// between is a time between two others.
+// between returns a duration between two others.
 func (l life) between(least, most time.Duration, words ...any) time.Duration {
 	if most <= least {
 		return least
@@ -246,7 +246,7 @@ func (l life) between(least, most time.Duration, words ...any) time.Duration {
 	return least + time.Duration(l.number(words...)%uint64(most-least))
 }
 
-// nth counts occurrences of the same.
+// nth counts occurrences of a key.
 func (w *world) nth(words ...string) int {
 	key := strings.Join(words, " ")
 	w.counters[key]++
@@ -256,17 +256,17 @@ func (w *world) nth(words ...string) int {
 // tale is what happened, in order.
 type tale struct {
 	lines []string
-	hash  uint64 // of all that happened, also of what is too much for people
+	hash  uint64 // of everything, including what is too much for people
 }
 
-// tell adds a line for people.
-func (w *world) tell(actor, format string, args ...any) {
+// narrate adds a line for people.
+func (w *world) narrate(actor, format string, args ...any) {
 	line := fmt.Sprintf("%9.3fs %-12s %s", w.elapsed().Seconds(), actor, fmt.Sprintf(format, args...))
 	w.tale.lines = append(w.tale.lines, line)
 	w.note(line)
 }
 
-// note adds to what must be the same in each run.
+// note adds a line that must be the same in each run.
 func (w *world) note(line string) {
 	for i := range len(line) {
 		w.tale.hash = (w.tale.hash ^ uint64(line[i])) * 0x100000001b3

@@ -18,10 +18,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/environment"
 )
 
-// AzuriteServer is an Azurite, which speaks the protocol of Azure Blob Storage.
+// AzuriteServer is an Azurite, which implements the API of Azure Blob Storage.
 type AzuriteServer struct {
 	Server
-	// Account and Key, in base 64, are the only ones it takes.
+	// Account and Key, in base 64, are the only accepted ones.
 	Account, Key string
 	// Service is the URL of the account's blob service.
 	Service string
@@ -53,8 +53,8 @@ func (a *AzuriteServer) CreateContainer(t testing.TB, name string) {
 	}
 }
 
-// Uncommitted are the blocks of a container that were staged and not committed, as
-// the blob's name and how many it has.
+// Uncommitted returns the blocks of a container that were staged and not committed, as the
+// blob's name and their number.
 func (a *AzuriteServer) Uncommitted(t testing.TB, name string) []string {
 	t.Helper()
 	in := a.client(t).ServiceClient().NewContainerClient(name)

@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// saveTime is how long Azurite may take to save what it knows; it does so every 5
-// seconds.
+// saveTime bounds the time until Azurite has saved its state; it does so every 5 seconds.
 const saveTime = 30 * time.Second
 
-// AwaitSaved waits until a blob would outlive the server's death. Azurite, unlike
-// Azure, confirms what it has in memory only.
+// AwaitSaved waits until a blob would survive the server's death. Unlike Azure, Azurite
+// confirms data that are only in memory.
 func (a *AzuriteServer) AwaitSaved(t testing.TB, blob string) {
 	t.Helper()
 	ticker := time.NewTicker(50 * time.Millisecond)
@@ -38,8 +37,8 @@ func (a *AzuriteServer) AwaitSaved(t testing.TB, blob string) {
 	}
 }
 
-// saved tells whether the files of Azurite's database hold a blob and where its
-// content is.
+// saved reports whether the files of Azurite's database contain a blob and the place of its
+// content.
 func (a *AzuriteServer) saved(blob string) error {
 	blobs, err := a.collection("__azurite_db_blob__.json", "$BLOBS_COLLECTION$")
 	if err != nil {
@@ -63,7 +62,7 @@ func (a *AzuriteServer) saved(blob string) error {
 	return fmt.Errorf("it is not saved")
 }
 
-// row is one of a collection of blobs, or of extents of their contents.
+// row is an entry in a collection of blobs, or of extents of their contents.
 type row struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`

@@ -15,11 +15,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/environment"
 )
 
-// FakeGCSServer is a fake-gcs-server, which speaks the JSON API of Google Cloud
-// Storage. It takes any credentials, and none.
+// FakeGCSServer is a fake-gcs-server, which implements the JSON API of Google Cloud Storage.
+// It accepts any credentials, and none.
 type FakeGCSServer struct {
 	Server
-	// API is the URL of the JSON API, as Google's clients want it for an endpoint.
+	// API is the URL of the JSON API, as Google's clients expect it for an endpoint.
 	API string
 }
 

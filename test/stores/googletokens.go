@@ -19,9 +19,8 @@ import (
 	"time"
 )
 
-// GoogleServiceAccount starts a server that gives access tokens to one service
-// account, as Google's does, and returns the account's key file. Nobody looks at the
-// tokens: FakeGCS takes any.
+// GoogleServiceAccount starts a server that gives access tokens to one service account, like
+// Google's, and returns the account's key file. The tokens do not matter: FakeGCS accepts any.
 func GoogleServiceAccount(t testing.TB, options Options) (credentialsJSON []byte) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -67,7 +66,7 @@ func GoogleServiceAccount(t testing.TB, options Options) (credentialsJSON []byte
 	return credentialsJSON
 }
 
-// signedBy tells whether a JWT has the signature of a key, by RS256.
+// signedBy reports whether a JWT has a key's signature, by RS256.
 func signedBy(key *rsa.PrivateKey, token string) bool {
 	i := strings.LastIndexByte(token, '.')
 	if i < 0 {

@@ -18,11 +18,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/environment"
 )
 
-// MinIOServer is a MinIO, which speaks the protocol of S3.
+// MinIOServer is a MinIO, which implements the API of S3.
 type MinIOServer struct {
 	Server
 	AccessKey, SecretKey string
-	// Region that requests must be signed for.
+	// Region for which requests must be signed.
 	Region string
 }
 
@@ -38,15 +38,15 @@ func MinIO(t testing.TB, options Options) *MinIOServer {
 			"--certs-dir", filepath.Join(m.Data, "certs"), filepath.Join(m.Data, "drive"))
 		cmd.Env = environment.Bare("HOME="+m.Data,
 			"MINIO_ROOT_USER="+m.AccessKey, "MINIO_ROOT_PASSWORD="+m.SecretKey,
-			"MINIO_BROWSER=off", "MINIO_UPDATE=off", // asks nobody for newer versions
-			"MINIO_CI_CD=on", // takes a directory for a drive
+			"MINIO_BROWSER=off", "MINIO_UPDATE=off", // does not look for newer versions
+			"MINIO_CI_CD=on", // accepts a directory as a drive
 		)
 		return cmd
 	})
 	return m
 }
 
-// Client is one with the rights of the root user.
+// Client returns a client with the rights of the root user.
 func (m *MinIOServer) Client() *s3.Client {
 	return s3.New(s3.Options{
 		BaseEndpoint: aws.String(m.Endpoint), UsePathStyle: true, Region: m.Region,
@@ -71,9 +71,8 @@ func (m *MinIOServer) Put(t testing.TB, bucket, key string, content io.ReadSeeke
 	}
 }
 
-// Unfinished are the multipart uploads, of all buckets, that were neither
-// completed nor aborted. They are read from the drive: asked by its API, MinIO
-// tells only some of them.
+// Unfinished returns the multipart uploads of all buckets that were neither completed nor
+// aborted. It reads them from the drive: MinIO's API lists only some.
 func (m *MinIOServer) Unfinished(t testing.TB) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(m.Data, "drive", ".minio.sys", "multipart", "*", "*"))

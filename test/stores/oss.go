@@ -15,15 +15,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/stores/osstest"
 )
 
-// OSSServer is the stand-in of package osstest for Alibaba Cloud's OSS.
+// OSSServer is the simulated Alibaba Cloud OSS of package osstest.
 type OSSServer struct {
 	Server
 	AccessKeyID, AccessKeySecret string
-	// PageSize is how many items a page of a list has at most.
+	// PageSize is the maximum of items on a page of a list.
 	PageSize int
 }
 
-// OSS starts a stand-in for OSS with buckets. The pages of its lists are short.
+// OSS starts a simulated OSS with buckets. The pages of its lists are short.
 func OSS(t testing.TB, options Options, buckets ...string) *OSSServer {
 	t.Helper()
 	o := &OSSServer{AccessKeyID: "LTAI-stand-in", AccessKeySecret: "oss-stand-in-secret", PageSize: 20}
@@ -38,8 +38,8 @@ func OSS(t testing.TB, options Options, buckets ...string) *OSSServer {
 	return o
 }
 
-// Unfinished are the multipart uploads, of all buckets, that were neither
-// completed nor aborted.
+// Unfinished returns the multipart uploads of all buckets that were neither completed nor
+// aborted.
 func (o *OSSServer) Unfinished(t testing.TB) []string {
 	t.Helper()
 	found, err := osstest.Unfinished(o.Data)

@@ -14,13 +14,13 @@ import (
 	"testing"
 )
 
-// programs that were found already.
+// programs are the paths of servers' programs found so far.
 var programs = struct {
 	sync.Mutex
 	paths map[string]string
 }{paths: map[string]string{}}
 
-// program returns the path of a server's program, and builds it if need be.
+// program returns the path of a server's program, and builds it if necessary.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	programs.Lock()
@@ -45,8 +45,8 @@ func program(t testing.TB, name string) string {
 	return path
 }
 
-// buildScript is found by where this file was when it was compiled, so that
-// tests of any package may ask.
+// buildScript is found relative to this file at compile time, so that tests of any package may
+// call it.
 func buildScript() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok || !filepath.IsAbs(file) {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// AwaitRequest returns when a frozen server has been sent something that it has not
-// read: somebody waits for its answer, or has waited.
+// AwaitRequest waits until a frozen server has unread bytes: some client waits for its answer,
+// or has waited.
 func (s *Server) AwaitRequest(t testing.TB) {
 	t.Helper()
 	timeout := time.NewTimer(startTime)
@@ -39,15 +39,15 @@ func (s *Server) AwaitRequest(t testing.TB) {
 	}
 }
 
-// unreadAt tells whether there is a connection to an address and port of this machine
-// that holds bytes which nobody has read; see proc_net_tcp(5).
+// unreadAt reports whether a connection to an address and port of this machine has unread
+// bytes; see proc_net_tcp(5).
 func unreadAt(ip, port string) (bool, error) {
 	parsed := net.ParseIP(ip).To4()
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || parsed == nil {
 		return false, fmt.Errorf("%s is no address of IPv4", net.JoinHostPort(ip, port))
 	}
-	// As the machine keeps it in memory, printed as a number.
+	// The address in the machine's byte order, printed as a number.
 	local := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(parsed), number)
 	file, err := os.Open("/proc/net/tcp")
 	if err != nil {

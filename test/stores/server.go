@@ -23,15 +23,15 @@ import (
 
 // Options of a server.
 type Options struct {
-	// IP to listen on. Default: 127.0.0.1. Pods reach a server on an address of the
-	// machine's bridge.
+	// IP to listen on. Default: 127.0.0.1. Pods reach a server on an address of the machine's
+	// bridge.
 	IP string
 }
 
-// startTime is how long a server may take until it answers.
+// startTime bounds the time until a server answers.
 const startTime = 2 * time.Minute
 
-// Server is one that runs until the test ends.
+// Server is a server that runs until the test ends.
 type Server struct {
 	// Endpoint is its URL, without a slash at its end.
 	Endpoint string
@@ -47,7 +47,7 @@ type Server struct {
 	exited  chan struct{} // closed when running has exited
 }
 
-// start starts a server. command tells how, once ip, port and Data are known.
+// start starts a server. command returns the command line for an ip, a port and Data.
 func start(t testing.TB, s *Server, options Options, command func(context.Context) *exec.Cmd) {
 	t.Helper()
 	s.ip, s.Data, s.command = options.IP, t.TempDir(), command
@@ -84,9 +84,9 @@ func start(t testing.TB, s *Server, options Options, command func(context.Contex
 // run starts the process and waits until it answers.
 func (s *Server) run(t testing.TB) error {
 	t.Helper()
-	cmd := s.command(context.WithoutCancel(t.Context())) // what cleans up after the test still finds it
+	cmd := s.command(context.WithoutCancel(t.Context())) // the test's cleanup still finds it
 	cmd.Stdout, cmd.Stderr = s.log, s.log
-	// It must not outlive the test, however that ends.
+	// The process must end with the test, however the test ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *Server) run(t testing.TB) error {
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
-		_ = cmd.Wait() // how it ended is told by its log
+		_ = cmd.Wait() // its log shows how it ended
 	}()
 	s.running, s.exited = cmd, exited
 
@@ -126,7 +126,7 @@ func (s *Server) ready(ctx context.Context, client *http.Client) error {
 		return err
 	}
 	defer response.Body.Close()
-	// Azurite has no such path: that it refuses the request is what tells.
+	// Azurite has no such path: its refusal shows that it is ready.
 	if response.StatusCode >= http.StatusInternalServerError {
 		return errors.New(response.Status)
 	}
@@ -147,8 +147,7 @@ func (s *Server) Kill(t testing.TB) {
 	s.running = nil
 }
 
-// Restart kills the server if it runs, and starts it again at the same address
-// with its data.
+// Restart kills a running server, and starts it again at the same address with its data.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.Kill(t)
@@ -157,8 +156,7 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
-// Freeze halts the server: connections are accepted by the kernel, and nothing is
-// answered until Thaw.
+// Freeze stops the server: the kernel accepts connections, and nobody answers until Thaw.
 func (s *Server) Freeze(t testing.TB) {
 	t.Helper()
 	s.signal(t, syscall.SIGSTOP)
@@ -170,7 +168,7 @@ func (s *Server) Freeze(t testing.TB) {
 	}
 }
 
-// Thaw lets a frozen server go on.
+// Thaw continues a frozen server.
 func (s *Server) Thaw(t testing.TB) { s.signal(t, syscall.SIGCONT) }
 
 func (s *Server) signal(t testing.TB, signal syscall.Signal) {
@@ -184,7 +182,7 @@ func (s *Server) signal(t testing.TB, signal syscall.Signal) {
 	}
 }
 
-// tail is the end of the server's log.
+// tail returns the end of the server's log.
 func (s *Server) tail() string {
 	text, err := os.ReadFile(s.log.Name())
 	if err != nil {

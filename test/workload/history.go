@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// An Ack is a write that etcd acknowledged. From then on the key must be
-// readable, with this value, at this revision, whatever happens to the cluster.
+// An Ack is a write that etcd acknowledged. From then on the key must be readable, with this
+// value, at this revision.
 type Ack struct {
 	Client   int
 	Key      string
@@ -19,7 +19,7 @@ type Ack struct {
 	At       time.Time
 }
 
-// A History is all that one run of a Writer did.
+// A History is the result of one run of a Writer.
 type History struct {
 	Prefix  string
 	Start   time.Time
@@ -35,8 +35,8 @@ type Gap struct {
 	Took time.Duration
 }
 
-// Gaps returns the times without an acknowledgement that took longer than
-// least, in order. The time before the first and after the last one count too.
+// Gaps returns the times without an acknowledgement that took longer than least, in order,
+// including the time before the first and after the last one.
 func (h *History) Gaps(least time.Duration) []Gap {
 	var gaps []Gap
 	last := h.Start
@@ -53,7 +53,7 @@ func (h *History) Gaps(least time.Duration) []Gap {
 	return gaps
 }
 
-// LongestGap is the longest time without an acknowledgement.
+// LongestGap returns the longest time without an acknowledgement.
 func (h *History) LongestGap() Gap {
 	gaps := h.Gaps(0)
 	if len(gaps) == 0 {
@@ -62,7 +62,7 @@ func (h *History) LongestGap() Gap {
 	return slices.MaxFunc(gaps, func(a, b Gap) int { return int(a.Took - b.Took) })
 }
 
-// String tells the availability in one line.
+// String describes the availability in one line.
 func (h *History) String() string {
 	longest := h.LongestGap()
 	s := fmt.Sprintf("%d writes acknowledged and %d failed in %s; longest gap %s (%s after start), gaps over 1 s: %d",
@@ -74,7 +74,7 @@ func (h *History) String() string {
 	return s
 }
 
-// lastRevision is the highest revision that was acknowledged.
+// lastRevision returns the highest acknowledged revision.
 func (h *History) lastRevision() int64 {
 	var last int64
 	for _, ack := range h.Acks {

@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Linearizable reads through a quorum: what it doesn't return isn't there.
+// Linearizable reads through a quorum: a key that it does not return does not exist.
 func Linearizable(name string, kv clientv3.KV) Reader {
 	return &etcdReader{name: name + ", linearizable", kv: kv}
 }

@@ -9,8 +9,8 @@ import (
 	"fmt"
 )
 
-// ErrBroken is wrapped by all that Verify finds wrong with what was read or
-// acknowledged, as opposed to failures to read.
+// ErrBroken is wrapped by all broken promises that Verify finds, as opposed to failures to
+// read.
 var ErrBroken = errors.New("etcd broke a promise")
 
 // A KV is a key as one read returned it.
@@ -25,17 +25,16 @@ type Snapshot struct {
 	KVs      map[string]KV
 }
 
-// A Reader reads all keys under a prefix. An implementation for etcd is a
-// Linearizable or a Serializable read; the latter may lag, and is asked again
-// by Verify until it has caught up or ctx ends.
+// A Reader reads all keys under a prefix: for etcd, a Linearizable or a Serializable read. The
+// latter may lag: Verify retries until it has caught up or ctx ends.
 type Reader interface {
 	String() string
 	Read(ctx context.Context, prefix string) (*Snapshot, error)
 }
 
-// Verify reads through each reader and checks that every acknowledged write is
-// there, with its value and its revision, and that the revisions that clients
-// were told only ever grew. It returns all that it found, bounded.
+// Verify reads through each reader. It checks that every acknowledged write exists with its
+// value and its revision, and that the revisions that clients received only ever grew. It
+// returns a bounded list of violations.
 func (h *History) Verify(ctx context.Context, readers ...Reader) error {
 	problems := &problems{}
 	h.checkRevisions(problems)
@@ -50,16 +49,15 @@ func (h *History) Verify(ctx context.Context, readers ...Reader) error {
 	return problems.err()
 }
 
-// checkRevisions looks at the acknowledgements alone. A client writes one key
-// after the other, so each of its revisions must be above the one before; and
-// no two writes may share a revision. Between clients there is no order: the
-// one that is told first need not have written first.
+// checkRevisions checks the acknowledgements only. A client writes one key after the other, so
+// its revisions must grow, and no two writes may share a revision. Clients are not ordered:
+// the first acknowledgement may be of a later write.
 func (h *History) checkRevisions(problems *problems) {
 	last := map[int]Ack{}
 	seen := map[int64]Ack{}
 	for _, ack := range h.Acks {
 		if before, ok := last[ack.Client]; ok && ack.Revision <= before.Revision {
-			problems.add(fmt.Errorf("%w: revisions went backwards: client %d was told %d for %s, then %d for %s",
+			problems.add(fmt.Errorf("%w: revisions went backwards: client %d got %d for %s, then %d for %s",
 				ErrBroken, ack.Client, before.Revision, before.Key, ack.Revision, ack.Key))
 		}
 		if twin, ok := seen[ack.Revision]; ok {
@@ -85,9 +83,9 @@ func (h *History) checkAcks(reader string, snapshot *Snapshot, problems *problem
 	}
 }
 
-// readUntilCaughtUp returns the first read that is at least as new as the last
-// acknowledged write. A read that fails tells nothing, and is tried again. A linearizable read that isn't is a broken promise, but
-// it then keeps being too old until ctx ends, and is told all the same.
+// readUntilCaughtUp returns the first read that is at least as new as the last acknowledged
+// write. It retries failed reads. A linearizable read that is too old is a broken promise: it
+// stays too old until ctx ends, and is reported then.
 func (h *History) readUntilCaughtUp(ctx context.Context, reader Reader) (*Snapshot, error) {
 	want := h.lastRevision()
 	var revision int64
@@ -95,7 +93,7 @@ func (h *History) readUntilCaughtUp(ctx context.Context, reader Reader) (*Snapsh
 		snapshot, err := reader.Read(ctx, h.Prefix)
 		if err != nil {
 			if pause(ctx) == nil {
-				continue // an election, or a member that is started again
+				continue // an election, or a member that restarts
 			}
 			return nil, fmt.Errorf("%s: read of %q: %w", reader, h.Prefix, err)
 		}
@@ -112,7 +110,7 @@ func (h *History) readUntilCaughtUp(ctx context.Context, reader Reader) (*Snapsh
 	}
 }
 
-// problems collects errors and bounds how many are told.
+// problems collects errors and bounds their number.
 type problems struct {
 	errs []error
 	more int

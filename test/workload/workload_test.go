@@ -15,8 +15,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A store stands in for etcd: it gives revisions, and can be told to forget,
-// to change, to go back, to lag and to refuse.
+// A store replaces etcd: it assigns revisions. A test can make it forget, change, go back, lag
+// and refuse.
 type store struct {
 	mu       sync.Mutex
 	revision int64
@@ -144,7 +144,7 @@ func TestVerifyReadsAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// unreadable fails some times before it reads, or until it is given up.
+// unreadable fails some reads before one succeeds, or until the caller stops.
 type unreadable struct {
 	failures int
 	then     Reader
@@ -184,7 +184,7 @@ func TestWriterDialsAgainAfterAFailureAndNeverWritesAKeyTwice(t *testing.T) {
 	}
 	h := w.Stop()
 	if h.Failed < 2 || !strings.Contains(h.Failure, "no leader") {
-		t.Errorf("failures are not told: %v", h)
+		t.Errorf("failures are not reported: %v", h)
 	}
 	if h.Acks[0].Key == "k/0/00000000" {
 		t.Errorf("the first key was refused, yet written later")

@@ -20,9 +20,8 @@ type Conn interface {
 
 // Config says how a Writer writes.
 type Config struct {
-	// Dial makes a connection. It is called again after each failed write: a
-	// connection through a Service stays with the member that it first met,
-	// and would hang for long when that member's node is gone.
+	// Dial makes a connection, again after each failed write: a connection through a Service
+	// stays with its first member, and would hang for long when that member's node is gone.
 	Dial func(context.Context) (Conn, error)
 	// Prefix of all keys.
 	Prefix string
@@ -86,7 +85,7 @@ func (w *Writer) run(ctx context.Context, client int) {
 	var conn Conn
 	hangUp := func() {
 		if conn != nil {
-			_ = conn.Close() // nothing depends on a connection that is given up
+			_ = conn.Close() // nothing depends on an abandoned connection
 			conn = nil
 		}
 	}
@@ -114,10 +113,10 @@ func (w *Writer) run(ctx context.Context, client int) {
 	}
 }
 
-// write writes one key. Each key is written once: after a failure its fate is
-// unknown, so the next number is taken instead of writing it again.
+// write writes one key. It writes each key once: after a failure the outcome is unknown, so it
+// continues with the next number.
 func (w *Writer) write(ctx context.Context, conn Conn, client, seq int) error {
-	// A write that is under way when the Writer is stopped may finish.
+	// A running write may finish after Stop.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.Timeout)
 	defer cancel()
 	key := fmt.Sprintf("%s%d/%08d", w.cfg.Prefix, client, seq)

@@ -13,11 +13,10 @@ import (
 	"strings"
 )
 
-// hostCertificates is where Debian's ca-certificates puts all of them in one
-// file.
+// hostCertificates is the file with all certificates of Debian's ca-certificates.
 const hostCertificates = "/etc/ssl/certs/ca-certificates.crt"
 
-// base is what a static program may expect of its image.
+// base is the files that a static program expects in its image.
 func base(passwd, group string) []File {
 	return []File{
 		{Path: "/etc/passwd", Mode: 0o644, Content: []byte(passwd)},
@@ -33,8 +32,8 @@ const (
 	rootGroup  = "root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"
 )
 
-// Etcd is an image like the official ones: etcd and its tools, no shell.
-// Libraries are for programs that are not static, as Debian's.
+// Etcd is an image like the official ones: etcd and its tools, no shell. Programs that are not
+// static, such as Debian's, bring their libraries.
 func Etcd(version, arch, dir string, programs []string, libraries map[string]string) Image {
 	files := []File{
 		{Path: "/var/etcd", Mode: 0o755, Dir: true},
@@ -58,8 +57,8 @@ func Etcd(version, arch, dir string, programs []string, libraries map[string]str
 
 var libraryLine = regexp.MustCompile(`(?:=> )?(/\S+) \(0x`)
 
-// Libraries finds the shared libraries of a program on the host: where they
-// belong in the image, and where they are.
+// Libraries finds the shared libraries of a program on the host: their paths in the image, and
+// on the host.
 func Libraries(ctx context.Context, program string) (map[string]string, error) {
 	out, err := exec.CommandContext(ctx, "ldd", program).CombinedOutput()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// An Image is what goes into an archive.
+// An Image is the contents of an archive.
 type Image struct {
 	// Names are full references, such as quay.io/coreos/etcd:v3.6.16.
 	Names []string
@@ -66,5 +66,5 @@ func (i Image) build() (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// epoch is the time of everything, so that equal images are equal bytes.
+// epoch is the time of all entries, so that equal images are equal bytes.
 var epoch = time.Unix(0, 0).UTC()

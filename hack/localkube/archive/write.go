@@ -17,9 +17,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Write writes the image to a file, which appears whole. The archive is an OCI
-// layout that also has the manifest.json of `docker save`: containerd, docker,
-// podman, kind and skopeo all read it.
+// Write writes the image to a file, which appears when it is complete. The archive is an OCI
+// layout that also has the manifest.json of `docker save`: containerd, docker, podman, kind
+// and skopeo all read it.
 func Write(file string, image Image) (err error) {
 	img, err := image.build()
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package build makes the programs that the local Kubernetes runs, from Go
-// modules whose versions and checksums are pinned below hack/localkube/pins.
+// Package build builds the local Kubernetes' programs from Go modules. hack/localkube/pins
+// pins their versions and checksums.
 package build
 
 import (
@@ -45,8 +45,8 @@ type Builder struct {
 	Out   io.Writer // progress
 }
 
-// Build builds those of the named components that are missing. It returns all
-// components that are there afterwards, by name, the named ones and others.
+// Build builds the named components that are missing. It returns all existing components by
+// name, even those that the caller did not name.
 func (b Builder) Build(ctx context.Context, names ...string) (map[string]Built, error) {
 	goVersion, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
 	if err != nil {
@@ -77,7 +77,7 @@ func (b Builder) Build(ctx context.Context, names ...string) (map[string]Built, 
 	return result, b.build(ctx, missing, result)
 }
 
-// locate reads the pin of a component and finds where its programs belong.
+// locate reads the pin of a component and returns the paths of its programs.
 func (b Builder) locate(c Component, goVersion string) (Built, error) {
 	mod, err := os.ReadFile(filepath.Join(b.Pins, c.Name, "go.mod"))
 	if err != nil {
@@ -89,7 +89,7 @@ func (b Builder) locate(c Component, goVersion string) (Built, error) {
 	}
 	h := sha256.New()
 	fmt.Fprintln(h, goVersion, runtime.GOARCH, flags(c, version), c.Programs)
-	// The pin, and the programs of ours that are made of it.
+	// The key depends on the pin and on our own programs in it.
 	for _, pattern := range []string{"go.mod", "go.sum", "*/*.go"} {
 		files, err := filepath.Glob(filepath.Join(b.Pins, c.Name, pattern))
 		if err != nil {
@@ -117,8 +117,8 @@ func pinned(mod []byte, module string) (string, error) {
 	return string(m[1]), nil
 }
 
-// flags are those of go build and go list. Debuggers find nothing in these programs:
-// that saves a tenth of the compiler's time.
+// flags are those of go build and go list. Without debug information, the compiler saves a
+// tenth of its time.
 func flags(c Component, version string) []string {
 	linker := "-s -w"
 	if c.VersionVar != "" {
@@ -147,7 +147,7 @@ func (b Builder) build(ctx context.Context, missing []Component, where map[strin
 	meter := newMeter(b.Out, len(missing))
 	stop := meter.run(ctx)
 	defer stop()
-	// What is to be done is known before anything is done: the meter needs the whole.
+	// The meter needs all packages before the first build.
 	for _, c := range missing {
 		work, err := b.survey(ctx, c, where[c.Name].Version)
 		if err != nil {
@@ -177,7 +177,7 @@ func (b Builder) command(ctx context.Context, c Component, verb string, version 
 	return cmd
 }
 
-// compile builds into a directory beside the final one, which appears whole.
+// compile builds into a directory beside the final one, which appears when it is complete.
 func (b Builder) compile(ctx context.Context, c Component, to Built, meter *meter) error {
 	tmp := to.Dir + ".partial"
 	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o755)); err != nil {
@@ -194,8 +194,8 @@ func (b Builder) compile(ctx context.Context, c Component, to Built, meter *mete
 	}
 	cmd := b.command(ctx, c, "build", to.Version, args...)
 	cmd.Env = append(cmd.Env, "GOTMPDIR="+work)
-	// In a pid namespace of its own the compilers end with the go command, and
-	// that ends with us, however we end.
+	// In a pid namespace of its own, the compilers end with the go command. The go command
+	// ends with this process, whatever ends it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Pdeathsig: unix.SIGKILL}
 	said, err := run(cmd, meter)
 	if err != nil {
@@ -218,9 +218,9 @@ func (b Builder) compile(ctx context.Context, c Component, to Built, meter *mete
 	return os.Rename(tmp, to.Dir)
 }
 
-// run runs go build -v, which prints each package when its compilation begins, and
-// returns the rest of what it says. It keeps the thread that starts the command for as
-// long as that runs: the signal that comes with the parent's death comes with that thread's.
+// run runs go build -v, which prints each package when its compilation begins, and returns the
+// other output. It locks the thread that starts the command: the kernel sends the parent-death
+// signal when that thread ends.
 func run(cmd *exec.Cmd, meter *meter) (said []string, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -241,8 +241,8 @@ func run(cmd *exec.Cmd, meter *meter) (said []string, err error) {
 	return said, errors.Join(lines.Err(), cmd.Wait())
 }
 
-// producedName is how go build names a package's program: by its last element
-// that is not a major version.
+// producedName is the name that go build gives a package's program: its last path element that
+// is not a major version.
 func producedName(pkg string) string {
 	base := filepath.Base(pkg)
 	if regexp.MustCompile(`^v[0-9]+$`).MatchString(base) {

@@ -14,8 +14,8 @@ type Component struct {
 	VersionVar string
 }
 
-// A Program is a main package and the name that its binary gets. Links are further
-// names of the same binary, which does what the name says.
+// A Program is a main package and the name of its binary. Links are further names of the same
+// binary, which acts by its name.
 type Program struct {
 	Package, Binary string
 	Links           []string
@@ -41,7 +41,8 @@ func components() []Component {
 			{Package: "./kube", Binary: "kube", Links: []string{
 				"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "coredns", "local-path-provisioner",
 			}},
-			// kubectl stays apart: each of its many calls would pay for the start of all others.
+			// kubectl is a binary of its own: in a shared one, each of its many calls would be
+			// slower.
 			{Package: "k8s.io/kubernetes/cmd/kubectl", Binary: "kubectl"},
 		},
 		VersionVar: "k8s.io/component-base/version.gitVersion",
@@ -56,7 +57,7 @@ func components() []Component {
 	return list
 }
 
-// named are the components of these names, in the order of components.
+// named returns the components of these names, in the order of components.
 func named(names []string) []Component {
 	return slices.DeleteFunc(components(), func(c Component) bool { return !slices.Contains(names, c.Name) })
 }

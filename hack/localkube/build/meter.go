@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A meter reports how far a build is and estimates the rest, from how fast this machine
-// was until now.
+// A meter reports the progress of a build and estimates the rest, by this machine's speed so
+// far.
 type meter struct {
 	out io.Writer
 	now func() time.Time
@@ -30,8 +30,8 @@ func newMeter(out io.Writer, components int) *meter {
 	return &meter{out: out, now: time.Now, components: components, left: map[string]int64{}}
 }
 
-// expect adds what a component has to do. A package that two of them need in the same
-// version is compiled once; others with the same path count once as well, which is near
+// expect adds a component's packages. It counts a package once if two components need it in
+// the same version. It also counts other versions with the same path once, which is accurate
 // enough.
 func (m *meter) expect(w work) {
 	m.mu.Lock()
@@ -45,8 +45,8 @@ func (m *meter) expect(w work) {
 	}
 }
 
-// begun notes that a package's compilation has begun. It reports false for a line that
-// names no package which was expected or counted before.
+// begun notes that a package's compilation has begun. It returns false for a line that names
+// no expected package, or a counted one.
 func (m *meter) begun(path string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,13 +71,13 @@ func (m *meter) component(name string) {
 }
 
 const (
-	// tickEvery is how often a build that takes long is mentioned.
+	// tickEvery is the time between two reports of a long build.
 	tickEvery = 20 * time.Second
-	// earliest is how much has to be done before the rest can be estimated.
+	// earliest is the share of the work after which the rest can be estimated.
 	earliest = 0.03
 )
 
-// String says how far the build is.
+// String describes the progress.
 func (m *meter) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

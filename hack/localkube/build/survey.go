@@ -15,18 +15,17 @@ import (
 	"path/filepath"
 )
 
-// A package costs about as much as its source is long, and something for itself. A
-// program costs its link. Only the ratios matter; they come from builds of Kubernetes.
+// A package costs about its source's length, and a constant. A program costs its link. Only
+// the ratios matter; they come from builds of Kubernetes.
 const (
 	packageCost = 8 << 10
 	linkCost    = 8 << 20
 )
 
-// work is what a build has to do: bytes of source by import path.
+// work is a build's work: bytes of source by import path.
 type work map[string]int64
 
-// survey lists the packages that a component's build will compile. It downloads the
-// modules that it needs.
+// survey lists the packages that a component's build will compile. It downloads the modules.
 func (b Builder) survey(ctx context.Context, c Component, version string) (work, error) {
 	args := []string{"-deps", "-json=ImportPath,Name,Dir,GoFiles,Stale"}
 	for _, p := range c.Programs {

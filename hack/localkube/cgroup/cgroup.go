@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup makes and removes cgroups in whatever hierarchies the machine
-// has: the separate ones of version 1, the unified one of version 2, or both.
+// Package cgroup creates and removes cgroups in all of the machine's hierarchies: the separate
+// ones of version 1, the unified one of version 2, or both.
 package cgroup
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/wait"
 )
 
-// tryEvery is how often a cgroup whose processes are dying is tried.
+// tryEvery is the time between two attempts to remove a cgroup with dying processes.
 const tryEvery = 20 * time.Millisecond
 
 // Root is where the hierarchies are mounted.
@@ -113,7 +113,7 @@ func Enter(group string, pid int) error {
 	return nil
 }
 
-// Exists says whether any hierarchy has the cgroup.
+// Exists reports whether any hierarchy has the cgroup.
 func Exists(group string) bool {
 	hs, err := Hierarchies()
 	if err != nil {
@@ -142,8 +142,8 @@ func List(prefix string) ([]string, error) {
 	return found, nil
 }
 
-// Remove removes the cgroup and those below it. Their processes are dying: it
-// tries until they are gone or the context ends.
+// Remove removes the cgroup and those below it. Their processes are dying: it retries until
+// they are gone or the context ends.
 func Remove(ctx context.Context, group string) error {
 	hs, err := Hierarchies()
 	if err != nil {
@@ -163,8 +163,7 @@ func Remove(ctx context.Context, group string) error {
 	}
 }
 
-// removeTree removes the directories only: the files in a cgroup are not
-// files, and go with it.
+// removeTree removes only directories: the kernel removes a cgroup's files with it.
 func removeTree(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

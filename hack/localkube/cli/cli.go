@@ -39,18 +39,18 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"up", "[flags]", "start it, after building what is missing; `up -h` lists the flags", true, up},
-		{"down", "", "end it and remove every trace; what was built is kept", true, down},
+		{"down", "", "end it and remove every trace; keep the built programs and images", true, down},
 		{"status", "", "show nodes, components and images", true, status},
 		{"env", "", "print the shell commands that set KUBECONFIG and PATH", false, env},
 		{"kubectl", "ARG...", "run the kubectl of the right version against it", false, kubectl},
 		{"load", "FILE... | --etcd LIST", "import image archives, or the images of etcd, on all nodes", true, load},
-		{"node", "kill|wipe|start|cut|heal NAME", "pull a node's plug, empty its disks, start it again, take its link down, up again", true, nodeCommand},
-		{"disk", "NODE DIRECTORY TIME", "let fsyncs below directories of that name take so long, 24h for those that hang; 0: no more", true, diskCommand},
-		{"component", "stop|continue|kill NAME", "stop a program of the control plane, let it go on, or have it begin anew", true, componentCommand},
-		{"digests", "", "name each image by its digest as well, as one that was pulled is, and print the digests", true, digestsCommand},
+		{"node", "kill|wipe|start|cut|heal NAME", "cut a node's power, empty its disks, start it again, take its link down, up again", true, nodeCommand},
+		{"disk", "NODE DIRECTORY TIME", "delay fsyncs below directories of that name; 24h: they hang; 0: no delay", true, diskCommand},
+		{"component", "stop|continue|kill NAME", "stop, continue or kill a program of the control plane; a killed one restarts", true, componentCommand},
+		{"digests", "", "name each image by its digest too, like a pulled one, and print the digests", true, digestsCommand},
 		{"logs", "[-f] [COMPONENT]", "show the log of a component; without one, list them", false, logs},
 		{"build", "[--etcd LIST]", "only build programs and images", true, buildOnly},
-		{"etcd", "", "only build etcd, and print the versions and where their programs are", false, etcdOnly},
+		{"etcd", "", "only build etcd, and print the versions and the directories of their programs", false, etcdOnly},
 		{"help", "", "show this", false, nil},
 	}
 }
@@ -67,19 +67,19 @@ Usage: hack/kube COMMAND
 const outro = `
 Typical use:
   hack/kube up                      start 3 nodes (the first time builds for minutes)
-  eval "$(hack/kube env)"           then kubectl and etcdctl are at hand
+  eval "$(hack/kube env)"           then kubectl and etcdctl work on it
   kubectl get nodes
   hack/image --load                 build the operator's image and load it
-  hack/kube node kill node2         as if its plug were pulled
+  hack/kube node kill node2         like a power cut
   hack/kube down
 
 Environment:
   LOCALKUBE_NAME      name of the instance (localkube); several can run side by side
   LOCALKUBE_STATE     its directory (/var/lib/etcd-operator-localkube[-NAME])
   LOCALKUBE_NETWORK   its addresses, an IPv4 /16 (10.96.0.0/16)
-  XDG_CACHE_HOME      what is built is kept in $XDG_CACHE_HOME/etcd-operator ($HOME/.cache)
+  XDG_CACHE_HOME      built programs and images are in $XDG_CACHE_HOME/etcd-operator ($HOME/.cache)
 
-hack/localkube/README.md tells how it works.
+hack/localkube/README.md explains how it works.
 `
 
 // Main runs a command and returns the exit code.
@@ -159,7 +159,7 @@ func (a *App) usage(w io.Writer) {
 	fmt.Fprint(w, outro)
 }
 
-// say prints a line for the person who waits.
+// say prints a line for the user.
 func (a *App) say(format string, args ...any) { fmt.Fprintf(a.Stdout, format+"\n", args...) }
 
 // flags returns a flag set that prints its help with the command's name.

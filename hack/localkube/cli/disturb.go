@@ -67,7 +67,7 @@ func componentCommand(ctx context.Context, a *App, args []string) error {
 	return nil
 }
 
-// digestsCommand names images by their digests, on all nodes that run.
+// digestsCommand gives images names by their digests, on all running nodes.
 func digestsCommand(ctx context.Context, a *App, args []string) error {
 	if err := parse(a.flags("digests", "hack/kube digests"), args, 0); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 // etcdHelp is the help of the flag that names releases.
 const etcdHelp = "releases of etcd, separated by commas, such as 3.6,3.7; or all"
 
-// releases are the components of etcd that a flag names, and whether it names all.
+// releases returns the components of etcd that a flag names, and whether it names all.
 func releases(list string) (names []string, all bool, err error) {
 	if list == "all" {
 		return build.Etcds(), true, nil
@@ -31,15 +31,15 @@ func releases(list string) (names []string, all bool, err error) {
 	return names, false, nil
 }
 
-// etcdOnly builds the releases of etcd for tests that start members themselves, and
-// prints a line for each: its version, and the directory of etcd, etcdctl and
-// etcdutl. Debian's, which is older, has no etcdutl.
+// etcdOnly builds the releases of etcd for tests that start members themselves. It prints a
+// line for each: its version, and the directory of etcd, etcdctl and etcdutl. Debian's, which
+// is older, has no etcdutl.
 func etcdOnly(ctx context.Context, a *App, args []string) error {
 	if err := parse(a.flags("etcd", "hack/kube etcd"), args, 0); err != nil {
 		return err
 	}
 	var out io.Writer
-	out, a.Stdout = a.Stdout, a.Stderr // what is said meanwhile
+	out, a.Stdout = a.Stdout, a.Stderr // of progress
 	unlock, err := a.lockCache(ctx)
 	if err != nil {
 		return err

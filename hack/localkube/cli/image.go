@@ -100,7 +100,7 @@ func (a *App) operatorImage(ctx context.Context, file, arch, version string, pro
 	}
 	defer os.RemoveAll(tmp)
 	sha := gitSHA(ctx, a.Root)
-	// As the programs of the local Kubernetes are built: what both need is compiled once.
+	// With the flags of the local Kubernetes' programs, shared packages are compiled once.
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
 		"-ldflags", fmt.Sprintf("-s -w -X %[1]s.Version=%[2]s -X %[1]s.GitSHA=%[3]s", versionPackage, version, sha),
 		"-o", tmp + "/"}
@@ -130,8 +130,8 @@ func (a *App) operatorImage(ctx context.Context, file, arch, version string, pro
 	return archive.Write(file, composed)
 }
 
-// imageNames gives a version that leads to a release the release's name as
-// well: the manifests in the tree name that, and so they can be tried.
+// imageNames gives a pre-release the name of its release too: the manifests in the tree use
+// that name, so they work with it.
 func imageNames(version string) []string {
 	names := []string{"docker.io/" + imageName + ":" + version}
 	if release, _, ok := strings.Cut(version, "-"); ok {
@@ -142,7 +142,7 @@ func imageNames(version string) []string {
 
 var versionLine = regexp.MustCompile(`(?m)^\s*(?:var\s+)?Version\s*=\s*"([^"]+)"`)
 
-// sourceVersion reads the version that the tree says it has.
+// sourceVersion reads the version of the source tree.
 func sourceVersion(root string) string {
 	files, err := filepath.Glob(filepath.Join(root, "internal", "version", "*.go"))
 	if err != nil {
@@ -160,8 +160,8 @@ func sourceVersion(root string) string {
 	return "v0.0.0-unversioned"
 }
 
-// gitSHA names the commit, and whether the tree differs from it. A tree
-// without git has none.
+// gitSHA returns the commit, and marks a tree that differs from it. A tree without git has
+// none.
 func gitSHA(ctx context.Context, root string) string {
 	git := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...).Output()

@@ -22,7 +22,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
 )
 
-// format changes when the archives would, though what goes in is the same.
+// format changes if archives of the same contents change.
 const format = "1"
 
 // busyboxProgram is Debian's busybox-static.
@@ -48,9 +48,9 @@ func (a *App) etcdImage(b build.Built) (file string, err error) {
 	})
 }
 
-// images returns the archives that every node imports: those that pods of the
-// cluster itself need, and etcd in each version that is built. Debian's etcd is
-// unpacked only if old says so, and is among them once it is.
+// images returns the archives that every node imports: the images of the cluster's own pods,
+// and each built version of etcd. Debian's etcd is included if old is set or it is unpacked
+// already.
 func (a *App) images(ctx context.Context, built map[string]build.Built, old bool) ([]string, error) {
 	var files []string
 	add := func(name, key string, compose func() (archive.Image, error)) error {
@@ -120,8 +120,8 @@ func (a *App) images(ctx context.Context, built map[string]build.Built, old bool
 	})
 }
 
-// disk returns the containerd directory with these images that nodes begin
-// with. Older ones are removed: no node needs them once it has started.
+// disk returns the containerd directory with these images for new nodes. It removes older
+// ones: a node does not need them after its start.
 func (a *App) disk(ctx context.Context, archives []string) (string, error) {
 	version, err := exec.CommandContext(ctx, "containerd", "--version").Output()
 	if err != nil {
@@ -145,9 +145,8 @@ func (a *App) disk(ctx context.Context, archives []string) (string, error) {
 	return dir, disk.Make(ctx, dir, archives)
 }
 
-// debianEtcd unpacks Debian's etcd, which is older than what Go modules still
-// serve, and returns the directory of its programs. A machine without apt-get
-// does without it.
+// debianEtcd unpacks Debian's etcd, which is older than any version that Go modules serve, and
+// returns the directory of its programs. A machine without apt-get works without it.
 func (a *App) debianEtcd(ctx context.Context) (string, error) {
 	bin := filepath.Join(a.debianEtcdDir(), "usr", "bin")
 	if _, err := os.Stat(bin); err == nil {

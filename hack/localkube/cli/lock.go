@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/wait"
 )
 
-// lock makes this the only command that changes the instance. The file goes
-// with the lock, so that nothing is left of an instance that is down.
+// lock makes this the only command that changes the instance. unlock deletes the file, so that
+// nothing is left of an instance that is down.
 func (a *App) lock() (unlock func(), err error) {
 	path := a.Instance.Lock()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -34,7 +34,7 @@ func (a *App) lock() (unlock func(), err error) {
 			f.Close()
 			return nil, fmt.Errorf("another command is changing this local Kubernetes (%s): wait until it is done, or use another instance with LOCALKUBE_NAME", strings.TrimSpace(string(holder)))
 		}
-		if !sameFile(f, path) { // removed by the one that had it
+		if !sameFile(f, path) { // its former holder has removed it
 			f.Close()
 			continue
 		}
@@ -59,10 +59,10 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// lockEvery is how often the lock of the cache is tried.
+// lockEvery is the time between two attempts to lock the cache.
 const lockEvery = 300 * time.Millisecond
 
-// lockCache waits until nobody else builds.
+// lockCache waits until no other process builds.
 func (a *App) lockCache(ctx context.Context) (unlock func(), err error) {
 	dir := filepath.Join(a.Cache, "localkube")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

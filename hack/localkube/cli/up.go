@@ -93,7 +93,7 @@ func (a *App) alreadyUp(nodes int, dns string, slow bool) error {
 	if err != nil {
 		return err
 	}
-	a.say("Already up with %s; `hack/kube status` tells more.", count(c.Nodes))
+	a.say("Already up with %s; `hack/kube status` shows more.", count(c.Nodes))
 	if c.Nodes != nodes {
 		a.say("For %s: `hack/kube down` first.", count(nodes))
 	}
@@ -113,8 +113,8 @@ func count(nodes int) string {
 	return fmt.Sprintf("%d nodes", nodes)
 }
 
-// prepare installs and builds what is missing: these releases of etcd, and Debian's
-// when it is all of them.
+// prepare installs and builds what is missing: these releases of etcd, and Debian's if they
+// are all releases.
 func (a *App) prepare(ctx context.Context, etcds []string, all bool) (instance.Config, error) {
 	c := instance.Config{Instance: a.Instance}
 	if err := debian.Ensure(ctx, a.Stdout, debian.Needed()); err != nil {
@@ -147,8 +147,8 @@ func (a *App) builder() build.Builder {
 	}
 }
 
-// start makes the keeper and waits until the cluster is ready. If it fails or
-// is interrupted, the keeper removes everything.
+// start starts the keeper and waits until the cluster is ready. If it fails or is interrupted,
+// the keeper removes everything.
 func (a *App) start(ctx context.Context, c instance.Config, forPID int) error {
 	began := time.Now()
 	if err := os.MkdirAll(c.Path("logs"), 0o755); err != nil {
@@ -201,7 +201,7 @@ func (a *App) start(ctx context.Context, c instance.Config, forPID int) error {
 		}
 	}
 	leaseW.Close()
-	_ = cmd.Wait() // its state tells as much
+	_ = cmd.Wait() // its state shows how it ended
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -28,7 +28,7 @@ import (
 // errDown is returned by commands that need a running instance.
 var errDown = errors.New("no local Kubernetes is up: start it with `hack/kube up`")
 
-// running returns the Config and Record of the instance that is up.
+// running returns the Config and Record of the running instance.
 func (a *App) running() (instance.Config, instance.Record, error) {
 	r, err := a.Instance.ReadRecord()
 	if errors.Is(err, os.ErrPermission) {
@@ -123,7 +123,7 @@ func env(_ context.Context, a *App, args []string) error {
 	}
 	c, _, err := a.running()
 	if err != nil {
-		// What is evaluated fails too: the next command is not meant for another cluster.
+		// The evaluated output must fail too: the next command would work on another cluster.
 		a.say("false")
 		return err
 	}
@@ -187,7 +187,7 @@ func (a *App) etcdImages(ctx context.Context, names []string) ([]string, error) 
 	return files, nil
 }
 
-// load imports archives on all nodes that run, and says which do not.
+// load imports archives on all running nodes, and reports the others.
 func (a *App) load(ctx context.Context, files []string) error {
 	c, _, err := a.running()
 	if err != nil {
@@ -249,7 +249,7 @@ func nodeCommand(ctx context.Context, a *App, args []string) error {
 
 func logs(_ context.Context, a *App, args []string) error {
 	f := a.flags("logs", "hack/kube logs [-f] [COMPONENT]")
-	follow := f.Bool("f", false, "go on as the log grows")
+	follow := f.Bool("f", false, "follow the log")
 	if err := parse(f, args, -1); err != nil {
 		return err
 	}

@@ -48,8 +48,8 @@ type Supervisor struct {
 	daemons []*daemon.Daemon
 }
 
-// Run starts the cluster, reports on the way, and keeps it until ctx ends or
-// something that it cannot do without fails.
+// Run starts the cluster, reports its progress, and keeps the cluster until ctx ends or an
+// essential part fails.
 func Run(ctx context.Context, state string, report *progress.Writer) error {
 	c, err := instance.ReadConfig(state)
 	if err != nil {
@@ -75,8 +75,7 @@ func Run(ctx context.Context, state string, report *progress.Writer) error {
 	return group.Wait()
 }
 
-// start brings everything up. What it starts lives in ctx; its own waiting
-// is bounded by bound.
+// start starts all components. They live until ctx ends; bound limits only the wait for them.
 func (s *Supervisor) start(ctx, bound context.Context) error {
 	c := s.config
 	if err := network.SetUpCluster(bound, c); err != nil {
@@ -121,8 +120,8 @@ func (s *Supervisor) run(ctx context.Context, name, path string, args ...string)
 	s.group.Go(func() error { return d.Run(ctx) })
 }
 
-// controlPlane returns when the API server is ready. The others are started
-// only then, for they would wait seconds after a failed first try.
+// controlPlane returns when the API server is ready. It starts the others after that, because
+// they would wait for seconds after a failed first attempt.
 func (s *Supervisor) controlPlane(ctx, bound context.Context) error {
 	c := s.config
 	s.run(ctx, "etcd", filepath.Join(c.Etcd, "etcd"), render.Etcd(c)...)
@@ -143,8 +142,7 @@ func (s *Supervisor) controlPlane(ctx, bound context.Context) error {
 	return nil
 }
 
-// addons applies the objects that a cluster comes with, and starts what
-// belongs to them.
+// addons applies the cluster's initial objects, and starts their programs.
 func (s *Supervisor) addons(ctx, bound context.Context) error {
 	c := s.config
 	apply := func(ctx context.Context) error {

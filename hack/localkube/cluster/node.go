@@ -19,7 +19,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
 )
 
-// States of a node's machine, as a person who stands before it sees them.
+// States of a node's machine.
 const (
 	running = "running"
 	killed  = "killed"
@@ -40,7 +40,7 @@ type node struct {
 	cut   bool
 }
 
-// NodeStatus is what is told of a node.
+// NodeStatus is the report about a node.
 type NodeStatus struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
@@ -71,7 +71,7 @@ func (n *node) alive() bool {
 	}
 }
 
-// boot starts a node's machine. It lives in ctx.
+// boot starts a node's machine, which runs until ctx ends.
 func (s *Supervisor) boot(ctx context.Context, n *node) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *Supervisor) boot(ctx context.Context, n *node) error {
 	n.child, n.ended, n.cut = child, ended, false
 	go func() {
 		defer close(ended)
-		// How it ended stands in its log.
+		// The node's log shows how it ended.
 		_ = child.Cmd.Wait()
 	}()
 	if err := network.AttachNode(ctx, n.config, n.name, child.Cmd.Process.Pid); err != nil {
@@ -103,7 +103,7 @@ func (s *Supervisor) boot(ctx context.Context, n *node) error {
 	return child.Proceed()
 }
 
-// kill ends a node's machine as pulling its plug would.
+// kill ends a node's machine like a power cut.
 func (n *node) kill(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,8 +121,8 @@ func (n *node) kill(ctx context.Context) error {
 	}
 }
 
-// wipe empties the disks of a killed node, as those of a machine that was installed anew:
-// what pods had in directories of the node and on its volumes is gone. Images stay.
+// wipe empties the disks of a killed node, like a new installation: the pods' data in
+// directories of the node and on its volumes are gone. Images stay.
 func (n *node) wipe() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,7 +141,7 @@ func (n *node) wipe() error {
 	return nil
 }
 
-// connect takes the node's link up, or down.
+// connect sets the node's link up or down.
 func (n *node) connect(ctx context.Context, up bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // commandTimeout bounds a command about a node.
 const commandTimeout = 20 * time.Second
 
-// Status is what the supervisor knows of its cluster.
+// Status is the supervisor's report about its cluster.
 type Status struct {
 	Nodes      []NodeStatus   `json:"nodes"`
 	Components []daemon.State `json:"components"`
@@ -55,8 +55,8 @@ func (s *Supervisor) serve(ctx context.Context) error {
 	return nil
 }
 
-// command carries out a command about a node. A node that is started lives as
-// long as the cluster, not as long as the request.
+// command runs a command about a node. A started node lives as long as the cluster, not as
+// long as the request.
 func (s *Supervisor) command(ctx context.Context, r *http.Request) error {
 	request, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
@@ -76,19 +76,19 @@ func (s *Supervisor) command(ctx context.Context, r *http.Request) error {
 	case "heal":
 		return n.connect(request, true)
 	default:
-		return errors.New("a node can be told kill, wipe, start, cut or heal")
+		return errors.New("a node's commands are kill, wipe, start, cut and heal")
 	}
 }
 
-// signals are what a program of the control plane can be told.
+// signals are the signals for programs of the control plane.
 var signals = map[string]os.Signal{"stop": syscall.SIGSTOP, "continue": syscall.SIGCONT, "kill": syscall.SIGKILL}
 
-// signal stops a program of the control plane, lets it continue, or kills it; one that
-// is killed is started again.
+// signal stops a program of the control plane, continues it, or kills it. A daemon restarts a
+// killed program.
 func (s *Supervisor) signal(name, verb string) error {
 	signal, known := signals[verb]
 	if !known {
-		return errors.New("a component can be told stop, continue or kill")
+		return errors.New("a component's commands are stop, continue and kill")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,6 +119,6 @@ func answer(w http.ResponseWriter, v any, err error) {
 		w.WriteHeader(http.StatusConflict)
 		v = map[string]string{"error": err.Error()}
 	}
-	// The client is gone if this fails; there is nobody to tell.
+	// If this fails, the client is gone.
 	_ = json.NewEncoder(w).Encode(v)
 }

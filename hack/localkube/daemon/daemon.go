@@ -17,14 +17,14 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/wait"
 )
 
-// backoff is how long a program that ended is left alone.
+// backoff is the pause before a restart.
 const backoff = time.Second
 
-// collect lets the programs, all written in Go, collect garbage less often than by
-// default: their heaps are small, and what is scarce is the processor.
+// collect makes the programs, all written in Go, collect garbage less often than by default:
+// their heaps are small, and the processor is scarce.
 const collect = "GOGC=400"
 
-// A Daemon is a program that is started again whenever it ends.
+// A Daemon is a program that restarts whenever it ends.
 type Daemon struct {
 	Name string
 	Path string
@@ -33,10 +33,10 @@ type Daemon struct {
 
 	mu      sync.Mutex
 	state   State
-	process *os.Process // nil while none runs
+	process *os.Process // nil while it does not run
 }
 
-// State is what is known of a Daemon.
+// State is the state of a Daemon.
 type State struct {
 	Name     string    `json:"name"`
 	Since    time.Time `json:"since"`
@@ -63,8 +63,8 @@ func (d *Daemon) Signal(signal os.Signal) error {
 	return d.process.Signal(signal)
 }
 
-// Run keeps the program running until ctx ends. It fails only if the program
-// cannot be started at all.
+// Run keeps the program running until ctx ends. It fails only if the program can't start at
+// all.
 func (d *Daemon) Run(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(d.Log), 0o755); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}
 		d.set(func(s *State) { s.Since, s.Running, s.LastExit = time.Now(), false, exit })
 		if wait.For(ctx, backoff) != nil {
-			return nil // told to end
+			return nil // asked to end
 		}
 		fmt.Fprintf(log, "--- %s ended (%s) and is started again\n", d.Name, exit)
 		d.set(func(s *State) { s.Restarts++ })

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// A Package and a file by which it is known to be there.
+// A Package and a file that shows that it is installed.
 type Package struct{ Name, File string }
 
 // Needed are the packages without which a local Kubernetes cannot run.
@@ -34,8 +34,8 @@ func Needed() []Package {
 	}
 }
 
-// Ensure installs those that are missing. Their services are not started: the
-// local Kubernetes runs its own.
+// Ensure installs missing packages. It does not start their services: the local Kubernetes
+// runs its own.
 func Ensure(ctx context.Context, out io.Writer, packages []Package) error {
 	var missing []string
 	for _, p := range packages {
@@ -57,7 +57,7 @@ func Ensure(ctx context.Context, out io.Writer, packages []Package) error {
 	defer restore()
 	install := append([]string{"install", "-y", "--no-install-recommends"}, missing...)
 	if err := apt(ctx, "", install...); err != nil {
-		// The lists may be old, or absent on a fresh machine.
+		// The package lists may be old, or absent on a fresh machine.
 		if err := apt(ctx, "", "update"); err != nil {
 			return err
 		}
@@ -86,8 +86,8 @@ func forbidServices() (restore func(), err error) {
 	return func() { os.Remove(policyFile) }, nil
 }
 
-// Unpack downloads packages and unpacks them into a directory, which appears
-// whole. Nothing is installed.
+// Unpack downloads packages and unpacks them into a directory, which appears when it is
+// complete. It installs nothing.
 func Unpack(ctx context.Context, dir string, packages ...string) error {
 	tmp := dir + ".partial"
 	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o755)); err != nil {

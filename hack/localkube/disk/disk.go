@@ -1,9 +1,9 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package disk makes what a new node has on its disk: a containerd directory
-// that already holds the images. It is made once and kept; nodes get links to
-// its files, which costs no time and no space.
+// Package disk creates the initial disk of a node: a containerd directory that already
+// contains the images. It is created once and kept. Nodes get links to its files, which costs
+// no time and no space.
 package disk
 
 import (
@@ -34,9 +34,9 @@ const Role = "__disk"
 // startTimeout bounds the start of containerd.
 const startTimeout = time.Minute
 
-// Make makes a containerd directory with the images of the archives. It
-// appears whole. The containerd that fills it runs in namespaces of its own
-// and leaves nothing, however this ends.
+// Make creates a containerd directory with the images of the archives. It appears when it is
+// complete. A containerd in namespaces of its own fills it, and leaves nothing behind, however
+// this ends.
 func Make(ctx context.Context, dir string, archives []string) error {
 	runtime.LockOSThread() // see nsinit.Start
 	defer runtime.UnlockOSThread()
@@ -84,13 +84,13 @@ func Fill(ctx context.Context, dir string, archives []string) error {
 		err = images.Import(ctx, socket, archives...)
 	}
 	err = errors.Join(err, daemon.Process.Signal(syscall.SIGTERM))
-	// Told to end, containerd ends; how does not matter.
+	// The context ends containerd; its exit status does not matter.
 	_ = daemon.Wait()
 	return err
 }
 
-// Clone gives a node its own copy. Image contents never change in place, so
-// they are linked; databases are copied.
+// Clone gives a node its own copy. Contents of images never change in place, so Clone links
+// them. It copies databases.
 func Clone(from, to string) error {
 	tmp := to + ".partial"
 	if err := os.RemoveAll(tmp); err != nil {

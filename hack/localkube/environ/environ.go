@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package environ decides which environment variables programs get. What a person sets
-// for other clusters must not reach programs that work on the local Kubernetes.
+// Package environ decides which environment variables programs get. A person's settings for
+// other clusters must not reach programs of the local Kubernetes.
 package environ
 
 import (
@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// Bare is the environment of the cluster's own programs: it says where programs are, and
-// gives them a home in which nobody keeps files. The programs of a cluster get all else
-// from their arguments. etcd, for one, exits when ETCD_NAME is set beside --name.
+// Bare is the environment of the cluster's own programs: the PATH, and a home without files.
+// They get all other settings as arguments. etcd, for example, exits if ETCD_NAME is set in
+// addition to --name.
 func Bare(environ []string) []string {
 	return append(slices.DeleteFunc(slices.Clone(environ), func(variable string) bool {
 		return name(variable) != "PATH"
 	}), "HOME=/")
 }
 
-// Go is the environment of a build for an architecture. A build for another one, or from
-// a workspace, would be kept under the name of this one.
+// Go is the environment of a build for an architecture. It hides settings for another one, or
+// of a workspace, whose result the cache would keep under the wrong key.
 func Go(environ []string, arch string, set ...string) []string {
 	return Changes{Set: append([]string{"CGO_ENABLED=0", "GOWORK=off", "GOOS=linux", "GOARCH=" + arch}, set...)}.Apply(environ)
 }
@@ -32,8 +32,8 @@ type Changes struct {
 	Unset []string // NAME
 }
 
-// Apply returns the environment with the changes. Each variable that is set is there
-// once: a program that is executed with a variable twice uses the first.
+// Apply returns the environment with the changes. It contains each changed variable once: a
+// program with a duplicate variable uses the first.
 func (c Changes) Apply(environ []string) []string {
 	replaced := map[string]bool{}
 	for _, variable := range slices.Concat(c.Set, c.Unset) {

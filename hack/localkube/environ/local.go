@@ -12,16 +12,16 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
 )
 
-// foreign are names of variables that lead kubectl, Helm and etcdctl, or scripts that
-// call them, to a cluster other than the one of the kubeconfig. KUBERNETES_... counts as
-// soon as the kubeconfig is gone: a kubectl in a pod then works on the pod's own cluster.
+// foreign are names of variables that lead kubectl, Helm and etcdctl, or scripts that call
+// them, to another cluster than the kubeconfig's. KUBERNETES_... count when the kubeconfig is
+// gone: a kubectl in a pod then uses the pod's own cluster.
 var foreign = regexp.MustCompile(`^(KUBECTL|KUBERNETES_\w+|HELM_KUBE\w+|ETCDCTL_\w+)$`)
 
 // proxies are names of variables that send requests through a proxy.
 var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
 
-// Local makes the changes after which kubectl and etcdctl work on an instance. kubectl
-// keeps what it finds out about API servers in a directory below cache.
+// Local returns the changes after which kubectl and etcdctl use an instance. kubectl caches
+// its discovery in a directory below cache.
 func Local(i instance.Instance, cache string, environ []string) Changes {
 	values := map[string]string{}
 	for _, variable := range environ {
@@ -48,8 +48,8 @@ func Local(i instance.Instance, cache string, environ []string) Changes {
 	return changes
 }
 
-// direct adds the instance's network to the networks that are reached without a proxy.
-// The first of these lists that has an entry counts, as it does for programs in Go.
+// direct adds the instance's network to the networks without a proxy. As in Go's programs, the
+// first of these lists with an entry counts.
 func direct(i instance.Instance, lists ...string) string {
 	var entries []string
 	for _, list := range lists {

@@ -49,8 +49,8 @@ func List(ctx context.Context, socket string) ([]string, error) {
 	return names, nil
 }
 
-// NameByDigest gives each image of a node a second name, by its digest, as an image that
-// was pulled has. It returns the digests by the names with tags.
+// NameByDigest gives each image of a node a second name by its digest, like a pulled image. It
+// returns the digests by the names with tags.
 func NameByDigest(ctx context.Context, socket string) (map[string]string, error) {
 	out, err := ctr(ctx, socket, "images", "list")
 	if err != nil {
@@ -69,7 +69,7 @@ func NameByDigest(ctx context.Context, socket string) (map[string]string, error)
 	return digests, nil
 }
 
-// tagged takes the digests of all images with a tag out of what ctr lists.
+// tagged extracts the digests of all images with a tag from the output of ctr.
 func tagged(list string) map[string]string {
 	digests := map[string]string{}
 	for line := range strings.Lines(list) {

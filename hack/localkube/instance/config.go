@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// A Config is what `up` decided and the processes of the cluster obey. It
-// lies in the state directory.
+// A Config is the settings that `up` decides, for the processes of the cluster. It is in the
+// state directory.
 type Config struct {
 	Instance
 	Nodes int `json:"nodes"`
 	// Directories with the programs.
 	Kubernetes string `json:"kubernetes"`
 	Etcd       string `json:"etcd"`
-	// Containerd is the directory that each node's containerd begins with.
+	// Containerd is the initial containerd directory of each node.
 	Containerd string `json:"containerd"`
 	// NodeMonitorGracePeriod is how long a silent node stays Ready.
 	NodeMonitorGracePeriod time.Duration `json:"nodeMonitorGracePeriod"`
 	// PodTolerationSeconds is how long pods stay on a node that is not Ready.
 	PodTolerationSeconds int `json:"podTolerationSeconds"`
-	// DNS names how long answers are kept: one of render.DNS.
+	// DNS is how long answers are cached: one of render.DNS.
 	DNS string `json:"dns"`
-	// SlowDisks has the directories of pods and volumes lie on a file system whose fsyncs
-	// take as long as one wants.
+	// SlowDisks puts the directories of pods and volumes on a file system with adjustable
+	// fsyncs.
 	SlowDisks bool `json:"slowDisks,omitempty"`
 }
 
@@ -52,7 +52,7 @@ type Record struct {
 	ForPID  int       `json:"forPID,omitempty"`
 }
 
-// A Process is told from a later one with the same ID by its start time.
+// A Process differs from a later one with the same ID by its start time.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
@@ -81,7 +81,7 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// writeJSON replaces the file at once, so that a reader never sees half of it.
+// writeJSON replaces the file atomically, so that a reader never sees a part of it.
 func writeJSON(path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

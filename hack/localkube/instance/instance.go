@@ -22,8 +22,7 @@ const Default = "localkube"
 // MaxNodes bounds the number of nodes: each has a /24 for its pods.
 const MaxNodes = 30
 
-// An Instance is one local Kubernetes. Instances with different names live
-// side by side.
+// An Instance is one local Kubernetes. Instances with different names run side by side.
 type Instance struct {
 	Name    string       `json:"name"`
 	State   string       `json:"state"`
@@ -60,8 +59,8 @@ func FromEnv(getenv func(string) string) (Instance, error) {
 	return i, err
 }
 
-// network gives the default instance the range that kubeadm users know, and
-// others one that follows from their name.
+// network gives the default instance kubeadm's range, and others one that follows from their
+// name.
 func network(name, wanted string) (netip.Prefix, error) {
 	if wanted == "" {
 		second := 96
@@ -124,7 +123,7 @@ func (i Instance) HostLink() string { return "lk-" + i.Name }
 // APIServer is the URL of the API server.
 func (i Instance) APIServer() string { return "https://" + i.Bridge().String() + ":6443" }
 
-// CgroupPrefix is what the cgroups of all instances begin with.
+// CgroupPrefix begins the names of all instances' cgroups.
 const CgroupPrefix = "/etcd-operator-"
 
 // Cgroup is the instance's cgroup, relative to the root of each hierarchy.
@@ -133,8 +132,8 @@ func (i Instance) Cgroup() string { return CgroupPrefix + i.Name }
 // NodeCgroup holds the pods of a node.
 func (i Instance) NodeCgroup(node string) string { return i.Cgroup() + "/" + node }
 
-// Lock is the file that the commands that change the instance lock. It lies
-// beside the state, which `down` removes.
+// Lock is the file that commands lock before they change the instance. It is beside the state,
+// which `down` removes.
 func (i Instance) Lock() string { return i.State + ".lock" }
 
 // Path joins elements to the state directory.
@@ -151,7 +150,7 @@ func (i Instance) Log(component string) string { return i.Path("logs", component
 // Socket is where the supervisor takes commands.
 func (i Instance) Socket() string { return i.Path("supervisor.sock") }
 
-// NodeDir holds what would be a node's disk.
+// NodeDir contains a node's disk.
 func (i Instance) NodeDir(node string, elem ...string) string {
 	return i.Path(append([]string{"nodes", node}, elem...)...)
 }

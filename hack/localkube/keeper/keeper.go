@@ -1,10 +1,9 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keeper is the process outside the cluster's namespaces: it makes
-// them, links them to the host, and removes every trace when they end. If it
-// is killed itself, the kernel ends the cluster with it, and Clean removes
-// what is left when the next command runs.
+// Package keeper is the process outside the cluster's namespaces. It creates them, links them
+// to the host, and removes every trace when they end. If it is killed, the kernel ends the
+// cluster with it, and Clean removes the rest in the next command.
 package keeper
 
 import (
@@ -43,11 +42,10 @@ const (
 // cleanTimeout bounds the wait for processes that the kernel is killing.
 const cleanTimeout = 30 * time.Second
 
-// Run makes the cluster and keeps it until it is told to stop, the process
-// that the cluster is for ends, or the cluster ends by itself. In that case the
-// logs are kept in failedLogs.
+// Run creates the cluster and keeps it until a signal, the end of the cluster's owner, or the
+// end of the cluster itself. In the last case it saves the logs in failedLogs.
 func Run(ctx context.Context, state string, forPID int, failedLogs string) (err error) {
-	// The kernel kills the cluster when the thread that made it ends.
+	// The kernel kills the cluster when the thread that created it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -57,7 +55,7 @@ func Run(ctx context.Context, state string, forPID int, failedLogs string) (err 
 	}
 	report, lease := os.NewFile(ReportFD, "report"), os.NewFile(LeaseFD, "lease")
 	defer func() {
-		// The cause ends the keeper, but cleaning must not end with it.
+		// The end of ctx must not end the cleanup.
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 		defer cancel()
 		err = errors.Join(err, keepLogs(err, c.Instance, failedLogs), Clean(clean, c.Instance), removeStaleLock(c.Lock()))
@@ -95,7 +93,7 @@ func Run(ctx context.Context, state string, forPID int, failedLogs string) (err 
 	return watch(ctx, child, lease, forPID)
 }
 
-// keepLogs saves the logs of a cluster that failed from being removed.
+// keepLogs saves the logs of a failed cluster from removal.
 func keepLogs(failure error, i instance.Instance, to string) error {
 	if failure == nil || errors.Is(failure, errAbandoned) {
 		return nil
@@ -106,8 +104,8 @@ func keepLogs(failure error, i instance.Instance, to string) error {
 	return os.CopyFS(to, os.DirFS(i.Path("logs")))
 }
 
-// removeStaleLock removes the lock file that an `up` left which was killed. If
-// a command holds the lock, it removes the file itself.
+// removeStaleLock removes the lock file of a killed `up`. If a command holds the lock, it
+// removes the file itself.
 func removeStaleLock(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -126,8 +124,8 @@ func removeStaleLock(path string) error {
 // errAbandoned says that nobody waits for the cluster any more.
 var errAbandoned = errors.New("`up` ended before the cluster was ready")
 
-// enterCgroup puts the keeper, and with it the cluster, in a cgroup of its
-// own: it must outlive whatever the command that started it is in.
+// enterCgroup moves the keeper, and with it the cluster, to a cgroup of its own: it must
+// outlive the cgroup of the command that started it.
 func enterCgroup(i instance.Instance) error {
 	system := i.Cgroup() + "/system"
 	if err := cgroup.Create(system); err != nil {
@@ -136,7 +134,7 @@ func enterCgroup(i instance.Instance) error {
 	return cgroup.Enter(system, os.Getpid())
 }
 
-// watch returns when there is a reason to end the cluster.
+// watch returns when the cluster must end.
 func watch(ctx context.Context, child *nsinit.Child, lease io.Reader, forPID int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -169,8 +167,8 @@ func watch(ctx context.Context, child *nsinit.Child, lease io.Reader, forPID int
 	}
 }
 
-// Clean ends the cluster, if it runs, and removes everything that it has on
-// the machine. It succeeds when there is nothing.
+// Clean ends the cluster, if it runs, and removes all that it has on the machine. It succeeds
+// if there is nothing.
 func Clean(ctx context.Context, i instance.Instance) error {
 	if r, err := i.ReadRecord(); err == nil && r.Init.PID != 0 {
 		switch err := process.Signal(r.Init, unix.SIGKILL); {
@@ -205,22 +203,22 @@ func Clean(ctx context.Context, i instance.Instance) error {
 	return removeMountPoint(render.KubeletRoot)
 }
 
-// othersRun says whether another instance is there: each has a cgroup.
+// othersRun reports whether another instance exists: each has a cgroup.
 func othersRun() (bool, error) {
 	groups, err := cgroup.List(instance.CgroupPrefix)
 	return len(groups) > 0, err
 }
 
-// removeMountPoint removes the directory on which nodes mounted their own,
-// unless it holds something or the node of another instance is mounted there:
-// the kernel would take that mount away with the directory.
+// removeMountPoint removes the directory for nodes' mounts, unless it contains something or
+// another instance's node is mounted there: the kernel would remove that mount with the
+// directory.
 func removeMountPoint(dir string) error {
 	mounts, err := filepath.Glob("/proc/[0-9]*/mountinfo")
 	if err != nil {
 		return err
 	}
 	for _, m := range mounts {
-		// Processes come and go; one that is gone mounts nothing.
+		// Processes may end meanwhile; an ended one mounts nothing.
 		if b, err := os.ReadFile(m); err == nil && bytes.Contains(b, []byte(" "+dir+" ")) {
 			return nil
 		}

@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeapi asks an API server the few questions that starting and
-// watching a local Kubernetes needs, over plain HTTP and JSON.
+// Package kubeapi sends an API server the few requests for starting and watching a local
+// Kubernetes, over plain HTTP and JSON.
 package kubeapi
 
 import (
@@ -72,7 +72,7 @@ func Get(ctx context.Context, client *http.Client, url string, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// Node is what matters of a Node object.
+// Node is the needed fields of a Node object.
 type Node struct {
 	Metadata struct {
 		Name   string            `json:"name"`
@@ -87,7 +87,7 @@ type Node struct {
 	} `json:"status"`
 }
 
-// Ready says whether the node is Ready, and if not, why.
+// Ready reports whether the node is Ready, and if not, why.
 func (n Node) Ready() (bool, string) {
 	for _, c := range n.Status.Conditions {
 		if c.Type == "Ready" {

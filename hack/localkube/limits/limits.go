@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limits raises the few limits of the host's kernel that are too low
-// for several kubelets and containerds, and puts them back.
+// Package limits raises the host's kernel limits that are too low for several kubelets and
+// containerds, and restores them.
 package limits
 
 import (
@@ -38,7 +38,7 @@ func Host() Limits {
 	return Limits{Sys: "/proc/sys", Saved: "/run/etcd-operator-localkube.limits"}
 }
 
-// Raise raises what is too low. What was there first is kept until Restore.
+// Raise raises limits that are too low. It keeps the old values until Restore.
 func (l Limits) Raise() error {
 	unlock, err := l.lock()
 	if err != nil {
@@ -64,7 +64,7 @@ func (l Limits) Raise() error {
 		if _, ok := saved[name]; !ok {
 			saved[name] = now
 		}
-		// First the note, then the change: a change that nobody knows of would stay.
+		// The note comes before the change: nobody could undo an unknown change.
 		if err := l.write(saved); err != nil {
 			return err
 		}
@@ -75,8 +75,8 @@ func (l Limits) Raise() error {
 	return nil
 }
 
-// Restore puts back what Raise changed, unless inUse says that another
-// instance still needs it.
+// Restore restores the old values, unless inUse reports that another instance still needs the
+// new ones.
 func (l Limits) Restore(inUse func() (bool, error)) error {
 	if _, err := os.Stat(l.Saved); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -104,8 +104,7 @@ func (l Limits) Restore(inUse func() (bool, error)) error {
 	return nil
 }
 
-// lock keeps two instances from changing the limits at once. Its directory is
-// one that outlives the file.
+// lock keeps two instances from changing the limits at once. Its directory outlives the file.
 func (l Limits) lock() (unlock func(), err error) {
 	dir, err := os.Open(filepath.Dir(l.Saved))
 	if err != nil {

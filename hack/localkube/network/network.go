@@ -24,9 +24,9 @@ const bridge = "nodes"
 // uplink is the cluster's end of the link to the host.
 const uplink = "host"
 
-// A connection whose process was killed keeps its network namespace, and so the
-// link to the host, until it gives up: by default, minutes later. These make it
-// give up at once, and those of living processes go on soon after a link healed.
+// A connection of a killed process keeps its network namespace, and so the link to the host,
+// until it times out: by default, minutes later. These settings make it time out at once.
+// Connections of live processes resume soon after a link returns.
 const (
 	orphanRetries = "1"
 	rtoMaxMillis  = "1000" // since Linux 6.15
@@ -111,9 +111,9 @@ func SetUpCluster(ctx context.Context, c instance.Config) error {
 	}
 	cmds := []string{
 		"link set lo up",
-		// Without an address of its own a bridge takes that of one of its links,
-		// and another one when that link goes: every node would lose the API
-		// server for half a minute when one node is killed.
+		// Without an address of its own, a bridge takes the address of one of its links, and
+		// another one when that link goes. Every node would then lose the API server for half
+		// a minute when one node is killed.
 		fmt.Sprintf("link add %s address %s type bridge", bridge, mac(c.Bridge())),
 		fmt.Sprintf("addr add %s/%d dev %s", c.Bridge(), instance.NodeBits, bridge),
 		"link set " + bridge + " up",
@@ -127,11 +127,10 @@ func SetUpCluster(ctx context.Context, c instance.Config) error {
 	return run(ctx, cmds...)
 }
 
-// AttachNode links the network namespace of a node's first process to the
-// bridge. It runs in the cluster's namespace.
+// AttachNode links the network namespace of a node's first process to the bridge. It runs in
+// the cluster's namespace.
 //
-// A node that is started again keeps its address on the link, so that its
-// neighbours need not find out.
+// A restarted node keeps its link address, so that its neighbours' caches stay valid.
 func AttachNode(ctx context.Context, c instance.Config, node string, pid int) error {
 	number, _ := instance.NodeNumber(node)
 	// A node that has just lost its power may have left its link: a connection that gives
@@ -203,8 +202,8 @@ func run(ctx context.Context, lines ...string) error {
 	return nil
 }
 
-// sysctl sets parameters of the current network namespace. Those that this
-// kernel does not have need no change.
+// sysctl sets parameters of the current network namespace. It skips those that this kernel
+// does not have.
 func sysctl(values map[string]string) error {
 	for name, value := range values {
 		err := os.WriteFile("/proc/sys/"+name, []byte(value), 0o644)

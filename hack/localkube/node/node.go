@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node is a node from inside: it runs in the node's namespaces, as
-// the machine's boot would, and keeps containerd, kubelet and kube-proxy going.
+// Package node is a node from inside: it runs in the node's namespaces like a machine's boot,
+// and keeps containerd, kubelet and kube-proxy running.
 package node
 
 import (
@@ -31,8 +31,7 @@ import (
 // Role is the argument with which this program acts as a node.
 const Role = "__node"
 
-// Kubelet is the directory of a node that holds what its kubelet keeps: the directories
-// of its pods.
+// Kubelet is a node's directory for its kubelet's data: the directories of its pods.
 const Kubelet = "kubelet"
 
 // startTimeout bounds how long a node waits for containerd or the API server.
@@ -68,7 +67,7 @@ func Run(ctx context.Context, state, name string) error {
 		d := &daemon.Daemon{Name: program, Path: path, Args: args, Log: c.Log(program + "-" + name)}
 		g.Go(func() error { return d.Run(ctx) })
 	}
-	// A socket that a killed node left behind would look like a living one.
+	// A killed node's socket would look like a live one.
 	if err := os.Remove(c.ContainerdSocket(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -91,7 +90,7 @@ func Run(ctx context.Context, state, name string) error {
 	return g.Wait()
 }
 
-// prepare waits for what a kubelet needs: containerd and an API server.
+// prepare waits for the kubelet's dependencies: containerd and an API server.
 func prepare(ctx context.Context, c instance.Config, name string) error {
 	socket := c.ContainerdSocket(name)
 	err := wait.Until(ctx, "containerd of "+name, func(ctx context.Context) error {
@@ -139,8 +138,7 @@ func files(c instance.Config, number int) error {
 	return nil
 }
 
-// slowDisks puts what pods write into their directories and volumes on a file system
-// whose fsyncs take as long as one wants.
+// slowDisks puts the pods' directories and volumes on a file system with adjustable fsyncs.
 func slowDisks(c instance.Config, name string) error {
 	if !c.SlowDisks {
 		return nil
@@ -153,8 +151,8 @@ func slowDisks(c instance.Config, name string) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		// What is mounted at one would be seen at the other, and the file system would ask
-		// itself for its files: in a group of its own a mount stays where it is.
+		// A mount at one directory would also appear at the other, and the file system would
+		// read its files from itself. A private mount stays where it is.
 		parent := filepath.Dir(inside)
 		if inside == render.VolumeRoot(c) {
 			parent = inside
@@ -171,9 +169,8 @@ func slowDisks(c instance.Config, name string) error {
 	return nil
 }
 
-// kernelSettings are what a kubelet sets for the whole machine when it finds
-// them different. A node only pretends: it hides the real ones behind files
-// that already say so.
+// kernelSettings are machine-wide settings that a kubelet changes if they differ. A node must
+// not: files with the right values hide the real ones.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -183,8 +180,8 @@ var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// mounts puts the node's own directories where its programs expect a
-// machine's, seen by this node alone, and names the one for temporary files.
+// mounts mounts the node's own directories at the paths that its programs expect, visible to
+// this node only, and names the one for temporary files.
 func mounts(c instance.Config, name string) error {
 	for inside, own := range map[string]string{
 		render.KubeletRoot:   Kubelet,
@@ -204,12 +201,12 @@ func mounts(c instance.Config, name string) error {
 	if err := slowDisks(c, name); err != nil {
 		return err
 	}
-	// What a program that is killed leaves in it, as crun does, goes with the node.
+	// Files of killed programs, such as crun's, go with the node.
 	if err := os.Setenv("TMPDIR", "/run"); err != nil {
 		return err
 	}
-	// Beside cgroups of version 1 some machines have the tree of version 2, which crun
-	// refuses when a controller is left in it. Nothing here uses it.
+	// Some machines have the tree of cgroups version 2 beside those of version 1. crun refuses
+	// it if it contains a controller. Nothing here uses it.
 	if err := unix.Unmount("/sys/fs/cgroup/unified", unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("unmount the cgroups of version 2: %w", err)
 	}

@@ -1,9 +1,9 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nsinit is the first process of a pid namespace. It runs one program
-// and collects what is orphaned below it; when that program ends, so does the
-// namespace, and the kernel kills all that is left in it.
+// Package nsinit is the first process of a pid namespace. It runs one program and reaps its
+// orphans. When that program ends, the namespace ends, and the kernel kills all processes in
+// it.
 package nsinit
 
 import (
@@ -20,11 +20,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/environ"
 )
 
-// Role is the argument with which this program acts as an init. What follows
-// it are the arguments of the program to run, which is this one again.
+// Role is the argument with which this program acts as an init. The arguments of the program
+// to run follow; it is this program again.
 const Role = "__init"
 
-// goFD is where the parent says that what it prepares from outside is there.
+// goFD is where the parent signals that its preparations are complete.
 const goFD = 3
 
 // A Child is an init and everything in its namespaces.
@@ -33,10 +33,10 @@ type Child struct {
 	proceed *os.File
 }
 
-// Start makes an init in pid, mount, network, ipc and uts namespaces of its
-// own, with nothing of this process's environment but PATH. It waits for
-// Proceed before it runs the program. If the calling thread
-// dies, so does the child: callers lock themselves to a thread that lasts.
+// Start starts an init in pid, mount, network, ipc and uts namespaces of its own, with only
+// PATH from this process's environment. The init waits for Proceed before it runs the program.
+// If the calling thread ends, so does the child: callers must lock themselves to a thread that
+// lasts.
 func Start(ctx context.Context, stdout io.Writer, extra []*os.File, args ...string) (*Child, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -66,8 +66,8 @@ func (c *Child) Proceed() error {
 	return errors.Join(err, c.proceed.Close())
 }
 
-// Main is the init itself. It returns the program's exit code. Files beyond
-// the one that says "go" are handed on to the program, from descriptor 3 up.
+// Main is the init itself. It returns the program's exit code. It passes further open files to
+// the program, from descriptor 3 up.
 func Main(args []string, extra int) (int, error) {
 	if os.Getpid() != 1 {
 		return 1, fmt.Errorf("%s is started by localkube itself", Role)

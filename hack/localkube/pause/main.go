@@ -1,8 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Pause holds a pod's namespaces and collects its orphans until it is told to
-// end.
+// Pause holds a pod's namespaces and reaps its orphans until a signal ends it.
 package main
 
 import (

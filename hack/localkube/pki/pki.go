@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki makes the certificates of a local Kubernetes: one authority and
-// what it signs. All of it lives as long as the cluster.
+// Package pki creates the certificates of a local Kubernetes: one authority and the
+// certificates that it signs. They are valid as long as the cluster.
 package pki
 
 import (
@@ -120,7 +120,7 @@ func template(name string) (*x509.Certificate, error) {
 	return &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: name},
-		// A clock that is set back a little must not break the cluster.
+		// A small step back of the clock must not break the cluster.
 		NotBefore: now.Add(-time.Hour),
 		NotAfter:  now.Add(life),
 		KeyUsage:  x509.KeyUsageDigitalSignature,

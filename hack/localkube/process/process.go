@@ -21,7 +21,7 @@ import (
 // ErrGone is returned for a process that has ended.
 var ErrGone = errors.New("the process has ended")
 
-// Identify returns what tells the process from a later one with its ID.
+// Identify returns what distinguishes the process from a later one with its ID.
 func Identify(pid int) (instance.Process, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -37,8 +37,8 @@ func Identify(pid int) (instance.Process, error) {
 	return instance.Process{PID: pid, Start: start}, nil
 }
 
-// parseStat takes the start time and the state out of /proc/PID/stat. The name
-// in it is in parentheses and may hold anything.
+// parseStat returns the start time and the state in /proc/PID/stat. The name in it is in
+// parentheses and may contain anything.
 func parseStat(stat string) (start uint64, state string, err error) {
 	_, rest, ok := cutLast(stat, ") ")
 	fields := strings.Fields(rest)
@@ -56,7 +56,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// Alive says whether exactly this process still runs.
+// Alive reports whether exactly this process still runs.
 func Alive(p instance.Process) bool {
 	now, err := Identify(p.PID)
 	return err == nil && now == p

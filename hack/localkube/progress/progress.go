@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress tells the command that starts a cluster how far it is. The
+// Package progress reports the progress of a start to the command that waits for it. The
 // supervisor writes lines of JSON into a pipe; `up` reads them.
 package progress
 
@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// ErrEnded is returned when the cluster's processes ended without a word.
+// ErrEnded is returned if the cluster's processes ended without a report.
 var ErrEnded = errors.New("the cluster's supervisor ended while it started")
 
 type line struct {
@@ -41,7 +41,7 @@ func (p *Writer) Failed(err error) { p.write(line{Failed: err.Error()}) }
 // Ready reports that the cluster is up.
 func (p *Writer) Ready() { p.write(line{Ready: true}) }
 
-// write ignores errors: when the reader is gone, the keeper ends the cluster.
+// write ignores errors: without a reader, the keeper ends the cluster.
 func (p *Writer) write(l line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 // BusyboxImage is an image with a shell, for tests.
 const BusyboxImage = "busybox:1.35"
 
-// provisioner is the name that the maintained local-path provisioner has too.
+// provisioner is the name of the maintained local-path provisioner.
 const provisioner = "rancher.io/local-path"
 
-// Addons are the objects that make the cluster an ordinary one.
+// Addons are the initial objects of an ordinary cluster.
 func Addons() string {
 	return `apiVersion: storage.k8s.io/v1
 kind: StorageClass
@@ -27,7 +27,8 @@ reclaimPolicy: Delete
 `
 }
 
-// LocalPathProvisioner returns the arguments of what makes volumes (pins/kubernetes/kube).
+// LocalPathProvisioner returns the arguments of the provisioner of volumes
+// (pins/kubernetes/kube).
 func LocalPathProvisioner(c instance.Config) []string {
 	return []string{
 		"--name=" + provisioner,

@@ -24,16 +24,16 @@ const (
 	AuditPolicy    = "audit-policy.yaml"
 )
 
-// AuditLog is where the API server tells who asked what of it: the end-to-end
-// tests compare it with the rights that the operator is given.
+// AuditLog is the API server's log of requests: the end-to-end tests compare it with the
+// operator's rights.
 func AuditLog(c instance.Config) string { return c.Log("audit") }
 
 // EtcdURL is where the cluster's own etcd listens, inside the cluster's
 // network namespace.
 const EtcdURL = "http://127.0.0.1:2379"
 
-// Etcd returns the arguments of the etcd that holds the Kubernetes objects.
-// They end with the cluster, so nothing is synced to disk.
+// Etcd returns the arguments of the etcd for the Kubernetes objects. They end with the
+// cluster, so nothing is synced to disk.
 func Etcd(c instance.Config) []string {
 	return []string{
 		"--name=kubernetes",
@@ -44,7 +44,7 @@ func Etcd(c instance.Config) []string {
 		"--initial-advertise-peer-urls=http://127.0.0.1:2380",
 		"--initial-cluster=kubernetes=http://127.0.0.1:2380",
 		"--unsafe-no-fsync",
-		// Alone, it need not wait a second for others before it leads.
+		// A single instance need not wait a second for others before it leads.
 		"--heartbeat-interval=20",
 		"--election-timeout=100",
 		"--quota-backend-bytes=4294967296",
@@ -85,9 +85,9 @@ func APIServer(c instance.Config) []string {
 	}
 }
 
-// Audit is the policy of the audit log: what service accounts ask for, but those
-// of Kubernetes itself, without the objects. A watch is told when it begins, or it
-// would be told only when it ends.
+// Audit is the policy of the audit log: requests of service accounts, except those of
+// Kubernetes itself, without the objects. It logs a watch at its beginning; by default, the
+// log has only its end.
 func Audit() string {
 	return `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -142,9 +142,9 @@ func Scheduler(c instance.Config) []string {
 	}
 }
 
-// Corefile is the configuration of CoreDNS. It answers from the API server's
-// objects and knows of nothing else: the cluster has no way out, so an unknown
-// name is refused at once instead of after a timeout.
+// Corefile is the configuration of CoreDNS. It only knows the API server's objects. The
+// cluster has no route to the outside, so CoreDNS refuses an unknown name at once instead of
+// after a timeout.
 func Corefile(c instance.Config) string {
 	dns := DNS[c.DNS]
 	return fmt.Sprintf(`cluster.local:53 in-addr.arpa:53 {
@@ -173,7 +173,7 @@ localkube.internal:53 {
 `, c.Bridge(), c.Path("kubeconfigs/admin"), c.HostIP(), dns.ttl, dns.cache)
 }
 
-// CoreDNSReady is where CoreDNS says that it has seen the cluster's objects.
+// CoreDNSReady is where CoreDNS reports that it has the cluster's objects.
 func CoreDNSReady(c instance.Config) string {
 	return "http://" + c.Bridge().String() + ":8181/ready"
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/pki"
 )
 
-// Kubeconfig is a kubeconfig with everything inside, so that it can be copied.
+// Kubeconfig is a self-contained kubeconfig, which can be copied.
 func Kubeconfig(name, server string, ca []byte, client pki.Pair) string {
 	b64 := base64.StdEncoding.EncodeToString
 	return fmt.Sprintf(`apiVersion: v1

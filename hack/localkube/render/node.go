@@ -12,8 +12,8 @@ import (
 // PauseImage is the image that holds a pod's namespaces.
 const PauseImage = "localkube/pause:1"
 
-// KubeletRoot and VolumeRoot are directories inside a node; what a node
-// writes there lands in its own directory.
+// KubeletRoot and VolumeRoot are directories inside a node. They are mounts of directories in
+// its own directory.
 const (
 	KubeletRoot = "/var/lib/kubelet"
 	PodLogs     = "/var/log/pods"
@@ -68,10 +68,9 @@ disabled_plugins = [
 `, c.NodeDir(node, "containerd"), c.ContainerdSocket(node), "docker.io/"+PauseImage, c.NodeDir(node, "cni"), c.NodeDir(node, "registries"))
 }
 
-// Registries is how a node's containerd reaches all registries: not at all. Nothing
-// beyond this machine can be reached from a node, and so the pull of an image that is
-// not loaded fails at once, and not only after the names of registries were asked for
-// in vain for half a minute.
+// Registries is how a node's containerd reaches registries: not at all. A node can't reach
+// anything beyond this machine. So the pull of an image that is not loaded fails at once, and
+// not after half a minute of DNS queries.
 func Registries() string {
 	const nobody = "http://127.0.0.1:1"
 	return fmt.Sprintf(`server = %[1]q

@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slowdisk shows a directory as a file system whose fsyncs take as long as a
-// test wants. It needs no device, and a process that is killed leaves nothing hanging.
+// Package slowdisk mounts a directory as a file system with adjustable fsyncs. It needs no
+// device, and a killed process leaves nothing hanging.
 package slowdisk
 
 import (
@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// look is how often an fsync that waits looks whether it still has to.
+// look is how often a waiting fsync checks its delay.
 const look = 10 * time.Millisecond
 
-// Mount shows dir at target until this process ends. The directory delays says how long
-// fsyncs take: see SetDelay.
+// Mount mounts dir at target until this process ends. The directory delays contains the
+// durations of fsyncs: see SetDelay.
 func Mount(dir, target, delays string) error {
 	if err := os.MkdirAll(delays, 0o755); err != nil {
 		return err
@@ -37,15 +37,15 @@ func Mount(dir, target, delays string) error {
 	if err != nil {
 		return fmt.Errorf("mount %s on %s: %w", dir, target, err)
 	}
-	// Nothing is cached: the provisioner of volumes works on dir itself.
+	// Nothing is cached: the provisioner of volumes works on dir directly.
 	if _, err := fs.Mount(fmt.Sprintf("/dev/fd/%d", kernel), root.RootNode, &fs.Options{}); err != nil {
 		return fmt.Errorf("serve %s at %s: %w", dir, target, err)
 	}
 	return nil
 }
 
-// attach mounts a file system that the kernel asks for by the descriptor. No child may
-// inherit it: a pod that held it and waited for an fsync could not be killed.
+// attach mounts a file system that the kernel queries by the descriptor. No child may inherit
+// it: a pod that held it and waited for an fsync could not be killed.
 func attach(dir, target string) (int, error) {
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -70,7 +70,7 @@ func (n *node) WrapChild(context.Context, fs.InodeEmbedder) fs.InodeEmbedder {
 	return &node{LoopbackNode: fs.LoopbackNode{RootData: n.RootData}, delays: n.delays}
 }
 
-// Fsync takes its time first, as a disk does: also when the process that asked is killed.
+// Fsync waits first, like a disk, even if the process that asked is killed.
 func (n *node) Fsync(ctx context.Context, f fs.FileHandle, flags uint32) syscall.Errno {
 	path := n.Path(nil)
 	for began := time.Now(); time.Since(began) < delay(n.delays, path); {
@@ -83,8 +83,7 @@ func (n *node) Fsync(ctx context.Context, f fs.FileHandle, flags uint32) syscall
 	return fs.OK
 }
 
-// SetDelay has fsyncs of all files take a time that are below a directory of a name,
-// wherever that is. 0 is no time.
+// SetDelay delays the fsyncs of all files below any directory of a name. 0 is no delay.
 func SetDelay(delays, name string, takes time.Duration) error {
 	file := filepath.Join(delays, name)
 	if takes == 0 {
@@ -99,7 +98,7 @@ func SetDelay(delays, name string, takes time.Duration) error {
 	return os.Rename(file+".new", file)
 }
 
-// delay is how long an fsync of a file takes. A name without a file has no delay.
+// delay returns the delay of a file's fsync. A name without a file has no delay.
 func delay(delays, path string) time.Duration {
 	var longest time.Duration
 	for name := range strings.SplitSeq(filepath.Dir(path), "/") {

@@ -17,7 +17,7 @@ import (
 )
 
 // foreign returns an environment that leads to another cluster in all ways that kubectl
-// knows. The test fails when that cluster is asked anything.
+// supports. The test fails if that cluster gets a request.
 func foreign(t *testing.T) []string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -3,8 +3,8 @@
 
 //go:build smoke
 
-// Package smoke tries hack/kube on this machine, as root: what it starts
-// works, and nothing is left however it ends.
+// Package smoke tests hack/kube on this machine, as root: the cluster works, and nothing is
+// left however it ends.
 package smoke
 
 import (
@@ -40,8 +40,8 @@ type cluster struct {
 	env []string
 }
 
-// newCluster returns a cluster that is not up. Its name and its addresses, which
-// are none that a name stands for by default, differ from those of another run.
+// newCluster returns a cluster that is down. Its name and its addresses differ from those of
+// another run, and from any default.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if os.Geteuid() != 0 {

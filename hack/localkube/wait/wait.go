@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wait waits, until something is so or a context ends.
+// Package wait waits until a condition holds or a context ends.
 package wait
 
 import (
@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// tryEvery is the pause between two tries: what is waited for are processes of
-// this machine, which come up within a second or so.
+// tryEvery is the pause between two attempts: they wait for processes of this machine, which
+// start within a second or so.
 const tryEvery = 50 * time.Millisecond
 
-// Until calls f until it succeeds. When the context ends first, the error says
-// what f said last.
+// Until calls f until it succeeds. If the context ends first, the error has f's last error.
 func Until(ctx context.Context, what string, f func(context.Context) error) error {
 	for {
 		err := f(ctx)
@@ -29,7 +28,7 @@ func Until(ctx context.Context, what string, f func(context.Context) error) erro
 	}
 }
 
-// For lets time pass, unless the context ends first.
+// For sleeps, unless the context ends first.
 func For(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

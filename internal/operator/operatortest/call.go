@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operatortest calls the programs of the operators as a shell does.
+// Package operatortest calls the operators' programs as a shell does.
 package operatortest
 
 import (
@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// Call is a call of a program, and what is expected of it.
+// Call is one call of a program, and its expected result.
 type Call struct {
 	Args   string // separated by spaces
-	Code   int    // it exits with
-	Stdout string // part of what it prints; "": nothing
-	Stderr string // part of what it says there
+	Code   int    // expected exit code
+	Stdout string // expected part of the output; "": no output
+	Stderr string // expected part of the errors
 }
 
 // Check makes the calls, outside of any pod.

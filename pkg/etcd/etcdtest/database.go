@@ -9,12 +9,12 @@ import (
 	"hash/fnv"
 )
 
-// PageSize is that of the databases that SnapshotFile makes.
+// PageSize is the page size of the databases that SnapshotFile makes.
 const PageSize = 4096
 
-// SnapshotFile is a snapshot as it is stored: a database of so many pages, and its
-// sha256. It begins as bbolt's databases do, in an order of bytes; what follows is no
-// data of etcd, and another one for each seed.
+// SnapshotFile returns a stored snapshot: a database of this many pages, and its sha256. It
+// begins like bbolt's databases, in a byte order. The rest is not etcd's data, and differs by
+// seed.
 func SnapshotFile(order binary.ByteOrder, pages int, seed byte) []byte {
 	database := make([]byte, pages*PageSize)
 	for i := range database {

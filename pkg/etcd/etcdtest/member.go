@@ -1,9 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcdtest plays members of etcd for tests: it speaks the protocol by
-// which the operator observes and changes them, and nothing of raft or storage.
-// Nothing but tests may import it.
+// Package etcdtest simulates members of etcd for tests. It implements the API by which the
+// operator observes and changes members, without raft and storage. Only tests may import it.
 package etcdtest
 
 import (
@@ -19,25 +18,25 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Member is one member as its clients see it. Set what it answers before it is
-// asked. A nil answer is an empty one.
+// Member is one member as its clients see it. Set its answers before the first request. A nil
+// answer is an empty one.
 type Member struct {
 	etcdserverpb.UnimplementedClusterServer
 
-	// Status is what it says of itself.
+	// Status is what it reports of itself.
 	Status *etcdserverpb.StatusResponse
-	// Agreed is the membership by a linearizable read, NoQuorum the error instead
-	// of it and of any such read, Remembered the membership by a serializable read.
+	// Agreed is the membership by a linearizable read. NoQuorum is the error of every
+	// linearizable read. Remembered is the membership by a serializable read.
 	Agreed     []*etcdserverpb.Member
 	NoQuorum   error
 	Remembered []*etcdserverpb.Member
-	// Snapshot is what it sends when it is asked for one.
+	// Snapshot is the answer to a request for a snapshot.
 	Snapshot *Stream
-	// Refusal is the answer to each change, and to the question for a snapshot.
+	// Refusal is the error of each change, and of each request for a snapshot.
 	Refusal error
-	// TLS is nil where it talks plain text.
+	// TLS is nil for plain text.
 	TLS *tls.Config
-	// Hang makes it accept questions and not answer them.
+	// Hang makes it accept requests and never answer them.
 	Hang bool
 
 	IP   string
@@ -78,8 +77,8 @@ func (m *Member) Start(t testing.TB) *Member {
 	return m
 }
 
-// Changes are the requests for changes that came in, in their order, and the word
-// snapshot for each question for one.
+// Changes are the requests for changes in their order, and the word snapshot for each request
+// for a snapshot.
 func (m *Member) Changes() []any {
 	m.mu.Lock()
 	defer m.mu.Unlock()

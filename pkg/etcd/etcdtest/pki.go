@@ -21,12 +21,12 @@ type CA struct {
 	t    testing.TB
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	// PEM is its certificate.
+	// PEM is the CA's certificate.
 	PEM []byte
 }
 
-// Leaf says how a certificate is to be. It may be used by servers and clients,
-// and is valid from an hour ago for a year, if nothing else is said.
+// Leaf describes a certificate. By default, servers and clients may use it, and it is valid
+// from an hour ago for a year.
 type Leaf struct {
 	Name     string // common name
 	DNS      []string

@@ -10,20 +10,19 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// A Stream is what a member sends when it is asked for a snapshot.
+// A Stream is a member's answer to a request for a snapshot.
 type Stream struct {
 	Pieces []*etcdserverpb.SnapshotResponse
-	// Err ends it after the pieces.
+	// Err ends the stream after the pieces.
 	Err error
-	// Stall leaves it without an end after the pieces.
+	// Stall keeps the stream open after the pieces.
 	Stall bool
 }
 
-// pieceSize is that of etcd (snapshotSendBufferSize in
-// server/etcdserver/api/v3rpc/maintenance.go).
+// pieceSize is etcd's (snapshotSendBufferSize in server/etcdserver/api/v3rpc/maintenance.go).
 const pieceSize = 32 << 10
 
-// StreamOf is the stream of a database as etcd sends it.
+// StreamOf returns the stream of a database as etcd sends it.
 func StreamOf(database []byte) *Stream {
 	stream, sum := &Stream{}, sha256.Sum256(database)
 	for rest := database; len(rest) > 0; {
@@ -43,7 +42,7 @@ type keys struct {
 	m *Member
 }
 
-// Range tells the revision and no keys.
+// Range returns the revision and no keys.
 func (s keys) Range(ctx context.Context, r *etcdserverpb.RangeRequest) (*etcdserverpb.RangeResponse, error) {
 	if err := s.m.hang(ctx); err != nil {
 		return nil, err

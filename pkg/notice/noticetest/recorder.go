@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Recorder is an event recorder that keeps all events, where record.FakeRecorder has
-// to be read from. Its zero value is an empty one.
+// Recorder is an event recorder that keeps all events. A reader need not drain it, unlike
+// record.FakeRecorder. Its zero value is empty.
 type Recorder struct {
 	mu     sync.Mutex
 	events []string
@@ -32,12 +32,12 @@ func (r *Recorder) Eventf(obj runtime.Object, eventType, reason, format string, 
 	r.Event(obj, eventType, reason, fmt.Sprintf(format, args...))
 }
 
-// AnnotatedEventf leaves out the annotations.
+// AnnotatedEventf ignores the annotations.
 func (r *Recorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventType, reason, format string, args ...any) {
 	r.Eventf(obj, eventType, reason, format, args...)
 }
 
-// Events are all events so far, in order.
+// Events returns all events so far, in order.
 func (r *Recorder) Events() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,10 +51,10 @@ func (r *Recorder) Forget() {
 	r.events = nil
 }
 
-// Told tells whether an event has this text.
+// Told reports whether an event has this text.
 func (r *Recorder) Told(text string) bool { return r.Times(text) > 0 }
 
-// Times is how many events have this text.
+// Times returns how many events have this text.
 func (r *Recorder) Times(text string) int {
 	n := 0
 	for _, event := range r.Events() {

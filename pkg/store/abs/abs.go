@@ -32,13 +32,13 @@ type Store struct {
 	pageSize int32
 }
 
-// retries of a request that may succeed in a moment.
+// retries of a request after a passing error.
 const retries = 3
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens a container. It sends nothing: whether the container is there and may
-// be used is told by the first request.
+// Open opens a container. It sends nothing: the first request shows whether the container
+// exists and allows access.
 func Open(_ context.Context, c Config) (*Store, error) {
 	failed := func(err error) error {
 		return fmt.Errorf("open container %q of Azure Blob Storage: %w", c.Container, err)
@@ -51,9 +51,9 @@ func Open(_ context.Context, c Config) (*Store, error) {
 		name:    fmt.Sprintf("container %s of storage account %s of Azure Blob Storage", c.Container, p.account),
 		network: store.Transport(),
 	}
-	// The API sends no redirects, and what proves who asks must not follow one.
+	// The API sends no redirects, and credentials must not follow one.
 	client := &http.Client{
-		Transport:     store.Exclusive{RoundTripper: s.network}, // a block's buffer is used again
+		Transport:     store.Exclusive{RoundTripper: s.network}, // Put reuses a block's buffer
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	if s.client, err = p.client(c.Container, client); err != nil {
@@ -84,8 +84,8 @@ func (p place) client(name string, requests policy.Transporter) (*container.Clie
 	return container.NewClient(address, identity{own}, &container.ClientOptions{ClientOptions: options})
 }
 
-// Get reads a blob. A connection that breaks is replaced by another one that goes on
-// with the same blob where it was.
+// Get reads a blob. After a broken connection, it continues with the same blob at the same
+// offset.
 func (s *Store) Get(ctx context.Context, key string, offset int64) (io.ReadCloser, error) {
 	answer, err := s.client.NewBlobClient(key).DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: offset}})
 	if err == nil {
@@ -93,7 +93,7 @@ func (s *Store) Get(ctx context.Context, key string, offset int64) (io.ReadClose
 	}
 	err = explain(ctx, err)
 	if store.HasStatus(err, http.StatusRequestedRangeNotSatisfiable) {
-		// Nothing is left behind the last byte, which is no range for HTTP.
+		// There is nothing behind the last byte, which is not a valid range in HTTP.
 		if object, statErr := s.Stat(ctx, key); statErr == nil && object.Size == offset {
 			return http.NoBody, nil
 		}
@@ -101,7 +101,7 @@ func (s *Store) Get(ctx context.Context, key string, offset int64) (io.ReadClose
 	return nil, s.failed("get", key, err)
 }
 
-// reader explains the errors of reading too.
+// reader explains errors of reads too.
 type reader struct {
 	ctx  context.Context
 	body io.ReadCloser
@@ -117,7 +117,7 @@ func (r reader) Read(p []byte) (int, error) {
 
 func (r reader) Close() error { return r.body.Close() }
 
-// Stat tells about a blob.
+// Stat returns a blob's properties.
 func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
 	p, err := s.client.NewBlobClient(key).GetProperties(ctx, nil)
 	if err != nil {
@@ -134,8 +134,8 @@ func object(key string, p blob.GetPropertiesResponse) store.Object {
 	return o
 }
 
-// List lists blobs, without their metadata. Blobs whose blocks were not committed are
-// not among them.
+// List lists blobs, without their metadata. It leaves out blobs whose blocks were not
+// committed.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
 	return func(yield func(store.Object, error) bool) {
 		options := &container.ListBlobsFlatOptions{Prefix: &prefix}
@@ -165,7 +165,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object,
 	}
 }
 
-// Delete deletes a blob, with its snapshots: Azure refuses to leave those.
+// Delete deletes a blob with its snapshots: Azure refuses to keep those.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	_, err := s.client.NewBlobClient(key).Delete(ctx, &blob.DeleteOptions{DeleteSnapshots: to.Ptr(blob.DeleteSnapshotsOptionTypeInclude)})
 	if err == nil {
@@ -177,8 +177,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return s.failed("delete", key, err)
 }
 
-// Sweep does nothing: Azure removes blocks that were not committed within a week,
-// and before that when the same blob is written.
+// Sweep does nothing: Azure removes uncommitted blocks within a week, or at the next write of
+// the same blob.
 func (s *Store) Sweep(context.Context, string, time.Time, func(string) bool) (int, error) {
 	return 0, nil
 }
@@ -189,13 +189,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// failed names what was tried on what.
+// failed adds what was tried, and on what.
 func (s *Store) failed(what, key string, err error) error {
 	return fmt.Errorf("%s %s in %s: %w", what, key, s.name, err)
 }
 
-// Names of metadata are identifiers of C#, which have no dashes, and come back in
-// any case.
+// metadataName returns an identifier of C#, as Azure requires: it has no dashes. Azure returns
+// names in any case.
 func metadataName(key string) string { return strings.ReplaceAll(key, "-", "_") }
 func metadataKey(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, "_", "-"))

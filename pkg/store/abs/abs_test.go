@@ -106,12 +106,12 @@ func TestAnswersAreOfKnownKinds(t *testing.T) {
 			}
 			for what, err := range map[string]error{"put": put, "get": get, "stat": stat, "list": list, "delete": s.Delete(t.Context(), "k")} {
 				if err == nil || !strings.HasPrefix(err.Error(), what+" k in container backups: ") || !strings.Contains(err.Error(), tt.code) {
-					t.Errorf("%s: %s is told as %v", name, what, err)
+					t.Errorf("%s: %s is reported as %v", name, what, err)
 					continue
 				}
 				for _, secret := range []string{"hunter2", "https://", "SharedKey"} {
 					if strings.Contains(err.Error(), secret) {
-						t.Errorf("%s: %s tells too much: %v", name, what, err)
+						t.Errorf("%s: %s reveals too much: %v", name, what, err)
 					}
 				}
 				for _, kind := range kinds {

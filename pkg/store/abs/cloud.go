@@ -14,13 +14,13 @@ import (
 
 // azure is one of the clouds that Azure runs.
 type azure struct {
-	names   []string // the first one is told
-	storage string   // what the domains of its storage services end with
+	names   []string // errors use the first one
+	storage string   // the end of its storage services' domains
 	login   cloud.Configuration
 }
 
-// clouds by the names that go-autorest knew, of which etcd-operator v0.9.4 took any.
-// That of Germany was closed in 2021; it is here since its name is no mistake.
+// clouds by the names of go-autorest, which etcd-operator v0.9.4 accepted. Azure closed the
+// one of Germany in 2021. It stays because the name is no typo.
 var clouds = []azure{
 	{[]string{"AzurePublicCloud", "AzureCloud"}, "core.windows.net", cloud.AzurePublic},
 	{[]string{"AzureChinaCloud"}, "core.chinacloudapi.cn", cloud.AzureChina},
@@ -44,8 +44,8 @@ func cloudNamed(name string) (azure, error) {
 	return azure{}, fmt.Errorf("%w: cloud is unknown: it must be one of %s", store.ErrConfig, strings.Join(known, ", "))
 }
 
-// isAzure tells whether a host is a storage service that Azure itself runs, so that
-// a token sent to it does not reach the account's owner.
+// isAzure reports whether Azure itself runs a host as a storage service. A token sent to it
+// does not reach the account's owner.
 func isAzure(host string) bool {
 	if strings.HasSuffix(host, ".blob.storage.azure.net") {
 		return true // of accounts in a DNS zone

@@ -13,7 +13,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// Config says where the objects are and who asks for them.
+// Config says where the objects are, and with which credentials.
 type Config struct {
 	// Container must exist.
 	Container string
@@ -26,20 +26,19 @@ type Config struct {
 	// AzureUSGovernmentCloud and AzureGermanCloud, in any case: the names that
 	// go-autorest gave them.
 	Cloud string
-	// Endpoint is the URL of the account's blob service where it is not that of the
-	// cloud, such as http://azurite:10000/devstoreaccount1. The identity of this
-	// process is used for Azure's own only, or whoever names the endpoint could have
-	// its token.
+	// Endpoint is the URL of the account's blob service if it is not the cloud's, such as
+	// http://azurite:10000/devstoreaccount1. Only Azure's own endpoints get the identity of
+	// this process. Otherwise anybody who can name an endpoint could steal its token.
 	Endpoint string
 }
 
-// Their rules are Azure's; both names become parts of the URL that requests go to.
+// The patterns are Azure's rules. Both names become parts of the requests' URLs.
 var (
 	accountName   = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
 	containerName = regexp.MustCompile(`^(\$root|[a-z0-9](-?[a-z0-9])+)$`)
 )
 
-// place is what a Config means.
+// place is a parsed Config.
 type place struct {
 	account string
 	key     string // empty: the identity of this process
@@ -68,7 +67,7 @@ func (c Config) place() (place, error) {
 	}
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		// The URL is not told: it may hold a signature.
+		// The error does not quote the URL: it may hold a signature.
 		return place{}, fmt.Errorf("%w: endpoint must be a URL such as https://%s.blob.%s, without a query", store.ErrConfig, p.account, p.cloud.storage)
 	}
 	if p.key == "" && (u.Scheme != "https" || !isAzure(u.Host)) {

@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// explain is what an error of the SDK says, with the kind that package store knows
-// it by. The SDK's own text holds the request's URL and the whole answer.
+// explain shortens an error of the SDK, and wraps the kind of package store. The SDK's text
+// holds the request's URL and the whole answer.
 func explain(ctx context.Context, err error) error {
 	err = store.WithoutURL(err)
 	if ended := context.Cause(ctx); ended != nil {
@@ -56,7 +56,7 @@ func plain(err error) error {
 	}
 }
 
-// refused tells that the store has answered that it did not do what was asked for.
+// refused reports whether the store has answered that it did not carry out a request.
 func refused(err error) bool {
 	var status *store.StatusError
 	if errors.As(err, &status) {
@@ -65,7 +65,7 @@ func refused(err error) bool {
 	return errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrNoBucket) || errors.Is(err, store.ErrNotFound)
 }
 
-// identity is that of this process. Its errors are told from those of the store.
+// identity is the identity of this process. Its errors are distinct from the store's.
 type identity struct{ azcore.TokenCredential }
 
 func (i identity) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -79,7 +79,7 @@ func (i identity) GetToken(ctx context.Context, options policy.TokenRequestOptio
 type tokenError struct{ err error }
 
 func (e *tokenError) Error() string { return "get an access token: " + e.err.Error() }
-func (e *tokenError) Unwrap() error { return e.err } // which tells the SDK not to retry
+func (e *tokenError) Unwrap() error { return e.err } // makes the SDK not retry
 
 func explainToken(err error) error {
 	var failed *azidentity.AuthenticationFailedError

@@ -29,18 +29,16 @@ import (
 
 const (
 	contentType = "application/octet-stream"
-	// cleanupTime bounds what is done about an upload after its end, also when its
-	// context has ended.
+	// cleanupTime bounds the work after the end of an upload, even if its context has ended.
 	cleanupTime = 10 * time.Second
 )
 
-// Put stores a blob: by one request where it is small, and otherwise by blocks, which
-// make the blob when they are committed. Azure compares each request's content with
-// its MD5 and refuses what differs. The MD5 of the whole is kept with the blob, as
-// Content-MD5.
+// Put stores a blob: in one request if it is small, otherwise in blocks that become the blob
+// when they are committed. Azure compares each request's content with its MD5 and refuses a
+// difference. The blob keeps the MD5 of the whole as Content-MD5.
 //
-// After an error there is no blob, or one whose error says that it is stored; blocks may be left that nothing shows; Azure
-// has no request that removes them (see Sweep).
+// After an error there is no blob, or the error says that there is one. Uncommitted blocks may
+// remain: they are invisible, and Azure has no request that removes them (see Sweep).
 func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
 	object, err := s.put(ctx, key, u)
 	if err != nil {
@@ -72,7 +70,7 @@ type put struct {
 	content *checked
 }
 
-// atOnce makes a blob by one request.
+// atOnce uploads a blob in one request.
 func (p put) atOnce(ctx context.Context, data []byte, u store.Upload) (store.Object, error) {
 	sum, all := p.content.sum.Sum(nil), allMetadata(u)
 	answer, err := p.blob.Upload(ctx, body(data), &blockblob.UploadOptions{
@@ -86,7 +84,7 @@ func (p put) atOnce(ctx context.Context, data []byte, u store.Upload) (store.Obj
 	return store.Object{Key: p.key, Size: p.content.size, Modified: value(answer.LastModified), Metadata: all}, nil
 }
 
-// inBlocks makes a blob of blocks.
+// inBlocks uploads a blob in blocks.
 func (p put) inBlocks(ctx context.Context, first []byte, u store.Upload) (store.Object, error) {
 	blocks := newBlocks()
 	count, err := store.SendParts(ctx, first, p.content, func(ctx context.Context, number int, data []byte) error {
@@ -114,10 +112,9 @@ func (p put) inBlocks(ctx context.Context, first []byte, u store.Upload) (store.
 	return p.confirm(ctx, made, answer.ETag)
 }
 
-// confirm looks at the blob that was made, and deletes it if Azure says that it is
-// not what was sent. The blob is there: that ctx has ended meanwhile does not matter
-// any more. Nor does it that it can't be looked at: it is made of blocks each of
-// which Azure has compared with its MD5.
+// confirm checks the stored blob, and deletes it if Azure says that it differs from what was
+// sent. The blob exists, so the end of ctx no longer matters. Nor does a failed check: Azure
+// has compared each block with its MD5.
 func (p put) confirm(ctx context.Context, made store.Object, tag *azcore.ETag) (store.Object, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
@@ -137,7 +134,7 @@ func (p put) confirm(ctx context.Context, made store.Object, tag *azcore.ETag) (
 	}
 	_, left := p.blob.Delete(ctx, &blob.DeleteOptions{
 		DeleteSnapshots:  to.Ptr(blob.DeleteSnapshotsOptionTypeInclude),
-		AccessConditions: only, // what somebody else has put there since stays
+		AccessConditions: only, // another writer's newer blob stays
 	})
 	if left == nil {
 		return store.Object{}, err
@@ -148,8 +145,7 @@ func (p put) confirm(ctx context.Context, made store.Object, tag *azcore.ETag) (
 	return store.Object{}, fmt.Errorf("%w; %w; delete it, which is there but not to be trusted: %w", err, store.ErrLeft, left)
 }
 
-// afterAll is for a blob that was sent, and the answer got lost: it may be there
-// nevertheless, and all is well then.
+// afterAll is for a lost answer to an upload: the blob may be stored and correct.
 func (p put) afterAll(ctx context.Context, metadata map[string]string, lost error) (store.Object, error) {
 	if refused(lost) {
 		return store.Object{}, lost
@@ -162,12 +158,12 @@ func (p put) afterAll(ctx context.Context, metadata map[string]string, lost erro
 	}
 	there := object(p.key, stored)
 	if !maps.Equal(there.Metadata, metadata) {
-		return store.Object{}, lost // an older one
+		return store.Object{}, lost // it is an older one
 	}
 	return there, nil
 }
 
-// compare tells whether a blob has the content that was sent.
+// compare returns an error if the stored blob differs from what was sent.
 func (p put) compare(stored blob.GetPropertiesResponse) error {
 	if size := value(stored.ContentLength); size != p.content.size {
 		return fmt.Errorf("%d bytes were sent and %d stored", p.content.size, size)
@@ -186,7 +182,7 @@ func headers(sum []byte) *blob.HTTPHeaders {
 	return &blob.HTTPHeaders{BlobContentType: to.Ptr(contentType), BlobContentMD5: sum}
 }
 
-// allMetadata are those of an upload whose body was read to its end.
+// allMetadata returns the metadata of an upload whose body was read to its end.
 func allMetadata(u store.Upload) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, u.Metadata)
@@ -196,7 +192,7 @@ func allMetadata(u store.Upload) map[string]string {
 	return all
 }
 
-// named are metadata under names that Azure takes.
+// named returns metadata under names that Azure accepts.
 func named(all map[string]string) map[string]*string {
 	names := map[string]*string{}
 	for key, v := range all {
@@ -205,13 +201,13 @@ func named(all map[string]string) map[string]*string {
 	return names
 }
 
-// blocks names the blocks of one upload, so that those of another one of the same
-// blob are not taken for them. All of a blob's have to be of one length.
+// blocks names the blocks of one upload, so that Azure does not mix them with another
+// upload's. All of a blob's block names must have one length.
 type blocks struct{ upload uuid.UUID }
 
 func newBlocks() blocks { return blocks{uuid.New()} }
 
-// id of a block; numbers begin with 1.
+// id returns the name of a block; numbers begin with 1.
 func (b blocks) id(number int) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(b.upload[:], uint32(number)))
 }
@@ -224,7 +220,7 @@ func (b blocks) first(count int) []string {
 	return ids
 }
 
-// checked is content whose checksum and length are taken as it is read.
+// checked is content that computes its checksum and length while it is read.
 type checked struct {
 	body io.Reader
 	size int64

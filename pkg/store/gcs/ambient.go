@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// ambient is the identity of this process, which is looked for when it is needed:
-// that may ask the network.
+// ambient is the identity of this process. It is searched on first use, since that may send
+// requests.
 type ambient struct {
 	client *http.Client
 

@@ -24,7 +24,7 @@ const (
 	userAuthURL = "https://accounts.google.com/o/oauth2/auth"
 )
 
-// file is what counts of a credentials.json.
+// file is the relevant fields of a credentials.json.
 type file struct {
 	Type string `json:"type"`
 
@@ -40,12 +40,12 @@ type file struct {
 	RefreshToken string `json:"refresh_token"`
 }
 
-// tokens is where the tokens of requests come from; nil: requests have none. client
-// gets them.
+// tokens returns the source of the requests' tokens; nil: they carry none. client fetches the
+// tokens.
 func (c Config) tokens(google bool, client *http.Client) (auth.TokenProvider, error) {
 	switch {
 	case c.AccessToken != "" && len(c.CredentialsJSON) > 0:
-		return nil, fmt.Errorf("%w: there are both access-token and credentials.json: leave one of them", store.ErrConfig)
+		return nil, fmt.Errorf("%w: there are both access-token and credentials.json: keep only one of them", store.ErrConfig)
 	case c.AccessToken != "":
 		return accessToken(c.AccessToken)
 	case len(c.CredentialsJSON) > 0:
@@ -61,13 +61,13 @@ func (c Config) tokens(google bool, client *http.Client) (auth.TokenProvider, er
 	}
 }
 
-// cached asks for a new token when the old one expires, in the request that needs
-// it: never in a goroutine of its own.
+// cached fetches a new token when the old one expires, within the request that needs it and
+// never in a goroutine of its own.
 func cached(provider auth.TokenProvider) auth.TokenProvider {
 	return auth.NewCachedTokenProvider(provider, &auth.CachedTokenProviderOptions{DisableAsyncRefresh: true})
 }
 
-// fixed is a token that was given.
+// fixed is a given token.
 type fixed struct{ token auth.Token }
 
 func (f fixed) Token(context.Context) (*auth.Token, error) { return &f.token, nil }
@@ -81,11 +81,11 @@ func accessToken(text string) (auth.TokenProvider, error) {
 	return fixed{auth.Token{Value: text}}, nil
 }
 
-// fromFile makes tokens from a credentials.json. Its errors don't quote the content.
+// fromFile makes tokens from a credentials.json. Its errors do not quote the content.
 //
-// Whoever may write a Secret has written it, which is not whoever runs this process.
-// So only those kinds are taken that hold all they need: the others have this
-// process read files, run programs or ask addresses of their choice in its name.
+// The writer of a Secret is not the owner of this process. So fromFile only accepts kinds that
+// hold all they need. The others make this process read files, run programs or call addresses
+// of the writer's choice.
 func (c Config) fromFile(client *http.Client) (auth.TokenProvider, error) {
 	var f file
 	if err := json.Unmarshal(c.CredentialsJSON, &f); err != nil {

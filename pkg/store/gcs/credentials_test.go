@@ -174,7 +174,7 @@ func TestRefusedKeysAreDenied(t *testing.T) {
 		}
 		// The address is named in the Secret: what it answers is not for the status.
 		if err != nil && (strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), tokens.URL)) {
-			t.Errorf("%s: the error tells too much: %v", name, err)
+			t.Errorf("%s: the error reveals too much: %v", name, err)
 		}
 	}
 }

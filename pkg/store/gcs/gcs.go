@@ -32,8 +32,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens a bucket. It sends nothing: whether the bucket is there and may be used
-// is told by the first request.
+// Open opens a bucket. It sends nothing: the first request shows whether the bucket exists and
+// allows access.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Bucket == "" {
 		return nil, fmt.Errorf("open a bucket of Google Cloud Storage: %w: no bucket is named", store.ErrConfig)
@@ -57,7 +57,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// serviceOver sends requests by a RoundTripper.
+// serviceOver returns a service that sends requests by a RoundTripper.
 func (s *Store) serviceOver(ctx context.Context, requests http.RoundTripper) (*storage.Service, error) {
 	return storage.NewService(ctx,
 		option.WithHTTPClient(&http.Client{Transport: requests, CheckRedirect: noRedirects}),
@@ -81,7 +81,7 @@ func (s *Store) Get(ctx context.Context, key string, offset int64) (io.ReadClose
 	}
 	err = explain(ctx, err)
 	if store.HasStatus(err, http.StatusRequestedRangeNotSatisfiable) {
-		// Nothing is left behind the last byte, which is no range for HTTP.
+		// There is nothing behind the last byte, which is not a valid range in HTTP.
 		if object, statErr := s.Stat(ctx, key); statErr == nil && object.Size == offset {
 			return http.NoBody, nil
 		}
@@ -89,7 +89,7 @@ func (s *Store) Get(ctx context.Context, key string, offset int64) (io.ReadClose
 	return nil, s.failed(ctx, "get", key, err)
 }
 
-// Stat tells about an object.
+// Stat returns an object's properties.
 func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
 	call := s.service.Objects.Get(s.bucket, key).Context(ctx)
 	var object *storage.Object
@@ -140,8 +140,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object,
 	}
 }
 
-// Delete deletes an object. Where the bucket keeps versions, it stays as one that is
-// not current.
+// Delete deletes an object. If the bucket keeps versions, a noncurrent version stays.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	call := s.service.Objects.Delete(s.bucket, key).Context(ctx)
 	err := try(ctx, func() error { return call.Do() })
@@ -155,8 +154,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return s.failed(ctx, "delete", key, err)
 }
 
-// Sweep does nothing: Google removes what was uploaded to a session that was not
-// finished within a week, and charges nothing for it.
+// Sweep does nothing: Google removes unfinished sessions within a week, and charges nothing
+// for them.
 func (s *Store) Sweep(context.Context, string, time.Time, func(string) bool) (int, error) {
 	return 0, nil
 }
@@ -167,9 +166,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// bucketIsThere asks for the bucket where an answer does not tell whether that or
-// the object is missing. The error is store.ErrNoBucket where it is not there. It
-// needs no right that the store does not need anyway.
+// bucketIsThere asks for the bucket if an answer does not say whether the bucket or the object
+// is absent. Its error is store.ErrNoBucket for an absent bucket. It needs no further
+// permission.
 func (s *Store) bucketIsThere(ctx context.Context) error {
 	call := s.service.Objects.List(s.bucket).Context(ctx).MaxResults(1).Fields("nextPageToken")
 	err := try(ctx, func() error {
@@ -186,7 +185,7 @@ func (s *Store) bucketIsThere(ctx context.Context) error {
 	return err
 }
 
-// failed names what was tried on what.
+// failed adds what was tried, and on what.
 func (s *Store) failed(ctx context.Context, what, key string, err error) error {
 	if store.HasStatus(err, http.StatusNotFound) {
 		if err = s.bucketIsThere(ctx); err == nil {
@@ -206,8 +205,8 @@ func (s *Store) failedList(prefix string, err error) error {
 func toObject(o *storage.Object) (store.Object, error) {
 	created, err := time.Parse(time.RFC3339, o.TimeCreated)
 	if err != nil {
-		return store.Object{}, fmt.Errorf("the store does not tell when %s was made", o.Name)
+		return store.Object{}, fmt.Errorf("the store does not report when %s was created", o.Name)
 	}
-	// What is changed later, such as metadata, does not count.
+	// Later changes, such as of metadata, do not count.
 	return store.Object{Key: o.Name, Size: int64(o.Size), Modified: created, Metadata: o.Metadata}, nil
 }

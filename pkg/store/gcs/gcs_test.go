@@ -53,7 +53,7 @@ func TestAnswersAreOfKnownKinds(t *testing.T) {
 			}
 			for what, err := range map[string]error{"put": put, "get": get, "stat": stat, "list": list, "delete": s.Delete(t.Context(), "k")} {
 				if err == nil || !strings.HasPrefix(err.Error(), what+" k in bucket b of Google Cloud Storage: ") || strings.Contains(err.Error(), "secret") {
-					t.Errorf("%s: %s is told as %v", name, what, err)
+					t.Errorf("%s: %s is reported as %v", name, what, err)
 				}
 				for _, kind := range kinds {
 					if errors.Is(err, kind) != (kind == tt.kind) { //nolint:errorlint // the very same is meant
@@ -169,7 +169,7 @@ func (r refusing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.server.RoundTrip(request)
 }
 
-// A backup whose content is proven is worth more than what is told about it.
+// A backup with proven content is worth more than its metadata.
 func TestABackupIsKeptThoughMetadataCantBeAdded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int

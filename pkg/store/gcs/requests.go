@@ -18,8 +18,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// authorizer gives each request its token. A token that can't be had is told by
-// its own error, or it would pass for an error of the store.
+// authorizer gives each request its token. A failure to get one has an error type of its own,
+// so that it does not pass for an error of the store.
 type authorizer struct {
 	tokens auth.TokenProvider
 	base   http.RoundTripper
@@ -38,7 +38,7 @@ func (a authorizer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.base.RoundTrip(r)
 }
 
-// tokenError is that a token for a request can't be had.
+// tokenError means that there is no token for a request.
 type tokenError struct{ err error }
 
 func (e *tokenError) Error() string { return "get an access token: " + e.err.Error() }
@@ -57,9 +57,9 @@ func backoff() *gax.Backoff {
 	return &gax.Backoff{Initial: firstBackoff, Max: maxBackoff, Multiplier: 2}
 }
 
-// retried decides, for one call, whether a request is sent again. It is asked about
-// every answer, also the good ones of an upload's chunks, after which all attempts
-// are free again. Without it the SDK would retry for as long as the context lasts.
+// retried decides whether a call sends a request again. It sees every answer, even successful
+// ones of an upload's chunks, which reset the count of attempts. Without it, the SDK would
+// retry as long as the context lasts.
 func retried(ctx context.Context) func(error) bool {
 	failed := 0
 	return func(err error) bool {
@@ -72,8 +72,8 @@ func retried(ctx context.Context) func(error) bool {
 	}
 }
 
-// try calls until a call is answered or there have been enough. The SDK itself
-// retries uploads only.
+// try calls until an attempt succeeds or there were enough. The SDK itself only retries
+// uploads.
 func try(ctx context.Context, call func() error) error {
 	again, pauses := retried(ctx), backoff()
 	for {
@@ -84,7 +84,7 @@ func try(ctx context.Context, call func() error) error {
 	}
 }
 
-// transient tells whether the same request may succeed in a moment.
+// transient reports whether the same request may succeed in a moment.
 func transient(err error) bool {
 	var answer *googleapi.Error
 	if errors.As(err, &answer) {
@@ -92,16 +92,16 @@ func transient(err error) bool {
 	}
 	var token *tokenError
 	if errors.As(err, &token) {
-		return false // the SDK has tried that several times itself
+		return false // the SDK has retried it already
 	}
-	return true // of the network
+	return true // an error of the network
 }
 
-// explain is what an error of a request says, without URLs, which may hold the
-// secret of an upload, and with the kind that package store knows it by.
+// explain shortens an error of a request, and wraps the kind of package store. It leaves out
+// URLs, which may hold the secret of an upload.
 func explain(ctx context.Context, err error) error {
 	if ended := context.Cause(ctx); ended != nil {
-		// The SDK tells it in place of what it was waiting for, or the reverse.
+		// The SDK returns the context's error in place of the request's, or the reverse.
 		if errors.Is(err, ended) {
 			return ended
 		}
@@ -130,7 +130,7 @@ func plain(err error) error {
 	return &store.StatusError{Code: answer.Code, Text: text}
 }
 
-// parsed is an error with what the SDK leaves unread in one of a download.
+// parsed completes an error with the body of a download, which the SDK does not read.
 func parsed(answer *googleapi.Error) *googleapi.Error {
 	if answer.Message != "" {
 		return answer
@@ -142,7 +142,7 @@ func parsed(answer *googleapi.Error) *googleapi.Error {
 	return answer
 }
 
-// overused: that status tells of rates too.
+// overused reports whether a status 403 is about rates.
 func overused(answer *googleapi.Error) bool {
 	for _, item := range answer.Errors {
 		switch item.Reason {
@@ -153,8 +153,8 @@ func overused(answer *googleapi.Error) bool {
 	return false
 }
 
-// explainToken tells why there is no token. What the server of tokens answered is
-// told by its code only: the text is that of an address named in a Secret.
+// explainToken says why there is no token. It shows only the status of the token server's
+// answer, because a Secret may have named that server.
 func explainToken(err error) error {
 	var answer *auth.Error
 	switch {
@@ -167,7 +167,7 @@ func explainToken(err error) error {
 	}
 }
 
-// refused tells that the store has answered that it did not do what was asked for.
+// refused reports whether the store has answered that it did not carry out a request.
 func refused(err error) bool {
 	var status *store.StatusError
 	if errors.As(err, &status) {

@@ -47,7 +47,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// count tells how many requests begin so.
+// count returns how many requests begin so.
 func (s *server) count(beginning string) int {
 	n := 0
 	for _, request := range s.requests {

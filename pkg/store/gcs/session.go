@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// session finds out the address of an upload session, which the SDK keeps to itself,
-// from the answers to one upload's requests. Whoever knows the address can write to
-// the session, so it must not be told.
+// session learns the address of an upload session from the answers to one upload's requests,
+// because the SDK does not expose it. The address gives write access to the session, so
+// nothing may reveal it.
 type session struct {
 	base http.RoundTripper
 
@@ -32,8 +32,8 @@ func (s *session) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// end gives up the session, also where ctx has ended. What it says does not matter:
-// nothing of a session is visible, and a session that goes on ends within a week.
+// end cancels the session, even if ctx has ended. Its result does not matter: nothing of a
+// session is visible, and Google ends it within a week.
 func (s *session) end(ctx context.Context) {
 	s.mu.Lock()
 	address := s.address

@@ -35,7 +35,7 @@ func (s *sessions) forget() {
 	clear(s.begun)
 }
 
-// sessionEnded is the status by which Google tells that it has ended a session.
+// sessionEnded is Google's status for a session that it has ended.
 const sessionEnded = 499
 
 type accounted struct {

@@ -24,20 +24,19 @@ import (
 
 const (
 	contentType = "application/octet-stream"
-	// chunkSize is how much of a large object one request sends, one after the
-	// other, and what is held of it for a retry.
+	// chunkSize is how much of a large object one request sends, and keeps in memory for a
+	// retry.
 	chunkSize = 16 << 20
-	// cleanupTime bounds what is done about an upload after its end, also when its
-	// context has ended.
+	// cleanupTime bounds the work after the end of an upload, even if its context has ended.
 	cleanupTime = 10 * time.Second
 )
 
-// Put stores an object: in one request where it fits into a chunk, and otherwise in
-// chunks of an upload session, which makes it visible with its last chunk. Google is told the
-// CRC32C of all content before that, refuses the object if what it has differs, and
-// what it tells of the object it made is compared again.
+// Put stores an object: in one request if it fits into a chunk, otherwise in chunks of an
+// upload session. The last chunk makes the object visible. Before that, Put sends Google the
+// CRC32C of all content, and Google refuses a difference. Put also compares the CRC32C of the
+// stored object.
 //
-// The emulator fake-gcs-server does not look at the CRC32C of a session.
+// The emulator fake-gcs-server ignores the CRC32C of a session.
 func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
 	object, err := s.put(ctx, key, u)
 	if err != nil {
@@ -64,9 +63,9 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (store.Obje
 		stored, err = s.insertInSession(ctx, object, io.MultiReader(bytes.NewReader(first), content))
 	}
 	if content.err != nil {
-		return store.Object{}, content.err // rather than what the SDK makes of it
+		return store.Object{}, content.err // instead of the SDK's error for it
 	}
-	// What is there now is not given up because ctx ends meanwhile.
+	// The end of ctx no longer stops the work on a stored object.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	if err != nil {
@@ -85,8 +84,8 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (store.Obje
 	return toObject(stored)
 }
 
-// insert makes an object of content. One that is shorter than a chunk is sent by one
-// request, and may be sent again by a retry.
+// insert stores content as an object. Content shorter than a chunk takes one request, which
+// may be retried.
 func (s *Store) insert(ctx context.Context, service *storage.Service, object *storage.Object, content io.Reader, chunk int) (*storage.Object, error) {
 	stored, err := service.Objects.Insert(s.bucket, object).Context(ctx).
 		WithRetry(backoff(), retried(ctx)).
@@ -97,8 +96,7 @@ func (s *Store) insert(ctx context.Context, service *storage.Service, object *st
 	return stored, nil
 }
 
-// insertInSession makes an object of content that is long, and ends the session if
-// that fails.
+// insertInSession stores long content as an object, and cancels the session after a failure.
 func (s *Store) insertInSession(ctx context.Context, object *storage.Object, content io.Reader) (*storage.Object, error) {
 	session := &session{base: s.requests}
 	service, err := s.serviceOver(ctx, session)
@@ -113,9 +111,8 @@ func (s *Store) insertInSession(ctx context.Context, object *storage.Object, con
 	return stored, nil
 }
 
-// addMetadata adds those that are known only now to just what was made. That they
-// can't be added is no reason to give up a backup that Google has, and whose
-// content it has proven: it goes without them then.
+// addMetadata adds the metadata that are known only at the end. If that fails, the backup
+// stays without them: Google has it and has proven its content.
 func (s *Store) addMetadata(ctx context.Context, stored *storage.Object, all map[string]string) error {
 	patch := &storage.Object{Metadata: all}
 	call := s.service.Objects.Patch(s.bucket, stored.Name, patch).Generation(stored.Generation).Context(ctx)
@@ -132,10 +129,9 @@ func (s *Store) addMetadata(ctx context.Context, stored *storage.Object, all map
 	return nil
 }
 
-// afterAll is the object where it was sent, and the answer got lost: it may be there
-// nevertheless, and all is well then. Nil: it is not.
+// afterAll is for a lost answer to an upload: it returns the object if it is stored, or nil.
 func (s *Store) afterAll(ctx context.Context, object *storage.Object, content *checked, lost error) *storage.Object {
-	// A session that has made its object may be gone when its last chunk is sent again.
+	// A session that has stored its object may be gone when its last chunk is sent again.
 	ended := store.HasStatus(lost, http.StatusNotFound) || store.HasStatus(lost, http.StatusGone)
 	if !content.ended || refused(lost) && !ended {
 		return nil
@@ -152,8 +148,8 @@ func (s *Store) afterAll(ctx context.Context, object *storage.Object, content *c
 	return there
 }
 
-// takeBack deletes what an upload made, and nothing that somebody else has put there
-// since. It returns why, and what came in between.
+// takeBack deletes the object that an upload has stored, and never another writer's newer one.
+// It returns why, with its own errors.
 func (s *Store) takeBack(ctx context.Context, stored *storage.Object, why error) error {
 	call := s.service.Objects.Delete(s.bucket, stored.Name).Generation(stored.Generation).Context(ctx)
 	err := try(ctx, func() error { return call.Do() })
@@ -178,14 +174,14 @@ func allMetadata(u store.Upload) map[string]string {
 	return all
 }
 
-// checked is content whose checksum and length are taken as it is read.
+// checked is content that computes its checksum and length while it is read.
 type checked struct {
 	body io.Reader
 	size int64
 	sum  uint32
 
-	ended bool  // all of it was read
-	err   error // of the body
+	ended bool  // the whole content was read
+	err   error // the body's error
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -205,7 +201,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// compare tells whether the store has the content.
+// compare returns an error if the store has other content.
 func (c *checked) compare(stored *storage.Object) error {
 	if stored.Size != uint64(c.size) {
 		return fmt.Errorf("%d bytes were sent and %d stored", c.size, stored.Size)

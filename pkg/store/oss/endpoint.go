@@ -14,15 +14,14 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// endpoint is where the service is.
+// endpoint is a parsed endpoint.
 type endpoint struct {
 	url    string
-	region string // "": its host does not tell
+	region string // "": the host does not name it
 }
 
-// regional are the hosts that tell the region: the public one, with -internal that
-// of the region's own network, with vpc100- an older form of it; and those that
-// are reached by IPv6 as well.
+// regional matches the hosts that name their region: the public one, -internal for the
+// region's own network, vpc100- as an older form of it, and hosts with IPv6.
 var regional = regexp.MustCompile(`^(?:(?:vpc100-)?oss-([a-z0-9-]+?)(?:-internal)?|([a-z0-9-]+)\.oss)\.aliyuncs\.com$`)
 
 func parseEndpoint(text string) (endpoint, error) {
@@ -35,12 +34,12 @@ func parseEndpoint(text string) (endpoint, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		// The error would quote the text, in which there may be a password.
+		// The parse error would quote the text, which may hold a password.
 		return endpoint{}, fmt.Errorf("open OSS: %w: the endpoint is no URL: it must be one such as https://oss-cn-hangzhou.aliyuncs.com", store.ErrConfig)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return endpoint{}, fmt.Errorf("open OSS: %w: the endpoint %s must begin with http:// or https:// and a host name", store.ErrConfig, u.Redacted())
 	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return endpoint{}, fmt.Errorf("open OSS: %w: the endpoint %s must be scheme, host and port alone; the bucket stands in the path of the backup", store.ErrConfig, u.Redacted())
+		return endpoint{}, fmt.Errorf("open OSS: %w: the endpoint %s must be scheme, host and port alone; the bucket belongs into the path of the backup", store.ErrConfig, u.Redacted())
 	}
 	return endpoint{url: u.Scheme + "://" + u.Host, region: regionOf(u.Hostname())}, nil
 }
@@ -52,12 +51,12 @@ func regionOf(host string) string {
 	}
 	region := match[1] + match[2]
 	if region == "accelerate" || region == "accelerate-overseas" {
-		return "" // for buckets of all regions
+		return "" // these serve buckets of all regions
 	}
 	return region
 }
 
-// signature is the version for the endpoint. V4 needs a region; Alibaba Cloud
+// signature returns the signature's version for the endpoint. V4 needs a region; Alibaba Cloud
 // phases V1 out.
 func (e endpoint) signature() oss.SignatureVersionType {
 	if e.region == "" {

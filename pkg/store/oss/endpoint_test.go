@@ -46,7 +46,7 @@ func TestEndpointsThatAreNoneAreRefused(t *testing.T) {
 		if !errors.Is(err, store.ErrConfig) {
 			t.Errorf("%q: got %v", text, err)
 		} else if strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q: the error tells the password: %v", text, err)
+			t.Errorf("%q: the error reveals the password: %v", text, err)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestConfigsThatAreNotWholeAreRefused(t *testing.T) {
 		if !errors.Is(err, store.ErrConfig) {
 			t.Errorf("%s: got %v", name, err)
 		} else if strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: the error tells credentials: %v", name, err)
+			t.Errorf("%s: the error reveals credentials: %v", name, err)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 const noSuchUpload = "NoSuchUpload"
 
-// kinds are OSS's codes for what somebody has to act on.
+// kinds are OSS's codes of errors that need an action.
 var kinds = map[string]error{
 	"NoSuchKey":    store.ErrNotFound,
 	"NoSuchBucket": store.ErrNoBucket,
@@ -27,13 +27,13 @@ var kinds = map[string]error{
 	"UserDisable":           store.ErrDenied,
 }
 
-// advice is what to do where OSS's message does not tell.
+// advice is what to do, for errors whose message does not say so.
 var advice = map[string]string{
-	"RequestTimeTooSkewed":       "; set the clock of the node right",
+	"RequestTimeTooSkewed":       "; correct the clock of the node",
 	"SecondLevelDomainForbidden": "; give the endpoint of the bucket's region as it is, without the bucket",
 }
 
-// answer is what OSS answered instead of doing what it was asked for.
+// answer is an error that OSS has answered.
 type answer struct {
 	kind   error // one of package store, or nil
 	code   string
@@ -50,9 +50,8 @@ func (a *answer) Error() string {
 
 func (a *answer) Unwrap() error { return a.kind }
 
-// explain takes from an error of the SDK what may be told: not its own text, which
-// quotes URLs, nor what OSS says besides code and message, where it quotes what
-// was signed.
+// explain returns the public part of an SDK's error: code and message. The SDK's text quotes
+// URLs, and OSS's other fields quote what was signed.
 func (s *Store) explain(err error) error {
 	var told *oss.ServiceError
 	if !errors.As(err, &told) {
@@ -61,7 +60,7 @@ func (s *Store) explain(err error) error {
 	a := &answer{kind: kinds[told.Code], code: told.Code, status: told.StatusCode}
 	a.text = fmt.Sprintf("OSS answers %s (HTTP %d): %s (request %s)%s", told.Code, told.StatusCode,
 		s.hidden.Replace(store.Excerpt(told.Message)), told.RequestID, advice[told.Code])
-	if told.Code == "BadErrorResponse" { // the SDK's word for what is not from OSS
+	if told.Code == "BadErrorResponse" { // the SDK's code for an answer that is not OSS's
 		a.text = fmt.Sprintf("the server answers HTTP %d, and not as OSS does: look at the endpoint", told.StatusCode)
 		switch told.StatusCode {
 		case http.StatusNotFound:
@@ -73,12 +72,12 @@ func (s *Store) explain(err error) error {
 	return a
 }
 
-// failed says what was tried.
+// failed adds what was tried, and on what.
 func (s *Store) failed(what, key string, err error) error {
 	return fmt.Errorf("%s oss://%s/%s: %w", what, s.bucket, key, err)
 }
 
-// codeOf is what OSS answered, or "".
+// codeOf returns OSS's error code, or "".
 func codeOf(err error) string {
 	var a *answer
 	if errors.As(err, &a) {
@@ -87,7 +86,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// refused tells that OSS has answered that it did not do what was asked for.
+// refused reports whether OSS has answered that it did not carry out a request.
 func refused(err error) bool {
 	var a *answer
 	return errors.As(err, &a) && a.status/100 == 4 && a.code != noSuchUpload

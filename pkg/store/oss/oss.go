@@ -24,18 +24,17 @@ import (
 // DefaultEndpoint is that of v0.9.4.
 const DefaultEndpoint = "http://oss-cn-hangzhou.aliyuncs.com"
 
-// Config says which bucket, and who asks.
+// Config names the bucket, and the credentials.
 type Config struct {
 	Bucket string
-	// Endpoint is the URL of the service: scheme, host and port. Without a scheme
-	// it is http. Default: DefaultEndpoint.
+	// Endpoint is the URL of the service: scheme, host and port. The default scheme is http.
+	// Default: DefaultEndpoint.
 	//
-	// Where the host tells the region (oss-<region>.aliyuncs.com), requests are
-	// signed by OSS's signature V4, elsewhere by V1. Where it is an IP address, the
-	// bucket stands in the path, elsewhere before the host name.
+	// If the host names the region (oss-<region>.aliyuncs.com), requests have OSS's signature
+	// V4, otherwise V1. With an IP address, the bucket is in the path, otherwise before the
+	// host name.
 	Endpoint string
-	// AccessKeyID and AccessKeySecret are those of an account, or better of a RAM
-	// user.
+	// AccessKeyID and AccessKeySecret belong to an account, or better to a RAM user.
 	AccessKeyID, AccessKeySecret string
 }
 
@@ -49,8 +48,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open returns the store of a bucket, and asks nobody whether it is there. The
-// error is a store.ErrConfig.
+// Open returns the store of a bucket. It does not check that the bucket exists. Its error is a
+// store.ErrConfig.
 func Open(_ context.Context, cfg Config) (*Store, error) {
 	return open(cfg, store.Transport())
 }
@@ -74,11 +73,11 @@ func open(cfg Config, transport *http.Transport, options ...func(*oss.Options)) 
 			Transport:     store.Exclusive{RoundTripper: transport},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}).
-		WithDisableUploadCRC64Check(true) // Put does it, for the whole
+		WithDisableUploadCRC64Check(true) // Put compares the whole
 	return &Store{
 		client: oss.NewClient(config, append(options, func(o *oss.Options) {
-			// What corrects for a wrong clock is not safe for concurrent use in the
-			// SDK. A clock that is wrong by 15 minutes is told instead.
+			// The SDK's correction of a wrong clock is not safe for concurrent use. Instead,
+			// requests fail if the clock is wrong by 15 minutes.
 			o.FeatureFlags &^= oss.FeatureCorrectClockSkew | oss.FeatureAutoDetectMimeType
 		})...),
 		transport: transport,
@@ -92,7 +91,7 @@ func (s *Store) Get(ctx context.Context, key string, offset int64) (io.ReadClose
 	request := &oss.GetObjectRequest{Bucket: &s.bucket, Key: &key}
 	if offset > 0 {
 		request.Range = oss.Ptr(fmt.Sprintf("bytes=%d-", offset))
-		request.RangeBehavior = oss.Ptr("standard") // else OSS sends all where there is no such range
+		request.RangeBehavior = oss.Ptr("standard") // otherwise OSS answers a wrong range with everything
 	}
 	result, err := s.client.GetObject(ctx, request)
 	if err == nil {
@@ -107,7 +106,7 @@ func (s *Store) Get(ctx context.Context, key string, offset int64) (io.ReadClose
 	return nil, s.failed("get", key, err)
 }
 
-// Stat tells about an object.
+// Stat returns an object's properties.
 func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
 	head, err := s.head(ctx, key)
 	if err != nil {
@@ -116,7 +115,7 @@ func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
 	return head.object(key), nil
 }
 
-// head is what OSS tells of an object.
+// head is OSS's answer about an object.
 type head struct{ *oss.HeadObjectResult }
 
 func (s *Store) head(ctx context.Context, key string) (head, error) {
@@ -143,7 +142,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object,
 			if err != nil {
 				err = s.explain(err)
 			} else if page.IsTruncated && oss.ToString(page.NextContinuationToken) == "" {
-				err = errors.New("the list goes on, and OSS does not tell where")
+				err = errors.New("the list is incomplete, and OSS does not say where it continues")
 			}
 			if err != nil {
 				yield(store.Object{}, s.failed("list", prefix, err))
@@ -162,7 +161,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object,
 	}
 }
 
-// Delete deletes an object. OSS takes it for no error if there is none.
+// Delete deletes an object. For OSS, an absent object is no error.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	if _, err := s.client.DeleteObject(ctx, &oss.DeleteObjectRequest{Bucket: &s.bucket, Key: &key}); err != nil {
 		return s.failed("delete", key, s.explain(err))
@@ -170,7 +169,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// Sweep aborts multipart uploads that were cut off.
+// Sweep aborts interrupted multipart uploads.
 func (s *Store) Sweep(ctx context.Context, prefix string, before time.Time, mine func(key string) bool) (int, error) {
 	swept := 0
 	request := &oss.ListMultipartUploadsRequest{Bucket: &s.bucket, MaxUploads: 1000}
@@ -182,7 +181,7 @@ func (s *Store) Sweep(ctx context.Context, prefix string, before time.Time, mine
 		if err != nil {
 			err = s.explain(err)
 		} else if page.IsTruncated && oss.ToString(page.NextKeyMarker) == "" {
-			err = errors.New("the list goes on, and OSS does not tell where")
+			err = errors.New("the list is incomplete, and OSS does not say where it continues")
 		}
 		if err != nil {
 			return swept, s.failed("list uploads to", prefix, err)

@@ -65,7 +65,7 @@ func openAt(t *testing.T, endpoint, secret string) *Store {
 // sizes are of an object that is sent at once, and of one in parts.
 var sizes = map[string]int64{"at once": 1000, "in parts": 9 << 20}
 
-// completes tells whether a request makes an object visible.
+// completes reports whether a request makes an object visible.
 func completes(r *http.Request) bool {
 	return r.Method == http.MethodPut && !r.URL.Query().Has("partNumber") || r.Method == http.MethodPost && r.URL.Query().Has("uploadId")
 }
@@ -144,8 +144,8 @@ func TestAnEarlierObjectIsNotTakenForOneThatGotLost(t *testing.T) {
 func TestContentThatArrivesOtherwiseIsRemoved(t *testing.T) {
 	for name, size := range sizes {
 		for when, damaged := range map[string]func(*http.Request) bool{
-			"told when it was sent":      completes,
-			"told when it was looked at": func(r *http.Request) bool { return r.Method == http.MethodHead },
+			"reported at the upload": completes,
+			"reported at the check":  func(r *http.Request) bool { return r.Method == http.MethodHead },
 		} {
 			s, m := start(t)
 			m.with = func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -321,7 +321,7 @@ func TestErrorsTellWhatOSSSaysAndNotWhatWasSigned(t *testing.T) {
 			want: "list oss://backups/etcd: the store refused the credentials or what they may do: OSS answers AccessDenied (HTTP 403): " +
 				"You have no right to access this object because of bucket acl. (request ID)"},
 		"wrong clock": {change: func(s *osstest.Server) { s.Now = func() time.Time { return time.Now().Add(time.Hour) } },
-			want: "list oss://backups/etcd: OSS answers RequestTimeTooSkewed (HTTP 403): The difference between the request time and the current time is too large. (request ID); set the clock of the node right"},
+			want: "list oss://backups/etcd: OSS answers RequestTimeTooSkewed (HTTP 403): The difference between the request time and the current time is too large. (request ID); correct the clock of the node"},
 		"a proxy's page": {with: answer(http.StatusBadGateway, "<html>no such host</html>"),
 			want: "list oss://backups/etcd: the server answers HTTP 502, and not as OSS does: look at the endpoint"},
 		"a proxy's refusal": {with: answer(http.StatusForbidden, "go away"), kind: store.ErrDenied,
@@ -332,7 +332,7 @@ func TestErrorsTellWhatOSSSaysAndNotWhatWasSigned(t *testing.T) {
 		"an echo": {with: answer(http.StatusTeapot, "<Error><Code>Teapot</Code><Message>"+id+" and "+secret+" are short and stout</Message><RequestId>7</RequestId></Error>"),
 			want: "list oss://backups/etcd: OSS answers Teapot (HTTP 418): … and … are short and stout (request ID)"},
 		"a list without an end": {with: answer(http.StatusOK, "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"),
-			want: "list oss://backups/etcd: the list goes on, and OSS does not tell where"},
+			want: "list oss://backups/etcd: the list is incomplete, and OSS does not say where it continues"},
 	} {
 		s, m := start(t)
 		if c.change != nil {

@@ -6,7 +6,7 @@ package oss
 import (
 	"bytes"
 	"context"
-	"crypto/md5" // what OSS checks bodies by
+	"crypto/md5" // the checksum of OSS's requests
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -24,11 +24,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// cleanupTime bounds what is done about an upload after its end, also when its
-// context has ended.
+// cleanupTime bounds the work after the end of an upload, even if its context has ended.
 const cleanupTime = 10 * time.Second
 
-// contentType is that of all objects.
+// contentType is the type of all objects.
 var contentType = oss.Ptr("application/octet-stream")
 
 var crcTable = crc64.MakeTable(crc64.ECMA)
@@ -38,12 +37,12 @@ type put struct {
 	*Store
 	key      string
 	metadata map[string]string
-	// size and crc are of what was read of the content.
+	// size and crc are of the content read so far.
 	size int64
 	crc  hash.Hash64
 }
 
-// stored is what OSS answers when it has an object.
+// stored is OSS's answer to a stored object.
 type stored struct {
 	etag, crc string
 	version   string // empty in a bucket without versions
@@ -53,9 +52,8 @@ func answered(etag, crc, version *string) stored {
 	return stored{strings.Trim(oss.ToString(etag), `"`), oss.ToString(crc), oss.ToString(version)}
 }
 
-// Put stores an object: in one request where it fits into one, in parts otherwise.
-// OSS checks each request by its MD5; of the whole, its size and its CRC-64 are
-// compared.
+// Put stores an object: in one request if it fits into one, otherwise in parts. OSS checks the
+// MD5 of each request. Put compares the size and the CRC-64 of the whole.
 func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
 	p := &put{Store: s, key: key, metadata: u.Metadata, crc: crc64.New(crcTable)}
 	o, err := p.run(ctx, u)
@@ -120,7 +118,7 @@ func (p *put) inParts(ctx context.Context, first []byte, body io.Reader) (store.
 	}
 	left := p.abort(cleanup, p.key, oss.ToString(upload.UploadId))
 	if left == nil {
-		return store.Object{}, err // it was not made, nor will be
+		return store.Object{}, err // the upload was not created, nor will be
 	}
 	if object, lost := p.afterAll(cleanup, err); lost == nil {
 		return object, nil
@@ -131,7 +129,7 @@ func (p *put) inParts(ctx context.Context, first []byte, body io.Reader) (store.
 	return store.Object{}, err
 }
 
-// sendParts sends the parts and makes the object of them.
+// sendParts uploads the parts and completes the upload.
 func (p *put) sendParts(ctx context.Context, upload string, first []byte, body io.Reader) (*oss.CompleteMultipartUploadResult, error) {
 	var mu sync.Mutex
 	var parts []oss.UploadPart
@@ -151,7 +149,7 @@ func (p *put) sendParts(ctx context.Context, upload string, first []byte, body i
 	if err != nil {
 		return nil, err
 	}
-	// The SDK puts them in order.
+	// The SDK sorts them.
 	result, err := p.client.CompleteMultipartUpload(ctx, &oss.CompleteMultipartUploadRequest{
 		Bucket: &p.bucket, Key: &p.key, UploadId: &upload, CompleteMultipartUpload: &oss.CompleteMultipartUpload{Parts: parts},
 	})
@@ -161,7 +159,7 @@ func (p *put) sendParts(ctx context.Context, upload string, first []byte, body i
 	return result, nil
 }
 
-// content says of errors of a body that they are the body's.
+// content marks errors of a body as the body's.
 type content struct{ io.Reader }
 
 func (c content) Read(b []byte) (int, error) {
@@ -172,9 +170,9 @@ func (c content) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// confirm compares the object, which is visible now, with what was sent. One is
-// removed only if OSS itself says that it is not what was sent: one that can't be
-// looked at may well be good, and another one is another's.
+// confirm compares the visible object with what was sent. It only deletes an object that
+// differs by OSS's own answer. An object that can't be checked may be good, and a newer one is
+// another writer's.
 func (p *put) confirm(ctx context.Context, s stored) (store.Object, error) {
 	wrong := p.checksum(s.crc)
 	h, unseen := p.head(ctx, p.key)
@@ -211,8 +209,8 @@ func (p *put) confirm(ctx context.Context, s stored) (store.Object, error) {
 
 var errReplaced = errors.New("another object has taken its place meanwhile: let nobody else write to this key")
 
-// takeBack deletes the object: where there are versions just its own, if that is
-// allowed. OSS knows no other conditions.
+// takeBack deletes the object: only its own version in a bucket with versions, if that is
+// allowed. OSS supports no other conditions.
 func (p *put) takeBack(ctx context.Context, version string) error {
 	if version != "" {
 		_, err := p.client.DeleteObject(ctx, &oss.DeleteObjectRequest{Bucket: &p.bucket, Key: &p.key, VersionId: &version})
@@ -226,7 +224,7 @@ func (p *put) takeBack(ctx context.Context, version string) error {
 	return p.Delete(ctx, p.key)
 }
 
-// differs tells how an object is not what was sent.
+// differs returns an error if the object is not what was sent.
 func (p *put) differs(h head) error {
 	if h.ContentLength != p.size {
 		return fmt.Errorf("OSS has %d bytes, %d were sent", h.ContentLength, p.size)
@@ -234,7 +232,7 @@ func (p *put) differs(h head) error {
 	return p.checksum(oss.ToString(h.HashCRC64))
 }
 
-// checksum tells whether one that OSS told, if any, is not that of what was sent.
+// checksum returns an error if OSS has reported another checksum than that of the content.
 func (p *put) checksum(crc string) error {
 	if crc != "" && crc != p.sum() {
 		return fmt.Errorf("OSS has content with the checksum %s, %s was sent", crc, p.sum())
@@ -242,8 +240,7 @@ func (p *put) checksum(crc string) error {
 	return nil
 }
 
-// afterAll is for an object that was sent, and the answer got lost: it may be there
-// nevertheless, and all is well then.
+// afterAll is for a lost answer to an upload: the object may be stored and correct.
 func (p *put) afterAll(ctx context.Context, lost error) (store.Object, error) {
 	if refused(lost) {
 		return store.Object{}, lost

@@ -22,24 +22,23 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// access is as whom and by what a bucket is reached.
+// access is the credentials, region and endpoint of a bucket.
 type access struct {
 	credentials aws.CredentialsProvider
 	http        *awshttp.BuildableClient
 	region      string // may be empty
 	endpoint    string // may be empty
-	// own: credentials are those of the process.
+	// own: the credentials are those of the process.
 	own bool
-	// ownEndpoint is the one that the process is set to use; may be empty.
+	// ownEndpoint is the endpoint that the process is configured with; may be empty.
 	ownEndpoint string
 	attempts    int // 0: the SDK's default
 	fips        aws.FIPSEndpointState
 	dualStack   aws.DualStackEndpointState
 }
 
-// findAccess: what the user's files say comes first. Where they bring credentials,
-// nothing of the process's own counts, such as a role of its service account or
-// AWS_ACCESS_KEY_ID: they are another's.
+// findAccess prefers the user's files. If they have credentials, it ignores the process's own,
+// such as a role of its service account or AWS_ACCESS_KEY_ID: those are another's.
 func findAccess(ctx context.Context, config Config, client *awshttp.BuildableClient) (access, error) {
 	var files awsconfig.SharedConfig
 	if len(config.Credentials) > 0 || len(config.ConfigFile) > 0 {
@@ -61,12 +60,12 @@ func findAccess(ctx context.Context, config Config, client *awshttp.BuildableCli
 	case files.RoleARN != "":
 		return access{}, fmt.Errorf("%w: config has a role_arn below [default], but there are no keys to assume it with", store.ErrConfig)
 	}
-	// Not files of the SDK's: which there are depends on the pod.
+	// The SDK's files are excluded: they depend on the pod.
 	ambient, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(client))
 	if err != nil {
 		return access{}, fmt.Errorf("%w: the operator's own configuration of AWS: %w", store.ErrConfig, err)
 	}
-	// It may have got other CAs, by AWS_CA_BUNDLE.
+	// AWS_CA_BUNDLE may have added other CAs.
 	if changed, ok := ambient.HTTPClient.(*awshttp.BuildableClient); ok {
 		found.http = changed
 	}
@@ -74,18 +73,18 @@ func findAccess(ctx context.Context, config Config, client *awshttp.BuildableCli
 	if found.region == "" {
 		found.region = ambient.Region
 	}
-	// The SDK looks for the first of them only when it makes a client.
+	// The SDK reads the first one only when it creates a client.
 	found.ownEndpoint = cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), aws.ToString(ambient.BaseEndpoint))
 	found.endpoint = cmp.Or(found.endpoint, found.ownEndpoint)
 	return found, nil
 }
 
-// amazon are the hosts of S3 itself, with its private endpoints. Other hosts below
-// amazonaws.com belong to whoever rents them.
+// amazon matches S3's own hosts, with its private endpoints. Other hosts below amazonaws.com
+// belong to Amazon's customers.
 var amazon = regexp.MustCompile(`^([a-z0-9.-]+\.)?s3(-[a-z0-9-]+)?(\.dualstack)?(\.[a-z]+(-[a-z]+)+-[0-9]+(\.vpce)?)?\.amazonaws\.com(\.cn)?$`)
 
-// check refuses to send credentials of the process to an endpoint that somebody else
-// has named: whoever may create a backup could have them, or what they sign.
+// check refuses to send the process's credentials to an endpoint that somebody else has named.
+// Otherwise the creator of a backup could steal them, or what they sign.
 func (a access) check(endpoint string) error {
 	if !a.own || endpoint == "" {
 		return nil
@@ -100,8 +99,8 @@ func (a access) check(endpoint string) error {
 	return fmt.Errorf("%w: the endpoint is not one of Amazon S3 by https, which the operator's own credentials are for: name a Secret with credentials for it", store.ErrConfig)
 }
 
-// ownCredentials are those of the process. That there are none is told like that
-// they are refused: somebody has to give it rights.
+// ownCredentials are those of the process. If there are none, the error is the same as for
+// refused ones: somebody must give the process rights.
 type ownCredentials struct{ aws.CredentialsProvider }
 
 func (c ownCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
@@ -112,8 +111,8 @@ func (c ownCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return value, err
 }
 
-// assumed are the keys of the innermost profile, and the roles that the others
-// assume with them.
+// assumed returns the keys of the innermost profile, and the roles that the others assume with
+// them.
 func assumed(files awsconfig.SharedConfig, client *awshttp.BuildableClient) aws.CredentialsProvider {
 	var provider aws.CredentialsProvider
 	if files.Source != nil {
@@ -139,7 +138,7 @@ func assumed(files awsconfig.SharedConfig, client *awshttp.BuildableClient) aws.
 	}))
 }
 
-// innermost is the profile at the end of the chain of source_profile.
+// innermost returns the profile at the end of the chain of source_profile.
 func innermost(files awsconfig.SharedConfig) awsconfig.SharedConfig {
 	for files.Source != nil {
 		files = *files.Source
@@ -147,7 +146,7 @@ func innermost(files awsconfig.SharedConfig) awsconfig.SharedConfig {
 	return files
 }
 
-// endpointOf is the endpoint_url for S3 that the files give.
+// endpointOf returns the endpoint_url for S3 in the files.
 func endpointOf(files awsconfig.SharedConfig) string {
 	if files.IgnoreConfiguredEndpoints != nil && *files.IgnoreConfiguredEndpoints {
 		return ""

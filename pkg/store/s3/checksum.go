@@ -14,9 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// etag is what the store says of the content that it has, where that is an MD5; and
-// else empty: under encryption by keys of KMS or of the customer it is something
-// else, and so it is in some stores that are not Amazon's.
+// etag is the MD5 of the stored content, or empty if the store's ETag is no MD5. It is none
+// under encryption by keys of KMS or of the customer, nor in some stores other than Amazon's.
 type etag string
 
 func newETag(answered *string, encryption types.ServerSideEncryption, customer *string) etag {
@@ -31,10 +30,9 @@ func newETag(answered *string, encryption types.ServerSideEncryption, customer *
 	return etag(strings.ToLower(text))
 }
 
-// tag is an ETag as the store has told it, by which it knows this very content, and
-// what it says of that.
+// tag is an ETag from the store, which identifies the content, and its MD5 if it has one.
 type tag struct {
-	raw  string // empty: it has told none
+	raw  string // empty: the store has returned none
 	etag etag
 }
 
@@ -42,7 +40,7 @@ func newTag(answered *string, encryption types.ServerSideEncryption, customer *s
 	return tag{raw: strings.Trim(aws.ToString(answered), `"`), etag: newETag(answered, encryption, customer)}
 }
 
-// check tells whether the store has what was sent, as far as it can be told.
+// check returns an error if the MD5s show that the store has other content.
 func (e etag) check(want etag) error {
 	if e != "" && e != want {
 		return fmt.Errorf("what the store has kept is not what was sent: its ETag is %s, and not %s", e, want)
@@ -50,14 +48,14 @@ func (e etag) check(want etag) error {
 	return nil
 }
 
-// sum of what is sent, for the request and for the answer.
+// sum is the checksum of sent content, for the request and for the answer.
 type sum [md5.Size]byte
 
 func (s sum) header() *string { return aws.String(base64.StdEncoding.EncodeToString(s[:])) }
 
 func (s sum) etag() etag { return etag(hex.EncodeToString(s[:])) }
 
-// composite is the ETag of an object of parts: the MD5 of their MD5s.
+// composite returns the ETag of an object of parts: the MD5 of their MD5s.
 func composite(parts []sum) etag {
 	all := md5.New()
 	for _, part := range parts {

@@ -211,7 +211,7 @@ func TestUnusableConfigurationIsRefused(t *testing.T) {
 			isolate(t)
 			_, err := Open(t.Context(), tt.config)
 			if !errors.Is(err, store.ErrConfig) || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error %v, want one of the configuration that tells of %s", err, tt.want)
+				t.Errorf("error %v, want one of the configuration that mentions %s", err, tt.want)
 			}
 			if err != nil && (strings.Contains(err.Error(), secretKey) || strings.Contains(err.Error(), "hunter2")) {
 				t.Errorf("the error holds the secret: %v", err)

@@ -20,25 +20,24 @@ import (
 type stored struct {
 	key      string
 	size     int64
-	etag     etag // what it must be where ETags are MD5s
+	etag     etag // the expected one if ETags are MD5s
 	metadata map[string]string
-	// answered is what the store has told when it had made it.
+	// answered is the store's answer to the completion.
 	answered tag
-	// proven: the store has told of all parts that they are what was sent.
+	// proven: the store has confirmed the content of all parts.
 	proven bool
 }
 
-// isProven tells whether the store has said that it has what was sent, without
-// being asked again.
+// isProven reports whether the store has already confirmed the content.
 func (w stored) isProven() bool { return w.proven || w.answered.etag == w.etag }
 
-// isOurs tells whether what the store has now is the object that it has made of what
-// was sent, be it good or not. Under the same key there may be another's since.
+// isOurs reports whether the store's object is the one that it made from this upload, good or
+// not. Another writer may have replaced it since.
 func (w stored) isOurs(now tag) bool {
 	return now.raw == "" || now.raw == w.answered.raw || now.etag == w.etag
 }
 
-// compare tells how what the store has now is not what was sent.
+// compare returns an error if the store's object differs from what was sent.
 func (w stored) compare(object store.Object, now tag) error {
 	if object.Size != w.size {
 		return fmt.Errorf("what the store has kept has %d bytes, and %d were sent", object.Size, w.size)
@@ -46,25 +45,23 @@ func (w stored) compare(object store.Object, now tag) error {
 	return now.etag.check(w.etag)
 }
 
-// confirm asks the store what it has now, when it was asked to make an object
-// visible and answered with err. That ctx has ended meanwhile does not matter any
-// more.
+// confirm asks the store for the object, after a request to make it visible that was answered
+// with err. The end of ctx no longer matters.
 //
-// Only an object is deleted that the store itself says is not what was sent: one
-// that can't be looked at may well be good, and another one is another's.
+// confirm only deletes an object that differs by the store's own answer. An object that can't
+// be checked may be good, and a newer one is another writer's.
 //
-// An answer that was lost, and what was sent is there: that is a success. Where
-// ETags are no MD5s that can't be told, and what is there is left alone: it may be
-// the object that was to be replaced.
+// A lost answer is a success if the sent content is there. If ETags are not MD5s, nobody can
+// know, and confirm leaves the object alone: it may be the one that was to be replaced.
 func (s *Store) confirm(ctx context.Context, want stored, err error) (store.Object, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	object, now, unseen := s.head(ctx, want.key)
 	if err != nil {
 		if unseen == nil && object.Size == want.size && now.etag == want.etag {
-			return object, nil // the answer was lost
+			return object, nil // only the answer was lost
 		}
-		return store.Object{}, err // and what there is, is not ours
+		return store.Object{}, err // and the object is not ours
 	}
 	wrong := want.answered.etag.check(want.etag)
 	switch {
@@ -90,8 +87,8 @@ func (s *Store) confirm(ctx context.Context, want stored, err error) (store.Obje
 
 var errReplaced = errors.New("another object has taken its place meanwhile: let nobody else write to this key")
 
-// takeBack deletes an object that the store has made otherwise than it was sent, and
-// no other one. It returns why, and what came in between.
+// takeBack deletes an object that the store has made with other content, and never another
+// one. It returns why, with its own errors.
 func (s *Store) takeBack(ctx context.Context, want stored, now tag, why error) error {
 	input := &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &want.key}
 	if only := cmp.Or(now.raw, want.answered.raw); only != "" {
@@ -100,7 +97,7 @@ func (s *Store) takeBack(ctx context.Context, want stored, now tag, why error) e
 	}
 	_, err := s.client.DeleteObject(ctx, input)
 	if statusOf(err) == http.StatusNotImplemented && input.IfMatch != nil {
-		// Not all stores know conditions. It was there a moment ago.
+		// Not all stores support conditions. The object was there a moment ago.
 		input.IfMatch = nil
 		_, err = s.client.DeleteObject(ctx, input)
 	}

@@ -23,12 +23,12 @@ import (
 
 // server is a store that holds one object, and whose answers a test changes.
 type server struct {
-	// told, head and remove change the answers to the request that makes an object
+	// answered, head and remove change the answers to the request that makes an object
 	// visible, to HEAD and to DELETE; head and remove answer by themselves where
 	// they return true.
-	told   func(http.Header)
-	head   func(http.ResponseWriter) bool
-	remove func(http.ResponseWriter, *http.Request) bool
+	answered func(http.Header)
+	head     func(http.ResponseWriter) bool
+	remove   func(http.ResponseWriter, *http.Request) bool
 	// visible is called when the object is.
 	visible func()
 
@@ -89,8 +89,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) seen(w http.ResponseWriter) {
 	w.Header().Set("ETag", s.etag)
-	if s.told != nil {
-		s.told(w.Header())
+	if s.answered != nil {
+		s.answered(w.Header())
 	}
 	if s.visible != nil {
 		s.visible()
@@ -148,7 +148,7 @@ func TestWhatIsStoredIsDeletedOnlyWhereItIsNotWhatWasSent(t *testing.T) {
 			return true
 		}
 	}
-	tells := func(tag string) func(http.Header) { return func(h http.Header) { h.Set("ETag", tag) } }
+	sets := func(tag string) func(http.Header) { return func(h http.Header) { h.Set("ETag", tag) } }
 	refuses := func(code int) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
 			if code == http.StatusNotImplemented && r.Header.Get("If-Match") == "" {
@@ -163,32 +163,32 @@ func TestWhatIsStoredIsDeletedOnlyWhereItIsNotWhatWasSent(t *testing.T) {
 		want    string // in the error; "": none
 		deleted []string
 	}{
-		"all is well":                     {&server{}, "", nil},
-		"it can't be looked at":           {&server{head: status(http.StatusServiceUnavailable)}, "", nil},
-		"it may not be looked at":         {&server{head: status(http.StatusForbidden)}, "", nil},
-		"another's object came after":     {&server{head: looks(777, otherTag)}, "another object has taken its place", nil},
-		"another's of the same size":      {&server{head: looks(-1, otherTag)}, "another object has taken its place", nil},
-		"somebody has deleted it":         {&server{head: status(http.StatusNotFound)}, "somebody has deleted it", nil},
-		"the store has lost a part of it": {&server{told: tells(noMD5), head: looks(4, noMD5)}, "4 bytes", []string{noMD5}},
-		"it was changed in the store":     {&server{told: tells(otherTag), head: looks(-1, otherTag)}, "its ETag is", []string{otherTag}},
-		"that is told, and no more":       {&server{told: tells(otherTag), head: status(http.StatusForbidden)}, "its ETag is", []string{otherTag}},
+		"all is well":                                 {&server{}, "", nil},
+		"it can't be looked at":                       {&server{head: status(http.StatusServiceUnavailable)}, "", nil},
+		"it may not be looked at":                     {&server{head: status(http.StatusForbidden)}, "", nil},
+		"another's object came after":                 {&server{head: looks(777, otherTag)}, "another object has taken its place", nil},
+		"another's of the same size":                  {&server{head: looks(-1, otherTag)}, "another object has taken its place", nil},
+		"somebody has deleted it":                     {&server{head: status(http.StatusNotFound)}, "somebody has deleted it", nil},
+		"the store has lost a part of it":             {&server{answered: sets(noMD5), head: looks(4, noMD5)}, "4 bytes", []string{noMD5}},
+		"it was changed in the store":                 {&server{answered: sets(otherTag), head: looks(-1, otherTag)}, "its ETag is", []string{otherTag}},
+		"the error says so, and nothing else happens": {&server{answered: sets(otherTag), head: status(http.StatusForbidden)}, "its ETag is", []string{otherTag}},
 		"another's came before it went": {
-			&server{told: tells(otherTag), head: looks(-1, otherTag), remove: refuses(http.StatusPreconditionFailed)},
+			&server{answered: sets(otherTag), head: looks(-1, otherTag), remove: refuses(http.StatusPreconditionFailed)},
 			"another object has taken its place", []string{otherTag},
 		},
 		"no conditions": {
-			&server{told: tells(otherTag), head: looks(-1, otherTag), remove: refuses(http.StatusNotImplemented)},
+			&server{answered: sets(otherTag), head: looks(-1, otherTag), remove: refuses(http.StatusNotImplemented)},
 			"its ETag is", []string{otherTag, ""},
 		},
 		"it can't be deleted": {
-			&server{told: tells(otherTag), head: looks(-1, otherTag), remove: refuses(http.StatusForbidden)},
+			&server{answered: sets(otherTag), head: looks(-1, otherTag), remove: refuses(http.StatusForbidden)},
 			"could not be removed", []string{otherTag},
 		},
-		"tags are no MD5s": {&server{told: tells(noMD5), head: looks(-1, noMD5)}, "", nil},
+		"tags are no MD5s": {&server{answered: sets(noMD5), head: looks(-1, noMD5)}, "", nil},
 	} {
 		for kind, size := range sizes {
 			t.Run(name+", "+kind, func(t *testing.T) {
-				s := &server{told: tt.server.told, remove: tt.server.remove}
+				s := &server{answered: tt.server.answered, remove: tt.server.remove}
 				if look := tt.server.head; look != nil {
 					s.head = func(w http.ResponseWriter) bool {
 						look(w)
@@ -201,7 +201,7 @@ func TestWhatIsStoredIsDeletedOnlyWhereItIsNotWhatWasSent(t *testing.T) {
 				object, err := s.open(t).Put(t.Context(), "key", upload(size))
 				switch {
 				case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
-					t.Errorf("put: %+v, error %v, want one that tells of %q", object, err, tt.want)
+					t.Errorf("put: %+v, error %v, want one that mentions %q", object, err, tt.want)
 				case tt.want == "" && (err != nil || object.Key != "key" || object.Size != int64(size)):
 					t.Errorf("put: %+v, error %v", object, err)
 				}
@@ -216,8 +216,8 @@ func TestWhatIsStoredIsDeletedOnlyWhereItIsNotWhatWasSent(t *testing.T) {
 // A tag that is no MD5 proves nothing; but neither is what it belongs to known to be bad.
 func TestWhatIsNeitherProvenNorSeenIsKeptAndTold(t *testing.T) {
 	s := &server{
-		told: func(h http.Header) { h.Set("ETag", noMD5) },
-		head: func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusForbidden); return true },
+		answered: func(h http.Header) { h.Set("ETag", noMD5) },
+		head:     func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusForbidden); return true },
 	}
 	object, err := s.open(t).Put(t.Context(), "key", upload(5))
 	if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "stored, but not confirmed") {

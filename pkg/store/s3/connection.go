@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// dialTime bounds the making of a connection.
+	// dialTime bounds the dialling of a connection.
 	dialTime = 10 * time.Second
-	// answerTime bounds how long the answer to a request that was sent may take. It
-	// does not bound the sending and the reading of bodies: the context does.
+	// answerTime bounds the wait for the answer to a complete request. The context bounds the
+	// transfer of bodies.
 	answerTime = 30 * time.Second
 )
 
-// newHTTPClient is the client by which credentials are asked for. It keeps no
-// connections, as nobody could close those.
+// newHTTPClient returns the client that fetches credentials. It keeps no idle connections,
+// because nobody could close them.
 func newHTTPClient(ca []byte) (*awshttp.BuildableClient, error) {
 	var pool *x509.CertPool
 	if len(ca) > 0 {
 		var err error
 		if pool, err = x509.SystemCertPool(); err != nil {
-			pool = x509.NewCertPool() // there are none
+			pool = x509.NewCertPool() // the system has none
 		}
 		if !pool.AppendCertsFromPEM(ca) {
 			return nil, fmt.Errorf("%w: ca.crt holds no certificate in PEM", store.ErrConfig)
@@ -49,19 +49,19 @@ func newHTTPClient(ca []byte) (*awshttp.BuildableClient, error) {
 	return client, nil
 }
 
-// newTransport is the one for the bucket itself.
+// newTransport returns the transport for the bucket itself.
 func newTransport(client *awshttp.BuildableClient) *http.Transport {
 	t := client.GetTransport()
 	t.DisableKeepAlives = false
 	t.DialContext = store.Watched(t.DialContext)
-	// Parts are sent over several connections, as to Amazon, and not over one that
-	// HTTP/2 divides among them.
+	// Parts must use several connections, as Amazon advises. HTTP/2 would divide one among
+	// them.
 	t.ForceAttemptHTTP2 = false
 	t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
-	// The garbage that each request otherwise makes of its copies.
+	// Larger buffers reduce the garbage of each request's copies.
 	t.WriteBufferSize = 64 << 10
 	return t
 }
 
-// dontFollow: a request is signed for the host it was meant for.
+// dontFollow: a request's signature is for its original host.
 func dontFollow(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -16,8 +16,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// kinds of errors by their codes. Others of the status 401 and 403 are
-// store.ErrDenied too.
+// kinds of errors by their codes. Other answers of status 401 and 403 are store.ErrDenied too.
 var kinds = map[string]error{
 	"NoSuchKey":             store.ErrNotFound,
 	"NotFound":              store.ErrNotFound, // of HEAD, whose answers have no body
@@ -30,8 +29,8 @@ var kinds = map[string]error{
 	"TokenRefreshRequired":  store.ErrDenied,
 }
 
-// failure is an error in words that are shorter than the SDK's: without what is
-// other in each attempt, such as the number of the request.
+// failure is a short form of an SDK's error, without parts that differ in each attempt, such
+// as the number of the request.
 type failure struct {
 	text string
 	kind error // may be nil
@@ -53,7 +52,7 @@ type noCredentials struct{ err error }
 func (e noCredentials) Error() string { return "find credentials: " + e.err.Error() }
 func (e noCredentials) Unwrap() error { return e.err }
 
-// explain puts an error of the SDK into its kind and into words.
+// explain shortens an error of the SDK, and wraps its kind.
 func explain(err error) error {
 	var answered smithy.APIError
 	var unsent *url.Error
@@ -65,7 +64,7 @@ func explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &explained) || !errors.As(err, &operation):
-		return err // it has been put into words, or isn't the SDK's
+		return err // it is short already, or not the SDK's
 	case errors.Is(err, context.Canceled):
 		return &failure{text: context.Canceled.Error(), err: err}
 	case errors.As(err, &none):
@@ -89,7 +88,7 @@ func explain(err error) error {
 			text += fmt.Sprintf("; the bucket is in the region %s", region)
 		}
 		if code == http.StatusBadRequest && answered.ErrorCode() == "BadRequest" && bucketRegion(err) == "" {
-			// Of HEAD, whose answers have no body.
+			// This is for HEAD, whose answers have no body.
 			text += "; the store does not say why: look at the name of the bucket, and at the scheme and the region of the endpoint"
 		}
 		if kind != nil {
@@ -103,7 +102,7 @@ func explain(err error) error {
 	}
 }
 
-// statusOf is the HTTP status of an answer; 0 where there was none.
+// statusOf returns the HTTP status of an answer; 0: there was none.
 func statusOf(err error) int {
 	var answer *smithyhttp.ResponseError
 	if !errors.As(err, &answer) {
@@ -112,11 +111,10 @@ func statusOf(err error) int {
 	return answer.HTTPStatusCode()
 }
 
-// refused tells whether the store has answered that it won't do what was asked.
+// refused reports whether the store has answered that it does not carry out a request.
 func refused(err error) bool { return statusOf(err)/100 == 4 }
 
-// bucketRegion is what Amazon tells about a bucket that was looked for in another
-// region.
+// bucketRegion returns the region that Amazon reports for a bucket of another region.
 func bucketRegion(err error) string {
 	var answer *smithyhttp.ResponseError
 	if !errors.As(err, &answer) || answer.Response == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// readFiles parses files as the AWS command line has them, by the SDK, and refuses
-// what they may not say. Its own errors are not passed on: they may quote lines.
+// readFiles parses files of the AWS command line by the SDK, and refuses dangerous entries. It
+// does not wrap the SDK's errors: they may quote lines.
 func readFiles(ctx context.Context, credentials, config []byte) (awsconfig.SharedConfig, error) {
 	none := awsconfig.SharedConfig{}
 	credentialsPath, closeCredentials, err := inMemory("credentials", credentials)
@@ -48,9 +48,8 @@ func readFiles(ctx context.Context, credentials, config []byte) (awsconfig.Share
 	return files, nil
 }
 
-// foreignEntries are those that have credentials come from elsewhere than the
-// files: from programs, files, caches or the identity of the machine that reads
-// them, which is not the user's.
+// foreignEntries returns the entries that take credentials from elsewhere than the files: from
+// programs, files, caches or the identity of the operator's machine.
 func foreignEntries(files awsconfig.SharedConfig) []string {
 	var refused []string
 	for profile := &files; profile != nil; profile = profile.Source {

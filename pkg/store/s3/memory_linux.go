@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inMemory makes a file that is nowhere but in memory, and returns a path by which
-// this process can open it until it is closed: the SDK reads files only, and
-// credentials must not be written to disks.
+// inMemory creates a file in memory, and returns a path by which this process can open it
+// until it is closed. The SDK only reads files, and credentials must not be written to disks.
 func inMemory(name string, content []byte) (path string, closeFile func(), err error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"fmt"
 )
 
-// inMemory: operators run on Linux.
+// inMemory only exists on Linux, where operators run.
 func inMemory(name string, _ []byte) (path string, closeFile func(), err error) {
 	return "", nil, fmt.Errorf("make a file in memory for %s: %w", name, errors.ErrUnsupported)
 }

@@ -38,8 +38,8 @@ func (s *Store) Get(ctx context.Context, key string, offset int64) (io.ReadClose
 	return &body{ReadCloser: out.Body, name: s.name(key)}, nil
 }
 
-// nothingAt is what there is behind the last byte of an object, which servers
-// refuse to send.
+// nothingAt returns the empty content behind the last byte of an object, which servers refuse
+// to send.
 func (s *Store) nothingAt(ctx context.Context, key string, offset int64) (io.ReadCloser, error) {
 	object, err := s.Stat(ctx, key)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) nothingAt(ctx context.Context, key string, offset int64) (io.Rea
 	return io.NopCloser(strings.NewReader("")), nil
 }
 
-// body says of errors what was being read.
+// body adds the object's name to errors of reads.
 type body struct {
 	io.ReadCloser
 	name string
@@ -65,7 +65,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Stat tells about an object.
+// Stat returns an object's properties.
 func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
 	object, _, err := s.head(ctx, key)
 	if err != nil {

@@ -78,7 +78,7 @@ func upload(size int64) store.Upload {
 	return store.Upload{Body: bytes.NewReader(bytes.Repeat([]byte("x"), int(size))), Size: size}
 }
 
-// isLast tells whether an answer is to the request that makes an object visible.
+// isLast reports whether an answer is to the request that makes an object visible.
 func isLast(answer *http.Response, size int64) bool {
 	if size == small {
 		return answer.Request.Method == http.MethodPut

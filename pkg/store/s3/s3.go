@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package s3 is a store in Amazon S3, or in a store that speaks its protocol.
+// Package s3 stores backups in Amazon S3, or in a store with the same API.
 package s3
 
 import (
@@ -18,44 +18,43 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// Config says which bucket, where, and as whom.
+// Config names the bucket, its endpoint and the credentials.
 type Config struct {
 	Bucket string
-	// Endpoint is the URL of a store that is not Amazon's; without a scheme it is
-	// taken for https, as v0.9.4 did. Default: endpoint_url of ConfigFile, or that
-	// of Amazon in the region.
+	// Endpoint is the URL of a store other than Amazon's. Without a scheme it means https, as
+	// in v0.9.4. Default: endpoint_url of ConfigFile, or Amazon's in the region.
 	Endpoint string
-	// ForcePathStyle: the bucket stands in the URL's path instead of its host name.
+	// ForcePathStyle: the bucket is in the URL's path instead of its host name.
 	ForcePathStyle bool
-	// Credentials and ConfigFile are the contents of files of these names as the AWS
-	// command line has them. Their profile default counts. They may not name
-	// programs or files: those would be the operator's. Default of Credentials: the
-	// credentials of the process, as the SDK finds them, which are used for Amazon's
-	// own endpoints by https only, and for the one that the process itself is set to
-	// use (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL).
+	// Credentials and ConfigFile are the contents of the AWS command line's files of these
+	// names. Their profile default counts. They must not name programs or files: those would
+	// be the operator's.
+	//
+	// Default of Credentials: the credentials of the process, as the SDK finds them. They are
+	// only used for Amazon's own endpoints by https, and for the endpoint that the process
+	// itself is configured with (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL).
 	Credentials, ConfigFile []byte
-	// CA are certificates in PEM by which the endpoint is known, beside those of
-	// the system. Default: only those.
+	// CA are certificates in PEM that the client trusts for the endpoint, in addition to the
+	// system's.
 	CA []byte
 }
 
 // Store is a bucket.
 type Store struct {
 	client *s3.Client
-	// idle are the connections to give back.
+	// idle holds the connections that Close closes.
 	idle   *http.Transport
 	bucket string
 	// foreign: not Amazon's.
 	foreign bool
-	// content are options for requests that carry content.
+	// content are options for requests with content.
 	content []func(*s3.Options)
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open prepares the access to a bucket. It sends nothing; where credentials of the
-// process are used, neither are those looked for yet. The error is
-// store.ErrConfig where the configuration can't be used.
+// Open prepares the access to a bucket. It sends nothing, not even to find the process's
+// credentials. Its error is store.ErrConfig if the configuration is not usable.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	opened, err := open(ctx, config)
 	if err != nil {
@@ -89,7 +88,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	switch {
 	case access.region != "":
 	case endpoint != "":
-		access.region = "us-east-1" // other stores take it, and few ask for another
+		access.region = "us-east-1" // other stores accept it, and few need another
 	default:
 		return nil, fmt.Errorf("%w: the region is not known: write `region = ...` below [default] into config, or set AWS_REGION in the operator's pod", store.ErrConfig)
 	}
@@ -100,8 +99,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		UsePathStyle:     config.ForcePathStyle,
 		HTTPClient:       &http.Client{Transport: transport, CheckRedirect: dontFollow},
 		RetryMaxAttempts: access.attempts,
-		// Many stores that are not Amazon's refuse the checksums that the SDK adds by
-		// itself. What is uploaded has an MD5 in any case.
+		// Many stores other than Amazon's refuse the checksums that the SDK adds by default.
+		// Uploads carry an MD5 anyway.
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 	}
@@ -111,22 +110,22 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		options.BaseEndpoint = &endpoint
 	}
 	opened := &Store{client: s3.New(options), idle: transport, bucket: config.Bucket, foreign: endpoint != ""}
-	// Over TLS nobody changes content on its way, and what is sent has a signed MD5:
-	// a SHA-256 besides would cost both sides a good part of their time.
+	// TLS protects the content on its way, and the content has a signed MD5. A SHA-256 in
+	// addition would cost both sides much time.
 	if !strings.HasPrefix(endpoint, "http://") {
 		opened.content = append(opened.content, s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware))
 	}
 	return opened, nil
 }
 
-// Close gives back connections.
+// Close closes idle connections.
 func (s *Store) Close() error {
 	s.idle.CloseIdleConnections()
 	return nil
 }
 
-// checkEndpoint completes the URL of an endpoint. What is wrong with one is told
-// without printing it: it may hold a password.
+// checkEndpoint completes the URL of an endpoint. Its errors do not quote the URL: it may hold
+// a password.
 func checkEndpoint(endpoint string) (string, error) {
 	if endpoint == "" {
 		return "", nil
@@ -146,5 +145,5 @@ func checkEndpoint(endpoint string) (string, error) {
 	return strings.TrimRight(endpoint, "/"), nil
 }
 
-// name of an object in errors.
+// name returns an object's name for errors.
 func (s *Store) name(key string) string { return "s3://" + s.bucket + "/" + key }

@@ -17,10 +17,9 @@ import (
 
 // Sweep aborts multipart uploads.
 //
-// MinIO lists uploads of the very key that it is given for a prefix, and of all
-// keys where it is given none; the latter only of uploads begun since it was
-// started. The others it removes itself, after a day. So stores that are not
-// Amazon's are asked for all as well.
+// MinIO lists the uploads of exactly the key that it gets as a prefix. Without a prefix it
+// lists all uploads since its start, and removes older ones after a day. So Sweep also asks
+// stores other than Amazon's for all uploads.
 func (s *Store) Sweep(ctx context.Context, prefix string, before time.Time, mine func(key string) bool) (int, error) {
 	asked := []string{prefix}
 	if s.foreign && prefix != "" {

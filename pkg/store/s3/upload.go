@@ -22,14 +22,13 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// cleanupTime bounds the removal of what was sent, when the upload's own context
-// may have ended.
+// cleanupTime bounds the removal of what was sent, when the upload's own context may have
+// ended.
 const cleanupTime = 15 * time.Second
 
-// Put stores an object: by one request where it fits into one part, and else by a
-// multipart upload. The store refuses parts that are not what was sent, by their
-// MD5; what it tells of the object then, and once more to a HEAD request, must have
-// the right size and, where ETags are MD5s, the right one.
+// Put stores an object: in one request if it fits into one part, otherwise by a multipart
+// upload. The store compares each part with its MD5. The size, and the ETag where it is an
+// MD5, must be right in the store's answer and in the answer to a HEAD request.
 func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
 	object, err := s.put(ctx, key, u)
 	if err != nil {
@@ -86,12 +85,12 @@ func (s *Store) putParts(ctx context.Context, key string, first []byte, u store.
 	if err == nil {
 		return s.confirm(ctx, content, nil)
 	}
-	// The store may have completed it and its answer got lost, as when the SDK has
-	// asked it again. That there is nothing to abort then, not all stores tell.
+	// The store may have completed the upload and the answer was lost, for example because the
+	// SDK retried. Not all stores report then that there is nothing to abort.
 	return s.confirm(ctx, content, p.abort(ctx, err))
 }
 
-// leftover adds to the error of an upload that not all of it could be removed.
+// leftover adds to an upload's error that its parts could not all be removed.
 func leftover(err, removal error) error {
 	if removal == nil {
 		return err
@@ -113,7 +112,7 @@ type part struct {
 	size   int64
 	sum    sum
 	etag   *string
-	proven bool // the store has told its MD5
+	proven bool // the store has returned its MD5
 }
 
 func (p *parts) send(ctx context.Context, number int, data []byte) error {
@@ -138,7 +137,7 @@ func (p *parts) send(ctx context.Context, number int, data []byte) error {
 	return nil
 }
 
-// complete makes the object visible, and returns what it must be.
+// complete makes the object visible, and returns what to expect of it.
 func (p *parts) complete(ctx context.Context) (stored, error) {
 	content := stored{key: p.key, proven: true}
 	var sums []sum
@@ -160,10 +159,10 @@ func (p *parts) complete(ctx context.Context) (stored, error) {
 	return content, err
 }
 
-// errNoUpload: the store knows of no such upload; it was completed or aborted.
+// errNoUpload: the store knows no such upload; it was completed or aborted.
 var errNoUpload = errors.New("there is no such upload")
 
-// abort removes the upload with its parts, after an error, to which it adds its own.
+// abort removes the upload with its parts after an error, to which it adds its own.
 func (p *parts) abort(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()

@@ -23,17 +23,17 @@ const (
 	large = 25*mib + 123
 )
 
-// content is the body of an upload: random bytes that nothing holds in memory.
+// content is the body of an upload: random bytes that are never in memory at once.
 type content struct {
 	random *mathrand.ChaCha8
 	left   int64
 	read   int64
 	hash   hash.Hash
 
-	// at is called once, when so many bytes have been read; its error is the body's.
+	// at is called once, after this many bytes were read. Its error is the body's.
 	at   func() error
 	when int64
-	// ended tells that the end was read.
+	// ended means that the end was read.
 	ended bool
 }
 
@@ -43,7 +43,7 @@ func newContent(size int64) *content {
 	return &content{random: mathrand.NewChaCha8(seed), left: size, hash: sha256.New()}
 }
 
-// after has a function called when so many bytes have been read.
+// after makes content call a function after this many bytes were read.
 func (c *content) after(bytes int64, call func() error) *content {
 	c.when, c.at = bytes, call
 	return c
@@ -61,7 +61,7 @@ func (c *content) Read(p []byte) (int, error) {
 		c.ended = true
 		return 0, io.EOF
 	}
-	p = p[:min(int64(len(p)), c.left, 64*kib)] // as the network gives it
+	p = p[:min(int64(len(p)), c.left, 64*kib)] // as a network delivers it
 	n, err := c.random.Read(p)
 	c.left -= int64(n)
 	c.read += int64(n)
@@ -69,7 +69,7 @@ func (c *content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sum of what has been read.
+// sum returns the checksum of the bytes read so far.
 func (c *content) sum() string { return hex.EncodeToString(c.hash.Sum(nil)) }
 
 // put stores an object and fails the test if that fails.
@@ -108,7 +108,7 @@ func (s *suite) expect(t *testing.T, in store.Store, key string, size int64, sum
 	}
 }
 
-// expectNothing checks that there is no object, and nothing of an upload.
+// expectNothing checks that there is neither an object nor an upload.
 func (s *suite) expectNothing(t *testing.T, in store.Store, key string) {
 	t.Helper()
 	if object, err := in.Stat(t.Context(), key); !errors.Is(err, store.ErrNotFound) {
@@ -122,8 +122,8 @@ func (s *suite) expectNothing(t *testing.T, in store.Store, key string) {
 	}
 }
 
-// expectReplaced checks that keys whose uploads have failed take one that does not,
-// after which nothing is left of those.
+// expectReplaced checks that keys of failed uploads accept another upload, after which nothing
+// of the failed ones is left.
 func (s *suite) expectReplaced(t *testing.T, in store.Store, keys ...string) {
 	t.Helper()
 	for _, key := range keys {

@@ -14,8 +14,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// expectError checks that an error is of a kind, names what was tried, and holds
-// no secret.
+// expectError checks that an error is of a kind, names what was tried, and holds no secret.
 func (s *suite) expectError(t *testing.T, what string, err, want error, names ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -106,12 +105,12 @@ func cancelled(t *testing.T, s *suite) {
 	_, err := in.Put(ctx, "cancelled/before", store.Upload{Body: newContent(10), Size: 10})
 	s.expectError(t, "cancelled before", err, context.Canceled)
 	s.expectNothing(t, in, "cancelled/before")
-	// What was asked for later is not affected.
+	// The cancellation must not affect later requests.
 	s.expectReplaced(t, in, "cancelled/new", "cancelled/old", "cancelled/after")
 }
 
-// refused checks that whatever is tried fails with a kind of error. Some servers
-// say of an object only that it is not there.
+// refused checks that every request fails with a kind of error. Some servers only say of an
+// object that it is absent.
 func (s *suite) refused(t *testing.T, in store.Store, want error, ofObject ...error) {
 	t.Helper()
 	for _, size := range []int64{10, large} {
@@ -152,8 +151,8 @@ func noBucket(t *testing.T, s *suite) {
 	s.refused(t, s.openWith(t, s.NoBucket), store.ErrNoBucket, store.ErrNotFound)
 }
 
-// expectUnreachable checks that an error says of a server that it does not answer, and
-// nothing that somebody would have to put right.
+// expectUnreachable checks that an error says that a server does not answer, and is of no kind
+// that needs an action.
 func (s *suite) expectUnreachable(t *testing.T, what string, err error, names ...string) {
 	t.Helper()
 	if err == nil {
@@ -163,7 +162,7 @@ func (s *suite) expectUnreachable(t *testing.T, what string, err error, names ..
 	s.expectText(t, what, err, names...)
 	for _, other := range []error{store.ErrNotFound, store.ErrNoBucket, store.ErrDenied, store.ErrConfig} {
 		if errors.Is(err, other) {
-			t.Errorf("%s: a server that does not answer is told as %q: %v", what, other, err)
+			t.Errorf("%s: a server that does not answer is reported as %q: %v", what, other, err)
 		}
 	}
 }
@@ -183,7 +182,7 @@ func serverDies(t *testing.T, s *suite) {
 		t.Errorf("stat what was cut off: %v", err)
 	}
 	s.expect(t, in, "dies/old", 1000, old)
-	// Nobody could remove what was cut off while there was no server.
+	// Nobody could remove the remains while there was no server.
 	for _, key := range []string{"dies/new", "dies/old"} {
 		if _, err := in.Sweep(t.Context(), key, time.Now().Add(time.Hour), func(string) bool { return true }); err != nil {
 			t.Errorf("sweep %s: %v", key, err)

@@ -108,7 +108,7 @@ func siblings(t *testing.T, s *suite) {
 			t.Errorf("prefix %s: %q, want %q", prefix, got, want)
 		}
 	}
-	// With no prefix all are listed, whatever else there is.
+	// With no prefix, List yields all objects.
 	got := s.list(t, in, "")
 	for _, key := range all {
 		if !slices.Contains(got, key) {
@@ -126,7 +126,7 @@ func leaveList(t *testing.T, s *suite) {
 		if err != nil {
 			t.Fatalf("list: %v", err)
 		}
-		// The others are still there while one is deleted, which retention does.
+		// The others still exist while one is being deleted, as in retention.
 		if err := in.Delete(t.Context(), object.Key); err != nil {
 			t.Errorf("delete: %v", err)
 		}

@@ -21,7 +21,7 @@ func objectsComeBack(t *testing.T, s *suite) {
 	for _, tt := range []struct {
 		name string
 		size int64
-		told []int64 // sizes that Put is told
+		told []int64 // sizes that Put gets
 	}{
 		{"empty", 0, []int64{0, -1, 1000}},
 		{"one byte", 1, []int64{1, -1}},
@@ -31,7 +31,7 @@ func objectsComeBack(t *testing.T, s *suite) {
 		{"large", large, []int64{large, -1, 1000, 2 * large, 50 << 30}},
 	} {
 		for _, told := range tt.told {
-			t.Run(fmt.Sprintf("%s of %d bytes, told %d", tt.name, tt.size, told), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s of %d bytes, announced as %d", tt.name, tt.size, told), func(t *testing.T) {
 				in := s.open(t)
 				key := fmt.Sprintf("back/%d-%d", tt.size, told)
 				metadata := map[string]string{"etcd-revision": "12", "backup-name": "default/nightly", "note": "a b=c; d"}
@@ -39,16 +39,16 @@ func objectsComeBack(t *testing.T, s *suite) {
 				begin := time.Now()
 				put := s.put(t, in, key, store.Upload{Body: body, Size: told, Metadata: maps.Clone(metadata)})
 				if put.Key != key || put.Size != tt.size {
-					t.Errorf("put tells %+v", put)
+					t.Errorf("put returns %+v", put)
 				}
 				got, err := in.Stat(t.Context(), key)
 				if err != nil {
 					t.Fatalf("stat: %v", err)
 				}
 				if got.Key != key || got.Size != tt.size || !maps.Equal(got.Metadata, metadata) {
-					t.Errorf("stat tells %+v", got)
+					t.Errorf("stat returns %+v", got)
 				}
-				// Some servers tell whole seconds, and clocks of kernels are coarse.
+				// Some servers report whole seconds, and kernels' clocks are coarse.
 				if got.Modified.Before(begin.Add(-2*time.Second)) || got.Modified.After(time.Now().Add(time.Second)) {
 					t.Errorf("modified %v, put at %v", got.Modified, begin)
 				}

@@ -17,13 +17,12 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// flatMemory: a store that held the object, or a part for each of many requests,
-// would take far more than the bound; the parts in flight and what the garbage
-// collector has not seen yet stay below it.
+// flatMemory: a store that held the object, or a part for each of many requests, would take
+// far more than the bound. The parts in flight and uncollected garbage stay below it.
 func flatMemory(t *testing.T, s *suite) {
 	const size, bound = 160 * mib, 96 * mib
 	in := s.open(t)
-	s.putSize(t, in, "flat", large) // what is made once is not counted
+	s.putSize(t, in, "flat", large) // one-time allocations do not count
 	for _, told := range []int64{size, -1} {
 		idle := heap(true)
 		var peak uint64
@@ -42,7 +41,7 @@ func flatMemory(t *testing.T, s *suite) {
 	}
 }
 
-// sampler reads a body, and the size of the heap every 8 MiB.
+// sampler reads a body, and measures the heap every 8 MiB.
 type sampler struct {
 	body *content
 	peak *uint64
@@ -66,8 +65,7 @@ func heap(collect bool) uint64 {
 	return stats.HeapAlloc
 }
 
-// leaks: whatever happened to a store, when it is closed no goroutine and no open
-// file of it is left.
+// leaks: a closed store must leave no goroutine and no open file, whatever happened to it.
 func leaks(t *testing.T, s *suite) {
 	before := goleak.IgnoreCurrent()
 	files := openFiles(t)

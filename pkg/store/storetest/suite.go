@@ -1,8 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storetest holds stores to what package store says of them: one suite of
-// tests, run by each store against a real server. Nothing but tests may import it.
+// Package storetest tests stores against the contract of package store: each store runs one
+// suite of tests against a real server. Only tests may import it.
 package storetest
 
 import (
@@ -20,26 +20,25 @@ import (
 // bucket: tests use keys of their own.
 type Opener func(t *testing.T) store.Store
 
-// Case is the name of a test of the suite that needs something of the store or its
-// server.
+// Case is the name of a test of the suite that needs an option.
 type Case string
 
 // Cases that a store may declare in Options.Cannot.
 const (
-	WrongCredentials Case = "wrong credentials are told"
-	MissingBucket    Case = "a missing bucket is told"
+	WrongCredentials Case = "wrong credentials are reported"
+	MissingBucket    Case = "a missing bucket is reported"
 	SweptUploads     Case = "abandoned uploads are swept"
 	DyingServer      Case = "a server that dies ends the upload"
 	HangingServer    Case = "a server that hangs ends the upload with its context"
 )
 
-// Options tell the suite about a store and its server. What a case needs must be
-// here, or the case in Cannot: Run refuses options that leave a case out in silence.
+// Options describe a store and its server. Each case's options must be set here, or the case
+// must be in Cannot: Run refuses options that silently leave out a case.
 type Options struct {
-	// Denied open the bucket with credentials that must be refused, by what is
-	// wrong with them.
+	// Denied open the bucket with credentials that the store must refuse, by what is wrong
+	// with them.
 	Denied map[string]Opener
-	// Secrets must not be found in the text of any error.
+	// Secrets must not be in any error.
 	Secrets []string
 	// NoBucket opens a bucket that does not exist.
 	NoBucket Opener
@@ -47,31 +46,30 @@ type Options struct {
 	// PageSize is how many objects one page of the server's lists holds; the suite
 	// stores a few more than that. Default: 1000.
 	PageSize int
-	// LateMetadataOfSmall: metadata that are known when the body ends are kept only
-	// where one request sends all.
+	// LateMetadataOfSmall: the store keeps metadata that are known when the body ends only if
+	// one request sends all.
 	LateMetadataOfSmall bool
 
-	// Unfinished lists what the server has of uploads that were begun and neither
-	// finished nor given up. It must show an upload that is under way. It must be
-	// empty after each failure, but for Lingers.
+	// Unfinished lists the uploads that the server has, which were neither finished nor
+	// cancelled. It must show a running upload. It must be empty after each failure, except
+	// for Lingers.
 	Unfinished func(t *testing.T) []string
-	// Lingers is the reason why the store can't remove what a failed upload has left.
-	// The next upload of the same key must remove it then.
+	// Lingers is why the store can't remove the remains of a failed upload. The next upload of
+	// the same key must remove them.
 	Lingers string
-	// Abandon begins an upload and leaves it so, as the end of the process does.
+	// Abandon begins an upload and leaves it unfinished, like a process that dies.
 	Abandon func(t *testing.T, key string)
 
-	// Kill makes the server die, and Restart brings it back with its objects.
+	// Kill kills the server, and Restart starts it again with its objects.
 	Kill, Restart func(t *testing.T)
 	// Freeze makes the server accept connections and not answer, until Thaw.
 	Freeze, Thaw func(t *testing.T)
 
-	// Cannot holds the cases that the store or its server is not capable of, with
-	// the reason.
+	// Cannot holds the cases that the store or its server does not support, with the reason.
 	Cannot map[Case]string
 }
 
-// needs are the options that each case needs, by their names.
+// needs returns the options that each case needs, by their names.
 func (o *Options) needs() map[Case]map[string]bool {
 	return map[Case]map[string]bool{
 		WrongCredentials: {"Denied": len(o.Denied) > 0, "Secrets": len(o.Secrets) > 0},
@@ -82,7 +80,7 @@ func (o *Options) needs() map[Case]map[string]bool {
 	}
 }
 
-// check returns what is missing, and what Cannot says in vain.
+// check returns what is missing, and entries of Cannot without effect.
 func (o *Options) check() error {
 	var problems []error
 	if o.Unfinished == nil {
@@ -132,7 +130,7 @@ func Run(t *testing.T, open Opener, options Options) {
 		{"prefixes are of keys, not of directories", siblings},
 		{"a list may be left", leaveList},
 		{"deleted objects are gone", deleted},
-		{"absent objects are told", absent},
+		{"absent objects are reported", absent},
 		{"methods are called concurrently", concurrently},
 		{"an object is invisible until it is whole", invisible},
 		{"a body that fails leaves nothing", failingBody},

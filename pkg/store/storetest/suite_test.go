@@ -31,9 +31,9 @@ func TestNoCaseIsLeftOutInSilence(t *testing.T) {
 		edit func(*Options)
 		want string // in the error
 	}{
-		"nothing is denied":    {func(o *Options) { o.Denied = nil }, `"wrong credentials are told" needs Denied`},
-		"no secrets":           {func(o *Options) { o.Secrets = nil }, `"wrong credentials are told" needs Secrets`},
-		"no missing bucket":    {func(o *Options) { o.NoBucket = nil }, `"a missing bucket is told" needs NoBucket`},
+		"nothing is denied":    {func(o *Options) { o.Denied = nil }, `"wrong credentials are reported" needs Denied`},
+		"no secrets":           {func(o *Options) { o.Secrets = nil }, `"wrong credentials are reported" needs Secrets`},
+		"no missing bucket":    {func(o *Options) { o.NoBucket = nil }, `"a missing bucket is reported" needs NoBucket`},
 		"nothing is abandoned": {func(o *Options) { o.Abandon = nil }, `"abandoned uploads are swept" needs Abandon`},
 		"nobody kills":         {func(o *Options) { o.Kill = nil }, `"a server that dies ends the upload" needs Kill`},
 		"nobody restarts":      {func(o *Options) { o.Restart = nil }, `"a server that dies ends the upload" needs Restart`},

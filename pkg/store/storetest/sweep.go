@@ -47,8 +47,8 @@ func sweep(t *testing.T, s *suite) {
 	s.expectThere(t, in, "sweep/etcd_v3")
 }
 
-// sweepNothing is for stores whose servers remove by themselves what was cut off, so
-// that there is nothing to sweep: objects stay.
+// sweepNothing is for stores whose servers remove interrupted uploads: Sweep must leave
+// objects alone.
 func sweepNothing(t *testing.T, s *suite) {
 	in := s.open(t)
 	s.putSize(t, in, "sweep/etcd_v3", 10)

@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 		},
 		Cannot: map[storetest.Case]string{
 			storetest.WrongCredentials: "a directory has no credentials; what a file system refuses is in full_test.go",
-			storetest.MissingBucket:    "a directory that does not exist is told by Open: TestAVolumeMustBeThere",
+			storetest.MissingBucket:    "Open fails for a directory that does not exist: TestAVolumeMustBeThere",
 			storetest.DyingServer:      "there is no server: who dies is the operator, which is TestACrashDoesNotMixMetadata",
 			storetest.HangingServer:    "there is no server, and no system call on a file ends with a context",
 		},

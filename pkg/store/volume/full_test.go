@@ -18,7 +18,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// ownMounts tells the test that it is the child below.
+// ownMounts makes the test act as the child below.
 const ownMounts = "VOLUME_TEST_OWN_MOUNTS"
 
 // inOwnMounts runs the test in a process that mounts what it likes, which ends with

@@ -15,25 +15,24 @@ import (
 	"time"
 )
 
-// A file's metadata stand in another file, as not all file systems have extended
-// attributes. Its name holds the time and size of the very content that they
-// belong to: it is there before the content becomes visible, by one rename, and at
-// no time does content have another's metadata, whenever the process dies.
-// Sweep removes those that belong to nothing.
+// A file's metadata are in another file, since not all file systems have extended attributes.
+// Its name holds the time and size of the content that it belongs to. It exists before one
+// rename makes the content visible. So content never has another's metadata, whenever the
+// process dies. Sweep removes metadata without content.
 const (
 	uploading = "uploading"
 	metadata  = "metadata"
 )
 
-// maxName is the longest name of a file, in bytes, that leaves room for those of
-// hidden files beside it. File systems take 255.
+// maxName is the longest name of a file, in bytes, that leaves space for the names of its
+// hidden files. File systems allow 255.
 const maxName = 200
 
 var hiddenName = regexp.MustCompile(`^\.(.+)\.([0-9a-f]+(?:-[0-9]+)?)\.(` + uploading + `|` + metadata + `)$`)
 
 // hidden is a file that is no object.
 type hidden struct {
-	key  string // of the object that it belongs to
+	key  string // of its object
 	id   string
 	kind string // uploading or metadata
 }
@@ -42,7 +41,7 @@ func (h hidden) path() string {
 	return path.Join(path.Dir(h.key), "."+path.Base(h.key)+"."+h.id+"."+h.kind)
 }
 
-// parseHidden tells whether a path is that of a hidden file.
+// parseHidden reports whether a path is a hidden file's.
 func parseHidden(name string) (hidden, bool) {
 	found := hiddenName.FindStringSubmatch(path.Base(name))
 	if found == nil {
@@ -51,28 +50,27 @@ func parseHidden(name string) (hidden, bool) {
 	return hidden{key: path.Join(path.Dir(name), found[1]), id: found[2], kind: found[3]}, true
 }
 
-// metadataOf names the file of the metadata of content.
+// metadataOf names the metadata file of content.
 func metadataOf(key string, content fs.FileInfo) hidden {
 	id := strconv.FormatUint(uint64(content.ModTime().UnixNano()), 16) + "-" + strconv.FormatInt(content.Size(), 10)
 	return hidden{key: key, id: id, kind: metadata}
 }
 
-// earlier is how many seconds content may be told to be older than it is, so that
-// its time is no other's of the same key and size.
+// earlier is how many seconds content may be backdated, so that no other content of the same
+// key and size has its time.
 const earlier = 60
 
-// bind writes the metadata of content that is uploaded, to stay after a crash, and
-// tells what both are.
+// bind durably writes the metadata of uploaded content, and returns the names of both.
 //
-// The content gets the time of a whole second. File systems of other machines (SMB,
-// NFS) may round what they keep, and may set it anew when the file is closed; what
-// was told before that would be another time than what is told ever after.
+// The content gets the time of a whole second. File systems of other machines (SMB, NFS) may
+// round times, and may set them again when the file is closed. A time reported before that
+// would differ from the one reported later.
 func (s *Store) bind(upload hidden, values map[string]string) (fs.FileInfo, hidden, error) {
 	now := time.Now().Truncate(time.Second)
 	for ago := range earlier {
 		at := now.Add(-time.Duration(ago) * time.Second)
 		if err := s.root.Chtimes(upload.path(), at, at); err != nil && ago > 0 {
-			return nil, hidden{}, err // or it keeps the time that it has
+			return nil, hidden{}, err // or the file keeps its time
 		}
 		if err := s.sync(upload.path()); err != nil {
 			return nil, hidden{}, err
@@ -85,12 +83,12 @@ func (s *Store) bind(upload hidden, values map[string]string) (fs.FileInfo, hidd
 		if err = s.writeMetadata(beside, values); !errors.Is(err, fs.ErrExist) {
 			return content, beside, err
 		}
-		// Those of what is to be replaced, or of somebody else's upload.
+		// These metadata belong to the content to be replaced, or to another upload.
 	}
 	return nil, hidden{}, fmt.Errorf("too many files of the same size were written to %s within a minute", s.name(upload.key))
 }
 
-// writeMetadata writes a new file of metadata, to stay after a crash.
+// writeMetadata durably writes a new file of metadata.
 func (s *Store) writeMetadata(file hidden, values map[string]string) error {
 	text, err := json.Marshal(values)
 	if err != nil {
@@ -107,7 +105,7 @@ func (s *Store) writeMetadata(file hidden, values map[string]string) error {
 	return nil
 }
 
-// readMetadata reads the metadata of content; none where there are none.
+// readMetadata reads the metadata of content, or none.
 func (s *Store) readMetadata(key string, content fs.FileInfo) (map[string]string, error) {
 	file := metadataOf(key, content)
 	text, err := s.root.ReadFile(file.path())

@@ -38,7 +38,7 @@ func (s *Store) Get(_ context.Context, key string, offset int64) (io.ReadCloser,
 	return file, nil
 }
 
-// Stat tells about a file.
+// Stat returns a file's properties.
 func (s *Store) Stat(_ context.Context, key string) (store.Object, error) {
 	object, err := s.stat(key)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) stat(key string) (store.Object, error) {
 	return store.Object{Key: key, Size: info.Size(), Modified: info.ModTime(), Metadata: values}, nil
 }
 
-// lookUp tells about the file of an object. What is not a plain file is none.
+// lookUp returns the file of an object. Only a plain file is an object.
 func (s *Store) lookUp(key string) (fs.FileInfo, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
@@ -94,22 +94,21 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object,
 	}
 }
 
-// walk visits the plain files of the directories where there may be some whose
-// paths begin with a prefix.
+// walk visits the plain files of all directories that may hold paths with a prefix.
 func (s *Store) walk(ctx context.Context, prefix string, visit func(name string, info fs.FileInfo) error) error {
 	start := "."
 	if i := strings.LastIndexByte(prefix, '/'); i >= 0 {
 		start = prefix[:i]
 	}
 	if start != "." && checkKey(start) != nil {
-		return nil // there can be none
+		return nil // there are none
 	}
 	return fs.WalkDir(s.root.FS(), start, func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case absent(err):
-			return nil // it never was, or has been removed since
+			return nil // it never existed, or was removed since
 		case err != nil:
 			return err
 		case entry.IsDir():

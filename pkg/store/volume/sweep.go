@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Sweep removes files of uploads that were last written to before a time, and
-// metadata of that age that belong to nothing.
+// Sweep removes files of uploads that were last written before a time, and metadata of that
+// age without content.
 func (s *Store) Sweep(ctx context.Context, prefix string, before time.Time, mine func(key string) bool) (int, error) {
 	swept := 0
 	err := s.walk(ctx, prefix, func(name string, info fs.FileInfo) error {

@@ -17,11 +17,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// bufferSize of copies: what is read from the network comes in far smaller pieces.
+// bufferSize of copies: the network delivers far smaller pieces.
 const bufferSize = 1 << 20
 
-// Put writes a file under a hidden name beside its own, has it reach the disk, and
-// renames it.
+// Put writes a file under a hidden name beside its own, syncs it to the disk, and renames it.
 func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
 	object, err := s.put(ctx, key, u)
 	if err != nil {
@@ -39,7 +38,7 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (object sto
 		return store.Object{}, err
 	}
 	upload := hidden{key: key, id: newID(), kind: uploading}
-	made := []string{upload.path()} // what goes when this fails
+	made := []string{upload.path()} // what to remove after a failure
 	defer func() {
 		if err == nil {
 			return
@@ -77,15 +76,15 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (object sto
 	}
 	made[0] = key
 	if err := s.syncDir(dir); err != nil {
-		return store.Object{}, err // it could be gone after a crash: better now
+		return store.Object{}, err // a crash could lose the content: fail now
 	}
 	if former != nil && metadataOf(key, former) != beside {
-		_ = s.root.Remove(metadataOf(key, former).path()) // what is left, Sweep removes
+		_ = s.root.Remove(metadataOf(key, former).path()) // Sweep removes it after a failure
 	}
 	return store.Object{Key: key, Size: content.Size(), Modified: content.ModTime(), Metadata: values}, nil
 }
 
-// write writes a new file, to stay after a crash.
+// write durably writes a new file.
 func (s *Store) write(ctx context.Context, name string, body io.Reader) error {
 	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
@@ -95,7 +94,7 @@ func (s *Store) write(ctx context.Context, name string, body io.Reader) error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	// Some file systems tell only now that there was no room.
+	// Some file systems report only now that the volume is full.
 	if err := errors.Join(file.Sync(), file.Close()); err != nil {
 		return err
 	}

@@ -1,12 +1,11 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volume is a store in a directory, such as one where a
-// PersistentVolumeClaim is mounted. An object is a plain file under its key;
-// directories are made for the slashes in it, and stay.
+// Package volume stores backups in a directory, such as the mount of a PersistentVolumeClaim.
+// An object is a plain file under its key. Slashes in the key make directories, which stay.
 //
-// Beside a file stand, under hidden names that List leaves out, its metadata, and
-// while it is written the upload; see hidden.go.
+// Beside a file are hidden files that List leaves out: its metadata and, while it is written,
+// the upload; see hidden.go.
 package volume
 
 import (
@@ -23,12 +22,12 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// Config says which directory.
+// Config names the directory.
 type Config struct {
 	// Root is the directory where the volume is mounted. It must exist.
 	Root string
-	// Dir is the directory below Root that the store is confined to: no key and no
-	// symbolic link leads out of it. It is made. Default: Root itself.
+	// Dir is the directory below Root that confines the store: no key and no symbolic link
+	// leads out of it. Open creates it. Default: Root itself.
 	Dir string
 }
 
@@ -45,8 +44,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the directory. The error is store.ErrNoBucket where Root does not
-// exist, and store.ErrDenied where Dir can't be made or read.
+// Open opens the directory. Its error is store.ErrNoBucket if Root does not exist, and
+// store.ErrDenied if it can't create or read Dir.
 func Open(_ context.Context, config Config) (*Store, error) {
 	opened, err := open(config)
 	if err != nil {
@@ -74,8 +73,7 @@ func open(config Config) (*Store, error) {
 	if err := checkKey(config.Dir); err != nil {
 		return nil, err
 	}
-	// It is made where it is not there, and not asked for where it is: a volume that
-	// is read-only can be read.
+	// Open does not create an existing directory: a read-only volume is readable.
 	if _, err := root.Stat(config.Dir); errors.Is(err, fs.ErrNotExist) {
 		if err := opened.makeDirs(config.Dir); err != nil {
 			return nil, err
@@ -90,11 +88,11 @@ func open(config Config) (*Store, error) {
 // Close closes the directory.
 func (s *Store) Close() error { return s.root.Close() }
 
-// name of an object in errors.
+// name returns an object's name for errors.
 func (s *Store) name(key string) string { return s.dir + "/" + key }
 
-// checkKey tells whether a key is the path of a file below a directory, and not
-// one that is kept hidden.
+// checkKey returns an error unless a key is the path of a file below a directory, and not a
+// hidden file's.
 func checkKey(key string) error {
 	if !fs.ValidPath(key) || key == "." || strings.ContainsRune(key, 0) {
 		return fmt.Errorf("%w: the path must be a relative one, without parts that are empty or dots", store.ErrConfig)
@@ -110,7 +108,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-// makeDirs makes a directory and those above it, and has them stay after a crash.
+// makeDirs durably creates a directory and its parents.
 func (s *Store) makeDirs(dir string) error {
 	if dir == "." {
 		return nil
@@ -123,7 +121,7 @@ func (s *Store) makeDirs(dir string) error {
 		return err
 	}
 	if err := s.root.Mkdir(dir, dirMode); err != nil {
-		if errors.Is(err, fs.ErrExist) { // somebody was faster, or it is a file, which is told later
+		if errors.Is(err, fs.ErrExist) { // somebody was faster; or it is a file, and the rename fails
 			return nil
 		}
 		return err
@@ -131,10 +129,10 @@ func (s *Store) makeDirs(dir string) error {
 	return s.syncDir(above)
 }
 
-// syncDir has the names in a directory stay after a crash.
+// syncDir makes the names in a directory durable.
 func (s *Store) syncDir(dir string) error { return s.sync(dir) }
 
-// sync has what is known of a file or a directory stay after a crash.
+// sync makes a file or a directory durable.
 func (s *Store) sync(name string) error {
 	opened, err := s.root.Open(name)
 	if err != nil {
@@ -143,7 +141,7 @@ func (s *Store) sync(name string) error {
 	return errors.Join(opened.Sync(), opened.Close())
 }
 
-// explain puts an error of the file system into its kind.
+// explain wraps the kind of a file system's error.
 func explain(err error) error {
 	switch {
 	case err == nil:
@@ -159,7 +157,7 @@ func explain(err error) error {
 	}
 }
 
-// absent tells whether an error means that there is no such file.
+// absent reports whether an error means that there is no such file.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR)
 }

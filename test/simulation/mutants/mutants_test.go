@@ -1,9 +1,9 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mutants holds patches that bring defects back. Its tests check that each patch
-// fits the code as it is, and names what finds it. hack/mutants and hack/simulate -mutants
-// check that it is found.
+// Package mutants holds patches that reintroduce defects. Its tests check that each patch
+// applies to the current code, and names a test or a simulation that finds it. hack/mutants
+// and hack/simulate -mutants run those.
 package mutants
 
 import (
@@ -23,7 +23,7 @@ var (
 	seedsLine = regexp.MustCompile(`(?m)^Found within: [1-9]\d* seeds$`)
 )
 
-// patches gives the heads of all patches, by their names.
+// patches returns the heads of all patches, by name.
 func patches(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("*.patch")
@@ -50,7 +50,7 @@ func TestPatchesApply(t *testing.T) {
 	}
 	for name := range patches(t) {
 		cmd := exec.CommandContext(t.Context(), "git", "-c", "safe.directory=*", "apply", "--check", filepath.Join("test/simulation/mutants", name+".patch"))
-		// In a repository that holds this tree, git would skip the files outside of it.
+		// In a repository that contains this tree, git would skip the files outside of it.
 		cmd.Dir, cmd.Env = absolute, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(absolute))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s no longer applies: bring it up to date, or delete it where its defect can't come back: %v\n%s", name, err, out)

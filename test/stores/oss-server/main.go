@@ -1,9 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command oss-server is the stand-in for Alibaba Cloud's OSS as a process of its
-// own. The access key is taken from the environment: OSS_ACCESS_KEY_ID and
-// OSS_ACCESS_KEY_SECRET.
+// Command oss-server runs the simulated Alibaba Cloud OSS as a process. The access key comes
+// from the environment: OSS_ACCESS_KEY_ID and OSS_ACCESS_KEY_SECRET.
 package main
 
 import (

@@ -57,7 +57,7 @@ func (d disk) save(state map[string]*bucket) error {
 	return os.Rename(d.index()+".new", d.index())
 }
 
-// write keeps content; where it breaks off, nothing.
+// write stores content; if the content breaks off, it stores nothing.
 func (d disk) write(content io.Reader) (blob, error) {
 	file, err := os.CreateTemp(d.dir, "blob-")
 	if err != nil {
@@ -79,11 +79,11 @@ func (d disk) remove(blobs ...blob) {
 		if b.File == "" {
 			continue
 		}
-		_ = os.Remove(filepath.Join(d.dir, b.File)) // at worst it is left to the end of the directory
+		_ = os.Remove(filepath.Join(d.dir, b.File)) // at worst it stays until the directory is removed
 	}
 }
 
-// read reads content that is in parts, from a byte on.
+// read reads content of several parts, from a byte on.
 func (d disk) read(parts []blob, from int64) (io.ReadCloser, error) {
 	r := &reader{}
 	var files []io.Reader

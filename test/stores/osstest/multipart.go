@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// minPart is the least size of a part that is not the last.
+	// minPart is the minimal size of all parts but the last.
 	minPart = 100 << 10
 	maxPart = 10_000 // number of the last part
 )
@@ -28,7 +28,7 @@ type upload struct {
 	Parts   map[int]blob
 }
 
-// find finds the upload that a request is about.
+// find returns a request's upload.
 func (b *bucket) find(r *request) (*upload, *failure) {
 	u := b.Uploads[r.query.Get("uploadId")]
 	if u == nil || u.Key != r.key {
@@ -120,7 +120,7 @@ func (s *Server) completeMultipartUpload(b *bucket, r *request) (answer, *failur
 	}
 	o.CRC = sum
 	for _, p := range list.Part {
-		delete(u.Parts, p.PartNumber) // they are the object's now
+		delete(u.Parts, p.PartNumber) // they belong to the object now
 	}
 	s.put(b, u.Key, o)
 	s.drop(b, u)
@@ -138,7 +138,7 @@ func (s *Server) completeMultipartUpload(b *bucket, r *request) (answer, *failur
 	}, err
 }
 
-// drop ends an upload, and removes the parts that it still has.
+// drop ends an upload, and removes its remaining parts.
 func (s *Server) drop(b *bucket, u *upload) {
 	for _, part := range u.Parts {
 		s.disk.remove(part)

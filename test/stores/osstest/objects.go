@@ -17,18 +17,18 @@ import (
 	"time"
 )
 
-// object is what a key holds.
+// object is the object of a key.
 type object struct {
 	Kind     string // Normal or Multipart
 	Parts    []blob
 	Size     int64
-	CRC      string // that of x-oss-hash-crc64ecma
+	CRC      string // the value of x-oss-hash-crc64ecma
 	ETag     string
-	Header   http.Header // metadata and content type, as they were given
+	Header   http.Header // metadata and content type, as given
 	Modified time.Time
 }
 
-// keptHeader is what an object keeps of the headers of the request that makes it.
+// keptHeader matches the headers of an upload that the object keeps.
 func keptHeader(r *request) (http.Header, *failure) {
 	kept := http.Header{}
 	for name, values := range r.Header {
@@ -44,7 +44,7 @@ func keptHeader(r *request) (http.Header, *failure) {
 	return kept, nil
 }
 
-// put makes an object visible, in place of the one before.
+// put makes an object visible, and replaces the previous one.
 func (s *Server) put(b *bucket, key string, o *object) {
 	if old := b.Objects[key]; old != nil {
 		s.disk.remove(old.Parts...)
@@ -78,12 +78,12 @@ func (s *Server) getObject(b *bucket, r *request) (answer, *failure) {
 		if r.Header.Get("x-oss-range-behavior") == "standard" {
 			return nil, err
 		}
-		from, to = 0, o.Size // what is no range within the object is ignored
+		from, to = 0, o.Size // an invalid range is ignored
 	}
 	var body io.ReadCloser
 	if r.Method == http.MethodGet {
 		var err error
-		if body, err = s.disk.read(o.Parts, from); err != nil { // it stays readable when it is deleted
+		if body, err = s.disk.read(o.Parts, from); err != nil { // it stays readable after its deletion
 			return nil, internal(err)
 		}
 	}
@@ -96,7 +96,7 @@ func (s *Server) getObject(b *bucket, r *request) (answer, *failure) {
 		h.Set("Content-Length", strconv.FormatInt(to-from, 10))
 		h.Set("x-oss-object-type", o.Kind)
 		h.Set("x-oss-storage-class", "Standard")
-		h.Set("x-oss-hash-crc64ecma", o.CRC) // of the whole, also for a range
+		h.Set("x-oss-hash-crc64ecma", o.CRC) // of the whole, even for a range
 		if from > 0 || to < o.Size {
 			h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, o.Size))
 			w.WriteHeader(http.StatusPartialContent)
@@ -108,7 +108,7 @@ func (s *Server) getObject(b *bucket, r *request) (answer, *failure) {
 	}, nil
 }
 
-// rangeOf reads a Range header. to is behind the last byte.
+// rangeOf parses a Range header. to is behind the last byte.
 func rangeOf(header string, size int64) (from, to int64, err *failure) {
 	if header == "" {
 		return 0, size, nil
@@ -131,7 +131,7 @@ func rangeOf(header string, size int64) (from, to int64, err *failure) {
 	return from, to + 1, nil
 }
 
-// deleteObject is content where there is nothing to delete.
+// deleteObject succeeds even if there is no object.
 func (s *Server) deleteObject(b *bucket, r *request) (answer, *failure) {
 	if o := b.Objects[r.key]; o != nil {
 		s.disk.remove(o.Parts...)
@@ -165,7 +165,7 @@ type objectList struct {
 	KeyCount              int
 }
 
-// listTime is the form of times in lists.
+// listTime is the format of times in lists.
 const listTime = "2006-01-02T15:04:05.000Z"
 
 // listObjects is ListObjectsV2.
@@ -204,7 +204,7 @@ func (s *Server) listObjects(b *bucket, r *request) (answer, *failure) {
 	return sendXML(list)
 }
 
-// encoding is how keys stand in lists.
+// encoding is the encoding of keys in lists.
 func encoding(r *request) (func(string) string, *failure) {
 	switch r.query.Get("encoding-type") {
 	case "":

@@ -1,16 +1,14 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package osstest is a stand-in for Alibaba Cloud's Object Storage Service, of
-// which there is none to install. It is written from OSS's documentation and does
-// what a store for backups asks for. It keeps objects in a directory.
+// Package osstest simulates Alibaba Cloud's Object Storage Service, which is not installable.
+// It follows OSS's documentation and implements what a store for backups needs. It keeps
+// objects in a directory.
 //
-// It is as strict as OSS where a client can go wrong: it computes the signature of
-// each request by itself (V1 and V4, see signature.go) and refuses wrong ones, and
-// requests that are too old; it checks Content-MD5, sizes and ETags of parts, and
-// whether the bucket stands where it has to, in the host name or, for IP
-// addresses alone, in the path. What it does not know it refuses as
-// NotImplemented.
+// It is as strict as OSS about clients' mistakes. It computes the signature of each request
+// (V1 and V4, see signature.go), and refuses wrong ones and old requests. It checks
+// Content-MD5, sizes and ETags of parts. The bucket must be in the host name or, only for IP
+// addresses, in the path. It refuses unknown requests as NotImplemented.
 package osstest
 
 import (
@@ -30,16 +28,16 @@ import (
 	"time"
 )
 
-// Server is an OSS of one region. Its fields are set before it is used.
+// Server is an OSS of one region. Set its fields before use.
 type Server struct {
-	// AccessKeys are the secrets of those who may do anything, by access key ID.
+	// AccessKeys are the secrets of users with all rights, by access key ID.
 	AccessKeys map[string]string
-	// Region is that of V4 signatures. Default: cn-hangzhou.
+	// Region is the region of V4 signatures. Default: cn-hangzhou.
 	Region string
-	// Allow tells whether an access key may take an action of RAM (oss:PutObject)
-	// on a resource (acs:oss:*:*:bucket/key). Default: all may.
+	// Allow reports whether an access key may take an action of RAM (oss:PutObject) on a
+	// resource (acs:oss:*:*:bucket/key). Default: all may.
 	Allow func(accessKeyID, action, resource string) bool
-	// PageSize bounds the pages of lists, whatever is asked for. Default: 1000.
+	// PageSize bounds the pages of lists, whatever the request says. Default: 1000.
 	PageSize int
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
@@ -49,14 +47,14 @@ type Server struct {
 	state map[string]*bucket
 }
 
-// bucket is what the disk keeps of a bucket.
+// bucket is a bucket on the disk.
 type bucket struct {
 	Objects map[string]*object
 	Uploads map[string]*upload // by ID
 }
 
-// Open makes the server ready: it keeps its objects in a directory, goes on with
-// what is there, and makes the buckets that are not.
+// Open prepares the server: it keeps its objects in a directory, continues with those already
+// there, and creates absent buckets.
 func (s *Server) Open(dir string, buckets ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +71,8 @@ func (s *Server) Open(dir string, buckets ...string) error {
 	return s.disk.save(s.state)
 }
 
-// Start serves empty buckets at a port of 127.0.0.1 until the test ends, from a
-// directory, and returns the URL.
+// Start serves empty buckets from a directory at a port of 127.0.0.1 until the test ends, and
+// returns the URL.
 func (s *Server) Start(t testing.TB, dir string, buckets ...string) (endpoint string) {
 	t.Helper()
 	if err := s.Open(dir, buckets...); err != nil {
@@ -85,8 +83,8 @@ func (s *Server) Start(t testing.TB, dir string, buckets ...string) (endpoint st
 	return server.URL
 }
 
-// Unfinished lists the multipart uploads, of all buckets, of a server with a
-// directory that are neither complete nor aborted, as bucket and key.
+// Unfinished lists the multipart uploads of all buckets that are neither complete nor aborted,
+// as bucket and key, for a server with a directory.
 func Unfinished(dir string) ([]string, error) {
 	state, err := disk{dir}.load()
 	if err != nil {
@@ -101,13 +99,13 @@ func Unfinished(dir string) ([]string, error) {
 	return found, nil
 }
 
-// request is a request whose sender is known.
+// request is a request with a known sender.
 type request struct {
 	*http.Request
 	accessKeyID string
 	bucket, key string
 	query       url.Values
-	// content is that of an object or a part, text that of other requests.
+	// content is the body of an object or a part, text that of other requests.
 	content blob
 	text    []byte
 }
@@ -126,7 +124,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w)
 }
 
-// answer sends what was found or done.
+// answer sends a result or an error.
 type answer func(http.ResponseWriter)
 
 func (s *Server) serve(r *request) (answer, *failure) {
@@ -166,7 +164,7 @@ func (s *Server) serve(r *request) (answer, *failure) {
 	return a, err
 }
 
-// readBody reads the content and holds it to its Content-MD5.
+// readBody reads the content and checks its Content-MD5.
 func (s *Server) readBody(r *request) *failure {
 	var got [md5.Size]byte
 	var err error
@@ -188,8 +186,8 @@ func (s *Server) readBody(r *request) *failure {
 	return nil
 }
 
-// address finds bucket and key. OSS takes the bucket from the host name, and from
-// the path only where the host is an IP address.
+// address finds bucket and key. OSS reads the bucket from the host name, and from the path
+// only if the host is an IP address.
 func address(r *http.Request) (bucket, key string, err *failure) {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -214,7 +212,7 @@ func address(r *http.Request) (bucket, key string, err *failure) {
 	return bucket, key, nil
 }
 
-// operation is what a request asks for.
+// operation is the requested operation.
 type operation struct {
 	action string // of RAM
 	do     func(*Server, *bucket, *request) (answer, *failure)
@@ -262,7 +260,7 @@ func operationOf(r *request) (operation, *failure) {
 	return operation{}, notImplemented(r.Method + " " + r.URL.RequestURI())
 }
 
-// knows refuses parameters that this server does not know.
+// knows refuses unknown parameters.
 func (r *request) knows(parameters ...string) *failure {
 	known := map[string]bool{}
 	for _, p := range parameters {
@@ -276,7 +274,7 @@ func (r *request) knows(parameters ...string) *failure {
 	return nil
 }
 
-// failure is an error as OSS tells it.
+// failure is an error in OSS's form.
 type failure struct {
 	status int
 
@@ -288,7 +286,7 @@ type failure struct {
 	BucketName string `xml:",omitempty"`
 	Key        string `xml:",omitempty"`
 	UploadID   string `xml:"UploadId,omitempty"`
-	// Of wrong signatures.
+	// For wrong signatures.
 	AccessKeyID       string `xml:"OSSAccessKeyId,omitempty"`
 	SignatureProvided string `xml:",omitempty"`
 	StringToSign      string `xml:",omitempty"`
@@ -349,7 +347,7 @@ func (s *Server) region() string {
 	return s.Region
 }
 
-// page is how many items to list where a number is asked for, or none.
+// page returns the number of items to list, from the request or the default.
 func (s *Server) page(asked string) (int, *failure) {
 	limit := 1000
 	if s.PageSize > 0 {

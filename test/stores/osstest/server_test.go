@@ -21,8 +21,7 @@ type client struct {
 	server *Server
 }
 
-// do sends a request to a URL of a bucket and returns the answer. header are names
-// and values.
+// do sends a request to a URL of a bucket and returns the answer. header is names and values.
 func (c client) do(method, url, body string, header ...string) *httptest.ResponseRecorder {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), method, url, strings.NewReader(body))
@@ -38,7 +37,7 @@ func (c client) do(method, url, body string, header ...string) *httptest.Respons
 	return w
 }
 
-// code is that of the answer's error, or its status.
+// code returns the code of the answer's error, or its status.
 func code(w *httptest.ResponseRecorder) string {
 	var f failure
 	text := w.Body.Bytes()
@@ -128,7 +127,7 @@ func TestAnObjectIsToldAsOSSDoes(t *testing.T) {
 		if whole := want == text; whole != (w.Code == http.StatusOK) {
 			t.Errorf("range %s: status %d", asked, w.Code)
 		}
-		// Without the header, what is no range is ignored.
+		// Without the header, an invalid range is ignored.
 		if w := c.do("GET", bucketURL+"key", "", "Range", asked); strings.Contains(want, "416") && w.Body.String() != text {
 			t.Errorf("range %s without x-oss-range-behavior: %s", asked, w.Body)
 		}
@@ -178,7 +177,7 @@ func TestWhatIsNotRightIsRefused(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got[0], got[1])
 		}
 	}
-	// Nothing of all that has done harm.
+	// None of these requests has changed an object.
 	if got := code(c.do("HEAD", bucketURL+"key", "")); got != "404 NoSuchKey" {
 		t.Errorf("before it is complete: %s", got)
 	}

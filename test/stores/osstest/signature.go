@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// maxSkew is how far the clocks of client and server may be apart.
+// maxSkew bounds the difference between the clocks of client and server.
 const maxSkew = 15 * time.Minute
 
-// signed are the parameters of a request that are part of a V1 signature, of those
-// that this server knows: what the documentation calls sub-resources.
+// signed are the request parameters in a V1 signature that this server knows: the
+// documentation's sub-resources.
 var signed = []string{"continuation-token", "partNumber", "uploadId", "uploads"}
 
-// authenticate tells by whom a request was signed.
+// authenticate returns the sender by the request's signature.
 func (s *Server) authenticate(r *request) (accessKeyID string, err *failure) {
 	scheme, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	switch scheme {
@@ -43,7 +43,7 @@ func denied(message string) *failure {
 	return &failure{status: http.StatusForbidden, Code: "AccessDenied", Message: message}
 }
 
-// secretOf is that of an access key.
+// secretOf returns the secret of an access key.
 func (s *Server) secretOf(accessKeyID string) (string, *failure) {
 	secret, ok := s.AccessKeys[accessKeyID]
 	if !ok {
@@ -52,7 +52,7 @@ func (s *Server) secretOf(accessKeyID string) (string, *failure) {
 	return secret, nil
 }
 
-// inTime refuses what was signed too long ago, or by a wrong clock.
+// inTime refuses requests that were signed too long ago, or with a wrong clock.
 func (s *Server) inTime(signed time.Time) *failure {
 	if s.now().Sub(signed).Abs() > maxSkew {
 		return &failure{status: http.StatusForbidden, Code: "RequestTimeTooSkewed", Message: "The difference between the request time and the current time is too large."}
@@ -205,8 +205,7 @@ func stringToSignV4(date string, scope []string, canonical string) string {
 	return strings.Join([]string{"OSS4-HMAC-SHA256", date, strings.Join(scope, "/"), hex.EncodeToString(sum[:])}, "\n")
 }
 
-// signatureV4 derives a key from the secret and each part of the scope, and signs
-// with it.
+// signatureV4 derives a key from the secret and each part of the scope, and signs with it.
 func signatureV4(secret string, scope []string, text string) string {
 	key := []byte("aliyun_v4" + secret)
 	for _, part := range append(slices.Clone(scope), text) {
@@ -217,7 +216,7 @@ func signatureV4(secret string, scope []string, text string) string {
 	return hex.EncodeToString(key)
 }
 
-// mismatch tells, as OSS does, what should have been signed.
+// mismatch is the error for a wrong signature, which contains the string to sign, like OSS's.
 func mismatch(accessKeyID, provided, text, canonical string) *failure {
 	return &failure{status: http.StatusForbidden, Code: "SignatureDoesNotMatch",
 		Message:           "The request signature we calculated does not match the signature you provided. Check your key and signing method.",
@@ -229,7 +228,7 @@ func mismatch(accessKeyID, provided, text, canonical string) *failure {
 	}
 }
 
-// headersOf are the names of headers, in lowercase and order.
+// headersOf returns the names of headers, in lowercase and order.
 func headersOf(h http.Header, wanted func(name string) bool) []string {
 	var names []string
 	for name := range h {
@@ -249,7 +248,7 @@ func headerValue(h http.Header, name string) string {
 	return strings.Join(values, ",")
 }
 
-// escape encodes all but what RFC 3986 leaves unreserved.
+// escape encodes all characters except RFC 3986's unreserved ones.
 func escape(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }

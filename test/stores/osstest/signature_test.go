@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// signedRequest is one that somebody else has signed.
+// signedRequest is a request that somebody else has signed.
 func signedRequest(t *testing.T, method, target, authorization string, header ...string) *http.Request {
 	r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
 	for i := 0; i < len(header); i += 2 {
@@ -23,12 +23,12 @@ func signedRequest(t *testing.T, method, target, authorization string, header ..
 
 // published are signatures that Alibaba Cloud has published.
 //
-// V1: the example of "Add a signature to the header" in OSS's documentation. The
-// Content-MD5 in it is that of no content.
+// V1: the example of "Add a signature to the header" in OSS's documentation. Its Content-MD5
+// is the one of empty content.
 //
-// V4: the documentation's own examples leave the secret out. These are the
-// vectors that the test suites of all of Alibaba's SDKs have in common: for the
-// object 1234+-/123/1.txt in the bucket named bucket, with the access key ak / sk.
+// V4: the documentation's own examples leave out the secret. These are the vectors in the test
+// suites of all of Alibaba's SDKs: for the object 1234+-/123/1.txt in the bucket named bucket,
+// with the access key ak / sk.
 var published = map[string]struct {
 	accessKeys map[string]string
 	at         time.Time
@@ -82,8 +82,8 @@ func v4Request(t *testing.T, date, authorization string, header ...string) *http
 			"x-oss-content-sha256", "UNSIGNED-PAYLOAD", "x-oss-date", date)...)
 }
 
-// authenticated asks the server about the sender alone: what is asked for in the
-// published examples is not what it does.
+// authenticated asks the server only about the sender: it does not implement the operations of
+// the published examples.
 func authenticated(s *Server, r *http.Request) (string, *failure) {
 	q := &request{Request: r, query: r.URL.Query()}
 	var err *failure
@@ -109,7 +109,7 @@ func TestPublishedSignaturesAreTaken(t *testing.T) {
 	}
 }
 
-// Whatever is signed can't be changed.
+// Any change of a signed part invalidates the signature.
 func TestChangedRequestsAreRefused(t *testing.T) {
 	for name, p := range published {
 		for change, f := range map[string]struct {
