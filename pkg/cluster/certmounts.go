@@ -21,8 +21,8 @@ type certificate struct {
 }
 
 var (
-	peerCert   = certificate{"member-peer-tls", "/etc/etcdtls/member/peer-tls", certsecret.Files{Cert: "peer.crt", Key: "peer.key", CA: "peer-ca.crt"}}
-	serverCert = certificate{"member-server-tls", "/etc/etcdtls/member/server-tls", certsecret.Files{Cert: "server.crt", Key: "server.key", CA: "server-ca.crt"}}
+	peerCert   = certificate{"member-peer-tls", "/etc/etcdtls/member/peer-tls", certsecret.Peer}
+	serverCert = certificate{"member-server-tls", "/etc/etcdtls/member/server-tls", certsecret.Server}
 	// operatorCert is not for etcd but for those who run etcdctl in its pod.
 	operatorCert = certificate{"operator-etcd-tls", "/etc/etcdtls/operator/etcd-tls", certsecret.Client}
 )
