@@ -1,0 +1,79 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
+)
+
+func (app *App) pauseCommand() *cobra.Command {
+	return app.pausing("pause", true, "Make the operator leave a cluster alone",
+		"Make the operator leave a cluster alone: it neither changes members nor replaces dead ones. etcd goes on serving.")
+}
+
+func (app *App) resumeCommand() *cobra.Command {
+	return app.pausing("resume", false, "Make the operator take care of a paused cluster again",
+		"Make the operator take care of a paused cluster again.")
+}
+
+func (app *App) pausing(use string, paused bool, short, long string) *cobra.Command {
+	opts := waitOptions{}
+	cmd := &cobra.Command{
+		Use: use + " NAME", GroupID: operate, Short: short, Long: long,
+		Example:           "  kubectl etcd " + use + " orders",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: app.clusterNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return app.setPaused(cmd.Context(), args[0], paused, opts)
+		},
+	}
+	opts.bind(cmd, time.Minute)
+	return cmd
+}
+
+func (app *App) setPaused(ctx context.Context, name string, paused bool, opts waitOptions) error {
+	a, err := app.Open()
+	if err != nil {
+		return err
+	}
+	obj, err := observe.Object(ctx, a, name)
+	if err != nil {
+		return err
+	}
+	verb := "resumed"
+	if paused {
+		verb = "paused"
+	}
+	if obj.Spec.Paused != paused {
+		patch := fmt.Sprintf(`{"spec":{"paused":%t}}`, paused)
+		if _, err := a.Etcd.EtcdV1beta2().EtcdClusters(a.Namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			return err
+		}
+	}
+	if opts.wait {
+		err := app.until(ctx, opts, func(ctx context.Context) (string, bool, error) {
+			obj, err := observe.Object(ctx, a, name)
+			if err != nil {
+				return "", false, err
+			}
+			if obj.Status.ControlPaused == paused {
+				return "", true, nil
+			}
+			return "waiting for the operator to see it", false, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(app.Out, "etcdcluster/%s %s\n", name, verb)
+	return nil
+}

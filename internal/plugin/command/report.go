@@ -1,0 +1,74 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/report"
+)
+
+func (app *App) report() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:     "report NAME",
+		GroupID: look,
+		Short:   "Write one archive for a bug report",
+		Long: `Write an archive with all that helps to find out what is wrong with a cluster: its
+objects, pods and events, the status of the members, the findings of doctor, and the last
+logs of members and operators.
+
+No Secret is read for it, and none of etcd's data. Values of variables and annotations
+that are not etcd's or Kubernetes' own are left out, and what looks like a credential or a
+key of etcd in logs. Look through it before you send it to others.`,
+		Example:           "  kubectl etcd report orders\n  kubectl etcd report orders -f orders.tar.gz",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: app.clusterNames,
+		RunE:              func(cmd *cobra.Command, args []string) error { return app.runReport(cmd.Context(), args[0], file) },
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write, or - for standard output (default etcd-report-NAME-TIME.tar.gz)")
+	return cmd
+}
+
+func (app *App) runReport(ctx context.Context, name, file string) (err error) {
+	a, o, end, err := app.observer()
+	if err != nil {
+		return err
+	}
+	defer end()
+	r := report.Reporter{Access: a, Observer: o, Now: app.Clock.Now}
+	archive, err := r.Collect(ctx, name)
+	if err != nil {
+		return err
+	}
+	if file == "-" {
+		return archive.Write(app.Out)
+	}
+	if file == "" {
+		file = fmt.Sprintf("etcd-report-%s-%s.tar.gz", name, app.Clock.Now().UTC().Format("20060102-150405"))
+	}
+	if err := writeFile(file, archive.Write); err != nil {
+		return err
+	}
+	fmt.Fprintf(app.Out, "%s: %d files. Look through it before you send it to others.\n", file, archive.Len())
+	return nil
+}
+
+// writeFile makes a file that its owner alone can read.
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}

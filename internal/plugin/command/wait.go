@@ -1,0 +1,50 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// waitOptions are the flags of commands that wait for what they have begun.
+type waitOptions struct {
+	wait    bool
+	timeout time.Duration
+}
+
+func (o *waitOptions) bind(cmd *cobra.Command, timeout time.Duration) {
+	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until it is done")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", timeout, "how long to wait")
+}
+
+// pollPeriod is how long after one look the next one is made.
+const pollPeriod = time.Second
+
+// until looks again and again until it is done, and prints what it looks like each time
+// that this has changed. An error of look ends the wait.
+func (app *App) until(ctx context.Context, opts waitOptions, look func(context.Context) (state string, done bool, err error)) error {
+	start, last := app.Clock.Now(), ""
+	for {
+		state, done, err := look(ctx)
+		if err != nil {
+			return err
+		}
+		if state != "" && state != last {
+			fmt.Fprintf(app.Out, "%5.0fs  %s\n", app.Clock.Since(start).Seconds(), state)
+			last = state
+		}
+		switch {
+		case done:
+			return nil
+		case app.Clock.Since(start) >= opts.timeout:
+			return fmt.Errorf("not done after %s: it goes on without this command (%s)", opts.timeout, last)
+		case !app.pause(ctx, pollPeriod):
+			return fmt.Errorf("stopped waiting: it goes on without this command (%s)", last)
+		}
+	}
+}
