@@ -14,8 +14,6 @@ import (
 // completionTime is how long a person at a prompt waits for names.
 const completionTime = 3 * time.Second
 
-type completion = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
-
 // clusterNames completes the first argument with the names of EtcdClusters.
 func (app *App) clusterNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

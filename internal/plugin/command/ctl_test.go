@@ -39,12 +39,12 @@ func (s streamingCore) RESTClient() rest.Interface { return s.rest }
 func (w *world) serveExec(run func(pod string, command []string, stdin io.Reader, stdout, stderr io.Writer) int) {
 	w.t.Helper()
 	server := (&plugintest.APIServer{Exec: run}).Start(w.t)
-	real, err := kubernetes.NewForConfig(server.Config())
+	served, err := kubernetes.NewForConfig(server.Config())
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.access.Config = server.Config()
-	w.access.Kube = streaming{w.kube, real.CoreV1().RESTClient()}
+	w.access.Kube = streaming{w.kube, served.CoreV1().RESTClient()}
 }
 
 func TestCtlFillsInEndpointsAndCertificates(t *testing.T) {

@@ -83,7 +83,7 @@ func TestCertificatesThatAreMissing(t *testing.T) {
 	_, out, _ := w.run("certs", "orders")
 	contains(t, out, `secrets "server" not found`, `secrets "client" not found`)
 	_, out, _ = w.run("status", "orders")
-	contains(t, out, "the members were not asked (Secret client")
+	contains(t, out, "the members were not asked (read Secret client")
 }
 
 func TestStatusOverTLS(t *testing.T) {

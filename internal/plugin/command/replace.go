@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/plugin/access"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 type replaceOptions struct {
@@ -144,13 +146,10 @@ func replaceable(s *summary.Summary, c *observe.Cluster, member string, volume b
 
 // contradicted reports whether the operator stops for the sake of the data.
 func contradicted(c *observe.Cluster) bool {
-	for _, condition := range c.Object.Status.Conditions {
-		switch condition.Reason {
-		case "Members forgotten", "Cluster ID changed", "Data went back":
-			return condition.Status == corev1.ConditionFalse
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Object.Status.Conditions, func(condition api.ClusterCondition) bool {
+		return condition.Status == corev1.ConditionFalse &&
+			slices.Contains([]string{"Members forgotten", "Cluster ID changed", "Data went back"}, condition.Reason)
+	})
 }
 
 // deleteMember deletes what was looked at, and nothing that has taken its place.

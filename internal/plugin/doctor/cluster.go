@@ -25,8 +25,7 @@ func (d *Doctor) Cluster(ctx context.Context, c *observe.Cluster) {
 	d.quota(s)
 	d.certificates(s)
 	for _, advice := range s.Advice {
-		what, fix, _ := strings.Cut(advice, ": ")
-		d.add("advice", Warning, fix, "%s", what)
+		d.add("advice", Warning, "", "%s", advice)
 	}
 }
 

@@ -49,7 +49,7 @@ func Certificates(ctx context.Context, a *access.Access, obj *api.EtcdCluster) [
 			c.Identity, _, err = use.files.Identity(secret)
 		}
 		if err != nil {
-			c.Err = fmt.Errorf("Secret %s: %w", use.secret, err)
+			c.Err = fmt.Errorf("read Secret %s: %w", use.secret, err)
 		}
 		list = append(list, c)
 	}

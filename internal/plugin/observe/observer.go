@@ -6,6 +6,7 @@ package observe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -49,7 +50,7 @@ func Object(ctx context.Context, a *access.Access, name string) (*api.EtcdCluste
 	switch {
 	case err == nil:
 		return obj, nil
-	case apierrors.IsNotFound(err) && len(apierrors.ReasonForError(err)) > 0 && isMissingKind(err):
+	case apierrors.IsNotFound(err) && isMissingKind(err):
 		return nil, fmt.Errorf("this Kubernetes has no EtcdClusters: install the etcd operator first (%w)", err)
 	default:
 		return nil, err
@@ -58,8 +59,8 @@ func Object(ctx context.Context, a *access.Access, name string) (*api.EtcdCluste
 
 // isMissingKind reports whether the API server knows no such kind, rather than no such object.
 func isMissingKind(err error) bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it bare
-	return ok && (status.Status().Details == nil || status.Status().Details.Name == "")
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
 }
 
 // Pods reads the pods of an EtcdCluster's members, by name.

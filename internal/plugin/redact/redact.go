@@ -111,6 +111,8 @@ var patterns = []struct {
 	// Tokens of HTTP, and web tokens.
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/._~=-]{8,}`), "${1} " + Mark},
 	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`), Mark},
+	// Requests and traces in logs of etcd: their fields hold keys without any quotes.
+	{regexp.MustCompile(`"(request|detail)"\s*:\s*"(?:[^"\\]|\\.)*"`), `"${1}":"` + Mark + `"`},
 	// Keys, ranges and values in what etcd logs of requests: key:\"…\" and key:"…".
 	{regexp.MustCompile(`\b(key|range_end|value|prev_value|name|password|hashed_password|user|role)\s*:\s*\\"(?:[^"\\]|\\\\.|\\[^"\\])*\\"`), `${1}:\"` + Mark + `\"`},
 	{regexp.MustCompile(`\b(key|range_end|value|prev_value|password|hashed_password)\s*:\s*"(?:[^"\\]|\\.)*"`), `${1}:"` + Mark + `"`},

@@ -21,11 +21,15 @@ func TestTextsLoseTheirSecrets(t *testing.T) {
 		{"-----BEGIN EC PRIVATE KEY-----\ns3cret", "REDACTED"},
 		{
 			`{"level":"warn","msg":"apply request took too long","request":"header:<ID:1 > put:<key:\"s3cret\" value_size:3 >","response":"size:5"}`,
-			`{"level":"warn","msg":"apply request took too long","request":"header:<ID:1 > put:<key:\"REDACTED\" value_size:3 >","response":"size:5"}`,
+			`{"level":"warn","msg":"apply request took too long","request":"REDACTED","response":"size:5"}`,
 		},
 		{
-			`"request":"range:<key:\"s3cret/a\\\\000b\" range_end:\"s3creu\" >"`,
-			`"request":"range:<key:\"REDACTED\" range_end:\"REDACTED\" >"`,
+			`request: range:<key:\"s3cret/a\\\\000b\" range_end:\"s3creu\" >`,
+			`request: range:<key:\"REDACTED\" range_end:\"REDACTED\" >`,
+		},
+		{
+			`"msg":"trace","detail":"{range_begin:s3cret; range_end:; response_count:0; }","duration":"1ms"`,
+			`"msg":"trace","detail":"REDACTED","duration":"1ms"`,
 		},
 		{`{"range-begin":"s3cret","range-end":"","took":"1s"}`, `{"range-begin":"REDACTED","range-end":"REDACTED","took":"1s"}`},
 	} {

@@ -113,15 +113,18 @@ func alarmsOf(c *observe.Cluster, s *Summary) []string {
 // activity is what the operator does now.
 func activity(c *observe.Cluster) []string {
 	var list []string
+	shown := []api.ClusterConditionType{
+		api.ClusterConditionRecovering, api.ClusterConditionScaling, api.ClusterConditionUpgrading, api.ClusterConditionUpdating,
+	}
 	for _, condition := range c.Object.Status.Conditions {
-		switch condition.Type {
-		case api.ClusterConditionRecovering, api.ClusterConditionScaling, api.ClusterConditionUpgrading, api.ClusterConditionUpdating:
-			text := string(condition.Type)
-			if condition.Message != "" {
-				text += ": " + condition.Message
-			}
-			list = append(list, text)
+		if !slices.Contains(shown, condition.Type) {
+			continue
 		}
+		text := string(condition.Type)
+		if condition.Message != "" {
+			text += ": " + condition.Message
+		}
+		list = append(list, text)
 	}
 	if r := c.Restore; r != nil && !r.Status.Succeeded {
 		list = append(list, fmt.Sprintf("Restore %s: %s", r.Status.Phase, r.Status.Reason))

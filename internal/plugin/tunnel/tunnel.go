@@ -13,8 +13,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
@@ -147,7 +149,20 @@ func (t *Tunnel) connect(pod string) (httpstream.Connection, error) {
 			return conn, nil
 		}
 	}
-	return nil, fmt.Errorf("port-forward to the pod %s: %w", pod, err)
+	err = fmt.Errorf("port-forward to the pod %s: %w", pod, err)
+	// client-go keeps no more of the API server's answer than its text.
+	if strings.Contains(err.Error(), "is forbidden: ") {
+		return nil, forbidden{err}
+	}
+	return nil, err
+}
+
+// forbidden is an error for which apierrors.IsForbidden is true.
+type forbidden struct{ error }
+
+// Status makes it one.
+func (f forbidden) Status() metav1.Status {
+	return metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: f.Error()}
 }
 
 // drop ends a carrier. The next call makes another.
