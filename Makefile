@@ -1,7 +1,7 @@
 # Every target calls what a person would type; nothing is done here alone.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test affected check unit lint stores e2e docs bench generate build image kube-up kube-down
+.PHONY: help demo test affected check unit lint prose stores e2e docs bench generate build image kube-up kube-down
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -15,7 +15,7 @@ test: ## Run all checks and tests (root)
 affected: ## Run the checks and tests that the change since main can have broken
 	hack/test --affected
 
-check: ## Run what needs no Kubernetes: format, scripts, modules, generated code, lint, unit tests, stores
+check: ## Run what needs no Kubernetes: format, scripts, prose, modules, generated code, lint, unit tests, stores
 	hack/test --quick
 
 unit: ## Run the unit tests of all modules, with the race detector
@@ -23,6 +23,9 @@ unit: ## Run the unit tests of all modules, with the race detector
 
 lint: ## Run the linters
 	hack/test lint
+
+prose: ## Check the language of the pages and of the API's comments
+	hack/test prose
 
 stores: ## Test the stores of backups against servers that speak their protocols
 	hack/test stores

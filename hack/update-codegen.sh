@@ -4,7 +4,8 @@
 
 # Regenerates what is derived from the types in pkg/apis: deep copies, the CRDs'
 # YAML, and the clientset, listers and informers in pkg/generated. The generators
-# are pinned in hack/tools/go.mod; hack/crdrules is ours.
+# are pinned in hack/tools/go.mod; hack/crdrules is ours. Also regenerates the tables
+# of fields and flags in doc/reference.md (hack/reference).
 #
 # usage: hack/update-codegen.sh [--verify]
 #   --verify  change nothing; exit 1 and show the difference where the files in
@@ -73,6 +74,7 @@ go run ./hack/crdrules pkg/apis/etcd/crd/etcd.database.coreos.com_etcdclusters.y
 	"$apis"
 
 if $verify; then
+	(cd "$root" && go run ./hack/reference -verify .)
 	for dir in pkg/apis "$generated"; do
 		if ! diff -ruN "$root/$dir" "$copy/$dir"; then
 			echo >&2
@@ -86,3 +88,5 @@ fi
 rm -rf "${root:?}/$generated"
 cp -R "$copy/$generated" "$root/$generated"
 cp -R "$copy/pkg/apis" "$root/pkg"
+cd "$root"
+go run ./hack/reference .

@@ -63,7 +63,7 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func parseFlags(args []string, out io.Writer) (options, error) {
 	var o options
 	err := o.Parse(program, api.EtcdBackupResourceKind, fleet.ScopeSetting, args, out, func(fs *flag.FlagSet) {
-		fs.StringVar(&o.volumeDir, "volume-dir", "", "`directory` of backups with storageType Volume, where a PersistentVolumeClaim is mounted; default: there are none")
+		fs.StringVar(&o.volumeDir, "volume-dir", "", "`directory` for backups with storageType Volume, on a PersistentVolumeClaim; default: no such backups")
 	})
 	if err != nil {
 		return options{}, err

@@ -31,9 +31,9 @@ func parseFlags(args []string, out io.Writer) (options, error) {
 	fs := flag.NewFlagSet(program, flag.ContinueOnError)
 	fs.SetOutput(out)
 	o.Register(fs, api.EtcdClusterResourceKind, fleet.ScopeSetting)
-	fs.DurationVar(&o.gcInterval, "gc-interval", 10*time.Minute, "time between looks for pods, Services and PodDisruptionBudgets whose EtcdCluster is gone; 0: never")
-	fs.IntVar(&o.chaosLevel, "chaos-level", -1, "DO NOT USE IN PRODUCTION: kill members at random, to test how clusters recover; 1: one pod with a probability of 50 % every 30s, 2: up to five; below 1: none")
-	fs.StringVar(&o.operatorImage, "operator-image", "", "`image` of the init containers of members; default: the image of the operator's own pod")
+	fs.DurationVar(&o.gcInterval, "gc-interval", 10*time.Minute, "time between searches for pods, Services and PodDisruptionBudgets whose EtcdCluster is gone; 0: never")
+	fs.IntVar(&o.chaosLevel, "chaos-level", -1, "DO NOT USE IN PRODUCTION: kill members at random, every 30s. 1: one pod with a probability of 50 %. 2: up to five pods. Below 1: none")
+	fs.StringVar(&o.operatorImage, "operator-image", "", "`image` of the members' init containers; default: the image of the operator's own pod")
 	fs.Usage = func() {
 		fmt.Fprintf(out, "Usage:\n  %s [flags]\n  %s check-dns [flags]   the init container of members, see %s check-dns -h\n  %s fetch-backup, restore-backup [flags]   those of a member that starts on a backup\n\nFlags:\n", program, program, program, program)
 		fs.PrintDefaults()

@@ -99,8 +99,8 @@ func portOf(address string) (int32, error) {
 func parseFlags(args []string, out io.Writer) (options, error) {
 	var o options
 	err := o.Parse(program, api.EtcdRestoreResourceKind, fleet.ScopeSetting, args, out, func(fs *flag.FlagSet) {
-		fs.StringVar(&o.volumeDir, "volume-dir", "", "`directory` of backups with backupStorageType Volume, where a PersistentVolumeClaim is mounted; default: there are none")
-		fs.StringVar(&o.serveAddr, "serve-addr", "0.0.0.0:19999", "`address` of the HTTP server from which the first members of restored clusters get their backups")
+		fs.StringVar(&o.volumeDir, "volume-dir", "", "`directory` of backups with backupStorageType Volume, on a PersistentVolumeClaim; default: no such backups")
+		fs.StringVar(&o.serveAddr, "serve-addr", "0.0.0.0:19999", "`address` of the HTTP server that sends backups to the first members of restored clusters")
 	})
 	if err != nil {
 		return options{}, err

@@ -6,13 +6,13 @@ set -o errexit -o nounset -o pipefail
 
 usage() {
 	cat <<USAGE
-$(basename "$0") - give the etcd operator its rights (RBAC)
+$(basename "$0") - grant the etcd operator its rights (RBAC)
 
 Usage: $(basename "$0") [options...]
 
-Applies a ClusterRole, and a ClusterRoleBinding that gives it to the service account
-"default" of a namespace: the one that example/deployment.yaml runs as. Safe to run
-again; run it again after an update of the operator.
+Applies a ClusterRole, and a ClusterRoleBinding that grants it to the service account
+"default" of a namespace, which example/deployment.yaml uses. It is safe to run the
+script again. Run it again after an update of the operator.
 
 Options:
   --role-name=NAME          name of the role
@@ -23,7 +23,7 @@ Options:
                             (default "default", environment variable NAMESPACE)
   --namespaced              apply a Role and a RoleBinding in that namespace instead; the
                             operator then needs -create-crd=false (see role-template.yaml)
-  -h, --help                this text
+  -h, --help                print this text
 
 Environment variable KUBECTL: the kubectl to use (default "kubectl").
 USAGE
@@ -35,7 +35,7 @@ fail() {
 }
 
 templates=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# Unquoted where it is used: it may hold arguments, such as "kubectl --context=test".
+# Not quoted below: it may contain arguments, such as "kubectl --context=test".
 kubectl=${KUBECTL:-kubectl}
 role=${ROLE_NAME:-etcd-operator}
 binding=${ROLE_BINDING_NAME:-etcd-operator}
@@ -75,14 +75,14 @@ while (($# > 0)); do
 done
 
 for name in "$role" "$binding" "$namespace"; do
-	# Names of roles may hold colons; none of these characters means anything to sed.
+	# Names of roles may contain colons. None of these characters is special to sed.
 	[[ $name =~ ^[A-Za-z0-9.:_-]+$ ]] || fail "\"$name\" is not a name that Kubernetes takes"
 done
 
 command -v "${kubectl%% *}" >/dev/null || fail "${kubectl%% *} not found: install kubectl, or name it in the environment variable KUBECTL"
 
-# There is one ClusterRoleBinding of a name: applied for another namespace it would take the
-# rights from the operator that has them now.
+# A second namespace must not use the same ClusterRoleBinding: the operator in the first
+# one would lose its rights.
 if [[ $kind == cluster-role ]]; then
 	bound=$($kubectl get clusterrolebinding "$binding" --ignore-not-found -o jsonpath='{.subjects[*].namespace}')
 	[[ -z $bound || $bound == "$namespace" ]] || fail "ClusterRoleBinding $binding already gives rights to the operator in namespace $bound:" \

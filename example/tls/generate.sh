@@ -3,17 +3,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
 set -o errexit -o nounset -o pipefail
-umask 077 # what is made here is private
+umask 077 # the script writes private keys
 
 usage() {
 	cat <<USAGE
-$(basename "$0") - certificates for an etcd cluster with TLS, for trying it out
+$(basename "$0") - create test certificates for an etcd cluster with TLS
 
 Usage: $(basename "$0") [options...]
 
-Makes a CA, if there is none yet, has it sign a certificate for peers, one for servers
-and one for clients, and puts them into three Secrets. Run it again to renew the
-certificates; the CA stays. Needs openssl and kubectl.
+Creates a CA, if none exists, and certificates for peers, servers and clients. Stores
+them in three Secrets. Run it again to renew the certificates; the CA stays. Needs
+openssl and kubectl.
 
 Options:
   --cluster=NAME       name of the EtcdCluster (default "example")
@@ -22,16 +22,16 @@ Options:
   --form=FORM          names of Secrets and keys: "static", as v0.9.4 has them (etcd-peer-tls:
                        peer.crt, ...), or "cert-manager" (NAME-peer: tls.crt, ...)
                        (default "static")
-  --days=DAYS          how long the three certificates are valid (default 365)
-  --dir=DIRECTORY      where CA and certificates are kept (default "certs" beside this script)
-  --no-apply           leave the Secrets alone
+  --days=DAYS          validity of the three certificates (default 365)
+  --dir=DIRECTORY      directory of the CA and the certificates (default "certs" beside this script)
+  --no-apply           do not write the Secrets
 
-To change the CA, in this order (doc/tls.md says when to go on):
-  --add-ca             make another CA that is trusted as well; sign nothing yet
-  --use-new-ca         have it sign all certificates
-  --drop-old-ca        trust the new one alone
+To change the CA, in this order (doc/tls.md explains when to continue):
+  --add-ca             create a second CA and trust both; sign nothing yet
+  --use-new-ca         sign all certificates with the new CA
+  --drop-old-ca        trust the new CA alone
 
-  -h, --help           this text
+  -h, --help           print this text
 
 Environment variable KUBECTL: the kubectl to use (default "kubectl").
 USAGE
@@ -42,7 +42,7 @@ fail() {
 	exit 1
 }
 
-# Unquoted where it is used: it may hold arguments, such as "kubectl --context=test".
+# Not quoted below: it may contain arguments, such as "kubectl --context=test".
 kubectl=${KUBECTL:-kubectl}
 dir=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/certs
 cluster=example namespace='' domain=cluster.local form=static days=365 apply=true step=renew
@@ -73,7 +73,7 @@ fi
 mkdir -p "$dir"
 cd "$dir"
 
-# make_ca NAME makes NAME.crt and NAME.key.
+# make_ca NAME creates NAME.crt and NAME.key.
 make_ca() {
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 \
 		-subj "/CN=$cluster etcd CA $(date -u +%Y-%m-%dT%H:%M:%SZ)" \
@@ -81,7 +81,7 @@ make_ca() {
 		fail "make a CA: $(cat openssl.log)"
 }
 
-# sign NAME USAGE [SAN] has ca.crt sign NAME.crt, with a new NAME.key.
+# sign NAME USAGE [SAN] creates NAME.key and a certificate NAME.crt from the CA.
 sign() {
 	{
 		echo 'basicConstraints=critical,CA:FALSE'
@@ -96,10 +96,9 @@ sign() {
 	rm "$1.ext" "$1.csr"
 }
 
-# sign_all makes the three certificates. Peers are servers and clients to each
-# other; etcd looks up the names of the addresses that they connect from, which
-# come with Kubernetes' domain. etcd's gRPC gateway is a client of the server that
-# it is part of, with the server's certificate.
+# sign_all creates the three certificates. Peers are servers and clients of each other.
+# etcd resolves a peer's address to a name, which ends with Kubernetes' domain. etcd's
+# gRPC gateway connects to its own server with the server's certificate.
 sign_all() {
 	local members="DNS:*.$cluster.$namespace.svc,DNS:*.$cluster.$namespace.svc.$domain"
 	local service="$cluster-client.$namespace.svc"
@@ -132,8 +131,8 @@ drop-old-ca)
 	;;
 esac
 
-# secret NAME CERTIFICATE puts a certificate, its key and the trusted CAs into a
-# Secret. A server-side apply keeps no copy of them in an annotation.
+# secret NAME CERTIFICATE stores a certificate, its key and the trusted CAs in a Secret.
+# A server-side apply keeps no copy of them in an annotation.
 secret() {
 	local files=(--from-file="$2.crt=$2.crt" --from-file="$2.key=$2.key" --from-file="$2-ca.crt=trusted.crt")
 	if [[ $form == cert-manager ]]; then

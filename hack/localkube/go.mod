@@ -4,6 +4,7 @@ go 1.26.8
 
 require (
 	github.com/google/go-containerregistry v0.22.1
+	github.com/hanwen/go-fuse/v2 v2.12.1
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
 )

@@ -25,9 +25,9 @@ type Flags struct {
 // -cluster-wide.
 func (f *Flags) Register(fs *flag.FlagSet, kind, scope string) {
 	fs.StringVar(&f.ListenAddr, "listen-addr", "0.0.0.0:8080", "`address` of the HTTP server for /readyz and /metrics")
-	fs.BoolVar(&f.CreateCRD, "create-crd", true, fmt.Sprintf("register the CustomResourceDefinition of %ss, or update an older one; false: wait until it is there", kind))
-	fs.BoolVar(&f.ClusterWide, "cluster-wide", false, fmt.Sprintf("take care of the %ss in all namespaces that are annotated %s, instead of those in the operator's namespace that are not", kind, scope))
-	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; default: as a pod does")
+	fs.BoolVar(&f.CreateCRD, "create-crd", true, fmt.Sprintf("register the CustomResourceDefinition of %ss and keep it up to date; false: wait until it exists", kind))
+	fs.BoolVar(&f.ClusterWide, "cluster-wide", false, fmt.Sprintf("manage the %ss with the annotation %s in all namespaces; false: those without it in the operator's namespace", kind, scope))
+	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with the address and credentials of the API server; default: those of the pod")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
 }
 

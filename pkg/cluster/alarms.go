@@ -48,7 +48,7 @@ func liftFormerAlarms(o *observation) step {
 }
 
 func (c *Cluster) liftAlarms(ctx context.Context, s liftAlarms) error {
-	err := c.onMember(ctx, changeTimeout, func(ctx context.Context, conn *etcd.Conn) error {
+	err := c.onMember(ctx, changeTimeout, func(ctx context.Context, conn Member) error {
 		for _, a := range s.alarms {
 			if err := conn.Disarm(ctx, a); err != nil {
 				return err

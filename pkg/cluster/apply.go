@@ -239,7 +239,7 @@ func (c *Cluster) setVersion(ctx context.Context, s setVersion) error {
 }
 
 // onMember runs a change through the member that lists the membership.
-func (c *Cluster) onMember(ctx context.Context, timeout time.Duration, change func(context.Context, *etcd.Conn) error) error {
+func (c *Cluster) onMember(ctx context.Context, timeout time.Duration, change func(context.Context, Member) error) error {
 	if c.change == nil {
 		return errNoQuorum
 	}
@@ -249,7 +249,7 @@ func (c *Cluster) onMember(ctx context.Context, timeout time.Duration, change fu
 }
 
 func (c *Cluster) addOneMember(ctx context.Context, s addMember) error {
-	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn *etcd.Conn) error {
+	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn Member) error {
 		_, err := conn.AddMember(ctx, namesOf(c.obj).peerURL(s.name), s.learner)
 		return err
 	})
@@ -260,7 +260,7 @@ func (c *Cluster) addOneMember(ctx context.Context, s addMember) error {
 }
 
 func (c *Cluster) promoteMember(ctx context.Context, s promoteMember) error {
-	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn *etcd.Conn) error { return conn.PromoteMember(ctx, s.id) })
+	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn Member) error { return conn.PromoteMember(ctx, s.id) })
 	c.changed("promote "+s.name, err, func(o *observation) bool {
 		return o.hasMember(func(m memberState) bool { return m.ID == s.id && !m.Learner })
 	}, func() { c.notices.memberPromoted(s) })
@@ -283,7 +283,7 @@ func (c *Cluster) removeOneMember(ctx context.Context, s removeMember) error {
 			return errors.Join(err, errCacheBehind)
 		}
 	}
-	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn *etcd.Conn) error { return conn.RemoveMember(ctx, s.id) })
+	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn Member) error { return conn.RemoveMember(ctx, s.id) })
 	c.changed("remove "+s.name, err, func(o *observation) bool {
 		return !o.hasMember(func(m memberState) bool { return m.ID == s.id })
 	}, func() {
@@ -317,7 +317,7 @@ func (c *Cluster) moveLeader(ctx context.Context, s moveLeader) error {
 func (c *Cluster) advanceLog(ctx context.Context, s advanceLog) error {
 	const part = 2500
 	c.logTarget = s.to
-	return c.onMember(ctx, changeTimeout, func(ctx context.Context, conn *etcd.Conn) error {
+	return c.onMember(ctx, changeTimeout, func(ctx context.Context, conn Member) error {
 		return conn.AdvanceLog(ctx, int(min(s.to-s.from, part)))
 	})
 }

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,14 +68,13 @@ func (c *Cluster) observeBelongings(o *observation) error {
 // postponed holds until when each of some writes is put off.
 type postponed map[string]time.Time
 
-// holds tells whether a write is put off, and forgets it when it is no longer.
-func (p postponed) holds(what string, now time.Time) bool {
-	until, ok := p[what]
-	if ok && !now.Before(until) {
-		delete(p, what)
-		return false
-	}
-	return ok
+// holds reports whether a write is put off.
+func (p postponed) holds(what string, now time.Time) bool { return now.Before(p[what]) }
+
+// forget drops each write that is put off no longer. Nobody may ask about it again: its
+// pod is gone, or its Service has another generation.
+func (p postponed) forget(now time.Time) {
+	maps.DeleteFunc(p, func(_ string, until time.Time) bool { return !now.Before(until) })
 }
 
 // writeEnded puts off further tries at a write that failed, and tells of it where

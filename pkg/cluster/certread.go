@@ -174,7 +174,7 @@ func (h heldCert) unread(u certUse, err error) heldCert {
 
 // conn is the connection to a member. Without a certificate of its own the
 // operator doesn't try: members would log each attempt as one of an intruder.
-func (c *Cluster) conn(o *observation, ep etcd.Endpoint) (*etcd.Conn, error) {
+func (c *Cluster) conn(o *observation, ep etcd.Endpoint) (Member, error) {
 	if o.spec.ClientTLS() && c.certs.dialled == nil {
 		return nil, errNoCertificate
 	}

@@ -62,6 +62,9 @@ type Config struct {
 	// StatusMissing is called when the API server does not know the status of an
 	// EtcdCluster that it knows; nil: nobody is.
 	StatusMissing func()
+	// Members returns the way to the members of a cluster, one for each cluster. It
+	// defaults to MembersOverNetwork.
+	Members func() Members
 	// Period defaults to the constant Period.
 	Period time.Duration
 }
@@ -78,9 +81,9 @@ type Cluster struct {
 	// status is what was last written, which may be newer than obj's.
 	status api.ClusterStatus
 
-	etcd      *etcd.Client
-	change    *etcd.Conn // takes changes of the membership; nil without a quorum
-	certForms certForms  // of the Secrets that the spec names
+	etcd      Members
+	change    Member    // takes changes of the membership; nil without a quorum
+	certForms certForms // of the Secrets that the spec names
 	certs     certReader
 	podWrites podWrites
 	deleted   map[types.UID]time.Time // pods that were told to go, and when
@@ -126,6 +129,9 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 	if cfg.Period == 0 {
 		cfg.Period = Period
 	}
+	if cfg.Members == nil {
+		cfg.Members = MembersOverNetwork
+	}
 	obj = obj.DeepCopy()
 	c := &Cluster{
 		cfg:            cfg,
@@ -134,7 +140,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		wake:           make(chan struct{}, 1),
 		obj:            obj,
 		status:         *obj.Status.DeepCopy(),
-		etcd:           etcd.NewClient(nil),
+		etcd:           cfg.Members(),
 		podWrites:      podWrites{},
 		deleted:        map[types.UID]time.Time{},
 		sightings:      newSightings(),
@@ -192,9 +198,17 @@ func (c *Cluster) Run(ctx context.Context) {
 			c.waits = 0
 		case <-timer.C():
 		}
+		if ctx.Err() != nil { // the select above picks any of those that are ready
+			return
+		}
 		select { // an edit is looked at before the step that it may change
 		case obj := <-c.updates:
 			c.take(obj)
+		default:
+		}
+		select { // the pass sees what changed so far: there need be no second one
+		case <-c.wake:
+			c.waits = 0
 		default:
 		}
 		next := c.reconcile(ctx)

@@ -58,6 +58,7 @@ func TestAMembersProblemSaysWhy(t *testing.T) {
 		"no leader":            {"b", func(m *memberState) { m.status.LeaderID = 0 }, "knows no leader: it does not reach a majority of the members"},
 		"pod gone":             {"b gone", nil, "its pod is gone, and its data with it"},
 		"pod deleted":          {"b down deleting", nil, "its pod is being deleted"},
+		"node dead":            {"b down overdue", nil, "its node does not answer, and its pod can't be deleted: it is replaced when that has lasted for 10m0s and the others are a quorum"},
 		"image":                {"b down badimage", nil, "ImagePullBackOff"},
 		"restarting":           {"b down stopped", nil, "etcd is being started again"},
 		"not started":          {"b unstarted", nil, "etcd has not started yet"},

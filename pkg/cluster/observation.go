@@ -144,6 +144,8 @@ type podState struct {
 	// crowded is how many nodes the scheduler keeps the pod from because of another pod
 	// there, and of nothing else.
 	crowded int
+	// dataless is true when it ended because the data of its member is gone.
+	dataless bool
 	// offVolume is true when no node that the pod may run on has access to its volume.
 	offVolume bool
 }

@@ -51,6 +51,7 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 		gate:      busyboxImage(&c.obj.Spec) == "",
 		logTarget: c.logTarget,
 	}
+	c.postponed.forget(o.now)
 	o.record, o.accepted = o.status.Record, c.obj.Annotations[acceptAnnotation]
 	if c.memory != nil {
 		o.record = c.memory
@@ -93,6 +94,9 @@ func (c *Cluster) observe(ctx context.Context) (*observation, error) {
 	}
 	o.liftPutOff = c.postponed.holds(liftingOfAlarms, o.now)
 	c.observeMembers(ctx, o)
+	if err := c.findUnlabelled(ctx, o); err != nil {
+		return nil, err
+	}
 	return o, nil
 }
 
@@ -183,7 +187,7 @@ func (c *Cluster) observeVolumes(o *observation) error {
 // answer is what one member said of itself.
 type answer struct {
 	pod    podState
-	conn   *etcd.Conn
+	conn   Member
 	status *etcd.Status
 	err    error
 	// stalled is true where no read through it is confirmed.
@@ -214,7 +218,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *observation) {
 	}
 	c.health.track(o)
 	o.mislabels = c.mislabels.learn(o)
-	c.copies.look(ctx, o, etcd.ReceivesSnapshot)
+	c.copies.look(ctx, o, c.etcd.ReceivesSnapshot)
 	c.leaderless = leaderless(o, c.leaderless)
 	o.leaderlessSince = c.leaderless
 	if o.quorum && o.outdated() {
@@ -373,7 +377,10 @@ func (h healthLog) track(o *observation) {
 		m := &o.members[i]
 		current[m.ID] = true
 		if m.healthy() {
-			delete(h, m.ID)
+			// Without a quorum nobody asked whether the member confirms reads.
+			if o.quorum {
+				delete(h, m.ID)
+			}
 			continue
 		}
 		if _, known := h[m.ID]; !known {

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -127,7 +128,7 @@ func TestLearnersAndSilentMembersAreNotAskedForTheMembership(t *testing.T) {
 func TestMembersAreDownSinceTheyWereFirstSeenSo(t *testing.T) {
 	h := healthLog{}
 	seen := func(minute int, members ...memberState) []memberState {
-		o := &observation{now: noon.Add(time.Duration(minute) * time.Minute), members: members}
+		o := &observation{now: noon.Add(time.Duration(minute) * time.Minute), members: members, quorum: true}
 		h.track(o)
 		return o.members
 	}
@@ -153,6 +154,27 @@ func TestMembersAreDownSinceTheyWereFirstSeenSo(t *testing.T) {
 	seen(7, memberState{Member: etcd.Member{ID: 2}, status: &etcd.Status{LeaderID: 2}})
 	if len(h) > 0 {
 		t.Errorf("members that are gone are remembered: %v", h)
+	}
+}
+
+// Without a quorum nobody asks a member whether it confirms reads, so a member whose disk
+// hangs looks healthy. That it was down before still counts.
+func TestAStalledMemberStaysDownWhileThereIsNoQuorum(t *testing.T) {
+	h := healthLog{}
+	look := func(minute int, quorum, stalled bool) time.Time {
+		m := memberState{Member: etcd.Member{ID: 1}, status: &etcd.Status{LeaderID: 2}, stalled: stalled}
+		o := &observation{now: noon.Add(time.Duration(minute) * time.Minute), members: []memberState{m}, quorum: quorum}
+		h.track(o)
+		return o.members[0].downSince
+	}
+	look(0, true, true)
+	look(1, false, false)
+	if since := look(2, true, true); !since.Equal(noon) {
+		t.Errorf("the member is down since %v, want %v", since, noon)
+	}
+	look(3, true, false)
+	if since := look(4, true, true); !since.Equal(noon.Add(4 * time.Minute)) {
+		t.Errorf("the member is down since %v, though it confirmed a read before", since)
 	}
 }
 
@@ -208,6 +230,25 @@ func TestAPodThatTheCacheMissesIsAskedFor(t *testing.T) {
 		}
 		if len(o.pods) != step.pods || w.count("get", "pods") != step.asked {
 			t.Errorf("%v later: pods %v, asked for %d", step.after, o.pods, w.count("get", "pods"))
+		}
+	}
+}
+
+// A pod's address may belong to another pod by now.
+func TestAnotherMemberAtItsAddressIsNotTheMember(t *testing.T) {
+	obj := testCluster()
+	obj.Status = runningStatus()
+	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+	members := fakeMembers{}
+	members.join(t, w, "a", "b", "c")
+	members["b"].says[0].MemberID = 9
+	o, err := w.cluster(obj).observe(t.Context())
+	if err != nil || len(o.members) != 3 {
+		t.Fatalf("members %+v, %v", o.members, err)
+	}
+	for _, m := range o.members {
+		if other := m.name == "b"; m.healthy() == other || errors.Is(m.err, errOtherMember) != other {
+			t.Errorf("%s is healthy: %t, error %v", m.name, m.healthy(), m.err)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func replaceWedgedMember(o *observation) step {
 			continue
 		}
 		switch {
-		case m.pod.lostNode(o.now) || m.pod.offVolume:
+		case m.pod.lostNode(o.now) || m.pod.offVolume || m.pod.dataless:
 			// Whatever its image and its template are, nothing can start it there.
 		case edited && !m.pod.started && !o.podOutdated(*m.pod), m.pod.badImage, m.pod.version != o.joinVersion():
 			continue

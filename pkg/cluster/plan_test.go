@@ -468,6 +468,8 @@ func parsePod(o *observation, p *podState, words []string, running string, ic ma
 			p.crowded, p.scheduled, p.problem = nodes, false, "anti-affinity"
 		case "off-volume":
 			p.problem, p.offVolume, p.scheduled = "no node has its volume", true, false
+		case "dataless":
+			p.problem, p.dataless = "the volume holds no data", true
 		case "legacy":
 			p.legacy = true
 		case "otherrepo":

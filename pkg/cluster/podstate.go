@@ -50,6 +50,7 @@ func podStateOf(pod *corev1.Pod) podState {
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.Name == checkDNSContainer {
 			p.atGate = s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+			p.dataless = missesData(s.State) || missesData(s.LastTerminationState)
 		}
 	}
 	for _, s := range pod.Status.ContainerStatuses {
@@ -69,6 +70,12 @@ func podStateOf(pod *corev1.Pod) podState {
 	}
 	p.offVolume = !p.scheduled && slices.ContainsFunc(volumeTroubles, func(s string) bool { return strings.Contains(p.problem, s) })
 	return p
+}
+
+// missesData reports whether check-dns has ended because the data that has to be there is
+// gone (internal/datadir, internal/checkdns and the script of busyboxImage all say so).
+func missesData(s corev1.ContainerState) bool {
+	return s.Terminated != nil && s.Terminated.ExitCode != 0 && strings.Contains(s.Terminated.Message, "holds no data")
 }
 
 func isEtcd(c corev1.Container) bool { return c.Name == etcdContainer }

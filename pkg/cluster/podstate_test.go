@@ -197,3 +197,20 @@ func TestVersionOfAnImage(t *testing.T) {
 		}
 	}
 }
+
+// What init containers of this and of former releases say where data is missing.
+func TestMissingDataIsKnownByTheLastWords(t *testing.T) {
+	for words, want := range map[string]bool{
+		"member 1 has served from this pod before, and /var/etcd/data holds no data of it now: it must not start":        true,
+		"the volume holds no data of etcd in /var/etcd/data: this member comes back and must not start without its data": true,
+		"etcd was started in this pod before, and /var/etcd/data holds no data of it now: this member must not start":    true,
+		"the other members know that this member has started before, and it holds no data now: it could lose writes":     true,
+		"gave up after 2m0s: a.c.ns.svc does not resolve":                                                                false,
+	} {
+		pod := &corev1.Pod{}
+		kubelet(pod, waiting("CrashLoopBackOff", ""), ended(1, words), waiting("PodInitializing", ""), corev1.ContainerState{}, 0)
+		if got := podStateOf(pod).dataless; got != want {
+			t.Errorf("%s: %t", words, got)
+		}
+	}
+}

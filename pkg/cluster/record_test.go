@@ -4,8 +4,11 @@
 package cluster
 
 import (
+	"errors"
 	"reflect"
 	"testing"
+
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
@@ -35,5 +38,21 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 		if !looked[reflect.TypeOf(s)] {
 			t.Errorf("does a %T rest on the record?", s)
 		}
+	}
+}
+
+// The seed must be on record before its pod exists.
+func TestNoSeedIsMadeWhileTheStatusCanNotBeWritten(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(w.edit(creating("a")))
+	w.makeService(served(buildPeerService(c.obj)))
+	w.watch()
+	up := w.refuseStatus()
+	if s, err := c.pass(t.Context()); !errors.Is(err, errStatusNotWritten) || !restsOnRecord(s) || len(w.storedPods()) > 0 {
+		t.Errorf("%s: %v, %d pods", s, err, len(w.storedPods()))
+	}
+	up()
+	if s, err := c.pass(t.Context()); err != nil || len(w.storedPods()) != 3 {
+		t.Errorf("%s: %v, %d pods", s, err, len(w.storedPods()))
 	}
 }

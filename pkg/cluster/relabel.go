@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -38,5 +39,38 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 	}
 	c.podWrites.record(patched, now)
 	c.notices.mended("Pod "+pod.Name, "labels")
+	return nil
+}
+
+// findUnlabelled looks for the pods of members on record that the cache does not show. They
+// count as lost otherwise, with their data, and the quorum with those of too many: then
+// nothing else would find out that they are there.
+func (c *Cluster) findUnlabelled(ctx context.Context, o *observation) error {
+	if o.ending || o.record == nil {
+		return nil
+	}
+	found := false
+	for _, m := range o.record.Members {
+		what := "look for pod " + m.Name
+		if m.Name == "" || o.pod(m.Name) != nil || c.postponed.holds(what, o.now) {
+			continue
+		}
+		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err), err == nil && (pod.DeletionTimestamp != nil || !metav1.IsControlledBy(pod, c.obj)):
+			c.postponed[what] = o.now.Add(relabelPause)
+		case err != nil:
+			return fmt.Errorf("pod %s of a member on record: %w", m.Name, err)
+		default:
+			found = true
+			c.podWrites.record(pod, o.now)
+			if err := c.relabel(ctx, pod); err != nil {
+				return err
+			}
+		}
+	}
+	if found {
+		return errCacheBehind
+	}
 	return nil
 }

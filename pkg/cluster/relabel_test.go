@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 // A pod without its labels is there and does not show: the operator wanted to remove its
@@ -45,6 +47,81 @@ func TestAPodThatLostItsLabelsGetsThemBack(t *testing.T) {
 	w.watch()
 	if o, err := c.observe(t.Context()); err != nil || o.pod("a") == nil || o.pod("a").uid != made.UID {
 		t.Errorf("it is not seen: %v", err)
+	}
+}
+
+// The pod of the only member does not show without its labels, and nobody is left who could
+// tell of it: the operator said that all members and their data were gone.
+func TestTheOnlyPodThatLostItsLabelsIsNotTakenForLost(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	obj := testCluster()
+	obj.Spec.Size = 1
+	obj.Status.Phase = api.ClusterPhaseRunning
+	obj.Status.Record = &api.ClusterRecord{ClusterID: "1", Members: []api.RecordedMember{{ID: "a", Name: "a"}}}
+	w := newWorld(t, clock, obj)
+	c := w.cluster(obj)
+	pod := memberPod(t, c.obj, "a")
+	pod.Labels = nil
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: etcdContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	w.makePod(pod)
+	for range 5 {
+		if _, err := c.pass(t.Context()); err != nil && !errors.Is(err, errCacheBehind) {
+			t.Fatal(err)
+		}
+		w.watch()
+		clock.Step(time.Second)
+	}
+	now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now.Labels[clusterLabel] != "c" {
+		t.Errorf("labels %v", now.Labels)
+	}
+	if st := w.etcdCluster().Status; st.Phase != api.ClusterPhaseRunning {
+		t.Errorf("phase %s: %s", st.Phase, st.Reason)
+	}
+}
+
+// One member has lost its pod and another its labels. With both counted as lost there was
+// no quorum without them: the operator replaced neither and looked for neither.
+func TestAPodThatLostItsLabelsIsFoundWhereAQuorumServes(t *testing.T) {
+	obj := testCluster()
+	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+	c := w.cluster(obj)
+	pod := memberPod(t, c.obj, "a")
+	pod.Labels = nil
+	w.makePod(pod)
+	o := &observation{now: noon, quorum: true, record: &api.ClusterRecord{ClusterID: "1", Members: []api.RecordedMember{{ID: "a", Name: "a"}, {ID: "b", Name: "b"}}}}
+	if err := c.findUnlabelled(t.Context(), o); !errors.Is(err, errCacheBehind) {
+		t.Errorf("the pass goes on without the pod: %v", err)
+	}
+	now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil || now.Labels[clusterLabel] != "c" {
+		t.Errorf("labels %v, %v", now.Labels, err)
+	}
+}
+
+// A pod that is gone is looked for once a minute, and no more.
+func TestPodsThatAreGoneAreNotLookedForAllTheTime(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	obj := testCluster()
+	obj.Status.Phase = api.ClusterPhaseRunning
+	obj.Status.Record = &api.ClusterRecord{ClusterID: "1", Members: []api.RecordedMember{{ID: "a", Name: "a"}}}
+	w := newWorld(t, clock, obj)
+	c := w.cluster(obj)
+	for range 60 {
+		if _, err := c.pass(t.Context()); err != nil && !errors.Is(err, errCacheBehind) {
+			t.Fatal(err)
+		}
+		w.watch()
+		clock.Step(time.Second)
+	}
+	if n := w.count("get", "pods"); n < 1 || n > 2 {
+		t.Errorf("%d looks in a minute", n)
+	}
+	if st := w.etcdCluster().Status; st.Phase != api.ClusterPhaseFailed {
+		t.Errorf("phase %s", st.Phase)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 //	record=a:1,b:2:removing  the members on record, by name and ID; no-record: none
 //	record-id, record-index, record-revision  what else is on record
 //	id, index, revision      what a quorum says now
-//	accept                   a person overrules the record
+//	accept                   a person overrules the record; accept=ID: another one
 //	went-back                Available says already that the data went back
 func setScriptRecord(o *observation, text string) error {
 	o.record = &api.ClusterRecord{}
@@ -59,7 +59,7 @@ func setScriptRecord(o *observation, text string) error {
 		case "revision":
 			o.seen.revision, err = strconv.ParseInt(value, 10, 64)
 		case "accept":
-			accept = true
+			accept, o.accepted = value == "", value
 		case "went-back":
 			o.status.Conditions = []api.ClusterCondition{{Type: api.ClusterConditionAvailable, Status: "False", Reason: reasonWentBack, Message: "data may be lost: it went back"}}
 		}

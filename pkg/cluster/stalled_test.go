@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"context"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -69,5 +70,22 @@ func TestAPanicWhileAMemberIsAskedEndsNothing(t *testing.T) {
 	findStalled(t.Context(), &observation{quorum: true}, answers)
 	if !answers[0].stalled {
 		t.Error("a member that could not be asked counts as one that commits")
+	}
+}
+
+// Each pass asks each voter for a read.
+func TestAnObservationShowsWhoDoesNotCommit(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	members := fakeMembers{}
+	members.join(t, w, "a", "b", "c")
+	members["b"].stalled = context.DeadlineExceeded
+	o, err := w.cluster(testCluster()).observe(t.Context())
+	if err != nil || !o.quorum || len(o.members) != 3 {
+		t.Fatalf("quorum %t, members %+v, %v", o.quorum, o.members, err)
+	}
+	for _, m := range o.members {
+		if want := m.name != "b"; m.healthy() != want || m.downSince.IsZero() != want {
+			t.Errorf("%s is healthy: %t, down since %s", m.name, m.healthy(), m.downSince)
+		}
 	}
 }

@@ -62,6 +62,8 @@ type Config struct {
 	Logger       *logrus.Entry
 	Clock        clock.WithTicker
 	Rand         *rand.Rand
+	// Members returns the way to the members of a cluster; nil: the network.
+	Members func() cluster.Members
 }
 
 // Controller takes care of the EtcdClusters in its scope.
@@ -231,6 +233,7 @@ func (c *Controller) newCluster(b belongings, obj *api.EtcdCluster) (fleet.Runne
 		OperatorImage: c.cfg.OperatorImage,
 		Clock:         c.cfg.Clock,
 		StatusMissing: c.definition.Missing,
+		Members:       c.cfg.Members,
 		Period:        cluster.Period,
 	}, obj)
 }

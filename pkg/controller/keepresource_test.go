@@ -35,6 +35,9 @@ func TestACRDThatIsDeletedIsRegisteredAgain(t *testing.T) {
 			if creates != (err == nil) {
 				t.Errorf("with -create-crd=%t: %v", creates, err)
 			}
+			if err := w.ctrl.Ready(); creates != (err == nil) {
+				t.Errorf("with -create-crd=%t it is ready: %v", creates, err)
+			}
 		})
 	}
 }

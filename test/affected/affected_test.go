@@ -74,7 +74,7 @@ func (c checkout) affected(t *testing.T, args ...string) (stages string, err err
 	return strings.Join(names, " "), nil
 }
 
-const everything = "format scripts modules generated e2e alone stores localkube demo docs lint unit monitoring"
+const everything = "format scripts prose modules generated e2e alone stores localkube demo docs lint unit monitoring"
 
 func TestStagesOfAFile(t *testing.T) {
 	c := newCheckout(t)
@@ -83,13 +83,23 @@ func TestStagesOfAFile(t *testing.T) {
 		"pkg/cluster/plan_test.go":          "format modules lint unit",
 		"pkg/store/s3/s3_test.go":           "format modules stores lint unit",
 		"test/e2e/create_test.go":           "format modules e2e alone lint unit",
+		"test/simulation/mutants/a.patch":   "format modules lint unit",
+		"hack/simulate":                     "scripts unit",
 		"test/harness/cluster.go":           everything,
 		"hack/localkube/keeper/keeper.go":   everything,
 		"hack/localkube/smoke/dns_test.go":  "format modules localkube lint unit",
 		"hack/localkube/environ/of_test.go": "format modules lint unit",
-		"doc/tls.md":                        "docs unit",
+		"pkg/apis/etcd/v1beta2/cluster.go":  "format prose modules generated e2e alone stores demo docs lint unit monitoring",
+		"doc/tls.md":                        "prose docs unit",
+		"doc/reference.md":                  "prose generated docs unit",
+		"CHANGELOG.md":                      "prose unit",
+		"example/README.md":                 "scripts prose e2e alone demo docs unit",
+		"hack/reference/flags.go":           "format modules generated lint unit",
 		"example/tls/certs.sh":              "scripts e2e alone demo docs unit",
 		"hack/demo":                         "scripts demo docs unit",
+		"hack/mutants":                      "scripts unit",
+		"hack/prose/rules.go":               "format prose modules lint unit",
+		"hack/prose/excluded.txt":           "prose",
 		"go.mod":                            everything,
 		"what/nobody/knows":                 everything,
 	} {
@@ -136,7 +146,7 @@ func TestWhatCountsAsTheChange(t *testing.T) {
 	check("a deleted file", "scripts lint unit")
 	check("a deleted file, since the commit", "scripts unit", "HEAD")
 	c.git(t, "mv", "doc/a.md", ".editorconfig")
-	check("a file that was renamed", "scripts docs unit", "HEAD")
+	check("a file that was renamed", "scripts prose docs unit", "HEAD")
 	check("since another commit", "lint unit", "main~1")
 
 	c.git(t, "checkout", "-q", "-f", "--orphan", "other")

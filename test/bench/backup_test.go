@@ -86,7 +86,7 @@ func TestBackups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := fmt.Sprintf("Measured on %s: %s, etcd %s, %d rounds, load average at the end %.14s.\n\n%s",
+	report := fmt.Sprintf("Measured on %s: %s, etcd %s, %d rounds. Load average at the end: %.14s.\n\n%s",
 		time.Now().UTC().Format(time.DateOnly), cpu(t), release.Version, *rounds, load, r)
 	fmt.Printf("\n%s\n", report)
 	if *document {

@@ -166,6 +166,6 @@ func machine(t *testing.T, n *harness.Namespace) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("Measured on %s: %s, Kubernetes %s with %d nodes on this one machine, %d rounds, load average at the end %.14s.\n",
+	return fmt.Sprintf("Measured on %s: %s, Kubernetes %s with %d nodes on this one machine, %d rounds. Load average at the end: %.14s.\n",
 		time.Now().UTC().Format(time.DateOnly), cpu(t), version.GitVersion, len(nodes.Items), *rounds, load)
 }

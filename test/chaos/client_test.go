@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -31,28 +32,40 @@ type clients struct {
 	dial    func() (*clientv3.Client, error)
 	history *history
 	watch   *watched
+	leases  *leases
 	stop    context.CancelFunc // of those that read and write
 	done    sync.WaitGroup
 	// stopWatch ends the watch, and watching waits for that.
 	stopWatch context.CancelFunc
 	watching  sync.WaitGroup
+	ended     atomic.Int64 // how long clients wrote, in nanoseconds; 0 while they do
 }
 
 func startClients(ctx context.Context, n int, seed uint64, dial func() (*clientv3.Client, error)) *clients {
 	watching, stopWatch := context.WithCancel(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	c := &clients{dial: dial, history: newHistory(), watch: newWatched(), stop: cancel, stopWatch: stopWatch}
+	c := &clients{dial: dial, history: newHistory(), watch: newWatched(), leases: newLeases(), stop: cancel, stopWatch: stopWatch}
 	for id := range n {
 		c.done.Go(func() { c.run(ctx, id, rand.New(rand.NewPCG(seed, uint64(id)))) }) //nolint:gosec // the same for the same seed
 	}
+	c.done.Go(func() { c.leases.run(ctx, dial) })
 	c.watching.Go(func() { c.watch.follow(watching, dial) })
 	return c
 }
 
 // end stops those that read and write, and waits for the answers that are under way.
 func (c *clients) end() {
+	c.ended.Store(int64(time.Since(c.history.start)))
 	c.stop()
 	c.done.Wait()
+}
+
+// wrote is how long clients have written up to now.
+func (c *clients) wrote() time.Duration {
+	if ended := c.ended.Load(); ended > 0 {
+		return time.Duration(ended)
+	}
+	return time.Since(c.history.start)
 }
 
 // endWatch stops the watch.
@@ -84,8 +97,15 @@ func (c *clients) run(ctx context.Context, id int, r *rand.Rand) {
 				continue
 			}
 		}
+		asked := time.Now()
 		if !c.operate(ctx, client, id, n, r) {
 			hangUp() // a connection through a Service stays with the member that it met
+			// An answer that says nothing may come at once, as from a full database. The
+			// check of a history takes longer the more of them there are.
+			select {
+			case <-time.After(patience - time.Since(asked)):
+			case <-ctx.Done():
+			}
 		}
 	}
 }

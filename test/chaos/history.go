@@ -67,6 +67,15 @@ func (h *history) call(client int, o op) func(outcome) {
 	}
 }
 
+// read notes that a key was read, at some time between two.
+func (h *history) read(client int, key, value string, called, returned time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ops = append(h.ops, porcupine.Operation{
+		ClientId: client, Input: op{get, key, "", ""}, Call: called.Nanoseconds(), Output: outcome{value: value}, Return: returned.Nanoseconds(),
+	})
+}
+
 // keys are those that an operation was about.
 func (h *history) keys() []string {
 	h.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 )
 
 func TestTheCheckFindsWhatCanNotBe(t *testing.T) {
@@ -53,5 +55,22 @@ func TestOperationsAreCounted(t *testing.T) {
 	}
 	if keys := h.keys(); !slices.Equal(keys, []string{"a", "b"}) {
 		t.Errorf("keys %v", keys)
+	}
+}
+
+// A backup is a read of all keys, at some time while it was made.
+func TestABackupHoldsWhatWasAcknowledgedBefore(t *testing.T) {
+	for value, good := range map[string]bool{"before": true, "meanwhile": true, "": false, "later": false} {
+		h := newHistory()
+		write := func(value string, called, returned time.Duration) {
+			h.ops = append(h.ops, porcupine.Operation{ClientId: 1, Input: op{put, "k", "", value}, Call: called.Nanoseconds(), Output: outcome{}, Return: returned.Nanoseconds()})
+		}
+		write("before", time.Second, 2*time.Second)
+		write("meanwhile", 4*time.Second, 5*time.Second)
+		write("later", 7*time.Second, 8*time.Second)
+		h.read(2, "k", value, 3*time.Second, 6*time.Second)
+		if err := h.check(time.Minute); (err == nil) != good {
+			t.Errorf("a backup with %q: %v", value, err)
+		}
 	}
 }

@@ -12,23 +12,23 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/test/harness"
+	"github.com/etcd-operator/etcd-operator/test/stores"
 )
 
 var (
 	duration = flag.Duration("for", 5*time.Minute, "how long faults strike")
 	seed     = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the schedule of faults")
-	report   = flag.String("report", "", "`file` to append a line about the run to")
+	report   = flag.String("report", "", "`file` to append a row about the run to")
+	only     = flag.String("only", "", "let only faults strike whose names match a `pattern`")
 )
 
 const (
@@ -39,6 +39,9 @@ const (
 	recovery = 15 * time.Minute
 	// checking bounds the check of the history of one key.
 	checking = time.Minute
+	// compactEvery is the time between two compactions: without, databases grow until
+	// their quota stops them.
+	compactEvery = 2 * time.Minute
 )
 
 // A storm is one run.
@@ -46,57 +49,112 @@ type storm struct {
 	t       *testing.T
 	n       *harness.Namespace
 	rand    *rand.Rand
+	began   time.Time
+	ended   time.Time // when no fault struck any more; zero while one may
 	targets []*target
+	faults  []fault
+	deck    []fault        // that strike next
 	struck  map[string]int // faults by name
+	store   *stores.MinIOServer
+	backups int
 }
 
 // A target is a cluster with its clients.
 type target struct {
 	*harness.Cluster
-	size     int
-	volumes  bool
-	upgrades []string // versions, in order
-	clients  *clients
+	size    int
+	volumes bool
+	resizes bool
+	version int // of versions
+	clients *clients
 }
 
 func TestChaos(t *testing.T) {
 	t.Logf("seed %d", *seed)
-	s := &storm{t: t, n: harness.New(t), rand: rand.New(rand.NewPCG(*seed, 0)), struck: map[string]int{}} //nolint:gosec // the same for the same seed
+	s := &storm{t: t, faults: chosen(t), n: harness.New(t), rand: rand.New(rand.NewPCG(*seed, 0)), struck: map[string]int{}} //nolint:gosec // the same for the same seed
 	s.targets = []*target{
-		{Cluster: s.n.CreateObject(s.spec("one", 1, true)), size: 1, volumes: true},
-		{Cluster: s.n.CreateObject(s.spec("three", 3, false)), size: 3},
-		{Cluster: s.n.CreateObject(s.spec("kept", 3, true)), size: 3, volumes: true},
+		{Cluster: s.n.CreateObject(spec("one", 1, true)), size: 1, volumes: true},
+		{Cluster: s.n.CreateObject(spec("three", 3, false)), size: 3, resizes: true},
+		{Cluster: s.n.CreateObject(spec("kept", 3, true)), size: 3, volumes: true, resizes: true},
+		{Cluster: s.n.CreateObject(spec("five", 5, false)), size: 5},
 	}
 	for i, c := range s.targets {
-		c.upgrades = []string{"3.7.3"}
 		c.WaitSettled()
 		c.clients = startClients(t.Context(), clientsEach, *seed+uint64(i), c.Client) //nolint:gosec // i is small
 	}
-	for end := time.Now().Add(*duration); time.Now().Before(end); {
+	s.began = time.Now()
+	defer s.report()
+	compacted := s.began
+	for time.Since(s.began) < *duration {
 		s.strike()
 		s.pass(1, 20)
+		if time.Since(compacted) > compactEvery {
+			s.compactAll()
+			compacted = time.Now()
+		}
 	}
+	s.ended = time.Now()
 	s.awaitCalm()
 	for _, c := range s.targets {
 		c.clients.end()
 		s.verify(c)
 	}
-	s.tell()
+}
+
+// chosen are the faults that the command line asks for.
+func chosen(t *testing.T) []fault {
+	t.Helper()
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		t.Fatalf("-only: %v", err)
+	}
+	list := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !pattern.MatchString(f.name) || *only == "" && *duration < f.least })
+	if len(list) == 0 {
+		t.Fatalf("-only %q: no fault is called so that strikes within %s", *only, *duration)
+	}
+	return list
 }
 
 // strike lets one fault strike.
 func (s *storm) strike() {
-	f, c := pick(s.rand, faults), pick(s.rand, s.targets)
-	if f.fits != nil && !f.fits(c) {
+	f := s.next()
+	able := slices.DeleteFunc(slices.Clone(s.targets), func(c *target) bool { return f.fits != nil && !f.fits(c) })
+	if len(able) == 0 {
 		return
 	}
+	c := pick(s.rand, able)
 	if f.calm {
 		s.awaitCalm()
 	}
 	member := s.member(c)
-	s.t.Logf("%s %s: %s of %s", time.Now().Format(time.TimeOnly), f.name, member.Name, c.Name)
-	s.struck[f.name]++
+	s.tell(f.name, member.Name+" of "+c.Name)
 	f.strike(s, c, member)
+}
+
+// next is a fault that strikes. Each strikes once before one strikes again, so that a
+// short storm has many of them.
+func (s *storm) next() fault {
+	if len(s.deck) == 0 {
+		s.deck = slices.Clone(s.faults)
+		s.rand.Shuffle(len(s.deck), func(i, k int) { s.deck[i], s.deck[k] = s.deck[k], s.deck[i] })
+	}
+	f := s.deck[0]
+	s.deck = s.deck[1:]
+	return f
+}
+
+// tell notes that a fault strikes.
+func (s *storm) tell(name, whom string) {
+	s.t.Logf("%s %s: %s", time.Now().Format(time.TimeOnly), name, whom)
+	s.struck[name]++
+}
+
+// missed takes back that a fault has struck.
+func (s *storm) missed(name, why string) {
+	s.t.Logf("not %s: %s", name, why)
+	if s.struck[name]--; s.struck[name] == 0 {
+		delete(s.struck, name)
+	}
 }
 
 // awaitCalm waits until all clusters are as specified.
@@ -115,8 +173,7 @@ func (s *storm) member(c *target) *corev1.Pod {
 	s.t.Helper()
 	var serving []*corev1.Pod
 	harness.Wait(s.t, "a member of "+c.Name+" that serves", recovery, func(context.Context) error {
-		serving = slices.DeleteFunc(c.Pods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil || !harness.Ready(p) })
-		if len(serving) == 0 {
+		if serving = c.ready(); len(serving) == 0 {
 			return errors.New("no pod is ready")
 		}
 		return nil
@@ -124,16 +181,9 @@ func (s *storm) member(c *target) *corev1.Pod {
 	return pick(s.rand, serving)
 }
 
-func (s *storm) nodes() []string {
-	list, err := s.n.Kube.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		s.t.Fatalf("list nodes: %v", err)
-	}
-	var names []string
-	for _, node := range list.Items {
-		names = append(names, node.Name)
-	}
-	return names
+// ready are the pods of a cluster that serve, as last seen.
+func (c *target) ready() []*corev1.Pod {
+	return slices.DeleteFunc(c.Pods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil || !harness.Ready(p) })
 }
 
 // verify checks what the clients of a cluster were told. Each key is read once more: a
@@ -150,60 +200,51 @@ func (s *storm) verify(c *target) {
 	if err := c.clients.history.check(checking); err != nil {
 		s.t.Errorf("%s: %v", c.Name, err)
 	}
+	if err := s.with(s.t.Context(), c, c.clients.leases.check); err != nil {
+		s.t.Errorf("%s: %v", c.Name, err)
+	}
 	harness.Wait(s.t, "what the watch of "+c.Name+" was told", time.Minute, func(context.Context) error { return c.clients.watch.check(now) })
 	c.clients.endWatch()
 }
 
 // read reads all keys.
 func (s *storm) read(c *target) (map[string]written, error) {
-	client, err := c.Client()
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
-	defer cancel()
-	resp, err := client.Get(ctx, prefix, clientv3.WithPrefix())
-	if err != nil {
-		return nil, fmt.Errorf("read all keys: %w", err)
-	}
 	now := map[string]written{}
-	for _, kv := range resp.Kvs {
-		now[string(kv.Key)] = written{string(kv.Value), kv.ModRevision}
-	}
-	return now, nil
+	return now, s.with(s.t.Context(), c, func(ctx context.Context, client *clientv3.Client) error {
+		resp, err := client.Get(ctx, prefix, clientv3.WithPrefix())
+		if err != nil {
+			return fmt.Errorf("read all keys: %w", err)
+		}
+		for _, kv := range resp.Kvs {
+			now[string(kv.Key)] = written{string(kv.Value), kv.ModRevision}
+		}
+		return nil
+	})
 }
 
-// spec is a cluster of the version before the upgrades.
-func (s *storm) spec(name string, size int, volumes bool) *v1beta2.EtcdCluster {
-	cluster := &v1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta2.ClusterSpec{Size: size, Version: "3.6.16"}}
-	if volumes {
-		cluster.Spec.Pod = &v1beta2.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("100Mi")}},
-		}}
+// report logs what was done, also in a run that has failed, and appends it to a file.
+func (s *storm) report() {
+	if s.ended.IsZero() {
+		s.ended = time.Now()
 	}
-	return cluster
-}
-
-// tell logs what was done, and appends it to the report.
-func (s *storm) tell() {
-	operations, unknown, breaks := 0, 0, 0
+	sum := summary{began: s.began, struckFor: s.ended.Sub(s.began), seed: *seed, struck: s.struck, passed: !s.t.Failed()}
+	breaks, leases := 0, 0
 	for _, c := range s.targets {
-		all, without := c.clients.history.count()
-		operations, unknown, breaks = operations+all, unknown+without, breaks+c.clients.watch.breaks
+		all, unknown := c.clients.history.count()
+		sum.operations, sum.unknown = sum.operations+all, sum.unknown+unknown
+		sum.clusters = append(sum.clusters, c.clients.history.availability(c.Name, c.clients.wrote()))
+		breaks, leases = breaks+c.clients.watch.broke(), leases+c.clients.leases.count()
 	}
-	line := fmt.Sprintf("%s seed %d, %s: %d operations, %d without an answer, %d breaks of watches, faults %v, passed: %v",
-		time.Now().UTC().Format(time.DateTime), *seed, *duration, operations, unknown, breaks, s.struck, !s.t.Failed())
-	s.t.Log(line)
+	s.t.Logf("%s\n%d breaks of watches, %d leases", sum.row(), breaks, leases)
 	if *report == "" {
 		return
 	}
 	file, err := os.OpenFile(*report, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Error(err)
+		return
 	}
-	if _, err := fmt.Fprintln(file, line); err != nil {
+	if _, err := fmt.Fprintln(file, sum.row()); err != nil {
 		s.t.Error(err)
 	}
 	if err := file.Close(); err != nil {
@@ -211,9 +252,22 @@ func (s *storm) tell() {
 	}
 }
 
+// hold waits for some seconds while a fault lasts. Now and then another one strikes
+// meanwhile.
+func (s *storm) hold(least, most int) {
+	half := s.between(least, most) / 2
+	time.Sleep(half)
+	if s.rand.IntN(3) == 0 {
+		s.briefly()
+	}
+	time.Sleep(half)
+}
+
 // pass waits for some seconds between two bounds.
-func (s *storm) pass(least, most int) {
-	time.Sleep(time.Duration(least+s.rand.IntN(most-least)) * time.Second)
+func (s *storm) pass(least, most int) { time.Sleep(s.between(least, most)) }
+
+func (s *storm) between(least, most int) time.Duration {
+	return time.Duration(least)*time.Second + time.Duration(s.rand.Int64N(int64(most-least)*int64(time.Second)))
 }
 
 func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }

@@ -8,6 +8,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -79,6 +80,32 @@ func (w *watched) take(resp clientv3.WatchResponse) {
 	if len(resp.Events) > 0 {
 		w.next = resp.Events[len(resp.Events)-1].Kv.ModRevision + 1
 	}
+}
+
+// upTo is the revision up to which all was told.
+func (w *watched) upTo() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.next - 1
+}
+
+func (w *watched) broke() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.breaks
+}
+
+// filled counts the keys that fill a database, as far as was told.
+func (w *watched) filled() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	count := 0
+	for key, is := range w.seen {
+		if strings.HasPrefix(key, fillPrefix) && is.value != "" {
+			count++
+		}
+	}
+	return count
 }
 
 // check compares the last that was told of each key with what the cluster holds now.

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -75,8 +76,9 @@ func typePage(t *testing.T, page string, found []block) {
 		if b.kind == "yaml" {
 			b.text = "kubectl apply --dry-run=server -f - <<'MANIFEST'\n" + b.text + "MANIFEST"
 		}
+		began := time.Now()
 		output, err := s.run(b)
-		told := fmt.Sprintf("%s\n%s\n%s", b, strings.TrimSpace(b.text), output)
+		told := fmt.Sprintf("%s, %.0f s\n%s\n%s", b, time.Since(began).Seconds(), strings.TrimSpace(b.text), output)
 		// A block that hangs, or ends the shell, is not one that fails as it should.
 		var code exitCode
 		failed := errors.As(err, &code)

@@ -200,9 +200,14 @@ func (c *Cluster) OnPod(hook func(*corev1.Pod)) (release func()) {
 // CrashMember kills the etcd process of a pod with SIGKILL.
 func (c *Cluster) CrashMember(pod *corev1.Pod) {
 	c.n.t.Helper()
-	if err := killProcess(pod, "etcd", syscall.SIGKILL); err != nil {
+	if err := c.TryCrashMember(pod); err != nil {
 		c.n.t.Fatalf("crash a member: %v", err)
 	}
+}
+
+// TryCrashMember is CrashMember for when etcd may be down already.
+func (c *Cluster) TryCrashMember(pod *corev1.Pod) error {
+	return killProcess(pod, "etcd", syscall.SIGKILL)
 }
 
 // StopMember stops the etcd process of a pod, so that it is silent and Kubernetes

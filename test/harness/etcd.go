@@ -186,6 +186,28 @@ func (c *Cluster) Client() (*clientv3.Client, error) {
 	return dial(service.Spec.ClusterIP, c.security(c.Name+"-client."+c.n.Name+".svc"))
 }
 
+// MakeRoom gives free space of the database of each member back to its disk, and lets
+// the cluster take writes again that its quota has stopped.
+func (c *Cluster) MakeRoom(ctx context.Context) error {
+	var client *clientv3.Client
+	for _, pod := range c.livePods() {
+		var err error
+		if client, err = c.etcd.to(pod); err != nil {
+			return err
+		}
+		if _, err := client.Defragment(ctx, client.Endpoints()[0]); err != nil {
+			return fmt.Errorf("defragment %s: %w", pod.Name, err)
+		}
+	}
+	if client == nil {
+		return errors.New("there are no pods")
+	}
+	if _, err := client.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
+		return fmt.Errorf("disarm the alarms: %w", err)
+	}
+	return nil
+}
+
 // Put writes a key through the client Service.
 func (c *Cluster) Put(key, value string) {
 	c.n.t.Helper()

@@ -21,6 +21,18 @@ import (
 // program is one that runs in the pod.
 func (n *Namespace) Hinder(pod *corev1.Pod, program, rule string) (release func()) {
 	n.t.Helper()
+	return n.hinder(pod, program, "output", rule)
+}
+
+// HinderReceiving is Hinder for all that a pod receives.
+func (n *Namespace) HinderReceiving(pod *corev1.Pod, program, rule string) (release func()) {
+	n.t.Helper()
+	return n.hinder(pod, program, "input", rule)
+}
+
+// hinder applies a rule at a hook of nftables: output or input.
+func (n *Namespace) hinder(pod *corev1.Pod, program, hook, rule string) (release func()) {
+	n.t.Helper()
 	pid, err := Process(pod, program)
 	if err != nil {
 		n.t.Fatalf("hinder pod %s: %v", pod.Name, err)
@@ -41,13 +53,13 @@ func (n *Namespace) Hinder(pod *corev1.Pod, program, rule string) (release func(
 		return nil
 	}
 	for _, command := range []string{
-		"add table " + table, "add chain " + table + " sent { type filter hook output priority 0; }", "add rule " + table + " sent " + rule,
+		"add table " + table, "add chain " + table + " packets { type filter hook " + hook + " priority 0; }", "add rule " + table + " packets " + rule,
 	} {
 		if err := nft(n.t.Context(), command); err != nil {
 			n.t.Fatalf("hinder pod %s: %v", pod.Name, err)
 		}
 	}
-	n.record.tell("pod "+pod.Name+" hindered", rule)
+	n.record.tell("pod "+pod.Name+" hindered", hook+": "+rule)
 	return sync.OnceFunc(func() {
 		n.t.Helper()
 		ctx, cancel := later(n.t.Context(), 10*time.Second)

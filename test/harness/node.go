@@ -6,8 +6,6 @@ package harness
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -103,9 +101,8 @@ func (n *Namespace) Cordon(except ...string) (release func()) {
 
 func (n *Namespace) node(ctx context.Context, verb, node string) {
 	n.t.Helper()
-	output, err := exec.CommandContext(ctx, filepath.Join(n.Root, "hack", "kube"), "node", verb, node).CombinedOutput()
-	if err != nil {
-		n.t.Fatalf("hack/kube node %s %s: %v\n%s", verb, node, err, output)
+	if _, err := n.hackKube(ctx, "node", verb, node); err != nil {
+		n.t.Fatal(err)
 	}
 	n.record.tell("node "+node, verb)
 	if verb != "wipe" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -21,6 +22,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/generated/informers/externalversions"
 	etcdlisters "github.com/etcd-operator/etcd-operator/pkg/generated/listers/etcd/v1beta2"
 )
+
+// logAgain is after how long a log is read on that broke off.
+const logAgain = time.Second
 
 // A record follows what happens in a namespace from its first moment: pods,
 // events and logs, also of pods that are gone when the test fails.
@@ -229,22 +233,45 @@ func (r *record) follow(ctx context.Context, running *sync.WaitGroup, n *Namespa
 		if known {
 			continue
 		}
-		opts := &corev1.PodLogOptions{Container: status.Name, Follow: true}
-		name := pod.Name
-		running.Go(func() {
-			stream, err := n.Kube.CoreV1().Pods(n.Name).GetLogs(name, opts).Stream(ctx)
-			if err != nil {
-				log.add("(the log cannot be read: " + err.Error() + ")")
-				return
-			}
-			defer stream.Close()
+		running.Go(func() { r.read(ctx, n, pod.Name, status.Name, status.ContainerID, log) })
+	}
+}
+
+// read reads a log to its end. Where an API server or a kubelet ends meanwhile, it goes
+// on from the last line, as long as the same container runs.
+func (r *record) read(ctx context.Context, n *Namespace, pod, container, id string, log *tail) {
+	opts := &corev1.PodLogOptions{Container: container, Follow: true}
+	for {
+		stream, err := n.Kube.CoreV1().Pods(n.Name).GetLogs(pod, opts).Stream(ctx)
+		if err == nil {
 			lines := bufio.NewScanner(stream)
 			lines.Buffer(nil, 1<<20)
 			for lines.Scan() {
 				log.add(lines.Text())
+				opts.SinceTime = &metav1.Time{Time: time.Now()}
 			}
-		})
+			stream.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(logAgain):
+		}
+		if !r.runs(n.Name, pod, id) {
+			if err != nil {
+				log.add("(the log cannot be read: " + err.Error() + ")")
+			}
+			return
+		}
 	}
+}
+
+// runs reports whether a container of a pod is known to run.
+func (r *record) runs(namespace, name, id string) bool {
+	pod, err := r.pods.Pods(namespace).Get(name)
+	return err == nil && slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(s corev1.ContainerStatus) bool {
+		return s.ContainerID == id && s.State.Running != nil
+	})
 }
 
 // alarms are the alarming lines in the logs of pods with a prefix.

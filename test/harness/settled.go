@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,7 +82,7 @@ func (c *Cluster) podsSettled(gone []*corev1.Pod) error {
 			return fmt.Errorf("pod %s should be gone", pod.Name)
 		case container == nil:
 			return fmt.Errorf("pod %s has no container etcd", pod.Name)
-		case container.Image != image:
+		case withoutDigest(container.Image) != image:
 			return fmt.Errorf("pod %s has image %s instead of %s", pod.Name, container.Image, image)
 		case pod.Annotations["etcd.version"] != version:
 			return fmt.Errorf("pod %s has annotation etcd.version=%s", pod.Name, pod.Annotations["etcd.version"])
@@ -90,6 +91,12 @@ func (c *Cluster) podsSettled(gone []*corev1.Pod) error {
 		}
 	}
 	return nil
+}
+
+// withoutDigest is an image as it was asked for, before admission added its digest.
+func withoutDigest(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	return name
 }
 
 func (c *Cluster) statusSettled(object *v1beta2.EtcdCluster) error {

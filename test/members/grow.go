@@ -5,6 +5,9 @@ package members
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,6 +39,7 @@ func (c *Cluster) Join(t testing.TB) *Member {
 			t.Fatal(err)
 		}
 	}
+	c.awaitVersion(t)
 	found := ports.Free(t, "127.0.0.1", 2)
 	name := "joined" + found[0]
 	m := c.Release.newMember(t, name, "", "http://127.0.0.1:"+found[0], "http://127.0.0.1:"+found[1])
@@ -68,6 +72,35 @@ func (c *Cluster) Join(t testing.TB) *Member {
 	c.Members = append(c.Members, m)
 	c.WaitServing(t)
 	return m
+}
+
+// awaitVersion waits until each member knows the version of the cluster. Members of etcd
+// 3.5 end at once where they are to join one that has not decided on it.
+func (c *Cluster) awaitVersion(t testing.TB) {
+	t.Helper()
+	for _, m := range c.Members {
+		Await(t, "await the version of the cluster at "+m.URL, func(ctx context.Context) error {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL+"/version", nil)
+			if err != nil {
+				return err
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			var version struct {
+				Cluster string `json:"etcdcluster"`
+			}
+			if err := json.NewDecoder(resp.Body).Decode(&version); err != nil {
+				return err
+			}
+			if strings.HasPrefix(version.Cluster, "not") {
+				return errors.New(version.Cluster)
+			}
+			return nil
+		})
+	}
 }
 
 // Become restarts the members one by one as another release.

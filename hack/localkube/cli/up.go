@@ -41,6 +41,7 @@ func up(ctx context.Context, a *App, args []string) error {
 	toleration := f.Int("pod-toleration-seconds", 300, "how long pods stay on a node that is not Ready, unless they say otherwise")
 	kinds := strings.Join(slices.Sorted(maps.Keys(render.DNS)), ", ")
 	dns := f.String("dns", render.FastDNS, "how long answers of the DNS are kept, also that there is no such name: "+kinds)
+	slow := f.Bool("slow-disks", false, "put what pods write on a file system that hack/kube disk can slow down")
 	if err := parse(f, args, 0); err != nil {
 		return err
 	}
@@ -70,13 +71,14 @@ func up(ctx context.Context, a *App, args []string) error {
 	defer unlock()
 
 	if r, err := a.Instance.ReadRecord(); err == nil && process.Alive(r.Init) {
-		return a.alreadyUp(*nodes, *dns)
+		return a.alreadyUp(*nodes, *dns, *slow)
 	}
 	config, err := a.prepare(ctx, names, all)
 	if err != nil {
 		return err
 	}
 	config.Nodes, config.NodeMonitorGracePeriod, config.PodTolerationSeconds, config.DNS = *nodes, *grace, *toleration, *dns
+	config.SlowDisks = *slow
 	if err := keeper.Clean(ctx, a.Instance); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
@@ -86,7 +88,7 @@ func up(ctx context.Context, a *App, args []string) error {
 	return a.start(ctx, config, *forPID)
 }
 
-func (a *App) alreadyUp(nodes int, dns string) error {
+func (a *App) alreadyUp(nodes int, dns string, slow bool) error {
 	c, err := instance.ReadConfig(a.Instance.State)
 	if err != nil {
 		return err
@@ -97,6 +99,9 @@ func (a *App) alreadyUp(nodes int, dns string) error {
 	}
 	if c.DNS != dns {
 		a.say("Its DNS is %s. For %s: `hack/kube down` first.", c.DNS, dns)
+	}
+	if slow && !c.SlowDisks {
+		a.say("Its disks can't be slowed down. For that: `hack/kube down` first.")
 	}
 	return nil
 }

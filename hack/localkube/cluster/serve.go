@@ -7,9 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/daemon"
@@ -40,6 +42,9 @@ func (s *Supervisor) serve(ctx context.Context) error {
 	})
 	mux.HandleFunc("POST /nodes/{name}/{verb}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, struct{}{}, s.command(ctx, r))
+	})
+	mux.HandleFunc("POST /components/{name}/{verb}", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, struct{}{}, s.signal(r.PathValue("name"), r.PathValue("verb")))
 	})
 	server := &http.Server{Handler: mux, BaseContext: func(net.Listener) context.Context { return ctx }}
 	stop := context.AfterFunc(ctx, func() { server.Close() })
@@ -73,6 +78,26 @@ func (s *Supervisor) command(ctx context.Context, r *http.Request) error {
 	default:
 		return errors.New("a node can be told kill, wipe, start, cut or heal")
 	}
+}
+
+// signals are what a program of the control plane can be told.
+var signals = map[string]os.Signal{"stop": syscall.SIGSTOP, "continue": syscall.SIGCONT, "kill": syscall.SIGKILL}
+
+// signal stops a program of the control plane, lets it continue, or kills it; one that
+// is killed is started again.
+func (s *Supervisor) signal(name, verb string) error {
+	signal, known := signals[verb]
+	if !known {
+		return errors.New("a component can be told stop, continue or kill")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.daemons {
+		if d.Name == name {
+			return d.Signal(signal)
+		}
+	}
+	return fmt.Errorf("there is no component %q: `hack/kube status` lists them", name)
 }
 
 func (s *Supervisor) status() Status {

@@ -31,8 +31,9 @@ type Daemon struct {
 	Args []string
 	Log  string
 
-	mu    sync.Mutex
-	state State
+	mu      sync.Mutex
+	state   State
+	process *os.Process // nil while none runs
 }
 
 // State is what is known of a Daemon.
@@ -50,6 +51,16 @@ func (d *Daemon) State() State {
 	defer d.mu.Unlock()
 	d.state.Name = d.Name
 	return d.state
+}
+
+// Signal sends a signal to the program.
+func (d *Daemon) Signal(signal os.Signal) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.process == nil {
+		return fmt.Errorf("%s does not run", d.Name)
+	}
+	return d.process.Signal(signal)
 }
 
 // Run keeps the program running until ctx ends. It fails only if the program
@@ -71,8 +82,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 		if err := cmd.Start(); err != nil {
 			return fmt.Errorf("start %s: %w", d.Name, err)
 		}
+		d.runs(cmd.Process)
 		d.set(func(s *State) { s.Since, s.Running = time.Now(), true })
 		err := cmd.Wait()
+		d.runs(nil)
 		exit := "exit status 0"
 		if err != nil {
 			exit = err.Error()
@@ -84,6 +97,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 		fmt.Fprintf(log, "--- %s ended (%s) and is started again\n", d.Name, exit)
 		d.set(func(s *State) { s.Restarts++ })
 	}
+}
+
+func (d *Daemon) runs(process *os.Process) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.process = process
 }
 
 func (d *Daemon) set(change func(*State)) {

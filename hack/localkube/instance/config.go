@@ -27,6 +27,9 @@ type Config struct {
 	PodTolerationSeconds int `json:"podTolerationSeconds"`
 	// DNS names how long answers are kept: one of render.DNS.
 	DNS string `json:"dns"`
+	// SlowDisks has the directories of pods and volumes lie on a file system whose fsyncs
+	// take as long as one wants.
+	SlowDisks bool `json:"slowDisks,omitempty"`
 }
 
 // ConfigFile is where the Config lies.

@@ -156,6 +156,9 @@ func (i Instance) NodeDir(node string, elem ...string) string {
 	return i.Path(append([]string{"nodes", node}, elem...)...)
 }
 
+// Delays is the directory that says how long fsyncs take on a node's disks.
+func (i Instance) Delays(node string) string { return i.NodeDir(node, "delays") }
+
 // ContainerdSocket is the socket of a node's containerd.
 func (i Instance) ContainerdSocket(node string) string {
 	return i.NodeDir(node, "containerd.sock")

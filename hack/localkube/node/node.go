@@ -24,6 +24,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/kubeapi"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/slowdisk"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/wait"
 )
 
@@ -138,6 +139,38 @@ func files(c instance.Config, number int) error {
 	return nil
 }
 
+// slowDisks puts what pods write into their directories and volumes on a file system
+// whose fsyncs take as long as one wants.
+func slowDisks(c instance.Config, name string) error {
+	if !c.SlowDisks {
+		return nil
+	}
+	for inside, own := range map[string]string{
+		filepath.Join(render.KubeletRoot, "pods"): filepath.Join(Kubelet, "pods"),
+		render.VolumeRoot(c):                      render.Volumes,
+	} {
+		dir := c.NodeDir(name, own)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		// What is mounted at one would be seen at the other, and the file system would ask
+		// itself for its files: in a group of its own a mount stays where it is.
+		parent := filepath.Dir(inside)
+		if inside == render.VolumeRoot(c) {
+			parent = inside
+		}
+		for _, group := range []uintptr{unix.MS_PRIVATE, unix.MS_SHARED} {
+			if err := unix.Mount("", parent, "", group, ""); err != nil {
+				return fmt.Errorf("give the mount at %s a group of its own: %w", parent, err)
+			}
+		}
+		if err := slowdisk.Mount(dir, inside, c.Delays(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // kernelSettings are what a kubelet sets for the whole machine when it finds
 // them different. A node only pretends: it hides the real ones behind files
 // that already say so.
@@ -167,6 +200,9 @@ func mounts(c instance.Config, name string) error {
 		if err := unix.Mount(dir, inside, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount %s on %s: %w", dir, inside, err)
 		}
+	}
+	if err := slowDisks(c, name); err != nil {
+		return err
 	}
 	// What a program that is killed leaves in it, as crun does, goes with the node.
 	if err := os.Setenv("TMPDIR", "/run"); err != nil {

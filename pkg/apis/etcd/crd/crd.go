@@ -10,6 +10,7 @@ import (
 	_ "embed" // for the CRDs' YAML
 
 	"fmt"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -27,19 +28,34 @@ var etcdRestores []byte
 // EtcdCluster returns the CustomResourceDefinition of EtcdClusters. Each call
 // returns a new object, which the caller may change.
 func EtcdCluster() (*apiextensionsv1.CustomResourceDefinition, error) {
-	return decode("EtcdCluster", etcdClusters)
+	return copied(clusterDefinition())
 }
 
 // EtcdBackup returns the CustomResourceDefinition of EtcdBackups. Each call
 // returns a new object, which the caller may change.
 func EtcdBackup() (*apiextensionsv1.CustomResourceDefinition, error) {
-	return decode("EtcdBackup", etcdBackups)
+	return copied(backupDefinition())
 }
 
 // EtcdRestore returns the CustomResourceDefinition of EtcdRestores. Each call
 // returns a new object, which the caller may change.
 func EtcdRestore() (*apiextensionsv1.CustomResourceDefinition, error) {
-	return decode("EtcdRestore", etcdRestores)
+	return copied(restoreDefinition())
+}
+
+// The definitions. The first use decodes each.
+var (
+	clusterDefinition = decoded("EtcdCluster", etcdClusters)
+	backupDefinition  = decoded("EtcdBackup", etcdBackups)
+	restoreDefinition = decoded("EtcdRestore", etcdRestores)
+)
+
+func decoded(kind string, text []byte) func() (*apiextensionsv1.CustomResourceDefinition, error) {
+	return sync.OnceValues(func() (*apiextensionsv1.CustomResourceDefinition, error) { return decode(kind, text) })
+}
+
+func copied(crd *apiextensionsv1.CustomResourceDefinition, err error) (*apiextensionsv1.CustomResourceDefinition, error) {
+	return crd.DeepCopy(), err
 }
 
 func decode(kind string, text []byte) (*apiextensionsv1.CustomResourceDefinition, error) {

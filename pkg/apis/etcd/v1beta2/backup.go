@@ -7,16 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EtcdBackup is a backup of an etcd cluster that the backup operator makes, once
-// or on a schedule: a snapshot of one member, streamed into an object store or
-// onto a volume. It is there when it is whole, and not before.
+// EtcdBackup requests backups of an etcd cluster, once or on a schedule. The backup
+// operator streams a snapshot of one member to an object store or a volume. A backup
+// is visible only when it is complete.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=etcdbackups,scope=Namespaced
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="What the backup operator does about it now"
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Current activity of the backup operator"
 // +kubebuilder:printcolumn:name="Succeeded",type=boolean,JSONPath=`.status.succeeded`,description="Whether the last attempt made a backup"
 // +kubebuilder:printcolumn:name="Last Success",type=date,JSONPath=`.status.lastSuccessDate`,description="When the newest backup was complete"
 // +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextExecutionDate`,description="When the next backup is due"
@@ -30,12 +30,12 @@ type EtcdBackup struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What to back up, when, and where to. An edit stops a backup under way and
-	// starts anew; a backup that is made once is made again where the edit changes
-	// what is backed up or where to.
+	// Source, schedule and destination of the backups. An edit stops the current
+	// attempt, and another one follows. Without a schedule, an edit of the source or
+	// the destination starts another backup.
 	Spec BackupSpec `json:"spec"`
 
-	// What became of it. Written by the backup operator alone.
+	// Result of the last attempts. Only the backup operator writes it.
 	// +optional
 	Status BackupStatus `json:"status,omitempty"`
 }
@@ -58,7 +58,7 @@ type BackupStorageType string
 
 // The kinds of stores.
 const (
-	// BackupStorageTypeS3 is Amazon S3, and what speaks its protocol.
+	// BackupStorageTypeS3 is Amazon S3, or a store with its protocol.
 	BackupStorageTypeS3 BackupStorageType = "S3"
 	// BackupStorageTypeABS is Azure Blob Storage.
 	BackupStorageTypeABS BackupStorageType = "ABS"
@@ -70,7 +70,7 @@ const (
 	BackupStorageTypeVolume BackupStorageType = "Volume"
 )
 
-// BackupSpec is what a user asks of a backup.
+// BackupSpec contains the source, schedule and destination of backups.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.etcdCluster) != (has(self.etcdEndpoints) && size(self.etcdEndpoints) > 0)",message="either etcdEndpoints or etcdCluster must say what to back up"
 // +kubebuilder:validation:XValidation:rule="self.storageType != 'S3' || has(self.s3)",message="storageType S3 needs the section s3",fieldPath=".s3"
@@ -87,37 +87,35 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.storageType != 'Volume' || !has(self.volume) || has(self.volume.path) && self.volume.path.split('/').all(d, size(d) > 0 && d != '.' && d != '..')",message="path must be a relative path without empty parts, . and ..",fieldPath=".volume.path"
 type BackupSpec struct {
 	// Client URLs of the cluster's members, or of a Service in front of them,
-	// such as http://example-etcd-cluster-client:2379. Of those that answer, the
-	// backup is taken from one that has all writes acknowledged when it began; a
-	// follower where there is one.
+	// such as http://example-etcd-cluster-client:2379. The operator chooses a member
+	// with all writes that etcd has acknowledged before the start of the attempt. It
+	// prefers followers.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=1024
 	EtcdEndpoints []string `json:"etcdEndpoints,omitempty"`
 
-	// An EtcdCluster in the same namespace, instead of etcdEndpoints: its members
-	// are found by themselves, and its own operatorSecret is the default of
-	// clientTLSSecret.
+	// EtcdCluster in the same namespace, instead of etcdEndpoints. The operator finds
+	// its members. The cluster's operatorSecret is the default of clientTLSSecret.
 	// +optional
 	EtcdCluster *EtcdClusterRef `json:"etcdCluster,omitempty"`
 
-	// Kind of store. The section of the same name says where in it.
+	// Kind of store. The section of the same name contains the location.
 	StorageType BackupStorageType `json:"storageType"`
 
-	// When to make backups and how many to keep. Default: one, at once.
+	// Schedule and retention. Default: one backup, at once.
 	// +optional
 	BackupPolicy *BackupPolicy `json:"backupPolicy,omitempty"`
 
 	BackupSource `json:",inline"`
 
-	// Secret with the certificate to connect to etcd with: keys etcd-client.crt,
+	// Secret with the client certificate for etcd. Its keys are etcd-client.crt,
 	// etcd-client.key and etcd-client-ca.crt, or tls.crt, tls.key and ca.crt.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ClientTLSSecret string `json:"clientTLSSecret,omitempty"`
 
-	// Whether to connect to members whose certificates can't be verified.
-	// Default: false.
+	// If true, the operator does not verify the members' certificates. Default: false.
 	// +optional
 	AllowSelfSignedCertificates bool `json:"allowSelfSignedCertificates,omitempty"`
 }
@@ -130,27 +128,27 @@ type EtcdClusterRef struct {
 	Name string `json:"name"`
 }
 
-// BackupPolicy says when backups are made, and how many are kept.
+// BackupPolicy contains the schedule and the retention of backups.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.schedule) || size(self.schedule) == 0 || !has(self.backupIntervalInSecond) || self.backupIntervalInSecond == 0",message="schedule and backupIntervalInSecond exclude each other",fieldPath=".schedule"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || size(self.timeZone) == 0 || has(self.schedule) && size(self.schedule) > 0",message="timeZone is that of schedule, which is not set",fieldPath=".timeZone"
 type BackupPolicy struct {
-	// Seconds that one attempt may take, from the first connection until the
-	// backup is stored. An attempt in which nothing has moved for two minutes ends
-	// before. More than a day (86400) counts as a day. Default: 60, also
-	// where it is not positive.
+	// Limit in seconds for one attempt, from the first connection to the complete
+	// backup. The operator ends an attempt without progress after two minutes. Values
+	// above one day (86400) count as one day. Values below 1 count as the default.
+	// Default: 60.
 	// +optional
 	TimeoutInSecond int64 `json:"timeoutInSecond,omitempty"`
 
-	// Seconds from one backup to the next; the first is made at once. 0: one
-	// backup only, unless there is a schedule. Default: 0.
+	// Seconds from one backup to the next; the first begins at once. 0: one backup
+	// only, unless a schedule is set. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	BackupIntervalInSecond int64 `json:"backupIntervalInSecond,omitempty"`
 
-	// When to make backups, as a cron expression of five fields (minute, hour, day
-	// of month, month, day of week), such as "0 */6 * * *", or one of @hourly,
-	// @daily, @weekly, @monthly, @yearly and "@every 90m".
+	// Times of the backups, as a cron expression such as "0 */6 * * *". Its five fields
+	// are minute, hour, day of month, month and day of week. Also allowed: @hourly,
+	// @daily, @weekly, @monthly, @yearly and intervals such as "@every 90m".
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ')",message="schedule must not name a time zone: timeZone does"
@@ -162,27 +160,28 @@ type BackupPolicy struct {
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// While true, no backup is begun; one under way is finished. Afterwards the
-	// last one that was missed is made up for. Default: false.
+	// While true, the operator starts no attempt; a current attempt continues. When you
+	// set it to false, the operator makes up for the last missed backup. Default:
+	// false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// How many backups on a schedule to keep: when there are more, the oldest of
-	// those that this EtcdBackup made are deleted. Those that were taken without a
-	// quorum are counted apart, and take no place of others. 0: all. Default: 0.
+	// Number of scheduled backups to keep. The operator deletes the oldest other
+	// backups of this EtcdBackup. It counts backups without a quorum separately. 0:
+	// all. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxBackups int `json:"maxBackups,omitempty"`
 
-	// Seconds for which to keep a backup that was made on a schedule. The newest
-	// one is kept whatever its age. 0: for ever. Default: 0.
+	// Seconds for which to keep a scheduled backup. The operator always keeps the
+	// newest one. 0: forever. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxAgeInSecond int64 `json:"maxAgeInSecond,omitempty"`
 }
 
-// BackupSource says where in a store backups are. Only the section of the
-// storageType counts.
+// BackupSource is the location of backups in a store. Only the section of the
+// storageType has an effect.
 type BackupSource struct {
 	// +optional
 	S3 *S3BackupSource `json:"s3,omitempty"`
@@ -196,18 +195,18 @@ type BackupSource struct {
 	Volume *VolumeBackupSource `json:"volume,omitempty"`
 }
 
-// S3BackupSource is a place in Amazon S3, or in a store that speaks its protocol.
+// S3BackupSource is a location in Amazon S3, or in a store with its protocol.
 type S3BackupSource struct {
-	// Bucket and key, such as mybucket/etcd.backup. On a schedule it is what the
-	// keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// Bucket and key, such as mybucket/etcd.backup. On a schedule, keys begin with
+	// it: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path"`
 
-	// Secret with the keys credentials and config, which are files of the AWS
-	// command line of these names; their profile default counts. A key ca.crt with
-	// the CAs of the endpoint may stand beside them. Default: the credentials of
-	// the backup operator's pod, such as those of its service account's IAM role.
+	// Secret with the keys credentials and config: files of the AWS command line with
+	// these names and a profile default. The optional key ca.crt contains the CAs of
+	// the endpoint. Default: the credentials of the operator's pod, such as the IAM
+	// role of its service account.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	AWSSecret string `json:"awsSecret,omitempty"`
@@ -218,61 +217,60 @@ type S3BackupSource struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Whether the bucket stands in the URL's path instead of its host name. Most
-	// stores that are not Amazon's need it. Default: false.
+	// If true, the bucket is part of the URL's path, not of its host name. Most stores
+	// that are not Amazon's need it. Default: false.
 	// +optional
 	ForcePathStyle bool `json:"forcePathStyle,omitempty"`
 }
 
-// ABSBackupSource is a place in Azure Blob Storage.
+// ABSBackupSource is a location in Azure Blob Storage.
 type ABSBackupSource struct {
-	// Container and key, such as mycontainer/etcd.backup. On a schedule it is what
-	// the keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// Container and key, such as mycontainer/etcd.backup. On a schedule, keys begin
+	// with it: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path"`
 
-	// Secret with the keys storage-account and storage-key, and where needed cloud:
+	// Secret with the keys storage-account and storage-key. The optional key cloud is
 	// AzurePublicCloud (the default), AzureChinaCloud, AzureUSGovernmentCloud or
-	// AzureGermanCloud. Without storage-key, the identity of the backup operator's
-	// pod counts.
+	// AzureGermanCloud. Without storage-key, the operator uses the identity of its pod.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ABSSecret string `json:"absSecret"`
 
-	// URL of the account's blob service, where it is not that of the cloud, such
-	// as http://azurite:10000/devstoreaccount1.
+	// URL of the account's blob service, if it is not that of the cloud, such as
+	// http://azurite:10000/devstoreaccount1.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
-// GCSBackupSource is a place in Google Cloud Storage.
+// GCSBackupSource is a location in Google Cloud Storage.
 type GCSBackupSource struct {
-	// Bucket and key, such as mybucket/etcd.backup. On a schedule it is what the
-	// keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// Bucket and key, such as mybucket/etcd.backup. On a schedule, keys begin with
+	// it: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path"`
 
-	// Secret with the key access-token, an OAuth 2 token, or credentials.json, the
-	// key file of a service account. Default: the credentials of the backup
-	// operator's pod (application default credentials).
+	// Secret with the key access-token (an OAuth 2 token) or credentials.json (the key
+	// file of a service account). Default: the credentials of the operator's pod
+	// (application default credentials).
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	GCPSecret string `json:"gcpSecret,omitempty"`
 
-	// URL of the service, where it is not Google's public one, such as
+	// URL of the service, if it is not Google's public one, such as
 	// http://fake-gcs-server:4443/storage/v1/.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
-// OSSBackupSource is a place in Alibaba Cloud's Object Storage Service.
+// OSSBackupSource is a location in Alibaba Cloud's Object Storage Service.
 type OSSBackupSource struct {
-	// Bucket and key, such as mybucket/etcd.backup. On a schedule it is what the
-	// keys begin with: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
+	// Bucket and key, such as mybucket/etcd.backup. On a schedule, keys begin with
+	// it: `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path"`
@@ -288,11 +286,11 @@ type OSSBackupSource struct {
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
-// VolumeBackupSource is a place below the directory that the backup operator was
-// given by its flag -volume-dir, where a PersistentVolumeClaim is mounted.
+// VolumeBackupSource is a location below the directory of the operator's flag
+// -volume-dir, on a PersistentVolumeClaim.
 type VolumeBackupSource struct {
-	// File, such as example/etcd.backup, below `<volume-dir>/<namespace>`;
-	// directories are made. On a schedule it is what the files' names begin with:
+	// File, such as example/etcd.backup, below `<volume-dir>/<namespace>`. The operator
+	// creates directories. On a schedule, names of files begin with it:
 	// `<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

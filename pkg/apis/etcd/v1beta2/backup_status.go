@@ -7,102 +7,107 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BackupPeriodicFinalizer keeps an EtcdBackup with a schedule, under deletion,
-// until its backup under way has been stopped.
+// BackupPeriodicFinalizer delays the deletion of an EtcdBackup with a schedule until
+// the operator has stopped its current attempt.
 const BackupPeriodicFinalizer = "backup-operator-periodic"
 
-// BackupReplaceAnnotation with the value "true" lets an EtcdBackup that is made once
-// replace an object that another EtcdBackup has stored and whose revision is higher.
+// BackupReplaceAnnotation with the value "true" lets an EtcdBackup without a schedule
+// replace an object of another EtcdBackup with a higher revision.
 const BackupReplaceAnnotation = "etcd.database.coreos.com/replace"
 
-// BackupPhase is what the backup operator does about an EtcdBackup now.
+// BackupPhase is the current activity for an EtcdBackup.
 type BackupPhase string
 
 // The phases of a backup. None is final.
 const (
-	// BackupPhaseNone is a backup that no operator has seen yet.
+	// BackupPhaseNone means that no operator has seen the EtcdBackup yet.
 	BackupPhaseNone BackupPhase = ""
-	// BackupPhaseWaiting is a backup whose next run is not due.
+	// BackupPhaseWaiting means that the next attempt is not due. Or it is due and
+	// waits, because eight other attempts run, or four in its namespace.
 	BackupPhaseWaiting BackupPhase = "Waiting"
-	// BackupPhaseRunning is a backup that is being made.
+	// BackupPhaseRunning means that an attempt runs.
 	BackupPhaseRunning BackupPhase = "Running"
-	// BackupPhaseRetrying is a backup whose last attempt failed; the next one is
-	// at nextExecutionDate.
+	// BackupPhaseRetrying means that the last attempt failed, or ended with its
+	// operator. The next attempt begins at `nextExecutionDate`.
 	BackupPhaseRetrying BackupPhase = "Retrying"
-	// BackupPhaseSucceeded is a backup that was to be made once, and is made.
+	// BackupPhaseSucceeded means that the backup is complete. An EtcdBackup with a
+	// schedule never has this phase.
 	BackupPhaseSucceeded BackupPhase = "Succeeded"
-	// BackupPhaseSuspended is a schedule that spec.backupPolicy.suspend stops.
+	// BackupPhaseSuspended means that `spec.backupPolicy.suspend` stops backups.
 	BackupPhaseSuspended BackupPhase = "Suspended"
-	// BackupPhaseInvalid is a spec that can't be followed until it is edited.
+	// BackupPhaseInvalid means that the operator cannot follow the spec until an
+	// edit. `Reason` states why.
 	BackupPhaseInvalid BackupPhase = "Invalid"
-	// BackupPhaseFailed is a backup that was to be made once and that v0.9.4 gave
-	// up. It is left alone until it is edited.
+	// BackupPhaseFailed means that release v0.9.4 gave up this EtcdBackup without a
+	// schedule. An edit of the spec starts another attempt.
 	BackupPhaseFailed BackupPhase = "Failed"
 )
 
-// BackupStatus is what became of an EtcdBackup.
+// BackupStatus is the result of an EtcdBackup.
 type BackupStatus struct {
-	// Generation of the spec that the rest of the status is about.
+	// Generation of the spec that this status reflects.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// What the backup operator does now: empty (not seen by an operator yet),
-	// Waiting, Running, Retrying, Succeeded, Suspended, Invalid or Failed.
+	// Current activity: empty (no operator has seen the object), Waiting, Running,
+	// Retrying, Succeeded, Suspended, Invalid or Failed.
 	// +optional
 	Phase BackupPhase `json:"phase,omitempty"`
 
-	// Whether the last attempt that ended made a backup.
+	// True if the last finished attempt made a backup. False during the first
+	// attempt, for an invalid spec, and until the operator has followed an edit of an
+	// EtcdBackup without a schedule.
 	// +optional
 	Succeeded bool `json:"succeeded"`
 
-	// Why the last attempt failed, and what to do.
+	// Why the last attempt failed, or what is wrong with the spec, and what to do.
+	// Empty after a success.
 	// +optional
 	Reason string `json:"Reason,omitempty"`
 
-	// Version of etcd that the newest backup was taken from.
+	// Version of the etcd that the newest backup comes from.
 	// +optional
 	EtcdVersion string `json:"etcdVersion,omitempty"`
 
-	// Revision of etcd's data when the newest backup was begun. All writes up to
-	// it are in the backup; a few later ones may be.
+	// Revision of etcd's data at the start of the newest backup. The backup
+	// contains all writes up to this revision, and possibly a few later ones.
 	// +optional
 	EtcdRevision int64 `json:"etcdRevision,omitempty"`
 
-	// When the newest backup was complete.
+	// Completion time of the newest backup.
 	// +optional
 	LastSuccessDate *metav1.Time `json:"lastSuccessDate,omitempty"`
 
-	// When the last attempt began.
+	// Start time of the last attempt.
 	// +optional
 	LastExecutionDate *metav1.Time `json:"lastExecutionDate,omitempty"`
 
-	// Since when attempts have been made that may have stored a backup which this
-	// status does not tell of: the operator died, or the store's answer was lost.
-	// The next attempt looks for it. Absent where there can be none.
+	// Start of the attempts that may have stored a backup without a record in this
+	// status: the operator died, or the store's answer was lost. The next attempt
+	// searches for that backup. Absent if none is possible.
 	// +optional
 	UnfinishedSince *metav1.Time `json:"unfinishedSince,omitempty"`
 
-	// Digest of what the spec said, when the last attempt began, of what is backed
-	// up, where to and on which schedule. A backup that was made once is made again
-	// when it changes. Edits of suspend, timeoutInSecond, maxBackups and
-	// maxAgeInSecond leave it as it is.
+	// Digest of the source, the destination and the schedule in the spec, at the
+	// start of the last attempt. When it changes, the operator repeats an EtcdBackup
+	// without a schedule. It does not cover suspend, timeoutInSecond, maxBackups and
+	// maxAgeInSecond.
 	// +optional
 	SpecDigest string `json:"specDigest,omitempty"`
 
-	// The time of the schedule that the last backup was made for. The next ones
-	// follow from it.
+	// Scheduled time of the last backup. The next times follow from it.
 	// +optional
 	LastScheduleDate *metav1.Time `json:"lastScheduleDate,omitempty"`
 
-	// When the next attempt is due; absent where none is.
+	// Due time of the next attempt; absent if none is due.
 	// +optional
 	NextExecutionDate *metav1.Time `json:"nextExecutionDate,omitempty"`
 
-	// How many attempts have failed since the last success.
+	// Number of failed attempts since the last success.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 
-	// Where the newest backup is: bucket and key.
+	// Location of the newest backup: bucket and key, or the path on a volume.
 	// +optional
 	Key string `json:"key,omitempty"`
 
@@ -110,8 +115,8 @@ type BackupStatus struct {
 	// +optional
 	Size int64 `json:"size,omitempty"`
 
-	// Whether the newest backup was taken while etcd had no quorum: writes that only
-	// members hold which did not answer are missing in it.
+	// True if the newest backup comes from a time without a quorum. It lacks writes
+	// that only unreachable members have.
 	// +optional
 	Uncertain bool `json:"uncertain,omitempty"`
 
@@ -119,16 +124,15 @@ type BackupStatus struct {
 	// +optional
 	SHA256 string `json:"sha256,omitempty"`
 
-	// How long the newest backup took.
+	// Duration of the newest backup, from the start of its attempt.
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
-	// Client URL of the member that the newest backup was taken from.
+	// Client URL of the member that the newest backup comes from.
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// How many backups that this EtcdBackup made on its schedule were in the store
-	// after the last one.
+	// Number of backups from this schedule in the store, after the last backup.
 	// +optional
 	Backups int32 `json:"backups,omitempty"`
 }

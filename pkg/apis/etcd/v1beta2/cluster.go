@@ -9,48 +9,47 @@ import (
 )
 
 // The comments on types and fields below are the product's `kubectl explain`:
-// write them for the person at that prompt. A field that does not work yet is
-// not here: the API server then tells the user, where a silent field would not.
+// write them for the person at that prompt. Do not add a field before it works: the
+// API server refuses an unknown field, and a field without effect misleads users.
 //
-// Rules that only a CEL expression can state with a message that a user
-// understands are XValidation markers. Each has its twin in validation*.go; the
-// cases in ../crd/testdata hold the two together. hack/crdrules adds to the
-// generated schema what markers can't say: rules inside of the types of
-// Kubernetes, rules about edits, and the settings of etcd that are reserved.
+// XValidation markers are rules that need a CEL expression or a clear message. Each
+// has a twin in validation*.go; the cases in ../crd/testdata test both. hack/crdrules
+// adds rules that markers cannot express: rules inside types of Kubernetes, rules
+// about edits, and reserved settings of etcd.
 
-// EtcdCluster is an etcd cluster that the etcd operator runs: it makes one pod
-// for each member, joins the members one at a time, replaces dead ones, and
-// changes size and version when the spec says so. Clients reach the cluster
-// through the Service `<name>-client` on port 2379.
+// EtcdCluster is an etcd cluster that the etcd operator runs. The operator creates
+// one pod for each member, joins the members one at a time, and replaces dead ones.
+// It follows edits of the size, the version and other fields. Clients reach the
+// cluster through the Service `<name>-client` on port 2379.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=etcdclusters,shortName=etcd,scope=Namespaced
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the cluster is in its life: Creating, Running or Failed"
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Stage of the cluster's life: Creating, Running or Failed"
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`,description="True while the cluster serves reads and writes"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyMembers`,description="Members that serve clients now"
 // +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`,description="Members that the cluster should have"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.currentVersion`,description="etcd version that the cluster runs"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`,description="Why the cluster is in its phase"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`,description="Why the cluster failed, or what it waits for"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="metadata.name must be at most 52 characters: pod names append 11 more, and the limit of a host name is 63",fieldPath=".metadata"
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.')",message="metadata.name must not contain a dot: it names Services, which are single DNS labels",fieldPath=".metadata"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]')",message="metadata.name must start with a lowercase letter: it names Services, which must",fieldPath=".metadata"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.service) || !has(self.spec.service.name) || self.spec.service.name != self.metadata.name",message="service.name must not be the name of the cluster: the Service of the members' names has it",fieldPath=".spec.service.name"
 type EtcdCluster struct {
 	metav1.TypeMeta `json:",inline"`
-	// Standard object metadata. The name also names the cluster's Services and
-	// begins the names of its pods: at most 52 characters, lowercase letters,
-	// digits and dashes, starting with a letter.
+	// Standard object metadata. The names of Services and pods begin with the name of
+	// the cluster. It has at most 52 lowercase letters, digits and dashes, and a
+	// letter first.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What the cluster should be. Edit it at any time; the operator follows.
+	// Desired state of the cluster. You can edit it at any time.
 	Spec ClusterSpec `json:"spec"`
 
-	// What the operator last saw of the cluster. Written by the operator alone.
+	// Last observed state of the cluster. Only the operator writes it.
 	// +optional
 	Status ClusterStatus `json:"status,omitempty"`
 }
@@ -66,13 +65,12 @@ type EtcdClusterList struct {
 	Items []EtcdCluster `json:"items"`
 }
 
-// ClusterSpec is what a user asks of a cluster.
+// ClusterSpec is the desired state of a cluster.
 type ClusterSpec struct {
-	// Number of members, from 1 to 7. Prefer an odd number: a cluster of 4
-	// tolerates the loss of one member, as a cluster of 3 does, and has one more
-	// that can fail. An even size is allowed and answered with a warning event.
-	// Change it to grow or shrink the cluster; members join and leave one at a
-	// time.
+	// Number of members, from 1 to 7. Prefer an odd number: a cluster of 4 tolerates
+	// the loss of one member, as a cluster of 3 does. For an even size, the operator
+	// emits a warning event. Change the size to grow or shrink the cluster. Members
+	// join and leave one at a time.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=7
@@ -86,59 +84,58 @@ type ClusterSpec struct {
 	Repository string `json:"repository,omitempty"`
 
 	// etcd version of the members: a full semantic version, with or without a
-	// leading v, such as 3.6.16 or v3.6.16 (they mean the same). Change it to
-	// upgrade the members in place, one at a time. Unset in a
-	// cluster that runs: it stays at its version, whatever the operator's default
-	// becomes. Default: 3.6.16.
+	// leading v, such as 3.6.16 or v3.6.16. Change it to upgrade the members in place,
+	// one at a time. Without a value, a running cluster keeps its version, also when
+	// the operator's default changes. Default: 3.6.16.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^v?(0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})(-(0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)([.](0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?$')",message="version must be a full semantic version such as 3.6.16 or v3.6.16: a tag like latest or a shortened 3.6 does not say which etcd to run"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^v?[0-9]+[.]') || self.matches('^v?3[.][1-9]')",message="version must be a 3.x release of etcd, 3.1 or later"
 	Version string `json:"version,omitempty"`
 
-	// While true, the operator leaves the cluster alone: it neither changes
-	// members nor replaces dead ones, and says so in status.controlPaused. etcd
-	// goes on serving. Default: false.
+	// While true, the operator neither changes members nor replaces dead ones, and
+	// sets status.controlPaused. etcd continues to serve. Default: false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// How the pods of members are made. An edit that running members must follow
-	// is rolled out: one member at a time, with a quorum kept.
+	// Template of the members' pods. Running members follow an edit one at a time; the
+	// cluster keeps its quorum.
 	// +optional
 	Pod *PodPolicy `json:"pod,omitempty"`
 
-	// Encryption and authentication by certificates, between members, between
-	// clients and members, or both. Default: plain text. Whether it is on can't
-	// be changed after creation, since it changes the members' URLs; the names
-	// and contents of the Secrets can.
+	// Encryption and authentication by certificates, between members, between clients
+	// and members, or both. Default: no TLS. You cannot switch TLS on or off after
+	// creation, because it changes the members' URLs. You can change the names and
+	// contents of the Secrets.
 	// +optional
 	TLS *TLSPolicy `json:"TLS,omitempty"`
 
-	// How the Service for clients is made.
+	// Properties of the client Service.
 	// +optional
 	Service *ServicePolicy `json:"service,omitempty"`
 
-	// Whether a PodDisruptionBudget keeps drains of nodes from taking the quorum.
-	// Default: true. A cluster of fewer than 3 members has none: it could never
-	// be drained.
+	// If true, a PodDisruptionBudget protects the quorum from node drains. A cluster
+	// of fewer than 3 members has no budget, because it would block each drain.
+	// Default: true.
 	// +optional
 	PodDisruptionBudget *bool `json:"podDisruptionBudget,omitempty"`
 
-	// PriorityClass of the members' pods. Default: that of the Kubernetes cluster.
+	// PriorityClass of the members' pods, which must exist. Default: that of the
+	// Kubernetes cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="priorityClassName must be the name of a PriorityClass: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
-// PodPolicy says how the pods of members are made.
+// PodPolicy is the template of the members' pods.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.tmpfs) || !self.tmpfs || !has(self.persistentVolumeClaimSpec)",message="tmpfs and persistentVolumeClaimSpec exclude each other: data is kept either in memory or on volumes",fieldPath=".tmpfs"
 // +kubebuilder:validation:XValidation:rule="!has(self.etcdEnv) || !has(self.extraArgs) || self.extraArgs.all(a, !self.etcdEnv.exists(e, e.name == 'ETCD_' + a.split('=')[0].substring(2).upperAscii().replace('-', '_')))",message="extraArgs and etcdEnv must not both make a setting: etcd does not start with a flag and a variable for the same",fieldPath=".extraArgs"
 type PodPolicy struct {
-	// Labels that are added to the pods, and to volumes when they are made. The key
-	// `app` and keys that begin with `etcd_` are reserved for the operator, which
-	// finds its pods by them. An edit is made to running pods in place.
+	// Further labels of the pods, and of new volumes. The key `app` and keys that
+	// begin with `etcd_` are reserved: the operator finds its pods by them. The
+	// operator applies an edit to running pods in place.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'app' && !k.startsWith('etcd_'))",message="labels must not contain the key app or keys that begin with etcd_: the operator finds its pods by them"
@@ -146,9 +143,9 @@ type PodPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$'))",message="labels must have values as Kubernetes knows them: letters, digits, dashes, dots and underscores, with a letter or digit first and last"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
-	// Annotations that are added to the pods. The key `etcd.version` and keys that
-	// begin with `etcd.database.coreos.com/` are reserved for the operator. An
-	// edit is made to running pods in place.
+	// Further annotations of the pods. The key `etcd.version` and keys that begin with
+	// `etcd.database.coreos.com/` are reserved for the operator. The operator applies
+	// an edit to running pods in place.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'etcd.version' && !k.startsWith('etcd.database.coreos.com/'))",message="annotations must not contain the key etcd.version or keys that begin with etcd.database.coreos.com/: the operator keeps its notes there"
@@ -170,9 +167,8 @@ type PodPolicy struct {
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// If true and affinity is unset, no two members may run on the same node. This
-	// is the old form: prefer affinity or topologySpreadConstraints. Default:
-	// false.
+	// Deprecated: use affinity or topologySpreadConstraints. If true and affinity is
+	// unset, no two members run on the same node. Default: false.
 	// +optional
 	AntiAffinity bool `json:"antiAffinity,omitempty"`
 
@@ -182,30 +178,28 @@ type PodPolicy struct {
 	// +kubebuilder:validation:MaxItems=64
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// How the members are spread over nodes, zones or other domains. Default: over
-	// nodes and zones as evenly as the scheduler can, without insisting. An empty
-	// list: not at all.
+	// Spread of the members over nodes, zones or other domains. Default: an even
+	// spread over nodes and zones, if possible. An empty list sets no constraints.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitzero"`
 
-	// CPU and memory of the etcd container; the init container gets the same.
+	// CPU and memory of the etcd container and of the init container.
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// Environment variables of the etcd container, such as
-	// ETCD_AUTO_COMPACTION_RETENTION. Variables of settings that the operator
-	// makes itself (names, URLs, data directory, how the cluster starts,
-	// certificates) are refused.
+	// ETCD_AUTO_COMPACTION_RETENTION. The operator refuses variables of its own
+	// settings: names, URLs, data directory, bootstrap and certificates.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	EtcdEnv []corev1.EnvVar `json:"etcdEnv,omitempty"`
 
 	// Further command line arguments of etcd, each in the form
-	// `--flag=value`, such as `--quota-backend-bytes=8589934592`. Flags that the
-	// operator sets itself are refused.
+	// `--flag=value`, such as `--quota-backend-bytes=8589934592`. The operator refuses
+	// flags of its own settings.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -213,23 +207,22 @@ type PodPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, b.split('=')[0] == a.split('=')[0]))",message="extraArgs must not contain a flag twice"
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 
-	// Volume that each member keeps its data on. A member whose pod is lost comes
-	// back on its volume with its data, also when all pods are lost at once.
-	// Unset: an emptyDir, which is lost with its pod. A larger
-	// `resources.requests.storage` expands the volumes, where their StorageClass
-	// allows it; any other edit replaces the members one at a time.
+	// Volume for the data of each member. A member whose pod is lost returns on its
+	// volume with its data, also when all pods are lost at once. Default: an emptyDir,
+	// whose data is lost with its pod. A larger `resources.requests.storage` expands
+	// the volumes, if their StorageClass allows it. Any other edit replaces the
+	// members one at a time.
 	// +optional
 	PersistentVolumeClaimSpec *corev1.PersistentVolumeClaimSpec `json:"persistentVolumeClaimSpec,omitempty"`
 
-	// If true, members without a persistentVolumeClaimSpec keep their data in
-	// memory: fast, counted as memory of the pod, and lost when the node restarts.
+	// If true, members without a persistentVolumeClaimSpec keep their data in memory.
+	// The data counts as memory of the pod, and is lost when the node restarts.
 	// Default: false.
 	// +optional
 	Tmpfs bool `json:"tmpfs,omitempty"`
 
-	// Security context of the pods. What is unset in it is set as the restricted
-	// Pod Security Standard asks: a user that is not root, the runtime's default
-	// seccomp profile.
+	// Security context of the pods. Unset fields follow the restricted Pod Security
+	// Standard: a non-root user and the runtime's default seccomp profile.
 	// +optional
 	SecurityContext *corev1.PodSecurityContext `json:"securityContext,omitempty"`
 
@@ -239,32 +232,30 @@ type PodPolicy struct {
 	// +kubebuilder:validation:MaxItems=32
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// ServiceAccount of the pods. Its token is not mounted: etcd does not call
-	// Kubernetes. Default: default.
+	// ServiceAccount of the pods, which must exist. The pods do not mount its token,
+	// because etcd does not call Kubernetes. Default: default.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="serviceAccountName must be the name of a ServiceAccount: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// Image of the init container check-dns, which holds etcd back until the
-	// pod's own name resolves. It must hold /bin/sh, nslookup, sed and grep, as
-	// busybox does. Default: the operator's own image, which needs no shell and
-	// lets the pods of several members start at the same time. An edit applies to
-	// pods that are made after it.
+	// Image of the init container check-dns, which delays etcd until the pod's own
+	// name resolves. The image must contain /bin/sh, nslookup, sed and grep, as
+	// busybox does. Default: the operator's own image, with which the pods of several
+	// members start at the same time. An edit applies to new pods.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]*$')",message="busyboxImage must be an image reference such as busybox:1.28, without spaces or letters of other scripts"
 	BusyboxImage string `json:"busyboxImage,omitempty"`
 
-	// Seconds that the init container check-dns waits for the pod's name to
-	// resolve before it fails, says so, and is started again. 0: no bound.
-	// Default: 120. An edit applies to pods that are made after it.
+	// Seconds until the init container check-dns fails and restarts, if the pod's name
+	// does not resolve. 0: no limit. Default: 120. An edit applies to new pods.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	DNSTimeoutInSecond *int64 `json:"DNSTimeoutInSecond,omitempty"`
 
 	// Suffix of the members' names in their URLs, such as `.cluster.local`, for
-	// clients that resolve names without a search list. Can't be changed after
+	// clients that resolve names without a search list. You cannot change it after
 	// creation. Default: none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -272,16 +263,15 @@ type PodPolicy struct {
 	ClusterDomain string `json:"ClusterDomain,omitempty"`
 }
 
-// TLSPolicy says by which certificates members and clients know each other.
+// TLSPolicy names the certificates of members and clients.
 type TLSPolicy struct {
-	// Certificates that somebody else makes and keeps in Secrets.
+	// Certificates in Secrets that you manage.
 	// +optional
 	Static *StaticTLS `json:"static,omitempty"`
 }
 
-// StaticTLS names the Secrets that hold certificates. Each Secret may have the
-// keys named with its field, or `tls.crt`, `tls.key` and `ca.crt`, as cert-manager
-// makes them.
+// StaticTLS names the Secrets with certificates. Each Secret has either the keys that
+// its field lists, or `tls.crt`, `tls.key` and `ca.crt`, as cert-manager creates them.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.operatorSecret) && size(self.operatorSecret) > 0) == (has(self.member) && has(self.member.serverSecret) && size(self.member.serverSecret) > 0)",message="operatorSecret and member.serverSecret belong together: without the one the operator could not talk to the members, without the other they would not ask it for a certificate"
 type StaticTLS struct {
@@ -289,53 +279,51 @@ type StaticTLS struct {
 	// +optional
 	Member *MemberSecret `json:"member,omitempty"`
 
-	// Secret with the certificate by which the operator is a client of the
-	// members: `etcd-client.crt`, `etcd-client.key` and `etcd-client-ca.crt`.
-	// Needed where member.serverSecret is set.
+	// Secret with the operator's client certificate: `etcd-client.crt`,
+	// `etcd-client.key` and `etcd-client-ca.crt`. Required with member.serverSecret.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="operatorSecret must be the name of a Secret: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
 	OperatorSecret string `json:"operatorSecret,omitempty"`
 
 	// If true, the operator does not verify the members' server certificates. The
-	// members verify clients and each other all the same. Default: false.
+	// members still verify clients and each other. Default: false.
 	// +optional
 	AllowSelfSignedCertificates bool `json:"allowSelfSignedCertificates,omitempty"`
 }
 
 // MemberSecret names the Secrets with the members' certificates.
 type MemberSecret struct {
-	// Secret with the certificate by which members know each other: `peer.crt`,
-	// `peer.key` and `peer-ca.crt`. It must be valid for
-	// `*.<name>.<namespace>.svc` and for `*.<name>.<namespace>.svc.cluster.local`
-	// (with the domain of your Kubernetes), since members look up the name of whoever
-	// calls, and be usable by servers and clients. Unset: members talk in plain text.
+	// Secret with the certificate for connections between members: `peer.crt`,
+	// `peer.key` and `peer-ca.crt`. It must be valid for `*.<name>.<namespace>.svc`
+	// and for `*.<name>.<namespace>.svc.cluster.local`, with the domain of your
+	// Kubernetes: members look up the name of each caller. It must allow use by
+	// servers and clients. Default: no TLS between members.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="peerSecret must be the name of a Secret: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
 	PeerSecret string `json:"peerSecret,omitempty"`
 
-	// Secret with the certificate that members show to clients, and the CA by
-	// which they know clients: `server.crt`, `server.key` and `server-ca.crt`. It
-	// must be valid for `*.<name>.<namespace>.svc`, and for the names by which
-	// clients connect, such as `<name>-client.<namespace>.svc`. Unset: clients
-	// talk in plain text.
+	// Secret with the members' server certificate, and the CA of clients: `server.crt`,
+	// `server.key` and `server-ca.crt`. It must be valid for
+	// `*.<name>.<namespace>.svc`, and for the names that clients use, such as
+	// `<name>-client.<namespace>.svc`. Default: no TLS for clients.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="serverSecret must be the name of a Secret: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
 	ServerSecret string `json:"serverSecret,omitempty"`
 }
 
-// ServicePolicy says how the Service for clients is made.
+// ServicePolicy contains the properties of the client Service.
 type ServicePolicy struct {
-	// Name of the Service. Default: `<name of the cluster>-client`. After an edit
-	// the Service of the old name is deleted.
+	// Name of the Service. Default: `<name of the cluster>-client`. After an edit, the
+	// operator deletes the Service with the old name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="name must be a DNS label: lowercase letters, digits and dashes, with a letter first, and no dash last"
 	Name string `json:"name,omitempty"`
 
-	// Annotations that are added to the Service.
+	// Further annotations of the Service.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('etcd.database.coreos.com/'))",message="annotations must not contain keys that begin with etcd.database.coreos.com/: the operator keeps its notes there"
@@ -344,9 +332,7 @@ type ServicePolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k) + size(bytes(self[k]))).sum() <= 200000",message="annotations must hold at most 200000 bytes: Kubernetes keeps no more than 256 KiB, and others add theirs"
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// Labels that pods must have to be reached through the Service, besides those
-	// by which it finds the members: for members of a kind, such as those with
-	// a label of your own.
+	// Further labels that a member's pod must have for the Service to reach it.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?([.][a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="selector must have keys as Kubernetes knows them: at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"
@@ -354,11 +340,12 @@ type ServicePolicy struct {
 	Selector map[string]LabelValue `json:"selector,omitempty"`
 }
 
-// LabelValue is at most 63 letters, digits, dashes, dots and underscores, with a
+// LabelValue has at most 63 letters, digits, dashes, dots and underscores, with a
 // letter or digit first and last.
 // ---
-// It is an alias so that maps of labels stay maps of strings; the schema needs
-// a name to hang the limit on.
+//
+// It is an alias, so that maps of labels remain maps of strings. The schema needs a
+// name for the limit.
 //
 // +kubebuilder:validation:MaxLength=63
 type LabelValue = string

@@ -49,15 +49,15 @@ func (s *ClusterSpec) EffectiveDNSTimeout() time.Duration {
 		return DefaultDNSTimeout
 	}
 	const longest = math.MaxInt64 / int64(time.Second)
-	// The schema has no upper bound, and a product that overflowed would be
-	// negative: a wait of centuries is close enough to what was asked for.
+	// The schema has no upper limit, and an overflow would be negative. A wait of
+	// centuries is close enough to such a request.
 	return time.Duration(min(*s.Pod.DNSTimeoutInSecond, longest)) * time.Second
 }
 
-// PeerTLS tells whether members talk to each other over TLS.
+// PeerTLS reports whether members communicate with each other over TLS.
 func (s *ClusterSpec) PeerTLS() bool { return s.memberSecret().PeerSecret != "" }
 
-// ClientTLS tells whether clients talk to members over TLS.
+// ClientTLS reports whether clients communicate with members over TLS.
 func (s *ClusterSpec) ClientTLS() bool { return s.memberSecret().ServerSecret != "" }
 
 // PeerSecret is the name of the Secret with the members' peer certificate, or "".
@@ -70,7 +70,7 @@ func (s *ClusterSpec) ServerSecret() string { return s.memberSecret().ServerSecr
 // or "".
 func (s *ClusterSpec) OperatorSecret() string { return s.staticTLS().OperatorSecret }
 
-// SkipsVerification tells whether the operator takes any server certificate.
+// SkipsVerification reports whether the operator accepts any server certificate.
 func (s *ClusterSpec) SkipsVerification() bool { return s.staticTLS().AllowSelfSignedCertificates }
 
 func (s *ClusterSpec) staticTLS() StaticTLS {
@@ -96,13 +96,13 @@ func (s *ClusterSpec) ClusterDomain() string {
 	return "." + strings.Trim(s.Pod.ClusterDomain, ".")
 }
 
-// HasDisruptionBudget tells whether a PodDisruptionBudget is wanted for a cluster
-// of the spec's size.
+// HasDisruptionBudget reports whether a cluster of the spec's size gets a
+// PodDisruptionBudget.
 func (s *ClusterSpec) HasDisruptionBudget() bool {
 	return s.Size >= 3 && (s.PodDisruptionBudget == nil || *s.PodDisruptionBudget)
 }
 
-// Persistent tells whether members keep their data on PersistentVolumeClaims.
+// Persistent reports whether members keep their data on PersistentVolumeClaims.
 func (s *ClusterSpec) Persistent() bool {
 	return s.Pod != nil && s.Pod.PersistentVolumeClaimSpec != nil
 }

@@ -40,15 +40,15 @@ func (s *BackupSpec) Schedule() (expression, timeZone string) {
 	return s.policy().Schedule, s.policy().TimeZone
 }
 
-// Periodic tells whether backups are made again and again.
+// Periodic reports whether the spec asks for repeated backups.
 func (s *BackupSpec) Periodic() bool {
 	return s.policy().BackupIntervalInSecond > 0 || s.policy().Schedule != ""
 }
 
-// Suspended tells whether no backup is to be begun.
+// Suspended reports whether the operator must not start a backup.
 func (s *BackupSpec) Suspended() bool { return s.policy().Suspend }
 
-// Kept is how many backups are kept, and for how long; 0: all, and for ever.
+// Kept is the number of backups to keep, and their maximal age; 0: no limit.
 func (s *BackupSpec) Kept() (count int, age time.Duration) {
 	return s.policy().MaxBackups, seconds(s.policy().MaxAgeInSecond)
 }
@@ -73,9 +73,8 @@ func (s *BackupSource) Path(storageType BackupStorageType) string {
 	return ""
 }
 
-// seconds is a duration of as many seconds. The schema has no upper bounds, and a
-// product that overflowed would be negative: centuries are close enough to what
-// was asked for.
+// seconds converts a number of seconds. The schema has no upper limits, and an
+// overflow would be negative. Centuries are close enough to such a request.
 func seconds(n int64) time.Duration {
 	const longest = math.MaxInt64 / int64(time.Second)
 	return time.Duration(min(max(n, 0), longest)) * time.Second

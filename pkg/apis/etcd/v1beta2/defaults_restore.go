@@ -12,10 +12,10 @@ import (
 // Path is that of the storage type's section, "" without one.
 func (s *RestoreSpec) Path() string { return s.BackupSource.Path(s.BackupStorageType) }
 
-// Newest tells whether the newest good backup of a schedule is to be taken.
+// Newest reports whether the restore chooses the newest good backup of a schedule.
 func (s *RestoreSpec) Newest() bool { return s.Pick == RestorePickNewest }
 
-// EffectiveOldVolumes is what becomes of the volumes of a cluster that is replaced.
+// EffectiveOldVolumes is the treatment of the old cluster's volumes, with its default.
 func (s *RestoreSpec) EffectiveOldVolumes() OldVolumes {
 	if s.OldVolumes == "" {
 		return OldVolumesDeleteWhenRestored

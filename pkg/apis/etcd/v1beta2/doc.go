@@ -4,9 +4,9 @@
 // Package v1beta2 is the API group etcd.database.coreos.com/v1beta2: the
 // objects that users write, their defaults and their validation.
 //
-// Everything in here is a pure function of the objects. Defaults are computed
-// when they are needed and never written back, so that a default can improve
-// with a new release without leaving old values in stored objects.
+// All functions are pure functions of the objects. They compute defaults on demand and
+// never write them to objects. A new release can therefore improve a default, and no
+// stored object keeps the old one.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=etcd.database.coreos.com

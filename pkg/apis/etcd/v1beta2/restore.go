@@ -8,37 +8,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// EtcdRestore is the way of an etcd cluster back from a backup, once. The restore
-// operator reads the whole backup first; only when it is good, the EtcdCluster of
-// the same name is deleted, if there is one, and made again, and the etcd operator
-// starts its first member on the backup's data.
+// EtcdRestore restores an etcd cluster from a backup, once. The restore operator reads
+// the whole backup first. If the backup is good, the operator replaces the EtcdCluster
+// of the same name, or creates it. The etcd operator then starts its first member from
+// the backup.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=etcdrestores,scope=Namespaced
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="How far the restore has come"
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Progress of the restore"
 // +kubebuilder:printcolumn:name="Succeeded",type=boolean,JSONPath=`.status.succeeded`,description="Whether the cluster is back with all its members"
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.backup.etcdRevision`,description="Revision of etcd's data in the backup"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`,description="What the restore waits for, or why it failed"
-// +kubebuilder:printcolumn:name="Backup",type=string,priority=1,JSONPath=`.status.backup.key`,description="The backup that the cluster is restored from"
+// +kubebuilder:printcolumn:name="Backup",type=string,priority=1,JSONPath=`.status.backup.key`,description="Location of the backup"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.etcdCluster.name",message="etcdCluster.name must be the name of the EtcdRestore: the restored cluster has it",fieldPath=".spec.etcdCluster.name"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be the name of an EtcdCluster: at most 52 lowercase letters, digits and dashes, with a letter first",fieldPath=".metadata"
 type EtcdRestore struct {
 	metav1.TypeMeta `json:",inline"`
-	// Standard object metadata. The name is that of the cluster.
+	// Standard object metadata. The name equals the name of the cluster.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What to restore, and from which backup. Until the restored cluster's first
-	// member serves, an edit is followed: a backup is chosen and read anew. After
-	// that nothing of it counts: to restore again, delete the EtcdRestore and make
-	// another.
+	// Cluster and backup. The operator follows edits until the first member of the
+	// restored cluster serves: it chooses and reads a backup again. Later edits have no
+	// effect. To restore again, delete the EtcdRestore and create another one.
 	Spec RestoreSpec `json:"spec"`
 
-	// What became of it. Written by the restore operator alone.
+	// Progress and result. Only the restore operator writes it.
 	// +optional
 	Status RestoreStatus `json:"status,omitempty"`
 }
@@ -54,7 +53,7 @@ type EtcdRestoreList struct {
 	Items []EtcdRestore `json:"items"`
 }
 
-// RestoreSpec is what a user asks of a restore.
+// RestoreSpec names the cluster and the backup.
 //
 // +kubebuilder:validation:XValidation:rule="self.backupStorageType != 'S3' || has(self.s3)",message="backupStorageType S3 needs the section s3",fieldPath=".s3"
 // +kubebuilder:validation:XValidation:rule="self.backupStorageType != 'ABS' || has(self.abs)",message="backupStorageType ABS needs the section abs",fieldPath=".abs"
@@ -70,72 +69,69 @@ type EtcdRestoreList struct {
 // +kubebuilder:validation:XValidation:rule="self.backupStorageType != 'Volume' || !has(self.volume) || has(self.volume.path) && self.volume.path.split('/').all(d, size(d) > 0 && d != '.' && d != '..')",message="path must be a relative path without empty parts, . and ..",fieldPath=".volume.path"
 // +kubebuilder:validation:XValidation:rule="!has(self.before) || has(self.pick) && self.pick == 'Newest'",message="before chooses among several backups: it needs pick: Newest",fieldPath=".before"
 type RestoreSpec struct {
-	// The EtcdCluster to restore. Its name must be that of the EtcdRestore.
+	// EtcdCluster to restore. Its name must equal the name of the EtcdRestore.
 	EtcdCluster EtcdClusterRef `json:"etcdCluster"`
 
-	// Kind of store that holds the backup. The section of the same name says where
-	// in it.
+	// Kind of store with the backup. The section of the same name contains the
+	// location.
 	BackupStorageType BackupStorageType `json:"backupStorageType"`
 
 	BackupSource `json:",inline"`
 
-	// Which backup to take. Exact: the object that the section's path names.
-	// Newest: the newest good one of those that an EtcdBackup with the same path
-	// has made on its schedule (`<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`); one
-	// that turns out to be damaged is passed over. Default: Exact.
+	// Choice of the backup. Exact: the object with the section's path. Newest: the
+	// newest good backup from the schedule of an EtcdBackup with the same path
+	// (`<path>_v<revision>_<YYYY-MM-DD-HH:MM:SS>`). The operator passes over damaged
+	// backups. Default: Exact.
 	// +optional
 	Pick RestorePick `json:"pick,omitempty"`
 
-	// Take the newest of those backups that were begun at this time or before. It
-	// needs pick: Newest.
+	// Latest start of the backup: the operator chooses the newest backup that began at
+	// this time or before. Requires `pick: Newest`.
 	// +optional
 	Before *metav1.Time `json:"before,omitempty"`
 
-	// The cluster to make, where there is no EtcdCluster of the name: because it is
-	// gone, or because the backup is to be restored beside the cluster that it was
-	// taken from. While there is one, the restore is refused, and that cluster is
-	// left alone.
+	// Template of the EtcdCluster, if none with this name exists: it is gone, or you
+	// restore a copy beside the original cluster. If an EtcdCluster with this name
+	// exists, the operator refuses the restore and does not change that cluster.
 	// +optional
 	ClusterTemplate *ClusterTemplate `json:"clusterTemplate,omitempty"`
 
-	// How much to raise the revision of the restored data, such as 1000000000, and
-	// mark what is below as compacted: clients that watch or hold what they have
-	// read, as Kubernetes' API servers do, are then told that they must read anew,
-	// instead of missing what a revision that they know already has become. Needs
-	// etcd 3.4.27, 3.5.10 or 3.6. 0: the revision of the backup. At most
-	// 1125899906842624 (2^50), since etcd can't start beyond 2^63. Default: 0.
+	// Number of revisions to add to the restored data, such as 1000000000. etcd marks
+	// all lower revisions as compacted. Clients that watch or cache data, such as
+	// Kubernetes' API servers, then get an error and read all data again. Otherwise
+	// they can miss changes of a revision that they already know. Requires etcd
+	// 3.4.27, 3.5.10 or 3.6. At most 1125899906842624 (2^50), because etcd cannot start
+	// beyond 2^63. 0: the revision of the backup. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1125899906842624
 	BumpRevision int64 `json:"bumpRevision,omitempty"`
 
-	// What becomes of the volumes of the cluster that is replaced.
-	// DeleteWhenRestored: they are kept until the restored cluster has all its
-	// members. Keep: they are kept, without an owner, for a person to look into and
-	// delete. DeleteFirst: they are deleted with the old cluster, where storage for
-	// both can't be had. Default: DeleteWhenRestored.
+	// Treatment of the old cluster's volumes. DeleteWhenRestored: the operator deletes
+	// them when the restored cluster has all its members. Keep: they remain, without an
+	// owner, until you delete them. DeleteFirst: the operator deletes them with the old
+	// cluster, if storage is scarce. Default: DeleteWhenRestored.
 	// +optional
 	OldVolumes OldVolumes `json:"oldVolumes,omitempty"`
 }
 
-// MaxBumpRevision is the most by which a revision is raised: as the marker says. It
-// leaves room for many restores, and for all that is written after them.
+// MaxBumpRevision is the highest bumpRevision, as in the marker. It leaves room for
+// many restores, and for later writes.
 const MaxBumpRevision = 1 << 50
 
-// ClusterTemplate is an EtcdCluster to be made.
+// ClusterTemplate is the template of an EtcdCluster.
 type ClusterTemplate struct {
 	// Labels and annotations of the EtcdCluster.
 	// +optional
 	Metadata TemplateMetadata `json:"metadata,omitempty"`
 
-	// Specification of the EtcdCluster: all that may stand in spec of an
-	// EtcdCluster, and nothing else. `kubectl explain etcdcluster.spec` tells.
+	// Spec of the EtcdCluster, as in `kubectl explain etcdcluster.spec`.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec runtime.RawExtension `json:"spec"`
 }
 
-// TemplateMetadata are metadata of an object to be made.
+// TemplateMetadata is the metadata of the new EtcdCluster.
 type TemplateMetadata struct {
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
@@ -143,7 +139,7 @@ type TemplateMetadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// RestorePick says which backup to restore.
+// RestorePick is the choice of a backup.
 //
 // +kubebuilder:validation:Enum=Exact;Newest
 type RestorePick string
@@ -156,12 +152,12 @@ const (
 	RestorePickNewest RestorePick = "Newest"
 )
 
-// OldVolumes says what becomes of the volumes of a cluster that is replaced.
+// OldVolumes is the treatment of the old cluster's volumes.
 //
 // +kubebuilder:validation:Enum=DeleteWhenRestored;Keep;DeleteFirst
 type OldVolumes string
 
-// What can become of old volumes.
+// The treatments of old volumes.
 const (
 	// OldVolumesDeleteWhenRestored keeps them until the restore has succeeded.
 	OldVolumesDeleteWhenRestored OldVolumes = "DeleteWhenRestored"

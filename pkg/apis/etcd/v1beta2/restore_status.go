@@ -10,153 +10,158 @@ import (
 )
 
 const (
-	// RestoreFinalizer keeps an EtcdRestore, under deletion, from the moment on in
-	// which its old cluster is stopped until the new one has all its members; and an
-	// EtcdCluster that is replaced until its pods have ended.
+	// RestoreFinalizer delays the deletion of an EtcdRestore, from the stop of the old
+	// cluster until the new one has all its members. It also delays the deletion of
+	// the old EtcdCluster until its pods have ended.
 	RestoreFinalizer = "etcd.database.coreos.com/restore"
 
-	// RestoredAnnotation on an EtcdRestore tells when it succeeded. With it, the
-	// EtcdRestore never does anything again, also where its status was lost, such as
-	// when it comes back from a backup of Kubernetes itself.
+	// RestoredAnnotation on an EtcdRestore contains the time of its success. The
+	// operator ignores an EtcdRestore with this annotation, even without a status. A
+	// copy from a backup of Kubernetes therefore does nothing.
 	RestoredAnnotation = GroupName + "/restored"
 )
 
-// RestorePhase is how far a restore has come.
+// RestorePhase is the progress of a restore.
 type RestorePhase string
 
-// The phases of a restore, in their order. Until Stopping, nothing was touched.
+// The phases of a restore, in their order. The old cluster is untouched until
+// Stopping.
 const (
-	// RestorePhaseNone is a restore that no operator has seen yet.
+	// RestorePhaseNone means that no operator has seen the EtcdRestore yet.
 	RestorePhaseNone RestorePhase = ""
-	// RestorePhaseInvalid is a spec that can't be followed until it is edited.
-	// Nothing was touched.
+	// RestorePhaseInvalid means that the operator cannot follow the spec until an
+	// edit. `reason` states why. The old cluster is untouched.
 	RestorePhaseInvalid RestorePhase = "Invalid"
-	// RestorePhaseVerifying is a restore whose backup is looked for and read.
+	// RestorePhaseVerifying means that the operator searches for the backup and reads
+	// it. The old cluster is untouched.
 	RestorePhaseVerifying RestorePhase = "Verifying"
-	// RestorePhaseRetrying is a restore whose backup can't be had, or whose cluster
-	// can't be replaced now; the next attempt is at nextExecutionDate. Nothing was
-	// touched.
+	// RestorePhaseRetrying means that the backup is unavailable, or that the restore
+	// cannot replace the cluster now. The next attempt begins at
+	// `nextExecutionDate`. The old cluster is untouched.
 	RestorePhaseRetrying RestorePhase = "Retrying"
-	// RestorePhaseFailed is a restore whose backup is damaged, or doesn't fit, which
-	// waits for an edit. Nothing was touched.
+	// RestorePhaseFailed means that the backup is damaged or does not fit. Or the
+	// restore could not begin for a day, or v0.9.4 gave it up. The operator waits for
+	// an edit. The old cluster is untouched.
 	RestorePhaseFailed RestorePhase = "Failed"
-	// RestorePhaseStopping is a restore whose old cluster is being stopped.
+	// RestorePhaseStopping means that the operator stops the old cluster.
 	RestorePhaseStopping RestorePhase = "Stopping"
-	// RestorePhaseCreating is a restore whose EtcdCluster is being made.
+	// RestorePhaseCreating means that the operator creates the EtcdCluster.
 	RestorePhaseCreating RestorePhase = "Creating"
-	// RestorePhaseStarting is a restore whose first member fetches the backup and
-	// starts on it.
+	// RestorePhaseStarting means that the first member fetches the backup and starts
+	// from it.
 	RestorePhaseStarting RestorePhase = "Starting"
-	// RestorePhaseGrowing is a restore whose first member serves, and whose other
-	// members join it.
+	// RestorePhaseGrowing means that the first member serves and the other members
+	// join.
 	RestorePhaseGrowing RestorePhase = "Growing"
-	// RestorePhaseSucceeded is a restore whose cluster has all its members. It is
+	// RestorePhaseSucceeded means that the cluster has all its members. This phase is
 	// final.
 	RestorePhaseSucceeded RestorePhase = "Succeeded"
 )
 
-// RestoreStatus is what became of an EtcdRestore.
+// RestoreStatus is the progress and the result of an EtcdRestore.
 type RestoreStatus struct {
-	// Generation of the spec that the rest of the status is about.
+	// Generation of the spec that this status reflects.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// How far the restore has come: empty (not seen by an operator yet), Invalid,
-	// Verifying, Retrying or Failed, up to which nothing was touched; Stopping (the
-	// old cluster), Creating (the EtcdCluster), Starting (the first member, on the
-	// backup's data), Growing (the other members join), Succeeded.
+	// Progress of the restore. The old cluster is untouched if the phase is empty (no
+	// operator has seen the object), Invalid, Verifying, Retrying or Failed. Then
+	// follow Stopping (the old cluster), Creating (the EtcdCluster), Starting (the
+	// first member, from the backup), Growing (the other members) and Succeeded.
 	// +optional
 	Phase RestorePhase `json:"phase,omitempty"`
 
-	// Whether the cluster is back: as many members as its size are healthy.
+	// True if the cluster is back: as many members as its size are healthy.
 	// +optional
 	Succeeded bool `json:"succeeded"`
 
-	// What the restore waits for, or why it failed, and what to do.
+	// The event that the restore waits for, or the cause of its failure, and what to
+	// do.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// How many attempts have failed in a row before anything was touched.
+	// Number of consecutive failed attempts, all before the stop of the old cluster.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 
-	// When the next attempt is due; absent where none is.
+	// Due time of the next attempt; absent if none is due.
 	// +optional
 	NextExecutionDate *metav1.Time `json:"nextExecutionDate,omitempty"`
 
-	// When the operator first looked at the restore.
+	// Time at which the operator first saw the restore, or the edit that it follows.
 	// +optional
 	StartDate *metav1.Time `json:"startDate,omitempty"`
 
-	// When the first member of the restored cluster was first seen to serve. Until a
-	// quarter of an hour later, a cluster that is lost again is made again.
+	// Time at which the operator first saw the first member serve. For another 15
+	// minutes, the operator repeats the restore if the cluster is lost.
 	// +optional
 	ServedDate *metav1.Time `json:"servedDate,omitempty"`
 
-	// When the restore succeeded.
+	// Time of the restore's success.
 	// +optional
 	CompletionDate *metav1.Time `json:"completionDate,omitempty"`
 
-	// The backup that was chosen and read as a whole.
+	// Backup that the operator chose and read completely.
 	// +optional
 	Backup *RestoredBackup `json:"backup,omitempty"`
 
-	// Newer backups that were passed over, and why; and an older one that holds more.
+	// Newer backups that the operator passed over, with the causes, and an older
+	// backup that contains more.
 	// +optional
 	// +listType=atomic
 	PassedOver []string `json:"passedOver,omitempty"`
 
-	// The EtcdCluster that is made: a manifest, written down before the old one is
-	// touched. If ever needed: `kubectl get etcdrestore NAME -o
-	// jsonpath='{.status.cluster}'` prints it, and kubectl create -f - takes it.
+	// Manifest of the new EtcdCluster, from before the stop of the old one. To create
+	// the cluster by hand, pass the output of `kubectl get etcdrestore NAME -o
+	// jsonpath='{.status.cluster}'` to `kubectl create -f -`.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Cluster *runtime.RawExtension `json:"cluster,omitempty"`
 
-	// UID of the EtcdCluster that is replaced; empty where there was none.
+	// UID of the old EtcdCluster; empty if there was none.
 	// +optional
 	ReplacedUID types.UID `json:"replacedUID,omitempty"`
 
-	// UID of the EtcdCluster that was made.
+	// UID of the new EtcdCluster.
 	// +optional
 	ClusterUID types.UID `json:"clusterUID,omitempty"`
 }
 
-// RestoredBackup is a backup that was read as a whole.
+// RestoredBackup is a backup that the operator has read completely.
 type RestoredBackup struct {
-	// Generation of the spec by which it was chosen.
+	// Generation of the spec that this choice follows.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// Where it is: bucket and key.
+	// Location of the backup: bucket and key, or the path on a volume.
 	Key string `json:"key"`
 
-	// Its size in bytes.
+	// Size of the backup in bytes.
 	Size int64 `json:"size"`
 
-	// SHA-256 of its content, in hexadecimal digits. The first member takes no
-	// other content.
+	// SHA-256 of the backup's content, in hexadecimal digits. The first member
+	// accepts no other content.
 	SHA256 string `json:"sha256"`
 
-	// Version of etcd that it was taken from; empty where the store doesn't tell.
+	// Version of the etcd that the backup comes from; empty if unknown.
 	// +optional
 	EtcdVersion string `json:"etcdVersion,omitempty"`
 
-	// Revision of etcd's data in it; 0 where the store doesn't tell.
+	// Revision of etcd's data in the backup; 0 if unknown.
 	// +optional
 	EtcdRevision int64 `json:"etcdRevision,omitempty"`
 
-	// When it was taken; absent where the store doesn't tell.
+	// Start time of the backup; absent if unknown.
 	// +optional
 	Taken *metav1.Time `json:"taken,omitempty"`
 
-	// When the object was stored, as the store tells it. One that was stored at
-	// another time is no longer the one that was read, and is not restored.
+	// Modification time of the object in the store. If it changes, the object is no
+	// longer the one that the operator read, and the operator does not restore it.
 	// +optional
 	Modified *metav1.Time `json:"modified,omitempty"`
 
-	// Whether it was taken while etcd had no quorum: writes may be missing in it.
+	// True if the backup comes from a time without a quorum: writes may be missing.
 	// +optional
 	Uncertain bool `json:"uncertain,omitempty"`
 }

@@ -12,31 +12,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RestoreAnnotation on an EtcdCluster says that its first member starts on the data
-// of a backup. The restore operator makes the EtcdCluster with it, since the API
-// server drops the status of what is made; the etcd operator bootstraps no cluster
-// that has it in any other way. When the cluster has all its members, it goes.
+// RestoreAnnotation on an EtcdCluster names the backup that its first member starts
+// from. The restore operator creates the EtcdCluster with it, because the API server
+// drops the status of a new object. The etcd operator bootstraps such a cluster in no
+// other way. The restore operator removes it when the cluster has all its members.
 const RestoreAnnotation = GroupName + "/restore"
 
-// SeedBackupTokenKey is the key, in the Secret of a SeedBackup, of the token that
-// the server of the backup asks for.
+// SeedBackupTokenKey is the key of the token in the Secret of a SeedBackup. The server
+// of the backup requires that token.
 const SeedBackupTokenKey = "token"
 
-// SeedBackup says from where the first member of a cluster gets the data that it
-// starts on: the value of RestoreAnnotation.
+// SeedBackup is the value of RestoreAnnotation: the source of the first member's data.
 type SeedBackup struct {
 	// Restore is the name of the EtcdRestore, RestoreUID its UID.
 	Restore    string    `json:"restore"`
 	RestoreUID types.UID `json:"restoreUID"`
-	// URL serves the backup, to those who have the token.
+	// URL serves the backup to the holder of the token.
 	URL string `json:"url"`
-	// Secret holds the token, under SeedBackupTokenKey, in the cluster's namespace.
+	// Secret contains the token, under SeedBackupTokenKey, in the cluster's namespace.
 	Secret string `json:"secret"`
-	// Size of the backup in bytes, and its SHA-256 in hexadecimal digits: no other
-	// content is taken.
+	// Size of the backup in bytes, and its SHA-256 in hexadecimal digits. The first
+	// member accepts no other content.
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
-	// BumpRevision is how much to raise the revision.
+	// BumpRevision is the number of revisions to add.
 	BumpRevision int64 `json:"bumpRevision,omitempty"`
 	// Key, EtcdVersion and EtcdRevision are those of the RestoredBackup.
 	Key          string `json:"key"`
@@ -55,8 +54,8 @@ func (b SeedBackup) String() string {
 
 var sha256Digits = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// SeedBackupOf reads the annotation of a cluster. It returns nil where there is none.
-// After an error nobody knows what the first member is to start on.
+// SeedBackupOf reads the annotation of a cluster. It returns nil without one. After an
+// error, the source of the first member's data is unknown.
 func SeedBackupOf(c *EtcdCluster) (*SeedBackup, error) {
 	text, ok := c.Annotations[RestoreAnnotation]
 	if !ok {

@@ -7,20 +7,19 @@ import (
 	"strings"
 )
 
-// ReservedSettings are settings of etcd that users can't make, and why. etcd takes
-// a setting as a flag (--data-dir) and as a variable of the environment
-// (ETCD_DATA_DIR); both are refused, by the CRD's schema (hack/crdrules) and by
-// ValidateEtcdCluster.
+// ReservedSettings are settings of etcd that users cannot change, with the reason. etcd
+// reads a setting from a flag (--data-dir) or an environment variable (ETCD_DATA_DIR).
+// The CRD's schema (hack/crdrules) and ValidateEtcdCluster refuse both.
 //
 // +k8s:deepcopy-gen=false
 type ReservedSettings struct {
-	// Reason ends the sentences that users are told.
+	// Reason ends the messages to users.
 	Reason string
-	// Flags without their dashes. One that ends in * stands for all that begin so.
+	// Flags without their dashes. A final * stands for any ending.
 	Flags []string
 }
 
-// Reserved returns what the users of a cluster can't set.
+// Reserved returns the settings that users cannot change.
 func Reserved() []ReservedSettings {
 	return []ReservedSettings{
 		{
@@ -57,12 +56,12 @@ func (r ReservedSettings) FlagPattern() string {
 // etcd reads for the group's flags.
 func (r ReservedSettings) EnvPattern() string { return r.oneOf("[A-Z0-9_]*", envOfFlag) }
 
-// ArgumentsRefused is what users of a flag of the group are told.
+// ArgumentsRefused is the message about flags of the group.
 func (r ReservedSettings) ArgumentsRefused() string {
 	return "extraArgs must not contain any of --" + strings.Join(r.Flags, ", --") + ": " + r.Reason
 }
 
-// EnvRefused is what users of a variable of the group are told.
+// EnvRefused is the message about variables of the group.
 func (r ReservedSettings) EnvRefused() string {
 	return "etcdEnv must not contain variables for the flags --" + strings.Join(r.Flags, ", --") +
 		" (ETCD_ and the flag in capitals): " + r.Reason
@@ -81,7 +80,7 @@ func (r ReservedSettings) oneOf(rest string, name func(flag string) string) stri
 	return "(" + strings.Join(names, "|") + ")"
 }
 
-// envOfFlag is the variable that etcd reads where a flag is not given.
+// envOfFlag is the variable that etcd reads in place of a flag.
 func envOfFlag(flag string) string {
 	return "ETCD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

@@ -8,20 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ClusterPhase is where a cluster is in its life. No phase is final: a Failed
-// cluster is looked at again when its spec or the world changes.
+// ClusterPhase is the stage of a cluster's life. No phase is final: the operator
+// continues with a Failed cluster when its spec or its environment changes.
 type ClusterPhase string
 
 // The phases of a cluster.
 const (
-	// ClusterPhaseNone is a cluster that no operator has seen yet.
+	// ClusterPhaseNone means that no operator has seen the cluster yet.
 	ClusterPhaseNone ClusterPhase = ""
-	// ClusterPhaseCreating is a cluster whose first member does not serve yet.
+	// ClusterPhaseCreating means that the first member does not serve yet.
 	ClusterPhaseCreating ClusterPhase = "Creating"
-	// ClusterPhaseRunning is a cluster that was bootstrapped.
+	// ClusterPhaseRunning means that the first member has served. From here on, the
+	// cluster can hold data.
 	ClusterPhaseRunning ClusterPhase = "Running"
-	// ClusterPhaseFailed is a cluster that the operator cannot help without a
-	// change by somebody else; status.reason says which.
+	// ClusterPhaseFailed means that the operator cannot continue without a change by
+	// somebody else, for example because all members are gone with their data.
+	// `reason` states which change.
 	ClusterPhaseFailed ClusterPhase = "Failed"
 )
 
@@ -32,57 +34,57 @@ type ClusterConditionType string
 const (
 	// ClusterConditionAvailable is True while a quorum of members serves.
 	ClusterConditionAvailable ClusterConditionType = "Available"
-	// ClusterConditionRecovering is True while dead members are replaced.
+	// ClusterConditionRecovering is True while the operator replaces dead members.
 	ClusterConditionRecovering ClusterConditionType = "Recovering"
 	// ClusterConditionScaling is True while the number of members changes.
 	ClusterConditionScaling ClusterConditionType = "Scaling"
 	// ClusterConditionUpgrading is True while the version of members changes.
 	ClusterConditionUpgrading ClusterConditionType = "Upgrading"
-	// ClusterConditionUpdating is True while members follow an edit of how their
-	// pods are made, and False while that can't go on.
+	// ClusterConditionUpdating is True while members follow an edit of the pod
+	// template, and False while they cannot.
 	ClusterConditionUpdating ClusterConditionType = "Updating"
 	// ClusterConditionCertificatesValid is True while all certificates of the
-	// cluster are good for at least CertificateWarning and cover the members'
-	// names. It is absent where the cluster uses none.
+	// cluster are valid for at least CertificateWarning and cover the members'
+	// names. A cluster without TLS does not have it.
 	ClusterConditionCertificatesValid ClusterConditionType = "CertificatesValid"
 )
 
-// ClusterStatus is what the operator last saw of a cluster.
+// ClusterStatus is the last observed state of a cluster.
 type ClusterStatus struct {
-	// Where the cluster is in its life: empty (not seen by an operator yet),
-	// Creating, Running or Failed. No phase is final.
+	// Stage of the cluster's life: empty (no operator has seen it), Creating,
+	// Running or Failed. No phase is final.
 	// +optional
 	Phase ClusterPhase `json:"phase"`
 
-	// Why the cluster is in its phase, where that needs saying.
+	// Cause of the phase Failed, of a rejected spec, or of refused pods. Or the event
+	// that the operator has waited for longer than a minute.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// True while the operator leaves the cluster alone because spec.paused says
-	// so.
+	// True while spec.paused stops the operator's work on the cluster.
 	// +optional
 	ControlPaused bool `json:"controlPaused,omitempty"`
 
-	// Generation of the object (metadata.generation) that this status answers.
-	// Older than the object's generation: the last edit was not looked at yet.
+	// Generation of the object (metadata.generation) that this status reflects. If
+	// it is lower than the object's, the operator has not seen the last edit yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// What goes on in the cluster, one entry for each type: Available (a quorum
-	// serves), Recovering (dead members are replaced), Scaling (the number of
-	// members changes), Upgrading (the version of members changes), Updating (the
-	// members follow an edit of how their pods are made), CertificatesValid (the
-	// certificates cover the members' names and don't expire within 30 days).
+	// Aspects of the cluster's state, one entry for each type. Available: a quorum
+	// serves. Recovering: the operator replaces dead members. Scaling: the number of
+	// members changes. Upgrading: the version of members changes. Updating: members
+	// follow an edit of the pod template. CertificatesValid: the certificates cover
+	// the members' names and do not expire within 30 days.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []ClusterCondition `json:"conditions,omitempty"`
 
-	// Number of members that etcd itself counts.
+	// Number of members in etcd's own membership.
 	// +optional
 	Size int `json:"size"`
 
-	// Name of the Service in the cluster's namespace that clients connect to.
+	// Name of the client Service, in the cluster's namespace.
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
 
@@ -90,17 +92,17 @@ type ClusterStatus struct {
 	// +optional
 	ClientPort int `json:"clientPort,omitempty"`
 
-	// The members by the names of their pods.
+	// Members, by the names of their pods.
 	// +optional
 	Members MembersStatus `json:"members,omitempty"`
 
-	// What each member says of itself, for whoever is on call.
+	// State of each member.
 	// +optional
 	// +listType=atomic
 	MemberStatuses []MemberStatus `json:"memberStatuses,omitempty"`
 
-	// Number of members that drains of nodes must leave: minAvailable of the
-	// cluster's PodDisruptionBudget. 0: there is none.
+	// Number of members that node drains must leave: minAvailable of the cluster's
+	// PodDisruptionBudget. 0 if there is no budget.
 	// +optional
 	MinAvailable int `json:"minAvailable,omitempty"`
 
@@ -108,48 +110,46 @@ type ClusterStatus struct {
 	// +optional
 	ReadyMembers int `json:"readyMembers"`
 
-	// etcd version that the cluster was bootstrapped with, without a leading v;
-	// empty where that is not on record. What etcd keeps from its first days
-	// matters when it is upgraded.
+	// etcd version of the bootstrap, without a leading v; empty if unknown. It
+	// limits later upgrades, because etcd keeps data of its first version.
 	// +optional
 	InitialVersion string `json:"initialVersion,omitempty"`
 
-	// The backup that the cluster was restored from; absent where it was begun
-	// empty.
+	// Backup that the cluster started from; absent if it started empty.
 	// +optional
 	RestoredFrom *RestoredFrom `json:"restoredFrom,omitempty"`
 
-	// What the operator may not forget of the cluster's data. A cluster that
-	// contradicts it has lost data: the operator changes nothing then, and
-	// status.reason names the way out.
+	// Last state that a quorum agreed on. A cluster that contradicts it has lost
+	// data. The operator then changes nothing, and status.reason explains what to
+	// do.
 	// +optional
 	Record *ClusterRecord `json:"record,omitempty"`
 
-	// etcd version that the cluster runs, without a leading v. During an upgrade
-	// it stays the old one until all members have moved.
+	// Oldest etcd version that a member runs, without a leading v. During an
+	// upgrade, it is the old version until all members have moved.
 	// +optional
 	CurrentVersion string `json:"currentVersion"`
 
-	// etcd version that the members are moving to; empty when there is no
-	// upgrade.
+	// etcd version that the members move to; empty without an upgrade.
 	// +optional
 	TargetVersion string `json:"targetVersion"`
 }
 
-// ClusterRecord is what a quorum of the cluster has last agreed on. The index and
-// the revision never go back in a cluster that keeps its data. They are written
-// together with something else, and at most every five minutes by themselves.
+// ClusterRecord is the last state that a quorum of the cluster agreed on. The index
+// and the revision never decrease in a cluster that keeps its data. The operator
+// writes them together with other changes, and alone at most every five minutes.
 type ClusterRecord struct {
 	// ID of the cluster in hexadecimal, as etcdctl prints it.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// The members, by ID.
+	// Members, by ID.
 	// +optional
 	// +listType=atomic
 	Members []RecordedMember `json:"members,omitempty"`
 
-	// Raft index that a quorum has committed.
+	// Raft index that a quorum has committed. The operator writes it together with
+	// other changes, and alone at most every five minutes.
 	// +optional
 	RaftIndex int64 `json:"raftIndex,omitempty"`
 
@@ -157,12 +157,12 @@ type ClusterRecord struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// When the record was last written (RFC 3339, UTC).
+	// Time of the last write of the record (RFC 3339, UTC).
 	// +optional
 	LastUpdateTime string `json:"lastUpdateTime,omitempty"`
 }
 
-// RecordedMember is a member that a quorum has agreed on.
+// RecordedMember is a member that a quorum agreed on.
 type RecordedMember struct {
 	// ID of the member in hexadecimal, as etcdctl prints it.
 	ID string `json:"id"`
@@ -177,7 +177,7 @@ type RecordedMember struct {
 	Removing bool `json:"removing,omitempty"`
 }
 
-// RestoredFrom is the backup that a cluster's first member started on.
+// RestoredFrom is the backup that a cluster's first member started from.
 type RestoredFrom struct {
 	// Name of the EtcdRestore.
 	// +optional
@@ -186,40 +186,41 @@ type RestoredFrom struct {
 	// UID of the EtcdRestore.
 	RestoreUID types.UID `json:"restoreUID"`
 
-	// Where the backup is: bucket and key.
+	// Location of the backup: bucket and key.
 	// +optional
 	Key string `json:"key,omitempty"`
 
-	// SHA-256 of its content, in hexadecimal digits.
+	// SHA-256 of the backup's content, in hexadecimal digits.
 	// +optional
 	SHA256 string `json:"sha256,omitempty"`
 
-	// Revision of etcd's data in it; 0 where that is not known.
+	// Revision of etcd's data in the backup; 0 if unknown.
 	// +optional
 	EtcdRevision int64 `json:"etcdRevision,omitempty"`
 
-	// By how much the revision was raised. Clients may know revisions up to the sum
-	// of both, and later ones: another restore has to begin above them.
+	// Number of revisions that the restore added. Clients may know revisions up to
+	// the sum of both, and later ones. Another restore must begin above them.
 	// +optional
 	BumpRevision int64 `json:"bumpRevision,omitempty"`
 }
 
-// MembersStatus sorts the members of a cluster by whether they serve.
+// MembersStatus lists the members of a cluster by readiness.
 type MembersStatus struct {
 	// Members that serve clients.
 	// +optional
 	// +listType=atomic
 	Ready []string `json:"ready,omitempty"`
 
-	// Members that do not serve clients: still starting, or broken.
+	// Members that do not serve clients: they start, or are broken.
 	// +optional
 	// +listType=atomic
 	Unready []string `json:"unready,omitempty"`
 }
 
-// MemberStatus is what is known of one member. Sizes and lag are written anew
-// when they have changed by a tenth or more (of the file, and a mebibyte; of the lag, and a
-// thousand entries), or together with something else.
+// MemberStatus is the state of one member. The operator writes a size after a change
+// of at least a tenth of the file and a mebibyte. It writes the lag after a change of
+// at least a tenth and a thousand entries. It also writes both together with other
+// changes.
 type MemberStatus struct {
 	// Name of the member and of its pod; empty for a member that the operator did
 	// not make and that has not started.
@@ -234,7 +235,7 @@ type MemberStatus struct {
 	// +optional
 	Healthy bool `json:"healthy"`
 
-	// True if the member leads.
+	// True if the member is the leader.
 	// +optional
 	Leader bool `json:"leader,omitempty"`
 
@@ -242,8 +243,8 @@ type MemberStatus struct {
 	// +optional
 	Learner bool `json:"learner,omitempty"`
 
-	// etcd version that the member runs, without a leading v; empty where it does
-	// not answer.
+	// etcd version that the member runs, without a leading v; empty if the member
+	// does not answer.
 	// +optional
 	Version string `json:"version,omitempty"`
 
@@ -251,51 +252,49 @@ type MemberStatus struct {
 	// +optional
 	DBSize int64 `json:"dbSize,omitempty"`
 
-	// Bytes of the database that are in use; the rest is freed by a
-	// defragmentation.
+	// Bytes of the database in use. A defragmentation frees the rest.
 	// +optional
 	DBSizeInUse int64 `json:"dbSizeInUse,omitempty"`
 
-	// Number of raft entries that the member has not applied and the most advanced
-	// member has logged. A few under load are normal.
+	// Number of raft entries that the most advanced member has logged and this one
+	// has not applied. A few are normal under load.
 	// +optional
 	RaftIndexLag int64 `json:"raftIndexLag,omitempty"`
 
-	// Alarms that the member has raised: NOSPACE (the database has reached its
-	// quota: writes are refused) or CORRUPT (its data differs from that of
-	// others).
+	// Alarms that the member has raised. NOSPACE: the database has reached its
+	// quota, and etcd refuses writes. CORRUPT: the member's data differs from that
+	// of others.
 	// +optional
 	// +listType=atomic
 	Alarms []string `json:"alarms,omitempty"`
 
-	// Why the member is not healthy, where that is known.
+	// Why the member is not healthy, if known.
 	// +optional
 	Problem string `json:"problem,omitempty"`
 }
 
 // ClusterCondition is one aspect of a cluster's state.
 type ClusterCondition struct {
-	// What the condition is about: Available, Recovering, Scaling, Upgrading,
-	// Updating or CertificatesValid.
+	// Available, Recovering, Scaling, Upgrading, Updating or CertificatesValid.
 	Type ClusterConditionType `json:"type"`
 
 	// True, False or Unknown.
 	Status v1.ConditionStatus `json:"status"`
 
-	// When the condition was last written (RFC 3339, UTC).
+	// Time of the last write of the condition (RFC 3339, UTC).
 	// +optional
 	LastUpdateTime string `json:"lastUpdateTime,omitempty"`
 
-	// When the condition last changed its status (RFC 3339, UTC).
+	// Time of the last change of the condition's status (RFC 3339, UTC).
 	// +optional
 	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
 
-	// One short phrase that says why, such as `Scaling up`.
+	// Short phrase for the cause, such as `Scaling up`.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// The details for a person, such as `Current cluster size: 1, desired
-	// cluster size: 3`.
+	// Details for people, such as `Current cluster size: 1, desired cluster size:
+	// 3`.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

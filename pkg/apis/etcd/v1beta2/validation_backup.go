@@ -65,7 +65,7 @@ func validateStorage(name string, storageType BackupStorageType, s *BackupSource
 	return append(errs, validateLengths(s, path)...)
 }
 
-// validateBackedUp is about what is backed up, and how to connect to it.
+// validateBackedUp checks the source of a backup and the connection to it.
 func validateBackedUp(s *BackupSpec, path *field.Path) (errs field.ErrorList) {
 	if (s.EtcdCluster != nil) == (len(s.EtcdEndpoints) > 0) {
 		errs = append(errs, field.Invalid(path, "", "either etcdEndpoints or etcdCluster must say what to back up"))

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -81,6 +82,20 @@ func validatePodMetadata(p *PodPolicy, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// reservedFormat recognizes reserved settings.
+type reservedFormat struct {
+	ReservedSettings
+	flag, env *regexp.Regexp
+}
+
+// reservedFormats are compiled once: the operator judges each cluster in each pass.
+var reservedFormats = sync.OnceValue(func() (formats []reservedFormat) {
+	for _, r := range Reserved() {
+		formats = append(formats, reservedFormat{r, regexp.MustCompile("^" + r.FlagPattern() + "$"), regexp.MustCompile("^" + r.EnvPattern() + "$")})
+	}
+	return formats
+})
+
 // validateSettings judges what the user sets in etcd, by flags and variables.
 func validateSettings(p *PodPolicy, path *field.Path) (errs field.ErrorList) {
 	args, env := path.Child("extraArgs"), path.Child("etcdEnv")
@@ -110,16 +125,14 @@ func validateSettings(p *PodPolicy, path *field.Path) (errs field.ErrorList) {
 				"extraArgs and etcdEnv must not both make a setting: etcd does not start with a flag and a variable for the same"))
 		}
 	}
-	for _, r := range Reserved() {
-		flags := regexp.MustCompile("^" + r.FlagPattern() + "$")
+	for _, r := range reservedFormats() {
 		for _, flag := range slices.Sorted(maps.Keys(seen)) {
-			if flags.MatchString(flag) {
+			if r.flag.MatchString(flag) {
 				errs = append(errs, field.Invalid(args, flag, r.ArgumentsRefused()))
 			}
 		}
-		names := regexp.MustCompile("^" + r.EnvPattern() + "$")
 		for i, e := range p.EtcdEnv {
-			if names.MatchString(e.Name) {
+			if r.env.MatchString(e.Name) {
 				errs = append(errs, field.Invalid(env.Index(i), e.Name, r.EnvRefused()))
 			}
 		}

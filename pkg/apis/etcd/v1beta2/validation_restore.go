@@ -52,8 +52,8 @@ func ValidateEtcdRestore(r *EtcdRestore) (errs field.ErrorList) {
 	return errs
 }
 
-// validateTemplate looks into the template, which the schema does not: the rules of
-// an EtcdCluster below a second place would cost more than the API server allows.
+// validateTemplate checks the template, which the schema cannot do. A second copy of an
+// EtcdCluster's rules would exceed the API server's cost limit.
 func validateTemplate(t *ClusterTemplate, path *field.Path) field.ErrorList {
 	spec, err := t.ClusterSpec()
 	if err != nil {

@@ -1,0 +1,76 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// A pod that the cache does not show yet may be about to use the volume.
+func TestDeleteVolumeAsksForAPod(t *testing.T) {
+	unavailable := apierrors.NewServiceUnavailable("down")
+	for name, tt := range map[string]struct {
+		pod     bool
+		failure error // of the question
+		want    error
+	}{
+		"there is none":               {},
+		"there is one":                {pod: true, want: errCacheBehind},
+		"the API server does not say": {failure: unavailable, want: unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, c, s := volumeToDelete(t)
+			if tt.pod {
+				w.makePod(memberPod(t, c.obj, s.name))
+			}
+			w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return tt.failure != nil, nil, tt.failure
+			})
+			if err := c.apply(t.Context(), s); !errors.Is(err, tt.want) {
+				t.Errorf("error %v, want %v", err, tt.want)
+			}
+			if deleted := w.count("delete", "persistentvolumeclaims") == 1; deleted != (tt.want == nil) || c.deletedVolumes[s.uid] != deleted {
+				t.Errorf("the volume is deleted: %t; that is remembered: %t", deleted, c.deletedVolumes[s.uid])
+			}
+		})
+	}
+}
+
+// Another volume of the name may hold the data of a member.
+func TestDeleteVolumeNamesTheUID(t *testing.T) {
+	w, c, s := volumeToDelete(t)
+	if err := c.apply(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range w.kube.Actions() {
+		if d, ok := action.(clienttesting.DeleteActionImpl); ok {
+			if p := d.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != s.uid {
+				t.Errorf("preconditions %v, want the UID %s", p, s.uid)
+			}
+			return
+		}
+	}
+	t.Error("nothing is deleted")
+}
+
+// volumeToDelete is a volume in the API server, and the step that deletes it.
+func volumeToDelete(t *testing.T) (*world, *Cluster, deleteVolume) {
+	t.Helper()
+	obj := clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")})
+	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+	made, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Create(t.Context(), buildVolume(obj, "a"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, w.cluster(obj), deleteVolume{name: made.Name, uid: made.UID}
+}

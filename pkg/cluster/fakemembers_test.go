@@ -1,0 +1,76 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// fakeMembers are the members of the cluster c, by the names of their pods. The test
+// sets their answers.
+type fakeMembers map[string]*fakeMember
+
+// fakeMember is one of them. It panics on a call that it has no answer to.
+type fakeMember struct {
+	Member
+
+	says    []etcd.Status // one answer after the other; the last one stays
+	stalled error         // is the answer to a linearizable read
+	agreed  []etcd.Member
+}
+
+func (f fakeMembers) Conn(ep etcd.Endpoint) (Member, error) {
+	n := names{namespace: "ns", cluster: "c"}
+	for name, m := range f {
+		if ep.URL == n.clientURL(name) {
+			return m, nil
+		}
+	}
+	return nil, errors.New("no such member")
+}
+
+func (fakeMembers) Retain(map[etcd.Endpoint]bool) {}
+func (fakeMembers) SetTLS(*tls.Config)            {}
+func (fakeMembers) Close()                        {}
+
+func (fakeMembers) ReceivesSnapshot(context.Context, string) (bool, error) { return false, nil }
+
+func (m *fakeMember) Status(context.Context) (etcd.Status, error) {
+	status := m.says[0]
+	if len(m.says) > 1 {
+		m.says = m.says[1:]
+	}
+	return status, nil
+}
+
+func (m *fakeMember) Commits(context.Context) error                  { return m.stalled }
+func (m *fakeMember) Members(context.Context) ([]etcd.Member, error) { return m.agreed, nil }
+
+// join makes pods that run, and voters of them. The first one leads. The cache shows the
+// pods.
+func (f fakeMembers) join(t *testing.T, w *world, pods ...string) {
+	t.Helper()
+	var never corev1.ContainerState
+	var agreed []etcd.Member
+	for i, name := range pods {
+		agreed = append(agreed, etcd.Member{ID: uint64(i + 1), Name: name, PeerURLs: []string{names{namespace: "ns", cluster: "c"}.peerURL(name)}})
+		pod := memberPod(t, testCluster(), name)
+		kubelet(pod, ended(0, ""), never, runs(), never, 0)
+		pod.Status.PodIP = "10.0.0.1"
+		pod.Status.Conditions = []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionTrue, "")}
+		w.makePod(pod)
+	}
+	for _, m := range agreed {
+		f[m.Name] = &fakeMember{agreed: agreed, says: []etcd.Status{{MemberID: m.ID, LeaderID: 1, Version: "3.6.16", RaftIndex: 5000, RaftApplied: 5000}}}
+	}
+	w.cfg.Members = func() Members { return f }
+	w.watch()
+}

@@ -1,0 +1,383 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+const (
+	// blindFor is how long the operator may not know that a member is not well.
+	blindFor = 20 * time.Second
+	// mostWrites and mostCalls are what it may do in a minute, and mostQuiet what it may
+	// write in one in which nothing has happened for quietAfter.
+	mostWrites = 150
+	mostQuiet  = 40
+	quietAfter = 6 * time.Minute
+	mostCalls  = 3000
+	// disagree is how long status.conditions may differ from what clients see: the
+	// period of the operator, the time-outs of a member that hangs, and those of clients.
+	disagree = 30 * time.Second
+)
+
+// checks are what must always hold.
+type checks struct {
+	w         *world
+	failure   string
+	sick      map[uint64]time.Time // voters that are not well, and since when
+	writes    int
+	etcdCalls int
+	mostWrote int
+	// hampered is when the operator was last kept from its work.
+	hampered time.Time
+	differ   time.Time
+	unnamed  int // seconds in which nothing moved, and status did not say why
+	// accepted is true where a person has given up data.
+	accepted bool
+}
+
+// fail ends the life: something happened that must not.
+func (w *world) fail(format string, args ...any) {
+	if w.checks.failure == "" {
+		w.checks.failure = fmt.Sprintf(format, args...)
+		w.tell("VIOLATION", "%s", w.checks.failure)
+	}
+}
+
+func (w *world) impaired() { w.checks.hampered = time.Now() }
+
+// remember compares an entry that a member applies with what others have applied at its
+// place.
+func (w *world) remember(m *member, e *pb.Entry, content string) {
+	h := w.histories[m.clusterID]
+	if h == nil {
+		h = &history{entries: map[uint64]string{}, machine: newMachine()}
+		w.histories[m.clusterID] = h
+	}
+	content = strconv.FormatUint(e.GetTerm(), 10) + " " + content
+	i := e.GetIndex()
+	switch was, ok := h.entries[i]; {
+	case !ok:
+		h.entries[i] = content
+		h.last = max(h.last, i)
+		w.note(strconv.FormatUint(m.clusterID, 16) + " " + strconv.FormatUint(i, 10) + " " + content)
+	case was != content && !h.served:
+		// Nobody relies on it: a seed that began anew before it served.
+		*h = history{entries: map[uint64]string{i: content}, last: i, machine: newMachine()}
+	case was != content && !w.rolledBack:
+		w.fail("two histories under cluster ID %x: entry %d is %q to %s, and was %q", m.clusterID, i, content, m.disk.name, was)
+	}
+}
+
+// membershipChanged notes the membership that a quorum has agreed on.
+func (w *world) membershipChanged(m *member, index uint64) {
+	if h := w.histories[m.clusterID]; h != nil && index >= h.last {
+		w.progressed = time.Now()
+		h.machine.members, h.machine.removed = m.machine.clone().members, m.machine.clone().removed
+	}
+}
+
+// current is the history that clients rely on.
+func (w *world) current() *history {
+	var best *history
+	for _, h := range w.histories {
+		if h.served && (best == nil || h.last > best.last) {
+			best = h
+		}
+	}
+	return best
+}
+
+// well reports whether a voter is well, or the operator can't know yet that it isn't.
+func (c *checks) well(id uint64) bool {
+	since, sick := c.sick[id]
+	if h := c.w.current(); sick && h != nil {
+		if m := c.w.memberAt(h.machine.members[id].url); m != nil && m.id == id && m.commits() {
+			return true
+		}
+	}
+	return !sick || time.Since(since) < blindFor
+}
+
+// look runs the checks that need no occasion.
+func (c *checks) look() {
+	w := c.w
+	h := w.current()
+	if h == nil {
+		return
+	}
+	for id, info := range h.machine.members {
+		m := w.memberAt(info.url)
+		if m != nil && m.id == id && m.commits() {
+			delete(c.sick, id)
+		} else if _, known := c.sick[id]; !known {
+			c.sick[id] = time.Now()
+		}
+	}
+	if w.wentBack && w.hampers() {
+		w.wentBack = false // it may be ahead of the record again before the operator looks
+	}
+	c.compareAvailable()
+	c.compareNamed()
+}
+
+// compareNamed checks that status says what the operator waits for, once nothing has
+// moved for some time. Before, the cluster may be about to be as specified.
+func (c *checks) compareNamed() {
+	w := c.w
+	obj := w.api.cluster()
+	if obj == nil || obj.Spec.Paused || w.quietFor() < 150*time.Second || time.Since(w.progressed) < 100*time.Second || named(obj) != "" || w.asSpecified(obj) {
+		c.unnamed = 0
+		return
+	}
+	if c.unnamed++; c.unnamed == 30 {
+		w.fail("nothing moves, the cluster is not as specified, and status does not say why: %s", w.describe())
+	}
+}
+
+// compareAvailable compares the condition Available with what clients see.
+func (c *checks) compareAvailable() {
+	w := c.w
+	obj := w.api.cluster()
+	if w.hampers() {
+		w.impaired()
+	}
+	if obj == nil || time.Since(c.hampered) < disagree || w.wiped && contradicts(obj) {
+		c.differ = time.Time{}
+		return
+	}
+	available := conditionOf(obj, api.ClusterConditionAvailable).Status == corev1.ConditionTrue
+	served, failed := false, true
+	for _, cl := range w.clients {
+		served = served || cl.since.IsZero() && cl.done > 0
+		failed = failed && !cl.since.IsZero()
+	}
+	if available && failed || !available && served && !failed && obj.Status.Phase != api.ClusterPhaseNone && c.allServed() {
+		if c.differ.IsZero() {
+			c.differ = time.Now()
+		}
+		if time.Since(c.differ) > disagree {
+			w.fail("status says Available=%t (%s), and clients have seen the opposite for %s", available, conditionOf(obj, api.ClusterConditionAvailable).Message, disagree)
+		}
+		return
+	}
+	c.differ = time.Time{}
+}
+
+// hampers reports whether something keeps the operator from its work just now. A node that
+// the API server does not hear of counts: its pods leave the Service, and serve on.
+func (w *world) hampers() bool {
+	if o := w.operator(); o == nil || o.frozen {
+		return true
+	}
+	for link := range w.cuts {
+		if strings.Contains(link, "operator") || strings.HasSuffix(link, ">"+apiPlace) {
+			return true
+		}
+	}
+	for _, by := range w.lags {
+		if by > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// contradicts reports whether status says that the data there is not what was. Clients
+// are served with it until a person decides.
+func contradicts(obj *api.EtcdCluster) bool {
+	return slices.Contains([]string{"Members forgotten", "Cluster ID changed", "Data went back"}, conditionOf(obj, api.ClusterConditionAvailable).Reason)
+}
+
+func (c *checks) allServed() bool {
+	return !slices.ContainsFunc(c.w.clients, func(cl *client) bool { return !cl.since.IsZero() })
+}
+
+func conditionOf(obj *api.EtcdCluster, t api.ClusterConditionType) api.ClusterCondition {
+	for _, k := range obj.Status.Conditions {
+		if k.Type == t {
+			return k
+		}
+	}
+	return api.ClusterCondition{}
+}
+
+// wrote counts a write to the API server.
+func (c *checks) wrote(_ *operator, r *request) {
+	if r.shelf.kind.resource != "events" && r.shelf.kind.resource != "leases" {
+		c.writes++
+	}
+	if r.method != http.MethodDelete && r.shelf.kind.resource == "pods" {
+		c.w.tell("operator", "%s", r)
+		if r.method == http.MethodPatch && slices.Contains([]types.PatchType{types.StrategicMergePatchType}, r.patch) {
+			if pod := c.w.api.pod(r.name); pod != nil {
+				c.restarts(pod, "the change of its image")
+			}
+		}
+	}
+}
+
+// minute checks what the operator did in a minute.
+func (c *checks) minute() {
+	c.mostWrote = max(c.mostWrote, c.writes)
+	if c.writes > mostWrites {
+		c.w.fail("%d writes to the API server in a minute", c.writes)
+	}
+	if c.w.quietFor() > quietAfter && c.writes > mostQuiet {
+		c.w.fail("%d writes to the API server in a minute, and nothing has happened for %s", c.writes, quietAfter)
+	}
+	if c.etcdCalls > mostCalls {
+		c.w.fail("%d calls to members in a minute", c.etcdCalls)
+	}
+	c.writes, c.etcdCalls = 0, 0
+}
+
+// memberOf is the ID of the member whose data a disk holds, in the history that counts.
+func (c *checks) memberOf(d *disk) (uint64, *history) {
+	if !d.hasData() {
+		return 0, nil
+	}
+	h := c.w.histories[d.clusterID]
+	if h == nil || !h.served {
+		return 0, nil
+	}
+	return d.member, h
+}
+
+// deletes checks what an operator deletes.
+func (c *checks) deletes(o *operator, resource string, obj metav1.Object) {
+	if o == nil {
+		return
+	}
+	var d *disk
+	switch obj := obj.(type) {
+	case *corev1.Pod:
+		c.w.tell(o.name, "deletes pod %s", obj.Name)
+		c.restarts(obj, "the deletion of its pod")
+		if claimOf(obj) != "" {
+			return
+		}
+		d = c.w.disks[c.w.diskKeyOf(obj)]
+	case *corev1.PersistentVolumeClaim:
+		c.w.tell(o.name, "deletes PersistentVolumeClaim %s", obj.Name)
+		d = c.w.disks["volume "+string(obj.UID)]
+	default:
+		return
+	}
+	id, h := c.memberOf(d)
+	if h == nil || c.accepted {
+		return
+	}
+	if _, is := h.machine.members[id]; is && !h.machine.removed[id] {
+		c.w.fail("the operator deletes the data of %s (%s %s), whom no quorum has removed", d.name, resource, obj.GetName())
+	}
+}
+
+// restarts checks an act that takes a voter for some time.
+func (c *checks) restarts(pod *corev1.Pod, act string) {
+	d := c.w.disks[c.w.diskKeyOf(pod)]
+	id, h := c.memberOf(d)
+	if h == nil {
+		return
+	}
+	voters := h.machine.voters()
+	m := c.w.memberAt(h.machine.members[id].url)
+	if len(voters) < 3 || !slices.Contains(voters, id) || m == nil || m.id != id || !c.well(id) {
+		return
+	}
+	n := 0
+	for _, v := range voters {
+		if v != id && c.well(v) {
+			n++
+		}
+	}
+	if n+1 >= etcd.Quorum(len(voters)) && n < etcd.Quorum(len(voters)) {
+		c.w.fail("%s takes %s: %d of %d voters are left", act, d.name, n, len(voters))
+	}
+}
+
+// removes checks the removal of a member.
+func (c *checks) removes(_ *operator, m *member, id uint64) {
+	h := c.w.histories[m.clusterID]
+	if h == nil {
+		return
+	}
+	c.needless(m, h, id)
+	voters := h.machine.voters()
+	if !slices.Contains(voters, id) {
+		return
+	}
+	before, after := 0, 0
+	for _, v := range voters {
+		if c.well(v) {
+			before++
+			if v != id {
+				after++
+			}
+		}
+	}
+	if before >= etcd.Quorum(len(voters)) && after < etcd.Quorum(len(voters)-1) {
+		c.w.fail("the operator removes %s: of the %d voters that are left, %d are well", c.w.nameOf(m, id), len(voters)-1, after)
+	}
+}
+
+// needless checks that there is a reason to remove a member: it is more than the size
+// asks for, or does not work. An edit that the operator knows nothing of yet is no reason
+// to doubt, nor is what just happened to the member.
+func (c *checks) needless(through *member, h *history, id uint64) {
+	w := c.w
+	obj := w.api.cluster()
+	info, is := h.machine.members[id]
+	if !is || obj == nil || len(h.machine.members) > obj.Spec.Size || time.Since(w.edited) < 15*time.Minute || w.anyLag() {
+		return
+	}
+	m := w.memberAt(info.url)
+	if m == nil || m.id != id {
+		return
+	}
+	if pod := w.api.pod(m.run.name); pod == nil || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed {
+		return
+	}
+	switch {
+	case info.learner && m.receiving > 0 && time.Since(m.startedAt) < 12*time.Minute:
+		w.fail("the operator removes %s, which receives a copy of the database", w.nameOf(through, id))
+	case !info.learner && m.serving && time.Since(m.startedAt) > time.Minute && c.sick[id].IsZero() && w.linkedFor(m.run.node, 2*time.Minute):
+		w.fail("the operator removes %s, which is well", w.nameOf(through, id))
+	}
+}
+
+func (w *world) anyLag() bool {
+	for _, by := range w.lags {
+		if by > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// linkedFor reports whether a node has been linked to the API server for some time.
+func (w *world) linkedFor(n *node, d time.Duration) bool {
+	return w.reachable(n.name, apiPlace) && time.Since(w.linked[pair(n.name, apiPlace)]) > d && time.Since(n.since) > d
+}
+
+// quietFor is for how long no fault has begun, lasted or ended, and nobody was hindered.
+func (w *world) quietFor() time.Duration {
+	if w.lasting > 0 {
+		return 0
+	}
+	return min(w.elapsed(), time.Since(w.disturbed), time.Since(w.checks.hampered), time.Since(w.edited))
+}

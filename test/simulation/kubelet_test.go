@@ -1,0 +1,663 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcd-operator/etcd-operator/internal/checkdns"
+)
+
+const (
+	namespace   = "ns"
+	clusterName = "c"
+	apiPlace    = "api"
+
+	oldVersion, newVersion = "3.6.15", "3.6.16"
+
+	startedAnnotation = "etcd.database.coreos.com/started"
+
+	kubeletPeriod = 250 * time.Millisecond
+	// Kubernetes finds after unheard that a node does not answer, and begins after
+	// toleration to delete its pods.
+	unheard    = 40 * time.Second
+	toleration = 300 * time.Second
+)
+
+// node is a node with its kubelet.
+type node struct {
+	w      *world
+	name   string
+	up     bool
+	gone   bool // its object was deleted
+	doomed bool // it will be
+	since  time.Time
+	seen   time.Time // when the API server heard of it last
+	runs   map[types.UID]*podRun
+	tossed bool // Kubernetes deletes its pods
+}
+
+// podRun is a pod as its kubelet has it.
+type podRun struct {
+	w        *world
+	node     *node
+	pod      *corev1.Pod // as last seen
+	uid      types.UID
+	name     string
+	ip       string
+	stage    stage
+	next     time.Time // nothing happens before
+	began    time.Time // of the stage
+	tries    int
+	lastExit string
+	restarts int32
+	image    string
+	proc     *member
+	ready    bool
+	unready  time.Time
+	ended    bool
+	member   string // what the init container was told of
+	reported string
+}
+
+type stage int
+
+const (
+	inSandbox stage = iota
+	inInit
+	inEtcd
+	ending
+)
+
+func (n *node) runOf(pod string) *podRun {
+	if !n.up {
+		return nil
+	}
+	for _, r := range n.runs {
+		if r.name == pod && !r.ended {
+			return r
+		}
+	}
+	return nil
+}
+
+func (n *node) sorted() []*podRun {
+	return slices.SortedFunc(maps.Values(n.runs), func(a, b *podRun) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid)) })
+}
+
+// sync is one round of the kubelet.
+func (n *node) sync() {
+	if !n.up {
+		return
+	}
+	w := n.w
+	online := w.reachable(n.name, apiPlace) && !n.gone
+	if online {
+		n.seen, n.tossed = time.Now(), false
+		there := map[types.UID]bool{}
+		for _, pod := range w.api.pods() {
+			if pod.Spec.NodeName != n.name {
+				continue
+			}
+			there[pod.UID] = true
+			r := n.runs[pod.UID]
+			if r == nil {
+				r = &podRun{w: w, node: n, uid: pod.UID, name: pod.Name, began: time.Now()}
+				r.next = time.Now().Add(w.podStart(pod.Name))
+				n.runs[pod.UID] = r
+			}
+			r.pod = pod
+		}
+		for _, r := range n.sorted() {
+			if !there[r.uid] {
+				r.end("its pod is gone")
+				delete(n.runs, r.uid)
+			}
+		}
+	}
+	for _, r := range n.sorted() {
+		if r.pod == nil {
+			continue
+		}
+		r.step(online)
+		if online && n.runs[r.uid] != nil {
+			r.report()
+		}
+	}
+}
+
+// end ends all of the pod on the node, with the data that lives with it.
+func (r *podRun) end(why string) {
+	r.kill(why)
+	r.ended = true
+	r.release()
+	if r.pod != nil && claimOf(r.pod) == "" {
+		delete(r.w.disks, r.diskKey())
+	}
+}
+
+func (r *podRun) kill(why string) {
+	if r.proc != nil {
+		r.proc.stop(why)
+		r.proc = nil
+	}
+	r.ready = false
+}
+
+func (r *podRun) release() {
+	if r.ip != "" {
+		delete(r.w.addresses, r.ip)
+		r.ip = ""
+	}
+}
+
+// diskKey names the disk that the pod's data is on.
+func (r *podRun) diskKey() string { return r.w.diskKeyOf(r.pod) }
+
+func (w *world) diskKeyOf(pod *corev1.Pod) string {
+	if claim := claimOf(pod); claim != "" {
+		if s := w.api.shelves["persistentvolumeclaims"].objects[storedKey(namespace, claim)]; s != nil {
+			return "volume " + string(s.obj.GetUID())
+		}
+		return ""
+	}
+	return "pod " + string(pod.UID)
+}
+
+func (r *podRun) disk() *disk {
+	key := r.diskKey()
+	if r.w.disks[key] == nil {
+		r.w.disks[key] = &disk{}
+	}
+	return r.w.disks[key]
+}
+
+func inMemory(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumMemory
+	})
+}
+
+func (r *podRun) step(online bool) {
+	now, w := time.Now(), r.w
+	if r.pod.Status.Phase == corev1.PodFailed && !r.ended {
+		r.end("evicted")
+	}
+	if r.pod.DeletionTimestamp != nil {
+		if !r.ended {
+			r.kill("its pod is being deleted")
+			if r.stage != ending {
+				r.stage, r.next = ending, now.Add(w.life.between(500*time.Millisecond, 2*time.Second, "end", r.name))
+				return
+			}
+			if now.Before(r.next) {
+				return
+			}
+			r.end("its pod is being deleted")
+		}
+		if online {
+			s := w.api.shelves["pods"]
+			delete(r.node.runs, r.uid)
+			if p := w.api.pod(r.name); p != nil && p.UID == r.uid {
+				zero := int64(0)
+				w.api.remove(s, storedKey(namespace, r.name), &zero)
+			}
+		}
+		return
+	}
+	if r.ended || now.Before(r.next) {
+		return
+	}
+	switch r.stage {
+	case inSandbox:
+		if !online || r.diskKey() == "" || r.attachedElsewhere() {
+			return
+		}
+		w.nextIP++
+		r.ip = fmt.Sprintf("10.0.%d.%d", w.nextIP/250, w.nextIP%250+1)
+		w.addresses[r.ip] = r
+		r.enter(inInit)
+	case inInit:
+		ok, err := r.checkDNS()
+		switch {
+		case err != nil:
+			r.fail("check-dns", err.Error())
+		case ok:
+			r.tries, r.lastExit = 0, ""
+			r.enter(inEtcd)
+		}
+	case inEtcd:
+		r.stepEtcd()
+	}
+}
+
+// attachedElsewhere reports whether another node still uses the pod's volume.
+func (r *podRun) attachedElsewhere() bool {
+	if claimOf(r.pod) == "" {
+		return false
+	}
+	for _, n := range r.w.nodes {
+		for _, other := range n.runs {
+			if n.up && other != r && other.proc != nil && !other.proc.stopped && other.proc.disk == r.disk() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r *podRun) enter(s stage) {
+	r.stage, r.began, r.next = s, time.Now(), time.Now()
+	if s == inInit {
+		r.member = r.pod.Annotations[startedAnnotation]
+	}
+}
+
+// fail is the end of a container, which is started again some time later.
+func (r *podRun) fail(container, why string) {
+	r.tries++
+	r.lastExit = why
+	r.ready = false
+	r.next = time.Now().Add(min(5*time.Minute, time.Second<<min(r.tries-1, 9)))
+	r.began = r.next
+	if r.stage == inInit {
+		r.member = r.pod.Annotations[startedAnnotation]
+	}
+	if r.tries < 4 {
+		r.w.tell(r.name, "%s ends: %s", container, why)
+	}
+}
+
+// checkDNS is the init container.
+func (r *podRun) checkDNS() (bool, error) {
+	w, d := r.w, r.disk()
+	c := r.pod.Spec.InitContainers[len(r.pod.Spec.InitContainers)-1]
+	var cfg checkdns.Config
+	if c.Command[0] == "/bin/sh" {
+		cfg.Name = c.Command[4]
+		if len(c.Command) > 7 {
+			cfg.RequireData = c.Command[7] == "require-data"
+			cfg.Started = strings.TrimPrefix(c.Command[7], "require-data")
+		}
+		cfg.Timeout = 2 * time.Minute
+		cfg.Member = r.member
+	} else {
+		var err error
+		cfg, err = checkdns.Parse(c.Command[2:], func(key string) string {
+			for _, e := range c.Env {
+				if e.Name == key && e.ValueFrom != nil && e.ValueFrom.FieldRef != nil && strings.Contains(e.ValueFrom.FieldRef.FieldPath, startedAnnotation) {
+					return r.member
+				}
+			}
+			return ""
+		}, io.Discard)
+		if err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case d.hasData():
+	case cfg.Member != "":
+		return false, fmt.Errorf("member %s has served from this pod before, and it holds no data of it now", cfg.Member)
+	case cfg.RequireData:
+		return false, errors.New("the volume holds no data of etcd")
+	case cfg.Started != "" && d.started:
+		return false, errors.New("etcd was started in this pod before, and it holds no data of it now")
+	}
+	if time.Since(r.began) > cfg.Timeout && cfg.Timeout > 0 {
+		return false, errors.New("gave up")
+	}
+	if cfg.InitialCluster != nil && !d.hasData() {
+		if ok, err := r.membershipIs(cfg); !ok || err != nil {
+			return false, err
+		}
+	}
+	if time.Since(r.began) < 500*time.Millisecond || w.api.shelves["services"].objects[storedKey(namespace, clusterName)] == nil {
+		return false, nil
+	}
+	d.started = d.started || cfg.Started != ""
+	return true, nil
+}
+
+// membershipIs reports whether the first member that answers knows the membership that is
+// waited for, as askPeers of package checkdns has it.
+func (r *podRun) membershipIs(cfg checkdns.Config) (bool, error) {
+	for _, url := range slices.Sorted(slices.Values(cfg.Peers)) {
+		p := r.w.memberAt(url)
+		if p == nil || !r.w.reachable(r.node.name, p.run.node.name) || len(p.machine.members) == 0 {
+			continue
+		}
+		var urls []string
+		for _, info := range p.machine.members {
+			urls = append(urls, info.url)
+			if info.name != "" && slices.Contains(cfg.InitialCluster, info.url) && !slices.Contains(cfg.Peers, info.url) {
+				return false, errors.New("the other members know that this member has started before, and it holds no data now")
+			}
+		}
+		slices.Sort(urls)
+		return slices.Equal(urls, cfg.InitialCluster), nil
+	}
+	return false, nil
+}
+
+func (r *podRun) stepEtcd() {
+	w, c := r.w, r.pod.Spec.Containers[0]
+	now := time.Now()
+	if r.proc != nil && r.proc.stopped {
+		why := r.proc.why
+		r.proc = nil
+		r.fail("etcd", why)
+		return
+	}
+	if r.proc != nil && r.image != c.Image {
+		r.kill("its image is changed")
+		r.tries, r.lastExit = 0, "its image is changed"
+		r.next = now.Add(w.life.between(500*time.Millisecond, 3*time.Second, "image", r.name))
+		return
+	}
+	if r.proc == nil {
+		if r.image != "" {
+			r.restarts++
+		}
+		r.image = c.Image
+		m, err := w.startMember(r, r.disk(), parseFlags(c.Command), w.versionOf(c.Image))
+		if err != nil {
+			r.fail("etcd", err.Error())
+			return
+		}
+		if m.stopped {
+			r.fail("etcd", m.why)
+			return
+		}
+		r.proc = m
+		return
+	}
+	if now.Sub(r.proc.startedAt) > 10*time.Minute {
+		r.tries = 0
+	}
+	if r.proc.serving && r.proc.commits() {
+		r.ready, r.unready = true, time.Time{}
+		return
+	}
+	if r.unready.IsZero() {
+		r.unready = now
+	}
+	if now.Sub(r.unready) >= 3*time.Second {
+		r.ready = false
+	}
+}
+
+// versionOf is the version of etcd in an image, whatever its tag says.
+func (w *world) versionOf(image string) string {
+	if v := versionOf(image); v != newVersion || !w.lies {
+		return v
+	}
+	return oldVersion
+}
+
+func versionOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":v")
+	return tag
+}
+
+// report writes the pod's status where it has changed.
+func (r *podRun) report() {
+	w := r.w
+	pod := w.api.pod(r.name)
+	if pod == nil || pod.UID != r.uid || pod.Status.Phase == corev1.PodFailed || r.ended || r.stage == ending {
+		return
+	}
+	what := fmt.Sprint(r.ip, r.stage, r.ready, r.restarts, r.proc != nil, r.lastExit, r.image, r.tries)
+	ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+	if what == r.reported && ready == r.ready {
+		return
+	}
+	r.reported = what
+	w.api.edit("pods", r.name, func(o metav1.Object) { r.fill(&o.(*corev1.Pod).Status) })
+}
+
+func (r *podRun) fill(st *corev1.PodStatus) {
+	st.PodIP = r.ip
+	st.HostIP = "192.168.0.1"
+	st.Phase = corev1.PodPending
+	if r.stage == inEtcd {
+		st.Phase = corev1.PodRunning
+	}
+	setCondition(st, corev1.PodReady, r.ready)
+	setCondition(st, corev1.PodInitialized, r.stage == inEtcd)
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(r.began.Truncate(time.Second))}}
+	done := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0, Reason: "Completed"}}
+	failed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: r.lastExit}}
+	waiting := func(reason string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	}
+	st.InitContainerStatuses = nil
+	for i, c := range r.pod.Spec.InitContainers {
+		s := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
+		switch last := i == len(r.pod.Spec.InitContainers)-1; {
+		case r.stage == inSandbox:
+			s.State = waiting("PodInitializing")
+		case r.stage == inEtcd || !last:
+			s.State = done
+		case time.Now().Before(r.next):
+			s.State, s.LastTerminationState = waiting("CrashLoopBackOff"), failed
+		default:
+			s.State = running
+		}
+		st.InitContainerStatuses = append(st.InitContainerStatuses, s)
+	}
+	s := corev1.ContainerStatus{Name: r.pod.Spec.Containers[0].Name, Image: r.image, RestartCount: r.restarts, Ready: r.ready}
+	switch {
+	case r.stage != inEtcd:
+		s.State = waiting("PodInitializing")
+	case r.proc != nil:
+		s.State = running
+	case r.tries > 1:
+		s.State = waiting("CrashLoopBackOff")
+	case r.lastExit != "":
+		s.State = failed
+	default:
+		s.State = waiting("ContainerCreating")
+	}
+	if r.image != "" && r.lastExit != "" {
+		s.LastTerminationState = failed
+	} else if r.restarts > 0 {
+		s.LastTerminationState = done
+	}
+	st.ContainerStatuses = []corev1.ContainerStatus{s}
+}
+
+func setCondition(st *corev1.PodStatus, t corev1.PodConditionType, is bool) {
+	status := corev1.ConditionFalse
+	if is {
+		status = corev1.ConditionTrue
+	}
+	for i := range st.Conditions {
+		if c := &st.Conditions[i]; c.Type == t {
+			if c.Status != status {
+				c.Status, c.LastTransitionTime = status, metav1.NewTime(time.Now().Truncate(time.Second))
+			}
+			return
+		}
+	}
+	st.Conditions = append(st.Conditions, corev1.PodCondition{Type: t, Status: status, LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second))})
+}
+
+// powerOff takes a node down. All that is in memory is lost.
+func (n *node) powerOff() {
+	n.up, n.since = false, time.Now()
+	for _, r := range n.sorted() {
+		r.kill("the power is off")
+		r.release()
+		if r.image != "" {
+			r.restarts++ // the kubelet knows of the container of before
+		}
+		r.stage, r.tries, r.lastExit = inSandbox, 0, ""
+		if r.pod != nil && inMemory(r.pod) {
+			if d := r.w.disks[r.diskKey()]; d != nil {
+				r.w.wiped = r.w.wiped || d.hasData()
+				r.w.disks[r.diskKey()] = &disk{started: d.started}
+			}
+		}
+	}
+}
+
+// wipe takes all that is on the own disk of a node without power.
+func (n *node) wipe() {
+	if n.up {
+		return
+	}
+	for _, r := range n.sorted() {
+		if r.pod != nil && (claimOf(r.pod) == "" || n.w.localVolumes()) {
+			n.w.wiped = n.w.wiped || n.w.disks[r.diskKey()].hasData()
+			delete(n.w.disks, r.diskKey())
+		}
+	}
+}
+
+func (n *node) powerOn() {
+	if n.gone {
+		return
+	}
+	n.up, n.since = true, time.Now()
+	for _, r := range n.sorted() {
+		r.next = time.Now().Add(n.w.life.between(500*time.Millisecond, 5*time.Second, "reboot", r.name, n.w.nth("reboot", r.name)))
+	}
+}
+
+// controlNodes is what Kubernetes does about nodes that it does not hear of, and the
+// scheduler.
+func (w *world) controlNodes() {
+	for _, n := range w.nodes {
+		silent := time.Since(n.seen)
+		if n.up && w.reachable(n.name, apiPlace) && !n.gone || silent < unheard {
+			continue
+		}
+		for _, pod := range w.api.pods() {
+			if pod.Spec.NodeName != n.name {
+				continue
+			}
+			if slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }) {
+				w.api.edit("pods", pod.Name, func(o metav1.Object) { setCondition(&o.(*corev1.Pod).Status, corev1.PodReady, false) })
+			}
+			key := storedKey(namespace, pod.Name)
+			if n.gone {
+				zero := int64(0)
+				w.api.remove(w.api.shelves["pods"], key, &zero)
+			} else if silent > unheard+toleration && pod.DeletionTimestamp == nil {
+				w.api.remove(w.api.shelves["pods"], key, nil)
+			}
+		}
+	}
+	for _, pod := range w.api.pods() {
+		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && time.Since(pod.CreationTimestamp.Time) >= 200*time.Millisecond {
+			w.schedule(pod)
+		}
+	}
+}
+
+func (w *world) schedule(pod *corev1.Pod) {
+	load := map[string]int{}
+	for _, p := range w.api.pods() {
+		if p.Status.Phase != corev1.PodFailed {
+			load[p.Spec.NodeName]++
+		}
+	}
+	home := ""
+	if claim := claimOf(pod); claim != "" {
+		s := w.api.shelves["persistentvolumeclaims"].objects[storedKey(namespace, claim)]
+		if s == nil {
+			w.unschedulable(pod, fmt.Sprintf("persistentvolumeclaim %q not found", claim))
+			return
+		}
+		home = s.obj.GetAnnotations()["node"]
+	}
+	var best *node
+	crowded := 0
+	for _, n := range w.nodes {
+		if keepsApart(pod) && load[n.name] > 0 && !n.gone && time.Since(n.seen) < unheard {
+			crowded++
+			continue
+		}
+		if n.gone || time.Since(n.seen) >= unheard || w.localVolumes() && home != "" && n.name != home {
+			continue
+		}
+		if best == nil || load[n.name] < load[best.name] {
+			best = n
+		}
+	}
+	if best == nil {
+		why := fmt.Sprintf("0/%d nodes are available", len(w.nodes))
+		if crowded > 0 {
+			why += fmt.Sprintf(": %d node(s) didn't match pod anti-affinity rules", crowded)
+		}
+		if home != "" {
+			why += ": node(s) didn't match PersistentVolume's node affinity"
+		}
+		w.unschedulable(pod, why)
+		return
+	}
+	w.api.edit("pods", pod.Name, func(o metav1.Object) {
+		p := o.(*corev1.Pod)
+		p.Spec.NodeName = best.name
+		setCondition(&p.Status, corev1.PodScheduled, true)
+	})
+	if claim := claimOf(pod); claim != "" && w.localVolumes() && home == "" {
+		w.api.edit("persistentvolumeclaims", claim, func(o metav1.Object) {
+			a := maps.Clone(o.GetAnnotations())
+			if a == nil {
+				a = map[string]string{}
+			}
+			a["node"] = best.name
+			o.SetAnnotations(a)
+		})
+	}
+}
+
+// keepsApart reports whether the pod must not be on a node with another of its cluster.
+func keepsApart(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
+func (w *world) unschedulable(pod *corev1.Pod, why string) {
+	if len(pod.Status.Conditions) > 0 && pod.Status.Conditions[0].Message == why {
+		return
+	}
+	w.api.edit("pods", pod.Name, func(o metav1.Object) {
+		o.(*corev1.Pod).Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: why}}
+	})
+}
+
+// loseVolume takes the data of a claim that is gone.
+func (w *world) loseVolume(uid string) { delete(w.disks, "volume "+uid) }
+
+// reachable reports whether what one place sends arrives at another.
+func (w *world) reachable(from, to string) bool { return from == to || w.cuts[pair(from, to)] == 0 }
+
+func pair(from, to string) string { return from + ">" + to }
+
+// cut takes a link away, and mend gives it back.
+func (w *world) cut(from, to string) { w.cuts[pair(from, to)]++ }
+
+func (w *world) mend(from, to string) {
+	if w.cuts[pair(from, to)]--; w.cuts[pair(from, to)] <= 0 {
+		delete(w.cuts, pair(from, to))
+		w.linked[pair(from, to)] = time.Now()
+	}
+}

@@ -1,0 +1,319 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"crypto/rand"
+	"fmt"
+	mathrand "math/rand"
+	mathrand2 "math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// calmLasts is how long the cluster may take to become as specified after the storm.
+const calmLasts = 40 * time.Minute
+
+// result is how a life ended.
+type result struct {
+	life      life
+	failure   string
+	faults    []string
+	struck    int
+	lines     []string
+	hash      uint64
+	lasted    time.Duration
+	mostWrote int
+	clients   []int
+	ended     string
+}
+
+// live lives one life.
+func live(t *testing.T, l life, calm bool) result {
+	t.Helper()
+	var r result
+	sow(l.seed)
+	synctest.Test(t, func(*testing.T) { r = liveInBubble(l, calm) })
+	return r
+}
+
+// sow makes what is random the same for each life of a seed.
+func sow(seed uint64) {
+	source := mathrand2.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24)})
+	rand.Reader = source                                        // raft's election time-outs
+	uuid.SetRand(mathrand.New(mathrand.NewSource(int64(seed)))) //nolint:gosec // not for secrets
+	utilrand.Seed(int64(seed))
+	mathrand.Seed(int64(seed)) //nolint:staticcheck // what client-go draws from
+}
+
+func newWorld(l life) *world {
+	w := &world{
+		life: l, start: time.Now(), bell: make(chan struct{}, 1), told: map[string]bool{},
+		addresses: map[string]*podRun{}, disks: map[string]*disk{}, histories: map[uint64]*history{},
+		cuts: map[string]int{}, linked: map[string]time.Time{}, counters: map[string]int{},
+		lags: map[string]time.Duration{}, old: map[string]int{},
+	}
+	w.checks = checks{w: w, sick: map[uint64]time.Time{}}
+	w.api = newAPIServer(w)
+	w.createsCRD = l.chance(0.05, "create CRD")
+	w.pair = l.chance(0.25, "pair")
+	w.lies = l.chance(0.15, "lies")
+	if l.chance(0.15, "large") {
+		w.copyTakes = l.between(30*time.Second, 8*time.Minute, "copy")
+	}
+	return w
+}
+
+// specOf is what somebody asks for in this life.
+func (w *world) specOf() *api.EtcdCluster {
+	l := w.life
+	obj := &api.EtcdCluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: api.SchemeGroupVersion.String(), Kind: api.EtcdClusterResourceKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName, UID: types.UID("00000000-0000-4000-8000-aaaaaaaaaaaa"), Generation: 1, CreationTimestamp: metav1.NewTime(time.Now().Truncate(time.Second))},
+	}
+	obj.Spec.Size = []int{1, 3, 3, 3, 5}[l.number("size")%5]
+	obj.Spec.Version = oldVersion
+	obj.Spec.Pod = &api.PodPolicy{}
+	switch l.number("storage") % 4 {
+	case 1:
+		obj.Spec.Pod.Tmpfs = true
+	case 2:
+		w.local = true
+		fallthrough
+	case 3:
+		obj.Spec.Pod.PersistentVolumeClaimSpec = &corev1.PersistentVolumeClaimSpec{
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}
+	}
+	obj.Spec.Pod.AntiAffinity = l.chance(0.2, "apart")
+	if l.chance(0.15, "busybox") {
+		obj.Spec.Pod.BusyboxImage = "busybox:1.36"
+	}
+	return obj
+}
+
+func liveInBubble(l life, calm bool) result {
+	w := newWorld(l)
+	obj := w.specOf()
+	w.tell("world", "size %d, tmpfs %t, volumes %t (local %t), busybox %t, members apart %t, a copy takes %s, the tag of %s lies %t",
+		obj.Spec.Size, obj.Spec.Pod.Tmpfs, obj.Spec.Persistent(), w.local, obj.Spec.Pod.BusyboxImage != "", obj.Spec.Pod.AntiAffinity, w.copyTakes, newVersion, w.lies)
+	w.api.noWatchLists = l.chance(0.5, "watch lists")
+	w.api.put(w.api.shelves["etcdclusters"], obj)
+	for i := range max(3, obj.Spec.Size) + int(l.number("nodes")%2) {
+		n := &node{w: w, name: fmt.Sprintf("node-%d", i+1), up: true, seen: time.Now(), runs: map[types.UID]*podRun{}}
+		w.nodes = append(w.nodes, n)
+		w.every(time.Duration(i)*37*time.Millisecond, kubeletPeriod, n.sync)
+	}
+	w.every(100*time.Millisecond, 300*time.Millisecond, w.controlNodes)
+	w.every(time.Second, time.Second, w.checks.look)
+	w.every(time.Minute, time.Minute, w.checks.minute)
+	w.startClients()
+	w.startOperator("operator")
+	if w.pair {
+		w.after(w.life.between(0, 5*time.Second, "second"), func() { w.startOperator("operator-2") })
+		w.every(500*time.Millisecond, 500*time.Millisecond, w.reap)
+	}
+	failed := func() bool { return w.checks.failure != "" }
+	if !calm {
+		w.plan()
+		w.run(w.start.Add(stormBegins+stormLasts+15*time.Second), failed)
+	}
+	stormEnd := time.Now()
+	var ended string
+	settled := func() bool {
+		if failed() {
+			return true
+		}
+		ended = w.settled(time.Since(stormEnd))
+		return ended != ""
+	}
+	var last time.Time
+	w.run(stormEnd.Add(calmLasts), func() bool { // looked at once a second
+		if time.Since(last) < time.Second && !failed() {
+			return false
+		}
+		last = time.Now()
+		return settled()
+	})
+	if ended == "" {
+		what, _, _ := w.obstacle(w.api.cluster())
+		w.fail("%s after the storm the cluster is not as specified, and status does not say why (%s): %s", calmLasts, what, w.describe())
+	}
+	r := result{life: l, failure: w.checks.failure, faults: w.faults, struck: w.struck, lines: w.tale.lines, hash: w.tale.hash, lasted: w.elapsed(), mostWrote: w.checks.mostWrote, ended: ended}
+	for _, c := range w.clients {
+		r.clients = append(r.clients, c.done)
+	}
+	for _, o := range w.operators {
+		if !o.ended {
+			o.stop()
+		}
+	}
+	for _, o := range w.operators {
+		<-o.done
+	}
+	return r
+}
+
+// settled says how it ended; "": it has not yet.
+func (w *world) settled(calm time.Duration) string {
+	obj := w.api.cluster()
+	if obj == nil || w.operator() == nil {
+		return ""
+	}
+	if w.asSpecified(obj) {
+		switch {
+		case !w.wentBack:
+			return "as specified"
+		case calm > 2*time.Minute:
+			w.fail("the data of all members went back behind what is on record, and status does not say so")
+		}
+		return ""
+	}
+	named := named(obj)
+	if what, word, soon := w.obstacle(obj); what != "" && calm > soon && strings.Contains(named, word) && named != "" {
+		return what + ": status names it: " + named
+	}
+	return ""
+}
+
+// named is what status says that stands in the way.
+func named(obj *api.EtcdCluster) string {
+	if available := conditionOf(obj, api.ClusterConditionAvailable); available.Status != corev1.ConditionTrue && available.Message != "" {
+		return available.Reason + ": " + available.Message + " " + obj.Status.Reason
+	}
+	return obj.Status.Reason
+}
+
+// asSpecified reports whether all is as the spec has it, and clients are served.
+func (w *world) asSpecified(obj *api.EtcdCluster) bool {
+	st := obj.Status
+	if conditionOf(obj, api.ClusterConditionAvailable).Status != corev1.ConditionTrue || st.ReadyMembers != obj.Spec.Size || st.ObservedGeneration != obj.Generation {
+		return false
+	}
+	for _, c := range w.clients {
+		if !c.since.IsZero() || time.Since(c.last) >= 3*time.Second {
+			return false
+		}
+	}
+	pods := 0
+	for _, p := range w.api.pods() {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		pods++
+		image, _, _ := strings.Cut(p.Spec.Containers[0].Image, "@")
+		if image != obj.Spec.EffectiveRepository()+":v"+obj.Spec.Version || w.versionOf(image) != obj.Spec.Version ||
+			!equality.Semantic.DeepEqual(p.Spec.Containers[0].Resources.Requests, obj.Spec.Pod.Resources.Requests) ||
+			p.Labels["team"] != string(obj.Spec.Pod.Labels["team"]) {
+			return false
+		}
+	}
+	h := w.current()
+	return pods == obj.Spec.Size && h != nil && len(h.machine.members) == obj.Spec.Size && len(h.machine.voters()) == obj.Spec.Size
+}
+
+// obstacle is what keeps the cluster from being as specified for good, as the model knows
+// it; "": nothing. With it comes a word that status has to say of it, and how long it may
+// take until then.
+func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.Duration) {
+	nodes := 0
+	for _, n := range w.nodes {
+		if !n.gone {
+			nodes++
+		}
+	}
+	h := w.current()
+	if h == nil {
+		return "nobody was ever served", "", 20 * time.Minute
+	}
+	left := 0
+	voters := h.machine.voters()
+	for _, id := range voters {
+		if w.keeps(id) {
+			left++
+		}
+	}
+	switch {
+	case left < etcd.Quorum(len(voters)):
+		return "a quorum has lost its data", "", 3 * time.Minute
+	case w.wiped && contradicts(obj):
+		return "data was lost", "", 3 * time.Minute
+	case obj.Spec.Pod.AntiAffinity && nodes < obj.Spec.Size:
+		return "there are too few nodes", "", 10 * time.Minute
+	case w.lies && obj.Spec.Version == newVersion:
+		return "the tag of the image lies", "the tag of an image is wrong", 25 * time.Minute
+	case w.rolledBack:
+		// What is left may be a membership of before, of which a quorum lost its data.
+		return "disks went back", "", 25 * time.Minute
+	}
+	return "", "", 0
+}
+
+// keeps reports whether the data of a member is somewhere where it can run.
+func (w *world) keeps(id uint64) bool {
+	h := w.current()
+	for _, n := range w.nodes {
+		for _, r := range n.runs {
+			if n.gone || r.pod == nil || claimOf(r.pod) != "" {
+				continue
+			}
+			if d := w.disks[r.diskKey()]; d.hasData() && d.member == id && w.histories[d.clusterID] == h {
+				return true
+			}
+		}
+	}
+	s := w.api.shelves["persistentvolumeclaims"]
+	for _, key := range s.keys() {
+		claim := s.objects[key].obj
+		d := w.disks["volume "+string(claim.GetUID())]
+		if !d.hasData() || d.member != id || w.histories[d.clusterID] != h {
+			continue
+		}
+		home := claim.GetAnnotations()["node"]
+		if !w.localVolumes() || !slices.ContainsFunc(w.nodes, func(n *node) bool { return n.name == home && n.gone }) {
+			return true
+		}
+	}
+	return false
+}
+
+// describe says how it is.
+func (w *world) describe() string {
+	var b strings.Builder
+	if obj := w.api.cluster(); obj != nil {
+		fmt.Fprintf(&b, "spec.size %d, spec.version %s, phase %s, reason %q, ready %d, conditions", obj.Spec.Size, obj.Spec.Version, obj.Status.Phase, obj.Status.Reason, obj.Status.ReadyMembers)
+		for _, c := range obj.Status.Conditions {
+			fmt.Fprintf(&b, " %s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	for _, p := range w.api.pods() {
+		fmt.Fprintf(&b, "\n  pod %s on %s, %s", p.Name, p.Spec.NodeName, p.Status.Phase)
+		for _, n := range w.nodes {
+			if r := n.runs[p.UID]; r != nil {
+				fmt.Fprintf(&b, ", stage %d, ready %t, last exit %q, data %t", r.stage, r.ready, r.lastExit, r.pod != nil && w.disks[r.diskKey()].hasData())
+				if r.proc != nil {
+					fmt.Fprintf(&b, ", member %x, leader %x, serving %t, hung %t", r.proc.id, r.proc.lead, r.proc.serving, r.proc.disk.hung)
+				}
+			}
+		}
+	}
+	if h := w.current(); h != nil {
+		fmt.Fprintf(&b, "\n  members %+v, last entry %d", h.machine.members, h.last)
+	}
+	return b.String()
+}

@@ -1,0 +1,225 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// reach is how an operator reaches the members: through the model's network.
+type reach struct{ o *operator }
+
+func (r reach) Conn(ep etcd.Endpoint) (cluster.Member, error) { return way{r.o, ep}, nil }
+func (reach) Retain(map[etcd.Endpoint]bool)                   {}
+func (reach) SetTLS(*tls.Config)                              {}
+func (reach) Close()                                          {}
+
+// ReceivesSnapshot asks the listener for metrics, which every process has.
+func (r reach) ReceivesSnapshot(ctx context.Context, address string) (bool, error) {
+	ip, _, _ := strings.Cut(address, ":")
+	return asked(ctx, way{r.o, etcd.Endpoint{IP: ip}}, "receives", true, func(m *member, reply func(bool, error)) {
+		reply(m.receiving > 0, nil)
+	})
+}
+
+// way leads to one address.
+type way struct {
+	o  *operator
+	ep etcd.Endpoint
+}
+
+var errRefused = errors.New("connection refused")
+
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+// asked asks the member at an address.
+func asked[T any](ctx context.Context, c way, what string, early bool, do func(*member, func(T, error))) (T, error) {
+	w := c.o.w
+	cl := &call{actor: c.o, key: c.o.name + " etcd " + what + " " + c.ep.IP}
+	cl.do = func(reply func(any)) {
+		w.checks.etcdCalls++
+		run := w.addresses[c.ep.IP]
+		if run == nil || !run.node.up || !w.reachable(c.o.place, run.node.name) || !w.reachable(run.node.name, c.o.place) {
+			return // nobody answers
+		}
+		m := run.proc
+		var none T
+		switch {
+		case m == nil || m.stopped || !m.serving && !early:
+			reply(outcome[T]{none, errRefused})
+		default:
+			do(m, func(v T, err error) {
+				w.note(fmt.Sprintf("%s %v", cl.key, err))
+				reply(outcome[T]{v, err})
+			})
+		}
+	}
+	answer, err := w.ask(ctx, cl)
+	var none T
+	switch answer := answer.(type) {
+	case outcome[T]:
+		return answer.value, answer.err
+	case error:
+		return none, answer
+	}
+	return none, fmt.Errorf("%s: %w", what, err)
+}
+
+// confirmed asks for what only a member with a vote and a quorum tells.
+func confirmed[T any](ctx context.Context, c way, what string, do func(*member, func(T, error))) (T, error) {
+	return asked(ctx, c, what, false, func(m *member, reply func(T, error)) {
+		if info := m.machine.members[m.id]; info.learner {
+			var none T
+			reply(none, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner))
+			return
+		}
+		do(m, reply)
+	})
+}
+
+func (c way) Status(ctx context.Context) (etcd.Status, error) {
+	return asked(ctx, c, "status", false, func(m *member, reply func(etcd.Status, error)) {
+		size := int64(20480)
+		if m.w.copyTakes > 0 {
+			size = 1 << 30
+		}
+		reply(etcd.Status{
+			MemberID: m.id, ClusterID: m.clusterID, LeaderID: m.lead, Version: m.version,
+			Learner: m.machine.members[m.id].learner, DBSize: size, DBInUse: size,
+			RaftIndex: m.node.BasicStatus().HardState.GetCommit(), RaftApplied: m.applied, Revision: m.machine.revision,
+		}, nil)
+	})
+}
+
+func (c way) Commits(ctx context.Context) error {
+	_, err := confirmed(ctx, c, "read", func(m *member, reply func(bool, error)) {
+		m.confirm(func(err error) { reply(err == nil, err) })
+	})
+	if err != nil && (ctx.Err() != nil || etcd.IsNotYet(err)) {
+		return err
+	}
+	return nil
+}
+
+func (c way) Members(ctx context.Context) ([]etcd.Member, error) {
+	return confirmed(ctx, c, "members", func(m *member, reply func([]etcd.Member, error)) {
+		m.confirm(func(err error) {
+			if err != nil {
+				reply(nil, err)
+				return
+			}
+			reply(m.list(), nil)
+		})
+	})
+}
+
+func (c way) LocalMembers(ctx context.Context) ([]etcd.Member, error) {
+	return confirmed(ctx, c, "local members", func(m *member, reply func([]etcd.Member, error)) { reply(m.list(), nil) })
+}
+
+func (m *member) list() []etcd.Member {
+	var list []etcd.Member
+	for _, id := range m.machine.ids() {
+		info := m.machine.members[id]
+		list = append(list, etcd.Member{ID: id, Name: info.name, PeerURLs: []string{info.url}, Learner: info.learner})
+	}
+	return list
+}
+
+func (c way) ClusterVersion(ctx context.Context) (etcd.Version, error) {
+	return confirmed(ctx, c, "version", func(m *member, reply func(etcd.Version, error)) {
+		var lowest etcd.Version
+		for i, id := range m.machine.voters() {
+			p := m.w.memberAt(m.machine.members[id].url)
+			if p == nil {
+				p = m
+			}
+			v, err := etcd.ParseVersion(p.version)
+			if err == nil && (i == 0 || v.LT(lowest.Version)) {
+				lowest = v
+			}
+		}
+		lowest.Patch = 0
+		reply(lowest, nil)
+	})
+}
+
+func (c way) AddMember(ctx context.Context, peerURL string, learner bool) (etcd.Member, error) {
+	return confirmed(ctx, c, "add "+peerURL, func(m *member, reply func(etcd.Member, error)) {
+		c.o.w.tell(c.o.name, "adds %s (learner: %t)", peerURL, learner)
+		m.add(peerURL, learner, func(id uint64, err error) {
+			reply(etcd.Member{ID: id, PeerURLs: []string{peerURL}, Learner: learner}, err)
+		})
+	})
+}
+
+func (c way) PromoteMember(ctx context.Context, id uint64) error {
+	_, err := confirmed(ctx, c, fmt.Sprintf("promote %x", id), func(m *member, reply func(bool, error)) {
+		m.promote(id, func(err error) {
+			if err == nil {
+				c.o.w.tell(c.o.name, "promoted %s", c.o.w.nameOf(m, id))
+			}
+			if errors.Is(err, rpctypes.ErrMemberNotLearner) {
+				err = nil
+			}
+			reply(true, err)
+		})
+	})
+	return err
+}
+
+func (c way) RemoveMember(ctx context.Context, id uint64) error {
+	_, err := confirmed(ctx, c, fmt.Sprintf("remove %x", id), func(m *member, reply func(bool, error)) {
+		c.o.w.tell(c.o.name, "removes %s", c.o.w.nameOf(m, id))
+		c.o.w.checks.removes(c.o, m, id)
+		m.remove(id, func(err error) {
+			if err != nil {
+				c.o.w.tell("etcd", "refuses to remove %s: %v", c.o.w.nameOf(m, id), err)
+			}
+			if errors.Is(err, rpctypes.ErrMemberNotFound) {
+				err = nil
+			}
+			reply(true, err)
+		})
+	})
+	return err
+}
+
+func (w *world) nameOf(m *member, id uint64) string {
+	info := m.machine.members[id]
+	if info.url == "" {
+		return fmt.Sprintf("member %x", id)
+	}
+	host, _, _ := strings.Cut(strings.TrimPrefix(info.url, "http://"), ".")
+	return fmt.Sprintf("%s (%x)", host, id)
+}
+
+func (c way) MoveLeader(ctx context.Context, to uint64) error {
+	_, err := confirmed(ctx, c, fmt.Sprintf("move leader to %x", to), func(m *member, reply func(bool, error)) {
+		m.moveLeader(to, func(err error) { reply(true, err) })
+	})
+	return err
+}
+
+// AdvanceLog writes one entry for all: how many there are matters to nobody here.
+func (c way) AdvanceLog(ctx context.Context, _ int) error {
+	_, err := confirmed(ctx, c, "advance log", func(m *member, reply func(bool, error)) {
+		m.propose(payload{then: func(err error) { reply(true, err) }})
+	})
+	return err
+}
+
+func (c way) Disarm(context.Context, etcd.Alarm) error { return nil }

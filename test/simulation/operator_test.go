@@ -1,0 +1,245 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/etcd-operator/etcd-operator/internal/leader"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster"
+	"github.com/etcd-operator/etcd-operator/pkg/controller"
+	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/scheme"
+)
+
+// operator is one process of the operator.
+type operator struct {
+	w      *world
+	name   string
+	place  string
+	ended  bool // nothing that it does counts any more
+	frozen bool
+	leads  func() bool
+	cancel context.CancelFunc
+	dead   chan struct{} // closed when it ends
+	done   chan struct{}
+	err    error
+}
+
+// clockOf is the clock of an operator, which may differ from that of the API server.
+type clockOf struct {
+	clock.RealClock
+	ahead time.Duration
+}
+
+func (c clockOf) Now() time.Time                  { return c.RealClock.Now().Add(c.ahead) }
+func (c clockOf) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// ahead is how far the clock of an operator is ahead of the API server's.
+func (w *world) ahead(name string) time.Duration {
+	if !w.life.chance(0.25, "clock", name) {
+		return 0
+	}
+	return w.life.between(-10*time.Minute, 10*time.Minute, "ahead", name)
+}
+
+// startOperator starts the operator's real controller, as the one of a pair that holds
+// the Lease, or alone.
+func (w *world) startOperator(name string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &operator{w: w, name: name, place: name, cancel: cancel, done: make(chan struct{}), dead: make(chan struct{}), leads: func() bool { return true }}
+	w.operators = append(w.operators, o)
+	w.tell(o.name, "starts, its clock is ahead by %s", w.ahead(name).Round(time.Second))
+	config := &rest.Config{Host: "http://api.invalid", Transport: o, QPS: 100, Burst: 200, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
+	kube, err1 := kubernetes.NewForConfig(config)
+	crds, err2 := apiextensions.NewForConfig(config)
+	etcds, err3 := versioned.NewForConfig(config)
+	dyn, err4 := dynamic.NewForConfig(config)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		panic(err)
+	}
+	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 200, QPS: 1. / 30, MaxEvents: 100})
+	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: kube.CoreV1().Events(metav1.NamespaceAll)})
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	if traceAll {
+		logger.SetOutput(logs{w})
+		logger.SetFormatter(&logrus.TextFormatter{DisableTimestamp: true})
+	}
+	work := func(ctx context.Context) error {
+		c, err := controller.New(controller.Config{
+			Namespace: namespace, CreateCRD: w.createsCRD, Version: "1.0.0", OperatorImage: "operator:1.0.0", GCInterval: 10 * time.Minute,
+			Kube: kube, EtcdClusters: etcds, Dynamic: dyn, CRDs: crds,
+			Recorder: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "etcd-operator"}),
+			Registry: prometheus.NewRegistry(), Logger: logrus.NewEntry(logger), Clock: clockOf{ahead: w.ahead(name)},
+			Rand:    rand.New(rand.NewPCG(w.life.seed, 1)), //nolint:gosec // not for secrets
+			Members: func() cluster.Members { return reach{o} },
+		})
+		if err != nil {
+			return err
+		}
+		return c.Run(ctx)
+	}
+	run := work
+	if w.pair {
+		elector, err := leader.New(leader.Config{
+			Leases: kube.CoordinationV1(), Namespace: namespace, Name: "etcd-operator",
+			Identity: fmt.Sprintf("%s-%d", name, len(w.operators)), Logger: logrus.NewEntry(logger),
+		})
+		if err != nil {
+			panic(err)
+		}
+		o.leads = elector.Leading
+		run = func(ctx context.Context) error { return elector.Run(ctx, work) }
+	}
+	go func() {
+		defer close(o.done)
+		defer broadcaster.Shutdown()
+		o.err = run(ctx)
+	}()
+	w.stirred = true
+}
+
+// reap starts operators again whose process has ended, as it does without its Lease. One
+// that is frozen ends when it thaws.
+func (w *world) reap() {
+	for _, o := range w.operators {
+		if o.ended || o.frozen {
+			continue
+		}
+		select {
+		case <-o.done:
+			w.tell(o.name, "ends: %v", o.err)
+			o.end()
+		default:
+		}
+	}
+}
+
+type logs struct{ w *world }
+
+func (l logs) Write(p []byte) (int, error) {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	fmt.Printf("  %.3f log %s", l.w.elapsed().Seconds(), p)
+	return len(p), nil
+}
+
+// operator is the one that works now, if any.
+func (w *world) operator() *operator {
+	for i := len(w.operators) - 1; i >= 0; i-- {
+		if o := w.operators[i]; !o.ended && o.leads() {
+			return o
+		}
+	}
+	return nil
+}
+
+// crash ends an operator between two calls.
+func (o *operator) crash() {
+	if o.ended {
+		return
+	}
+	o.w.tell(o.name, "crashes")
+	o.end()
+}
+
+// end is the end of a process, and another begins some time later.
+func (o *operator) end() {
+	o.w.impaired()
+	for _, wa := range o.w.api.watchers {
+		if wa.who == o {
+			wa.closed = true
+		}
+	}
+	o.stop()
+	o.w.after(o.w.life.between(time.Second, 20*time.Second, "restart", len(o.w.operators)), func() { o.w.startOperator(o.name) })
+}
+
+// stop ends a process and waits for nothing.
+func (o *operator) stop() {
+	o.ended = true
+	close(o.dead)
+	o.cancel()
+	o.w.stirred = true
+}
+
+// take carries a call through the network, and makes what is to go wrong with it do so.
+func (w *world) take(c *call) {
+	n := w.nth(c.key)
+	latency := time.Millisecond + w.life.between(0, 2*time.Millisecond, "latency", c.key, n)
+	w.after(latency, func() { w.carry(c, w.callFault(c, n), time.Now()) })
+}
+
+func (w *world) carry(c *call, fault string, since time.Time) {
+	o := c.actor
+	isAPI := !etcdCall(c)
+	if o.ended {
+		return // it did not reach the network
+	}
+	if o.frozen || isAPI && (!w.reachable(o.place, apiPlace) || !w.reachable(apiPlace, o.place)) {
+		if !o.frozen && time.Since(since) > 30*time.Second {
+			w.answer(c, errors.New("http2: client connection lost"))
+			return
+		}
+		w.after(500*time.Millisecond, func() { w.carry(c, fault, since) })
+		return
+	}
+	reply := func(r any) {
+		if !o.ended {
+			w.answer(c, r)
+		}
+	}
+	nothing := func(any) {}
+	switch fault {
+	case "":
+		c.do(reply)
+	case "lost":
+		w.after(10*time.Second, func() { reply(errors.New("net/http: timeout awaiting response headers")) })
+	case "done":
+		c.do(nothing)
+		w.after(10*time.Second, func() { reply(errors.New("net/http: timeout awaiting response headers")) })
+	case "500":
+		reply(respond(failure(apierrors.NewInternalError(errors.New("etcdserver: request timed out")))))
+	case "done 500":
+		c.do(nothing)
+		reply(respond(failure(apierrors.NewInternalError(errors.New("etcdserver: request timed out")))))
+	case "429":
+		reply(respond(failure(apierrors.NewTooManyRequests("too many requests", 1))))
+	case "409":
+		reply(respond(http.StatusConflict, mustJSON(apierrors.NewConflict(schema.GroupResource{}, "", errors.New("the object has been modified")).Status())))
+	case "touched":
+		w.api.edit("etcdclusters", clusterName, func(obj metav1.Object) {
+			obj.SetGeneration(obj.GetGeneration() - 1)
+			obj.SetLabels(map[string]string{"touched": fmt.Sprint(w.api.version)})
+		})
+		c.do(reply)
+	case "crash before":
+		o.crash()
+	case "crash after":
+		c.do(nothing)
+		o.crash()
+	}
+}

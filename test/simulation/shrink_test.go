@@ -1,0 +1,52 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// shrink drops faults from a life that failed as long as it fails in the same way, and
+// returns what is left. It gives up after a time.
+func shrink(t *testing.T, r result, patience time.Duration) result {
+	t.Helper()
+	began := time.Now()
+	for size := max(1, len(r.faults)/2); ; size /= 2 {
+		for at := 0; at < len(r.faults); {
+			if time.Since(began) > patience {
+				return r
+			}
+			drop := r.faults[at:min(len(r.faults), at+size)]
+			without := map[string]bool{}
+			for id := range r.life.without {
+				without[id] = true
+			}
+			for _, id := range drop {
+				without[id] = true
+			}
+			// Another course of things has calls and faults of its own.
+			next := live(t, life{seed: r.life.seed, without: without}, false)
+			if sameFailure(next.failure, r.failure) && len(next.faults) < len(r.faults) {
+				r = next
+				continue
+			}
+			at += len(drop)
+		}
+		if size <= 1 {
+			return r
+		}
+	}
+}
+
+// sameFailure compares what was violated, without names and numbers.
+func sameFailure(a, b string) bool {
+	words := func(s string) []string {
+		fields := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" 0123456789:=()", r) })
+		return fields[:min(4, len(fields))]
+	}
+	return a != "" && slices.Equal(words(a), words(b))
+}

@@ -1,0 +1,110 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:debug randseednop=0
+package simulation
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.etcd.io/raft/v3"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+)
+
+var (
+	seedFlag  = flag.Int64("seed", -1, "live the life of this seed alone, and tell it")
+	firstFlag = flag.Uint64("first", 1, "the first seed")
+	seedsFlag = flag.Uint64("seeds", 80, "how many seeds")
+	forFlag   = flag.Duration("for", 0, "live lives until this time is over")
+	// A failure is found again by its seed, so that it pays to make it small.
+	shrinkFlag = flag.Duration("shrink", time.Minute, "how long to make the first failure smaller; 0: not")
+	stopFlag   = flag.Bool("stop", false, "end at the first failure")
+	traceAll   = false
+)
+
+func TestMain(m *testing.M) {
+	flag.BoolVar(&traceAll, "trace", false, "tell everything")
+	flag.Parse()
+	raft.SetLogger(quiet{})
+	klog.SetLogger(logr.Discard())
+	utilruntime.ErrorHandlers = nil // they keep times from one life to the next
+	runtime.GOMAXPROCS(1)           // one thing happens at a time; more processors only cost time
+	debug.SetGCPercent(-1)          // lives are short, and there is memory
+	debug.SetMemoryLimit(256 << 20)
+	os.Exit(m.Run())
+}
+
+func TestAClusterForms(t *testing.T) {
+	began := time.Now()
+	r := live(t, life{seed: 1}, true)
+	t.Logf("%s after %s of its time and %s of ours; clients made %v requests; %d writes in a minute at most", r.ended, r.lasted, time.Since(began), r.clients, r.mostWrote)
+	if r.failure != "" || r.ended != "as specified" || testing.Verbose() {
+		t.Log(strings.Join(r.lines, "\n"))
+	}
+	if r.failure != "" || r.ended != "as specified" {
+		t.Error(r.failure)
+	}
+}
+
+// TestASeedLivesTheSameLifeTwice is what makes a failure worth anything.
+func TestASeedLivesTheSameLifeTwice(t *testing.T) {
+	for seed := *firstFlag; seed < *firstFlag+min(*seedsFlag, 6); seed++ {
+		one, two := live(t, life{seed: seed}, false), live(t, life{seed: seed}, false)
+		if one.hash != two.hash {
+			t.Errorf("seed %d: two lives", seed)
+			for i := range one.lines {
+				if i >= len(two.lines) || one.lines[i] != two.lines[i] {
+					t.Logf("they part here:\n%s\n%s", strings.Join(one.lines[max(0, i-3):min(len(one.lines), i+3)], "\n"), strings.Join(two.lines[max(0, i-3):min(len(two.lines), i+3)], "\n"))
+					break
+				}
+			}
+		}
+	}
+}
+
+// TestLives lives as many lives as the flags say.
+func TestLives(t *testing.T) {
+	began := time.Now()
+	first, n := *firstFlag, *seedsFlag
+	if *seedFlag >= 0 {
+		first, n = uint64(*seedFlag), 1 //nolint:gosec // not negative
+	}
+	ends := map[string]int{}
+	lived, failed, struck := 0, 0, 0
+	for seed := first; seed < first+n || *forFlag > 0; seed++ {
+		if *forFlag > 0 && time.Since(began) > *forFlag {
+			break
+		}
+		r := live(t, life{seed: seed}, false)
+		lived++
+		struck += r.struck
+		if lived%1000 == 0 {
+			t.Logf("%d lives with %d fault steps in %s so far, %d failed", lived, struck, time.Since(began).Round(time.Second), failed)
+		}
+		end, _, _ := strings.Cut(r.ended, ":")
+		ends[end]++
+		if *seedFlag >= 0 {
+			t.Log(strings.Join(r.lines, "\n"))
+		}
+		if r.failure != "" {
+			failed++
+			t.Errorf("seed %d after %s (faults: %d): %s", seed, r.lasted, len(r.faults), r.failure)
+			if failed == 1 && *shrinkFlag > 0 {
+				small := shrink(t, r, *shrinkFlag)
+				t.Logf("seed %d with %d faults:\n%s", seed, len(small.faults), strings.Join(small.lines, "\n"))
+			}
+			if *stopFlag {
+				break
+			}
+		}
+	}
+	t.Logf("%d lives with %d fault steps in %s, %d failed: %v", lived, struck, time.Since(began).Round(time.Millisecond), failed, ends)
+}

@@ -1,0 +1,274 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+)
+
+// world is everything but the operator: it has one goroutine, which makes one thing
+// happen at a time. What the operator's goroutines ask of it waits until all of them
+// wait, and is then taken in an order that does not depend on the scheduler of Go.
+type world struct {
+	life  life
+	start time.Time
+	queue events
+	made  uint64 // events so far
+	// stirred is true where goroutines of the operator may have something to do.
+	stirred bool
+
+	mu    sync.Mutex
+	inbox []*call
+	bell  chan struct{}
+
+	tale tale
+	told map[string]bool // faults of calls, by name
+
+	api       *apiServer
+	nodes     []*node
+	addresses map[string]*podRun
+	nextIP    int
+	disks     map[string]*disk
+	payloads  []payload
+	histories map[uint64]*history
+	clients   []*client
+	operators []*operator
+	cuts      map[string]int // pairs of places without a link
+	linked    map[string]time.Time
+	checks    checks
+	skies     []weather
+	faults    []string // that happened
+	struck    int      // how many times a fault began, or a call went wrong
+	lags      map[string]time.Duration
+	old       map[string]int
+	local     bool
+	// createsCRD is true where the operator registers its resource by itself. To read
+	// and write the long definition takes as long as all else in a short life.
+	createsCRD bool
+	pair       bool          // of operators
+	copyTakes  time.Duration // of a database, to a member that needs a snapshot
+	lies       bool          // the tag of an image
+	wiped      bool          // data of a voter was lost by what befell its node
+	rolledBack bool          // a disk: raft promises nothing any more
+	wentBack   bool          // all disks, behind what is on record
+	progressed time.Time     // when somebody changed more than a status last
+	lasting    int           // faults that are not over
+	disturbed  time.Time     // when a fault began or ended last
+	underWay   int           // copies of the database
+	edited     time.Time     // when somebody edited the spec last
+	counters   map[string]int
+}
+
+// event is something that happens at a time.
+type event struct {
+	at    time.Time
+	order uint64
+	do    func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	if !e[i].at.Equal(e[j].at) {
+		return e[i].at.Before(e[j].at)
+	}
+	return e[i].order < e[j].order
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	old := *e
+	last := old[len(old)-1]
+	old[len(old)-1] = event{}
+	*e = old[:len(old)-1]
+	return last
+}
+
+// after makes something happen later.
+func (w *world) after(d time.Duration, do func()) {
+	w.made++
+	heap.Push(&w.queue, event{time.Now().Add(d), w.made, do})
+}
+
+// every makes something happen again and again.
+func (w *world) every(first, period time.Duration, do func()) {
+	w.after(first, func() {
+		do()
+		w.every(period, period, do)
+	})
+}
+
+// elapsed is the age of the world.
+func (w *world) elapsed() time.Duration { return time.Since(w.start) }
+
+// call is what the operator asks of the world.
+type call struct {
+	actor *operator
+	key   string // who asks what; the n-th of the same has the same number in each run
+	do    func(reply func(any))
+	reply chan any
+}
+
+// ask hands a call to the world and waits for its answer.
+func (w *world) ask(ctx context.Context, c *call) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c.reply = make(chan any, 1)
+	w.mu.Lock()
+	w.inbox = append(w.inbox, c)
+	w.mu.Unlock()
+	select {
+	case w.bell <- struct{}{}:
+	default:
+	}
+	select {
+	case r := <-c.reply:
+		return r, nil
+	case <-c.actor.dead:
+		return nil, errors.New("this process has crashed")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// answer gives a call its answer, which wakes a goroutine of the operator.
+func (w *world) answer(c *call, r any) {
+	select {
+	case c.reply <- r:
+		w.stirred = true
+	default:
+	}
+}
+
+// admit takes the calls that have come.
+func (w *world) admit() {
+	w.mu.Lock()
+	calls := w.inbox
+	w.inbox = nil
+	w.mu.Unlock()
+	slices.SortStableFunc(calls, func(a, b *call) int { return cmp.Compare(a.key, b.key) })
+	for _, c := range calls {
+		// Whether a process still asks something at the moment of its crash is up to the
+		// scheduler of Go, and must not be counted.
+		if !c.actor.ended {
+			w.take(c)
+		}
+	}
+}
+
+// run lets time go by until done says so, or until a time.
+func (w *world) run(until time.Time, done func() bool) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for !done() {
+		if w.stirred {
+			synctest.Wait()
+			w.stirred = false
+		}
+		w.admit()
+		next := until
+		if len(w.queue) > 0 && w.queue[0].at.Before(until) {
+			next = w.queue[0].at
+		}
+		if now := time.Now(); next.After(now) {
+			timer.Reset(next.Sub(now))
+			select {
+			case <-w.bell:
+			case <-timer.C:
+			}
+			w.stirred = true // timers of others may have ended at the same moment
+			continue
+		}
+		if next.Equal(until) {
+			return
+		}
+		heap.Pop(&w.queue).(event).do()
+	}
+}
+
+// life is what a seed decides.
+type life struct {
+	seed uint64
+	// without are the faults that don't happen in this life: a failure is shrunk by them.
+	without map[string]bool
+}
+
+// number is a number that depends on nothing but the seed and the words.
+func (l life) number(words ...any) uint64 {
+	h := l.seed*0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019
+	for _, word := range words {
+		switch word := word.(type) {
+		case string:
+			for i := range len(word) {
+				h = (h ^ uint64(word[i])) * 0x100000001b3
+			}
+		case int:
+			h = (h ^ uint64(word)) * 0x100000001b3 //nolint:gosec // any number will do
+		case uint64:
+			h = (h ^ word ^ word>>32) * 0x100000001b3
+		default:
+			panic(fmt.Sprintf("no number of a %T", word))
+		}
+		h = (h ^ 0xff) * 0x100000001b3
+	}
+	h ^= h >> 30
+	h *= 0xbf58476d1ce4e5b9
+	h ^= h >> 27
+	h *= 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+// chance is true with a probability.
+func (l life) chance(p float64, words ...any) bool {
+	return float64(l.number(words...)>>11)/(1<<53) < p
+}
+
+// between is a time between two others.
+func (l life) between(least, most time.Duration, words ...any) time.Duration {
+	if most <= least {
+		return least
+	}
+	return least + time.Duration(l.number(words...)%uint64(most-least))
+}
+
+// nth counts occurrences of the same.
+func (w *world) nth(words ...string) int {
+	key := strings.Join(words, " ")
+	w.counters[key]++
+	return w.counters[key]
+}
+
+// tale is what happened, in order.
+type tale struct {
+	lines []string
+	hash  uint64 // of all that happened, also of what is too much for people
+}
+
+// tell adds a line for people.
+func (w *world) tell(actor, format string, args ...any) {
+	line := fmt.Sprintf("%9.3fs %-12s %s", w.elapsed().Seconds(), actor, fmt.Sprintf(format, args...))
+	w.tale.lines = append(w.tale.lines, line)
+	w.note(line)
+}
+
+// note adds to what must be the same in each run.
+func (w *world) note(line string) {
+	for i := range len(line) {
+		w.tale.hash = (w.tale.hash ^ uint64(line[i])) * 0x100000001b3
+	}
+	if traceAll {
+		w.tale.lines = append(w.tale.lines, fmt.Sprintf("  %.6f %s", w.elapsed().Seconds(), line))
+	}
+}
