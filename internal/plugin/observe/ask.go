@@ -5,6 +5,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/tunnel"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
@@ -69,7 +71,7 @@ func (o *Observer) ask(ctx context.Context, c *Cluster) {
 		}
 	}
 	asking.Wait()
-	c.NotAsked = allForbidden(c.Answers)
+	c.NotAsked = unconnected(c.Answers)
 	o.membership(ctx, c, conns)
 }
 
@@ -90,17 +92,17 @@ func (o *Observer) askMember(ctx context.Context, answer *Answer, conn *etcd.Con
 	asking.Wait()
 }
 
-// allForbidden returns the API server's refusal to connect the user to members. It says
+// unconnected returns why the API server has connected the user to no member. This says
 // nothing about the members.
-func allForbidden(answers []Answer) error {
-	var refusal error
+func unconnected(answers []Answer) error {
+	var reason error
 	for _, a := range answers {
-		if !apierrors.IsForbidden(a.Err) {
+		if !apierrors.IsForbidden(a.Err) && !errors.Is(a.Err, tunnel.ErrNoConnection) {
 			return nil
 		}
-		refusal = a.Err
+		reason = a.Err
 	}
-	return refusal
+	return reason
 }
 
 // membership asks those that confirm reads, then the others for what they remember.

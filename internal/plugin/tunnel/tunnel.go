@@ -25,6 +25,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/plugin/wire"
 )
 
+// ErrNoConnection matches every error of Dial that says nothing about the pod: the API
+// server refused to connect to it, or could not.
+var ErrNoConnection = errors.New("the API server has not connected to the pod")
+
+// unconnected is an error that ErrNoConnection matches.
+type unconnected struct{ error }
+
+func (u unconnected) Unwrap() []error { return []error{u.error, ErrNoConnection} }
+
 // Tunnel connects to the pods of a namespace. It keeps one connection to the API
 // server for each pod. Its calls may run concurrently.
 type Tunnel struct {
@@ -78,7 +87,7 @@ func (t *Tunnel) Dial(ctx context.Context, address string) (net.Conn, error) {
 	select {
 	case <-c.ready:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("connect to the pod %s: %w", pod, ctx.Err())
+		return nil, unconnected{fmt.Errorf("port-forward to the pod %s: %w", pod, ctx.Err())}
 	}
 	if c.err != nil {
 		return nil, c.err
@@ -152,9 +161,9 @@ func (t *Tunnel) connect(pod string) (httpstream.Connection, error) {
 	err = fmt.Errorf("port-forward to the pod %s: %w", pod, err)
 	// client-go keeps no more of the API server's answer than its text.
 	if strings.Contains(err.Error(), "is forbidden: ") {
-		return nil, forbidden{err}
+		err = forbidden{err}
 	}
-	return nil, err
+	return nil, unconnected{err}
 }
 
 // forbidden is an error for which apierrors.IsForbidden is true.

@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/plugintest"
 )
@@ -110,14 +111,35 @@ func TestAPortWithoutAListenerIsNamed(t *testing.T) {
 	conn := dial(t, tunnel, "a:2379")
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	_, err := conn.Read(make([]byte, 1))
-	if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), "2379") {
+	if err == nil || errors.Is(err, ErrNoConnection) || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), "2379") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
 func TestARefusalOfTheAPIServerIsForbidden(t *testing.T) {
 	tunnel := open(t, (&plugintest.APIServer{Forbidden: true}).Start(t))
-	if _, err := tunnel.Dial(t.Context(), "a:2379"); !apierrors.IsForbidden(err) {
+	if _, err := tunnel.Dial(t.Context(), "a:2379"); !apierrors.IsForbidden(err) || !errors.Is(err, ErrNoConnection) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestAnAPIServerThatDoesNotAnswerSaysNothingOfThePod(t *testing.T) {
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The connections that it never accepts end with it, and the tunnel with them.
+	t.Cleanup(func() { silent.Close() })
+	config := &rest.Config{Host: "http://" + silent.Addr().String()}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tunnel := New(config, kube.CoreV1().RESTClient(), "default")
+	t.Cleanup(tunnel.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := tunnel.Dial(ctx, "a:2379"); !errors.Is(err, ErrNoConnection) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the error is %v", err)
 	}
 }
