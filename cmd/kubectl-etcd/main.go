@@ -1,9 +1,9 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The kubectl-etcd is a plugin of kubectl: `kubectl etcd status NAME` shows an
-// EtcdCluster at a glance, and other commands look into it and operate it. It talks to
-// the API server alone.
+// Command kubectl-etcd is a plugin of kubectl. `kubectl etcd status NAME` shows the state
+// of an EtcdCluster; other commands inspect and operate it. The plugin connects to the
+// API server alone.
 package main
 
 import (
@@ -19,6 +19,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// After the first signal, a command ends by itself. A second signal ends it at once.
+	context.AfterFunc(ctx, stop)
 	code := command.Main(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	stop()
 	os.Exit(code)

@@ -25,6 +25,13 @@ type Access struct {
 	Namespace string
 }
 
+// In returns the same Kubernetes cluster with another namespace.
+func (a *Access) In(namespace string) *Access {
+	in := *a
+	in.Namespace = namespace
+	return &in
+}
+
 // Flags are the flags of kubectl that choose a cluster, a user and a namespace.
 type Flags struct {
 	kubeconfig string

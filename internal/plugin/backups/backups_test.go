@@ -119,7 +119,7 @@ func TestWhatARestoreLoses(t *testing.T) {
 	}{
 		"newest":         {Pick{Newest: true}, 81500, []string{"588 revisions are lost", "since 2026-11-22T06:00:00Z (6h0m0s ago)"}},
 		"same revision":  {Pick{Newest: true}, 80912, []string{"no write is lost"}},
-		"another life":   {Pick{Newest: true}, 12, []string{"begun anew", "All its data is lost"}},
+		"another life":   {Pick{Newest: true}, 12, []string{"it is a newer cluster", "All its data is lost"}},
 		"before, newest": {Pick{Before: now.Add(-time.Hour)}, 81500, []string{"588 revisions are lost"}},
 		"before, older":  {Pick{Before: now.Add(-24 * time.Hour)}, 81500, []string{"since 2026-11-21T12:00:00Z (24h0m0s ago)", "chooses the backup"}},
 		"key of the schedule": {
@@ -128,7 +128,7 @@ func TestWhatARestoreLoses(t *testing.T) {
 		},
 	} {
 		got := strings.Join(Loss(Known(&regular, test.pick), test.pick, test.current, now), "\n")
-		for _, want := range append(test.want, "All members are replaced") {
+		for _, want := range append(test.want, "The restore replaces all members") {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %q is missing in %q", name, want, got)
 			}

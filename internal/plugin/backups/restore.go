@@ -98,18 +98,18 @@ func Loss(backup Contents, pick Pick, current int64, now time.Time) []string {
 	case backup.Revision > 0 && current == backup.Revision:
 		list = append(list, fmt.Sprintf("Cluster and backup are both at revision %d: no write is lost, if the data is the same.", current))
 	case backup.Revision > 0 && current > 0:
-		list = append(list, fmt.Sprintf("The cluster is at revision %d, below that of the backup (%d): it was lost and begun anew since. All its data is lost.", current, backup.Revision))
+		list = append(list, fmt.Sprintf("The cluster is at revision %d, below that of the backup (%d): it is a newer cluster. All its data is lost.", current, backup.Revision))
 	}
 	if !since.IsZero() {
 		list = append(list, fmt.Sprintf("All writes since %s (%s ago) are lost.", since.UTC().Format(time.RFC3339), now.Sub(since).Round(time.Second)))
 	}
 	if backup.Key == "" {
-		list = append(list, "The restore operator chooses the backup: its writes may end well before that time.")
+		list = append(list, "The restore operator chooses the backup. Its last write can be much older than that time.")
 	}
 	if backup.Uncertain {
-		list = append(list, "The backup was taken without a quorum: writes that were confirmed may be missing in it.")
+		list = append(list, "No quorum confirmed the backup: confirmed writes may be missing in it.")
 	}
-	return append(list, "All members are replaced. Clients can't read or write until the first member serves the backup.")
+	return append(list, "The restore replaces all members. Clients cannot read or write until the first member serves the backup.")
 }
 
 // ParseBefore reads a time: RFC 3339, or how long ago, such as 2h.
@@ -120,10 +120,10 @@ func ParseBefore(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
 		return now.Add(-ago), nil
 	}
-	return time.Time{}, fmt.Errorf("%q is no time: use one such as 2026-11-21T03:30:00Z, or how long ago, such as 2h", text)
+	return time.Time{}, fmt.Errorf("%q is no time: use a time such as 2026-11-21T03:30:00Z, or how long ago, such as 2h", text)
 }
 
-var errPick = errors.New("say which backup: one of --newest, --before and --key")
+var errPick = errors.New("choose the backup by one of --newest, --before and --key")
 
 // Validate reports whether a pick names one way to choose.
 func (p Pick) Validate() error {

@@ -35,6 +35,9 @@ type App struct {
 	flags access.Flags
 }
 
+// interrupted is the exit code of a shell's command that Ctrl-C ends.
+const interrupted = 130
+
 // exit is an error that has been reported already, and the exit code.
 type exit int
 
@@ -74,11 +77,16 @@ func (app *App) Run(ctx context.Context, args []string) int {
 		return 0
 	case errors.As(err, &code):
 		return int(code)
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return interrupted // the user knows why
+	}
+	fmt.Fprintf(app.ErrOut, "error: %v\n", err)
+	switch {
 	case errors.As(err, &own):
-		fmt.Fprintf(app.ErrOut, "error: %v\n", err)
 		return own.code
+	case ctx.Err() != nil:
+		return interrupted
 	default:
-		fmt.Fprintf(app.ErrOut, "error: %v\n", err)
 		return 1
 	}
 }
@@ -86,19 +94,22 @@ func (app *App) Run(ctx context.Context, args []string) int {
 func (app *App) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kubectl-etcd",
-		Short:         "Look into EtcdClusters and operate them",
-		Long:          "Look into the EtcdClusters of the etcd operator, and operate them. All commands work through the API server alone.",
+		Short:         "Inspect and operate EtcdClusters",
+		Long:          "Inspect and operate the EtcdClusters of the etcd operator. All commands connect to the API server alone.",
 		Version:       version.Version,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl etcd"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		// Without Args, cobra refuses an unknown command and suggests a known one.
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		// kubectl completes through kubectl_complete-etcd, and not by a script of the plugin.
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
+	root.SetFlagErrorFunc(usageError)
 	app.flags.Bind(root.PersistentFlags())
 	_ = root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)
 	root.AddGroup(
-		&cobra.Group{ID: look, Title: "Look into a cluster:"},
+		&cobra.Group{ID: look, Title: "Inspect a cluster:"},
 		&cobra.Group{ID: operate, Title: "Operate a cluster:"},
 		&cobra.Group{ID: keep, Title: "Back up and restore:"},
 	)
@@ -112,6 +123,21 @@ const (
 	operate = "operate"
 	keep    = "keep"
 )
+
+// usageError adds to an error of the command line where its usage stands, as kubectl does.
+func usageError(cmd *cobra.Command, err error) error {
+	return fmt.Errorf("%w\nSee '%s --help' for usage", err, cmd.CommandPath())
+}
+
+// usage makes errors of arguments name the usage.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError(cmd, err)
+		}
+		return nil
+	}
+}
 
 // observer opens the cluster of the command line, with connections to its members.
 func (app *App) observer() (*access.Access, *observe.Observer, func(), error) {

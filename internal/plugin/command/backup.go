@@ -16,6 +16,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/access"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/backups"
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -23,6 +24,7 @@ import (
 
 type backupOptions struct {
 	waitOptions
+	creation
 	from string
 }
 
@@ -32,16 +34,19 @@ func (app *App) backup() *cobra.Command {
 		Use:     "backup NAME",
 		GroupID: keep,
 		Short:   "Back up a cluster now",
-		Long: `Back up a cluster now, into the store of one of its EtcdBackups: an EtcdBackup is
-created that is made once, with the path of the other one and "-manual-" and the time
-behind it. No schedule deletes it.`,
-		Example:           "  kubectl etcd backup orders\n  kubectl etcd backup orders --from nightly",
-		Args:              cobra.ExactArgs(1),
+		Long: `Back up a cluster now, into the store of one of its EtcdBackups. The command creates an
+EtcdBackup without a schedule. Its path is that of the other one, with "-manual-" and the
+time appended. No schedule deletes this backup.`,
+		Example: `  kubectl etcd backup orders
+  kubectl etcd backup orders --from nightly
+  kubectl etcd backup orders --dry-run -o yaml`,
+		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: app.clusterNames,
 		RunE:              func(cmd *cobra.Command, args []string) error { return app.runBackup(cmd.Context(), args[0], opts) },
 	}
-	opts.bind(cmd, 10*time.Minute)
-	cmd.Flags().StringVar(&opts.from, "from", "", "EtcdBackup whose store is used")
+	opts.waitOptions.bind(cmd, 10*time.Minute)
+	opts.creation.bind(cmd, "print the EtcdBackup, and create nothing")
+	cmd.Flags().StringVar(&opts.from, "from", "", "use the store of this EtcdBackup")
 	_ = cmd.RegisterFlagCompletionFunc("from", app.completeBackup)
 	return cmd
 }
@@ -79,13 +84,17 @@ func (app *App) runBackup(ctx context.Context, name string, opts *backupOptions)
 		return err
 	}
 	client := a.Etcd.EtcdV1beta2().EtcdBackups(a.Namespace)
+	manifest := manifestOf("EtcdBackup", once.Namespace, once.Name, once.Spec)
+	if opts.dryRun {
+		return opts.print(app.Out, manifest)
+	}
 	if once, err = client.Create(ctx, once, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	fmt.Fprintf(app.Out, "etcdbackup/%s created\n", once.Name)
-	if !opts.wait {
-		return nil
+	if err := opts.print(app.Out, manifest); err != nil || !opts.wait {
+		return err
 	}
+	opts.progress = opts.sentences(app)
 	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) {
 		b, err := client.Get(ctx, once.Name, metav1.GetOptions{})
 		if err != nil {
@@ -98,11 +107,11 @@ func (app *App) runBackup(ctx context.Context, name string, opts *backupOptions)
 		case st.Succeeded:
 			text := fmt.Sprintf("stored %s: revision %d of etcd %s, %s", st.Key, st.EtcdRevision, st.EtcdVersion, summary.Bytes(st.Size))
 			if st.Uncertain {
-				text += "; taken without a quorum: writes may be missing in it"
+				text += "; no quorum confirmed it, so confirmed writes may be missing"
 			}
 			return text, true, nil
 		case st.Phase == api.BackupPhaseNone:
-			return "waiting for the backup operator", false, nil
+			return "waiting for the backup operator; " + hint.Etcd(a.Namespace, "doctor") + " reports whether it runs", false, nil
 		default:
 			return fmt.Sprint(st.Phase, withReason(st.Reason)), false, nil
 		}
@@ -130,10 +139,11 @@ func (app *App) backupList() *cobra.Command {
 		Use:     "backups NAME",
 		GroupID: keep,
 		Short:   "List the EtcdBackups of a cluster, each with its newest backup",
-		Long: `List the EtcdBackups that name a cluster, each with its newest backup. KEPT is how many
-backups of the schedule were in the store after the newest one was made.`,
+		Long: `List the EtcdBackups of a cluster, each with its newest backup. VERIFIED is "yes" if the
+operator has verified the checksum of the backup, and a quorum has confirmed its data.
+KEPT is the number of backups of the schedule in the store.`,
 		Example:           "  kubectl etcd backups orders",
-		Args:              cobra.ExactArgs(1),
+		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: app.clusterNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := app.Open()
@@ -148,21 +158,35 @@ backups of the schedule were in the store after the newest one was made.`,
 			for i := range found {
 				list = append(list, summary.BackupOf(&found[i]))
 			}
-			return format.write(app.Out, list, func(out io.Writer) error { return app.printBackups(out, args[0], list) })
+			return format.write(app.Out, list, backupNames(list), func(out io.Writer) error {
+				return app.printBackups(out, args[0], list, format.wide())
+			})
 		},
 	}
-	format.bind(cmd)
+	format.bind(cmd, asWide, asName)
 	return cmd
 }
 
-func (app *App) printBackups(out io.Writer, cluster string, list []summary.Backup) error {
+func backupNames(list []summary.Backup) []string {
+	var names []string
+	for _, b := range list {
+		names = append(names, "etcdbackup."+api.GroupName+"/"+b.Name)
+	}
+	return names
+}
+
+func (app *App) printBackups(out io.Writer, cluster string, list []summary.Backup, wide bool) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintf(out, "No EtcdBackup names the EtcdCluster %s.\n", cluster)
+		_, err := fmt.Fprintf(app.ErrOut, "No EtcdBackup names the EtcdCluster %s.\n", cluster)
 		return err
 	}
 	now := app.Clock.Now()
 	table := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(table, "NAME\tPHASE\tSTORE\tSCHEDULE\tNEWEST\tREVISION\tSIZE\tVERIFIED\tKEPT\tNEXT\tKEY")
+	header := "NAME\tPHASE\tSCHEDULE\tNEWEST\tREVISION\tVERIFIED\tKEY"
+	if wide {
+		header += "\tSTORE\tSIZE\tKEPT\tNEXT"
+	}
+	fmt.Fprintln(table, header)
 	for _, b := range list {
 		newest, next, revision, size, verified := "-", "-", "-", "-", "-"
 		if b.Taken != nil {
@@ -174,8 +198,11 @@ func (app *App) printBackups(out io.Writer, cluster string, list []summary.Backu
 		if b.Next != nil {
 			next = "in " + summary.Age(b.Next.Sub(now))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", b.Name, dash(string(b.Phase)), b.Storage,
-			cmp.Or(b.Schedule, "once"), newest, revision, size, verified, b.Kept, next, dash(b.Key))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s", b.Name, dash(string(b.Phase)), cmp.Or(b.Schedule, "once"), newest, revision, verified, dash(b.Key))
+		if wide {
+			fmt.Fprintf(table, "\t%s\t%s\t%d\t%s", b.Storage, size, b.Kept, next)
+		}
+		fmt.Fprintln(table)
 	}
 	if err := table.Flush(); err != nil {
 		return err

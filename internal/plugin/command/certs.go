@@ -23,10 +23,10 @@ func (app *App) certs() *cobra.Command {
 		Use:     "certs NAME",
 		GroupID: look,
 		Short:   "List the certificates of a cluster and when they expire",
-		Long: `List the certificates of a cluster, when the first of each certificate and its CAs
-expires, and what the operator finds wrong with them. Nothing of the keys is shown.`,
+		Long: `List the certificates of a cluster, and when each certificate or its first CA expires. Add
+what the operator reports about them. The plugin never prints a private key.`,
 		Example:           "  kubectl etcd certs orders",
-		Args:              cobra.ExactArgs(1),
+		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: app.clusterNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := app.Open()
@@ -39,11 +39,19 @@ expires, and what the operator finds wrong with them. Nothing of the keys is sho
 			}
 			c := &observe.Cluster{Time: app.Clock.Now(), Object: obj, Certificates: observe.Certificates(cmd.Context(), a, obj)}
 			list := summary.Certificates(c)
-			return format.write(app.Out, list, func(out io.Writer) error { return printCertificates(out, c, list) })
+			return format.write(app.Out, list, secretNames(list), func(out io.Writer) error { return printCertificates(out, c, list) })
 		},
 	}
-	format.bind(cmd)
+	format.bind(cmd, asName)
 	return cmd
+}
+
+func secretNames(list []summary.Certificate) []string {
+	var names []string
+	for _, c := range list {
+		names = append(names, "secret/"+c.Secret)
+	}
+	return names
 }
 
 func printCertificates(out io.Writer, c *observe.Cluster, list []summary.Certificate) error {
@@ -75,7 +83,7 @@ func printCertificates(out io.Writer, c *observe.Cluster, list []summary.Certifi
 		return err
 	}
 	if valid := c.Condition(api.ClusterConditionCertificatesValid); valid != nil && valid.Message != "" {
-		fmt.Fprintf(out, "The operator says: %s\n", valid.Message)
+		fmt.Fprintf(out, "The operator reports: %s\n", valid.Message)
 	}
 	return nil
 }

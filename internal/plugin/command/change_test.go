@@ -148,7 +148,7 @@ func TestReplaceKeepsTheQuorum(t *testing.T) {
 		want   string
 	}{
 		"another one is ill":     {func(w *world) { w.members["orders-c"].NoQuorum = rpctypes.ErrGRPCTimeout }, "orders-b", nil, "1 of 3 voters are healthy, and a quorum is 2"},
-		"nobody can be asked":    {func(w *world) { w.refuse = apierrors.NewForbidden(api.Resource("pods"), "x", nil) }, "orders-b", nil, "can't be asked"},
+		"nobody can be asked":    {func(w *world) { w.refuse = apierrors.NewForbidden(api.Resource("pods"), "x", nil) }, "orders-b", nil, "cannot ask the members"},
 		"the operator is paused": {func(w *world) { w.update(func(c *api.EtcdCluster) { c.Spec.Paused = true }) }, "orders-b", nil, "paused"},
 		"there is no volume":     {func(*world) {}, "orders-b", []string{"--with-volume"}, "have no volumes"},
 		"data may have been lost": {func(w *world) {
@@ -192,6 +192,17 @@ func TestReplaceDeletesTheVolumeFirst(t *testing.T) {
 	}
 }
 
+func TestReplaceWithoutTheVolumeThatItShouldDelete(t *testing.T) {
+	w := newWorld(t)
+	w.update(func(c *api.EtcdCluster) {
+		c.Spec.Pod = &api.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{}}
+	})
+	code, out, errOut := w.run("replace", "orders-b", "--with-volume", "--wait=false")
+	if code != 0 || out != "pod/orders-b deleted\n" {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+}
+
 func TestUpgrade(t *testing.T) {
 	w := newWorld(t)
 	for _, m := range w.members {
@@ -204,7 +215,7 @@ func TestUpgrade(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
-	contains(t, out, "step 1: 3.6.16, 3 members", "step 2: 3.7.3", "can't be downgraded", "Nothing stands against it")
+	contains(t, out, "step 1: 3.6.16, 3 members", "step 2: 3.7.3", "cannot downgrade", "Nothing prevents it")
 	if v := w.object().Spec.Version; v != "3.5.35" {
 		t.Errorf("the plan has changed the version to %s", v)
 	}
@@ -226,8 +237,8 @@ func TestUpgradeOfAClusterThatIsIll(t *testing.T) {
 	if code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	contains(t, out, "against it now: the cluster is DEGRADED")
-	if code, _, errOut := w.run("upgrade", "orders", "--to", "3.7.3"); code != 1 || !strings.Contains(errOut, "not begun") || w.object().Spec.Version != "3.6.16" {
+	contains(t, out, "prevents it now: the cluster is DEGRADED")
+	if code, _, errOut := w.run("upgrade", "orders", "--to", "3.7.3"); code != 1 || !strings.Contains(errOut, "has not begun") || w.object().Spec.Version != "3.6.16" {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }

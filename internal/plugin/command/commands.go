@@ -5,6 +5,9 @@ package command
 
 import "github.com/spf13/cobra"
 
+// Commands returns the commands for those who describe them, and not for running them.
+func Commands() *cobra.Command { return (&App{}).root() }
+
 func (app *App) addCommands(root *cobra.Command) {
 	root.AddCommand(
 		app.status(),

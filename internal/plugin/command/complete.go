@@ -5,10 +5,13 @@ package command
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 )
 
 // completionTime is how long a person at a prompt waits for names.
@@ -24,16 +27,20 @@ func (app *App) clusterNames(cmd *cobra.Command, args []string, _ string) ([]str
 		if err != nil {
 			return nil, err
 		}
-		list, err := a.Etcd.EtcdV1beta2().EtcdClusters(a.Namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, err
-		}
+		list, err := observe.Objects(ctx, a, a.Namespace)
 		var names []string
-		for i := range list.Items {
-			names = append(names, list.Items[i].Name)
+		for i := range list {
+			names = append(names, list[i].Name)
 		}
-		return names, nil
+		return names, err
 	})
+}
+
+// severalClusterNames completes arguments with the names of EtcdClusters that are not
+// there yet.
+func (app *App) severalClusterNames(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	names, directive := app.clusterNames(cmd, nil, toComplete)
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), directive
 }
 
 // memberNames completes an argument with the names of members, of the cluster that the

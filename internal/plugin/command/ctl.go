@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilexec "k8s.io/client-go/util/exec"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/podexec"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -30,9 +31,9 @@ func (app *App) ctl() *cobra.Command {
 		Use:     "ctl NAME -- COMMAND...",
 		GroupID: look,
 		Short:   "Run etcdctl in a member's pod",
-		Long: `Run etcdctl in a member's pod. Endpoints and certificates are filled in: the endpoints
-are all members that run. A flag of your own, such as --endpoints, replaces what is
-filled in. The exit code is that of etcdctl.`,
+		Long: `Run etcdctl in the pod of a member. The plugin adds the certificates, and all running
+members as endpoints. Your own flags, such as --endpoints, replace those of the plugin.
+The exit code is that of etcdctl. If etcd has authentication, add --user.`,
 		Example: `  kubectl etcd ctl orders -- get --prefix --keys-only /
   kubectl etcd ctl orders -- endpoint status -w table
   kubectl etcd ctl orders --member orders-9k2w7 -- endpoint health
@@ -48,7 +49,7 @@ filled in. The exit code is that of etcdctl.`,
 			return app.runCtl(cmd.Context(), args[0], member, stdin, args[1:])
 		},
 	}
-	cmd.Flags().StringVar(&member, "member", "", "member to run etcdctl in, and the only endpoint")
+	cmd.Flags().StringVar(&member, "member", "", "run etcdctl in the pod of this member, with this endpoint alone")
 	cmd.Flags().BoolVarP(&stdin, "stdin", "i", false, "pass standard input to etcdctl")
 	_ = cmd.RegisterFlagCompletionFunc("member", app.completeMember)
 	return cmd
@@ -81,9 +82,9 @@ func (app *App) runCtl(ctx context.Context, name, member string, stdin bool, arg
 	})
 	switch {
 	case len(pods) == 0 && member != "":
-		return fmt.Errorf("no member %s of the EtcdCluster %s runs: kubectl etcd members %s", member, name, name)
+		return fmt.Errorf("no member %s of the EtcdCluster %s runs: %s", member, name, hint.Etcd(a.Namespace, "members", name))
 	case len(pods) == 0:
-		return fmt.Errorf("no member of the EtcdCluster %s runs: kubectl etcd status %s", name, name)
+		return fmt.Errorf("no member of the EtcdCluster %s runs: %s", name, hint.Etcd(a.Namespace, "status", name))
 	}
 	// One that serves comes first: etcdctl asks the first endpoint where one will do.
 	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return boolOrder(ready(&b)) - boolOrder(ready(&a)) })

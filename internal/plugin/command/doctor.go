@@ -18,21 +18,21 @@ func (app *App) doctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "doctor [NAME]",
 		GroupID: look,
-		Short:   "Look for what keeps clusters from working, and say how to mend it",
-		Long: `Look for what keeps EtcdClusters from working: the version of Kubernetes, the API, your
-rights, the operators and their rights, DNS and StorageClasses. With a name, examine that
-cluster too: quorum, Services, budget, volumes, quota, certificates and backups.
+		Short:   "Find what is wrong with Kubernetes, the operators or a cluster",
+		Long: `Check the version of Kubernetes, the API, your rights, the operators and their rights, DNS
+and StorageClasses. With a name, check that cluster too: quorum, Services, budget,
+volumes, quota, certificates and backups. Each finding names its fix.
 
 The exit code is 1 if there is a failure, and 0 if there are only warnings.`,
 		Example:           "  kubectl etcd doctor\n  kubectl etcd doctor orders",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              usage(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: app.clusterNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			findings, err := app.examine(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			if err := format.write(app.Out, findings, func(out io.Writer) error { return printFindings(out, findings) }); err != nil {
+			if err := format.write(app.Out, findings, nil, func(out io.Writer) error { return printFindings(out, findings) }); err != nil {
 				return err
 			}
 			if doctor.Worst(findings) == doctor.Failure {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/mergelog"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 )
@@ -31,16 +32,16 @@ func (app *App) logs() *cobra.Command {
 		Use:               "logs NAME",
 		GroupID:           look,
 		Short:             "Print the logs of all members, merged by time",
-		Long:              "Print the logs of all members, merged by the times at which their nodes got them. The name of the member begins each line.",
+		Long:              "Print the logs of all members. The plugin merges them by the time at which the nodes received each line. Each line begins with the name of its member.",
 		Example:           "  kubectl etcd logs orders --since 10m\n  kubectl etcd logs orders -f",
-		Args:              cobra.ExactArgs(1),
+		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: app.clusterNames,
 		RunE:              func(cmd *cobra.Command, args []string) error { return app.runLogs(cmd.Context(), args[0], opts) },
 	}
-	cmd.Flags().BoolVarP(&opts.follow, "follow", "f", false, "go on with what is logged from now on")
-	cmd.Flags().DurationVar(&opts.since, "since", 0, "only what was logged within this time, such as 10m")
-	cmd.Flags().Int64Var(&opts.tail, "tail", -1, "only so many last lines of each member")
-	cmd.Flags().BoolVarP(&opts.previous, "previous", "p", false, "the logs of the containers before their last restart")
+	cmd.Flags().BoolVarP(&opts.follow, "follow", "f", false, "follow the logs")
+	cmd.Flags().DurationVar(&opts.since, "since", 0, "only lines newer than this, such as 10m")
+	cmd.Flags().Int64Var(&opts.tail, "tail", -1, "number of last lines of each member; -1 prints all")
+	cmd.Flags().BoolVarP(&opts.previous, "previous", "p", false, "print the logs from before the last restart of the containers")
 	cmd.Flags().StringVar(&opts.member, "member", "", "only this member")
 	cmd.Flags().StringVarP(&opts.container, "container", "c", "etcd", "container of the pods")
 	_ = cmd.RegisterFlagCompletionFunc("member", app.completeMember)
@@ -80,7 +81,7 @@ func (app *App) runLogs(ctx context.Context, name string, opts *logOptions) erro
 	case len(sources) == 0 && len(failures) > 0:
 		return errors.New("no member has logs that can be read")
 	case len(sources) == 0:
-		return fmt.Errorf("there are no such pods: kubectl etcd members %s", name)
+		return fmt.Errorf("there are no such pods: %s", hint.Etcd(a.Namespace, "members", name))
 	}
 	merge := mergelog.Merge
 	if opts.follow {

@@ -209,6 +209,10 @@ func TestDoctorFinds(t *testing.T) {
 			w.install()
 			_ = w.kube.Tracker().Delete(coordinationv1.SchemeGroupVersion.WithResource("leases"), "default", "etcd-operator")
 		}, 1, "FAIL  etcd-operator: no instance has ever led"},
+		"the Lease of an operator that is gone": {func(w *world) {
+			w.install()
+			w.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "etcd-operator-cluster-wide", Namespace: "default"}})
+		}, 0, "WARN  etcd-operator: no instance leads (for all namespaces"},
 		"a Service is missing": {func(w *world) {
 			w.install()
 			_ = w.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("services"), "default", "orders")
@@ -237,39 +241,76 @@ func TestDoctorFinds(t *testing.T) {
 	}
 }
 
-func TestAReportHoldsNoSecret(t *testing.T) {
-	const planted = "s3cret"
+// planted returns secrets that are easy to find, one for each place.
+func planted(n int) string { return fmt.Sprintf("s3cret%02dx", n) }
+
+// worldWithSecrets makes a world with a secret in each place where people leave one.
+func worldWithSecrets(t *testing.T) (w *world, secrets int) {
+	t.Helper()
+	next := func() string { secrets++; return planted(secrets) }
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": "etcd", "etcd_cluster": "orders"}, Annotations: map[string]string{"note": next()}}
+	}
+	pem := func() string { return "-----BEGIN PRIVATE KEY-----\n" + next() + "\n-----END PRIVATE KEY-----" }
 	backup := nightly()
-	backup.Annotations = map[string]string{"note": planted}
-	backup.Status.Reason = "put https://user:" + planted + "@store: refused"
-	w := newWorld(t, backup,
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "aws", Namespace: "default"}, Data: map[string][]byte{"credentials": []byte(planted)}},
-		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "default"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "orders-a"}, Message: "password=" + planted},
+	backup.Annotations = map[string]string{"note": next()}
+	backup.Spec.S3.Endpoint = "https://user:" + next() + "@store"
+	backup.Status.Reason = "put https://user:" + next() + "@store: refused"
+	restore := &api.EtcdRestore{ObjectMeta: meta("orders"), Status: api.RestoreStatus{Phase: api.RestorePhaseRetrying, Reason: "aws_secret_access_key=" + next()}}
+	w = newWorld(t, backup, restore,
+		&corev1.Secret{ObjectMeta: meta("aws"), Data: map[string][]byte{"credentials": []byte(next())}},
+		&corev1.Event{ObjectMeta: meta("e"), InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "orders-a"}, Message: "password=" + next()},
+		&corev1.Event{ObjectMeta: meta("f"), InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "orders-a"}, Message: pem()},
+		&corev1.Service{ObjectMeta: meta("orders-client")},
+		&corev1.PersistentVolumeClaim{ObjectMeta: meta("orders-a")},
 	)
 	w.install()
+	pod := w.pod("orders-a", "n1")
+	pod.Annotations = map[string]string{"note": next()}
+	pod.Spec.Containers[0].Args = []string{"--auth-token=" + next()}
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PGPASSWORD", Value: next()}, {Name: "ETCD_AUTH_TOKEN", Value: next()}}
+	pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Message: "Authorization: Bearer " + next() + "abc"}
+	if _, err := w.kube.CoreV1().Pods("default").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	w.update(func(c *api.EtcdCluster) {
-		c.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": planted}
-		c.Spec.Pod = &api.PodPolicy{EtcdEnv: []corev1.EnvVar{{Name: "OTHER", Value: planted}}, Annotations: map[string]string{"a": planted}}
-		c.Status.Reason = "Bearer " + planted + planted
+		c.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": next()}
+		c.Spec.Pod = &api.PodPolicy{
+			EtcdEnv:     []corev1.EnvVar{{Name: "OTHER", Value: next()}, {Name: "ETCD_ROOT_PASSWORD", Value: next()}},
+			Annotations: map[string]string{"a": next()},
+		}
+		c.Status.Reason = "Bearer " + next() + next()
+		c.Status.Conditions = append(c.Status.Conditions, api.ClusterCondition{Type: api.ClusterConditionRecovering, Status: corev1.ConditionTrue, Message: `put key:"` + next() + `"`})
+		c.Status.MemberStatuses = []api.MemberStatus{{Name: "orders-a", ID: "1", Problem: "eyJhbGciOiJIUzI1NiJ9." + next() + ".signature"}}
 	})
+	return w, secrets
+}
+
+func TestAReportHoldsNoSecret(t *testing.T) {
+	w, secrets := worldWithSecrets(t)
+	if secrets < 20 {
+		t.Fatalf("%d secrets are planted", secrets)
+	}
 	file := filepath.Join(t.TempDir(), "report.tar.gz")
 	code, out, errOut := w.run("report", "orders", "-f", file)
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, errOut)
 	}
-	contains(t, out, file, "Look through it")
+	contains(t, out, file, "Read the archive")
 	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	files := unpack(t, content)
 	for name, text := range files {
-		if strings.Contains(text, planted) {
-			t.Errorf("%s holds a secret:\n%s", name, text)
+		for i := range secrets {
+			if strings.Contains(text, planted(i+1)) {
+				t.Errorf("%s holds secret %d:\n%s", name, i+1, text)
+			}
 		}
 	}
-	for _, name := range []string{"status.txt", "status.json", "doctor.txt", "etcdcluster.yaml", "etcdbackups.yaml", "pods.yaml", "events.yaml", "nodes.yaml",
-		"members/orders-a-etcd.log", "operators/etcd-operator-1.yaml", "operators/etcd-operator-1-etcd-operator.log"} {
+	for _, name := range []string{"status.txt", "status.json", "doctor.txt", "etcdcluster.yaml", "etcdbackups.yaml", "etcdrestores.yaml", "pods.yaml", "services.yaml",
+		"volumes.yaml", "events.yaml", "nodes.yaml", "members/orders-a-etcd.log", "operators/etcd-operator-1.yaml", "operators/etcd-operator-1-etcd-operator.log"} {
 		if files["etcd-report-orders-20261122-120000/"+name] == "" {
 			t.Errorf("%s is missing or empty", name)
 		}

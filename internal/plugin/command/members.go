@@ -30,9 +30,9 @@ func (app *App) members() *cobra.Command {
 		Use:               "members NAME",
 		GroupID:           look,
 		Short:             "List the members with their IDs and URLs",
-		Long:              "List the members as etcd counts them, with IDs and URLs, and the pods that belong to no member.",
+		Long:              "List the members of etcd's membership with their IDs and URLs, and the pods that are no members.",
 		Example:           "  kubectl etcd members orders",
-		Args:              cobra.ExactArgs(1),
+		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: app.clusterNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, o, end, err := app.observer()
@@ -45,10 +45,10 @@ func (app *App) members() *cobra.Command {
 				return err
 			}
 			entries := memberEntries(c)
-			return format.write(app.Out, entries, func(out io.Writer) error { return printMembers(out, c, entries) })
+			return format.write(app.Out, entries, podNames(entries), func(out io.Writer) error { return printMembers(out, c, entries, format.wide()) })
 		},
 	}
-	format.bind(cmd)
+	format.bind(cmd, asWide, asName)
 	return cmd
 }
 
@@ -70,12 +70,31 @@ func memberEntries(c *observe.Cluster) []memberEntry {
 	return entries
 }
 
-func printMembers(out io.Writer, c *observe.Cluster, entries []memberEntry) error {
-	table := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(table, "NAME\tID\tROLE\tHEALTHY\tPOD\tNODE\tPEER URL\tPROBLEM")
+// podNames names the pods that exist.
+func podNames(entries []memberEntry) []string {
+	var names []string
 	for _, e := range entries {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%t\t%s\t%s\t%s\t%s\n", dash(e.Name), dash(e.ID), e.Role, e.Healthy,
-			dash(e.PodPhase), dash(e.Node), dash(strings.Join(e.PeerURLs, ",")), dash(e.Problem))
+		if e.PodPhase != "" {
+			names = append(names, "pod/"+e.Name)
+		}
+	}
+	return names
+}
+
+func printMembers(out io.Writer, c *observe.Cluster, entries []memberEntry, wide bool) error {
+	table := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	header := "NAME\tID\tROLE\tHEALTHY\tPOD\tNODE\tPROBLEM"
+	if wide {
+		header += "\tPEER URL\tCLIENT URL"
+	}
+	fmt.Fprintln(table, header)
+	for _, e := range entries {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%t\t%s\t%s\t%s", dash(e.Name), dash(e.ID), e.Role, e.Healthy,
+			dash(e.PodPhase), dash(e.Node), dash(e.Problem))
+		if wide {
+			fmt.Fprintf(table, "\t%s\t%s", dash(strings.Join(e.PeerURLs, ",")), dash(e.ClientURL))
+		}
+		fmt.Fprintln(table)
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
 )
@@ -23,9 +24,9 @@ func (app *App) moveLeader() *cobra.Command {
 		Use:     "move-leader NAME [MEMBER]",
 		GroupID: operate,
 		Short:   "Hand leadership to another member",
-		Long:    "Hand leadership to a member, or to the healthy follower that lags least. Clients notice nothing but a short delay of writes.",
+		Long:    "Hand leadership to a member, or else to the healthy follower that lags least. Writes wait for a moment.",
 		Example: "  kubectl etcd move-leader orders\n  kubectl etcd move-leader orders orders-x7d2m",
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    usage(cobra.RangeArgs(1, 2)),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
 				return app.memberNames(cmd, args[0])
@@ -54,11 +55,11 @@ func (app *App) runMoveLeader(ctx context.Context, o *observe.Observer, name, to
 		return err
 	}
 	if c.NotAsked != nil {
-		return fmt.Errorf("the members can't be asked: %w", c.NotAsked)
+		return notAsked(c)
 	}
 	s := summary.Of(c, nil)
 	if s.Leader == "" {
-		return fmt.Errorf("EtcdCluster %s has no leader that commits: kubectl etcd status %s", name, name)
+		return fmt.Errorf("EtcdCluster %s has no leader that commits: %s", name, hint.Etcd(s.Namespace, "status", name))
 	}
 	target, err := successor(s, to)
 	if err != nil {
@@ -85,6 +86,11 @@ func (app *App) runMoveLeader(ctx context.Context, o *observe.Observer, name, to
 	return nil
 }
 
+// notAsked is the error of a command that needs answers of members.
+func notAsked(c *observe.Cluster) error {
+	return fmt.Errorf("the plugin cannot ask the members: %w", c.NotAsked)
+}
+
 // successor chooses who leads next.
 func successor(s *summary.Summary, to string) (summary.Member, error) {
 	var best *summary.Member
@@ -92,9 +98,9 @@ func successor(s *summary.Summary, to string) (summary.Member, error) {
 		m := &s.Members[i]
 		switch {
 		case to == m.Name && !m.Votes():
-			return summary.Member{}, fmt.Errorf("%s can't lead: it is a member without a vote, or none (%s)", to, m.Role)
+			return summary.Member{}, fmt.Errorf("%s cannot lead: it has no vote (%s)", to, m.Role)
 		case to == m.Name && !m.Healthy:
-			return summary.Member{}, fmt.Errorf("%s can't lead: it is not healthy (%s)", to, m.Problem)
+			return summary.Member{}, fmt.Errorf("%s cannot lead: it is not healthy (%s)", to, m.Problem)
 		case to == m.Name:
 			return *m, nil
 		case to == "" && m.Role == summary.Follower && m.Healthy && (best == nil || m.Lag < best.Lag):
@@ -103,7 +109,7 @@ func successor(s *summary.Summary, to string) (summary.Member, error) {
 	}
 	switch {
 	case to != "":
-		return summary.Member{}, fmt.Errorf("EtcdCluster %s has no member %s: kubectl etcd members %s", s.Name, to, s.Name)
+		return summary.Member{}, fmt.Errorf("EtcdCluster %s has no member %s: %s", s.Name, to, hint.Etcd(s.Namespace, "members", s.Name))
 	case best == nil:
 		return summary.Member{}, errors.New("there is no healthy follower that could lead")
 	default:

@@ -7,45 +7,69 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 )
 
-// output is the flag -o.
-type output string
-
+// The formats of the flag -o, besides text.
 const (
-	asText output = ""
-	asJSON output = "json"
-	asYAML output = "yaml"
+	asJSON = "json"
+	asYAML = "yaml"
+	asWide = "wide"
+	asName = "name"
 )
 
-// String is the flag's value.
-func (o *output) String() string { return string(*o) }
+// output is the flag -o. Each command names the formats that it has.
+type output struct {
+	format  string
+	formats []string
+	written bool
+}
+
+// String returns the flag's value.
+func (o *output) String() string { return o.format }
 
 // Type names the flag's values in help texts.
 func (o *output) Type() string { return "format" }
 
 // Set takes the flag's value.
 func (o *output) Set(value string) error {
-	switch output(value) {
-	case asJSON, asYAML:
-		*o = output(value)
-		return nil
-	default:
-		return fmt.Errorf("it is json or yaml")
+	if !slices.Contains(o.formats, value) {
+		return fmt.Errorf("the format must be %s", o.list())
 	}
+	o.format = value
+	return nil
 }
 
-func (o *output) bind(cmd *cobra.Command) {
-	cmd.Flags().VarP(o, "output", "o", "json or yaml, instead of text")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{string(asJSON), string(asYAML)}, cobra.ShellCompDirectiveNoFileComp))
+// list returns the formats as a person lists them.
+func (o *output) list() string {
+	last := len(o.formats) - 1
+	return strings.Join(o.formats[:last], ", ") + " or " + o.formats[last]
 }
 
-// write prints a value in the format, or as text does.
-func (o *output) write(out io.Writer, value any, text func(io.Writer) error) error {
-	switch *o {
+// bind adds the flag. Every command has JSON and YAML; some have more.
+func (o *output) bind(cmd *cobra.Command, more ...string) {
+	o.formats = append([]string{asJSON, asYAML}, more...)
+	cmd.Flags().VarP(o, "output", "o", "output format: "+o.list())
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// wide reports whether text has all columns.
+func (o *output) wide() bool { return o.format == asWide }
+
+// machine reports whether a program reads the output. Sentences for people then belong
+// on standard error.
+func (o *output) machine() bool { return o.format != "" && o.format != asWide }
+
+// write prints a value in the format, or its names, or as text does. Programs read the
+// documents of several calls one by one.
+func (o *output) write(out io.Writer, value any, names []string, text func(io.Writer) error) error {
+	again := o.written
+	o.written = true
+	switch o.format {
 	case asJSON:
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "    ")
@@ -55,8 +79,18 @@ func (o *output) write(out io.Writer, value any, text func(io.Writer) error) err
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(out, "---\n%s", content)
+		if again {
+			content = append([]byte("---\n"), content...)
+		}
+		_, err = out.Write(content)
 		return err
+	case asName:
+		for _, name := range names {
+			if _, err := fmt.Fprintln(out, name); err != nil {
+				return err
+			}
+		}
+		return nil
 	default:
 		return text(out)
 	}

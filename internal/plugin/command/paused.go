@@ -12,17 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 )
 
 func (app *App) pauseCommand() *cobra.Command {
-	return app.pausing("pause", true, "Make the operator leave a cluster alone",
-		"Make the operator leave a cluster alone: it neither changes members nor replaces dead ones. etcd goes on serving.")
+	return app.pausing("pause", true, "Stop the operator's work on a cluster",
+		"Stop the operator's work on a cluster. The operator then changes no members, and replaces no dead ones. etcd continues to serve.")
 }
 
 func (app *App) resumeCommand() *cobra.Command {
-	return app.pausing("resume", false, "Make the operator take care of a paused cluster again",
-		"Make the operator take care of a paused cluster again.")
+	return app.pausing("resume", false, "Resume the operator's work on a paused cluster",
+		"Resume the operator's work on a paused cluster.")
 }
 
 func (app *App) pausing(use string, paused bool, short, long string) *cobra.Command {
@@ -30,7 +31,7 @@ func (app *App) pausing(use string, paused bool, short, long string) *cobra.Comm
 	cmd := &cobra.Command{
 		Use: use + " NAME", GroupID: operate, Short: short, Long: long,
 		Example:           "  kubectl etcd " + use + " orders",
-		Args:              cobra.ExactArgs(1),
+		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: app.clusterNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return app.setPaused(cmd.Context(), args[0], paused, opts)
@@ -68,7 +69,7 @@ func (app *App) setPaused(ctx context.Context, name string, paused bool, opts wa
 			if obj.Status.ControlPaused == paused {
 				return "", true, nil
 			}
-			return "waiting for the operator to see it", false, nil
+			return "waiting for the operator; " + hint.Etcd(a.Namespace, "doctor") + " reports whether it runs", false, nil
 		})
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,15 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/access"
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
-	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 type replaceOptions struct {
 	waitOptions
 	volume bool
-	dryRun bool
+	dryRun dryRun
 }
 
 func (app *App) replace() *cobra.Command {
@@ -33,12 +32,12 @@ func (app *App) replace() *cobra.Command {
 		Use:     "replace MEMBER",
 		GroupID: operate,
 		Short:   "Replace a member, if the others keep a quorum",
-		Long: `Delete the pod of a member, if the other members are a quorum without it. A leader
-hands over first. The operator then makes another member, or, where members keep their
-data on volumes, starts the member again on its volume. With --with-volume, the volume is
-deleted too: the member comes back as another one, with a new copy of the data.`,
+		Long: `Delete the pod of a member, if the other members are a quorum without it. A leader first
+hands over to another member. The operator then creates a new member. A member on a volume
+starts again with its data, unless --with-volume deletes the volume too: the member then
+returns with a new copy of the data.`,
 		Example: "  kubectl etcd replace orders-x7d2m\n  kubectl etcd replace orders-x7d2m --with-volume",
-		Args:    cobra.ExactArgs(1),
+		Args:    usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -49,7 +48,7 @@ deleted too: the member comes back as another one, with a new copy of the data.`
 	}
 	opts.bind(cmd, 15*time.Minute)
 	cmd.Flags().BoolVar(&opts.volume, "with-volume", false, "delete the member's volume with its data")
-	cmd.Flags().BoolVar(&opts.dryRun, "dry-run", false, "report what would be done, and change nothing")
+	opts.dryRun.bind(cmd, "report what the command would delete, and change nothing")
 	return cmd
 }
 
@@ -115,7 +114,7 @@ func healthyWithout(s *summary.Summary, member string) int {
 // replaceable is why a member must not be replaced.
 func replaceable(s *summary.Summary, c *observe.Cluster, member string, volume bool) error {
 	if c.NotAsked != nil {
-		return fmt.Errorf("the members can't be asked whether they keep a quorum: %w", c.NotAsked)
+		return notAsked(c)
 	}
 	if !c.Agreed {
 		return errors.New("no quorum confirms who the members are")
@@ -128,13 +127,13 @@ func replaceable(s *summary.Summary, c *observe.Cluster, member string, volume b
 	}
 	switch {
 	case c.Object.Spec.Paused:
-		return fmt.Errorf("the operator is paused and would not replace it: kubectl etcd resume %s", s.Name)
-	case contradicted(c):
-		return errors.New("the operator changes nothing in this cluster, since data may be lost: see doc/disaster.md")
+		return fmt.Errorf("the operator is paused and would not replace it: %s", hint.Etcd(s.Namespace, "resume", s.Name))
+	case summary.Contradicted(c):
+		return errors.New("the operator changes nothing in this cluster, because data may be lost: see doc/disaster.md")
 	case volume && !c.Object.Spec.Persistent():
 		return errors.New("--with-volume: the members of this cluster have no volumes")
 	case it == nil:
-		return errors.New("it is not listed any more")
+		return errors.New("it is no longer in the list of members")
 	case !it.Votes():
 		return nil // nothing depends on it
 	}
@@ -142,14 +141,6 @@ func replaceable(s *summary.Summary, c *observe.Cluster, member string, volume b
 		return fmt.Errorf("without it, %d of %d voters are healthy, and a quorum is %d", healthy, s.Voters, quorum)
 	}
 	return nil
-}
-
-// contradicted reports whether the operator stops for the sake of the data.
-func contradicted(c *observe.Cluster) bool {
-	return slices.ContainsFunc(c.Object.Status.Conditions, func(condition api.ClusterCondition) bool {
-		return condition.Status == corev1.ConditionFalse &&
-			slices.Contains([]string{"Members forgotten", "Cluster ID changed", "Data went back"}, condition.Reason)
-	})
 }
 
 // deleteMember deletes what was looked at, and nothing that has taken its place.
@@ -162,10 +153,12 @@ func (app *App) deleteMember(ctx context.Context, a *access.Access, pod *corev1.
 		if err == nil {
 			err = claims.Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(claim.UID))})
 		}
-		if err != nil && !apierrors.IsNotFound(err) {
+		switch {
+		case err == nil:
+			fmt.Fprintf(app.Out, "persistentvolumeclaim/%s deleted\n", pod.Name)
+		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("delete the volume of %s: %w", pod.Name, err)
 		}
-		fmt.Fprintf(app.Out, "persistentvolumeclaim/%s deleted\n", pod.Name)
 	}
 	err := a.Kube.CoreV1().Pods(a.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 	if err != nil {
@@ -184,7 +177,7 @@ func replaced(ctx context.Context, o *observe.Observer, cluster string, old *cor
 	s := summary.Of(c, nil)
 	for i := range c.Pods {
 		if c.Pods[i].UID == old.UID {
-			return "the pod " + old.Name + " ends", false, nil
+			return "waiting for the end of the pod " + old.Name, false, nil
 		}
 	}
 	if volume {

@@ -20,15 +20,14 @@ func (app *App) report() *cobra.Command {
 		Use:     "report NAME",
 		GroupID: look,
 		Short:   "Write one archive for a bug report",
-		Long: `Write an archive with all that helps to find out what is wrong with a cluster: its
-objects, pods and events, the status of the members, the findings of doctor, and the last
-logs of members and operators.
+		Long: `Write an archive for a bug report: the objects of a cluster, its pods and events, the
+status of the members, the findings of doctor, and the last logs of members and operators.
 
-No Secret is read for it, and none of etcd's data. Values of variables and annotations
-that are not etcd's or Kubernetes' own are left out, and what looks like a credential or a
-key of etcd in logs. Look through it before you send it to others.`,
+The archive contains no Secret, and no data of etcd. The plugin removes values of foreign
+variables and annotations. From logs, it removes what looks like a credential or a key of
+etcd. Read the archive before you send it to others.`,
 		Example:           "  kubectl etcd report orders\n  kubectl etcd report orders -f orders.tar.gz",
-		Args:              cobra.ExactArgs(1),
+		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: app.clusterNames,
 		RunE:              func(cmd *cobra.Command, args []string) error { return app.runReport(cmd.Context(), args[0], file) },
 	}
@@ -56,7 +55,7 @@ func (app *App) runReport(ctx context.Context, name, file string) (err error) {
 	if err := writeFile(file, archive.Write); err != nil {
 		return err
 	}
-	fmt.Fprintf(app.Out, "%s: %d files. Look through it before you send it to others.\n", file, archive.Len())
+	fmt.Fprintf(app.Out, "%s: %d files. Read the archive before you send it to others.\n", file, archive.Len())
 	return nil
 }
 

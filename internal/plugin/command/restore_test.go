@@ -25,7 +25,7 @@ func TestADryRunOfARestoreChangesNothing(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
-	contains(t, out, "EtcdCluster orders is SERVING", "588 revisions are lost", "Back it up before: kubectl etcd backup orders",
+	contains(t, out, "EtcdCluster orders is SERVING", "588 revisions are lost", "Back it up first: kubectl etcd backup orders -n default",
 		"kind: EtcdRestore", "pick: Newest", "path: mybucket/orders", "awsSecret: aws")
 	if _, err := w.restoreObject(); !apierrors.IsNotFound(err) {
 		t.Errorf("there is an EtcdRestore: %v", err)
@@ -33,7 +33,7 @@ func TestADryRunOfARestoreChangesNothing(t *testing.T) {
 }
 
 func TestARestoreAsksForTheName(t *testing.T) {
-	for typed, want := range map[string]string{"": "nothing was typed", "order\n": `"order" is not "orders"`} {
+	for typed, want := range map[string]string{"": "nobody typed the name", "order\n": `"order" is not "orders"`} {
 		w := newWorld(t, nightly())
 		w.in.WriteString(typed)
 		code, _, errOut := w.run("restore", "orders", "--newest")
@@ -140,8 +140,11 @@ func TestBackupsAreListed(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	contains(t, out, "nightly   Waiting   S3      0 6 * * *   6 h ago   80912      700.0Mi   yes        7      in 18 h   mybucket/orders_v80912_2026-11-22-06:00:00")
-	if _, out, _ := newWorld(t).run("backups", "orders"); out != "No EtcdBackup names the EtcdCluster orders.\n" {
-		t.Errorf("printed %q", out)
+	const key = "mybucket/orders_v80912_2026-11-22-06:00:00"
+	contains(t, out, "nightly   Waiting   0 6 * * *   6 h ago   80912      yes        "+key)
+	_, out, _ = w.run("backups", "orders", "-o", "wide")
+	contains(t, out, key+"   S3      700.0Mi   7      in 18 h")
+	if _, out, errOut := newWorld(t).run("backups", "orders"); out != "" || errOut != "No EtcdBackup names the EtcdCluster orders.\n" {
+		t.Errorf("printed %q, %q", out, errOut)
 	}
 }

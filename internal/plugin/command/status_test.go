@@ -132,7 +132,7 @@ func TestStatusAsJSON(t *testing.T) {
 	}
 	_, out, _ = w.run("status", "orders", "-o", "yaml")
 	contains(t, out, "state: SERVING")
-	if code, _, errOut := w.run("status", "orders", "-o", "xml"); code != 3 && code != 1 || !strings.Contains(errOut, "json or yaml") {
+	if code, _, errOut := w.run("status", "orders", "-o", "xml"); code != 3 || !strings.Contains(errOut, "json, yaml, wide or name") {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }
@@ -206,7 +206,7 @@ func TestMembersAreListedWithIDs(t *testing.T) {
 	for _, m := range w.members {
 		m.Agreed = append(m.Agreed[:1:1], &etcdserverpb.Member{ID: 2, Name: "orders-b", IsLearner: true, PeerURLs: []string{"http://orders-b.orders.default.svc:2380"}})
 	}
-	code, out, errOut := w.run("members", "orders")
+	code, out, errOut := w.run("members", "orders", "-o", "wide")
 	if code != 0 {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
 )
@@ -38,21 +39,21 @@ func (app *App) top() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "top NAME",
 		GroupID:           look,
-		Short:             "Show what each member does: CPU, memory, requests, writes and disk",
-		Long:              "Show what each member does, as its metrics say: CPU, requests, writes and times of the disk during --interval, the rest at its end.",
+		Short:             "Show the load of each member: CPU, memory, requests, writes and disk",
+		Long:              "Show the load of each member from its metrics. CPU, requests, writes and disk times cover --interval; the other columns show its end.",
 		Example:           "  kubectl etcd top orders\n  kubectl etcd top orders --interval 10s",
-		Args:              cobra.ExactArgs(1),
+		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: app.clusterNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list, err := app.loads(cmd.Context(), args[0], interval)
 			if err != nil {
 				return err
 			}
-			return format.write(app.Out, list, func(out io.Writer) error { return printLoads(out, list) })
+			return format.write(app.Out, list, nil, func(out io.Writer) error { return printLoads(out, list) })
 		},
 	}
 	format.bind(cmd)
-	cmd.Flags().DurationVar(&interval, "interval", interval, "time in which requests and writes are counted")
+	cmd.Flags().DurationVar(&interval, "interval", interval, "time over which the plugin counts requests and writes")
 	return cmd
 }
 
@@ -60,7 +61,7 @@ func (app *App) loads(ctx context.Context, name string, interval time.Duration) 
 	if interval <= 0 {
 		return nil, fmt.Errorf("--interval must be positive")
 	}
-	_, o, end, err := app.observer()
+	a, o, end, err := app.observer()
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func (app *App) loads(ctx context.Context, name string, interval time.Duration) 
 		return nil, err
 	}
 	if before.NotAsked != nil {
-		return nil, fmt.Errorf("the members can't be asked: %w", before.NotAsked)
+		return nil, notAsked(before)
 	}
 	if !app.pause(ctx, interval) {
 		return nil, ctx.Err()
@@ -81,7 +82,7 @@ func (app *App) loads(ctx context.Context, name string, interval time.Duration) 
 	}
 	list := loadsOf(before, after)
 	if len(list) == 0 {
-		return nil, fmt.Errorf("no member of %s has metrics that can be read: kubectl etcd status %s", name, name)
+		return nil, fmt.Errorf("the plugin can read the metrics of no member of %s: %s", name, hint.Etcd(a.Namespace, "status", name))
 	}
 	return list, nil
 }

@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/upgradeplan"
@@ -29,11 +31,11 @@ func (app *App) upgrade() *cobra.Command {
 		Use:     "upgrade NAME --to VERSION [--plan]",
 		GroupID: operate,
 		Short:   "Plan an upgrade of etcd, or begin its first step",
-		Long: `Plan an upgrade of etcd: the versions on the way, and what stands against it now. Without
---plan, begin the first step if nothing does. The operator upgrades one member after the
-other. Call it again for each further step.`,
+		Long: `Plan an upgrade of etcd: print the versions on the way, and what prevents the upgrade now.
+Without --plan, begin the first step if nothing prevents it. The operator upgrades one
+member after the other. Repeat the command for each further step.`,
 		Example:           "  kubectl etcd upgrade orders --to 3.7.3 --plan\n  kubectl etcd upgrade orders --to 3.7.3",
-		Args:              cobra.ExactArgs(1),
+		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: app.clusterNames,
 		RunE:              func(cmd *cobra.Command, args []string) error { return app.runUpgrade(cmd.Context(), args[0], opts) },
 	}
@@ -61,7 +63,7 @@ func (app *App) runUpgrade(ctx context.Context, name string, opts *upgradeOption
 		return err
 	}
 	if len(steps) == 0 {
-		fmt.Fprintf(app.Out, "EtcdCluster %s runs etcd %s already.\n", name, status.CurrentVersion)
+		fmt.Fprintf(app.Out, "EtcdCluster %s already runs etcd %s.\n", name, status.CurrentVersion)
 		return nil
 	}
 	s := summary.Of(c, nil)
@@ -71,19 +73,19 @@ func (app *App) runUpgrade(ctx context.Context, name string, opts *upgradeOption
 		fmt.Fprintf(app.Out, "  step %d: %s, %d members one after the other, the leader last\n", i+1, step, s.Voters)
 	}
 	if upgradeplan.LeavesMinor(status.CurrentVersion, steps[0]) {
-		fmt.Fprintln(app.Out, "etcd can't be downgraded afterwards: back up first (kubectl etcd backup "+name+").")
+		fmt.Fprintf(app.Out, "You cannot downgrade etcd afterwards. Back up first: %s\n", hint.Etcd(a.Namespace, "backup", name))
 	}
 	for _, reason := range against {
-		fmt.Fprintln(app.Out, "  against it now: "+reason)
+		fmt.Fprintln(app.Out, "  prevents it now: "+reason)
 	}
 	switch {
 	case opts.plan && len(against) > 0:
 		return exit(1)
 	case opts.plan:
-		fmt.Fprintf(app.Out, "Nothing stands against it. Begin with: kubectl etcd upgrade %s --to %s\n", name, opts.to)
+		fmt.Fprintf(app.Out, "Nothing prevents it. Begin: %s\n", hint.Etcd(a.Namespace, "upgrade", name, "--to", opts.to))
 		return nil
 	case len(against) > 0:
-		return fmt.Errorf("the upgrade is not begun")
+		return errors.New("the upgrade has not begun")
 	}
 	clusters := a.Etcd.EtcdV1beta2().EtcdClusters(a.Namespace)
 	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"version":%q}}`, c.Object.ResourceVersion, steps[0])
@@ -109,7 +111,7 @@ func (app *App) runUpgrade(ctx context.Context, name string, opts *upgradeOption
 		return state, obj.Status.CurrentVersion == steps[0], nil
 	})
 	if err == nil && len(steps) > 1 {
-		fmt.Fprintf(app.Out, "The next step: kubectl etcd upgrade %s --to %s\n", name, opts.to)
+		fmt.Fprintf(app.Out, "Next step: %s\n", hint.Etcd(a.Namespace, "upgrade", name, "--to", opts.to))
 	}
 	return err
 }

@@ -6,6 +6,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,10 +16,12 @@ import (
 type waitOptions struct {
 	wait    bool
 	timeout time.Duration
+	// progress is where progress is printed; nil for standard output.
+	progress io.Writer
 }
 
 func (o *waitOptions) bind(cmd *cobra.Command, timeout time.Duration) {
-	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until it is done")
+	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until the operator has finished")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", timeout, "how long to wait")
 }
 
@@ -29,22 +32,33 @@ const pollPeriod = time.Second
 // that this has changed. An error of look ends the wait.
 func (app *App) until(ctx context.Context, opts waitOptions, look func(context.Context) (state string, done bool, err error)) error {
 	start, last := app.Clock.Now(), ""
+	progress := opts.progress
+	if progress == nil {
+		progress = app.Out
+	}
 	for {
 		state, done, err := look(ctx)
 		if err != nil {
 			return err
 		}
 		if state != "" && state != last {
-			fmt.Fprintf(app.Out, "%5.0fs  %s\n", app.Clock.Since(start).Seconds(), state)
+			fmt.Fprintf(progress, "%5.0fs  %s\n", app.Clock.Since(start).Seconds(), state)
 			last = state
 		}
 		switch {
 		case done:
 			return nil
 		case app.Clock.Since(start) >= opts.timeout:
-			return fmt.Errorf("not done after %s: it goes on without this command (%s)", opts.timeout, last)
+			return fmt.Errorf("not done after %s: the operator continues without this command%s", opts.timeout, lastSeen(last))
 		case !app.pause(ctx, pollPeriod):
-			return fmt.Errorf("stopped waiting: it goes on without this command (%s)", last)
+			return fmt.Errorf("stopped waiting: the operator continues without this command%s", lastSeen(last))
 		}
 	}
+}
+
+func lastSeen(state string) string {
+	if state == "" {
+		return ""
+	}
+	return "; last seen: " + state
 }

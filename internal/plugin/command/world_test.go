@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -47,6 +48,8 @@ type world struct {
 	access *access.Access
 	clock  clock.WithTicker
 	in     *bytes.Buffer
+	// stdin takes the place of in, if it is not nil.
+	stdin io.Reader
 }
 
 var names = []string{"orders-a", "orders-b", "orders-c"}
@@ -160,6 +163,9 @@ func (w *world) runContext(ctx context.Context, args ...string) (code int, stdou
 	w.t.Helper()
 	var out, errOut bytes.Buffer
 	app := &App{IOStreams: genericiooptions.IOStreams{In: w.in, Out: &out, ErrOut: &errOut}, Clock: w.clock}
+	if w.stdin != nil {
+		app.In = w.stdin
+	}
 	app.Open = func() (*access.Access, error) { return w.access, nil }
 	app.Dial = func(*access.Access) (etcd.Dial, func()) { return w.dial, func() {} }
 	code = app.Run(ctx, args)

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
 )
@@ -31,7 +32,7 @@ func (d *Doctor) Cluster(ctx context.Context, c *observe.Cluster) {
 
 func (d *Doctor) quorum(s *summary.Summary) {
 	const check = "quorum"
-	fix := "kubectl etcd status " + s.Name + "; doc/user/status.md"
+	fix := hint.Etcd(s.Namespace, "status", s.Name) + "; doc/user/status.md"
 	switch s.State {
 	case summary.Down:
 		d.add(check, Failure, fix+"; doc/disaster.md", "%s", strings.Join(s.Reasons, "; "))
@@ -41,14 +42,14 @@ func (d *Doctor) quorum(s *summary.Summary) {
 		d.add(check, OK, "", "%d of %d voters are healthy: the cluster tolerates the loss of %d", s.Healthy, s.Voters, s.Tolerates)
 	}
 	if s.NotAsked != "" {
-		d.add(check, Unknown, "get the right to create pods/portforward, and to get the operatorSecret", "the members were not asked: %s", s.NotAsked)
+		d.add(check, Unknown, "you need the rights to create pods/portforward and to get the operatorSecret, and an API server that reaches the nodes", "the members were not asked: %s", s.NotAsked)
 	}
 }
 
 // services looks for the Services by which members find each other and clients find them.
 func (d *Doctor) services(ctx context.Context, c *observe.Cluster) {
 	const check = "Services"
-	const fix = "the operator makes it: look at its log and at kubectl describe etcd"
+	fix := "the operator creates it: look at the operator's log, and at " + hint.Kubectl(c.Object.Namespace, "describe", "etcd", c.Object.Name)
 	names := []string{c.Object.Name}
 	if client := c.Object.Status.ServiceName; client != "" {
 		names = append(names, client)
@@ -76,20 +77,20 @@ func (d *Doctor) budget(ctx context.Context, c *observe.Cluster) {
 	budget, err := d.Access.Kube.PolicyV1().PodDisruptionBudgets(d.Access.Namespace).Get(ctx, c.Object.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		d.add(check, Warning, "the operator makes it once the cluster serves: look at its log", "there is none: a drain can take the quorum")
+		d.add(check, Warning, "the operator creates it once the cluster serves: look at the operator's log", "there is none: a drain of nodes can take the quorum")
 	case err != nil:
 		d.unknown(check, err)
 	case budget.Status.DisruptionsAllowed == 0:
-		d.add(check, Warning, "wait until all members are ready", "drains of nodes have to wait: %d of %d pods are healthy", budget.Status.CurrentHealthy, budget.Status.ExpectedPods)
+		d.add(check, Warning, "wait until all members are ready", "a drain of nodes has to wait: %d of %d pods are healthy", budget.Status.CurrentHealthy, budget.Status.ExpectedPods)
 	default:
-		d.add(check, OK, "", "drains may take %d member at a time", budget.Status.DisruptionsAllowed)
+		d.add(check, OK, "", "drains of nodes can take %d pods at a time", budget.Status.DisruptionsAllowed)
 	}
 }
 
 func (d *Doctor) volumes(ctx context.Context, c *observe.Cluster) {
 	const check = "volumes"
 	if !c.Object.Spec.Persistent() {
-		d.add(check, Warning, "consider spec.pod.persistentVolumeClaimSpec (doc/persistence.md)", "members keep their data in their pods: it is lost when all pods are")
+		d.add(check, Warning, "consider spec.pod.persistentVolumeClaimSpec (doc/persistence.md)", "members keep their data in their pods: if all pods are lost, the data is lost")
 		return
 	}
 	list, err := d.Access.Kube.CoreV1().PersistentVolumeClaims(d.Access.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=etcd,etcd_cluster=" + c.Object.Name})
@@ -103,7 +104,7 @@ func (d *Doctor) volumes(ctx context.Context, c *observe.Cluster) {
 			bound++
 			continue
 		}
-		d.add(check, Failure, "kubectl describe pvc "+claim.Name, "the volume of %s is %s", claim.Name, claim.Status.Phase)
+		d.add(check, Failure, hint.Kubectl(claim.Namespace, "describe", "pvc", claim.Name), "the volume of %s is %s", claim.Name, claim.Status.Phase)
 	}
 	if bound == len(list.Items) {
 		d.add(check, OK, "", "%d volumes are bound", bound)

@@ -6,11 +6,13 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/operators"
 )
 
@@ -29,6 +31,10 @@ func (d *Doctor) operators(ctx context.Context) {
 		if len(found) == 0 {
 			d.add(program, level, "deploy it (README.md)", "no instance has ever led: there is no Lease for the namespace %s", d.Access.Namespace)
 		}
+		// The Lease of an operator that someone has removed stays.
+		if slices.ContainsFunc(found, func(o operators.Operator) bool { return o.Alive(d.Now()) }) {
+			level = Warning
+		}
 		for _, o := range found {
 			d.operator(ctx, o, level)
 		}
@@ -41,7 +47,7 @@ func (d *Doctor) operator(ctx context.Context, o operators.Operator, level Level
 		scope = "for all namespaces, for objects with the annotation of cluster-wide operators"
 	}
 	if !o.Alive(d.Now()) {
-		d.add(o.Program, level, "look at its pods: kubectl get pods -n "+o.Namespace,
+		d.add(o.Program, level, "look at its pods: "+hint.Kubectl(o.Namespace, "get", "pods"),
 			"no instance leads (%s): pod %s has renewed the Lease %s ago", scope, cmp.Or(o.Pod, "-"), d.Now().Sub(o.Renewed).Round(time.Second))
 		return
 	}

@@ -51,10 +51,27 @@ func Object(ctx context.Context, a *access.Access, name string) (*api.EtcdCluste
 	case err == nil:
 		return obj, nil
 	case apierrors.IsNotFound(err) && isMissingKind(err):
-		return nil, fmt.Errorf("this Kubernetes has no EtcdClusters: install the etcd operator first (%w)", err)
+		return nil, noKind(err)
 	default:
 		return nil, err
 	}
+}
+
+// Objects reads the EtcdClusters of a namespace.
+func Objects(ctx context.Context, a *access.Access, namespace string) ([]api.EtcdCluster, error) {
+	list, err := a.Etcd.EtcdV1beta2().EtcdClusters(namespace).List(ctx, metav1.ListOptions{})
+	switch {
+	case err == nil:
+		return list.Items, nil
+	case apierrors.IsNotFound(err):
+		return nil, noKind(err)
+	default:
+		return nil, err
+	}
+}
+
+func noKind(err error) error {
+	return fmt.Errorf("this Kubernetes has no EtcdClusters: install the etcd operator first (%w)", err)
 }
 
 // isMissingKind reports whether the API server knows no such kind, rather than no such object.

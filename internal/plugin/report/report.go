@@ -63,7 +63,7 @@ func (r *Reporter) status(a *Archive, c *observe.Cluster) error {
 	s := summary.Of(c, nil)
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s, kubectl-etcd %s\n\n", c.Time.UTC().Format(time.RFC3339), version.Version)
-	if err := s.Print(&text, c.Time); err != nil {
+	if err := s.Print(&text, c.Time, summary.Style{Wide: true}); err != nil {
 		return err
 	}
 	a.text("status.txt", text.String())

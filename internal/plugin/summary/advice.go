@@ -5,10 +5,13 @@ package summary
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -28,18 +31,21 @@ const (
 func advice(c *observe.Cluster, s *Summary) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if Contradicted(c) {
+		add("data may be lost: stop the clients that write, and read \"When the operator says that data may be lost\" in doc/disaster.md")
+	}
 	if s.State == Down {
-		add("read \"Does it serve?\" in doc/user/status.md and doc/disaster.md: kubectl etcd doctor %s", s.Name)
+		add("find the cause: %s; then see doc/disaster.md", hint.Etcd(s.Namespace, "doctor", s.Name))
 	}
 	if s.Paused {
-		add("the operator is paused and replaces no members: kubectl etcd resume %s", s.Name)
+		add("the operator is paused and replaces no members: %s", hint.Etcd(s.Namespace, "resume", s.Name))
 	}
 	if unseen(c) {
 		add("no operator has looked at the last edit: check that the etcd operator runs")
 	}
 	adviseCertificates(c, s, add)
 	for _, m := range s.Members {
-		adviseMember(m, add)
+		adviseMember(s, m, add)
 	}
 	adviseSpread(s, add)
 	adviseBackups(c, s, add)
@@ -90,7 +96,7 @@ func adviseCertificates(c *observe.Cluster, s *Summary, add adder) {
 	}
 }
 
-func adviseMember(m Member, add adder) {
+func adviseMember(s *Summary, m Member, add adder) {
 	if m.FsyncP99 != nil && *m.FsyncP99 >= slowFsync {
 		add("%s: slow disk, fsync p99 %s (etcd wants less than 10 ms)", m.Name, Seconds(*m.FsyncP99))
 	}
@@ -102,7 +108,7 @@ func adviseMember(m Member, add adder) {
 		add("%s: %s of the database are free: defragment it", m.Name, Bytes(m.DBSize-m.DBInUse))
 	}
 	if m.Restarts >= 3 {
-		add("%s: etcd has restarted %d times: kubectl logs --previous -c etcd %s", m.Name, m.Restarts, m.Name)
+		add("%s: etcd has restarted %d times: %s", m.Name, m.Restarts, hint.Kubectl(s.Namespace, "logs", "--previous", "-c", "etcd", m.Name))
 	}
 }
 
@@ -124,7 +130,8 @@ func adviseSpread(s *Summary, add adder) {
 		counts map[string]int
 		use    bool
 	}{{"node", nodes, true}, {"zone", zones, zoned && len(zones) > 1}} {
-		for name, n := range place.counts {
+		for _, name := range slices.Sorted(maps.Keys(place.counts)) {
+			n := place.counts[name]
 			if place.use && s.Voters-n < s.Voters/2+1 {
 				add("%d of %d voters run in the %s %s: its loss takes the quorum", n, s.Voters, place.kind, name)
 			}

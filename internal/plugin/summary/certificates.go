@@ -29,7 +29,7 @@ type Certificate struct {
 
 // Certificates judges the certificates of a cluster by their dates.
 func Certificates(c *observe.Cluster) []Certificate {
-	var list []Certificate
+	list := []Certificate{}
 	for _, cert := range c.Certificates {
 		entry := Certificate{Use: cert.Use, Secret: cert.Secret}
 		if cert.Err != nil {

@@ -34,7 +34,7 @@ func judge(c *observe.Cluster, s *Summary) (State, []string) {
 	if s.Source == FromOperator && len(down) == 0 && available != nil && available.Status == corev1.ConditionFalse {
 		down = append(down, available.Reason+": "+available.Message)
 	}
-	if contradicts(available) && s.Source != FromOperator {
+	if Contradicted(c) && s.Source != FromOperator {
 		degraded = append(degraded, available.Reason+": "+available.Message)
 	}
 	if c.Object.Status.Phase == api.ClusterPhaseFailed {
@@ -66,8 +66,10 @@ func judge(c *observe.Cluster, s *Summary) (State, []string) {
 	}
 }
 
-// contradicts reports whether the operator stops for the sake of the data.
-func contradicts(available *api.ClusterCondition) bool {
+// Contradicted reports whether the members contradict the operator's record. The operator
+// then changes nothing, because data may be lost.
+func Contradicted(c *observe.Cluster) bool {
+	available := c.Condition(api.ClusterConditionAvailable)
 	return available != nil && available.Status == corev1.ConditionFalse &&
 		slices.Contains([]string{"Members forgotten", "Cluster ID changed", "Data went back"}, available.Reason)
 }
@@ -117,7 +119,7 @@ func activity(c *observe.Cluster) []string {
 		api.ClusterConditionRecovering, api.ClusterConditionScaling, api.ClusterConditionUpgrading, api.ClusterConditionUpdating,
 	}
 	for _, condition := range c.Object.Status.Conditions {
-		if !slices.Contains(shown, condition.Type) {
+		if condition.Status != corev1.ConditionTrue || !slices.Contains(shown, condition.Type) {
 			continue
 		}
 		text := string(condition.Type)

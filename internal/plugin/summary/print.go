@@ -11,14 +11,25 @@ import (
 	"time"
 )
 
+// Style is how much of a summary is printed.
+type Style struct {
+	// Namespace adds the namespace to the name.
+	Namespace bool
+	// Wide adds columns to the table of members.
+	Wide bool
+}
+
 // Print writes a summary for people.
-func (s *Summary) Print(out io.Writer, now time.Time) error {
+func (s *Summary) Print(out io.Writer, now time.Time, style Style) error {
 	var text strings.Builder
+	if style.Namespace {
+		text.WriteString(s.Namespace + "/")
+	}
 	text.WriteString(s.headline() + "\n")
 	for _, reason := range s.Reasons {
 		text.WriteString("  " + reason + "\n")
 	}
-	s.PrintMembers(&text)
+	s.printMembers(&text, style.Wide)
 	if s.Source == FromOperator {
 		fmt.Fprintf(&text, "Members    as the operator last saw them: the members were not asked (%s)\n", s.NotAsked)
 	}
@@ -79,17 +90,31 @@ func losses(n int) string {
 	}
 }
 
-// PrintMembers writes the table of members.
-func (s *Summary) PrintMembers(out io.Writer) {
+func (s *Summary) printMembers(out io.Writer, wide bool) {
 	if len(s.Members) == 0 {
 		return
 	}
 	table := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(table, "MEMBER\tROLE\tVERSION\tDB\tIN USE\tLAG\tFSYNC p99\tNODE / ZONE")
+	header := "MEMBER\tROLE\tVERSION\tDB\tIN USE\tLAG\tFSYNC p99\tNODE / ZONE"
+	if wide {
+		header += "\tQUOTA\tRESTARTS\tID"
+	}
+	fmt.Fprintln(table, header)
 	for _, m := range s.Members {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.role(), orDash(m.Version), m.db(), m.inUse(), m.lag(), m.fsync(), m.where())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", m.Name, m.role(), orDash(m.Version), m.db(), m.inUse(), m.lag(), m.fsync(), m.where())
+		if wide {
+			fmt.Fprintf(table, "\t%s\t%d\t%s", m.quota(), m.Restarts, orDash(m.ID))
+		}
+		fmt.Fprintln(table)
 	}
 	table.Flush()
+}
+
+func (m Member) quota() string {
+	if m.DBQuota == 0 {
+		return "-"
+	}
+	return Bytes(m.DBQuota)
 }
 
 func (m Member) role() string {

@@ -6,6 +6,7 @@ package summary
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +156,30 @@ func TestUnits(t *testing.T) {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+func TestContradictionsAreThoseOfTheReference(t *testing.T) {
+	reference, err := os.ReadFile("../../../doc/reference.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cluster(3)
+	found := 0
+	for _, row := range strings.Split(string(reference), "\n") {
+		cells := strings.Split(row, "|")
+		if len(cells) < 5 || strings.TrimSpace(cells[2]) != "False" || !strings.Contains(cells[4], "The operator changes nothing") {
+			continue
+		}
+		found++
+		reason := strings.Trim(strings.TrimSpace(cells[3]), "`")
+		c.Object.Status.Conditions = []api.ClusterCondition{{Type: api.ClusterConditionAvailable, Status: corev1.ConditionFalse, Reason: reason}}
+		s := Of(c, nil)
+		if !Contradicted(c) || s.State != Degraded || !strings.HasPrefix(s.Advice[0], "data may be lost") {
+			t.Errorf("%s: %s, %q", reason, s.State, s.Advice)
+		}
+	}
+	if found != 3 {
+		t.Errorf("the reference has %d reasons for which the operator changes nothing, want 3", found)
 	}
 }
