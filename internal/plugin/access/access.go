@@ -7,6 +7,7 @@ package access
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
@@ -34,6 +35,9 @@ func (a *Access) In(namespace string) *Access {
 
 // Flags are the flags of kubectl that choose a cluster, a user and a namespace.
 type Flags struct {
+	// Warnings is where warnings of the API server are printed, as kubectl prints them.
+	Warnings io.Writer
+
 	kubeconfig string
 	overrides  clientcmd.ConfigOverrides
 }
@@ -70,6 +74,7 @@ func (f *Flags) Open() (*Access, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
+	config.WarningHandler = rest.NewWarningWriter(f.Warnings, rest.WarningWriterOptions{Deduplicate: true})
 	return New(config, namespace)
 }
 

@@ -8,6 +8,7 @@ package backups
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -40,6 +41,39 @@ func Choose(list []api.EtcdBackup, cluster, name string) (*api.EtcdBackup, error
 	default:
 		return nil, fmt.Errorf("several EtcdBackups name the EtcdCluster %s: choose one of %s with --from", cluster, strings.Join(names, ", "))
 	}
+}
+
+// made matches the names of what Once returns.
+var made = regexp.MustCompile(`-manual-[0-9]{8}-[0-9]{6}$`)
+
+// Templates returns the EtcdBackups that a person wrote: those of Once choose no store.
+func Templates(list []api.EtcdBackup) []api.EtcdBackup {
+	var written []api.EtcdBackup
+	for _, b := range list {
+		if !made.MatchString(b.Name) {
+			written = append(written, b)
+		}
+	}
+	return written
+}
+
+// Newer returns the EtcdBackup with the newest backup that a pick could mean, if it is
+// newer than that of the EtcdBackup from; nil otherwise.
+func Newer(list []api.EtcdBackup, from *api.EtcdBackup, pick Pick) *api.EtcdBackup {
+	if pick.Key != "" {
+		return nil
+	}
+	var newest *api.EtcdBackup
+	last := Known(from, pick).Taken
+	for i := range list {
+		b := &list[i]
+		taken := b.Status.LastSuccessDate
+		if b.Name == from.Name || taken == nil || !taken.After(last) || !pick.Before.IsZero() && taken.After(pick.Before) {
+			continue
+		}
+		newest, last = b, taken.Time
+	}
+	return newest
 }
 
 var errNoSection = errors.New("the EtcdBackup has no section for its storageType")

@@ -54,6 +54,7 @@ func (c coded) Unwrap() error { return c.error }
 // Main runs the command line, and returns the exit code.
 func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
 	app := &App{IOStreams: streams, Clock: clock.RealClock{}}
+	app.flags.Warnings = streams.ErrOut
 	app.Open = app.flags.Open
 	app.Dial = func(a *access.Access) (etcd.Dial, func()) {
 		t := tunnel.New(a.Config, a.Kube.CoreV1().RESTClient(), a.Namespace)
@@ -64,7 +65,7 @@ func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams
 
 // Run runs a command line, and returns the exit code.
 func (app *App) Run(ctx context.Context, args []string) int {
-	root := app.root()
+	root := app.root() //nolint:contextcheck // cobra passes the context to the commands
 	root.SetArgs(args)
 	root.SetIn(app.In)
 	root.SetOut(app.Out)

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/etcd-operator/etcd-operator/internal/plugin/access"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/backups"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
@@ -75,7 +74,14 @@ func (app *App) runBackup(ctx context.Context, name string, opts *backupOptions)
 	if _, err := observe.Object(ctx, a, name); err != nil {
 		return err
 	}
-	like, err := chooseBackup(ctx, a, name, opts.from)
+	list, err := observe.Backups(ctx, a, name)
+	if err != nil {
+		return err
+	}
+	if opts.from == "" {
+		list = backups.Templates(list)
+	}
+	like, err := backups.Choose(list, name, opts.from)
 	if err != nil {
 		return err
 	}
@@ -123,14 +129,6 @@ func withReason(reason string) string {
 		return ""
 	}
 	return ": " + reason
-}
-
-func chooseBackup(ctx context.Context, a *access.Access, cluster, name string) (*api.EtcdBackup, error) {
-	list, err := observe.Backups(ctx, a, cluster)
-	if err != nil {
-		return nil, err
-	}
-	return backups.Choose(list, cluster, name)
 }
 
 func (app *App) backupList() *cobra.Command {

@@ -48,13 +48,6 @@ func (w *world) object() *api.EtcdCluster {
 	return obj
 }
 
-// leads makes a member the leader for all.
-func (w *world) leads(id uint64) {
-	for _, m := range w.members {
-		m.Status.Leader = id
-	}
-}
-
 func TestPauseAndResume(t *testing.T) {
 	w := newWorld(t)
 	w.tick()

@@ -93,7 +93,10 @@ func (app *App) runRestore(ctx context.Context, name string, opts *restoreOption
 	if err != nil {
 		return err
 	}
-	from, err := chooseBackup(ctx, a, name, opts.from)
+	if c.NoBackups != nil {
+		return c.NoBackups
+	}
+	from, err := backups.Choose(c.Backups, name, opts.from)
 	if err != nil {
 		return err
 	}
@@ -145,6 +148,10 @@ func (app *App) printLoss(out io.Writer, c *observe.Cluster, from *api.EtcdBacku
 	}
 	for _, sentence := range backups.Loss(known, pick, s.Revision, app.Clock.Now()) {
 		fmt.Fprintln(out, "  "+sentence)
+	}
+	if newer := backups.Newer(c.Backups, from, pick); newer != nil {
+		fmt.Fprintf(out, "  The EtcdBackup %s has a newer backup, of %s: --from %s restores it.\n",
+			newer.Name, newer.Status.LastSuccessDate.UTC().Format(time.RFC3339), newer.Name)
 	}
 	if s.State != summary.Down {
 		fmt.Fprintf(out, "  The cluster serves now. Back it up first: %s\n", hint.Etcd(s.Namespace, "backup", s.Name))

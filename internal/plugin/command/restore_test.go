@@ -6,6 +6,7 @@ package command
 import (
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,37 @@ func TestADryRunOfARestoreChangesNothing(t *testing.T) {
 		"kind: EtcdRestore", "pick: Newest", "path: mybucket/orders", "awsSecret: aws")
 	if _, err := w.restoreObject(); !apierrors.IsNotFound(err) {
 		t.Errorf("there is an EtcdRestore: %v", err)
+	}
+}
+
+// manual is what the backup command creates.
+func manual(ago time.Duration) *api.EtcdBackup {
+	taken := metav1.NewTime(now.Add(-ago))
+	b := nightly()
+	b.Name, b.Spec.BackupPolicy = "nightly-manual-20261122-113000", nil
+	b.Spec.S3.Path = "mybucket/orders-manual-20261122-113000"
+	b.Status = api.BackupStatus{Phase: api.BackupPhaseSucceeded, Succeeded: true, LastSuccessDate: &taken, Key: b.Spec.S3.Path, EtcdRevision: 81499}
+	return b
+}
+
+func TestARestoreNamesANewerBackup(t *testing.T) {
+	const hint = "--from nightly-manual-20261122-113000 restores it"
+	for args, want := range map[string]bool{"--newest": true, "--before 2h": false, "--key mybucket/other": false, "--newest --from nightly-manual-20261122-113000": false} {
+		w := newWorld(t, nightly(), manual(30*time.Minute))
+		code, out, errOut := w.run(append([]string{"restore", "orders", "--dry-run"}, strings.Split(args, " ")...)...)
+		if code != 0 || strings.Contains(out, hint) != want {
+			t.Errorf("%s: exit code %d: %s%s", args, code, out, errOut)
+		}
+	}
+}
+
+func TestABackupUsesNoStoreOfAnEarlierOne(t *testing.T) {
+	once := nightly()
+	once.Name, once.Spec.BackupPolicy = "once", nil
+	w := newWorld(t, once, manual(30*time.Minute))
+	code, out, errOut := w.run("backup", "orders", "--dry-run", "-o", "name")
+	if want := "etcdbackup.etcd.database.coreos.com/once-manual-20261122-120000\n"; code != 0 || out != want {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 }
 

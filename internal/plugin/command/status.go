@@ -53,20 +53,23 @@ An error of the command line is 3 too.`,
   kubectl etcd status orders -o json`,
 		ValidArgsFunction: app.severalClusterNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := app.runStatus(cmd.Context(), args, opts)
-			if err != nil && !errors.As(err, new(exit)) && !errors.Is(err, context.Canceled) {
-				return coded{err, unknown}
-			}
-			return err
+			return unknownState(app.runStatus(cmd.Context(), args, opts))
 		},
 	}
-	// 1 would mean that the cluster is degraded.
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return coded{usageError(cmd, err), unknown} })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return unknownState(usageError(cmd, err)) })
 	opts.output.bind(cmd, asWide, asName)
 	cmd.Flags().BoolVarP(&opts.watch, "watch", "w", false, "repeat the status until Ctrl-C")
 	cmd.Flags().BoolVarP(&opts.all, "all-namespaces", "A", false, "show the EtcdClusters of all namespaces")
 	cmd.Flags().DurationVar(&opts.interval, "interval", 2*time.Second, "time between two looks of --watch")
 	return cmd
+}
+
+// unknownState gives an error its exit code: 1 would mean that the cluster is degraded.
+func unknownState(err error) error {
+	if err == nil || errors.As(err, new(exit)) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return coded{err, unknown}
 }
 
 func (app *App) runStatus(ctx context.Context, names []string, opts *statusOptions) error {

@@ -17,10 +17,10 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/wire"
 )
@@ -66,12 +66,12 @@ func newDialer(config *rest.Config, to *url.URL) (httpstream.Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	old := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, to)
-	websocket, err := portforward.NewSPDYOverWebsocketDialer(to, config)
+	old := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, to)
+	websocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(to, config)
 	if err != nil {
 		return nil, err
 	}
-	return portforward.NewFallbackDialer(websocket, old, wire.RefusesWebSockets), nil
+	return portforward.NewFallbackDialerForStreaming(websocket, old, wire.RefusesWebSockets), nil
 }
 
 // Dial connects to an address of the form pod:port.

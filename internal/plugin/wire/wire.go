@@ -4,14 +4,10 @@
 // Package wire knows which of the protocols for streams through the API server is spoken.
 package wire
 
-import (
-	"k8s.io/apimachinery/pkg/util/httpstream"
-	streaming "k8s.io/streaming/pkg/httpstream"
-)
+import "k8s.io/streaming/pkg/httpstream"
 
 // RefusesWebSockets reports whether the API server, or a proxy before it, refuses
-// WebSockets: SPDY is tried then. client-go returns errors of both packages.
+// WebSockets. The plugin then tries SPDY.
 func RefusesWebSockets(err error) bool {
-	return httpstream.IsUpgradeFailure(err) || streaming.IsUpgradeFailure(err) ||
-		httpstream.IsHTTPSProxyError(err) || streaming.IsHTTPSProxyError(err)
+	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 }
