@@ -58,6 +58,7 @@ func (f *Flags) Bind(set *pflag.FlagSet) {
 	} {
 		flag.info.Description = flag.usage
 	}
+	names.ClusterOverrideFlags.APIServer.ShortName = "s"
 	clientcmd.BindOverrideFlags(&f.overrides, set, names)
 }
 

@@ -94,7 +94,7 @@ func Loss(backup Contents, pick Pick, current int64, now time.Time) []string {
 	}
 	switch {
 	case backup.Revision > 0 && current > backup.Revision:
-		list = append(list, fmt.Sprintf("The cluster is at revision %d, the backup at revision %d: %d revisions are lost.", current, backup.Revision, current-backup.Revision))
+		list = append(list, fmt.Sprintf("The cluster is at revision %d, the backup at revision %d: %s lost.", current, backup.Revision, revisions(current-backup.Revision)))
 	case backup.Revision > 0 && current == backup.Revision:
 		list = append(list, fmt.Sprintf("Cluster and backup are both at revision %d: no write is lost, if the data is the same.", current))
 	case backup.Revision > 0 && current > 0:
@@ -110,6 +110,13 @@ func Loss(backup Contents, pick Pick, current int64, now time.Time) []string {
 		list = append(list, "No quorum confirmed the backup: confirmed writes may be missing in it.")
 	}
 	return append(list, "The restore replaces all members. Clients cannot read or write until the first member serves the backup.")
+}
+
+func revisions(n int64) string {
+	if n == 1 {
+		return "1 revision is"
+	}
+	return fmt.Sprintf("%d revisions are", n)
 }
 
 // ParseBefore reads a time: RFC 3339, or how long ago, such as 2h.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,6 +109,9 @@ func (app *App) root() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(usageError)
 	app.flags.Bind(root.PersistentFlags())
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), inheritedFlags, `
+
+"kubectl etcd --help" lists the flags that all commands have.`, 1))
 	_ = root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)
 	root.AddGroup(
 		&cobra.Group{ID: look, Title: "Inspect a cluster:"},
@@ -117,6 +121,13 @@ func (app *App) root() *cobra.Command {
 	app.addCommands(root)
 	return root
 }
+
+// inheritedFlags is the part of cobra's help texts that prints the twenty flags of
+// kubectl.
+const inheritedFlags = `
+
+Global Flags:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}`
 
 // The groups of commands.
 const (

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/backups"
-	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -101,6 +100,7 @@ func (app *App) runBackup(ctx context.Context, name string, opts *backupOptions)
 		return err
 	}
 	opts.progress = opts.sentences(app)
+	waiting := app.waitingFor("backup operator", a.Namespace)
 	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) {
 		b, err := client.Get(ctx, once.Name, metav1.GetOptions{})
 		if err != nil {
@@ -117,7 +117,7 @@ func (app *App) runBackup(ctx context.Context, name string, opts *backupOptions)
 			}
 			return text, true, nil
 		case st.Phase == api.BackupPhaseNone:
-			return "waiting for the backup operator; " + hint.Etcd(a.Namespace, "doctor") + " reports whether it runs", false, nil
+			return waiting(), false, nil
 		default:
 			return fmt.Sprint(st.Phase, withReason(st.Reason)), false, nil
 		}

@@ -70,8 +70,9 @@ func TestPauseAndResume(t *testing.T) {
 func TestPauseWaitsForTheOperator(t *testing.T) {
 	w := newWorld(t)
 	w.tick()
-	code, out, errOut := w.run("pause", "orders", "--timeout", "5s")
-	if code != 1 || !strings.Contains(out, "waiting for the operator") || !strings.Contains(errOut, "not done after 5s") {
+	code, out, errOut := w.run("pause", "orders", "--timeout", "15s")
+	if code != 1 || !strings.Contains(out, "0s  waiting for the operator\n") || !strings.Contains(out, "10s  waiting for the operator; kubectl etcd doctor -n default reports") ||
+		!strings.Contains(errOut, "not done after 15s") {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 	if !w.object().Spec.Paused {

@@ -192,3 +192,26 @@ func TestARestoreWithoutItsOperator(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }
+
+func TestHelpOfACommandOmitsTheFlagsOfKubectl(t *testing.T) {
+	w := newWorld(t)
+	_, command, _ := w.run("status", "--help")
+	_, all, _ := w.run("--help")
+	if strings.Contains(command, "--as-uid") || !strings.Contains(command, `"kubectl etcd --help" lists the flags`) || !strings.Contains(all, "--as-uid") {
+		t.Errorf("the help is\n%s\n%s", command, all)
+	}
+}
+
+func TestBackupsThatTheUserMayNotReadAreUnknown(t *testing.T) {
+	w := newWorld(t, nightly())
+	w.etcd.PrependReactor("list", "etcdbackups", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: api.GroupName, Resource: "etcdbackups"}, "", nil)
+	})
+	code, out, _ := w.run("status", "orders")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	contains(t, out, "Backups    unknown: etcdbackups", "is forbidden")
+	_, out, _ = w.run("status", "orders", "-o", "json")
+	contains(t, out, `"backupsNotRead": "`)
+}

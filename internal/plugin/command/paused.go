@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 )
 
@@ -61,6 +60,7 @@ func (app *App) setPaused(ctx context.Context, name string, paused bool, opts wa
 		}
 	}
 	if opts.wait {
+		waiting := app.waitingFor("operator", a.Namespace)
 		err := app.until(ctx, opts, func(ctx context.Context) (string, bool, error) {
 			obj, err := observe.Object(ctx, a, name)
 			if err != nil {
@@ -69,7 +69,7 @@ func (app *App) setPaused(ctx context.Context, name string, paused bool, opts wa
 			if obj.Status.ControlPaused == paused {
 				return "", true, nil
 			}
-			return "waiting for the operator; " + hint.Etcd(a.Namespace, "doctor") + " reports whether it runs", false, nil
+			return waiting(), false, nil
 		})
 		if err != nil {
 			return err

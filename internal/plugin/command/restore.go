@@ -130,7 +130,8 @@ func (app *App) runRestore(ctx context.Context, name string, opts *restoreOption
 	if err := opts.print(app.Out, manifest); err != nil || !opts.wait {
 		return err
 	}
-	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) { return restored(ctx, a, name) })
+	waiting := app.waitingFor("restore operator", a.Namespace)
+	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) { return restored(ctx, a, name, waiting) })
 }
 
 func (app *App) printLoss(out io.Writer, c *observe.Cluster, from *api.EtcdBackup, pick backups.Pick) {
@@ -223,7 +224,7 @@ func (app *App) makeWay(ctx context.Context, a *access.Access, name string, opts
 	})
 }
 
-func restored(ctx context.Context, a *access.Access, name string) (string, bool, error) {
+func restored(ctx context.Context, a *access.Access, name string, waiting func() string) (string, bool, error) {
 	r, err := a.Etcd.EtcdV1beta2().EtcdRestores(a.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return "", false, err
@@ -232,7 +233,7 @@ func restored(ctx context.Context, a *access.Access, name string) (string, bool,
 	case api.RestorePhaseInvalid, api.RestorePhaseFailed:
 		return "", false, fmt.Errorf("the restore is %s and has changed nothing: %s", r.Status.Phase, r.Status.Reason)
 	case "":
-		return "waiting for the restore operator; " + hint.Etcd(a.Namespace, "doctor") + " reports whether it runs", false, nil
+		return waiting(), false, nil
 	}
 	return fmt.Sprint(r.Status.Phase, withReason(r.Status.Reason)), r.Status.Succeeded, nil
 }

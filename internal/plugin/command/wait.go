@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 )
 
 // waitOptions are the flags of commands that wait for what they have begun.
@@ -53,6 +55,20 @@ func (app *App) until(ctx context.Context, opts waitOptions, look func(context.C
 		case !app.pause(ctx, pollPeriod):
 			return fmt.Errorf("stopped waiting: the operator continues without this command%s", lastSeen(last))
 		}
+	}
+}
+
+// waitingFor returns the state of a command that waits for an operator. After a while, the
+// state names the command that reports whether the operator runs.
+func (app *App) waitingFor(operator, namespace string) func() string {
+	const patience = 10 * time.Second
+	start := app.Clock.Now()
+	return func() string {
+		state := "waiting for the " + operator
+		if app.Clock.Since(start) >= patience {
+			state += "; " + hint.Etcd(namespace, "doctor") + " reports whether it runs"
+		}
+		return state
 	}
 }
 

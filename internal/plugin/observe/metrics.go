@@ -109,13 +109,21 @@ func (h Histogram) Since(earlier Histogram) Histogram {
 	return since
 }
 
+// Events counts the events.
+func (h Histogram) Events() float64 {
+	if len(h) == 0 {
+		return 0
+	}
+	return h[len(h)-1].Count
+}
+
 // Quantile estimates a quantile in seconds, as histogram_quantile of Prometheus does. It
 // is false where there were no events.
 func (h Histogram) Quantile(q float64) (float64, bool) {
-	if len(h) == 0 || h[len(h)-1].Count <= 0 {
+	if h.Events() <= 0 {
 		return 0, false
 	}
-	rank := q * h[len(h)-1].Count
+	rank := q * h.Events()
 	lower, below := 0.0, 0.0
 	for _, b := range h {
 		if b.Count >= rank {

@@ -19,6 +19,9 @@ import (
 const (
 	// slowFsync is the p99 in seconds that etcd's documentation asks disks to stay below.
 	slowFsync = 0.010
+	// fewFsyncs is below what a p99 needs: the p99 of a member that has just started is
+	// its slowest write.
+	fewFsyncs = 100
 	// nearQuota is the part of the quota from which a database is called nearly full.
 	nearQuota = 0.8
 	// fragmented is the part of a database in use below which a defragmentation pays.
@@ -97,7 +100,7 @@ func adviseCertificates(c *observe.Cluster, s *Summary, add adder) {
 }
 
 func adviseMember(s *Summary, m Member, add adder) {
-	if m.FsyncP99 != nil && *m.FsyncP99 >= slowFsync {
+	if m.slowDisk {
 		add("%s: slow disk, fsync p99 %s (etcd wants less than 10 ms)", m.Name, Seconds(*m.FsyncP99))
 	}
 	switch {

@@ -51,6 +51,8 @@ type Member struct {
 	Problem string `json:"problem,omitempty"`
 
 	learner bool
+	// slowDisk is whether enough writes were slow.
+	slowDisk bool
 }
 
 // Votes reports whether the member has a vote.
@@ -153,6 +155,7 @@ func (m *Member) answered(a *observe.Answer, ahead uint64, earlier *observe.Clus
 		}
 		if ok {
 			m.FsyncP99 = &p99
+			m.slowDisk = p99 >= slowFsync && a.Metrics.WALFsync.Events() >= fewFsyncs
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (m Member) fsync() string {
 	switch {
 	case m.FsyncP99 == nil:
 		return "-"
-	case *m.FsyncP99 >= slowFsync:
+	case m.slowDisk:
 		return Seconds(*m.FsyncP99) + " !"
 	default:
 		return Seconds(*m.FsyncP99)
@@ -171,7 +171,10 @@ func orDash(s string) string {
 }
 
 func (s *Summary) backupLine(now time.Time) string {
-	if len(s.Backups) == 0 {
+	switch {
+	case s.NoBackups != "":
+		return "unknown: " + s.NoBackups
+	case len(s.Backups) == 0:
 		return "none"
 	}
 	var list []string

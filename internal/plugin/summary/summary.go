@@ -54,12 +54,14 @@ type Summary struct {
 	Tolerates int    `json:"tolerates"`
 	Leader    string `json:"leader,omitempty"`
 	// Source is who was asked: members, or the operator where the members can't be.
-	Source       string        `json:"source"`
-	NotAsked     string        `json:"notAsked,omitempty"`
-	Revision     int64         `json:"revision,omitempty"`
-	Activity     []string      `json:"activity,omitempty"`
-	Members      []Member      `json:"members"`
-	Backups      []Backup      `json:"backups"`
+	Source   string   `json:"source"`
+	NotAsked string   `json:"notAsked,omitempty"`
+	Revision int64    `json:"revision,omitempty"`
+	Activity []string `json:"activity,omitempty"`
+	Members  []Member `json:"members"`
+	Backups  []Backup `json:"backups"`
+	// NoBackups is why the backups are not known.
+	NoBackups    string        `json:"backupsNotRead,omitempty"`
 	Certificates []Certificate `json:"certificates,omitempty"`
 	Advice       []string      `json:"advice,omitempty"`
 }
@@ -89,6 +91,9 @@ func Of(c, earlier *observe.Cluster) *Summary {
 	s.Activity = activity(c)
 	s.State, s.Reasons = judge(c, s)
 	s.Backups = backups(c)
+	if c.NoBackups != nil {
+		s.NoBackups = c.NoBackups.Error()
+	}
 	s.Certificates = Certificates(c)
 	s.Advice = advice(c, s)
 	return s

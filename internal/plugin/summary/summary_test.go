@@ -183,3 +183,15 @@ func TestContradictionsAreThoseOfTheReference(t *testing.T) {
 		t.Errorf("the reference has %d reasons for which the operator changes nothing, want 3", found)
 	}
 }
+
+func TestTheDiskOfAMemberThatHasJustStartedIsNotCalledSlow(t *testing.T) {
+	for writes, slow := range map[float64]bool{99: false, 100: true} {
+		c := cluster(3)
+		c.Answers[1].Metrics = &observe.Metrics{WALFsync: observe.Histogram{{Limit: 0.02, Count: 0}, {Limit: 0.04, Count: writes}}}
+		s := Of(c, nil)
+		said := strings.Contains(strings.Join(s.Advice, "\n"), "slow disk")
+		if said != slow || s.Members[1].FsyncP99 == nil {
+			t.Errorf("after %g writes the advice is %q", writes, s.Advice)
+		}
+	}
+}
