@@ -133,7 +133,14 @@ func (c *Cluster) deletePod(ctx context.Context, s plan.DeletePod) error {
 		}
 	}
 	pods := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace)
-	err := pods.Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.UID))})
+	only := metav1.NewUIDPreconditions(string(s.UID))
+	if s.Seen != "" {
+		only.ResourceVersion = &s.Seen
+	}
+	err := pods.Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: only})
+	if apierrors.IsConflict(err) && s.Seen != "" {
+		return fmt.Errorf("delete pod %s: %w: %w", s.Name, errCacheBehind, err)
+	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete pod %s: %w", s.Name, err)
 	}
@@ -214,7 +221,7 @@ func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
 	default:
 		return err
 	}
-	if err := c.deletePod(ctx, plan.DeletePod{Name: s.Name, UID: s.UID, Why: s.Why}); err != nil {
+	if err := c.deletePod(ctx, plan.DeletePod{Name: s.Name, UID: s.UID, Seen: s.Seen, Why: s.Why}); err != nil {
 		return err
 	}
 	c.notices.memberUpdated(s)

@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,9 +58,9 @@ func (c *Cluster) hasVolume(ctx context.Context, name string) (bool, error) {
 // deleteVolume deletes the volume of a member that has left. A pod that the cache
 // does not show yet may be about to use it.
 func (c *Cluster) deleteVolume(ctx context.Context, s plan.DeleteVolume) error {
-	_, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+	pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if err == nil {
-		return errCacheBehind
+		return errors.Join(c.relabel(ctx, pod), errCacheBehind)
 	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("pod %s of the volume to delete: %w", s.Name, err)

@@ -88,6 +88,7 @@ type Cluster struct {
 	certForms manifest.CertForms // of the Secrets that the spec names
 	certs     certReader
 	podWrites podWrites
+	shown     map[string]types.UID    // pods of the last look that nobody had deleted
 	deleted   map[types.UID]time.Time // pods that were told to go, and when
 	sightings sightings
 	// deletedVolumes were told to go as well.
@@ -105,6 +106,7 @@ type Cluster struct {
 	budgetWritten int
 	unanswered    unanswered
 	health        healthLog
+	quorum        quorumLog
 	mislabels     mislabels
 	copies        copies
 	notices       notices

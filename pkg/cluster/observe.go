@@ -71,7 +71,10 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	if err := c.observePods(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := c.observeVolumes(o); err != nil {
+	if err := c.findVanished(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := c.observeVolumes(ctx, o); err != nil {
 		return nil, err
 	}
 	o.LiftPutOff = c.postponed.holds(liftingOfAlarms, o.Now)

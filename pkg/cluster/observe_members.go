@@ -58,6 +58,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 		o.Members = append(o.Members, state)
 	}
 	c.health.track(o)
+	c.quorum.look(o)
 	o.Mislabels = c.mislabels.learn(o)
 	c.copies.look(ctx, o, c.etcd.ReceivesSnapshot)
 	c.leaderless = leaderless(o, c.leaderless)

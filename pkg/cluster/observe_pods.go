@@ -31,6 +31,7 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 		switch {
 		case apierrors.IsNotFound(err):
 			c.podWrites.forget(name)
+			delete(c.shown, name)
 			pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Name == name })
 		case err != nil:
 			return fmt.Errorf("pod %s: %w", name, err)

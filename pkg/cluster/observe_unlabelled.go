@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
@@ -40,6 +41,41 @@ func (c *Cluster) findUnlabelled(ctx context.Context, o *plan.Observation) error
 			}
 		}
 	}
+	if found {
+		return errCacheBehind
+	}
+	return nil
+}
+
+// findVanished looks for pods that the cache does not show any more, though nobody deleted
+// them as far as it showed. One of them may be no member yet, or no longer: without its
+// labels it would stay until its EtcdCluster goes, and keep its volume.
+func (c *Cluster) findVanished(ctx context.Context, o *plan.Observation) error {
+	shown := map[string]types.UID{}
+	for _, p := range o.Pods {
+		if !p.Deleting {
+			shown[p.Name] = p.UID
+		}
+	}
+	found := false
+	for name, uid := range c.shown {
+		if o.Pod(name) != nil || o.Ending {
+			continue
+		}
+		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err), err == nil && pod.UID != uid:
+		case err != nil:
+			return fmt.Errorf("pod %s, which the cache has shown before: %w", name, err)
+		case pod.DeletionTimestamp == nil && metav1.IsControlledBy(pod, c.obj):
+			found = true
+			c.podWrites.record(pod, o.Now)
+			if err := c.relabel(ctx, pod); err != nil {
+				return err
+			}
+		}
+	}
+	c.shown = shown
 	if found {
 		return errCacheBehind
 	}

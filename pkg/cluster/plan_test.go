@@ -223,6 +223,10 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 		case "storage":
 			o.Spec.Pod = &api.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{}}
 			o.Spec.Pod.PersistentVolumeClaimSpec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(value)}
+		case "quorum-since": // so long ago
+			var d time.Duration
+			d, err = time.ParseDuration(value)
+			o.QuorumSince = o.Now.Add(-d)
 		case "update-refused":
 			o.UpdateRefused = "no"
 		case "restore":

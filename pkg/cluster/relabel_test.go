@@ -182,3 +182,55 @@ func TestATakenPeerServiceIsTriedOnceAMinute(t *testing.T) {
 		t.Errorf("it is not made when its name is free: %v", err)
 	}
 }
+
+// A pod that was made ahead for the next member lost its labels. Nobody looked for it: it
+// stayed, and another took its place.
+func TestAPodThatVanishedFromTheCacheGetsItsLabelsBack(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	pod := w.makePod(memberPod(t, c.obj, "a"))
+	w.makePod(memberPod(t, c.obj, "b"))
+	w.watch()
+	if _, err := c.observe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	delete(pod.Labels, manifest.ClusterLabel)
+	pod.ResourceVersion = w.nextVersion()
+	if _, err := w.kube.CoreV1().Pods("ns").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.watch()
+	if err := w.pods.Replace(nil, ""); err != nil { // as its selector has it
+		t.Fatal(err)
+	}
+	if _, err := c.observe(t.Context()); !errors.Is(err, errCacheBehind) {
+		t.Errorf("the pass goes on without the pod: %v", err)
+	}
+	now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil || now.Labels[manifest.ClusterLabel] != "c" {
+		t.Errorf("labels %v, %v", now.Labels, err)
+	}
+	w.watch()
+	asked := w.count("get", "pods")
+	if o, err := c.observe(t.Context()); err != nil || o.Pod("a") == nil || w.count("get", "pods") != asked {
+		t.Errorf("the next look sees %v and asks %d times more: %v", o, w.count("get", "pods")-asked, err)
+	}
+}
+
+// The pod of a member that was removed lost its labels. Its volume was to be deleted, the API
+// server showed the pod, and so it went on forever.
+func TestAPodInTheWayOfADeletedVolumeGetsItsLabelsBack(t *testing.T) {
+	w, c, s := volumeToDelete(t)
+	pod := memberPod(t, c.obj, s.Name)
+	pod.Labels = nil
+	w.makePod(pod)
+	if err := c.apply(t.Context(), s); !errors.Is(err, errCacheBehind) {
+		t.Errorf("error %v", err)
+	}
+	if now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), s.Name, metav1.GetOptions{}); err != nil || now.Labels[manifest.ClusterLabel] != "c" {
+		t.Errorf("labels %v, %v", now.Labels, err)
+	}
+}

@@ -27,6 +27,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	p := PodState{
 		Name:      pod.Name,
 		UID:       pod.UID,
+		Seen:      pod.ResourceVersion,
 		IP:        pod.Status.PodIP,
 		Node:      pod.Spec.NodeName,
 		Created:   pod.CreationTimestamp.Time,
@@ -49,6 +50,9 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		p.Source = pod.Annotations[sourceAnnotation]
 		p.ManyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
 	}
+	p.Claimed = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == pod.Name
+	})
 	p.Preparing = preparing(pod)
 	p.Guarded, p.Noted = heedsNote(pod), pod.Annotations[StartedAnnotation] != ""
 	for _, s := range pod.Status.InitContainerStatuses {
@@ -197,6 +201,7 @@ func crowdedNodes(message string) int {
 type PodState struct {
 	Name    string
 	UID     types.UID
+	Seen    string // its resource version
 	IP      string
 	Node    string
 	Image   string // of etcd, as last asked for
@@ -230,6 +235,9 @@ type PodState struct {
 	// Guarded is true where check-dns heeds the note that the member has served;
 	// noted is true where that is on the pod, notePutOff while it is not tried.
 	Guarded, Noted, NotePutOff bool
+
+	// Claimed is true for a pod that mounts the PersistentVolumeClaim of its name.
+	Claimed bool
 
 	Scheduled bool
 	AtGate    bool // its init container runs, or has ended well

@@ -24,6 +24,11 @@ const (
 	// large database's start are cheaper than copying the data again.
 	WedgeDeadline = 10 * time.Minute
 
+	// settleTime is how long a quorum has to be there before a member is given up.
+	// After an outage, and after a time in which the operator did not look, members
+	// come back one by one.
+	settleTime = 30 * time.Second
+
 	// holdUpDeadline is how long pods that could join may wait for one that was to
 	// join before them and finds no node.
 	holdUpDeadline = 20 * time.Second
@@ -59,6 +64,9 @@ func replaceLostMember(o *Observation) Step {
 // answer for long. A pod without a working image is left for a person: the next
 // one would have the same image.
 func replaceWedgedMember(o *Observation) Step {
+	if o.Now.Sub(o.QuorumSince) < settleTime {
+		return nil // it may be about to answer, as the others just did
+	}
 	// A pod that can't start as the first that follows an edit is the edit's
 	// doing: the next one would not start either.
 	edited := slices.ContainsFunc(o.Own(), o.BehindTemplate)

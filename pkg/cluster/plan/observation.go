@@ -71,6 +71,9 @@ type Observation struct {
 	// Quorum is true when the members were listed by a linearizable read: the
 	// cluster has a leader and a quorum, and the list is what it agreed on.
 	Quorum bool
+	// QuorumSince is since when each look has seen a quorum; zero without one. A
+	// look that comes late counts as the first.
+	QuorumSince time.Time
 	// LeaderlessSince is since when enough members answer for a quorum, and none
 	// leads to a leader; zero if that isn't so.
 	LeaderlessSince time.Time

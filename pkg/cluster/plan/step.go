@@ -77,7 +77,9 @@ type (
 		// Creating is true where it rests on the cluster being created, which is
 		// asked of the API server once more.
 		Creating bool
-		Why      string
+		// Seen is the pod's resource version that the step rests on; "": any.
+		Seen string
+		Why  string
 	}
 	// SetVersion changes the image of a pod in place.
 	SetVersion struct {
@@ -96,7 +98,9 @@ type (
 		Name    string
 		UID     types.UID
 		Version string
-		Why     string
+		// Seen is as in DeletePod.
+		Seen string
+		Why  string
 	}
 	// SetMetadata brings a pod's labels and annotations up to date.
 	SetMetadata struct {

@@ -13,15 +13,18 @@ import (
 
 // recycleBrokenPod makes a pod again that doesn't run and follows an older
 // template than the spec's. It needs no quorum: such a pod serves nothing, its
-// data is on a volume, and the template may be what took the quorum.
+// data is on a volume, and the template may be what took the quorum. It may also be
+// the new template that nobody can follow: so a pod whose etcd has only just ended
+// keeps the one that it has, and so does one that has begun to run since it was seen.
 func recycleBrokenPod(o *Observation) Step {
 	if o.Status.Phase != api.ClusterPhaseRunning && o.Status.Phase != api.ClusterPhaseFailed || o.UpdateRefused != "" {
 		return nil
 	}
 	for _, p := range o.Pods {
 		v := o.Volume(p.Name)
-		if v != nil && !v.Deleting && o.podOutdated(p) && !p.Running && !p.Deleting && p.Problem != "" {
-			return recycle(p, "it does not run: "+p.Problem)
+		ended := p.Started && !p.Crashing // the kubelet is about to start it again
+		if v != nil && !v.Deleting && o.podOutdated(p) && !p.Running && !p.Deleting && p.Problem != "" && !ended {
+			return RecyclePod{Name: p.Name, UID: p.UID, Seen: p.Seen, Version: p.Version, Why: "it does not run: " + p.Problem}
 		}
 	}
 	return nil
