@@ -13,8 +13,8 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
-	"github.com/etcd-operator/etcd-operator/pkg/cluster"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
@@ -61,11 +61,11 @@ func (a *attempt) source(ctx context.Context) (snapshot.Source, error) {
 }
 
 func (a *attempt) members(ctx context.Context, obj *api.EtcdCluster) ([]etcd.Endpoint, error) {
-	pods, err := a.cfg.Kube.CoreV1().Pods(obj.Namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.PodSelector(obj.Name).String()})
+	pods, err := a.cfg.Kube.CoreV1().Pods(obj.Namespace).List(ctx, metav1.ListOptions{LabelSelector: manifest.PodSelector(obj.Name).String()})
 	if err != nil {
 		return nil, fmt.Errorf("look for the pods of the EtcdCluster %s: %w", obj.Name, granted(err, "list pods"))
 	}
-	endpoints := cluster.ClientEndpoints(obj, pods.Items)
+	endpoints := manifest.ClientEndpoints(obj, pods.Items)
 	if len(endpoints) == 0 {
 		return nil, fmt.Errorf("no member of the EtcdCluster %s runs: look at its status (%d pods, phase %q)", obj.Name, len(pods.Items), obj.Status.Phase)
 	}

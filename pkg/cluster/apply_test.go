@@ -24,8 +24,10 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 func (w *world) service(name string) *corev1.Service {
@@ -58,7 +60,7 @@ func (w *world) makePod(pod *corev1.Pod) *corev1.Pod {
 // memberPod is a pod as the operator makes it.
 func memberPod(t *testing.T, obj *api.EtcdCluster, name string) *corev1.Pod {
 	t.Helper()
-	pod, err := buildPod(obj, newPod{name: name, version: obj.Spec.EffectiveVersion(), initialCluster: etcd.InitialCluster{"http://" + name: name}}, certForms{}, "operator")
+	pod, err := manifest.BuildPod(obj, manifest.MemberPod{Name: name, Version: obj.Spec.EffectiveVersion(), InitialCluster: etcd.InitialCluster{"http://" + name: name}}, manifest.CertForms{}, "operator")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +70,7 @@ func memberPod(t *testing.T, obj *api.EtcdCluster, name string) *corev1.Pod {
 func TestCreateServiceMakesBoth(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
-	for _, s := range []step{createService{}, createService{client: true}} {
+	for _, s := range []plan.Step{plan.CreateService{}, plan.CreateService{Client: true}} {
 		if err := c.apply(t.Context(), s); err != nil {
 			t.Errorf("%s: %v", s, err)
 		}
@@ -84,12 +86,12 @@ func TestCreateServiceTakesOverThatOfAnEarlierCluster(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	earlier := testCluster()
 	earlier.UID = "earlier"
-	old := buildClientService(earlier)
+	old := manifest.BuildClientService(earlier)
 	old.Spec.ClusterIP, old.Spec.ClusterIPs = "10.0.0.7", []string{"10.0.0.7"}
 	old = w.makeService(old)
 
 	c := w.cluster(testCluster())
-	if err := c.apply(t.Context(), createService{client: true}); err != nil {
+	if err := c.apply(t.Context(), plan.CreateService{Client: true}); err != nil {
 		t.Fatal(err)
 	}
 	svc := w.service("c-client")
@@ -104,11 +106,11 @@ func TestCreateServiceTakesOverThatOfAnEarlierCluster(t *testing.T) {
 // kubectl delete --cascade=orphan leaves the Services without an owner.
 func TestCreateServiceTakesOverAnOrphan(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
-	orphan := buildPeerService(testCluster())
+	orphan := manifest.BuildPeerService(testCluster())
 	orphan.OwnerReferences = nil
 	w.makeService(orphan)
 	c := w.cluster(testCluster())
-	if err := c.apply(t.Context(), createService{}); err != nil {
+	if err := c.apply(t.Context(), plan.CreateService{}); err != nil {
 		t.Fatal(err)
 	}
 	if svc := w.service("c"); !metav1.IsControlledBy(svc, c.obj) {
@@ -120,20 +122,20 @@ func TestCreateServiceTakesOverAnOrphan(t *testing.T) {
 // Service lead to nobody until the new one takes it over.
 func TestCreateServiceTakesOverThatOfARestore(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
-	kept := buildClientService(testCluster())
+	kept := manifest.BuildClientService(testCluster())
 	kept.OwnerReferences, kept.Spec.ClusterIP = nil, "10.0.0.7"
 	kept.Annotations = map[string]string{"note": "of the user"}
 	kept.Spec.Selector["etcd.database.coreos.com/restoring"] = "uid"
 	w.makeService(kept)
 	c := w.cluster(testCluster())
-	if err := c.apply(t.Context(), createService{client: true}); err != nil {
+	if err := c.apply(t.Context(), plan.CreateService{Client: true}); err != nil {
 		t.Fatal(err)
 	}
 	svc := w.service("c-client")
 	if !metav1.IsControlledBy(svc, c.obj) || svc.Spec.ClusterIP != "10.0.0.7" || svc.Annotations["note"] == "" {
 		t.Errorf("the Service is %+v", svc)
 	}
-	if want := buildClientService(testCluster()).Spec.Selector; !maps.Equal(svc.Spec.Selector, want) {
+	if want := manifest.BuildClientService(testCluster()).Spec.Selector; !maps.Equal(svc.Spec.Selector, want) {
 		t.Errorf("the selector is %v, want %v", svc.Spec.Selector, want)
 	}
 }
@@ -143,7 +145,7 @@ func TestAForeignClientServiceIsPutUpWithForAWhile(t *testing.T) {
 	w := newWorld(t, clock, testCluster())
 	w.makeService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "c-client", Namespace: "ns"}})
 	c := w.cluster(testCluster())
-	if err := c.apply(t.Context(), createService{client: true}); err == nil || !w.Told("Service Taken") {
+	if err := c.apply(t.Context(), plan.CreateService{Client: true}); err == nil || !w.Told("Service Taken") {
 		t.Errorf("error %v, events %q", err, w.Events())
 	}
 	for _, after := range []struct {
@@ -152,8 +154,8 @@ func TestAForeignClientServiceIsPutUpWithForAWhile(t *testing.T) {
 	}{{time.Second, true}, {time.Minute, false}} {
 		clock.Step(after.Duration)
 		o, err := c.observe(t.Context())
-		if err != nil || o.clientService.putOff != after.putUpWith || o.clientService.ok() {
-			t.Errorf("%v later: %+v, %v", after.Duration, o.clientService, err)
+		if err != nil || o.ClientService.PutOff != after.putUpWith || o.ClientService.Ok() {
+			t.Errorf("%v later: %+v, %v", after.Duration, o.ClientService, err)
 		}
 	}
 }
@@ -164,7 +166,7 @@ func TestCreateServiceRefusesForeignOnes(t *testing.T) {
 	deployment := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "c", UID: "x", Controller: new(true)}
 	for name, owners := range map[string][]metav1.OwnerReference{
 		"without an owner":         nil,
-		"of another EtcdCluster":   {ownerOf(another)},
+		"of another EtcdCluster":   {manifest.OwnerOf(another)},
 		"of a Deployment named so": {deployment},
 	} {
 		w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
@@ -172,7 +174,7 @@ func TestCreateServiceRefusesForeignOnes(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "c-client", Namespace: "ns", OwnerReferences: owners},
 			Spec:       corev1.ServiceSpec{ExternalName: "untouched"},
 		})
-		err := w.cluster(testCluster()).apply(t.Context(), createService{client: true})
+		err := w.cluster(testCluster()).apply(t.Context(), plan.CreateService{Client: true})
 		if err == nil || errors.Is(err, errCacheBehind) || !strings.Contains(err.Error(), "c-client") {
 			t.Errorf("%s: error %v does not tell what is in the way", name, err)
 		}
@@ -185,19 +187,19 @@ func TestCreateServiceRefusesForeignOnes(t *testing.T) {
 func TestCreateServiceWaitsForTheCache(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
-	if err := c.apply(t.Context(), createService{}); err != nil {
+	if err := c.apply(t.Context(), plan.CreateService{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.apply(t.Context(), createService{}); !errors.Is(err, errCacheBehind) {
+	if err := c.apply(t.Context(), plan.CreateService{}); !errors.Is(err, errCacheBehind) {
 		t.Errorf("the Service that was just made: %v", err)
 	}
 
-	deleting := buildClientService(testCluster())
+	deleting := manifest.BuildClientService(testCluster())
 	deleting.OwnerReferences[0].UID = "earlier"
 	now := metav1.NewTime(noon)
 	deleting.DeletionTimestamp, deleting.Finalizers = &now, []string{"service.kubernetes.io/load-balancer-cleanup"}
 	w.makeService(deleting)
-	if err := c.apply(t.Context(), createService{client: true}); !errors.Is(err, errCacheBehind) {
+	if err := c.apply(t.Context(), plan.CreateService{Client: true}); !errors.Is(err, errCacheBehind) {
 		t.Errorf("an older Service that is being deleted: %v", err)
 	}
 }
@@ -210,23 +212,23 @@ func creating(seed string) func(*api.EtcdCluster) {
 	}
 }
 
-func seedPod(name string) newPod {
-	return newPod{name: name, version: "3.6.16", seed: true, initialCluster: etcd.InitialCluster{"http://" + name: name}}
+func seedPod(name string) manifest.MemberPod {
+	return manifest.MemberPod{Name: name, Version: "3.6.16", Seed: true, InitialCluster: etcd.InitialCluster{"http://" + name: name}}
 }
 
 func TestCreatePodsRemembersThem(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(w.edit(creating("a")))
-	further := newPod{name: "b", version: "3.6.16", initialCluster: etcd.InitialCluster{"http://b": "b"}}
-	if err := c.apply(t.Context(), createPods{pods: []newPod{seedPod("a"), further}}); err != nil {
+	further := manifest.MemberPod{Name: "b", Version: "3.6.16", InitialCluster: etcd.InitialCluster{"http://b": "b"}}
+	if err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{seedPod("a"), further}}); err != nil {
 		t.Fatal(err)
 	}
 	if len(c.podWrites) != 2 || c.podWrites["a"].pod.UID == "" {
 		t.Errorf("remembered: %v", c.podWrites)
 	}
-	o := &observation{names: namesOf(c.obj), now: noon}
-	if err := c.observePods(t.Context(), o); err != nil || len(o.pods) != 2 {
-		t.Errorf("the next pass sees the pods %v, %v, though its cache does not", o.pods, err)
+	o := &plan.Observation{Names: manifest.NamesOf(c.obj), Now: noon}
+	if err := c.observePods(t.Context(), o); err != nil || len(o.Pods) != 2 {
+		t.Errorf("the next pass sees the pods %v, %v, though its cache does not", o.Pods, err)
 	}
 	if !w.Told("New member a added") || w.Told("New member b added") {
 		t.Errorf("events %q: the seed is a member, a planned pod is not", w.Events())
@@ -238,7 +240,7 @@ func TestCreatePodsGivesEachSeedAFreshToken(t *testing.T) {
 	for range 2 {
 		w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 		c := w.cluster(w.edit(creating("a")))
-		if err := c.apply(t.Context(), createPods{pods: []newPod{seedPod("a")}}); err != nil {
+		if err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{seedPod("a")}}); err != nil {
 			t.Fatal(err)
 		}
 		for _, arg := range w.storedPods()[0].Spec.Containers[0].Command {
@@ -256,7 +258,7 @@ func TestCreatePodsAdoptsOneThatAnotherInstanceMade(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(w.edit(creating("a")))
 	made := w.makePod(memberPod(t, c.obj, "a"))
-	if err := c.apply(t.Context(), createPods{pods: []newPod{seedPod("a")}}); err != nil {
+	if err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{seedPod("a")}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.podWrites["a"].pod; got == nil || got.UID != made.UID {
@@ -270,8 +272,8 @@ func TestCreatePodsRefusesAForeignPodAndMakesTheOthers(t *testing.T) {
 	foreign := memberPod(t, c.obj, "a")
 	foreign.OwnerReferences = nil
 	w.makePod(foreign)
-	joiner := func(name string) newPod { return newPod{name: name, version: "3.6.16"} }
-	err := c.apply(t.Context(), createPods{pods: []newPod{joiner("a"), joiner("b")}})
+	joiner := func(name string) manifest.MemberPod { return manifest.MemberPod{Name: name, Version: "3.6.16"} }
+	err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{joiner("a"), joiner("b")}})
 	if err == nil || !strings.Contains(err.Error(), "pod a exists") {
 		t.Errorf("error %v does not name the pod", err)
 	}
@@ -297,7 +299,7 @@ func TestCreatePodsAsksBeforeASeedIsMade(t *testing.T) {
 			w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 			c := w.cluster(w.edit(creating("a")))
 			w.edit(change)
-			err := c.apply(t.Context(), createPods{pods: []newPod{seedPod("a"), {name: "b", version: "3.6.16"}}})
+			err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{seedPod("a"), {Name: "b", Version: "3.6.16"}}})
 			if another := w.etcdCluster().UID != testUID; !another && !errors.Is(err, errCacheBehind) || another && !apierrors.IsNotFound(err) {
 				t.Errorf("error %v does not say that the cluster is another, or has come further", err)
 			}
@@ -315,7 +317,7 @@ func TestDeletePodNamesTheUID(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
 	pod := w.makePod(memberPod(t, c.obj, "a"))
-	if err := c.apply(t.Context(), deletePod{name: "a", uid: pod.UID}); err != nil {
+	if err := c.apply(t.Context(), plan.DeletePod{Name: "a", UID: pod.UID}); err != nil {
 		t.Fatal(err)
 	}
 	deletions := 0
@@ -334,17 +336,17 @@ func TestDeletePodNamesTheUID(t *testing.T) {
 	if err := w.pods.Add(pod); err != nil {
 		t.Fatal(err)
 	}
-	o := &observation{names: namesOf(c.obj), now: noon}
-	if err := c.observePods(t.Context(), o); err != nil || len(o.pods) != 1 || !o.pods[0].deleting {
-		t.Errorf("the next pass sees %+v, %v, want a pod that is being deleted", o.pods, err)
+	o := &plan.Observation{Names: manifest.NamesOf(c.obj), Now: noon}
+	if err := c.observePods(t.Context(), o); err != nil || len(o.Pods) != 1 || !o.Pods[0].Deleting {
+		t.Errorf("the next pass sees %+v, %v, want a pod that is being deleted", o.Pods, err)
 	}
-	if err := c.apply(t.Context(), deletePod{name: "a", uid: pod.UID}); err != nil {
+	if err := c.apply(t.Context(), plan.DeletePod{Name: "a", UID: pod.UID}); err != nil {
 		t.Errorf("deleting a pod that is gone: %v", err)
 	}
 	if err := w.pods.Delete(pod); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.observePods(t.Context(), &observation{names: namesOf(c.obj), now: noon}); err != nil || len(c.deleted) > 0 {
+	if err := c.observePods(t.Context(), &plan.Observation{Names: manifest.NamesOf(c.obj), Now: noon}); err != nil || len(c.deleted) > 0 {
 		t.Errorf("deletions %v, %v are remembered after the pod is gone", c.deleted, err)
 	}
 }
@@ -355,7 +357,7 @@ func TestSetVersionPatchesTheImageOfThatPod(t *testing.T) {
 	obj.Spec.Repository, obj.Spec.Version = "registry.example.com/etcd", "v3.6.16"
 	c := w.cluster(obj)
 	pod := w.makePod(memberPod(t, obj, "a"))
-	if err := c.apply(t.Context(), setVersion{pod: "a", uid: pod.UID, from: "3.6.16", to: "3.7.3", previous: "3.6.15"}); err != nil {
+	if err := c.apply(t.Context(), plan.SetVersion{Pod: "a", UID: pod.UID, From: "3.6.16", To: "3.7.3", Previous: "3.6.15"}); err != nil {
 		t.Fatal(err)
 	}
 	var patch []byte
@@ -369,7 +371,7 @@ func TestSetVersionPatchesTheImageOfThatPod(t *testing.T) {
 		t.Errorf("patch %s does not say which pod it is for", patch)
 	}
 	now := c.podWrites["a"].pod
-	if now == nil || now.Spec.Containers[0].Image != "registry.example.com/etcd:v3.7.3" || now.Annotations[versionAnnotation] != "3.7.3" || now.Annotations[previousVersionAnnotation] != "3.6.15" {
+	if now == nil || now.Spec.Containers[0].Image != "registry.example.com/etcd:v3.7.3" || now.Annotations[manifest.VersionAnnotation] != "3.7.3" || now.Annotations[manifest.PreviousVersionAnnotation] != "3.6.15" {
 		t.Fatalf("the pod is now %v", now)
 	}
 	if len(now.Spec.Containers) != 1 || len(now.Spec.Containers[0].Command) == 0 || len(now.Spec.InitContainers) != 1 {
@@ -379,7 +381,7 @@ func TestSetVersionPatchesTheImageOfThatPod(t *testing.T) {
 		t.Errorf("events %q", w.Events())
 	}
 
-	err := c.apply(t.Context(), setVersion{pod: "a", uid: "earlier", from: "3.7.3", to: "3.7.4"})
+	err := c.apply(t.Context(), plan.SetVersion{Pod: "a", UID: "earlier", From: "3.7.3", To: "3.7.4"})
 	if !apierrors.IsConflict(err) {
 		t.Errorf("a patch for an earlier pod of the name: %v", err)
 	}
@@ -407,7 +409,7 @@ func TestRemoveMemberAsksWhetherItsPodIsGone(t *testing.T) {
 				c.pod(pod)
 				w.makePod(pod)
 			}
-			err := cluster.apply(t.Context(), removeMember{id: 5, name: "a", dead: true, why: podGone})
+			err := cluster.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Dead: true, Why: plan.PodGone})
 			if c.removed {
 				if err != nil || len(member.Changes()) != 1 {
 					t.Errorf("error %v, changes %v, want the member removed", err, member.Changes())
@@ -431,11 +433,11 @@ func TestRemoveMemberStaysWhereTheAPIServerDoesNotAnswer(t *testing.T) {
 	})
 	c := w.cluster(testCluster())
 	member := connect(t, c, new(etcdtest.Member))
-	if err := c.apply(t.Context(), removeMember{id: 5, name: "a", why: podGone}); err == nil || len(member.Changes()) > 0 {
+	if err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Why: plan.PodGone}); err == nil || len(member.Changes()) > 0 {
 		t.Errorf("error %v, changes %v", err, member.Changes())
 	}
 	// What is removed for another reason needs no pod.
-	if err := c.apply(t.Context(), removeMember{id: 5, name: "a", why: "the size is 1"}); err != nil || len(member.Changes()) != 1 {
+	if err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Why: "the size is 1"}); err != nil || len(member.Changes()) != 1 {
 		t.Errorf("error %v, changes %v", err, member.Changes())
 	}
 	if got, want := w.reasons(), []string{"Member Removed"}; !slices.Equal(got, want) {
@@ -460,7 +462,7 @@ func TestAlarmsAreLiftedAndToldOf(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	w := newWorld(t, clock, testCluster())
 	c := w.cluster(testCluster())
-	lift := liftAlarms{[]etcd.Alarm{{MemberID: 0x70, Type: etcd.AlarmCorrupt}, {MemberID: 0x71, Type: etcd.AlarmNoSpace}}}
+	lift := plan.LiftAlarms{Alarms: []etcd.Alarm{{MemberID: 0x70, Type: etcd.AlarmCorrupt}, {MemberID: 0x71, Type: etcd.AlarmNoSpace}}}
 	if err := c.apply(t.Context(), lift); !errors.Is(err, errNoQuorum) || c.postponed.holds(liftingOfAlarms, clock.Now()) {
 		t.Errorf("without a quorum: %v", err)
 	}
@@ -497,7 +499,7 @@ func TestMembersAreAddedAndPromoted(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
 	member := connect(t, c, new(etcdtest.Member))
-	for _, s := range []step{addMember{name: "b", learner: true}, promoteMember{id: 99, name: "b"}} {
+	for _, s := range []plan.Step{plan.AddMember{Name: "b", Learner: true}, plan.PromoteMember{ID: 99, Name: "b"}} {
 		if err := c.apply(t.Context(), s); err != nil {
 			t.Errorf("%s: %v", s, err)
 		}
@@ -532,11 +534,11 @@ func TestRemoveMemberAsksForItsVolume(t *testing.T) {
 			c := w.cluster(obj)
 			member := connect(t, c, new(etcdtest.Member))
 			if tt.kept {
-				if _, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Create(t.Context(), buildVolume(obj, "a"), metav1.CreateOptions{}); err != nil {
+				if _, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Create(t.Context(), manifest.BuildVolume(obj, "a"), metav1.CreateOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			err := c.apply(t.Context(), removeMember{id: 5, name: "a", volume: tt.known, dead: true, why: podGone})
+			err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Volume: tt.known, Dead: true, Why: plan.PodGone})
 			if removed := len(member.Changes()) == 1; removed != tt.removed || tt.removed && err != nil || !tt.removed && !errors.Is(err, errCacheBehind) {
 				t.Errorf("error %v, changes %v", err, member.Changes())
 			}
@@ -549,7 +551,7 @@ func TestThePodOfARemovedMemberGoes(t *testing.T) {
 	c := w.cluster(testCluster())
 	member := connect(t, c, &etcdtest.Member{Refusal: rpctypes.ErrGRPCUnhealthy})
 	pod := w.makePod(memberPod(t, c.obj, "a"))
-	s := removeMember{id: 5, name: "a", pod: pod.UID, why: "the size is 1"}
+	s := plan.RemoveMember{ID: 5, Name: "a", Pod: pod.UID, Why: "the size is 1"}
 	if err := c.apply(t.Context(), s); err == nil || len(member.Changes()) != 1 || w.count("delete", "pods") != 0 {
 		t.Errorf("etcd refuses: error %v, %d deletions", err, w.count("delete", "pods"))
 	}
@@ -566,7 +568,7 @@ func TestThePodOfARemovedMemberGoes(t *testing.T) {
 func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
-	for _, s := range []step{addMember{name: "b"}, promoteMember{id: 1}, removeMember{id: 1, name: "b"}} {
+	for _, s := range []plan.Step{plan.AddMember{Name: "b"}, plan.PromoteMember{ID: 1}, plan.RemoveMember{ID: 1, Name: "b"}} {
 		if err := c.apply(t.Context(), s); !errors.Is(err, errNoQuorum) {
 			t.Errorf("%s: %v", s, err)
 		}

@@ -14,6 +14,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // A pod that the cache does not show yet may be about to use the volume.
@@ -31,7 +33,7 @@ func TestDeleteVolumeAsksForAPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, c, s := volumeToDelete(t)
 			if tt.pod {
-				w.makePod(memberPod(t, c.obj, s.name))
+				w.makePod(memberPod(t, c.obj, s.Name))
 			}
 			w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return tt.failure != nil, nil, tt.failure
@@ -39,8 +41,8 @@ func TestDeleteVolumeAsksForAPod(t *testing.T) {
 			if err := c.apply(t.Context(), s); !errors.Is(err, tt.want) {
 				t.Errorf("error %v, want %v", err, tt.want)
 			}
-			if deleted := w.count("delete", "persistentvolumeclaims") == 1; deleted != (tt.want == nil) || c.deletedVolumes[s.uid] != deleted {
-				t.Errorf("the volume is deleted: %t; that is remembered: %t", deleted, c.deletedVolumes[s.uid])
+			if deleted := w.count("delete", "persistentvolumeclaims") == 1; deleted != (tt.want == nil) || c.deletedVolumes[s.UID] != deleted {
+				t.Errorf("the volume is deleted: %t; that is remembered: %t", deleted, c.deletedVolumes[s.UID])
 			}
 		})
 	}
@@ -54,8 +56,8 @@ func TestDeleteVolumeNamesTheUID(t *testing.T) {
 	}
 	for _, action := range w.kube.Actions() {
 		if d, ok := action.(clienttesting.DeleteActionImpl); ok {
-			if p := d.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != s.uid {
-				t.Errorf("preconditions %v, want the UID %s", p, s.uid)
+			if p := d.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != s.UID {
+				t.Errorf("preconditions %v, want the UID %s", p, s.UID)
 			}
 			return
 		}
@@ -64,13 +66,13 @@ func TestDeleteVolumeNamesTheUID(t *testing.T) {
 }
 
 // volumeToDelete is a volume in the API server, and the step that deletes it.
-func volumeToDelete(t *testing.T) (*world, *Cluster, deleteVolume) {
+func volumeToDelete(t *testing.T) (*world, *Cluster, plan.DeleteVolume) {
 	t.Helper()
 	obj := clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")})
 	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
-	made, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Create(t.Context(), buildVolume(obj, "a"), metav1.CreateOptions{})
+	made, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Create(t.Context(), manifest.BuildVolume(obj, "a"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, w.cluster(obj), deleteVolume{name: made.Name, uid: made.UID}
+	return w, w.cluster(obj), plan.DeleteVolume{Name: made.Name, UID: made.UID}
 }

@@ -7,36 +7,37 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
 // The situations in which what a cluster does and what its members say of
 // themselves are not the same; doc/user/status.md tells them to people.
 func TestAvailableIsWhatAClientWouldSee(t *testing.T) {
-	claims := func(o *observation, leader uint64) {
-		for _, m := range o.members {
-			if m.status != nil {
-				m.status.LeaderID = leader
+	claims := func(o *plan.Observation, leader uint64) {
+		for _, m := range o.Members {
+			if m.Status != nil {
+				m.Status.LeaderID = leader
 			}
 		}
 	}
-	raise := func(id uint64, alarm string) func(*observation) {
-		return func(o *observation) { o.members[0].status.Alarms = []etcd.Alarm{{MemberID: id, Type: alarm}} }
+	raise := func(id uint64, alarm string) func(*plan.Observation) {
+		return func(o *plan.Observation) { o.Members[0].Status.Alarms = []etcd.Alarm{{MemberID: id, Type: alarm}} }
 	}
 	for name, c := range map[string]struct {
 		world  string
-		change func(*observation)
+		change func(*plan.Observation)
 		want   []string // the beginning, then parts of the message
 	}{
 		"a minority is stopped": {"cluster size=3\nmember a leader\nmember b\nmember c down stopped", nil,
 			[]string{"True / Cluster available / 2 of 3 voting members are healthy"}},
 		"a majority is stopped, and the survivor has not noticed": {"cluster size=3 no-quorum\nmember a\nmember b down stopped\nmember c down stopped",
-			func(o *observation) { claims(o, 1) },
+			func(o *plan.Observation) { claims(o, 1) },
 			[]string{"False / Quorum lost / 1 of 3 voting members answer, 2 are needed: reads and writes fail"}},
 		"one of two is stopped": {"cluster size=2 no-quorum\nmember a\nmember b down stopped", nil,
 			[]string{"False / Quorum lost / 1 of 2 voting members answer, 2 are needed"}},
 		"an election goes on": {"cluster size=3 no-quorum\nmember a\nmember b\nmember c down",
-			func(o *observation) { claims(o, 3) },
+			func(o *plan.Observation) { claims(o, 3) },
 			[]string{"False / Quorum lost / the members have no leader that answers"}},
 		"the network of the majority is cut off from the operator, which still reads what they agree on": {"cluster size=5\nmember a leader\nmember b down\nmember c down\nmember d down\nmember e", nil,
 			[]string{"True / Cluster available / a quorum serves, but only 2 of 5 voting members answer the operator; b: "}},
@@ -66,7 +67,7 @@ func TestAvailableIsWhatAClientWouldSee(t *testing.T) {
 			if c.change != nil {
 				c.change(o)
 			}
-			got := conditionOf(statusAfter(o, plan(o), 1), available)
+			got := conditionOf(statusAfter(o, plan.Plan(o), 1), available)
 			if !strings.HasPrefix(got, c.want[0]) {
 				t.Errorf("Available is\n  %q, want\n  %q", got, c.want[0])
 			}

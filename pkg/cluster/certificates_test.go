@@ -15,8 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/certcheck"
 	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // tlsCluster is an EtcdCluster with TLS between members and for clients.
@@ -31,13 +33,13 @@ func tlsCluster() *api.EtcdCluster {
 
 // certificateSecret has the keys of v0.9.4 for a use. The CAs are those that are
 // trusted by it.
-func certificateSecret(use certUse, form certsecret.Form, name string, by *etcdtest.CA, leaf etcdtest.Leaf, trusts ...*etcdtest.CA) *corev1.Secret {
+func certificateSecret(use certcheck.CertUse, form certsecret.Form, name string, by *etcdtest.CA, leaf etcdtest.Leaf, trusts ...*etcdtest.CA) *corev1.Secret {
 	cert, key := by.Issue(leaf)
 	var bundle []byte
 	for _, ca := range trusts {
 		bundle = append(bundle, ca.PEM...)
 	}
-	certKey, keyKey, caKey := use.files.Keys(form)
+	certKey, keyKey, caKey := use.Files.Keys(form)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
 		Data:       map[string][]byte{certKey: cert, keyKey: key, caKey: bundle},
@@ -46,9 +48,9 @@ func certificateSecret(use certUse, form certsecret.Form, name string, by *etcdt
 
 var (
 	memberNames = []string{"*.c.ns.svc", "*.c.ns.svc.cluster.local"}
-	peerUse     = certUses[0]
-	serverUse   = certUses[1]
-	operatorUse = certUses[2]
+	peerUse     = certcheck.CertUses[0]
+	serverUse   = certcheck.CertUses[1]
+	operatorUse = certcheck.CertUses[2]
 )
 
 // goodSecrets are those of tlsCluster, by use, of one CA.
@@ -61,11 +63,11 @@ func goodSecrets(ca *etcdtest.CA) map[string]*corev1.Secret {
 }
 
 // holding reads Secrets as the operator does.
-func holding(secrets map[string]*corev1.Secret) map[string]heldCert {
-	held := map[string]heldCert{}
-	for _, u := range certUses {
-		if secret := secrets[u.name]; secret != nil {
-			held[u.name] = new(certReader).hold(u, secret.Name, secret, nil)
+func holding(secrets map[string]*corev1.Secret) map[string]certcheck.Held {
+	held := map[string]certcheck.Held{}
+	for _, u := range certcheck.CertUses {
+		if secret := secrets[u.Name]; secret != nil {
+			held[u.Name] = new(certReader).hold(u, secret.Name, secret, nil)
 		}
 	}
 	return held
@@ -86,8 +88,8 @@ func TestWhatIsWrongWithCertificatesIsToldWithSecretNameAndWhatToDo(t *testing.T
 	}{
 		"all is well": {},
 		"all is well, in cert-manager's form": {change: func(s map[string]*corev1.Secret) {
-			for _, u := range certUses {
-				s[u.name] = certificateSecret(u, certsecret.CertManager, s[u.name].Name, ca, etcdtest.Leaf{DNS: memberNames}, ca)
+			for _, u := range certcheck.CertUses {
+				s[u.Name] = certificateSecret(u, certsecret.CertManager, s[u.Name].Name, ca, etcdtest.Leaf{DNS: memberNames}, ca)
 			}
 		}},
 		"all is well with a CA for peers and one for clients": {change: func(s map[string]*corev1.Secret) {
@@ -98,52 +100,52 @@ func TestWhatIsWrongWithCertificatesIsToldWithSecretNameAndWhatToDo(t *testing.T
 			s["operator"] = certificateSecret(operatorUse, certsecret.Static, "operators", ca, etcdtest.Leaf{Usages: clientOnly}, other)
 		}},
 		"a key is missing": {change: func(s map[string]*corev1.Secret) { delete(s["server"].Data, "server.key") },
-			reason: keyMissing, says: []string{"servers", "server.key", "spec.TLS.static.member.serverSecret", "server-ca.crt, server.crt"}, holdsPods: true, holdsStart: true},
+			reason: certcheck.KeyMissing, says: []string{"servers", "server.key", "spec.TLS.static.member.serverSecret", "server-ca.crt, server.crt"}, holdsPods: true, holdsStart: true},
 		"cert-manager gave no CA": {change: func(s map[string]*corev1.Secret) {
 			s["peer"] = certificateSecret(peerUse, certsecret.CertManager, "peers", ca, etcdtest.Leaf{DNS: memberNames})
 			delete(s["peer"].Data, "ca.crt")
-		}, reason: keyMissing, says: []string{"peers", "lacks ca.crt"}, holdsPods: true, holdsStart: true},
+		}, reason: certcheck.KeyMissing, says: []string{"peers", "lacks ca.crt"}, holdsPods: true, holdsStart: true},
 		"another's key": {change: func(s map[string]*corev1.Secret) { s["server"].Data["server.key"] = s["peer"].Data["peer.key"] },
-			reason: certificateInvalid, says: []string{"servers", "server.key is not the private key of server.crt"}, holdsPods: true, holdsStart: true},
+			reason: certcheck.CertificateInvalid, says: []string{"servers", "server.key is not the private key of server.crt"}, holdsPods: true, holdsStart: true},
 		"a certificate that expires soon": {change: func(s map[string]*corev1.Secret) {
 			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", ca, etcdtest.Leaf{DNS: memberNames, To: soon}, ca)
-		}, reason: certificateExpiring, says: []string{"servers", "server.crt", date(soon), "renew"}},
+		}, reason: certcheck.CertificateExpiring, says: []string{"servers", "server.crt", certcheck.Date(soon), "renew"}},
 		"a CA that expires soon": {change: func(s map[string]*corev1.Secret) {
 			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: memberNames}, ca, oldCA)
-		}, reason: certificateExpiring, says: []string{"peers", "CN=old", "peer-ca.crt"}},
+		}, reason: certcheck.CertificateExpiring, says: []string{"peers", "CN=old", "peer-ca.crt"}},
 		"a certificate that has expired": {change: func(s map[string]*corev1.Secret) {
 			s["operator"] = certificateSecret(operatorUse, certsecret.Static, "operators", ca, etcdtest.Leaf{To: past}, ca)
-		}, reason: certificateExpired, says: []string{"operators", "etcd-client.crt", date(past), "the members refuse the operator"}, holdsStart: true},
+		}, reason: certcheck.CertificateExpired, says: []string{"operators", "etcd-client.crt", certcheck.Date(past), "the members refuse the operator"}, holdsStart: true},
 		"a certificate of tomorrow": {change: func(s map[string]*corev1.Secret) {
 			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", ca, etcdtest.Leaf{DNS: memberNames, From: now.Add(time.Hour)}, ca)
-		}, reason: certificateInvalid, says: []string{"servers", "not valid before"}, holdsStart: true},
+		}, reason: certcheck.CertificateInvalid, says: []string{"servers", "not valid before"}, holdsStart: true},
 		"peers without the members' names": {change: func(s map[string]*corev1.Secret) {
 			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: []string{"*.d.ns.svc"}}, ca)
-		}, reason: nameNotCovered, says: []string{"peers", "*.d.ns.svc", "renew it for *.c.ns.svc"}, holdsStart: true},
+		}, reason: certcheck.NameNotCovered, says: []string{"peers", "*.d.ns.svc", "renew it for *.c.ns.svc"}, holdsStart: true},
 		"a single member without its name": {change: func(s map[string]*corev1.Secret) {
 			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{}, ca)
-		}, spec: func(s *api.ClusterSpec) { s.Size = 1 }, reason: nameNotCovered, says: []string{"is for nothing"}},
+		}, spec: func(s *api.ClusterSpec) { s.Size = 1 }, reason: certcheck.NameNotCovered, says: []string{"is for nothing"}},
 		"peers without Kubernetes' domain": {change: func(s map[string]*corev1.Secret) {
 			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc"}}, ca)
-		}, reason: nameNotCovered, says: []string{"peers", "*.c.ns.svc.cluster.local"}},
+		}, reason: certcheck.NameNotCovered, says: []string{"peers", "*.c.ns.svc.cluster.local"}},
 		"servers without the members' names": {change: func(s map[string]*corev1.Secret) {
 			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", ca, etcdtest.Leaf{DNS: []string{"c-client.ns.svc"}}, ca)
-		}, reason: nameNotCovered, says: []string{"servers", "c-client.ns.svc", "*.c.ns.svc"}, holdsStart: true},
+		}, reason: certcheck.NameNotCovered, says: []string{"servers", "c-client.ns.svc", "*.c.ns.svc"}, holdsStart: true},
 		"servers without names, unverified": {change: func(s map[string]*corev1.Secret) {
 			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", other, etcdtest.Leaf{}, ca)
 		}, spec: func(s *api.ClusterSpec) { s.TLS.Static.AllowSelfSignedCertificates = true }},
 		"servers of another CA": {change: func(s map[string]*corev1.Secret) {
 			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", other, etcdtest.Leaf{DNS: memberNames}, ca)
-		}, reason: certificateInvalid, says: []string{"server.crt of Secret servers", "etcd-client-ca.crt of Secret operators", "the operator refuses the members"}, holdsStart: true},
+		}, reason: certcheck.CertificateInvalid, says: []string{"server.crt of Secret servers", "etcd-client-ca.crt of Secret operators", "the operator refuses the members"}, holdsStart: true},
 		"an operator of another CA": {change: func(s map[string]*corev1.Secret) {
 			s["operator"] = certificateSecret(operatorUse, certsecret.Static, "operators", other, etcdtest.Leaf{}, ca)
-		}, reason: certificateInvalid, says: []string{"etcd-client.crt of Secret operators", "server-ca.crt of Secret servers", "the members refuse the operator"}, holdsStart: true},
+		}, reason: certcheck.CertificateInvalid, says: []string{"etcd-client.crt of Secret operators", "server-ca.crt of Secret servers", "the members refuse the operator"}, holdsStart: true},
 		"an operator with a server's certificate": {change: func(s map[string]*corev1.Secret) {
 			s["operator"] = certificateSecret(operatorUse, certsecret.Static, "operators", ca, etcdtest.Leaf{Usages: serverOnly}, ca)
-		}, reason: certificateInvalid, says: []string{"not for use as a client"}, holdsStart: true},
+		}, reason: certcheck.CertificateInvalid, says: []string{"not for use as a client"}, holdsStart: true},
 		"peers that can't be clients": {change: func(s map[string]*corev1.Secret) {
 			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: memberNames, Usages: serverOnly}, ca)
-		}, reason: certificateInvalid, says: []string{"peers", "not for use as a client", "members refuse each other"}, holdsStart: true},
+		}, reason: certcheck.CertificateInvalid, says: []string{"peers", "not for use as a client", "members refuse each other"}, holdsStart: true},
 		"with Kubernetes' domain in the members' names": {change: func(s map[string]*corev1.Secret) {
 			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc.k8s.example"}}, ca)
 			s["server"] = certificateSecret(serverUse, certsecret.Static, "servers", ca, etcdtest.Leaf{DNS: []string{"*.c.ns.svc.k8s.example"}}, ca)
@@ -157,11 +159,11 @@ func TestWhatIsWrongWithCertificatesIsToldWithSecretNameAndWhatToDo(t *testing.T
 			if c.spec != nil {
 				c.spec(&obj.Spec)
 			}
-			got := judge(holding(secrets), namesOf(obj), &obj.Spec, now)
+			got := certcheck.Judge(holding(secrets), manifest.NamesOf(obj), &obj.Spec, now)
 			var reason, text string
-			for _, p := range got.problems {
-				reason = reasonOf(reason, p.reason)
-				text += p.why + "\n"
+			for _, p := range got.Problems {
+				reason = reasonOf(reason, p.Reason)
+				text += p.Why + "\n"
 			}
 			if reason != c.reason {
 				t.Errorf("reason %q, want %q: %s", reason, c.reason, text)
@@ -171,7 +173,7 @@ func TestWhatIsWrongWithCertificatesIsToldWithSecretNameAndWhatToDo(t *testing.T
 					t.Errorf("it does not say %q: %s", words, text)
 				}
 			}
-			if starts, runs := got.hold(true) != "", got.hold(false) != ""; starts != c.holdsStart || runs != c.holdsPods {
+			if starts, runs := got.Hold(true) != "", got.Hold(false) != ""; starts != c.holdsStart || runs != c.holdsPods {
 				t.Errorf("holds a start %t, pods %t: %s", starts, runs, text)
 			}
 			for use, secret := range secrets {
@@ -181,9 +183,9 @@ func TestWhatIsWrongWithCertificatesIsToldWithSecretNameAndWhatToDo(t *testing.T
 					}
 				}
 			}
-			later := judge(holding(secrets), namesOf(obj), &obj.Spec, now.Add(time.Minute))
-			if !slices.Equal(got.problems, later.problems) {
-				t.Errorf("a minute later the words are others:\n%v\n%v", got.problems, later.problems)
+			later := certcheck.Judge(holding(secrets), manifest.NamesOf(obj), &obj.Spec, now.Add(time.Minute))
+			if !slices.Equal(got.Problems, later.Problems) {
+				t.Errorf("a minute later the words are others:\n%v\n%v", got.Problems, later.Problems)
 			}
 		})
 	}
@@ -202,7 +204,7 @@ func TestTheCADigestFollowsTheCAsThatMembersReadOnce(t *testing.T) {
 	digest := func(change func(map[string]*corev1.Secret)) string {
 		secrets := goodSecrets(ca)
 		change(secrets)
-		return judge(holding(secrets), namesOf(obj), &obj.Spec, time.Now()).caDigest
+		return certcheck.Judge(holding(secrets), manifest.NamesOf(obj), &obj.Spec, time.Now()).CaDigest
 	}
 	first := digest(func(map[string]*corev1.Secret) {})
 	if again := digest(func(map[string]*corev1.Secret) {}); first == "" || again != first {
@@ -224,13 +226,13 @@ func TestTheCADigestFollowsTheCAsThatMembersReadOnce(t *testing.T) {
 	if got := digest(func(s map[string]*corev1.Secret) { s["peer"].Data = nil }); got != "" {
 		t.Errorf("a Secret that was never read gives %q: members would be restarted for it", got)
 	}
-	if got := judge(nil, namesOf(testCluster()), &testCluster().Spec, time.Now()); got.caDigest != "" || got.used || got.unknownCAs() {
+	if got := certcheck.Judge(nil, manifest.NamesOf(testCluster()), &testCluster().Spec, time.Now()); got.CaDigest != "" || got.Used || got.UnknownCAs() {
 		t.Errorf("without TLS: %+v", got)
 	}
 }
 
 // serve is how a member with this Secret meets its clients.
-func (c certificate) serve(secret *corev1.Secret) (*tls.Config, error) {
+func serve(c manifest.Certificate, secret *corev1.Secret) (*tls.Config, error) {
 	certKey, keyKey, caKey := c.Keys(certsecret.Static)
 	pair, err := tls.X509KeyPair(secret.Data[certKey], secret.Data[keyKey])
 	if err != nil {

@@ -23,8 +23,10 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // put creates a Secret or takes the place of the one of its name.
@@ -154,7 +156,7 @@ func TestSecretsAreReadEveryThirtySecondsAndMetricsFollow(t *testing.T) {
 		if got := series(t, gauge); got["server c ns"] != float64(soon.Unix()) {
 			t.Errorf("series %v, want %d for the server", got, soon.Unix())
 		}
-		if c.certForms.server != certsecret.CertManager || c.certForms.peer != certsecret.Static {
+		if c.certForms.Server != certsecret.CertManager || c.certForms.Peer != certsecret.Static {
 			t.Errorf("forms %+v", c.certForms)
 		}
 		if got := conditionOf(w.etcdCluster().Status, api.ClusterConditionCertificatesValid); !strings.HasPrefix(got, "False / Certificate Expiring / Secret servers") {
@@ -173,10 +175,10 @@ func TestASecretThatBecomesUnusableTakesNothingFromWhatIsInUse(t *testing.T) {
 		secrets := goodSecrets(etcdtest.NewCA(t, "ca"))
 		w.putAll(secrets)
 		c := w.cluster(tlsCluster())
-		look := func() *observation {
+		look := func() *plan.Observation {
 			t.Helper()
 			time.Sleep(certPeriod)
-			o := &observation{now: time.Now(), names: namesOf(c.obj), spec: c.obj.Spec}
+			o := &plan.Observation{Now: time.Now(), Names: manifest.NamesOf(c.obj), Spec: c.obj.Spec}
 			if err := c.observeCertificates(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
@@ -184,8 +186,8 @@ func TestASecretThatBecomesUnusableTakesNothingFromWhatIsInUse(t *testing.T) {
 		}
 		before := look()
 		dialled := c.certs.dialled
-		if dialled == nil || before.certificates.caDigest == "" || before.blind != "" {
-			t.Fatalf("%+v", before.certificates)
+		if dialled == nil || before.Certificates.CaDigest == "" || before.Blind != "" {
+			t.Fatalf("%+v", before.Certificates)
 		}
 		broken := secrets["operator"].DeepCopy()
 		broken.Data["etcd-client.key"] = []byte("garbage")
@@ -196,21 +198,21 @@ func TestASecretThatBecomesUnusableTakesNothingFromWhatIsInUse(t *testing.T) {
 			}
 		}
 		after := look()
-		if c.certs.dialled != dialled || after.blind != "" {
-			t.Errorf("the operator dropped the certificate that it had: %s", after.blind)
+		if c.certs.dialled != dialled || after.Blind != "" {
+			t.Errorf("the operator dropped the certificate that it had: %s", after.Blind)
 		}
-		if after.certificates.caDigest != before.certificates.caDigest {
+		if after.Certificates.CaDigest != before.Certificates.CaDigest {
 			t.Error("the digest changed: members would be restarted into nothing")
 		}
-		if len(after.certificates.problems) != 3 || after.certificates.hold(false) == "" {
-			t.Errorf("problems %+v", after.certificates.problems)
+		if len(after.Certificates.Problems) != 3 || after.Certificates.Hold(false) == "" {
+			t.Errorf("problems %+v", after.Certificates.Problems)
 		}
 
 		// Another operator, which has never read them, takes nothing to have changed.
 		c = w.cluster(tlsCluster())
 		fresh := look()
-		if !fresh.certificates.unknownCAs() || !strings.Contains(fresh.blind, "etcd-client.key") {
-			t.Errorf("digest %q, blind: %q", fresh.certificates.caDigest, fresh.blind)
+		if !fresh.Certificates.UnknownCAs() || !strings.Contains(fresh.Blind, "etcd-client.key") {
+			t.Errorf("digest %q, blind: %q", fresh.Certificates.CaDigest, fresh.Blind)
 		}
 	})
 }
@@ -225,7 +227,7 @@ func TestASecretThatTheOperatorMayNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := o.certificates.hold(false); !strings.Contains(got, "grant its service account") {
+	if got := o.Certificates.Hold(false); !strings.Contains(got, "grant its service account") {
 		t.Errorf("it holds because: %q", got)
 	}
 }
@@ -249,7 +251,7 @@ func TestSecretsThatCanNotBeReadAnyMoreStopNothing(t *testing.T) {
 	secrets["server"] = certificateSecret(serverUse, certsecret.Static, "servers", ca, etcdtest.Leaf{DNS: memberNames, To: fake.Now().Add(48 * time.Hour)}, ca)
 	w.putAll(secrets)
 	c := w.cluster(tlsCluster())
-	look := func() *observation {
+	look := func() *plan.Observation {
 		t.Helper()
 		fake.Step(certPeriod)
 		o, err := c.observe(t.Context())
@@ -258,9 +260,9 @@ func TestSecretsThatCanNotBeReadAnyMoreStopNothing(t *testing.T) {
 		}
 		return o
 	}
-	reasons := func(o *observation) (all []string) {
-		for _, p := range o.certificates.problems {
-			all = append(all, p.reason)
+	reasons := func(o *plan.Observation) (all []string) {
+		for _, p := range o.Certificates.Problems {
+			all = append(all, p.Reason)
 		}
 		return all
 	}
@@ -275,17 +277,17 @@ func TestSecretsThatCanNotBeReadAnyMoreStopNothing(t *testing.T) {
 	if got, want := reasons(after), []string{"Secret Not Read", "Secret Not Read", "Secret Not Read", "Certificate Expiring"}; !slices.Equal(got, want) {
 		t.Errorf("problems %q, want %q", got, want)
 	}
-	if why := after.certificates.problems[0].why; !strings.Contains(why, "Secret peers (spec.TLS.static.member.peerSecret)") || !strings.Contains(why, "InternalError") {
+	if why := after.Certificates.Problems[0].Why; !strings.Contains(why, "Secret peers (spec.TLS.static.member.peerSecret)") || !strings.Contains(why, "InternalError") {
 		t.Errorf("it says %q", why)
 	}
-	if after.certificates.hold(true) != "" || after.blind != "" || after.certificates.caDigest != before.certificates.caDigest || c.certs.dialled != dialled {
-		t.Errorf("it goes on with less than it had: %+v, blind: %q", after.certificates, after.blind)
+	if after.Certificates.Hold(true) != "" || after.Blind != "" || after.Certificates.CaDigest != before.Certificates.CaDigest || c.certs.dialled != dialled {
+		t.Errorf("it goes on with less than it had: %+v, blind: %q", after.Certificates, after.Blind)
 	}
-	if len(after.certificates.expiries) != 3 {
-		t.Errorf("dates %v", after.certificates.expiries)
+	if len(after.Certificates.Expiries) != 3 {
+		t.Errorf("dates %v", after.Certificates.Expiries)
 	}
-	if again := look(); !slices.Equal(again.certificates.problems, after.certificates.problems) {
-		t.Errorf("the same is told in other words: %v", again.certificates.problems)
+	if again := look(); !slices.Equal(again.Certificates.Problems, after.Certificates.Problems) {
+		t.Errorf("the same is told in other words: %v", again.Certificates.Problems)
 	}
 
 	// What holds pods back is not forgotten for it.
@@ -295,13 +297,13 @@ func TestSecretsThatCanNotBeReadAnyMoreStopNothing(t *testing.T) {
 	}
 	look()
 	down = true
-	if o := look(); !strings.Contains(o.certificates.hold(false), "Secret peers (spec.TLS.static.member.peerSecret) does not exist") {
-		t.Errorf("problems %v", o.certificates.problems)
+	if o := look(); !strings.Contains(o.Certificates.Hold(false), "Secret peers (spec.TLS.static.member.peerSecret) does not exist") {
+		t.Errorf("problems %v", o.Certificates.Problems)
 	}
 	down = false
 	w.put(secrets["peer"])
 	if o := look(); !slices.Equal(reasons(o), []string{"Certificate Expiring"}) {
-		t.Errorf("problems %+v", o.certificates.problems)
+		t.Errorf("problems %+v", o.Certificates.Problems)
 	}
 }
 
@@ -317,13 +319,13 @@ func TestTheOperatorTakesUpANewCertificate(t *testing.T) {
 	w.put(certificateSecret(operatorUse, certsecret.Static, "operators", other, etcdtest.Leaf{}, ca))
 	c := w.cluster(tlsCluster())
 	t.Cleanup(c.etcd.Close)
-	serves, err := serverUse.files.serve(secrets["server"])
+	serves, err := serve(serverUse.Files, secrets["server"])
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := (&etcdtest.Member{TLS: serves, Status: &etcdserverpb.StatusResponse{Version: "3.6.16"}}).Start(t)
 	status := func() error {
-		o := &observation{now: fake.Now(), names: namesOf(c.obj), spec: c.obj.Spec}
+		o := &plan.Observation{Now: fake.Now(), Names: manifest.NamesOf(c.obj), Spec: c.obj.Spec}
 		if err := c.observeCertificates(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -333,8 +335,8 @@ func TestTheOperatorTakesUpANewCertificate(t *testing.T) {
 		}
 		_, err = conn.Status(t.Context())
 		c.seeTLS(o, []answer{{err: err}})
-		if (err != nil) != (o.blind != "") {
-			t.Errorf("error %v, blind: %q", err, o.blind)
+		if (err != nil) != (o.Blind != "") {
+			t.Errorf("error %v, blind: %q", err, o.Blind)
 		}
 		return err
 	}
@@ -366,11 +368,11 @@ func TestBlindnessIsNotTakenForALostQuorum(t *testing.T) {
 		"no quorum of pods is":      {1, "False / Operator can't connect / "},
 	} {
 		o := look(t, "cluster size=3 no-quorum\nmember a unheard\nmember b unheard\nmember c unheard")
-		o.members, o.blind, o.status.Size = nil, "bad certificate", 3
-		for i := range o.pods {
-			o.pods[i].ready = i < c.ready
+		o.Members, o.Blind, o.Status.Size = nil, "bad certificate", 3
+		for i := range o.Pods {
+			o.Pods[i].Ready = i < c.ready
 		}
-		st := statusAfter(o, plan(o), 1)
+		st := statusAfter(o, plan.Plan(o), 1)
 		if got := conditionOf(st, available); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s", name, got)
 		}

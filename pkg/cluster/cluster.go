@@ -21,8 +21,10 @@ import (
 	"k8s.io/utils/clock"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
@@ -82,10 +84,11 @@ type Cluster struct {
 	status api.ClusterStatus
 
 	etcd      Members
-	change    Member    // takes changes of the membership; nil without a quorum
-	certForms certForms // of the Secrets that the spec names
+	change    Member             // takes changes of the membership; nil without a quorum
+	certForms manifest.CertForms // of the Secrets that the spec names
 	certs     certReader
 	podWrites podWrites
+	shown     map[string]types.UID    // pods of the last look that nobody had deleted
 	deleted   map[types.UID]time.Time // pods that were told to go, and when
 	sightings sightings
 	// deletedVolumes were told to go as well.
@@ -96,13 +99,14 @@ type Cluster struct {
 	logTarget  uint64
 	// refusals are what the API server has refused, and when to try again.
 	refusals  refusals
-	refused   refusedPods
+	refused   plan.RefusedPods
 	postponed postponed
 	undone    undone
 	// budgetWritten is the number that was last written into the budget.
 	budgetWritten int
 	unanswered    unanswered
 	health        healthLog
+	quorum        quorumLog
 	mislabels     mislabels
 	copies        copies
 	notices       notices
@@ -259,13 +263,13 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 		return min(errorWait<<min(c.failures-1, 8), c.cfg.Period)
 	}
 	switch s.(type) {
-	case idle:
+	case plan.Idle:
 		if c.doubtful {
 			return c.nextLook()
 		}
 		c.waits = 0
 		return c.cfg.Period
-	case wait:
+	case plan.Wait:
 		return c.nextLook()
 	default:
 		c.waits = 0
@@ -281,27 +285,27 @@ func (c *Cluster) nextLook() time.Duration {
 }
 
 // pass observes, plans one step, records in status what is, and applies the step.
-func (c *Cluster) pass(ctx context.Context) (step, error) {
+func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	o, err := c.observe(ctx)
 	if err != nil {
 		return observing{}, err
 	}
 	c.tellUnanswered(o)
-	s := plan(o)
+	s := plan.Plan(o)
 	if s.String() != c.lastStep {
 		c.lastStep = s.String()
 		c.log.Info(c.lastStep)
 	}
-	c.doubtful = o.quorum && count(o.voters(), memberState.healthy) < etcd.Quorum(len(o.voters()))
+	c.doubtful = o.Quorum && plan.Count(o.Voters(), plan.MemberState.Healthy) < etcd.Quorum(len(o.Voters()))
 	c.notices.look(o)
-	o.standstill = c.standstill.look(o, s)
+	o.Standstill = c.standstill.look(o, s)
 	st := statusAfter(o, s, c.obj.Generation)
 	c.cfg.Metrics.state.saw(c.obj, o, &st)
 	err = c.writeStatus(ctx, st)
 	if errors.Is(err, errNoStatusSubresource) {
 		return s, err // told after some passes
 	}
-	if err == nil || o.accepted == "" {
+	if err == nil || o.Accepted == "" {
 		c.remember(o, s, &st)
 	}
 	if err != nil && (restsOnRecord(s) || errors.Is(err, errCacheBehind) || apierrors.IsNotFound(err)) {
@@ -314,16 +318,21 @@ func (c *Cluster) pass(ctx context.Context) (step, error) {
 }
 
 // restsOnRecord tells whether a step must not be taken before the status is written.
-func restsOnRecord(s step) bool {
+func restsOnRecord(s plan.Step) bool {
 	switch s := s.(type) {
-	case chooseSeed, markRunning, markFailed:
+	case plan.ChooseSeed, plan.MarkRunning, plan.MarkFailed:
 		return true
-	case createPods:
-		return slices.ContainsFunc(s.pods, func(p newPod) bool { return p.seed })
-	case createService:
-		return s.client
-	case removeMember:
-		return s.last
+	case plan.CreatePods:
+		return slices.ContainsFunc(s.Pods, func(p manifest.MemberPod) bool { return p.Seed })
+	case plan.CreateService:
+		return s.Client
+	case plan.RemoveMember:
+		return s.Last
 	}
 	return false
 }
+
+// observing stands for a step when the look at the world failed.
+type observing struct{}
+
+func (observing) String() string { return "observe the cluster" }

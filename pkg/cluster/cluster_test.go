@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // The tests of the loop run in bubbles of testing/synctest: time passes only when
@@ -79,7 +80,7 @@ func TestANewClusterIsBootstrapped(t *testing.T) {
 			if !strings.HasPrefix(pod.Name, "c-") || len(pod.Name) != len("c-")+10 {
 				t.Errorf("pod name %s", pod.Name)
 			}
-			if podStateOf(&pod).seed {
+			if manifest.PodStateOf(&pod).Seed {
 				seeds++
 				if pod.Name != st.Members.Unready[0] {
 					t.Errorf("the seed %s is not the one on record, %s", pod.Name, st.Members.Unready[0])
@@ -145,7 +146,7 @@ func TestABootstrapIsCarriedOnByAnotherInstance(t *testing.T) {
 			settle(w, second)
 			seeds := 0
 			for _, pod := range w.storedPods() {
-				if podStateOf(&pod).seed {
+				if manifest.PodStateOf(&pod).Seed {
 					seeds++
 				}
 			}
@@ -381,7 +382,7 @@ func TestCacheObjectsAreNeverWritten(t *testing.T) {
 			p := &pods[i]
 			p.ResourceVersion = w.nextVersion()
 			kubelet(p, ended(0, ""), corev1.ContainerState{}, waiting("ImagePullBackOff", "no such image"), corev1.ContainerState{}, 0)
-			if podStateOf(p).seed {
+			if manifest.PodStateOf(p).Seed {
 				kubelet(p, ended(0, ""), ended(1, "no DNS"), waiting("CrashLoopBackOff", ""), ended(1, "disk full"), 2)
 			}
 			if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), p, "ns"); err != nil {

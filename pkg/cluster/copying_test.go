@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
 func TestLearnersThatCopyAreSeenToMoveOn(t *testing.T) {
@@ -26,25 +28,25 @@ member n learner copying=25m`
 		}
 	}
 	seen := copies{}
-	observed := func(after time.Duration, receives func(context.Context, string) (bool, error)) memberState {
+	observed := func(after time.Duration, receives func(context.Context, string) (bool, error)) plan.MemberState {
 		o := look(t, world)
-		o.now = o.now.Add(after)
-		o.pod("n").ip, o.members[2].received = "10.0.0.9", time.Time{}
+		o.Now = o.Now.Add(after)
+		o.Pod("n").IP, o.Members[2].Received = "10.0.0.9", time.Time{}
 		seen.look(t.Context(), o, receives)
-		return o.members[2]
+		return o.Members[2]
 	}
-	start := look(t, world).now
-	if m := observed(0, says(true, nil)); !m.received.Equal(start) || m.copyUnseen {
+	start := look(t, world).Now
+	if m := observed(0, says(true, nil)); !m.Received.Equal(start) || m.CopyUnseen {
 		t.Errorf("while it receives: %+v", m)
 	}
 	m := observed(time.Minute, says(false, nil))
-	if !m.received.Equal(start) || m.copyUnseen || m.copies(start.Add(time.Minute)) {
+	if !m.Received.Equal(start) || m.CopyUnseen || m.Copies(start.Add(time.Minute)) {
 		t.Errorf("after it has: %+v", m)
 	}
-	if m := observed(time.Minute, says(false, errors.New("refused"))); !m.copyUnseen {
+	if m := observed(time.Minute, says(false, errors.New("refused"))); !m.CopyUnseen {
 		t.Errorf("where it can't be seen: %+v", m)
 	}
-	if m := observed(time.Minute, func(context.Context, string) (bool, error) { panic("of the test") }); !m.copyUnseen {
+	if m := observed(time.Minute, func(context.Context, string) (bool, error) { panic("of the test") }); !m.CopyUnseen {
 		t.Errorf("after a panic: %+v", m)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 func TestNodesWithAnotherPodInTheWay(t *testing.T) {
@@ -22,11 +23,11 @@ func TestNodesWithAnotherPodInTheWay(t *testing.T) {
 	} {
 		pod := memberPod(t, testCluster(), "a")
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: message}}
-		if got := podStateOf(pod).crowded; got != want {
+		if got := manifest.PodStateOf(pod).Crowded; got != want {
 			t.Errorf("%q: %d nodes, want %d", message, got, want)
 		}
 		pod.Spec.NodeName = "n1"
-		if got := podStateOf(pod).crowded; got != 0 {
+		if got := manifest.PodStateOf(pod).Crowded; got != 0 {
 			t.Errorf("%q: %d nodes, and the pod has one", message, got)
 		}
 	}

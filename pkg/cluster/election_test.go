@@ -11,15 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
 // A look that falls into an election, such as the one that the removal of the
 // leader causes, is no news of a quorum that is lost.
 func TestAnElectionIsNoLostQuorumUntilItLasts(t *testing.T) {
-	world := func(text string) *observation {
+	world := func(text string) *plan.Observation {
 		o := look(t, text)
-		for i := range o.members {
-			if s := o.members[i].status; s != nil && !o.quorum {
+		for i := range o.Members {
+			if s := o.Members[i].Status; s != nil && !o.Quorum {
 				s.LeaderID = 0
 			}
 		}
@@ -44,15 +45,15 @@ func TestAnElectionIsNoLostQuorumUntilItLasts(t *testing.T) {
 			var st api.ClusterStatus
 			for i, text := range c.looks {
 				o := world(text)
-				o.now = o.now.Add(time.Duration(i) * c.spacing)
+				o.Now = o.Now.Add(time.Duration(i) * c.spacing)
 				since = leaderless(o, since)
-				o.leaderlessSince = since
+				o.LeaderlessSince = since
 				if i == 0 {
-					o.status.Conditions = []api.ClusterCondition{{Type: api.ClusterConditionAvailable, Status: c.before}}
+					o.Status.Conditions = []api.ClusterCondition{{Type: api.ClusterConditionAvailable, Status: c.before}}
 				} else {
-					o.status = st
+					o.Status = st
 				}
-				st = statusAfter(o, plan(o), 1)
+				st = statusAfter(o, plan.Plan(o), 1)
 			}
 			if got := conditionOf(st, api.ClusterConditionAvailable); !strings.HasPrefix(got, c.want) {
 				t.Errorf("Available is %q, want %s", got, c.want)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // fakeMembers are the members of the cluster c, by the names of their pods. The test
@@ -28,9 +29,9 @@ type fakeMember struct {
 }
 
 func (f fakeMembers) Conn(ep etcd.Endpoint) (Member, error) {
-	n := names{namespace: "ns", cluster: "c"}
+	n := manifest.Names{Namespace: "ns", Cluster: "c"}
 	for name, m := range f {
-		if ep.URL == n.clientURL(name) {
+		if ep.URL == n.ClientURL(name) {
 			return m, nil
 		}
 	}
@@ -38,8 +39,10 @@ func (f fakeMembers) Conn(ep etcd.Endpoint) (Member, error) {
 }
 
 func (fakeMembers) Retain(map[etcd.Endpoint]bool) {}
-func (fakeMembers) SetTLS(*tls.Config)            {}
-func (fakeMembers) Close()                        {}
+
+func (fakeMembers) SetTLS(*tls.Config) {}
+
+func (fakeMembers) Close() {}
 
 func (fakeMembers) ReceivesSnapshot(context.Context, string) (bool, error) { return false, nil }
 
@@ -51,7 +54,8 @@ func (m *fakeMember) Status(context.Context) (etcd.Status, error) {
 	return status, nil
 }
 
-func (m *fakeMember) Commits(context.Context) error                  { return m.stalled }
+func (m *fakeMember) Commits(context.Context) error { return m.stalled }
+
 func (m *fakeMember) Members(context.Context) ([]etcd.Member, error) { return m.agreed, nil }
 
 // join makes pods that run, and voters of them. The first one leads. The cache shows the
@@ -61,7 +65,7 @@ func (f fakeMembers) join(t *testing.T, w *world, pods ...string) {
 	var never corev1.ContainerState
 	var agreed []etcd.Member
 	for i, name := range pods {
-		agreed = append(agreed, etcd.Member{ID: uint64(i + 1), Name: name, PeerURLs: []string{names{namespace: "ns", cluster: "c"}.peerURL(name)}})
+		agreed = append(agreed, etcd.Member{ID: uint64(i + 1), Name: name, PeerURLs: []string{manifest.Names{Namespace: "ns", Cluster: "c"}.PeerURL(name)}})
 		pod := memberPod(t, testCluster(), name)
 		kubelet(pod, ended(0, ""), never, runs(), never, 0)
 		pod.Status.PodIP = "10.0.0.1"

@@ -16,26 +16,27 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // belongings are all that the operator would make of a cluster.
 func belongings(obj *api.EtcdCluster) (objects []runtime.Object, err error) {
 	version := obj.Spec.EffectiveVersion()
-	n := namesOf(obj)
+	n := manifest.NamesOf(obj)
 	first, second := obj.Name+"-aaaaaaaaaa", obj.Name+"-bbbbbbbbbb"
-	for _, p := range []newPod{
-		{name: first, version: version, seed: true, token: "token", initialCluster: etcd.InitialCluster{n.peerURL(first): first}},
-		{name: second, version: version, initialCluster: etcd.InitialCluster{n.peerURL(first): first, n.peerURL(second): second}},
+	for _, p := range []manifest.MemberPod{
+		{Name: first, Version: version, Seed: true, Token: "token", InitialCluster: etcd.InitialCluster{n.PeerURL(first): first}},
+		{Name: second, Version: version, InitialCluster: etcd.InitialCluster{n.PeerURL(first): first, n.PeerURL(second): second}},
 	} {
-		pod, err := buildPod(obj, p, certForms{server: certsecret.CertManager}, operatorImage)
+		pod, err := manifest.BuildPod(obj, p, manifest.CertForms{Server: certsecret.CertManager}, operatorImage)
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, pod)
 	}
-	objects = append(objects, buildPeerService(obj), buildClientService(obj), buildBudget(obj, 2))
+	objects = append(objects, manifest.BuildPeerService(obj), manifest.BuildClientService(obj), manifest.BuildBudget(obj, 2))
 	if obj.Spec.Persistent() {
-		objects = append(objects, buildVolume(obj, second))
+		objects = append(objects, manifest.BuildVolume(obj, second))
 	}
 	return objects, nil
 }

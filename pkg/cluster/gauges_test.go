@@ -14,7 +14,9 @@ import (
 	"k8s.io/utils/clock"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // gaugesIn are the values of the gauges of cluster c in namespace ns, without
@@ -43,12 +45,12 @@ func gaugesIn(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 func TestGaugesTellHowAClusterIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		world  string
-		change func(*observation)
+		change func(*plan.Observation)
 		want   map[string]float64
 	}{
-		"healthy": {"cluster size=3\nmember a leader\nmember b\nmember c learner applied=4990", func(o *observation) {
-			o.members[1].status.DBSize = 4096
-			o.members[1].status.RaftIndex = 5003
+		"healthy": {"cluster size=3\nmember a leader\nmember b\nmember c learner applied=4990", func(o *plan.Observation) {
+			o.Members[1].Status.DBSize = 4096
+			o.Members[1].Status.RaftIndex = 5003
 		}, map[string]float64{
 			"available": 1, "data_missing": 0, "bootstrapped": 1, "size": 3, "members": 3, "voters": 2, "healthy_members": 3, "alarms": 0,
 			"db_size_bytes": 4096, "raft_index_lag": 13, "paused": 0, "refused": 0, "upgrading": 0,
@@ -57,8 +59,8 @@ func TestGaugesTellHowAClusterIs(t *testing.T) {
 			"available": 0, "data_missing": 0, "bootstrapped": 1, "size": 5, "members": 3, "voters": 3, "healthy_members": 0, "alarms": 0,
 			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 1, "refused": 0, "upgrading": 0,
 		}},
-		"with an alarm, and an upgrade": {"cluster size=1 version=3.7.3\nmember a leader", func(o *observation) {
-			o.members[0].status.Alarms = []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}}
+		"with an alarm, and an upgrade": {"cluster size=1 version=3.7.3\nmember a leader", func(o *plan.Observation) {
+			o.Members[0].Status.Alarms = []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}}
 		}, map[string]float64{
 			"available": 0, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 1,
 			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 1,
@@ -78,7 +80,7 @@ func TestGaugesTellHowAClusterIs(t *testing.T) {
 			if c.change != nil {
 				c.change(o)
 			}
-			st := statusAfter(o, plan(o), 1)
+			st := statusAfter(o, plan.Plan(o), 1)
 			m.state.saw(testCluster(), o, &st)
 			if got := gaugesIn(t, registry); !maps.Equal(got, c.want) {
 				t.Errorf("gauges %v, want %v", got, c.want)
@@ -138,7 +140,7 @@ func TestFailedPassesAreCounted(t *testing.T) {
 func TestAStatusThatIsNotWrittenIsAFailureWhateverTheStepSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, clock.RealClock{}, testCluster())
-		w.makeService(buildPeerService(testCluster())) // the cache does not show it: not yet
+		w.makeService(manifest.BuildPeerService(testCluster())) // the cache does not show it: not yet
 		up := w.refuseStatus()
 		c := w.cluster(testCluster())
 		defer run(t, c)()

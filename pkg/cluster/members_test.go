@@ -20,7 +20,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 	"github.com/etcd-operator/etcd-operator/test/members"
 )
 
@@ -48,12 +50,12 @@ func TestAlarmsThatCameWithABackupAreLifted(t *testing.T) {
 			if err := roomy.put(t, megabyte); err != nil {
 				t.Errorf("after: %v", err)
 			}
-			if o := roomy.observe(t); len(o.alarms()) > 0 || liftFormerAlarms(o) != nil {
-				t.Errorf("alarms %v are left", o.alarms())
+			if o := roomy.observe(t); len(o.Alarms()) > 0 || plan.LiftFormerAlarms(o) != nil {
+				t.Errorf("alarms %v are left", o.Alarms())
 			}
 
 			tight := startedFrom(t, release, backup, full)
-			if tight.observe(t).members[0].status.DBQuota > 0 {
+			if tight.observe(t).Members[0].Status.DBQuota > 0 {
 				if s := tight.step(t); s != nil {
 					t.Errorf("the plan of a full cluster is %s", s)
 				}
@@ -64,8 +66,8 @@ func TestAlarmsThatCameWithABackupAreLifted(t *testing.T) {
 				t.Errorf("a full cluster takes more: %v", err)
 			}
 			o := tight.observe(t)
-			if alarms := o.alarms(); len(alarms) != 1 || alarms[0].MemberID != o.members[0].ID || liftFormerAlarms(o) != nil {
-				t.Errorf("the alarms of a full cluster are %v, the plan %v", alarms, liftFormerAlarms(o))
+			if alarms := o.Alarms(); len(alarms) != 1 || alarms[0].MemberID != o.Members[0].ID || plan.LiftFormerAlarms(o) != nil {
+				t.Errorf("the alarms of a full cluster are %v, the plan %v", alarms, plan.LiftFormerAlarms(o))
 			}
 		})
 	}
@@ -147,7 +149,7 @@ func (r restoredOne) put(t *testing.T, size int) error {
 }
 
 // observe is what the operator sees of the members, while the restore is under way.
-func (r restoredOne) observe(t *testing.T) *observation {
+func (r restoredOne) observe(t *testing.T) *plan.Observation {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -159,17 +161,17 @@ func (r restoredOne) observe(t *testing.T) *observation {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("the members are %v, %v", list, err)
 	}
-	o := &observation{source: scriptSource("r1"), quorum: true, members: []memberState{{Member: list[0], status: &status}}}
-	o.status.RestoredFrom = restoredFrom(o.source)
+	o := &plan.Observation{Source: scriptSource("r1"), Quorum: true, Members: []plan.MemberState{{Member: list[0], Status: &status}}}
+	o.Status.RestoredFrom = manifest.RestoredFrom(o.Source)
 	return o
 }
 
-func (r restoredOne) step(t *testing.T) step {
+func (r restoredOne) step(t *testing.T) plan.Step {
 	t.Helper()
-	return liftFormerAlarms(r.observe(t))
+	return plan.LiftFormerAlarms(r.observe(t))
 }
 
-func (r restoredOne) apply(t *testing.T, s step) {
+func (r restoredOne) apply(t *testing.T, s plan.Step) {
 	t.Helper()
 	if s == nil {
 		t.Fatal("nothing is planned")

@@ -22,6 +22,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // served gives a Service what the API server and a load balancer add to it.
@@ -46,7 +48,7 @@ func TestEditsOfServicesAreTold(t *testing.T) {
 		"no selector":           {func(s *corev1.Service) { s.Spec.Selector = nil }, "selector"},
 		"a port":                {func(s *corev1.Service) { s.Spec.Ports[0].Port = 80 }, "ports"},
 		"a target port":         {func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromInt32(80) }, "ports"},
-		"a further port":        {func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, servicePort("x", 1)) }, "ports"},
+		"a further port":        {func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, manifest.ServicePort("x", 1)) }, "ports"},
 		"members not ready":     {func(s *corev1.Service) { s.Spec.PublishNotReadyAddresses = true }, "publishNotReadyAddresses"},
 		"a label of ours":       {func(s *corev1.Service) { delete(s.Labels, "etcd_cluster") }, "labels"},
 		"an annotation of ours": {func(s *corev1.Service) { s.Annotations["theirs.io/a"] = "2" }, "annotations"},
@@ -70,14 +72,14 @@ func TestEditsOfServicesAreTold(t *testing.T) {
 		}, ""},
 		"a session affinity": {func(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }, ""},
 	} {
-		want := buildClientService(withPolicy)
+		want := manifest.BuildClientService(withPolicy)
 		live := served(want)
 		c.edit(live)
-		mended, edited := mendedService(live, want)
+		mended, edited := manifest.UpdatedService(live, want)
 		if edited != c.edited {
 			t.Errorf("%s: %q was edited, want %q", name, edited, c.edited)
 		}
-		if again, edited := mendedService(mended, want); edited != "" {
+		if again, edited := manifest.UpdatedService(mended, want); edited != "" {
 			t.Errorf("%s: after it was put right, %q is edited: %v", name, edited, again)
 		}
 		if c.edited == "" && !equality.Semantic.DeepEqual(mended, live) {
@@ -90,14 +92,14 @@ func TestAnnotationsFollowTheSpecAndOthersStay(t *testing.T) {
 	obj := testCluster()
 	annotations := func(a map[string]string) *corev1.Service {
 		obj.Spec.Service = &api.ServicePolicy{Annotations: a}
-		return buildClientService(obj)
+		return manifest.BuildClientService(obj)
 	}
 	live := served(annotations(map[string]string{"a": "1", "b": "1"}))
 	live.Annotations["foreign"] = "x"
 	for _, want := range []map[string]string{{"b": "2", "c": "1"}, {}, {"foreign": "ours now"}, nil} {
-		live, _ = mendedService(live, annotations(want))
+		live, _ = manifest.UpdatedService(live, annotations(want))
 		got := maps.Clone(live.Annotations)
-		delete(got, ownAnnotations)
+		delete(got, manifest.OwnAnnotations)
 		expect := map[string]string{}
 		if _, taken := want["foreign"]; !taken && want != nil {
 			expect["foreign"] = "x"
@@ -106,7 +108,7 @@ func TestAnnotationsFollowTheSpecAndOthersStay(t *testing.T) {
 		if !maps.Equal(got, expect) {
 			t.Errorf("the spec says %v: the Service has %v, want %v", want, got, expect)
 		}
-		if _, listed := live.Annotations[ownAnnotations]; listed != (len(want) > 0) {
+		if _, listed := live.Annotations[manifest.OwnAnnotations]; listed != (len(want) > 0) {
 			t.Errorf("the spec says %v: the list of them is there: %t", want, listed)
 		}
 	}
@@ -115,45 +117,45 @@ func TestAnnotationsFollowTheSpecAndOthersStay(t *testing.T) {
 func TestTheServicePolicyNamesAndNarrowsTheClientService(t *testing.T) {
 	obj := testCluster()
 	obj.Spec.Service = &api.ServicePolicy{Name: "db", Selector: map[string]string{"tier": "fast", "etcd_cluster": "other"}}
-	svc := buildClientService(obj)
+	svc := manifest.BuildClientService(obj)
 	want := map[string]string{"tier": "fast", "app": "etcd", "etcd_cluster": "c"}
 	if svc.Name != "db" || !maps.Equal(svc.Spec.Selector, want) {
 		t.Errorf("name %s, selector %v, want %v", svc.Name, svc.Spec.Selector, want)
 	}
-	if peer := buildPeerService(obj); peer.Name != "c" || len(peer.Spec.Selector) != 2 {
+	if peer := manifest.BuildPeerService(obj); peer.Name != "c" || len(peer.Spec.Selector) != 2 {
 		t.Errorf("the members' own Service follows the policy of the clients': %v", peer)
 	}
 }
 
 // keep observes, and returns what the rules about Services would do.
-func keep(t *testing.T, w *world, c *Cluster) step {
+func keep(t *testing.T, w *world, c *Cluster) plan.Step {
 	t.Helper()
 	w.watch()
 	o, err := c.observe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range []func(*observation) step{keepPeerService, keepClientService, dropFormerService} {
+	for _, rule := range []func(*plan.Observation) plan.Step{plan.KeepPeerService, plan.KeepClientService, plan.DropFormerService} {
 		if s := rule(o); s != nil {
 			return s
 		}
 	}
-	return idle{"Services are as they should be"}
+	return plan.Idle{Why: "Services are as they should be"}
 }
 
 func TestAServiceEditedByHandComesBackWithoutAStormOfWrites(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	w := newWorld(t, clock, testCluster())
 	c := w.cluster(testCluster())
-	w.makeService(served(buildPeerService(c.obj)))
+	w.makeService(served(manifest.BuildPeerService(c.obj)))
 	edit := func() {
-		svc := served(buildClientService(c.obj))
+		svc := served(manifest.BuildClientService(c.obj))
 		svc.Spec.Selector = map[string]string{"app": "elsewhere"}
 		if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("services"), svc, "ns"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.makeService(served(buildClientService(c.obj)))
+	w.makeService(served(manifest.BuildClientService(c.obj)))
 	edit()
 	s := keep(t, w, c)
 	if s.String() != "mend client service: selector" {
@@ -181,14 +183,14 @@ func TestAServiceEditedByHandComesBackWithoutAStormOfWrites(t *testing.T) {
 func TestTheCacheBehindAServiceIsNoFailure(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
-	svc := served(buildClientService(c.obj))
+	svc := served(manifest.BuildClientService(c.obj))
 	svc.Spec.Ports[0].Port = 80
 	w.makeService(svc)
 	w.watch()
 	w.kube.PrependReactor("update", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewConflict(corev1.Resource("services"), "c-client", errors.New("newer"))
 	})
-	if err := c.apply(t.Context(), mendService{client: true, edited: "ports"}); !errors.Is(err, errCacheBehind) {
+	if err := c.apply(t.Context(), plan.UpdateService{Client: true, Edited: "ports"}); !errors.Is(err, errCacheBehind) {
 		t.Errorf("a conflict: %v", err)
 	}
 	if len(c.postponed) > 0 {
@@ -201,10 +203,10 @@ func TestTheCacheBehindAServiceIsNoFailure(t *testing.T) {
 func TestAServiceThatLostItsLabelsIsFound(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
-	svc := served(buildClientService(c.obj))
+	svc := served(manifest.BuildClientService(c.obj))
 	svc.Labels = nil
 	w.makeService(svc)
-	if err := c.apply(t.Context(), createService{client: true}); err != nil {
+	if err := c.apply(t.Context(), plan.CreateService{Client: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.service("c-client").Labels; got["app"] != "etcd" || got["etcd_cluster"] != "c" {
@@ -215,7 +217,7 @@ func TestAServiceThatLostItsLabelsIsFound(t *testing.T) {
 func TestAPeerServiceThatIsNotHeadlessIsMadeAgain(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
-	svc := served(buildPeerService(c.obj))
+	svc := served(manifest.BuildPeerService(c.obj))
 	svc.Spec.ClusterIP, svc.OwnerReferences = "10.0.0.8", nil
 	w.makeService(svc)
 	for range 5 {
@@ -233,9 +235,9 @@ func TestARenamedClientServiceIsReplaced(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	obj := testCluster()
 	c := w.cluster(obj)
-	w.makeService(served(buildPeerService(obj)))
-	w.makeService(served(buildClientService(obj)))
-	byHand := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "by-hand", Namespace: "ns", Labels: namesOf(obj).labels()}}
+	w.makeService(served(manifest.BuildPeerService(obj)))
+	w.makeService(served(manifest.BuildClientService(obj)))
+	byHand := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "by-hand", Namespace: "ns", Labels: manifest.NamesOf(obj).Labels()}}
 	w.makeService(byHand)
 	renamed := obj.DeepCopy()
 	renamed.Spec.Service = &api.ServicePolicy{Name: "db"}
@@ -260,7 +262,7 @@ func TestAClientServiceThatIsRefusedIsToldOnceAndTriedAgain(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	w := newWorld(t, clock, testCluster())
 	c := w.cluster(testCluster())
-	w.makeService(served(buildPeerService(c.obj)))
+	w.makeService(served(manifest.BuildPeerService(c.obj)))
 	quota := true
 	w.kube.PrependReactor("create", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return quota, nil, apierrors.NewForbidden(corev1.Resource("services"), "c-client", errors.New("exceeded quota"))
@@ -286,14 +288,14 @@ func TestAClientServiceThatIsRefusedIsToldOnceAndTriedAgain(t *testing.T) {
 
 // Rules that come later must not starve behind a write that is refused each time.
 func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
-	former := buildClientService(testCluster())
+	former := manifest.BuildClientService(testCluster())
 	renamed := testCluster()
 	renamed.Spec.Service = &api.ServicePolicy{Name: "db"}
 	noBudget := testCluster()
 	noBudget.Spec.PodDisruptionBudget = new(false)
-	edited := buildPeerService(testCluster())
+	edited := manifest.BuildPeerService(testCluster())
 	edited.Spec.Selector = map[string]string{"app": "elsewhere"}
-	notHeadless := buildPeerService(testCluster())
+	notHeadless := manifest.BuildPeerService(testCluster())
 	notHeadless.Spec.ClusterIP = "10.0.0.8"
 	for name, tc := range map[string]struct {
 		obj            *api.EtcdCluster
@@ -303,10 +305,10 @@ func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 	}{
 		"an update of the peer Service":  {testCluster(), []*corev1.Service{edited}, "update", "services", "mend peer service"},
 		"a deletion of the peer Service": {testCluster(), []*corev1.Service{notHeadless}, "delete", "services", "delete service c:"},
-		"a deletion of a former Service": {renamed, []*corev1.Service{buildPeerService(renamed), buildClientService(renamed), former}, "delete", "services", "delete service c-client:"},
-		"a deletion of the budget":       {noBudget, []*corev1.Service{buildPeerService(noBudget), buildClientService(noBudget)}, "delete", "poddisruptionbudgets", "delete disruption budget"},
-		"an update of the client Service's": {renamed, []*corev1.Service{buildPeerService(renamed), func() *corev1.Service {
-			svc := buildClientService(renamed)
+		"a deletion of a former Service": {renamed, []*corev1.Service{manifest.BuildPeerService(renamed), manifest.BuildClientService(renamed), former}, "delete", "services", "delete service c-client:"},
+		"a deletion of the budget":       {noBudget, []*corev1.Service{manifest.BuildPeerService(noBudget), manifest.BuildClientService(noBudget)}, "delete", "poddisruptionbudgets", "delete disruption budget"},
+		"an update of the client Service's": {renamed, []*corev1.Service{manifest.BuildPeerService(renamed), func() *corev1.Service {
+			svc := manifest.BuildClientService(renamed)
 			svc.Spec.Ports[0].Port = 80
 			return svc
 		}()}, "update", "services", "mend client service"},
@@ -319,7 +321,7 @@ func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 				w.makeService(served(svc))
 			}
 			if tc.resource == "poddisruptionbudgets" {
-				if _, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").Create(t.Context(), buildBudget(tc.obj, 2), metav1.CreateOptions{}); err != nil {
+				if _, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").Create(t.Context(), manifest.BuildBudget(tc.obj, 2), metav1.CreateOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -327,13 +329,13 @@ func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 			w.kube.PrependReactor(tc.verb, tc.resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 				return forbidden, nil, apierrors.NewForbidden(corev1.Resource(tc.resource), "c", errors.New("no such right"))
 			})
-			next := func() step {
+			next := func() plan.Step {
 				w.watch()
 				o, err := c.observe(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, rule := range []func(*observation) step{keepPeerService, keepBudget, dropFormerService, keepClientService} {
+				for _, rule := range []func(*plan.Observation) plan.Step{plan.KeepPeerService, plan.KeepBudget, plan.DropFormerService, plan.KeepClientService} {
 					if s := rule(o); s != nil && strings.HasPrefix(s.String(), tc.step) {
 						return s
 					}
@@ -399,50 +401,50 @@ func (w *world) storedBudget() *policyv1.PodDisruptionBudget {
 }
 
 // budgetOf observes the budget alone.
-func budgetOf(t *testing.T, w *world, c *Cluster) budgetState {
+func budgetOf(t *testing.T, w *world, c *Cluster) plan.BudgetState {
 	t.Helper()
 	w.watch()
 	o, err := c.observe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o.budget
+	return o.Budget
 }
 
 func TestTheBudgetIsMadeChangedAndDeleted(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	w := newWorld(t, clock, testCluster())
 	c := w.cluster(testCluster())
-	if err := c.apply(t.Context(), createBudget{minAvailable: 2}); err != nil {
+	if err := c.apply(t.Context(), plan.CreateBudget{MinAvailable: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.apply(t.Context(), createBudget{minAvailable: 2}); !errors.Is(err, errCacheBehind) {
+	if err := c.apply(t.Context(), plan.CreateBudget{MinAvailable: 2}); !errors.Is(err, errCacheBehind) {
 		t.Errorf("the one that was just made: %v", err)
 	}
 	b := w.storedBudget()
-	if !metav1.IsControlledBy(b, c.obj) || minAvailableOf(b) != 2 || !maps.Equal(b.Spec.Selector.MatchLabels, namesOf(c.obj).labels()) || b.Spec.UnhealthyPodEvictionPolicy != nil {
+	if !metav1.IsControlledBy(b, c.obj) || manifest.MinAvailableOf(b) != 2 || !maps.Equal(b.Spec.Selector.MatchLabels, manifest.NamesOf(c.obj).Labels()) || b.Spec.UnhealthyPodEvictionPolicy != nil {
 		t.Errorf("it is %v", b)
 	}
-	if seen := budgetOf(t, w, c); !seen.ok() || seen.minAvailable != 2 || seen.edited != "" {
+	if seen := budgetOf(t, w, c); !seen.Ok() || seen.MinAvailable != 2 || seen.Edited != "" {
 		t.Errorf("it is seen as %+v", seen)
 	}
-	if err := c.apply(t.Context(), mendBudget{from: 2, to: 3}); err != nil {
+	if err := c.apply(t.Context(), plan.UpdateBudget{From: 2, To: 3}); err != nil {
 		t.Fatal(err)
 	}
-	if seen := budgetOf(t, w, c); seen.minAvailable != 3 || seen.written != 3 {
+	if seen := budgetOf(t, w, c); seen.MinAvailable != 3 || seen.Written != 3 {
 		t.Errorf("it is seen as %+v", seen)
 	}
 	if w.Told("Edit Undone") {
 		t.Error("the operator's own change is told as somebody's edit")
 	}
 	clock.Step(mendPause)
-	if seen := budgetOf(t, w, c); seen.written != 0 {
+	if seen := budgetOf(t, w, c); seen.Written != 0 {
 		t.Errorf("later it is seen as %+v", seen)
 	}
-	if err := c.apply(t.Context(), deleteBudget{uid: b.UID}); !errors.Is(err, errCacheBehind) {
+	if err := c.apply(t.Context(), plan.DeleteBudget{UID: b.UID}); !errors.Is(err, errCacheBehind) {
 		t.Error(err)
 	}
-	if seen := budgetOf(t, w, c); seen.owned || seen.minAvailable != 0 {
+	if seen := budgetOf(t, w, c); seen.Owned || seen.MinAvailable != 0 {
 		t.Errorf("deleted, it is seen as %+v", seen)
 	}
 }
@@ -450,7 +452,7 @@ func TestTheBudgetIsMadeChangedAndDeleted(t *testing.T) {
 func TestABudgetEditedByHandComesBack(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
-	b := buildBudget(c.obj, 2)
+	b := manifest.BuildBudget(c.obj, 2)
 	b.Spec.Selector.MatchLabels, b.Spec.MinAvailable = map[string]string{"app": "x"}, nil
 	b.Spec.MaxUnavailable = new(intstr.FromString("100%"))
 	b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
@@ -458,14 +460,14 @@ func TestABudgetEditedByHandComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := budgetOf(t, w, c)
-	if seen.edited != "maxUnavailable, selector" || seen.minAvailable != 0 {
+	if seen.Edited != "maxUnavailable, selector" || seen.MinAvailable != 0 {
 		t.Errorf("it is seen as %+v", seen)
 	}
-	if err := c.apply(t.Context(), mendBudget{to: 2, edited: seen.edited}); err != nil {
+	if err := c.apply(t.Context(), plan.UpdateBudget{To: 2, Edited: seen.Edited}); err != nil {
 		t.Fatal(err)
 	}
 	got := w.storedBudget()
-	if minAvailableOf(got) != 2 || got.Spec.MaxUnavailable != nil || !maps.Equal(got.Spec.Selector.MatchLabels, namesOf(c.obj).labels()) {
+	if manifest.MinAvailableOf(got) != 2 || got.Spec.MaxUnavailable != nil || !maps.Equal(got.Spec.Selector.MatchLabels, manifest.NamesOf(c.obj).Labels()) {
 		t.Errorf("it is %v", got.Spec)
 	}
 	if got.Spec.UnhealthyPodEvictionPolicy == nil {
@@ -484,17 +486,17 @@ func TestABudgetOfSomebodyElseIsLeftAlone(t *testing.T) {
 	if _, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.apply(t.Context(), createBudget{minAvailable: 2}); err == nil || !w.Told("Disruption Budget Taken") {
+	if err := c.apply(t.Context(), plan.CreateBudget{MinAvailable: 2}); err == nil || !w.Told("Disruption Budget Taken") {
 		t.Errorf("error %v, events %q", err, w.Events())
 	}
 	if b := w.storedBudget(); b.Spec.MinAvailable != nil {
 		t.Errorf("it was changed to %v", b)
 	}
-	if !budgetOf(t, w, c).putOff {
+	if !budgetOf(t, w, c).PutOff {
 		t.Error("it is tried again at once")
 	}
 	clock.Step(time.Minute)
-	if budgetOf(t, w, c).putOff {
+	if budgetOf(t, w, c).PutOff {
 		t.Error("it is never tried again")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
 const upgradeToAWrongImage = `
@@ -18,23 +19,23 @@ member b version=3.5.35 runs=3.5.21 previous=3.5.34
 member c`
 
 // learned is what a look at a world leads to, and then another after a while.
-func learned(t *testing.T, l mislabels, world string, after time.Duration) (*observation, api.ClusterStatus) {
+func learned(t *testing.T, l mislabels, world string, after time.Duration) (*plan.Observation, api.ClusterStatus) {
 	t.Helper()
 	o := look(t, world)
-	o.now = o.now.Add(after)
-	o.mislabels = l.learn(o)
-	return o, statusAfter(o, plan(o), 1)
+	o.Now = o.Now.Add(after)
+	o.Mislabels = l.learn(o)
+	return o, statusAfter(o, plan.Plan(o), 1)
 }
 
 func TestAnUpgradeToAMislabelledImageStops(t *testing.T) {
 	l := newMislabels()
 	o, st := learned(t, l, upgradeToAWrongImage, 0)
-	if got := plan(o).String(); got != "wait: for b to restart as 3.5.35" || st.Reason != "" {
+	if got := plan.Plan(o).String(); got != "wait: for b to restart as 3.5.35" || st.Reason != "" {
 		t.Errorf("at first the plan is %q, reason %q: the kubelet may not have restarted it yet", got, st.Reason)
 	}
 	o, st = learned(t, l, upgradeToAWrongImage, restartPatience)
-	if _, ok := plan(o).(idle); !ok {
-		t.Errorf("then the plan is %q", plan(o))
+	if _, ok := plan.Plan(o).(plan.Idle); !ok {
+		t.Errorf("then the plan is %q", plan.Plan(o))
 	}
 	for _, want := range []string{"quay.io/coreos/etcd:v3.5.35", "3.5.21", "spec.repository"} {
 		if !strings.Contains(st.Reason, want) {
@@ -48,14 +49,14 @@ func TestAnUpgradeToAMislabelledImageStops(t *testing.T) {
 	// Another version, or another repository, goes on.
 	for _, edited := range []string{"cluster version=3.5.34 running=3.5.34", "cluster version=3.5.36 running=3.5.34"} {
 		o, st = learned(t, l, strings.Replace(upgradeToAWrongImage, "cluster version=3.5.35 running=3.5.34", edited, 1), restartPatience+time.Second)
-		if _, ok := plan(o).(setVersion); !ok || st.Reason != "" {
-			t.Errorf("%s: the plan is %q, reason %q", edited, plan(o), st.Reason)
+		if _, ok := plan.Plan(o).(plan.SetVersion); !ok || st.Reason != "" {
+			t.Errorf("%s: the plan is %q, reason %q", edited, plan.Plan(o), st.Reason)
 		}
 	}
 	// The image is mended and the pod made again.
 	o, st = learned(t, l, strings.Replace(upgradeToAWrongImage, "runs=3.5.21", "runs=3.5.35", 1), 2*restartPatience)
-	if _, ok := plan(o).(setVersion); !ok || st.Reason != "" || st.TargetVersion != "3.5.35" {
-		t.Errorf("in the end the plan is %q, reason %q, target %q", plan(o), st.Reason, st.TargetVersion)
+	if _, ok := plan.Plan(o).(plan.SetVersion); !ok || st.Reason != "" || st.TargetVersion != "3.5.35" {
+		t.Errorf("in the end the plan is %q, reason %q, target %q", plan.Plan(o), st.Reason, st.TargetVersion)
 	}
 }
 
@@ -66,7 +67,7 @@ cluster version=3.5.35 running=3.5.35
 member a leader runs=3.5.21
 member b runs=3.5.21
 member c runs=3.5.21`, 0)
-	if _, ok := plan(o).(idle); !ok || !strings.HasPrefix(st.Reason, wrongImage) || st.TargetVersion != "" || st.CurrentVersion != "3.5.21" {
-		t.Errorf("the plan is %q, reason %q, versions %q to %q", plan(o), st.Reason, st.CurrentVersion, st.TargetVersion)
+	if _, ok := plan.Plan(o).(plan.Idle); !ok || !strings.HasPrefix(st.Reason, plan.WrongImage) || st.TargetVersion != "" || st.CurrentVersion != "3.5.21" {
+		t.Errorf("the plan is %q, reason %q, versions %q to %q", plan.Plan(o), st.Reason, st.CurrentVersion, st.TargetVersion)
 	}
 }

@@ -13,7 +13,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // reasons are those of the events since the last call.
@@ -50,13 +52,13 @@ func TestLostQuorumsAndAlarmsAreToldOnceEach(t *testing.T) {
 		{healthy, nil, []string{"Alarm Cleared"}},
 	} {
 		o := look(t, s.world)
-		o.status = st
+		o.Status = st
 		if i == 0 {
-			o.status.Phase = api.ClusterPhaseRunning
+			o.Status.Phase = api.ClusterPhaseRunning
 		}
-		o.members[0].status.Alarms = s.alarms
-		next := statusAfter(o, idle{}, 1)
-		c.notices.statusChanged(o.status, next)
+		o.Members[0].Status.Alarms = s.alarms
+		next := statusAfter(o, plan.Idle{}, 1)
+		c.notices.statusChanged(o.Status, next)
 		st = next
 		if got := w.reasons(); !slices.Equal(got, s.want) {
 			t.Errorf("step %d: events %q, want %q", i+1, got, s.want)
@@ -84,9 +86,9 @@ func TestAMemberThatStaysUnhealthyIsToldAndItsRecovery(t *testing.T) {
 		{"cluster size=3\nmember a leader\nmember b\nmember x foreign", time.Hour, nil},
 	} {
 		o := look(t, s.world)
-		for i := range o.members {
-			if !o.members[i].healthy() {
-				o.members[i].downSince = o.now.Add(-s.down)
+		for i := range o.Members {
+			if !o.Members[i].Healthy() {
+				o.Members[i].DownSince = o.Now.Add(-s.down)
 			}
 		}
 		c.notices.look(o)
@@ -132,7 +134,7 @@ func TestAPodWhoseTroubleIsToldInTurnsIsTold(t *testing.T) {
 		pod := memberPod(t, testCluster(), "c-a")
 		kubelet(pod, s.checkDNS, never, s.etcd, gone, 0)
 		w.Forget()
-		c.notices.look(&observation{now: noon.Add(time.Duration(i) * 8 * time.Second), pods: []podState{podStateOf(pod)}})
+		c.notices.look(&plan.Observation{Now: noon.Add(time.Duration(i) * 8 * time.Second), Pods: []manifest.PodState{manifest.PodStateOf(pod)}})
 		told := strings.Join(w.Events(), "\n")
 		if (told != "") != (s.told != "") || !strings.Contains(told, s.told) {
 			t.Errorf("look %d: told %q, want %q", i, told, s.told)

@@ -14,15 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // listed is a membership, by the pods' names; IDs count from 1.
 func listed(pods ...string) []*etcdserverpb.Member {
 	var list []*etcdserverpb.Member
 	for i, p := range pods {
-		list = append(list, &etcdserverpb.Member{ID: uint64(i + 1), Name: p, PeerURLs: []string{names{namespace: "ns", cluster: "c"}.peerURL(p)}})
+		list = append(list, &etcdserverpb.Member{ID: uint64(i + 1), Name: p, PeerURLs: []string{manifest.Names{Namespace: "ns", Cluster: "c"}.PeerURL(p)}})
 	}
 	return list
 }
@@ -36,7 +38,7 @@ func answered(t *testing.T, c *Cluster, pod string, status etcd.Status, m *etcdt
 		t.Fatal(err)
 	}
 	t.Cleanup(c.etcd.Close)
-	return answer{pod: podState{name: pod}, conn: conn, status: &status}
+	return answer{pod: manifest.PodState{Name: pod}, conn: conn, status: &status}
 }
 
 func listNames(members []etcd.Member) string {
@@ -52,9 +54,9 @@ func TestTheMembershipIsWhatAQuorumAgreesOn(t *testing.T) {
 	c := w.cluster(testCluster())
 	follower := answered(t, c, "a", etcd.Status{MemberID: 1, LeaderID: 2, RaftIndex: 90}, &etcdtest.Member{Agreed: listed("a", "b", "old")})
 	leader := answered(t, c, "b", etcd.Status{MemberID: 2, LeaderID: 2, RaftIndex: 80}, &etcdtest.Member{Agreed: listed("a", "b", "c")})
-	o := &observation{names: namesOf(c.obj)}
-	if got := listNames(c.list(t.Context(), o, []answer{follower, leader})); got != "[a b c]" || !o.quorum || c.change != leader.conn {
-		t.Errorf("members %s, quorum %t, changes go to the leader: %t", got, o.quorum, c.change == leader.conn)
+	o := &plan.Observation{Names: manifest.NamesOf(c.obj)}
+	if got := listNames(c.list(t.Context(), o, []answer{follower, leader})); got != "[a b c]" || !o.Quorum || c.change != leader.conn {
+		t.Errorf("members %s, quorum %t, changes go to the leader: %t", got, o.Quorum, c.change == leader.conn)
 	}
 }
 
@@ -63,9 +65,9 @@ func TestAMemberThatLostTheOthersIsNotBelieved(t *testing.T) {
 	c := w.cluster(testCluster())
 	cutOff := answered(t, c, "a", etcd.Status{MemberID: 1, LeaderID: 1}, &etcdtest.Member{NoQuorum: rpctypes.ErrGRPCNoLeader, Remembered: listed("a", "b", "old")})
 	follower := answered(t, c, "b", etcd.Status{MemberID: 2, LeaderID: 3}, &etcdtest.Member{Agreed: listed("a", "b", "c")})
-	o := &observation{names: namesOf(c.obj)}
-	if got := listNames(c.list(t.Context(), o, []answer{cutOff, follower})); got != "[a b c]" || !o.quorum || c.change != follower.conn {
-		t.Errorf("members %s, quorum %t", got, o.quorum)
+	o := &plan.Observation{Names: manifest.NamesOf(c.obj)}
+	if got := listNames(c.list(t.Context(), o, []answer{cutOff, follower})); got != "[a b c]" || !o.Quorum || c.change != follower.conn {
+		t.Errorf("members %s, quorum %t", got, o.Quorum)
 	}
 }
 
@@ -81,9 +83,9 @@ func TestMembersThatDoNotAnswerAreWaitedForTogether(t *testing.T) {
 		answered(t, c, "c", etcd.Status{MemberID: 3, LeaderID: 1, RaftIndex: 7}, &etcdtest.Member{Hang: true}),
 		answered(t, c, "d", etcd.Status{MemberID: 4, LeaderID: 5, RaftIndex: 6}, &etcdtest.Member{Agreed: listed("a", "b", "c", "d", "e")}),
 	}
-	o := &observation{names: namesOf(c.obj)}
-	if got := listNames(c.list(t.Context(), o, answers)); got != "[a b c d e]" || !o.quorum || c.change != answers[3].conn {
-		t.Errorf("members %s, quorum %t", got, o.quorum)
+	o := &plan.Observation{Names: manifest.NamesOf(c.obj)}
+	if got := listNames(c.list(t.Context(), o, answers)); got != "[a b c d e]" || !o.Quorum || c.change != answers[3].conn {
+		t.Errorf("members %s, quorum %t", got, o.Quorum)
 	}
 }
 
@@ -93,9 +95,9 @@ func TestWithoutAQuorumTheMostAdvancedMembersMemoryCounts(t *testing.T) {
 	c.change = new(etcd.Conn) // of the pass before
 	behind := answered(t, c, "a", etcd.Status{MemberID: 1, RaftIndex: 5}, &etcdtest.Member{Agreed: listed("a", "lie"), Remembered: listed("a", "b")})
 	ahead := answered(t, c, "b", etcd.Status{MemberID: 2, RaftIndex: 9}, &etcdtest.Member{Agreed: listed("b", "lie"), Remembered: listed("a", "b", "c")})
-	o := &observation{names: namesOf(c.obj)}
-	if got := listNames(c.list(t.Context(), o, []answer{behind, ahead})); got != "[a b c]" || o.quorum || c.change != nil {
-		t.Errorf("members %s, quorum %t, changes are taken: %t", got, o.quorum, c.change != nil)
+	o := &plan.Observation{Names: manifest.NamesOf(c.obj)}
+	if got := listNames(c.list(t.Context(), o, []answer{behind, ahead})); got != "[a b c]" || o.Quorum || c.change != nil {
+		t.Errorf("members %s, quorum %t, changes are taken: %t", got, o.Quorum, c.change != nil)
 	}
 }
 
@@ -106,10 +108,10 @@ func TestNobodyElsesMembershipIsTaken(t *testing.T) {
 		"one that does not hold the member":                 {Agreed: nil, Remembered: nil},
 	} {
 		c := w.cluster(testCluster())
-		o := &observation{names: namesOf(c.obj)}
+		o := &plan.Observation{Names: manifest.NamesOf(c.obj)}
 		a := answered(t, c, "a", etcd.Status{MemberID: 1, LeaderID: 1}, m)
-		if got := c.list(t.Context(), o, []answer{a}); len(got) > 0 || o.quorum || c.change != nil {
-			t.Errorf("%s: members %v, quorum %t", name, got, o.quorum)
+		if got := c.list(t.Context(), o, []answer{a}); len(got) > 0 || o.Quorum || c.change != nil {
+			t.Errorf("%s: members %v, quorum %t", name, got, o.Quorum)
 		}
 	}
 }
@@ -118,40 +120,40 @@ func TestLearnersAndSilentMembersAreNotAskedForTheMembership(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
 	learner := answered(t, c, "a", etcd.Status{MemberID: 1, LeaderID: 2, Learner: true}, &etcdtest.Member{Agreed: listed("a", "b")})
-	o := &observation{names: namesOf(c.obj)}
-	silent := answer{pod: podState{name: "b"}, err: fmt.Errorf("connection refused")}
-	if got := c.list(t.Context(), o, []answer{learner, silent}); len(got) > 0 || o.quorum {
-		t.Errorf("members %v, quorum %t", got, o.quorum)
+	o := &plan.Observation{Names: manifest.NamesOf(c.obj)}
+	silent := answer{pod: manifest.PodState{Name: "b"}, err: fmt.Errorf("connection refused")}
+	if got := c.list(t.Context(), o, []answer{learner, silent}); len(got) > 0 || o.Quorum {
+		t.Errorf("members %v, quorum %t", got, o.Quorum)
 	}
 }
 
 func TestMembersAreDownSinceTheyWereFirstSeenSo(t *testing.T) {
 	h := healthLog{}
-	seen := func(minute int, members ...memberState) []memberState {
-		o := &observation{now: noon.Add(time.Duration(minute) * time.Minute), members: members, quorum: true}
+	seen := func(minute int, members ...plan.MemberState) []plan.MemberState {
+		o := &plan.Observation{Now: noon.Add(time.Duration(minute) * time.Minute), Members: members, Quorum: true}
 		h.track(o)
-		return o.members
+		return o.Members
 	}
-	up := memberState{Member: etcd.Member{ID: 1}, status: &etcd.Status{LeaderID: 1}}
-	down := memberState{Member: etcd.Member{ID: 1}}
-	leaderless := memberState{Member: etcd.Member{ID: 1}, status: &etcd.Status{}}
+	up := plan.MemberState{Member: etcd.Member{ID: 1}, Status: &etcd.Status{LeaderID: 1}}
+	down := plan.MemberState{Member: etcd.Member{ID: 1}}
+	leaderless := plan.MemberState{Member: etcd.Member{ID: 1}, Status: &etcd.Status{}}
 
-	if m := seen(0, up); !m[0].downSince.IsZero() {
-		t.Errorf("a healthy member is down since %v", m[0].downSince)
+	if m := seen(0, up); !m[0].DownSince.IsZero() {
+		t.Errorf("a healthy member is down since %v", m[0].DownSince)
 	}
 	seen(1, down)
-	if m := seen(2, leaderless); !m[0].downSince.Equal(noon.Add(time.Minute)) {
-		t.Errorf("down since %v, want the first look that saw it", m[0].downSince)
+	if m := seen(2, leaderless); !m[0].DownSince.Equal(noon.Add(time.Minute)) {
+		t.Errorf("down since %v, want the first look that saw it", m[0].DownSince)
 	}
 	seen(3) // nobody answers: nothing is known of the membership
-	if m := seen(4, down); !m[0].downSince.Equal(noon.Add(time.Minute)) {
-		t.Errorf("down since %v after a look that saw no member", m[0].downSince)
+	if m := seen(4, down); !m[0].DownSince.Equal(noon.Add(time.Minute)) {
+		t.Errorf("down since %v after a look that saw no member", m[0].DownSince)
 	}
 	seen(5, up)
-	if m := seen(6, down); !m[0].downSince.Equal(noon.Add(6 * time.Minute)) {
-		t.Errorf("down since %v, though it was up between", m[0].downSince)
+	if m := seen(6, down); !m[0].DownSince.Equal(noon.Add(6 * time.Minute)) {
+		t.Errorf("down since %v, though it was up between", m[0].DownSince)
 	}
-	seen(7, memberState{Member: etcd.Member{ID: 2}, status: &etcd.Status{LeaderID: 2}})
+	seen(7, plan.MemberState{Member: etcd.Member{ID: 2}, Status: &etcd.Status{LeaderID: 2}})
 	if len(h) > 0 {
 		t.Errorf("members that are gone are remembered: %v", h)
 	}
@@ -162,10 +164,10 @@ func TestMembersAreDownSinceTheyWereFirstSeenSo(t *testing.T) {
 func TestAStalledMemberStaysDownWhileThereIsNoQuorum(t *testing.T) {
 	h := healthLog{}
 	look := func(minute int, quorum, stalled bool) time.Time {
-		m := memberState{Member: etcd.Member{ID: 1}, status: &etcd.Status{LeaderID: 2}, stalled: stalled}
-		o := &observation{now: noon.Add(time.Duration(minute) * time.Minute), members: []memberState{m}, quorum: quorum}
+		m := plan.MemberState{Member: etcd.Member{ID: 1}, Status: &etcd.Status{LeaderID: 2}, Stalled: stalled}
+		o := &plan.Observation{Now: noon.Add(time.Duration(minute) * time.Minute), Members: []plan.MemberState{m}, Quorum: quorum}
 		h.track(o)
-		return o.members[0].downSince
+		return o.Members[0].DownSince
 	}
 	look(0, true, true)
 	look(1, false, false)
@@ -186,24 +188,24 @@ func TestOnlyOwnPodsAndServicesAreSeen(t *testing.T) {
 	stranger, leaving, other := memberPod(t, earlier, "stranger"), memberPod(t, earlier, "leaving"), memberPod(t, earlier, "other")
 	at := metav1.NewTime(noon)
 	leaving.DeletionTimestamp, leaving.Finalizers = &at, []string{"x/y"}
-	other.Labels[clusterLabel] = "other"
+	other.Labels[manifest.ClusterLabel] = "other"
 	w.makePod(memberPod(t, c.obj, "own"))
 	w.makePod(stranger)
 	w.makePod(leaving)
 	w.makePod(other)
-	w.makeService(buildPeerService(c.obj))
-	w.makeService(buildClientService(earlier))
+	w.makeService(manifest.BuildPeerService(c.obj))
+	w.makeService(manifest.BuildClientService(earlier))
 	w.watch()
 
 	o, err := c.observe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(o.pods) != 1 || o.pods[0].name != "own" || o.strangers != 1 {
-		t.Errorf("pods %v, strangers %d", o.pods, o.strangers)
+	if len(o.Pods) != 1 || o.Pods[0].Name != "own" || o.PodsOfOthers != 1 {
+		t.Errorf("pods %v, strangers %d", o.Pods, o.PodsOfOthers)
 	}
-	if !o.peerService.ok() || o.clientService.ok() {
-		t.Errorf("peer Service %+v, client Service of the earlier cluster %+v", o.peerService, o.clientService)
+	if !o.PeerService.Ok() || o.ClientService.Ok() {
+		t.Errorf("peer Service %+v, client Service of the earlier cluster %+v", o.PeerService, o.ClientService)
 	}
 }
 
@@ -228,8 +230,8 @@ func TestAPodThatTheCacheMissesIsAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(o.pods) != step.pods || w.count("get", "pods") != step.asked {
-			t.Errorf("%v later: pods %v, asked for %d", step.after, o.pods, w.count("get", "pods"))
+		if len(o.Pods) != step.pods || w.count("get", "pods") != step.asked {
+			t.Errorf("%v later: pods %v, asked for %d", step.after, o.Pods, w.count("get", "pods"))
 		}
 	}
 }
@@ -243,12 +245,12 @@ func TestAnotherMemberAtItsAddressIsNotTheMember(t *testing.T) {
 	members.join(t, w, "a", "b", "c")
 	members["b"].says[0].MemberID = 9
 	o, err := w.cluster(obj).observe(t.Context())
-	if err != nil || len(o.members) != 3 {
-		t.Fatalf("members %+v, %v", o.members, err)
+	if err != nil || len(o.Members) != 3 {
+		t.Fatalf("members %+v, %v", o.Members, err)
 	}
-	for _, m := range o.members {
-		if other := m.name == "b"; m.healthy() == other || errors.Is(m.err, errOtherMember) != other {
-			t.Errorf("%s is healthy: %t, error %v", m.name, m.healthy(), m.err)
+	for _, m := range o.Members {
+		if other := m.PodName == "b"; m.Healthy() == other || errors.Is(m.Err, plan.ErrOtherMember) != other {
+			t.Errorf("%s is healthy: %t, error %v", m.PodName, m.Healthy(), m.Err)
 		}
 	}
 }

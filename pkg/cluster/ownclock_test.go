@@ -15,7 +15,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // The operator made pods and deleted them as fast as it could where its clock was minutes
@@ -41,9 +43,9 @@ func TestAPodIsAsOldAsTheOperatorHasSeenIt(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p := o.pod("a")
-				if age := o.now.Sub(p.created); age != after || !p.deleteBy.Equal(noon.Add(30*time.Second+deleteMargin)) {
-					t.Errorf("after %s it is %s old, to be gone by %s", after, age, p.deleteBy)
+				p := o.Pod("a")
+				if age := o.Now.Sub(p.Created); age != after || !p.DeleteBy.Equal(noon.Add(30*time.Second+manifest.DeleteMargin)) {
+					t.Errorf("after %s it is %s old, to be gone by %s", after, age, p.DeleteBy)
 				}
 			}
 		})
@@ -53,8 +55,8 @@ func TestAPodIsAsOldAsTheOperatorHasSeenIt(t *testing.T) {
 func TestAPanicWhileOneMemberIsAskedIsItsOwn(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
-	o := &observation{names: namesOf(c.obj)}
-	broken := answer{pod: podState{name: "a"}, status: &etcd.Status{MemberID: 1, LeaderID: 1}} // without a connection
+	o := &plan.Observation{Names: manifest.NamesOf(c.obj)}
+	broken := answer{pod: manifest.PodState{Name: "a"}, status: &etcd.Status{MemberID: 1, LeaderID: 1}} // without a connection
 	if members, through := agreed(t.Context(), o, []answer{broken}); members != nil || through != nil {
 		t.Errorf("members %v", members)
 	}
@@ -65,7 +67,7 @@ func TestAPanicWhileAPodIsMadeIsAnError(t *testing.T) {
 	w.kube.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { panic("of the test") })
 	c := w.cluster(testCluster())
 	c.status.Phase = api.ClusterPhaseRunning
-	err := c.apply(t.Context(), createPods{pods: []newPod{{name: "a", version: "3.6.16"}, {name: "b", version: "3.6.16"}}})
+	err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{{Name: "a", Version: "3.6.16"}, {Name: "b", Version: "3.6.16"}}})
 	if err == nil || !strings.Contains(err.Error(), "of the test") {
 		t.Errorf("the error is %v", err)
 	}

@@ -21,7 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/certcheck"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files in testdata")
@@ -58,7 +61,7 @@ func TestPlan(t *testing.T) {
 				if err != nil {
 					t.Fatalf("case %d: %v", i+1, err)
 				}
-				got := inFull(plan(o), o.names)
+				got := inFull(plan.Plan(o), o.Names)
 				if got != strings.TrimSpace(want) && !*rewrite {
 					t.Errorf("in this world\n%s\nthe plan is\n%s\nand should be%s", world, got, want)
 				}
@@ -75,20 +78,21 @@ func TestPlan(t *testing.T) {
 
 // parseWorld builds an observation from a script's text. Members are healthy,
 // with a ready pod of the cluster's version, unless the script says otherwise.
-func parseWorld(text string) (*observation, error) {
-	o := &observation{
-		now:         time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
-		names:       names{namespace: "ns", cluster: "c"},
-		gate:        true,
-		quorum:      true,
-		peerService: belonging{name: "c", uid: "peer", owned: true}, clientService: belonging{name: "c-client", uid: "client", owned: true},
-		spec:   api.ClusterSpec{Size: 3, Version: "3.6.16"},
-		status: api.ClusterStatus{Phase: api.ClusterPhaseRunning, CurrentVersion: "3.6.16", InitialVersion: "3.6.16"},
+func parseWorld(text string) (*plan.Observation, error) {
+	o := &plan.Observation{
+		Now:         time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+		Names:       manifest.Names{Namespace: "ns", Cluster: "c"},
+		Gate:        true,
+		Quorum:      true,
+		PeerService: plan.OwnedObject{Name: "c", UID: "peer", Owned: true}, ClientService: plan.OwnedObject{Name: "c-client", UID: "client", Owned: true},
+		Spec:   api.ClusterSpec{Size: 3, Version: "3.6.16"},
+		Status: api.ClusterStatus{Phase: api.ClusterPhaseRunning, CurrentVersion: "3.6.16", InitialVersion: "3.6.16"},
 	}
-	fresh := 0
-	o.newName = func() string { fresh++; return fmt.Sprintf("new%d", fresh) }
+	for i := range 10 {
+		o.NewNames = append(o.NewNames, fmt.Sprintf("new%d", i+1))
+	}
 	running, agreed := "", ""
-	var members []memberState
+	var members []plan.MemberState
 	ic := map[string]string{} // of pods, by what the script says
 	for line := range strings.SplitSeq(text, "\n") {
 		words := strings.Fields(line)
@@ -104,20 +108,20 @@ func parseWorld(text string) (*observation, error) {
 				agreed = strings.TrimPrefix(words[i], "agreed=")
 			}
 			if err == nil {
-				o.clusterVersion, err = etcd.ParseVersion(agreed)
+				o.ClusterVersion, err = etcd.ParseVersion(agreed)
 			}
 		case "member":
-			var m memberState
-			var p *podState
+			var m plan.MemberState
+			var p *manifest.PodState
 			m, p, err = parseMember(o, words[1:], running, uint64(len(members)+1), ic)
 			members = append(members, m)
 			if p != nil {
-				o.pods = append(o.pods, *p)
+				o.Pods = append(o.Pods, *p)
 			}
 		case "pod":
-			p := podState{name: words[1], uid: podUID(words[1]), created: o.now, manyLearners: true}
+			p := manifest.PodState{Name: words[1], UID: podUID(words[1]), Created: o.Now, ManyLearners: true}
 			err = parsePod(o, &p, words[2:], running, ic)
-			o.pods = append(o.pods, p)
+			o.Pods = append(o.Pods, p)
 		case "volume":
 			err = parseVolume(o, words[1:])
 		default:
@@ -129,110 +133,114 @@ func parseWorld(text string) (*observation, error) {
 	}
 	leader := uint64(0)
 	for _, m := range members {
-		if m.status != nil && m.status.LeaderID == m.ID && !m.stalled {
+		if m.Status != nil && m.Status.LeaderID == m.ID && !m.Stalled {
 			leader = m.ID
 		}
 	}
 	for i := range members {
-		if s := members[i].status; s != nil && o.quorum {
+		if s := members[i].Status; s != nil && o.Quorum {
 			s.LeaderID = leader
 		}
-		members[i].pod = o.pod(members[i].name)
-		members[i].volume = o.volume(members[i].name)
+		members[i].Pod = o.Pod(members[i].PodName)
+		members[i].Volume = o.Volume(members[i].PodName)
 	}
-	o.members = members
+	o.Members = members
 	if err := setScriptRecord(o, text); err != nil {
 		return nil, err
 	}
-	if !o.outdated() {
-		o.clusterVersion = etcd.Version{} // observe asks for it only then
+	if !o.Outdated() {
+		o.ClusterVersion = etcd.Version{} // observe asks for it only then
 	}
 	if err := setBudget(o, text); err != nil {
 		return nil, err
 	}
-	for i := range o.pods {
+	for i := range o.Pods {
 		var names []string
-		if list := ic[o.pods[i].name]; list != "" {
+		if list := ic[o.Pods[i].Name]; list != "" {
 			names = strings.Split(list, ",")
 		}
-		o.pods[i].initialCluster = etcd.InitialCluster{}
+		o.Pods[i].InitialCluster = etcd.InitialCluster{}
 		for _, name := range names {
-			o.pods[i].initialCluster[o.names.peerURL(name)] = name
+			o.Pods[i].InitialCluster[o.Names.PeerURL(name)] = name
 		}
 	}
 	return o, nil
 }
 
-func parseCluster(o *observation, words []string) (running string, err error) {
+func parseCluster(o *plan.Observation, words []string) (running string, err error) {
 	running = "3.6.16"
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
 		switch key {
 		case "size":
-			o.spec.Size, err = strconv.Atoi(value)
+			o.Spec.Size, err = strconv.Atoi(value)
 		case "version":
-			o.spec.Version = value
+			o.Spec.Version = value
 		case "running":
-			running, o.status.CurrentVersion = value, value
+			running, o.Status.CurrentVersion = value, value
 		case "agreed": // with the members' version
 		case "record", "record-index", "record-revision", "record-id", "no-record", "accept", "index", "revision", "id", "went-back": // set once the members are known
 		case "initial":
-			o.status.InitialVersion = value
+			o.Status.InitialVersion = value
 		case "log-target":
-			o.logTarget, err = strconv.ParseUint(value, 10, 64)
+			o.LogTarget, err = strconv.ParseUint(value, 10, 64)
 		case "phase":
-			o.status.Phase = api.ClusterPhase(value)
+			o.Status.Phase = api.ClusterPhase(value)
 		case "seed":
-			o.status.Members.Unready = []string{value}
+			o.Status.Members.Unready = []string{value}
 		case "busybox":
-			o.gate = false
+			o.Gate = false
 		case "paused":
-			o.spec.Paused = true
+			o.Spec.Paused = true
 		case "ending":
-			o.ending = true
+			o.Ending = true
 		case "invalid":
-			o.invalid = value
+			o.Invalid = value
 		case "certificates":
 			// missing: members can't start; untrusted: a new cluster can't be seen.
-			o.certificates = certificates{used: true, problems: []certProblem{{why: value, holdsPods: value == "missing", holdsStart: value == "untrusted"}}}
+			o.Certificates = certcheck.Certificates{Used: true, Problems: []certcheck.CertProblem{{Why: value, HoldsPods: value == "missing", HoldsStart: value == "untrusted"}}}
 		case "no-quorum":
-			o.quorum = false
+			o.Quorum = false
 		case "no-peer-service":
-			o.peerService.owned = false
+			o.PeerService.Owned = false
 		case "no-client-service":
-			o.clientService.owned = false
+			o.ClientService.Owned = false
 		case "peer-service":
-			err = parseBelonging(&o.peerService, value)
+			err = parseBelonging(&o.PeerService, value)
 		case "client-service":
-			err = parseBelonging(&o.clientService, value)
+			err = parseBelonging(&o.ClientService, value)
 		case "former-service":
-			o.formerServices = append(o.formerServices, belonging{name: value, uid: types.UID("service-" + value), owned: true})
+			o.FormerServices = append(o.FormerServices, plan.OwnedObject{Name: value, UID: types.UID("service-" + value), Owned: true})
 		case "refused":
-			o.refused = refusedPods{why: value, until: o.now.Add(time.Second)}
+			o.Refused = plan.RefusedPods{Why: value, Until: o.Now.Add(time.Second)}
 		case "budget": // set once the members are known
 		case "drainable":
-			o.spec.PodDisruptionBudget = new(false)
+			o.Spec.PodDisruptionBudget = new(false)
 		case "template":
-			o.template.pod = value
+			o.Template.Pod = value
 		case "volume-template":
-			o.template.volume = value
+			o.Template.Volume = value
 		case "storage":
-			o.spec.Pod = &api.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{}}
-			o.spec.Pod.PersistentVolumeClaimSpec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(value)}
+			o.Spec.Pod = &api.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{}}
+			o.Spec.Pod.PersistentVolumeClaimSpec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(value)}
+		case "quorum-since": // so long ago
+			var d time.Duration
+			d, err = time.ParseDuration(value)
+			o.QuorumSince = o.Now.Add(-d)
 		case "update-refused":
-			o.updateRefused = "no"
+			o.UpdateRefused = "no"
 		case "restore":
-			if o.source = scriptSource(value); value == "unreadable" {
-				o.source, o.sourceUnreadable = nil, "it can't be read"
+			if o.Source = scriptSource(value); value == "unreadable" {
+				o.Source, o.SourceUnreadable = nil, "it can't be read"
 			}
 		case "restored-from":
-			o.status.RestoredFrom = restoredFrom(scriptSource(value))
+			o.Status.RestoredFrom = manifest.RestoredFrom(scriptSource(value))
 		case "mislabelled": // the spec's image, by the version that it holds
-			o.mislabels = map[string]string{o.image(o.spec.Version): value}
+			o.Mislabels = map[string]string{o.Image(o.Spec.Version): value}
 		case "lift-put-off":
-			o.liftPutOff = true
+			o.LiftPutOff = true
 		case "strangers":
-			o.strangers, err = strconv.Atoi(value)
+			o.PodsOfOthers, err = strconv.Atoi(value)
 		default:
 			err = fmt.Errorf("unknown word %q", w)
 		}
@@ -263,20 +271,20 @@ func scriptSource(name string) *api.SeedBackup {
 
 // parseBelonging reads the state of a Service or budget that is not as it should
 // be.
-func parseBelonging(b *belonging, state string) error {
+func parseBelonging(b *plan.OwnedObject, state string) error {
 	switch what, edited, _ := strings.Cut(state, ":"); what {
 	case "missing":
-		b.owned = false
+		b.Owned = false
 	case "leaving":
-		b.leaving = true
+		b.Leaving = true
 	case "put-off":
-		b.putOff = true
+		b.PutOff = true
 	case "taken":
-		b.owned, b.taken = false, true
+		b.Owned, b.Taken = false, true
 	case "edited":
-		b.edited = edited
+		b.Edited = edited
 	case "remake":
-		b.remake, b.edited = true, "ports"
+		b.Remake, b.Edited = true, "ports"
 	default:
 		return fmt.Errorf("unknown state %q", state)
 	}
@@ -287,38 +295,38 @@ var budgetWords = regexp.MustCompile(`budget=(\S+)`)
 
 // setBudget makes the disruption budget as it should be, but for what the
 // script says.
-func setBudget(o *observation, text string) error {
-	o.budget.name, o.budget.uid = "c", "budget"
-	if o.wantsBudget() {
-		o.budget.owned, o.budget.minAvailable = true, o.minAvailable()
+func setBudget(o *plan.Observation, text string) error {
+	o.Budget.Name, o.Budget.UID = "c", "budget"
+	if o.WantsBudget() {
+		o.Budget.Owned, o.Budget.MinAvailable = true, o.MinAvailable()
 	}
 	for _, match := range budgetWords.FindAllStringSubmatch(text, -1) {
 		if n, err := strconv.Atoi(match[1]); err == nil {
-			o.budget.owned, o.budget.minAvailable = true, n
+			o.Budget.Owned, o.Budget.MinAvailable = true, n
 			continue
 		}
 		if n, ok := strings.CutPrefix(match[1], "written:"); ok {
 			var err error
-			if o.budget.written, err = strconv.Atoi(n); err != nil {
+			if o.Budget.Written, err = strconv.Atoi(n); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := parseBelonging(&o.budget.belonging, match[1]); err != nil {
+		if err := parseBelonging(&o.Budget.OwnedObject, match[1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func parseMember(o *observation, words []string, running string, id uint64, ic map[string]string) (memberState, *podState, error) {
+func parseMember(o *plan.Observation, words []string, running string, id uint64, ic map[string]string) (plan.MemberState, *manifest.PodState, error) {
 	name := words[0]
-	m := memberState{
-		Member: etcd.Member{ID: id, Name: name, PeerURLs: []string{o.names.peerURL(name)}},
-		name:   name,
-		status: &etcd.Status{MemberID: id, LeaderID: 1, Version: running, RaftIndex: 5000, RaftApplied: 5000},
+	m := plan.MemberState{
+		Member:  etcd.Member{ID: id, Name: name, PeerURLs: []string{o.Names.PeerURL(name)}},
+		PodName: name,
+		Status:  &etcd.Status{MemberID: id, LeaderID: 1, Version: running, RaftIndex: 5000, RaftApplied: 5000},
 	}
-	p := &podState{name: name, uid: podUID(name), ip: "ip-of-" + name, created: o.now.Add(-time.Hour), scheduled: true, atGate: true, started: true, running: true, ready: true, manyLearners: true}
+	p := &manifest.PodState{Name: name, UID: podUID(name), IP: "ip-of-" + name, Created: o.Now.Add(-time.Hour), Scheduled: true, AtGate: true, Started: true, Running: true, Ready: true, ManyLearners: true}
 	if err := parsePod(o, p, nil, running, ic); err != nil {
 		return m, nil, err
 	}
@@ -327,65 +335,65 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 		key, value, _ := strings.Cut(w, "=")
 		switch key {
 		case "leader":
-			m.status.LeaderID = id
+			m.Status.LeaderID = id
 		case "learner":
 			m.Learner = true
 		case "foreign":
-			m.name, m.PeerURLs = "", []string{"http://" + name + ":2380"}
-			m.status, p = nil, nil
+			m.PodName, m.PeerURLs = "", []string{"http://" + name + ":2380"}
+			m.Status, p = nil, nil
 		case "unheard":
-			m.status, m.err, m.downSince = nil, etcd.ErrTLS, o.now.Add(-time.Hour)
+			m.Status, m.Err, m.DownSince = nil, etcd.ErrTLS, o.Now.Add(-time.Hour)
 		case "down":
-			m.status, p.ready = nil, false // the kubelet asks it as well
-			m.downSince = o.now.Add(-time.Second)
+			m.Status, p.Ready = nil, false // the kubelet asks it as well
+			m.DownSince = o.Now.Add(-time.Second)
 			if value != "" {
 				d, err := time.ParseDuration(value)
 				if err != nil {
 					return m, nil, err
 				}
-				m.downSince = o.now.Add(-d)
+				m.DownSince = o.Now.Add(-d)
 			}
 		case "stalled":
 			d, err := time.ParseDuration(cmp.Or(value, "1s"))
 			if err != nil {
 				return m, nil, err
 			}
-			m.stalled, m.downSince = true, o.now.Add(-d)
+			m.Stalled, m.DownSince = true, o.Now.Add(-d)
 		case "copying": // for so long, and still
-			m.Name, m.status, m.received = "", nil, o.now
-			p.ready = false
+			m.Name, m.Status, m.Received = "", nil, o.Now
+			p.Ready = false
 			d, err := time.ParseDuration(value)
 			if err != nil {
 				return m, nil, err
 			}
-			p.created = o.now.Add(-d)
+			p.Created = o.Now.Add(-d)
 		case "received": // so long ago
 			d, err := time.ParseDuration(value)
 			if err != nil {
 				return m, nil, err
 			}
-			m.received = o.now.Add(-d)
+			m.Received = o.Now.Add(-d)
 		case "unseen":
-			m.received, m.copyUnseen = time.Time{}, true
+			m.Received, m.CopyUnseen = time.Time{}, true
 		case "unstarted":
-			m.Name, m.status = "", nil
-			p.started, p.running, p.ready, p.created = false, false, false, o.now
+			m.Name, m.Status = "", nil
+			p.Started, p.Running, p.Ready, p.Created = false, false, false, o.Now
 		case "gone":
-			m.status, p = nil, nil
+			m.Status, p = nil, nil
 		case "runs":
-			m.status.Version = value
+			m.Status.Version = value
 		case "applied":
 			n, err := strconv.ParseUint(value, 10, 64)
 			if err != nil {
 				return m, nil, err
 			}
-			m.status.RaftApplied = n
+			m.Status.RaftApplied = n
 		case "db":
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err != nil {
 				return m, nil, err
 			}
-			m.status.DBSize = n
+			m.Status.DBSize = n
 		case "alarms": // ID:TYPE,ID:TYPE
 			for text := range strings.SplitSeq(value, ",") {
 				of, alarm, _ := strings.Cut(text, ":")
@@ -393,14 +401,14 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 				if err != nil {
 					return m, nil, err
 				}
-				m.status.Alarms = append(m.status.Alarms, etcd.Alarm{MemberID: id, Type: alarm})
+				m.Status.Alarms = append(m.Status.Alarms, etcd.Alarm{MemberID: id, Type: alarm})
 			}
 		case "quota":
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err != nil {
 				return m, nil, err
 			}
-			m.status.DBQuota = n
+			m.Status.DBQuota = n
 		default:
 			podWords = append(podWords, w)
 		}
@@ -411,111 +419,111 @@ func parseMember(o *observation, words []string, running string, id uint64, ic m
 	return m, p, parsePod(o, p, podWords, running, ic)
 }
 
-func parseVolume(o *observation, words []string) error {
-	v := volumeState{name: words[0], uid: types.UID("volume-" + words[0]), template: o.template.volume, size: resource.MustParse("1Gi"), version: o.status.CurrentVersion}
+func parseVolume(o *plan.Observation, words []string) error {
+	v := manifest.VolumeState{Name: words[0], UID: types.UID("volume-" + words[0]), Template: o.Template.Volume, Size: resource.MustParse("1Gi"), Version: o.Status.CurrentVersion}
 	for _, w := range words[1:] {
 		key, value, _ := strings.Cut(w, "=")
 		switch key {
 		case "version":
-			v.version = value
+			v.Version = value
 		case "template":
-			v.template = value
+			v.Template = value
 		case "size":
-			v.size = resource.MustParse(value)
+			v.Size = resource.MustParse(value)
 		case "deleting":
-			v.deleting = true
+			v.Deleting = true
 		case "refused":
-			v.refusedSize = "no"
+			v.RefusedSize = "no"
 		default:
 			return fmt.Errorf("unknown word %q", w)
 		}
 	}
-	o.volumes = append(o.volumes, v)
+	o.Volumes = append(o.Volumes, v)
 	return nil
 }
 
-func parsePod(o *observation, p *podState, words []string, running string, ic map[string]string) error {
-	if p.version == "" {
-		p.version, p.image = running, o.image(running)
-		p.template = o.template
+func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running string, ic map[string]string) error {
+	if p.Version == "" {
+		p.Version, p.Image = running, o.Image(running)
+		p.Template = o.Template
 	}
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
 		switch key {
 		case "version":
-			p.version, p.image = value, o.image(value)
+			p.Version, p.Image = value, o.Image(value)
 		case "template":
-			p.template.pod = value
+			p.Template.Pod = value
 		case "volume-template":
-			p.template.volume = value
+			p.Template.Volume = value
 		case "metadata":
-			p.metadataOutdated = true
+			p.MetadataOutdated = true
 		case "guarded":
-			p.guarded = true
+			p.Guarded = true
 		case "noted":
-			p.guarded, p.noted = true, true
+			p.Guarded, p.Noted = true, true
 		case "note-put-off":
-			p.guarded, p.notePutOff = true, true
+			p.Guarded, p.NotePutOff = true, true
 		case "pending":
-			p.started, p.running, p.ready = false, false, false
+			p.Started, p.Running, p.Ready = false, false, false
 		case "stuck":
-			p.problem = "no node"
+			p.Problem = "no node"
 		case "crowded":
 			nodes, err := strconv.Atoi(value)
 			if err != nil {
 				return err
 			}
-			p.crowded, p.scheduled, p.problem = nodes, false, "anti-affinity"
+			p.Crowded, p.Scheduled, p.Problem = nodes, false, "anti-affinity"
 		case "off-volume":
-			p.problem, p.offVolume, p.scheduled = "no node has its volume", true, false
+			p.Problem, p.OffVolume, p.Scheduled = "no node has its volume", true, false
 		case "dataless":
-			p.problem, p.dataless = "the volume holds no data", true
+			p.Problem, p.Dataless = "the volume holds no data", true
 		case "legacy":
-			p.legacy = true
+			p.Legacy = true
 		case "otherrepo":
-			p.image = "elsewhere/etcd:v" + p.version
+			p.Image = "elsewhere/etcd:v" + p.Version
 		case "previous":
-			p.previous = value
+			p.Previous = value
 		case "ic":
-			ic[p.name] = value
+			ic[p.Name] = value
 		case "seed":
-			p.seed = true
+			p.Seed = true
 		case "source":
-			p.source = sourceDigest(scriptSource(value))
+			p.Source = manifest.SourceDigest(scriptSource(value))
 		case "preparing":
-			p.preparing, p.scheduled = value, true
+			p.Preparing, p.Scheduled = value, true
 		case "gate":
-			p.atGate, p.scheduled = true, true
+			p.AtGate, p.Scheduled = true, true
 		case "started":
-			p.started = true
+			p.Started = true
 		case "running":
-			p.started, p.running = true, true
+			p.Started, p.Running = true, true
 		case "stopped":
-			p.running, p.ready = false, false
+			p.Running, p.Ready = false, false
 		case "notready":
-			p.ready = false
+			p.Ready = false
 		case "ready":
-			p.ready = true
+			p.Ready = true
 		case "deleting":
-			p.deleting, p.deleteBy = true, o.now.Add(time.Minute)
+			p.Deleting, p.DeleteBy = true, o.Now.Add(time.Minute)
 		case "overdue":
-			p.deleting, p.deleteBy = true, o.now.Add(-time.Minute)
+			p.Deleting, p.DeleteBy = true, o.Now.Add(-time.Minute)
 		case "finished":
-			p.finished, p.running, p.ready = true, false, false
+			p.Finished, p.Running, p.Ready = true, false, false
 		case "badimage":
-			p.badImage, p.running, p.ready, p.problem = true, false, false, "ImagePullBackOff"
+			p.BadImage, p.Running, p.Ready, p.Problem = true, false, false, "ImagePullBackOff"
 		case "crashing":
-			p.crashing, p.running, p.ready, p.problem = true, false, false, "CrashLoopBackOff"
+			p.Crashing, p.Running, p.Ready, p.Problem = true, false, false, "CrashLoopBackOff"
 		case "fewlearners":
-			p.manyLearners = false
+			p.ManyLearners = false
 		case "node":
-			p.node = value
+			p.Node = value
 		case "age":
 			d, err := time.ParseDuration(value)
 			if err != nil {
 				return err
 			}
-			p.created = o.now.Add(-d)
+			p.Created = o.Now.Add(-d)
 		default:
 			return fmt.Errorf("unknown word %q", w)
 		}

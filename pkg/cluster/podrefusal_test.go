@@ -19,6 +19,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 func TestReasonsOfRefusalsDontDependOnThePod(t *testing.T) {
@@ -57,11 +59,11 @@ func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), pod.GetName(), errors.New("exceeded quota"))
 	})
 	makeThree := func(round string) error {
-		var pods []newPod
+		var pods []manifest.MemberPod
 		for i := range 3 {
-			pods = append(pods, newPod{name: fmt.Sprintf("c-%s%d", round, i), version: "3.6.16"})
+			pods = append(pods, manifest.MemberPod{Name: fmt.Sprintf("c-%s%d", round, i), Version: "3.6.16"})
 		}
-		return c.apply(t.Context(), createPods{pods: pods})
+		return c.apply(t.Context(), plan.CreatePods{Pods: pods})
 	}
 	if err := makeThree("a"); err == nil || !strings.Contains(err.Error(), "exceeded quota") || len(tries) != 2 {
 		t.Errorf("error %v, refused: %v", err, tries)
@@ -70,13 +72,13 @@ func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st := statusAfter(o, idle{}, 1); st.Reason != podsRefused+"forbidden: exceeded quota" {
+	if st := statusAfter(o, plan.Idle{}, 1); st.Reason != plan.PodsRefused+"forbidden: exceeded quota" {
 		t.Errorf("status.reason is %q", st.Reason)
 	}
 	if _, _, message := availability(o, obj.Status.Phase); !strings.Contains(message, "exceeded quota") {
 		t.Errorf("condition Available does not tell: %s", message)
 	}
-	if s := awaitPermission(o, createPods{}); s == nil || !strings.HasPrefix(s.String(), "idle") {
+	if s := plan.AwaitPermission(o, plan.CreatePods{}); s == nil || !strings.HasPrefix(s.String(), "idle") {
 		t.Errorf("at once again: %v", s)
 	}
 
@@ -94,8 +96,8 @@ func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
 	if err := makeThree("c"); err != nil {
 		t.Error(err)
 	}
-	if o, err = c.observe(t.Context()); err != nil || o.refused.why != "" {
-		t.Errorf("after the quota has grown: %+v, %v", o.refused, err)
+	if o, err = c.observe(t.Context()); err != nil || o.Refused.Why != "" {
+		t.Errorf("after the quota has grown: %+v, %v", o.Refused, err)
 	}
 }
 
@@ -114,15 +116,15 @@ func TestNoVolumeIsMadeForAPodThatIsRefused(t *testing.T) {
 		refused := apierrors.IsForbidden(answer)
 		return refused, nil, answer
 	})
-	attempt := func(p newPod) error {
-		p.version, p.volume = "3.6.16", true
-		return c.apply(t.Context(), createPods{pods: []newPod{p}})
+	attempt := func(p manifest.MemberPod) error {
+		p.Version, p.Volume = "3.6.16", true
+		return c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{p}})
 	}
 	claims := func() int { return w.count("create", "persistentvolumeclaims") }
 
 	answer = apierrors.NewForbidden(corev1.Resource("pods"), "c-a", errors.New("exceeded quota"))
-	if err := attempt(newPod{name: "c-a"}); err == nil || !strings.Contains(err.Error(), "exceeded quota") || c.refused.why == "" {
-		t.Errorf("error %v, noted: %q", err, c.refused.why)
+	if err := attempt(manifest.MemberPod{Name: "c-a"}); err == nil || !strings.Contains(err.Error(), "exceeded quota") || c.refused.Why == "" {
+		t.Errorf("error %v, noted: %q", err, c.refused.Why)
 	}
 	if n := claims(); n != 0 {
 		t.Errorf("%d volumes", n)
@@ -134,28 +136,28 @@ func TestNoVolumeIsMadeForAPodThatIsRefused(t *testing.T) {
 	} {
 		before := claims()
 		answer = err
-		if err := attempt(newPod{name: "c-" + fmt.Sprint(before)}); err != nil || claims() != before+1 {
+		if err := attempt(manifest.MemberPod{Name: "c-" + fmt.Sprint(before)}); err != nil || claims() != before+1 {
 			t.Errorf("%s: %v, %d volumes", name, err, claims()-before)
 		}
 	}
 	// A member that comes back has its volume: asking first would be for nothing.
 	before := w.count("create", "pods")
-	if err := attempt(newPod{name: "c-z", rejoins: true}); err != nil || w.count("create", "pods") != before+1 {
+	if err := attempt(manifest.MemberPod{Name: "c-z", Rejoins: true}); err != nil || w.count("create", "pods") != before+1 {
 		t.Errorf("%v, %d requests", err, w.count("create", "pods")-before)
 	}
 }
 
 func TestARefusalIsForgottenWithTheSpecThatItWasAbout(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
-	r := refusedPods{why: "quota", generation: 1, until: noon.Add(refusedPause)}
-	if !r.current(1, clock.Now()) {
+	r := plan.RefusedPods{Why: "quota", Generation: 1, Until: noon.Add(refusedPause)}
+	if !stillRefused(r, 1, clock.Now()) {
 		t.Error("it is not current")
 	}
-	if r.current(2, clock.Now()) {
+	if stillRefused(r, 2, clock.Now()) {
 		t.Error("an edit of the spec is not tried at once")
 	}
 	clock.Step(5 * refusedPause)
-	if r.current(1, clock.Now()) {
+	if stillRefused(r, 1, clock.Now()) {
 		t.Error("it is told for ever, though no pod is needed any more")
 	}
 }
@@ -171,8 +173,8 @@ func TestAnUnsetVersionIsTheOneThatRuns(t *testing.T) {
 		obj.Spec.Version, obj.Status.CurrentVersion = c.spec, c.current
 		w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
 		o, err := w.cluster(obj).observe(t.Context())
-		if err != nil || o.spec.Version != c.want {
-			t.Errorf("spec %q, runs %q: %q, %v, want %q", c.spec, c.current, o.spec.Version, err, c.want)
+		if err != nil || o.Spec.Version != c.want {
+			t.Errorf("spec %q, runs %q: %q, %v, want %q", c.spec, c.current, o.Spec.Version, err, c.want)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 func waiting(reason, message string) corev1.ContainerState {
@@ -124,34 +126,34 @@ func TestPodStateFromWhatTheKubeletSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := memberPod(t, testCluster(), "c-a")
 			c.set(pod)
-			p := podStateOf(pod)
+			p := manifest.PodStateOf(pod)
 			if got := describe(p); got != c.want {
 				t.Errorf("the pod is %q, want %q", got, c.want)
 			}
-			if p.problem != c.says {
-				t.Errorf("its problem is %q, want %q", p.problem, c.says)
+			if p.Problem != c.says {
+				t.Errorf("its problem is %q, want %q", p.Problem, c.says)
 			}
 		})
 	}
 }
 
 // describe gives what is true of a pod.
-func describe(p podState) string {
+func describe(p manifest.PodState) string {
 	var words []string
 	for _, w := range []struct {
 		is   bool
 		word string
 	}{
-		{p.seed, "seed"},
-		{p.scheduled, "scheduled"},
-		{p.atGate, "atGate"},
-		{p.started, "started"},
-		{p.running, "running"},
-		{p.ready, "ready"},
-		{p.deleting, "deleting"},
-		{p.finished, "finished"},
-		{p.badImage, "badImage"},
-		{p.crashing, "crashing"},
+		{p.Seed, "seed"},
+		{p.Scheduled, "scheduled"},
+		{p.AtGate, "atGate"},
+		{p.Started, "started"},
+		{p.Running, "running"},
+		{p.Ready, "ready"},
+		{p.Deleting, "deleting"},
+		{p.Finished, "finished"},
+		{p.BadImage, "badImage"},
+		{p.Crashing, "crashing"},
 	} {
 		if w.is {
 			words = append(words, w.word)
@@ -166,18 +168,18 @@ func TestPodStateReadsTheRest(t *testing.T) {
 	deleted := metav1.NewTime(noon)
 	pod.UID, pod.Status.PodIP, pod.CreationTimestamp = "u", "10.1.2.3", metav1.NewTime(noon.Add(-time.Hour))
 	pod.DeletionTimestamp = &deleted
-	p := podStateOf(pod)
-	got := fmt.Sprint(p.name, " ", p.uid, " ", p.ip, " ", p.node, " ", p.image, " ", p.version, " ", p.restarts)
+	p := manifest.PodStateOf(pod)
+	got := fmt.Sprint(p.Name, " ", p.UID, " ", p.IP, " ", p.Node, " ", p.Image, " ", p.Version, " ", p.Restarts)
 	if want := "c-a u 10.1.2.3 node1 quay.io/coreos/etcd:v3.6.16 3.6.16 3"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if !p.created.Equal(noon.Add(-time.Hour)) || !p.deleteBy.Equal(noon.Add(deleteMargin)) {
-		t.Errorf("created %v, to be gone by %v", p.created, p.deleteBy)
+	if !p.Created.Equal(noon.Add(-time.Hour)) || !p.DeleteBy.Equal(noon.Add(manifest.DeleteMargin)) {
+		t.Errorf("created %v, to be gone by %v", p.Created, p.DeleteBy)
 	}
 }
 
 func TestPodStateOfAPodThatLacksEverything(t *testing.T) {
-	if got := describe(podStateOf(&corev1.Pod{})); got != "" {
+	if got := describe(manifest.PodStateOf(&corev1.Pod{})); got != "" {
 		t.Errorf("it is %q", got)
 	}
 }
@@ -192,7 +194,7 @@ func TestVersionOfAnImage(t *testing.T) {
 		"registry/etcd@sha256:0123456789abcdef01": "3.4.3",
 		"": "3.4.3",
 	} {
-		if got := versionOf(image, "v3.4.3"); got != want {
+		if got := manifest.VersionOf(image, "v3.4.3"); got != want {
 			t.Errorf("%q runs %q, want %q", image, got, want)
 		}
 	}
@@ -209,7 +211,7 @@ func TestMissingDataIsKnownByTheLastWords(t *testing.T) {
 	} {
 		pod := &corev1.Pod{}
 		kubelet(pod, waiting("CrashLoopBackOff", ""), ended(1, words), waiting("PodInitializing", ""), corev1.ContainerState{}, 0)
-		if got := podStateOf(pod).dataless; got != want {
+		if got := manifest.PodStateOf(pod).Dataless; got != want {
 			t.Errorf("%s: %t", words, got)
 		}
 	}

@@ -9,25 +9,28 @@ import (
 	"testing"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 	looked := map[reflect.Type]bool{}
-	for _, s := range []step{
-		chooseSeed{name: "a"}, markRunning{}, markFailed{"all is lost"}, createService{client: true}, removeMember{name: "b", last: true},
-		createPods{pods: []newPod{{name: "a", seed: true}, {name: "b"}}},
+	for _, s := range []plan.Step{
+		plan.ChooseSeed{Name: "a"}, plan.MarkRunning{}, plan.MarkFailed{Why: "all is lost"}, plan.CreateService{Client: true}, plan.RemoveMember{Name: "b", Last: true},
+		plan.CreatePods{Pods: []manifest.MemberPod{{Name: "a", Seed: true}, {Name: "b"}}},
 	} {
 		looked[reflect.TypeOf(s)] = true
 		if !restsOnRecord(s) {
 			t.Errorf("%q is taken though its record could not be written", s)
 		}
 	}
-	for _, s := range []step{
-		createService{}, createPods{pods: []newPod{{name: "b"}}}, deletePod{name: "b"}, removeMember{name: "b", dead: true},
-		addMember{name: "b"}, promoteMember{name: "b"}, setVersion{pod: "b"},
-		mendService{client: true}, deleteService{}, createBudget{}, mendBudget{}, deleteBudget{}, recyclePod{}, setMetadata{},
-		deleteVolume{}, expandVolume{}, setVolumeVersion{}, advanceLog{}, moveLeader{}, liftAlarms{}, noteMember{},
-		idle{}, wait{}, observing{}, // nothing is done
+	for _, s := range []plan.Step{
+		plan.CreateService{}, plan.CreatePods{Pods: []manifest.MemberPod{{Name: "b"}}}, plan.DeletePod{Name: "b"}, plan.RemoveMember{Name: "b", Dead: true},
+		plan.AddMember{Name: "b"}, plan.PromoteMember{Name: "b"}, plan.SetVersion{Pod: "b"},
+		plan.UpdateService{Client: true}, plan.DeleteService{}, plan.CreateBudget{}, plan.UpdateBudget{}, plan.DeleteBudget{}, plan.RecyclePod{}, plan.SetMetadata{},
+		plan.DeleteVolume{}, plan.ExpandVolume{}, plan.SetVolumeVersion{}, plan.AdvanceLog{}, plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{},
+		plan.Idle{}, plan.Wait{}, observing{}, // nothing is done
 	} {
 		looked[reflect.TypeOf(s)] = true
 		if restsOnRecord(s) {
@@ -45,7 +48,7 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 func TestNoSeedIsMadeWhileTheStatusCanNotBeWritten(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(w.edit(creating("a")))
-	w.makeService(served(buildPeerService(c.obj)))
+	w.makeService(served(manifest.BuildPeerService(c.obj)))
 	w.watch()
 	up := w.refuseStatus()
 	if s, err := c.pass(t.Context()); !errors.Is(err, errStatusNotWritten) || !restsOnRecord(s) || len(w.storedPods()) > 0 {

@@ -12,6 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
 // single is a cluster of one member, which is as specified at raft index 5000, and the
@@ -41,7 +42,7 @@ func singleThat(t *testing.T, change func(*world)) single {
 		}
 		w.watch()
 	}
-	if s.lastStep != "idle: "+asSpecified {
+	if s.lastStep != "idle: "+plan.AsSpecified {
 		t.Fatalf("the last step is %s", s.lastStep)
 	}
 	return s
@@ -62,7 +63,7 @@ func (s single) looks(t *testing.T, indexes ...uint64) string {
 	if _, err := s.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return conditionFor(&s.status, api.ClusterConditionAvailable).Reason
+	return plan.ConditionFor(&s.status, api.ClusterConditionAvailable).Reason
 }
 
 const reasonAvailable = "Cluster available"
@@ -78,7 +79,7 @@ func TestWhatIsNotWrittenYetIsRemembered(t *testing.T) {
 	if r := s.world.etcdCluster().Status.Record; r == nil || r.RaftIndex != 5000 {
 		t.Fatalf("a minute later the record is %+v", r)
 	}
-	if reason := s.looks(t, 5500); reason != reasonWentBack {
+	if reason := s.looks(t, 5500); reason != plan.ReasonWentBack {
 		t.Errorf("the index goes back from 6000 to 5500, and Available is %q", reason)
 	}
 }
@@ -89,7 +90,7 @@ func TestAMemberThatLagsIsAskedOnceMore(t *testing.T) {
 	if reason := s.looks(t, 4990, 5001); reason != reasonAvailable {
 		t.Errorf("it has caught up, and Available is %q", reason)
 	}
-	if reason := s.looks(t, 4990, 4991); reason != reasonWentBack {
+	if reason := s.looks(t, 4990, 4991); reason != plan.ReasonWentBack {
 		t.Errorf("it has not, and Available is %q", reason)
 	}
 }
@@ -118,7 +119,7 @@ func TestARecordThatTheAPIServerDropsIsRemembered(t *testing.T) {
 		})
 	})
 	s.take(s.world.edit(func(*api.EtcdCluster) {}))
-	if reason := s.looks(t, 4000); reason != reasonWentBack {
+	if reason := s.looks(t, 4000); reason != plan.ReasonWentBack {
 		t.Errorf("Available is %q", reason)
 	}
 }
@@ -127,8 +128,8 @@ func TestARecordThatTheAPIServerDropsIsRemembered(t *testing.T) {
 // on record, so nothing else shows that the removal was meant.
 func TestTheRecordMarksWhomTheOperatorRemoves(t *testing.T) {
 	o := look(t, "cluster size=1\nmember a leader\nmember b")
-	s := plan(o)
-	if _, ok := s.(removeMember); !ok {
+	s := plan.Plan(o)
+	if _, ok := s.(plan.RemoveMember); !ok {
 		t.Fatalf("the step is %s", s)
 	}
 	record := statusAfter(o, s, 1).Record
@@ -138,8 +139,8 @@ func TestTheRecordMarksWhomTheOperatorRemoves(t *testing.T) {
 		}
 	}
 	o = look(t, "cluster size=1\nmember a leader\npod b started running")
-	o.record = record
-	if s := plan(o); s.String() != "delete pod b: it is no member of the cluster" {
+	o.Record = record
+	if s := plan.Plan(o); s.String() != "delete pod b: it is no member of the cluster" {
 		t.Errorf("after the removal: %s", s)
 	}
 }
@@ -147,12 +148,12 @@ func TestTheRecordMarksWhomTheOperatorRemoves(t *testing.T) {
 // The member that answers for the quorum may not report its index.
 func TestTheRecordNeverGoesBack(t *testing.T) {
 	o := look(t, "cluster record-index=5000 record-revision=900 record-id=cdf818194e3a8c32\nmember a leader\nmember b\nmember c")
-	o.seen = testimony{}
-	if r := statusAfter(o, plan(o), 1).Record; r.RaftIndex != 5000 || r.Revision != 900 || r.ClusterID != "cdf818194e3a8c32" {
+	o.Seen = plan.Testimony{}
+	if r := statusAfter(o, plan.Plan(o), 1).Record; r.RaftIndex != 5000 || r.Revision != 900 || r.ClusterID != "cdf818194e3a8c32" {
 		t.Errorf("the record is %+v", r)
 	}
-	o.seen = testimony{clusterID: 0xcdf818194e3a8c32, index: 6000, revision: 950}
-	if r := statusAfter(o, plan(o), 1).Record; r.RaftIndex != 6000 || r.Revision != 950 {
+	o.Seen = plan.Testimony{ClusterID: 0xcdf818194e3a8c32, Index: 6000, Revision: 950}
+	if r := statusAfter(o, plan.Plan(o), 1).Record; r.RaftIndex != 6000 || r.Revision != 950 {
 		t.Errorf("the record is %+v", r)
 	}
 }

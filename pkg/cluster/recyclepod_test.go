@@ -15,6 +15,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // A pod that works must not be deleted for one that the API server refuses.
@@ -43,7 +45,7 @@ func TestRecyclePodAsksBeforeItDeletes(t *testing.T) {
 			w.kube.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return tt.answer != nil, nil, tt.answer
 			})
-			err := c.apply(t.Context(), recyclePod{name: "a", uid: pod.UID, version: "3.6.16", why: "the spec has changed"})
+			err := c.apply(t.Context(), plan.RecyclePod{Name: "a", UID: pod.UID, Version: "3.6.16", Why: "the spec has changed"})
 			if failed := err != nil; failed != (!tt.deleted && !tt.refused) {
 				t.Errorf("error %v", err)
 			}
@@ -55,9 +57,52 @@ func TestRecyclePodAsksBeforeItDeletes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if refused := o.updateRefused != ""; refused != tt.refused {
-				t.Errorf("the next pass sees the refusal %q", o.updateRefused)
+			if refused := o.UpdateRefused != ""; refused != tt.refused {
+				t.Errorf("the next pass sees the refusal %q", o.UpdateRefused)
 			}
 		})
+	}
+}
+
+// A pod that was seen not to run may run by now: the cache was minutes behind, and the
+// deletion took the quorum.
+func TestAPodThatHasChangedIsNotRecycled(t *testing.T) {
+	obj := clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")})
+	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+	c := w.cluster(obj)
+	pod := w.makePod(memberPod(t, obj, "a"))
+	s := plan.RecyclePod{Name: "a", UID: pod.UID, Seen: "1", Version: "3.6.16", Why: "it does not run"}
+	if err := c.apply(t.Context(), s); !errors.Is(err, errCacheBehind) || len(w.storedPods()) != 1 || w.Told("Member Updated") {
+		t.Errorf("error %v, %d pods, events %q", err, len(w.storedPods()), w.Events())
+	}
+	s.Seen = pod.ResourceVersion
+	if err := c.apply(t.Context(), s); err != nil || len(w.storedPods()) != 0 {
+		t.Errorf("error %v, %d pods", err, len(w.storedPods()))
+	}
+}
+
+// An edit that no member can follow waited for etcd to end once in each of the others: it
+// was restarted as the edit has it, and never ran again.
+func TestAPodWhoseEtcdHasJustEndedIsNotRecycled(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pod      manifest.PodState
+		recycled bool
+	}{
+		"it never ran":        {manifest.PodState{Problem: "it can't be scheduled"}, true},
+		"it has just ended":   {manifest.PodState{Problem: "container etcd ended", Started: true}, false},
+		"it crashes for good": {manifest.PodState{Problem: "container etcd crashes", Started: true, Crashing: true}, true},
+		"it runs":             {manifest.PodState{Problem: "it is not ready", Started: true, Running: true}, false},
+	} {
+		o := &plan.Observation{
+			Now: noon, Spec: clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")}).Spec,
+			Status: api.ClusterStatus{Phase: api.ClusterPhaseRunning}, Template: manifest.Template{Pod: "new", Volume: "v"},
+			Volumes: []manifest.VolumeState{{Name: "a", Template: "v"}}, PeerService: plan.OwnedObject{Owned: true},
+		}
+		tt.pod.Name, tt.pod.UID, tt.pod.Seen, tt.pod.Template = "a", "1", "7", manifest.Template{Pod: "old", Volume: "v"}
+		o.Pods = []manifest.PodState{tt.pod}
+		s, recycled := plan.Plan(o).(plan.RecyclePod)
+		if recycled != tt.recycled || recycled && s.Seen != "7" {
+			t.Errorf("%s: the step is %v", name, plan.Plan(o))
+		}
 	}
 }

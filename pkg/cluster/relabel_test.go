@@ -13,6 +13,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // A pod without its labels is there and does not show: the operator wanted to remove its
@@ -26,7 +28,7 @@ func TestAPodThatLostItsLabelsGetsThemBack(t *testing.T) {
 	pod.Labels = map[string]string{"note": "of the user"}
 	made := w.makePod(pod)
 	for range 10 {
-		err := c.apply(t.Context(), removeMember{id: 1, name: "a", why: podGone})
+		err := c.apply(t.Context(), plan.RemoveMember{ID: 1, Name: "a", Why: plan.PodGone})
 		if !errors.Is(err, errCacheBehind) {
 			t.Fatal(err)
 		}
@@ -45,7 +47,7 @@ func TestAPodThatLostItsLabelsGetsThemBack(t *testing.T) {
 		t.Errorf("labels %v, %d patches, events %q", now.Labels, w.count("patch", "pods"), w.Events())
 	}
 	w.watch()
-	if o, err := c.observe(t.Context()); err != nil || o.pod("a") == nil || o.pod("a").uid != made.UID {
+	if o, err := c.observe(t.Context()); err != nil || o.Pod("a") == nil || o.Pod("a").UID != made.UID {
 		t.Errorf("it is not seen: %v", err)
 	}
 }
@@ -62,7 +64,7 @@ func TestTheOnlyPodThatLostItsLabelsIsNotTakenForLost(t *testing.T) {
 	c := w.cluster(obj)
 	pod := memberPod(t, c.obj, "a")
 	pod.Labels = nil
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: etcdContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.EtcdContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	w.makePod(pod)
 	for range 5 {
 		if _, err := c.pass(t.Context()); err != nil && !errors.Is(err, errCacheBehind) {
@@ -75,7 +77,7 @@ func TestTheOnlyPodThatLostItsLabelsIsNotTakenForLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now.Labels[clusterLabel] != "c" {
+	if now.Labels[manifest.ClusterLabel] != "c" {
 		t.Errorf("labels %v", now.Labels)
 	}
 	if st := w.etcdCluster().Status; st.Phase != api.ClusterPhaseRunning {
@@ -92,12 +94,12 @@ func TestAPodThatLostItsLabelsIsFoundWhereAQuorumServes(t *testing.T) {
 	pod := memberPod(t, c.obj, "a")
 	pod.Labels = nil
 	w.makePod(pod)
-	o := &observation{now: noon, quorum: true, record: &api.ClusterRecord{ClusterID: "1", Members: []api.RecordedMember{{ID: "a", Name: "a"}, {ID: "b", Name: "b"}}}}
+	o := &plan.Observation{Now: noon, Quorum: true, Record: &api.ClusterRecord{ClusterID: "1", Members: []api.RecordedMember{{ID: "a", Name: "a"}, {ID: "b", Name: "b"}}}}
 	if err := c.findUnlabelled(t.Context(), o); !errors.Is(err, errCacheBehind) {
 		t.Errorf("the pass goes on without the pod: %v", err)
 	}
 	now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
-	if err != nil || now.Labels[clusterLabel] != "c" {
+	if err != nil || now.Labels[manifest.ClusterLabel] != "c" {
 		t.Errorf("labels %v, %v", now.Labels, err)
 	}
 }
@@ -178,5 +180,57 @@ func TestATakenPeerServiceIsTriedOnceAMinute(t *testing.T) {
 	clock.Step(takenPause)
 	if _, err := c.pass(t.Context()); err != nil || !metav1.IsControlledBy(w.service("c"), c.obj) {
 		t.Errorf("it is not made when its name is free: %v", err)
+	}
+}
+
+// A pod that was made ahead for the next member lost its labels. Nobody looked for it: it
+// stayed, and another took its place.
+func TestAPodThatVanishedFromTheCacheGetsItsLabelsBack(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	pod := w.makePod(memberPod(t, c.obj, "a"))
+	w.makePod(memberPod(t, c.obj, "b"))
+	w.watch()
+	if _, err := c.observe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	delete(pod.Labels, manifest.ClusterLabel)
+	pod.ResourceVersion = w.nextVersion()
+	if _, err := w.kube.CoreV1().Pods("ns").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.watch()
+	if err := w.pods.Replace(nil, ""); err != nil { // as its selector has it
+		t.Fatal(err)
+	}
+	if _, err := c.observe(t.Context()); !errors.Is(err, errCacheBehind) {
+		t.Errorf("the pass goes on without the pod: %v", err)
+	}
+	now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil || now.Labels[manifest.ClusterLabel] != "c" {
+		t.Errorf("labels %v, %v", now.Labels, err)
+	}
+	w.watch()
+	asked := w.count("get", "pods")
+	if o, err := c.observe(t.Context()); err != nil || o.Pod("a") == nil || w.count("get", "pods") != asked {
+		t.Errorf("the next look sees %v and asks %d times more: %v", o, w.count("get", "pods")-asked, err)
+	}
+}
+
+// The pod of a member that was removed lost its labels. Its volume was to be deleted, the API
+// server showed the pod, and so it went on forever.
+func TestAPodInTheWayOfADeletedVolumeGetsItsLabelsBack(t *testing.T) {
+	w, c, s := volumeToDelete(t)
+	pod := memberPod(t, c.obj, s.Name)
+	pod.Labels = nil
+	w.makePod(pod)
+	if err := c.apply(t.Context(), s); !errors.Is(err, errCacheBehind) {
+		t.Errorf("error %v", err)
+	}
+	if now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), s.Name, metav1.GetOptions{}); err != nil || now.Labels[manifest.ClusterLabel] != "c" {
+		t.Errorf("labels %v, %v", now.Labels, err)
 	}
 }

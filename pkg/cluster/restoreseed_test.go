@@ -20,6 +20,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // restoredCluster is an EtcdCluster as the restore operator makes it.
@@ -58,8 +60,8 @@ func (w *world) checkRestoring(t *testing.T) {
 	if len(pods) != 1 || pods[0].Name != st.Members.Unready[0] {
 		t.Fatalf("%d pods; the seed on record is %v", len(pods), st.Members.Unready)
 	}
-	if p := podStateOf(&pods[0]); p.source != sourceDigest(testSource()) || p.preparing != fetchContainer {
-		t.Errorf("the seed starts on %q, and is at %q", p.source, p.preparing)
+	if p := manifest.PodStateOf(&pods[0]); p.Source != manifest.SourceDigest(testSource()) || p.Preparing != manifest.FetchContainer {
+		t.Errorf("the seed starts on %q, and is at %q", p.Source, p.Preparing)
 	}
 }
 
@@ -122,7 +124,7 @@ func TestAnAnnotationThatCannotBeReadStartsNothing(t *testing.T) {
 			if st.Phase != api.ClusterPhaseNone || len(w.storedPods()) > 0 || !strings.Contains(st.Reason, why) {
 				t.Errorf("annotation %q: status %+v, %d pods", text, st, len(w.storedPods()))
 			}
-			if !w.Told("Restore Held: " + restoreHeld) {
+			if !w.Told("Restore Held: " + plan.RestoreHeld) {
 				t.Errorf("annotation %q: events %q", text, w.Events())
 			}
 		})
@@ -142,14 +144,14 @@ func TestTheAnnotationIsReadBeforeASeedIsMade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj, p := restoredCluster(), seedPod("a")
-			p.source = testSource()
+			p.Source = testSource()
 			if name == "it came just now" {
-				obj, p.source = testCluster(), nil
+				obj, p.Source = testCluster(), nil
 			}
 			w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
 			c := w.cluster(w.edit(creating("a")))
 			w.edit(change)
-			if err := c.apply(t.Context(), createPods{pods: []newPod{p}}); !errors.Is(err, errCacheBehind) || len(w.storedPods()) > 0 {
+			if err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{p}}); !errors.Is(err, errCacheBehind) || len(w.storedPods()) > 0 {
 				t.Errorf("error %v, %d pods", err, len(w.storedPods()))
 			}
 		})
@@ -190,18 +192,18 @@ func TestAStraySeedOfAClusterThatRunsIsLeftAlone(t *testing.T) {
 	c := w.cluster(w.edit(creating("a")))
 	pod := w.makePod(memberPod(t, c.obj, "b"))
 	w.edit(func(obj *api.EtcdCluster) { obj.Status.Phase = api.ClusterPhaseRunning })
-	if err := c.apply(t.Context(), deletePod{name: "b", uid: pod.UID, creating: true}); !errors.Is(err, errCacheBehind) || len(w.storedPods()) != 1 {
+	if err := c.apply(t.Context(), plan.DeletePod{Name: "b", UID: pod.UID, Creating: true}); !errors.Is(err, errCacheBehind) || len(w.storedPods()) != 1 {
 		t.Errorf("error %v, %d pods", err, len(w.storedPods()))
 	}
 	w.edit(creating("a"))
-	if err := c.apply(t.Context(), deletePod{name: "b", uid: pod.UID, creating: true}); err != nil || len(w.storedPods()) != 0 {
+	if err := c.apply(t.Context(), plan.DeletePod{Name: "b", UID: pod.UID, Creating: true}); err != nil || len(w.storedPods()) != 0 {
 		t.Errorf("error %v, %d pods", err, len(w.storedPods()))
 	}
 }
 
 func TestAServiceIsNotTakenOverForAClusterThatGoes(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
-	detached := buildClientService(testCluster())
+	detached := manifest.BuildClientService(testCluster())
 	detached.OwnerReferences = nil
 	w.makeService(detached)
 	c := w.cluster(testCluster())
@@ -209,7 +211,7 @@ func TestAServiceIsNotTakenOverForAClusterThatGoes(t *testing.T) {
 	w.edit(func(obj *api.EtcdCluster) {
 		obj.DeletionTimestamp, obj.Finalizers = &at, []string{api.RestoreFinalizer}
 	})
-	if err := c.apply(t.Context(), createService{client: true}); !errors.Is(err, errCacheBehind) {
+	if err := c.apply(t.Context(), plan.CreateService{Client: true}); !errors.Is(err, errCacheBehind) {
 		t.Errorf("error %v", err)
 	}
 	if svc := w.service("c-client"); len(svc.OwnerReferences) > 0 {
@@ -217,13 +219,23 @@ func TestAServiceIsNotTakenOverForAClusterThatGoes(t *testing.T) {
 	}
 }
 
+// restoredSeed is the pod of a first member that starts on a backup.
+func restoredSeed(t *testing.T, obj *api.EtcdCluster, source *api.SeedBackup) *corev1.Pod {
+	t.Helper()
+	pod, err := manifest.BuildPod(obj, manifest.MemberPod{Name: "c-seed", Version: obj.Spec.EffectiveVersion(), Seed: true, Token: "a-token", Source: source}, manifest.CertForms{}, operatorImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
 func TestALimitOnEphemeralStorageLeavesRoomForTheBackup(t *testing.T) {
 	obj := clusterWith("3.6.16", &api.PodPolicy{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
 		corev1.ResourceEphemeralStorage: resource.MustParse("1Gi"), corev1.ResourceMemory: resource.MustParse("1Gi"),
 	}}})
-	s := restored(obj)
-	s.pod.source.Size = 2 << 30
-	pod := s.build(t)
+	source := testSource()
+	source.Size = 2 << 30
+	pod := restoredSeed(t, obj, source)
 	fetch, etcd := pod.Spec.InitContainers[0].Resources.Limits, pod.Spec.Containers[0].Resources.Limits
 	if got := fetch.StorageEphemeral().Value(); got != 3<<30+128<<20 {
 		t.Errorf("fetch-backup may take %d bytes", got)
@@ -234,7 +246,7 @@ func TestALimitOnEphemeralStorageLeavesRoomForTheBackup(t *testing.T) {
 }
 
 func TestTheStatusTellsHowFarTheFirstMemberIs(t *testing.T) {
-	made := restored(clusterWith("3.6.16", nil)).build(t)
+	made := restoredSeed(t, clusterWith("3.6.16", nil), testSource())
 	init := func(name string, state corev1.ContainerState) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, Image: "an-image", State: state}
 	}
@@ -265,15 +277,15 @@ func TestTheStatusTellsHowFarTheFirstMemberIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := made.DeepCopy()
 			pod.Spec.NodeName, pod.Status.InitContainerStatuses = c.node, c.init
-			o := &observation{now: noon, names: namesOf(testCluster()), spec: testCluster().Spec, source: testSource(), newName: func() string { return "c-new" }}
-			o.status.Phase, o.status.RestoredFrom, o.status.Members.Unready = api.ClusterPhaseCreating, restoredFrom(o.source), []string{"c-seed"}
-			o.peerService.owned = true
-			o.pods = []podState{podStateOf(pod)}
-			if st := statusAfter(o, plan(o), 1); st.Reason != c.says {
+			o := &plan.Observation{Now: noon, Names: manifest.NamesOf(testCluster()), Spec: testCluster().Spec, Source: testSource(), NewNames: []string{"c-new"}}
+			o.Status.Phase, o.Status.RestoredFrom, o.Status.Members.Unready = api.ClusterPhaseCreating, manifest.RestoredFrom(o.Source), []string{"c-seed"}
+			o.PeerService.Owned = true
+			o.Pods = []manifest.PodState{manifest.PodStateOf(pod)}
+			if st := statusAfter(o, plan.Plan(o), 1); st.Reason != c.says {
 				t.Errorf("it says\n%s, want\n%s", st.Reason, c.says)
 			}
-			o.quorum = true
-			if st := statusAfter(o, plan(o), 1); st.Reason != "" || st.Phase != api.ClusterPhaseRunning || st.RestoredFrom == nil {
+			o.Quorum = true
+			if st := statusAfter(o, plan.Plan(o), 1); st.Reason != "" || st.Phase != api.ClusterPhaseRunning || st.RestoredFrom == nil {
 				t.Errorf("when it serves, it says %+v", st)
 			}
 		})

@@ -8,7 +8,9 @@ import (
 	"fmt"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // modelRestore is the restore by which a simulated life begins, if it does.
@@ -19,19 +21,19 @@ type modelRestore struct {
 	alarm              bool            // came with the backup
 }
 
-func (r *modelRestore) observe(o *observation) {
+func (r *modelRestore) observe(o *plan.Observation) {
 	switch {
 	case r.source == nil || r.hidden:
 	case r.unreadable:
-		o.sourceUnreadable = "it can't be read"
+		o.SourceUnreadable = "it can't be read"
 	default:
-		o.source = r.source
+		o.Source = r.source
 	}
 }
 
 // check holds what goes on record against what is.
-func (r *modelRestore) check(m *model, s step) {
-	if _, ok := s.(markRunning); !ok || r.source == nil || r.content == "" {
+func (r *modelRestore) check(m *model, s plan.Step) {
+	if _, ok := s.(plan.MarkRunning); !ok || r.source == nil || r.content == "" {
 		return
 	}
 	if from := m.status.RestoredFrom; from != nil && string(from.RestoreUID) != r.content {
@@ -45,11 +47,11 @@ func (r *modelRestore) starts(m *model, p *modelPod) {
 		return
 	}
 	content := p.content
-	if v := m.volumes[p.name]; v != nil {
+	if v := m.volumes[p.Name]; v != nil {
 		content = v.content
 	}
-	if p.source == nil || content != string(p.source.RestoreUID) {
-		m.t.Errorf("seed %s starts on the data of %q", p.name, content)
+	if p.Source == nil || content != string(p.Source.RestoreUID) {
+		m.t.Errorf("seed %s starts on the data of %q", p.Name, content)
 	}
 	r.content, r.alarm = content, true
 }
@@ -97,19 +99,19 @@ func (m *model) restoreStage(p *modelPod) {
 	if p.stage < 2 {
 		return
 	}
-	if v := m.volumes[p.name]; v != nil {
-		v.content = cmp.Or(v.content, string(p.source.RestoreUID))
+	if v := m.volumes[p.Name]; v != nil {
+		v.content = cmp.Or(v.content, string(p.Source.RestoreUID))
 		return
 	}
-	p.content = string(p.source.RestoreUID)
+	p.content = string(p.Source.RestoreUID)
 }
 
 func (p *modelPod) preparing() string {
 	switch {
-	case p.source != nil && p.stage < 2:
-		return []string{fetchContainer, restoreContainer}[p.stage]
+	case p.Source != nil && p.stage < 2:
+		return []string{manifest.FetchContainer, manifest.RestoreContainer}[p.stage]
 	case p.started:
 		return ""
 	}
-	return checkDNSContainer
+	return manifest.CheckDNSContainer
 }

@@ -13,6 +13,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 const digestOfImage = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -65,12 +68,12 @@ func TestAPodIsKnownByTheImageThatWasAskedFor(t *testing.T) {
 			w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 			w.rewriteImages(rewrite)
 			c := w.cluster(testCluster())
-			made, err := c.createPod(t.Context(), newPod{name: "a", version: "3.6.16"})
+			made, err := c.createPod(t.Context(), manifest.MemberPod{Name: "a", Version: "3.6.16"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := podStateOf(made); p.image != "quay.io/coreos/etcd:v3.6.16" || p.version != "3.6.16" {
-				t.Errorf("of the image %s it is known that %s of version %s was asked for", made.Spec.Containers[0].Image, p.image, p.version)
+			if p := manifest.PodStateOf(made); p.Image != "quay.io/coreos/etcd:v3.6.16" || p.Version != "3.6.16" {
+				t.Errorf("of the image %s it is known that %s of version %s was asked for", made.Spec.Containers[0].Image, p.Image, p.Version)
 			}
 		})
 	}
@@ -80,13 +83,13 @@ func TestAPodIsKnownByTheImageThatWasAskedFor(t *testing.T) {
 // as it was.
 func TestAnImageThatAnotherOperatorSetIsSeen(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
-	made, err := w.cluster(testCluster()).createPod(t.Context(), newPod{name: "a", version: "3.6.16"})
+	made, err := w.cluster(testCluster()).createPod(t.Context(), manifest.MemberPod{Name: "a", Version: "3.6.16"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	made.Spec.Containers[0].Image, made.Annotations[versionAnnotation] = "quay.io/coreos/etcd:v3.7.3", "3.7.3"
-	if p := podStateOf(made); p.image != "quay.io/coreos/etcd:v3.7.3" || p.version != "3.7.3" {
-		t.Errorf("image %s, version %s", p.image, p.version)
+	made.Spec.Containers[0].Image, made.Annotations[manifest.VersionAnnotation] = "quay.io/coreos/etcd:v3.7.3", "3.7.3"
+	if p := manifest.PodStateOf(made); p.Image != "quay.io/coreos/etcd:v3.7.3" || p.Version != "3.7.3" {
+		t.Errorf("image %s, version %s", p.Image, p.Version)
 	}
 }
 
@@ -95,8 +98,8 @@ func TestAnImageThatAnotherOperatorSetIsSeen(t *testing.T) {
 func TestADigestBehindTheTagIsNoOtherImage(t *testing.T) {
 	pod := memberPod(t, testCluster(), "a")
 	pod.Spec.Containers[0].Image += digestOfImage
-	if p := podStateOf(pod); p.image != "quay.io/coreos/etcd:v3.6.16" || p.version != "3.6.16" {
-		t.Errorf("image %s, version %s", p.image, p.version)
+	if p := manifest.PodStateOf(pod); p.Image != "quay.io/coreos/etcd:v3.6.16" || p.Version != "3.6.16" {
+		t.Errorf("image %s, version %s", p.Image, p.Version)
 	}
 }
 
@@ -120,7 +123,7 @@ func TestAnImageThatStaysIsNoRestart(t *testing.T) {
 			pod.Spec.Containers[0].Image = c.image
 			made := w.makePod(pod)
 			cluster := w.cluster(obj)
-			err := cluster.apply(t.Context(), setVersion{pod: made.Name, uid: made.UID, from: "3.6.16", to: "3.7.3", admitted: c.image})
+			err := cluster.apply(t.Context(), plan.SetVersion{Pod: made.Name, UID: made.UID, From: "3.6.16", To: "3.7.3", Admitted: c.image})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +132,7 @@ func TestAnImageThatStaysIsNoRestart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := o.pod(made.Name); p == nil || p.ready == c.restarts || p.version != "3.7.3" {
+			if p := o.Pod(made.Name); p == nil || p.Ready == c.restarts || p.Version != "3.7.3" {
 				t.Errorf("the pod is %+v", p)
 			}
 		})

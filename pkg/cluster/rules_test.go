@@ -10,15 +10,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
 // The table of doc/design.md names all rules in the order in which they are tried,
 // and nothing else.
 func TestTheDesignHasTheRulesInTheirOrder(t *testing.T) {
 	var names []string
-	for _, rule := range rules {
+	for _, rule := range plan.Rules {
 		name := runtime.FuncForPC(reflect.ValueOf(rule).Pointer()).Name()
-		names = append(names, name[strings.LastIndexByte(name, '.')+1:])
+		names = append(names, lowerFirst(name[strings.LastIndexByte(name, '.')+1:]))
 	}
 	documented := documentedRules(t)
 	for i := range max(len(names), len(documented)) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
@@ -21,10 +22,10 @@ import (
 //	id, index, revision      what a quorum says now
 //	accept                   a person overrules the record; accept=ID: another one
 //	went-back                Available says already that the data went back
-func setScriptRecord(o *observation, text string) error {
-	o.record = &api.ClusterRecord{}
-	for _, m := range o.members {
-		o.record.Members = append(o.record.Members, api.RecordedMember{ID: etcd.FormatID(m.ID), Name: m.name})
+func setScriptRecord(o *plan.Observation, text string) error {
+	o.Record = &api.ClusterRecord{}
+	for _, m := range o.Members {
+		o.Record.Members = append(o.Record.Members, api.RecordedMember{ID: etcd.FormatID(m.ID), Name: m.PodName})
 	}
 	accept := false
 	var words []string
@@ -39,40 +40,40 @@ func setScriptRecord(o *observation, text string) error {
 		var n uint64
 		switch key {
 		case "record":
-			o.record.Members = nil
+			o.Record.Members = nil
 			for member := range strings.SplitSeq(value, ",") {
 				parts := append(strings.Split(member, ":"), "", "")
-				o.record.Members = append(o.record.Members, api.RecordedMember{Name: parts[0], ID: parts[1], Removing: parts[2] == "removing"})
+				o.Record.Members = append(o.Record.Members, api.RecordedMember{Name: parts[0], ID: parts[1], Removing: parts[2] == "removing"})
 			}
 		case "record-id":
-			o.record.ClusterID = value
+			o.Record.ClusterID = value
 		case "record-index":
-			o.record.RaftIndex, err = strconv.ParseInt(value, 10, 64)
+			o.Record.RaftIndex, err = strconv.ParseInt(value, 10, 64)
 		case "record-revision":
-			o.record.Revision, err = strconv.ParseInt(value, 10, 64)
+			o.Record.Revision, err = strconv.ParseInt(value, 10, 64)
 		case "id":
 			n, err = strconv.ParseUint(value, 16, 64)
-			o.seen.clusterID = n
+			o.Seen.ClusterID = n
 		case "index":
 			n, err = strconv.ParseUint(value, 10, 64)
-			o.seen.index = n
+			o.Seen.Index = n
 		case "revision":
-			o.seen.revision, err = strconv.ParseInt(value, 10, 64)
+			o.Seen.Revision, err = strconv.ParseInt(value, 10, 64)
 		case "accept":
-			accept, o.accepted = value == "", value
+			accept, o.Accepted = value == "", value
 		case "went-back":
-			o.status.Conditions = []api.ClusterCondition{{Type: api.ClusterConditionAvailable, Status: "False", Reason: reasonWentBack, Message: "data may be lost: it went back"}}
+			o.Status.Conditions = []api.ClusterCondition{{Type: api.ClusterConditionAvailable, Status: "False", Reason: plan.ReasonWentBack, Message: "data may be lost: it went back"}}
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", word, err)
 		}
 	}
 	if slices.Contains(words, "no-record") {
-		o.record = nil
+		o.Record = nil
 	}
-	o.status.Record = o.record
+	o.Status.Record = o.Record
 	if accept {
-		o.accepted = o.recordID()
+		o.Accepted = o.RecordID()
 	}
 	return nil
 }

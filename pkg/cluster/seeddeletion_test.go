@@ -11,6 +11,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // An operator that takes over may have an old cache, in which the cluster is still
@@ -26,7 +28,7 @@ func TestTheSeedOfAClusterThatRunsByNowIsLeftAlone(t *testing.T) {
 			kubelet(p, ended(0, ""), never, waiting("ImagePullBackOff", "not found"), ended(143, ""), 1)
 		}},
 		"it was made by an older spec": {"3.6.16", false, func(p *corev1.Pod) {
-			p.Annotations = map[string]string{podTemplateAnnotation: "older", versionAnnotation: "3.6.16"}
+			p.Annotations = map[string]string{manifest.PodTemplateAnnotation: "older", manifest.VersionAnnotation: "3.6.16"}
 			kubelet(p, ended(0, ""), never, waiting("CrashLoopBackOff", ""), ended(1, ""), 1)
 		}},
 		"its pod has ended": {"3.6.16", false, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }},
@@ -41,27 +43,27 @@ func TestTheSeedOfAClusterThatRunsByNowIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj, p := testCluster(), seedPod("a")
 			if tt.restored {
-				obj, p.source = restoredCluster(), testSource()
+				obj, p.Source = restoredCluster(), testSource()
 			}
 			w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
 			w.edit(creating("a"))
-			c := w.cluster(w.edit(func(obj *api.EtcdCluster) { obj.Status.RestoredFrom = restoredFrom(p.source) }))
-			w.makeService(served(buildPeerService(c.obj)))
-			p.version = tt.version
-			pod, err := buildPod(c.obj, p, certForms{}, operatorImage)
+			c := w.cluster(w.edit(func(obj *api.EtcdCluster) { obj.Status.RestoredFrom = manifest.RestoredFrom(p.Source) }))
+			w.makeService(served(manifest.BuildPeerService(c.obj)))
+			p.Version = tt.version
+			pod, err := manifest.BuildPod(c.obj, p, manifest.CertForms{}, operatorImage)
 			if err != nil {
 				t.Fatal(err)
 			}
 			tt.change(pod)
 			w.makePod(pod)
 			w.watch()
-			next := func() (step, error) {
+			next := func() (plan.Step, error) {
 				o, err := c.observe(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := plan(o)
-				if _, is := s.(deletePod); !is {
+				s := plan.Plan(o)
+				if _, is := s.(plan.DeletePod); !is {
 					t.Fatalf("the step is %s, and not the deletion of the seed", s)
 				}
 				return s, c.apply(t.Context(), s)

@@ -17,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 var simulations = flag.Int("simulations", 100, "number of lives that TestSimulatedLives plays")
@@ -62,8 +64,8 @@ type model struct {
 }
 
 type modelPod struct {
-	newPod
-	template template
+	manifest.MemberPod
+	template manifest.Template
 	stuck    bool // the spec that it was made by can't run
 	uid      int
 	created  time.Time
@@ -138,7 +140,7 @@ func play(t *testing.T, seed uint64) {
 		m.spec.Pod.ServiceAccountName = "mended"
 	}
 	for range 600 {
-		if _, ok := m.pass().(idle); ok && m.asSpecified() {
+		if _, ok := m.pass().(plan.Idle); ok && m.asSpecified() {
 			return
 		}
 		m.progress()
@@ -173,21 +175,24 @@ func (m *model) quorum() bool {
 	return all > 0 && alive >= etcd.Quorum(all)
 }
 
-func (m *model) observation() *observation {
-	o := &observation{
-		now: m.now, names: names{namespace: "ns", cluster: "c"}, spec: *m.spec.DeepCopy(), status: *m.status.DeepCopy(),
-		clusterVersion: m.agreed, gate: m.gate, logTarget: m.logTarget, quorum: m.quorum(),
-		peerService:   belonging{name: "c", owned: m.peerService},
-		clientService: belonging{name: "c-client", owned: m.clientService},
-		budget:        budgetState{belonging: belonging{name: "c", owned: m.budget > 0}, minAvailable: m.budget},
-		newName:       func() string { m.serial++; return fmt.Sprintf("c-%d", m.serial) },
+func (m *model) observation() *plan.Observation {
+	o := &plan.Observation{
+		Now: m.now, Names: manifest.Names{Namespace: "ns", Cluster: "c"}, Spec: *m.spec.DeepCopy(), Status: *m.status.DeepCopy(),
+		ClusterVersion: m.agreed, Gate: m.gate, LogTarget: m.logTarget, Quorum: m.quorum(),
+		PeerService:   plan.OwnedObject{Name: "c", Owned: m.peerService},
+		ClientService: plan.OwnedObject{Name: "c-client", Owned: m.clientService},
+		Budget:        plan.BudgetState{OwnedObject: plan.OwnedObject{Name: "c", Owned: m.budget > 0}, MinAvailable: m.budget},
 	}
-	o.template = m.template()
+	for range m.spec.Size + 1 {
+		m.serial++
+		o.NewNames = append(o.NewNames, fmt.Sprintf("c-%d", m.serial))
+	}
+	o.Template = m.template()
 	m.restore.observe(o)
-	o.record, o.seen = o.status.Record, testimony{clusterID: 1, index: m.index, revision: int64(m.index)} //nolint:gosec // small
+	o.Record, o.Seen = o.Status.Record, plan.Testimony{ClusterID: 1, Index: m.index, Revision: int64(m.index)} //nolint:gosec // small
 	for _, name := range slices.Sorted(maps.Keys(m.volumes)) {
 		v := m.volumes[name]
-		o.volumes = append(o.volumes, volumeState{name: name, uid: types.UID(fmt.Sprint(v.uid)), version: v.version, template: v.template})
+		o.Volumes = append(o.Volumes, manifest.VolumeState{Name: name, UID: types.UID(fmt.Sprint(v.uid)), Version: v.version, Template: v.template})
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
 		p := m.pods[name]
@@ -195,17 +200,17 @@ func (m *model) observation() *observation {
 		if p.stuck {
 			problem = "stuck"
 		}
-		o.pods = append(o.pods, podState{
-			template: p.template, problem: problem,
-			name: name, uid: types.UID(fmt.Sprint(p.uid)), image: p.image, version: strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v"),
-			previous: p.before, created: p.created, seed: p.seed, initialCluster: p.initialCluster, manyLearners: true, scheduled: true,
-			guarded: m.wipes.guarded, noted: p.noted,
-			source: sourceDigest(p.source), preparing: p.preparing(), atGate: p.atGate, started: p.started, running: p.running, ready: p.running, badImage: p.bad, crashing: p.refused,
+		o.Pods = append(o.Pods, manifest.PodState{
+			Template: p.template, Problem: problem,
+			Name: name, UID: types.UID(fmt.Sprint(p.uid)), Image: p.image, Version: strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v"),
+			Previous: p.before, Created: p.created, Seed: p.Seed, InitialCluster: p.InitialCluster, ManyLearners: true, Scheduled: true,
+			Guarded: m.wipes.guarded, Noted: p.noted,
+			Source: manifest.SourceDigest(p.Source), Preparing: p.preparing(), AtGate: p.atGate, Started: p.started, Running: p.running, Ready: p.running, BadImage: p.bad, Crashing: p.refused,
 		})
 	}
 	leader := uint64(0)
 	for _, mm := range m.members {
-		if m.alive(mm) && !mm.learner && o.quorum {
+		if m.alive(mm) && !mm.learner && o.Quorum {
 			leader = mm.id
 			break
 		}
@@ -215,23 +220,23 @@ func (m *model) observation() *observation {
 		answered = answered || m.alive(mm) && !mm.learner
 	}
 	for _, mm := range m.members {
-		s := memberState{
-			Member: etcd.Member{ID: mm.id, PeerURLs: []string{o.names.peerURL(mm.name)}, Learner: mm.learner},
-			name:   mm.name, pod: o.pod(mm.name), volume: o.volume(mm.name),
+		s := plan.MemberState{
+			Member:  etcd.Member{ID: mm.id, PeerURLs: []string{o.Names.PeerURL(mm.name)}, Learner: mm.learner},
+			PodName: mm.name, Pod: o.Pod(mm.name), Volume: o.Volume(mm.name),
 		}
 		if mm.joined {
 			s.Name = mm.name
 		}
 		if m.alive(mm) {
-			s.status = &etcd.Status{MemberID: mm.id, LeaderID: leader, Version: m.pods[mm.name].runs, RaftIndex: m.index, RaftApplied: m.index, Alarms: m.restore.alarms()}
+			s.Status = &etcd.Status{MemberID: mm.id, LeaderID: leader, Version: m.pods[mm.name].runs, RaftIndex: m.index, RaftApplied: m.index, Alarms: m.restore.alarms()}
 		} else {
-			s.downSince = m.now
+			s.DownSince = m.now
 			if p := m.pods[mm.name]; p != nil && !p.wiped.IsZero() {
-				s.downSince = p.wiped
+				s.DownSince = p.wiped
 			}
 		}
 		if answered {
-			o.members = append(o.members, s)
+			o.Members = append(o.Members, s)
 		}
 	}
 	m.wipes.observe(m, o)
@@ -239,7 +244,7 @@ func (m *model) observation() *observation {
 }
 
 // pass is one pass of the operator, which may die before or after the step.
-func (m *model) pass() step {
+func (m *model) pass() plan.Step {
 	m.now = m.now.Add(time.Second)
 	m.index++
 	if all, alive := m.voters(); all == alive && len(m.members) > 0 && m.rand.IntN(5) == 0 {
@@ -249,7 +254,7 @@ func (m *model) pass() step {
 		m.oldEntries = m.index
 	}
 	o := m.observation()
-	s := plan(o)
+	s := plan.Plan(o)
 	m.note("%s", s)
 	if m.rand.IntN(20) == 0 {
 		m.logTarget = 0
@@ -267,7 +272,7 @@ func (m *model) pass() step {
 	all, alive := m.voters()
 	restarts := false
 	switch s.(type) {
-	case setVersion, recyclePod:
+	case plan.SetVersion, plan.RecyclePod:
 		restarts = true
 	}
 	if had && !m.quorum() && !(restarts && all <= 2) && !m.joiningVoter(s) {
@@ -296,90 +301,90 @@ func (m *model) checkBudget() {
 
 // joiningVoter tells whether a member with a vote was added to a cluster of one,
 // whose etcd knows nothing better.
-func (m *model) joiningVoter(s step) bool {
-	add, ok := s.(addMember)
-	return ok && !add.learner
+func (m *model) joiningVoter(s plan.Step) bool {
+	add, ok := s.(plan.AddMember)
+	return ok && !add.Learner
 }
 
-func (m *model) apply(s step) {
+func (m *model) apply(s plan.Step) {
 	switch s := s.(type) {
-	case createService:
-		if s.client {
+	case plan.CreateService:
+		if s.Client {
 			m.clientService = true
 		} else {
 			m.peerService = true
 		}
-	case createBudget:
-		m.budget = s.minAvailable
-	case mendBudget:
-		m.budget = s.to
-	case deleteBudget:
+	case plan.CreateBudget:
+		m.budget = s.MinAvailable
+	case plan.UpdateBudget:
+		m.budget = s.To
+	case plan.DeleteBudget:
 		m.budget = 0
-	case createPods:
-		for _, p := range s.pods {
+	case plan.CreatePods:
+		for _, p := range s.Pods {
 			if m.rand.IntN(10) == 0 {
 				continue // the operator dies, or the API server refuses
 			}
-			if m.pods[p.name] != nil {
-				m.t.Errorf("pod %s is made twice", p.name)
+			if m.pods[p.Name] != nil {
+				m.t.Errorf("pod %s is made twice", p.Name)
 			}
 			m.serial++
-			if p.seed && p.source == nil && m.restore.source != nil {
+			if p.Seed && p.Source == nil && m.restore.source != nil {
 				m.t.Errorf("an empty seed is made of a cluster that is to be restored")
 			}
-			if p.rejoins && m.volumes[p.name] == nil {
-				m.t.Errorf("pod %s is to rejoin without a volume", p.name)
+			if p.Rejoins && m.volumes[p.Name] == nil {
+				m.t.Errorf("pod %s is to rejoin without a volume", p.Name)
 			}
-			if p.volume && m.volumes[p.name] == nil {
-				m.volumes[p.name] = &modelVolume{uid: m.serial, template: m.template().volume}
+			if p.Volume && m.volumes[p.Name] == nil {
+				m.volumes[p.Name] = &modelVolume{uid: m.serial, template: m.template().Volume}
 				m.serial++
 			}
 			made := m.template()
-			if p.volume {
-				made.volume = ""
+			if p.Volume {
+				made.Volume = ""
 			}
-			m.pods[p.name] = &modelPod{template: made, stuck: m.spec.Pod.ServiceAccountName == stuckAccount, newPod: p, uid: m.serial, created: m.now, image: image(&m.spec, p.version), bad: !slices.Contains(goodVersions, p.version)}
+			m.pods[p.Name] = &modelPod{template: made, stuck: m.spec.Pod.ServiceAccountName == stuckAccount, MemberPod: p, uid: m.serial, created: m.now, image: manifest.Image(&m.spec, p.Version), bad: !slices.Contains(goodVersions, p.Version)}
 		}
-	case deletePod:
-		m.checkPod(s, s.name, s.uid)
+	case plan.DeletePod:
+		m.checkPod(s, s.Name, s.UID)
 		for _, mm := range m.members {
-			if mm.name == s.name && m.status.Phase == api.ClusterPhaseRunning {
-				m.t.Errorf("the pod of member %s is deleted", s.name)
+			if mm.name == s.Name && m.status.Phase == api.ClusterPhaseRunning {
+				m.t.Errorf("the pod of member %s is deleted", s.Name)
 			}
 		}
-		delete(m.pods, s.name)
-	case recyclePod:
-		m.checkPod(s, s.name, s.uid)
-		if m.volumes[s.name] == nil {
+		delete(m.pods, s.Name)
+	case plan.RecyclePod:
+		m.checkPod(s, s.Name, s.UID)
+		if m.volumes[s.Name] == nil {
 			m.t.Errorf("%s: its data goes with it", s)
 		}
-		delete(m.pods, s.name)
-	case deleteVolume:
-		if slices.ContainsFunc(m.members, func(mm modelMember) bool { return mm.name == s.name }) {
+		delete(m.pods, s.Name)
+	case plan.DeleteVolume:
+		if slices.ContainsFunc(m.members, func(mm modelMember) bool { return mm.name == s.Name }) {
 			m.t.Errorf("%s: it is a member", s)
 		}
-		m.checkVolume(s, s.name, s.uid)
-		delete(m.volumes, s.name)
-	case setVolumeVersion:
-		m.checkVolume(s, s.name, s.uid)
-		m.volumes[s.name].version = s.version
-	case noteMember:
-		m.pods[s.pod].noted = true
-	case setVersion:
-		m.checkPod(s, s.pod, s.uid)
-		p := m.pods[s.pod]
-		p.image, p.running, p.before = image(&m.spec, s.to), false, s.previous
-		p.bad = !slices.Contains(goodVersions, s.to)
-		if mustVersion(s.to).Minor == 7 && m.oldEntries > 0 && m.index < m.oldEntries+etcd.SnapshotCount {
+		m.checkVolume(s, s.Name, s.UID)
+		delete(m.volumes, s.Name)
+	case plan.SetVolumeVersion:
+		m.checkVolume(s, s.Name, s.UID)
+		m.volumes[s.Name].version = s.Version
+	case plan.NoteMember:
+		m.pods[s.Pod].noted = true
+	case plan.SetVersion:
+		m.checkPod(s, s.Pod, s.UID)
+		p := m.pods[s.Pod]
+		p.image, p.running, p.before = manifest.Image(&m.spec, s.To), false, s.Previous
+		p.bad = !slices.Contains(goodVersions, s.To)
+		if mustVersion(s.To).Minor == 7 && m.oldEntries > 0 && m.index < m.oldEntries+etcd.SnapshotCount {
 			m.t.Errorf("%s: its log still holds entries of etcd 3.5", s)
 		}
-		if err := etcd.CheckChange(m.lowest(), mustVersion(s.to)); err != nil {
+		if err := etcd.CheckChange(m.lowest(), mustVersion(s.To)); err != nil {
 			m.t.Errorf("%s: %v", s, err)
 		}
-		if to := mustVersion(s.to); to.Minor > m.agreed.Minor+1 {
+		if to := mustVersion(s.To); to.Minor > m.agreed.Minor+1 {
 			m.t.Errorf("%s: the cluster's version is still %s", s, m.agreed)
 		}
-	case addMember:
+	case plan.AddMember:
 		if !m.quorum() || m.rand.IntN(3) == 0 {
 			return // not yet
 		}
@@ -389,54 +394,54 @@ func (m *model) apply(s step) {
 				learners++
 			}
 		}
-		if s.learner && learners > 0 && !m.lowest().HasMaxLearners() {
+		if s.Learner && learners > 0 && !m.lowest().HasMaxLearners() {
 			m.t.Errorf("a second learner is added to etcd %s", m.lowest())
 		}
 		m.serial++
-		m.members = append(m.members, modelMember{id: uint64(m.serial), name: s.name, learner: s.learner})
-	case promoteMember:
+		m.members = append(m.members, modelMember{id: uint64(m.serial), name: s.Name, learner: s.Learner})
+	case plan.PromoteMember:
 		for i := range m.members {
-			if m.members[i].id == s.id && m.quorum() && m.alive(m.members[i]) && m.rand.IntN(3) > 0 {
+			if m.members[i].id == s.ID && m.quorum() && m.alive(m.members[i]) && m.rand.IntN(3) > 0 {
 				m.members[i].learner = false
 			}
 		}
-	case removeMember:
-		if s.pod != "" {
-			m.checkPod(s, s.name, s.pod)
+	case plan.RemoveMember:
+		if s.Pod != "" {
+			m.checkPod(s, s.Name, s.Pod)
 		}
-		if s.volume != (m.volumes[s.name] != nil) {
-			m.t.Errorf("%s: it has a volume: %t, and the step says %t", s, m.volumes[s.name] != nil, s.volume)
+		if s.Volume != (m.volumes[s.Name] != nil) {
+			m.t.Errorf("%s: it has a volume: %t, and the step says %t", s, m.volumes[s.Name] != nil, s.Volume)
 		}
 		if m.quorum() {
-			m.members = slices.DeleteFunc(m.members, func(mm modelMember) bool { return mm.id == s.id })
-			if p := m.pods[s.name]; p != nil {
+			m.members = slices.DeleteFunc(m.members, func(mm modelMember) bool { return mm.id == s.ID })
+			if p := m.pods[s.Name]; p != nil {
 				p.running = false
 			}
 		}
-	case advanceLog:
-		m.logTarget = s.to
-		m.index += min(2500, s.to-s.from)
-	case liftAlarms:
-		if len(s.alarms) != 1 || s.alarms[0].MemberID != formerMember {
+	case plan.AdvanceLog:
+		m.logTarget = s.To
+		m.index += min(2500, s.To-s.From)
+	case plan.LiftAlarms:
+		if len(s.Alarms) != 1 || s.Alarms[0].MemberID != formerMember {
 			m.t.Errorf("%s: there is no such alarm", s)
 		}
 		m.restore.alarm = m.rand.IntN(3) == 0
-	case moveLeader:
+	case plan.MoveLeader:
 		// The model's leader is the first voter that is alive.
-		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.id == s.id })
+		i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.id == s.ID })
 		to := m.members[i]
 		m.members = slices.Insert(slices.Delete(m.members, i, i+1), 0, to)
 	}
 }
 
 // checkPod looks whether a step means the pod that there is under a name.
-func (m *model) checkPod(s step, name string, uid types.UID) {
+func (m *model) checkPod(s plan.Step, name string, uid types.UID) {
 	if p := m.pods[name]; p == nil || fmt.Sprint(p.uid) != string(uid) {
 		m.t.Errorf("%s: there is no pod with the UID %s", s, uid)
 	}
 }
 
-func (m *model) checkVolume(s step, name string, uid types.UID) {
+func (m *model) checkVolume(s plan.Step, name string, uid types.UID) {
 	if v := m.volumes[name]; v == nil || fmt.Sprint(v.uid) != string(uid) {
 		m.t.Errorf("%s: there is no volume with the UID %s", s, uid)
 	}
@@ -474,27 +479,27 @@ func (m *model) progress() {
 		case p.running:
 		case !p.wiped.IsZero():
 			m.wipes.start(m, name)
-		case p.source != nil && p.stage < 2 && !p.stuck && !p.bad:
+		case p.Source != nil && p.stage < 2 && !p.stuck && !p.bad:
 			m.restoreStage(p)
 		case !p.atGate:
 			p.atGate = true
 		case p.bad || p.stuck:
 			// its image never comes, or it finds no node
-		case p.rejoins && !p.started:
+		case p.Rejoins && !p.started:
 			// check-dns lets nobody pass whose data is not there.
 			if v := m.volumes[name]; v != nil && v.data && i >= 0 && m.members[i].joined {
-				p.started, p.running, p.runs = true, true, p.version
-				if low := m.lowest(); low.Major > 0 && mustVersion(p.version).Minor+1 < low.Minor {
-					m.t.Errorf("%s comes back as %s among %s", name, p.version, low)
+				p.started, p.running, p.runs = true, true, p.Version
+				if low := m.lowest(); low.Major > 0 && mustVersion(p.Version).Minor+1 < low.Minor {
+					m.t.Errorf("%s comes back as %s among %s", name, p.Version, low)
 				}
 			}
-		case p.seed && !p.started:
-			p.started, p.running, p.runs = true, true, p.version
+		case p.Seed && !p.started:
+			p.started, p.running, p.runs = true, true, p.Version
 			m.restore.starts(m, p)
 			if slices.ContainsFunc(m.members, func(mm modelMember) bool { return mm.name != name && m.alive(mm) }) {
 				m.t.Errorf("%s starts a second cluster beside one that runs", name)
 			}
-			m.index, m.oldEntries, m.agreed = 1, 0, mustVersion(p.version)
+			m.index, m.oldEntries, m.agreed = 1, 0, mustVersion(p.Version)
 			m.serial++
 			if m.status.Phase != api.ClusterPhaseCreating {
 				m.t.Errorf("an empty cluster is started in phase %q", m.status.Phase)
@@ -516,7 +521,7 @@ func (m *model) progress() {
 				p.refused = true
 				continue
 			}
-			p.running, p.runs = true, p.version
+			p.running, p.runs = true, p.Version
 			m.members[i].joined = true
 			m.write(name)
 		}
@@ -524,12 +529,12 @@ func (m *model) progress() {
 }
 
 func (m *model) expects(p *modelPod) bool {
-	n := names{namespace: "ns", cluster: "c"}
-	if len(p.initialCluster) != len(m.members) {
+	n := manifest.Names{Namespace: "ns", Cluster: "c"}
+	if len(p.InitialCluster) != len(m.members) {
 		return false
 	}
 	for _, mm := range m.members {
-		if _, ok := p.initialCluster[n.peerURL(mm.name)]; !ok {
+		if _, ok := p.InitialCluster[n.PeerURL(mm.name)]; !ok {
 			return false
 		}
 	}
@@ -633,7 +638,7 @@ func (m *model) asSpecified() bool {
 		if mm.learner || !m.alive(mm) || m.pods[mm.name].runs != m.spec.EffectiveVersion() {
 			return false
 		}
-		if m.pods[mm.name].template.pod != m.template().pod || (m.volumes[mm.name] != nil) != m.spec.Persistent() {
+		if m.pods[mm.name].template.Pod != m.template().Pod || (m.volumes[mm.name] != nil) != m.spec.Persistent() {
 			return false
 		}
 	}
@@ -646,8 +651,8 @@ func (m *model) asSpecified() bool {
 // stuckAccount is a service account with which no pod can run.
 const stuckAccount = "stuck"
 
-func (m *model) template() template {
-	made, err := templateOf(&m.spec, "")
+func (m *model) template() manifest.Template {
+	made, err := manifest.TemplateOf(&m.spec, "")
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -197,4 +197,5 @@ func (s *specs) anything() any {
 }
 
 func (s *specs) pick(from []string) string { return from[s.rng.IntN(len(from))] }
-func (s *specs) one(from []any) any        { return from[s.rng.IntN(len(from))] }
+
+func (s *specs) one(from []any) any { return from[s.rng.IntN(len(from))] }

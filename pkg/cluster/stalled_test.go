@@ -10,8 +10,10 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 func TestAMemberThatConfirmsNoReadsIsStalled(t *testing.T) {
@@ -23,18 +25,18 @@ func TestAMemberThatConfirmsNoReadsIsStalled(t *testing.T) {
 		answered(t, c, "b", etcd.Status{MemberID: 2, LeaderID: 2}, refused),
 		answered(t, c, "c", etcd.Status{MemberID: 3, LeaderID: 1, Learner: true}, refused),
 		answered(t, c, "d", etcd.Status{MemberID: 4}, refused),
-		{pod: podState{name: "e"}},
+		{pod: manifest.PodState{Name: "e"}},
 	}
-	findStalled(t.Context(), &observation{}, answers)
+	findStalled(t.Context(), &plan.Observation{}, answers)
 	for _, a := range answers {
 		if a.stalled {
-			t.Errorf("%s is asked without a quorum", a.pod.name)
+			t.Errorf("%s is asked without a quorum", a.pod.Name)
 		}
 	}
-	findStalled(t.Context(), &observation{quorum: true}, answers)
+	findStalled(t.Context(), &plan.Observation{Quorum: true}, answers)
 	for _, a := range answers {
-		if want := a.pod.name == "b"; a.stalled != want {
-			t.Errorf("%s stalled: %t", a.pod.name, a.stalled)
+		if want := a.pod.Name == "b"; a.stalled != want {
+			t.Errorf("%s stalled: %t", a.pod.Name, a.stalled)
 		}
 	}
 }
@@ -51,23 +53,23 @@ func TestAStalledMemberIsNotCalledHealthy(t *testing.T) {
 func TestAClusterThatHasLostDataIsNotAvailable(t *testing.T) {
 	world := "cluster size=3 record=a:1,b:2,c:3 record-index=5000 index=4\nmember a leader seed\npod b started stopped\npod c started stopped"
 	o := look(t, world)
-	st := statusAfter(o, plan(o), 7)
-	available := conditionFor(&st, available)
-	if available.Status != "False" || available.Reason != reasonForgotten || st.Reason != available.Message {
+	st := statusAfter(o, plan.Plan(o), 7)
+	available := plan.ConditionFor(&st, available)
+	if available.Status != "False" || available.Reason != plan.ReasonForgotten || st.Reason != available.Message {
 		t.Errorf("%+v, reason %q", available, st.Reason)
 	}
 	if st.Record == nil || len(st.Record.Members) != 3 || st.Record.RaftIndex != 5000 {
 		t.Errorf("the record is now %+v", st.Record)
 	}
-	o.status = st
-	if again := statusAfter(o, plan(o), 7); again.Reason != st.Reason || !sameRecord(again.Record, st.Record) {
+	o.Status = st
+	if again := statusAfter(o, plan.Plan(o), 7); again.Reason != st.Reason || !sameRecord(again.Record, st.Record) {
 		t.Errorf("%q, %+v", again.Reason, again.Record)
 	}
 }
 
 func TestAPanicWhileAMemberIsAskedEndsNothing(t *testing.T) {
 	answers := []answer{{status: &etcd.Status{MemberID: 1, LeaderID: 1}}} // without a connection
-	findStalled(t.Context(), &observation{quorum: true}, answers)
+	findStalled(t.Context(), &plan.Observation{Quorum: true}, answers)
 	if !answers[0].stalled {
 		t.Error("a member that could not be asked counts as one that commits")
 	}
@@ -80,12 +82,12 @@ func TestAnObservationShowsWhoDoesNotCommit(t *testing.T) {
 	members.join(t, w, "a", "b", "c")
 	members["b"].stalled = context.DeadlineExceeded
 	o, err := w.cluster(testCluster()).observe(t.Context())
-	if err != nil || !o.quorum || len(o.members) != 3 {
-		t.Fatalf("quorum %t, members %+v, %v", o.quorum, o.members, err)
+	if err != nil || !o.Quorum || len(o.Members) != 3 {
+		t.Fatalf("quorum %t, members %+v, %v", o.Quorum, o.Members, err)
 	}
-	for _, m := range o.members {
-		if want := m.name != "b"; m.healthy() != want || m.downSince.IsZero() != want {
-			t.Errorf("%s is healthy: %t, down since %s", m.name, m.healthy(), m.downSince)
+	for _, m := range o.Members {
+		if want := m.PodName != "b"; m.Healthy() != want || m.DownSince.IsZero() != want {
+			t.Errorf("%s is healthy: %t, down since %s", m.PodName, m.Healthy(), m.DownSince)
 		}
 	}
 }

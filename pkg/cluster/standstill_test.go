@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
 // lookFor looks at a world again and again and returns the last reason of the status, and
@@ -18,9 +20,9 @@ func lookFor(t *testing.T, d time.Duration, world func(second int) string, failu
 	var s standstill
 	for second := range int(d/time.Second) + 1 {
 		o := look(t, world(second))
-		o.now = o.now.Add(time.Duration(second) * time.Second)
-		next := plan(o)
-		o.standstill = s.look(o, next)
+		o.Now = o.Now.Add(time.Duration(second) * time.Second)
+		next := plan.Plan(o)
+		o.Standstill = s.look(o, next)
 		s.ended(next, failure)
 		if st := statusAfter(o, next, 1); st.Reason != reason {
 			reason = st.Reason
@@ -91,13 +93,13 @@ func TestAStandstillIsNotWrittenTooOften(t *testing.T) {
 func TestAStandstillEnds(t *testing.T) {
 	o := look(t, "cluster version=3.7.3\nmember a leader\nmember b version=3.7.3 down\nmember c")
 	var s standstill
-	s.look(o, plan(o))
-	o.now = o.now.Add(standstillAfter)
-	if s.look(o, plan(o)) == "" {
+	s.look(o, plan.Plan(o))
+	o.Now = o.Now.Add(standstillAfter)
+	if s.look(o, plan.Plan(o)) == "" {
 		t.Error("it is not told of")
 	}
 	o = look(t, "cluster version=3.7.3\nmember a leader\nmember b version=3.7.3 runs=3.7.3\nmember c")
-	if got := s.look(o, plan(o)); got != "" {
+	if got := s.look(o, plan.Plan(o)); got != "" {
 		t.Errorf("it goes on: %q", got)
 	}
 }

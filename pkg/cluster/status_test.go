@@ -13,19 +13,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // look builds an observation from the text of a script (see TestPlan). Without a
 // quorum no member knows a leader.
-func look(t *testing.T, world string) *observation {
+func look(t *testing.T, world string) *plan.Observation {
 	t.Helper()
 	o, err := parseWorld(strings.TrimSpace(world))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range o.members {
-		if m.status != nil && !o.quorum {
-			m.status.LeaderID = 0
+	for _, m := range o.Members {
+		if m.Status != nil && !o.Quorum {
+			m.Status.LeaderID = 0
 		}
 	}
 	return o
@@ -35,7 +37,7 @@ func look(t *testing.T, world string) *observation {
 func statusIn(t *testing.T, world string) api.ClusterStatus {
 	t.Helper()
 	o := look(t, world)
-	return statusAfter(o, plan(o), 7)
+	return statusAfter(o, plan.Plan(o), 7)
 }
 
 func conditionOf(st api.ClusterStatus, kind api.ClusterConditionType) string {
@@ -90,7 +92,7 @@ member c gone`, available, "False / Quorum lost / 1 of 3 voting members answer, 
 cluster size=3 no-quorum
 pod a started stopped`, available, "False / Quorum lost / no member answers the operator"},
 		"all is lost": {`
-cluster size=3 no-quorum`, available, "False / All members lost / " + noMembersLeft},
+cluster size=3 no-quorum`, available, "False / All members lost / " + plan.NoMembersLeft},
 		"the spec is refused": {`
 cluster size=3 phase= no-quorum invalid=size`, available, "False / Spec refused / size"},
 		"scaling up": {`
@@ -170,8 +172,8 @@ member a leader
 member d notready
 member c deleting
 pod planned gate`)
-	slices.SortFunc(o.pods, func(a, b podState) int { return strings.Compare(a.name, b.name) })
-	st := statusAfter(o, idle{}, 1)
+	slices.SortFunc(o.Pods, func(a, b manifest.PodState) int { return strings.Compare(a.Name, b.Name) })
+	st := statusAfter(o, plan.Idle{}, 1)
 	if want := []string{"a", "e"}; !slices.Equal(st.Members.Ready, want) {
 		t.Errorf("ready %v, want %v", st.Members.Ready, want)
 	}
@@ -182,13 +184,13 @@ pod planned gate`)
 
 func TestTheSeedStaysOnRecordWhileCreating(t *testing.T) {
 	o := look(t, "cluster size=3 phase= no-quorum no-client-service")
-	st := statusAfter(o, chooseSeed{name: "c-seed"}, 1)
+	st := statusAfter(o, plan.ChooseSeed{Name: "c-seed"}, 1)
 	if st.Phase != api.ClusterPhaseCreating || !slices.Equal(st.Members.Unready, []string{"c-seed"}) {
 		t.Errorf("phase %s, members %v", st.Phase, st.Members)
 	}
-	o.status = st
-	o.pods = []podState{{name: "c-other"}, {name: "c-seed", seed: true, running: true, ready: true}}
-	st = statusAfter(o, wait{}, 1)
+	o.Status = st
+	o.Pods = []manifest.PodState{{Name: "c-other"}, {Name: "c-seed", Seed: true, Running: true, Ready: true}}
+	st = statusAfter(o, plan.Wait{}, 1)
 	if st.Phase != api.ClusterPhaseCreating || !slices.Equal(st.Members.Unready, []string{"c-seed"}) || len(st.Members.Ready) > 0 {
 		t.Errorf("a pass later: phase %s, members %v, want the seed alone", st.Phase, st.Members)
 	}
@@ -211,8 +213,8 @@ func TestWhatIsUnderWayIsNotOverWhenNobodyAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			was := statusIn(t, c.before)
 			o := look(t, c.after+blind)
-			o.status, o.members = was, nil
-			is := statusAfter(o, plan(o), 7)
+			o.Status, o.Members = was, nil
+			is := statusAfter(o, plan.Plan(o), 7)
 			for _, kind := range []api.ClusterConditionType{upgrading, api.ClusterConditionUpdating} {
 				if conditionOf(is, kind) != conditionOf(was, kind) {
 					t.Errorf("condition %s was %q and is %q", kind, conditionOf(was, kind), conditionOf(is, kind))
@@ -227,14 +229,14 @@ func TestWhatIsUnderWayIsNotOverWhenNobodyAnswers(t *testing.T) {
 
 func TestAvailableTurnsFalseInThePassThatSeesIt(t *testing.T) {
 	o := look(t, "cluster size=3\nmember a leader\nmember b\nmember c")
-	o.status = statusAfter(o, plan(o), 1)
-	if got := conditionOf(o.status, available); !strings.HasPrefix(got, "True") {
+	o.Status = statusAfter(o, plan.Plan(o), 1)
+	if got := conditionOf(o.Status, available); !strings.HasPrefix(got, "True") {
 		t.Fatal(got)
 	}
 	lost := look(t, "cluster size=3 no-quorum\nmember a\nmember b gone\nmember c down crashing")
-	lost.status = o.status
-	lost.pods[1].problem = "container etcd ended with exit code 1: disk full"
-	st := statusAfter(lost, plan(lost), 1)
+	lost.Status = o.Status
+	lost.Pods[1].Problem = "container etcd ended with exit code 1: disk full"
+	st := statusAfter(lost, plan.Plan(lost), 1)
 	got := conditionOf(st, available)
 	for _, part := range []string{"False / Quorum lost", "a: knows no leader: it does not reach a majority of the members", "b: its pod is gone, and its data with it", "c: container etcd ended with exit code 1: disk full"} {
 		if !strings.Contains(got, part) {
@@ -248,40 +250,40 @@ func TestAvailableTurnsFalseInThePassThatSeesIt(t *testing.T) {
 
 func TestPausedSaysSoAndKeepsTheRest(t *testing.T) {
 	o := look(t, "cluster size=3 version=3.7.3\nmember a leader\nmember b\nmember c")
-	o.status = statusAfter(o, plan(o), 1)
+	o.Status = statusAfter(o, plan.Plan(o), 1)
 	paused := look(t, "cluster size=5 version=3.6.16 paused\nmember a leader\nmember b\nmember c")
-	paused.status = o.status
-	st := statusAfter(paused, plan(paused), 2)
+	paused.Status = o.Status
+	st := statusAfter(paused, plan.Plan(paused), 2)
 	if !st.ControlPaused || st.ObservedGeneration != 2 {
 		t.Errorf("paused %t at generation %d", st.ControlPaused, st.ObservedGeneration)
 	}
-	if st.TargetVersion != "3.7.3" || conditionOf(st, upgrading) != conditionOf(o.status, upgrading) || conditionOf(st, scaling) != "" {
+	if st.TargetVersion != "3.7.3" || conditionOf(st, upgrading) != conditionOf(o.Status, upgrading) || conditionOf(st, scaling) != "" {
 		t.Errorf("target %q, conditions %v: an upgrade that was paused is neither over nor is anything begun", st.TargetVersion, st.Conditions)
 	}
 	paused = look(t, "cluster size=3 paused no-quorum\nmember a gone\nmember b gone\nmember c")
-	paused.status = st
-	if got := conditionOf(statusAfter(paused, plan(paused), 2), available); !strings.HasPrefix(got, "False") {
+	paused.Status = st
+	if got := conditionOf(statusAfter(paused, plan.Plan(paused), 2), available); !strings.HasPrefix(got, "False") {
 		t.Errorf("Available is %q: a pause hides nothing", got)
 	}
 	resumed := look(t, "cluster size=3\nmember a leader\nmember b\nmember c")
-	resumed.status = st
-	if st := statusAfter(resumed, plan(resumed), 3); st.ControlPaused || conditionOf(st, upgrading) != "" {
+	resumed.Status = st
+	if st := statusAfter(resumed, plan.Plan(resumed), 3); st.ControlPaused || conditionOf(st, upgrading) != "" {
 		t.Errorf("resumed: %+v", st)
 	}
 }
 
 func TestRefusalsComeAndGo(t *testing.T) {
 	o := look(t, "cluster size=3 version=3.7.3 running=3.5.35\nmember a leader\nmember b\nmember c")
-	st := statusAfter(o, plan(o), 1)
+	st := statusAfter(o, plan.Plan(o), 1)
 	if !strings.HasPrefix(st.Reason, "the version is refused: ") || st.TargetVersion != "" || st.Phase != api.ClusterPhaseRunning {
 		t.Errorf("phase %s, reason %q, target %q", st.Phase, st.Reason, st.TargetVersion)
 	}
-	o.spec.Version, o.status = "3.5.35", st
-	if st := statusAfter(o, plan(o), 2); st.Reason != "" || conditionOf(st, upgrading) != "" {
+	o.Spec.Version, o.Status = "3.5.35", st
+	if st := statusAfter(o, plan.Plan(o), 2); st.Reason != "" || conditionOf(st, upgrading) != "" {
 		t.Errorf("taken back: reason %q, %q", st.Reason, conditionOf(st, upgrading))
 	}
-	o.invalid = "spec.size: 9"
-	st = statusAfter(o, plan(o), 3)
+	o.Invalid = "spec.size: 9"
+	st = statusAfter(o, plan.Plan(o), 3)
 	if st.Reason != "the spec is refused: spec.size: 9" || !strings.HasPrefix(conditionOf(st, available), "True") {
 		t.Errorf("reason %q, available %q: etcd still serves", st.Reason, conditionOf(st, available))
 	}
@@ -289,20 +291,20 @@ func TestRefusalsComeAndGo(t *testing.T) {
 
 func TestFailedKeepsItsReason(t *testing.T) {
 	o := look(t, "cluster size=3 no-quorum")
-	o.status = statusAfter(o, plan(o), 1)
-	if o.status.Phase != api.ClusterPhaseFailed || o.status.Reason != noMembersLeft || o.status.Size != 0 {
-		t.Fatalf("phase %s, reason %q, size %d", o.status.Phase, o.status.Reason, o.status.Size)
+	o.Status = statusAfter(o, plan.Plan(o), 1)
+	if o.Status.Phase != api.ClusterPhaseFailed || o.Status.Reason != plan.NoMembersLeft || o.Status.Size != 0 {
+		t.Fatalf("phase %s, reason %q, size %d", o.Status.Phase, o.Status.Reason, o.Status.Size)
 	}
 	for _, invalid := range []string{"", "spec.size: 9", ""} {
-		o.invalid = invalid
-		o.status = statusAfter(o, plan(o), 2)
-		if o.status.Phase != api.ClusterPhaseFailed || o.status.Reason != noMembersLeft {
-			t.Errorf("with the spec's error %q: phase %s, reason %q", invalid, o.status.Phase, o.status.Reason)
+		o.Invalid = invalid
+		o.Status = statusAfter(o, plan.Plan(o), 2)
+		if o.Status.Phase != api.ClusterPhaseFailed || o.Status.Reason != plan.NoMembersLeft {
+			t.Errorf("with the spec's error %q: phase %s, reason %q", invalid, o.Status.Phase, o.Status.Reason)
 		}
 	}
 	back := look(t, "cluster size=3 phase=Failed\nmember a leader\nmember b\nmember c")
-	back.status = o.status
-	if st := statusAfter(back, plan(back), 2); st.Phase != api.ClusterPhaseRunning || st.Reason != "" {
+	back.Status = o.Status
+	if st := statusAfter(back, plan.Plan(back), 2); st.Phase != api.ClusterPhaseRunning || st.Reason != "" {
 		t.Errorf("members that come back: phase %s, reason %q", st.Phase, st.Reason)
 	}
 }
@@ -322,9 +324,9 @@ func TestRecoveringLastsUntilTheSizeIsWhole(t *testing.T) {
 	} {
 		o := look(t, c.world)
 		if i > 0 {
-			o.status = st
+			o.Status = st
 		}
-		st = statusAfter(o, plan(o), 1)
+		st = statusAfter(o, plan.Plan(o), 1)
 		if got := conditionOf(st, recovering); (got != "") != c.recovering {
 			t.Errorf("after\n%s\nRecovering is %q", c.world, got)
 		}
@@ -364,12 +366,12 @@ func TestTransitionTimeChangesWithTheStatusAlone(t *testing.T) {
 
 func TestStatusAfterLeavesTheObservationAlone(t *testing.T) {
 	o := look(t, "cluster size=3\nmember a leader\nmember b\nmember c gone")
-	o.status = statusAfter(o, plan(o), 1)
-	before := *o.status.DeepCopy()
+	o.Status = statusAfter(o, plan.Plan(o), 1)
+	before := *o.Status.DeepCopy()
 	later := look(t, "cluster size=3 no-quorum\nmember a\nmember b gone\nmember c gone")
-	later.now, later.status = noon.Add(time.Hour), o.status
-	statusAfter(later, plan(later), 2)
-	if !reflect.DeepEqual(o.status, before) {
-		t.Errorf("the old status was changed to %+v", o.status)
+	later.Now, later.Status = noon.Add(time.Hour), o.Status
+	statusAfter(later, plan.Plan(later), 2)
+	if !reflect.DeepEqual(o.Status, before) {
+		t.Errorf("the old status was changed to %+v", o.Status)
 	}
 }

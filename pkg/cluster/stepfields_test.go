@@ -16,16 +16,22 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // inFull gives a step as logs show it, and below that each of its fields that is
 // not zero: apply does what the fields say. A why that ends the first line is not
 // repeated. Items of a list have a line each.
-func inFull(s step, n names) string {
+func inFull(s plan.Step, n manifest.Names) string {
 	d := description{names: n, lines: []string{s.String()}}
 	v := reflect.ValueOf(s)
-	if why := v.FieldByName("why"); why.IsValid() && strings.HasSuffix(s.String(), ": "+why.String()) {
+	why := v.FieldByName("why")
+	if !why.IsValid() {
+		why = v.FieldByName("Why")
+	}
+	if why.IsValid() && strings.HasSuffix(s.String(), ": "+why.String()) {
 		d.shown = why.String()
 	}
 	d.line("", v)
@@ -33,7 +39,7 @@ func inFull(s step, n names) string {
 }
 
 type description struct {
-	names names
+	names manifest.Names
 	shown string // the why that the first line shows
 	lines []string
 }
@@ -80,7 +86,7 @@ func (d *description) words(path string, v reflect.Value) []string {
 	case reflect.Struct:
 		var all []string
 		for i := range v.NumField() {
-			name := v.Type().Field(i).Name
+			name := lowerFirst(v.Type().Field(i).Name)
 			if path != "" {
 				name = path + "." + name
 			}
@@ -104,12 +110,20 @@ func (d *description) words(path string, v reflect.Value) []string {
 	return nil
 }
 
+// lowerFirst is the name of a field as descriptions show it, exported or not.
+func lowerFirst(name string) string {
+	if name == strings.ToUpper(name) {
+		return strings.ToLower(name)
+	}
+	return strings.ToLower(name[:1]) + name[1:]
+}
+
 // initialCluster names the members, with their URLs where those are not theirs.
 func (d *description) initialCluster(v reflect.Value) string {
 	var members []string
 	for all := v.MapRange(); all.Next(); {
 		url, name := all.Key().String(), all.Value().String()
-		if url != d.names.peerURL(name) {
+		if url != d.names.PeerURL(name) {
 			name += "=" + url
 		}
 		members = append(members, name)
@@ -126,11 +140,11 @@ func quoted(s string) string {
 }
 
 // allSteps is one of each kind.
-var allSteps = []step{
-	idle{}, wait{}, createService{}, mendService{}, deleteService{}, createBudget{}, mendBudget{}, deleteBudget{},
-	chooseSeed{}, markRunning{}, markFailed{}, createPods{}, deletePod{}, setVersion{}, recyclePod{}, setMetadata{},
-	deleteVolume{}, expandVolume{}, setVolumeVersion{}, addMember{}, promoteMember{}, removeMember{}, advanceLog{},
-	moveLeader{}, liftAlarms{}, noteMember{}, observing{},
+var allSteps = []plan.Step{
+	plan.Idle{}, plan.Wait{}, plan.CreateService{}, plan.UpdateService{}, plan.DeleteService{}, plan.CreateBudget{}, plan.UpdateBudget{}, plan.DeleteBudget{},
+	plan.ChooseSeed{}, plan.MarkRunning{}, plan.MarkFailed{}, plan.CreatePods{}, plan.DeletePod{}, plan.SetVersion{}, plan.RecyclePod{}, plan.SetMetadata{},
+	plan.DeleteVolume{}, plan.ExpandVolume{}, plan.SetVolumeVersion{}, plan.AddMember{}, plan.PromoteMember{}, plan.RemoveMember{}, plan.AdvanceLog{},
+	plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{}, observing{},
 }
 
 func TestAllStepsAreKnownToTheTests(t *testing.T) {
@@ -147,10 +161,15 @@ func TestAllStepsAreKnownToTheTests(t *testing.T) {
 // declaredSteps are the types of the package with a String as step asks for it.
 func declaredSteps(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob("plan/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	own, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, own...)
 	var found []string
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
@@ -176,10 +195,10 @@ func declaredSteps(t *testing.T) []string {
 
 // The scripts compare descriptions. What is not in them is compared by nobody.
 func TestDescriptionsShowEveryFieldOfEveryStep(t *testing.T) {
-	n := names{namespace: "ns", cluster: "c"}
+	n := manifest.Names{Namespace: "ns", Cluster: "c"}
 	for _, s := range allSteps {
 		v := reflect.New(reflect.TypeOf(s)).Elem()
-		text := func() string { return inFull(v.Interface().(step), n) }
+		text := func() string { return inFull(v.Interface().(plan.Step), n) }
 		eachField(t, v, v.Type().Name(), func(field string, set, unset func()) {
 			without := text()
 			set()

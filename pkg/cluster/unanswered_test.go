@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
 )
 
@@ -19,15 +20,15 @@ import (
 func TestAChangeWhoseAnswerWasLostIsTold(t *testing.T) {
 	const three = "cluster size=3\nmember a leader\nmember b\nmember c"
 	without, learner := "cluster size=3\nmember a leader\nmember b", "cluster size=3\nmember a leader\nmember b\nmember c learner"
-	lost := look(t, three).members[2].ID
+	lost := look(t, three).Members[2].ID
 	for name, c := range map[string]struct {
-		step          step
+		step          plan.Step
 		before, after string
 		want          []string
 	}{
-		"added":    {addMember{name: "c", learner: true}, without, learner, []string{"New Member Added"}},
-		"promoted": {promoteMember{id: lost, name: "c"}, learner, three, []string{"Member Promoted"}},
-		"removed":  {removeMember{id: lost, name: "c", dead: true}, three, without, []string{"Replacing Dead Member", "Member Removed"}},
+		"added":    {plan.AddMember{Name: "c", Learner: true}, without, learner, []string{"New Member Added"}},
+		"promoted": {plan.PromoteMember{ID: lost, Name: "c"}, learner, three, []string{"Member Promoted"}},
+		"removed":  {plan.RemoveMember{ID: lost, Name: "c", Dead: true}, three, without, []string{"Replacing Dead Member", "Member Removed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(noon)
@@ -36,7 +37,7 @@ func TestAChangeWhoseAnswerWasLostIsTold(t *testing.T) {
 			tellAll := func(worlds ...string) []string {
 				for _, world := range worlds {
 					o := look(t, world)
-					o.now = clock.Now()
+					o.Now = clock.Now()
 					cluster.tellUnanswered(o)
 				}
 				return w.reasons()
@@ -74,7 +75,7 @@ func TestWithoutAQuorumNoChangeIsTold(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
 	connect(t, c, &etcdtest.Member{Refusal: rpctypes.ErrGRPCTimeout})
-	if err := c.apply(t.Context(), removeMember{id: 5, name: "x"}); err == nil {
+	if err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "x"}); err == nil {
 		t.Fatal("no error")
 	}
 	o := look(t, "cluster size=3 no-quorum\nmember a\nmember b down\nmember c down")

@@ -11,6 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
 // A controller or a webhook that takes a label of the spec away each time led to a write
@@ -30,8 +31,8 @@ func TestAFightOverMetadataCalmsDown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if o.pod("a").metadataOutdated {
-				if err := c.apply(t.Context(), setMetadata{pod: "a", uid: pod.UID}); err != nil {
+			if o.Pod("a").MetadataOutdated {
+				if err := c.apply(t.Context(), plan.SetMetadata{Pod: "a", UID: pod.UID}); err != nil {
 					t.Fatal(err)
 				}
 				w.takeLabelAway(t, "a", "team")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
@@ -33,7 +34,7 @@ func (w *modelWipes) trouble(m *model) {
 	for _, mm := range m.members {
 		p := m.pods[mm.name]
 		p.running = false
-		if spare > 0 && m.volumes[mm.name] == nil && (w.guarded || p.seed) && m.rand.IntN(2) == 0 {
+		if spare > 0 && m.volumes[mm.name] == nil && (w.guarded || p.Seed) && m.rand.IntN(2) == 0 {
 			spare--
 			p.wiped = m.now
 			m.note("!! the disk of %s is wiped", mm.name)
@@ -45,7 +46,7 @@ func (w *modelWipes) trouble(m *model) {
 // data go only where nobody knows that it has served.
 func (w *modelWipes) start(m *model, name string) {
 	p := m.pods[name]
-	if w.guarded && p.noted || !p.seed || m.quorum() {
+	if w.guarded && p.noted || !p.Seed || m.quorum() {
 		// Among the others etcd ends at once: what it has promised is not in its log.
 		if w.empty == name {
 			w.empty = ""
@@ -59,19 +60,19 @@ func (w *modelWipes) start(m *model, name string) {
 }
 
 // observe shows the operator the empty seed, where that is a quorum.
-func (w *modelWipes) observe(m *model, o *observation) {
+func (w *modelWipes) observe(m *model, o *plan.Observation) {
 	i := slices.IndexFunc(m.members, func(mm modelMember) bool { return mm.name == w.empty })
 	if w.empty == "" || i < 0 || m.pods[w.empty] == nil || m.quorum() {
 		return
 	}
-	pod := o.pod(w.empty)
-	pod.running, pod.ready = true, true
+	pod := o.Pod(w.empty)
+	pod.Running, pod.Ready = true, true
 	id := m.members[i].id
-	o.quorum = true
-	o.seen = testimony{clusterID: 1, index: 4, revision: 1}
-	o.members = []memberState{{
-		Member: etcd.Member{ID: id, Name: w.empty, PeerURLs: []string{o.names.peerURL(w.empty)}}, name: w.empty, pod: pod,
-		status: &etcd.Status{MemberID: id, LeaderID: id, Version: pod.version, RaftIndex: 4, RaftApplied: 4},
+	o.Quorum = true
+	o.Seen = plan.Testimony{ClusterID: 1, Index: 4, Revision: 1}
+	o.Members = []plan.MemberState{{
+		Member: etcd.Member{ID: id, Name: w.empty, PeerURLs: []string{o.Names.PeerURL(w.empty)}}, PodName: w.empty, Pod: pod,
+		Status: &etcd.Status{MemberID: id, LeaderID: id, Version: pod.Version, RaftIndex: 4, RaftApplied: 4},
 	}}
 }
 

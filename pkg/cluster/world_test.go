@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -82,6 +83,7 @@ func newWorld(t *testing.T, clock clock.Clock, objects ...*api.EtcdCluster) *wor
 		return onlyAsks(a), a.(clienttesting.CreateAction).GetObject(), nil
 	})
 	w.kube.PrependReactor("patch", "pods", w.checkUID)
+	w.kube.PrependReactor("delete", "pods", w.checkVersion)
 	w.clusters.PrependReactor("update", "etcdclusters", w.lock)
 
 	metrics, err := NewMetrics(prometheus.NewRegistry())
@@ -160,6 +162,19 @@ func (w *world) checkUID(action clienttesting.Action) (bool, runtime.Object, err
 	}
 	if pod := obj.(*corev1.Pod); asked.Metadata.UID != "" && asked.Metadata.UID != pod.UID {
 		return true, nil, apierrors.NewConflict(corev1.Resource("pods"), pod.Name, fmt.Errorf("the UID is %s", pod.UID))
+	}
+	return false, nil, nil
+}
+
+// checkVersion refuses the deletion of a pod that was seen in another state.
+func (w *world) checkVersion(action clienttesting.Action) (bool, runtime.Object, error) {
+	d := action.(clienttesting.DeleteActionImpl)
+	obj, err := w.kube.Tracker().Get(d.GetResource(), d.GetNamespace(), d.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	if p := d.DeleteOptions.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != obj.(*corev1.Pod).ResourceVersion {
+		return true, nil, apierrors.NewConflict(corev1.Resource("pods"), d.GetName(), errors.New("the pod has changed"))
 	}
 	return false, nil, nil
 }

@@ -79,7 +79,7 @@ const everything = "format scripts prose modules generated e2e alone stores loca
 func TestStagesOfAFile(t *testing.T) {
 	c := newCheckout(t)
 	for file, want := range map[string]string{
-		"pkg/cluster/plan.go":               "format modules generated e2e alone stores demo docs lint unit monitoring",
+		"pkg/cluster/plan/plan.go":          "format modules generated e2e alone stores demo docs lint unit monitoring",
 		"pkg/cluster/plan_test.go":          "format modules lint unit",
 		"internal/plugin/command/app.go":    "format modules generated e2e docs lint unit",
 		"cmd/kubectl-etcd/main.go":          "format modules generated e2e docs lint unit",

@@ -257,8 +257,8 @@ func TestTheReferenceIsComplete(t *testing.T) {
 		file    string
 	}{
 		{"EtcdCluster: status", statusFields, row, "pkg/apis/etcd/v1beta2/status.go"},
-		{"Events", eventReason, row, "pkg/cluster/notices.go"},
-		{"Events", eventReason, row, "pkg/cluster/alarms.go"},
+		{"Events", eventReason, row, "pkg/cluster/report_events.go"},
+		{"Events", eventReason, row, "pkg/cluster/apply_alarms.go"},
 		{"Events", eventReason, row, "pkg/controller/fleet/handler.go"},
 		{"Events", noun, unmanaged, "pkg/controller/controller.go"},
 		{"The operator's flags", flags, flag, "cmd/operator/flags.go"},

@@ -216,7 +216,7 @@ type podMonitor struct {
 func TestPodMonitorsSelectTheOperatorsAndTheMembers(t *testing.T) {
 	manifests := strings.Split(read(t, monitoring.Folder+"/podmonitor.yaml"), "\n---\n")
 	var member corev1.Pod
-	if err := yaml.Unmarshal([]byte(read(t, "pkg/cluster/testdata/pods/seed.yaml")), &member); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "pkg/manifest/testdata/pods/seed.yaml")), &member); err != nil {
 		t.Fatal(err)
 	}
 	var pods []corev1.PodTemplateSpec

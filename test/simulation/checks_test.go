@@ -86,7 +86,7 @@ func (w *world) remember(m *member, e *pb.Entry, content string) {
 // membershipChanged notes the membership that a quorum has agreed on.
 func (w *world) membershipChanged(m *member, index uint64) {
 	if h := w.histories[m.clusterID]; h != nil && index >= h.last {
-		w.progressed = time.Now()
+		w.progressed, w.reconfigured = time.Now(), time.Now()
 		h.machine.members, h.machine.removed = m.machine.clone().members, m.machine.clone().removed
 	}
 }
@@ -237,7 +237,7 @@ func (c *checks) minute() {
 	if c.writes > mostWrites {
 		c.w.fail("%d writes to the API server in a minute", c.writes)
 	}
-	if c.w.quietFor() > quietAfter && c.writes > mostQuiet {
+	if c.w.quietFor() > quietAfter && time.Since(c.w.reconfigured) > quietAfter && c.writes > mostQuiet {
 		c.w.fail("%d writes to the API server in a minute, and nothing has happened for %s", c.writes, quietAfter)
 	}
 	if c.etcdCalls > mostCalls {

@@ -32,6 +32,13 @@ func (c *client) act() {
 		return
 	}
 	w := c.w
+	if !w.opened {
+		_, w.opened = w.api.shelves["services"].objects[storedKey(namespace, clusterName+"-client")]
+	}
+	if !w.opened { // nobody is told where to connect to before
+		c.failed()
+		return
+	}
 	var ready []*podRun
 	for _, pod := range w.api.pods() {
 		if pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(k corev1.PodCondition) bool {

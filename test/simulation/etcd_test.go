@@ -326,13 +326,20 @@ func (w *world) paid(data []byte) (uint64, *payload) {
 	return id, &w.payloads[id]
 }
 
-// guard runs a part of the process: a panic ends it as it ends etcd.
+// guard runs a part of the process: a panic of raft ends it as it ends etcd. Some of
+// raft's panics are plain strings, not calls of its logger ("need non-empty snapshot").
+// They follow from a disk that went back behind what the member had acknowledged.
 func (m *member) guard(part func()) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case raftPanic:
 			m.stop("panic: " + string(r))
+		case string:
+			if !m.w.rolledBack {
+				panic(r)
+			}
+			m.stop("panic: " + r)
 		default:
 			panic(r)
 		}
@@ -680,11 +687,13 @@ func (m *member) submit(p payload, into func(data []byte) error) {
 	if m.held != nil {
 		return
 	}
-	if err := into(data); err != nil {
-		m.settle(id, rpctypes.ErrNoLeader)
-		return
-	}
-	m.pump()
+	m.guard(func() {
+		if err := into(data); err != nil {
+			m.settle(id, rpctypes.ErrNoLeader)
+			return
+		}
+		m.pump()
+	})
 }
 
 // confirm tells when the member holds all that was acknowledged before.

@@ -86,6 +86,9 @@ func (w *world) happened(id string) {
 func (w *world) plan() {
 	l := w.life
 	n := 1 + int(l.number("faults")%10)
+	if w.many = l.chance(0.5, "many faults"); w.many {
+		n *= 2 + int(l.number("times")%12)
+	}
 	for i := range n {
 		f := w.makeFault(i)
 		if f == nil || l.without[f.id] {
@@ -130,6 +133,14 @@ func (w *world) plan() {
 // makeFault makes the i-th fault of a life.
 func (w *world) makeFault(i int) *fault {
 	l := w.life
+	// Where there are many faults, few destroy data: after the loss of a quorum little can
+	// be seen.
+	destroys := func(p float64, what string) bool {
+		if w.many {
+			p /= 10
+		}
+		return l.chance(p, "fault", i, what)
+	}
 	pick := func(what string, n int) int { return int(l.number("fault", i, what) % uint64(n)) }
 	f := &fault{at: stormBegins + l.between(0, stormLasts, "fault", i, "at"), lasts: l.between(2*time.Second, 90*time.Second, "fault", i, "lasts")}
 	if l.chance(0.2, "fault", i, "long") {
@@ -163,7 +174,7 @@ func (w *world) makeFault(i int) *fault {
 		}
 		name("etcd is killed on %s", n.name)
 	case 2, 3, 4:
-		wipe := l.chance(0.4, "fault", i, "wipe")
+		wipe := destroys(0.4, "wipe")
 		f.begin = func() { n.powerOff() }
 		f.end = func() {
 			if wipe {
@@ -174,7 +185,7 @@ func (w *world) makeFault(i int) *fault {
 		name("%s loses power (wiped: %t)", n.name, wipe)
 	case 5, 6:
 		mask := pick("mask", 1<<len(w.nodes))
-		wiped := l.chance(0.7, "fault", i, "wipe")
+		wiped := destroys(0.7, "wipe")
 		f.begin = func() {
 			for _, n := range w.nodes {
 				n.powerOff()
@@ -395,6 +406,9 @@ func (w *world) makeFault(i int) *fault {
 		}
 		name("somebody labels members with %s", edit)
 	case 30, 31:
+		if !destroys(1, "go back") {
+			return nil
+		}
 		nodes := w.nodes
 		if l.chance(0.5, "fault", i, "one") {
 			nodes = []*node{n}

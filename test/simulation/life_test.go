@@ -26,8 +26,19 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// calmLasts is how long the cluster may take to become as specified after the storm.
+// calmLasts is how long the cluster may take to become as specified after the storm, beside
+// the copies of a large database.
 const calmLasts = 40 * time.Minute
+
+// patience is how long the cluster may take to become as specified. An edit replaces each
+// member, one after another, and each new one receives a copy first.
+func (w *world) patience() time.Duration {
+	members := 0
+	if obj := w.api.cluster(); obj != nil {
+		members = obj.Spec.Size
+	}
+	return calmLasts + time.Duration(members)*w.copyTakes
+}
 
 // result is how a life ended.
 type result struct {
@@ -143,7 +154,8 @@ func liveInBubble(l life, calm bool) result {
 		return ended != ""
 	}
 	var last time.Time
-	w.run(stormEnd.Add(calmLasts), func() bool { // looked at once a second
+	patience := w.patience()
+	w.run(stormEnd.Add(patience), func() bool { // looked at once a second
 		if time.Since(last) < time.Second && !failed() {
 			return false
 		}
@@ -152,7 +164,7 @@ func liveInBubble(l life, calm bool) result {
 	})
 	if ended == "" {
 		what, _, _ := w.obstacle(w.api.cluster())
-		w.fail("%s after the storm the cluster is not as specified, and status does not say why (%s): %s", calmLasts, what, w.describe())
+		w.fail("%s after the storm the cluster is not as specified, and status does not say why (%s): %s", patience, what, w.describe())
 	}
 	r := result{life: l, failure: w.checks.failure, faults: w.faults, struck: w.struck, lines: w.tale.lines, hash: w.tale.hash, lasted: w.elapsed(), mostWrote: w.checks.mostWrote, ended: ended}
 	for _, c := range w.clients {

@@ -54,19 +54,22 @@ type world struct {
 	local     bool
 	// createsCRD is true where the operator registers its resource by itself. To read
 	// and write the long definition takes as long as all else in a short life.
-	createsCRD bool
-	pair       bool          // of operators
-	copyTakes  time.Duration // of a database, to a member that needs a snapshot
-	lies       bool          // the tag of an image
-	wiped      bool          // data of a voter was lost by what befell its node
-	rolledBack bool          // a disk: raft promises nothing any more
-	wentBack   bool          // all disks, behind what is on record
-	progressed time.Time     // when somebody changed more than a status last
-	lasting    int           // faults that are not over
-	disturbed  time.Time     // when a fault began or ended last
-	underWay   int           // copies of the database
-	edited     time.Time     // when somebody edited the spec last
-	counters   map[string]int
+	createsCRD   bool
+	pair         bool          // of operators
+	many         bool          // faults
+	copyTakes    time.Duration // of a database, to a member that needs a snapshot
+	lies         bool          // the tag of an image
+	wiped        bool          // data of a voter was lost by what befell its node
+	rolledBack   bool          // a disk: raft promises nothing any more
+	wentBack     bool          // all disks, behind what is on record
+	progressed   time.Time     // when somebody changed more than a status last
+	reconfigured time.Time     // when the membership changed last
+	opened       bool          // the client Service has been there
+	lasting      int           // faults that are not over
+	disturbed    time.Time     // when a fault began or ended last
+	underWay     int           // copies of the database
+	edited       time.Time     // when somebody edited the spec last
+	counters     map[string]int
 }
 
 // event is something that happens at a time.

@@ -1,0 +1,266 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certcheck
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
+)
+
+// Certificates is what is known of the Secrets with certificates that a cluster
+// uses. The zero value is that of a cluster without TLS.
+type Certificates struct {
+	Used     bool
+	Problems []CertProblem // the worst first
+	Expiries []CertExpiry
+	// CaDigest changes with the CAs by which members know each other and clients.
+	// etcd reads those once, when it starts. It is "" without TLS, and where a
+	// Secret could never be read: then nothing follows from it.
+	CaDigest string
+}
+
+// CertProblem is something about the certificates that somebody has to act on.
+type CertProblem struct {
+	Reason string // of the condition CertificatesValid
+	// Why names Secret and key, and says what to do. It doesn't change from pass
+	// to pass.
+	Why string
+	// HoldsPods is true where the pods of members could not start.
+	HoldsPods bool
+	// HoldsStart is true where the operator would not see a new cluster's first
+	// member, or further ones could not join it.
+	HoldsStart bool
+}
+
+// Reasons of the condition CertificatesValid, the worst first.
+const (
+	SecretMissing       = "Secret Missing"
+	KeyMissing          = "Key Missing"
+	CertificateInvalid  = "Certificate Invalid"
+	CertificateExpired  = "Certificate Expired"
+	NameNotCovered      = "Name Not Covered"
+	secretNotRead       = "Secret Not Read"
+	CertificateExpiring = "Certificate Expiring"
+)
+
+var certReasons = []string{SecretMissing, KeyMissing, CertificateInvalid, CertificateExpired, NameNotCovered, secretNotRead, CertificateExpiring}
+
+// CertExpiry is when the first certificate of a Secret expires, CAs included.
+type CertExpiry struct {
+	Use string
+	At  time.Time
+}
+
+// Held is what is known of the Secret of one use.
+type Held struct {
+	Secret string // its name
+	// ID is what was last read well; nil before.
+	ID   *etcd.Identity
+	Form certsecret.Form
+	// Problem is what is wrong with what was read last; nil if nothing is.
+	Problem *CertProblem
+}
+
+// Judge tells what the certificates are good for. held has the uses that the spec
+// has, by their names.
+func Judge(held map[string]Held, n manifest.Names, spec *api.ClusterSpec, now time.Time) Certificates {
+	c := Certificates{Used: len(held) > 0, CaDigest: CaDigest(held, spec)}
+	add := func(reason string, holdsStart bool, format string, args ...any) {
+		p := CertProblem{Reason: reason, Why: fmt.Sprintf(format, args...), HoldsStart: holdsStart}
+		if !slices.Contains(c.Problems, p) {
+			c.Problems = append(c.Problems, p)
+		}
+	}
+	sound := map[string]*etcd.Identity{}
+	for _, u := range CertUses {
+		h, used := held[u.Name]
+		switch {
+		case !used:
+			continue
+		case h.Problem != nil:
+			c.Problems = append(c.Problems, *h.Problem)
+			if h.Problem.Reason != secretNotRead { // else what is held is judged
+				continue
+			}
+		}
+		sound[u.Name] = h.ID
+		c.Expiries = append(c.Expiries, CertExpiry{u.Name, h.ID.Validities()[0].To})
+		judgeDates(add, u, h, now)
+	}
+	judgeNames(add, held, sound, n, spec)
+	judgeTrust(add, held, sound, spec, now)
+	slices.SortStableFunc(c.Problems, func(a, b CertProblem) int {
+		return cmp.Compare(slices.Index(certReasons, a.Reason), slices.Index(certReasons, b.Reason))
+	})
+	return c
+}
+
+type addProblem func(reason string, holdsStart bool, format string, args ...any)
+
+func judgeDates(add addProblem, u CertUse, h Held, now time.Time) {
+	certKey, _, caKey := u.Files.Keys(h.Form)
+	for _, v := range h.ID.Validities() {
+		what, advice := "the certificate in "+certKey, "renew it"
+		if v.CA != "" {
+			what = "the CA " + notice.Shorten(v.CA, 100) + " in " + caKey
+			advice = "put its successor beside it, renew what it has signed, then take it out"
+		}
+		switch {
+		case now.After(v.To):
+			add(CertificateExpired, false, "Secret %s: %s expired at %s: %s", h.Secret, what, Date(v.To), advice)
+		case now.Before(v.From):
+			add(CertificateInvalid, false, "Secret %s: %s is not valid before %s: check the clocks, or renew it", h.Secret, what, Date(v.From))
+		case v.To.Sub(now) < api.CertificateWarning:
+			add(CertificateExpiring, false, "Secret %s: %s expires at %s: %s", h.Secret, what, Date(v.To), advice)
+		}
+	}
+}
+
+// Date is how texts show the time at which a certificate expires.
+func Date(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// judgeNames asks whether the members to come are covered, whose names are made
+// up when they come.
+func judgeNames(add addProblem, held map[string]Held, sound map[string]*etcd.Identity, n manifest.Names, spec *api.ClusterSpec) {
+	host := n.Host(n.Cluster + "-xxxxxxxxxx")
+	wildcard := "*" + n.Domain()
+	said := func(id *etcd.Identity) string { return orNothing(id.Names()) }
+	if id := sound["peer"]; id != nil {
+		switch secret := held["peer"].Secret; {
+		case !id.Covers(host):
+			add(NameNotCovered, spec.Size > 1, "Secret %s: the certificate is for %s, and not for the members' names: members could not join; renew it for %s", secret, said(id), wildcard)
+		case !id.PassesPeerCheck(host, n.ClusterDomain != ""):
+			add(NameNotCovered, false, "Secret %s: the certificate is for %s alone, but etcd also looks up the names of the addresses that its peers connect from, "+
+				"and Kubernetes answers with its domain behind them: renew it for %s as well (with your cluster's domain)", secret, said(id), wildcard+".cluster.local")
+		}
+	}
+	if id := sound["server"]; id != nil && !spec.SkipsVerification() && !id.Covers(host) {
+		add(NameNotCovered, true, "Secret %s: the certificate is for %s, and not for the members' names: the operator can't tell them from others; renew it for %s",
+			held["server"].Secret, said(id), wildcard)
+	}
+}
+
+// judgeTrust asks whether those who talk to each other accept each other's
+// certificates.
+func judgeTrust(add addProblem, held map[string]Held, sound map[string]*etcd.Identity, spec *api.ClusterSpec, now time.Time) {
+	for _, t := range []struct {
+		by, of string
+		role   etcd.Role
+		then   string
+		skip   bool
+	}{
+		{"peer", "peer", etcd.AsServer, "members refuse each other", false},
+		{"peer", "peer", etcd.AsClient, "members refuse each other", false},
+		{"operator", "server", etcd.AsServer, "the operator refuses the members", spec.SkipsVerification()},
+		{"server", "operator", etcd.AsClient, "the members refuse the operator", false},
+	} {
+		by, of := sound[t.by], sound[t.of]
+		if by == nil || of == nil || t.skip {
+			continue
+		}
+		err := by.Accepts(of, t.role, now)
+		certKey, caKey := fileKeys(held, t.of, t.by)
+		cert := fmt.Sprintf("the certificate in %s of Secret %s", certKey, held[t.of].Secret)
+		switch {
+		case err == nil:
+		case errors.Is(err, etcd.ErrOutOfDate):
+			// The dates were told, but not what follows from them.
+			add(CertificateExpired, true, "%s is out of date, or its CA is: %s", cert, t.then)
+		case errors.Is(err, etcd.ErrUnknownCA):
+			add(CertificateInvalid, true, "%s is signed by none of the CAs in %s of Secret %s: %s; put its CA in there, beside the others",
+				cert, caKey, held[t.by].Secret, t.then)
+		case errors.Is(err, etcd.ErrUsage):
+			add(CertificateInvalid, true, "%s is not for use as a %s (extended key usage): %s; renew it for that use", cert, t.role, t.then)
+		default:
+			add(CertificateInvalid, true, "%s: %v: %s", cert, err, t.then)
+		}
+	}
+}
+
+// fileKeys are the keys of the certificate of one use and of the CAs of another.
+func fileKeys(held map[string]Held, certOf, caOf string) (certKey, caKey string) {
+	for _, u := range CertUses {
+		cert, _, ca := u.Files.Keys(held[u.Name].Form)
+		if u.Name == certOf {
+			certKey = cert
+		}
+		if u.Name == caOf {
+			caKey = ca
+		}
+	}
+	return certKey, caKey
+}
+
+// CaDigest is that of the CAs which members read when they start: those of the
+// peer and the server Secret. A Secret that can't be read now counts as it was.
+func CaDigest(held map[string]Held, spec *api.ClusterSpec) string {
+	if !spec.PeerTLS() && !spec.ClientTLS() {
+		return ""
+	}
+	sum := sha256.New()
+	for _, use := range []string{"peer", "server"} {
+		h, used := held[use]
+		switch {
+		case !used:
+			continue
+		case h.ID == nil:
+			return ""
+		}
+		sum.Write([]byte(use + " " + h.ID.CADigest() + "\n"))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// UnknownCAs tells whether it is not known by which CAs members know each other:
+// nothing may be taken to have changed then.
+func (c *Certificates) UnknownCAs() bool { return c.Used && c.CaDigest == "" }
+
+// Hold says why no pods of members may be made, or no cluster be started; "" if
+// they may.
+func (c *Certificates) Hold(starting bool) string {
+	var whys []string
+	for _, p := range c.Problems {
+		if p.HoldsPods || starting && p.HoldsStart {
+			whys = append(whys, p.Why)
+		}
+	}
+	return strings.Join(whys, "; ")
+}
+
+// Why says why the Secret can't be used.
+func (h Held) Why() string {
+	if h.Problem == nil {
+		return "its Secret was not read yet"
+	}
+	return h.Problem.Why
+}
+
+// Unread is what is held of a Secret that the API server can't give now. That says
+// nothing about the Secret: what was read stays, and what was wrong with it.
+func (h Held) Unread(u CertUse, err error) Held {
+	if h.Problem == nil {
+		reason := apierrors.ReasonForError(err)
+		if reason == metav1.StatusReasonUnknown {
+			reason = "no answer"
+		}
+		h.Problem = &CertProblem{Reason: secretNotRead, Why: fmt.Sprintf("Secret %s (%s) can't be read just now (%s): the operator goes on with what it has read before; "+
+			"look at the API server, and at what encrypts its Secrets", h.Secret, u.Field, reason)}
+	}
+	return h
+}

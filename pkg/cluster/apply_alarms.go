@@ -1,0 +1,40 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// liftingOfAlarms is what is put off where alarms could not be lifted: a cluster can
+// grow with them.
+const liftingOfAlarms = "lifting of alarms"
+
+func (c *Cluster) liftAlarms(ctx context.Context, s plan.LiftAlarms) error {
+	err := c.onMember(ctx, changeTimeout, func(ctx context.Context, conn Member) error {
+		for _, a := range s.Alarms {
+			if err := conn.Disarm(ctx, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		if !etcd.IsNotYet(err) && !errors.Is(err, errNoQuorum) {
+			c.postponed[liftingOfAlarms] = c.cfg.Clock.Now().Add(refusedPause)
+		}
+		return err
+	}
+	c.notices.alarmsLifted(s)
+	return nil
+}
+
+func (n *notices) alarmsLifted(s plan.LiftAlarms) {
+	n.Normal("Alarms Lifted", "The backup brought along alarms of members that are gone, and they were lifted: %s. What holds for this cluster too, etcd raises anew", strings.Join(plan.AlarmTexts(s.Alarms), ", "))
+}

@@ -1,0 +1,44 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// relabelPause is the least time between two times that one pod gets its labels back.
+const relabelPause = time.Minute
+
+// relabel gives a pod of this cluster the labels back by which the operator finds it. One
+// that lost them is there and does not show: it can be neither used nor made again.
+func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
+	lost := map[string]string{}
+	want := manifest.NamesOf(c.obj).Labels()
+	want[manifest.NodeLabel] = pod.Name
+	for key, value := range want {
+		if pod.Labels[key] != value {
+			lost[key] = value
+		}
+	}
+	what := "label pod " + pod.Name
+	now := c.cfg.Clock.Now()
+	if len(lost) == 0 || !metav1.IsControlledBy(pod, c.obj) || pod.DeletionTimestamp != nil || c.postponed.holds(what, now) {
+		return nil
+	}
+	c.postponed[what] = now.Add(relabelPause)
+	patched, err := c.patchMetadata(ctx, pod.Name, pod.UID, "labels", lost)
+	if err != nil {
+		return fmt.Errorf("give pod %s its labels back: %w", pod.Name, err)
+	}
+	c.podWrites.record(patched, now)
+	c.notices.mended("Pod "+pod.Name, "labels")
+	return nil
+}

@@ -1,0 +1,112 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+const (
+	// membershipTimeout bounds one change of the membership. It takes as long as a
+	// write does; without a quorum it never ends, and until it is given up nobody
+	// is told of that.
+	membershipTimeout = 4 * time.Second
+	// changeTimeout bounds a change of the leader, and a part of the entries that
+	// advance the log.
+	changeTimeout = 10 * time.Second
+)
+
+// onMember runs a change through the member that lists the membership.
+func (c *Cluster) onMember(ctx context.Context, timeout time.Duration, change func(context.Context, Member) error) error {
+	if c.change == nil {
+		return errNoQuorum
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return change(ctx, c.change)
+}
+
+func (c *Cluster) addOneMember(ctx context.Context, s plan.AddMember) error {
+	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn Member) error {
+		_, err := conn.AddMember(ctx, manifest.NamesOf(c.obj).PeerURL(s.Name), s.Learner)
+		return err
+	})
+	c.changed("add "+s.Name, err, func(o *plan.Observation) bool {
+		return o.HasMember(func(m plan.MemberState) bool { return m.PodName == s.Name })
+	}, func() { c.notices.memberAdded(s.Name) })
+	return err
+}
+
+func (c *Cluster) promoteMember(ctx context.Context, s plan.PromoteMember) error {
+	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn Member) error { return conn.PromoteMember(ctx, s.ID) })
+	c.changed("promote "+s.Name, err, func(o *plan.Observation) bool {
+		return o.HasMember(func(m plan.MemberState) bool { return m.ID == s.ID && !m.Learner })
+	}, func() { c.notices.memberPromoted(s) })
+	return err
+}
+
+// removeOneMember removes a member from etcd and then deletes its pod. That a pod
+// and its data are gone is asked of the API server itself: what is lost with a
+// member can't be had back.
+func (c *Cluster) removeOneMember(ctx context.Context, s plan.RemoveMember) error {
+	if s.Why == plan.PodGone {
+		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("pod %s of the member to remove: %w", s.Name, err)
+		}
+		if err == nil && pod.DeletionTimestamp == nil && !manifest.PodStateOf(pod).Finished {
+			return errors.Join(c.relabel(ctx, pod), errCacheBehind)
+		}
+		if kept, err := c.hasVolume(ctx, s.Name); err != nil || kept && !s.Volume {
+			return errors.Join(err, errCacheBehind)
+		}
+	}
+	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn Member) error { return conn.RemoveMember(ctx, s.ID) })
+	c.changed("remove "+s.Name, err, func(o *plan.Observation) bool {
+		return !o.HasMember(func(m plan.MemberState) bool { return m.ID == s.ID })
+	}, func() {
+		if s.Dead {
+			c.notices.replacingMember(s)
+		}
+		c.notices.memberRemoved(s)
+	})
+	if err != nil || s.Pod == "" {
+		return err
+	}
+	return c.deletePod(ctx, plan.DeletePod{Name: s.Name, UID: s.Pod, Why: s.Why})
+}
+
+func (c *Cluster) moveLeader(ctx context.Context, s plan.MoveLeader) error {
+	conn, err := c.etcd.Conn(etcd.Endpoint{URL: manifest.NamesOf(c.obj).ClientURL(s.From), IP: s.IP})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	if err := conn.MoveLeader(ctx, s.ID); err != nil {
+		return err
+	}
+	c.notices.leaderMoved(s)
+	return nil
+}
+
+// advanceLog appends a part of the entries, so that the cluster is looked at in
+// between.
+func (c *Cluster) advanceLog(ctx context.Context, s plan.AdvanceLog) error {
+	const part = 2500
+	c.logTarget = s.To
+	return c.onMember(ctx, changeTimeout, func(ctx context.Context, conn Member) error {
+		return conn.AdvanceLog(ctx, int(min(s.To-s.From, part)))
+	})
+}

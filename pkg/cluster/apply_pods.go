@@ -1,0 +1,242 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// createPods makes the pods of a step at the same time; but one after the other
+// while the API server refuses some, for each is made to join after those before
+// it, and is of no use without them.
+func (c *Cluster) createPods(ctx context.Context, s plan.CreatePods) error {
+	if i := slices.IndexFunc(s.Pods, func(p manifest.MemberPod) bool { return p.Seed }); i >= 0 {
+		if err := c.stillBootstrapping(ctx, s.Pods[i]); err != nil {
+			return fmt.Errorf("bootstrap with %s: %w", s.Pods[i].Name, err)
+		}
+	}
+	created := make([]*corev1.Pod, len(s.Pods))
+	errs := make([]error, len(s.Pods))
+	var making sync.WaitGroup
+	for i, p := range s.Pods {
+		if p.Seed {
+			p.Token = uuid.NewString()
+		}
+		if c.refused.Why != "" {
+			if created[i], errs[i] = c.createPod(ctx, p); errs[i] != nil {
+				break
+			}
+			continue
+		}
+		making.Go(func() {
+			errs[i] = recovered(func() (err error) {
+				created[i], err = c.createPod(ctx, p)
+				return err
+			})
+		})
+	}
+	making.Wait()
+	err := errors.Join(errs...)
+	c.podsEnded(err)
+	for i, pod := range created {
+		if pod == nil {
+			continue
+		}
+		c.podWrites.record(pod, c.cfg.Clock.Now())
+		if s.Pods[i].Seed {
+			c.notices.memberAdded(s.Pods[i].Name)
+		}
+	}
+	return err
+}
+
+// stillBootstrapping asks the API server itself whether the cluster waits for
+// this seed. The record of it is not always written in the same pass, and an old
+// one must not start an empty cluster beside one that holds data; nor may it start
+// on anything else than what the cluster is to be restored from by now.
+func (c *Cluster) stillBootstrapping(ctx context.Context, seed manifest.MemberPod) error {
+	latest, err := c.latest(ctx)
+	if err != nil {
+		return err
+	}
+	st := latest.Status
+	if st.Phase != api.ClusterPhaseCreating || !slices.Equal(st.Members.Unready, []string{seed.Name}) {
+		return c.adopt(latest)
+	}
+	if source, err := api.SeedBackupOf(latest); err != nil || manifest.SourceDigest(source) != manifest.SourceDigest(seed.Source) {
+		return fmt.Errorf("the annotation %s was changed: %w", api.RestoreAnnotation, errors.Join(errCacheBehind, err))
+	}
+	return nil
+}
+
+func (c *Cluster) createPod(ctx context.Context, p manifest.MemberPod) (*corev1.Pod, error) {
+	pod, err := c.podOf(p)
+	if err != nil {
+		return nil, err
+	}
+	if p.Volume && !p.Rejoins {
+		// A volume costs money; without a pod that uses it, it is deleted again.
+		err := c.tryPod(ctx, pod)
+		if err == nil {
+			err = c.createVolume(ctx, p)
+		}
+		switch {
+		case refused(err):
+			return nil, &podRefusedError{p.Name, err}
+		case err != nil:
+			return nil, err
+		}
+	}
+	pods := c.cfg.Kube.CoreV1().Pods(pod.Namespace)
+	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		// Another instance of the operator has made it just now.
+		created, err = pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if err == nil && !metav1.IsControlledBy(created, c.obj) {
+			return nil, fmt.Errorf("pod %s exists and belongs to something else", pod.Name)
+		}
+	}
+	switch {
+	case refused(err):
+		return nil, &podRefusedError{pod.Name, err}
+	case err != nil:
+		return nil, fmt.Errorf("create pod %s: %w", pod.Name, err)
+	}
+	return created, nil
+}
+
+func (c *Cluster) deletePod(ctx context.Context, s plan.DeletePod) error {
+	if s.Creating {
+		latest, err := c.latest(ctx)
+		if err != nil {
+			return fmt.Errorf("delete pod %s: %w", s.Name, err)
+		}
+		if latest.Status.Phase != api.ClusterPhaseCreating {
+			return c.adopt(latest)
+		}
+	}
+	pods := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace)
+	only := metav1.NewUIDPreconditions(string(s.UID))
+	if s.Seen != "" {
+		only.ResourceVersion = &s.Seen
+	}
+	err := pods.Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: only})
+	if apierrors.IsConflict(err) && s.Seen != "" {
+		return fmt.Errorf("delete pod %s: %w: %w", s.Name, errCacheBehind, err)
+	}
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete pod %s: %w", s.Name, err)
+	}
+	c.deleted[s.UID] = c.cfg.Clock.Now()
+	return nil
+}
+
+// setVersion changes the image of a pod in place: the kubelet restarts etcd with
+// its data. The UID makes sure that it is the pod that was planned for.
+func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
+	asked := manifest.Image(&c.obj.Spec, s.To)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"uid":         s.UID,
+			"annotations": map[string]string{manifest.VersionAnnotation: s.To, manifest.PreviousVersionAnnotation: s.Previous, manifest.ImageAnnotation: asked},
+		},
+		"spec": map[string]any{
+			"containers": []map[string]string{{"name": manifest.EtcdContainer, "image": asked}},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("patch of pod %s: %w", s.Pod, err)
+	}
+	pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Patch(ctx, s.Pod, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("set version of pod %s to %s: %w", s.Pod, s.To, err)
+	}
+	c.podWrites.record(pod, c.cfg.Clock.Now())
+	if p := manifest.PodStateOf(pod); p.Admitted != s.Admitted {
+		c.restarting[pod.UID] = p.Restarts
+	}
+	c.notices.memberUpgraded(s)
+	return nil
+}
+
+// podOf builds the pod of a member, with what it is later recognized by.
+func (c *Cluster) podOf(p manifest.MemberPod) (*corev1.Pod, error) {
+	pod, err := manifest.BuildPod(c.obj, p, c.certForms, c.cfg.OperatorImage)
+	if err != nil {
+		return nil, fmt.Errorf("build pod %s: %w", p.Name, err)
+	}
+	made, err := c.template()
+	if err != nil {
+		return nil, err
+	}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, manifest.PodTemplateAnnotation, made.Pod)
+	if !p.Volume {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, manifest.VolumeTemplateAnnotation, made.Volume)
+	}
+	manifest.RememberMetadata(c.obj, pod)
+	manifest.RememberImage(pod)
+	return pod, nil
+}
+
+// updateOf names the wish for pods of a template, for refusals.
+func updateOf(t manifest.Template) string { return "pods of " + t.Pod }
+
+// recyclePod deletes a pod so that it is made again. Whether the API server would
+// take the new one is asked before: a pod that works is not given for one that is
+// refused.
+func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
+	pod, err := c.podOf(manifest.MemberPod{Name: s.Name, Version: s.Version, Volume: true, Rejoins: true})
+	if err != nil {
+		return err
+	}
+	err = c.tryPod(ctx, pod)
+	switch {
+	case err == nil:
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		// The old pod gives back its share.
+	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
+		made, templateErr := c.template()
+		if templateErr != nil {
+			return templateErr
+		}
+		c.refusals.add(updateOf(made), err.Error(), c.cfg.Clock.Now())
+		return nil // told in status
+	default:
+		return err
+	}
+	if err := c.deletePod(ctx, plan.DeletePod{Name: s.Name, UID: s.UID, Seen: s.Seen, Why: s.Why}); err != nil {
+		return err
+	}
+	c.notices.memberUpdated(s)
+	return nil
+}
+
+// tryPod asks the API server whether it would take a pod. A pod of its name that is
+// there is no objection, for all else is checked before that.
+func (c *Cluster) tryPod(ctx context.Context, pod *corev1.Pod) error {
+	_, err := c.cfg.Kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil
+	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
+		return nil // a webhook with side effects: only the pod itself will tell
+	}
+	return wrap(err, "try pod %s", pod.Name)
+}

@@ -1,0 +1,124 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+func writeOf(service string) string { return "write service " + service }
+
+func takenBy(service string) string { return "service " + service + " of somebody else" }
+
+// mendingOf names the mending of a Service to one state of the spec: after an
+// edit of the spec it need not wait.
+func (c *Cluster) mendingOf(service string) string {
+	return fmt.Sprintf("mend service %s to generation %d", service, c.obj.Generation)
+}
+
+func (c *Cluster) wantedService(client bool) *corev1.Service {
+	if client {
+		return manifest.BuildClientService(c.obj)
+	}
+	return manifest.BuildPeerService(c.obj)
+}
+
+// createService makes a Service that is missing. One of that name that is left
+// from an earlier EtcdCluster is taken over, for its owner takes it away with
+// itself; one that belongs to somebody else is not touched.
+func (c *Cluster) createService(ctx context.Context, s plan.CreateService) error {
+	want := c.wantedService(s.Client)
+	services := c.cfg.Kube.CoreV1().Services(want.Namespace)
+	_, err := services.Create(ctx, want, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return c.takeOverService(ctx, s.Client, want)
+	}
+	// The members can do without the client Service, and are taken care of while
+	// it is put off; without the peer Service little works.
+	c.writeEnded(writeOf(want.Name), err)
+	return wrap(err, "create service %s", want.Name)
+}
+
+func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1.Service) error {
+	live, err := c.cfg.Kube.CoreV1().Services(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get service %s: %w", want.Name, err)
+	}
+	if live.DeletionTimestamp != nil {
+		return fmt.Errorf("service %s: %w: an older one is being deleted", want.Name, errCacheBehind)
+	}
+	if manifest.BelongsToOthers(live, c.obj) {
+		what := takenBy(want.Name)
+		if client {
+			what = writeOf(want.Name)
+		}
+		c.postponed[what] = c.cfg.Clock.Now().Add(takenPause)
+		err := fmt.Errorf("service %s belongs to something else: delete or rename it, the cluster needs this name", want.Name)
+		c.notices.serviceTaken(err)
+		return err
+	}
+	if manifest.NeedsRemaking(live, want) {
+		return c.deleteService(ctx, plan.DeleteService{Name: live.Name, UID: live.UID})
+	}
+	mended, edited := manifest.UpdatedService(live, want)
+	if edited == "" {
+		return errCacheBehind // it was just made
+	}
+	// Whoever replaces this EtcdCluster takes its name off the Services, so that they
+	// outlive it; they must not get it back meanwhile.
+	switch latest, err := c.latest(ctx); {
+	case err != nil:
+		return fmt.Errorf("look whether the EtcdCluster still wants service %s: %w", want.Name, err)
+	case latest.DeletionTimestamp != nil:
+		return fmt.Errorf("service %s: %w: the EtcdCluster is being deleted", want.Name, errCacheBehind)
+	}
+	return c.updateService(ctx, mended)
+}
+
+// mendService updates what the cache shows; if that is no longer what is, the
+// API server refuses, and the next pass sees more.
+func (c *Cluster) mendService(ctx context.Context, s plan.UpdateService) error {
+	want := c.wantedService(s.Client)
+	live, err := c.cfg.Services.Services(want.Namespace).Get(want.Name)
+	if err != nil {
+		return fmt.Errorf("service %s: %w", want.Name, err)
+	}
+	mended, _ := manifest.UpdatedService(live, want)
+	if err := c.updateService(ctx, mended); err != nil {
+		return err
+	}
+	c.postponed[c.mendingOf(want.Name)] = c.cfg.Clock.Now().Add(c.pauseAfterMending("service " + want.Name))
+	c.notices.mended("Service "+want.Name, s.Edited)
+	return nil
+}
+
+func (c *Cluster) updateService(ctx context.Context, svc *corev1.Service) error {
+	_, err := c.cfg.Kube.CoreV1().Services(svc.Namespace).Update(ctx, svc, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return fmt.Errorf("update service %s: %w: %w", svc.Name, errCacheBehind, err)
+	}
+	c.writeEnded(writeOf(svc.Name), err)
+	return wrap(err, "update service %s", svc.Name)
+}
+
+func (c *Cluster) deleteService(ctx context.Context, s plan.DeleteService) error {
+	err := c.cfg.Kube.CoreV1().Services(c.obj.Namespace).Delete(ctx, s.Name,
+		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.UID))})
+	switch {
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		c.writeEnded(writeOf(s.Name), nil)
+		return errCacheBehind // until the cache shows that it is gone
+	default:
+		c.writeEnded(writeOf(s.Name), err)
+		return fmt.Errorf("delete service %s: %w", s.Name, err)
+	}
+}

@@ -1,0 +1,123 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// createVolume makes the volume of a new member. One that is there already was
+// made for the same member, by this operator or the one before it.
+func (c *Cluster) createVolume(ctx context.Context, p manifest.MemberPod) error {
+	claim := manifest.BuildVolume(c.obj, p.Name)
+	made, err := c.template()
+	if err != nil {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, manifest.VolumeTemplateAnnotation, made.Volume)
+	claims := c.cfg.Kube.CoreV1().PersistentVolumeClaims(claim.Namespace)
+	_, err = claims.Create(ctx, claim, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		old, err := claims.Get(ctx, claim.Name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("get volume %s: %w", claim.Name, err)
+		}
+		if !metav1.IsControlledBy(old, c.obj) || old.DeletionTimestamp != nil {
+			return fmt.Errorf("PersistentVolumeClaim %s exists, and belongs to something else or is being deleted", claim.Name)
+		}
+		return nil
+	}
+	return wrap(err, "create PersistentVolumeClaim %s", claim.Name)
+}
+
+// hasVolume asks the API server whether a member's data is kept on a volume.
+func (c *Cluster) hasVolume(ctx context.Context, name string) (bool, error) {
+	claim, err := c.cfg.Kube.CoreV1().PersistentVolumeClaims(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("get PersistentVolumeClaim %s: %w", name, err)
+	}
+	return claim.DeletionTimestamp == nil && metav1.IsControlledBy(claim, c.obj), nil
+}
+
+// deleteVolume deletes the volume of a member that has left. A pod that the cache
+// does not show yet may be about to use it.
+func (c *Cluster) deleteVolume(ctx context.Context, s plan.DeleteVolume) error {
+	pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+	if err == nil {
+		return errors.Join(c.relabel(ctx, pod), errCacheBehind)
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("pod %s of the volume to delete: %w", s.Name, err)
+	}
+	err = c.cfg.Kube.CoreV1().PersistentVolumeClaims(c.obj.Namespace).Delete(ctx, s.Name,
+		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.UID))})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete PersistentVolumeClaim %s: %w", s.Name, err)
+	}
+	c.deletedVolumes[s.UID] = true
+	return nil
+}
+
+// sizeOf names the wish for a volume of the spec's size, for refusals.
+func sizeOf(obj *api.EtcdCluster, volume string) string {
+	if !obj.Spec.Persistent() {
+		return ""
+	}
+	size := obj.Spec.Pod.PersistentVolumeClaimSpec.Resources.Requests[corev1.ResourceStorage]
+	return "size " + size.String() + " of " + volume
+}
+
+// expandVolume asks for a larger volume. Whether it can grow is up to its
+// StorageClass, which the API server knows.
+func (c *Cluster) expandVolume(ctx context.Context, s plan.ExpandVolume) error {
+	err := c.patchVolume(ctx, s.Name, s.UID, map[string]any{
+		"spec": map[string]any{"resources": map[string]any{"requests": map[string]string{"storage": s.To}}},
+	})
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		why := fmt.Sprintf("volume %s can't grow from %s to %s: %v", s.Name, s.From, s.To, err)
+		c.refusals.add(sizeOf(c.obj, s.Name), why, c.cfg.Clock.Now())
+		return nil // told in status
+	}
+	return err
+}
+
+func (c *Cluster) setVolumeVersion(ctx context.Context, s plan.SetVolumeVersion) error {
+	return c.patchVolume(ctx, s.Name, s.UID, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{manifest.VersionAnnotation: s.Version}},
+	})
+}
+
+func (c *Cluster) patchVolume(ctx context.Context, name string, uid types.UID, change map[string]any) error {
+	metadata, ok := change["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		change["metadata"] = metadata
+	}
+	metadata["uid"] = uid // not another of the same name
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("patch of PersistentVolumeClaim %s: %w", name, err)
+	}
+	_, err = c.cfg.Kube.CoreV1().PersistentVolumeClaims(c.obj.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	c.postponed[changeOf(name)] = c.cfg.Clock.Now().Add(mendPause)
+	return wrap(err, "%s", changeOf(name))
+}
+
+// changeOf names the change of a volume.
+func changeOf(volume string) string { return "change PersistentVolumeClaim " + volume }

@@ -1,0 +1,185 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/certcheck"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+const (
+	// certPeriod is how old what is known of a Secret may be. The operator has no
+	// right to watch Secrets: it would have to see those of others for it.
+	certPeriod = 30 * time.Second
+	// certRetry takes its place after a handshake that failed, and while
+	// something is wrong with a Secret: somebody may be at it.
+	certRetry = 5 * time.Second
+)
+
+// certReader reads the Secrets of one cluster and remembers what they held.
+type certReader struct {
+	held map[string]certcheck.Held // by use
+	// readAt is when they were last read, all of them: what belongs together is
+	// changed together.
+	readAt   time.Time
+	versions map[string]string // of the Secrets, by name
+	// distrust is true after a handshake that failed.
+	distrust bool
+
+	// dialled is the identity that the client's connections have, and whether
+	// they verify the members.
+	dialled      *etcd.Identity
+	skipVerified bool
+}
+
+// observeCertificates reads the Secrets that the spec names, if it is time to, and
+// makes the client use what is in the operator's.
+func (c *Cluster) observeCertificates(ctx context.Context, o *plan.Observation) error {
+	if !o.Ending {
+		if err := c.readCertificates(ctx, o.Now); err != nil {
+			return err
+		}
+	}
+	o.Certificates = certcheck.Judge(c.certs.held, o.Names, &o.Spec, o.Now)
+	c.certForms = manifest.CertForms{Peer: c.certs.held["peer"].Form, Server: c.certs.held["server"].Form, Operator: c.certs.held["operator"].Form}
+	c.cfg.Metrics.observeCertificates(c.obj, o.Certificates.Expiries)
+
+	if !o.Spec.ClientTLS() {
+		return nil
+	}
+	// A Secret that has become unusable takes nothing from what is in use.
+	id, skip := c.certs.held["operator"].ID, o.Spec.SkipsVerification()
+	switch {
+	case id == nil:
+		o.Blind = "it has no usable certificate: " + c.certs.held["operator"].Why()
+	case id != c.certs.dialled || skip != c.certs.skipVerified:
+		c.etcd.SetTLS(id.ClientConfig(skip))
+		c.certs.dialled, c.certs.skipVerified = id, skip
+		c.log.WithField("secret", o.Spec.OperatorSecret()).Info("connecting to the members with the certificate of the Secret")
+	}
+	return nil
+}
+
+// readCertificates reads all Secrets if what is known of them is old, or in doubt.
+func (c *Cluster) readCertificates(ctx context.Context, now time.Time) error {
+	r := &c.certs
+	secrets := map[string]*corev1.Secret{}
+	renamed, troubled := false, r.distrust
+	for _, u := range certcheck.CertUses {
+		name := u.Secret(&c.obj.Spec)
+		h, known := r.held[u.Name]
+		renamed = renamed || (name != "") != known || h.Secret != name
+		troubled = troubled || h.Problem != nil
+		if name != "" {
+			secrets[name] = nil
+		}
+	}
+	age := now.Sub(r.readAt)
+	if !renamed && (len(secrets) == 0 || age < certRetry || age < certPeriod && !troubled) {
+		return nil
+	}
+	problems, unread := map[string]*certcheck.CertProblem{}, map[string]error{}
+	for name := range secrets {
+		secret, err := c.cfg.Kube.CoreV1().Secrets(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			secrets[name] = secret
+		case apierrors.IsNotFound(err):
+			problems[name] = &certcheck.CertProblem{Reason: certcheck.SecretMissing, HoldsPods: true, Why: "does not exist: create it, "}
+		case apierrors.IsForbidden(err):
+			problems[name] = &certcheck.CertProblem{Reason: certcheck.SecretMissing, HoldsPods: true,
+				Why: "can't be read by the operator: grant its service account to get Secrets (example/rbac/create_role.sh); "}
+		default:
+			unread[name] = err
+			c.log.WithError(err).WithField("secret", name).Warn("can't read a Secret with certificates just now")
+		}
+	}
+	held := map[string]certcheck.Held{}
+	for _, u := range certcheck.CertUses {
+		name := u.Secret(&c.obj.Spec)
+		switch h := r.held[u.Name]; {
+		case name == "":
+		case unread[name] == nil:
+			held[u.Name] = r.hold(u, name, secrets[name], problems[name])
+		case ctx.Err() != nil || h.Secret != name:
+			return fmt.Errorf("read Secret %s with certificates: %w", name, unread[name])
+		default:
+			held[u.Name] = h.Unread(u, unread[name])
+		}
+	}
+	r.held, r.readAt, r.distrust = held, now, false
+	r.versions = map[string]string{}
+	for name, secret := range secrets {
+		if secret != nil {
+			r.versions[name] = string(secret.UID) + "/" + secret.ResourceVersion
+		}
+	}
+	return nil
+}
+
+// hold takes over what was read for a use. What was read well before stays where
+// nothing better comes: members that run have it still.
+func (r *certReader) hold(u certcheck.CertUse, name string, secret *corev1.Secret, problem *certcheck.CertProblem) certcheck.Held {
+	h := r.held[u.Name]
+	if h.Secret != name {
+		h = certcheck.Held{Secret: name}
+	}
+	if problem != nil {
+		h.Problem = &certcheck.CertProblem{Reason: problem.Reason, HoldsPods: problem.HoldsPods,
+			Why: fmt.Sprintf("Secret %s (%s) %s%s", name, u.Field, problem.Why, u.Files.Wanted())}
+		return h
+	}
+	if h.ID != nil && h.Problem == nil && r.versions[name] == string(secret.UID)+"/"+secret.ResourceVersion {
+		return h
+	}
+	id, form, problem := u.IdentityIn(secret)
+	if h.Problem = problem; problem == nil {
+		h.ID, h.Form = id, form
+	}
+	return h
+}
+
+// conn is the connection to a member. Without a certificate of its own the
+// operator doesn't try: members would log each attempt as one of an intruder.
+func (c *Cluster) conn(o *plan.Observation, ep etcd.Endpoint) (Member, error) {
+	if o.Spec.ClientTLS() && c.certs.dialled == nil {
+		return nil, plan.ErrNoCertificate
+	}
+	return c.etcd.Conn(ep)
+}
+
+// seeTLS takes note of what the members' answers say about the certificates.
+func (c *Cluster) seeTLS(o *plan.Observation, answers []answer) {
+	failed := 0
+	for _, a := range answers {
+		if etcd.IsTLSFailure(a.err) {
+			failed++
+		}
+	}
+	c.certs.distrust = c.certs.distrust || failed > 0
+	if o.Blind == "" && failed > 0 && failed == len(answers) {
+		o.Blind = "the TLS handshake with " + answers[0].pod.Name + " failed: " + etcd.TLSCause(answers[0].err)
+	}
+}
+
+// template is what members are to be made by now. etcd reads the CAs of its
+// certificates when it starts; files that a pod mounts have the names of its
+// Secrets' forms.
+func (c *Cluster) template() (manifest.Template, error) {
+	certificates := certcheck.CaDigest(c.certs.held, &c.obj.Spec)
+	if certificates != "" {
+		certificates += fmt.Sprint(c.certForms.Peer, c.certForms.Server)
+	}
+	return manifest.TemplateOf(&c.obj.Spec, certificates)
+}

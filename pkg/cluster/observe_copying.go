@@ -1,0 +1,51 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"maps"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// copies are when members were last seen to receive a copy of the database.
+type copies map[uint64]time.Time
+
+// look asks the learners that run and do not answer whether they receive a copy. etcd
+// serves clients only once it has it.
+func (c copies) look(ctx context.Context, o *plan.Observation, receives func(ctx context.Context, address string) (bool, error)) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	var asked sync.WaitGroup
+	current, received := map[uint64]bool{}, make([]bool, len(o.Members))
+	for i := range o.Members {
+		m := &o.Members[i]
+		current[m.ID] = true
+		if !m.Learner || m.Foreign() || m.Status != nil || m.Pod == nil || !m.Pod.Running || m.Pod.IP == "" {
+			continue
+		}
+		asked.Go(func() {
+			err := recovered(func() (err error) {
+				received[i], err = receives(ctx, net.JoinHostPort(m.Pod.IP, strconv.Itoa(manifest.MetricsPort)))
+				return err
+			})
+			m.CopyUnseen = err != nil
+		})
+	}
+	asked.Wait()
+	for i := range o.Members {
+		m := &o.Members[i]
+		if received[i] {
+			c[m.ID] = o.Now
+		}
+		m.Received = c[m.ID]
+	}
+	maps.DeleteFunc(c, func(id uint64, _ time.Time) bool { return len(o.Members) > 0 && !current[id] })
+}

@@ -1,0 +1,238 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// statusTimeout bounds the question to one member how it is. All are asked
+// at once, so that a dead one costs a pass this much and no more.
+const statusTimeout = 2 * time.Second
+
+// listTimeout bounds the linearizable reads of the membership, listPatience
+// how long one member is asked alone.
+const listTimeout = 3 * time.Second
+
+const listPatience = time.Second
+
+// answer is what one member said of itself.
+type answer struct {
+	pod    manifest.PodState
+	conn   Member
+	status *etcd.Status
+	err    error
+	// stalled is true where no read through it is confirmed.
+	stalled bool
+}
+
+func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
+	answers := c.ask(ctx, o)
+	c.seeTLS(o, answers)
+	list := c.list(ctx, o, answers)
+	findStalled(ctx, o, answers)
+	for _, m := range list {
+		name := o.Names.MemberAt(m.Host())
+		if name == "" && (o.Pod(m.Name) != nil || o.Volume(m.Name) != nil) {
+			name = m.Name // somebody has changed its peer URL
+		}
+		state := plan.MemberState{Member: m, PodName: name, Pod: o.Pod(name), Volume: o.Volume(name)}
+		if i := slices.IndexFunc(answers, func(a answer) bool { return a.pod.Name == name }); i >= 0 {
+			state.Err = answers[i].err
+			switch s := answers[i].status; {
+			case s != nil && s.MemberID == m.ID:
+				state.Status, state.Stalled = s, answers[i].stalled
+			case s != nil:
+				state.Err = plan.ErrOtherMember
+			}
+		}
+		o.Members = append(o.Members, state)
+	}
+	c.health.track(o)
+	c.quorum.look(o)
+	o.Mislabels = c.mislabels.learn(o)
+	c.copies.look(ctx, o, c.etcd.ReceivesSnapshot)
+	c.leaderless = leaderless(o, c.leaderless)
+	o.LeaderlessSince = c.leaderless
+	if o.Quorum && o.Outdated() {
+		var err error
+		if o.ClusterVersion, err = within(ctx, statusTimeout, c.change.ClusterVersion); err != nil {
+			c.log.WithError(err).Debug("the cluster's version is not known")
+		}
+	}
+}
+
+// ask asks every running member for its status, all at once.
+func (c *Cluster) ask(ctx context.Context, o *plan.Observation) []answer {
+	var answers []answer
+	endpoints := map[etcd.Endpoint]bool{}
+	for _, p := range o.Pods {
+		if _, removed := c.deleted[p.UID]; removed || !p.Running || p.IP == "" {
+			continue
+		}
+		ep := etcd.Endpoint{URL: o.Names.ClientURL(p.Name), IP: p.IP}
+		endpoints[ep] = true
+		// A member that can't be asked is one that does not answer: the others
+		// are, and what is known is told.
+		conn, err := c.conn(o, ep)
+		answers = append(answers, answer{pod: p, conn: conn, err: err})
+	}
+	c.etcd.Retain(endpoints)
+
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	var asked sync.WaitGroup
+	for i := range answers {
+		if answers[i].err != nil {
+			continue
+		}
+		asked.Go(func() {
+			answers[i].err = recovered(func() error {
+				status, err := answers[i].conn.Status(ctx)
+				if err == nil {
+					answers[i].status = &status
+				}
+				return err
+			})
+		})
+	}
+	asked.Wait()
+	return answers
+}
+
+// list lists the membership. It asks a member that knows a leader for what the
+// quorum has agreed on, the leader first; without one it takes what the most
+// advanced member remembers.
+func (c *Cluster) list(ctx context.Context, o *plan.Observation, answers []answer) []etcd.Member {
+	c.change = nil
+	live := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.status == nil || a.status.Learner })
+	leads := func(a answer) int {
+		switch a.status.LeaderID {
+		case a.status.MemberID:
+			return 0
+		case 0:
+			return 2
+		default:
+			return 1
+		}
+	}
+	slices.SortStableFunc(live, func(a, b answer) int {
+		return cmp.Or(cmp.Compare(leads(a), leads(b)), -cmp.Compare(a.status.RaftIndex, b.status.RaftIndex))
+	})
+	if members, through := agreed(ctx, o, slices.DeleteFunc(slices.Clone(live), func(a answer) bool { return leads(a) == 2 })); through != nil {
+		o.Quorum = true
+		c.change = through.conn
+		testify(ctx, o, *through)
+		return members
+	}
+	for _, a := range live {
+		members, err := within(ctx, statusTimeout, a.conn.LocalMembers)
+		if err == nil && belongs(o, members, a) {
+			return members
+		}
+	}
+	return nil
+}
+
+// agreed is the membership that a quorum has agreed on, and the member that told
+// it; nil without one. The first is asked alone for a moment, then all the others
+// as well: members that were cut off keep claiming to know a leader, and the look
+// must not take longer the more of them there are.
+func agreed(ctx context.Context, o *plan.Observation, candidates []answer) ([]etcd.Member, *answer) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	type reply struct {
+		members []etcd.Member
+		from    *answer
+	}
+	replies := make(chan reply, len(candidates))
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	ask := func(a *answer) {
+		asking.Go(func() {
+			var members []etcd.Member
+			err := recovered(func() (err error) {
+				members, err = a.conn.Members(ctx)
+				return err
+			})
+			if err != nil || !belongs(o, members, *a) {
+				members = nil
+			}
+			replies <- reply{members, a}
+		})
+	}
+	patience := time.NewTimer(listPatience)
+	defer patience.Stop()
+	asked := 0
+	askNext := func() {
+		if asked < len(candidates) {
+			ask(&candidates[asked])
+			asked++
+		}
+	}
+	askNext()
+	for answered := 0; answered < asked; {
+		select {
+		case r := <-replies:
+			if answered++; r.members != nil {
+				return r.members, r.from
+			}
+		case <-patience.C:
+		}
+		for asked < len(candidates) {
+			askNext()
+		}
+	}
+	return nil, nil
+}
+
+// belongs checks that a membership holds the member that gave it: else a pod's
+// address now belongs to an etcd of another cluster.
+func belongs(o *plan.Observation, members []etcd.Member, a answer) bool {
+	return slices.ContainsFunc(members, func(m etcd.Member) bool {
+		return m.ID == a.status.MemberID && (o.Names.MemberAt(m.Host()) == a.pod.Name || m.Name == a.pod.Name)
+	})
+}
+
+func within[T any](ctx context.Context, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return f(ctx)
+}
+
+// healthLog remembers since when each member has not been healthy.
+type healthLog map[uint64]time.Time
+
+// track fills in downSince and forgets members that are gone.
+func (h healthLog) track(o *plan.Observation) {
+	current := map[uint64]bool{}
+	for i := range o.Members {
+		m := &o.Members[i]
+		current[m.ID] = true
+		if m.Healthy() {
+			// Without a quorum nobody asked whether the member confirms reads.
+			if o.Quorum {
+				delete(h, m.ID)
+			}
+			continue
+		}
+		if _, known := h[m.ID]; !known {
+			h[m.ID] = o.Now
+		}
+		m.DownSince = h[m.ID]
+	}
+	for id := range h {
+		if len(o.Members) > 0 && !current[id] {
+			delete(h, id)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
+	cached, err := c.cfg.Pods.Pods(c.obj.Namespace).List(labels.SelectorFromSet(o.Names.Labels()))
+	if err != nil {
+		return fmt.Errorf("pods of the cluster: %w", err)
+	}
+	pods, doubtful := c.podWrites.merge(cached, o.Now)
+	for _, name := range doubtful {
+		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			c.podWrites.forget(name)
+			delete(c.shown, name)
+			pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Name == name })
+		case err != nil:
+			return fmt.Errorf("pod %s: %w", name, err)
+		default:
+			c.podWrites.record(pod, o.Now)
+			if err := c.relabel(ctx, pod); err != nil {
+				return err
+			}
+		}
+	}
+	for _, pod := range pods {
+		if !metav1.IsControlledBy(pod, c.obj) {
+			if pod.DeletionTimestamp == nil {
+				o.PodsOfOthers++
+			}
+			continue
+		}
+		p := manifest.PodStateOf(pod)
+		c.sightings.see(&p, pod, o.Now)
+		p.MetadataOutdated = manifest.MetadataOutdated(c.obj, pod, o.Template) && !c.postponed.holds(metadataOf(pod.Name), o.Now)
+		p.NotePutOff = c.postponed.holds(noteOn(pod.Name), o.Now)
+		if at, ok := c.deleted[p.UID]; ok && !p.Deleting {
+			p.Deleting, p.DeleteBy = true, at.Add(manifest.DeleteMargin+manifest.PodGrace(pod))
+		}
+		if before, ok := c.restarting[p.UID]; ok {
+			// Until the kubelet has seen the restart, it reports how etcd was
+			// before it.
+			if p.Restarts > before {
+				delete(c.restarting, p.UID)
+			} else {
+				p.Ready = false
+			}
+		}
+		o.Pods = append(o.Pods, p)
+	}
+	gone := func(uid types.UID) bool {
+		return !slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.UID == uid })
+	}
+	maps.DeleteFunc(c.restarting, func(uid types.UID, _ int32) bool { return gone(uid) })
+	c.sightings.forget(gone)
+	maps.DeleteFunc(c.deleted, func(uid types.UID, _ time.Time) bool { return gone(uid) })
+	return nil
+}

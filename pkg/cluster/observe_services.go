@@ -1,0 +1,69 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// observeServices compares the Services in the cache with those that should be.
+func (c *Cluster) observeServices(o *plan.Observation) error {
+	services, err := c.cfg.Services.Services(c.obj.Namespace).List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("services of the cluster: %w", err)
+	}
+	peer, client := manifest.BuildPeerService(c.obj), manifest.BuildClientService(c.obj)
+	o.PeerService.Name, o.ClientService.Name = peer.Name, client.Name
+	for _, svc := range services {
+		seen := belongingOf(svc, c.obj)
+		switch svc.Name {
+		case peer.Name:
+			o.PeerService = c.compareService(seen, svc, peer, o)
+		case client.Name:
+			o.ClientService = c.compareService(seen, svc, client, o)
+		default:
+			if seen.Owned && svc.Labels[manifest.ClusterLabel] == c.obj.Name {
+				seen.PutOff = c.postponed.holds(writeOf(svc.Name), o.Now)
+				o.FormerServices = append(o.FormerServices, seen)
+			}
+		}
+	}
+	// A peer Service that is there is put off as well, so that what comes after it
+	// is done; one that is missing is tried at each pass.
+	o.PeerService.Taken = !o.PeerService.Owned && c.postponed.holds(takenBy(peer.Name), o.Now)
+	o.ClientService.PutOff = o.ClientService.PutOff || c.postponed.holds(writeOf(client.Name), o.Now)
+	return nil
+}
+
+func (c *Cluster) compareService(seen plan.OwnedObject, live, want *corev1.Service, o *plan.Observation) plan.OwnedObject {
+	if seen.Owned {
+		_, seen.Edited = manifest.UpdatedService(live, want)
+		seen.Remake = manifest.NeedsRemaking(live, want)
+		seen.PutOff = c.postponed.holds(c.mendingOf(live.Name), o.Now) || c.postponed.holds(writeOf(live.Name), o.Now)
+	}
+	return seen
+}
+
+func belongingOf(obj metav1.Object, owner *api.EtcdCluster) plan.OwnedObject {
+	return plan.OwnedObject{
+		Name: obj.GetName(), UID: obj.GetUID(),
+		Owned:   metav1.IsControlledBy(obj, owner),
+		Leaving: obj.GetDeletionTimestamp() != nil,
+	}
+}
+
+func (c *Cluster) observeBelongings(o *plan.Observation) error {
+	if err := c.observeServices(o); err != nil {
+		return err
+	}
+	return c.observeBudget(o)
+}

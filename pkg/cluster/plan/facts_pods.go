@@ -1,0 +1,58 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// starting tells whether the cluster has no member yet that could have served.
+func (o *Observation) starting() bool {
+	return o.Status.Phase == api.ClusterPhaseNone || o.Status.Phase == api.ClusterPhaseCreating && len(o.Pods) == 0
+}
+
+// Pod is the pod of a name; nil if there is none.
+func (o *Observation) Pod(name string) *manifest.PodState {
+	for i := range o.Pods {
+		if o.Pods[i].Name == name {
+			return &o.Pods[i]
+		}
+	}
+	return nil
+}
+
+// Planned are the pods made for members that are not added yet, in the order in
+// which they can join.
+func (o *Observation) Planned() []manifest.PodState {
+	var planned []manifest.PodState
+	for _, p := range o.Pods {
+		if !o.IsMember(p.Name) && !p.Seed && !p.Started && !p.Deleting && !p.Finished {
+			planned = append(planned, p)
+		}
+	}
+	slices.SortStableFunc(planned, func(a, b manifest.PodState) int { return len(a.InitialCluster) - len(b.InitialCluster) })
+	return planned
+}
+
+// plannedNames are the names of the planned pods, in the same order.
+func (o *Observation) plannedNames() []string {
+	var names []string
+	for _, p := range o.Planned() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Volume is the volume of a name; nil if there is none.
+func (o *Observation) Volume(name string) *manifest.VolumeState {
+	for i := range o.Volumes {
+		if o.Volumes[i].Name == name {
+			return &o.Volumes[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// mislabelled reports whether the image of a member's pod is known to hold another
+// version than its tag says.
+func (o *Observation) mislabelled(m MemberState) bool {
+	return m.Pod != nil && o.Mislabels[m.Pod.Image] != ""
+}
+
+// dataVersion is the version whose image can run a member's data again: the tag's where
+// the image is mislabelled, for there may be no image of the version that it holds.
+func (o *Observation) dataVersion(m MemberState) string {
+	if !o.mislabelled(m) {
+		return m.Status.Version
+	}
+	tag, err := etcd.ParseVersion(m.Pod.Version)
+	runs, runsErr := etcd.ParseVersion(m.Status.Version)
+	if err != nil || runsErr != nil || tag.Minor != runs.Minor {
+		return m.Status.Version
+	}
+	return m.Pod.Version
+}
+
+// MislabelledTarget says that members have the image that the spec asks for, and do not
+// run what it says; "" if they do.
+func (o *Observation) MislabelledTarget() string {
+	if o.Status.Phase == "" || !slices.ContainsFunc(o.Own(), func(m MemberState) bool {
+		return o.mislabelled(m) && m.Pod.Image == o.Image(o.Spec.EffectiveVersion())
+	}) {
+		return ""
+	}
+	image := o.Image(o.Spec.EffectiveVersion())
+	return fmt.Sprintf("%s%s holds etcd %s: no further member is changed to it; set spec.repository or spec.version to an image that holds the version of its tag",
+		WrongImage, image, o.Mislabels[image])
+}
+
+// WrongImage begins what status and events say of an image whose tag is wrong.
+const WrongImage = "the tag of an image is wrong: "
+
+// Image is that of a version of etcd.
+func (o *Observation) Image(version string) string {
+	return manifest.Image(&o.Spec, version)
+}
+
+// LowestVersion is the oldest etcd that runs in the cluster, by the members' own
+// word. A member that doesn't answer may be as old as the cluster was when all
+// last did, which is on record. ok is false when nothing is known.
+func (o *Observation) LowestVersion() (lowest etcd.Version, ok bool) {
+	for _, m := range o.Members {
+		version := o.Status.CurrentVersion
+		switch {
+		case m.Foreign():
+			continue // it is not asked
+		case m.Status != nil:
+			version = m.Status.Version
+		case !m.Joined():
+			continue
+		}
+		v, err := etcd.ParseVersion(version)
+		if err == nil && (!ok || v.LT(lowest.Version)) {
+			lowest, ok = v, true
+		}
+	}
+	return lowest, ok
+}
+
+// Outdated tells whether members run another version than the spec's. One that
+// doesn't answer runs what the cluster was last seen to run.
+func (o *Observation) Outdated() bool {
+	target := o.Spec.EffectiveVersion()
+	if o.NobodyAnswers() {
+		return o.Status.CurrentVersion != "" && !manifest.SameVersion(o.Status.CurrentVersion, target)
+	}
+	return slices.ContainsFunc(o.Own(), func(m MemberState) bool {
+		runs := o.Status.CurrentVersion
+		if m.Status != nil {
+			runs = m.Status.Version
+		}
+		if o.mislabelled(m) && m.Pod.Image == o.Image(target) {
+			return false // nothing is left to do for it
+		}
+		return m.Pod != nil && m.Pod.Version != target || m.Joined() && !manifest.SameVersion(runs, target)
+	})
+}
+
+// BehindImage reports whether a member has to follow an edit of spec.repository: its
+// image is of the spec's version, and of another repository.
+func (o *Observation) BehindImage(m MemberState) bool {
+	target := o.Spec.EffectiveVersion()
+	return m.Pod != nil && !m.Pod.Legacy && manifest.SameVersion(m.Pod.Version, target) && m.Pod.Image != o.Image(target)
+}

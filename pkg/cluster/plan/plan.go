@@ -1,0 +1,245 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// Rules are tried in this order; the first that has something to do decides the
+// pass. What keeps the data and the quorum comes before what meets the spec.
+var Rules = []func(*Observation) Step{
+	leaveAlone,
+	heedRecord,
+	KeepPeerService,
+	bootstrap,
+	takeBackBadImage,
+	recycleBrokenPod,
+	remakeLostPods,
+	awaitQuorum,
+	noteStarted,
+	LiftFormerAlarms,
+	KeepClientService,
+	DropFormerService,
+	KeepBudget,
+	replaceLostMember,
+	replaceWedgedMember,
+	dropSurplusLearner,
+	dropStuckLearner,
+	makeAddedMembersPod,
+	awaitJoiningVoter,
+	discardPod,
+	discardVolume,
+	joinPlanned,
+	promoteLearner,
+	awaitLearners,
+	removeOneMember,
+	addMembers,
+	updateMetadata,
+	expandVolumes,
+	updateOneMember,
+	upgradeOneMember,
+}
+
+// Plan decides the next step. It depends on the observation alone.
+func Plan(o *Observation) Step {
+	for _, rule := range Rules {
+		s := rule(o)
+		if s != nil {
+			s = AwaitPermission(o, s)
+		}
+		if s != nil {
+			s = o.awaitCertificates(s)
+		}
+		if s != nil {
+			return s
+		}
+	}
+	if why := CertificatesHold(o); why != "" {
+		return Idle{why}
+	}
+	switch planned := o.Planned(); {
+	case o.Now.Before(o.Refused.Until):
+		return Idle{PodsRefused + o.Refused.Why}
+	case len(planned) > 0:
+		return Idle{"the pod of " + planned[0].Name + " is starting"}
+	case o.Outdated() && o.CheckVersion() != nil:
+		return Idle{"the version is refused: " + o.CheckVersion().Error()}
+	}
+	return Idle{AsSpecified}
+}
+
+// The ends of a plan in which nothing is waited for.
+const (
+	AsSpecified  = "the cluster is as specified"
+	BeingDeleted = "the EtcdCluster is being deleted"
+	IsPaused     = "spec.paused is true"
+)
+
+func leaveAlone(o *Observation) Step {
+	switch {
+	case o.Ending:
+		return Idle{BeingDeleted}
+	case o.Spec.Paused:
+		return Idle{IsPaused}
+	case o.Invalid != "":
+		return Idle{"the spec is invalid: " + o.Invalid}
+	}
+	return nil
+}
+
+// bootstrap brings up the seed. Its name is recorded before its pod is made, and
+// that it served is recorded before anything else happens: from then on the
+// cluster holds data, and is never bootstrapped again by the operator.
+func bootstrap(o *Observation) Step {
+	switch o.Status.Phase {
+	case api.ClusterPhaseRunning:
+		return nil
+	case api.ClusterPhaseFailed:
+		if o.Quorum {
+			return MarkRunning{}
+		}
+		return nil
+	}
+	if s := removeStraySeed(o); s != nil {
+		return s
+	}
+	if o.Quorum || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.Started && !p.Seed }) {
+		// Also when the status was wiped: what runs is taken over.
+		return MarkRunning{}
+	}
+	if o.Status.Phase == api.ClusterPhaseNone && len(o.Volumes) > 0 {
+		// Volumes are made after the seed's name is on record, which was wiped:
+		// they may hold data.
+		return MarkRunning{}
+	}
+	if why := o.SourceUnknown(); why != "" {
+		return Idle{why}
+	}
+	if o.Source != nil {
+		return bootstrapRestored(o)
+	}
+	if len(o.Status.Members.Unready) == 0 {
+		if seed := slices.IndexFunc(o.Pods, func(p manifest.PodState) bool { return p.Seed && !p.Deleting && !p.Finished }); seed >= 0 {
+			return ChooseSeed{Name: o.Pods[seed].Name}
+		}
+		if o.PodsOfOthers > 0 {
+			return Idle{StrangersThere}
+		}
+		return ChooseSeed{Name: o.newName()}
+	}
+	seed := o.Pod(o.Status.Members.Unready[0])
+	image := o.Image(o.Spec.EffectiveVersion())
+	switch {
+	case seed == nil:
+		return CreatePods{Pods: bootstrapPods(o, o.Status.Members.Unready[0]), why: "bootstrap"}
+	case seed.Deleting && o.Now.After(seed.DeleteBy):
+		// Its node is gone. Nothing was written that it could hold.
+		return ChooseSeed{Name: o.newName()}
+	case seed.Deleting:
+		return Idle{"the seed's pod is being deleted"}
+	case seed.Finished:
+		return removeSeed(*seed, "the seed's pod has ended: "+seed.Trouble())
+	case seed.Image != image && !seed.Running:
+		return removeSeed(*seed, "the image was changed to "+image+" before the seed served")
+	case o.podOutdated(*seed) && !seed.Running:
+		return removeSeed(*seed, "the spec was changed before the seed served")
+	case seed.Running:
+		return Wait{"for the seed to serve"}
+	default:
+		return Idle{"the seed's pod is starting"}
+	}
+}
+
+// StrangersThere is why a cluster that waits for pods of an earlier one has no seed.
+const StrangersThere = "pods of an earlier cluster of this name are still there"
+
+// awaitQuorum ends the plan where nothing can be agreed on: without a quorum etcd
+// takes no change, and a change forced from outside could lose writes.
+func awaitQuorum(o *Observation) Step {
+	if o.Quorum {
+		return nil
+	}
+	if len(o.Volumes) > 0 || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.Started && !p.Finished && !p.Deleting }) {
+		return Wait{"for a quorum"}
+	}
+	if o.Status.Phase != api.ClusterPhaseFailed {
+		return MarkFailed{NoMembersLeft}
+	}
+	return Idle{"all members are lost"}
+}
+
+// NoMembersLeft says that only a person can bring the cluster back.
+const NoMembersLeft = "all members and their data are gone. The operator never replaces them by an empty cluster on its own: " +
+	"restore a backup (EtcdRestore), or delete this EtcdCluster and create it again to start empty"
+
+// takeBackBadImage gives pods of members whose image doesn't run another version:
+// that of the spec if it is of the minor that ran before, else the one that ran,
+// for an upgrade takes its steps. It needs no quorum: such a pod serves nothing,
+// and a bad version may be what took the quorum.
+func takeBackBadImage(o *Observation) Step {
+	for _, p := range o.Pods {
+		if p.Started && p.BadImage && !p.Running && !p.Deleting && !p.Finished && p.Image != o.Image(p.Version) {
+			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: p.Version, Previous: p.Previous, Admitted: p.Admitted} // another repository
+		}
+		if manifest.SameVersion(p.Version, o.Status.CurrentVersion) {
+			continue // the cluster runs it: etcd that crashes has another reason
+		}
+		if !p.Started || !p.BadImage && !p.Crashing || p.Running || p.Deleting || p.Finished || p.Version == o.Spec.EffectiveVersion() {
+			continue
+		}
+		ran, err := etcd.ParseVersion(p.Previous)
+		if err != nil {
+			if ran, err = o.runningVersion(); err != nil {
+				continue
+			}
+		}
+		to, err := etcd.ParseVersion(o.Spec.EffectiveVersion())
+		if err != nil || to.Minor != ran.Minor {
+			to = ran
+		}
+		if p.Version != to.String() {
+			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: to.String(), Previous: ran.String(), Admitted: p.Admitted}
+		}
+	}
+	return nil
+}
+
+// discardPod deletes pods that no member needs: those of removed members, and
+// those made ahead for a membership that has become another.
+func discardPod(o *Observation) Step {
+	for _, p := range o.Pods {
+		if o.IsMember(p.Name) || p.Deleting {
+			continue
+		}
+		if p.Started || p.Finished || p.Seed {
+			return removePod(p, "it is no member of the cluster")
+		}
+	}
+	planned := o.Planned()
+	slices.Reverse(planned) // the last to join goes first
+	for i, p := range planned {
+		switch surplus := len(o.Own()) + len(planned) - i - o.size(); {
+		case surplus > 0:
+			return removePod(p, "it is more than the size asks for")
+		case !o.canJoin(p.InitialCluster):
+			return removePod(p, "the membership it was made for has changed")
+		case p.Image != o.Image(o.joinVersion()):
+			return removePod(p, "the image for new members is now "+o.Image(o.joinVersion()))
+		case o.podOutdated(p) || o.volumeOutdated(MemberState{Pod: &p, Volume: o.Volume(p.Name)}):
+			return removePod(p, "the spec has changed since it was made")
+		case !p.Scheduled && o.Now.Sub(p.Created) > holdUpDeadline && slices.ContainsFunc(planned, func(other manifest.PodState) bool { return other.AtGate }):
+			return removePod(p, "others that could join wait for it: "+p.Trouble())
+		case p.AtGate && len(o.Learners()) > 0:
+			// It waits for its turn, which a learner that copies a large database puts off.
+		case o.Now.Sub(p.Created) > joinDeadline:
+			return removePod(p, "it could not start: "+p.Trouble())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// quickRestore is up to which size of a backup the time from its arrival at the
+// seed until the seed serves is short enough for further members to wait for it.
+const quickRestore = 1 << 30
+
+// RestoreHeld begins what status and events say while nobody knows what the first
+// member is to start on.
+const RestoreHeld = "the first member is not made, for it is to start on a backup: "
+
+const wayOn = "; delete this EtcdCluster, and the EtcdRestore that is under way makes it again; " +
+	"without one, create it again, and without the annotation if it is to begin empty"
+
+// SourceUnknown says why nobody knows what the seed is to start on; empty if that is
+// known. A cluster that is to be restored is never begun empty instead.
+func (o *Observation) SourceUnknown() string {
+	switch {
+	case o.SourceUnreadable != "":
+		return RestoreHeld + o.SourceUnreadable + wayOn
+	case o.Source == nil && o.Status.RestoredFrom != nil:
+		return RestoreHeld + "the annotation " + api.RestoreAnnotation + " is gone, which tells on which" + wayOn
+	}
+	return ""
+}
+
+// removeStraySeed removes a seed that starts on another backup than is on record,
+// also when it serves: what runs is what the record says. It is one of an annotation
+// that was changed before anything served.
+// Or it is the empty one of an etcd operator that knows nothing of restores.
+func removeStraySeed(o *Observation) Step {
+	if o.Status.Phase != api.ClusterPhaseCreating || o.Status.RestoredFrom == nil && o.Source == nil {
+		return nil
+	}
+	for _, p := range o.Pods {
+		content, _, _ := strings.Cut(p.Source, "-")
+		switch {
+		case !p.Seed || o.Status.RestoredFrom != nil && content == manifest.ContentDigest(o.Status.RestoredFrom):
+		case o.Status.RestoredFrom == nil && content != "":
+		case !p.Deleting:
+			return removeSeed(p, "it starts on something else than the backup on record")
+		case !o.Now.After(p.DeleteBy):
+			return Idle{"the pod of an earlier seed is being deleted"}
+		}
+	}
+	return nil
+}
+
+// bootstrapRestored brings up a seed on the data of a backup. As in any bootstrap,
+// its name is on record before its pod is made, and with it the backup. A seed that
+// was lost keeps its name: where its volume holds restored data, it goes on with
+// that. One that has to be made in another way gets another name, and with it a new
+// volume: data that was restored for something else is not built on.
+//
+// Further members are made when the seed has the backup, and not with it: there is
+// no bound on how long it waits for that, and there is one on how long they wait
+// for the seed.
+func bootstrapRestored(o *Observation) Step {
+	if len(o.Status.Members.Unready) == 0 {
+		if i := slices.IndexFunc(o.Pods, o.startsOnSource); i >= 0 {
+			return ChooseSeed{Name: o.Pods[i].Name, Source: o.Source}
+		}
+		if o.PodsOfOthers > 0 {
+			return Idle{StrangersThere}
+		}
+		return ChooseSeed{Name: o.newName(), Source: o.Source}
+	}
+	another := func(why string) Step { return ChooseSeed{Name: o.newName(), Source: o.Source, why: why} }
+	name := o.Status.Members.Unready[0]
+	seed := o.Pod(name)
+	started := seed != nil && seed.Started
+	if from := o.Status.RestoredFrom; !started && (from == nil || from.RestoreUID != o.Source.RestoreUID || from.SHA256 != o.Source.SHA256) {
+		return another("another backup was put into the annotation before the seed served")
+	}
+	for _, p := range o.Pods {
+		switch {
+		case !p.Seed || p.Name == name || p.Deleting && o.Now.After(p.DeleteBy):
+		case p.Deleting:
+			return Idle{"the pod of an earlier seed is being deleted"}
+		default:
+			return removeSeed(p, "another seed was chosen")
+		}
+	}
+	if started {
+		return awaitStartedSeed(o, *seed)
+	}
+	image := o.Image(o.Spec.EffectiveVersion())
+	switch {
+	case seed == nil:
+		return CreatePods{Pods: bootstrapPods(o, name)[:1], why: "restore"}
+	case seed.Deleting && o.Now.After(seed.DeleteBy):
+		return another("its node is gone")
+	case seed.Deleting:
+		return Idle{"the seed's pod is being deleted"}
+	case seed.Finished:
+		return removeSeed(*seed, "the seed's pod has ended: "+seed.Trouble())
+	case seed.Image != image:
+		return another("the image was changed to " + image + " before the seed served")
+	case o.podOutdated(*seed):
+		return another("the spec was changed before the seed served")
+	case seed.Source != manifest.SourceDigest(o.Source):
+		return another("the annotation was changed before the seed served")
+	}
+	if further := o.furtherMembers(seed); len(further) > 0 {
+		return CreatePods{Pods: further, why: "the seed has the backup"}
+	}
+	return Idle{"the seed's pod is starting"}
+}
+
+// awaitStartedSeed goes on with a seed whose etcd has run: the client Service may have
+// led to it before that was on record. It keeps its name and its volume, and with them
+// what clients wrote.
+func awaitStartedSeed(o *Observation, seed manifest.PodState) Step {
+	image := o.Image(o.Spec.EffectiveVersion())
+	failing := !seed.Running && (seed.Crashing || seed.BadImage)
+	switch {
+	case seed.Deleting && o.Now.After(seed.DeleteBy) && o.Volume(seed.Name) == nil:
+		return ChooseSeed{Name: o.newName(), Source: o.Source, why: "its node is gone, and its data with it"}
+	case seed.Deleting && o.Now.After(seed.DeleteBy):
+		return Idle{"the node of the seed's pod is gone, and its volume may hold what was written since the restore: when the node has surely ended, delete the pod by force (kubectl delete pod --force " + seed.Name + ")"}
+	case seed.Deleting:
+		return Idle{"the seed's pod is being deleted"}
+	case seed.Finished:
+		return removeSeed(seed, "the seed's pod has ended: "+seed.Trouble())
+	case seed.Image != image && failing:
+		return removeSeed(seed, "the image was changed to "+image+" before the seed served")
+	case o.podOutdated(seed) && failing:
+		return removeSeed(seed, "the spec was changed before the seed served")
+	}
+	if further := o.furtherMembers(&seed); len(further) > 0 {
+		return CreatePods{Pods: further, why: "the seed has the backup"}
+	}
+	return Wait{"for the seed to serve"}
+}
+
+// startsOnSource tells a seed's pod that was made for the backup of now, of which
+// the record was lost.
+func (o *Observation) startsOnSource(p manifest.PodState) bool {
+	return p.Seed && !p.Deleting && !p.Finished && p.Source == manifest.SourceDigest(o.Source)
+}
+
+// furtherMembers are the pods of members that follow a seed that will soon serve.
+func (o *Observation) furtherMembers(seed *manifest.PodState) []manifest.MemberPod {
+	soon := seed.AtGate || seed.Running || seed.Preparing == manifest.RestoreContainer && o.Source.Size <= quickRestore
+	if !soon || seed.Problem != "" {
+		return nil
+	}
+	return bootstrapPods(o, seed.Name)[1:]
+}

@@ -1,0 +1,41 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+// KeepPeerService comes before all else: members need their names.
+func KeepPeerService(o *Observation) Step { return keepService(o.PeerService, false) }
+
+// KeepClientService makes the client Service only once the bootstrap is on
+// record: before that, no client can write what a second bootstrap would lose.
+func KeepClientService(o *Observation) Step { return keepService(o.ClientService, true) }
+
+func keepService(svc OwnedObject, client bool) Step {
+	switch {
+	case svc.Taken && !client:
+		return Wait{"for the name of the peer service: service " + svc.Name + " belongs to something else; delete or rename it"}
+	case svc.PutOff || svc.Leaving:
+		return nil
+	case !svc.Owned:
+		return CreateService{client}
+	case svc.Remake:
+		return DeleteService{Name: svc.Name, UID: svc.UID, why: "it is not headless, which can't be changed: it is made again"}
+	case svc.Edited != "":
+		return UpdateService{client, svc.Edited}
+	}
+	return nil
+}
+
+// DropFormerService deletes a client Service whose name was changed in the spec,
+// when the one of the new name is there: clients need the time to move.
+func DropFormerService(o *Observation) Step {
+	if !o.ClientService.Ok() {
+		return nil
+	}
+	for _, svc := range o.FormerServices {
+		if svc.Ok() && !svc.PutOff {
+			return DeleteService{Name: svc.Name, UID: svc.UID, why: "the client service is now " + o.ClientService.Name}
+		}
+	}
+	return nil
+}

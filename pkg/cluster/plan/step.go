@@ -1,0 +1,304 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// Step is the one next thing to do. Its String is what logs and tests show.
+type Step interface{ String() string }
+
+type (
+	// Idle does nothing: the cluster is as it should be, or nothing can be done until
+	// something outside changes.
+	Idle struct{ Why string }
+	// Wait does nothing while something is under way that sends no event; the next pass
+	// looks again shortly.
+	Wait struct{ Why string }
+
+	// CreateService makes a Service that is missing.
+	CreateService struct{ Client bool }
+	// UpdateService puts right a Service that somebody has edited.
+	UpdateService struct {
+		Client bool
+		Edited string
+	}
+	// DeleteService deletes a Service that is not used any more, or can't be corrected.
+	DeleteService struct {
+		Name string
+		UID  types.UID
+		why  string
+	}
+	// CreateBudget makes the PodDisruptionBudget.
+	CreateBudget struct{ MinAvailable int }
+	// UpdateBudget makes it fit the membership, or puts right one that somebody has
+	// edited.
+	UpdateBudget struct {
+		From, To int
+		Edited   string
+	}
+	// DeleteBudget deletes the PodDisruptionBudget.
+	DeleteBudget struct {
+		UID types.UID
+		why string
+	}
+	// ChooseSeed records the seed's name before its pod is made, so that
+	// operators that come and go can't bootstrap twice. With it goes on record what
+	// the seed starts on.
+	ChooseSeed struct {
+		Name   string
+		Source *api.SeedBackup // nil: it starts empty
+		why    string          // another was chosen before; "" for the first
+	}
+	// MarkRunning records that the cluster was bootstrapped: from here on it is
+	// never bootstrapped again.
+	MarkRunning struct{}
+	// MarkFailed records that only somebody else can bring the cluster back.
+	MarkFailed struct{ Why string }
+
+	// CreatePods makes pods of members at the same time.
+	CreatePods struct {
+		Pods []manifest.MemberPod
+		why  string
+	}
+	// DeletePod deletes a pod whose member is not removed by it.
+	DeletePod struct {
+		Name string
+		UID  types.UID
+		// Creating is true where it rests on the cluster being created, which is
+		// asked of the API server once more.
+		Creating bool
+		// Seen is the pod's resource version that the step rests on; "": any.
+		Seen string
+		Why  string
+	}
+	// SetVersion changes the image of a pod in place.
+	SetVersion struct {
+		Pod      string
+		UID      types.UID
+		From, To string
+		// Previous is the version that ran on the pod's data last.
+		Previous string
+		// Admitted is the pod's image before the change.
+		Admitted string
+	}
+
+	// RecyclePod deletes a pod that the operator then makes again by the spec of
+	// now, on its volume.
+	RecyclePod struct {
+		Name    string
+		UID     types.UID
+		Version string
+		// Seen is as in DeletePod.
+		Seen string
+		Why  string
+	}
+	// SetMetadata brings a pod's labels and annotations up to date.
+	SetMetadata struct {
+		Pod      string
+		UID      types.UID
+		Template manifest.Template // to record where none is
+	}
+	// NoteMember notes on a pod which member has served from it.
+	NoteMember struct {
+		Pod string
+		UID types.UID
+		ID  uint64
+	}
+	// DeleteVolume deletes the volume of a member that has left.
+	DeleteVolume struct {
+		Name string
+		UID  types.UID
+	}
+	// ExpandVolume asks for a larger volume.
+	ExpandVolume struct {
+		Name     string
+		UID      types.UID
+		From, To string
+	}
+	// SetVolumeVersion records which etcd ran on a volume's data.
+	SetVolumeVersion struct {
+		Name    string
+		UID     types.UID
+		Version string
+	}
+
+	// AddMember adds a member to etcd.
+	AddMember struct {
+		Name    string
+		Learner bool
+	}
+	// PromoteMember gives a learner its vote.
+	PromoteMember struct {
+		ID   uint64
+		Name string
+	}
+	// RemoveMember removes a member from etcd, and deletes its pod.
+	RemoveMember struct {
+		ID   uint64
+		Name string
+		// Pod is deleted with the member, if it is still there.
+		Pod types.UID
+		// Volume is true when the plan knew of the member's volume.
+		Volume bool
+		// Last is true where too few members are left for the record to be of use
+		// without the mark that this one goes.
+		Last bool
+		// Dead is true when the member is replaced, false when the cluster
+		// shrinks.
+		Dead bool
+		Why  string
+	}
+	// AdvanceLog appends entries without effect until all members have taken a
+	// snapshot of their raft state.
+	AdvanceLog struct{ From, To uint64 }
+	// MoveLeader hands leadership to another member.
+	MoveLeader struct {
+		From, To string
+		IP       string // of the pod of the member that leads
+		ID       uint64 // of the member that is to lead
+	}
+	// LiftAlarms lifts alarms that came with a backup.
+	LiftAlarms struct{ Alarms []etcd.Alarm }
+)
+
+func (s Idle) String() string { return "idle: " + s.Why }
+
+func (s Wait) String() string { return "wait: " + s.Why }
+
+func (s CreateService) String() string { return "create " + whichService(s.Client) }
+
+func (s UpdateService) String() string { return "mend " + whichService(s.Client) + ": " + s.Edited }
+
+func (s DeleteService) String() string { return "delete service " + s.Name + ": " + s.why }
+
+func (s CreateBudget) String() string {
+	return fmt.Sprintf("create disruption budget: min available %d", s.MinAvailable)
+}
+
+func (s UpdateBudget) String() string {
+	if s.Edited != "" {
+		return "mend disruption budget: " + s.Edited
+	}
+	return fmt.Sprintf("set disruption budget from %d to %d", s.From, s.To)
+}
+
+func (s DeleteBudget) String() string { return "delete disruption budget: " + s.why }
+
+func whichService(client bool) string {
+	if client {
+		return "client service"
+	}
+	return "peer service"
+}
+
+func (s ChooseSeed) String() string {
+	text := "choose seed " + s.Name
+	if s.Source != nil {
+		text += " for backup " + s.Source.Key
+	}
+	if s.why != "" {
+		text += ": " + s.why
+	}
+	return text
+}
+
+func (s MarkRunning) String() string { return "mark running" }
+
+func (s MarkFailed) String() string { return "mark failed: " + s.Why }
+
+func (s CreatePods) String() string {
+	names := make([]string, len(s.Pods))
+	for i, p := range s.Pods {
+		names[i] = fmt.Sprintf("%s v%s of %d", p.Name, p.Version, len(p.InitialCluster))
+		switch {
+		case p.Seed && p.Source != nil:
+			names[i] += " (seed, restored)"
+		case p.Seed:
+			names[i] += " (seed)"
+		case p.Rejoins:
+			names[i] += " (rejoins)"
+		}
+	}
+	return "create pods " + strings.Join(names, ", ") + ": " + s.why
+}
+
+func (s DeletePod) String() string { return "delete pod " + s.Name + ": " + s.Why }
+
+func (s SetVersion) String() string {
+	return fmt.Sprintf("set version of %s from %s to %s", s.Pod, s.From, s.To)
+}
+
+func (s RecyclePod) String() string { return "recycle pod " + s.Name + ": " + s.Why }
+
+func (s SetMetadata) String() string { return "set labels and annotations of " + s.Pod }
+
+func (s NoteMember) String() string { return "note that " + s.Pod + " has served" }
+
+func (s DeleteVolume) String() string {
+	return "delete volume " + s.Name + ": its member has left"
+}
+
+func (s ExpandVolume) String() string {
+	return fmt.Sprintf("expand volume %s from %s to %s", s.Name, s.From, s.To)
+}
+
+func (s SetVolumeVersion) String() string {
+	return fmt.Sprintf("record %s on volume %s", s.Version, s.Name)
+}
+
+func (s AddMember) String() string {
+	if s.Learner {
+		return "add learner " + s.Name
+	}
+	return "add voter " + s.Name
+}
+
+func (s PromoteMember) String() string { return "promote " + s.Name }
+
+func (s RemoveMember) String() string { return "remove member " + s.Name + ": " + s.Why }
+
+func (s AdvanceLog) String() string {
+	return fmt.Sprintf("advance the log from index %d to %d", s.From, s.To)
+}
+
+func (s LiftAlarms) String() string {
+	return "lift alarms that came with the backup: " + strings.Join(AlarmTexts(s.Alarms), ", ")
+}
+
+func (s MoveLeader) String() string {
+	return fmt.Sprintf("move leader from %s to %s", s.From, s.To)
+}
+
+// removePod is the step that deletes the pod.
+func removePod(p manifest.PodState, why string) Step {
+	return DeletePod{Name: p.Name, UID: p.UID, Why: why}
+}
+
+// removeSeed deletes the pod of a seed that has not served, as far as is on record.
+func removeSeed(p manifest.PodState, why string) Step {
+	return DeletePod{Name: p.Name, UID: p.UID, Creating: true, Why: why}
+}
+
+// remove is the step that removes a member.
+func (m MemberState) remove(dead bool, why string) RemoveMember {
+	s := RemoveMember{ID: m.ID, Name: m.PodName, Volume: m.Volume != nil, Dead: dead, Why: why}
+	if m.Pod != nil {
+		s.Pod = m.Pod.UID
+	}
+	return s
+}
+
+// recycle is the step that makes a pod again by the spec's template, on its volume.
+func recycle(p manifest.PodState, why string) Step {
+	return RecyclePod{Name: p.Name, UID: p.UID, Version: p.Version, Why: why}
+}

@@ -1,0 +1,105 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// recycleBrokenPod makes a pod again that doesn't run and follows an older
+// template than the spec's. It needs no quorum: such a pod serves nothing, its
+// data is on a volume, and the template may be what took the quorum. It may also be
+// the new template that nobody can follow: so a pod whose etcd has only just ended
+// keeps the one that it has, and so does one that has begun to run since it was seen.
+func recycleBrokenPod(o *Observation) Step {
+	if o.Status.Phase != api.ClusterPhaseRunning && o.Status.Phase != api.ClusterPhaseFailed || o.UpdateRefused != "" {
+		return nil
+	}
+	for _, p := range o.Pods {
+		v := o.Volume(p.Name)
+		ended := p.Started && !p.Crashing // the kubelet is about to start it again
+		if v != nil && !v.Deleting && o.podOutdated(p) && !p.Running && !p.Deleting && p.Problem != "" && !ended {
+			return RecyclePod{Name: p.Name, UID: p.UID, Seen: p.Seen, Version: p.Version, Why: "it does not run: " + p.Problem}
+		}
+	}
+	return nil
+}
+
+// updateMetadata brings labels and annotations of running pods up to date, and
+// records on volumes which etcd runs on them.
+func updateMetadata(o *Observation) Step {
+	for _, p := range o.Pods {
+		if p.MetadataOutdated && !p.Deleting && !p.Finished {
+			return SetMetadata{Pod: p.Name, UID: p.UID, Template: o.Template}
+		}
+	}
+	for _, m := range o.Own() {
+		if m.Volume != nil && !m.Volume.Deleting && !m.Volume.PutOff && m.Status != nil && m.Volume.Version != o.dataVersion(m) {
+			return SetVolumeVersion{Name: m.Volume.Name, UID: m.Volume.UID, Version: o.dataVersion(m)}
+		}
+	}
+	return nil
+}
+
+// updateOneMember lets one member follow an edit of the template. One that keeps
+// its data gets a new pod on its volume; in the place of another a new member
+// joins first. It goes on to the next only when all members are healthy and
+// caught up; the leader comes last, and hands over before.
+func updateOneMember(o *Observation) Step {
+	own := o.Own()
+	slices.SortFunc(own, func(a, b MemberState) int { return cmp.Compare(a.PodName, b.PodName) })
+	behind := slices.DeleteFunc(own, func(m MemberState) bool { return !o.BehindTemplate(m) || m.Pod == nil || m.Pod.Deleting })
+	if len(behind) == 0 {
+		return nil
+	}
+	for _, m := range behind {
+		if !m.Healthy() && !m.Pod.Running && m.Pod.Problem != "" && o.needsReplacing(m) && o.quorumWithout(m) {
+			return m.remove(true, "it does not run, and the spec has changed since its pod was made")
+		}
+	}
+	if o.UpdateRefused != "" {
+		return nil
+	}
+	if why := cmp.Or(o.unsettled(), o.short()); why != "" {
+		return Wait{why}
+	}
+	next := behind[0]
+	if i := slices.IndexFunc(behind, func(m MemberState) bool { return !m.leader() }); i >= 0 {
+		next = behind[i]
+	}
+	if o.needsReplacing(next) {
+		if len(o.Planned()) > 0 {
+			return o.makeRoom(next)
+		}
+		why := next.PodName + " is to be replaced by a member that follows the spec"
+		if !o.Gate {
+			return o.add(o.newName())
+		}
+		return CreatePods{Pods: o.joinPods(nil, 1, o.joinVersion()), why: why}
+	}
+	voters := o.Voters()
+	if slices.ContainsFunc(voters, MemberState.Foreign) && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {
+		return Idle{"members that the operator did not make may be down: with one more that restarts the quorum could be lost"}
+	}
+	if s := o.handOver(next); s != nil {
+		return s
+	}
+	return recycle(*next.Pod, "the spec has changed since it was made")
+}
+
+// handOver moves leadership away from a member that is to stop; nil if it does
+// not lead, or is alone.
+func (o *Observation) handOver(m MemberState) Step {
+	if !m.leader() || len(o.Voters()) < 2 {
+		return nil
+	}
+	if heir, ok := o.successor(m); ok {
+		return MoveLeader{From: m.PodName, IP: m.Pod.IP, To: heir.PodName, ID: heir.ID}
+	}
+	return Wait{"for a member that can lead while " + m.PodName + " stops"}
+}

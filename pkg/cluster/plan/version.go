@@ -1,0 +1,226 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// catchUpEntries is how far behind the leader a restarted member may be when the
+// next one is restarted. A cluster under load is never at zero.
+const catchUpEntries = 1000
+
+// CheckVersion tells why the members can't be moved to the version of the spec.
+func (o *Observation) CheckVersion() error {
+	target, err := etcd.ParseVersion(o.Spec.EffectiveVersion())
+	if err != nil {
+		return err
+	}
+	running, err := o.runningVersion()
+	if err != nil {
+		return err
+	}
+	if first, err := etcd.ParseVersion(o.Status.InitialVersion); err == nil && running.Minor != target.Minor {
+		if err := etcd.CheckOrigin(first, target); err != nil {
+			return err
+		}
+	}
+	return etcd.CheckChange(running, target)
+}
+
+// runningVersion is the oldest version that runs or, where nobody answers, that
+// the cluster was last seen to run.
+func (o *Observation) runningVersion() (etcd.Version, error) {
+	if lowest, ok := o.LowestVersion(); ok {
+		return lowest, nil
+	}
+	v, err := etcd.ParseVersion(o.Status.CurrentVersion)
+	if err != nil {
+		return v, fmt.Errorf("no member answers, and its version is not on record: %w", err)
+	}
+	return v, nil
+}
+
+// joinVersion is the version of new members: that of the spec once all members
+// have it, and until then the oldest that runs. A new member thus never depends
+// on an image that no member has run.
+func (o *Observation) joinVersion() string {
+	target := o.Spec.EffectiveVersion()
+	lowest, ok := o.LowestVersion()
+	if !ok {
+		return target
+	}
+	if !slices.ContainsFunc(o.Own(), o.mislabelled) {
+		return lowest.String()
+	}
+	// What runs has no image of its own name: one that a member runs is taken, if
+	// possible another than the one that the spec asks for, for that may be the fault.
+	images := map[string]string{} // by version
+	for _, m := range o.Own() {
+		if m.Pod != nil && m.Pod.Started {
+			images[m.Pod.Version] = m.Pod.Image
+		}
+	}
+	for _, version := range slices.Sorted(maps.Keys(images)) {
+		if !manifest.SameVersion(version, target) {
+			return version
+		}
+	}
+	return target
+}
+
+// upgradeOneMember changes the version of one member in place. It goes on to the
+// next only when all members run what their pods say, healthy and caught up. The
+// leader comes last, and hands over before.
+func upgradeOneMember(o *Observation) Step {
+	target := o.Spec.EffectiveVersion()
+	own := o.Own()
+	slices.SortFunc(own, func(a, b MemberState) int { return cmp.Compare(a.PodName, b.PodName) })
+	old := slices.DeleteFunc(own, func(m MemberState) bool {
+		return m.Pod == nil || m.Pod.Legacy || m.Pod.Image == o.Image(target)
+	})
+	if why := o.unsettled(); why != "" {
+		return Wait{why}
+	}
+	if len(old) == 0 || o.CheckVersion() != nil {
+		return nil
+	}
+	if why := o.MislabelledTarget(); why != "" {
+		return Idle{why}
+	}
+	if why := o.short(); why != "" {
+		return Wait{why}
+	}
+	if !o.agreedOn(target) {
+		// It was just upgraded: etcd has not agreed on that version yet, and a
+		// member two minors ahead takes the others down.
+		return Wait{"for etcd to agree on the version that all members run"}
+	}
+	if s := o.freshSnapshots(target); s != nil {
+		return s
+	}
+	voters := o.Voters()
+	if slices.ContainsFunc(voters, MemberState.Foreign) && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {
+		return Idle{"members that the operator did not make may be down: with one more that restarts the quorum could be lost"}
+	}
+	next := old[0]
+	if i := slices.IndexFunc(old, func(m MemberState) bool { return !m.leader() }); i >= 0 {
+		next = old[i]
+	}
+	if s := o.handOver(next); s != nil {
+		return s
+	}
+	return SetVersion{Pod: next.Pod.Name, UID: next.Pod.UID, From: next.Pod.Version, To: target, Previous: next.Status.Version, Admitted: next.Pod.Admitted}
+}
+
+// agreedOn reports whether etcd lets members start as the target. A member of the minor
+// that all run can start whatever they have agreed on, which is asked only while the
+// version is to change.
+func (o *Observation) agreedOn(target string) bool {
+	to, err := etcd.ParseVersion(target)
+	if err != nil {
+		return false
+	}
+	lowest, ok := o.LowestVersion()
+	return ok && lowest.Minor == to.Minor || to.Minor <= o.ClusterVersion.Minor+1
+}
+
+// freshSnapshots makes all members take a snapshot of their raft state where the
+// target could not replay entries that the cluster's first version wrote. etcd
+// takes one only after so many entries, for which a quiet cluster needs weeks.
+func (o *Observation) freshSnapshots(target string) Step {
+	to, err := etcd.ParseVersion(target)
+	if err != nil || to.ReplayableFrom() == 0 {
+		return nil
+	}
+	if first, err := etcd.ParseVersion(o.Status.InitialVersion); err == nil && first.Minor >= to.ReplayableFrom() {
+		return nil
+	}
+	lowest, ok := o.LowestVersion()
+	if !ok || lowest.Minor >= to.Minor {
+		return nil
+	}
+	applied, last := ^uint64(0), uint64(0)
+	for _, m := range o.Own() {
+		applied, last = min(applied, m.Status.RaftApplied), max(last, m.Status.RaftIndex)
+	}
+	switch {
+	case o.LogTarget == 0:
+		return AdvanceLog{last, last + etcd.SnapshotCount + catchUpEntries}
+	case last < o.LogTarget:
+		return AdvanceLog{last, o.LogTarget}
+	case applied < o.LogTarget:
+		return Wait{"for all members to apply the log"}
+	}
+	return nil
+}
+
+// unsettled tells why no member may be restarted now, or "".
+func (o *Observation) unsettled() string {
+	var last uint64
+	for _, m := range o.Members {
+		if m.Status != nil {
+			last = max(last, m.Status.RaftIndex)
+		}
+	}
+	for _, m := range o.Own() {
+		switch {
+		case !m.Healthy() || m.Pod == nil:
+			return "for " + m.PodName + " to be healthy"
+		case last > m.Status.RaftApplied+catchUpEntries:
+			return "for " + m.PodName + " to catch up"
+		case !manifest.SameVersion(m.Pod.Version, m.Status.Version) && !o.mislabelled(m):
+			return fmt.Sprintf("for %s to restart as %s", m.PodName, m.Pod.Version)
+		case !m.Pod.Ready:
+			return "for the pod of " + m.PodName + " to be ready"
+		}
+	}
+	return ""
+}
+
+// short tells whether a restart would take the quorum because members are
+// missing, or "". Where the spec wants no more of them, nothing is gained by
+// waiting.
+func (o *Observation) short() string {
+	voters := o.Voters()
+	if len(voters) < o.Spec.Size && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {
+		return "for the missing members: without them a restart takes the quorum"
+	}
+	return ""
+}
+
+// heir is the follower to lead next: one that stays and is the most advanced. It
+// has its new version already, since followers go first.
+func (o *Observation) successor(leader MemberState) (MemberState, bool) {
+	candidates := slices.DeleteFunc(o.Voters(), func(m MemberState) bool {
+		return m.ID == leader.ID || m.Foreign() || !m.Healthy() || m.Pod == nil
+	})
+	if len(candidates) == 0 {
+		return MemberState{}, false
+	}
+	return slices.MaxFunc(candidates, func(a, b MemberState) int {
+		return cmp.Or(
+			-compareBool(o.BehindTemplate(a), o.BehindTemplate(b)),
+			cmp.Compare(a.Status.RaftIndex, b.Status.RaftIndex),
+			-cmp.Compare(a.PodName, b.PodName),
+		)
+	}), true
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}

@@ -1,0 +1,96 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// remakeLostPods makes the pods of members again whose data is on a volume: each
+// comes back as the member that it was. It needs no quorum, since it is how a
+// quorum comes back after all pods were lost at once; all are made together.
+func remakeLostPods(o *Observation) Step {
+	if o.Status.Phase != api.ClusterPhaseRunning && o.Status.Phase != api.ClusterPhaseFailed {
+		return nil // bootstrap makes the seed's
+	}
+	var pods []manifest.MemberPod
+	for _, v := range o.Volumes {
+		p := o.Pod(v.Name)
+		switch {
+		case v.Deleting || !o.mayHoldMember(v):
+		case p == nil:
+			pods = append(pods, manifest.MemberPod{
+				Name: v.Name, Version: o.rejoinVersion(v), InitialCluster: o.initialCluster([]string{v.Name}),
+				Volume: true, Rejoins: true,
+			})
+		case p.Finished && !p.Deleting:
+			return removePod(*p, "it has ended, and is made again on its volume: "+p.Trouble())
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	return CreatePods{Pods: pods, why: "their members' data is on volumes"}
+}
+
+// mayHoldMember tells whether a volume may hold a member's data. Without a quorum
+// nobody can tell for sure: what a member remembers may be old. The pod of a
+// member that was removed does no harm, for the others don't listen to it.
+func (o *Observation) mayHoldMember(v manifest.VolumeState) bool {
+	if !o.Quorum {
+		return true
+	}
+	i := slices.IndexFunc(o.Members, func(m MemberState) bool { return m.PodName == v.Name })
+	return i >= 0 && o.Members[i].KeepsData()
+}
+
+// rejoinVersion is the version to start on a volume's data: the one that ran on
+// it last. The record on the volume may be late; the cluster's version on record
+// is the lowest that any member runs.
+func (o *Observation) rejoinVersion(v manifest.VolumeState) string {
+	ran, err := etcd.ParseVersion(v.Version)
+	if err != nil {
+		return cmp.Or(o.Status.CurrentVersion, o.Spec.EffectiveVersion())
+	}
+	if lowest, err := etcd.ParseVersion(o.Status.CurrentVersion); err == nil && lowest.GT(ran.Version) {
+		return lowest.String()
+	}
+	return ran.String()
+}
+
+// discardVolume deletes volumes that hold no member's data any more. That a member
+// has left is known from a quorum alone.
+func discardVolume(o *Observation) Step {
+	for _, v := range o.Volumes {
+		if !v.Deleting && !o.IsMember(v.Name) && o.Pod(v.Name) == nil {
+			return DeleteVolume{Name: v.Name, UID: v.UID}
+		}
+	}
+	return nil
+}
+
+// expandVolumes asks for more storage where the spec does. A volume never gets
+// smaller.
+func expandVolumes(o *Observation) Step {
+	if !o.Spec.Persistent() {
+		return nil
+	}
+	want, ok := o.Spec.Pod.PersistentVolumeClaimSpec.Resources.Requests[corev1.ResourceStorage]
+	if !ok {
+		return nil
+	}
+	for _, v := range o.Volumes {
+		if !v.Deleting && o.IsMember(v.Name) && v.Size.Cmp(want) < 0 && v.RefusedSize == "" && !v.PutOff {
+			return ExpandVolume{Name: v.Name, UID: v.UID, From: v.Size.String(), To: want.String()}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,261 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
+)
+
+// stuckAfter is how long a pod may have a problem before an event tells of it:
+// many pass by themselves.
+const stuckAfter = 10 * time.Second
+
+// unhealthyAfter is how long a member may not be healthy before an event tells
+// of it. A restart, as an upgrade makes it, takes less.
+const unhealthyAfter = 30 * time.Second
+
+// notices tells people what happens to the cluster, in events on the EtcdCluster
+// and in the log. Reasons and texts of v0.9.4 are kept where it had them.
+type notices struct {
+	notice.Board[*api.EtcdCluster]
+
+	stuck  map[string]stuckPod
+	warned int64 // generation whose warnings were told
+	// unhealthy are the members of which was told that they are not healthy, with
+	// their names.
+	unhealthy map[uint64]string
+	// refused is what the API server said last, by what was tried.
+	refused map[string]string
+}
+
+// A stuckPod has had one problem or another since a time.
+type stuckPod struct {
+	since time.Time
+	told  []string // kinds of problems
+}
+
+func (n *notices) memberAdded(name string) {
+	n.Normal("New Member Added", "New member %s added to cluster", name)
+}
+
+func (n *notices) memberPromoted(s plan.PromoteMember) {
+	n.Normal("Member Promoted", "Member %s is in sync and votes now", s.Name)
+}
+
+func (n *notices) memberRemoved(s plan.RemoveMember) {
+	n.Normal("Member Removed", "Existing member %s removed from the cluster", s.Name)
+}
+
+func (n *notices) replacingMember(s plan.RemoveMember) {
+	n.Normal("Replacing Dead Member", "The dead member %s is being replaced", s.Name)
+}
+
+func (n *notices) memberUpgraded(s plan.SetVersion) {
+	if s.From == s.To {
+		n.Normal("Member Updated", "Member %s is restarted on the image of version %s from another repository", s.Pod, s.To)
+		return
+	}
+	n.Normal("Member Upgraded", "Member %s upgraded from %s to %s", s.Pod, s.From, s.To)
+}
+
+func (n *notices) memberUpdated(s plan.RecyclePod) {
+	n.Normal("Member Updated", "Member %s is made again on its volume: %s", s.Name, s.Why)
+}
+
+func (n *notices) leaderMoved(s plan.MoveLeader) {
+	n.Normal("Leader Moved", "Leadership moved from member %s to member %s", s.From, s.To)
+}
+
+func (n *notices) serviceTaken(err error) { n.Warning("Service Taken", "%v", err) }
+
+func (n *notices) budgetTaken(err error) { n.Warning("Disruption Budget Taken", "%v", err) }
+
+// mended tells of what somebody else has edited and the operator put right.
+func (n *notices) mended(object, edited string) {
+	n.Normal("Edit Undone", "%s was edited and is as the operator makes it again: %s", object, edited)
+}
+
+func (n *notices) podRefused(why string) {
+	n.Warning("Pod Refused", plan.PodsRefused+"%s; tried again every %s", why, refusedPause)
+}
+
+// writeRefused tells what the API server says to a write, once for each reason.
+func (n *notices) writeRefused(what string, err error) {
+	if n.refused[what] != err.Error() {
+		n.refused[what] = err.Error()
+		n.Warning("Write Refused", "Kubernetes refuses to %s, tried again every %s: %v", what, refusedPause, err)
+	}
+}
+
+func (n *notices) passFails(s plan.Step, err error) {
+	n.Warning("Reconcile Failing", "Failed again and again at: %s: %v", s, err)
+}
+
+// certificatesChanged tells of what is new about the certificates.
+func (n *notices) certificatesChanged(old, st api.ClusterStatus) {
+	before, now := plan.ConditionFor(&old, api.ClusterConditionCertificatesValid), plan.ConditionFor(&st, api.ClusterConditionCertificatesValid)
+	switch {
+	case now.Status == corev1.ConditionFalse && (before.Status != now.Status || before.Message != now.Message):
+		n.Warning("Certificate Problem", "%s: %s", now.Reason, now.Message)
+	case now.Status == corev1.ConditionTrue && before.Status == corev1.ConditionFalse:
+		n.Normal("Certificates Valid", "All is well with the certificates again")
+	}
+}
+
+// look tells what an observation shows and no step does: warnings of a spec, and
+// pods that don't get on.
+func (n *notices) look(o *plan.Observation) {
+	if n.warned != n.Object.Generation {
+		n.warned = n.Object.Generation
+		for _, w := range api.Warnings(n.Object) {
+			n.Warning("Spec Warning", "%s", w)
+		}
+	}
+	current := map[string]stuckPod{}
+	for _, p := range o.Pods {
+		if p.Problem == "" || p.Deleting {
+			continue
+		}
+		s, known := n.stuck[p.Name]
+		if !known {
+			s.since = o.Now
+		}
+		if o.Now.Sub(s.since) >= stuckAfter && !slices.Contains(s.told, p.ProblemKind) {
+			s.told = append(s.told, p.ProblemKind)
+			n.Warning("Member Stuck", "Pod %s does not get on: %s", p.Name, p.Problem)
+		}
+		current[p.Name] = s
+	}
+	n.stuck = current
+	n.lookAtMembers(o)
+}
+
+// lookAtMembers tells of members that are not healthy for no reason that is told
+// elsewhere: their pods have no problem, and the others have a quorum.
+func (n *notices) lookAtMembers(o *plan.Observation) {
+	if !o.Quorum {
+		return
+	}
+	current := map[uint64]string{}
+	for _, m := range o.Members {
+		name, told := n.unhealthy[m.ID]
+		switch {
+		case m.Healthy() && told:
+			n.Normal("Member Recovered", "Member %s is healthy again", name)
+		case told:
+			current[m.ID] = name
+		case !m.Healthy() && !m.Foreign() && m.Joined() && m.Pod != nil && m.Pod.Problem == "" && !m.Pod.Deleting && o.Now.Sub(m.DownSince) >= unhealthyAfter:
+			current[m.ID] = m.PodName
+			n.Warning("Member Unhealthy", "Member %s has not been healthy for %s: %s", m.PodName, unhealthyAfter, problem(m, o))
+		}
+	}
+	n.unhealthy = current
+}
+
+// statusChanged tells of what begins and ends.
+func (n *notices) statusChanged(old, st api.ClusterStatus) {
+	if old.Phase != st.Phase {
+		switch st.Phase {
+		case api.ClusterPhaseCreating:
+			n.Normal("Bootstrapping", "Bootstrapping the cluster with member %s", st.Members.Unready[0])
+		case api.ClusterPhaseRunning:
+			n.Normal("Bootstrapped", "The first member serves: the cluster is running")
+		case api.ClusterPhaseFailed:
+			n.Warning("Cluster Failed", "%s", st.Reason)
+		}
+	}
+	n.certificatesChanged(old, st)
+	if from := st.RestoredFrom; from != nil && (old.RestoredFrom == nil || *from != *old.RestoredFrom) {
+		n.Normal("Restoring", "The first member starts on the backup %s", from.Key)
+	}
+	if st.Reason != old.Reason {
+		switch {
+		case strings.HasPrefix(st.Reason, specRefused), strings.HasPrefix(st.Reason, versionRefused):
+			n.Warning("Spec Refused", "%s", st.Reason)
+		case strings.HasPrefix(st.Reason, waitsFor) && !strings.HasPrefix(old.Reason, waitsFor):
+			n.Warning("Standstill", "%s", st.Reason)
+		case strings.HasPrefix(st.Reason, plan.WrongImage):
+			n.Warning("Wrong Image", "%s", st.Reason)
+		case strings.HasPrefix(st.Reason, plan.RestoreHeld):
+			n.Warning("Restore Held", "%s", st.Reason)
+		}
+	}
+	if old.ControlPaused != st.ControlPaused {
+		if st.ControlPaused {
+			n.Normal("Paused", "spec.paused is true: the operator leaves the cluster alone")
+		} else {
+			n.Normal("Resumed", "spec.paused is false: the operator takes care of the cluster again")
+		}
+	}
+	n.availabilityChanged(old, st)
+	n.updating(old, st)
+	switch {
+	case st.TargetVersion != "" && st.TargetVersion != old.TargetVersion:
+		n.Normal("Upgrade Started", "Upgrading from %s to %s", st.CurrentVersion, st.TargetVersion)
+	case st.TargetVersion == "" && old.TargetVersion != "" && st.CurrentVersion == old.TargetVersion:
+		n.Normal("Upgrade Finished", "All members run %s", st.CurrentVersion)
+	}
+}
+
+// availabilityChanged tells of alarms, which a quorum agrees on, apart from lost
+// quorums.
+func (n *notices) availabilityChanged(old, st api.ClusterStatus) {
+	was, is := plan.ConditionFor(&old, api.ClusterConditionAvailable), plan.ConditionFor(&st, api.ClusterConditionAvailable)
+	alarm := func(c api.ClusterCondition) bool { return c.Reason == reasonNoSpace || c.Reason == reasonCorrupt }
+	up := func(c api.ClusterCondition) bool { return c.Status == corev1.ConditionTrue || alarm(c) } // there is a quorum
+	switch {
+	case contradicts(is) && (is.Reason != was.Reason || is.Message != was.Message):
+		n.Warning("Data Missing", "%s: %s", is.Reason, is.Message)
+	case contradicts(is):
+	case contradicts(was) && up(is):
+		n.Normal("Data Accepted", "The cluster no longer contradicts what is on record: the operator takes care of it again")
+	case is.Status == corev1.ConditionUnknown && was.Status != is.Status:
+		n.Warning("Cannot Connect", "%s", is.Message)
+	case was.Status == corev1.ConditionUnknown && up(is):
+		n.Normal("Connected Again", "The operator can connect to the members again: a quorum serves")
+	case is.Status == corev1.ConditionUnknown:
+	case (up(was) || was.Status == corev1.ConditionUnknown) && !up(is):
+		n.Warning("Quorum Lost", "%s: %s", is.Reason, is.Message)
+	case !up(was) && up(is) && old.Phase == api.ClusterPhaseRunning:
+		n.Normal("Quorum Restored", "A quorum of members serves again")
+	}
+	switch {
+	case alarm(is) && (is.Reason != was.Reason || is.Message != was.Message):
+		n.Warning("Alarm Raised", "%s: %s", is.Reason, is.Message)
+	case alarm(was) && is.Status == corev1.ConditionTrue:
+		n.Normal("Alarm Cleared", "No alarm is left: the cluster takes all requests again")
+	}
+}
+
+// contradicts reports whether Available is False because the cluster contradicts the
+// record.
+func contradicts(available api.ClusterCondition) bool {
+	switch available.Reason {
+	case plan.ReasonForgotten, plan.ReasonOtherID, plan.ReasonWentBack:
+		return true
+	}
+	return false
+}
+
+// updating tells when members begin to follow an edit, when they all do, and when
+// that can't be.
+func (n *notices) updating(old, st api.ClusterStatus) {
+	was, is := plan.ConditionFor(&old, api.ClusterConditionUpdating), plan.ConditionFor(&st, api.ClusterConditionUpdating)
+	switch {
+	case is.Status == corev1.ConditionFalse && is.Message != was.Message:
+		n.Warning("Update Refused", "%s", is.Message)
+	case is.Status == corev1.ConditionTrue && was.Status != corev1.ConditionTrue:
+		n.Normal("Update Started", "The members follow the edited spec one at a time: %s", is.Message)
+	case is.Status == "" && was.Status == corev1.ConditionTrue:
+		n.Normal("Update Finished", "All members follow the spec")
+	}
+}

@@ -1,0 +1,140 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+)
+
+// clusterGauge is one number of each cluster, as of the last pass.
+type clusterGauge struct {
+	gauge *prometheus.GaugeVec
+	value func(o *plan.Observation, st *api.ClusterStatus) float64
+}
+
+// clusterGauges are the numbers that alerts and dashboards need of each cluster.
+// Their labels are the cluster's namespace and name, and nothing else: members
+// come and go, and tell of themselves on their own metrics port.
+type clusterGauges struct {
+	ofPass   []clusterGauge
+	lastPass *prometheus.GaugeVec
+	failing  *prometheus.GaugeVec
+}
+
+var clusterLabels = []string{"namespace", "cluster"}
+
+func newClusterGauges() clusterGauges {
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "etcd_operator", Subsystem: "cluster", Name: name, Help: help}, clusterLabels)
+	}
+	return clusterGauges{
+		lastPass: gauge("last_pass_timestamp_seconds", "When the last pass over the cluster ended, whether it failed or not."),
+		failing:  gauge("failed_passes", "Number of passes in a row, up to now, that ended with an error."),
+		ofPass: []clusterGauge{
+			{gauge("available", "1 while the condition Available is True: the cluster serves reads and writes."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
+				return truth(conditionIs(st, api.ClusterConditionAvailable, corev1.ConditionTrue))
+			}},
+			{gauge("data_missing", "1 while the cluster contradicts what is on record: it has lost members or data, and the operator changes nothing."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
+				return truth(contradicts(plan.ConditionFor(st, api.ClusterConditionAvailable)))
+			}},
+			{gauge("bootstrapped", "1 once the first member has served: from there on there is data."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
+				return truth(st.Phase == api.ClusterPhaseRunning || st.Phase == api.ClusterPhaseFailed)
+			}},
+			{gauge("size", "Number of members that the spec asks for."), func(o *plan.Observation, _ *api.ClusterStatus) float64 {
+				return float64(o.Spec.Size)
+			}},
+			{gauge("members", "Number of members that etcd itself counts."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
+				return float64(st.Size)
+			}},
+			{gauge("voters", "Number of members with a vote."), func(o *plan.Observation, _ *api.ClusterStatus) float64 {
+				return float64(len(o.Voters()))
+			}},
+			{gauge("healthy_members", "Number of members that answer and take part in a quorum."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
+				n := 0
+				for _, m := range st.MemberStatuses {
+					if m.Healthy {
+						n++
+					}
+				}
+				return float64(n)
+			}},
+			{gauge("alarms", "Number of alarms that hold in the cluster."), func(o *plan.Observation, _ *api.ClusterStatus) float64 {
+				return float64(len(o.Alarms()))
+			}},
+			{gauge("db_size_bytes", "Size of the largest database file of a member."), func(o *plan.Observation, _ *api.ClusterStatus) float64 {
+				return largest(o, func(m api.MemberStatus) int64 { return m.DBSize })
+			}},
+			{gauge("raft_index_lag", "Raft entries that the member which lags most has not applied."), func(o *plan.Observation, _ *api.ClusterStatus) float64 {
+				return largest(o, func(m api.MemberStatus) int64 { return m.RaftIndexLag })
+			}},
+			{gauge("paused", "1 while the operator leaves the cluster alone because of spec.paused."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
+				return truth(st.ControlPaused)
+			}},
+			{gauge("refused", "1 while the spec, or its version, is refused."), func(o *plan.Observation, _ *api.ClusterStatus) float64 {
+				return truth(refusal(o) != "")
+			}},
+			{gauge("upgrading", "1 while members move to another version."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
+				return truth(st.TargetVersion != "")
+			}},
+		},
+	}
+}
+
+func (g clusterGauges) vectors() []*prometheus.GaugeVec {
+	all := []*prometheus.GaugeVec{g.lastPass, g.failing}
+	for _, c := range g.ofPass {
+		all = append(all, c.gauge)
+	}
+	return all
+}
+
+func (g clusterGauges) collectors() []prometheus.Collector {
+	var all []prometheus.Collector
+	for _, v := range g.vectors() {
+		all = append(all, v)
+	}
+	return all
+}
+
+// saw takes over what a pass has seen.
+func (g clusterGauges) saw(obj *api.EtcdCluster, o *plan.Observation, st *api.ClusterStatus) {
+	for _, c := range g.ofPass {
+		c.gauge.WithLabelValues(obj.Namespace, obj.Name).Set(c.value(o, st))
+	}
+}
+
+func (g clusterGauges) passEnded(obj *api.EtcdCluster, at time.Time, failures int) {
+	g.lastPass.WithLabelValues(obj.Namespace, obj.Name).Set(float64(at.UnixMilli()) / 1000)
+	g.failing.WithLabelValues(obj.Namespace, obj.Name).Set(float64(failures))
+}
+
+// forget drops the numbers of a cluster that nobody looks at any more: the last
+// ones would stand for ever.
+func (g clusterGauges) forget(obj *api.EtcdCluster) {
+	for _, v := range g.vectors() {
+		v.DeleteLabelValues(obj.Namespace, obj.Name)
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// largest looks at what the members say now; the status may be a tenth off.
+func largest(o *plan.Observation, of func(api.MemberStatus) int64) float64 {
+	var n int64
+	for _, m := range memberStatuses(o) {
+		n = max(n, of(m))
+	}
+	return float64(n)
+}

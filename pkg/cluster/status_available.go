@@ -1,0 +1,139 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// The reasons of Available that alarms of etcd cause. Others stand where they are
+// told.
+const (
+	reasonNoSpace = "Out of space"
+	reasonCorrupt = "Data corrupt"
+)
+
+// availability tells whether the cluster serves reads and writes, and if not, what
+// is wrong with each member and what can be done.
+//
+// What decides is the linearizable read by which the members were listed: it is
+// answered only after a majority of the voters has confirmed its leader. What the
+// members say of themselves does not count: one that was cut off claims to know a
+// leader for a while, and one that the operator doesn't reach may well serve.
+func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.ConditionStatus, reason, message string) {
+	if reason, message := o.Contradiction(); reason != "" {
+		return corev1.ConditionFalse, reason, message
+	}
+	voters := o.Voters()
+	healthy, answering := plan.Count(voters, plan.MemberState.Healthy), plan.Count(voters, plan.MemberState.Answers)
+	if o.Quorum {
+		if reason, message := blocked(o); reason != "" {
+			return corev1.ConditionFalse, reason, message
+		}
+		if healthy < etcd.Quorum(len(voters)) {
+			return corev1.ConditionTrue, "Cluster available", fmt.Sprintf("a quorum serves, but only %d of %d voting members answer the operator%s", healthy, len(voters), troubles(o))
+		}
+		return corev1.ConditionTrue, "Cluster available", fmt.Sprintf("%d of %d voting members are healthy", healthy, len(voters))
+	}
+	if status, reason, message, blind := withoutSight(o); blind {
+		return status, reason, message
+	}
+	switch {
+	case o.Invalid != "" && len(o.Pods) == 0:
+		return corev1.ConditionFalse, "Spec refused", o.Invalid
+	case len(o.Pods) == 0 && plan.CertificatesHold(o) != "":
+		return corev1.ConditionFalse, "Certificates unusable", plan.CertificatesHold(o)
+	case len(o.Pods) == 0 && len(o.Volumes) > 0:
+		return corev1.ConditionFalse, "Quorum lost", "all pods are gone; they are made again on their volumes"
+	case phase == api.ClusterPhaseFailed || phase == api.ClusterPhaseRunning && len(o.Pods) == 0:
+		return corev1.ConditionFalse, "All members lost", plan.NoMembersLeft
+	case phase != api.ClusterPhaseRunning:
+		return corev1.ConditionFalse, "Cluster creating", "the first member does not serve yet" + troubles(o)
+	case len(voters) > 0 && answering >= etcd.Quorum(len(voters)):
+		return corev1.ConditionFalse, "Quorum lost", "the members have no leader that answers: reads and writes fail until they have elected one" + troubles(o)
+	case len(voters) > 0:
+		return corev1.ConditionFalse, "Quorum lost", fmt.Sprintf("%d of %d voting members answer, %d are needed: reads and writes fail until more are back%s",
+			answering, len(voters), etcd.Quorum(len(voters)), troubles(o))
+	default:
+		return corev1.ConditionFalse, "Quorum lost", "no member answers the operator" + troubles(o)
+	}
+}
+
+// blocked says which alarm makes a cluster with a quorum refuse requests, and the
+// way out. An alarm of a member that was removed holds as any other.
+func blocked(o *plan.Observation) (reason, message string) {
+	noSpace, corrupt := alarmed(o, etcd.AlarmNoSpace), alarmed(o, etcd.AlarmCorrupt)
+	switch {
+	case corrupt != "":
+		return reasonCorrupt, "reads and writes are refused since an alarm CORRUPT was raised for " + corrupt +
+			", whose data differs from the others': compare the members (etcdctl endpoint hashkv --cluster), delete the pod of the one that differs, and its PersistentVolumeClaim where it has one, so that it is replaced, and lift the alarm (etcdctl alarm disarm)"
+	case noSpace != "":
+		return reasonNoSpace, "writes are refused since an alarm NOSPACE was raised by " + noSpace +
+			", whose database has reached its quota: free space (etcdctl compact, then etcdctl defrag member by member) or raise ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv, then lift the alarm (etcdctl alarm disarm)"
+	}
+	return "", ""
+}
+
+// alarmed names the members with an alarm.
+func alarmed(o *plan.Observation, alarm string) string {
+	var names []string
+	for _, a := range o.Alarms() {
+		if a.Type != alarm {
+			continue
+		}
+		name := "former member " + etcd.FormatID(a.MemberID)
+		for _, m := range o.Members {
+			if m.ID == a.MemberID {
+				name = memberName(m)
+			}
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// memberName is how a person finds a member.
+func memberName(m plan.MemberState) string {
+	switch {
+	case m.PodName != "":
+		return m.PodName
+	case m.Name != "":
+		return m.Name
+	default:
+		return "member " + etcd.FormatID(m.ID)
+	}
+}
+
+// troubles lists what is wrong, a clause a member, and then a clause a pod that is
+// none yet.
+func troubles(o *plan.Observation) string {
+	var list []string
+	told := map[string]bool{}
+	for _, m := range knownMembers(o) {
+		if !m.Healthy {
+			told[m.Name] = true
+			list = append(list, cmp.Or(m.Name, "member "+m.ID)+": "+m.Problem)
+		}
+	}
+	for _, p := range o.Pods {
+		if p.Problem != "" && !told[p.Name] {
+			list = append(list, p.Name+": "+p.Problem)
+		}
+	}
+	if o.Refused.Why != "" {
+		list = append(list, plan.PodsRefused+o.Refused.Why)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(list, "; ")
+}

@@ -1,0 +1,164 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
+)
+
+const (
+	// leastSizeChange is below what no change of a database's size is worth a
+	// write of the status, even if it is a tenth.
+	leastSizeChange = 1 << 20
+	// leastLag is the lag that a loaded member has without being behind: etcd
+	// answers one member's question after the other's.
+	leastLag = 1000
+)
+
+// setMemberStatuses tells what is known of each member, by name. Numbers that
+// have hardly changed stay as they are on record, unless something else is
+// written: a loaded cluster must not cause a write with each pass.
+func setMemberStatuses(st *api.ClusterStatus, o *plan.Observation) {
+	st.MemberStatuses = knownMembers(o)
+	if st.Phase == api.ClusterPhaseFailed {
+		st.MemberStatuses = nil // there are none
+	}
+}
+
+func knownMembers(o *plan.Observation) []api.MemberStatus {
+	if len(o.Members) == 0 {
+		return silentMembers(o)
+	}
+	return memberStatuses(o)
+}
+
+// keepNumbers takes the numbers on record where they are near enough and
+// nothing else is new.
+func keepNumbers(st *api.ClusterStatus, old []api.MemberStatus) {
+	if len(old) != len(st.MemberStatuses) {
+		return
+	}
+	kept := slices.Clone(st.MemberStatuses)
+	for i := range kept {
+		if !near(kept[i], old[i]) {
+			return
+		}
+		kept[i].DBSize, kept[i].DBSizeInUse, kept[i].RaftIndexLag = old[i].DBSize, old[i].DBSizeInUse, old[i].RaftIndexLag
+	}
+	st.MemberStatuses = kept
+}
+
+// near tells whether a member's numbers have changed by less than a tenth. What
+// is in use swings with each compaction, so that it is measured by the file.
+func near(a, b api.MemberStatus) bool {
+	within := func(a, b, of, least int64) bool { return max(a-b, b-a) < max(least, of/10) }
+	return within(a.DBSize, b.DBSize, b.DBSize, leastSizeChange) &&
+		within(a.DBSizeInUse, b.DBSizeInUse, b.DBSize, leastSizeChange) &&
+		within(a.RaftIndexLag, b.RaftIndexLag, b.RaftIndexLag, leastLag)
+}
+
+func memberStatuses(o *plan.Observation) []api.MemberStatus {
+	leader, alarms := o.Leader(), o.Alarms()
+	var newest uint64 // entry that a member has logged
+	for _, m := range o.Members {
+		if m.Status != nil {
+			newest = max(newest, m.Status.RaftIndex)
+		}
+	}
+	var list []api.MemberStatus
+	for _, m := range o.Members {
+		s := api.MemberStatus{
+			Name: cmp.Or(m.PodName, m.Name), ID: etcd.FormatID(m.ID), Learner: m.Learner,
+			Leader: m.ID == leader, Problem: problem(m, o),
+		}
+		// A foreign member is not asked. What leads is healthy all the same.
+		s.Healthy = s.Problem == "" || m.Foreign() && s.Leader
+		if m.Status != nil {
+			s.Version, s.DBSize, s.DBSizeInUse = m.Status.Version, m.Status.DBSize, m.Status.DBInUse
+			s.RaftIndexLag = int64(newest - min(newest, m.Status.RaftApplied)) //nolint:gosec // far from 2^63 entries
+		}
+		for _, a := range alarms {
+			if a.MemberID == m.ID {
+				s.Alarms = append(s.Alarms, a.Type)
+			}
+		}
+		list = append(list, s)
+	}
+	sortMembers(list)
+	return list
+}
+
+// silentMembers are the members on record when nobody answers who they are.
+func silentMembers(o *plan.Observation) []api.MemberStatus {
+	var list []api.MemberStatus
+	for _, old := range o.Status.MemberStatuses {
+		m := plan.MemberState{PodName: old.Name, Pod: o.Pod(old.Name), Volume: o.Volume(old.Name), Member: etcd.Member{Name: old.Name, Learner: old.Learner}}
+		list = append(list, api.MemberStatus{Name: old.Name, ID: old.ID, Learner: old.Learner, Problem: problem(m, o)})
+	}
+	return list
+}
+
+func sortMembers(list []api.MemberStatus) {
+	slices.SortFunc(list, func(a, b api.MemberStatus) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+}
+
+// problem says why a member is not healthy, in words that stay the same as long
+// as the reason does; empty if it is healthy.
+func problem(m plan.MemberState, o *plan.Observation) string {
+	switch {
+	case m.Foreign():
+		return "the operator did not make it and does not ask it"
+	case m.Status != nil && m.Status.LeaderID == 0:
+		return "knows no leader: it does not reach a majority of the members"
+	case m.Status != nil && !o.Quorum:
+		return "serves no reads: it does not reach a majority of the members"
+	case m.Stalled:
+		return "answers, but confirms no reads: its disk hangs, or it does not reach a majority of the members"
+	case m.Status != nil:
+		return ""
+	case m.Pod == nil && m.KeepsData():
+		return "its pod is gone; it is made again on its volume"
+	case m.Pod == nil:
+		return "its pod is gone, and its data with it"
+	case m.Pod.LostNode(o.Now):
+		return "its node does not answer, and its pod can't be deleted: it is replaced when that has lasted for " + plan.WedgeDeadline.String() + " and the others are a quorum"
+	case m.Pod.Deleting:
+		return "its pod is being deleted"
+	case m.Pod.Problem != "":
+		return m.Pod.Problem
+	case !m.Pod.Running && m.Pod.Started:
+		return "etcd is being started again"
+	case !m.Pod.Running:
+		return "etcd has not started yet"
+	case m.Copies(o.Now):
+		return "receives a copy of the database"
+	case m.Unreached() && cause(m.Err) == "":
+		return "Kubernetes says that it is ready, but it does not answer the operator: see whether a NetworkPolicy or the network keeps the operator from port 2379 of its pod"
+	default:
+		return "runs, but does not answer" + cause(m.Err)
+	}
+}
+
+// cause is why a member does not answer, where that says more than that it doesn't.
+// Most errors hold ports and times, and are another one each time: refused, reset,
+// not in time.
+func cause(err error) string {
+	switch {
+	case errors.Is(err, plan.ErrOtherMember):
+		return ": " + err.Error()
+	case errors.Is(err, plan.ErrNoCertificate):
+		return ": " + plan.ErrNoCertificate.Error()
+	case etcd.IsTLSFailure(err):
+		return ": the TLS handshake failed: " + notice.Shorten(etcd.TLSCause(err), 200)
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,44 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"slices"
+	"time"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+)
+
+const (
+
+	// recordInterval is the least time between two writes of the record for the raft
+	// index and the revision alone.
+	recordInterval = 5 * time.Minute
+)
+
+// setRecord records what a quorum agrees on. A record that is contradicted stays.
+func setRecord(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
+	switch reason, _ := o.Contradiction(); {
+	case reason != "":
+		st.Record = o.Record
+	case o.Quorum && st.Phase == api.ClusterPhaseRunning:
+		st.Record = o.FreshRecord(s)
+	}
+}
+
+// keepRecord keeps the index and the revision that are on record while nothing else
+// is new and they were written a short time ago, or have not moved.
+func keepRecord(st *api.ClusterStatus, old *api.ClusterRecord, now time.Time) {
+	r := st.Record
+	if r == nil || old == nil || r.ClusterID != old.ClusterID || !slices.Equal(r.Members, old.Members) {
+		return
+	}
+	written, err := time.Parse(time.RFC3339, old.LastUpdateTime)
+	moved := r.RaftIndex != old.RaftIndex || r.Revision != old.Revision
+	if moved && (err != nil || now.Sub(written) >= recordInterval) {
+		return
+	}
+	st.Record = old
+}

@@ -1,0 +1,45 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// restoring says how far a cluster's first member has come that starts on a backup;
+// empty for other clusters, and once it has served.
+func restoring(o *plan.Observation, s plan.Step) string {
+	if o.Status.Phase != api.ClusterPhaseNone && o.Status.Phase != api.ClusterPhaseCreating {
+		return ""
+	}
+	if _, serves := s.(plan.MarkRunning); serves {
+		return ""
+	}
+	if why := o.SourceUnknown(); why != "" || o.Source == nil {
+		return why
+	}
+	backup := "the backup " + o.Source.Key
+	var seed *manifest.PodState
+	if len(o.Status.Members.Unready) > 0 {
+		seed = o.Pod(o.Status.Members.Unready[0])
+	}
+	if idles, ok := s.(plan.Idle); ok && seed == nil {
+		return idles.Why
+	}
+	switch {
+	case seed == nil || seed.Deleting:
+		return "the first member is to start on " + backup
+	case seed.Problem != "":
+		return fmt.Sprintf("member %s can't start on %s: %s", seed.Name, backup, seed.Problem)
+	case seed.Preparing == manifest.FetchContainer && seed.Scheduled:
+		return fmt.Sprintf("member %s fetches %s; kubectl logs %s -c %s tells how far it is", seed.Name, backup, seed.Name, manifest.FetchContainer)
+	case seed.Preparing == manifest.RestoreContainer:
+		return fmt.Sprintf("member %s restores %s", seed.Name, backup)
+	}
+	return fmt.Sprintf("member %s starts on %s", seed.Name, backup)
+}

@@ -1,0 +1,110 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"strings"
+	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
+)
+
+const (
+	// standstillAfter is how long the operator may wait for the same before the status
+	// says for what.
+	standstillAfter = time.Minute
+	// standstillPause is the least time between two changes of what it says: reasons
+	// that take turns must not cause a write each.
+	standstillPause = 30 * time.Second
+	// waitsFor begins what status and events say.
+	waitsFor = "for more than a minute the operator has been waiting "
+)
+
+// standstill notices that pass after pass leads to nothing new.
+type standstill struct {
+	since time.Time // without a step that succeeded; zero: there is nothing to do
+	// failing is the step that failed last, and err how.
+	failing string
+	err     error
+
+	text   string
+	textAt time.Time
+}
+
+// look takes the step that a pass has planned and returns what the status has to say
+// about it; "" while there is nothing to say. Waits take turns while the same stands in
+// the way: they count as one.
+func (s *standstill) look(o *plan.Observation, next plan.Step) string {
+	if i, ok := next.(plan.Idle); ok && rests(i) {
+		*s = standstill{}
+		return ""
+	}
+	if s.since.IsZero() {
+		s.since = o.Now
+	}
+	switch {
+	case o.Now.Sub(s.since) < standstillAfter, acts(next) && next.String() != s.failing:
+		s.text = ""
+		return ""
+	case acts(next) && s.text != "":
+		return s.text // another attempt, of which nobody knows yet how it ends
+	}
+	text := s.describe(o, next)
+	if s.text == "" || text != s.text && o.Now.Sub(s.textAt) >= standstillPause {
+		s.text, s.textAt = text, o.Now
+	}
+	return s.text
+}
+
+// ended notes how the attempt at a step ended.
+func (s *standstill) ended(next plan.Step, err error) {
+	switch {
+	case !acts(next):
+	case err == nil:
+		*s = standstill{}
+	default:
+		s.failing, s.err = next.String(), err
+	}
+}
+
+// acts reports whether a step changes something.
+func acts(s plan.Step) bool {
+	switch s.(type) {
+	case plan.Wait, plan.Idle:
+		return false
+	}
+	return true
+}
+
+// rests reports whether nothing is waited for, or the status says so elsewhere.
+func rests(s plan.Idle) bool {
+	for _, end := range []string{plan.AsSpecified, plan.BeingDeleted, plan.IsPaused, "the spec is invalid: ", versionRefused, plan.PodsRefused, plan.WrongImage} {
+		if strings.HasPrefix(s.Why, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *standstill) describe(o *plan.Observation, next plan.Step) string {
+	const see = "; see kubectl describe pod and kubectl logs of the pods named here"
+	switch next := next.(type) {
+	case plan.Wait:
+		if t := troubles(o); t != "" {
+			return waitsFor + next.Why + t + see
+		}
+		return waitsFor + next.Why
+	case plan.Idle:
+		if next.Why == plan.StrangersThere {
+			return waitsFor + "for pods of an earlier EtcdCluster of this name to go: if it was deleted with --cascade=orphan, back up what they hold, then delete them (kubectl delete pods,persistentvolumeclaims -l etcd_cluster=" + o.Names.Cluster + ")"
+		}
+		return waitsFor + "since " + next.Why + troubles(o) + see
+	}
+	text := waitsFor + "for this to succeed: " + next.String()
+	if s.err != nil {
+		text += ": " + notice.Shorten(s.err.Error(), 500)
+	}
+	return text + troubles(o)
+}

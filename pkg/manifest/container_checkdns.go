@@ -1,0 +1,148 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+const (
+	// CheckDNSContainer is the init container that waits for what etcd needs.
+	CheckDNSContainer = "check-dns"
+	// A file on a disk-backed volume of its own tells that etcd was started in a
+	// pod: the data may be lost while the pod stays, as in memory when its node
+	// reboots.
+	startedVolume    = "check-dns"
+	startedMountPath = "/var/check-dns"
+	startedFile      = startedMountPath + "/started"
+)
+
+// checkDNS is the init container that holds etcd back until the pod's own name
+// resolves: other members reach it by that name. The operator's image also waits
+// until the running members expect the new one, and needs no shell for it.
+func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operatorImage string) corev1.Container {
+	n := NamesOf(obj)
+	timeout := obj.Spec.EffectiveDNSTimeout()
+	c := corev1.Container{
+		Name:                     CheckDNSContainer,
+		Resources:                *policy.Resources.DeepCopy(),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext:          containerSecurity(),
+		VolumeMounts:             []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true}},
+	}
+	if inMemory(policy, p) {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
+	}
+	c.Env = []corev1.EnvVar{startedVariable()}
+	if busybox := BusyboxImage(&obj.Spec); busybox != "" {
+		c.Image = busybox
+		c.Command = []string{"/bin/sh", "-c", busyboxScript, "check-dns",
+			n.Host(p.Name), strconv.FormatInt(int64(timeout.Seconds()), 10), dataDir}
+		switch {
+		case p.Rejoins:
+			c.Command = append(c.Command, "require-data")
+		case inMemory(policy, p):
+			c.Command = append(c.Command, startedFile)
+		}
+		return c
+	}
+	c.Image = operatorImage
+	c.Command = []string{"/usr/local/bin/etcd-operator", "check-dns", "-name=" + n.Host(p.Name), "-timeout=" + timeout.String()}
+	c.Env = append(c.Env, corev1.EnvVar{
+		Name:      "MY_POD_IP",
+		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}},
+	})
+	c.Command = append(c.Command, "-data-dir="+dataDir)
+	if p.Rejoins {
+		c.Command = append(c.Command, "-require-data")
+		return c
+	}
+	if inMemory(policy, p) {
+		c.Command = append(c.Command, "-started="+startedFile)
+	}
+	peers := slices.Sorted(maps.Keys(p.InitialCluster))
+	peers = slices.DeleteFunc(peers, func(u string) bool { return u == n.PeerURL(p.Name) })
+	if p.Seed || len(peers) == 0 {
+		return c // nobody to wait for
+	}
+	c.Command = append(c.Command, "-initial-cluster="+p.InitialCluster.String())
+	for _, u := range peers {
+		c.Command = append(c.Command, "-peer="+u)
+	}
+	if n.peerTLS {
+		c.Command = append(c.Command, "-peer-cert="+PeerCert.path(PeerCert.Cert), "-peer-key="+PeerCert.path(PeerCert.Key), "-peer-ca="+PeerCert.path(PeerCert.CA))
+		c.VolumeMounts = append(c.VolumeMounts, PeerCert.mount())
+	}
+	return c
+}
+
+// startedVariable tells an init container which member has served from its pod. The
+// kubelet reads the annotation at each start of the container, from the pod as the
+// API server last showed it: nothing of it is on the node's disk.
+func startedVariable() corev1.EnvVar {
+	return corev1.EnvVar{
+		Name: startedEnv,
+		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+			APIVersion: "v1", FieldPath: "metadata.annotations['" + StartedAnnotation + "']",
+		}},
+	}
+}
+
+// busyboxScript waits for the name $1 to resolve, at most $2 seconds (0: for
+// ever). It fails where $3 holds no data and must: where the operator has noted that
+// the member has served, where $4 is require-data, and where $4 is a file that tells
+// that etcd was started before. The FQDN's
+// trailing part comes from the search list, which nslookup of busybox after 1.28
+// ignores, so each domain of the list is tried as well. Not every image has sync;
+// without it the file is on the disk some seconds later.
+const busyboxScript = `
+if ! ls "$3"/member/wal/*.wal >/dev/null 2>&1; then
+  if [ -n "$MEMBER_STARTED" ]; then
+    echo "member $MEMBER_STARTED has served from this pod before, and $3 holds no data of it now: it could lose writes; delete the pod, and its PersistentVolumeClaim if it has one, so that the member is replaced" >&2
+    exit 1
+  elif [ "$4" = require-data ]; then
+    echo "the volume holds no data of etcd in $3: a member that comes back without its data could lose writes" >&2
+    exit 1
+  elif [ -n "$4" ] && [ -e "$4" ]; then
+    echo "etcd was started in this pod before, and $3 holds no data of it now: it could lose writes; delete the pod, so that the member is replaced" >&2
+    exit 1
+  fi
+fi
+started() {
+  if [ -n "$1" ] && [ "$1" != require-data ]; then
+    : >"$1" || exit 1
+    sync "$1" 2>/dev/null
+  fi
+  exit 0
+}
+search=$(sed -n 's/^search *//p' /etc/resolv.conf)
+waited=0
+while :; do
+  for suffix in "" $(for d in $search; do echo ".$d"; done); do
+    if nslookup "$1$suffix" >/tmp/answer 2>&1 && grep -q '^Name:' /tmp/answer; then started "$4"; fi
+  done
+  if [ "$2" -gt 0 ] && [ "$waited" -ge "$2" ]; then
+    echo "$1 did not resolve within $2 s: check the cluster's DNS and the headless Service" >&2
+    exit 1
+  fi
+  waited=$((waited + 1))
+  sleep 1
+done`
+
+// BusyboxImage is the image that the spec names for the init container; "" for that of the operator.
+func BusyboxImage(spec *api.ClusterSpec) string {
+	if spec.Pod == nil {
+		return ""
+	}
+	return spec.Pod.BusyboxImage
+}
+
+// startedEnv is the variable by which init containers know the note: datadir.StartedEnv.
+const startedEnv = "MEMBER_STARTED"

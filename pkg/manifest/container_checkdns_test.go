@@ -1,0 +1,116 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The data of a pod can go while the pod stays: in memory, when its node reboots.
+// What tells of it must not go with it, and nobody but check-dns writes it.
+func TestWhatTellsOfAStartOutlivesTheData(t *testing.T) {
+	inMemory := 0
+	for name, s := range shapes() {
+		spec := s.build(t).Spec
+		init := spec.InitContainers[len(spec.InitContainers)-1]
+		command := strings.Join(init.Command, " ")
+		i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == "check-dns" })
+		mounted := func(c corev1.Container) bool {
+			return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+				return m.Name == "check-dns" && m.MountPath == "/var/check-dns" && !m.ReadOnly
+			})
+		}
+		if data := spec.Volumes[0].EmptyDir; data == nil || data.Medium != corev1.StorageMediumMemory {
+			// A volume outlives the pod, and an emptyDir on the disk goes with it.
+			if i >= 0 || strings.Contains(command, "/var/check-dns") {
+				t.Errorf("%s: volumes %v, command %s", name, spec.Volumes, command)
+			}
+			continue
+		}
+		inMemory++
+		if !strings.Contains(command, "/var/etcd/data") {
+			t.Errorf("%s: nobody looks at the data: %s", name, command)
+		}
+		if i < 0 || spec.Volumes[i].EmptyDir == nil || spec.Volumes[i].EmptyDir.Medium != "" {
+			t.Fatalf("%s: it is not on a disk: %v", name, spec.Volumes)
+		}
+		if !mounted(init) || mounted(spec.Containers[0]) || !strings.Contains(command, "/var/check-dns/started") {
+			t.Errorf("%s: mounts %v, command %s", name, init.VolumeMounts, command)
+		}
+	}
+	if inMemory == 0 {
+		t.Error("no pod has its data in memory")
+	}
+}
+
+func TestTheScriptForBusyboxLooksForTheData(t *testing.T) {
+	for name, tc := range map[string]struct {
+		data, before, rejoins, unresolved, noted bool
+		want                                     string // of the error
+	}{
+		"it has served":                    {data: true, noted: true},
+		"it has served, the data are gone": {noted: true, want: "member 8e9e05c52164694d has served"},
+		"the first start":                  {},
+		"a restart with the data":          {data: true, before: true},
+		"a restart without it":             {before: true, want: "started in this pod before"},
+		"it rejoins":                       {data: true, rejoins: true},
+		"it rejoins without data":          {rejoins: true, want: "the volume holds no data"},
+		"no name":                          {unresolved: true, want: "did not resolve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			put := func(text string, path ...string) string {
+				file := filepath.Join(append([]string{dir}, path...)...)
+				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+					t.Fatal(err)
+				}
+				return file
+			}
+			answer := "echo 'Name: c'"
+			if tc.unresolved {
+				answer = "exit 1"
+			}
+			put("#!/bin/sh\n"+answer+"\n", "bin", "nslookup")
+			if tc.data {
+				put("", "data", "member", "wal", "0.wal")
+			}
+			marker := filepath.Join(dir, "started")
+			if tc.before {
+				put("", "started")
+			}
+			args := []string{"-c", strings.ReplaceAll(busyboxScript, "/tmp/answer", filepath.Join(dir, "answer")), "check-dns", "c", "1", filepath.Join(dir, "data")}
+			args = append(args, marker)
+			if tc.rejoins {
+				args[len(args)-1] = "require-data"
+			}
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", args...)
+			cmd.Env = []string{"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH")}
+			cmd.Dir = dir
+			if tc.noted {
+				cmd.Env = append(cmd.Env, "MEMBER_STARTED=8e9e05c52164694d")
+			}
+			out, err := cmd.CombinedOutput()
+			if (err != nil) != (tc.want != "") || !strings.Contains(string(out), tc.want) {
+				t.Errorf("%v, it says %q, want %q", err, out, tc.want)
+			}
+			_, statErr := os.Stat(marker)
+			if _, err := os.Stat(filepath.Join(dir, "require-data")); err == nil {
+				t.Error("it makes a file of its flag")
+			}
+			if noted, want := statErr == nil, tc.before || tc.want == "" && !tc.rejoins; noted != want {
+				t.Errorf("the start is noted: %t, want %t", noted, want)
+			}
+		})
+	}
+}

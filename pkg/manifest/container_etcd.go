@@ -1,0 +1,130 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+const (
+	// EtcdContainer is the container in which etcd runs.
+	EtcdContainer = "etcd"
+
+	// maxLearnersEnv is a setting of etcd 3.6 and later; older ones don't read
+	// it. The environment stays when the version is changed in place. The plan
+	// counts on it, so users can't set it.
+	maxLearnersEnv   = "ETCD_MAX_LEARNERS"
+	snapshotCountEnv = "ETCD_SNAPSHOT_COUNT"
+)
+
+// Image is that of a version of etcd.
+func Image(spec *api.ClusterSpec, version string) string {
+	return spec.EffectiveRepository() + ":v" + version
+}
+
+// etcdProcess is the container that runs etcd.
+func etcdProcess(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, version etcd.Version) corev1.Container {
+	ports := []corev1.ContainerPort{
+		{Name: "peer", ContainerPort: peerPort},
+		{Name: "client", ContainerPort: ClientPort},
+	}
+	if version.HasMetricsListener() {
+		ports = append(ports, corev1.ContainerPort{Name: "metrics", ContainerPort: MetricsPort})
+	}
+	command := etcdCommand(obj, policy, p, version)
+	c := corev1.Container{
+		Name:         EtcdContainer,
+		Image:        Image(&obj.Spec, version.String()),
+		Command:      command,
+		Ports:        ports,
+		Env:          etcdEnv(policy, command),
+		Resources:    policy.Resources,
+		VolumeMounts: append([]corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath}}, certMounts(&obj.Spec)...),
+		// etcd says on standard error why it ends.
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext:          containerSecurity(),
+	}
+	setProbes(&c, version)
+	return c
+}
+
+// etcdCommand gives the operator's flags first and the user's after them. etcd
+// takes the last of a flag, so flags of the operator are left out of the user's.
+func etcdCommand(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, version etcd.Version) []string {
+	n := NamesOf(obj)
+	command := []string{
+		"/usr/local/bin/etcd",
+		"--data-dir=" + dataDir,
+		"--name=" + p.Name,
+		"--initial-advertise-peer-urls=" + n.PeerURL(p.Name),
+		fmt.Sprintf("--listen-peer-urls=%s://0.0.0.0:%d", scheme(n.peerTLS), peerPort),
+		fmt.Sprintf("--listen-client-urls=%s://0.0.0.0:%d", scheme(n.clientTLS), ClientPort),
+		"--advertise-client-urls=" + n.ClientURL(p.Name),
+		"--initial-cluster=" + p.InitialCluster.String(),
+	}
+	if p.Seed {
+		command = append(command, "--initial-cluster-state=new", "--initial-cluster-token="+p.Token)
+	} else {
+		command = append(command, "--initial-cluster-state=existing")
+	}
+	if version.HasMetricsListener() {
+		command = append(command, fmt.Sprintf("--listen-metrics-urls=http://0.0.0.0:%d", MetricsPort))
+	}
+	command = append(command, certFlags(&obj.Spec)...)
+	ours := flagsOf(command)
+	for _, arg := range policy.ExtraArgs {
+		if !slices.Contains(ours, flagOf(arg)) && envOf(arg) != maxLearnersEnv {
+			command = append(command, arg)
+		}
+	}
+	return command
+}
+
+// etcdEnv gives the operator's settings and then the user's. Where the user says
+// something about a setting, in the environment or by a flag, only that is left:
+// etcd does not start with a variable that a flag overrides.
+func etcdEnv(policy *api.PodPolicy, command []string) []corev1.EnvVar {
+	env := []corev1.EnvVar{{Name: maxLearnersEnv, Value: strconv.Itoa(ManyLearners)}}
+	users := slices.DeleteFunc(slices.Clone(policy.EtcdEnv), func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
+	if !slices.ContainsFunc(users, func(e corev1.EnvVar) bool { return e.Name == snapshotCountEnv }) {
+		env = append(env, corev1.EnvVar{Name: snapshotCountEnv, Value: strconv.Itoa(etcd.SnapshotCount)})
+	}
+	env = append(env, users...)
+	return slices.DeleteFunc(env, func(e corev1.EnvVar) bool {
+		return slices.ContainsFunc(command[1:], func(arg string) bool { return envOf(arg) == e.Name })
+	})
+}
+
+// flagOf is the name of the flag that an argument sets; etcd takes one dash for
+// two.
+func flagOf(arg string) string {
+	name, _, _ := strings.Cut(arg, "=")
+	return strings.TrimLeft(name, "-")
+}
+
+func flagsOf(command []string) []string {
+	var flags []string
+	for _, arg := range command[1:] {
+		flags = append(flags, flagOf(arg))
+	}
+	return flags
+}
+
+// envOf is the environment variable by which etcd also takes an argument's flag.
+func envOf(arg string) string {
+	return "ETCD_" + strings.ToUpper(strings.ReplaceAll(flagOf(arg), "-", "_"))
+}
+
+// ManyLearners is the limit on learners that the operator sets where etcd
+// has one. All members must agree on it: each of them checks it when a
+// change of the membership is applied.
+const ManyLearners = 6

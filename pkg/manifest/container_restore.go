@@ -1,0 +1,148 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// A seed that starts on a backup has two more init containers before check-dns.
+// The operator's image has the program that fetches; only etcd's own image of the
+// cluster's version has the tool that makes a data directory of a backup, and it has
+// no shell. So the first leaves its program for the second to run there.
+const (
+	FetchContainer   = "fetch-backup"
+	RestoreContainer = "restore-backup"
+
+	// The backup is on the node's disk until it is restored, also where the data is
+	// in memory: both in memory would take twice as much of it.
+	restoreVolume    = "restore"
+	restoreMountPath = "/var/etcd-restore"
+	restoreProgram   = restoreMountPath + "/etcd-operator"
+
+	tokenVolume    = "restore-token"
+	tokenMountPath = "/var/etcd-restore-token"
+	tokenFile      = "token"
+)
+
+// restoreContainers are the init containers of a seed that starts on a backup. They
+// also run when the pod restarts; they find then that all is done.
+func restoreContainers(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, version etcd.Version, operatorImage string) []corev1.Container {
+	if p.Source == nil {
+		return nil
+	}
+	fetch := corev1.Container{
+		Name:  FetchContainer,
+		Image: operatorImage,
+		Command: []string{
+			"/usr/local/bin/etcd-operator", FetchContainer,
+			"-url=" + p.Source.URL,
+			"-token-file=" + tokenMountPath + "/" + tokenFile,
+			"-size=" + strconv.FormatInt(p.Source.Size, 10),
+			"-sha256=" + p.Source.SHA256,
+			"-dir=" + restoreMountPath,
+			"-data-dir=" + dataDir,
+		},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: restoreVolume, MountPath: restoreMountPath},
+			{Name: tokenVolume, MountPath: tokenMountPath, ReadOnly: true},
+			{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true},
+		},
+	}
+	restore := corev1.Container{
+		Name:  RestoreContainer,
+		Image: Image(&obj.Spec, version.String()),
+		Command: []string{
+			restoreProgram, RestoreContainer,
+			"-dir=" + restoreMountPath,
+			"-data-dir=" + dataDir,
+			"-tool=/usr/local/bin/" + version.SnapshotTool(),
+			"-name=" + p.Name,
+			"-peer-url=" + NamesOf(obj).PeerURL(p.Name),
+			"-initial-cluster-token=" + p.Token,
+		},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: restoreVolume, MountPath: restoreMountPath},
+			{Name: dataVolume, MountPath: dataMountPath},
+		},
+	}
+	if p.Source.BumpRevision > 0 {
+		restore.Command = append(restore.Command, "-bump-revision="+strconv.FormatInt(p.Source.BumpRevision, 10))
+	}
+	containers := []corev1.Container{fetch, restore}
+	for i := range containers {
+		containers[i].Resources = *policy.Resources.DeepCopy()
+		containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+		containers[i].SecurityContext = containerSecurity()
+		containers[i].Env = []corev1.EnvVar{startedVariable()}
+	}
+	makeRoom(&containers[0].Resources, p.Source.Size)
+	return containers
+}
+
+// makeRoom raises a limit on ephemeral storage by what the backup takes: the kubelet
+// evicts a pod whose emptyDirs and logs are larger than the largest such limit of its
+// init containers, or those of its containers together.
+func makeRoom(resources *corev1.ResourceRequirements, size int64) {
+	const program = 128 << 20 // and a margin
+	if limit, ok := resources.Limits[corev1.ResourceEphemeralStorage]; ok {
+		limit.Add(*resource.NewQuantity(size+program, resource.BinarySI))
+		resources.Limits[corev1.ResourceEphemeralStorage] = limit
+	}
+}
+
+// restoreVolumes are those of the init containers. The Secret with the token goes
+// when the restore has succeeded, and the pod must still be able to start again.
+func restoreVolumes(p MemberPod) []corev1.Volume {
+	if p.Source == nil {
+		return nil
+	}
+	return []corev1.Volume{
+		{Name: restoreVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: tokenVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: p.Source.Secret,
+			Items:      []corev1.KeyToPath{{Key: api.SeedBackupTokenKey, Path: tokenFile}},
+			Optional:   new(true),
+		}}},
+	}
+}
+
+// SourceDigest identifies a backup and the way to it; "" for none. Its first part
+// identifies the backup alone.
+func SourceDigest(source *api.SeedBackup) string {
+	if source == nil {
+		return ""
+	}
+	return ContentDigest(RestoredFrom(source)) + "-" + ShortDigest(source.String())
+}
+
+// ContentDigest identifies a backup.
+func ContentDigest(from *api.RestoredFrom) string {
+	return ShortDigest(string(from.RestoreUID) + " " + from.SHA256)
+}
+
+// ShortDigest identifies a text in an annotation or a name.
+func ShortDigest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// RestoredFrom is the record of a backup.
+func RestoredFrom(source *api.SeedBackup) *api.RestoredFrom {
+	if source == nil {
+		return nil
+	}
+	return &api.RestoredFrom{
+		Restore: source.Restore, RestoreUID: source.RestoreUID, Key: source.Key, SHA256: source.SHA256,
+		EtcdRevision: source.EtcdRevision, BumpRevision: source.BumpRevision,
+	}
+}

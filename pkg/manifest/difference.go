@@ -1,0 +1,29 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// BelongsToOthers tells whether an object is somebody else's: neither this
+// cluster's nor left from an earlier EtcdCluster of its name.
+func BelongsToOthers(obj metav1.Object, owner *api.EtcdCluster) bool {
+	ref := metav1.GetControllerOfNoCopy(obj)
+	if ref == nil {
+		return obj.GetLabels()[ClusterLabel] != owner.Name
+	}
+	return ref.Kind != OwnerOf(owner).Kind || ref.Name != owner.Name
+}
+
+// differences are what of an object is not as the operator wants it.
+type differences []string
+
+func (d *differences) note(what string, same bool) {
+	if !same {
+		*d = append(*d, what)
+	}
+}

@@ -1,0 +1,7 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifest builds the Kubernetes objects of an EtcdCluster, and reads their
+// state back: pods, volumes, Services and the PodDisruptionBudget, with their names,
+// labels and annotations. It makes no requests and decides nothing.
+package manifest

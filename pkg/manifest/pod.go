@@ -1,0 +1,98 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// BuildPod makes the pod of a member. What the user may not say is refused at
+// admission; where an object came in before a rule did, the operator's own
+// setting wins here, since members that start wrongly can't be taken back.
+func BuildPod(obj *api.EtcdCluster, p MemberPod, certs CertForms, operatorImage string) (*corev1.Pod, error) {
+	version, err := etcd.ParseVersion(p.Version)
+	if err != nil {
+		return nil, err
+	}
+	policy := podPolicy(obj)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            p.Name,
+			Namespace:       obj.Namespace,
+			Labels:          memberLabels(obj, p.Name),
+			Annotations:     podAnnotations(policy, version),
+			OwnerReferences: []metav1.OwnerReference{OwnerOf(obj)},
+		},
+		Spec: corev1.PodSpec{
+			Hostname:  p.Name,
+			Subdomain: NamesOf(obj).peerService(),
+			// etcd does not call Kubernetes.
+			ServiceAccountName:           policy.ServiceAccountName,
+			AutomountServiceAccountToken: new(false),
+			// A Service named etcd would put ETCD_PORT and the like into the
+			// environment, where etcd takes them for settings it doesn't know.
+			EnableServiceLinks: new(false),
+			// etcd that crashes starts again in place, with its data.
+			RestartPolicy:             corev1.RestartPolicyAlways,
+			SecurityContext:           podSecurity(policy.SecurityContext),
+			PriorityClassName:         obj.Spec.PriorityClassName,
+			NodeSelector:              policy.NodeSelector,
+			Affinity:                  affinity(obj, policy),
+			Tolerations:               policy.Tolerations,
+			TopologySpreadConstraints: topologySpread(obj, policy),
+			ImagePullSecrets:          policy.ImagePullSecrets,
+			InitContainers:            append(restoreContainers(obj, policy, p, version, operatorImage), checkDNS(obj, policy, p, operatorImage)),
+			Containers:                []corev1.Container{etcdProcess(obj, policy, p, version)},
+			Volumes:                   slices.Concat([]corev1.Volume{dataVolumeOf(policy, p)}, startedVolumes(policy, p), restoreVolumes(p), certVolumes(obj, certs)),
+		},
+	}
+	if p.Source != nil {
+		pod.Annotations[sourceAnnotation] = SourceDigest(p.Source)
+	}
+	return pod, nil
+}
+
+// podPolicy is a copy of the cluster's pod policy: what is built from it may be
+// changed without a change to the cluster.
+func podPolicy(obj *api.EtcdCluster) *api.PodPolicy {
+	if obj.Spec.Pod == nil {
+		return &api.PodPolicy{}
+	}
+	return obj.Spec.Pod.DeepCopy()
+}
+
+// memberLabels are those of a member's pod and of its volume.
+func memberLabels(obj *api.EtcdCluster, member string) map[string]string {
+	labels := map[string]string{}
+	if obj.Spec.Pod != nil {
+		maps.Copy(labels, obj.Spec.Pod.Labels)
+	}
+	maps.Copy(labels, NamesOf(obj).Labels())
+	labels[NodeLabel] = member
+	return labels
+}
+
+func podAnnotations(policy *api.PodPolicy, version etcd.Version) map[string]string {
+	annotations := map[string]string{}
+	for key, value := range policy.Annotations {
+		if !strings.HasPrefix(key, OperatorAnnotations) {
+			annotations[key] = value
+		}
+	}
+	annotations[VersionAnnotation] = version.String()
+	return annotations
+}
+
+// OwnerOf is the reference by which objects belong to an EtcdCluster.
+func OwnerOf(obj *api.EtcdCluster) metav1.OwnerReference {
+	return *metav1.NewControllerRef(obj, api.SchemeGroupVersion.WithKind(api.EtcdClusterResourceKind))
+}

@@ -1,0 +1,116 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// Annotations on a pod that name the keys of labels and annotations that come
+// from the spec, separated by commas: what the spec no longer has is taken away,
+// what others have put there stays.
+const (
+	specLabelsAnnotation      = "etcd.database.coreos.com/spec-labels"
+	specAnnotationsAnnotation = "etcd.database.coreos.com/spec-annotations"
+)
+
+// specMetadata is what the spec has to say about a pod's labels and annotations.
+// Reserved keys are refused at admission, and not followed where that came later.
+func specMetadata(obj *api.EtcdCluster) (labels, annotations map[string]string) {
+	if obj.Spec.Pod == nil {
+		return nil, nil
+	}
+	labels, annotations = maps.Clone(obj.Spec.Pod.Labels), maps.Clone(obj.Spec.Pod.Annotations)
+	maps.DeleteFunc(labels, func(key, _ string) bool {
+		return key == appLabel || key == ClusterLabel || key == NodeLabel
+	})
+	maps.DeleteFunc(annotations, func(key, _ string) bool {
+		return key == VersionAnnotation || strings.HasPrefix(key, OperatorAnnotations)
+	})
+	return labels, annotations
+}
+
+// RememberMetadata notes on a new pod what of its labels and annotations is the
+// spec's.
+func RememberMetadata(obj *api.EtcdCluster, pod *corev1.Pod) {
+	labels, annotations := specMetadata(obj)
+	for annotation, keys := range map[string]string{specLabelsAnnotation: keysOf(labels), specAnnotationsAnnotation: keysOf(annotations)} {
+		if keys != "" {
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, annotation, keys)
+		}
+	}
+}
+
+func keysOf(m map[string]string) string {
+	return strings.Join(slices.Sorted(maps.Keys(m)), ",")
+}
+
+// MetadataOutdated tells whether metadataPatch has something to change.
+func MetadataOutdated(obj *api.EtcdCluster, pod *corev1.Pod, t Template) bool {
+	labels, annotations := metadataChanges(obj, pod, t)
+	return len(labels)+len(annotations) > 0
+}
+
+// MetadataPatch is the merge patch that brings labels and annotations up to date.
+// A pod that was made before templates were recorded is taken to follow the
+// spec's of now.
+func MetadataPatch(obj *api.EtcdCluster, pod *corev1.Pod, t Template, uid types.UID) ([]byte, error) {
+	labels, annotations := metadataChanges(obj, pod, t)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": uid, "labels": labels, "annotations": annotations},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("patch of pod %s: %w", pod.Name, err)
+	}
+	return patch, nil
+}
+
+// metadataChanges gives the labels and annotations to set; nil: to take away.
+func metadataChanges(obj *api.EtcdCluster, pod *corev1.Pod, t Template) (labels, annotations map[string]any) {
+	wantLabels, wantAnnotations := specMetadata(obj)
+	labels = changes(wantLabels, pod.Labels, pod.Annotations[specLabelsAnnotation])
+	annotations = changes(wantAnnotations, pod.Annotations, pod.Annotations[specAnnotationsAnnotation])
+	for annotation, keys := range map[string]string{specLabelsAnnotation: keysOf(wantLabels), specAnnotationsAnnotation: keysOf(wantAnnotations)} {
+		switch has := pod.Annotations[annotation]; {
+		case has == keys:
+		case keys == "":
+			annotations[annotation] = nil
+		default:
+			annotations[annotation] = keys
+		}
+	}
+	if pod.Annotations[PodTemplateAnnotation] == "" && t.Pod != "" {
+		annotations[PodTemplateAnnotation] = t.Pod
+	}
+	return labels, annotations
+}
+
+func changes(want, has map[string]string, before string) map[string]any {
+	out := map[string]any{}
+	for key, value := range want {
+		if old, ok := has[key]; !ok || old != value {
+			out[key] = value
+		}
+	}
+	for key := range strings.SplitSeq(cmp.Or(before, " "), ",") {
+		if _, ok := has[key]; !ok {
+			continue
+		}
+		if _, ok := want[key]; !ok {
+			out[key] = nil
+		}
+	}
+	return out
+}

@@ -1,0 +1,292 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// DeleteMargin is what a pod's deletion may take beyond its grace period before
+// its node is taken to be gone.
+const DeleteMargin = 10 * time.Second
+
+// PodStateOf reads what a plan needs from a pod.
+func PodStateOf(pod *corev1.Pod) PodState {
+	p := PodState{
+		Name:      pod.Name,
+		UID:       pod.UID,
+		Seen:      pod.ResourceVersion,
+		IP:        pod.Status.PodIP,
+		Node:      pod.Spec.NodeName,
+		Created:   pod.CreationTimestamp.Time,
+		Scheduled: pod.Spec.NodeName != "",
+		Deleting:  pod.DeletionTimestamp != nil,
+		Previous:  pod.Annotations[PreviousVersionAnnotation],
+		Legacy:    pod.Spec.RestartPolicy == corev1.RestartPolicyNever,
+		Template:  Template{pod.Annotations[PodTemplateAnnotation], pod.Annotations[VolumeTemplateAnnotation]},
+		Finished:  pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		Ready:     hasCondition(pod, corev1.PodReady, corev1.ConditionTrue),
+	}
+	if p.Deleting {
+		p.DeleteBy = pod.DeletionTimestamp.Add(DeleteMargin)
+	}
+	if i := slices.IndexFunc(pod.Spec.Containers, isEtcd); i >= 0 {
+		c := pod.Spec.Containers[i]
+		p.Image, p.Version = imageAskedFor(pod, c.Image)
+		p.Admitted = c.Image
+		p.Seed, p.InitialCluster = bootstrapFlags(c.Command)
+		p.Source = pod.Annotations[sourceAnnotation]
+		p.ManyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
+	}
+	p.Claimed = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == pod.Name
+	})
+	p.Preparing = preparing(pod)
+	p.Guarded, p.Noted = heedsNote(pod), pod.Annotations[StartedAnnotation] != ""
+	for _, s := range pod.Status.InitContainerStatuses {
+		if s.Name == CheckDNSContainer {
+			p.AtGate = s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+			p.Dataless = missesData(s.State) || missesData(s.LastTerminationState)
+		}
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == EtcdContainer {
+			p.Restarts = s.RestartCount
+			p.Running = s.State.Running != nil
+			p.Started = p.Running || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0
+			if w := s.State.Waiting; w != nil {
+				p.Crashing = w.Reason == "CrashLoopBackOff"
+				p.BadImage = slices.Contains(imageTroubles, w.Reason)
+			}
+		}
+	}
+	p.Problem, p.ProblemKind = problemOf(pod)
+	if !p.Scheduled {
+		p.Crowded = crowdedNodes(p.Problem)
+	}
+	p.OffVolume = !p.Scheduled && slices.ContainsFunc(volumeTroubles, func(s string) bool { return strings.Contains(p.Problem, s) })
+	return p
+}
+
+// missesData reports whether check-dns has ended because the data that has to be there is
+// gone (internal/datadir, internal/checkdns and the script of busyboxImage all say so).
+func missesData(s corev1.ContainerState) bool {
+	return s.Terminated != nil && s.Terminated.ExitCode != 0 && strings.Contains(s.Terminated.Message, "holds no data")
+}
+
+func isEtcd(c corev1.Container) bool { return c.Name == EtcdContainer }
+
+// imageTroubles are the kubelet's reasons for a container whose image can't be had.
+var imageTroubles = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}
+
+// volumeTroubles are what the scheduler says of nodes that have no access to the volume of
+// a pod: its node is gone, or the pod may not run there (nodeaffinity and volumebinding in
+// pkg/scheduler/framework/plugins; the first is that of newer releases).
+var volumeTroubles = []string{"didn't match PersistentVolume's node affinity", "had volume node affinity conflict"}
+
+// VersionOf reads the version from an image's tag; the annotation is for images
+// that were named by something else.
+func VersionOf(image, annotation string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if _, tag, ok := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":"); ok {
+		if v, err := etcd.ParseVersion(tag); err == nil {
+			return v.String()
+		}
+	}
+	return strings.TrimPrefix(annotation, "v")
+}
+
+func bootstrapFlags(command []string) (seed bool, ic etcd.InitialCluster) {
+	for _, arg := range command {
+		switch name, value, _ := strings.Cut(arg, "="); name {
+		case "--initial-cluster-state":
+			seed = value == "new"
+		case "--initial-cluster":
+			ic = etcd.ParseInitialCluster(value)
+		}
+	}
+	return seed, ic
+}
+
+// preparing is the first init container that has not ended well.
+func preparing(pod *corev1.Pod) string {
+	for _, c := range pod.Spec.InitContainers {
+		if !slices.ContainsFunc(pod.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool {
+			return s.Name == c.Name && s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+		}) {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+func hasCondition(pod *corev1.Pod, t corev1.PodConditionType, status corev1.ConditionStatus) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == status })
+}
+
+// problemOf says why a pod doesn't run etcd, where Kubernetes gives a reason. The kind
+// is what stays the same while a problem lasts.
+func problemOf(pod *corev1.Pod) (problem, kind string) {
+	if pod.Status.Phase == corev1.PodFailed {
+		return strings.TrimSpace("the pod has failed: " + pod.Status.Reason + " " + pod.Status.Message), "failed"
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return "the pod can't be scheduled: " + c.Message, "not scheduled"
+		}
+	}
+	for _, s := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
+		last := s.State.Terminated
+		if last == nil {
+			last = s.LastTerminationState.Terminated
+		}
+		w := s.State.Waiting
+		badImage := w != nil && slices.Contains(imageTroubles, w.Reason)
+		switch {
+		case s.State.Running != nil:
+		case last != nil && last.ExitCode != 0 && !badImage:
+			return fmt.Sprintf("container %s ended with exit code %d: %s", s.Name, last.ExitCode, failureLine(last.Message)), s.Name + " ends"
+		case w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating":
+			kind = s.Name + " waits for " + w.Reason
+			if badImage { // the kubelet tries to pull it, and waits to try again, in turns
+				kind = s.Name + " has no image"
+			}
+			return fmt.Sprintf("container %s (%s) is waiting: %s: %s", s.Name, imageOf(pod, s), w.Reason, w.Message), kind
+		}
+	}
+	return "", ""
+}
+
+// imageOf returns the image that a container is to run. After an edit, its status names
+// the one before until the new one runs.
+func imageOf(pod *corev1.Pod, s corev1.ContainerStatus) string {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.Name == s.Name {
+			return c.Image
+		}
+	}
+	return s.Image
+}
+
+// crowdedReasons are what the scheduler says of a node that another pod keeps a pod from
+// (pkg/scheduler/framework/plugins/interpodaffinity). It says so of nodes that have passed
+// all other checks: their labels fit, and they have room.
+var crowdedReasons = regexp.MustCompile(`(\d+) node\(s\) didn't (?:match pod|satisfy existing pods) anti-affinity rules`)
+
+// crowdedNodes is how many nodes have another pod in the way, by the scheduler's message.
+func crowdedNodes(message string) int {
+	nodes := 0
+	for _, match := range crowdedReasons.FindAllStringSubmatch(message, -1) {
+		n, err := strconv.Atoi(match[1])
+		if err == nil {
+			nodes += n
+		}
+	}
+	return nodes
+}
+
+// PodState is what matters of one pod of the cluster.
+type PodState struct {
+	Name    string
+	UID     types.UID
+	Seen    string // its resource version
+	IP      string
+	Node    string
+	Image   string // of etcd, as last asked for
+	Version string // of etcd, by the tag of that image
+	// Admitted is the image that admission has made of it. Nothing is read from it
+	// but whether it changes: the kubelet restarts etcd if it does.
+	Admitted string
+	// Previous is the version that ran before the last change, where known.
+	Previous string
+	Created  time.Time
+
+	Template Template // that it was made by; empty parts are not on record
+	// MetadataOutdated is true when its labels or annotations are not the spec's.
+	MetadataOutdated bool
+
+	// Legacy is true for a pod as v0.9.4 makes them: etcd is not started again
+	// after it has ended, and probed by commands that newer images don't hold. A
+	// change of its image would be the loss of its data.
+	Legacy bool
+
+	Seed bool // starts a new cluster
+	// Source identifies the backup that a seed starts on; "" for one that starts
+	// empty, and for other pods.
+	Source string
+	// Preparing is the init container that runs, or is the next to run; "" when all
+	// have ended well.
+	Preparing      string
+	InitialCluster etcd.InitialCluster
+	ManyLearners   bool // runs with the operator's limit on learners
+
+	// Guarded is true where check-dns heeds the note that the member has served;
+	// noted is true where that is on the pod, notePutOff while it is not tried.
+	Guarded, Noted, NotePutOff bool
+
+	// Claimed is true for a pod that mounts the PersistentVolumeClaim of its name.
+	Claimed bool
+
+	Scheduled bool
+	AtGate    bool // its init container runs, or has ended well
+	Started   bool // etcd has run in it at least once
+	Running   bool // etcd runs now
+	Ready     bool
+	Deleting  bool
+	// DeleteBy is when a deleted pod should be gone at the latest.
+	DeleteBy time.Time
+	Finished bool // Failed or Succeeded: it will not run again
+	// Problem says why etcd doesn't run in it, in words for a person; empty if it
+	// runs, or if it is just on its way. Its kind stays the same where the words change.
+	Problem, ProblemKind string
+	// BadImage is true when etcd's image can't be had, crashing when etcd ends
+	// soon after each start.
+	BadImage, Crashing bool
+	Restarts           int32
+	// Crowded is how many nodes the scheduler keeps the pod from because of another pod
+	// there, and of nothing else.
+	Crowded int
+	// Dataless is true when it ended because the data of its member is gone.
+	Dataless bool
+	// OffVolume is true when no node that the pod may run on has access to its volume.
+	OffVolume bool
+}
+
+// Trouble is the problem of a pod that is given up.
+func (p PodState) Trouble() string {
+	if p.Problem == "" {
+		return "Kubernetes gives no reason, see the pod's events and logs"
+	}
+	return p.Problem
+}
+
+// PodGrace is how long the kubelet lets a pod end by itself.
+func PodGrace(pod *corev1.Pod) time.Duration {
+	return time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
+}
+
+// LostNode reports whether the pod's deletion takes longer than a node that is there
+// takes for it.
+func (p PodState) LostNode(now time.Time) bool { return p.Deleting && now.After(p.DeleteBy) }
+
+// heedsNote reports whether the pod's check-dns reads the note.
+func heedsNote(pod *corev1.Pod) bool {
+	for _, c := range pod.Spec.InitContainers {
+		if c.Name == CheckDNSContainer {
+			return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == startedEnv })
+		}
+	}
+	return false
+}

@@ -1,0 +1,25 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// MemberPod is a pod to make.
+type MemberPod struct {
+	Name    string
+	Version string
+	Seed    bool
+	Token   string // of the new cluster that the seed starts
+	// Source is the backup that a seed starts on; nil: it starts empty.
+	Source         *api.SeedBackup
+	InitialCluster etcd.InitialCluster
+	// Volume is true for a pod on a PersistentVolumeClaim of its name.
+	Volume bool
+	// Rejoins is true for a member that comes back with its data: without data it
+	// must not start, for it could vote twice.
+	Rejoins bool
+}
