@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command reference writes the tables of doc/reference.md that follow from the code:
-// fields and phases from the types in pkg/apis, flags from the commands. A table lies
+// fields and phases from the types in pkg/apis, flags from the commands, and the commands
+// of the plugin. A table lies
 // between two comments, <!-- generated: NAME --> and <!-- generated: end -->.
 // hack/update-codegen.sh runs it.
 //
@@ -16,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/command"
 )
 
 const page = "doc/reference.md"
@@ -79,7 +82,8 @@ func tables(root string) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	return all, nil
+	all["commands of kubectl etcd"], all["flags of kubectl etcd"], err = commands(command.Commands())
+	return all, err
 }
 
 // kinds of objects, by the operators that manage them.

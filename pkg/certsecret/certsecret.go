@@ -30,8 +30,14 @@ const (
 // Files are the keys of a Secret of the form Static: certificate, private key and CAs.
 type Files struct{ Cert, Key, CA string }
 
-// Client is the certificate by which etcd knows operators and users.
-var Client = Files{"etcd-client.crt", "etcd-client.key", "etcd-client-ca.crt"}
+var (
+	// Client is the certificate by which etcd knows operators and users.
+	Client = Files{"etcd-client.crt", "etcd-client.key", "etcd-client-ca.crt"}
+	// Server is the certificate that members show to clients.
+	Server = Files{"server.crt", "server.key", "server-ca.crt"}
+	// Peer is the certificate that members show to each other.
+	Peer = Files{"peer.crt", "peer.key", "peer-ca.crt"}
+)
 
 // Keys returns the keys of a Secret of a form: certificate, private key and CA.
 func (f Files) Keys(form Form) (cert, key, ca string) {

@@ -66,12 +66,24 @@ const streamWindow = 1 << 20
 // Conn are safe for concurrent use.
 type Client struct {
 	tls   *tls.Config
+	dial  Dial
 	conns map[Endpoint]*Conn
 }
 
+// Dial connects to an address, which is a host and a port.
+type Dial func(ctx context.Context, address string) (net.Conn, error)
+
 // NewClient returns a client without connections; tlsConfig is nil for plain text.
 func NewClient(tlsConfig *tls.Config) *Client {
-	return &Client{tls: tlsConfig, conns: map[Endpoint]*Conn{}}
+	return NewClientThrough(tlsConfig, func(ctx context.Context, address string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	})
+}
+
+// NewClientThrough returns a client whose connections are made by dial. Its addresses
+// are those that the endpoints name as IP, with the port of the URL.
+func NewClientThrough(tlsConfig *tls.Config, dial Dial) *Client {
+	return &Client{tls: tlsConfig, dial: dial, conns: map[Endpoint]*Conn{}}
 }
 
 // SetTLS closes all connections and sets the configuration for new ones. Open connections
@@ -91,7 +103,7 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 		return nil, fmt.Errorf("client URL of a member: %w", err)
 	}
 	address := net.JoinHostPort(cmp.Or(ep.IP, u.Hostname()), u.Port())
-	conn := &Conn{url: ep.URL, address: address, tls: c.tls}
+	conn := &Conn{url: ep.URL, address: address, tls: c.tls, through: c.dial}
 	cli, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{ep.URL},
 		TLS:       c.tls,
@@ -122,7 +134,7 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 	conn.cli = cli
 	conn.http = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+			return c.dial(ctx, address)
 		},
 		TLSClientConfig:   c.tls,
 		DisableKeepAlives: true, // requests are rare
@@ -149,6 +161,7 @@ type Conn struct {
 	url     string
 	address string
 	tls     *tls.Config
+	through Dial
 	cli     *clientv3.Client
 	http    *http.Client
 	// dialled counts the connections. gRPC replaces a broken one silently.
@@ -156,7 +169,7 @@ type Conn struct {
 }
 
 func (c *Conn) dial(ctx context.Context, _ string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.address)
+	conn, err := c.through(ctx, c.address)
 	if err == nil {
 		c.dialled.Add(1)
 	}

@@ -62,14 +62,18 @@ func (c *Conn) explain(ctx context.Context, err error) error {
 	}
 	cfg := c.tls.Clone()
 	cfg.ServerName = u.Hostname()
-	conn, dialErr := (&tls.Dialer{Config: cfg}).DialContext(ctx, "tcp", c.address)
+	raw, dialErr := c.through(ctx, c.address)
 	if dialErr != nil {
-		if IsTLSFailure(dialErr) {
-			return tlsFailure(dialErr)
+		return err
+	}
+	defer raw.Close()
+	conn := tls.Client(raw, cfg)
+	if handshakeErr := conn.HandshakeContext(ctx); handshakeErr != nil {
+		if IsTLSFailure(handshakeErr) {
+			return tlsFailure(handshakeErr)
 		}
 		return err
 	}
-	defer conn.Close()
 	if conn.SetReadDeadline(time.Now().Add(verdictWait)) != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ type Certificate struct {
 
 // The certificates that members use.
 var (
-	PeerCert   = Certificate{"member-peer-tls", "/etc/etcdtls/member/peer-tls", certsecret.Files{Cert: "peer.crt", Key: "peer.key", CA: "peer-ca.crt"}}
-	ServerCert = Certificate{"member-server-tls", "/etc/etcdtls/member/server-tls", certsecret.Files{Cert: "server.crt", Key: "server.key", CA: "server-ca.crt"}}
+	PeerCert   = Certificate{"member-peer-tls", "/etc/etcdtls/member/peer-tls", certsecret.Peer}
+	ServerCert = Certificate{"member-server-tls", "/etc/etcdtls/member/server-tls", certsecret.Server}
 	// OperatorCert is not for etcd but for those who run etcdctl in its pod.
 	OperatorCert = Certificate{"operator-etcd-tls", "/etc/etcdtls/operator/etcd-tls", certsecret.Client}
 )

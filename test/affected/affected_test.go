@@ -81,6 +81,9 @@ func TestStagesOfAFile(t *testing.T) {
 	for file, want := range map[string]string{
 		"pkg/cluster/plan/plan.go":          "format prose modules generated e2e alone stores demo docs lint unit monitoring",
 		"pkg/cluster/plan_test.go":          "format prose modules lint unit",
+		"internal/plugin/command/app.go":    "format prose modules generated e2e docs lint unit",
+		"cmd/kubectl-etcd/main.go":          "format prose modules generated e2e docs lint unit",
+		"internal/plugin/command/a_test.go": "format prose modules lint unit",
 		"pkg/store/s3/s3_test.go":           "format prose modules stores lint unit",
 		"test/e2e/create_test.go":           "format prose modules e2e alone lint unit",
 		"test/simulation/mutants/a.patch":   "format modules lint unit",

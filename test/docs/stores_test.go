@@ -17,13 +17,14 @@ import (
 // storeOfPage starts the store that a page's reader has, at an address of this machine that
 // pods reach. It returns the environment for the page's commands.
 var storeOfPage = map[string]func(t *testing.T, ip string) []string{
-	"doc/backup.md":     s3Files,
-	"doc/restore.md":    s3Files,
-	"doc/disaster.md":   s3Files,
-	"doc/backup/s3.md":  s3Files,
-	"doc/backup/gcs.md": googleFiles,
-	"doc/backup/abs.md": azureAccount,
-	"doc/backup/oss.md": ossAccess,
+	"doc/backup.md":      s3Files,
+	"doc/restore.md":     s3Files,
+	"doc/disaster.md":    s3Files,
+	"doc/user/plugin.md": s3Files,
+	"doc/backup/s3.md":   s3Files,
+	"doc/backup/gcs.md":  googleFiles,
+	"doc/backup/abs.md":  azureAccount,
+	"doc/backup/oss.md":  ossAccess,
 }
 
 // s3Files are the files of the AWS command line.

@@ -1,0 +1,98 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package access opens the Kubernetes cluster that the flags and the kubeconfig of
+// kubectl name.
+package access
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/etcd-operator/etcd-operator/internal/version"
+	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+)
+
+// Access is a Kubernetes cluster, and a namespace in it.
+type Access struct {
+	Config    *rest.Config
+	Kube      kubernetes.Interface
+	Etcd      versioned.Interface
+	Namespace string
+}
+
+// In returns the same Kubernetes cluster with another namespace.
+func (a *Access) In(namespace string) *Access {
+	in := *a
+	in.Namespace = namespace
+	return &in
+}
+
+// Flags are the flags of kubectl that choose a cluster, a user and a namespace.
+type Flags struct {
+	// Warnings is where warnings of the API server are printed, as kubectl prints them.
+	Warnings io.Writer
+
+	kubeconfig string
+	overrides  clientcmd.ConfigOverrides
+}
+
+// Bind adds the flags to a set, under the names that kubectl has for them.
+func (f *Flags) Bind(set *pflag.FlagSet) {
+	set.StringVar(&f.kubeconfig, clientcmd.RecommendedConfigPathFlag, "", "path to the kubeconfig file")
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	for _, flag := range []struct {
+		info  *clientcmd.FlagInfo
+		usage string
+	}{
+		{&names.ContextOverrideFlags.Namespace, "namespace of the EtcdCluster"},
+		{&names.CurrentContext, "context of the kubeconfig"},
+		{&names.ContextOverrideFlags.ClusterName, "cluster of the kubeconfig"},
+		{&names.ContextOverrideFlags.AuthInfoName, "user of the kubeconfig"},
+		{&names.Timeout, "time that one request to the API server may take, such as 10s; 0 for no limit"},
+	} {
+		flag.info.Description = flag.usage
+	}
+	names.ClusterOverrideFlags.APIServer.ShortName = "s"
+	clientcmd.BindOverrideFlags(&f.overrides, set, names)
+}
+
+// Open reads the kubeconfig. It sends no request.
+func (f *Flags) Open() (*Access, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &f.overrides)
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config.WarningHandler = rest.NewWarningWriter(f.Warnings, rest.WarningWriterOptions{Deduplicate: true})
+	return New(config, namespace)
+}
+
+// New opens the cluster of a configuration.
+func New(config *rest.Config, namespace string) (*Access, error) {
+	config = rest.CopyConfig(config)
+	// One command reads many objects at once. The limits of client-go are those of
+	// a controller.
+	config.QPS, config.Burst = 50, 200
+	config.UserAgent = "kubectl-etcd/" + version.Version
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("open Kubernetes: %w", err)
+	}
+	etcd, err := versioned.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("open Kubernetes: %w", err)
+	}
+	return &Access{Config: config, Kube: kube, Etcd: etcd, Namespace: namespace}, nil
+}

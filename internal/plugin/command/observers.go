@@ -1,0 +1,78 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/access"
+	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
+	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
+)
+
+// sameTime is how many clusters are observed at the same time.
+const sameTime = 8
+
+// observers observe several EtcdClusters, each over connections of its own.
+type observers struct {
+	app    *App
+	access *access.Access
+	all    map[types.NamespacedName]*watched
+}
+
+// watched is an EtcdCluster with its last observation.
+type watched struct {
+	observer *observe.Observer
+	end      func()
+	last     *observe.Cluster
+}
+
+func (app *App) observers(a *access.Access) *observers {
+	return &observers{app: app, access: a, all: map[types.NamespacedName]*watched{}}
+}
+
+func (o *observers) close() {
+	for _, w := range o.all {
+		w.observer.Close()
+		w.end()
+	}
+}
+
+// seen is the summary of one EtcdCluster, or the reason why there is none.
+type seen struct {
+	summary *summary.Summary
+	err     error
+}
+
+// look observes clusters, several at the same time.
+func (o *observers) look(ctx context.Context, names []types.NamespacedName) []seen {
+	list := make([]seen, len(names))
+	slots := make(chan struct{}, sameTime)
+	var looking sync.WaitGroup
+	for i, name := range names {
+		w := o.all[name]
+		if w == nil {
+			in := o.access.In(name.Namespace)
+			dial, end := o.app.Dial(in)
+			w = &watched{observer: observe.New(in, dial, o.app.Clock.Now), end: end}
+			o.all[name] = w
+		}
+		looking.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			c, err := w.observer.Observe(ctx, name.Name)
+			if err != nil {
+				list[i].err = err
+				return
+			}
+			list[i].summary = summary.Of(c, w.last)
+			w.last = c
+		})
+	}
+	looking.Wait()
+	return list
+}

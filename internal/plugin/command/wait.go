@@ -1,0 +1,80 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
+)
+
+// waitOptions are the flags of commands that wait for what they have begun.
+type waitOptions struct {
+	wait    bool
+	timeout time.Duration
+	// progress is where progress is printed; nil for standard output.
+	progress io.Writer
+}
+
+func (o *waitOptions) bind(cmd *cobra.Command, timeout time.Duration) {
+	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until the operator has finished")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", timeout, "how long to wait")
+}
+
+// pollPeriod is how long after one look the next one is made.
+const pollPeriod = time.Second
+
+// until looks again and again until it is done, and prints what it looks like each time
+// that this has changed. An error of look ends the wait.
+func (app *App) until(ctx context.Context, opts waitOptions, look func(context.Context) (state string, done bool, err error)) error {
+	start, last := app.Clock.Now(), ""
+	progress := opts.progress
+	if progress == nil {
+		progress = app.Out
+	}
+	for {
+		state, done, err := look(ctx)
+		if err != nil {
+			return err
+		}
+		if state != "" && state != last {
+			fmt.Fprintf(progress, "%5.0fs  %s\n", app.Clock.Since(start).Seconds(), state)
+			last = state
+		}
+		switch {
+		case done:
+			return nil
+		case app.Clock.Since(start) >= opts.timeout:
+			return fmt.Errorf("not done after %s: the operator continues without this command%s", opts.timeout, lastSeen(last))
+		case !app.pause(ctx, pollPeriod):
+			return fmt.Errorf("stopped waiting: the operator continues without this command%s", lastSeen(last))
+		}
+	}
+}
+
+// waitingFor returns the state of a command that waits for an operator. After a while, the
+// state names the command that reports whether the operator runs.
+func (app *App) waitingFor(operator, namespace string) func() string {
+	const patience = 10 * time.Second
+	start := app.Clock.Now()
+	return func() string {
+		state := "waiting for the " + operator
+		if app.Clock.Since(start) >= patience {
+			state += "; " + hint.Etcd(namespace, "doctor") + " reports whether it runs"
+		}
+		return state
+	}
+}
+
+func lastSeen(state string) string {
+	if state == "" {
+		return ""
+	}
+	return "; last seen: " + state
+}

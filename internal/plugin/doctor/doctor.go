@@ -1,0 +1,83 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package doctor looks for what keeps EtcdClusters from working: in Kubernetes, in the
+// rights of user and operator, and in one cluster. Each finding says how to mend it.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/access"
+)
+
+// Level is how bad a finding is.
+type Level string
+
+// The levels, the best first.
+const (
+	OK Level = "ok"
+	// Unknown is a check that could not be made, mostly for want of rights.
+	Unknown Level = "unknown"
+	Warning Level = "warning"
+	Failure Level = "failure"
+)
+
+// Finding is what one check has found.
+type Finding struct {
+	Check   string `json:"check"`
+	Level   Level  `json:"level"`
+	Message string `json:"message"`
+	// Fix is what to do; empty where nothing is.
+	Fix string `json:"fix,omitempty"`
+}
+
+// Doctor looks at the Kubernetes cluster and the namespace of an access.
+type Doctor struct {
+	Access *access.Access
+	Now    func() time.Time
+
+	findings []Finding
+}
+
+// Findings are those of all examinations so far.
+func (d *Doctor) Findings() []Finding { return d.findings }
+
+func (d *Doctor) add(check string, level Level, fix, format string, args ...any) {
+	d.findings = append(d.findings, Finding{Check: check, Level: level, Message: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+// unknown adds what could not be looked at.
+func (d *Doctor) unknown(check string, err error) {
+	message := err.Error()
+	if apierrors.IsForbidden(err) {
+		message = "you may not look: " + message
+	}
+	d.add(check, Unknown, "", "%s", message)
+}
+
+// Environment examines what all EtcdClusters of the namespace need.
+func (d *Doctor) Environment(ctx context.Context) {
+	d.apiServer()
+	d.kinds()
+	d.yourRights(ctx)
+	d.operators(ctx)
+	d.dns(ctx)
+	d.defaultStorage(ctx)
+}
+
+// Worst is the worst level among findings.
+func Worst(findings []Finding) Level {
+	rank := map[Level]int{OK: 0, Unknown: 1, Warning: 2, Failure: 3}
+	worst := OK
+	for _, f := range findings {
+		if rank[f.Level] > rank[worst] {
+			worst = f.Level
+		}
+	}
+	return worst
+}

@@ -1,0 +1,152 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/tunnel"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// Ports of a member.
+const (
+	clientPort  = "2379"
+	metricsPort = "2381"
+)
+
+// Endpoint is where a member serves clients, as the tunnel reaches it.
+func Endpoint(obj *api.EtcdCluster, pod string) etcd.Endpoint {
+	scheme := "http"
+	if obj.Spec.ClientTLS() {
+		scheme = "https"
+	}
+	host := fmt.Sprintf("%s.%s.%s.svc%s", pod, obj.Name, obj.Namespace, obj.Spec.ClusterDomain())
+	return etcd.Endpoint{URL: scheme + "://" + net.JoinHostPort(host, clientPort), IP: pod}
+}
+
+// Running reports whether the etcd container of a pod runs.
+func Running(pod *corev1.Pod) bool {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == "etcd" {
+			return s.State.Running != nil
+		}
+	}
+	return false
+}
+
+// ask asks all members that run at once, and then for the membership.
+func (o *Observer) ask(ctx context.Context, c *Cluster) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	var asking sync.WaitGroup
+	used := map[etcd.Endpoint]bool{}
+	conns := map[string]*etcd.Conn{}
+	for i := range c.Pods {
+		pod := &c.Pods[i]
+		if !Running(pod) {
+			continue
+		}
+		endpoint := Endpoint(c.Object, pod.Name)
+		used[endpoint] = true
+		conn, err := o.client.Conn(endpoint)
+		c.Answers = append(c.Answers, Answer{Pod: pod.Name, Err: err})
+		conns[pod.Name] = conn
+	}
+	o.client.Retain(used)
+	for i := range c.Answers {
+		if answer := &c.Answers[i]; answer.Err == nil {
+			asking.Go(func() { o.askMember(ctx, answer, conns[answer.Pod]) })
+		}
+	}
+	asking.Wait()
+	c.NotAsked = unconnected(c.Answers)
+	o.membership(ctx, c, conns)
+}
+
+// askMember asks one member all questions at once.
+func (o *Observer) askMember(ctx context.Context, answer *Answer, conn *etcd.Conn) {
+	// gRPC keeps no more of an error than its text, and tries again for long. So the
+	// API server is asked for a connection first.
+	try, err := o.dial(ctx, net.JoinHostPort(answer.Pod, clientPort))
+	if err != nil {
+		answer.Err, answer.Commits = err, err
+		return
+	}
+	try.Close()
+	var asking sync.WaitGroup
+	asking.Go(func() { answer.Metrics, _ = o.metrics(ctx, answer.Pod) })
+	asking.Go(func() { answer.Status, answer.Err = conn.Status(ctx) })
+	asking.Go(func() { answer.Commits = conn.Commits(ctx) })
+	asking.Wait()
+}
+
+// unconnected returns why the API server has connected the user to no member. This says
+// nothing about the members.
+func unconnected(answers []Answer) error {
+	var reason error
+	for _, a := range answers {
+		if !apierrors.IsForbidden(a.Err) && !errors.Is(a.Err, tunnel.ErrNoConnection) {
+			return nil
+		}
+		reason = a.Err
+	}
+	return reason
+}
+
+// membership asks those that confirm reads, then the others for what they remember.
+func (o *Observer) membership(ctx context.Context, c *Cluster, conns map[string]*etcd.Conn) {
+	for _, a := range c.Answers {
+		if a.Err != nil || a.Commits != nil {
+			continue
+		}
+		if members, err := conns[a.Pod].Members(ctx); err == nil {
+			c.Members, c.Agreed = members, true
+			return
+		}
+	}
+	var best *Answer
+	for i := range c.Answers {
+		if a := &c.Answers[i]; a.Err == nil && (best == nil || a.Status.RaftIndex > best.Status.RaftIndex) {
+			best = a
+		}
+	}
+	if best == nil {
+		return
+	}
+	if members, err := conns[best.Pod].LocalMembers(ctx); err == nil {
+		c.Members = members
+	}
+}
+
+// metrics reads the metrics listener, which is plain HTTP.
+func (o *Observer) metrics(ctx context.Context, pod string) (*Metrics, error) {
+	transport := &http.Transport{
+		DialContext:       func(ctx context.Context, _, address string) (net.Conn, error) { return o.dial(ctx, address) },
+		DisableKeepAlives: true,
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(pod, metricsPort)+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("metrics of %s: %s", pod, resp.Status)
+	}
+	return ParseMetrics(io.LimitReader(resp.Body, 16<<20))
+}

@@ -1,0 +1,63 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"time"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// Backup is an EtcdBackup of the cluster, with its newest backup.
+type Backup struct {
+	Name    string          `json:"name"`
+	Phase   api.BackupPhase `json:"phase,omitempty"`
+	Storage string          `json:"storageType"`
+	// Schedule is empty for a backup that is made once.
+	Schedule string `json:"schedule,omitempty"`
+	// Taken is when the newest backup was complete; absent where there is none.
+	Taken    *time.Time `json:"taken,omitempty"`
+	Next     *time.Time `json:"next,omitempty"`
+	Revision int64      `json:"revision,omitempty"`
+	Size     int64      `json:"size,omitempty"`
+	Key      string     `json:"key,omitempty"`
+	// Kept is how many backups of the schedule are in the store.
+	Kept int32 `json:"kept,omitempty"`
+	// Verified is whether the checksum of the newest backup was verified as it was
+	// stored, and a quorum had confirmed what is in it.
+	Verified bool   `json:"verified"`
+	Failing  string `json:"failing,omitempty"`
+}
+
+func backups(c *observe.Cluster) []Backup {
+	list := []Backup{}
+	for i := range c.Backups {
+		list = append(list, BackupOf(&c.Backups[i]))
+	}
+	return list
+}
+
+// BackupOf summarizes an EtcdBackup.
+func BackupOf(b *api.EtcdBackup) Backup {
+	st := b.Status
+	entry := Backup{
+		Name: b.Name, Phase: st.Phase, Storage: string(b.Spec.StorageType), Revision: st.EtcdRevision, Size: st.Size,
+		Key: st.Key, Kept: st.Backups, Verified: st.SHA256 != "" && !st.Uncertain,
+	}
+	entry.Schedule, _ = b.Spec.Schedule()
+	if interval := b.Spec.Interval(); entry.Schedule == "" && interval > 0 {
+		entry.Schedule = "@every " + interval.String()
+	}
+	if st.LastSuccessDate != nil {
+		entry.Taken = &st.LastSuccessDate.Time
+	}
+	if st.NextExecutionDate != nil {
+		entry.Next = &st.NextExecutionDate.Time
+	}
+	if !st.Succeeded && st.Reason != "" {
+		entry.Failing = st.Reason
+	}
+	return entry
+}
