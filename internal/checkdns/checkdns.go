@@ -30,13 +30,19 @@ const (
 	lookupInterval = 150 * time.Millisecond
 	// firstLookup is when the pod's name is looked up first. A pod's address is
 	// published some 300 ms after its first container starts; CoreDNS as most
-	// clusters run it keeps a denial for 5 s.
-	firstLookup   = 500 * time.Millisecond
+	// clusters run it keeps a denial for 5 to 30 s.
+	firstLookup = 500 * time.Millisecond
+	// firstContact is when peers that look up their callers are called first, where
+	// nobody looks up the name before.
+	firstContact  = time.Second
 	lookupTimeout = 2 * time.Second
 	peersInterval = 50 * time.Millisecond
 	// patience is how long peers that give no answer are asked that often. etcd
 	// writes a line for each caller that it turns away.
-	patience         = 5 * time.Second
+	patience = 5 * time.Second
+	// trust is how long only the peers of known addresses are asked. The others are
+	// asked by their names.
+	trust            = 10 * time.Second
 	patientInterval  = time.Second
 	peerTimeout      = time.Second
 	progressInterval = 5 * time.Second
@@ -55,11 +61,16 @@ type Config struct {
 	IP netip.Addr
 	// Timeout bounds all of the waiting; 0: no bound.
 	Timeout time.Duration
+	// SkipName says not to wait until Name resolves. A look-up that comes too early is
+	// answered "no such host", and a DNS server may keep that for 30 s.
+	SkipName bool
 
 	// InitialCluster is the membership to wait for; nil: don't.
 	InitialCluster Membership
 	// Peers are the URLs of members to ask for the membership.
 	Peers []string
+	// Addresses are those of some peers, by host name. They may be out of date.
+	Addresses map[string]netip.Addr
 	// DataDir is etcd's data directory. A member that has data in it needs no
 	// membership to start: all others may be down.
 	DataDir string
@@ -79,6 +90,8 @@ type Config struct {
 	Resolver  Resolver
 	Transport http.RoundTripper
 	Out       io.Writer // one line for each thing that happens
+
+	asked []string // of the Peers; nil: all
 }
 
 // PureResolver returns Go's own resolver, which honours the search list of a
@@ -113,7 +126,9 @@ func Run(ctx context.Context, cfg Config) error {
 	// cache for seconds. But a peer that asks for certificates looks up the name of
 	// whoever calls, with the same effect, so it is not called before.
 	waits := []func(context.Context, Config, waiter) error{awaitMembership, awaitName}
-	if cfg.Certificate != (Certificate{}) {
+	if cfg.SkipName {
+		waits = waits[:1]
+	} else if cfg.Certificate != (Certificate{}) {
 		slices.Reverse(waits)
 	}
 	for _, await := range waits {
@@ -153,6 +168,10 @@ func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
 		w.say("the member has data in %s: no need to ask the other members", cfg.DataDir)
 		return nil
 	}
+	var first time.Duration
+	if cfg.SkipName && cfg.Certificate != (Certificate{}) {
+		first = firstContact - time.Since(w.start)
+	}
 	hint := "check that these members run, and the events of the EtcdCluster for why this member was not added"
 	if cfg.Certificate != (Certificate{}) {
 		hint += "; EOF means that the peer turns the certificate away: it must also be valid for the name to which this pod's address resolves, " +
@@ -161,7 +180,8 @@ func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
 	return w.until(ctx, wait{
 		what:     fmt.Sprintf("etcd at %s to have exactly the members %s", strings.Join(cfg.Peers, ", "), cfg.InitialCluster),
 		hint:     hint,
-		try:      func(ctx context.Context) error { return askPeers(ctx, cfg) },
+		try:      func(ctx context.Context) error { return askPeers(ctx, cfg.knownPeers(time.Since(w.start))) },
+		first:    first,
 		interval: peersInterval,
 	})
 }

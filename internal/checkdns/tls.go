@@ -24,7 +24,8 @@ type Certificate struct{ Cert, Key, CA string }
 // may be that somebody puts the certificates right.
 func PeerTransport(cert Certificate) *http.Transport {
 	dialer := &net.Dialer{Timeout: peerTimeout, Resolver: PureResolver()}
-	transport := &http.Transport{DialContext: dialer.DialContext}
+	dial := dialKnown(dialer)
+	transport := &http.Transport{DialContext: dial}
 	if cert == (Certificate{}) {
 		return transport
 	}
@@ -33,7 +34,18 @@ func PeerTransport(cert Certificate) *http.Transport {
 		if err != nil {
 			return nil, err
 		}
-		return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, network, addr)
+		if config.ServerName, _, err = net.SplitHostPort(addr); err != nil {
+			return nil, err
+		}
+		plain, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		conn := tls.Client(plain, config)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(err, plain.Close())
+		}
+		return conn, nil
 	}
 	return transport
 }
