@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -133,10 +134,23 @@ func SetUpCluster(ctx context.Context, c instance.Config) error {
 // neighbours need not find out.
 func AttachNode(ctx context.Context, c instance.Config, node string, pid int) error {
 	number, _ := instance.NodeNumber(node)
+	// A node that has just lost its power may have left its link: a connection that gives
+	// up late keeps the network namespace of the processes that were killed.
+	if stillThere(node) {
+		if err := run(ctx, "link del "+node); err != nil && stillThere(node) {
+			return err
+		}
+	}
 	return run(ctx,
 		fmt.Sprintf("link add %s type veth peer name eth0 address %s netns %d", node, mac(c.NodeIP(number)), pid),
 		fmt.Sprintf("link set %s master %s up", node, bridge),
 	)
+}
+
+// stillThere reports whether a link exists in the current network namespace.
+func stillThere(link string) bool {
+	_, err := net.InterfaceByName(link)
+	return err == nil
 }
 
 // SetLink takes a node's link down or up, at the bridge.
