@@ -52,12 +52,16 @@ func withAddresses(ctx context.Context, addresses map[string]netip.Addr) context
 	return context.WithValue(ctx, addressesKey{}, addresses)
 }
 
+func addressesOf(ctx context.Context) map[string]netip.Addr {
+	addresses, _ := ctx.Value(addressesKey{}).(map[string]netip.Addr)
+	return addresses
+}
+
 // dialKnown dials a host at its known address, if there is one.
 func dialKnown(dialer *net.Dialer) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		addresses, _ := ctx.Value(addressesKey{}).(map[string]netip.Addr)
-		if host, port, err := net.SplitHostPort(addr); err == nil && addresses[host].IsValid() {
-			addr = net.JoinHostPort(addresses[host].String(), port)
+		if host, port, err := net.SplitHostPort(addr); err == nil && addressesOf(ctx)[host].IsValid() {
+			addr = net.JoinHostPort(addressesOf(ctx)[host].String(), port)
 		}
 		return dialer.DialContext(ctx, network, addr)
 	}
