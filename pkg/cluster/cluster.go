@@ -301,6 +301,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	o.Standstill = c.standstill.look(o, s)
 	st := statusAfter(o, s, c.obj.Generation)
 	c.cfg.Metrics.state.saw(c.obj, o, &st)
+	c.notices.reason = statusReason(o, s, st.Phase)
 	err = c.writeStatus(ctx, st)
 	if errors.Is(err, errNoStatusSubresource) {
 		return s, err // told after some passes

@@ -140,7 +140,7 @@ func keep(t *testing.T, w *world, c *Cluster) plan.Step {
 			return s
 		}
 	}
-	return plan.Idle{Why: "Services are as they should be"}
+	return plan.Idle{Why: plan.Reason{Detail: "Services are as they should be"}}
 }
 
 func TestAServiceEditedByHandComesBackWithoutAStormOfWrites(t *testing.T) {
@@ -222,7 +222,7 @@ func TestAPeerServiceThatIsNotHeadlessIsMadeAgain(t *testing.T) {
 	w.makeService(svc)
 	for range 5 {
 		s := keep(t, w, c)
-		if err := c.apply(t.Context(), s); err != nil && !errors.Is(err, errCacheBehind) {
+		if err := c.apply(t.Context(), s); err != nil && !errors.Is(err, errBeingDeleted) {
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
@@ -246,7 +246,7 @@ func TestARenamedClientServiceIsReplaced(t *testing.T) {
 	for range 3 {
 		s := keep(t, w, c)
 		steps = append(steps, s.String())
-		if err := c.apply(t.Context(), s); err != nil && !errors.Is(err, errCacheBehind) {
+		if err := c.apply(t.Context(), s); err != nil && !errors.Is(err, errBeingDeleted) {
 			t.Fatal(err)
 		}
 	}
@@ -359,7 +359,7 @@ func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 				t.Errorf("told %d times: %q", n, w.Events())
 			}
 			forbidden = false
-			if err := c.apply(t.Context(), next()); err != nil && !errors.Is(err, errCacheBehind) {
+			if err := c.apply(t.Context(), next()); err != nil && !errors.Is(err, errBeingDeleted) {
 				t.Error(err)
 			}
 			clock.Step(max(mendPause, refusedPause))
@@ -441,7 +441,7 @@ func TestTheBudgetIsMadeChangedAndDeleted(t *testing.T) {
 	if seen := budgetOf(t, w, c); seen.Written != 0 {
 		t.Errorf("later it is seen as %+v", seen)
 	}
-	if err := c.apply(t.Context(), plan.DeleteBudget{UID: b.UID}); !errors.Is(err, errCacheBehind) {
+	if err := c.apply(t.Context(), plan.DeleteBudget{UID: b.UID}); !errors.Is(err, errBeingDeleted) {
 		t.Error(err)
 	}
 	if seen := budgetOf(t, w, c); seen.Owned || seen.MinAvailable != 0 {

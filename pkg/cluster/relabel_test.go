@@ -28,7 +28,7 @@ func TestAPodThatLostItsLabelsGetsThemBack(t *testing.T) {
 	pod.Labels = map[string]string{"note": "of the user"}
 	made := w.makePod(pod)
 	for range 10 {
-		err := c.apply(t.Context(), plan.RemoveMember{ID: 1, Name: "a", Why: plan.PodGone})
+		err := c.apply(t.Context(), plan.RemoveMember{ID: 1, Name: "a", Why: plan.Reason{Kind: plan.PodGone}})
 		if !errors.Is(err, errCacheBehind) {
 			t.Fatal(err)
 		}

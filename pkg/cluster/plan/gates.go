@@ -3,17 +3,13 @@
 
 package plan
 
-// heldForCertificates begins status.reason while certificates keep members from
-// being made.
-const heldForCertificates = "no members are made: "
-
-// CertificatesHold says why no pods are made, for status.reason; "" if they are,
+// CertificatesHold says why no pods are made, for status.reason; zero if they are,
 // or may be.
-func CertificatesHold(o *Observation) string {
+func CertificatesHold(o *Observation) Reason {
 	if why := o.Certificates.Hold(o.starting()); why != "" {
-		return heldForCertificates + why
+		return Reason{CertificatesHeld, why}
 	}
-	return ""
+	return Reason{}
 }
 
 // held gives the step back unless it has to wait for certificates: a pod that
@@ -21,8 +17,8 @@ func CertificatesHold(o *Observation) string {
 // for it. With a quorum, what comes after it is done all the same, and nil is
 // given back.
 func (o *Observation) awaitCertificates(s Step) Step {
-	why := o.Certificates.Hold(o.starting())
-	if why == "" {
+	why := CertificatesHold(o)
+	if why.IsZero() {
 		return s
 	}
 	switch s.(type) {
@@ -37,11 +33,8 @@ func (o *Observation) awaitCertificates(s Step) Step {
 	if o.Quorum {
 		return nil
 	}
-	return Idle{heldForCertificates + why}
+	return Idle{why}
 }
-
-// PodsRefused begins what status and events say of it.
-const PodsRefused = "Kubernetes refuses the pods of members: "
 
 // AwaitPermission holds back pods that the API server would refuse once more. What
 // else there is to do goes on, if that needs no pod to begin with.
@@ -52,5 +45,5 @@ func AwaitPermission(o *Observation, s Step) Step {
 	if o.Quorum {
 		return nil
 	}
-	return Idle{PodsRefused + o.Refused.Why}
+	return Idle{Reason{PodsRefused, o.Refused.Why}}
 }

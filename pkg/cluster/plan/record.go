@@ -126,7 +126,7 @@ func (o *Observation) RecordID() string {
 // like a pod too many may hold the only copy of the data.
 func heedRecord(o *Observation) Step {
 	if _, message := o.Contradiction(); message != "" {
-		return Idle{message}
+		return Idle{because(message)}
 	}
 	return nil
 }

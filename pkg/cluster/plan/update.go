@@ -84,7 +84,7 @@ func updateOneMember(o *Observation) Step {
 	}
 	voters := o.Voters()
 	if slices.ContainsFunc(voters, MemberState.Foreign) && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {
-		return Idle{"members that the operator did not make may be down: with one more that restarts the quorum could be lost"}
+		return Idle{because("members that the operator did not make may be down: with one more that restarts the quorum could be lost")}
 	}
 	if s := o.handOver(next); s != nil {
 		return s
