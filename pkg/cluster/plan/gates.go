@@ -3,6 +3,24 @@
 
 package plan
 
+// gates hold back a step that a rule has chosen, in this order. A gate returns the step,
+// or nil where the next rule decides, or another step in its place.
+var gates = []func(*Observation, Step) Step{
+	AwaitPermission,
+	awaitCertificates,
+}
+
+// through returns what the gates make of a step; nil if the next rule decides.
+func through(o *Observation, s Step) Step {
+	for _, gate := range gates {
+		if s == nil {
+			return nil
+		}
+		s = gate(o, s)
+	}
+	return s
+}
+
 // CertificatesHold says why no pods are made, for status.reason; zero if they are,
 // or may be.
 func CertificatesHold(o *Observation) Reason {
@@ -12,11 +30,10 @@ func CertificatesHold(o *Observation) Reason {
 	return Reason{}
 }
 
-// held gives the step back unless it has to wait for certificates: a pod that
-// can't start for want of them helps nobody, and one that runs must not be given
-// for it. With a quorum, what comes after it is done all the same, and nil is
-// given back.
-func (o *Observation) awaitCertificates(s Step) Step {
+// awaitCertificates holds back a step that needs certificates: a pod that can't start
+// for want of them helps nobody, and must not take the place of one that runs. With a
+// quorum the next rules decide.
+func awaitCertificates(o *Observation, s Step) Step {
 	why := CertificatesHold(o)
 	if why.IsZero() {
 		return s

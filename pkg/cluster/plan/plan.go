@@ -49,14 +49,7 @@ var Rules = []func(*Observation) Step{
 // Plan decides the next step. It depends on the observation alone.
 func Plan(o *Observation) Step {
 	for _, rule := range Rules {
-		s := rule(o)
-		if s != nil {
-			s = AwaitPermission(o, s)
-		}
-		if s != nil {
-			s = o.awaitCertificates(s)
-		}
-		if s != nil {
+		if s := through(o, rule(o)); s != nil {
 			return s
 		}
 	}
