@@ -45,7 +45,7 @@ func (c *Cluster) takeOverBudget(ctx context.Context, want *policyv1.PodDisrupti
 		return fmt.Errorf("get PodDisruptionBudget %s: %w", want.Name, err)
 	}
 	if live.DeletionTimestamp != nil {
-		return fmt.Errorf("PodDisruptionBudget %s: %w: an older one is being deleted", want.Name, errCacheBehind)
+		return fmt.Errorf("PodDisruptionBudget %s of an earlier EtcdCluster: %w", want.Name, errBeingDeleted)
 	}
 	if manifest.BelongsToOthers(live, c.obj) {
 		c.postponed[writeOfBudget] = c.cfg.Clock.Now().Add(takenPause)
@@ -91,7 +91,7 @@ func (c *Cluster) deleteBudget(ctx context.Context, s plan.DeleteBudget) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		c.writeEnded(writeOfBudget, nil)
-		return errCacheBehind // until the cache shows that it is gone
+		return errBeingDeleted // until the cache shows that it is gone
 	default:
 		c.writeEnded(writeOfBudget, err)
 		return fmt.Errorf("delete PodDisruptionBudget %s: %w", manifest.NamesOf(c.obj).Budget(), err)

@@ -81,7 +81,7 @@ func (c *Cluster) stillBootstrapping(ctx context.Context, seed manifest.MemberPo
 		return c.adopt(latest)
 	}
 	if source, err := api.SeedBackupOf(latest); err != nil || manifest.SourceDigest(source) != manifest.SourceDigest(seed.Source) {
-		return fmt.Errorf("the annotation %s was changed: %w", api.RestoreAnnotation, errors.Join(errCacheBehind, err))
+		return fmt.Errorf("the annotation %s was changed: %w", api.RestoreAnnotation, errors.Join(errSuperseded, err))
 	}
 	return nil
 }

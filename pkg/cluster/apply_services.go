@@ -54,7 +54,7 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 		return fmt.Errorf("get service %s: %w", want.Name, err)
 	}
 	if live.DeletionTimestamp != nil {
-		return fmt.Errorf("service %s: %w: an older one is being deleted", want.Name, errCacheBehind)
+		return fmt.Errorf("service %s of an earlier EtcdCluster: %w", want.Name, errBeingDeleted)
 	}
 	if manifest.BelongsToOthers(live, c.obj) {
 		what := takenBy(want.Name)
@@ -79,7 +79,7 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 	case err != nil:
 		return fmt.Errorf("look whether the EtcdCluster still wants service %s: %w", want.Name, err)
 	case latest.DeletionTimestamp != nil:
-		return fmt.Errorf("service %s: %w: the EtcdCluster is being deleted", want.Name, errCacheBehind)
+		return fmt.Errorf("service %s: %w: it is being deleted", want.Name, errSuperseded)
 	}
 	return c.updateService(ctx, mended)
 }
@@ -116,7 +116,7 @@ func (c *Cluster) deleteService(ctx context.Context, s plan.DeleteService) error
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		c.writeEnded(writeOf(s.Name), nil)
-		return errCacheBehind // until the cache shows that it is gone
+		return errBeingDeleted // until the cache shows that it is gone
 	default:
 		c.writeEnded(writeOf(s.Name), err)
 		return fmt.Errorf("delete service %s: %w", s.Name, err)

@@ -250,7 +250,7 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 		return c.cfg.Period
 	case err == nil:
 		c.failures = 0
-	case (etcd.IsNotYet(err) || errors.Is(err, errCacheBehind)) && !errors.Is(err, errStatusNotWritten):
+	case isNotYet(err) && !errors.Is(err, errStatusNotWritten):
 		c.log.WithError(err).Debugf("not yet: %s", s)
 		return c.nextLook()
 	default:
@@ -309,7 +309,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	if err == nil || o.Accepted == "" {
 		c.remember(o, s, &st)
 	}
-	if err != nil && (restsOnRecord(s) || errors.Is(err, errCacheBehind) || apierrors.IsNotFound(err)) {
+	if err != nil && (restsOnRecord(s) || errors.Is(err, errSuperseded) || apierrors.IsNotFound(err)) {
 		return s, err
 	}
 	// A status that can't be written keeps nobody from being replaced.
