@@ -48,7 +48,7 @@ func (c *Cluster) takeOverBudget(ctx context.Context, want *policyv1.PodDisrupti
 		return fmt.Errorf("PodDisruptionBudget %s of an earlier EtcdCluster: %w", want.Name, errBeingDeleted)
 	}
 	if manifest.BelongsToOthers(live, c.obj) {
-		c.postponed[writeOfBudget] = c.cfg.Clock.Now().Add(takenPause)
+		c.postponed.put(writeOfBudget, c.cfg.Clock.Now().Add(takenPause))
 		err := fmt.Errorf("PodDisruptionBudget %s belongs to something else: delete it, or set spec.podDisruptionBudget to false and keep it", want.Name)
 		c.notices.budgetTaken(err)
 		return err
@@ -70,7 +70,7 @@ func (c *Cluster) mendBudget(ctx context.Context, s plan.UpdateBudget) error {
 		return err
 	}
 	c.budgetWritten = s.To
-	c.postponed[mendingOfBudget] = c.cfg.Clock.Now().Add(mendPause)
+	c.postponed.put(mendingOfBudget, c.cfg.Clock.Now().Add(mendPause))
 	if s.Edited != "" {
 		c.notices.mended("PodDisruptionBudget "+live.Name, s.Edited)
 	}

@@ -33,7 +33,7 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 	if len(lost) == 0 || !metav1.IsControlledBy(pod, c.obj) || pod.DeletionTimestamp != nil || c.postponed.holds(what, now) {
 		return nil
 	}
-	c.postponed[what] = now.Add(relabelPause)
+	c.postponed.put(what, now.Add(relabelPause))
 	patched, err := c.patchMetadata(ctx, pod.Name, pod.UID, "labels", lost)
 	if err != nil {
 		return fmt.Errorf("give pod %s its labels back: %w", pod.Name, err)

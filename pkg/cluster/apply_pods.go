@@ -195,7 +195,7 @@ func (c *Cluster) podOf(p manifest.MemberPod) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// updateOf names the wish for pods of a template, for refusals.
+// updateOf names the wish for pods of a template.
 func updateOf(t manifest.Template) string { return "pods of " + t.Pod }
 
 // recyclePod deletes a pod so that it is made again. Whether the API server would
@@ -216,7 +216,7 @@ func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
 		if templateErr != nil {
 			return templateErr
 		}
-		c.refusals.add(updateOf(made), err.Error(), c.cfg.Clock.Now())
+		c.postponed.putRefused(updateOf(made), err.Error(), c.cfg.Clock.Now().Add(specRefusedPause))
 		return nil // told in status
 	default:
 		return err

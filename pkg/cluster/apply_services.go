@@ -61,7 +61,7 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 		if client {
 			what = writeOf(want.Name)
 		}
-		c.postponed[what] = c.cfg.Clock.Now().Add(takenPause)
+		c.postponed.put(what, c.cfg.Clock.Now().Add(takenPause))
 		err := fmt.Errorf("service %s belongs to something else: delete or rename it, the cluster needs this name", want.Name)
 		c.notices.serviceTaken(err)
 		return err
@@ -96,7 +96,7 @@ func (c *Cluster) mendService(ctx context.Context, s plan.UpdateService) error {
 	if err := c.updateService(ctx, mended); err != nil {
 		return err
 	}
-	c.postponed[c.mendingOf(want.Name)] = c.cfg.Clock.Now().Add(c.pauseAfterMending("service " + want.Name))
+	c.postponed.put(c.mendingOf(want.Name), c.cfg.Clock.Now().Add(c.pauseAfterMending("service "+want.Name)))
 	c.notices.mended("Service "+want.Name, s.Edited)
 	return nil
 }

@@ -97,11 +97,9 @@ type Cluster struct {
 	// etcd that they had counted before.
 	restarting map[types.UID]int32
 	logTarget  uint64
-	// refusals are what the API server has refused, and when to try again.
-	refusals  refusals
-	refused   plan.RefusedPods
-	postponed postponed
-	undone    undone
+	refused    plan.RefusedPods
+	postponed  postponed
+	undone     undone
 	// budgetWritten is the number that was last written into the budget.
 	budgetWritten int
 	unanswered    unanswered
@@ -149,7 +147,6 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		deleted:        map[types.UID]time.Time{},
 		sightings:      newSightings(),
 		deletedVolumes: map[types.UID]bool{},
-		refusals:       refusals{},
 		unanswered:     unanswered{},
 		restarting:     map[types.UID]int32{},
 		postponed:      postponed{},

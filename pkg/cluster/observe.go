@@ -66,7 +66,7 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 		if o.Template, err = c.template(); err != nil {
 			return nil, err
 		}
-		o.UpdateRefused = c.refusals.of(updateOf(o.Template), o.Now)
+		o.UpdateRefused = c.postponed.refusal(updateOf(o.Template), o.Now)
 	}
 	if err := c.observePods(ctx, o); err != nil {
 		return nil, err
