@@ -31,7 +31,7 @@ func (c *Cluster) observeServices(o *plan.Observation) error {
 		case client.Name:
 			o.ClientService = c.compareService(seen, svc, client, o)
 		default:
-			if seen.Owned && svc.Labels[manifest.ClusterLabel] == c.obj.Name {
+			if seen.Owned && svc.Labels[api.ClusterLabel] == c.obj.Name {
 				seen.PutOff = c.postponed.holds(writeOf(svc.Name), o.Now)
 				o.FormerServices = append(o.FormerServices, seen)
 			}
