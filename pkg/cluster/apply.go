@@ -37,13 +37,13 @@ func (c *Cluster) apply(ctx context.Context, s plan.Step) error {
 	case plan.CreateService:
 		return c.createService(ctx, s)
 	case plan.UpdateService:
-		return c.mendService(ctx, s)
+		return c.correctService(ctx, s)
 	case plan.DeleteService:
 		return c.deleteService(ctx, s)
 	case plan.CreateBudget:
 		return c.createBudget(ctx, s)
 	case plan.UpdateBudget:
-		return c.mendBudget(ctx, s)
+		return c.correctBudget(ctx, s)
 	case plan.DeleteBudget:
 		return c.deleteBudget(ctx, s)
 	case plan.CreatePods:

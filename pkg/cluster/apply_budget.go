@@ -19,8 +19,8 @@ import (
 // What may be put off with the PodDisruptionBudget. The members can do without
 // it: whatever is wrong with it keeps nobody from being replaced.
 const (
-	writeOfBudget   = "write the PodDisruptionBudget"
-	mendingOfBudget = "mend the PodDisruptionBudget"
+	writeOfBudget      = "write the PodDisruptionBudget"
+	correctionOfBudget = "mend the PodDisruptionBudget"
 )
 
 func (c *Cluster) budgets() policyclient.PodDisruptionBudgetInterface {
@@ -53,26 +53,26 @@ func (c *Cluster) takeOverBudget(ctx context.Context, want *policyv1.PodDisrupti
 		c.notices.budgetTaken(err)
 		return err
 	}
-	mended, edited := manifest.UpdatedBudget(live, want)
+	corrected, edited := manifest.UpdatedBudget(live, want)
 	if edited == "" && manifest.MinAvailableOf(live) == manifest.MinAvailableOf(want) {
 		return errCacheBehind // it was just made
 	}
-	return c.updateBudget(ctx, mended)
+	return c.updateBudget(ctx, corrected)
 }
 
-func (c *Cluster) mendBudget(ctx context.Context, s plan.UpdateBudget) error {
+func (c *Cluster) correctBudget(ctx context.Context, s plan.UpdateBudget) error {
 	live, err := c.cfg.Budgets.PodDisruptionBudgets(c.obj.Namespace).Get(manifest.NamesOf(c.obj).Budget())
 	if err != nil {
 		return fmt.Errorf("PodDisruptionBudget %s: %w", manifest.NamesOf(c.obj).Budget(), err)
 	}
-	mended, _ := manifest.UpdatedBudget(live, manifest.BuildBudget(c.obj, s.To))
-	if err := c.updateBudget(ctx, mended); err != nil {
+	corrected, _ := manifest.UpdatedBudget(live, manifest.BuildBudget(c.obj, s.To))
+	if err := c.updateBudget(ctx, corrected); err != nil {
 		return err
 	}
 	c.budgetWritten = s.To
-	c.postponed.put(mendingOfBudget, c.cfg.Clock.Now().Add(mendPause))
+	c.postponed.put(correctionOfBudget, c.cfg.Clock.Now().Add(correctionPause))
 	if s.Edited != "" {
-		c.notices.mended("PodDisruptionBudget "+live.Name, s.Edited)
+		c.notices.corrected("PodDisruptionBudget "+live.Name, s.Edited)
 	}
 	return nil
 }

@@ -40,6 +40,6 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("give pod %s its labels back: %w", pod.Name, err)
 	}
 	c.podWrites.record(patched, now)
-	c.notices.mended("Pod "+pod.Name, "labels")
+	c.notices.corrected("Pod "+pod.Name, "labels")
 	return nil
 }

@@ -20,9 +20,9 @@ const (
 	// specRefusedPause is the time between tries at what the spec asks for and the API
 	// server refuses, unless the spec asks for something else.
 	specRefusedPause = time.Minute
-	// mendPause is the least time between two times that the same is put right:
+	// correctionPause is the least time between two times that the same is put right:
 	// whoever undoes it at once does not get a storm of writes.
-	mendPause = 5 * time.Second
+	correctionPause = 5 * time.Second
 )
 
 // postponed holds each write that is not tried before a time, by what it does.

@@ -115,7 +115,7 @@ func (c *Cluster) patchVolume(ctx context.Context, name string, uid types.UID, c
 		return fmt.Errorf("patch of PersistentVolumeClaim %s: %w", name, err)
 	}
 	_, err = c.cfg.Kube.CoreV1().PersistentVolumeClaims(c.obj.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-	c.postponed.put(changeOf(name), c.cfg.Clock.Now().Add(mendPause))
+	c.postponed.put(changeOf(name), c.cfg.Clock.Now().Add(correctionPause))
 	return wrap(err, "%s", changeOf(name))
 }
 

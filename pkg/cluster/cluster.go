@@ -95,11 +95,11 @@ type Cluster struct {
 	deletedVolumes map[types.UID]bool
 	// restarting holds the pods whose image was changed, with the restarts of
 	// etcd that they had counted before.
-	restarting map[types.UID]int32
-	logTarget  uint64
-	refused    plan.RefusedPods
-	postponed  postponed
-	undone     undone
+	restarting  map[types.UID]int32
+	logTarget   uint64
+	refused     plan.RefusedPods
+	postponed   postponed
+	corrections corrections
 	// budgetWritten is the number that was last written into the budget.
 	budgetWritten int
 	unanswered    unanswered
@@ -150,7 +150,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		unanswered:     unanswered{},
 		restarting:     map[types.UID]int32{},
 		postponed:      postponed{},
-		undone:         undone{},
+		corrections:    corrections{},
 		health:         healthLog{},
 		mislabels:      newMislabels(),
 		copies:         copies{},

@@ -56,7 +56,7 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 		o.Invalid = err.Error()
 	}
 	var err error
-	if err = c.observeBelongings(o); err != nil {
+	if err = c.observeOwnedObjects(o); err != nil {
 		return nil, err
 	}
 	if err := c.observeCertificates(ctx, o); err != nil {

@@ -82,8 +82,8 @@ func (n *notices) serviceTaken(err error) { n.Warning("Service Taken", "%v", err
 
 func (n *notices) budgetTaken(err error) { n.Warning("Disruption Budget Taken", "%v", err) }
 
-// mended tells of what somebody else has edited and the operator put right.
-func (n *notices) mended(object, edited string) {
+// corrected tells of what somebody else has edited and the operator put right.
+func (n *notices) corrected(object, edited string) {
 	n.Normal("Edit Undone", "%s was edited and is as the operator makes it again: %s", object, edited)
 }
 

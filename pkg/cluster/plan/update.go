@@ -98,8 +98,8 @@ func (o *Observation) handOver(m MemberState) Step {
 	if !m.leader() || len(o.Voters()) < 2 {
 		return nil
 	}
-	if heir, ok := o.successor(m); ok {
-		return MoveLeader{From: m.PodName, IP: m.Pod.IP, To: heir.PodName, ID: heir.ID}
+	if successor, ok := o.successor(m); ok {
+		return MoveLeader{From: m.PodName, IP: m.Pod.IP, To: successor.PodName, ID: successor.ID}
 	}
 	return Wait{"for a member that can lead while " + m.PodName + " stops"}
 }

@@ -75,15 +75,15 @@ func TestEditsOfServicesAreTold(t *testing.T) {
 		want := manifest.BuildClientService(withPolicy)
 		live := served(want)
 		c.edit(live)
-		mended, edited := manifest.UpdatedService(live, want)
+		corrected, edited := manifest.UpdatedService(live, want)
 		if edited != c.edited {
 			t.Errorf("%s: %q was edited, want %q", name, edited, c.edited)
 		}
-		if again, edited := manifest.UpdatedService(mended, want); edited != "" {
+		if again, edited := manifest.UpdatedService(corrected, want); edited != "" {
 			t.Errorf("%s: after it was put right, %q is edited: %v", name, edited, again)
 		}
-		if c.edited == "" && !equality.Semantic.DeepEqual(mended, live) {
-			t.Errorf("%s: what others wrote is changed from\n%v\nto\n%v", name, live, mended)
+		if c.edited == "" && !equality.Semantic.DeepEqual(corrected, live) {
+			t.Errorf("%s: what others wrote is changed from\n%v\nto\n%v", name, live, corrected)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestAServiceEditedByHandComesBackWithoutAStormOfWrites(t *testing.T) {
 	if s := keep(t, w, c); !strings.HasPrefix(s.String(), "idle") {
 		t.Errorf("right after it was put right: %s", s)
 	}
-	clock.Step(mendPause)
+	clock.Step(correctionPause)
 	if s := keep(t, w, c); s.String() != "mend client service: selector" {
 		t.Errorf("a while later: %s", s)
 	}
@@ -362,7 +362,7 @@ func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 			if err := c.apply(t.Context(), next()); err != nil && !errors.Is(err, errBeingDeleted) {
 				t.Error(err)
 			}
-			clock.Step(max(mendPause, refusedPause))
+			clock.Step(max(correctionPause, refusedPause))
 			if s := next(); s != nil {
 				t.Errorf("when it was taken: %s", s)
 			}
@@ -437,7 +437,7 @@ func TestTheBudgetIsMadeChangedAndDeleted(t *testing.T) {
 	if w.Told("Edit Undone") {
 		t.Error("the operator's own change is told as somebody's edit")
 	}
-	clock.Step(mendPause)
+	clock.Step(correctionPause)
 	if seen := budgetOf(t, w, c); seen.Written != 0 {
 		t.Errorf("later it is seen as %+v", seen)
 	}
