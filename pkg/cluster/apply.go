@@ -9,14 +9,26 @@ import (
 	"fmt"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
 var (
-	// errCacheBehind means that the API server knows more than the cache from
-	// which a step was planned. The step is dropped; the next pass sees more.
+	// errCacheBehind means that the API server knows more of an object than the cache from
+	// which a step was planned.
 	errCacheBehind = errors.New("the informer's cache is behind the API server")
-	errNoQuorum    = errors.New("no member that takes changes is known")
+	// errBeingDeleted means that an object was told to go and is not gone yet.
+	errBeingDeleted = errors.New("the object is being deleted")
+	// errSuperseded means that the EtcdCluster is no longer the one for which a step was
+	// planned: somebody has edited it, deleted it, or written its status.
+	errSuperseded = errors.New("the EtcdCluster has changed since the step was planned")
+
+	errNoQuorum = errors.New("no member that takes changes is known")
 )
+
+// isNotYet reports whether err ends a pass without a failure: the next pass sees more.
+func isNotYet(err error) bool {
+	return etcd.IsNotYet(err) || errors.Is(err, errCacheBehind) || errors.Is(err, errBeingDeleted) || errors.Is(err, errSuperseded)
+}
 
 // apply carries out a step. Steps that are only a record in status are done when
 // the status was written, which comes before.
@@ -25,13 +37,13 @@ func (c *Cluster) apply(ctx context.Context, s plan.Step) error {
 	case plan.CreateService:
 		return c.createService(ctx, s)
 	case plan.UpdateService:
-		return c.mendService(ctx, s)
+		return c.correctService(ctx, s)
 	case plan.DeleteService:
 		return c.deleteService(ctx, s)
 	case plan.CreateBudget:
 		return c.createBudget(ctx, s)
 	case plan.UpdateBudget:
-		return c.mendBudget(ctx, s)
+		return c.correctBudget(ctx, s)
 	case plan.DeleteBudget:
 		return c.deleteBudget(ctx, s)
 	case plan.CreatePods:

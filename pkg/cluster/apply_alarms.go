@@ -27,7 +27,7 @@ func (c *Cluster) liftAlarms(ctx context.Context, s plan.LiftAlarms) error {
 	})
 	if err != nil {
 		if !etcd.IsNotYet(err) && !errors.Is(err, errNoQuorum) {
-			c.postponed[liftingOfAlarms] = c.cfg.Clock.Now().Add(refusedPause)
+			c.postponed.put(liftingOfAlarms, c.cfg.Clock.Now().Add(refusedPause))
 		}
 		return err
 	}

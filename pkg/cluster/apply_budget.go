@@ -19,8 +19,8 @@ import (
 // What may be put off with the PodDisruptionBudget. The members can do without
 // it: whatever is wrong with it keeps nobody from being replaced.
 const (
-	writeOfBudget   = "write the PodDisruptionBudget"
-	mendingOfBudget = "mend the PodDisruptionBudget"
+	writeOfBudget      = "write the PodDisruptionBudget"
+	correctionOfBudget = "mend the PodDisruptionBudget"
 )
 
 func (c *Cluster) budgets() policyclient.PodDisruptionBudgetInterface {
@@ -45,34 +45,34 @@ func (c *Cluster) takeOverBudget(ctx context.Context, want *policyv1.PodDisrupti
 		return fmt.Errorf("get PodDisruptionBudget %s: %w", want.Name, err)
 	}
 	if live.DeletionTimestamp != nil {
-		return fmt.Errorf("PodDisruptionBudget %s: %w: an older one is being deleted", want.Name, errCacheBehind)
+		return fmt.Errorf("PodDisruptionBudget %s of an earlier EtcdCluster: %w", want.Name, errBeingDeleted)
 	}
 	if manifest.BelongsToOthers(live, c.obj) {
-		c.postponed[writeOfBudget] = c.cfg.Clock.Now().Add(takenPause)
+		c.postponed.put(writeOfBudget, c.cfg.Clock.Now().Add(takenPause))
 		err := fmt.Errorf("PodDisruptionBudget %s belongs to something else: delete it, or set spec.podDisruptionBudget to false and keep it", want.Name)
 		c.notices.budgetTaken(err)
 		return err
 	}
-	mended, edited := manifest.UpdatedBudget(live, want)
+	corrected, edited := manifest.UpdatedBudget(live, want)
 	if edited == "" && manifest.MinAvailableOf(live) == manifest.MinAvailableOf(want) {
 		return errCacheBehind // it was just made
 	}
-	return c.updateBudget(ctx, mended)
+	return c.updateBudget(ctx, corrected)
 }
 
-func (c *Cluster) mendBudget(ctx context.Context, s plan.UpdateBudget) error {
+func (c *Cluster) correctBudget(ctx context.Context, s plan.UpdateBudget) error {
 	live, err := c.cfg.Budgets.PodDisruptionBudgets(c.obj.Namespace).Get(manifest.NamesOf(c.obj).Budget())
 	if err != nil {
 		return fmt.Errorf("PodDisruptionBudget %s: %w", manifest.NamesOf(c.obj).Budget(), err)
 	}
-	mended, _ := manifest.UpdatedBudget(live, manifest.BuildBudget(c.obj, s.To))
-	if err := c.updateBudget(ctx, mended); err != nil {
+	corrected, _ := manifest.UpdatedBudget(live, manifest.BuildBudget(c.obj, s.To))
+	if err := c.updateBudget(ctx, corrected); err != nil {
 		return err
 	}
 	c.budgetWritten = s.To
-	c.postponed[mendingOfBudget] = c.cfg.Clock.Now().Add(mendPause)
+	c.postponed.put(correctionOfBudget, c.cfg.Clock.Now().Add(correctionPause))
 	if s.Edited != "" {
-		c.notices.mended("PodDisruptionBudget "+live.Name, s.Edited)
+		c.notices.corrected("PodDisruptionBudget "+live.Name, s.Edited)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (c *Cluster) deleteBudget(ctx context.Context, s plan.DeleteBudget) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		c.writeEnded(writeOfBudget, nil)
-		return errCacheBehind // until the cache shows that it is gone
+		return errBeingDeleted // until the cache shows that it is gone
 	default:
 		c.writeEnded(writeOfBudget, err)
 		return fmt.Errorf("delete PodDisruptionBudget %s: %w", manifest.NamesOf(c.obj).Budget(), err)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
@@ -22,7 +23,7 @@ const relabelPause = time.Minute
 func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 	lost := map[string]string{}
 	want := manifest.NamesOf(c.obj).Labels()
-	want[manifest.NodeLabel] = pod.Name
+	want[api.NodeLabel] = pod.Name
 	for key, value := range want {
 		if pod.Labels[key] != value {
 			lost[key] = value
@@ -33,12 +34,12 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 	if len(lost) == 0 || !metav1.IsControlledBy(pod, c.obj) || pod.DeletionTimestamp != nil || c.postponed.holds(what, now) {
 		return nil
 	}
-	c.postponed[what] = now.Add(relabelPause)
+	c.postponed.put(what, now.Add(relabelPause))
 	patched, err := c.patchMetadata(ctx, pod.Name, pod.UID, "labels", lost)
 	if err != nil {
 		return fmt.Errorf("give pod %s its labels back: %w", pod.Name, err)
 	}
 	c.podWrites.record(patched, now)
-	c.notices.mended("Pod "+pod.Name, "labels")
+	c.notices.corrected("Pod "+pod.Name, "labels")
 	return nil
 }

@@ -60,7 +60,7 @@ func (c *Cluster) promoteMember(ctx context.Context, s plan.PromoteMember) error
 // and its data are gone is asked of the API server itself: what is lost with a
 // member can't be had back.
 func (c *Cluster) removeOneMember(ctx context.Context, s plan.RemoveMember) error {
-	if s.Why == plan.PodGone {
+	if s.Why.Kind == plan.PodGone {
 		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("pod %s of the member to remove: %w", s.Name, err)
@@ -84,7 +84,7 @@ func (c *Cluster) removeOneMember(ctx context.Context, s plan.RemoveMember) erro
 	if err != nil || s.Pod == "" {
 		return err
 	}
-	return c.deletePod(ctx, plan.DeletePod{Name: s.Name, UID: s.Pod, Why: s.Why})
+	return c.deletePod(ctx, plan.DeletePod{Name: s.Name, UID: s.Pod, Why: s.Why.String()})
 }
 
 func (c *Cluster) moveLeader(ctx context.Context, s plan.MoveLeader) error {

@@ -46,7 +46,7 @@ func (c *Cluster) setMetadata(ctx context.Context, s plan.SetMetadata) error {
 		return fmt.Errorf("%s: %w", metadataOf(s.Pod), err)
 	}
 	// A webhook may change it back each time.
-	c.postponed[metadataOf(s.Pod)] = c.cfg.Clock.Now().Add(c.pauseAfterMending(metadataOf(s.Pod)))
+	c.postponed.put(metadataOf(s.Pod), c.cfg.Clock.Now().Add(c.pauseAfterCorrection(metadataOf(s.Pod))))
 	c.podWrites.record(patched, c.cfg.Clock.Now())
 	return nil
 }

@@ -81,7 +81,7 @@ func (c *Cluster) stillBootstrapping(ctx context.Context, seed manifest.MemberPo
 		return c.adopt(latest)
 	}
 	if source, err := api.SeedBackupOf(latest); err != nil || manifest.SourceDigest(source) != manifest.SourceDigest(seed.Source) {
-		return fmt.Errorf("the annotation %s was changed: %w", api.RestoreAnnotation, errors.Join(errCacheBehind, err))
+		return fmt.Errorf("the annotation %s was changed: %w", api.RestoreAnnotation, errors.Join(errSuperseded, err))
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (c *Cluster) podOf(p manifest.MemberPod) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// updateOf names the wish for pods of a template, for refusals.
+// updateOf names the wish for pods of a template.
 func updateOf(t manifest.Template) string { return "pods of " + t.Pod }
 
 // recyclePod deletes a pod so that it is made again. Whether the API server would
@@ -216,7 +216,7 @@ func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
 		if templateErr != nil {
 			return templateErr
 		}
-		c.refusals.add(updateOf(made), err.Error(), c.cfg.Clock.Now())
+		c.postponed.putRefused(updateOf(made), err.Error(), c.cfg.Clock.Now().Add(specRefusedPause))
 		return nil // told in status
 	default:
 		return err

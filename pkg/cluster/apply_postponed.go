@@ -17,21 +17,46 @@ const (
 	// refusedPause is the time between tries at a write that the API server
 	// refuses.
 	refusedPause = 10 * time.Second
-	// mendPause is the least time between two times that the same is put right:
+	// specRefusedPause is the time between tries at what the spec asks for and the API
+	// server refuses, unless the spec asks for something else.
+	specRefusedPause = time.Minute
+	// correctionPause is the least time between two times that the same is put right:
 	// whoever undoes it at once does not get a storm of writes.
-	mendPause = 5 * time.Second
+	correctionPause = 5 * time.Second
 )
 
-// postponed holds until when each of some writes is put off.
-type postponed map[string]time.Time
+// postponed holds each write that is not tried before a time, by what it does.
+type postponed map[string]postponement
+
+type postponement struct {
+	until time.Time
+	// refusal is what the API server said to the last try; "" where nobody refused it.
+	refusal string
+}
+
+// put puts off a write.
+func (p postponed) put(what string, until time.Time) { p[what] = postponement{until: until} }
+
+// putRefused puts off a write that the API server refuses.
+func (p postponed) putRefused(what, refusal string, until time.Time) {
+	p[what] = postponement{until, refusal}
+}
 
 // holds reports whether a write is put off.
-func (p postponed) holds(what string, now time.Time) bool { return now.Before(p[what]) }
+func (p postponed) holds(what string, now time.Time) bool { return now.Before(p[what].until) }
+
+// refusal is why the API server refuses a write that is put off; "" if it does not.
+func (p postponed) refusal(what string, now time.Time) string {
+	if !p.holds(what, now) {
+		return ""
+	}
+	return p[what].refusal
+}
 
 // forget drops each write that is put off no longer. Nobody may ask about it again: its
 // pod is gone, or its Service has another generation.
 func (p postponed) forget(now time.Time) {
-	maps.DeleteFunc(p, func(_ string, until time.Time) bool { return !now.Before(until) })
+	maps.DeleteFunc(p, func(_ string, w postponement) bool { return !now.Before(w.until) })
 }
 
 // writeEnded puts off further tries at a write that failed, and tells of it where
@@ -41,7 +66,7 @@ func (c *Cluster) writeEnded(what string, err error) {
 		delete(c.notices.refused, what)
 		return
 	}
-	c.postponed[what] = c.cfg.Clock.Now().Add(refusedPause)
+	c.postponed.put(what, c.cfg.Clock.Now().Add(refusedPause))
 	if refused(err) {
 		c.notices.writeRefused(what, err)
 	}

@@ -19,9 +19,9 @@ func writeOf(service string) string { return "write service " + service }
 
 func takenBy(service string) string { return "service " + service + " of somebody else" }
 
-// mendingOf names the mending of a Service to one state of the spec: after an
+// correctionOf names the correction of a Service to one state of the spec: after an
 // edit of the spec it need not wait.
-func (c *Cluster) mendingOf(service string) string {
+func (c *Cluster) correctionOf(service string) string {
 	return fmt.Sprintf("mend service %s to generation %d", service, c.obj.Generation)
 }
 
@@ -54,14 +54,14 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 		return fmt.Errorf("get service %s: %w", want.Name, err)
 	}
 	if live.DeletionTimestamp != nil {
-		return fmt.Errorf("service %s: %w: an older one is being deleted", want.Name, errCacheBehind)
+		return fmt.Errorf("service %s of an earlier EtcdCluster: %w", want.Name, errBeingDeleted)
 	}
 	if manifest.BelongsToOthers(live, c.obj) {
 		what := takenBy(want.Name)
 		if client {
 			what = writeOf(want.Name)
 		}
-		c.postponed[what] = c.cfg.Clock.Now().Add(takenPause)
+		c.postponed.put(what, c.cfg.Clock.Now().Add(takenPause))
 		err := fmt.Errorf("service %s belongs to something else: delete or rename it, the cluster needs this name", want.Name)
 		c.notices.serviceTaken(err)
 		return err
@@ -69,7 +69,7 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 	if manifest.NeedsRemaking(live, want) {
 		return c.deleteService(ctx, plan.DeleteService{Name: live.Name, UID: live.UID})
 	}
-	mended, edited := manifest.UpdatedService(live, want)
+	corrected, edited := manifest.UpdatedService(live, want)
 	if edited == "" {
 		return errCacheBehind // it was just made
 	}
@@ -79,25 +79,25 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 	case err != nil:
 		return fmt.Errorf("look whether the EtcdCluster still wants service %s: %w", want.Name, err)
 	case latest.DeletionTimestamp != nil:
-		return fmt.Errorf("service %s: %w: the EtcdCluster is being deleted", want.Name, errCacheBehind)
+		return fmt.Errorf("service %s: %w: it is being deleted", want.Name, errSuperseded)
 	}
-	return c.updateService(ctx, mended)
+	return c.updateService(ctx, corrected)
 }
 
-// mendService updates what the cache shows; if that is no longer what is, the
+// correctService updates what the cache shows; if that is no longer what is, the
 // API server refuses, and the next pass sees more.
-func (c *Cluster) mendService(ctx context.Context, s plan.UpdateService) error {
+func (c *Cluster) correctService(ctx context.Context, s plan.UpdateService) error {
 	want := c.wantedService(s.Client)
 	live, err := c.cfg.Services.Services(want.Namespace).Get(want.Name)
 	if err != nil {
 		return fmt.Errorf("service %s: %w", want.Name, err)
 	}
-	mended, _ := manifest.UpdatedService(live, want)
-	if err := c.updateService(ctx, mended); err != nil {
+	corrected, _ := manifest.UpdatedService(live, want)
+	if err := c.updateService(ctx, corrected); err != nil {
 		return err
 	}
-	c.postponed[c.mendingOf(want.Name)] = c.cfg.Clock.Now().Add(c.pauseAfterMending("service " + want.Name))
-	c.notices.mended("Service "+want.Name, s.Edited)
+	c.postponed.put(c.correctionOf(want.Name), c.cfg.Clock.Now().Add(c.pauseAfterCorrection("service "+want.Name)))
+	c.notices.corrected("Service "+want.Name, s.Edited)
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (c *Cluster) deleteService(ctx context.Context, s plan.DeleteService) error
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		c.writeEnded(writeOf(s.Name), nil)
-		return errCacheBehind // until the cache shows that it is gone
+		return errBeingDeleted // until the cache shows that it is gone
 	default:
 		c.writeEnded(writeOf(s.Name), err)
 		return fmt.Errorf("delete service %s: %w", s.Name, err)

@@ -19,7 +19,7 @@ func (c *Cluster) noteMember(ctx context.Context, s plan.NoteMember) error {
 		return fmt.Errorf("%s: %w", noteOn(s.Pod), err)
 	}
 	// A webhook may take it off each time.
-	c.postponed[noteOn(s.Pod)] = c.cfg.Clock.Now().Add(mendPause)
+	c.postponed.put(noteOn(s.Pod), c.cfg.Clock.Now().Add(correctionPause))
 	c.podWrites.record(pod, c.cfg.Clock.Now())
 	return nil
 }

@@ -199,7 +199,7 @@ func TestCreateServiceWaitsForTheCache(t *testing.T) {
 	now := metav1.NewTime(noon)
 	deleting.DeletionTimestamp, deleting.Finalizers = &now, []string{"service.kubernetes.io/load-balancer-cleanup"}
 	w.makeService(deleting)
-	if err := c.apply(t.Context(), plan.CreateService{Client: true}); !errors.Is(err, errCacheBehind) {
+	if err := c.apply(t.Context(), plan.CreateService{Client: true}); !errors.Is(err, errBeingDeleted) {
 		t.Errorf("an older Service that is being deleted: %v", err)
 	}
 }
@@ -300,7 +300,7 @@ func TestCreatePodsAsksBeforeASeedIsMade(t *testing.T) {
 			c := w.cluster(w.edit(creating("a")))
 			w.edit(change)
 			err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{seedPod("a"), {Name: "b", Version: "3.6.16"}}})
-			if another := w.etcdCluster().UID != testUID; !another && !errors.Is(err, errCacheBehind) || another && !apierrors.IsNotFound(err) {
+			if another := w.etcdCluster().UID != testUID; !another && !errors.Is(err, errSuperseded) || another && !apierrors.IsNotFound(err) {
 				t.Errorf("error %v does not say that the cluster is another, or has come further", err)
 			}
 			if len(w.storedPods()) > 0 {
@@ -409,7 +409,7 @@ func TestRemoveMemberAsksWhetherItsPodIsGone(t *testing.T) {
 				c.pod(pod)
 				w.makePod(pod)
 			}
-			err := cluster.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Dead: true, Why: plan.PodGone})
+			err := cluster.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Dead: true, Why: plan.Reason{Kind: plan.PodGone}})
 			if c.removed {
 				if err != nil || len(member.Changes()) != 1 {
 					t.Errorf("error %v, changes %v, want the member removed", err, member.Changes())
@@ -433,11 +433,11 @@ func TestRemoveMemberStaysWhereTheAPIServerDoesNotAnswer(t *testing.T) {
 	})
 	c := w.cluster(testCluster())
 	member := connect(t, c, new(etcdtest.Member))
-	if err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Why: plan.PodGone}); err == nil || len(member.Changes()) > 0 {
+	if err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Why: plan.Reason{Kind: plan.PodGone}}); err == nil || len(member.Changes()) > 0 {
 		t.Errorf("error %v, changes %v", err, member.Changes())
 	}
 	// What is removed for another reason needs no pod.
-	if err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Why: "the size is 1"}); err != nil || len(member.Changes()) != 1 {
+	if err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Why: plan.Reason{Detail: "the size is 1"}}); err != nil || len(member.Changes()) != 1 {
 		t.Errorf("error %v, changes %v", err, member.Changes())
 	}
 	if got, want := w.reasons(), []string{"Member Removed"}; !slices.Equal(got, want) {
@@ -538,7 +538,7 @@ func TestRemoveMemberAsksForItsVolume(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Volume: tt.known, Dead: true, Why: plan.PodGone})
+			err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Volume: tt.known, Dead: true, Why: plan.Reason{Kind: plan.PodGone}})
 			if removed := len(member.Changes()) == 1; removed != tt.removed || tt.removed && err != nil || !tt.removed && !errors.Is(err, errCacheBehind) {
 				t.Errorf("error %v, changes %v", err, member.Changes())
 			}
@@ -551,7 +551,7 @@ func TestThePodOfARemovedMemberGoes(t *testing.T) {
 	c := w.cluster(testCluster())
 	member := connect(t, c, &etcdtest.Member{Refusal: rpctypes.ErrGRPCUnhealthy})
 	pod := w.makePod(memberPod(t, c.obj, "a"))
-	s := plan.RemoveMember{ID: 5, Name: "a", Pod: pod.UID, Why: "the size is 1"}
+	s := plan.RemoveMember{ID: 5, Name: "a", Pod: pod.UID, Why: plan.Reason{Detail: "the size is 1"}}
 	if err := c.apply(t.Context(), s); err == nil || len(member.Changes()) != 1 || w.count("delete", "pods") != 0 {
 		t.Errorf("etcd refuses: error %v, %d deletions", err, w.count("delete", "pods"))
 	}

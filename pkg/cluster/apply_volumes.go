@@ -74,7 +74,7 @@ func (c *Cluster) deleteVolume(ctx context.Context, s plan.DeleteVolume) error {
 	return nil
 }
 
-// sizeOf names the wish for a volume of the spec's size, for refusals.
+// sizeOf names the wish for a volume of the spec's size.
 func sizeOf(obj *api.EtcdCluster, volume string) string {
 	if !obj.Spec.Persistent() {
 		return ""
@@ -91,7 +91,7 @@ func (c *Cluster) expandVolume(ctx context.Context, s plan.ExpandVolume) error {
 	})
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		why := fmt.Sprintf("volume %s can't grow from %s to %s: %v", s.Name, s.From, s.To, err)
-		c.refusals.add(sizeOf(c.obj, s.Name), why, c.cfg.Clock.Now())
+		c.postponed.putRefused(sizeOf(c.obj, s.Name), why, c.cfg.Clock.Now().Add(specRefusedPause))
 		return nil // told in status
 	}
 	return err
@@ -115,7 +115,7 @@ func (c *Cluster) patchVolume(ctx context.Context, name string, uid types.UID, c
 		return fmt.Errorf("patch of PersistentVolumeClaim %s: %w", name, err)
 	}
 	_, err = c.cfg.Kube.CoreV1().PersistentVolumeClaims(c.obj.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-	c.postponed[changeOf(name)] = c.cfg.Clock.Now().Add(mendPause)
+	c.postponed.put(changeOf(name), c.cfg.Clock.Now().Add(correctionPause))
 	return wrap(err, "%s", changeOf(name))
 }
 

@@ -95,13 +95,11 @@ type Cluster struct {
 	deletedVolumes map[types.UID]bool
 	// restarting holds the pods whose image was changed, with the restarts of
 	// etcd that they had counted before.
-	restarting map[types.UID]int32
-	logTarget  uint64
-	// refusals are what the API server has refused, and when to try again.
-	refusals  refusals
-	refused   plan.RefusedPods
-	postponed postponed
-	undone    undone
+	restarting  map[types.UID]int32
+	logTarget   uint64
+	refused     plan.RefusedPods
+	postponed   postponed
+	corrections corrections
 	// budgetWritten is the number that was last written into the budget.
 	budgetWritten int
 	unanswered    unanswered
@@ -149,11 +147,10 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		deleted:        map[types.UID]time.Time{},
 		sightings:      newSightings(),
 		deletedVolumes: map[types.UID]bool{},
-		refusals:       refusals{},
 		unanswered:     unanswered{},
 		restarting:     map[types.UID]int32{},
 		postponed:      postponed{},
-		undone:         undone{},
+		corrections:    corrections{},
 		health:         healthLog{},
 		mislabels:      newMislabels(),
 		copies:         copies{},
@@ -250,7 +247,7 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 		return c.cfg.Period
 	case err == nil:
 		c.failures = 0
-	case (etcd.IsNotYet(err) || errors.Is(err, errCacheBehind)) && !errors.Is(err, errStatusNotWritten):
+	case isNotYet(err) && !errors.Is(err, errStatusNotWritten):
 		c.log.WithError(err).Debugf("not yet: %s", s)
 		return c.nextLook()
 	default:
@@ -301,6 +298,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	o.Standstill = c.standstill.look(o, s)
 	st := statusAfter(o, s, c.obj.Generation)
 	c.cfg.Metrics.state.saw(c.obj, o, &st)
+	c.notices.reason = statusReason(o, s, st.Phase)
 	err = c.writeStatus(ctx, st)
 	if errors.Is(err, errNoStatusSubresource) {
 		return s, err // told after some passes
@@ -308,7 +306,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	if err == nil || o.Accepted == "" {
 		c.remember(o, s, &st)
 	}
-	if err != nil && (restsOnRecord(s) || errors.Is(err, errCacheBehind) || apierrors.IsNotFound(err)) {
+	if err != nil && (restsOnRecord(s) || errors.Is(err, errSuperseded) || apierrors.IsNotFound(err)) {
 		return s, err
 	}
 	// A status that can't be written keeps nobody from being replaced.

@@ -56,7 +56,7 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 		o.Invalid = err.Error()
 	}
 	var err error
-	if err = c.observeBelongings(o); err != nil {
+	if err = c.observeOwnedObjects(o); err != nil {
 		return nil, err
 	}
 	if err := c.observeCertificates(ctx, o); err != nil {
@@ -66,7 +66,7 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 		if o.Template, err = c.template(); err != nil {
 			return nil, err
 		}
-		o.UpdateRefused = c.refusals.of(updateOf(o.Template), o.Now)
+		o.UpdateRefused = c.postponed.refusal(updateOf(o.Template), o.Now)
 	}
 	if err := c.observePods(ctx, o); err != nil {
 		return nil, err

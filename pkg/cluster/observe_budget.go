@@ -22,7 +22,7 @@ func (c *Cluster) observeBudget(o *plan.Observation) error {
 	}
 	o.Budget.Name = o.Names.Budget()
 	if live != nil {
-		o.Budget.OwnedObject = belongingOf(live, c.obj)
+		o.Budget.OwnedObject = ownedObjectOf(live, c.obj)
 	}
 	o.Budget.PutOff = c.postponed.holds(writeOfBudget, o.Now)
 	if !o.Budget.Owned {
@@ -30,7 +30,7 @@ func (c *Cluster) observeBudget(o *plan.Observation) error {
 	}
 	o.Budget.MinAvailable = manifest.MinAvailableOf(live)
 	_, o.Budget.Edited = manifest.UpdatedBudget(live, manifest.BuildBudget(c.obj, 0))
-	if c.postponed.holds(mendingOfBudget, o.Now) {
+	if c.postponed.holds(correctionOfBudget, o.Now) {
 		o.Budget.Written = c.budgetWritten
 	}
 	return nil

@@ -24,14 +24,14 @@ func (c *Cluster) observeServices(o *plan.Observation) error {
 	peer, client := manifest.BuildPeerService(c.obj), manifest.BuildClientService(c.obj)
 	o.PeerService.Name, o.ClientService.Name = peer.Name, client.Name
 	for _, svc := range services {
-		seen := belongingOf(svc, c.obj)
+		seen := ownedObjectOf(svc, c.obj)
 		switch svc.Name {
 		case peer.Name:
 			o.PeerService = c.compareService(seen, svc, peer, o)
 		case client.Name:
 			o.ClientService = c.compareService(seen, svc, client, o)
 		default:
-			if seen.Owned && svc.Labels[manifest.ClusterLabel] == c.obj.Name {
+			if seen.Owned && svc.Labels[api.ClusterLabel] == c.obj.Name {
 				seen.PutOff = c.postponed.holds(writeOf(svc.Name), o.Now)
 				o.FormerServices = append(o.FormerServices, seen)
 			}
@@ -48,12 +48,12 @@ func (c *Cluster) compareService(seen plan.OwnedObject, live, want *corev1.Servi
 	if seen.Owned {
 		_, seen.Edited = manifest.UpdatedService(live, want)
 		seen.Remake = manifest.NeedsRemaking(live, want)
-		seen.PutOff = c.postponed.holds(c.mendingOf(live.Name), o.Now) || c.postponed.holds(writeOf(live.Name), o.Now)
+		seen.PutOff = c.postponed.holds(c.correctionOf(live.Name), o.Now) || c.postponed.holds(writeOf(live.Name), o.Now)
 	}
 	return seen
 }
 
-func belongingOf(obj metav1.Object, owner *api.EtcdCluster) plan.OwnedObject {
+func ownedObjectOf(obj metav1.Object, owner *api.EtcdCluster) plan.OwnedObject {
 	return plan.OwnedObject{
 		Name: obj.GetName(), UID: obj.GetUID(),
 		Owned:   metav1.IsControlledBy(obj, owner),
@@ -61,7 +61,7 @@ func belongingOf(obj metav1.Object, owner *api.EtcdCluster) plan.OwnedObject {
 	}
 }
 
-func (c *Cluster) observeBelongings(o *plan.Observation) error {
+func (c *Cluster) observeOwnedObjects(o *plan.Observation) error {
 	if err := c.observeServices(o); err != nil {
 		return err
 	}

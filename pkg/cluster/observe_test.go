@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
@@ -188,7 +189,7 @@ func TestOnlyOwnPodsAndServicesAreSeen(t *testing.T) {
 	stranger, leaving, other := memberPod(t, earlier, "stranger"), memberPod(t, earlier, "leaving"), memberPod(t, earlier, "other")
 	at := metav1.NewTime(noon)
 	leaving.DeletionTimestamp, leaving.Finalizers = &at, []string{"x/y"}
-	other.Labels[manifest.ClusterLabel] = "other"
+	other.Labels[api.ClusterLabel] = "other"
 	w.makePod(memberPod(t, c.obj, "own"))
 	w.makePod(stranger)
 	w.makePod(leaving)

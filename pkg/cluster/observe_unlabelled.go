@@ -30,7 +30,7 @@ func (c *Cluster) findUnlabelled(ctx context.Context, o *plan.Observation) error
 		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err), err == nil && (pod.DeletionTimestamp != nil || !metav1.IsControlledBy(pod, c.obj)):
-			c.postponed[what] = o.Now.Add(relabelPause)
+			c.postponed.put(what, o.Now.Add(relabelPause))
 		case err != nil:
 			return fmt.Errorf("pod %s of a member on record: %w", m.Name, err)
 		default:

@@ -39,7 +39,7 @@ func (c *Cluster) observeVolumes(ctx context.Context, o *plan.Observation) error
 			v.Deleting = true
 		}
 		v.PutOff = c.postponed.holds(changeOf(v.Name), o.Now)
-		v.RefusedSize = c.refusals.of(sizeOf(c.obj, v.Name), o.Now)
+		v.RefusedSize = c.postponed.refusal(sizeOf(c.obj, v.Name), o.Now)
 		o.Volumes = append(o.Volumes, v)
 	}
 	slices.SortFunc(o.Volumes, func(a, b manifest.VolumeState) int { return cmp.Compare(a.Name, b.Name) })

@@ -5,7 +5,6 @@ package cluster
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +34,10 @@ type notices struct {
 	unhealthy map[uint64]string
 	// refused is what the API server said last, by what was tried.
 	refused map[string]string
+	// reason is that of the status that is about to be written; toldReason is the kind of
+	// the one that was written before.
+	reason     plan.Reason
+	toldReason plan.ReasonKind
 }
 
 // A stuckPod has had one problem or another since a time.
@@ -79,13 +82,13 @@ func (n *notices) serviceTaken(err error) { n.Warning("Service Taken", "%v", err
 
 func (n *notices) budgetTaken(err error) { n.Warning("Disruption Budget Taken", "%v", err) }
 
-// mended tells of what somebody else has edited and the operator put right.
-func (n *notices) mended(object, edited string) {
+// corrected tells of what somebody else has edited and the operator put right.
+func (n *notices) corrected(object, edited string) {
 	n.Normal("Edit Undone", "%s was edited and is as the operator makes it again: %s", object, edited)
 }
 
 func (n *notices) podRefused(why string) {
-	n.Warning("Pod Refused", plan.PodsRefused+"%s; tried again every %s", why, refusedPause)
+	n.Warning("Pod Refused", "%s; tried again every %s", plan.Reason{Kind: plan.PodsRefused, Detail: why}, refusedPause)
 }
 
 // writeRefused tells what the API server says to a write, once for each reason.
@@ -177,18 +180,7 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 	if from := st.RestoredFrom; from != nil && (old.RestoredFrom == nil || *from != *old.RestoredFrom) {
 		n.Normal("Restoring", "The first member starts on the backup %s", from.Key)
 	}
-	if st.Reason != old.Reason {
-		switch {
-		case strings.HasPrefix(st.Reason, specRefused), strings.HasPrefix(st.Reason, versionRefused):
-			n.Warning("Spec Refused", "%s", st.Reason)
-		case strings.HasPrefix(st.Reason, waitsFor) && !strings.HasPrefix(old.Reason, waitsFor):
-			n.Warning("Standstill", "%s", st.Reason)
-		case strings.HasPrefix(st.Reason, plan.WrongImage):
-			n.Warning("Wrong Image", "%s", st.Reason)
-		case strings.HasPrefix(st.Reason, plan.RestoreHeld):
-			n.Warning("Restore Held", "%s", st.Reason)
-		}
-	}
+	n.reasonChanged(old.Reason, st.Reason)
 	if old.ControlPaused != st.ControlPaused {
 		if st.ControlPaused {
 			n.Normal("Paused", "spec.paused is true: the operator leaves the cluster alone")
@@ -203,6 +195,28 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 		n.Normal("Upgrade Started", "Upgrading from %s to %s", st.CurrentVersion, st.TargetVersion)
 	case st.TargetVersion == "" && old.TargetVersion != "" && st.CurrentVersion == old.TargetVersion:
 		n.Normal("Upgrade Finished", "All members run %s", st.CurrentVersion)
+	}
+}
+
+// reasonChanged tells of a new status.reason where somebody has to act on it. One
+// standstill may have several texts.
+func (n *notices) reasonChanged(old, text string) {
+	before := n.toldReason
+	n.toldReason = n.reason.Kind
+	if text == old {
+		return
+	}
+	switch n.reason.Kind {
+	case plan.SpecRefused, plan.VersionRefused:
+		n.Warning("Spec Refused", "%s", text)
+	case plan.Standstill:
+		if before != plan.Standstill {
+			n.Warning("Standstill", "%s", text)
+		}
+	case plan.WrongImage:
+		n.Warning("Wrong Image", "%s", text)
+	case plan.RestoreHeld:
+		n.Warning("Restore Held", "%s", text)
 	}
 }
 

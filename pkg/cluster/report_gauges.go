@@ -78,7 +78,7 @@ func newClusterGauges() clusterGauges {
 				return truth(st.ControlPaused)
 			}},
 			{gauge("refused", "1 while the spec, or its version, is refused."), func(o *plan.Observation, _ *api.ClusterStatus) float64 {
-				return truth(refusal(o) != "")
+				return truth(!specRefusal(o).IsZero())
 			}},
 			{gauge("upgrading", "1 while members move to another version."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
 				return truth(st.TargetVersion != "")

@@ -4,7 +4,6 @@
 package cluster
 
 import (
-	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -40,7 +39,7 @@ func statusAfter(o *plan.Observation, s plan.Step, generation int64) api.Cluster
 }
 
 func setPhase(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
-	switch s := s.(type) {
+	switch s.(type) {
 	case plan.ChooseSeed:
 		st.Phase = api.ClusterPhaseCreating
 	case plan.MarkRunning:
@@ -49,36 +48,9 @@ func setPhase(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 		}
 		st.Phase = api.ClusterPhaseRunning
 	case plan.MarkFailed:
-		st.Phase, st.Reason = api.ClusterPhaseFailed, s.Why
-		return
+		st.Phase = api.ClusterPhaseFailed
 	}
-	if _, message := o.Contradiction(); message != "" {
-		st.Reason = message
-		return
-	}
-	if st.Phase == api.ClusterPhaseFailed {
-		return // the reason stays as long as the phase
-	}
-	st.Reason = cmp.Or(refusal(o), plan.CertificatesHold(o), podsHeldBack(o), restoring(o, s), o.MislabelledTarget(), o.Standstill)
-}
-
-// What status and events begin with where a spec is not followed.
-const (
-	specRefused    = "the spec is refused: "
-	versionRefused = "the version is refused: "
-)
-
-// refusal says which part of the spec is not followed, and why.
-func refusal(o *plan.Observation) string {
-	if o.Invalid != "" {
-		return specRefused + o.Invalid
-	}
-	if o.Status.Phase == api.ClusterPhaseRunning && o.Outdated() {
-		if err := o.CheckVersion(); err != nil {
-			return versionRefused + err.Error()
-		}
-	}
-	return ""
+	st.Reason = statusReason(o, s, st.Phase).String()
 }
 
 func setMembers(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
@@ -121,7 +93,7 @@ func setVersions(st *api.ClusterStatus, o *plan.Observation) {
 	}
 	switch {
 	case o.Spec.Paused: // as it was
-	case st.CurrentVersion != "" && o.Outdated() && o.CheckVersion() == nil && o.MislabelledTarget() == "":
+	case st.CurrentVersion != "" && o.Outdated() && o.CheckVersion() == nil && o.MislabelledTarget().IsZero():
 		st.TargetVersion = o.Spec.EffectiveVersion()
 	default:
 		st.TargetVersion = ""

@@ -50,8 +50,8 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 	switch {
 	case o.Invalid != "" && len(o.Pods) == 0:
 		return corev1.ConditionFalse, "Spec refused", o.Invalid
-	case len(o.Pods) == 0 && plan.CertificatesHold(o) != "":
-		return corev1.ConditionFalse, "Certificates unusable", plan.CertificatesHold(o)
+	case len(o.Pods) == 0 && !plan.CertificatesHold(o).IsZero():
+		return corev1.ConditionFalse, "Certificates unusable", plan.CertificatesHold(o).String()
 	case len(o.Pods) == 0 && len(o.Volumes) > 0:
 		return corev1.ConditionFalse, "Quorum lost", "all pods are gone; they are made again on their volumes"
 	case phase == api.ClusterPhaseFailed || phase == api.ClusterPhaseRunning && len(o.Pods) == 0:
@@ -129,8 +129,8 @@ func troubles(o *plan.Observation) string {
 			list = append(list, p.Name+": "+p.Problem)
 		}
 	}
-	if o.Refused.Why != "" {
-		list = append(list, plan.PodsRefused+o.Refused.Why)
+	if why := podsRefusal(o); !why.IsZero() {
+		list = append(list, why.String())
 	}
 	if len(list) == 0 {
 		return ""

@@ -54,10 +54,10 @@ func setConditions(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	switch {
 	case st.TargetVersion != "":
 		set(api.ClusterConditionUpgrading, corev1.ConditionTrue, "Cluster upgrading", "upgrading to "+st.TargetVersion)
-	case o.MislabelledTarget() != "":
-		set(api.ClusterConditionUpgrading, corev1.ConditionFalse, "Upgrade stopped", o.MislabelledTarget())
-	case st.Phase == api.ClusterPhaseRunning && refusal(o) != "" && o.Invalid == "":
-		set(api.ClusterConditionUpgrading, corev1.ConditionFalse, "Upgrade refused", refusal(o))
+	case !o.MislabelledTarget().IsZero():
+		set(api.ClusterConditionUpgrading, corev1.ConditionFalse, "Upgrade stopped", o.MislabelledTarget().String())
+	case st.Phase == api.ClusterPhaseRunning && !specRefusal(o).IsZero() && o.Invalid == "":
+		set(api.ClusterConditionUpgrading, corev1.ConditionFalse, "Upgrade refused", specRefusal(o).String())
 	default:
 		clearCondition(st, api.ClusterConditionUpgrading)
 	}

@@ -12,15 +12,15 @@ import (
 )
 
 // restoring says how far a cluster's first member has come that starts on a backup;
-// empty for other clusters, and once it has served.
-func restoring(o *plan.Observation, s plan.Step) string {
+// zero for other clusters, and once it has served.
+func restoring(o *plan.Observation, s plan.Step) plan.Reason {
 	if o.Status.Phase != api.ClusterPhaseNone && o.Status.Phase != api.ClusterPhaseCreating {
-		return ""
+		return plan.Reason{}
 	}
 	if _, serves := s.(plan.MarkRunning); serves {
-		return ""
+		return plan.Reason{}
 	}
-	if why := o.SourceUnknown(); why != "" || o.Source == nil {
+	if why := o.SourceUnknown(); !why.IsZero() || o.Source == nil {
 		return why
 	}
 	backup := "the backup " + o.Source.Key
@@ -31,6 +31,11 @@ func restoring(o *plan.Observation, s plan.Step) string {
 	if idles, ok := s.(plan.Idle); ok && seed == nil {
 		return idles.Why
 	}
+	return plan.Reason{Detail: startingOn(backup, seed)}
+}
+
+// startingOn says how far a first member has come that starts on a backup.
+func startingOn(backup string, seed *manifest.PodState) string {
 	switch {
 	case seed == nil || seed.Deleting:
 		return "the first member is to start on " + backup

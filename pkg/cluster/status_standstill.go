@@ -4,7 +4,6 @@
 package cluster
 
 import (
-	"strings"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
@@ -18,8 +17,6 @@ const (
 	// standstillPause is the least time between two changes of what it says: reasons
 	// that take turns must not cause a write each.
 	standstillPause = 30 * time.Second
-	// waitsFor begins what status and events say.
-	waitsFor = "for more than a minute the operator has been waiting "
 )
 
 // standstill notices that pass after pass leads to nothing new.
@@ -80,10 +77,9 @@ func acts(s plan.Step) bool {
 
 // rests reports whether nothing is waited for, or the status says so elsewhere.
 func rests(s plan.Idle) bool {
-	for _, end := range []string{plan.AsSpecified, plan.BeingDeleted, plan.IsPaused, "the spec is invalid: ", versionRefused, plan.PodsRefused, plan.WrongImage} {
-		if strings.HasPrefix(s.Why, end) {
-			return true
-		}
+	switch s.Why.Kind {
+	case plan.AsSpecified, plan.BeingDeleted, plan.Paused, plan.SpecInvalid, plan.VersionRefused, plan.PodsRefused, plan.WrongImage:
+		return true
 	}
 	return false
 }
@@ -93,16 +89,16 @@ func (s *standstill) describe(o *plan.Observation, next plan.Step) string {
 	switch next := next.(type) {
 	case plan.Wait:
 		if t := troubles(o); t != "" {
-			return waitsFor + next.Why + t + see
+			return next.Why + t + see
 		}
-		return waitsFor + next.Why
+		return next.Why
 	case plan.Idle:
-		if next.Why == plan.StrangersThere {
-			return waitsFor + "for pods of an earlier EtcdCluster of this name to go: if it was deleted with --cascade=orphan, back up what they hold, then delete them (kubectl delete pods,persistentvolumeclaims -l etcd_cluster=" + o.Names.Cluster + ")"
+		if next.Why.Kind == plan.EarlierPods {
+			return "for pods of an earlier EtcdCluster of this name to go: if it was deleted with --cascade=orphan, back up what they hold, then delete them (kubectl delete pods,persistentvolumeclaims -l etcd_cluster=" + o.Names.Cluster + ")"
 		}
-		return waitsFor + "since " + next.Why + troubles(o) + see
+		return "since " + next.Why.String() + troubles(o) + see
 	}
-	text := waitsFor + "for this to succeed: " + next.String()
+	text := "for this to succeed: " + next.String()
 	if s.err != nil {
 		text += ": " + notice.Shorten(s.err.Error(), 500)
 	}

@@ -71,7 +71,7 @@ func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 		return err
 	})
 	switch {
-	case errors.Is(err, errCacheBehind): // there is a newer one
+	case errors.Is(err, errSuperseded):
 		return fmt.Errorf("write the status: %w", err)
 	case err != nil:
 		return fmt.Errorf("%w: %w", errStatusNotWritten, err)
@@ -99,5 +99,5 @@ func (c *Cluster) latest(ctx context.Context) (*api.EtcdCluster, error) {
 func (c *Cluster) adopt(latest *api.EtcdCluster) error {
 	c.forgetOther(&latest.Status)
 	c.status = *latest.Status.DeepCopy()
-	return fmt.Errorf("the status was written by somebody else: %w", errCacheBehind)
+	return fmt.Errorf("the status was written by somebody else: %w", errSuperseded)
 }

@@ -152,7 +152,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 	factory := informers.NewSharedInformerFactoryWithOptions(c.cfg.Kube, 0,
 		informers.WithNamespace(c.cfg.Namespace),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = appLabel + "=" + appEtcd }),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = api.AppLabel + "=" + api.AppEtcd }),
 		informers.WithTransform(dropManagedFields))
 	pods, services, volumes, budgets := factory.Core().V1().Pods(), factory.Core().V1().Services(), factory.Core().V1().PersistentVolumeClaims(), factory.Policy().V1().PodDisruptionBudgets()
 	c.watched = belongings{pods.Lister(), services.Lister(), volumes.Lister(), budgets.Lister()}

@@ -13,13 +13,6 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 )
 
-// Labels of everything that belongs to a cluster.
-const (
-	appLabel     = "app"
-	appEtcd      = "etcd"
-	clusterLabel = "etcd_cluster"
-)
-
 // ownerOf returns the EtcdCluster that controls an object, or nil.
 func ownerOf(obj metav1.Object) *metav1.OwnerReference {
 	ref := metav1.GetControllerOf(obj)
@@ -62,7 +55,7 @@ func wakeOwnerOf(f *fleet.Fleet[*api.EtcdCluster], obj metav1.Object) {
 		return
 	}
 	// What lost its owner, or never had one, may stand in the cluster's way.
-	if name := obj.GetLabels()[clusterLabel]; name != "" {
+	if name := obj.GetLabels()[api.ClusterLabel]; name != "" {
 		f.WakeKey(types.NamespacedName{Namespace: obj.GetNamespace(), Name: name})
 	}
 }

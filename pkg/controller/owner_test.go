@@ -20,7 +20,7 @@ import (
 func member(name, cluster string, uid types.UID) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID("uid of " + name), ResourceVersion: "1",
-		Labels: map[string]string{appLabel: appEtcd, clusterLabel: cluster},
+		Labels: map[string]string{api.AppLabel: api.AppEtcd, api.ClusterLabel: cluster},
 		OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(fleettest.EtcdCluster(cluster, uid), api.SchemeGroupVersion.WithKind(api.EtcdClusterResourceKind)),
 		},

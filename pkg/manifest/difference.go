@@ -14,7 +14,7 @@ import (
 func BelongsToOthers(obj metav1.Object, owner *api.EtcdCluster) bool {
 	ref := metav1.GetControllerOfNoCopy(obj)
 	if ref == nil {
-		return obj.GetLabels()[ClusterLabel] != owner.Name
+		return obj.GetLabels()[api.ClusterLabel] != owner.Name
 	}
 	return ref.Kind != OwnerOf(owner).Kind || ref.Name != owner.Name
 }

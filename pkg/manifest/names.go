@@ -10,32 +10,24 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// Ports of members, and labels of all objects of a cluster.
+// Ports of members, and annotations of pods.
 const (
 	ClientPort  = 2379
 	peerPort    = 2380
 	MetricsPort = 2381
 
-	appLabel     = "app"
-	appName      = "etcd"
-	ClusterLabel = "etcd_cluster"
-	NodeLabel    = "etcd_node"
-
 	VersionAnnotation = "etcd.version"
-	// OperatorAnnotations begin the keys of all other annotations that the
-	// operator makes.
-	OperatorAnnotations = "etcd.database.coreos.com/"
 	// PreviousVersionAnnotation is the version of etcd that ran on a pod's data
 	// before its image was changed: the one to go back to if the new doesn't run.
-	PreviousVersionAnnotation = OperatorAnnotations + "previous-version"
+	PreviousVersionAnnotation = api.OperatorAnnotations + "previous-version"
 	// StartedAnnotation on a pod is the ID of the member that has served from it. It
 	// outlives the disk of the pod's node, and is never taken off again.
-	StartedAnnotation = OperatorAnnotations + "started"
+	StartedAnnotation = api.OperatorAnnotations + "started"
 	// sourceAnnotation on a seed's pod identifies the backup that it starts on.
-	sourceAnnotation = OperatorAnnotations + "seed-backup"
+	sourceAnnotation = api.OperatorAnnotations + "seed-backup"
 	// ImageAnnotation on a pod is the image of etcd that the operator asked for.
 	// Admission may have put another one into the pod.
-	ImageAnnotation = OperatorAnnotations + "image"
+	ImageAnnotation = api.OperatorAnnotations + "image"
 )
 
 // Names gives the names and URLs of what belongs to one cluster.
@@ -109,5 +101,5 @@ func (n Names) MemberAt(host string) string {
 
 // Labels are those by which the operator, Services and users find the pods.
 func (n Names) Labels() map[string]string {
-	return map[string]string{appLabel: appName, ClusterLabel: n.Cluster}
+	return map[string]string{api.AppLabel: api.AppEtcd, api.ClusterLabel: n.Cluster}
 }

@@ -77,14 +77,14 @@ func memberLabels(obj *api.EtcdCluster, member string) map[string]string {
 		maps.Copy(labels, obj.Spec.Pod.Labels)
 	}
 	maps.Copy(labels, NamesOf(obj).Labels())
-	labels[NodeLabel] = member
+	labels[api.NodeLabel] = member
 	return labels
 }
 
 func podAnnotations(policy *api.PodPolicy, version etcd.Version) map[string]string {
 	annotations := map[string]string{}
 	for key, value := range policy.Annotations {
-		if !strings.HasPrefix(key, OperatorAnnotations) {
+		if !strings.HasPrefix(key, api.OperatorAnnotations) {
 			annotations[key] = value
 		}
 	}

@@ -22,8 +22,8 @@ import (
 // from the spec, separated by commas: what the spec no longer has is taken away,
 // what others have put there stays.
 const (
-	specLabelsAnnotation      = "etcd.database.coreos.com/spec-labels"
-	specAnnotationsAnnotation = "etcd.database.coreos.com/spec-annotations"
+	specLabelsAnnotation      = api.OperatorAnnotations + "spec-labels"
+	specAnnotationsAnnotation = api.OperatorAnnotations + "spec-annotations"
 )
 
 // specMetadata is what the spec has to say about a pod's labels and annotations.
@@ -34,10 +34,10 @@ func specMetadata(obj *api.EtcdCluster) (labels, annotations map[string]string) 
 	}
 	labels, annotations = maps.Clone(obj.Spec.Pod.Labels), maps.Clone(obj.Spec.Pod.Annotations)
 	maps.DeleteFunc(labels, func(key, _ string) bool {
-		return key == appLabel || key == ClusterLabel || key == NodeLabel
+		return key == api.AppLabel || key == api.ClusterLabel || key == api.NodeLabel
 	})
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return key == VersionAnnotation || strings.HasPrefix(key, OperatorAnnotations)
+		return key == VersionAnnotation || strings.HasPrefix(key, api.OperatorAnnotations)
 	})
 	return labels, annotations
 }

@@ -19,7 +19,7 @@ import (
 // OwnAnnotations on a Service lists the keys of the annotations that come from
 // the spec, so that one that is taken out of the spec goes from the Service too,
 // and those of others stay.
-const OwnAnnotations = "etcd.database.coreos.com/annotations-from-spec"
+const OwnAnnotations = api.OperatorAnnotations + "annotations-from-spec"
 
 // BuildPeerService makes the headless Service that gives each member its DNS
 // name. Members need their names before they are ready, to become ready.

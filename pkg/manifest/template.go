@@ -16,10 +16,10 @@ import (
 
 const (
 	// PodTemplateAnnotation on a pod is the template.pod that it was made by.
-	PodTemplateAnnotation = "etcd.database.coreos.com/pod-template"
+	PodTemplateAnnotation = api.OperatorAnnotations + "pod-template"
 	// VolumeTemplateAnnotation is the template.volume that a
 	// PersistentVolumeClaim, or a pod with an emptyDir, was made by.
-	VolumeTemplateAnnotation = "etcd.database.coreos.com/volume-template"
+	VolumeTemplateAnnotation = api.OperatorAnnotations + "volume-template"
 )
 
 // Template identifies what users say about the making of members, as far as

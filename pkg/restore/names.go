@@ -19,10 +19,6 @@ const (
 
 	// restoringKey in the selector of a Service is a label that no pod has.
 	restoringKey = api.GroupName + "/restoring"
-
-	appLabel     = "app"
-	clusterLabel = "etcd_cluster"
-	nodeLabel    = "etcd_node"
 )
 
 // tokenSecret is the name of the Secret with the token of a restore.

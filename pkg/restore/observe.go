@@ -145,7 +145,7 @@ func (r *Restore) observeLeftovers(ctx context.Context, o *observation, owner ty
 			o.leftovers.volumes = append(o.leftovers.volumes, claim)
 		}
 	}
-	pods, err := r.cfg.Kube.CoreV1().Pods(r.obj.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{appLabel: "etcd", clusterLabel: r.obj.Name}.String()})
+	pods, err := r.cfg.Kube.CoreV1().Pods(r.obj.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{api.AppLabel: api.AppEtcd, api.ClusterLabel: r.obj.Name}.String()})
 	if err != nil {
 		return fmt.Errorf("look for the old cluster's pods: %w", granted(err, "list pods"))
 	}

@@ -112,8 +112,8 @@ func (s setAside) apply(ctx context.Context, r *Restore) error {
 		claim := &s.volumes[i]
 		patch, err := metadataPatch(claim, map[string]any{
 			"ownerReferences": ownersWithout(claim, s.owner),
-			"labels":          map[string]any{appLabel: nil, clusterLabel: nil, nodeLabel: nil, replacedByLabel: string(r.obj.UID)},
-			"annotations":     map[string]any{formerMemberAnnotation: claim.Labels[clusterLabel] + "/" + claim.Name},
+			"labels":          map[string]any{api.AppLabel: nil, api.ClusterLabel: nil, api.NodeLabel: nil, replacedByLabel: string(r.obj.UID)},
+			"annotations":     map[string]any{formerMemberAnnotation: claim.Labels[api.ClusterLabel] + "/" + claim.Name},
 		})
 		if err != nil {
 			return err

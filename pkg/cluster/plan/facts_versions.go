@@ -32,20 +32,17 @@ func (o *Observation) dataVersion(m MemberState) string {
 }
 
 // MislabelledTarget says that members have the image that the spec asks for, and do not
-// run what it says; "" if they do.
-func (o *Observation) MislabelledTarget() string {
+// run what it says; zero if they do.
+func (o *Observation) MislabelledTarget() Reason {
 	if o.Status.Phase == "" || !slices.ContainsFunc(o.Own(), func(m MemberState) bool {
 		return o.mislabelled(m) && m.Pod.Image == o.Image(o.Spec.EffectiveVersion())
 	}) {
-		return ""
+		return Reason{}
 	}
 	image := o.Image(o.Spec.EffectiveVersion())
-	return fmt.Sprintf("%s%s holds etcd %s: no further member is changed to it; set spec.repository or spec.version to an image that holds the version of its tag",
-		WrongImage, image, o.Mislabels[image])
+	return Reason{WrongImage, fmt.Sprintf("%s holds etcd %s: no further member is changed to it; set spec.repository or spec.version to an image that holds the version of its tag",
+		image, o.Mislabels[image])}
 }
-
-// WrongImage begins what status and events say of an image whose tag is wrong.
-const WrongImage = "the tag of an image is wrong: "
 
 // Image is that of a version of etcd.
 func (o *Observation) Image(version string) string {

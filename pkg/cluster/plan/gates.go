@@ -3,26 +3,39 @@
 
 package plan
 
-// heldForCertificates begins status.reason while certificates keep members from
-// being made.
-const heldForCertificates = "no members are made: "
-
-// CertificatesHold says why no pods are made, for status.reason; "" if they are,
-// or may be.
-func CertificatesHold(o *Observation) string {
-	if why := o.Certificates.Hold(o.starting()); why != "" {
-		return heldForCertificates + why
-	}
-	return ""
+// gates hold back a step that a rule has chosen, in this order. A gate returns the step,
+// or nil where the next rule decides, or another step in its place.
+var gates = []func(*Observation, Step) Step{
+	AwaitPermission,
+	awaitCertificates,
 }
 
-// held gives the step back unless it has to wait for certificates: a pod that
-// can't start for want of them helps nobody, and one that runs must not be given
-// for it. With a quorum, what comes after it is done all the same, and nil is
-// given back.
-func (o *Observation) awaitCertificates(s Step) Step {
-	why := o.Certificates.Hold(o.starting())
-	if why == "" {
+// through returns what the gates make of a step; nil if the next rule decides.
+func through(o *Observation, s Step) Step {
+	for _, gate := range gates {
+		if s == nil {
+			return nil
+		}
+		s = gate(o, s)
+	}
+	return s
+}
+
+// CertificatesHold says why no pods are made, for status.reason; zero if they are,
+// or may be.
+func CertificatesHold(o *Observation) Reason {
+	if why := o.Certificates.Hold(o.starting()); why != "" {
+		return Reason{CertificatesHeld, why}
+	}
+	return Reason{}
+}
+
+// awaitCertificates holds back a step that needs certificates: a pod that can't start
+// for want of them helps nobody, and must not take the place of one that runs. With a
+// quorum the next rules decide.
+func awaitCertificates(o *Observation, s Step) Step {
+	why := CertificatesHold(o)
+	if why.IsZero() {
 		return s
 	}
 	switch s.(type) {
@@ -37,11 +50,8 @@ func (o *Observation) awaitCertificates(s Step) Step {
 	if o.Quorum {
 		return nil
 	}
-	return Idle{heldForCertificates + why}
+	return Idle{why}
 }
-
-// PodsRefused begins what status and events say of it.
-const PodsRefused = "Kubernetes refuses the pods of members: "
 
 // AwaitPermission holds back pods that the API server would refuse once more. What
 // else there is to do goes on, if that needs no pod to begin with.
@@ -52,5 +62,5 @@ func AwaitPermission(o *Observation, s Step) Step {
 	if o.Quorum {
 		return nil
 	}
-	return Idle{PodsRefused + o.Refused.Why}
+	return Idle{Reason{PodsRefused, o.Refused.Why}}
 }

@@ -36,10 +36,6 @@ const (
 	// smallDatabase is up to which size several learners may copy the database
 	// from the leader at the same time.
 	smallDatabase = 128 << 20
-
-	// PodGone is the reason that is checked once more against the API server
-	// before a member is removed for it.
-	PodGone = "its pod is gone"
 )
 
 // replaceLostMember removes a member that will not come back, so that another
@@ -52,9 +48,9 @@ func replaceLostMember(o *Observation) Step {
 		case m.Learner && m.Pod == nil && !m.Joined() && !o.Gate:
 			// makeAddedMembersPod comes to it.
 		case m.Learner:
-			return m.remove(false, PodGone)
+			return m.removeWithoutPod(false)
 		case o.quorumWithout(m):
-			return m.remove(true, PodGone)
+			return m.removeWithoutPod(true)
 		}
 	}
 	return nil

@@ -77,7 +77,8 @@ type Observation struct {
 	// LeaderlessSince is since when enough members answer for a quorum, and none
 	// leads to a leader; zero if that isn't so.
 	LeaderlessSince time.Time
-	// Standstill says what the operator has waited for too long; "" if nothing.
+	// Standstill is the detail of the Reason of that kind: what the operator has waited
+	// for too long; "" if nothing.
 	Standstill string
 	// LiftPutOff is true for a while after alarms could not be lifted.
 	LiftPutOff bool

@@ -49,46 +49,32 @@ var Rules = []func(*Observation) Step{
 // Plan decides the next step. It depends on the observation alone.
 func Plan(o *Observation) Step {
 	for _, rule := range Rules {
-		s := rule(o)
-		if s != nil {
-			s = AwaitPermission(o, s)
-		}
-		if s != nil {
-			s = o.awaitCertificates(s)
-		}
-		if s != nil {
+		if s := through(o, rule(o)); s != nil {
 			return s
 		}
 	}
-	if why := CertificatesHold(o); why != "" {
+	if why := CertificatesHold(o); !why.IsZero() {
 		return Idle{why}
 	}
 	switch planned := o.Planned(); {
 	case o.Now.Before(o.Refused.Until):
-		return Idle{PodsRefused + o.Refused.Why}
+		return Idle{Reason{PodsRefused, o.Refused.Why}}
 	case len(planned) > 0:
-		return Idle{"the pod of " + planned[0].Name + " is starting"}
+		return Idle{because("the pod of " + planned[0].Name + " is starting")}
 	case o.Outdated() && o.CheckVersion() != nil:
-		return Idle{"the version is refused: " + o.CheckVersion().Error()}
+		return Idle{Reason{VersionRefused, o.CheckVersion().Error()}}
 	}
-	return Idle{AsSpecified}
+	return Idle{Reason{Kind: AsSpecified}}
 }
-
-// The ends of a plan in which nothing is waited for.
-const (
-	AsSpecified  = "the cluster is as specified"
-	BeingDeleted = "the EtcdCluster is being deleted"
-	IsPaused     = "spec.paused is true"
-)
 
 func leaveAlone(o *Observation) Step {
 	switch {
 	case o.Ending:
-		return Idle{BeingDeleted}
+		return Idle{Reason{Kind: BeingDeleted}}
 	case o.Spec.Paused:
-		return Idle{IsPaused}
+		return Idle{Reason{Kind: Paused}}
 	case o.Invalid != "":
-		return Idle{"the spec is invalid: " + o.Invalid}
+		return Idle{Reason{SpecInvalid, o.Invalid}}
 	}
 	return nil
 }
@@ -118,7 +104,7 @@ func bootstrap(o *Observation) Step {
 		// they may hold data.
 		return MarkRunning{}
 	}
-	if why := o.SourceUnknown(); why != "" {
+	if why := o.SourceUnknown(); !why.IsZero() {
 		return Idle{why}
 	}
 	if o.Source != nil {
@@ -129,7 +115,7 @@ func bootstrap(o *Observation) Step {
 			return ChooseSeed{Name: o.Pods[seed].Name}
 		}
 		if o.PodsOfOthers > 0 {
-			return Idle{StrangersThere}
+			return Idle{Reason{Kind: EarlierPods}}
 		}
 		return ChooseSeed{Name: o.newName()}
 	}
@@ -142,7 +128,7 @@ func bootstrap(o *Observation) Step {
 		// Its node is gone. Nothing was written that it could hold.
 		return ChooseSeed{Name: o.newName()}
 	case seed.Deleting:
-		return Idle{"the seed's pod is being deleted"}
+		return Idle{because("the seed's pod is being deleted")}
 	case seed.Finished:
 		return removeSeed(*seed, "the seed's pod has ended: "+seed.Trouble())
 	case seed.Image != image && !seed.Running:
@@ -157,12 +143,9 @@ func bootstrap(o *Observation) Step {
 	case seed.Running:
 		return Wait{"for the seed to serve"}
 	default:
-		return Idle{"the seed's pod is starting"}
+		return Idle{because("the seed's pod is starting")}
 	}
 }
-
-// StrangersThere is why a cluster that waits for pods of an earlier one has no seed.
-const StrangersThere = "pods of an earlier cluster of this name are still there"
 
 // awaitQuorum ends the plan where nothing can be agreed on: without a quorum etcd
 // takes no change, and a change forced from outside could lose writes.
@@ -176,7 +159,7 @@ func awaitQuorum(o *Observation) Step {
 	if o.Status.Phase != api.ClusterPhaseFailed {
 		return MarkFailed{NoMembersLeft}
 	}
-	return Idle{"all members are lost"}
+	return Idle{because("all members are lost")}
 }
 
 // NoMembersLeft says that only a person can bring the cluster back.

@@ -18,7 +18,7 @@ import (
 // AcceptAnnotation on an EtcdCluster is a person's word that what is there counts
 // from now on, whatever is on record. Its value names the record that it overrules:
 // it says nothing about a later one.
-const AcceptAnnotation = manifest.OperatorAnnotations + "accept-data"
+const AcceptAnnotation = api.OperatorAnnotations + "accept-data"
 
 // The reasons of Available where the cluster contradicts the record.
 const (
@@ -126,7 +126,7 @@ func (o *Observation) RecordID() string {
 // like a pod too many may hold the only copy of the data.
 func heedRecord(o *Observation) Step {
 	if _, message := o.Contradiction(); message != "" {
-		return Idle{message}
+		return Idle{because(message)}
 	}
 	return nil
 }

@@ -15,23 +15,19 @@ import (
 // seed until the seed serves is short enough for further members to wait for it.
 const quickRestore = 1 << 30
 
-// RestoreHeld begins what status and events say while nobody knows what the first
-// member is to start on.
-const RestoreHeld = "the first member is not made, for it is to start on a backup: "
-
 const wayOn = "; delete this EtcdCluster, and the EtcdRestore that is under way makes it again; " +
 	"without one, create it again, and without the annotation if it is to begin empty"
 
-// SourceUnknown says why nobody knows what the seed is to start on; empty if that is
+// SourceUnknown says why nobody knows what the seed is to start on; zero if that is
 // known. A cluster that is to be restored is never begun empty instead.
-func (o *Observation) SourceUnknown() string {
+func (o *Observation) SourceUnknown() Reason {
 	switch {
 	case o.SourceUnreadable != "":
-		return RestoreHeld + o.SourceUnreadable + wayOn
+		return Reason{RestoreHeld, o.SourceUnreadable + wayOn}
 	case o.Source == nil && o.Status.RestoredFrom != nil:
-		return RestoreHeld + "the annotation " + api.RestoreAnnotation + " is gone, which tells on which" + wayOn
+		return Reason{RestoreHeld, "the annotation " + api.RestoreAnnotation + " is gone, which tells on which" + wayOn}
 	}
-	return ""
+	return Reason{}
 }
 
 // removeStraySeed removes a seed that starts on another backup than is on record,
@@ -50,7 +46,7 @@ func removeStraySeed(o *Observation) Step {
 		case !p.Deleting:
 			return removeSeed(p, "it starts on something else than the backup on record")
 		case !o.Now.After(p.DeleteBy):
-			return Idle{"the pod of an earlier seed is being deleted"}
+			return Idle{because("the pod of an earlier seed is being deleted")}
 		}
 	}
 	return nil
@@ -71,7 +67,7 @@ func bootstrapRestored(o *Observation) Step {
 			return ChooseSeed{Name: o.Pods[i].Name, Source: o.Source}
 		}
 		if o.PodsOfOthers > 0 {
-			return Idle{StrangersThere}
+			return Idle{Reason{Kind: EarlierPods}}
 		}
 		return ChooseSeed{Name: o.newName(), Source: o.Source}
 	}
@@ -86,7 +82,7 @@ func bootstrapRestored(o *Observation) Step {
 		switch {
 		case !p.Seed || p.Name == name || p.Deleting && o.Now.After(p.DeleteBy):
 		case p.Deleting:
-			return Idle{"the pod of an earlier seed is being deleted"}
+			return Idle{because("the pod of an earlier seed is being deleted")}
 		default:
 			return removeSeed(p, "another seed was chosen")
 		}
@@ -101,7 +97,7 @@ func bootstrapRestored(o *Observation) Step {
 	case seed.Deleting && o.Now.After(seed.DeleteBy):
 		return another("its node is gone")
 	case seed.Deleting:
-		return Idle{"the seed's pod is being deleted"}
+		return Idle{because("the seed's pod is being deleted")}
 	case seed.Finished:
 		return removeSeed(*seed, "the seed's pod has ended: "+seed.Trouble())
 	case seed.Image != image:
@@ -114,7 +110,7 @@ func bootstrapRestored(o *Observation) Step {
 	if further := o.furtherMembers(seed); len(further) > 0 {
 		return CreatePods{Pods: further, why: "the seed has the backup"}
 	}
-	return Idle{"the seed's pod is starting"}
+	return Idle{because("the seed's pod is starting")}
 }
 
 // awaitStartedSeed goes on with a seed whose etcd has run: the client Service may have
@@ -127,9 +123,9 @@ func awaitStartedSeed(o *Observation, seed manifest.PodState) Step {
 	case seed.Deleting && o.Now.After(seed.DeleteBy) && o.Volume(seed.Name) == nil:
 		return ChooseSeed{Name: o.newName(), Source: o.Source, why: "its node is gone, and its data with it"}
 	case seed.Deleting && o.Now.After(seed.DeleteBy):
-		return Idle{"the node of the seed's pod is gone, and its volume may hold what was written since the restore: when the node has surely ended, delete the pod by force (kubectl delete pod --force " + seed.Name + ")"}
+		return Idle{because("the node of the seed's pod is gone, and its volume may hold what was written since the restore: when the node has surely ended, delete the pod by force (kubectl delete pod --force " + seed.Name + ")")}
 	case seed.Deleting:
-		return Idle{"the seed's pod is being deleted"}
+		return Idle{because("the seed's pod is being deleted")}
 	case seed.Finished:
 		return removeSeed(seed, "the seed's pod has ended: "+seed.Trouble())
 	case seed.Image != image && failing:

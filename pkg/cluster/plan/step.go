@@ -20,7 +20,7 @@ type Step interface{ String() string }
 type (
 	// Idle does nothing: the cluster is as it should be, or nothing can be done until
 	// something outside changes.
-	Idle struct{ Why string }
+	Idle struct{ Why Reason }
 	// Wait does nothing while something is under way that sends no event; the next pass
 	// looks again shortly.
 	Wait struct{ Why string }
@@ -156,7 +156,7 @@ type (
 		// Dead is true when the member is replaced, false when the cluster
 		// shrinks.
 		Dead bool
-		Why  string
+		Why  Reason
 	}
 	// AdvanceLog appends entries without effect until all members have taken a
 	// snapshot of their raft state.
@@ -171,7 +171,7 @@ type (
 	LiftAlarms struct{ Alarms []etcd.Alarm }
 )
 
-func (s Idle) String() string { return "idle: " + s.Why }
+func (s Idle) String() string { return "idle: " + s.Why.String() }
 
 func (s Wait) String() string { return "wait: " + s.Why }
 
@@ -265,7 +265,7 @@ func (s AddMember) String() string {
 
 func (s PromoteMember) String() string { return "promote " + s.Name }
 
-func (s RemoveMember) String() string { return "remove member " + s.Name + ": " + s.Why }
+func (s RemoveMember) String() string { return "remove member " + s.Name + ": " + s.Why.String() }
 
 func (s AdvanceLog) String() string {
 	return fmt.Sprintf("advance the log from index %d to %d", s.From, s.To)
@@ -291,10 +291,17 @@ func removeSeed(p manifest.PodState, why string) Step {
 
 // remove is the step that removes a member.
 func (m MemberState) remove(dead bool, why string) RemoveMember {
-	s := RemoveMember{ID: m.ID, Name: m.PodName, Volume: m.Volume != nil, Dead: dead, Why: why}
+	s := RemoveMember{ID: m.ID, Name: m.PodName, Volume: m.Volume != nil, Dead: dead, Why: because(why)}
 	if m.Pod != nil {
 		s.Pod = m.Pod.UID
 	}
+	return s
+}
+
+// removeWithoutPod is the step that removes a member because its pod is gone.
+func (m MemberState) removeWithoutPod(dead bool) RemoveMember {
+	s := m.remove(dead, "")
+	s.Why = Reason{Kind: PodGone}
 	return s
 }
 

@@ -84,7 +84,7 @@ func updateOneMember(o *Observation) Step {
 	}
 	voters := o.Voters()
 	if slices.ContainsFunc(voters, MemberState.Foreign) && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {
-		return Idle{"members that the operator did not make may be down: with one more that restarts the quorum could be lost"}
+		return Idle{because("members that the operator did not make may be down: with one more that restarts the quorum could be lost")}
 	}
 	if s := o.handOver(next); s != nil {
 		return s
@@ -98,8 +98,8 @@ func (o *Observation) handOver(m MemberState) Step {
 	if !m.leader() || len(o.Voters()) < 2 {
 		return nil
 	}
-	if heir, ok := o.successor(m); ok {
-		return MoveLeader{From: m.PodName, IP: m.Pod.IP, To: heir.PodName, ID: heir.ID}
+	if successor, ok := o.successor(m); ok {
+		return MoveLeader{From: m.PodName, IP: m.Pod.IP, To: successor.PodName, ID: successor.ID}
 	}
 	return Wait{"for a member that can lead while " + m.PodName + " stops"}
 }

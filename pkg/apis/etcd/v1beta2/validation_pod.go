@@ -14,13 +14,11 @@ import (
 )
 
 const (
-	reservedLabel             = "app"
-	reservedLabelsPrefix      = "etcd_"
-	reservedAnnotation        = "etcd.version"
-	reservedAnnotationsPrefix = "etcd.database.coreos.com/"
-	maxArguments              = 64
-	maxArgumentLength         = 1024
-	maxDomainLength           = 64
+	reservedLabelsPrefix = "etcd_"
+	reservedAnnotation   = "etcd.version"
+	maxArguments         = 64
+	maxArgumentLength    = 1024
+	maxDomainLength      = 64
 )
 
 var (
@@ -60,7 +58,7 @@ func validatePod(p *PodPolicy, path *field.Path) (errs field.ErrorList) {
 func validatePodMetadata(p *PodPolicy, path *field.Path) field.ErrorList {
 	errs := validateLabels(p.Labels, path.Child("labels"))
 	for _, key := range slices.Sorted(maps.Keys(p.Labels)) {
-		if key == reservedLabel || strings.HasPrefix(key, reservedLabelsPrefix) {
+		if key == AppLabel || strings.HasPrefix(key, reservedLabelsPrefix) {
 			errs = append(errs, field.Invalid(path.Child("labels"), key,
 				"must not contain the key app or keys that begin with etcd_: the operator finds its pods by them"))
 		}
@@ -68,7 +66,7 @@ func validatePodMetadata(p *PodPolicy, path *field.Path) field.ErrorList {
 	errs = append(errs, validateAnnotations(p.Annotations, path.Child("annotations"))...)
 	for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
 		switch {
-		case key == reservedAnnotation || strings.HasPrefix(key, reservedAnnotationsPrefix):
+		case key == reservedAnnotation || strings.HasPrefix(key, OperatorAnnotations):
 			errs = append(errs, field.Invalid(path.Child("annotations"), key,
 				"must not contain the key etcd.version or keys that begin with etcd.database.coreos.com/: the operator keeps its notes there"))
 		case profileAnnotation.MatchString(key):

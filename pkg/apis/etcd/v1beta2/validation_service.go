@@ -26,7 +26,7 @@ func validateService(s *ServicePolicy, path *field.Path) field.ErrorList {
 			"must be a DNS label: lowercase letters, digits and dashes, with a letter first, and no dash last"))
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
-		if strings.HasPrefix(key, reservedAnnotationsPrefix) {
+		if strings.HasPrefix(key, OperatorAnnotations) {
 			errs = append(errs, field.Invalid(path.Child("annotations"), key,
 				"must not contain keys that begin with etcd.database.coreos.com/: the operator keeps its notes there"))
 		}

@@ -15,8 +15,8 @@ func TestWhatIsPutOffNoLongerIsForgotten(t *testing.T) {
 	obj := testCluster()
 	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
 	c := w.cluster(obj)
-	c.postponed["look for pod gone"] = noon
-	c.postponed["look for pod lost"] = noon.Add(time.Second)
+	c.postponed.put("look for pod gone", noon)
+	c.postponed.put("look for pod lost", noon.Add(time.Second))
 	if _, err := c.observe(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ cluster version=3.5.35 running=3.5.35
 member a leader runs=3.5.21
 member b runs=3.5.21
 member c runs=3.5.21`, 0)
-	if _, ok := plan.Plan(o).(plan.Idle); !ok || !strings.HasPrefix(st.Reason, plan.WrongImage) || st.TargetVersion != "" || st.CurrentVersion != "3.5.21" {
+	if _, ok := plan.Plan(o).(plan.Idle); !ok || !strings.HasPrefix(st.Reason, "the tag of an image is wrong: ") || st.TargetVersion != "" || st.CurrentVersion != "3.5.21" {
 		t.Errorf("the plan is %q, reason %q, versions %q to %q", plan.Plan(o), st.Reason, st.CurrentVersion, st.TargetVersion)
 	}
 }

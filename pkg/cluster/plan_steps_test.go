@@ -32,8 +32,8 @@ func inFull(s plan.Step, n manifest.Names) string {
 	if !why.IsValid() {
 		why = v.FieldByName("Why")
 	}
-	if why.IsValid() && strings.HasSuffix(s.String(), ": "+why.String()) {
-		d.shown = why.String()
+	if why.IsValid() && strings.HasSuffix(s.String(), ": "+textOf(why).String()) {
+		d.shown = textOf(why).String()
 	}
 	d.line("", v)
 	return strings.Join(d.lines, "\n")
@@ -62,7 +62,7 @@ func (d *description) line(prefix string, v reflect.Value) {
 
 // words are what a value holds, but for zero values.
 func (d *description) words(path string, v reflect.Value) []string {
-	switch v.Kind() {
+	switch v = textOf(v); v.Kind() {
 	case reflect.Bool:
 		if v.Bool() {
 			return []string{path}
@@ -117,6 +117,14 @@ func (d *description) words(path string, v reflect.Value) []string {
 		panic(fmt.Sprintf("%s: inFull does not know how to show a %s", path, v.Type()))
 	}
 	return nil
+}
+
+// textOf is the text of a Reason, and any other value itself.
+func textOf(v reflect.Value) reflect.Value {
+	if v.Type() == reflect.TypeFor[plan.Reason]() {
+		return reflect.ValueOf(v.Interface().(plan.Reason).String())
+	}
+	return v
 }
 
 // lowerFirst is the name of a field as descriptions show it, exported or not.
@@ -193,7 +201,7 @@ func declaredSteps(t *testing.T) []string {
 			if !ok || f.Recv == nil || f.Name.Name != "String" {
 				continue
 			}
-			if receiver, ok := f.Recv.List[0].Type.(*ast.Ident); ok {
+			if receiver, ok := f.Recv.List[0].Type.(*ast.Ident); ok && receiver.Name != reflect.TypeFor[plan.Reason]().Name() {
 				found = append(found, receiver.Name)
 			}
 		}

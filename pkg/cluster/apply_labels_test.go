@@ -28,7 +28,7 @@ func TestAPodThatLostItsLabelsGetsThemBack(t *testing.T) {
 	pod.Labels = map[string]string{"note": "of the user"}
 	made := w.makePod(pod)
 	for range 10 {
-		err := c.apply(t.Context(), plan.RemoveMember{ID: 1, Name: "a", Why: plan.PodGone})
+		err := c.apply(t.Context(), plan.RemoveMember{ID: 1, Name: "a", Why: plan.Reason{Kind: plan.PodGone}})
 		if !errors.Is(err, errCacheBehind) {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestTheOnlyPodThatLostItsLabelsIsNotTakenForLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now.Labels[manifest.ClusterLabel] != "c" {
+	if now.Labels[api.ClusterLabel] != "c" {
 		t.Errorf("labels %v", now.Labels)
 	}
 	if st := w.etcdCluster().Status; st.Phase != api.ClusterPhaseRunning {
@@ -99,7 +99,7 @@ func TestAPodThatLostItsLabelsIsFoundWhereAQuorumServes(t *testing.T) {
 		t.Errorf("the pass goes on without the pod: %v", err)
 	}
 	now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
-	if err != nil || now.Labels[manifest.ClusterLabel] != "c" {
+	if err != nil || now.Labels[api.ClusterLabel] != "c" {
 		t.Errorf("labels %v, %v", now.Labels, err)
 	}
 }
@@ -194,7 +194,7 @@ func TestAPodThatVanishedFromTheCacheGetsItsLabelsBack(t *testing.T) {
 	if _, err := c.observe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	delete(pod.Labels, manifest.ClusterLabel)
+	delete(pod.Labels, api.ClusterLabel)
 	pod.ResourceVersion = w.nextVersion()
 	if _, err := w.kube.CoreV1().Pods("ns").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestAPodThatVanishedFromTheCacheGetsItsLabelsBack(t *testing.T) {
 		t.Errorf("the pass goes on without the pod: %v", err)
 	}
 	now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
-	if err != nil || now.Labels[manifest.ClusterLabel] != "c" {
+	if err != nil || now.Labels[api.ClusterLabel] != "c" {
 		t.Errorf("labels %v, %v", now.Labels, err)
 	}
 	w.watch()
@@ -230,7 +230,7 @@ func TestAPodInTheWayOfADeletedVolumeGetsItsLabelsBack(t *testing.T) {
 	if err := c.apply(t.Context(), s); !errors.Is(err, errCacheBehind) {
 		t.Errorf("error %v", err)
 	}
-	if now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), s.Name, metav1.GetOptions{}); err != nil || now.Labels[manifest.ClusterLabel] != "c" {
+	if now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), s.Name, metav1.GetOptions{}); err != nil || now.Labels[api.ClusterLabel] != "c" {
 		t.Errorf("labels %v, %v", now.Labels, err)
 	}
 }

@@ -124,7 +124,7 @@ func TestAnAnnotationThatCannotBeReadStartsNothing(t *testing.T) {
 			if st.Phase != api.ClusterPhaseNone || len(w.storedPods()) > 0 || !strings.Contains(st.Reason, why) {
 				t.Errorf("annotation %q: status %+v, %d pods", text, st, len(w.storedPods()))
 			}
-			if !w.Told("Restore Held: " + plan.RestoreHeld) {
+			if !w.Told("Restore Held: the first member is not made, for it is to start on a backup: ") {
 				t.Errorf("annotation %q: events %q", text, w.Events())
 			}
 		})
@@ -151,7 +151,7 @@ func TestTheAnnotationIsReadBeforeASeedIsMade(t *testing.T) {
 			w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
 			c := w.cluster(w.edit(creating("a")))
 			w.edit(change)
-			if err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{p}}); !errors.Is(err, errCacheBehind) || len(w.storedPods()) > 0 {
+			if err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{p}}); !errors.Is(err, errSuperseded) || len(w.storedPods()) > 0 {
 				t.Errorf("error %v, %d pods", err, len(w.storedPods()))
 			}
 		})
@@ -192,7 +192,7 @@ func TestAStraySeedOfAClusterThatRunsIsLeftAlone(t *testing.T) {
 	c := w.cluster(w.edit(creating("a")))
 	pod := w.makePod(memberPod(t, c.obj, "b"))
 	w.edit(func(obj *api.EtcdCluster) { obj.Status.Phase = api.ClusterPhaseRunning })
-	if err := c.apply(t.Context(), plan.DeletePod{Name: "b", UID: pod.UID, Creating: true}); !errors.Is(err, errCacheBehind) || len(w.storedPods()) != 1 {
+	if err := c.apply(t.Context(), plan.DeletePod{Name: "b", UID: pod.UID, Creating: true}); !errors.Is(err, errSuperseded) || len(w.storedPods()) != 1 {
 		t.Errorf("error %v, %d pods", err, len(w.storedPods()))
 	}
 	w.edit(creating("a"))
@@ -211,7 +211,7 @@ func TestAServiceIsNotTakenOverForAClusterThatGoes(t *testing.T) {
 	w.edit(func(obj *api.EtcdCluster) {
 		obj.DeletionTimestamp, obj.Finalizers = &at, []string{api.RestoreFinalizer}
 	})
-	if err := c.apply(t.Context(), plan.CreateService{Client: true}); !errors.Is(err, errCacheBehind) {
+	if err := c.apply(t.Context(), plan.CreateService{Client: true}); !errors.Is(err, errSuperseded) {
 		t.Errorf("error %v", err)
 	}
 	if svc := w.service("c-client"); len(svc.OwnerReferences) > 0 {

@@ -71,7 +71,7 @@ func TestWriteStatusGivesWayToAnotherInstance(t *testing.T) {
 
 	ours := api.ClusterStatus{Phase: api.ClusterPhaseCreating, Members: api.MembersStatus{Unready: []string{"another-seed"}}}
 	err := c.writeStatus(t.Context(), ours)
-	if !errors.Is(err, errCacheBehind) {
+	if !errors.Is(err, errSuperseded) {
 		t.Errorf("error %v, want the step dropped", err)
 	}
 	if got := w.etcdCluster().Status; !reflect.DeepEqual(got, theirs) {

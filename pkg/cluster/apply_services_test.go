@@ -75,15 +75,15 @@ func TestEditsOfServicesAreTold(t *testing.T) {
 		want := manifest.BuildClientService(withPolicy)
 		live := served(want)
 		c.edit(live)
-		mended, edited := manifest.UpdatedService(live, want)
+		corrected, edited := manifest.UpdatedService(live, want)
 		if edited != c.edited {
 			t.Errorf("%s: %q was edited, want %q", name, edited, c.edited)
 		}
-		if again, edited := manifest.UpdatedService(mended, want); edited != "" {
+		if again, edited := manifest.UpdatedService(corrected, want); edited != "" {
 			t.Errorf("%s: after it was put right, %q is edited: %v", name, edited, again)
 		}
-		if c.edited == "" && !equality.Semantic.DeepEqual(mended, live) {
-			t.Errorf("%s: what others wrote is changed from\n%v\nto\n%v", name, live, mended)
+		if c.edited == "" && !equality.Semantic.DeepEqual(corrected, live) {
+			t.Errorf("%s: what others wrote is changed from\n%v\nto\n%v", name, live, corrected)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func keep(t *testing.T, w *world, c *Cluster) plan.Step {
 			return s
 		}
 	}
-	return plan.Idle{Why: "Services are as they should be"}
+	return plan.Idle{Why: plan.Reason{Detail: "Services are as they should be"}}
 }
 
 func TestAServiceEditedByHandComesBackWithoutAStormOfWrites(t *testing.T) {
@@ -174,7 +174,7 @@ func TestAServiceEditedByHandComesBackWithoutAStormOfWrites(t *testing.T) {
 	if s := keep(t, w, c); !strings.HasPrefix(s.String(), "idle") {
 		t.Errorf("right after it was put right: %s", s)
 	}
-	clock.Step(mendPause)
+	clock.Step(correctionPause)
 	if s := keep(t, w, c); s.String() != "mend client service: selector" {
 		t.Errorf("a while later: %s", s)
 	}
@@ -222,7 +222,7 @@ func TestAPeerServiceThatIsNotHeadlessIsMadeAgain(t *testing.T) {
 	w.makeService(svc)
 	for range 5 {
 		s := keep(t, w, c)
-		if err := c.apply(t.Context(), s); err != nil && !errors.Is(err, errCacheBehind) {
+		if err := c.apply(t.Context(), s); err != nil && !errors.Is(err, errBeingDeleted) {
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
@@ -246,7 +246,7 @@ func TestARenamedClientServiceIsReplaced(t *testing.T) {
 	for range 3 {
 		s := keep(t, w, c)
 		steps = append(steps, s.String())
-		if err := c.apply(t.Context(), s); err != nil && !errors.Is(err, errCacheBehind) {
+		if err := c.apply(t.Context(), s); err != nil && !errors.Is(err, errBeingDeleted) {
 			t.Fatal(err)
 		}
 	}
@@ -359,10 +359,10 @@ func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 				t.Errorf("told %d times: %q", n, w.Events())
 			}
 			forbidden = false
-			if err := c.apply(t.Context(), next()); err != nil && !errors.Is(err, errCacheBehind) {
+			if err := c.apply(t.Context(), next()); err != nil && !errors.Is(err, errBeingDeleted) {
 				t.Error(err)
 			}
-			clock.Step(max(mendPause, refusedPause))
+			clock.Step(max(correctionPause, refusedPause))
 			if s := next(); s != nil {
 				t.Errorf("when it was taken: %s", s)
 			}
@@ -437,11 +437,11 @@ func TestTheBudgetIsMadeChangedAndDeleted(t *testing.T) {
 	if w.Told("Edit Undone") {
 		t.Error("the operator's own change is told as somebody's edit")
 	}
-	clock.Step(mendPause)
+	clock.Step(correctionPause)
 	if seen := budgetOf(t, w, c); seen.Written != 0 {
 		t.Errorf("later it is seen as %+v", seen)
 	}
-	if err := c.apply(t.Context(), plan.DeleteBudget{UID: b.UID}); !errors.Is(err, errCacheBehind) {
+	if err := c.apply(t.Context(), plan.DeleteBudget{UID: b.UID}); !errors.Is(err, errBeingDeleted) {
 		t.Error(err)
 	}
 	if seen := budgetOf(t, w, c); seen.Owned || seen.MinAvailable != 0 {

@@ -42,7 +42,7 @@ func singleThat(t *testing.T, change func(*world)) single {
 		}
 		w.watch()
 	}
-	if s.lastStep != "idle: "+plan.AsSpecified {
+	if s.lastStep != "idle: the cluster is as specified" {
 		t.Fatalf("the last step is %s", s.lastStep)
 	}
 	return s

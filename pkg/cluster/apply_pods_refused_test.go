@@ -72,7 +72,7 @@ func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st := statusAfter(o, plan.Idle{}, 1); st.Reason != plan.PodsRefused+"forbidden: exceeded quota" {
+	if st := statusAfter(o, plan.Idle{}, 1); st.Reason != "Kubernetes refuses the pods of members: forbidden: exceeded quota" {
 		t.Errorf("status.reason is %q", st.Reason)
 	}
 	if _, _, message := availability(o, obj.Status.Phase); !strings.Contains(message, "exceeded quota") {

@@ -69,7 +69,7 @@ func TestTheSeedOfAClusterThatRunsByNowIsLeftAlone(t *testing.T) {
 				return s, c.apply(t.Context(), s)
 			}
 			live := w.edit(func(obj *api.EtcdCluster) { obj.Status.Phase = api.ClusterPhaseRunning })
-			if s, err := next(); !errors.Is(err, errCacheBehind) || len(w.storedPods()) != 1 {
+			if s, err := next(); !errors.Is(err, errSuperseded) || len(w.storedPods()) != 1 {
 				t.Errorf("%s: error %v, %d pods: a member of a cluster that runs is gone", s, err, len(w.storedPods()))
 			}
 			if c.status.Phase != live.Status.Phase {

@@ -42,7 +42,7 @@ func TestAFightOverMetadataCalmsDown(t *testing.T) {
 		return w.count("patch", "pods") - before
 	}
 	w.watch()
-	if n := fight(time.Minute); n < undoneOften || n > undoneOften+2 {
+	if n := fight(time.Minute); n < fightAfter || n > fightAfter+2 {
 		t.Errorf("%d writes in the first minute", n)
 	}
 	if n := fight(5 * time.Minute); n < 4 || n > 6 {
@@ -51,7 +51,7 @@ func TestAFightOverMetadataCalmsDown(t *testing.T) {
 	// An edit of the spec is followed at once.
 	clock.Step(fightPause)
 	c.obj.Generation++
-	if got := c.pauseAfterMending(metadataOf("a")); got != mendPause {
+	if got := c.pauseAfterCorrection(metadataOf("a")); got != correctionPause {
 		t.Errorf("after an edit the pause is %s", got)
 	}
 }

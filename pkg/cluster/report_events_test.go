@@ -4,6 +4,8 @@
 package cluster
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -139,5 +141,51 @@ func TestAPodWhoseTroubleIsToldInTurnsIsTold(t *testing.T) {
 		if (told != "") != (s.told != "") || !strings.Contains(told, s.told) {
 			t.Errorf("look %d: told %q, want %q", i, told, s.told)
 		}
+	}
+}
+
+// The kind of a reason decides which event tells of it. Neither the text nor another text
+// of the same standstill does.
+func TestReasonsOfTheStatusAreToldByTheirKind(t *testing.T) {
+	const cluster = "cluster version=%s running=3.6.16\nmember a leader\nmember b\nmember c"
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	st := runningStatus()
+	for i, s := range []struct {
+		version, invalid, standstill, unreadable string
+		phase                                    api.ClusterPhase
+		want                                     []string
+	}{
+		{version: "3.6.16"},
+		{version: "3.6.16", invalid: "it has no size", want: []string{"Spec Refused"}},
+		{version: "3.6.16", invalid: "it has no size"},
+		{version: "3.5.35", want: []string{"Spec Refused"}},
+		{version: "3.6.16", standstill: "for a", want: []string{"Standstill"}},
+		{version: "3.6.16", standstill: "for b"},
+		{version: "3.6.16"},
+		{version: "3.6.16", standstill: "for a", want: []string{"Standstill"}},
+		{version: "3.6.16", phase: api.ClusterPhaseCreating, unreadable: "it is no JSON", want: []string{"Restore Held"}},
+		{version: "3.6.16", phase: api.ClusterPhaseFailed},
+	} {
+		o := look(t, fmt.Sprintf(cluster, s.version))
+		o.Status, o.Invalid, o.Standstill, o.SourceUnreadable = st, s.invalid, s.standstill, s.unreadable
+		o.Status.Phase = cmp.Or(s.phase, api.ClusterPhaseRunning)
+		next := st
+		c.notices.reason = statusReason(o, plan.Wait{}, o.Status.Phase)
+		next.Reason = c.notices.reason.String()
+		c.notices.statusChanged(st, next)
+		st = next
+		if got := w.reasons(); !slices.Equal(got, s.want) {
+			t.Errorf("step %d: events %q of %q, want %q", i+1, got, next.Reason, s.want)
+		}
+	}
+	o := look(t, upgradeToAWrongImage)
+	o.Mislabels = map[string]string{o.Image(o.Spec.EffectiveVersion()): "3.5.21"}
+	c.notices.reason = statusReason(o, plan.Wait{}, o.Status.Phase)
+	next := st
+	next.Reason = c.notices.reason.String()
+	c.notices.statusChanged(st, next)
+	if got := w.reasons(); !slices.Equal(got, []string{"Wrong Image"}) {
+		t.Errorf("events %q of %q", got, next.Reason)
 	}
 }

@@ -92,7 +92,7 @@ func upgradeOneMember(o *Observation) Step {
 	if len(old) == 0 || o.CheckVersion() != nil {
 		return nil
 	}
-	if why := o.MislabelledTarget(); why != "" {
+	if why := o.MislabelledTarget(); !why.IsZero() {
 		return Idle{why}
 	}
 	if why := o.short(); why != "" {
@@ -108,7 +108,7 @@ func upgradeOneMember(o *Observation) Step {
 	}
 	voters := o.Voters()
 	if slices.ContainsFunc(voters, MemberState.Foreign) && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {
-		return Idle{"members that the operator did not make may be down: with one more that restarts the quorum could be lost"}
+		return Idle{because("members that the operator did not make may be down: with one more that restarts the quorum could be lost")}
 	}
 	next := old[0]
 	if i := slices.IndexFunc(old, func(m MemberState) bool { return !m.leader() }); i >= 0 {

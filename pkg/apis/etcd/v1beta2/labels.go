@@ -1,0 +1,21 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta2
+
+// All objects of a cluster have the labels AppLabel=AppEtcd and ClusterLabel. The operator
+// finds them by these labels.
+const (
+	// AppLabel is the label that objects of all clusters share.
+	AppLabel = "app"
+	// AppEtcd is the value of AppLabel.
+	AppEtcd = "etcd"
+	// ClusterLabel holds the name of the EtcdCluster.
+	ClusterLabel = "etcd_cluster"
+	// NodeLabel holds the name of the member.
+	NodeLabel = "etcd_node"
+)
+
+// OperatorAnnotations begins the keys of the annotations in which the operator keeps its
+// notes. Specs must not contain them.
+const OperatorAnnotations = GroupName + "/"

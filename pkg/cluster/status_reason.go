@@ -1,0 +1,55 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+)
+
+// statusReason is the Reason whose text is status.reason in a phase; zero if there is
+// nothing to say. What needs a person comes first.
+func statusReason(o *plan.Observation, s plan.Step, phase api.ClusterPhase) plan.Reason {
+	if failed, ok := s.(plan.MarkFailed); ok {
+		return plan.Reason{Detail: failed.Why}
+	}
+	if _, message := o.Contradiction(); message != "" {
+		return plan.Reason{Detail: message}
+	}
+	if phase == api.ClusterPhaseFailed {
+		return plan.Reason{Detail: o.Status.Reason} // it stays as long as the phase
+	}
+	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), podsRefusal(o), restoring(o, s), o.MislabelledTarget(), standstillReason(o))
+}
+
+// specRefusal says which part of the spec the operator does not follow, and why.
+func specRefusal(o *plan.Observation) plan.Reason {
+	if o.Invalid != "" {
+		return plan.Reason{Kind: plan.SpecRefused, Detail: o.Invalid}
+	}
+	if o.Status.Phase == api.ClusterPhaseRunning && o.Outdated() {
+		if err := o.CheckVersion(); err != nil {
+			return plan.Reason{Kind: plan.VersionRefused, Detail: err.Error()}
+		}
+	}
+	return plan.Reason{}
+}
+
+// podsRefusal says why the API server takes no pods of members.
+func podsRefusal(o *plan.Observation) plan.Reason {
+	if o.Refused.Why == "" {
+		return plan.Reason{}
+	}
+	return plan.Reason{Kind: plan.PodsRefused, Detail: o.Refused.Why}
+}
+
+// standstillReason says what the operator has waited for too long.
+func standstillReason(o *plan.Observation) plan.Reason {
+	if o.Standstill == "" {
+		return plan.Reason{}
+	}
+	return plan.Reason{Kind: plan.Standstill, Detail: o.Standstill}
+}
