@@ -95,8 +95,8 @@ func Merge(ctx context.Context, out io.Writer, sources []Source) error {
 	return nil
 }
 
-// Follow writes lines as they come until all sources end: only time will tell whether an
-// earlier one is still on its way.
+// Follow writes lines as they come until all sources end. It does not sort them by time: an
+// earlier one may still be on its way.
 func Follow(ctx context.Context, out io.Writer, sources []Source) error {
 	width := widest(sources)
 	type named struct {
