@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,13 +18,16 @@ import (
 // hosts remembers who was called, and with which addresses at hand.
 type hosts struct {
 	http.RoundTripper
+	mu     sync.Mutex
 	called []string
 	known  []bool
 }
 
 func (h *hosts) RoundTrip(req *http.Request) (*http.Response, error) {
+	h.mu.Lock()
 	h.called = append(h.called, req.URL.Host)
-	h.known = append(h.known, req.Context().Value(addressesKey{}) != nil && len(addressesOf(req.Context())) > 0)
+	h.known = append(h.known, len(addressesOf(req.Context())) > 0)
+	h.mu.Unlock()
 	return h.RoundTripper.RoundTrip(req)
 }
 

@@ -325,6 +325,30 @@ func TestAReportHoldsNoSecret(t *testing.T) {
 	}
 }
 
+// A Lease outlives the operator that held it. The report said that it lacks a part.
+func TestAReportSaysThatAnOperatorIsGone(t *testing.T) {
+	w := newWorld(t, nightly())
+	w.install()
+	if err := w.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "default", "etcd-operator-1"); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "report.tar.gz")
+	if code, _, errOut := w.run("report", "orders", "-f", file); code != 0 {
+		t.Fatalf("exit code %d: %s", code, errOut)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := unpack(t, content)
+	contains(t, files["etcd-report-orders-20261122-120000/operators/etcd-operator-1.gone"], "The pod does not exist")
+	for name, text := range files {
+		if strings.HasSuffix(name, ".error") && strings.Contains(name, "operators/") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
 func unpack(t *testing.T, content []byte) map[string]string {
 	t.Helper()
 	compressed, err := gzip.NewReader(bytes.NewReader(content))

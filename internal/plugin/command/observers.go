@@ -26,6 +26,7 @@ type observers struct {
 
 // watched is an EtcdCluster with its last observation.
 type watched struct {
+	mu       sync.Mutex // a user may name a cluster twice
 	observer *observe.Observer
 	end      func()
 	last     *observe.Cluster
@@ -64,6 +65,8 @@ func (o *observers) look(ctx context.Context, names []types.NamespacedName) []se
 		looking.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			c, err := w.observer.Observe(ctx, name.Name)
 			if err != nil {
 				list[i].err = err

@@ -163,6 +163,10 @@ func (r *Reporter) operatorLogs(ctx context.Context, a *Archive) {
 				continue
 			}
 			pod, err := r.Access.Kube.CoreV1().Pods(o.Namespace).Get(ctx, o.Pod, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) { // a Lease outlives its holder
+				a.text("operators/"+o.Pod+".gone", fmt.Sprintf("A Lease of %s names this pod of namespace %s. The pod does not exist. It renewed the Lease last at %s.\n", program, o.Namespace, o.Renewed.UTC().Format(time.RFC3339)))
+				continue
+			}
 			if err == nil {
 				err = a.object("operators/"+o.Pod, "Pod", pod)
 			}
