@@ -49,6 +49,8 @@ func TestCreateRoleFlags(t *testing.T) {
 	t.Parallel()
 	n := harness.NewNamespace(t)
 	n.ForgetRoles()
+	// kubectl asks about resources that the API server knows.
+	n.Shell("kubectl apply --server-side --force-conflicts -f pkg/apis/etcd/crd/etcd.database.coreos.com_etcdclusters.yaml")
 	n.Shell("env -u NAMESPACE -u ROLE_NAME -u ROLE_BINDING_NAME example/rbac/create_role.sh --role-name=" + n.Name + " --role-binding-name=" + n.Name + " --namespace=" + n.Name)
 	wants(t, n.Shell("kubectl auth can-i watch etcdclusters.etcd.database.coreos.com --as=system:serviceaccount:"+n.Name+":default"), "yes")
 }
