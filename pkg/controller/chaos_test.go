@@ -36,7 +36,8 @@ func rampage(t *testing.T, level int, seed uint64) (killed []string) {
 		}
 		kube := kubefake.NewClientset()
 		m := &monkey{kube: kube, pods: corelisters.NewPodLister(pods), fleet: clusters, rand: rand.New(rand.NewPCG(seed, seed)), log: quiet()}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		// Not at the time of a strike: which of the two comes first is up to the scheduler of Go.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour-chaosInterval/2)
 		defer cancel()
 		m.run(ctx, clock.RealClock{}, level)
 		for _, a := range kube.Actions() {
