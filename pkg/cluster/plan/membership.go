@@ -327,18 +327,24 @@ func addMembers(o *Observation) Step {
 	return CreatePods{Pods: o.joinPods(o.plannedNames(), missing, o.joinVersion()), why: why}
 }
 
-// bootstrapPods are the pods of a new cluster: the seed, and those of further
-// members, which wait in check-dns until the seed serves and they are added.
-func bootstrapPods(o *Observation, seed string) []manifest.MemberPod {
-	version := o.Spec.EffectiveVersion()
+// seedPod is the pod of the first member of a new cluster.
+func (o *Observation) seedPod(name string) manifest.MemberPod {
+	return manifest.MemberPod{
+		Name: name, Version: o.Spec.EffectiveVersion(), Seed: true, Source: o.Source,
+		InitialCluster: etcd.InitialCluster{o.Names.PeerURL(name): name}, Volume: o.Spec.Persistent(),
+	}
+}
+
+// followers are the pods of the members that follow a seed. They wait in check-dns until the
+// seed serves and the operator adds them.
+func (o *Observation) followers(seed string) []manifest.MemberPod {
+	if !o.Gate {
+		return nil
+	}
 	alone := *o
 	alone.Members, alone.Pods = nil, slices.DeleteFunc(slices.Clone(o.Pods), func(p manifest.PodState) bool { return p.Name != seed })
-	pods := []manifest.MemberPod{{Name: seed, Version: version, Seed: true, Source: o.Source, InitialCluster: alone.initialCluster([]string{seed}), Volume: o.Spec.Persistent()}}
-	if !o.Gate {
-		return pods
-	}
 	base := append([]string{seed}, o.plannedNames()...)
-	return append(pods, alone.joinPods(base, o.Spec.Size-len(base), version)...)
+	return alone.joinPods(base, o.Spec.Size-len(base), o.Spec.EffectiveVersion())
 }
 
 // addresses are those of the members that serve or are about to, by host name.
@@ -358,10 +364,11 @@ func (o *Observation) addresses() map[string]string {
 // answer lose seven seconds (etcd's bootstrap timeout).
 func (o *Observation) joinPods(base []string, n int, version string) []manifest.MemberPod {
 	var pods []manifest.MemberPod
+	addresses := o.addresses()
 	for _, name := range o.NewNames[:max(0, min(n, len(o.NewNames)))] {
 		base = append(base, name)
 		pods = append(pods, manifest.MemberPod{
-			Name: name, Version: version, InitialCluster: o.initialCluster(base), Addresses: o.addresses(),
+			Name: name, Version: version, InitialCluster: o.initialCluster(base), Addresses: addresses,
 			Volume: o.Spec.Persistent(),
 		})
 	}

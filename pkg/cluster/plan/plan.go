@@ -123,7 +123,7 @@ func bootstrap(o *Observation) Step {
 	image := o.Image(o.Spec.EffectiveVersion())
 	switch {
 	case seed == nil:
-		return CreatePods{Pods: bootstrapPods(o, o.Status.Members.Unready[0])[:1], why: "bootstrap"}
+		return CreatePods{Pods: []manifest.MemberPod{o.seedPod(o.Status.Members.Unready[0])}, why: "bootstrap"}
 	case seed.Deleting && o.Now.After(seed.DeleteBy):
 		// Its node is gone. Nothing was written that it could hold.
 		return ChooseSeed{Name: o.newName()}
@@ -136,7 +136,7 @@ func bootstrap(o *Observation) Step {
 	case o.podOutdated(*seed) && !seed.Running:
 		return removeSeed(*seed, "the spec was changed before the seed served")
 	}
-	if further := bootstrapPods(o, seed.Name)[1:]; seed.IP != "" && seed.Problem == "" && len(further) > 0 {
+	if further := o.followers(seed.Name); seed.IP != "" && seed.Problem == "" && len(further) > 0 {
 		return CreatePods{Pods: further, why: "the seed has an address"}
 	}
 	switch {

@@ -93,7 +93,7 @@ func bootstrapRestored(o *Observation) Step {
 	image := o.Image(o.Spec.EffectiveVersion())
 	switch {
 	case seed == nil:
-		return CreatePods{Pods: bootstrapPods(o, name)[:1], why: "restore"}
+		return CreatePods{Pods: []manifest.MemberPod{o.seedPod(name)}, why: "restore"}
 	case seed.Deleting && o.Now.After(seed.DeleteBy):
 		return another("its node is gone")
 	case seed.Deleting:
@@ -151,5 +151,5 @@ func (o *Observation) furtherMembers(seed *manifest.PodState) []manifest.MemberP
 	if !soon || seed.Problem != "" {
 		return nil
 	}
-	return bootstrapPods(o, seed.Name)[1:]
+	return o.followers(seed.Name)
 }
