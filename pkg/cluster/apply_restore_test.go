@@ -4,7 +4,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -67,43 +66,10 @@ func (w *world) checkRestoring(t *testing.T) {
 
 // As with any bootstrap, another instance carries on from what is on record.
 func TestARestoreIsCarriedOnByAnotherInstance(t *testing.T) {
-	survived := false
-	for died := 0; !survived; died++ { // before its nth request, whichever it makes
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, clock.RealClock{}, restoredCluster())
-			ctx, cancel := context.WithCancel(t.Context())
-			requests := 0
-			dies := func(clienttesting.Action) (bool, runtime.Object, error) {
-				if requests++; requests > died && ctx.Err() == nil {
-					cancel()
-				}
-				return ctx.Err() != nil, nil, ctx.Err()
-			}
-			kubeLives, clustersLive := w.kube.ReactionChain, w.clusters.ReactionChain
-			w.kube.PrependReactor("create", "*", dies)
-			w.clusters.PrependReactor("update", "*", dies)
-			first := w.cluster(restoredCluster())
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				first.Run(ctx)
-			}()
-			for range 5 {
-				synctest.Wait()
-				time.Sleep(longestWait)
-			}
-			survived = ctx.Err() == nil
-			cancel()
-			<-done
-			w.kube.ReactionChain, w.clusters.ReactionChain = kubeLives, clustersLive
-
-			w.watch()
-			second := w.cluster(w.etcdCluster())
-			defer run(t, second)()
-			settle(w, second)
-			w.checkRestoring(t)
-		})
-	}
+	carriedOn(t, restoredCluster, func(t *testing.T, w *world, _ int) {
+		t.Helper()
+		w.checkRestoring(t)
+	})
 }
 
 func TestAnAnnotationThatCannotBeReadStartsNothing(t *testing.T) {

@@ -45,14 +45,20 @@ func (c *Cluster) createVolume(ctx context.Context, p manifest.MemberPod) error 
 
 // hasVolume asks the API server whether a member's data is kept on a volume.
 func (c *Cluster) hasVolume(ctx context.Context, name string) (bool, error) {
+	claim, err := c.storedVolume(ctx, name)
+	return claim != nil && claim.DeletionTimestamp == nil && metav1.IsControlledBy(claim, c.obj), err
+}
+
+// storedVolume asks the API server for a PersistentVolumeClaim; nil: there is none.
+func (c *Cluster) storedVolume(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
 	claim, err := c.cfg.Kube.CoreV1().PersistentVolumeClaims(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("get PersistentVolumeClaim %s: %w", name, err)
+		return nil, fmt.Errorf("get PersistentVolumeClaim %s: %w", name, err)
 	}
-	return claim.DeletionTimestamp == nil && metav1.IsControlledBy(claim, c.obj), nil
+	return claim, nil
 }
 
 // deleteVolume deletes the volume of a member that has left. A pod that the cache

@@ -110,10 +110,28 @@ func TestANewClusterIsBootstrapped(t *testing.T) {
 // Another instance carries on from what the first has recorded, wherever that
 // one was when it died.
 func TestABootstrapIsCarriedOnByAnotherInstance(t *testing.T) {
+	carriedOn(t, testCluster, func(t *testing.T, w *world, request int) {
+		t.Helper()
+		seeds := 0
+		for _, pod := range w.storedPods() {
+			if manifest.PodStateOf(&pod).Seed {
+				seeds++
+			}
+		}
+		if st := w.etcdCluster().Status; seeds != 1 || len(w.storedPods()) != 3 || st.Phase != api.ClusterPhaseCreating {
+			t.Errorf("it died before request %d: %d seeds, %d pods, phase %q", request, seeds, len(w.storedPods()), st.Phase)
+		}
+	})
+}
+
+// carriedOn lets one instance die before each of its requests, and another carry on from there
+// each time. Then it calls check, with the number of the request.
+func carriedOn(t *testing.T, newCluster func() *api.EtcdCluster, check func(t *testing.T, w *world, request int)) {
+	t.Helper()
 	survived := false
 	for died := 0; !survived; died++ { // before its nth request, whichever it makes
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, clock.RealClock{}, testCluster())
+			w := newWorld(t, clock.RealClock{}, newCluster())
 			ctx, cancel := context.WithCancel(t.Context())
 			requests := 0
 			dies := func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -125,7 +143,7 @@ func TestABootstrapIsCarriedOnByAnotherInstance(t *testing.T) {
 			kubeLives, clustersLive := w.kube.ReactionChain, w.clusters.ReactionChain
 			w.kube.PrependReactor("create", "*", dies)
 			w.clusters.PrependReactor("update", "*", dies)
-			first := w.cluster(testCluster())
+			first := w.cluster(newCluster())
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -144,15 +162,7 @@ func TestABootstrapIsCarriedOnByAnotherInstance(t *testing.T) {
 			second := w.cluster(w.etcdCluster())
 			defer run(t, second)()
 			settle(w, second)
-			seeds := 0
-			for _, pod := range w.storedPods() {
-				if manifest.PodStateOf(&pod).Seed {
-					seeds++
-				}
-			}
-			if st := w.etcdCluster().Status; seeds != 1 || len(w.storedPods()) != 3 || st.Phase != api.ClusterPhaseCreating {
-				t.Errorf("it died before request %d: %d seeds, %d pods, phase %q", died+1, seeds, len(w.storedPods()), st.Phase)
-			}
+			check(t, w, died+1)
 		})
 	}
 }

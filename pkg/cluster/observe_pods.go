@@ -36,8 +36,7 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 		case err != nil:
 			return fmt.Errorf("pod %s: %w", name, err)
 		default:
-			c.podWrites.record(pod, o.Now)
-			if err := c.relabel(ctx, pod); err != nil {
+			if err := c.showPod(ctx, pod, o.Now); err != nil {
 				return err
 			}
 		}

@@ -6,7 +6,9 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,16 +29,15 @@ func (c *Cluster) findUnlabelled(ctx context.Context, o *plan.Observation) error
 		if m.Name == "" || o.Pod(m.Name) != nil || c.postponed.holds(what, o.Now) {
 			continue
 		}
-		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
+		pod, err := c.unshownPod(ctx, m.Name)
 		switch {
-		case apierrors.IsNotFound(err), err == nil && (pod.DeletionTimestamp != nil || !metav1.IsControlledBy(pod, c.obj)):
-			c.postponed.put(what, o.Now.Add(relabelPause))
 		case err != nil:
-			return fmt.Errorf("pod %s of a member on record: %w", m.Name, err)
+			return err
+		case pod == nil:
+			c.postponed.put(what, o.Now.Add(relabelPause))
 		default:
 			found = true
-			c.podWrites.record(pod, o.Now)
-			if err := c.relabel(ctx, pod); err != nil {
+			if err := c.showPod(ctx, pod, o.Now); err != nil {
 				return err
 			}
 		}
@@ -62,15 +63,13 @@ func (c *Cluster) findVanished(ctx context.Context, o *plan.Observation) error {
 		if o.Pod(name) != nil || o.Ending {
 			continue
 		}
-		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err), err == nil && pod.UID != uid:
-		case err != nil:
-			return fmt.Errorf("pod %s, which the cache has shown before: %w", name, err)
-		case pod.DeletionTimestamp == nil && metav1.IsControlledBy(pod, c.obj):
+		pod, err := c.unshownPod(ctx, name)
+		if err != nil {
+			return err
+		}
+		if pod != nil && pod.UID == uid {
 			found = true
-			c.podWrites.record(pod, o.Now)
-			if err := c.relabel(ctx, pod); err != nil {
+			if err := c.showPod(ctx, pod, o.Now); err != nil {
 				return err
 			}
 		}
@@ -80,4 +79,26 @@ func (c *Cluster) findVanished(ctx context.Context, o *plan.Observation) error {
 		return errCacheBehind
 	}
 	return nil
+}
+
+// unshownPod asks the API server for a pod of this cluster that the cache does not show. It
+// returns nil if there is none, or if it is being deleted.
+func (c *Cluster) unshownPod(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("pod %s, which the cache does not show: %w", name, err)
+	case pod.DeletionTimestamp != nil || !metav1.IsControlledBy(pod, c.obj):
+		return nil, nil
+	}
+	return pod, nil
+}
+
+// showPod remembers a pod that the cache does not show, and restores the labels by which the
+// cache selects it.
+func (c *Cluster) showPod(ctx context.Context, pod *corev1.Pod, now time.Time) error {
+	c.podWrites.record(pod, now)
+	return c.relabel(ctx, pod)
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,12 +57,11 @@ func (c *Cluster) unseenVolumes(ctx context.Context, o *plan.Observation, cached
 		if !p.Claimed || p.Deleting || slices.ContainsFunc(cached, func(claim *corev1.PersistentVolumeClaim) bool { return claim.Name == p.Name }) {
 			continue
 		}
-		claim, err := c.cfg.Kube.CoreV1().PersistentVolumeClaims(c.obj.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, fmt.Errorf("get PersistentVolumeClaim %s of a pod: %w", p.Name, err)
-		default:
+		claim, err := c.storedVolume(ctx, p.Name)
+		if err != nil {
+			return nil, err
+		}
+		if claim != nil {
 			unseen = append(unseen, claim)
 		}
 	}
