@@ -46,10 +46,7 @@ func AttachHost(ctx context.Context, i instance.Instance, pid int) error {
 
 // DetachHost removes the host's end of the link, if it is there.
 func DetachHost(ctx context.Context, i instance.Instance) error {
-	if _, err := os.Stat("/sys/class/net/" + i.HostLink()); os.IsNotExist(err) {
-		return nil
-	}
-	return run(ctx, "link del "+i.HostLink())
+	return detach(ctx, i.HostLink())
 }
 
 // CheckFree fails if the host already has a route into the instance's range,
@@ -135,10 +132,8 @@ func AttachNode(ctx context.Context, c instance.Config, node string, pid int) er
 	number, _ := instance.NodeNumber(node)
 	// A node that has just lost its power may have left its link: a connection that gives
 	// up late keeps the network namespace of the processes that were killed.
-	if stillThere(node) {
-		if err := run(ctx, "link del "+node); err != nil && stillThere(node) {
-			return err
-		}
+	if err := detach(ctx, node); err != nil {
+		return err
 	}
 	return run(ctx,
 		fmt.Sprintf("link add %s type veth peer name eth0 address %s netns %d", node, mac(c.NodeIP(number)), pid),
@@ -146,8 +141,20 @@ func AttachNode(ctx context.Context, c instance.Config, node string, pid int) er
 	)
 }
 
-// stillThere reports whether a link exists in the current network namespace.
-func stillThere(link string) bool {
+// detach removes a link from the current network namespace, if it is there. It may go by
+// itself meanwhile, with the namespace of its other end.
+func detach(ctx context.Context, link string) error {
+	if !attached(link) {
+		return nil
+	}
+	if err := run(ctx, "link del "+link); err != nil && attached(link) {
+		return err
+	}
+	return nil
+}
+
+// attached reports whether a link exists in the current network namespace.
+func attached(link string) bool {
 	_, err := net.InterfaceByName(link)
 	return err == nil
 }

@@ -35,7 +35,7 @@ func TestANodeIsAttachedWhereItsFormerLinkIsLeft(t *testing.T) {
 		if err := AttachNode(t.Context(), c, "node1", node.Process.Pid); err != nil {
 			t.Fatal(err)
 		}
-		if !stillThere("node1") {
+		if !attached("node1") {
 			t.Error("there is no link")
 		}
 	}
