@@ -20,6 +20,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/tunnel"
 	"github.com/etcd-operator/etcd-operator/internal/version"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
@@ -149,6 +150,16 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// openCluster opens the cluster of the command line and reads an EtcdCluster in it.
+func (app *App) openCluster(ctx context.Context, name string) (*access.Access, *api.EtcdCluster, error) {
+	a, err := app.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	obj, err := observe.Object(ctx, a, name)
+	return a, obj, err
 }
 
 // observer opens the cluster of the command line, with connections to its members.

@@ -66,11 +66,8 @@ func (app *App) completeBackup(cmd *cobra.Command, args []string, _ string) ([]s
 }
 
 func (app *App) runBackup(ctx context.Context, name string, opts *backupOptions) error {
-	a, err := app.Open()
+	a, _, err := app.openCluster(ctx, name)
 	if err != nil {
-		return err
-	}
-	if _, err := observe.Object(ctx, a, name); err != nil {
 		return err
 	}
 	list, err := observe.Backups(ctx, a, name)

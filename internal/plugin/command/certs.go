@@ -29,11 +29,7 @@ what the operator reports about them. The plugin never prints a private key.`,
 		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: app.clusterNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a, err := app.Open()
-			if err != nil {
-				return err
-			}
-			obj, err := observe.Object(cmd.Context(), a, args[0])
+			a, obj, err := app.openCluster(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

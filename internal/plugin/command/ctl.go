@@ -65,11 +65,7 @@ func (app *App) completeMember(cmd *cobra.Command, args []string, _ string) ([]s
 }
 
 func (app *App) runCtl(ctx context.Context, name, member string, stdin bool, args []string) error {
-	a, err := app.Open()
-	if err != nil {
-		return err
-	}
-	obj, err := observe.Object(ctx, a, name)
+	a, obj, err := app.openCluster(ctx, name)
 	if err != nil {
 		return err
 	}

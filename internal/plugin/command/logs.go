@@ -49,11 +49,7 @@ func (app *App) logs() *cobra.Command {
 }
 
 func (app *App) runLogs(ctx context.Context, name string, opts *logOptions) error {
-	a, err := app.Open()
-	if err != nil {
-		return err
-	}
-	obj, err := observe.Object(ctx, a, name)
+	a, obj, err := app.openCluster(ctx, name)
 	if err != nil {
 		return err
 	}

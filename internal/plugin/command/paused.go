@@ -41,11 +41,7 @@ func (app *App) pausing(use string, paused bool, short, long string) *cobra.Comm
 }
 
 func (app *App) setPaused(ctx context.Context, name string, paused bool, opts waitOptions) error {
-	a, err := app.Open()
-	if err != nil {
-		return err
-	}
-	obj, err := observe.Object(ctx, a, name)
+	a, obj, err := app.openCluster(ctx, name)
 	if err != nil {
 		return err
 	}
