@@ -131,12 +131,7 @@ const (
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lines []int
-	for _, p := range passages {
-		for _, f := range check(p) {
-			lines = append(lines, f.line)
-		}
-	}
+	lines := linesOf(passages, check)
 	if want := "[1 8 10 13 24]"; fmt.Sprint(lines) != want {
 		t.Errorf("findings in lines %v, want %s", lines, want)
 	}
@@ -169,12 +164,7 @@ func fine() {}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lines []int
-	for _, p := range passages {
-		for _, f := range checkPhrases(p) {
-			lines = append(lines, f.line)
-		}
-	}
+	lines := linesOf(passages, checkPhrases)
 	if want := "[1 4 5 7 14 20]"; fmt.Sprint(lines) != want {
 		t.Errorf("findings in lines %v, want %s", lines, want)
 	}
@@ -239,4 +229,15 @@ func TestRun(t *testing.T) {
 	if _, err := run(root, []string{"go.mod"}, &strings.Builder{}); err == nil {
 		t.Error("a file that is no page passes")
 	}
+}
+
+// linesOf are the lines of what a check finds in passages.
+func linesOf(passages []passage, check func(passage) []finding) []int {
+	var lines []int
+	for _, p := range passages {
+		for _, f := range check(p) {
+			lines = append(lines, f.line)
+		}
+	}
+	return lines
 }

@@ -1,9 +1,9 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package checkdns is the init container that delays etcd in a member's pod. It waits until
-// the pod's name resolves. For a member that joins, it also waits until the running cluster
-// expects the member.
+// Package checkdns is the init container that delays etcd in a member's pod. For a member that
+// joins, it waits until the running cluster expects the member. Unless SkipName is set, it also
+// waits until the pod's name resolves.
 //
 // Without it, etcd exits at once if --initial-cluster differs from the membership, and the
 // kubelet delays each restart longer.
@@ -125,7 +125,7 @@ func Run(ctx context.Context, cfg Config) error {
 	// Run awaits the membership first, because an early lookup of the pod's name puts "no such
 	// host" into the DNS server's cache for seconds. A peer that demands certificates looks up
 	// the name of its caller, with the same effect, so Run does not call such a peer before
-	// the first lookup.
+	// the first lookup, or before firstContact where it looks up no name.
 	waits := []func(context.Context, Config, waiter) error{awaitMembership, awaitName}
 	if cfg.SkipName {
 		waits = waits[:1]
