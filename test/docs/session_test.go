@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -31,6 +32,30 @@ type session struct {
 	stdin io.Writer
 	lines *bufio.Reader
 	n     int
+	// patience bounds a block that hangs.
+	patience time.Duration
+	said     transcript // what the block has printed so far
+}
+
+// transcript is text that one goroutine writes and another one reads.
+type transcript struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (p *transcript) write(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text.WriteString(line)
+}
+
+// take returns the text, and forgets it.
+func (p *transcript) take() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := p.text.String()
+	p.text.Reset()
+	return strings.TrimSpace(text)
 }
 
 // done is what the shell prints at the end of a block.
@@ -59,7 +84,7 @@ func newSession(t *testing.T, environment ...string) *session {
 		stdin.Close()
 		_ = shell.Wait()
 	})
-	return &session{t: t, dir: t.TempDir(), stdin: stdin, lines: bufio.NewReader(stdout)}
+	return &session{t: t, dir: t.TempDir(), stdin: stdin, lines: bufio.NewReader(stdout), patience: blockTime}
 }
 
 // exitCode is the code of a command that failed, as opposed to one that did not end.
@@ -81,38 +106,31 @@ func (s *session) run(b block) (output string, err error) {
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), blockTime)
+	ctx, cancel := context.WithTimeout(s.t.Context(), s.patience)
 	defer cancel()
-	type result struct {
-		output string
-		err    error
-	}
-	results := make(chan result, 1)
-	go func() {
-		text, err := s.read()
-		results <- result{text, err}
-	}()
+	ended := make(chan error, 1)
+	go func() { ended <- s.read() }()
 	select {
-	case r := <-results:
-		return r.output, r.err
+	case err := <-ended:
+		return s.said.take(), err
 	case <-ctx.Done():
-		return "", fmt.Errorf("not done after %s", blockTime)
+		return s.said.take(), fmt.Errorf("not done after %s", s.patience)
 	}
 }
 
-func (s *session) read() (string, error) {
-	var text strings.Builder
+// read reads until the end of the block.
+func (s *session) read() error {
 	for {
 		line, err := s.lines.ReadString('\n')
 		if code, ok := strings.CutPrefix(line, done+" "); ok {
 			if code = strings.TrimSpace(code); code != "0" {
-				err = exitCode(code)
+				return exitCode(code)
 			}
-			return strings.TrimSpace(text.String()), err
+			return nil
 		}
-		text.WriteString(line)
+		s.said.write(line)
 		if err != nil {
-			return text.String(), fmt.Errorf("the shell has ended: %w", err)
+			return fmt.Errorf("the shell has ended: %w", err)
 		}
 	}
 }
@@ -134,5 +152,15 @@ func TestOnlyACommandThatFailsIsAnExitCode(t *testing.T) {
 		if failed := strings.HasPrefix(c.err, "exit code"); errors.As(err, &code) != failed {
 			t.Errorf("%s: %v counts as a command that failed: %t", c.text, err, !failed)
 		}
+	}
+}
+
+// What a block printed before it hung says which command hangs.
+func TestABlockThatHangsShowsItsOutput(t *testing.T) {
+	s := newSession(t)
+	s.patience = time.Second
+	output, err := s.run(block{text: "echo begun; sleep 60"})
+	if output != "begun" || err == nil || !strings.Contains(err.Error(), "not done after 1s") {
+		t.Errorf("printed %q, error %v", output, err)
 	}
 }

@@ -32,11 +32,16 @@ type APIServer struct {
 	Ports map[string]string
 	// Forbidden refuses all requests.
 	Forbidden bool
+	// Silent is how many of the first requests for port-forward get no answer. Deaf is how
+	// many of the first connections for port-forward answer to no stream.
+	Silent, Deaf int
 	// Exec runs a command in a pod, and returns its exit code.
 	Exec func(pod string, command []string, stdin io.Reader, stdout, stderr io.Writer) int
 
 	t      testing.TB
 	server *httptest.Server
+
+	ended chan struct{}
 
 	mu          sync.Mutex
 	connections []httpstream.Connection
@@ -46,9 +51,10 @@ type APIServer struct {
 // Start serves until the test ends.
 func (s *APIServer) Start(t testing.TB) *APIServer {
 	t.Helper()
-	s.t = t
+	s.t, s.ended = t, make(chan struct{})
 	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(func() {
+		close(s.ended)
 		s.Disconnect()
 		s.server.Close()
 	})
@@ -87,6 +93,8 @@ func (s *APIServer) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, pod, what)
 	case !strings.HasPrefix(r.Header.Get("Upgrade"), "SPDY"):
 		http.Error(w, "no WebSockets here", http.StatusBadRequest)
+	case what == "portforward" && s.next(&s.Silent):
+		<-s.ended
 	case what == "portforward":
 		s.forward(w, r, pod)
 	case what == "exec":
@@ -104,13 +112,25 @@ func refuse(w http.ResponseWriter, pod, what string) {
 	_ = json.NewEncoder(w).Encode(refusal.ErrStatus)
 }
 
+// next counts down, and reports whether anything was left.
+func (s *APIServer) next(left *int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*left--
+	return *left >= 0
+}
+
 // upgrade makes a connection of a request. Its streams come over the channel.
 func (s *APIServer) upgrade(w http.ResponseWriter, r *http.Request) (httpstream.Connection, <-chan httpstream.Stream) {
 	if _, err := httpstream.Handshake(r, w, []string{"portforward.k8s.io", "v4.channel.k8s.io"}); err != nil {
 		return nil, nil
 	}
 	streams := make(chan httpstream.Stream, 16)
+	deaf := strings.HasSuffix(r.URL.Path, "/portforward") && s.next(&s.Deaf)
 	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(stream httpstream.Stream, _ <-chan struct{}) error {
+		if deaf {
+			<-s.ended
+		}
 		streams <- stream
 		return nil
 	})

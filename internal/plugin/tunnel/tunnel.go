@@ -37,7 +37,7 @@ func (u unconnected) Unwrap() []error { return []error{u.error, ErrNoConnection}
 // Tunnel connects to the pods of a namespace. It keeps one connection to the API
 // server for each pod. Its calls may run concurrently.
 type Tunnel struct {
-	dialer func(pod string) (httpstream.Dialer, error)
+	dialer func(ctx context.Context, pod string) (httpstream.Dialer, error)
 
 	mu     sync.Mutex
 	closed bool
@@ -46,7 +46,9 @@ type Tunnel struct {
 
 // carrier is the connection to the API server that carries all connections to a pod.
 type carrier struct {
-	ready   chan struct{} // closed when connection or err is set
+	ctx     context.Context // of the attempt to connect
+	cancel  context.CancelFunc
+	ready   chan struct{} // closed when conn or err is set
 	conn    httpstream.Connection
 	err     error
 	mu      sync.Mutex
@@ -55,10 +57,24 @@ type carrier struct {
 
 // New returns a tunnel without connections. The client is that of the core API.
 func New(config *rest.Config, core rest.Interface, namespace string) *Tunnel {
-	return &Tunnel{pods: map[string]*carrier{}, dialer: func(pod string) (httpstream.Dialer, error) {
-		return newDialer(config, core.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL())
+	return &Tunnel{pods: map[string]*carrier{}, dialer: func(ctx context.Context, pod string) (httpstream.Dialer, error) {
+		return newDialer(within(ctx, config), core.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL())
 	}}
 }
+
+// within returns a configuration whose requests end with the context: the dialers of
+// client-go take none.
+func within(ctx context.Context, config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) { return next.RoundTrip(r.WithContext(ctx)) })
+	})
+	return config
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // newDialer tries WebSockets, and SPDY where the API server or a proxy refuses them.
 func newDialer(config *rest.Config, to *url.URL) (httpstream.Dialer, error) {
@@ -74,19 +90,21 @@ func newDialer(config *rest.Config, to *url.URL) (httpstream.Dialer, error) {
 	return portforward.NewFallbackDialerForStreaming(websocket, old, wire.RefusesWebSockets), nil
 }
 
-// Dial connects to an address of the form pod:port.
+// Dial connects to an address of the form pod:port. If the context ends before, the next
+// call makes a connection to the API server of its own: one that hangs may hang forever.
 func (t *Tunnel) Dial(ctx context.Context, address string) (net.Conn, error) {
 	pod, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("address of a pod: %w", err)
 	}
-	c, err := t.carrier(pod)
+	c, err := t.carrier(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
 	select {
 	case <-c.ready:
 	case <-ctx.Done():
+		t.drop(pod, c)
 		return nil, unconnected{fmt.Errorf("port-forward to the pod %s: %w", pod, ctx.Err())}
 	}
 	if c.err != nil {
@@ -110,6 +128,7 @@ func (t *Tunnel) Dial(ctx context.Context, address string) (net.Conn, error) {
 		}
 		return r.conn, nil
 	case <-ctx.Done():
+		t.drop(pod, c)
 		go func() {
 			if r := <-opened; r.err == nil {
 				r.conn.Close()
@@ -122,7 +141,7 @@ func (t *Tunnel) Dial(ctx context.Context, address string) (net.Conn, error) {
 var errClosed = errors.New("the tunnel is closed")
 
 // carrier returns the pod's carrier, and starts it where there is none.
-func (t *Tunnel) carrier(pod string) (*carrier, error) {
+func (t *Tunnel) carrier(ctx context.Context, pod string) (*carrier, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -132,6 +151,7 @@ func (t *Tunnel) carrier(pod string) (*carrier, error) {
 		return c, nil
 	}
 	c := &carrier{ready: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx)) // later calls use it too
 	t.pods[pod] = c
 	go t.carry(pod, c)
 	return c, nil
@@ -139,7 +159,7 @@ func (t *Tunnel) carrier(pod string) (*carrier, error) {
 
 // carry connects a carrier, and forgets it when the connection ends.
 func (t *Tunnel) carry(pod string, c *carrier) {
-	c.conn, c.err = t.connect(pod)
+	c.conn, c.err = t.connect(c.ctx, pod)
 	close(c.ready)
 	t.mu.Lock()
 	wanted := t.pods[pod] == c
@@ -150,8 +170,8 @@ func (t *Tunnel) carry(pod string, c *carrier) {
 	t.drop(pod, c)
 }
 
-func (t *Tunnel) connect(pod string) (httpstream.Connection, error) {
-	dialer, err := t.dialer(pod)
+func (t *Tunnel) connect(ctx context.Context, pod string) (httpstream.Connection, error) {
+	dialer, err := t.dialer(ctx, pod)
 	if err == nil {
 		var conn httpstream.Connection
 		if conn, _, err = dialer.Dial(portforward.PortForwardProtocolV1Name); err == nil {
@@ -192,6 +212,7 @@ func (c *carrier) close() {
 		}
 	default: // carry closes it: the tunnel does not know it any more
 	}
+	c.cancel()
 }
 
 // Close ends all connections.

@@ -144,6 +144,27 @@ func TestAnAPIServerThatDoesNotAnswerSaysNothingOfThePod(t *testing.T) {
 	}
 }
 
+// A connection that once hung must not be the one of all later calls.
+func TestACallAfterOneThatHungConnectsAnew(t *testing.T) {
+	for name, server := range map[string]*plugintest.APIServer{
+		"no answer to the request": {Silent: 1},
+		"no answer to a stream":    {Deaf: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server.Ports = map[string]string{"a:2379": echo(t)}
+			tunnel := open(t, server.Start(t))
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if _, err := tunnel.Dial(ctx, "a:2379"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("the first call ends with %v", err)
+			}
+			if got := ask(t, dial(t, tunnel, "a:2379"), "two"); got != "TWO" {
+				t.Errorf("the second call is answered %q", got)
+			}
+		})
+	}
+}
+
 func TestReadsHaveDeadlines(t *testing.T) {
 	server := (&plugintest.APIServer{Ports: map[string]string{"a:2379": echo(t)}}).Start(t)
 	conn := dial(t, open(t, server), "a:2379")
