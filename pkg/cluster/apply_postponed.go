@@ -23,7 +23,13 @@ const (
 	// correctionPause is the least time between two times that the same is put right:
 	// whoever undoes it at once does not get a storm of writes.
 	correctionPause = 5 * time.Second
+	// joinSinglyTime is how long pods of new members are created one by one after one of
+	// several found no node.
+	joinSinglyTime = 10 * time.Minute
 )
+
+// severalPods is the creation of several pods that join one after the other.
+const severalPods = "create several pods"
 
 // postponed holds each write that is not tried before a time, by what it does.
 type postponed map[string]postponement

@@ -314,7 +314,9 @@ func removeOneMember(o *Observation) Step {
 }
 
 // addMembers makes the pods of the members that are missing. The pods start
-// together; the members are added one by one as their pods get ready for it.
+// together; the members are added one by one as their pods get ready for it. Where a pod
+// has just found no node, the next pods are created one by one: if the last of several takes
+// the only free node, all of them have to be recreated, again and again.
 func addMembers(o *Observation) Step {
 	missing := o.Spec.Size - len(o.Own()) - len(o.Planned())
 	if missing <= 0 {
@@ -323,6 +325,12 @@ func addMembers(o *Observation) Step {
 	why := fmt.Sprintf("the size is %d", o.Spec.Size)
 	if !o.Gate {
 		return o.add(o.newName())
+	}
+	if o.JoinSingly {
+		if len(o.Planned()) > 0 {
+			return nil
+		}
+		missing = 1
 	}
 	return CreatePods{Pods: o.joinPods(o.plannedNames(), missing, o.joinVersion()), why: why}
 }
