@@ -58,7 +58,7 @@ func (w *world) makePod(pod *corev1.Pod) *corev1.Pod {
 }
 
 // memberPod is a pod as the operator makes it.
-func memberPod(t *testing.T, obj *api.EtcdCluster, name string) *corev1.Pod {
+func memberPod(t testing.TB, obj *api.EtcdCluster, name string) *corev1.Pod {
 	t.Helper()
 	pod, err := manifest.BuildPod(obj, manifest.MemberPod{Name: name, Version: obj.Spec.EffectiveVersion(), InitialCluster: etcd.InitialCluster{"http://" + name: name}}, manifest.CertForms{}, "operator")
 	if err != nil {

@@ -60,7 +60,7 @@ func (m *fakeMember) Members(context.Context) ([]etcd.Member, error) { return m.
 
 // join makes pods that run, and voters of them. The first one leads. The cache shows the
 // pods.
-func (f fakeMembers) join(t *testing.T, w *world, pods ...string) {
+func (f fakeMembers) join(t testing.TB, w *world, pods ...string) {
 	t.Helper()
 	var never corev1.ContainerState
 	var agreed []etcd.Member

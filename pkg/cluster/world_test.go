@@ -37,7 +37,7 @@ import (
 // lack, and an operator's caches, which see its pods and Services when the test
 // says so.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	kube     *fake.Clientset
 	clusters *versionedfake.Clientset
 	pods     cache.Indexer
@@ -60,7 +60,7 @@ func testCluster() *api.EtcdCluster {
 	}
 }
 
-func newWorld(t *testing.T, clock clock.Clock, objects ...*api.EtcdCluster) *world {
+func newWorld(t testing.TB, clock clock.Clock, objects ...*api.EtcdCluster) *world {
 	t.Helper()
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	w := &world{
