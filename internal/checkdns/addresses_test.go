@@ -65,7 +65,7 @@ func TestPeersThatDoNotAnswerAtTheirKnownAddressesAreAskedByName(t *testing.T) {
 			t.Errorf("after %s, want some more than %s", took, trust)
 		}
 		if last := len(transport.known) - 1; transport.known[last] {
-			t.Error("it goes on with the address that did not answer")
+			t.Error("it continues with the address that did not answer")
 		}
 	})
 }
