@@ -31,13 +31,19 @@ const (
 	lookupInterval = 150 * time.Millisecond
 	// firstLookup is the time until the first lookup of the pod's name. Kubernetes publishes a
 	// pod's address some 300 ms after its first container starts. CoreDNS caches a denial for
-	// 5 s in most clusters.
-	firstLookup   = 500 * time.Millisecond
+	// 5 to 30 s in most clusters.
+	firstLookup = 500 * time.Millisecond
+	// firstContact is the time until the first request to peers that look up their callers,
+	// where check-dns looks up no name before.
+	firstContact  = time.Second
 	lookupTimeout = 2 * time.Second
 	peersInterval = 50 * time.Millisecond
 	// patience is how long requests to silent peers stay that frequent. etcd logs a line for
 	// each caller that it rejects.
-	patience         = 5 * time.Second
+	patience = 5 * time.Second
+	// trust is how long check-dns asks only the peers whose addresses it knows. After that it
+	// asks all peers by name.
+	trust            = 10 * time.Second
 	patientInterval  = time.Second
 	peerTimeout      = time.Second
 	progressInterval = 5 * time.Second
@@ -56,11 +62,16 @@ type Config struct {
 	IP netip.Addr
 	// Timeout bounds the whole wait; 0: no bound.
 	Timeout time.Duration
+	// SkipName says not to wait until Name resolves. The DNS answers an early lookup with "no
+	// such host", and may cache that for 30 s.
+	SkipName bool
 
 	// InitialCluster is the membership to wait for; nil: do not wait.
 	InitialCluster Membership
 	// Peers are the URLs of members that are asked for the membership.
 	Peers []string
+	// Addresses are those of some peers, by host name. They may be out of date.
+	Addresses map[string]netip.Addr
 	// DataDir is etcd's data directory. A member with data starts without the membership: all
 	// other members may be down.
 	DataDir string
@@ -80,6 +91,8 @@ type Config struct {
 	Resolver  Resolver
 	Transport http.RoundTripper
 	Out       io.Writer // one line for each event
+
+	asked []string // of the Peers; nil: all
 }
 
 // PureResolver returns Go's own resolver. It honours the search list of a pod's resolv.conf,
@@ -114,7 +127,9 @@ func Run(ctx context.Context, cfg Config) error {
 	// the name of its caller, with the same effect, so Run does not call such a peer before
 	// the first lookup.
 	waits := []func(context.Context, Config, waiter) error{awaitMembership, awaitName}
-	if cfg.Certificate != (Certificate{}) {
+	if cfg.SkipName {
+		waits = waits[:1]
+	} else if cfg.Certificate != (Certificate{}) {
 		slices.Reverse(waits)
 	}
 	for _, await := range waits {
@@ -154,6 +169,10 @@ func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
 		w.say("the member has data in %s: the other members need not answer", cfg.DataDir)
 		return nil
 	}
+	var first time.Duration
+	if cfg.SkipName && cfg.Certificate != (Certificate{}) {
+		first = firstContact - time.Since(w.start)
+	}
 	hint := "check that these members run, and the events of the EtcdCluster for why this member was not added"
 	if cfg.Certificate != (Certificate{}) {
 		hint += "; EOF means that the peer turns the certificate away: it must also be valid for the name to which this pod's address resolves, " +
@@ -162,7 +181,8 @@ func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
 	return w.until(ctx, wait{
 		what:     fmt.Sprintf("etcd at %s to have exactly the members %s", strings.Join(cfg.Peers, ", "), cfg.InitialCluster),
 		hint:     hint,
-		try:      func(ctx context.Context) error { return askPeers(ctx, cfg) },
+		try:      func(ctx context.Context) error { return askPeers(ctx, cfg.knownPeers(time.Since(w.start))) },
+		first:    first,
 		interval: peersInterval,
 	})
 }

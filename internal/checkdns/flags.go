@@ -25,11 +25,22 @@ func Parse(args []string, getenv func(string) string, out io.Writer) (Config, er
 	fs := flag.NewFlagSet("check-dns", flag.ContinueOnError)
 	fs.SetOutput(out)
 	fs.StringVar(&cfg.Name, "name", "", "DNS `name` of this pod; wait until it resolves, to $"+PodIPEnv+" if that is set")
+	fs.BoolVar(&cfg.SkipName, "skip-name", false, "don't wait until the name resolves; a look-up that comes before the name is published delays all that follow, where the DNS keeps denials")
 	fs.DurationVar(&cfg.Timeout, "timeout", 2*time.Minute, "longest time to wait for everything; 0: no bound")
 	fs.StringVar(&initialCluster, "initial-cluster", "", "wait until the running members know exactly these members (`name=url,...`); each is one that runs or is about to join")
 	fs.Func("peer", "peer `URL` of a member to ask for the membership; repeat for more", func(s string) error {
 		cfg.Peers = append(cfg.Peers, s)
 		return checkURL(s)
+	})
+	fs.Func("address", "`HOST=IP` of a peer, so that nobody looks it up; repeat for more; where it does not answer, the name counts", func(s string) error {
+		host, ip, err := parseAddress(s)
+		if err == nil {
+			if cfg.Addresses == nil {
+				cfg.Addresses = map[string]netip.Addr{}
+			}
+			cfg.Addresses[host] = ip
+		}
+		return err
 	})
 	fs.StringVar(&cfg.DataDir, "data-dir", "", "etcd's data `directory`; where it holds a write-ahead log, the membership is not waited for")
 	fs.BoolVar(&cfg.RequireData, "require-data", false, "fail where -data-dir holds no write-ahead log: a member that comes back without its data could lose writes")

@@ -83,6 +83,10 @@ func askPeers(ctx context.Context, cfg Config) error {
 		err     error
 	}
 	peers := slices.Sorted(slices.Values(cfg.Peers))
+	if cfg.asked != nil {
+		peers = slices.Sorted(slices.Values(cfg.asked))
+	}
+	ctx = withAddresses(ctx, cfg.Addresses)
 	answers := make([]chan answer, len(peers))
 	var asking sync.WaitGroup
 	defer asking.Wait()

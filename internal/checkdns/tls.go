@@ -23,7 +23,8 @@ type Certificate struct{ Cert, Key, CA string }
 // connection: check-dns may wait long, until somebody corrects the certificates.
 func PeerTransport(cert Certificate) *http.Transport {
 	dialer := &net.Dialer{Timeout: peerTimeout, Resolver: PureResolver()}
-	transport := &http.Transport{DialContext: dialer.DialContext}
+	dial := dialKnown(dialer)
+	transport := &http.Transport{DialContext: dial}
 	if cert == (Certificate{}) {
 		return transport
 	}
@@ -32,7 +33,18 @@ func PeerTransport(cert Certificate) *http.Transport {
 		if err != nil {
 			return nil, err
 		}
-		return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, network, addr)
+		if config.ServerName, _, err = net.SplitHostPort(addr); err != nil {
+			return nil, err
+		}
+		plain, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		conn := tls.Client(plain, config)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(err, plain.Close())
+		}
+		return conn, nil
 	}
 	return transport
 }

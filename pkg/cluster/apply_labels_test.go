@@ -219,6 +219,7 @@ func TestAPodThatVanishedFromTheCacheGetsItsLabelsBack(t *testing.T) {
 		t.Errorf("the next look sees %v and asks %d times more: %v", o, w.count("get", "pods")-asked, err)
 	}
 }
+
 // The pod of a removed member lost its labels. The operator tried to delete the volume, the API
 // server showed the pod, and that repeated forever.
 func TestAPodInTheWayOfADeletedVolumeGetsItsLabelsBack(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -100,6 +101,14 @@ func (d *description) words(path string, v reflect.Value) []string {
 	case reflect.Map:
 		if v.Type() == reflect.TypeFor[etcd.InitialCluster]() && v.Len() > 0 {
 			return []string{path + "=" + d.initialCluster(v)}
+		}
+		if addresses, ok := v.Interface().(map[string]string); ok && v.Len() > 0 {
+			var all []string
+			for _, host := range slices.Sorted(maps.Keys(addresses)) {
+				member, _, _ := strings.Cut(host, ".")
+				all = append(all, member+"@"+addresses[host])
+			}
+			return []string{path + "=" + strings.Join(all, ",")}
 		}
 		if v.Len() > 0 {
 			panic(fmt.Sprintf("%s: inFull does not know how to show a %s", path, v.Type()))

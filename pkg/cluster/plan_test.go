@@ -486,6 +486,8 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.Previous = value
 		case "ic":
 			ic[p.Name] = value
+		case "address":
+			p.IP = "ip-of-" + p.Name
 		case "seed":
 			p.Seed = true
 		case "source":

@@ -260,7 +260,14 @@ func (w *world) watch() {
 		w.t.Fatal(err)
 	}
 	objects = nil
-	for _, p := range w.storedPods() {
+	for i, p := range w.storedPods() {
+		if p.Status.PodIP == "" { // as a kubelet reports it
+			p.Status.PodIP = fmt.Sprintf("10.0.0.%d", i+1)
+			p.ResourceVersion = w.nextVersion()
+			if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), &p, p.Namespace); err != nil {
+				w.t.Fatal(err)
+			}
+		}
 		objects = append(objects, p.DeepCopy())
 	}
 	if err := w.pods.Replace(objects, ""); err != nil {

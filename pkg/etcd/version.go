@@ -48,6 +48,16 @@ func (v Version) HasAppliedIndex() bool { return v.atLeast(4) }
 // a cluster holds one learner at a time.
 func (v Version) HasMaxLearners() bool { return v.atLeast(6) }
 
+// LooksUpItself reports whether a member resolves its own peer URL when it starts, although
+// --initial-cluster holds the same URL. 3.5.6 is the first release that does not
+// (https://github.com/etcd-io/etcd/pull/14572).
+func (v Version) LooksUpItself() bool {
+	if v.Minor == 5 {
+		return v.Patch < 6
+	}
+	return !v.atLeast(5)
+}
+
 // HasMetricsListener reports whether --listen-metrics-urls exists.
 func (v Version) HasMetricsListener() bool { return v.atLeast(3) }
 

@@ -97,3 +97,11 @@ func TestCheckOrigin(t *testing.T) {
 		}
 	}
 }
+
+func TestMembersLookedThemselvesUpUntil355(t *testing.T) {
+	for version, want := range map[string]bool{"3.1.10": true, "3.4.44": true, "3.5.5": true, "3.5.6": false, "3.6.0": false, "3.7.3": false} {
+		if v, err := ParseVersion(version); err != nil || v.LooksUpItself() != want {
+			t.Errorf("%s: %t, %v", version, v.LooksUpItself(), err)
+		}
+	}
+}

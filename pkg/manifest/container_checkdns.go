@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
 const (
@@ -58,6 +59,9 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operator
 		Name:      "MY_POD_IP",
 		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}},
 	})
+	if v, err := etcd.ParseVersion(p.Version); err == nil && !v.LooksUpItself() {
+		c.Command = append(c.Command, "-skip-name")
+	}
 	c.Command = append(c.Command, "-data-dir="+dataDir)
 	if p.Rejoins {
 		c.Command = append(c.Command, "-require-data")
@@ -74,6 +78,9 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operator
 	c.Command = append(c.Command, "-initial-cluster="+p.InitialCluster.String())
 	for _, u := range peers {
 		c.Command = append(c.Command, "-peer="+u)
+	}
+	for _, host := range slices.Sorted(maps.Keys(p.Addresses)) {
+		c.Command = append(c.Command, "-address="+host+"="+p.Addresses[host])
 	}
 	if n.peerTLS {
 		c.Command = append(c.Command, "-peer-cert="+PeerCert.path(PeerCert.Cert), "-peer-key="+PeerCert.path(PeerCert.Key), "-peer-ca="+PeerCert.path(PeerCert.CA))

@@ -17,6 +17,9 @@ type MemberPod struct {
 	// Source is the backup that a seed starts on; nil: it starts empty.
 	Source         *api.SeedBackup
 	InitialCluster etcd.InitialCluster
+	// Addresses are those of members that a joining one asks, by host name. A name that
+	// is looked up before it is published stays unknown where the DNS keeps denials.
+	Addresses map[string]string
 	// Volume is true for a pod on a PersistentVolumeClaim of its name.
 	Volume bool
 	// Rejoins is true for a member that returns with its data: without data it must not start,

@@ -80,7 +80,7 @@ func Known(from *api.EtcdBackup, pick Pick) Contents {
 	case !newest.Taken.IsZero() && !newest.Taken.After(pick.Before):
 		return newest
 	default:
-		return Contents{} // an older one, which the status does not tell of
+		return Contents{} // an older one, which the status does not name
 	}
 }
 

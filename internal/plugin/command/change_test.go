@@ -20,7 +20,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// tick makes the clock go on by itself whenever a command waits.
+// tick advances the clock whenever a command waits.
 func (w *world) tick() {
 	ticking := testingclock.NewFakeClock(now)
 	w.clock = ticking

@@ -98,7 +98,7 @@ func TestARestoreIsFollowedToItsEnd(t *testing.T) {
 		if !created {
 			return false, nil, nil
 		}
-		phase := phases[min(looks/2, len(phases)-1)] // each is seen twice, and told once
+		phase := phases[min(looks/2, len(phases)-1)] // each is seen twice, and reported once
 		looks++
 		return true, &api.EtcdRestore{Status: api.RestoreStatus{Phase: phase, Succeeded: phase == api.RestorePhaseSucceeded}}, nil
 	})
@@ -108,7 +108,7 @@ func TestARestoreIsFollowedToItsEnd(t *testing.T) {
 	}
 	contains(t, out, "waiting for the restore operator", "Verifying", "Stopping", "Growing", "Succeeded")
 	if n := strings.Count(out, "Stopping"); n != 1 {
-		t.Errorf("Stopping is told %d times", n)
+		t.Errorf("Stopping is reported %d times", n)
 	}
 }
 

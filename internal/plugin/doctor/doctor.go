@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package doctor looks for what keeps EtcdClusters from working: in Kubernetes, in the
-// rights of user and operator, and in one cluster. Each finding says how to mend it.
+// rights of user and operator, and in one cluster. Each finding says how to fix it.
 package doctor
 
 import (
@@ -21,7 +21,7 @@ type Level string
 // The levels, the best first.
 const (
 	OK Level = "ok"
-	// Unknown is a check that could not be made, mostly for want of rights.
+	// Unknown is a check that could not run, mostly because of a missing right.
 	Unknown Level = "unknown"
 	Warning Level = "warning"
 	Failure Level = "failure"

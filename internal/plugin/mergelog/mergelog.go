@@ -95,7 +95,7 @@ func Merge(ctx context.Context, out io.Writer, sources []Source) error {
 	return nil
 }
 
-// Follow writes lines as they come until all sources end: only time will tell whether an
+// Follow writes lines as they come until all sources end: a reader can't know whether an
 // earlier one is still on its way.
 func Follow(ctx context.Context, out io.Writer, sources []Source) error {
 	width := widest(sources)

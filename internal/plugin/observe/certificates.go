@@ -28,7 +28,7 @@ type Certificate struct {
 	version string
 }
 
-// Certificates reads the Secrets that the spec names. Errors tell nothing of what is in them.
+// Certificates reads the Secrets that the spec names. Errors never quote their content.
 func Certificates(ctx context.Context, a *access.Access, obj *api.EtcdCluster) []Certificate {
 	var list []Certificate
 	for _, use := range []struct {

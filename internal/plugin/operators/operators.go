@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operators finds the operators that take care of a namespace, by their Leases.
+// Package operators finds the operators that manage a namespace, by their Leases.
 package operators
 
 import (
@@ -43,7 +43,7 @@ func (o Operator) Alive(now time.Time) bool {
 }
 
 // Find returns the instances that hold the Leases of a program, those of the namespace
-// first. One that only follows objects of other namespaces can't be told from them.
+// first. One that only follows objects of other namespaces can't be distinguished from them.
 func Find(ctx context.Context, a *access.Access, program string) ([]Operator, error) {
 	var found []Operator
 	for _, place := range []struct {

@@ -162,7 +162,7 @@ func TestTheTunnelConnectsAgain(t *testing.T) {
 	ask(t, conn, "one")
 	server.Disconnect()
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection goes on without the API server")
+		t.Error("the connection continues without the API server")
 	}
 	// The tunnel may not have noticed: then a call fails, and the next one does not.
 	deadline := time.Now().Add(10 * time.Second)

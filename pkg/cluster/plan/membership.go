@@ -328,13 +328,24 @@ func addMembers(o *Observation) Step {
 func bootstrapPods(o *Observation, seed string) []manifest.MemberPod {
 	version := o.Spec.EffectiveVersion()
 	alone := *o
-	alone.Members, alone.Pods = nil, nil
+	alone.Members, alone.Pods = nil, slices.DeleteFunc(slices.Clone(o.Pods), func(p manifest.PodState) bool { return p.Name != seed })
 	pods := []manifest.MemberPod{{Name: seed, Version: version, Seed: true, Source: o.Source, InitialCluster: alone.initialCluster([]string{seed}), Volume: o.Spec.Persistent()}}
 	if !o.Gate {
 		return pods
 	}
 	base := append([]string{seed}, o.plannedNames()...)
 	return append(pods, alone.joinPods(base, o.Spec.Size-len(base), version)...)
+}
+
+// addresses returns the addresses of the members that serve or are about to, by host name.
+func (o *Observation) addresses() map[string]string {
+	addresses := map[string]string{}
+	for _, p := range o.Pods {
+		if p.IP != "" && !p.Deleting && !p.Finished && (p.Seed || p.Running) {
+			addresses[o.Names.Host(p.Name)] = p.IP
+		}
+	}
+	return addresses
 }
 
 // joinPods returns n new pods that join one after the other, after the members and those in
@@ -345,7 +356,10 @@ func (o *Observation) joinPods(base []string, n int, version string) []manifest.
 	var pods []manifest.MemberPod
 	for _, name := range o.NewNames[:max(0, min(n, len(o.NewNames)))] {
 		base = append(base, name)
-		pods = append(pods, manifest.MemberPod{Name: name, Version: version, InitialCluster: o.initialCluster(base), Volume: o.Spec.Persistent()})
+		pods = append(pods, manifest.MemberPod{
+			Name: name, Version: version, InitialCluster: o.initialCluster(base), Addresses: o.addresses(),
+			Volume: o.Spec.Persistent(),
+		})
 	}
 	return pods
 }

@@ -123,7 +123,7 @@ func bootstrap(o *Observation) Step {
 	image := o.Image(o.Spec.EffectiveVersion())
 	switch {
 	case seed == nil:
-		return CreatePods{Pods: bootstrapPods(o, o.Status.Members.Unready[0]), why: "bootstrap"}
+		return CreatePods{Pods: bootstrapPods(o, o.Status.Members.Unready[0])[:1], why: "bootstrap"}
 	case seed.Deleting && o.Now.After(seed.DeleteBy):
 		// Its node is gone. It can't hold any writes.
 		return ChooseSeed{Name: o.newName()}
@@ -135,6 +135,11 @@ func bootstrap(o *Observation) Step {
 		return removeSeed(*seed, "the image was changed to "+image+" before the seed served")
 	case o.podOutdated(*seed) && !seed.Running:
 		return removeSeed(*seed, "the spec was changed before the seed served")
+	}
+	if further := bootstrapPods(o, seed.Name)[1:]; seed.IP != "" && seed.Problem == "" && len(further) > 0 {
+		return CreatePods{Pods: further, why: "the seed has an address"}
+	}
+	switch {
 	case seed.Running:
 		return Wait{"for the seed to serve"}
 	default:
