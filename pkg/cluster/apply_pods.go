@@ -144,6 +144,9 @@ func (c *Cluster) deletePod(ctx context.Context, s plan.DeletePod) error {
 		return fmt.Errorf("delete pod %s: %w", s.Name, err)
 	}
 	c.deleted[s.UID] = c.cfg.Clock.Now()
+	if s.HeldUp {
+		c.postponed.put(severalPods, c.cfg.Clock.Now().Add(joinSinglyTime))
+	}
 	return nil
 }
 

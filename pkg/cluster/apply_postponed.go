@@ -22,7 +22,13 @@ const (
 	// correctionPause is the least time between two corrections of the same object: if
 	// somebody undoes each at once, the operator does not cause a storm of writes.
 	correctionPause = 5 * time.Second
+	// joinSinglyTime is how long the operator creates the pods of new members one by one, after
+	// one of several found no node.
+	joinSinglyTime = 10 * time.Minute
 )
+
+// severalPods is the creation of several pods that join one after the other.
+const severalPods = "create several pods"
 
 // postponed holds each delayed write and its time, by the write's name.
 type postponed map[string]postponement

@@ -77,6 +77,7 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	if err := c.observeVolumes(ctx, o); err != nil {
 		return nil, err
 	}
+	o.JoinSingly = c.postponed.holds(severalPods, o.Now)
 	o.LiftPutOff = c.postponed.holds(liftingOfAlarms, o.Now)
 	c.observeMembers(ctx, o)
 	if err := c.findUnlabelled(ctx, o); err != nil {

@@ -237,6 +237,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.Status.RestoredFrom = manifest.RestoredFrom(scriptSource(value))
 		case "mislabelled": // the spec's image, by the version that it holds
 			o.Mislabels = map[string]string{o.Image(o.Spec.Version): value}
+		case "join-singly":
+			o.JoinSingly = true
 		case "lift-put-off":
 			o.LiftPutOff = true
 		case "strangers":

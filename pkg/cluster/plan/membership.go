@@ -310,7 +310,9 @@ func removeOneMember(o *Observation) Step {
 }
 
 // addMembers creates the pods of missing members. The pods start together; the operator adds
-// the members one by one as their pods become ready.
+// the members one by one as their pods become ready. After a pod has found no node, the
+// operator creates the next pods one by one. Otherwise the last of several pods could take the
+// only free node, and the operator would recreate them all, again and again.
 func addMembers(o *Observation) Step {
 	missing := o.Spec.Size - len(o.Own()) - len(o.Planned())
 	if missing <= 0 {
@@ -319,6 +321,12 @@ func addMembers(o *Observation) Step {
 	why := fmt.Sprintf("the size is %d", o.Spec.Size)
 	if !o.Gate {
 		return o.add(o.newName())
+	}
+	if o.JoinSingly {
+		if len(o.Planned()) > 0 {
+			return nil
+		}
+		missing = 1
 	}
 	return CreatePods{Pods: o.joinPods(o.plannedNames(), missing, o.joinVersion()), why: why}
 }

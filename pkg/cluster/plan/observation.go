@@ -79,6 +79,8 @@ type Observation struct {
 	// Standstill is what the operator has waited for too long, as the detail of that Reason;
 	// "" if nothing.
 	Standstill string
+	// JoinSingly is true for a while after a pod without a node held up later ones.
+	JoinSingly bool
 	// LiftPutOff is true for a while after a failure to disarm alarms.
 	LiftPutOff bool
 	// Record is the recorded or last seen state; nil: nothing. Seen is what a quorum says now.

@@ -222,7 +222,7 @@ func discardPod(o *Observation) Step {
 		case o.podOutdated(p) || o.volumeOutdated(MemberState{Pod: &p, Volume: o.Volume(p.Name)}):
 			return removePod(p, "the spec has changed since it was made")
 		case !p.Scheduled && o.Now.Sub(p.Created) > holdUpDeadline && slices.ContainsFunc(planned, func(other manifest.PodState) bool { return other.AtGate }):
-			return removePod(p, "others that could join wait for it: "+p.Trouble())
+			return DeletePod{Name: p.Name, UID: p.UID, Why: "others that could join wait for it: " + p.Trouble(), HeldUp: true}
 		case p.AtGate && len(o.Learners()) > 0:
 			// It waits for its turn, which a learner with a copy of a large database delays.
 		case o.Now.Sub(p.Created) > joinDeadline:

@@ -77,6 +77,8 @@ type (
 		// Seen is the pod's resource version that the step requires; "": any.
 		Seen string
 		Why  string
+		// HeldUp is true where the pod found no node while later ones waited to join.
+		HeldUp bool
 	}
 	// SetVersion changes the image of a pod in place.
 	SetVersion struct {
