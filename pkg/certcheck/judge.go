@@ -23,28 +23,27 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// Certificates is what is known of the Secrets with certificates that a cluster
-// uses. The zero value is that of a cluster without TLS.
+// Certificates is what the operator knows about the Secrets with a cluster's certificates. The
+// zero value is for a cluster without TLS.
 type Certificates struct {
 	Used     bool
 	Problems []CertProblem // the worst first
 	Expiries []CertExpiry
-	// CaDigest changes with the CAs by which members know each other and clients.
-	// etcd reads those once, when it starts. It is "" without TLS, and where a
-	// Secret could never be read: then nothing follows from it.
+	// CaDigest changes with the CAs by which members know each other and clients. etcd reads
+	// those only when it starts. It is "" without TLS, and if a Secret was never readable:
+	// then nothing follows from it.
 	CaDigest string
 }
 
-// CertProblem is something about the certificates that somebody has to act on.
+// CertProblem is a problem with the certificates that needs an action.
 type CertProblem struct {
 	Reason string // of the condition CertificatesValid
-	// Why names Secret and key, and says what to do. It doesn't change from pass
-	// to pass.
+	// Why names Secret and key, and says what to do. It does not change from pass to pass.
 	Why string
-	// HoldsPods is true where the pods of members could not start.
+	// HoldsPods is true if the pods of members could not start.
 	HoldsPods bool
-	// HoldsStart is true where the operator would not see a new cluster's first
-	// member, or further ones could not join it.
+	// HoldsStart is true if the operator would not see a new cluster's first member, or
+	// further members could not join it.
 	HoldsStart bool
 }
 
@@ -61,24 +60,23 @@ const (
 
 var certReasons = []string{SecretMissing, KeyMissing, CertificateInvalid, CertificateExpired, NameNotCovered, secretNotRead, CertificateExpiring}
 
-// CertExpiry is when the first certificate of a Secret expires, CAs included.
+// CertExpiry is when the first certificate of a Secret expires, including CAs.
 type CertExpiry struct {
 	Use string
 	At  time.Time
 }
 
-// Held is what is known of the Secret of one use.
+// Held is what the operator knows about the Secret of one use.
 type Held struct {
 	Secret string // its name
-	// ID is what was last read well; nil before.
+	// ID is the last valid content; nil: there was none.
 	ID   *etcd.Identity
 	Form certsecret.Form
-	// Problem is what is wrong with what was read last; nil if nothing is.
+	// Problem is what is wrong with the last content; nil: nothing.
 	Problem *CertProblem
 }
 
-// Judge tells what the certificates are good for. held has the uses that the spec
-// has, by their names.
+// Judge checks the certificates. held has the spec's uses, by their names.
 func Judge(held map[string]Held, n manifest.Names, spec *api.ClusterSpec, now time.Time) Certificates {
 	c := Certificates{Used: len(held) > 0, CaDigest: CaDigest(held, spec)}
 	add := func(reason string, holdsStart bool, format string, args ...any) {
@@ -95,7 +93,7 @@ func Judge(held map[string]Held, n manifest.Names, spec *api.ClusterSpec, now ti
 			continue
 		case h.Problem != nil:
 			c.Problems = append(c.Problems, *h.Problem)
-			if h.Problem.Reason != secretNotRead { // else what is held is judged
+			if h.Problem.Reason != secretNotRead { // otherwise the identity in held is checked
 				continue
 			}
 		}
@@ -132,11 +130,10 @@ func judgeDates(add addProblem, u CertUse, h Held, now time.Time) {
 	}
 }
 
-// Date is how texts show the time at which a certificate expires.
+// Date formats the time at which a certificate expires.
 func Date(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// judgeNames asks whether the members to come are covered, whose names are made
-// up when they come.
+// judgeNames checks that the certificates cover future members, whose names are not known yet.
 func judgeNames(add addProblem, held map[string]Held, sound map[string]*etcd.Identity, n manifest.Names, spec *api.ClusterSpec) {
 	host := n.Host(n.Cluster + "-xxxxxxxxxx")
 	wildcard := "*" + n.Domain()
@@ -151,13 +148,12 @@ func judgeNames(add addProblem, held map[string]Held, sound map[string]*etcd.Ide
 		}
 	}
 	if id := sound["server"]; id != nil && !spec.SkipsVerification() && !id.Covers(host) {
-		add(NameNotCovered, true, "Secret %s: the certificate is for %s, and not for the members' names: the operator can't tell them from others; renew it for %s",
+		add(NameNotCovered, true, "Secret %s: the certificate is for %s, and not for the members' names: the operator can't distinguish them from others; renew it for %s",
 			held["server"].Secret, said(id), wildcard)
 	}
 }
 
-// judgeTrust asks whether those who talk to each other accept each other's
-// certificates.
+// judgeTrust checks that the parties accept each other's certificates.
 func judgeTrust(add addProblem, held map[string]Held, sound map[string]*etcd.Identity, spec *api.ClusterSpec, now time.Time) {
 	for _, t := range []struct {
 		by, of string
@@ -180,7 +176,7 @@ func judgeTrust(add addProblem, held map[string]Held, sound map[string]*etcd.Ide
 		switch {
 		case err == nil:
 		case errors.Is(err, etcd.ErrOutOfDate):
-			// The dates were told, but not what follows from them.
+			// An earlier problem names the dates; this one names the consequence.
 			add(CertificateExpired, true, "%s is out of date, or its CA is: %s", cert, t.then)
 		case errors.Is(err, etcd.ErrUnknownCA):
 			add(CertificateInvalid, true, "%s is signed by none of the CAs in %s of Secret %s: %s; put its CA in there, beside the others",
@@ -193,7 +189,7 @@ func judgeTrust(add addProblem, held map[string]Held, sound map[string]*etcd.Ide
 	}
 }
 
-// fileKeys are the keys of the certificate of one use and of the CAs of another.
+// fileKeys returns the keys of one use's certificate and of another use's CAs.
 func fileKeys(held map[string]Held, certOf, caOf string) (certKey, caKey string) {
 	for _, u := range CertUses {
 		cert, _, ca := u.Files.Keys(held[u.Name].Form)
@@ -207,8 +203,8 @@ func fileKeys(held map[string]Held, certOf, caOf string) (certKey, caKey string)
 	return certKey, caKey
 }
 
-// CaDigest is that of the CAs which members read when they start: those of the
-// peer and the server Secret. A Secret that can't be read now counts as it was.
+// CaDigest returns the digest of the CAs that members read when they start: those of the peer
+// and the server Secret. For an unreadable Secret, the last content counts.
 func CaDigest(held map[string]Held, spec *api.ClusterSpec) string {
 	if !spec.PeerTLS() && !spec.ClientTLS() {
 		return ""
@@ -227,12 +223,12 @@ func CaDigest(held map[string]Held, spec *api.ClusterSpec) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// UnknownCAs tells whether it is not known by which CAs members know each other:
-// nothing may be taken to have changed then.
+// UnknownCAs reports whether the CAs by which members know each other are unknown: the
+// operator must not assume a change then.
 func (c *Certificates) UnknownCAs() bool { return c.Used && c.CaDigest == "" }
 
-// Hold says why no pods of members may be made, or no cluster be started; "" if
-// they may.
+// Hold says why the operator must not create pods of members, or start a cluster; "" if it
+// may.
 func (c *Certificates) Hold(starting bool) string {
 	var whys []string
 	for _, p := range c.Problems {
@@ -243,7 +239,7 @@ func (c *Certificates) Hold(starting bool) string {
 	return strings.Join(whys, "; ")
 }
 
-// Why says why the Secret can't be used.
+// Why says why the Secret is not usable.
 func (h Held) Why() string {
 	if h.Problem == nil {
 		return "its Secret was not read yet"
@@ -251,15 +247,15 @@ func (h Held) Why() string {
 	return h.Problem.Why
 }
 
-// Unread is what is held of a Secret that the API server can't give now. That says
-// nothing about the Secret: what was read stays, and what was wrong with it.
+// Unread returns the state of a Secret that the API server can't return now. That says nothing
+// about the Secret: the last content stays, and its problem.
 func (h Held) Unread(u CertUse, err error) Held {
 	if h.Problem == nil {
 		reason := apierrors.ReasonForError(err)
 		if reason == metav1.StatusReasonUnknown {
 			reason = "no answer"
 		}
-		h.Problem = &CertProblem{Reason: secretNotRead, Why: fmt.Sprintf("Secret %s (%s) can't be read just now (%s): the operator goes on with what it has read before; "+
+		h.Problem = &CertProblem{Reason: secretNotRead, Why: fmt.Sprintf("Secret %s (%s) can't be read just now (%s): the operator continues with its last content; "+
 			"look at the API server, and at what encrypts its Secrets", h.Secret, u.Field, reason)}
 	}
 	return h

@@ -17,24 +17,24 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// CertUse is one of the uses that a cluster has for a Secret with a certificate.
+// CertUse is one of a cluster's uses of a Secret with a certificate.
 type CertUse struct {
 	Name  string // as in labels of metrics
 	Field string // of the spec, which names the Secret
 	Files manifest.Certificate
-	// Secret is the name of the Secret, "" where there is no such use.
+	// Secret is the name of the Secret, "" if the spec has no such use.
 	Secret func(*api.ClusterSpec) string
 }
 
-// CertUses are all uses, in the order in which people read of them.
+// CertUses lists all uses, in the order for people.
 var CertUses = []CertUse{
 	{"peer", "spec.TLS.static.member.peerSecret", manifest.PeerCert, (*api.ClusterSpec).PeerSecret},
 	{"server", "spec.TLS.static.member.serverSecret", manifest.ServerCert, (*api.ClusterSpec).ServerSecret},
 	{"operator", "spec.TLS.static.operatorSecret", manifest.OperatorCert, (*api.ClusterSpec).OperatorSecret},
 }
 
-// IdentityIn reads the identity that a Secret holds for a use. Errors name the
-// Secret and its keys and tell nothing of what is in them.
+// IdentityIn reads the identity in a use's Secret. Errors name the Secret and its keys, and
+// never quote the content.
 func (u CertUse) IdentityIn(secret *corev1.Secret) (*etcd.Identity, certsecret.Form, *CertProblem) {
 	id, form, err := u.Files.Identity(secret)
 	switch {
@@ -44,7 +44,7 @@ func (u CertUse) IdentityIn(secret *corev1.Secret) (*etcd.Identity, certsecret.F
 		return nil, form, &CertProblem{Reason: KeyMissing, Why: fmt.Sprintf("Secret %s (%s) %v", secret.Name, u.Field, err), HoldsPods: true}
 	default:
 		return nil, form, &CertProblem{Reason: CertificateInvalid,
-			Why: fmt.Sprintf("Secret %s (%s): %v; put the right files into it", secret.Name, u.Field, err), HoldsPods: true}
+			Why: fmt.Sprintf("Secret %s (%s): %v; correct its files", secret.Name, u.Field, err), HoldsPods: true}
 	}
 }
 

@@ -68,7 +68,7 @@ func TestAdmittedSpecsCanBeMade(t *testing.T) {
 
 	t.Logf("%d specs were admitted, %d refused", admitted.Load(), refused.Load())
 	if admitted.Load() < count/5 || refused.Load() < count/5 {
-		t.Error("that is too one-sided to tell anything")
+		t.Error("that is too one-sided to prove anything")
 	}
 }
 
@@ -207,7 +207,7 @@ func (s *server) offer(t *testing.T, spec map[string]any) (admitted bool) {
 	return true
 }
 
-// missing tells an error over an object that a name refers to and that does not
+// missing is the error for an object that a name refers to and that does not
 // exist: no schema can know that.
 func missing(err error) bool {
 	return apierrors.IsForbidden(err) && (strings.Contains(err.Error(), "no PriorityClass with name") ||

@@ -13,13 +13,13 @@ import (
 )
 
 var (
-	// errCacheBehind means that the API server knows more of an object than the cache from
-	// which a step was planned.
+	// errCacheBehind means that the API server has a newer object than the cache from which a
+	// step was planned.
 	errCacheBehind = errors.New("the informer's cache is behind the API server")
-	// errBeingDeleted means that an object was told to go and is not gone yet.
+	// errBeingDeleted means that an object is being deleted and still exists.
 	errBeingDeleted = errors.New("the object is being deleted")
-	// errSuperseded means that the EtcdCluster is no longer the one for which a step was
-	// planned: somebody has edited it, deleted it, or written its status.
+	// errSuperseded means that the EtcdCluster has changed since the plan: somebody has edited
+	// it, deleted it, or written its status.
 	errSuperseded = errors.New("the EtcdCluster has changed since the step was planned")
 
 	errNoQuorum = errors.New("no member that takes changes is known")
@@ -30,8 +30,8 @@ func isNotYet(err error) bool {
 	return etcd.IsNotYet(err) || errors.Is(err, errCacheBehind) || errors.Is(err, errBeingDeleted) || errors.Is(err, errSuperseded)
 }
 
-// apply carries out a step. Steps that are only a record in status are done when
-// the status was written, which comes before.
+// apply executes a step. For steps that are only a record in status, there is nothing left:
+// the pass has written the status before.
 func (c *Cluster) apply(ctx context.Context, s plan.Step) error {
 	switch s := s.(type) {
 	case plan.CreateService:

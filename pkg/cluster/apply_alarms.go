@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// liftingOfAlarms is what is put off where alarms could not be lifted: a cluster can
-// grow with them.
+// liftingOfAlarms names what is put off after a failure to disarm alarms: a cluster can grow
+// with them.
 const liftingOfAlarms = "lifting of alarms"
 
 func (c *Cluster) liftAlarms(ctx context.Context, s plan.LiftAlarms) error {
@@ -36,5 +36,5 @@ func (c *Cluster) liftAlarms(ctx context.Context, s plan.LiftAlarms) error {
 }
 
 func (n *notices) alarmsLifted(s plan.LiftAlarms) {
-	n.Normal("Alarms Lifted", "The backup brought along alarms of members that are gone, and they were lifted: %s. What holds for this cluster too, etcd raises anew", strings.Join(plan.AlarmTexts(s.Alarms), ", "))
+	n.Normal("Alarms Lifted", "The backup brought along alarms of removed members, and the operator disarmed them: %s. etcd raises those again that apply to this cluster", strings.Join(plan.AlarmTexts(s.Alarms), ", "))
 }

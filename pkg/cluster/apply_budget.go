@@ -16,19 +16,19 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// What may be put off with the PodDisruptionBudget. The members can do without
-// it: whatever is wrong with it keeps nobody from being replaced.
+// Names of writes of the PodDisruptionBudget that may be put off. The members do not need it:
+// a problem with it stops no replacement.
 const (
 	writeOfBudget      = "write the PodDisruptionBudget"
-	correctionOfBudget = "mend the PodDisruptionBudget"
+	correctionOfBudget = "correct the PodDisruptionBudget"
 )
 
 func (c *Cluster) budgets() policyclient.PodDisruptionBudgetInterface {
 	return c.cfg.Kube.PolicyV1().PodDisruptionBudgets(c.obj.Namespace)
 }
 
-// createBudget makes the PodDisruptionBudget, or takes over that of an earlier
-// EtcdCluster; one that belongs to somebody else is not touched.
+// createBudget creates the PodDisruptionBudget, or takes over that of an earlier EtcdCluster.
+// It does not touch one that belongs to somebody else.
 func (c *Cluster) createBudget(ctx context.Context, s plan.CreateBudget) error {
 	want := manifest.BuildBudget(c.obj, s.MinAvailable)
 	_, err := c.budgets().Create(ctx, want, metav1.CreateOptions{})
@@ -55,7 +55,7 @@ func (c *Cluster) takeOverBudget(ctx context.Context, want *policyv1.PodDisrupti
 	}
 	corrected, edited := manifest.UpdatedBudget(live, want)
 	if edited == "" && manifest.MinAvailableOf(live) == manifest.MinAvailableOf(want) {
-		return errCacheBehind // it was just made
+		return errCacheBehind // somebody has just created it
 	}
 	return c.updateBudget(ctx, corrected)
 }

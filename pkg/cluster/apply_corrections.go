@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// fightAfter is how often the same may be put right in a row until that counts as a
-	// fight with somebody who undoes it each time.
+	// fightAfter is how many corrections of the same object in a row count as a fight with
+	// somebody who undoes each.
 	fightAfter = 5
 	// fightPause is the least time between two attempts in such a fight.
 	fightPause = time.Minute
 )
 
-// corrections counts how often the same was put right in a row.
+// corrections counts the corrections of the same object in a row.
 type corrections map[string]correctionCount
 
 type correctionCount struct {
@@ -25,8 +25,7 @@ type correctionCount struct {
 	last  time.Time
 }
 
-// pauseAfterCorrection is how long a correction that was just made is not repeated. An edit of
-// the spec begins the count anew.
+// pauseAfterCorrection is the pause after a correction. An edit of the spec resets the count.
 func (c *Cluster) pauseAfterCorrection(what string) time.Duration {
 	now := c.cfg.Clock.Now()
 	maps.DeleteFunc(c.corrections, func(_ string, u correctionCount) bool { return now.Sub(u.last) > 2*fightPause })

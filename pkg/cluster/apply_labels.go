@@ -15,11 +15,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// relabelPause is the least time between two times that one pod gets its labels back.
+// relabelPause is the least time between two restorations of one pod's labels.
 const relabelPause = time.Minute
 
-// relabel gives a pod of this cluster the labels back by which the operator finds it. One
-// that lost them is there and does not show: it can be neither used nor made again.
+// relabel restores the labels by which the operator finds a pod of this cluster. Without them,
+// the operator can neither use nor recreate the pod.
 func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 	lost := map[string]string{}
 	want := manifest.NamesOf(c.obj).Labels()

@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// A pod without its labels is there and does not show: the operator wanted to remove its
-// member, was told by the API server that the pod is there, and did so every second.
+// The cache hides a pod without its labels: the operator wanted to remove its
+// member, learned from the API server that the pod exists, and repeated that every second.
 func TestAPodThatLostItsLabelsGetsThemBack(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	w := newWorld(t, clock, testCluster())
@@ -52,8 +52,8 @@ func TestAPodThatLostItsLabelsGetsThemBack(t *testing.T) {
 	}
 }
 
-// The pod of the only member does not show without its labels, and nobody is left who could
-// tell of it: the operator said that all members and their data were gone.
+// The cache hides the only member's pod without its labels, and no other member can
+// report it: the operator said that all members and their data were gone.
 func TestTheOnlyPodThatLostItsLabelsIsNotTakenForLost(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	obj := testCluster()
@@ -96,7 +96,7 @@ func TestAPodThatLostItsLabelsIsFoundWhereAQuorumServes(t *testing.T) {
 	w.makePod(pod)
 	o := &plan.Observation{Now: noon, Quorum: true, Record: &api.ClusterRecord{ClusterID: "1", Members: []api.RecordedMember{{ID: "a", Name: "a"}, {ID: "b", Name: "b"}}}}
 	if err := c.findUnlabelled(t.Context(), o); !errors.Is(err, errCacheBehind) {
-		t.Errorf("the pass goes on without the pod: %v", err)
+		t.Errorf("the pass continues without the pod: %v", err)
 	}
 	now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil || now.Labels[api.ClusterLabel] != "c" {
@@ -207,7 +207,7 @@ func TestAPodThatVanishedFromTheCacheGetsItsLabelsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.observe(t.Context()); !errors.Is(err, errCacheBehind) {
-		t.Errorf("the pass goes on without the pod: %v", err)
+		t.Errorf("the pass continues without the pod: %v", err)
 	}
 	now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil || now.Labels[api.ClusterLabel] != "c" {
@@ -220,8 +220,8 @@ func TestAPodThatVanishedFromTheCacheGetsItsLabelsBack(t *testing.T) {
 	}
 }
 
-// The pod of a member that was removed lost its labels. Its volume was to be deleted, the API
-// server showed the pod, and so it went on forever.
+// The pod of a removed member lost its labels. The operator tried to delete the volume, the API
+// server showed the pod, and that repeated forever.
 func TestAPodInTheWayOfADeletedVolumeGetsItsLabelsBack(t *testing.T) {
 	w, c, s := volumeToDelete(t)
 	pod := memberPod(t, c.obj, s.Name)

@@ -18,12 +18,11 @@ import (
 )
 
 const (
-	// membershipTimeout bounds one change of the membership. It takes as long as a
-	// write does; without a quorum it never ends, and until it is given up nobody
-	// is told of that.
+	// membershipTimeout bounds one change of the membership. It takes as long as a write.
+	// Without a quorum it never ends, and the operator can't report that before the timeout.
 	membershipTimeout = 4 * time.Second
-	// changeTimeout bounds a change of the leader, and a part of the entries that
-	// advance the log.
+	// changeTimeout bounds a change of the leader, and one batch of the entries that advance
+	// the log.
 	changeTimeout = 10 * time.Second
 )
 
@@ -56,9 +55,8 @@ func (c *Cluster) promoteMember(ctx context.Context, s plan.PromoteMember) error
 	return err
 }
 
-// removeOneMember removes a member from etcd and then deletes its pod. That a pod
-// and its data are gone is asked of the API server itself: what is lost with a
-// member can't be had back.
+// removeOneMember removes a member from etcd and then deletes its pod. It first asks the API
+// server itself whether the pod and its data are gone: the removal is irreversible.
 func (c *Cluster) removeOneMember(ctx context.Context, s plan.RemoveMember) error {
 	if s.Why.Kind == plan.PodGone {
 		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
@@ -101,8 +99,8 @@ func (c *Cluster) moveLeader(ctx context.Context, s plan.MoveLeader) error {
 	return nil
 }
 
-// advanceLog appends a part of the entries, so that the cluster is looked at in
-// between.
+// advanceLog appends a batch of entries. The pass then ends, so that the operator observes the
+// cluster between two batches.
 func (c *Cluster) advanceLog(ctx context.Context, s plan.AdvanceLog) error {
 	const part = 2500
 	c.logTarget = s.To

@@ -61,7 +61,7 @@ func TestAlarmsThatCameWithABackupAreLifted(t *testing.T) {
 				}
 				return
 			}
-			tight.apply(t, tight.step(t)) // etcd does not tell its quota
+			tight.apply(t, tight.step(t)) // etcd does not report its quota
 			if err := tight.put(t, megabyte); !errors.Is(err, rpctypes.ErrNoSpace) {
 				t.Errorf("a full cluster takes more: %v", err)
 			}

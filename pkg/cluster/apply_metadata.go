@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// patchMetadata sets some of a pod's labels or annotations, as the field says, and leaves
-// the others. The UID makes sure that it is the pod that was meant.
+// patchMetadata sets some of a pod's labels or annotations, according to the field, and keeps
+// the others. The UID ensures that it is the same pod.
 func (c *Cluster) patchMetadata(ctx context.Context, pod string, uid types.UID, field string, values map[string]string) (*corev1.Pod, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid, field: values}})
 	if err != nil {
@@ -27,7 +27,7 @@ func (c *Cluster) patchMetadata(ctx context.Context, pod string, uid types.UID, 
 	return c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{})
 }
 
-// setMetadata brings labels and annotations of a pod up to date.
+// setMetadata updates labels and annotations of a pod.
 func (c *Cluster) setMetadata(ctx context.Context, s plan.SetMetadata) error {
 	pod, err := c.cfg.Pods.Pods(c.obj.Namespace).Get(s.Pod)
 	if apierrors.IsNotFound(err) {
@@ -45,7 +45,7 @@ func (c *Cluster) setMetadata(ctx context.Context, s plan.SetMetadata) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", metadataOf(s.Pod), err)
 	}
-	// A webhook may change it back each time.
+	// A webhook may revert it each time.
 	c.postponed.put(metadataOf(s.Pod), c.cfg.Clock.Now().Add(c.pauseAfterCorrection(metadataOf(s.Pod))))
 	c.podWrites.record(patched, c.cfg.Clock.Now())
 	return nil

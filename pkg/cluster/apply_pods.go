@@ -23,9 +23,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// createPods makes the pods of a step at the same time; but one after the other
-// while the API server refuses some, for each is made to join after those before
-// it, and is of no use without them.
+// createPods creates the pods of a step at the same time. While the API server refuses some,
+// it creates them one after the other: each is built to join after those before it, and is
+// useless without them.
 func (c *Cluster) createPods(ctx context.Context, s plan.CreatePods) error {
 	if i := slices.IndexFunc(s.Pods, func(p manifest.MemberPod) bool { return p.Seed }); i >= 0 {
 		if err := c.stillBootstrapping(ctx, s.Pods[i]); err != nil {
@@ -67,10 +67,9 @@ func (c *Cluster) createPods(ctx context.Context, s plan.CreatePods) error {
 	return err
 }
 
-// stillBootstrapping asks the API server itself whether the cluster waits for
-// this seed. The record of it is not always written in the same pass, and an old
-// one must not start an empty cluster beside one that holds data; nor may it start
-// on anything else than what the cluster is to be restored from by now.
+// stillBootstrapping asks the API server itself whether the cluster waits for this seed. The
+// record is not always from the same pass. An outdated record must not start an empty cluster
+// beside one with data, nor a seed on another backup than the current one.
 func (c *Cluster) stillBootstrapping(ctx context.Context, seed manifest.MemberPod) error {
 	latest, err := c.latest(ctx)
 	if err != nil {
@@ -92,7 +91,7 @@ func (c *Cluster) createPod(ctx context.Context, p manifest.MemberPod) (*corev1.
 		return nil, err
 	}
 	if p.Volume && !p.Rejoins {
-		// A volume costs money; without a pod that uses it, it is deleted again.
+		// A volume costs money. If no pod uses it, it is deleted again.
 		err := c.tryPod(ctx, pod)
 		if err == nil {
 			err = c.createVolume(ctx, p)
@@ -107,7 +106,7 @@ func (c *Cluster) createPod(ctx context.Context, p manifest.MemberPod) (*corev1.
 	pods := c.cfg.Kube.CoreV1().Pods(pod.Namespace)
 	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		// Another instance of the operator has made it just now.
+		// Another instance of the operator has just created it.
 		created, err = pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if err == nil && !metav1.IsControlledBy(created, c.obj) {
 			return nil, fmt.Errorf("pod %s exists and belongs to something else", pod.Name)
@@ -151,8 +150,8 @@ func (c *Cluster) deletePod(ctx context.Context, s plan.DeletePod) error {
 	return nil
 }
 
-// setVersion changes the image of a pod in place: the kubelet restarts etcd with
-// its data. The UID makes sure that it is the pod that was planned for.
+// setVersion changes the image of a pod in place: the kubelet restarts etcd with its data. The
+// UID ensures that it is the pod of the plan.
 func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
 	asked := manifest.Image(&c.obj.Spec, s.To)
 	patch, err := json.Marshal(map[string]any{
@@ -179,7 +178,7 @@ func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
 	return nil
 }
 
-// podOf builds the pod of a member, with what it is later recognized by.
+// podOf builds the pod of a member, with the marks that identify it later.
 func (c *Cluster) podOf(p manifest.MemberPod) (*corev1.Pod, error) {
 	pod, err := manifest.BuildPod(c.obj, p, c.certForms, c.cfg.OperatorImage)
 	if err != nil {
@@ -198,12 +197,12 @@ func (c *Cluster) podOf(p manifest.MemberPod) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// updateOf names the wish for pods of a template.
+// updateOf names the creation of pods of a template.
 func updateOf(t manifest.Template) string { return "pods of " + t.Pod }
 
-// recyclePod deletes a pod so that it is made again. Whether the API server would
-// take the new one is asked before: a pod that works is not given for one that is
-// refused.
+// recyclePod deletes a pod so that the operator recreates it. It first asks whether the API
+// server would accept the new pod: the operator does not give up a working pod for a refused
+// one.
 func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
 	pod, err := c.podOf(manifest.MemberPod{Name: s.Name, Version: s.Version, Volume: true, Rejoins: true})
 	if err != nil {
@@ -213,14 +212,14 @@ func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
 	switch {
 	case err == nil:
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		// The old pod gives back its share.
+		// The old pod frees its share of the quota.
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
 		made, templateErr := c.template()
 		if templateErr != nil {
 			return templateErr
 		}
 		c.postponed.putRefused(updateOf(made), err.Error(), c.cfg.Clock.Now().Add(specRefusedPause))
-		return nil // told in status
+		return nil // the status reports it
 	default:
 		return err
 	}
@@ -231,15 +230,15 @@ func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
 	return nil
 }
 
-// tryPod asks the API server whether it would take a pod. A pod of its name that is
-// there is no objection, for all else is checked before that.
+// tryPod asks the API server whether it would accept a pod. An existing pod of that name is no
+// objection, because the API server checks everything else before.
 func (c *Cluster) tryPod(ctx context.Context, pod *corev1.Pod) error {
 	_, err := c.cfg.Kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
-		return nil // a webhook with side effects: only the pod itself will tell
+		return nil // a webhook has side effects: only a real pod shows its answer
 	}
 	return wrap(err, "try pod %s", pod.Name)
 }

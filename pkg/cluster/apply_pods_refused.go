@@ -14,8 +14,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// podRefusedError is an error of the making of a pod that the API server
-// understood and does not take.
+// podRefusedError is the error for a pod that the API server understood and refused.
 type podRefusedError struct {
 	pod string
 	err error
@@ -27,8 +26,7 @@ func (e *podRefusedError) Error() string {
 
 func (e *podRefusedError) Unwrap() error { return e.err }
 
-// reason is what the API server said, without the pod's name, which is another
-// one at each try.
+// reason is the API server's text without the pod's name, which differs in each attempt.
 func (e *podRefusedError) reason() string {
 	why := e.err.Error()
 	var status apierrors.APIStatus
@@ -43,13 +41,13 @@ func (e *podRefusedError) reason() string {
 	return strings.ReplaceAll(why, e.pod, "<pod>")
 }
 
-// stillRefused reports whether a refusal still says something of a spec: the pods that
-// it was about may no longer be needed.
+// stillRefused reports whether a refusal still concerns the spec: its pods may no longer be
+// needed.
 func stillRefused(r plan.RefusedPods, generation int64, now time.Time) bool {
 	return r.Why != "" && r.Generation == generation && now.Before(r.Until.Add(3*refusedPause))
 }
 
-// podsEnded notes how the making of pods ended.
+// podsEnded notes the result of the creation of pods.
 func (c *Cluster) podsEnded(err error) {
 	var refusal *podRefusedError
 	if !errors.As(err, &refusal) {

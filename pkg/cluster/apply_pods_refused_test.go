@@ -76,7 +76,7 @@ func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
 		t.Errorf("status.reason is %q", st.Reason)
 	}
 	if _, _, message := availability(o, obj.Status.Phase); !strings.Contains(message, "exceeded quota") {
-		t.Errorf("condition Available does not tell: %s", message)
+		t.Errorf("condition Available does not say so: %s", message)
 	}
 	if s := plan.AwaitPermission(o, plan.CreatePods{}); s == nil || !strings.HasPrefix(s.String(), "idle") {
 		t.Errorf("at once again: %v", s)
@@ -88,7 +88,7 @@ func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
 		t.Errorf("error %v, tries %v: those that join after one that is refused are not made", err, tries)
 	}
 	if n := w.Times("Pod Refused"); n != 1 {
-		t.Errorf("told %d times: %q", n, w.Events())
+		t.Errorf("reported %d times: %q", n, w.Events())
 	}
 
 	left.Store(10)
@@ -158,7 +158,7 @@ func TestARefusalIsForgottenWithTheSpecThatItWasAbout(t *testing.T) {
 	}
 	clock.Step(5 * refusedPause)
 	if stillRefused(r, 1, clock.Now()) {
-		t.Error("it is told for ever, though no pod is needed any more")
+		t.Error("it is reported forever, though no pod is needed any more")
 	}
 }
 

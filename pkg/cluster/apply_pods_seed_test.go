@@ -24,7 +24,7 @@ func TestTheSeedOfAClusterThatRunsByNowIsLeftAlone(t *testing.T) {
 		restored bool
 		change   func(*corev1.Pod)
 	}{
-		"its image can't be had": {"3.6.99", false, func(p *corev1.Pod) {
+		"its image is unavailable": {"3.6.99", false, func(p *corev1.Pod) {
 			kubelet(p, ended(0, ""), never, waiting("ImagePullBackOff", "not found"), ended(143, ""), 1)
 		}},
 		"it was made by an older spec": {"3.6.16", false, func(p *corev1.Pod) {
@@ -32,7 +32,7 @@ func TestTheSeedOfAClusterThatRunsByNowIsLeftAlone(t *testing.T) {
 			kubelet(p, ended(0, ""), never, waiting("CrashLoopBackOff", ""), ended(1, ""), 1)
 		}},
 		"its pod has ended": {"3.6.16", false, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }},
-		"it was restored, and its image can't be had": {"3.6.99", true, func(p *corev1.Pod) {
+		"it was restored, and its image is unavailable": {"3.6.99", true, func(p *corev1.Pod) {
 			kubelet(p, ended(0, ""), never, waiting("ImagePullBackOff", "not found"), ended(143, ""), 1)
 		}},
 		"it was restored, and another one is on record in the cache": {"3.6.16", true, func(p *corev1.Pod) {

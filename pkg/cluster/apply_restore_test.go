@@ -124,7 +124,7 @@ func TestTheAnnotationIsReadBeforeASeedIsMade(t *testing.T) {
 	}
 }
 
-// Without the record nobody could tell what the seed starts on, and another would be
+// Without the record nobody would know what the seed starts on, and another would be
 // chosen again and again.
 func TestARecordThatTheAPIServerDropsStopsTheRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -228,12 +228,12 @@ func TestTheStatusTellsHowFarTheFirstMemberIs(t *testing.T) {
 	}{
 		"no node yet": {"", nil, "member c-seed starts on the backup backups/etcd.backup"},
 		"it fetches": {"node1", []corev1.ContainerStatus{init("fetch-backup", runs())},
-			"member c-seed fetches the backup backups/etcd.backup; kubectl logs c-seed -c fetch-backup tells how far it is"},
+			"member c-seed fetches the backup backups/etcd.backup; kubectl logs c-seed -c fetch-backup shows the progress"},
 		"its disk is full": {"node1", []corev1.ContainerStatus{backOff("fetch-backup", "the backup needs 3000 MiB")},
 			"member c-seed can't start on the backup backups/etcd.backup: container fetch-backup ended with exit code 1: the backup needs 3000 MiB"},
 		"it restores": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), init("restore-backup", runs())},
 			"member c-seed restores the backup backups/etcd.backup"},
-		"etcd's image can't be had": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), init("restore-backup", waiting("ErrImagePull", "not found"))},
+		"etcd's image is unavailable": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), init("restore-backup", waiting("ErrImagePull", "not found"))},
 			"member c-seed can't start on the backup backups/etcd.backup: container restore-backup (quay.io/coreos/etcd:v3.6.16) is waiting: ErrImagePull: not found"},
 		"the tool fails": {"node1", []corev1.ContainerStatus{init("fetch-backup", ended(0, "")), backOff("restore-backup", "etcdutl can't restore the backup (exit status 1): Error: snapshot missing hash")},
 			"member c-seed can't start on the backup backups/etcd.backup: container restore-backup ended with exit code 1: etcdutl can't restore the backup (exit status 1): Error: snapshot missing hash"},

@@ -19,10 +19,10 @@ func writeOf(service string) string { return "write service " + service }
 
 func takenBy(service string) string { return "service " + service + " of somebody else" }
 
-// correctionOf names the correction of a Service to one state of the spec: after an
-// edit of the spec it need not wait.
+// correctionOf names the correction of a Service for one generation of the spec: after an edit
+// of the spec it need not wait.
 func (c *Cluster) correctionOf(service string) string {
-	return fmt.Sprintf("mend service %s to generation %d", service, c.obj.Generation)
+	return fmt.Sprintf("correct service %s to generation %d", service, c.obj.Generation)
 }
 
 func (c *Cluster) wantedService(client bool) *corev1.Service {
@@ -32,9 +32,9 @@ func (c *Cluster) wantedService(client bool) *corev1.Service {
 	return manifest.BuildPeerService(c.obj)
 }
 
-// createService makes a Service that is missing. One of that name that is left
-// from an earlier EtcdCluster is taken over, for its owner takes it away with
-// itself; one that belongs to somebody else is not touched.
+// createService creates a missing Service. It takes over one from an earlier EtcdCluster,
+// because that one's owner would delete it. It does not touch one that belongs to somebody
+// else.
 func (c *Cluster) createService(ctx context.Context, s plan.CreateService) error {
 	want := c.wantedService(s.Client)
 	services := c.cfg.Kube.CoreV1().Services(want.Namespace)
@@ -42,8 +42,8 @@ func (c *Cluster) createService(ctx context.Context, s plan.CreateService) error
 	if apierrors.IsAlreadyExists(err) {
 		return c.takeOverService(ctx, s.Client, want)
 	}
-	// The members can do without the client Service, and are taken care of while
-	// it is put off; without the peer Service little works.
+	// The members do not need the client Service, so the pass continues while it is put off.
+	// Without the peer Service, little works.
 	c.writeEnded(writeOf(want.Name), err)
 	return wrap(err, "create service %s", want.Name)
 }
@@ -71,10 +71,10 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 	}
 	corrected, edited := manifest.UpdatedService(live, want)
 	if edited == "" {
-		return errCacheBehind // it was just made
+		return errCacheBehind // somebody has just created it
 	}
-	// Whoever replaces this EtcdCluster takes its name off the Services, so that they
-	// outlive it; they must not get it back meanwhile.
+	// To replace this EtcdCluster, a restore removes its name from the Services, so that they
+	// survive. They must not get it back meanwhile.
 	switch latest, err := c.latest(ctx); {
 	case err != nil:
 		return fmt.Errorf("look whether the EtcdCluster still wants service %s: %w", want.Name, err)
@@ -84,8 +84,8 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 	return c.updateService(ctx, corrected)
 }
 
-// correctService updates what the cache shows; if that is no longer what is, the
-// API server refuses, and the next pass sees more.
+// correctService updates the Service in the cache. If the cache is outdated, the API server
+// refuses, and the next pass sees more.
 func (c *Cluster) correctService(ctx context.Context, s plan.UpdateService) error {
 	want := c.wantedService(s.Client)
 	live, err := c.cfg.Services.Services(want.Namespace).Get(want.Name)

@@ -80,7 +80,7 @@ func TestEditsOfServicesAreTold(t *testing.T) {
 			t.Errorf("%s: %q was edited, want %q", name, edited, c.edited)
 		}
 		if again, edited := manifest.UpdatedService(corrected, want); edited != "" {
-			t.Errorf("%s: after it was put right, %q is edited: %v", name, edited, again)
+			t.Errorf("%s: after the correction, %q is edited: %v", name, edited, again)
 		}
 		if c.edited == "" && !equality.Semantic.DeepEqual(corrected, live) {
 			t.Errorf("%s: what others wrote is changed from\n%v\nto\n%v", name, live, corrected)
@@ -158,7 +158,7 @@ func TestAServiceEditedByHandComesBackWithoutAStormOfWrites(t *testing.T) {
 	w.makeService(served(manifest.BuildClientService(c.obj)))
 	edit()
 	s := keep(t, w, c)
-	if s.String() != "mend client service: selector" {
+	if s.String() != "correct client service: selector" {
 		t.Fatalf("the step is %q", s)
 	}
 	if err := c.apply(t.Context(), s); err != nil {
@@ -172,10 +172,10 @@ func TestAServiceEditedByHandComesBackWithoutAStormOfWrites(t *testing.T) {
 	}
 	edit() // at once again, by some controller
 	if s := keep(t, w, c); !strings.HasPrefix(s.String(), "idle") {
-		t.Errorf("right after it was put right: %s", s)
+		t.Errorf("right after its correction: %s", s)
 	}
 	clock.Step(correctionPause)
-	if s := keep(t, w, c); s.String() != "mend client service: selector" {
+	if s := keep(t, w, c); s.String() != "correct client service: selector" {
 		t.Errorf("a while later: %s", s)
 	}
 }
@@ -303,7 +303,7 @@ func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 		verb, resource string
 		step           string
 	}{
-		"an update of the peer Service":  {testCluster(), []*corev1.Service{edited}, "update", "services", "mend peer service"},
+		"an update of the peer Service":  {testCluster(), []*corev1.Service{edited}, "update", "services", "correct peer service"},
 		"a deletion of the peer Service": {testCluster(), []*corev1.Service{notHeadless}, "delete", "services", "delete service c:"},
 		"a deletion of a former Service": {renamed, []*corev1.Service{manifest.BuildPeerService(renamed), manifest.BuildClientService(renamed), former}, "delete", "services", "delete service c-client:"},
 		"a deletion of the budget":       {noBudget, []*corev1.Service{manifest.BuildPeerService(noBudget), manifest.BuildClientService(noBudget)}, "delete", "poddisruptionbudgets", "delete disruption budget"},
@@ -311,7 +311,7 @@ func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 			svc := manifest.BuildClientService(renamed)
 			svc.Spec.Ports[0].Port = 80
 			return svc
-		}()}, "update", "services", "mend client service"},
+		}()}, "update", "services", "correct client service"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(noon)
@@ -356,7 +356,7 @@ func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 				clock.Step(refusedPause)
 			}
 			if n := w.Times("no such right"); n != 1 {
-				t.Errorf("told %d times: %q", n, w.Events())
+				t.Errorf("reported %d times: %q", n, w.Events())
 			}
 			forbidden = false
 			if err := c.apply(t.Context(), next()); err != nil && !errors.Is(err, errBeingDeleted) {
@@ -435,7 +435,7 @@ func TestTheBudgetIsMadeChangedAndDeleted(t *testing.T) {
 		t.Errorf("it is seen as %+v", seen)
 	}
 	if w.Told("Edit Undone") {
-		t.Error("the operator's own change is told as somebody's edit")
+		t.Error("the operator's own change is reported as somebody's edit")
 	}
 	clock.Step(correctionPause)
 	if seen := budgetOf(t, w, c); seen.Written != 0 {

@@ -18,7 +18,7 @@ func (c *Cluster) noteMember(ctx context.Context, s plan.NoteMember) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", noteOn(s.Pod), err)
 	}
-	// A webhook may take it off each time.
+	// A webhook may remove it each time.
 	c.postponed.put(noteOn(s.Pod), c.cfg.Clock.Now().Add(correctionPause))
 	c.podWrites.record(pod, c.cfg.Clock.Now())
 	return nil

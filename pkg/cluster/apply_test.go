@@ -176,7 +176,7 @@ func TestCreateServiceRefusesForeignOnes(t *testing.T) {
 		})
 		err := w.cluster(testCluster()).apply(t.Context(), plan.CreateService{Client: true})
 		if err == nil || errors.Is(err, errCacheBehind) || !strings.Contains(err.Error(), "c-client") {
-			t.Errorf("%s: error %v does not tell what is in the way", name, err)
+			t.Errorf("%s: error %v does not name the obstacle", name, err)
 		}
 		if svc := w.service("c-client"); svc.Spec.ExternalName != "untouched" || !reflect.DeepEqual(svc.OwnerReferences, owners) {
 			t.Errorf("%s: it was changed to %v", name, svc)
@@ -289,7 +289,7 @@ func TestCreatePodsAsksBeforeASeedIsMade(t *testing.T) {
 		"it runs":              func(obj *api.EtcdCluster) { obj.Status.Phase = api.ClusterPhaseRunning },
 		"it has another seed":  func(obj *api.EtcdCluster) { obj.Status.Members.Unready = []string{"b"} },
 		"it has lost its data": func(obj *api.EtcdCluster) { obj.Status.Phase = api.ClusterPhaseFailed },
-		"it was made anew":     func(obj *api.EtcdCluster) { obj.UID = "another" },
+		"it was recreated":     func(obj *api.EtcdCluster) { obj.UID = "another" },
 		"its record was wiped": func(obj *api.EtcdCluster) { obj.Status = api.ClusterStatus{} },
 		"it runs with this pod": func(obj *api.EtcdCluster) {
 			obj.Status.Phase, obj.Status.Members = api.ClusterPhaseRunning, api.MembersStatus{Ready: []string{"a"}}
@@ -325,7 +325,7 @@ func TestDeletePodNamesTheUID(t *testing.T) {
 		if d, ok := action.(clienttesting.DeleteActionImpl); ok {
 			deletions++
 			if p := d.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != pod.UID {
-				t.Errorf("preconditions %v, want the UID: a pod made anew under the name must live", p)
+				t.Errorf("preconditions %v, want the UID: a pod recreated under the name must live", p)
 			}
 		}
 	}
@@ -490,7 +490,7 @@ func TestAlarmsAreLiftedAndToldOf(t *testing.T) {
 			t.Errorf("change %d is %v, want %v", i, member.Changes()[i], want)
 		}
 	}
-	if !w.Told("Alarms Lifted: The backup brought along alarms of members that are gone, and they were lifted: CORRUPT of 70, NOSPACE of 71") {
+	if !w.Told("Alarms Lifted: The backup brought along alarms of removed members, and the operator disarmed them: CORRUPT of 70, NOSPACE of 71") {
 		t.Errorf("events %q", w.Events())
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// unansweredFor is how long a change of the membership that was answered by an error
-// may be made nevertheless, and is told as the operator's. A proposal that etcd has
-// taken is made when a leader is found, also after who asked for it has given up.
+// unansweredFor is how long a membership change that ended with an error may still take
+// effect, and then counts as the operator's. etcd applies an accepted proposal once there is a
+// leader, even after the request's timeout.
 const unansweredFor = time.Minute
 
-// unanswered are changes of the membership that were answered by an error, by what
-// they change. Some of them are made: a leader that is lost takes the answer along.
+// unanswered are membership changes that ended with an error, by member. Some of them take
+// effect: the answer may be lost with a leader.
 type unanswered map[string]unansweredChange
 
 type unansweredChange struct {
@@ -27,7 +27,7 @@ type unansweredChange struct {
 	at   time.Time
 }
 
-// changed tells of a change that was answered, and keeps in mind one that was not.
+// changed reports an answered change, and remembers an unanswered one.
 func (c *Cluster) changed(what string, err error, made func(*plan.Observation) bool, tell func()) {
 	switch {
 	case err == nil:
@@ -38,7 +38,7 @@ func (c *Cluster) changed(what string, err error, made func(*plan.Observation) b
 	}
 }
 
-// tellUnanswered tells of what was made without an answer.
+// tellUnanswered reports changes that took effect without an answer.
 func (c *Cluster) tellUnanswered(o *plan.Observation) {
 	if !o.Quorum {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
 )
 
-// A change of the membership that etcd made and whose answer was lost is told as any
+// A change of the membership that took effect and whose answer was lost is reported like any
 // other, once.
 func TestAChangeWhoseAnswerWasLostIsTold(t *testing.T) {
 	const three = "cluster size=3\nmember a leader\nmember b\nmember c"
@@ -81,7 +81,7 @@ func TestWithoutAQuorumNoChangeIsTold(t *testing.T) {
 	o := look(t, "cluster size=3 no-quorum\nmember a\nmember b down\nmember c down")
 	c.tellUnanswered(o)
 	if got := w.reasons(); len(got) > 0 {
-		t.Errorf("what one member remembers is told: %q", got)
+		t.Errorf("what one member remembers is reported: %q", got)
 	}
 	c.tellUnanswered(look(t, "cluster size=3\nmember a leader\nmember b\nmember c"))
 	if got := w.reasons(); len(got) != 1 {

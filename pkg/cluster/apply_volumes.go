@@ -19,8 +19,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// createVolume makes the volume of a new member. One that is there already was
-// made for the same member, by this operator or the one before it.
+// createVolume creates the volume of a new member. An existing one was created for the same
+// member, by this operator or its predecessor.
 func (c *Cluster) createVolume(ctx context.Context, p manifest.MemberPod) error {
 	claim := manifest.BuildVolume(c.obj, p.Name)
 	made, err := c.template()
@@ -43,7 +43,7 @@ func (c *Cluster) createVolume(ctx context.Context, p manifest.MemberPod) error 
 	return wrap(err, "create PersistentVolumeClaim %s", claim.Name)
 }
 
-// hasVolume asks the API server whether a member's data is kept on a volume.
+// hasVolume asks the API server whether a member's data is on a volume.
 func (c *Cluster) hasVolume(ctx context.Context, name string) (bool, error) {
 	claim, err := c.storedVolume(ctx, name)
 	return claim != nil && claim.DeletionTimestamp == nil && metav1.IsControlledBy(claim, c.obj), err
@@ -61,8 +61,8 @@ func (c *Cluster) storedVolume(ctx context.Context, name string) (*corev1.Persis
 	return claim, nil
 }
 
-// deleteVolume deletes the volume of a member that has left. A pod that the cache
-// does not show yet may be about to use it.
+// deleteVolume deletes the volume of a removed member. A pod that the cache does not show yet
+// may be about to use it.
 func (c *Cluster) deleteVolume(ctx context.Context, s plan.DeleteVolume) error {
 	pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if err == nil {
@@ -80,7 +80,7 @@ func (c *Cluster) deleteVolume(ctx context.Context, s plan.DeleteVolume) error {
 	return nil
 }
 
-// sizeOf names the wish for a volume of the spec's size.
+// sizeOf names the request for a volume of the spec's size.
 func sizeOf(obj *api.EtcdCluster, volume string) string {
 	if !obj.Spec.Persistent() {
 		return ""
@@ -89,8 +89,8 @@ func sizeOf(obj *api.EtcdCluster, volume string) string {
 	return "size " + size.String() + " of " + volume
 }
 
-// expandVolume asks for a larger volume. Whether it can grow is up to its
-// StorageClass, which the API server knows.
+// expandVolume asks for a larger volume. Its StorageClass decides whether it can grow, and the
+// API server knows.
 func (c *Cluster) expandVolume(ctx context.Context, s plan.ExpandVolume) error {
 	err := c.patchVolume(ctx, s.Name, s.UID, map[string]any{
 		"spec": map[string]any{"resources": map[string]any{"requests": map[string]string{"storage": s.To}}},
@@ -98,7 +98,7 @@ func (c *Cluster) expandVolume(ctx context.Context, s plan.ExpandVolume) error {
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		why := fmt.Sprintf("volume %s can't grow from %s to %s: %v", s.Name, s.From, s.To, err)
 		c.postponed.putRefused(sizeOf(c.obj, s.Name), why, c.cfg.Clock.Now().Add(specRefusedPause))
-		return nil // told in status
+		return nil // the status reports it
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func (c *Cluster) patchVolume(ctx context.Context, name string, uid types.UID, c
 		metadata = map[string]any{}
 		change["metadata"] = metadata
 	}
-	metadata["uid"] = uid // not another of the same name
+	metadata["uid"] = uid // not another one of the same name
 	patch, err := json.Marshal(change)
 	if err != nil {
 		return fmt.Errorf("patch of PersistentVolumeClaim %s: %w", name, err)

@@ -28,19 +28,18 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// Period is the backstop of the loop: a pass is made this often even if nothing
-// was seen to change. What it finds out comes from etcd; Kubernetes is watched.
+// Period is the longest time between two passes, even if no change was seen. The operator
+// polls etcd, and watches Kubernetes.
 const Period = 8 * time.Second
 
 const (
-	// shortestWait and longestWait bound the time between looks at something
-	// that sends no event, such as a learner that catches up.
+	// shortestWait and longestWait bound the time between two checks of something that sends
+	// no event, such as a learner that catches up.
 	shortestWait = 100 * time.Millisecond
 	longestWait  = time.Second
-	// errorWait is the first wait after a pass that failed; it doubles up to
-	// the period.
+	// errorWait is the first wait after a failed pass. It doubles up to the period.
 	errorWait = 500 * time.Millisecond
-	// failuresToTell is after how many failed passes in a row an event tells.
+	// failuresToTell is the number of failed passes in a row before an event.
 	failuresToTell = 4
 )
 
@@ -48,8 +47,8 @@ const (
 type Config struct {
 	Kube         kubernetes.Interface
 	EtcdClusters versioned.Interface
-	// Pods, Services, Volumes and Budgets come from informers limited to the
-	// label app=etcd. Their objects are never written to.
+	// Pods, Services, Volumes and Budgets come from informers with the label app=etcd. Nobody
+	// may write to their objects.
 	Pods     corelisters.PodLister
 	Services corelisters.ServiceLister
 	Volumes  corelisters.PersistentVolumeClaimLister
@@ -61,18 +60,18 @@ type Config struct {
 	// /usr/local/bin/etcd-operator.
 	OperatorImage string
 	Clock         clock.Clock
-	// StatusMissing is called when the API server does not know the status of an
-	// EtcdCluster that it knows; nil: nobody is.
+	// StatusMissing is called if the API server knows an EtcdCluster and not its status
+	// subresource; may be nil.
 	StatusMissing func()
-	// Members returns the way to the members of a cluster, one for each cluster. It
-	// defaults to MembersOverNetwork.
+	// Members returns the client for the members of a cluster, one for each cluster. Default:
+	// MembersOverNetwork.
 	Members func() Members
 	// Period defaults to the constant Period.
 	Period time.Duration
 }
 
-// Cluster takes care of one EtcdCluster. All fields but the mailbox belong to
-// the goroutine of Run.
+// Cluster manages one EtcdCluster. All fields except the mailbox belong to the goroutine of
+// Run.
 type Cluster struct {
 	cfg     Config
 	log     *logrus.Entry
@@ -80,27 +79,27 @@ type Cluster struct {
 	wake    chan struct{}
 
 	obj *api.EtcdCluster // own copy of the newest object
-	// status is what was last written, which may be newer than obj's.
+	// status is what was last written. It may be newer than obj's.
 	status api.ClusterStatus
 
 	etcd      Members
-	change    Member             // takes changes of the membership; nil without a quorum
-	certForms manifest.CertForms // of the Secrets that the spec names
+	change    Member             // member for membership changes; nil without a quorum
+	certForms manifest.CertForms // of the Secrets in the spec
 	certs     certReader
 	podWrites podWrites
-	shown     map[string]types.UID    // pods of the last look that nobody had deleted
-	deleted   map[types.UID]time.Time // pods that were told to go, and when
+	shown     map[string]types.UID    // pods of the last observation that nobody had deleted
+	deleted   map[types.UID]time.Time // deleted pods, and when
 	sightings sightings
-	// deletedVolumes were told to go as well.
+	// deletedVolumes are the deleted volumes, and when.
 	deletedVolumes map[types.UID]bool
-	// restarting holds the pods whose image was changed, with the restarts of
-	// etcd that they had counted before.
+	// restarting holds the pods whose image was changed, with etcd's restart count before the
+	// change.
 	restarting  map[types.UID]int32
 	logTarget   uint64
 	refused     plan.RefusedPods
 	postponed   postponed
 	corrections corrections
-	// budgetWritten is the number that was last written into the budget.
+	// budgetWritten is the last number written into the budget.
 	budgetWritten int
 	unanswered    unanswered
 	health        healthLog
@@ -108,22 +107,22 @@ type Cluster struct {
 	mislabels     mislabels
 	copies        copies
 	notices       notices
-	waits         int // looks in a row at something under way
+	waits         int // checks in a row of something under way
 	failures      int // failed passes in a row
-	// doubtful is true while a quorum serves that most voters don't tell of: some
-	// may be ending at this moment.
+	// doubtful is true while a quorum serves and most voters do not confirm it: some may be
+	// ending at this moment.
 	doubtful bool
 	// leaderless is the last observation's leaderlessSince.
 	leaderless time.Time
 	lastStep   string
-	// memory is the record of the last pass that saw a quorum; nil before. dropsRecord
-	// is true where the API server does not keep the one in status.
+	// memory is the record of the last pass that saw a quorum; nil before. dropsRecord is true
+	// if the API server does not keep the record in status.
 	memory      *api.ClusterRecord
 	dropsRecord bool
 	standstill  standstill
 }
 
-// New returns the Cluster of an EtcdCluster. Nothing happens before Run.
+// New returns the Cluster of an EtcdCluster, which does nothing before Run.
 func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 	if obj.UID == "" {
 		return nil, fmt.Errorf("EtcdCluster %s/%s has no UID: it did not come from an API server", obj.Namespace, obj.Name)
@@ -159,9 +158,8 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 	return c, nil
 }
 
-// Update hands over a newer state of the EtcdCluster. It never blocks; of several
-// that were not looked at yet, the last counts. It must not be called
-// concurrently with itself.
+// Update passes on a newer state of the EtcdCluster. It never blocks; only the last unread
+// state counts. It must not be called concurrently with itself.
 func (c *Cluster) Update(obj *api.EtcdCluster) {
 	obj = obj.DeepCopy()
 	select {
@@ -171,8 +169,7 @@ func (c *Cluster) Update(obj *api.EtcdCluster) {
 	c.updates <- obj
 }
 
-// Wake starts a pass, because a pod or Service of the cluster changed. It never
-// blocks.
+// Wake starts a pass, because a pod or Service of the cluster changed. It never blocks.
 func (c *Cluster) Wake() {
 	select {
 	case c.wake <- struct{}{}:
@@ -180,10 +177,10 @@ func (c *Cluster) Wake() {
 	}
 }
 
-// Run takes care of the cluster until ctx ends.
+// Run manages the cluster until ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
-	c.log.WithFields(logrus.Fields{"size": c.obj.Spec.Size, "version": c.obj.Spec.EffectiveVersion(), "phase": c.status.Phase}).Info("taking care of the cluster")
-	defer c.log.Info("no longer taking care of the cluster")
+	c.log.WithFields(logrus.Fields{"size": c.obj.Spec.Size, "version": c.obj.Spec.EffectiveVersion(), "phase": c.status.Phase}).Info("managing the cluster")
+	defer c.log.Info("no longer managing the cluster")
 	defer c.etcd.Close()
 	defer c.cfg.Metrics.forget(c.obj)
 
@@ -199,15 +196,15 @@ func (c *Cluster) Run(ctx context.Context) {
 			c.waits = 0
 		case <-timer.C():
 		}
-		if ctx.Err() != nil { // the select above picks any of those that are ready
+		if ctx.Err() != nil { // the select above picks any ready case
 			return
 		}
-		select { // an edit is looked at before the step that it may change
+		select { // an edit comes before the step that it may change
 		case obj := <-c.updates:
 			c.take(obj)
 		default:
 		}
-		select { // the pass sees what changed so far: there need be no second one
+		select { // the pass sees all changes so far: one pass is enough
 		case <-c.wake:
 			c.waits = 0
 		default:
@@ -223,9 +220,9 @@ func (c *Cluster) Run(ctx context.Context) {
 	}
 }
 
-// take goes on from a newer state of the object, and from its status as well:
-// somebody else may have changed it. One that is older than the last write says
-// nothing new; what that write was made to comes next.
+// take continues with a newer state of the object and of its status: somebody else may have
+// changed it. A state older than the last write says nothing new; the result of that write
+// comes next.
 func (c *Cluster) take(obj *api.EtcdCluster) {
 	if order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, c.obj.ResourceVersion); err == nil && order < 0 {
 		return
@@ -236,7 +233,7 @@ func (c *Cluster) take(obj *api.EtcdCluster) {
 	c.waits = 0
 }
 
-// reconcile makes one pass and tells how long the next may wait.
+// reconcile runs one pass and returns how long the next may wait.
 func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 	start := c.cfg.Clock.Now()
 	s, err := c.pass(ctx)
@@ -274,14 +271,13 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 	}
 }
 
-// nextLook spaces the looks at something under way: soon at first, then less
-// often.
+// nextLook spaces the checks of something under way: soon at first, then less often.
 func (c *Cluster) nextLook() time.Duration {
 	c.waits++
 	return min(shortestWait+shortestWait*time.Duration(c.waits/5), longestWait)
 }
 
-// pass observes, plans one step, records in status what is, and applies the step.
+// pass observes, plans one step, writes the status, and applies the step.
 func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	o, err := c.observe(ctx)
 	if err != nil {
@@ -301,7 +297,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	c.notices.reason = statusReason(o, s, st.Phase)
 	err = c.writeStatus(ctx, st)
 	if errors.Is(err, errNoStatusSubresource) {
-		return s, err // told after some passes
+		return s, err // an event reports it after some passes
 	}
 	if err == nil || o.Accepted == "" {
 		c.remember(o, s, &st)
@@ -309,13 +305,13 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	if err != nil && (restsOnRecord(s) || errors.Is(err, errSuperseded) || apierrors.IsNotFound(err)) {
 		return s, err
 	}
-	// A status that can't be written keeps nobody from being replaced.
+	// A failed status write must not stop a replacement.
 	applied := c.apply(ctx, s)
 	c.standstill.ended(s, applied)
 	return s, errors.Join(err, applied)
 }
 
-// restsOnRecord tells whether a step must not be taken before the status is written.
+// restsOnRecord reports whether the status must be written before a step.
 func restsOnRecord(s plan.Step) bool {
 	switch s := s.(type) {
 	case plan.ChooseSeed, plan.MarkRunning, plan.MarkFailed:
@@ -330,7 +326,7 @@ func restsOnRecord(s plan.Step) bool {
 	return false
 }
 
-// observing stands for a step when the look at the world failed.
+// observing is the name of a failed observation in errors.
 type observing struct{}
 
 func (observing) String() string { return "observe the cluster" }

@@ -318,7 +318,7 @@ func TestErrorsBackOffUpToThePeriod(t *testing.T) {
 			t.Errorf("it waited %v, want %v", waits, want)
 		}
 		if !w.Told("Reconcile Failing") || len(w.Events()) != 1 {
-			t.Errorf("events %q, want one that tells of the failure", w.Events())
+			t.Errorf("events %q, want one that reports the failure", w.Events())
 		}
 		up.Store(true)
 		time.Sleep(Period)

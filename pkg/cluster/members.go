@@ -10,24 +10,24 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// Members reaches the members of one cluster. It is not safe for concurrent use but
-// for the calls of a Member.
+// Members reaches the members of one cluster. Only the calls of a Member are safe for
+// concurrent use.
 type Members interface {
-	// Conn returns the way to one member and does not wait for its answer.
+	// Conn returns the connection to one member without waiting for it.
 	Conn(ep etcd.Endpoint) (Member, error)
-	// Retain gives up the ways to all other endpoints.
+	// Retain closes the connections to all other endpoints.
 	Retain(endpoints map[etcd.Endpoint]bool)
-	// SetTLS goes on with another configuration.
+	// SetTLS sets another configuration.
 	SetTLS(config *tls.Config)
-	// ReceivesSnapshot reports whether the member whose metrics listener is at an
-	// address receives a copy of the database at this moment.
+	// ReceivesSnapshot reports whether the member with this metrics listener is receiving a
+	// copy of the database.
 	ReceivesSnapshot(ctx context.Context, address string) (bool, error)
-	// Close gives up the ways to all members.
+	// Close closes all connections.
 	Close()
 }
 
-// Member asks one member, and changes the cluster through it. *etcd.Conn says what
-// each call does.
+// Member queries one member, and changes the cluster through it. *etcd.Conn documents the
+// calls.
 type Member interface {
 	Status(ctx context.Context) (etcd.Status, error)
 	Commits(ctx context.Context) error
@@ -42,10 +42,10 @@ type Member interface {
 	Disarm(ctx context.Context, a etcd.Alarm) error
 }
 
-// overNetwork are the members as etcd's own client reaches them.
+// overNetwork reaches the members by etcd's own client.
 type overNetwork struct{ *etcd.Client }
 
-// MembersOverNetwork reaches members through the network, in plain text until SetTLS.
+// MembersOverNetwork reaches members through the network, in plain text before SetTLS.
 func MembersOverNetwork() Members { return overNetwork{etcd.NewClient(nil)} }
 
 func (n overNetwork) Conn(ep etcd.Endpoint) (Member, error) {

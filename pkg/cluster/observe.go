@@ -16,12 +16,12 @@ import (
 
 const (
 
-	// maxNewMembers is how many members one step makes at most. The next makes more.
+	// maxNewMembers is how many members one step creates at most. The next creates more.
 	maxNewMembers = 16
 )
 
-// observe looks at pods and Services through the informers' caches and at the
-// membership and health through etcd.
+// observe reads pods and Services from the informers' caches, and the membership and health
+// from etcd.
 func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	o := &plan.Observation{
 		Now:       c.cfg.Clock.Now(),
@@ -86,7 +86,7 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	return o, nil
 }
 
-// newMembers makes up names of members and their pods: as many as one step can need.
+// newMembers chooses names for members and their pods: as many as one step can need.
 func newMembers(obj *api.EtcdCluster) []string {
 	made := make([]string, max(1, min(obj.Spec.Size, maxNewMembers)))
 	for i := range made {

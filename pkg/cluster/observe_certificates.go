@@ -19,32 +19,31 @@ import (
 )
 
 const (
-	// certPeriod is how old what is known of a Secret may be. The operator has no
-	// right to watch Secrets: it would have to see those of others for it.
+	// certPeriod is how old the content of a Secret may be. The operator must not watch
+	// Secrets: it would need the right to read all.
 	certPeriod = 30 * time.Second
-	// certRetry takes its place after a handshake that failed, and while
-	// something is wrong with a Secret: somebody may be at it.
+	// certRetry replaces it after a failed handshake, and while a Secret has a problem:
+	// somebody may be fixing it.
 	certRetry = 5 * time.Second
 )
 
-// certReader reads the Secrets of one cluster and remembers what they held.
+// certReader reads the Secrets of one cluster and remembers their content.
 type certReader struct {
 	held map[string]certcheck.Held // by use
-	// readAt is when they were last read, all of them: what belongs together is
-	// changed together.
+	// readAt is when all of them were last read: they change together.
 	readAt   time.Time
 	versions map[string]string // of the Secrets, by name
-	// distrust is true after a handshake that failed.
+	// distrust is true after a failed handshake.
 	distrust bool
 
-	// dialled is the identity that the client's connections have, and whether
-	// they verify the members.
+	// dialled is the identity of the client's connections, and whether they verify the
+	// members.
 	dialled      *etcd.Identity
 	skipVerified bool
 }
 
-// observeCertificates reads the Secrets that the spec names, if it is time to, and
-// makes the client use what is in the operator's.
+// observeCertificates reads the spec's Secrets if they are due, and updates the client with
+// the operator's.
 func (c *Cluster) observeCertificates(ctx context.Context, o *plan.Observation) error {
 	if !o.Ending {
 		if err := c.readCertificates(ctx, o.Now); err != nil {
@@ -58,7 +57,7 @@ func (c *Cluster) observeCertificates(ctx context.Context, o *plan.Observation) 
 	if !o.Spec.ClientTLS() {
 		return nil
 	}
-	// A Secret that has become unusable takes nothing from what is in use.
+	// A Secret that becomes unusable does not affect what is in use.
 	id, skip := c.certs.held["operator"].ID, o.Spec.SkipsVerification()
 	switch {
 	case id == nil:
@@ -71,7 +70,7 @@ func (c *Cluster) observeCertificates(ctx context.Context, o *plan.Observation) 
 	return nil
 }
 
-// readCertificates reads all Secrets if what is known of them is old, or in doubt.
+// readCertificates reads all Secrets if their content is old, or in doubt.
 func (c *Cluster) readCertificates(ctx context.Context, now time.Time) error {
 	r := &c.certs
 	secrets := map[string]*corev1.Secret{}
@@ -128,8 +127,8 @@ func (c *Cluster) readCertificates(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// hold takes over what was read for a use. What was read well before stays where
-// nothing better comes: members that run have it still.
+// hold stores the result of a read for a use. Valid content stays until there is better: the
+// running members still have it.
 func (r *certReader) hold(u certcheck.CertUse, name string, secret *corev1.Secret, problem *certcheck.CertProblem) certcheck.Held {
 	h := r.held[u.Name]
 	if h.Secret != name {
@@ -150,8 +149,8 @@ func (r *certReader) hold(u certcheck.CertUse, name string, secret *corev1.Secre
 	return h
 }
 
-// conn is the connection to a member. Without a certificate of its own the
-// operator doesn't try: members would log each attempt as one of an intruder.
+// conn returns the connection to a member. Without a certificate, the operator does not try:
+// members would log each attempt as an intruder's.
 func (c *Cluster) conn(o *plan.Observation, ep etcd.Endpoint) (Member, error) {
 	if o.Spec.ClientTLS() && c.certs.dialled == nil {
 		return nil, plan.ErrNoCertificate
@@ -159,7 +158,7 @@ func (c *Cluster) conn(o *plan.Observation, ep etcd.Endpoint) (Member, error) {
 	return c.etcd.Conn(ep)
 }
 
-// seeTLS takes note of what the members' answers say about the certificates.
+// seeTLS notes what the members' answers say about the certificates.
 func (c *Cluster) seeTLS(o *plan.Observation, answers []answer) {
 	failed := 0
 	for _, a := range answers {
@@ -173,9 +172,8 @@ func (c *Cluster) seeTLS(o *plan.Observation, answers []answer) {
 	}
 }
 
-// template is what members are to be made by now. etcd reads the CAs of its
-// certificates when it starts; files that a pod mounts have the names of its
-// Secrets' forms.
+// template returns the current template of members. etcd reads the CAs of its certificates
+// when it starts. The names of files in a pod follow the forms of its Secrets.
 func (c *Cluster) template() (manifest.Template, error) {
 	certificates := certcheck.CaDigest(c.certs.held, &c.obj.Spec)
 	if certificates != "" {

@@ -281,13 +281,13 @@ func TestSecretsThatCanNotBeReadAnyMoreStopNothing(t *testing.T) {
 		t.Errorf("it says %q", why)
 	}
 	if after.Certificates.Hold(true) != "" || after.Blind != "" || after.Certificates.CaDigest != before.Certificates.CaDigest || c.certs.dialled != dialled {
-		t.Errorf("it goes on with less than it had: %+v, blind: %q", after.Certificates, after.Blind)
+		t.Errorf("it continues with less than it had: %+v, blind: %q", after.Certificates, after.Blind)
 	}
 	if len(after.Certificates.Expiries) != 3 {
 		t.Errorf("dates %v", after.Certificates.Expiries)
 	}
 	if again := look(); !slices.Equal(again.Certificates.Problems, after.Certificates.Problems) {
-		t.Errorf("the same is told in other words: %v", again.Certificates.Problems)
+		t.Errorf("the same is reported in other words: %v", again.Certificates.Problems)
 	}
 
 	// What holds pods back is not forgotten for it.
@@ -397,6 +397,6 @@ func TestBlindnessIsToldOnceAndSoIsItsEnd(t *testing.T) {
 	}
 	c.notices.statusChanged(blind, lost)
 	if !w.Told("Quorum Lost: ") {
-		t.Errorf("a quorum that was lost out of sight is not told: %q", w.Events())
+		t.Errorf("a quorum that was lost out of sight is not reported: %q", w.Events())
 	}
 }

@@ -18,8 +18,8 @@ import (
 // copies are when members were last seen to receive a copy of the database.
 type copies map[uint64]time.Time
 
-// look asks the learners that run and do not answer whether they receive a copy. etcd
-// serves clients only once it has it.
+// look asks the running learners that do not answer whether they receive a copy. etcd serves
+// clients only after the copy.
 func (c copies) look(ctx context.Context, o *plan.Observation, receives func(ctx context.Context, address string) (bool, error)) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()

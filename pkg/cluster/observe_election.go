@@ -10,9 +10,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// leaderless tells since when a majority of the voters has answered and none of
-// them has led to a leader; before is what it told of the look before. It is zero
-// where they do, and where too few answer to elect one.
+// leaderless returns since when a majority of the voters has answered without an agreed
+// leader. before is the previous result. It is zero if there is a leader, or if too few voters
+// answer to elect one.
 func leaderless(o *plan.Observation, before time.Time) time.Time {
 	voters := o.Voters()
 	switch {

@@ -29,7 +29,7 @@ func TestAnElectionIsNoLostQuorumUntilItLasts(t *testing.T) {
 	const served, voting, lost = "cluster size=3\nmember a leader\nmember b\nmember c",
 		"cluster size=3 no-quorum\nmember a\nmember b\nmember c down", "cluster size=3 no-quorum\nmember a\nmember b down\nmember c down"
 	for name, c := range map[string]struct {
-		before  corev1.ConditionStatus // as was told
+		before  corev1.ConditionStatus // as reported
 		looks   []string
 		spacing time.Duration
 		want    string

@@ -12,16 +12,16 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// restartPatience is how long a ready member whose image was changed may run the version
-// of before. Until the kubelet has noticed the change, that is no fault of the image.
+// restartPatience is how long a ready member may run the old version after a change of its
+// image. Until the kubelet has noticed the change, the image is not at fault.
 const restartPatience = time.Minute
 
-// mislabels are the images of which a member has shown that they hold another version of
-// etcd than their tag says, with that version. Waiting for the tag's version is in vain.
+// mislabels are the images that hold another etcd version than their tag says, as a member has
+// shown, with that version. The operator must not wait for the tag's version.
 type mislabels struct {
 	holds map[string]string
-	// differs is since when a ready pod's etcd is of another version than its image's
-	// tag, by the pod.
+	// differs is since when a ready pod's etcd has had another version than its image's tag,
+	// by pod.
 	differs map[string]time.Time
 }
 
@@ -29,7 +29,7 @@ func newMislabels() mislabels {
 	return mislabels{holds: map[string]string{}, differs: map[string]time.Time{}}
 }
 
-// learn looks at what runs and gives the images that lie.
+// learn compares running versions with their tags and returns the mislabelled images.
 func (l mislabels) learn(o *plan.Observation) map[string]string {
 	seen, used := map[string]bool{}, map[string]bool{}
 	for _, m := range o.Own() {

@@ -61,7 +61,7 @@ func TestABootstrapWhereAdmissionRewritesImages(t *testing.T) {
 	}
 }
 
-// growth and upgrades compare a pod's image and version as these tell them.
+// growth and upgrades compare a pod's image and version by these notes.
 func TestAPodIsKnownByTheImageThatWasAskedFor(t *testing.T) {
 	for name, rewrite := range rewritings {
 		t.Run(name, func(t *testing.T) {

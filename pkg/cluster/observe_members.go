@@ -15,23 +15,23 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// statusTimeout bounds the question to one member how it is. All are asked
-// at once, so that a dead one costs a pass this much and no more.
+// statusTimeout bounds the status request to one member. All requests run at once, so that
+// dead members cost a pass no more than this.
 const statusTimeout = 2 * time.Second
 
-// listTimeout bounds the linearizable reads of the membership, listPatience
-// how long one member is asked alone.
+// listTimeout bounds the linearizable reads of the membership, and listPatience how long the
+// pass waits for the first member alone.
 const listTimeout = 3 * time.Second
 
 const listPatience = time.Second
 
-// answer is what one member said of itself.
+// answer is one member's own report.
 type answer struct {
 	pod    manifest.PodState
 	conn   Member
 	status *etcd.Status
 	err    error
-	// stalled is true where no read through it is confirmed.
+	// stalled is true if no read through it is confirmed.
 	stalled bool
 }
 
@@ -71,7 +71,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 	}
 }
 
-// ask asks every running member for its status, all at once.
+// ask asks all running members for their status at once.
 func (c *Cluster) ask(ctx context.Context, o *plan.Observation) []answer {
 	var answers []answer
 	endpoints := map[etcd.Endpoint]bool{}
@@ -81,8 +81,8 @@ func (c *Cluster) ask(ctx context.Context, o *plan.Observation) []answer {
 		}
 		ep := etcd.Endpoint{URL: o.Names.ClientURL(p.Name), IP: p.IP}
 		endpoints[ep] = true
-		// A member that can't be asked is one that does not answer: the others
-		// are, and what is known is told.
+		// An error here counts as no answer from this member: the pass asks the others, and
+		// reports what it learns.
 		conn, err := c.conn(o, ep)
 		answers = append(answers, answer{pod: p, conn: conn, err: err})
 	}
@@ -109,9 +109,9 @@ func (c *Cluster) ask(ctx context.Context, o *plan.Observation) []answer {
 	return answers
 }
 
-// list lists the membership. It asks a member that knows a leader for what the
-// quorum has agreed on, the leader first; without one it takes what the most
-// advanced member remembers.
+// list lists the membership. It asks a member with a leader for the membership that the quorum
+// has agreed on, the leader first. Without one, it uses the memory of the most advanced
+// member.
 func (c *Cluster) list(ctx context.Context, o *plan.Observation, answers []answer) []etcd.Member {
 	c.change = nil
 	live := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.status == nil || a.status.Learner })
@@ -143,10 +143,9 @@ func (c *Cluster) list(ctx context.Context, o *plan.Observation, answers []answe
 	return nil
 }
 
-// agreed is the membership that a quorum has agreed on, and the member that told
-// it; nil without one. The first is asked alone for a moment, then all the others
-// as well: members that were cut off keep claiming to know a leader, and the look
-// must not take longer the more of them there are.
+// agreed returns the membership that a quorum has agreed on, and the member that answered; nil
+// without one. It asks the first member alone for a moment, then also all others. Members that
+// were cut off still claim to know a leader, and their number must not prolong the pass.
 func agreed(ctx context.Context, o *plan.Observation, candidates []answer) ([]etcd.Member, *answer) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	type reply struct {
@@ -195,8 +194,8 @@ func agreed(ctx context.Context, o *plan.Observation, candidates []answer) ([]et
 	return nil, nil
 }
 
-// belongs checks that a membership holds the member that gave it: else a pod's
-// address now belongs to an etcd of another cluster.
+// belongs checks that a membership contains the member that sent it. Otherwise another
+// cluster's etcd now has the address.
 func belongs(o *plan.Observation, members []etcd.Member, a answer) bool {
 	return slices.ContainsFunc(members, func(m etcd.Member) bool {
 		return m.ID == a.status.MemberID && (o.Names.MemberAt(m.Host()) == a.pod.Name || m.Name == a.pod.Name)
@@ -209,17 +208,17 @@ func within[T any](ctx context.Context, timeout time.Duration, f func(context.Co
 	return f(ctx)
 }
 
-// healthLog remembers since when each member has not been healthy.
+// healthLog remembers since when each member has been unhealthy.
 type healthLog map[uint64]time.Time
 
-// track fills in downSince and forgets members that are gone.
+// track fills in DownSince and forgets removed members.
 func (h healthLog) track(o *plan.Observation) {
 	current := map[uint64]bool{}
 	for i := range o.Members {
 		m := &o.Members[i]
 		current[m.ID] = true
 		if m.Healthy() {
-			// Without a quorum nobody asked whether the member confirms reads.
+			// Without a quorum, nobody asked whether the member confirms reads.
 			if o.Quorum {
 				delete(h, m.ID)
 			}

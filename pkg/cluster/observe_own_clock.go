@@ -14,9 +14,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// sightings are when pods were first seen, and first seen to be deleted, by the operator's
-// clock. How long something has lasted is told by one clock: with a difference of minutes
-// between the API server's and the operator's, new pods would count as old at once.
+// sightings are when the operator, by its own clock, first saw pods and their deletions.
+// Durations need one clock: if the API server's clock differs by minutes, new pods would look
+// old at once.
 type sightings struct {
 	pods, deletions map[types.UID]time.Time
 }
@@ -41,7 +41,7 @@ func firstSeen(seen map[types.UID]time.Time, uid types.UID, now time.Time) time.
 	return seen[uid]
 }
 
-// forget drops the pods that are gone.
+// forget drops absent pods.
 func (s sightings) forget(gone func(types.UID) bool) {
 	for _, seen := range []map[types.UID]time.Time{s.pods, s.deletions} {
 		maps.DeleteFunc(seen, func(uid types.UID, _ time.Time) bool { return gone(uid) })

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// podWrites remembers what the API server answered to this cluster's writes of
-// pods until the informer's cache has caught up, so that a pass never plans from
-// a world older than its own last step.
+// podWrites remembers the API server's answers to this cluster's writes of pods until the
+// informer's cache has caught up. So a pass never plans from a state older than its own last
+// step.
 type podWrites map[string]podWrite
 
 type podWrite struct {
@@ -23,19 +23,19 @@ type podWrite struct {
 	at  time.Time
 }
 
-// doubtAfter is how long a write may be missing from the cache before the API
-// server is asked whether the pod still exists: it may have been made and
-// deleted between two looks.
+// doubtAfter is how long the cache may lack a write. Then the operator asks the API server
+// whether the pod still exists: it may have been created and deleted between two updates of
+// the cache.
 const doubtAfter = 5 * time.Second
 
 // record remembers the answer to a write.
 func (w podWrites) record(pod *corev1.Pod, now time.Time) { w[pod.Name] = podWrite{pod, now} }
 
-// forget drops what is known of a pod that does not exist.
+// forget drops a pod that does not exist.
 func (w podWrites) forget(name string) { delete(w, name) }
 
-// merge gives the cached pods with newer answers in their place, sorted by name,
-// and the names of pods that the cache should have shown by now.
+// merge returns the cached pods, replaced by newer answers and sorted by name, and the names
+// of pods that the cache should show by now.
 func (w podWrites) merge(cached []*corev1.Pod, now time.Time) (pods []*corev1.Pod, doubtful []string) {
 	byName := make(map[string]*corev1.Pod, len(cached))
 	for _, pod := range cached {
@@ -58,8 +58,8 @@ func (w podWrites) merge(cached []*corev1.Pod, now time.Time) (pods []*corev1.Po
 	return slices.SortedFunc(maps.Values(byName), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }), doubtful
 }
 
-// older tells whether the cached pod is an earlier state of the written one. Two
-// pods of the same name are ordered the same way.
+// older reports whether the cached pod is an earlier state of the written one. Two pods of the
+// same name are ordered the same way.
 func older(cached, written *corev1.Pod) bool {
 	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
 	return err == nil && order < 0

@@ -56,8 +56,7 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 			p.Deleting, p.DeleteBy = true, at.Add(manifest.DeleteMargin+manifest.PodGrace(pod))
 		}
 		if before, ok := c.restarting[p.UID]; ok {
-			// Until the kubelet has seen the restart, it reports how etcd was
-			// before it.
+			// Until the kubelet has seen the restart, it reports the former etcd.
 			if p.Restarts > before {
 				delete(c.restarting, p.UID)
 			} else {

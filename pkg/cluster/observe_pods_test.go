@@ -108,7 +108,7 @@ func TestPodStateFromWhatTheKubeletSays(t *testing.T) {
 		"the image was changed in place and restarts": {func(p *corev1.Pod) {
 			kubelet(p, passed, never, waiting("ContainerCreating", ""), ended(0, ""), 1)
 		}, "scheduled atGate started", ""},
-		"the image was changed in place to one that can't be had": {func(p *corev1.Pod) {
+		"the image was changed in place to an unavailable one": {func(p *corev1.Pod) {
 			kubelet(p, passed, never, waiting("ImagePullBackOff", "3.6.99: not found"), ended(143, "terminated"), 0)
 			p.Spec.Containers[0].Image = "quay.io/coreos/etcd:v3.6.99" // the status names the former
 		}, "scheduled atGate started badImage", "container etcd (quay.io/coreos/etcd:v3.6.99) is waiting: ImagePullBackOff: 3.6.99: not found"},

@@ -9,11 +9,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// longestBlink is the longest time between two looks that count as looking all the time. A
-// pass without news comes after Period.
+// longestBlink is the longest gap between two observations that count as continuous. An idle
+// cluster has a pass every Period.
 const longestBlink = time.Minute
 
-// quorumLog remembers since when each look has seen a quorum.
+// quorumLog remembers since when each observation has seen a quorum.
 type quorumLog struct{ since, looked time.Time }
 
 // look fills in QuorumSince.

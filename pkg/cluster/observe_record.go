@@ -12,15 +12,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// remember keeps in memory what was seen, which is newer than what is on record.
+// remember keeps the newest facts in memory, ahead of the record.
 func (c *Cluster) remember(o *plan.Observation, s plan.Step, st *api.ClusterStatus) {
 	if reason, _ := o.Contradiction(); reason == "" && o.Quorum && st.Phase == api.ClusterPhaseRunning {
 		c.memory = o.FreshRecord(s)
 	}
 }
 
-// forgetOther drops what is remembered where somebody else has changed the record,
-// also by taking it away; an API server that does not keep it is no such person.
+// forgetOther drops the memory if somebody else has changed or removed the record. An API
+// server that does not store the record does not count.
 func (c *Cluster) forgetOther(st *api.ClusterStatus) {
 	if !c.dropsRecord && !sameRecord(st.Record, c.status.Record) {
 		c.memory = nil
@@ -34,9 +34,9 @@ func sameRecord(a, b *api.ClusterRecord) bool {
 	return fmt.Sprint(*a) == fmt.Sprint(*b)
 }
 
-// testify takes down what the member through which a quorum answered says. It was
-// asked how it is before it answered for the quorum, and may have lagged behind then:
-// where it seems to contradict the record, it is asked once more.
+// testify notes the data of the member through which a quorum answered. Its status is from
+// before that answer, and may have lagged behind then. If it seems to contradict the record,
+// testify asks again.
 func testify(ctx context.Context, o *plan.Observation, through answer) {
 	take := func(s etcd.Status) {
 		o.Seen = plan.Testimony{ClusterID: s.ClusterID, Index: s.RaftIndex, Revision: s.Revision}

@@ -16,7 +16,7 @@ import (
 )
 
 // single is a cluster of one member, which is as specified at raft index 5000, and the
-// operator that takes care of it.
+// operator that manages it.
 type single struct {
 	*Cluster
 

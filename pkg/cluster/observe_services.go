@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// observeServices compares the Services in the cache with those that should be.
+// observeServices compares the Services in the cache with the desired ones.
 func (c *Cluster) observeServices(o *plan.Observation) error {
 	services, err := c.cfg.Services.Services(c.obj.Namespace).List(labels.Everything())
 	if err != nil {
@@ -37,8 +37,8 @@ func (c *Cluster) observeServices(o *plan.Observation) error {
 			}
 		}
 	}
-	// A peer Service that is there is put off as well, so that what comes after it
-	// is done; one that is missing is tried at each pass.
+	// An existing peer Service may be put off too, so that later rules apply. A missing one is
+	// tried in each pass.
 	o.PeerService.Taken = !o.PeerService.Owned && c.postponed.holds(takenBy(peer.Name), o.Now)
 	o.ClientService.PutOff = o.ClientService.PutOff || c.postponed.holds(writeOf(client.Name), o.Now)
 	return nil

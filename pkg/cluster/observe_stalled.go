@@ -10,9 +10,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// findStalled finds the members that answer and do not commit. While a quorum serves,
-// each voter that knows a leader is asked for a linearizable read of its own, all at
-// once. etcd's --strict-reconfig-check does not know them: their connections live.
+// findStalled finds the members that answer and do not commit. While a quorum serves, it asks
+// each voter with a leader for a linearizable read of its own, all at once. etcd's
+// --strict-reconfig-check does not detect such members: their connections are alive.
 func findStalled(ctx context.Context, o *plan.Observation, answers []answer) {
 	if !o.Quorum {
 		return

@@ -16,9 +16,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// findUnlabelled looks for the pods of members on record that the cache does not show. They
-// count as lost otherwise, with their data, and the quorum with those of too many: then
-// nothing else would find out that they are there.
+// findUnlabelled looks for the pods of recorded members that the cache does not show.
+// Otherwise they would count as lost with their data, and perhaps the quorum with them.
+// Nothing else would find them.
 func (c *Cluster) findUnlabelled(ctx context.Context, o *plan.Observation) error {
 	if o.Ending || o.Record == nil {
 		return nil
@@ -48,9 +48,9 @@ func (c *Cluster) findUnlabelled(ctx context.Context, o *plan.Observation) error
 	return nil
 }
 
-// findVanished looks for pods that the cache does not show any more, though nobody deleted
-// them as far as it showed. One of them may be no member yet, or no longer: without its
-// labels it would stay until its EtcdCluster goes, and keep its volume.
+// findVanished looks for pods that have vanished from the cache without a deletion. One of
+// them may belong to no member yet, or no longer. Without its labels, it would stay until its
+// EtcdCluster goes, and keep its volume.
 func (c *Cluster) findVanished(ctx context.Context, o *plan.Observation) error {
 	shown := map[string]types.UID{}
 	for _, p := range o.Pods {

@@ -19,7 +19,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// observeVolumes looks at the PersistentVolumeClaims of the cluster.
+// observeVolumes reads the PersistentVolumeClaims of the cluster.
 func (c *Cluster) observeVolumes(ctx context.Context, o *plan.Observation) error {
 	claims, err := c.cfg.Volumes.PersistentVolumeClaims(c.obj.Namespace).List(labels.SelectorFromSet(o.Names.Labels()))
 	if err != nil {
@@ -49,8 +49,8 @@ func (c *Cluster) observeVolumes(ctx context.Context, o *plan.Observation) error
 }
 
 // unseenVolumes asks the API server for the claims of pods that the cache does not show. The
-// caches of two kinds lag differently: a pod may show before the claim that was made for it.
-// Without its claim the pod looks like one that keeps its data in another way than the spec.
+// caches of two kinds lag differently: a pod may appear before its claim. Without its claim,
+// the pod's data would seem to contradict the spec.
 func (c *Cluster) unseenVolumes(ctx context.Context, o *plan.Observation, cached []*corev1.PersistentVolumeClaim) ([]*corev1.PersistentVolumeClaim, error) {
 	var unseen []*corev1.PersistentVolumeClaim
 	for _, p := range o.Pods {

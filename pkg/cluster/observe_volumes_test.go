@@ -13,8 +13,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// The cache of pods showed what the cache of claims did not show yet. Each new pod looked
-// like one without a volume, and was deleted and made again 40 times a second.
+// The cache of pods was ahead of the cache of claims. Each new pod looked like one without a
+// volume, and the operator deleted and recreated it 40 times a second.
 func TestAClaimThatTheCacheMissesIsAskedFor(t *testing.T) {
 	obj := clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")})
 	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)

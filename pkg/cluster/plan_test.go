@@ -42,7 +42,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the golden files in testdata"
 //	the step
 //	  field=value flag list[0].field=value
 //
-// go test ./pkg/cluster -run TestPlan -rewrite writes the steps anew.
+// go test ./pkg/cluster -run TestPlan -rewrite rewrites the steps.
 func TestPlan(t *testing.T) {
 	files, err := filepath.Glob("testdata/plan/*.txt")
 	if err != nil || len(files) == 0 {

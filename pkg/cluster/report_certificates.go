@@ -17,8 +17,8 @@ func newCertificateExpiry() *prometheus.GaugeVec {
 	}, []string{"namespace", "cluster", "certificate"})
 }
 
-// observeCertificates tells when the certificates of a cluster expire. What is not
-// known has no series.
+// observeCertificates exports when the certificates of a cluster expire. Unknown dates have no
+// series.
 func (m *Metrics) observeCertificates(obj *api.EtcdCluster, expiries []certcheck.CertExpiry) {
 	at := map[string]float64{}
 	for _, e := range expiries {

@@ -14,33 +14,31 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// stuckAfter is how long a pod may have a problem before an event tells of it:
-// many pass by themselves.
+// stuckAfter is how long a pod may have a problem before an event reports it: many problems
+// pass.
 const stuckAfter = 10 * time.Second
 
-// unhealthyAfter is how long a member may not be healthy before an event tells
-// of it. A restart, as an upgrade makes it, takes less.
+// unhealthyAfter is how long a member may be unhealthy before an event reports it. A restart,
+// as in an upgrade, takes less.
 const unhealthyAfter = 30 * time.Second
 
-// notices tells people what happens to the cluster, in events on the EtcdCluster
-// and in the log. Reasons and texts of v0.9.4 are kept where it had them.
+// notices sends events on the EtcdCluster and writes the log. Reasons and texts from v0.9.4
+// stay.
 type notices struct {
 	notice.Board[*api.EtcdCluster]
 
 	stuck  map[string]stuckPod
-	warned int64 // generation whose warnings were told
-	// unhealthy are the members of which was told that they are not healthy, with
-	// their names.
+	warned int64 // generation whose warnings were sent
+	// unhealthy are the reported unhealthy members, with their names.
 	unhealthy map[uint64]string
-	// refused is what the API server said last, by what was tried.
+	// refused is the API server's last refusal, by request.
 	refused map[string]string
-	// reason is that of the status that is about to be written; toldReason is the kind of
-	// the one that was written before.
+	// reason is that of the status to write; toldReason is the kind of the last written one.
 	reason     plan.Reason
 	toldReason plan.ReasonKind
 }
 
-// A stuckPod has had one problem or another since a time.
+// A stuckPod has had problems without a break since a time.
 type stuckPod struct {
 	since time.Time
 	told  []string // kinds of problems
@@ -71,7 +69,7 @@ func (n *notices) memberUpgraded(s plan.SetVersion) {
 }
 
 func (n *notices) memberUpdated(s plan.RecyclePod) {
-	n.Normal("Member Updated", "Member %s is made again on its volume: %s", s.Name, s.Why)
+	n.Normal("Member Updated", "Member %s is recreated on its volume: %s", s.Name, s.Why)
 }
 
 func (n *notices) leaderMoved(s plan.MoveLeader) {
@@ -82,16 +80,16 @@ func (n *notices) serviceTaken(err error) { n.Warning("Service Taken", "%v", err
 
 func (n *notices) budgetTaken(err error) { n.Warning("Disruption Budget Taken", "%v", err) }
 
-// corrected tells of what somebody else has edited and the operator put right.
+// corrected reports the correction of what somebody else has edited.
 func (n *notices) corrected(object, edited string) {
-	n.Normal("Edit Undone", "%s was edited and is as the operator makes it again: %s", object, edited)
+	n.Normal("Edit Undone", "%s was edited, and the operator undid the edit: %s", object, edited)
 }
 
 func (n *notices) podRefused(why string) {
 	n.Warning("Pod Refused", "%s; tried again every %s", plan.Reason{Kind: plan.PodsRefused, Detail: why}, refusedPause)
 }
 
-// writeRefused tells what the API server says to a write, once for each reason.
+// writeRefused reports the API server's refusal of a write, once for each reason.
 func (n *notices) writeRefused(what string, err error) {
 	if n.refused[what] != err.Error() {
 		n.refused[what] = err.Error()
@@ -103,7 +101,7 @@ func (n *notices) passFails(s plan.Step, err error) {
 	n.Warning("Reconcile Failing", "Failed again and again at: %s: %v", s, err)
 }
 
-// certificatesChanged tells of what is new about the certificates.
+// certificatesChanged reports changes of the certificates' state.
 func (n *notices) certificatesChanged(old, st api.ClusterStatus) {
 	before, now := plan.ConditionFor(&old, api.ClusterConditionCertificatesValid), plan.ConditionFor(&st, api.ClusterConditionCertificatesValid)
 	switch {
@@ -114,8 +112,8 @@ func (n *notices) certificatesChanged(old, st api.ClusterStatus) {
 	}
 }
 
-// look tells what an observation shows and no step does: warnings of a spec, and
-// pods that don't get on.
+// look reports what an observation shows without a step: warnings about a spec, and stuck
+// pods.
 func (n *notices) look(o *plan.Observation) {
 	if n.warned != n.Object.Generation {
 		n.warned = n.Object.Generation
@@ -142,8 +140,8 @@ func (n *notices) look(o *plan.Observation) {
 	n.lookAtMembers(o)
 }
 
-// lookAtMembers tells of members that are not healthy for no reason that is told
-// elsewhere: their pods have no problem, and the others have a quorum.
+// lookAtMembers reports unhealthy members without another report: their pods have no problem,
+// and the others have a quorum.
 func (n *notices) lookAtMembers(o *plan.Observation) {
 	if !o.Quorum {
 		return
@@ -164,7 +162,7 @@ func (n *notices) lookAtMembers(o *plan.Observation) {
 	n.unhealthy = current
 }
 
-// statusChanged tells of what begins and ends.
+// statusChanged reports what begins and ends.
 func (n *notices) statusChanged(old, st api.ClusterStatus) {
 	if old.Phase != st.Phase {
 		switch st.Phase {
@@ -185,7 +183,7 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 		if st.ControlPaused {
 			n.Normal("Paused", "spec.paused is true: the operator leaves the cluster alone")
 		} else {
-			n.Normal("Resumed", "spec.paused is false: the operator takes care of the cluster again")
+			n.Normal("Resumed", "spec.paused is false: the operator manages the cluster again")
 		}
 	}
 	n.availabilityChanged(old, st)
@@ -198,8 +196,8 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 	}
 }
 
-// reasonChanged tells of a new status.reason where somebody has to act on it. One
-// standstill may have several texts.
+// reasonChanged reports a new status.reason that needs an action. One standstill may have
+// several texts.
 func (n *notices) reasonChanged(old, text string) {
 	before := n.toldReason
 	n.toldReason = n.reason.Kind
@@ -220,8 +218,7 @@ func (n *notices) reasonChanged(old, text string) {
 	}
 }
 
-// availabilityChanged tells of alarms, which a quorum agrees on, apart from lost
-// quorums.
+// availabilityChanged reports alarms, on which a quorum agrees, separately from lost quorums.
 func (n *notices) availabilityChanged(old, st api.ClusterStatus) {
 	was, is := plan.ConditionFor(&old, api.ClusterConditionAvailable), plan.ConditionFor(&st, api.ClusterConditionAvailable)
 	alarm := func(c api.ClusterCondition) bool { return c.Reason == reasonNoSpace || c.Reason == reasonCorrupt }
@@ -231,7 +228,7 @@ func (n *notices) availabilityChanged(old, st api.ClusterStatus) {
 		n.Warning("Data Missing", "%s: %s", is.Reason, is.Message)
 	case contradicts(is):
 	case contradicts(was) && up(is):
-		n.Normal("Data Accepted", "The cluster no longer contradicts what is on record: the operator takes care of it again")
+		n.Normal("Data Accepted", "The cluster no longer contradicts what is on record: the operator manages it again")
 	case is.Status == corev1.ConditionUnknown && was.Status != is.Status:
 		n.Warning("Cannot Connect", "%s", is.Message)
 	case was.Status == corev1.ConditionUnknown && up(is):
@@ -250,8 +247,7 @@ func (n *notices) availabilityChanged(old, st api.ClusterStatus) {
 	}
 }
 
-// contradicts reports whether Available is False because the cluster contradicts the
-// record.
+// contradicts reports whether Available is False because the cluster contradicts the record.
 func contradicts(available api.ClusterCondition) bool {
 	switch available.Reason {
 	case plan.ReasonForgotten, plan.ReasonOtherID, plan.ReasonWentBack:
@@ -260,8 +256,7 @@ func contradicts(available api.ClusterCondition) bool {
 	return false
 }
 
-// updating tells when members begin to follow an edit, when they all do, and when
-// that can't be.
+// updating reports when members begin to follow an edit, when all do, and when they can't.
 func (n *notices) updating(old, st api.ClusterStatus) {
 	was, is := plan.ConditionFor(&old, api.ClusterConditionUpdating), plan.ConditionFor(&st, api.ClusterConditionUpdating)
 	switch {

@@ -80,10 +80,10 @@ func TestAMemberThatStaysUnhealthyIsToldAndItsRecovery(t *testing.T) {
 		{"cluster size=3\nmember a leader\nmember b\nmember c down", time.Second, nil}, // a restart
 		{"cluster size=3\nmember a leader\nmember b\nmember c down", unhealthyAfter, []string{"Member Unhealthy"}},
 		{"cluster size=3\nmember a leader\nmember b\nmember c down", time.Hour, nil},
-		{"cluster size=3 no-quorum\nmember a\nmember b down\nmember c down", time.Hour, nil}, // told as lost quorum
+		{"cluster size=3 no-quorum\nmember a\nmember b down\nmember c down", time.Hour, nil}, // reported as lost quorum
 		{"cluster size=3\nmember a leader\nmember b\nmember c", 0, []string{"Member Recovered"}},
 		{"cluster size=3\nmember a leader\nmember b\nmember c", 0, nil},
-		{"cluster size=3\nmember a leader\nmember b\nmember c down badimage", time.Hour, nil}, // told as stuck
+		{"cluster size=3\nmember a leader\nmember b\nmember c down badimage", time.Hour, nil}, // reported as stuck
 		{"cluster size=3\nmember a leader\nmember b\nmember c gone", time.Hour, nil},          // replaced
 		{"cluster size=3\nmember a leader\nmember b\nmember x foreign", time.Hour, nil},
 	} {
@@ -100,9 +100,9 @@ func TestAMemberThatStaysUnhealthyIsToldAndItsRecovery(t *testing.T) {
 	}
 }
 
-// The kubelet says that it pulls an image, and that it waits, in turns of ten seconds
-// and more; where the image was edited, it also says that the former one has ended. If
-// each turn began the time anew, nothing would ever be told.
+// The kubelet alternates every ten seconds or more between pulling an image and waiting. After
+// an edit of the image, it also says that the former container has ended. If each change
+// restarted the clock, nothing would ever be reported.
 func TestAPodWhoseTroubleIsToldInTurnsIsTold(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
@@ -139,12 +139,12 @@ func TestAPodWhoseTroubleIsToldInTurnsIsTold(t *testing.T) {
 		c.notices.look(&plan.Observation{Now: noon.Add(time.Duration(i) * 8 * time.Second), Pods: []manifest.PodState{manifest.PodStateOf(pod)}})
 		told := strings.Join(w.Events(), "\n")
 		if (told != "") != (s.told != "") || !strings.Contains(told, s.told) {
-			t.Errorf("look %d: told %q, want %q", i, told, s.told)
+			t.Errorf("look %d: reported %q, want %q", i, told, s.told)
 		}
 	}
 }
 
-// The kind of a reason decides which event tells of it. Neither the text nor another text
+// The kind of a reason decides which event reports it. Neither the text nor another text
 // of the same standstill does.
 func TestReasonsOfTheStatusAreToldByTheirKind(t *testing.T) {
 	const cluster = "cluster version=%s running=3.6.16\nmember a leader\nmember b\nmember c"

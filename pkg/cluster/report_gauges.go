@@ -13,15 +13,14 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// clusterGauge is one number of each cluster, as of the last pass.
+// clusterGauge is one number of each cluster, from the last pass.
 type clusterGauge struct {
 	gauge *prometheus.GaugeVec
 	value func(o *plan.Observation, st *api.ClusterStatus) float64
 }
 
-// clusterGauges are the numbers that alerts and dashboards need of each cluster.
-// Their labels are the cluster's namespace and name, and nothing else: members
-// come and go, and tell of themselves on their own metrics port.
+// clusterGauges are the numbers of each cluster for alerts and dashboards. Their labels are
+// only the cluster's namespace and name: members come and go, and export their own metrics.
 type clusterGauges struct {
 	ofPass   []clusterGauge
 	lastPass *prometheus.GaugeVec
@@ -103,7 +102,7 @@ func (g clusterGauges) collectors() []prometheus.Collector {
 	return all
 }
 
-// saw takes over what a pass has seen.
+// saw stores the results of a pass.
 func (g clusterGauges) saw(obj *api.EtcdCluster, o *plan.Observation, st *api.ClusterStatus) {
 	for _, c := range g.ofPass {
 		c.gauge.WithLabelValues(obj.Namespace, obj.Name).Set(c.value(o, st))
@@ -115,8 +114,8 @@ func (g clusterGauges) passEnded(obj *api.EtcdCluster, at time.Time, failures in
 	g.failing.WithLabelValues(obj.Namespace, obj.Name).Set(float64(failures))
 }
 
-// forget drops the numbers of a cluster that nobody looks at any more: the last
-// ones would stand for ever.
+// forget drops the numbers of a cluster that this operator no longer manages: otherwise the
+// last ones would stay forever.
 func (g clusterGauges) forget(obj *api.EtcdCluster) {
 	for _, v := range g.vectors() {
 		v.DeleteLabelValues(obj.Namespace, obj.Name)
@@ -130,7 +129,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// largest looks at what the members say now; the status may be a tenth off.
+// largest uses the members' current answers; the status may be a tenth off.
 func largest(o *plan.Observation, of func(api.MemberStatus) int64) float64 {
 	var n int64
 	for _, m := range memberStatuses(o) {

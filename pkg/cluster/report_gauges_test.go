@@ -105,7 +105,7 @@ func TestGaugesGoWithTheCluster(t *testing.T) {
 		}
 		stop()
 		if got := gaugesIn(t, registry); len(got) > 0 {
-			t.Errorf("nobody takes care of the cluster, and its gauges stand at %v", got)
+			t.Errorf("nobody manages the cluster, and its gauges stay at %v", got)
 		}
 	})
 }
@@ -135,7 +135,7 @@ func TestFailedPassesAreCounted(t *testing.T) {
 	})
 }
 
-// A status that can't be written is told, also where the pass could say that its
+// An event reports a status that can't be written, even if the pass could say that its
 // step has to wait.
 func TestAStatusThatIsNotWrittenIsAFailureWhateverTheStepSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestAStatusThatIsNotWrittenIsAFailureWhateverTheStepSays(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !w.Told("Reconcile Failing: Failed again and again at: create peer service: the status could not be written: ") || len(w.Events()) != 1 {
-			t.Errorf("events %q, want one that tells of the failure", w.Events())
+			t.Errorf("events %q, want one that reports the failure", w.Events())
 		}
 		up()
 		time.Sleep(Period)

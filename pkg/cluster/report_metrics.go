@@ -12,7 +12,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// Metrics are those of all clusters and of the passes over them.
+// Metrics are the metrics of all clusters and of the passes over them.
 type Metrics struct {
 	duration          *prometheus.HistogramVec
 	failed            prometheus.Counter
@@ -20,8 +20,7 @@ type Metrics struct {
 	certificateExpiry *prometheus.GaugeVec
 }
 
-// NewMetrics registers the metrics; the error is that of a registry that holds
-// them already.
+// NewMetrics registers the metrics. The error is from a registry that has them already.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -50,7 +49,7 @@ func (m *Metrics) observePass(obj *api.EtcdCluster, d time.Duration) {
 
 func (m *Metrics) passFailed() { m.failed.Inc() }
 
-// forget drops the series of a cluster that is no longer taken care of.
+// forget drops the series of a cluster that this operator no longer manages.
 func (m *Metrics) forget(obj *api.EtcdCluster) {
 	m.duration.DeleteLabelValues(metricName(obj))
 	m.state.forget(obj)

@@ -31,7 +31,7 @@ func (r *modelRestore) observe(o *plan.Observation) {
 	}
 }
 
-// check holds what goes on record against what is.
+// check compares the new record with the actual state.
 func (r *modelRestore) check(m *model, s plan.Step) {
 	if _, ok := s.(plan.MarkRunning); !ok || r.source == nil || r.content == "" {
 		return
@@ -56,7 +56,7 @@ func (r *modelRestore) starts(m *model, p *modelPod) {
 	r.content, r.alarm = content, true
 }
 
-// alarms are those that the members tell of.
+// alarms returns the alarms that the members report.
 func (r *modelRestore) alarms() []etcd.Alarm {
 	if !r.alarm {
 		return nil
@@ -67,7 +67,7 @@ func (r *modelRestore) alarms() []etcd.Alarm {
 // formerMember is the ID of a member of the cluster that was backed up.
 const formerMember = 1 << 40
 
-// serves tells whether clients can write, as far as that is the operator's to see to:
+// serves reports whether clients can write, as far as that is the operator's to see to:
 // whose record of the restore was lost, has to ask a person.
 func (r *modelRestore) serves(m *model) bool {
 	return !r.alarm || m.status.RestoredFrom == nil
@@ -93,7 +93,7 @@ func (r *modelRestore) trouble(m *model) {
 }
 
 // restoreStage lets a seed fetch the backup, and then restore it, unless its volume
-// holds data: then it goes on with that.
+// holds data: then it continues with that.
 func (m *model) restoreStage(p *modelPod) {
 	p.stage++
 	if p.stage < 2 {

@@ -72,7 +72,7 @@ type modelPod struct {
 	atGate   bool
 	started  bool // etcd was started
 	running  bool
-	refused  bool // etcd ends at once: the membership is not what it was told
+	refused  bool // etcd ends at once: the membership is not the expected one
 	bad      bool // no such image
 	image    string
 	stage    int  // how many init containers of a restore have ended
@@ -281,7 +281,7 @@ func (m *model) pass() plan.Step {
 	return s
 }
 
-// checkBudget tells whether evictions could take the quorum now: they take the
+// checkBudget reports whether evictions could take the quorum now: they take the
 // voters first, as far as the budget lets them.
 func (m *model) checkBudget() {
 	if m.budget == 0 {
@@ -299,7 +299,7 @@ func (m *model) checkBudget() {
 	}
 }
 
-// joiningVoter tells whether a member with a vote was added to a cluster of one,
+// joiningVoter reports whether a member with a vote was added to a cluster of one,
 // whose etcd knows nothing better.
 func (m *model) joiningVoter(s plan.Step) bool {
 	add, ok := s.(plan.AddMember)
@@ -607,7 +607,7 @@ func (m *model) trouble() {
 	}
 }
 
-// waitingVoter tells whether a vote waits for a pod that has not started, which
+// waitingVoter reports whether a vote waits for a pod that has not started, which
 // versions without learners can't do without.
 func (m *model) waitingVoter() bool {
 	return slices.ContainsFunc(m.members, func(mm modelMember) bool { return !mm.learner && !mm.joined })

@@ -13,8 +13,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// statusAfter tells what the status should be, by what was observed and the step
-// that was planned from it.
+// statusAfter returns the status after an observation and its planned step.
 func statusAfter(o *plan.Observation, s plan.Step, generation int64) api.ClusterStatus {
 	st := *o.Status.DeepCopy()
 	st.ObservedGeneration = generation

@@ -15,20 +15,18 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// The reasons of Available that alarms of etcd cause. Others stand where they are
-// told.
+// Reasons of Available for etcd's alarms. Other reasons are declared at their use.
 const (
 	reasonNoSpace = "Out of space"
 	reasonCorrupt = "Data corrupt"
 )
 
-// availability tells whether the cluster serves reads and writes, and if not, what
-// is wrong with each member and what can be done.
+// availability returns whether the cluster serves reads and writes, and if not, the problem of
+// each member and the remedy.
 //
-// What decides is the linearizable read by which the members were listed: it is
-// answered only after a majority of the voters has confirmed its leader. What the
-// members say of themselves does not count: one that was cut off claims to know a
-// leader for a while, and one that the operator doesn't reach may well serve.
+// The linearizable read of the membership decides: it succeeds only after a majority of the
+// voters has confirmed its leader. The members' own words do not count: one that was cut off
+// claims a leader for a while, and one that the operator can't reach may serve.
 func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.ConditionStatus, reason, message string) {
 	if reason, message := o.Contradiction(); reason != "" {
 		return corev1.ConditionFalse, reason, message
@@ -53,7 +51,7 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 	case len(o.Pods) == 0 && !plan.CertificatesHold(o).IsZero():
 		return corev1.ConditionFalse, "Certificates unusable", plan.CertificatesHold(o).String()
 	case len(o.Pods) == 0 && len(o.Volumes) > 0:
-		return corev1.ConditionFalse, "Quorum lost", "all pods are gone; they are made again on their volumes"
+		return corev1.ConditionFalse, "Quorum lost", "all pods are gone; the operator recreates them on their volumes"
 	case phase == api.ClusterPhaseFailed || phase == api.ClusterPhaseRunning && len(o.Pods) == 0:
 		return corev1.ConditionFalse, "All members lost", plan.NoMembersLeft
 	case phase != api.ClusterPhaseRunning:
@@ -68,8 +66,8 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 	}
 }
 
-// blocked says which alarm makes a cluster with a quorum refuse requests, and the
-// way out. An alarm of a member that was removed holds as any other.
+// blocked says which alarm makes a cluster with a quorum refuse requests, and the remedy. A
+// removed member's alarm holds like any other.
 func blocked(o *plan.Observation) (reason, message string) {
 	noSpace, corrupt := alarmed(o, etcd.AlarmNoSpace), alarmed(o, etcd.AlarmCorrupt)
 	switch {
@@ -101,7 +99,7 @@ func alarmed(o *plan.Observation, alarm string) string {
 	return strings.Join(names, ", ")
 }
 
-// memberName is how a person finds a member.
+// memberName returns the name by which a person finds a member.
 func memberName(m plan.MemberState) string {
 	switch {
 	case m.PodName != "":
@@ -113,8 +111,8 @@ func memberName(m plan.MemberState) string {
 	}
 }
 
-// troubles lists what is wrong, a clause a member, and then a clause a pod that is
-// none yet.
+// troubles lists the problems: a clause for each member, and then for each pod that is no
+// member yet.
 func troubles(o *plan.Observation) string {
 	var list []string
 	told := map[string]bool{}

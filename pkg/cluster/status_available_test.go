@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// The situations in which what a cluster does and what its members say of
-// themselves are not the same; doc/user/status.md tells them to people.
+// The situations in which a cluster's state and its members' words differ;
+// doc/alerts.md describes their alerts.
 func TestAvailableIsWhatAClientWouldSee(t *testing.T) {
 	claims := func(o *plan.Observation, leader uint64) {
 		for _, m := range o.Members {
@@ -36,7 +36,7 @@ func TestAvailableIsWhatAClientWouldSee(t *testing.T) {
 			[]string{"False / Quorum lost / 1 of 3 voting members answer, 2 are needed: reads and writes fail"}},
 		"one of two is stopped": {"cluster size=2 no-quorum\nmember a\nmember b down stopped", nil,
 			[]string{"False / Quorum lost / 1 of 2 voting members answer, 2 are needed"}},
-		"an election goes on": {"cluster size=3 no-quorum\nmember a\nmember b\nmember c down",
+		"an election runs": {"cluster size=3 no-quorum\nmember a\nmember b\nmember c down",
 			func(o *plan.Observation) { claims(o, 3) },
 			[]string{"False / Quorum lost / the members have no leader that answers"}},
 		"the network of the majority is cut off from the operator, which still reads what they agree on": {"cluster size=5\nmember a leader\nmember b down\nmember c down\nmember d down\nmember e", nil,

@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// setCertificates tells of the certificates in a condition.
+// setCertificates sets the condition about the certificates.
 func setCertificates(st *api.ClusterStatus, o *plan.Observation, set func(api.ClusterConditionType, corev1.ConditionStatus, string, string)) {
 	c := &o.Certificates
 	switch {
@@ -40,10 +40,10 @@ func setCertificates(st *api.ClusterStatus, o *plan.Observation, set func(api.Cl
 	}
 }
 
-// withoutSight tells of a cluster that the operator can't look into, because it
-// and the members don't accept each other's certificates: whether a quorum serves
-// is then not known. etcd is ready only while a quorum answers it, though, so that
-// what Kubernetes sees of the pods rules out that all is well, or leaves it open.
+// withoutSight returns the availability of a cluster that the operator can't query, because it
+// and the members do not accept each other's certificates. Nobody knows then whether a quorum
+// serves. But etcd is ready only while a quorum answers it, so the pods' readiness either
+// rules out that all is well, or leaves it open.
 func withoutSight(o *plan.Observation) (status corev1.ConditionStatus, reason, message string, blind bool) {
 	if o.Blind == "" || len(o.Pods) == 0 {
 		return "", "", "", false

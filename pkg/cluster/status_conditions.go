@@ -27,7 +27,7 @@ func setConditions(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	}
 	setCertificates(st, o, set)
 	if o.Spec.Paused {
-		return // what was going on is neither going on nor over
+		return // its progress is unknown
 	}
 
 	setUpdating(st, o, set)
@@ -44,7 +44,7 @@ func setConditions(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	case dead != "":
 		set(api.ClusterConditionRecovering, corev1.ConditionTrue, "Replacing dead member", "The dead member "+dead+" is being replaced")
 	case recovering || !o.Quorum || voters == o.Spec.Size || o.Surge() && voters > o.Spec.Size:
-		// goes on until the size is whole
+		// The condition stays until the size is reached.
 	case voters < o.Spec.Size:
 		set(api.ClusterConditionScaling, corev1.ConditionTrue, "Scaling up", scalingMessage(voters, o.Spec.Size))
 	default:
@@ -67,7 +67,7 @@ func scalingMessage(current, desired int) string {
 	return fmt.Sprintf("Current cluster size: %d, desired cluster size: %d", current, desired)
 }
 
-// deadMembers names the voters that are lost or just being removed for it.
+// deadMembers names the voters that are lost, or being removed because of a loss.
 func deadMembers(o *plan.Observation, s plan.Step) string {
 	if r, ok := s.(plan.RemoveMember); ok && r.Dead {
 		return r.Name

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// leastSizeChange is below what no change of a database's size is worth a
-	// write of the status, even if it is a tenth.
+	// leastSizeChange is the smallest change of a database's size that is worth a write of the
+	// status.
 	leastSizeChange = 1 << 20
-	// leastLag is the lag that a loaded member has without being behind: etcd
-	// answers one member's question after the other's.
+	// leastLag is the lag of a loaded member that is not behind: etcd answers one member's
+	// request after the other's.
 	leastLag = 1000
 )
 
-// setMemberStatuses tells what is known of each member, by name. Numbers that
-// have hardly changed stay as they are on record, unless something else is
-// written: a loaded cluster must not cause a write with each pass.
+// setMemberStatuses sets the status of each member, by name. Numbers that hardly changed stay
+// as recorded, unless something else changes: a loaded cluster must not cause a write in each
+// pass.
 func setMemberStatuses(st *api.ClusterStatus, o *plan.Observation) {
 	st.MemberStatuses = knownMembers(o)
 	if st.Phase == api.ClusterPhaseFailed {
@@ -40,8 +40,7 @@ func knownMembers(o *plan.Observation) []api.MemberStatus {
 	return memberStatuses(o)
 }
 
-// keepNumbers takes the numbers on record where they are near enough and
-// nothing else is new.
+// keepNumbers keeps the recorded numbers if they are near enough and nothing else is new.
 func keepNumbers(st *api.ClusterStatus, old []api.MemberStatus) {
 	if len(old) != len(st.MemberStatuses) {
 		return
@@ -56,8 +55,8 @@ func keepNumbers(st *api.ClusterStatus, old []api.MemberStatus) {
 	st.MemberStatuses = kept
 }
 
-// near tells whether a member's numbers have changed by less than a tenth. What
-// is in use swings with each compaction, so that it is measured by the file.
+// near reports whether a member's numbers have changed by less than a tenth. The used size
+// swings with each compaction, so near compares the file's size.
 func near(a, b api.MemberStatus) bool {
 	within := func(a, b, of, least int64) bool { return max(a-b, b-a) < max(least, of/10) }
 	return within(a.DBSize, b.DBSize, b.DBSize, leastSizeChange) &&
@@ -67,7 +66,7 @@ func near(a, b api.MemberStatus) bool {
 
 func memberStatuses(o *plan.Observation) []api.MemberStatus {
 	leader, alarms := o.Leader(), o.Alarms()
-	var newest uint64 // entry that a member has logged
+	var newest uint64 // the last entry that a member has logged
 	for _, m := range o.Members {
 		if m.Status != nil {
 			newest = max(newest, m.Status.RaftIndex)
@@ -79,7 +78,7 @@ func memberStatuses(o *plan.Observation) []api.MemberStatus {
 			Name: cmp.Or(m.PodName, m.Name), ID: etcd.FormatID(m.ID), Learner: m.Learner,
 			Leader: m.ID == leader, Problem: problem(m, o),
 		}
-		// A foreign member is not asked. What leads is healthy all the same.
+		// A foreign member is not asked. A leader is healthy in any case.
 		s.Healthy = s.Problem == "" || m.Foreign() && s.Leader
 		if m.Status != nil {
 			s.Version, s.DBSize, s.DBSizeInUse = m.Status.Version, m.Status.DBSize, m.Status.DBInUse
@@ -96,7 +95,7 @@ func memberStatuses(o *plan.Observation) []api.MemberStatus {
 	return list
 }
 
-// silentMembers are the members on record when nobody answers who they are.
+// silentMembers are the recorded members if no member answers.
 func silentMembers(o *plan.Observation) []api.MemberStatus {
 	var list []api.MemberStatus
 	for _, old := range o.Status.MemberStatuses {
@@ -110,8 +109,8 @@ func sortMembers(list []api.MemberStatus) {
 	slices.SortFunc(list, func(a, b api.MemberStatus) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 }
 
-// problem says why a member is not healthy, in words that stay the same as long
-// as the reason does; empty if it is healthy.
+// problem says why a member is unhealthy, in words that stay the same as long as the reason;
+// empty if it is healthy.
 func problem(m plan.MemberState, o *plan.Observation) string {
 	switch {
 	case m.Foreign():
@@ -125,7 +124,7 @@ func problem(m plan.MemberState, o *plan.Observation) string {
 	case m.Status != nil:
 		return ""
 	case m.Pod == nil && m.KeepsData():
-		return "its pod is gone; it is made again on its volume"
+		return "its pod is gone; the operator recreates it on its volume"
 	case m.Pod == nil:
 		return "its pod is gone, and its data with it"
 	case m.Pod.LostNode(o.Now):
@@ -147,9 +146,8 @@ func problem(m plan.MemberState, o *plan.Observation) string {
 	}
 }
 
-// cause is why a member does not answer, where that says more than that it doesn't.
-// Most errors hold ports and times, and are another one each time: refused, reset,
-// not in time.
+// cause adds why a member does not answer, if that is known. Most errors contain ports and
+// times, which differ each time: refused, reset, timed out.
 func cause(err error) string {
 	switch {
 	case errors.Is(err, plan.ErrOtherMember):

@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// onRecord is the world that a script tells, with the status written.
+// onRecord is the world of a script, with the status written.
 func onRecord(t *testing.T, world string) *plan.Observation {
 	t.Helper()
 	o := look(t, world)
@@ -109,7 +109,7 @@ func TestWhenNobodyAnswersTheMembersOnRecordAreTold(t *testing.T) {
 	lost := look(t, "cluster size=3 no-quorum")
 	lost.Status = o.Status
 	if got := statusAfter(lost, plan.Plan(lost), 1); len(got.MemberStatuses) > 0 {
-		t.Errorf("all is lost, and the status tells of %+v", got.MemberStatuses)
+		t.Errorf("all is lost, and the status has %+v", got.MemberStatuses)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// statusReason is the Reason whose text is status.reason in a phase; zero if there is
-// nothing to say. What needs a person comes first.
+// statusReason is the Reason whose text is status.reason in a phase; zero if there is none.
+// Reasons that need a person come first.
 func statusReason(o *plan.Observation, s plan.Step, phase api.ClusterPhase) plan.Reason {
 	if failed, ok := s.(plan.MarkFailed); ok {
 		return plan.Reason{Detail: failed.Why}
@@ -38,7 +38,7 @@ func specRefusal(o *plan.Observation) plan.Reason {
 	return plan.Reason{}
 }
 
-// podsRefusal says why the API server takes no pods of members.
+// podsRefusal says why the API server refuses pods of members.
 func podsRefusal(o *plan.Observation) plan.Reason {
 	if o.Refused.Why == "" {
 		return plan.Reason{}

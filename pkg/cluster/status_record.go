@@ -13,12 +13,12 @@ import (
 
 const (
 
-	// recordInterval is the least time between two writes of the record for the raft
-	// index and the revision alone.
+	// recordInterval is the least time between two writes of the record for only the raft
+	// index and the revision.
 	recordInterval = 5 * time.Minute
 )
 
-// setRecord records what a quorum agrees on. A record that is contradicted stays.
+// setRecord records what a quorum agrees on. A contradicted record stays.
 func setRecord(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	switch reason, _ := o.Contradiction(); {
 	case reason != "":
@@ -28,8 +28,8 @@ func setRecord(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	}
 }
 
-// keepRecord keeps the index and the revision that are on record while nothing else
-// is new and they were written a short time ago, or have not moved.
+// keepRecord keeps the recorded index and revision while nothing else is new and they are
+// recent, or have not moved.
 func keepRecord(st *api.ClusterStatus, old *api.ClusterRecord, now time.Time) {
 	r := st.Record
 	if r == nil || old == nil || r.ClusterID != old.ClusterID || !slices.Equal(r.Members, old.Members) {

@@ -34,7 +34,7 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 	} {
 		looked[reflect.TypeOf(s)] = true
 		if restsOnRecord(s) {
-			t.Errorf("%q stands still while the status can't be written", s)
+			t.Errorf("%q waits while the status can't be written", s)
 		}
 	}
 	for _, s := range allSteps {

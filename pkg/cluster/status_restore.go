@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// restoring says how far a cluster's first member has come that starts on a backup;
-// zero for other clusters, and once it has served.
+// restoring describes the progress of a first member that starts on a backup; zero for other
+// clusters, and once it has served.
 func restoring(o *plan.Observation, s plan.Step) plan.Reason {
 	if o.Status.Phase != api.ClusterPhaseNone && o.Status.Phase != api.ClusterPhaseCreating {
 		return plan.Reason{}
@@ -34,7 +34,7 @@ func restoring(o *plan.Observation, s plan.Step) plan.Reason {
 	return plan.Reason{Detail: startingOn(backup, seed)}
 }
 
-// startingOn says how far a first member has come that starts on a backup.
+// startingOn describes the progress of a first member that starts on a backup.
 func startingOn(backup string, seed *manifest.PodState) string {
 	switch {
 	case seed == nil || seed.Deleting:
@@ -42,7 +42,7 @@ func startingOn(backup string, seed *manifest.PodState) string {
 	case seed.Problem != "":
 		return fmt.Sprintf("member %s can't start on %s: %s", seed.Name, backup, seed.Problem)
 	case seed.Preparing == manifest.FetchContainer && seed.Scheduled:
-		return fmt.Sprintf("member %s fetches %s; kubectl logs %s -c %s tells how far it is", seed.Name, backup, seed.Name, manifest.FetchContainer)
+		return fmt.Sprintf("member %s fetches %s; kubectl logs %s -c %s shows the progress", seed.Name, backup, seed.Name, manifest.FetchContainer)
 	case seed.Preparing == manifest.RestoreContainer:
 		return fmt.Sprintf("member %s restores %s", seed.Name, backup)
 	}

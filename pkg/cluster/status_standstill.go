@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// standstillAfter is how long the operator may wait for the same before the status
-	// says for what.
+	// standstillAfter is how long the operator may wait for the same before the status reports
+	// it.
 	standstillAfter = time.Minute
-	// standstillPause is the least time between two changes of what it says: reasons
-	// that take turns must not cause a write each.
+	// standstillPause is the least time between two changes of that report: alternating
+	// reasons must not cause a write each.
 	standstillPause = 30 * time.Second
 )
 
-// standstill notices that pass after pass leads to nothing new.
+// standstill notices that passes lead to nothing new.
 type standstill struct {
-	since time.Time // without a step that succeeded; zero: there is nothing to do
-	// failing is the step that failed last, and err how.
+	since time.Time // without a successful step; zero: there is nothing to do
+	// failing is the last failed step, and err its error.
 	failing string
 	err     error
 
@@ -30,9 +30,8 @@ type standstill struct {
 	textAt time.Time
 }
 
-// look takes the step that a pass has planned and returns what the status has to say
-// about it; "" while there is nothing to say. Waits take turns while the same stands in
-// the way: they count as one.
+// look takes the step that a pass has planned and returns the report for the status; "" if
+// there is none. Waits alternate while the same problem lasts: they count as one.
 func (s *standstill) look(o *plan.Observation, next plan.Step) string {
 	if i, ok := next.(plan.Idle); ok && rests(i) {
 		*s = standstill{}
@@ -46,7 +45,7 @@ func (s *standstill) look(o *plan.Observation, next plan.Step) string {
 		s.text = ""
 		return ""
 	case acts(next) && s.text != "":
-		return s.text // another attempt, of which nobody knows yet how it ends
+		return s.text // another attempt, whose end is not known yet
 	}
 	text := s.describe(o, next)
 	if s.text == "" || text != s.text && o.Now.Sub(s.textAt) >= standstillPause {
@@ -75,7 +74,7 @@ func acts(s plan.Step) bool {
 	return true
 }
 
-// rests reports whether nothing is waited for, or the status says so elsewhere.
+// rests reports whether there is nothing to wait for, or the status says so elsewhere.
 func rests(s plan.Idle) bool {
 	switch s.Why.Kind {
 	case plan.AsSpecified, plan.BeingDeleted, plan.Paused, plan.SpecInvalid, plan.VersionRefused, plan.PodsRefused, plan.WrongImage:

@@ -96,10 +96,10 @@ func TestAStandstillEnds(t *testing.T) {
 	s.look(o, plan.Plan(o))
 	o.Now = o.Now.Add(standstillAfter)
 	if s.look(o, plan.Plan(o)) == "" {
-		t.Error("it is not told of")
+		t.Error("it is not reported")
 	}
 	o = look(t, "cluster version=3.7.3\nmember a leader\nmember b version=3.7.3 runs=3.7.3\nmember c")
 	if got := s.look(o, plan.Plan(o)); got != "" {
-		t.Errorf("it goes on: %q", got)
+		t.Errorf("it continues: %q", got)
 	}
 }

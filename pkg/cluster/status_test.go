@@ -80,7 +80,7 @@ member c learner`, available, "True / Cluster available / 2 of 2 voting members 
 		"creating": {`
 cluster size=3 phase=Creating seed=s no-quorum
 pod s seed gate`, available, "False / Cluster creating / the first member does not serve yet"},
-		"the seed's image can't be had": {`
+		"the seed's image is unavailable": {`
 cluster size=3 phase=Creating seed=s no-quorum
 pod s seed gate badimage`, available, "False / Cluster creating / the first member does not serve yet; s: ImagePullBackOff"},
 		"the quorum is lost": {`
@@ -195,7 +195,7 @@ func TestTheSeedStaysOnRecordWhileCreating(t *testing.T) {
 		t.Errorf("a pass later: phase %s, members %v, want the seed alone", st.Phase, st.Members)
 	}
 	if st.ServiceName != "" {
-		t.Errorf("the client Service %s is told of and does not exist", st.ServiceName)
+		t.Errorf("the status names the client Service %s, which does not exist", st.ServiceName)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// updating tells how far the members follow an edit of how they are made; the
-// status is "" when there is nothing to tell.
+// updating returns how far the members follow an edit of their template; the status is "" if
+// there is nothing to report.
 func updating(o *plan.Observation) (status corev1.ConditionStatus, reason, message string) {
 	own := o.Own()
 	behind := plan.Count(own, func(m plan.MemberState) bool { return o.BehindTemplate(m) || o.BehindImage(m) })
@@ -33,7 +33,7 @@ func updating(o *plan.Observation) (status corev1.ConditionStatus, reason, messa
 	return corev1.ConditionTrue, "Cluster updating", message + strings.Join(joiningTroubles(o), "")
 }
 
-// joiningTroubles tells why pods of new members don't get on, a clause each.
+// joiningTroubles says why pods of new members are stuck, a clause for each.
 func joiningTroubles(o *plan.Observation) []string {
 	var troubles []string
 	for _, p := range o.Planned() {
@@ -50,7 +50,7 @@ func joiningTroubles(o *plan.Observation) []string {
 
 func setUpdating(st *api.ClusterStatus, o *plan.Observation, set func(api.ClusterConditionType, corev1.ConditionStatus, string, string)) {
 	if o.NobodyAnswers() {
-		return // it is neither going on nor over
+		return // its progress is unknown
 	}
 	status, reason, message := updating(o)
 	if status == "" {

@@ -16,15 +16,15 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// errStatusNotWritten is a failure also where the step came to an end, or has
-// to be tried again: as long as it lasts, people read what was.
+// errStatusNotWritten is an error even if the step succeeded, or must be retried: as long as
+// it lasts, people read an outdated status.
 var errStatusNotWritten = errors.New("the status could not be written")
 
-// errNoStatusSubresource is the answer to the write of a status whose object exists.
+// errNoStatusSubresource is the error for the status of an object that exists.
 var errNoStatusSubresource = errors.New("the CustomResourceDefinition etcdclusters has no status subresource, as that of an older operator: apply the one of this release")
 
-// writeStatus writes the status if it differs from what was last written. An
-// object that is gone or was made again is no longer this Cluster's.
+// writeStatus writes the status if it differs from the last written one. An object that is
+// gone or was recreated no longer belongs to this Cluster.
 func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 	if equality.Semantic.DeepEqual(st, c.status) {
 		return nil
@@ -46,7 +46,7 @@ func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 			obj = latest
 		}
 		if apierrors.IsNotFound(err) {
-			// The object is there, or it is not: only one of the two is a definition's fault.
+			// If the object exists, the definition is at fault. Otherwise the object is gone.
 			if _, getErr := c.latest(ctx); getErr == nil {
 				if c.cfg.StatusMissing != nil {
 					c.cfg.StatusMissing()
@@ -93,9 +93,8 @@ func (c *Cluster) latest(ctx context.Context) (*api.EtcdCluster, error) {
 	return latest, nil
 }
 
-// adopt takes over a status that another instance of the operator has written.
-// What was planned from the older one is void: it may be a bootstrap of a
-// cluster that holds data by now.
+// adopt takes over a status that another instance of the operator has written. The plan from
+// the older one is void: it may be a bootstrap of a cluster that holds data by now.
 func (c *Cluster) adopt(latest *api.EtcdCluster) error {
 	c.forgetOther(&latest.Status)
 	c.status = *latest.Status.DeepCopy()

@@ -32,7 +32,7 @@ func TestAStatusThatTheAPIServerDoesNotKnowIsToldOf(t *testing.T) {
 			c := w.cluster(testCluster())
 			_, err := c.pass(t.Context())
 			if err == nil || (told > 0) != exists || strings.Contains(err.Error(), "status subresource") != exists {
-				t.Errorf("error %v, told %d times", err, told)
+				t.Errorf("error %v, reported %d times", err, told)
 			}
 		})
 	}

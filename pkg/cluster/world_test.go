@@ -143,7 +143,7 @@ func (w *world) identify(action clienttesting.Action) (bool, runtime.Object, err
 	return false, nil, nil
 }
 
-// onlyAsks tells whether a request to create something is a dry run.
+// onlyAsks reports whether a request to create something is a dry run.
 func onlyAsks(action clienttesting.Action) bool {
 	create, ok := action.(clienttesting.CreateActionImpl)
 	return ok && len(create.CreateOptions.DryRun) > 0

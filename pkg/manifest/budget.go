@@ -15,7 +15,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// BuildBudget makes the PodDisruptionBudget of a cluster: evictions leave that
+// BuildBudget builds the PodDisruptionBudget of a cluster, which makes evictions leave this
 // many ready members.
 func BuildBudget(obj *api.EtcdCluster, minAvailable int) *policyv1.PodDisruptionBudget {
 	n := NamesOf(obj)
@@ -34,10 +34,9 @@ func BuildBudget(obj *api.EtcdCluster, minAvailable int) *policyv1.PodDisruption
 	}
 }
 
-// UpdatedBudget returns live with what the operator owns of a budget as in want,
-// and says what somebody else has edited. How evictions of members that are not
-// ready are judged is left to whoever sets it. minAvailable is not told, for the
-// operator changes it itself.
+// UpdatedBudget returns live with the operator's fields of want, and says what somebody else
+// has edited. Users may set how evictions treat unready members. UpdatedBudget does not report
+// minAvailable, because the operator changes it itself.
 func UpdatedBudget(live, want *policyv1.PodDisruptionBudget) (mended *policyv1.PodDisruptionBudget, edited string) {
 	mended = live.DeepCopy()
 	var changed differences
@@ -51,7 +50,7 @@ func UpdatedBudget(live, want *policyv1.PodDisruptionBudget) (mended *policyv1.P
 	return mended, strings.Join(changed, ", ")
 }
 
-// MinAvailableOf is the number in a budget; 0 for a percentage or none, which the
+// MinAvailableOf returns the number in a budget; 0 for a percentage or none, which the
 // operator never writes.
 func MinAvailableOf(b *policyv1.PodDisruptionBudget) int {
 	if least := b.Spec.MinAvailable; least != nil && least.Type == intstr.Int {

@@ -13,8 +13,8 @@ import (
 // CertForms are the forms of a cluster's Secrets.
 type CertForms struct{ Peer, Server, Operator certsecret.Form }
 
-// Certificate is a certificate that is mounted into members. The files have the
-// names of v0.9.4, whatever the Secret's form.
+// Certificate is a certificate that members mount. The files have v0.9.4's names, whatever the
+// Secret's form.
 type Certificate struct {
 	volume, dir string
 	certsecret.Files
@@ -24,7 +24,7 @@ type Certificate struct {
 var (
 	PeerCert   = Certificate{"member-peer-tls", "/etc/etcdtls/member/peer-tls", certsecret.Peer}
 	ServerCert = Certificate{"member-server-tls", "/etc/etcdtls/member/server-tls", certsecret.Server}
-	// OperatorCert is not for etcd but for those who run etcdctl in its pod.
+	// OperatorCert is not for etcd but for people who run etcdctl in its pod.
 	OperatorCert = Certificate{"operator-etcd-tls", "/etc/etcdtls/operator/etcd-tls", certsecret.Client}
 )
 
@@ -34,8 +34,8 @@ func (c Certificate) mount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: c.volume, MountPath: c.dir, ReadOnly: true}
 }
 
-// volumeFrom mounts exactly the three files. Where a Secret loses one of its
-// keys, the kubelet then keeps the files that it has.
+// volumeFrom mounts exactly the three files. If a Secret loses one of its keys, the kubelet
+// then keeps the mounted files.
 func (c Certificate) volumeFrom(secret string, form certsecret.Form) corev1.Volume {
 	cert, key, ca := c.Keys(form)
 	return corev1.Volume{Name: c.volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
@@ -58,7 +58,7 @@ func certVolumes(obj *api.EtcdCluster, forms CertForms) []corev1.Volume {
 	return volumes
 }
 
-// certMounts are those of the etcd container.
+// certMounts returns the mounts of the etcd container.
 func certMounts(spec *api.ClusterSpec) []corev1.VolumeMount {
 	var mounts []corev1.VolumeMount
 	if spec.PeerTLS() {
@@ -73,32 +73,29 @@ func certMounts(spec *api.ClusterSpec) []corev1.VolumeMount {
 	return mounts
 }
 
-// certFlags make members and clients show certificates to each other.
+// certFlags make members and clients present certificates to each other.
 //
-// What etcd asks of the peer certificate, which is both a server's and a client's:
+// etcd checks a peer certificate in both directions. The caller verifies it for the name in
+// the peer URL: <pod>.<cluster>.<namespace>.svc<ClusterDomain>.
 //
-//   - Whoever calls verifies it for the name in the peer URL:
-//     <pod>.<cluster>.<namespace>.svc<ClusterDomain>.
-//   - Whoever is called does more than to verify the chain, if the certificate has
-//     DNS names (or IP addresses) at all. The address of the caller must resolve
-//     to a name that is in the certificate, or that has the ending of one of its
-//     wildcards; or else one of its names that is no wildcard must resolve to the
-//     address. Otherwise the connection ends with EOF for the caller and
-//     "rejected connection on peer endpoint" in the log of the called.
-//   - CoreDNS resolves the address of a pod to
-//     <pod>.<cluster>.<namespace>.svc.<Kubernetes' domain>, as the headless
-//     Service publishes it, and to <a-b-c-d>.<cluster>-client.<namespace>.svc.… as
-//     well. Answers end with Kubernetes' own domain, whatever is in the URLs.
+// The called member verifies the chain. If the certificate has DNS names or IP addresses, it
+// also checks the caller's address. The address must resolve to a name in the certificate, or
+// to one that a wildcard covers; or a name without a wildcard must resolve to the address.
+// Otherwise the caller gets EOF, and the called member logs "rejected connection on peer
+// endpoint".
 //
-// So a certificate for *.<cluster>.<namespace>.svc alone makes a cluster of one
-// and no second member. It takes *.<cluster>.<namespace>.svc.cluster.local as well
-// or, where the domain is not known, <cluster>.<namespace>.svc: the name of the
-// headless Service resolves to the addresses of all members, but answers that are
-// cached delay a new one by seconds.
+// CoreDNS resolves the address of a pod to <pod>.<cluster>.<namespace>.svc.<Kubernetes'
+// domain>, as the headless Service publishes it, and to
+// <a-b-c-d>.<cluster>-client.<namespace>.svc.… too. Its answers end with Kubernetes' own
+// domain, whatever the URLs contain.
 //
-// The names in certificates of clients are not looked up. etcd's own HTTP gateway
-// is a client that shows the server certificate: without the usage "client auth"
-// in it, only gRPC works.
+// So a certificate for *.<cluster>.<namespace>.svc alone is enough for one member, and for no
+// second. It must also cover *.<cluster>.<namespace>.svc.cluster.local. If the domain is
+// unknown, <cluster>.<namespace>.svc works: the headless Service's name resolves to the
+// addresses of all members, but cached answers delay a new member by seconds.
+//
+// etcd does not check the names in client certificates. Its HTTP gateway is a client that
+// presents the server certificate: without the usage "client auth" in it, only gRPC works.
 func certFlags(spec *api.ClusterSpec) []string {
 	var flags []string
 	if spec.PeerTLS() {

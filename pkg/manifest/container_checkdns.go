@@ -15,19 +15,18 @@ import (
 )
 
 const (
-	// CheckDNSContainer is the init container that waits for what etcd needs.
+	// CheckDNSContainer is the init container that delays etcd.
 	CheckDNSContainer = "check-dns"
-	// A file on a disk-backed volume of its own tells that etcd was started in a
-	// pod: the data may be lost while the pod stays, as in memory when its node
-	// reboots.
+	// The file with this name is on a disk-backed volume and means that etcd was started in
+	// the pod. The data may be lost while the pod stays, as in memory when its node reboots.
 	startedVolume    = "check-dns"
 	startedMountPath = "/var/check-dns"
 	startedFile      = startedMountPath + "/started"
 )
 
-// checkDNS is the init container that holds etcd back until the pod's own name
-// resolves: other members reach it by that name. The operator's image also waits
-// until the running members expect the new one, and needs no shell for it.
+// checkDNS is the init container that delays etcd until the pod's own name resolves: other
+// members reach it by that name. The operator's image also waits until the running members
+// expect the new one, and needs no shell for it.
 func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operatorImage string) corev1.Container {
 	n := NamesOf(obj)
 	timeout := obj.Spec.EffectiveDNSTimeout()
@@ -74,7 +73,7 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operator
 	peers := slices.Sorted(maps.Keys(p.InitialCluster))
 	peers = slices.DeleteFunc(peers, func(u string) bool { return u == n.PeerURL(p.Name) })
 	if p.Seed || len(peers) == 0 {
-		return c // nobody to wait for
+		return c // no member to wait for
 	}
 	c.Command = append(c.Command, "-initial-cluster="+p.InitialCluster.String())
 	for _, u := range peers {
@@ -90,9 +89,9 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operator
 	return c
 }
 
-// startedVariable tells an init container which member has served from its pod. The
-// kubelet reads the annotation at each start of the container, from the pod as the
-// API server last showed it: nothing of it is on the node's disk.
+// startedVariable passes the ID of the member that has served from the pod to an init
+// container. The kubelet reads the annotation at each start of the container, from the pod at
+// the API server: nothing of it is on the node's disk.
 func startedVariable() corev1.EnvVar {
 	return corev1.EnvVar{
 		Name: startedEnv,
@@ -102,13 +101,13 @@ func startedVariable() corev1.EnvVar {
 	}
 }
 
-// busyboxScript waits for the name $1 to resolve, at most $2 seconds (0: for
-// ever). It fails where $3 holds no data and must: where the operator has noted that
-// the member has served, where $4 is require-data, and where $4 is a file that tells
-// that etcd was started before. The FQDN's
-// trailing part comes from the search list, which nslookup of busybox after 1.28
-// ignores, so each domain of the list is tried as well. Not every image has sync;
-// without it the file is on the disk some seconds later.
+// busyboxScript waits until the name $1 resolves, at most $2 seconds (0: forever). It fails if
+// $3 must hold data and does not: if the operator has noted that the member has served, if $4
+// is require-data, or if $4 is a file, which means that etcd was started before.
+//
+// The search list completes the FQDN. nslookup of busybox after 1.28 ignores the list, so the
+// script also tries each of its domains. Not every image has sync; without it, the file
+// reaches the disk some seconds later.
 const busyboxScript = `
 if ! ls "$3"/member/wal/*.wal >/dev/null 2>&1; then
   if [ -n "$MEMBER_STARTED" ]; then
@@ -143,7 +142,7 @@ while :; do
   sleep 1
 done`
 
-// BusyboxImage is the image that the spec names for the init container; "" for that of the operator.
+// BusyboxImage returns the spec's image for the init container; "" for the operator's.
 func BusyboxImage(spec *api.ClusterSpec) string {
 	if spec.Pod == nil {
 		return ""
@@ -151,5 +150,6 @@ func BusyboxImage(spec *api.ClusterSpec) string {
 	return spec.Pod.BusyboxImage
 }
 
-// startedEnv is the variable by which init containers know the note: datadir.StartedEnv.
+// startedEnv is the environment variable with the note for init containers:
+// datadir.StartedEnv.
 const startedEnv = "MEMBER_STARTED"

@@ -15,7 +15,7 @@ import (
 )
 
 // The data of a pod can go while the pod stays: in memory, when its node reboots.
-// What tells of it must not go with it, and nobody but check-dns writes it.
+// The mark of it must not go with it, and only check-dns writes it.
 func TestWhatTellsOfAStartOutlivesTheData(t *testing.T) {
 	inMemory := 0
 	for name, s := range shapes() {

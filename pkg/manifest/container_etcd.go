@@ -19,14 +19,14 @@ const (
 	// EtcdContainer is the container in which etcd runs.
 	EtcdContainer = "etcd"
 
-	// maxLearnersEnv is a setting of etcd 3.6 and later; older ones don't read
-	// it. The environment stays when the version is changed in place. The plan
-	// counts on it, so users can't set it.
+	// maxLearnersEnv is a setting of etcd 3.6 and later; older versions ignore it. A version
+	// change in place keeps the environment. The plan relies on the setting, so users must not
+	// set it.
 	maxLearnersEnv   = "ETCD_MAX_LEARNERS"
 	snapshotCountEnv = "ETCD_SNAPSHOT_COUNT"
 )
 
-// Image is that of a version of etcd.
+// Image returns the image of a version of etcd.
 func Image(spec *api.ClusterSpec, version string) string {
 	return spec.EffectiveRepository() + ":v" + version
 }
@@ -49,7 +49,7 @@ func etcdProcess(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, versi
 		Env:          etcdEnv(policy, command),
 		Resources:    policy.Resources,
 		VolumeMounts: append([]corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath}}, certMounts(&obj.Spec)...),
-		// etcd says on standard error why it ends.
+		// etcd writes the reason of its end to standard error.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext:          containerSecurity(),
 	}
@@ -57,8 +57,8 @@ func etcdProcess(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, versi
 	return c
 }
 
-// etcdCommand gives the operator's flags first and the user's after them. etcd
-// takes the last of a flag, so flags of the operator are left out of the user's.
+// etcdCommand returns the operator's flags before the user's. etcd uses the last value of a
+// flag, so the user's must not repeat the operator's.
 func etcdCommand(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, version etcd.Version) []string {
 	n := NamesOf(obj)
 	command := []string{
@@ -89,9 +89,9 @@ func etcdCommand(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, versi
 	return command
 }
 
-// etcdEnv gives the operator's settings and then the user's. Where the user says
-// something about a setting, in the environment or by a flag, only that is left:
-// etcd does not start with a variable that a flag overrides.
+// etcdEnv returns the operator's settings before the user's. If the user sets one, in the
+// environment or by a flag, only the user's stays: etcd does not start with a variable that a
+// flag overrides.
 func etcdEnv(policy *api.PodPolicy, command []string) []corev1.EnvVar {
 	env := []corev1.EnvVar{{Name: maxLearnersEnv, Value: strconv.Itoa(ManyLearners)}}
 	users := slices.DeleteFunc(slices.Clone(policy.EtcdEnv), func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
@@ -104,8 +104,7 @@ func etcdEnv(policy *api.PodPolicy, command []string) []corev1.EnvVar {
 	})
 }
 
-// flagOf is the name of the flag that an argument sets; etcd takes one dash for
-// two.
+// flagOf returns the name of the flag in an argument; etcd accepts one dash or two.
 func flagOf(arg string) string {
 	name, _, _ := strings.Cut(arg, "=")
 	return strings.TrimLeft(name, "-")
@@ -119,12 +118,11 @@ func flagsOf(command []string) []string {
 	return flags
 }
 
-// envOf is the environment variable by which etcd also takes an argument's flag.
+// envOf returns the environment variable for an argument's flag.
 func envOf(arg string) string {
 	return "ETCD_" + strings.ToUpper(strings.ReplaceAll(flagOf(arg), "-", "_"))
 }
 
-// ManyLearners is the limit on learners that the operator sets where etcd
-// has one. All members must agree on it: each of them checks it when a
-// change of the membership is applied.
+// ManyLearners is the operator's limit of learners, if etcd has one. All members must agree on
+// it: each checks it when it applies a membership change.
 const ManyLearners = 6

@@ -15,16 +15,16 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// A seed that starts on a backup has two more init containers before check-dns.
-// The operator's image has the program that fetches; only etcd's own image of the
-// cluster's version has the tool that makes a data directory of a backup, and it has
-// no shell. So the first leaves its program for the second to run there.
+// A seed that starts on a backup has two more init containers before check-dns. The operator's
+// image has the program that fetches the backup. Only etcd's own image of the cluster's
+// version has the tool that restores it, and no shell. So the first leaves its program for the
+// second.
 const (
 	FetchContainer   = "fetch-backup"
 	RestoreContainer = "restore-backup"
 
-	// The backup is on the node's disk until it is restored, also where the data is
-	// in memory: both in memory would take twice as much of it.
+	// The backup stays on the node's disk until it is restored, even if the data is in memory:
+	// both in memory would take twice the space.
 	restoreVolume    = "restore"
 	restoreMountPath = "/var/etcd-restore"
 	restoreProgram   = restoreMountPath + "/etcd-operator"
@@ -34,8 +34,8 @@ const (
 	tokenFile      = "token"
 )
 
-// restoreContainers are the init containers of a seed that starts on a backup. They
-// also run when the pod restarts; they find then that all is done.
+// restoreContainers are the init containers of a seed that starts on a backup. They also run
+// when the pod restarts, and do nothing then.
 func restoreContainers(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, version etcd.Version, operatorImage string) []corev1.Container {
 	if p.Source == nil {
 		return nil
@@ -89,19 +89,19 @@ func restoreContainers(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod,
 	return containers
 }
 
-// makeRoom raises a limit on ephemeral storage by what the backup takes: the kubelet
-// evicts a pod whose emptyDirs and logs are larger than the largest such limit of its
-// init containers, or those of its containers together.
+// makeRoom raises a limit on ephemeral storage by the backup's size. The kubelet evicts a pod
+// whose emptyDirs and logs exceed the largest such limit of its init containers, or the sum of
+// its containers' limits.
 func makeRoom(resources *corev1.ResourceRequirements, size int64) {
-	const program = 128 << 20 // and a margin
+	const program = 128 << 20 // with a margin
 	if limit, ok := resources.Limits[corev1.ResourceEphemeralStorage]; ok {
 		limit.Add(*resource.NewQuantity(size+program, resource.BinarySI))
 		resources.Limits[corev1.ResourceEphemeralStorage] = limit
 	}
 }
 
-// restoreVolumes are those of the init containers. The Secret with the token goes
-// when the restore has succeeded, and the pod must still be able to start again.
+// restoreVolumes are the volumes of the init containers. The operator deletes the Secret with
+// the token after the restore, and the pod must still be able to restart.
 func restoreVolumes(p MemberPod) []corev1.Volume {
 	if p.Source == nil {
 		return nil
@@ -116,8 +116,8 @@ func restoreVolumes(p MemberPod) []corev1.Volume {
 	}
 }
 
-// SourceDigest identifies a backup and the way to it; "" for none. Its first part
-// identifies the backup alone.
+// SourceDigest identifies a backup and its URL; "" for none. Its first part identifies only
+// the backup.
 func SourceDigest(source *api.SeedBackup) string {
 	if source == nil {
 		return ""
@@ -130,13 +130,13 @@ func ContentDigest(from *api.RestoredFrom) string {
 	return ShortDigest(string(from.RestoreUID) + " " + from.SHA256)
 }
 
-// ShortDigest identifies a text in an annotation or a name.
+// ShortDigest shortens a text for an annotation or a name.
 func ShortDigest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
-// RestoredFrom is the record of a backup.
+// RestoredFrom returns the record of a backup.
 func RestoredFrom(source *api.SeedBackup) *api.RestoredFrom {
 	if source == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// BelongsToOthers tells whether an object is somebody else's: neither this
-// cluster's nor left from an earlier EtcdCluster of its name.
+// BelongsToOthers reports whether an object is neither this cluster's nor left over from an
+// earlier EtcdCluster of its name.
 func BelongsToOthers(obj metav1.Object, owner *api.EtcdCluster) bool {
 	ref := metav1.GetControllerOfNoCopy(obj)
 	if ref == nil {
@@ -19,7 +19,7 @@ func BelongsToOthers(obj metav1.Object, owner *api.EtcdCluster) bool {
 	return ref.Kind != OwnerOf(owner).Kind || ref.Name != owner.Name
 }
 
-// differences are what of an object is not as the operator wants it.
+// differences are the fields of an object that differ from the operator's.
 type differences []string
 
 func (d *differences) note(what string, same bool) {

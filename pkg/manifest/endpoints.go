@@ -15,13 +15,13 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// PodSelector finds the pods of a cluster's members.
+// PodSelector selects the pods of a cluster's members.
 func PodSelector(cluster string) labels.Selector {
 	return labels.SelectorFromSet(Names{Cluster: cluster}.Labels())
 }
 
-// ClientEndpoints are where the members of a cluster serve clients that run now,
-// by the order of their names. Of the pods, those of others are left out.
+// ClientEndpoints returns where the cluster's running members serve clients, ordered by name.
+// It ignores pods of others.
 func ClientEndpoints(obj *api.EtcdCluster, pods []corev1.Pod) []etcd.Endpoint {
 	n := NamesOf(obj)
 	var endpoints []etcd.Endpoint

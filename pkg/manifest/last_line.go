@@ -10,13 +10,13 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// etcdUsage ends the usage that etcd prints for a flag that it doesn't know. What
-// it says before is not among the lines that Kubernetes keeps.
+// etcdUsage ends the usage that etcd prints for an unknown flag. Kubernetes does not keep the
+// lines before it, with the reason.
 const etcdUsage = "Run the stateless etcd v3 gRPC L7 reverse proxy."
 
-// lastWords is the line of a container's termination message that says why it
-// ended: a panic, what etcd logged as fatal, or else the last line. It is bounded
-// because it ends in events and status.
+// lastWords returns the line of a container's termination message with the reason: a panic, a
+// fatal log entry of etcd, or else the last line. It bounds the length, because the line
+// becomes a part of events and status.
 func failureLine(message string) string {
 	if strings.Contains(message, etcdUsage) {
 		return "etcd does not know one of its flags, and printed its usage; see the first lines of its log, and spec.pod.extraArgs"

@@ -17,20 +17,20 @@ const (
 	MetricsPort = 2381
 
 	VersionAnnotation = "etcd.version"
-	// PreviousVersionAnnotation is the version of etcd that ran on a pod's data
-	// before its image was changed: the one to go back to if the new doesn't run.
+	// PreviousVersionAnnotation is the etcd version that ran on a pod's data before the
+	// operator changed its image. The operator returns to it if the new version does not run.
 	PreviousVersionAnnotation = api.OperatorAnnotations + "previous-version"
-	// StartedAnnotation on a pod is the ID of the member that has served from it. It
-	// outlives the disk of the pod's node, and is never taken off again.
+	// StartedAnnotation on a pod is the ID of the member that has served from it. It survives
+	// the disk of the pod's node, and is permanent.
 	StartedAnnotation = api.OperatorAnnotations + "started"
-	// sourceAnnotation on a seed's pod identifies the backup that it starts on.
+	// sourceAnnotation on a seed's pod identifies the seed's backup.
 	sourceAnnotation = api.OperatorAnnotations + "seed-backup"
-	// ImageAnnotation on a pod is the image of etcd that the operator asked for.
-	// Admission may have put another one into the pod.
+	// ImageAnnotation on a pod is the image of etcd that the operator asked for. Admission may
+	// have changed the image in the pod.
 	ImageAnnotation = api.OperatorAnnotations + "image"
 )
 
-// Names gives the names and URLs of what belongs to one cluster.
+// Names returns the names and URLs of one cluster's objects.
 type Names struct {
 	Namespace, Cluster string
 	ClusterDomain      string // suffix of the members' names, "" or with a leading dot
@@ -38,7 +38,7 @@ type Names struct {
 	service            string // of the client Service, "" for the default
 }
 
-// NamesOf are the names of a cluster.
+// NamesOf returns the names of a cluster.
 func NamesOf(obj *api.EtcdCluster) Names {
 	n := Names{
 		Namespace: obj.Namespace, Cluster: obj.Name,
@@ -60,24 +60,24 @@ func (n Names) clientService() string {
 	return n.Cluster + "-client"
 }
 
-// Budget is the name of the PodDisruptionBudget.
+// Budget returns the name of the PodDisruptionBudget.
 func (n Names) Budget() string { return n.Cluster }
 
-// Domain is what follows the name of a pod in its DNS name.
+// Domain follows the name of a pod in its DNS name.
 func (n Names) Domain() string {
 	return "." + n.Cluster + "." + n.Namespace + ".svc" + n.ClusterDomain
 }
 
-// Host is the DNS name of a member's pod: hostname and subdomain of the pod make
-// the peer Service serve it.
+// Host is the DNS name of a member's pod. The peer Service serves it because of the pod's
+// hostname and subdomain.
 func (n Names) Host(member string) string { return member + n.Domain() }
 
-// PeerURL is where the other members reach a member.
+// PeerURL is the URL of a member for other members.
 func (n Names) PeerURL(member string) string {
 	return fmt.Sprintf("%s://%s:%d", scheme(n.peerTLS), n.Host(member), peerPort)
 }
 
-// ClientURL is where clients reach a member.
+// ClientURL is the URL of a member for clients.
 func (n Names) ClientURL(member string) string {
 	return fmt.Sprintf("%s://%s:%d", scheme(n.clientTLS), n.Host(member), ClientPort)
 }
@@ -89,8 +89,8 @@ func scheme(tls bool) string {
 	return "http"
 }
 
-// MemberAt returns the member that a host of a peer URL belongs to, or "" for a
-// host that is not of this cluster's making.
+// MemberAt returns the member of a peer URL's host, or "" for a host in another form than this
+// cluster's.
 func (n Names) MemberAt(host string) string {
 	name, ok := strings.CutSuffix(host, n.Domain())
 	if !ok || name == "" || strings.Contains(name, ".") {
@@ -99,7 +99,7 @@ func (n Names) MemberAt(host string) string {
 	return name
 }
 
-// Labels are those by which the operator, Services and users find the pods.
+// Labels are the labels by which the operator, Services and users find the pods.
 func (n Names) Labels() map[string]string {
 	return map[string]string{api.AppLabel: api.AppEtcd, api.ClusterLabel: n.Cluster}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// BuildPod makes the pod of a member. What the user may not say is refused at
-// admission; where an object came in before a rule did, the operator's own
-// setting wins here, since members that start wrongly can't be taken back.
+// BuildPod builds the pod of a member. Admission refuses settings that users must not change.
+// In objects from before a rule, the operator's own setting wins here, because a member with a
+// wrong setting may do permanent damage.
 func BuildPod(obj *api.EtcdCluster, p MemberPod, certs CertForms, operatorImage string) (*corev1.Pod, error) {
 	version, err := etcd.ParseVersion(p.Version)
 	if err != nil {
@@ -38,10 +38,10 @@ func BuildPod(obj *api.EtcdCluster, p MemberPod, certs CertForms, operatorImage 
 			// etcd does not call Kubernetes.
 			ServiceAccountName:           policy.ServiceAccountName,
 			AutomountServiceAccountToken: new(false),
-			// A Service named etcd would put ETCD_PORT and the like into the
-			// environment, where etcd takes them for settings it doesn't know.
+			// A Service named etcd would put ETCD_PORT and the like into the environment,
+			// where etcd takes them for unknown settings.
 			EnableServiceLinks: new(false),
-			// etcd that crashes starts again in place, with its data.
+			// The kubelet restarts a crashed etcd in place, with its data.
 			RestartPolicy:             corev1.RestartPolicyAlways,
 			SecurityContext:           podSecurity(policy.SecurityContext),
 			PriorityClassName:         obj.Spec.PriorityClassName,
@@ -61,8 +61,8 @@ func BuildPod(obj *api.EtcdCluster, p MemberPod, certs CertForms, operatorImage 
 	return pod, nil
 }
 
-// podPolicy is a copy of the cluster's pod policy: what is built from it may be
-// changed without a change to the cluster.
+// podPolicy returns a copy of the cluster's pod policy, so that changes to the pod do not
+// change the cluster.
 func podPolicy(obj *api.EtcdCluster) *api.PodPolicy {
 	if obj.Spec.Pod == nil {
 		return &api.PodPolicy{}
@@ -70,7 +70,7 @@ func podPolicy(obj *api.EtcdCluster) *api.PodPolicy {
 	return obj.Spec.Pod.DeepCopy()
 }
 
-// memberLabels are those of a member's pod and of its volume.
+// memberLabels are the labels of a member's pod and of its volume.
 func memberLabels(obj *api.EtcdCluster, member string) map[string]string {
 	labels := map[string]string{}
 	if obj.Spec.Pod != nil {
@@ -92,7 +92,7 @@ func podAnnotations(policy *api.PodPolicy, version etcd.Version) map[string]stri
 	return annotations
 }
 
-// OwnerOf is the reference by which objects belong to an EtcdCluster.
+// OwnerOf returns the reference by which objects belong to an EtcdCluster.
 func OwnerOf(obj *api.EtcdCluster) metav1.OwnerReference {
 	return *metav1.NewControllerRef(obj, api.SchemeGroupVersion.WithKind(api.EtcdClusterResourceKind))
 }

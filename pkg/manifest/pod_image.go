@@ -13,23 +13,23 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// RememberImage notes on a new pod the image that the operator asks for. Admission may
-// pin it to a digest or move it to another registry, and then the pod does not say.
+// RememberImage notes on a new pod the image that the operator asks for. Admission may pin it
+// to a digest or move it to another registry, and the pod then does not show the original.
 func RememberImage(pod *corev1.Pod) {
 	if i := slices.IndexFunc(pod.Spec.Containers, isEtcd); i >= 0 {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, ImageAnnotation, pod.Spec.Containers[i].Image)
 	}
 }
 
-// imageAskedFor is the image that the operator asked for in a pod that has the image
-// admitted, and the version of etcd by its tag. An operator of before notes the version
-// alone: where that is another one, the image was changed since it was noted.
+// imageAskedFor returns the image that the operator asked for in a pod with the image
+// admitted, and the version in its tag. Earlier operators noted only the version. If it
+// differs, somebody has changed the image since.
 func imageAskedFor(pod *corev1.Pod, admitted string) (image, version string) {
 	asked, version := pod.Annotations[ImageAnnotation], pod.Annotations[VersionAnnotation]
 	if asked != "" && SameVersion(VersionOf(asked, ""), version) {
 		return asked, VersionOf(asked, "")
 	}
-	// A digest behind a tag is not of the operator's asking.
+	// The operator never asks for a digest behind a tag.
 	image, _, _ = strings.Cut(admitted, "@")
 	return image, VersionOf(admitted, version)
 }

@@ -18,16 +18,16 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// Annotations on a pod that name the keys of labels and annotations that come
-// from the spec, separated by commas: what the spec no longer has is taken away,
-// what others have put there stays.
+// Annotations on a pod that list the keys of labels and annotations from the spec, separated
+// by commas. The operator removes what the spec no longer has, and keeps what others have
+// added.
 const (
 	specLabelsAnnotation      = api.OperatorAnnotations + "spec-labels"
 	specAnnotationsAnnotation = api.OperatorAnnotations + "spec-annotations"
 )
 
-// specMetadata is what the spec has to say about a pod's labels and annotations.
-// Reserved keys are refused at admission, and not followed where that came later.
+// specMetadata returns the spec's labels and annotations for a pod. Admission refuses reserved
+// keys; specMetadata ignores them in objects from before that rule.
 func specMetadata(obj *api.EtcdCluster) (labels, annotations map[string]string) {
 	if obj.Spec.Pod == nil {
 		return nil, nil
@@ -42,8 +42,7 @@ func specMetadata(obj *api.EtcdCluster) (labels, annotations map[string]string) 
 	return labels, annotations
 }
 
-// RememberMetadata notes on a new pod what of its labels and annotations is the
-// spec's.
+// RememberMetadata notes on a new pod which of its labels and annotations come from the spec.
 func RememberMetadata(obj *api.EtcdCluster, pod *corev1.Pod) {
 	labels, annotations := specMetadata(obj)
 	for annotation, keys := range map[string]string{specLabelsAnnotation: keysOf(labels), specAnnotationsAnnotation: keysOf(annotations)} {
@@ -57,15 +56,14 @@ func keysOf(m map[string]string) string {
 	return strings.Join(slices.Sorted(maps.Keys(m)), ",")
 }
 
-// MetadataOutdated tells whether metadataPatch has something to change.
+// MetadataOutdated reports whether MetadataPatch has something to change.
 func MetadataOutdated(obj *api.EtcdCluster, pod *corev1.Pod, t Template) bool {
 	labels, annotations := metadataChanges(obj, pod, t)
 	return len(labels)+len(annotations) > 0
 }
 
-// MetadataPatch is the merge patch that brings labels and annotations up to date.
-// A pod that was made before templates were recorded is taken to follow the
-// spec's of now.
+// MetadataPatch returns the merge patch that updates labels and annotations. For a pod from
+// before the templates' record, it assumes the current spec.
 func MetadataPatch(obj *api.EtcdCluster, pod *corev1.Pod, t Template, uid types.UID) ([]byte, error) {
 	labels, annotations := metadataChanges(obj, pod, t)
 	patch, err := json.Marshal(map[string]any{
@@ -77,7 +75,7 @@ func MetadataPatch(obj *api.EtcdCluster, pod *corev1.Pod, t Template, uid types.
 	return patch, nil
 }
 
-// metadataChanges gives the labels and annotations to set; nil: to take away.
+// metadataChanges returns the labels and annotations to set; nil: to remove.
 func metadataChanges(obj *api.EtcdCluster, pod *corev1.Pod, t Template) (labels, annotations map[string]any) {
 	wantLabels, wantAnnotations := specMetadata(obj)
 	labels = changes(wantLabels, pod.Labels, pod.Annotations[specLabelsAnnotation])

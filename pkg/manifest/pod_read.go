@@ -18,8 +18,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// DeleteMargin is what a pod's deletion may take beyond its grace period before
-// its node is taken to be gone.
+// DeleteMargin is how much longer than its grace period a pod's deletion may take before its
+// node counts as lost.
 const DeleteMargin = 10 * time.Second
 
 // PodStateOf reads what a plan needs from a pod.
@@ -80,24 +80,24 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	return p
 }
 
-// missesData reports whether check-dns has ended because the data that has to be there is
-// gone (internal/datadir, internal/checkdns and the script of busyboxImage all say so).
+// missesData reports whether check-dns has ended because required data is gone
+// (internal/datadir, internal/checkdns and the script for busyboxImage all say so).
 func missesData(s corev1.ContainerState) bool {
 	return s.Terminated != nil && s.Terminated.ExitCode != 0 && strings.Contains(s.Terminated.Message, "holds no data")
 }
 
 func isEtcd(c corev1.Container) bool { return c.Name == EtcdContainer }
 
-// imageTroubles are the kubelet's reasons for a container whose image can't be had.
+// imageTroubles are the kubelet's reasons for a container whose image is unavailable.
 var imageTroubles = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}
 
-// volumeTroubles are what the scheduler says of nodes that have no access to the volume of
-// a pod: its node is gone, or the pod may not run there (nodeaffinity and volumebinding in
-// pkg/scheduler/framework/plugins; the first is that of newer releases).
+// volumeTroubles are the scheduler's texts for nodes without access to a pod's volume: its
+// node is gone, or the pod must not run there (nodeaffinity and volumebinding in
+// pkg/scheduler/framework/plugins; the first is from newer releases).
 var volumeTroubles = []string{"didn't match PersistentVolume's node affinity", "had volume node affinity conflict"}
 
-// VersionOf reads the version from an image's tag; the annotation is for images
-// that were named by something else.
+// VersionOf reads the version from an image's tag. The annotation is for images that are not
+// named by version.
 func VersionOf(image, annotation string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if _, tag, ok := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":"); ok {
@@ -120,7 +120,7 @@ func bootstrapFlags(command []string) (seed bool, ic etcd.InitialCluster) {
 	return seed, ic
 }
 
-// preparing is the first init container that has not ended well.
+// preparing returns the first init container that has not succeeded.
 func preparing(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.InitContainers {
 		if !slices.ContainsFunc(pod.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool {
@@ -136,8 +136,8 @@ func hasCondition(pod *corev1.Pod, t corev1.PodConditionType, status corev1.Cond
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == status })
 }
 
-// problemOf says why a pod doesn't run etcd, where Kubernetes gives a reason. The kind
-// is what stays the same while a problem lasts.
+// problemOf says why a pod does not run etcd, if Kubernetes gives a reason. The kind stays the
+// same while a problem lasts.
 func problemOf(pod *corev1.Pod) (problem, kind string) {
 	if pod.Status.Phase == corev1.PodFailed {
 		return strings.TrimSpace("the pod has failed: " + pod.Status.Reason + " " + pod.Status.Message), "failed"
@@ -160,7 +160,7 @@ func problemOf(pod *corev1.Pod) (problem, kind string) {
 			return fmt.Sprintf("container %s ended with exit code %d: %s", s.Name, last.ExitCode, failureLine(last.Message)), s.Name + " ends"
 		case w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating":
 			kind = s.Name + " waits for " + w.Reason
-			if badImage { // the kubelet tries to pull it, and waits to try again, in turns
+			if badImage { // the kubelet alternates between a pull and a pause
 				kind = s.Name + " has no image"
 			}
 			return fmt.Sprintf("container %s (%s) is waiting: %s: %s", s.Name, imageOf(pod, s), w.Reason, w.Message), kind
@@ -169,8 +169,8 @@ func problemOf(pod *corev1.Pod) (problem, kind string) {
 	return "", ""
 }
 
-// imageOf returns the image that a container is to run. After an edit, its status names
-// the one before until the new one runs.
+// imageOf returns the image that a container should run. After an edit, the container's status
+// has the old image until the new one runs.
 func imageOf(pod *corev1.Pod, s corev1.ContainerStatus) string {
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		if c.Name == s.Name {
@@ -180,12 +180,13 @@ func imageOf(pod *corev1.Pod, s corev1.ContainerStatus) string {
 	return s.Image
 }
 
-// crowdedReasons are what the scheduler says of a node that another pod keeps a pod from
-// (pkg/scheduler/framework/plugins/interpodaffinity). It says so of nodes that have passed
-// all other checks: their labels fit, and they have room.
+// crowdedReasons are the scheduler's texts for a node from which another pod keeps a pod
+// (pkg/scheduler/framework/plugins/interpodaffinity). They concern nodes that pass all other
+// checks: their labels fit, and they have enough resources.
 var crowdedReasons = regexp.MustCompile(`(\d+) node\(s\) didn't (?:match pod|satisfy existing pods) anti-affinity rules`)
 
-// crowdedNodes is how many nodes have another pod in the way, by the scheduler's message.
+// crowdedNodes returns how many nodes another pod blocks, according to the scheduler's
+// message.
 func crowdedNodes(message string) int {
 	nodes := 0
 	for _, match := range crowdedReasons.FindAllStringSubmatch(message, -1) {
@@ -197,7 +198,7 @@ func crowdedNodes(message string) int {
 	return nodes
 }
 
-// PodState is what matters of one pod of the cluster.
+// PodState is the relevant state of one of the cluster's pods.
 type PodState struct {
 	Name    string
 	UID     types.UID
@@ -206,41 +207,39 @@ type PodState struct {
 	Node    string
 	Image   string // of etcd, as last asked for
 	Version string // of etcd, by the tag of that image
-	// Admitted is the image that admission has made of it. Nothing is read from it
-	// but whether it changes: the kubelet restarts etcd if it does.
+	// Admitted is the image after admission. Only its changes matter: the kubelet restarts
+	// etcd after one.
 	Admitted string
-	// Previous is the version that ran before the last change, where known.
+	// Previous is the version before the last change, if known.
 	Previous string
 	Created  time.Time
 
-	Template Template // that it was made by; empty parts are not on record
-	// MetadataOutdated is true when its labels or annotations are not the spec's.
+	Template Template // that built it; empty parts are not on record
+	// MetadataOutdated is true if its labels or annotations differ from the spec's.
 	MetadataOutdated bool
 
-	// Legacy is true for a pod as v0.9.4 makes them: etcd is not started again
-	// after it has ended, and probed by commands that newer images don't hold. A
-	// change of its image would be the loss of its data.
+	// Legacy is true for a pod from v0.9.4: its etcd never restarts, and its probes run
+	// commands that newer images lack. A change of its image would lose its data.
 	Legacy bool
 
 	Seed bool // starts a new cluster
-	// Source identifies the backup that a seed starts on; "" for one that starts
-	// empty, and for other pods.
+	// Source identifies the backup that a seed starts on; "" for an empty seed, and for other
+	// pods.
 	Source string
-	// Preparing is the init container that runs, or is the next to run; "" when all
-	// have ended well.
+	// Preparing is the running or next init container; "" when all have succeeded.
 	Preparing      string
 	InitialCluster etcd.InitialCluster
 	ManyLearners   bool // runs with the operator's limit on learners
 
-	// Guarded is true where check-dns heeds the note that the member has served;
-	// noted is true where that is on the pod, notePutOff while it is not tried.
+	// Guarded is true if check-dns reads the note that the member has served. Noted is true if
+	// the pod has that note, NotePutOff while the operator delays it.
 	Guarded, Noted, NotePutOff bool
 
 	// Claimed is true for a pod that mounts the PersistentVolumeClaim of its name.
 	Claimed bool
 
 	Scheduled bool
-	AtGate    bool // its init container runs, or has ended well
+	AtGate    bool // its init container runs, or has succeeded
 	Started   bool // etcd has run in it at least once
 	Running   bool // etcd runs now
 	Ready     bool
@@ -248,23 +247,22 @@ type PodState struct {
 	// DeleteBy is when a deleted pod should be gone at the latest.
 	DeleteBy time.Time
 	Finished bool // Failed or Succeeded: it will not run again
-	// Problem says why etcd doesn't run in it, in words for a person; empty if it
-	// runs, or if it is just on its way. Its kind stays the same where the words change.
+	// Problem says why etcd does not run in it, in words for a person; empty if it runs or is
+	// starting. Its kind stays the same while the words change.
 	Problem, ProblemKind string
-	// BadImage is true when etcd's image can't be had, crashing when etcd ends
-	// soon after each start.
+	// BadImage is true if etcd's image is unavailable, Crashing if etcd ends soon after each
+	// start.
 	BadImage, Crashing bool
 	Restarts           int32
-	// Crowded is how many nodes the scheduler keeps the pod from because of another pod
-	// there, and of nothing else.
+	// Crowded is the number of nodes that are unsuitable only because of another pod there.
 	Crowded int
-	// Dataless is true when it ended because the data of its member is gone.
+	// Dataless is true if it ended because its member's data is gone.
 	Dataless bool
-	// OffVolume is true when no node that the pod may run on has access to its volume.
+	// OffVolume is true if no node for the pod has access to its volume.
 	OffVolume bool
 }
 
-// Trouble is the problem of a pod that is given up.
+// Trouble returns the problem of a pod that the operator replaces.
 func (p PodState) Trouble() string {
 	if p.Problem == "" {
 		return "Kubernetes gives no reason, see the pod's events and logs"
@@ -272,13 +270,12 @@ func (p PodState) Trouble() string {
 	return p.Problem
 }
 
-// PodGrace is how long the kubelet lets a pod end by itself.
+// PodGrace is the pod's grace period.
 func PodGrace(pod *corev1.Pod) time.Duration {
 	return time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
 }
 
-// LostNode reports whether the pod's deletion takes longer than a node that is there
-// takes for it.
+// LostNode reports whether the pod's deletion takes longer than on a working node.
 func (p PodState) LostNode(now time.Time) bool { return p.Deleting && now.After(p.DeleteBy) }
 
 // heedsNote reports whether the pod's check-dns reads the note.

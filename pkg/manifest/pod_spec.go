@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// MemberPod is a pod to make.
+// MemberPod describes a pod to build.
 type MemberPod struct {
 	Name    string
 	Version string
@@ -22,7 +22,7 @@ type MemberPod struct {
 	Addresses map[string]string
 	// Volume is true for a pod on a PersistentVolumeClaim of its name.
 	Volume bool
-	// Rejoins is true for a member that comes back with its data: without data it
-	// must not start, for it could vote twice.
+	// Rejoins is true for a member that returns with its data: without data it must not start,
+	// because it could vote twice.
 	Rejoins bool
 }

@@ -115,7 +115,7 @@ func shapes() map[string]shape {
 		"joiner-busybox":   joiner(withEveryField(func(p *api.PodPolicy) { p.BusyboxImage = "busybox:1.28" })),
 		"joiner-labels":    joiner(clusterWith("3.6.16", &api.PodPolicy{Labels: map[string]api.LabelValue{"team": "storage"}})),
 		"joiner-unbounded": joiner(clusterWith("3.6.16", &api.PodPolicy{DNSTimeoutInSecond: ptr.To[int64](0)})),
-		// A member that is made again on its volume, with nobody beside it.
+		// A member that is recreated on its volume, without other members.
 		"alone": {obj: clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")}), pod: MemberPod{
 			Name: "c-alone", Version: "3.6.16", InitialCluster: membership("c-alone"), Volume: true, Rejoins: true,
 		}},

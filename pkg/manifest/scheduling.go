@@ -10,7 +10,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// affinity is the user's, or else what the deprecated antiAffinity stands for.
+// affinity returns the user's affinity, or else the one of the deprecated antiAffinity.
 func affinity(obj *api.EtcdCluster, policy *api.PodPolicy) *corev1.Affinity {
 	if policy.Affinity != nil || !policy.AntiAffinity {
 		return policy.Affinity
@@ -23,16 +23,16 @@ func affinity(obj *api.EtcdCluster, policy *api.PodPolicy) *corev1.Affinity {
 	}}
 }
 
-// topologySpread is the user's, also if that is none. By default it asks for
-// members on different hosts and zones without insisting, so that it stands in
-// the way of no affinity either.
+// topologySpread returns the user's constraints, even an empty list. By default it prefers
+// members on different hosts and zones without a requirement, so that it never conflicts with
+// an affinity.
 func topologySpread(obj *api.EtcdCluster, policy *api.PodPolicy) []corev1.TopologySpreadConstraint {
 	if policy.TopologySpreadConstraints == nil {
 		return []corev1.TopologySpreadConstraint{softSpread(obj, corev1.LabelHostname), softSpread(obj, corev1.LabelTopologyZone)}
 	}
 	constraints := policy.TopologySpreadConstraints
 	for i := range constraints {
-		// A constraint without a selector would count no pod at all.
+		// A constraint without a selector would count no pods.
 		if constraints[i].LabelSelector == nil {
 			constraints[i].LabelSelector = podSelector(obj)
 		}
@@ -49,7 +49,7 @@ func softSpread(obj *api.EtcdCluster, topologyKey string) corev1.TopologySpreadC
 	}
 }
 
-// podSelector finds the pods of a cluster.
+// podSelector selects the pods of a cluster.
 func podSelector(obj *api.EtcdCluster) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: NamesOf(obj).Labels()}
 }

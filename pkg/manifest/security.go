@@ -5,13 +5,13 @@ package manifest
 
 import corev1 "k8s.io/api/core/v1"
 
-// nonRootUser runs etcd and check-dns: neither needs more than the data volume,
-// which its group may write to.
+// nonRootUser runs etcd and check-dns: they only need the data volume, which their group may
+// write to.
 const nonRootUser = 65532
 
-// podSecurity is the user's security context; what is unset in it is what the
-// restricted Pod Security Standard asks for. A user who names a user ID has a
-// group in mind, that of the image.
+// podSecurity returns the user's security context, completed by the requirements of the
+// restricted Pod Security Standard. If the user sets a user ID, the group stays unset: the
+// image may define it.
 func podSecurity(users *corev1.PodSecurityContext) *corev1.PodSecurityContext {
 	s := corev1.PodSecurityContext{}
 	if users != nil {

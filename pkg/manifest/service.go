@@ -16,13 +16,12 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// OwnAnnotations on a Service lists the keys of the annotations that come from
-// the spec, so that one that is taken out of the spec goes from the Service too,
-// and those of others stay.
+// OwnAnnotations on a Service lists the keys of the annotations from the spec. The operator
+// removes those that the spec no longer has, and keeps others.
 const OwnAnnotations = api.OperatorAnnotations + "annotations-from-spec"
 
-// BuildPeerService makes the headless Service that gives each member its DNS
-// name. Members need their names before they are ready, to become ready.
+// BuildPeerService builds the headless Service that gives each member its DNS name. Members
+// need their names before they can become ready.
 func BuildPeerService(obj *api.EtcdCluster) *corev1.Service {
 	svc := buildService(obj, NamesOf(obj).peerService(), ServicePort("client", ClientPort), ServicePort("peer", peerPort))
 	svc.Spec.ClusterIP = corev1.ClusterIPNone
@@ -30,7 +29,7 @@ func BuildPeerService(obj *api.EtcdCluster) *corev1.Service {
 	return svc
 }
 
-// BuildClientService makes the Service for clients: it leads to ready members only.
+// BuildClientService builds the Service for clients, which leads only to ready members.
 func BuildClientService(obj *api.EtcdCluster) *corev1.Service {
 	svc := buildService(obj, NamesOf(obj).clientService(), ServicePort("client", ClientPort))
 	policy := obj.Spec.Service
@@ -41,7 +40,7 @@ func BuildClientService(obj *api.EtcdCluster) *corev1.Service {
 	if selector == nil {
 		selector = map[string]string{}
 	}
-	maps.Copy(selector, svc.Spec.Selector) // it never leads to another cluster's pods
+	maps.Copy(selector, svc.Spec.Selector) // never to another cluster's pods
 	svc.Spec.Selector = selector
 	if len(policy.Annotations) > 0 {
 		svc.Annotations = maps.Clone(policy.Annotations)
@@ -63,15 +62,14 @@ func buildService(obj *api.EtcdCluster, name string, ports ...corev1.ServicePort
 	}
 }
 
-// ServicePort is a port of a Service that the pods have as well.
+// ServicePort is a port of a Service that the pods have too.
 func ServicePort(name string, port int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(port)}
 }
 
-// UpdatedService returns live with what the operator owns of a Service as in want,
-// and says what differed; nothing where all is as it should be. What others write
-// stays: further labels and annotations, node ports, addresses, and whether the
-// Service is also a NodePort or LoadBalancer.
+// UpdatedService returns live with the operator's fields of want, and says what differed;
+// nothing if there is no difference. It keeps what others write: further labels and
+// annotations, node ports, addresses, and the type NodePort or LoadBalancer.
 func UpdatedService(live, want *corev1.Service) (mended *corev1.Service, edited string) {
 	mended = live.DeepCopy()
 	var changed differences
@@ -94,14 +92,14 @@ func UpdatedService(live, want *corev1.Service) (mended *corev1.Service, edited 
 	return mended, strings.Join(changed, ", ")
 }
 
-// NeedsRemaking tells whether a Service differs in what can't be changed in one
-// that exists: only a headless Service gives the members their names.
+// NeedsRemaking reports whether a Service differs in an immutable field: only a headless
+// Service gives the members their names.
 func NeedsRemaking(live, want *corev1.Service) bool {
 	return want.Spec.ClusterIP == corev1.ClusterIPNone && live.Spec.ClusterIP != corev1.ClusterIPNone
 }
 
-// mendMeta gives an object the labels and the controller of what it should be.
-// Other owners stay, unless they say that they control it.
+// mendMeta gives an object the desired labels and controller. Other owners stay, unless they
+// claim to be the controller.
 func mendMeta(live *metav1.ObjectMeta, want metav1.Object) {
 	if live.Labels == nil {
 		live.Labels = map[string]string{}
@@ -133,8 +131,8 @@ func mendAnnotations(live, want *corev1.Service) {
 	maps.Copy(live.Annotations, want.Annotations)
 }
 
-// mendedPorts are the wanted ports with what Kubernetes and its load balancers
-// have given to the live ones.
+// mendedPorts returns the desired ports with the values that Kubernetes and load balancers
+// have assigned to the live ones.
 func mendedPorts(live, want []corev1.ServicePort) []corev1.ServicePort {
 	ports := slices.Clone(want)
 	for i := range ports {

@@ -15,32 +15,31 @@ import (
 )
 
 const (
-	// PodTemplateAnnotation on a pod is the template.pod that it was made by.
+	// PodTemplateAnnotation on a pod is the template.pod that built it.
 	PodTemplateAnnotation = api.OperatorAnnotations + "pod-template"
-	// VolumeTemplateAnnotation is the template.volume that a
-	// PersistentVolumeClaim, or a pod with an emptyDir, was made by.
+	// VolumeTemplateAnnotation is the template.volume that built a PersistentVolumeClaim, or a
+	// pod with an emptyDir.
 	VolumeTemplateAnnotation = api.OperatorAnnotations + "volume-template"
 )
 
-// Template identifies what users say about the making of members, as far as
-// running members must follow it. It is taken from the spec and not from the pod
-// that is built of it: an operator that builds pods in another way does not
+// Template identifies the user's settings that running members must follow. It depends on the
+// spec and not on the resulting pod: a new operator that builds pods differently must not
 // restart the members of all clusters.
 type Template struct {
 	Pod    string // a new pod follows it
 	Volume string // only a new member on a new volume follows it
 }
 
-// TemplateOf gives the template of a spec. certificates stands for what is in the
-// Secrets that etcd reads only when it starts.
+// TemplateOf returns the template of a spec. certificates identifies the contents of Secrets
+// that etcd reads only when it starts.
 func TemplateOf(spec *api.ClusterSpec, certificates string) (Template, error) {
 	var p api.PodPolicy
 	if spec.Pod != nil {
 		p = *spec.Pod
 	}
-	// What is not here is followed in place (labels, annotations, version and
-	// repository), by the next pod (busyboxImage, DNSTimeoutInSecond, the
-	// operator's Secret), or can't change (ClusterDomain).
+	// Other fields change in place (labels, annotations, version and repository), apply to the
+	// next pod (busyboxImage, DNSTimeoutInSecond, the operator's Secret), or can't change
+	// (ClusterDomain).
 	pod, err := digest(struct {
 		Pod          api.PodPolicy
 		Priority     string
@@ -65,7 +64,7 @@ func TemplateOf(spec *api.ClusterSpec, certificates string) (Template, error) {
 	return Template{pod, volume}, err
 }
 
-// withoutSize leaves out the size that is asked for, since a volume can grow.
+// withoutSize omits the requested size, since a volume can grow.
 func withoutSize(claim *corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeClaimSpec {
 	if claim == nil {
 		return nil

@@ -16,8 +16,8 @@ const (
 	dataDir       = dataMountPath + "/data"
 )
 
-// dataVolumeOf is the volume of a member's data: the claim of the member's name,
-// or an emptyDir, which is lost with its pod.
+// dataVolumeOf returns the volume of a member's data: the claim of the member's name, or an
+// emptyDir, which is lost with its pod.
 func dataVolumeOf(policy *api.PodPolicy, p MemberPod) corev1.Volume {
 	v := corev1.Volume{Name: dataVolume}
 	switch {
@@ -31,12 +31,12 @@ func dataVolumeOf(policy *api.PodPolicy, p MemberPod) corev1.Volume {
 	return v
 }
 
-// inMemory tells whether a member's data is lost when its node restarts, though
-// its pod stays and is started again.
+// inMemory reports whether a member loses its data when its node restarts, although its pod
+// stays and restarts.
 func inMemory(policy *api.PodPolicy, p MemberPod) bool { return policy.Tmpfs && !p.Volume }
 
-// startedVolumes holds the file that tells that etcd was started in a pod whose
-// data is in memory. Elsewhere the two would be lost together.
+// startedVolumes holds the file that means that etcd was started in a pod with its data in
+// memory. With data on a disk, both would be lost together.
 func startedVolumes(policy *api.PodPolicy, p MemberPod) []corev1.Volume {
 	if !inMemory(policy, p) {
 		return nil
@@ -44,9 +44,8 @@ func startedVolumes(policy *api.PodPolicy, p MemberPod) []corev1.Volume {
 	return []corev1.Volume{{Name: startedVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 }
 
-// BuildVolume makes the claim that a member keeps its data on. It has the name
-// and the labels of the member's pod. The cluster must have a
-// persistentVolumeClaimSpec.
+// BuildVolume builds the claim for a member's data. It has the name and the labels of the
+// member's pod. The cluster must have a persistentVolumeClaimSpec.
 func BuildVolume(obj *api.EtcdCluster, member string) *corev1.PersistentVolumeClaim {
 	spec := *podPolicy(obj).PersistentVolumeClaimSpec
 	if len(spec.AccessModes) == 0 {

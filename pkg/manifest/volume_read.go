@@ -9,25 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VolumeState is what matters of one PersistentVolumeClaim of the cluster. It has
-// the name of its member and of the pod that mounts it.
+// VolumeState is the relevant state of one of the cluster's PersistentVolumeClaims. It has the
+// name of its member and of the pod that mounts it.
 type VolumeState struct {
 	Name string
 	UID  types.UID
-	// Version of etcd that ran on the data last; "" where that is not on record.
+	// Version of the last etcd on the data; "" if it is not on record.
 	Version string
-	// Template is the template.volume that it was made by.
+	// Template is the template.volume that built it.
 	Template string
 	Size     resource.Quantity // as asked for
 	Deleting bool
-	// PutOff is true for a while after the volume was changed: the cache may not
-	// show it yet, and somebody else may change it back.
+	// PutOff is true for a while after a change of the volume: the cache may not show it yet,
+	// and somebody else may undo it.
 	PutOff bool
-	// RefusedSize says why the size of the spec could not be asked for.
+	// RefusedSize says why the volume can't have the spec's size.
 	RefusedSize string
 }
 
-// VolumeStateOf reads the state of a volume back.
+// VolumeStateOf reads the state of a volume.
 func VolumeStateOf(claim *corev1.PersistentVolumeClaim) VolumeState {
 	return VolumeState{
 		Name:     claim.Name,

@@ -9,14 +9,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// LiftFormerAlarms lifts, while a restore is under way, the alarms of those who are no
-// members: they came with the backup, and tell of a cluster that is gone. What they
-// tell may be true of this one too; then etcd raises it anew, for a member that there
-// is. They stay where a person is asked anyway:
-//   - with an alarm of a member, because etcd forgets that one with any that is lifted,
-//     until it is raised anew;
-//   - NOSPACE with a database that is as large as its quota, which the next write would
-//     find out. When somebody has made room, it is lifted.
+// LiftFormerAlarms disarms, during a restore, the alarms of removed members. They came with
+// the backup and concern a former cluster. If one applies to this cluster too, etcd raises it
+// again for an existing member. The alarms stay if a person must act anyway:
+//
+// - with an alarm of an existing member, because disarming any alarm also hides that one until
+// etcd raises it again;
+//
+// - with NOSPACE and a database as large as its quota, which the next write would hit. Once
+// somebody has freed space, the alarm is disarmed.
 func LiftFormerAlarms(o *Observation) Step {
 	if o.Status.RestoredFrom == nil || o.Source == nil && o.SourceUnreadable == "" || o.LiftPutOff {
 		return nil
@@ -40,7 +41,7 @@ func LiftFormerAlarms(o *Observation) Step {
 	return LiftAlarms{alarms}
 }
 
-// AlarmTexts names alarms as people know them: NOSPACE of 8e9e05c52164694d.
+// AlarmTexts names alarms for people: NOSPACE of 8e9e05c52164694d.
 func AlarmTexts(alarms []etcd.Alarm) []string {
 	texts := make([]string, len(alarms))
 	for i, a := range alarms {

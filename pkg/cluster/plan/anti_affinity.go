@@ -9,13 +9,12 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// roomPatience is how long a member that is to replace another may find no node beside
-// the members that are there.
+// roomPatience is how long a replacement may find no node beside the existing members.
 const roomPatience = time.Minute
 
-// makeRoom removes a member that is to be replaced before the other has joined, where
-// anti-affinity keeps the two from being there together. Its node must be one that the
-// other could have, and the rest more than one member and a quorum.
+// makeRoom removes a member before its replacement has joined, if anti-affinity keeps the two
+// from running together. The replacement must be able to use the member's node. The remaining
+// members must be more than one, and a quorum.
 func (o *Observation) makeRoom(next MemberState) Step {
 	planned := o.Planned()
 	if len(planned) != 1 || planned[0].Crowded == 0 || o.Now.Sub(planned[0].Created) < roomPatience {
@@ -30,8 +29,7 @@ func (o *Observation) makeRoom(next MemberState) Step {
 	return next.remove(false, "the member that replaces it has no node beside it")
 }
 
-// WayToRoom says what happens or can be done where a new member finds no node beside the
-// others.
+// WayToRoom says what happens or what to do if a new member finds no node beside the others.
 func (o *Observation) WayToRoom(p manifest.PodState) string {
 	if p.Crowded >= o.memberNodes() && len(o.Voters()) >= 3 {
 		return "a member makes room for it when all others are healthy"

@@ -5,19 +5,18 @@ package plan
 
 import "github.com/etcd-operator/etcd-operator/pkg/etcd"
 
-// WantsBudget tells whether evictions are to be limited. While a cluster shrinks
-// they are until it has: two voters fewer than three are no smaller loss.
+// WantsBudget reports whether evictions must be limited. For a shrinking cluster they are,
+// until it has shrunk: two voters tolerate no loss either.
 func (o *Observation) WantsBudget() bool {
 	spec := o.Spec
 	spec.Size = max(spec.Size, len(o.Voters()))
 	return spec.HasDisruptionBudget()
 }
 
-// MinAvailable is how many ready members evictions must leave: a quorum of the
-// voters, whichever of the ready ones are left. What is ready without a vote
-// raises it by one each: learners, and the pods at the gate, which are the next to
-// be added. So it is raised before the membership grows, lowered after it has
-// shrunk, and right all the way in between.
+// MinAvailable is how many ready members evictions must leave: a quorum of the voters,
+// whichever of the ready ones are left. Each ready pod without a vote raises it by one:
+// learners, and pods at the gate, which join next. So it rises before the membership grows,
+// falls after it has shrunk, and is right in between.
 func (o *Observation) MinAvailable() int {
 	least := etcd.Quorum(len(o.Voters())) + len(o.Learners())
 	for _, p := range o.Planned() {
@@ -28,8 +27,8 @@ func (o *Observation) MinAvailable() int {
 	return least
 }
 
-// KeepBudget comes before the rules that change the membership: what they do next
-// rests on a number that fits the membership as it is.
+// KeepBudget comes before the rules that change the membership: they rely on a number that
+// fits the current membership.
 func KeepBudget(o *Observation) Step {
 	b := o.Budget
 	switch {

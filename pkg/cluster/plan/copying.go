@@ -6,24 +6,23 @@ package plan
 import "time"
 
 const (
-	// slowestCopy is the least that a copy of the database must move on by, in bytes a
-	// second. What is slower does not catch up with a cluster that is written to.
+	// slowestCopy is the least progress of a copy of the database, in bytes a second. A slower
+	// copy never catches up with a cluster under writes.
 	slowestCopy = 1 << 20
 	// slowestLoad is the same for a database that a member opens.
 	slowestLoad = 32 << 20
-	// copySeenFor is how long a copy counts as under way after it was last seen: a period
-	// of the loop, and what a look at a member may take.
+	// copySeenFor is how long a copy counts as in progress after it was last seen: a period of
+	// the loop, and the time of a request to a member.
 	copySeenFor = 11 * time.Second
 )
 
-// Copies reports whether a member that does not answer was just seen to receive a copy of
-// the database.
+// Copies reports whether a silent member was just seen to receive a copy of the database.
 func (m MemberState) Copies(now time.Time) bool {
 	return m.Status == nil && !m.Received.IsZero() && now.Sub(m.Received) < copySeenFor
 }
 
-// overdue reports whether a learner takes too long to join. What counts is that it moves
-// on: a copy of a large database may take hours.
+// overdue reports whether a learner takes too long to join. Progress counts, not time: a copy
+// of a large database may take hours.
 func (o *Observation) overdue(m MemberState) bool {
 	began := m.Pod.Created
 	if m.Joined() {
@@ -39,7 +38,7 @@ func (o *Observation) overdue(m MemberState) bool {
 	load := joinDeadline + time.Duration(size/slowestLoad)*time.Second
 	whole := load + time.Duration(size/slowestCopy)*time.Second
 	if m.CopyUnseen {
-		return o.Now.Sub(began) > whole // the operator can't see whether it moves on
+		return o.Now.Sub(began) > whole // the operator can't see its progress
 	}
 	moved := began
 	if m.Received.After(moved) {

@@ -10,12 +10,12 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// starting tells whether the cluster has no member yet that could have served.
+// starting reports whether no member of the cluster can have served yet.
 func (o *Observation) starting() bool {
 	return o.Status.Phase == api.ClusterPhaseNone || o.Status.Phase == api.ClusterPhaseCreating && len(o.Pods) == 0
 }
 
-// Pod is the pod of a name; nil if there is none.
+// Pod returns the pod of a name; nil if there is none.
 func (o *Observation) Pod(name string) *manifest.PodState {
 	for i := range o.Pods {
 		if o.Pods[i].Name == name {
@@ -25,8 +25,8 @@ func (o *Observation) Pod(name string) *manifest.PodState {
 	return nil
 }
 
-// Planned are the pods made for members that are not added yet, in the order in
-// which they can join.
+// Planned returns the pods of members that are not added yet, in the order in which they can
+// join.
 func (o *Observation) Planned() []manifest.PodState {
 	var planned []manifest.PodState
 	for _, p := range o.Pods {
@@ -38,7 +38,7 @@ func (o *Observation) Planned() []manifest.PodState {
 	return planned
 }
 
-// plannedNames are the names of the planned pods, in the same order.
+// plannedNames returns the names of the planned pods, in the same order.
 func (o *Observation) plannedNames() []string {
 	var names []string
 	for _, p := range o.Planned() {
@@ -47,7 +47,7 @@ func (o *Observation) plannedNames() []string {
 	return names
 }
 
-// Volume is the volume of a name; nil if there is none.
+// Volume returns the volume of a name; nil if there is none.
 func (o *Observation) Volume(name string) *manifest.VolumeState {
 	for i := range o.Volumes {
 		if o.Volumes[i].Name == name {

@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// size is how many members there may be: the spec's, and one more while a member
-// is to be replaced by another that follows the template.
+// size is how many members there may be: the spec's, and one more during the replacement of a
+// member that does not follow the template.
 func (o *Observation) size() int {
 	if slices.ContainsFunc(o.Own(), func(m MemberState) bool { return !m.Learner && o.needsReplacing(m) }) {
 		return o.Spec.Size + 1
@@ -18,8 +18,8 @@ func (o *Observation) size() int {
 	return o.Spec.Size
 }
 
-// podOutdated tells whether a pod was made by another template than the spec's. A
-// pod that does not tell is taken as it is.
+// podOutdated reports whether another template than the spec's built a pod. A pod without a
+// recorded template counts as current.
 func (o *Observation) podOutdated(p manifest.PodState) bool {
 	if p.Legacy && p.Version != o.Spec.EffectiveVersion() && o.CheckVersion() == nil {
 		return true // it can't be upgraded in place
@@ -27,8 +27,7 @@ func (o *Observation) podOutdated(p manifest.PodState) bool {
 	return o.Template.Pod != "" && p.Template.Pod != "" && p.Template.Pod != o.Template.Pod
 }
 
-// volumeOutdated tells whether a member's data is kept in another way than the
-// spec says.
+// volumeOutdated reports whether a member keeps its data differently than the spec says.
 func (o *Observation) volumeOutdated(m MemberState) bool {
 	has := ""
 	switch {
@@ -40,25 +39,25 @@ func (o *Observation) volumeOutdated(m MemberState) bool {
 	switch {
 	case o.Template.Volume == "" || m.Pod == nil && m.Volume == nil:
 		return false
-	case has == "": // not of this operator's making
+	case has == "": // not made by this operator
 		return (m.Volume != nil) != o.Spec.Persistent()
 	}
 	return has != o.Template.Volume
 }
 
-// BehindTemplate tells whether a member has to follow an edit of the template.
+// BehindTemplate reports whether a member has not followed an edit of the template.
 func (o *Observation) BehindTemplate(m MemberState) bool {
 	return m.Pod != nil && o.podOutdated(*m.Pod) || o.volumeOutdated(m)
 }
 
-// needsReplacing tells whether a member can follow the template only by another
-// in its place: its data would be lost with its pod, or is kept in the wrong way.
+// needsReplacing reports whether only a replacement can follow the template: the member would
+// lose its data with its pod, or keeps it in the wrong way.
 func (o *Observation) needsReplacing(m MemberState) bool {
 	return o.volumeOutdated(m) || m.Pod != nil && o.podOutdated(*m.Pod) && !m.KeepsData()
 }
 
-// Surge tells whether the members beyond the spec's size are there because one is
-// being replaced.
+// Surge reports whether there are more members than the spec's size because one is being
+// replaced.
 func (o *Observation) Surge() bool {
 	return len(o.Own()) == o.size() && o.size() > o.Spec.Size
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// mislabelled reports whether the image of a member's pod is known to hold another
-// version than its tag says.
+// mislabelled reports whether the image of a member's pod is known to hold another version
+// than its tag says.
 func (o *Observation) mislabelled(m MemberState) bool {
 	return m.Pod != nil && o.Mislabels[m.Pod.Image] != ""
 }
 
-// dataVersion is the version whose image can run a member's data again: the tag's where
-// the image is mislabelled, for there may be no image of the version that it holds.
+// dataVersion is the version whose image can run a member's data again. For a mislabelled
+// image it is the tag's: there may be no image of the version that it holds.
 func (o *Observation) dataVersion(m MemberState) string {
 	if !o.mislabelled(m) {
 		return m.Status.Version
@@ -31,8 +31,8 @@ func (o *Observation) dataVersion(m MemberState) string {
 	return m.Pod.Version
 }
 
-// MislabelledTarget says that members have the image that the spec asks for, and do not
-// run what it says; zero if they do.
+// MislabelledTarget says that members have the image that the spec asks for, and do not run
+// the version in its tag; zero if they do.
 func (o *Observation) MislabelledTarget() Reason {
 	if o.Status.Phase == "" || !slices.ContainsFunc(o.Own(), func(m MemberState) bool {
 		return o.mislabelled(m) && m.Pod.Image == o.Image(o.Spec.EffectiveVersion())
@@ -44,14 +44,13 @@ func (o *Observation) MislabelledTarget() Reason {
 		image, o.Mislabels[image])}
 }
 
-// Image is that of a version of etcd.
+// Image returns the image of a version of etcd.
 func (o *Observation) Image(version string) string {
 	return manifest.Image(&o.Spec, version)
 }
 
-// LowestVersion is the oldest etcd that runs in the cluster, by the members' own
-// word. A member that doesn't answer may be as old as the cluster was when all
-// last did, which is on record. ok is false when nothing is known.
+// LowestVersion is the oldest etcd in the cluster, by the members' own reports. A silent
+// member may be as old as the recorded cluster version. ok is false if nothing is known.
 func (o *Observation) LowestVersion() (lowest etcd.Version, ok bool) {
 	for _, m := range o.Members {
 		version := o.Status.CurrentVersion
@@ -71,8 +70,8 @@ func (o *Observation) LowestVersion() (lowest etcd.Version, ok bool) {
 	return lowest, ok
 }
 
-// Outdated tells whether members run another version than the spec's. One that
-// doesn't answer runs what the cluster was last seen to run.
+// Outdated reports whether members run another version than the spec's. A silent member counts
+// with the cluster's last known version.
 func (o *Observation) Outdated() bool {
 	target := o.Spec.EffectiveVersion()
 	if o.NobodyAnswers() {
@@ -84,14 +83,14 @@ func (o *Observation) Outdated() bool {
 			runs = m.Status.Version
 		}
 		if o.mislabelled(m) && m.Pod.Image == o.Image(target) {
-			return false // nothing is left to do for it
+			return false // it needs nothing more
 		}
 		return m.Pod != nil && m.Pod.Version != target || m.Joined() && !manifest.SameVersion(runs, target)
 	})
 }
 
-// BehindImage reports whether a member has to follow an edit of spec.repository: its
-// image is of the spec's version, and of another repository.
+// BehindImage reports whether a member has not followed an edit of spec.repository: its image
+// has the spec's version, and another repository.
 func (o *Observation) BehindImage(m MemberState) bool {
 	target := o.Spec.EffectiveVersion()
 	return m.Pod != nil && !m.Pod.Legacy && manifest.SameVersion(m.Pod.Version, target) && m.Pod.Image != o.Image(target)

@@ -3,14 +3,14 @@
 
 package plan
 
-// gates hold back a step that a rule has chosen, in this order. A gate returns the step,
-// or nil where the next rule decides, or another step in its place.
+// gates check a step that a rule has chosen, in this order. A gate returns the step, another
+// step in its place, or nil if the next rule decides.
 var gates = []func(*Observation, Step) Step{
 	AwaitPermission,
 	awaitCertificates,
 }
 
-// through returns what the gates make of a step; nil if the next rule decides.
+// through returns the gates' result for a step; nil if the next rule decides.
 func through(o *Observation, s Step) Step {
 	for _, gate := range gates {
 		if s == nil {
@@ -21,8 +21,8 @@ func through(o *Observation, s Step) Step {
 	return s
 }
 
-// CertificatesHold says why no pods are made, for status.reason; zero if they are,
-// or may be.
+// CertificatesHold says for status.reason why no pods are created; zero if they are, or may
+// be.
 func CertificatesHold(o *Observation) Reason {
 	if why := o.Certificates.Hold(o.starting()); why != "" {
 		return Reason{CertificatesHeld, why}
@@ -30,9 +30,8 @@ func CertificatesHold(o *Observation) Reason {
 	return Reason{}
 }
 
-// awaitCertificates holds back a step that needs certificates: a pod that can't start
-// for want of them helps nobody, and must not take the place of one that runs. With a
-// quorum the next rules decide.
+// awaitCertificates holds back a step that needs certificates. A pod that can't start without
+// them is useless, and must not replace a running one. With a quorum, the next rules decide.
 func awaitCertificates(o *Observation, s Step) Step {
 	why := CertificatesHold(o)
 	if why.IsZero() {
@@ -40,7 +39,7 @@ func awaitCertificates(o *Observation, s Step) Step {
 	}
 	switch s.(type) {
 	case AddMember:
-		if o.Gate { // its pod is there
+		if o.Gate { // its pod exists
 			return s
 		}
 	case ChooseSeed, CreatePods, SetVersion, RecyclePod:
@@ -53,8 +52,8 @@ func awaitCertificates(o *Observation, s Step) Step {
 	return Idle{why}
 }
 
-// AwaitPermission holds back pods that the API server would refuse once more. What
-// else there is to do goes on, if that needs no pod to begin with.
+// AwaitPermission holds back pods that the API server would refuse again. Other work
+// continues, if it needs no new pod first.
 func AwaitPermission(o *Observation, s Step) Step {
 	if _, makes := s.(CreatePods); !makes || !o.Now.Before(o.Refused.Until) {
 		return s

@@ -14,39 +14,37 @@ import (
 )
 
 const (
-	// joinDeadline is how long a new member may take from the making of its pod
-	// to its first answer. Then it is given up and another is tried, perhaps on
-	// another node.
+	// joinDeadline is how long a new member may take from the creation of its pod to its first
+	// answer. Then the operator replaces it by another, perhaps on another node.
 	joinDeadline = 5 * time.Minute
 
-	// WedgeDeadline is how long a member whose pod is there may not answer
-	// before it is replaced. It is long because a restart, a node's reboot or a
-	// large database's start are cheaper than copying the data again.
+	// WedgeDeadline is how long a member with a pod may be silent before the operator replaces
+	// it. It is long because a restart, a node's reboot or the start of a large database is
+	// cheaper than another copy of the data.
 	WedgeDeadline = 10 * time.Minute
 
-	// settleTime is how long a quorum has to be there before a member is given up.
-	// After an outage, and after a time in which the operator did not look, members
-	// come back one by one.
+	// settleTime is how long a quorum must exist before the operator replaces a member. After
+	// an outage, or a pause of the operator, members return one by one.
 	settleTime = 30 * time.Second
 
-	// holdUpDeadline is how long pods that could join may wait for one that was to
-	// join before them and finds no node.
+	// holdUpDeadline is how long pods that could join may wait for an earlier one that finds
+	// no node.
 	holdUpDeadline = 20 * time.Second
 
-	// smallDatabase is up to which size several learners may copy the database
-	// from the leader at the same time.
+	// smallDatabase is the size up to which several learners may copy the database from the
+	// leader at the same time.
 	smallDatabase = 128 << 20
 )
 
-// replaceLostMember removes a member that will not come back, so that another
-// can take its place. A learner has no vote and can always go; a voter goes if
-// the others keep a quorum without it.
+// replaceLostMember removes a member that will not return, so that another can replace it. A
+// learner has no vote and can always go. A voter can go if the others keep a quorum without
+// it.
 func replaceLostMember(o *Observation) Step {
 	for _, m := range o.Own() {
 		switch {
 		case !m.Lost(o.Now):
 		case m.Learner && m.Pod == nil && !m.Joined() && !o.Gate:
-			// makeAddedMembersPod comes to it.
+			// makeAddedMembersPod handles it.
 		case m.Learner:
 			return m.removeWithoutPod(false)
 		case o.quorumWithout(m):
@@ -56,15 +54,14 @@ func replaceLostMember(o *Observation) Step {
 	return nil
 }
 
-// replaceWedgedMember removes a member whose pod is there but that doesn't
-// answer for long. A pod without a working image is left for a person: the next
-// one would have the same image.
+// replaceWedgedMember removes a member with a pod that has been silent for long. A pod without
+// a working image needs a person: its replacement would have the same image.
 func replaceWedgedMember(o *Observation) Step {
 	if o.Now.Sub(o.QuorumSince) < settleTime {
 		return nil // it may be about to answer, as the others just did
 	}
-	// A pod that can't start as the first that follows an edit is the edit's
-	// doing: the next one would not start either.
+	// If a pod can't start as the first one after an edit, the edit is at fault: the next one
+	// would not start either.
 	edited := slices.ContainsFunc(o.Own(), o.BehindTemplate)
 	for _, m := range o.Own() {
 		if m.Pod == nil || m.DistrustsOperator() || m.Unreached() || m.DownSince.IsZero() || o.Now.Sub(m.DownSince) <= WedgeDeadline || !o.quorumWithout(m) {
@@ -72,7 +69,7 @@ func replaceWedgedMember(o *Observation) Step {
 		}
 		switch {
 		case m.Pod.LostNode(o.Now) || m.Pod.OffVolume || m.Pod.Dataless:
-			// Whatever its image and its template are, nothing can start it there.
+			// Whatever its image and its template, nothing can start it there.
 		case edited && !m.Pod.Started && !o.podOutdated(*m.Pod), m.Pod.BadImage, m.Pod.Version != o.joinVersion():
 			continue
 		}
@@ -84,8 +81,8 @@ func replaceWedgedMember(o *Observation) Step {
 	return nil
 }
 
-// dropSurplusLearner takes back a learner that the size no longer asks for,
-// rather than let it copy the database first.
+// dropSurplusLearner removes a learner that exceeds a smaller size, instead of letting it copy
+// the database first.
 func dropSurplusLearner(o *Observation) Step {
 	if learners := o.Learners(); len(learners) > 0 && len(o.Own()) > o.size() {
 		last := learners[len(learners)-1]
@@ -94,8 +91,8 @@ func dropSurplusLearner(o *Observation) Step {
 	return nil
 }
 
-// promoteLearner gives its vote to the learner that is least behind. etcd itself
-// refuses one that isn't in sync. Nobody votes before it is noted that it has data.
+// promoteLearner gives a vote to the learner that is least behind. etcd itself refuses one
+// that is not in sync. No member votes before the note that it has data.
 func promoteLearner(o *Observation) Step {
 	var ready []MemberState
 	for _, m := range o.Learners() {
@@ -110,8 +107,8 @@ func promoteLearner(o *Observation) Step {
 	return PromoteMember{best.ID, best.PodName}
 }
 
-// dropStuckLearner gives up a learner that can't start any more, or takes too
-// long. It has no vote: nothing is lost with it.
+// dropStuckLearner removes a learner that can't start any more, or takes too long. It has no
+// vote: nothing is lost with it.
 func dropStuckLearner(o *Observation) Step {
 	for _, m := range o.Learners() {
 		if m.Healthy() || m.Pod == nil || m.DistrustsOperator() {
@@ -135,8 +132,8 @@ func dropStuckLearner(o *Observation) Step {
 	return nil
 }
 
-// makeAddedMembersPod makes the pod of a member that was added first, which is
-// the order where check-dns can't wait for the membership (spec.pod.busyboxImage).
+// makeAddedMembersPod creates the pod of a member that was added first. This is the order if
+// check-dns can't wait for the membership (spec.pod.busyboxImage).
 func makeAddedMembersPod(o *Observation) Step {
 	if o.Gate {
 		return nil
@@ -152,8 +149,8 @@ func makeAddedMembersPod(o *Observation) Step {
 	return nil
 }
 
-// awaitJoiningVoter waits for a member that was added with a vote, because its
-// etcd has no learners: until it has started, the quorum has nothing to spare.
+// awaitJoiningVoter waits for a member that was added with a vote, because its etcd has no
+// learners: until it has started, the quorum has no reserve.
 func awaitJoiningVoter(o *Observation) Step {
 	for _, m := range o.Voters() {
 		if !m.Joined() && !m.Foreign() && m.Pod != nil {
@@ -166,9 +163,8 @@ func awaitJoiningVoter(o *Observation) Step {
 	return nil
 }
 
-// canJoin tells whether a member that was started with this --initial-cluster
-// can still find exactly this membership: all of today's members, and besides
-// them only members whose pods wait to join.
+// canJoin reports whether a member with this --initial-cluster can still find exactly this
+// membership: all current members, and otherwise only members whose pods wait to join.
 func (o *Observation) canJoin(ic etcd.InitialCluster) bool {
 	for _, m := range o.Members {
 		for _, u := range m.PeerURLs {
@@ -186,7 +182,7 @@ func (o *Observation) canJoin(ic etcd.InitialCluster) bool {
 	return true
 }
 
-// initialCluster is the membership with further members.
+// initialCluster returns the membership with further members.
 func (o *Observation) initialCluster(further []string) etcd.InitialCluster {
 	ic := etcd.InitialCluster{}
 	for _, m := range o.Members {
@@ -207,9 +203,9 @@ func (o *Observation) initialCluster(further []string) etcd.InitialCluster {
 	return ic
 }
 
-// joinPlanned adds the next member whose pod was made ahead and waits for it. It
-// comes before the promotion of those that were added before: with each vote that
-// is new, etcd takes no further member for five seconds (its HealthInterval).
+// joinPlanned adds the next member with a prepared pod and waits for it. It precedes the
+// promotion of earlier learners: after each new vote, etcd accepts no further member for five
+// seconds (its HealthInterval).
 func joinPlanned(o *Observation) Step {
 	planned := o.Planned()
 	if len(planned) == 0 || !planned[0].AtGate || len(o.Learners()) >= o.learnerLimit() {
@@ -218,7 +214,7 @@ func joinPlanned(o *Observation) Step {
 	next := planned[0]
 	for _, m := range o.Learners() {
 		// A learner that has not started compares the membership with its own
-		// --initial-cluster: it must not grow by a member that is not in there.
+		// --initial-cluster, so no other member may join meanwhile.
 		if !m.Joined() && (m.Pod == nil || m.Pod.InitialCluster[o.Names.PeerURL(next.Name)] == "") {
 			return nil
 		}
@@ -226,8 +222,8 @@ func joinPlanned(o *Observation) Step {
 	return o.add(next.Name)
 }
 
-// add adds a member: as a learner where etcd knows them. A member with a vote is
-// added only while all others are well, for it counts before it has started.
+// add adds a member: as a learner if etcd supports them. It adds a voter only while all others
+// are healthy, because a voter counts before it has started.
 func (o *Observation) add(name string) Step {
 	v, ok := o.LowestVersion()
 	learner := ok && v.HasLearners()
@@ -237,8 +233,8 @@ func (o *Observation) add(name string) Step {
 	return AddMember{name, learner}
 }
 
-// awaitLearners holds back what follows while members join: the membership
-// changes in one direction at a time.
+// awaitLearners holds back later rules while members join: the membership changes in one
+// direction at a time.
 func awaitLearners(o *Observation) Step {
 	if learners := o.Learners(); len(learners) > 0 {
 		return Wait{"for " + learners[0].PodName + " to join"}
@@ -260,7 +256,7 @@ func (o *Observation) learnerLimit() int {
 	return manifest.ManyLearners
 }
 
-// removeOneMember shrinks the cluster by the member that is missed least.
+// removeOneMember shrinks the cluster by the member that matters least.
 func removeOneMember(o *Observation) Step {
 	own := o.Own()
 	if len(own) <= o.Spec.Size {
@@ -281,7 +277,7 @@ func removeOneMember(o *Observation) Step {
 			rank++
 		}
 		if !o.needsReplacing(m) {
-			rank += 2 // another has joined in the place of one that does
+			rank += 2 // its replacement has joined
 		}
 		return rank + 1
 	}
@@ -313,10 +309,10 @@ func removeOneMember(o *Observation) Step {
 	return removal
 }
 
-// addMembers makes the pods of the members that are missing. The pods start
-// together; the members are added one by one as their pods get ready for it. Where a pod
-// has just found no node, the next pods are created one by one: if the last of several takes
-// the only free node, all of them have to be recreated, again and again.
+// addMembers creates the pods of missing members. The pods start together; the operator adds
+// the members one by one as their pods become ready. After a pod has found no node, the
+// operator creates the next pods one by one. Otherwise the last of several pods could take the
+// only free node, and the operator would recreate them all, again and again.
 func addMembers(o *Observation) Step {
 	missing := o.Spec.Size - len(o.Own()) - len(o.Planned())
 	if missing <= 0 {
@@ -335,7 +331,7 @@ func addMembers(o *Observation) Step {
 	return CreatePods{Pods: o.joinPods(o.plannedNames(), missing, o.joinVersion()), why: why}
 }
 
-// seedPod is the pod of the first member of a new cluster.
+// seedPod returns the pod of the first member of a new cluster.
 func (o *Observation) seedPod(name string) manifest.MemberPod {
 	return manifest.MemberPod{
 		Name: name, Version: o.Spec.EffectiveVersion(), Seed: true, Source: o.Source,
@@ -343,7 +339,7 @@ func (o *Observation) seedPod(name string) manifest.MemberPod {
 	}
 }
 
-// followers are the pods of the members that follow a seed. They wait in check-dns until the
+// followers returns the pods of the members that join after a seed. They wait in check-dns until the
 // seed serves and the operator adds them.
 func (o *Observation) followers(seed string) []manifest.MemberPod {
 	if !o.Gate {
@@ -355,7 +351,7 @@ func (o *Observation) followers(seed string) []manifest.MemberPod {
 	return alone.joinPods(base, o.Spec.Size-len(base), o.Spec.EffectiveVersion())
 }
 
-// addresses are those of the members that serve or are about to, by host name.
+// addresses returns the addresses of the members that serve or are about to, by host name.
 func (o *Observation) addresses() map[string]string {
 	addresses := map[string]string{}
 	for _, p := range o.Pods {
@@ -366,10 +362,10 @@ func (o *Observation) addresses() map[string]string {
 	return addresses
 }
 
-// joinPods makes up n pods that join after the members and those in base, each
-// after those before it. They must not start together: an etcd that joins asks
-// all members for their versions first, and two that wait for each other's
-// answer lose seven seconds (etcd's bootstrap timeout).
+// joinPods returns n new pods that join one after the other, after the members and those in
+// base. They must not join together: an etcd that joins first asks all members for their
+// versions, and two that wait for each other's answer lose seven seconds (etcd's bootstrap
+// timeout).
 func (o *Observation) joinPods(base []string, n int, version string) []manifest.MemberPod {
 	var pods []manifest.MemberPod
 	addresses := o.addresses()

@@ -15,109 +15,107 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// Observation is one look at the world: all that a plan may depend on.
+// Observation is one view of the world: everything that a plan may depend on.
 type Observation struct {
 	Now    time.Time
 	Names  manifest.Names
 	Spec   api.ClusterSpec
 	Status api.ClusterStatus // as last written
-	// Invalid says why the spec can't be followed at all; empty if it can.
+	// Invalid says why the operator can't follow the spec at all; empty if it can.
 	Invalid string
-	// Ending is true once the EtcdCluster is being deleted.
+	// Ending is true once somebody has deleted the EtcdCluster.
 	Ending bool
-	// Source is the backup that the first member is to start on; nil: it starts
-	// empty. Only a bootstrap depends on it.
+	// Source is the backup that the first member starts on; nil: it starts empty. Only a
+	// bootstrap depends on it.
 	Source *api.SeedBackup
-	// SourceUnreadable says why nobody knows what the first member is to start on;
-	// empty if that is known.
+	// SourceUnreadable says why the first member's backup is unknown; empty if it is known.
 	SourceUnreadable string
 	// NewNames are names for new members, of which a step takes the first ones.
 	NewNames []string
-	// Gate is true where check-dns also waits for membership, so that pods of
-	// members may be made before the members are added.
+	// Gate is true if check-dns also waits for membership, so that the operator may create
+	// pods before it adds their members.
 	Gate bool
 
-	// ClusterVersion is what the members have agreed on; asked for only while
-	// the version is to change, and zero if nobody answered.
+	// ClusterVersion is the version that the members have agreed on. The operator asks for it
+	// only while the version changes; zero if nobody answered.
 	ClusterVersion etcd.Version
-	// LogTarget is the raft index at which all members have taken a snapshot of
-	// their raft state since the upgrade asked for it; 0 before it does.
+	// LogTarget is the raft index at which all members have taken a snapshot of their raft
+	// state since the upgrade needed it; 0 before.
 	LogTarget uint64
 
 	Certificates certcheck.Certificates
-	// Blind says why the operator can't look into the cluster though members run:
-	// it and the members don't accept each other's certificates. "" if it can.
+	// Blind says why the operator can't query running members: it and the members do not
+	// accept each other's certificates. "" if it can.
 	Blind string
-	// Template is what members are to be made by; empty parts are not known.
+	// Template is the current template of members; empty parts are unknown.
 	Template manifest.Template
-	// UpdateRefused says why pods can't be made by the template; empty if they can.
+	// UpdateRefused says why the template's pods can't be created; empty if they can.
 	UpdateRefused string
 
 	PeerService, ClientService OwnedObject
-	// FormerServices are those of the cluster under names that it no longer uses.
+	// FormerServices are the cluster's Services under names that it no longer uses.
 	FormerServices []OwnedObject
 	Budget         BudgetState
 	Refused        RefusedPods
 	Pods           []manifest.PodState // sorted by name
-	// PodsOfOthers are pods with this cluster's labels that another object owns,
-	// such as an EtcdCluster of the same name that was just deleted.
+	// PodsOfOthers are pods with this cluster's labels that another object owns, such as an
+	// EtcdCluster of the same name that was just deleted.
 	PodsOfOthers int
 	Volumes      []manifest.VolumeState // sorted by name
 
-	// Mislabels are the images that hold another version of etcd than their tag says,
-	// with that version.
+	// Mislabels are the images that hold another version of etcd than their tag says, with
+	// that version.
 	Mislabels map[string]string
 
-	// Quorum is true when the members were listed by a linearizable read: the
-	// cluster has a leader and a quorum, and the list is what it agreed on.
+	// Quorum is true if the membership is from a linearizable read: the cluster has a leader
+	// and a quorum, and has agreed on the membership.
 	Quorum bool
-	// QuorumSince is since when each look has seen a quorum; zero without one. A
-	// look that comes late counts as the first.
+	// QuorumSince is since when each observation has seen a quorum; zero without one. A late
+	// observation restarts it.
 	QuorumSince time.Time
-	// LeaderlessSince is since when enough members answer for a quorum, and none
-	// leads to a leader; zero if that isn't so.
+	// LeaderlessSince is since when enough members answer for a quorum without a leader; zero
+	// otherwise.
 	LeaderlessSince time.Time
-	// Standstill is the detail of the Reason of that kind: what the operator has waited
-	// for too long; "" if nothing.
+	// Standstill is what the operator has waited for too long, as the detail of that Reason;
+	// "" if nothing.
 	Standstill string
 	// JoinSingly is true for a while after a pod without a node held up later ones.
 	JoinSingly bool
-	// LiftPutOff is true for a while after alarms could not be lifted.
+	// LiftPutOff is true for a while after a failure to disarm alarms.
 	LiftPutOff bool
-	// Record is what was on record or seen last; nil: nothing. seen is what a quorum
-	// says now. accepted is the record that a person overrules.
+	// Record is the recorded or last seen state; nil: nothing. Seen is what a quorum says now.
+	// Accepted is the record that a person overrules.
 	Record   *api.ClusterRecord
 	Seen     Testimony
 	Accepted string
-	// Members is the membership joined with pods and health, sorted by ID.
-	// Without a quorum it is what the most advanced member remembers, or empty.
+	// Members is the membership joined with pods and health, sorted by ID. Without a quorum it
+	// is the memory of the most advanced member, or empty.
 	Members []MemberState
 }
 
-// MemberState is a member with what is known of it.
+// MemberState is the known state of a member.
 type MemberState struct {
 	etcd.Member
-	// PodName is the name of its pod, "" for a member that is not of the operator's
-	// making.
+	// PodName is the name of its pod, "" for a member that the operator did not make.
 	PodName string
 	Pod     *manifest.PodState
 	Volume  *manifest.VolumeState
-	// Status is nil when the member did not answer.
+	// Status is nil if the member did not answer.
 	Status *etcd.Status
 	Err    error
-	// Stalled is true for a voter that answers, and confirms no read though the others
-	// do: its disk hangs, or it is cut off from them.
+	// Stalled is true for a voter that answers, and confirms no read while the others do: its
+	// disk hangs, or it is cut off from them.
 	Stalled bool
-	// DownSince is when it was first seen without an answer or a leader; zero if
-	// it is healthy.
+	// DownSince is when the operator first saw it without an answer or a leader; zero if it is
+	// healthy.
 	DownSince time.Time
 	// Received is when it was last seen to receive a copy of the database; zero: never.
 	Received time.Time
-	// CopyUnseen is true where that can't be seen.
+	// CopyUnseen is true if such a copy would be invisible.
 	CopyUnseen bool
 }
 
-// newName is the name of the next member; "" where the observation has none.
+// newName returns the name of the next member; "" if the observation has none.
 func (o *Observation) newName() string {
 	if len(o.NewNames) == 0 {
 		return ""
@@ -125,58 +123,56 @@ func (o *Observation) newName() string {
 	return o.NewNames[0]
 }
 
-// OwnedObject is an object that the operator keeps for a cluster besides its pods:
-// a Service or the PodDisruptionBudget.
+// OwnedObject is an object of a cluster other than its pods: a Service or the
+// PodDisruptionBudget.
 type OwnedObject struct {
 	Name string
 	UID  types.UID
-	// Owned is true if the object is there and belongs to this EtcdCluster.
+	// Owned is true if the object exists and belongs to this EtcdCluster.
 	Owned bool
-	// Leaving is true while it is being deleted. A finalizer may take its time;
-	// until it is gone nothing can be done, and its end starts a pass.
+	// Leaving is true while it is being deleted. A finalizer may delay that. The operator can
+	// do nothing until it is gone, and its end starts a pass.
 	Leaving bool
-	// Edited says what of it is not as the operator makes it; empty if all is.
+	// Edited says how it differs from the operator's; empty if it does not.
 	Edited string
-	// Remake is true where it must be deleted and made anew to be put right.
+	// Remake is true if only its deletion and recreation can correct it.
 	Remake bool
-	// PutOff is true while no write of it is tried.
+	// PutOff is true while the operator delays writes to it.
 	PutOff bool
-	// Taken is true while somebody else's object was seen in its place. It is tried again
-	// after a while.
+	// Taken is true while somebody else's object has its name. The operator retries after a
+	// while.
 	Taken bool
 }
 
-// Ok tells whether the object is there to be used.
+// Ok reports whether the object exists and is usable.
 func (b OwnedObject) Ok() bool { return b.Owned && !b.Leaving }
 
-// ErrNoCertificate is why a member is not asked.
+// ErrNoCertificate is why the operator does not ask a member.
 var ErrNoCertificate = errors.New("the operator has no certificate to ask it with")
 
-// ErrOtherMember is the answer of an address that was given to another pod
-// meanwhile.
+// ErrOtherMember means that another pod has the address by now.
 var ErrOtherMember = errors.New("another member answers at its address")
 
-// BudgetState is the cluster's PodDisruptionBudget as an observation sees it.
+// BudgetState is the observed PodDisruptionBudget of the cluster.
 type BudgetState struct {
 	OwnedObject
-	MinAvailable int // 0 where there is none
-	// Written is the number that was written just now and is not written again
-	// at once, should somebody undo it; 0 when that is over.
+	MinAvailable int // 0 if there is none
+	// Written is the number that was just written. The operator does not write it again at
+	// once if somebody undoes it; 0 after that pause.
 	Written int
 }
 
-// RefusedPods is what the API server said when it last refused to take a pod: a
-// quota is used up, a policy forbids it, what the spec names does not exist.
+// RefusedPods is the API server's last refusal of a pod: a quota is used up, a policy forbids
+// it, the spec names an object that does not exist.
 type RefusedPods struct {
 	Why string
-	// Generation is that of the spec from which the pod was made: another one is
-	// tried at once.
+	// Generation is that of the pod's spec: another one is tried at once.
 	Generation int64
-	Until      time.Time // no pod is tried before
+	Until      time.Time // no attempt before
 }
 
-// Testimony is what the member through which a quorum answered says of its data,
-// at or after that answer. Zero values are not known.
+// Testimony is the data of the member through which a quorum answered, at that answer or
+// later. Zero values are unknown.
 type Testimony struct {
 	ClusterID, Index uint64
 	Revision         int64

@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// Rules are tried in this order; the first that has something to do decides the
-// pass. What keeps the data and the quorum comes before what meets the spec.
+// Rules are tried in this order; the first one with something to do decides the pass. Rules
+// that protect the data and the quorum precede those that follow the spec.
 var Rules = []func(*Observation) Step{
 	leaveAlone,
 	heedRecord,
@@ -46,7 +46,7 @@ var Rules = []func(*Observation) Step{
 	upgradeOneMember,
 }
 
-// Plan decides the next step. It depends on the observation alone.
+// Plan decides the next step. It depends on the observation only.
 func Plan(o *Observation) Step {
 	for _, rule := range Rules {
 		if s := through(o, rule(o)); s != nil {
@@ -79,9 +79,9 @@ func leaveAlone(o *Observation) Step {
 	return nil
 }
 
-// bootstrap brings up the seed. Its name is recorded before its pod is made, and
-// that it served is recorded before anything else happens: from then on the
-// cluster holds data, and is never bootstrapped again by the operator.
+// bootstrap starts the seed. The status records the seed's name before its pod exists, and
+// that it served before anything else happens. From then on the cluster holds data, and the
+// operator never bootstraps it again.
 func bootstrap(o *Observation) Step {
 	switch o.Status.Phase {
 	case api.ClusterPhaseRunning:
@@ -96,12 +96,12 @@ func bootstrap(o *Observation) Step {
 		return s
 	}
 	if o.Quorum || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.Started && !p.Seed }) {
-		// Also when the status was wiped: what runs is taken over.
+		// This also holds if somebody wiped the status: the operator adopts running members.
 		return MarkRunning{}
 	}
 	if o.Status.Phase == api.ClusterPhaseNone && len(o.Volumes) > 0 {
-		// Volumes are made after the seed's name is on record, which was wiped:
-		// they may hold data.
+		// Volumes come after the record of the seed's name, which somebody wiped: they may
+		// hold data.
 		return MarkRunning{}
 	}
 	if why := o.SourceUnknown(); !why.IsZero() {
@@ -125,7 +125,7 @@ func bootstrap(o *Observation) Step {
 	case seed == nil:
 		return CreatePods{Pods: []manifest.MemberPod{o.seedPod(o.Status.Members.Unready[0])}, why: "bootstrap"}
 	case seed.Deleting && o.Now.After(seed.DeleteBy):
-		// Its node is gone. Nothing was written that it could hold.
+		// Its node is gone. It can't hold any writes.
 		return ChooseSeed{Name: o.newName()}
 	case seed.Deleting:
 		return Idle{because("the seed's pod is being deleted")}
@@ -147,8 +147,8 @@ func bootstrap(o *Observation) Step {
 	}
 }
 
-// awaitQuorum ends the plan where nothing can be agreed on: without a quorum etcd
-// takes no change, and a change forced from outside could lose writes.
+// awaitQuorum ends the plan without a quorum: etcd accepts no change then, and a change forced
+// from outside could lose writes.
 func awaitQuorum(o *Observation) Step {
 	if o.Quorum {
 		return nil
@@ -162,21 +162,21 @@ func awaitQuorum(o *Observation) Step {
 	return Idle{because("all members are lost")}
 }
 
-// NoMembersLeft says that only a person can bring the cluster back.
+// NoMembersLeft says that only a person can restore the cluster.
 const NoMembersLeft = "all members and their data are gone. The operator never replaces them by an empty cluster on its own: " +
 	"restore a backup (EtcdRestore), or delete this EtcdCluster and create it again to start empty"
 
-// takeBackBadImage gives pods of members whose image doesn't run another version:
-// that of the spec if it is of the minor that ran before, else the one that ran,
-// for an upgrade takes its steps. It needs no quorum: such a pod serves nothing,
-// and a bad version may be what took the quorum.
+// takeBackBadImage changes the image of members' pods that does not run: to the spec's version
+// if it has the previous minor, otherwise to the previous version, because an upgrade must not
+// skip a minor. It needs no quorum: such a pod serves nothing, and a bad version may be what
+// took the quorum.
 func takeBackBadImage(o *Observation) Step {
 	for _, p := range o.Pods {
 		if p.Started && p.BadImage && !p.Running && !p.Deleting && !p.Finished && p.Image != o.Image(p.Version) {
 			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: p.Version, Previous: p.Previous, Admitted: p.Admitted} // another repository
 		}
 		if manifest.SameVersion(p.Version, o.Status.CurrentVersion) {
-			continue // the cluster runs it: etcd that crashes has another reason
+			continue // the cluster runs it: a crash of etcd has another reason
 		}
 		if !p.Started || !p.BadImage && !p.Crashing || p.Running || p.Deleting || p.Finished || p.Version == o.Spec.EffectiveVersion() {
 			continue
@@ -198,8 +198,8 @@ func takeBackBadImage(o *Observation) Step {
 	return nil
 }
 
-// discardPod deletes pods that no member needs: those of removed members, and
-// those made ahead for a membership that has become another.
+// discardPod deletes pods that no member needs: those of removed members, and those created
+// for another membership than today's.
 func discardPod(o *Observation) Step {
 	for _, p := range o.Pods {
 		if o.IsMember(p.Name) || p.Deleting {
@@ -224,7 +224,7 @@ func discardPod(o *Observation) Step {
 		case !p.Scheduled && o.Now.Sub(p.Created) > holdUpDeadline && slices.ContainsFunc(planned, func(other manifest.PodState) bool { return other.AtGate }):
 			return DeletePod{Name: p.Name, UID: p.UID, Why: "others that could join wait for it: " + p.Trouble(), HeldUp: true}
 		case p.AtGate && len(o.Learners()) > 0:
-			// It waits for its turn, which a learner that copies a large database puts off.
+			// It waits for its turn, which a learner with a copy of a large database delays.
 		case o.Now.Sub(p.Created) > joinDeadline:
 			return removePod(p, "it could not start: "+p.Trouble())
 		}

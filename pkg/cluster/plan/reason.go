@@ -3,47 +3,48 @@
 
 package plan
 
-// A Reason says why a step is taken, why none is, or why the cluster is not as specified.
-// Code depends on its Kind. People read its text, on which no code depends.
+// A Reason says why the operator takes a step or none, or why the cluster is not as specified.
+// Code depends on its Kind. Its text is for people, and no code depends on it.
 type Reason struct {
 	Kind ReasonKind
 	// Detail ends the text; the Kind begins it.
 	Detail string
 }
 
-// ReasonKind is what code has to know of a Reason.
+// ReasonKind is the part of a Reason on which code depends.
 type ReasonKind int
 
 const (
-	// OtherReason has no text of its own: Detail is all of it.
+	// OtherReason has no text of its own, only the Detail.
 	OtherReason ReasonKind = iota
 
-	// AsSpecified says that there is nothing to do.
+	// AsSpecified means that there is nothing to do.
 	AsSpecified
-	// BeingDeleted says that the operator changes nothing because the EtcdCluster is being deleted.
+	// BeingDeleted means that the operator changes nothing because the EtcdCluster is being
+	// deleted.
 	BeingDeleted
-	// Paused says that the operator changes nothing because of spec.paused.
+	// Paused means that the operator changes nothing because of spec.paused.
 	Paused
-	// SpecInvalid says that the operator changes nothing because it can't follow the spec.
+	// SpecInvalid means that the operator changes nothing because it can't follow the spec.
 	SpecInvalid
-	// SpecRefused says that the operator does not follow the spec.
+	// SpecRefused means that the operator does not follow the spec.
 	SpecRefused
-	// VersionRefused says that the operator does not follow spec.version.
+	// VersionRefused means that the operator does not follow spec.version.
 	VersionRefused
-	// RestoreHeld says that nobody knows what the first member is to start on.
+	// RestoreHeld means that the first member's backup is unknown.
 	RestoreHeld
-	// WrongImage says that the tag of an image names another version than it holds.
+	// WrongImage means that an image holds another version than its tag says.
 	WrongImage
-	// PodsRefused says that the API server takes no pods of members.
+	// PodsRefused means that the API server refuses pods of members.
 	PodsRefused
-	// CertificatesHeld says that the operator makes no members for want of certificates.
+	// CertificatesHeld means that the operator creates no members without certificates.
 	CertificatesHeld
-	// EarlierPods says that pods of an earlier cluster of this name are in the way.
+	// EarlierPods means that pods of an earlier cluster of this name still exist.
 	EarlierPods
-	// PodGone says that the member's pod is gone. The API server is asked once more before
-	// the member is removed for it.
+	// PodGone means that the member's pod is gone. The operator checks that again at the API
+	// server before it removes the member.
 	PodGone
-	// Standstill says what the operator has waited for too long.
+	// Standstill means that the operator has waited too long.
 	Standstill
 )
 
@@ -84,5 +85,5 @@ func (r Reason) String() string { return r.Kind.text() + r.Detail }
 // IsZero reports whether r gives no reason.
 func (r Reason) IsZero() bool { return r == Reason{} }
 
-// because is a Reason on which no code depends.
+// because returns a Reason on which no code depends.
 func because(text string) Reason { return Reason{Detail: text} }

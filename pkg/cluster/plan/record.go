@@ -15,29 +15,28 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// AcceptAnnotation on an EtcdCluster is a person's word that what is there counts
-// from now on, whatever is on record. Its value names the record that it overrules:
-// it says nothing about a later one.
+// AcceptAnnotation on an EtcdCluster is a person's decision to accept the current data,
+// whatever the record says. Its value names the overruled record, and does not apply to a
+// later one.
 const AcceptAnnotation = api.OperatorAnnotations + "accept-data"
 
-// The reasons of Available where the cluster contradicts the record.
+// Reasons of Available for a cluster that contradicts its record.
 const (
 	ReasonForgotten = "Members forgotten"
 	ReasonOtherID   = "Cluster ID changed"
 	ReasonWentBack  = "Data went back"
 )
 
-// Contradiction says how the cluster contradicts the record, with the reason of
-// Available; "" if it does not, or if a person has accepted that. A cluster that
-// keeps its data keeps its ID, its index and its revision, and forgets no members
-// but those that a quorum of it removes. Only what a quorum answers counts here: one
-// member may lag behind.
+// Contradiction says how the cluster contradicts the record, with the reason of Available; ""
+// if it does not, or if a person has accepted that. A cluster that keeps its data keeps its
+// ID, its index and its revision, and forgets only members that a quorum removes. Only a
+// quorum's answer counts here: one member may lag behind.
 func (o *Observation) Contradiction() (reason, message string) {
 	if o.Status.Phase == api.ClusterPhaseCreating || o.Accepted != "" && o.Accepted == o.RecordID() {
 		return "", ""
 	}
-	// Writes that come after the loss raise index and revision again, so that this one
-	// stays until a person decides.
+	// Writes after the loss raise index and revision again, so a contradiction stays until a
+	// person decides.
 	if c := ConditionFor(&o.Status, api.ClusterConditionAvailable); c.Reason == ReasonWentBack {
 		return c.Reason, c.Message
 	}
@@ -59,17 +58,17 @@ func (o *Observation) Contradiction() (reason, message string) {
 	return "", ""
 }
 
-// wayOutOf completes what a contradiction says. It must stay the same as long as the
-// contradiction does.
+// wayOutOf completes the text of a contradiction. It must stay the same as long as the
+// contradiction.
 func (o *Observation) wayOutOf(what string) string {
 	return fmt.Sprintf("data may be lost: %s. The operator changes nothing until this is decided. Bring back the nodes and volumes of the members in status.record; "+
-		"or restore a backup (EtcdRestore); or, to go on with the data that is there and to lose any other: kubectl annotate etcd %s -n %s --overwrite %s=%s",
+		"or restore a backup (EtcdRestore); or, to continue with the current data and lose any other: kubectl annotate etcd %s -n %s --overwrite %s=%s",
 		what, o.Names.Cluster, o.Names.Namespace, AcceptAnnotation, o.RecordID())
 }
 
-// forgotten names members that a quorum of the record has not removed and the
-// membership of now does not hold. Where enough of the record's members are left, they
-// are the ones that agreed on the removal of the others, as by etcdctl.
+// forgotten names recorded members that the current membership lacks without a removal by the
+// record's quorum. If enough of the record's members are left, they have agreed on the removal
+// of the others, for example by etcdctl.
 func (o *Observation) forgotten() []string {
 	if o.Record == nil {
 		return o.unknownData()
@@ -92,9 +91,8 @@ func (o *Observation) forgotten() []string {
 	return forgotten
 }
 
-// unknownData stands for forgotten where nothing is on record, as after the upgrade
-// of an operator: pods and volumes that may hold data of others than the members must
-// not be the majority.
+// unknownData replaces forgotten if there is no record, as after the upgrade of an operator:
+// pods and volumes that may hold data of others than the members must not be the majority.
 func (o *Observation) unknownData() []string {
 	var others []string
 	for _, p := range o.Pods {
@@ -114,7 +112,7 @@ func (o *Observation) unknownData() []string {
 	return others
 }
 
-// RecordID identifies the record, and what stands in for it where there is none.
+// RecordID identifies the record, or the absence of one.
 func (o *Observation) RecordID() string {
 	if o.Record == nil {
 		return manifest.ShortDigest("no record " + strings.Join(o.unknownData(), " "))
@@ -122,8 +120,8 @@ func (o *Observation) RecordID() string {
 	return manifest.ShortDigest(fmt.Sprint(*o.Record))
 }
 
-// heedRecord stops everything while the cluster contradicts the record: what looks
-// like a pod too many may hold the only copy of the data.
+// heedRecord stops everything while the cluster contradicts the record: an apparently
+// superfluous pod may hold the only copy of the data.
 func heedRecord(o *Observation) Step {
 	if _, message := o.Contradiction(); message != "" {
 		return Idle{because(message)}
@@ -131,8 +129,8 @@ func heedRecord(o *Observation) Step {
 	return nil
 }
 
-// FreshRecord is the record of what is seen now. A member that is about to be removed
-// is marked before etcd is asked: nobody may be left afterwards to tell of it.
+// FreshRecord returns the record of the current state. It marks a member before etcd removes
+// it: nobody may be left afterwards to report the removal.
 func (o *Observation) FreshRecord(s Step) *api.ClusterRecord {
 	r := &api.ClusterRecord{RaftIndex: int64(o.Seen.Index), Revision: o.Seen.Revision} //nolint:gosec // far from 2^63 entries
 	if o.Seen.ClusterID != 0 {
@@ -143,7 +141,7 @@ func (o *Observation) FreshRecord(s Step) *api.ClusterRecord {
 		old = &api.ClusterRecord{}
 	}
 	r.ClusterID = cmp.Or(r.ClusterID, old.ClusterID)
-	// The member that tells may be a little behind another that told before.
+	// The answering member may be a little behind the one that answered before.
 	r.RaftIndex, r.Revision = max(r.RaftIndex, old.RaftIndex), max(r.Revision, old.Revision)
 	removal, _ := s.(RemoveMember)
 	for _, m := range o.Members {
@@ -158,7 +156,7 @@ func (o *Observation) FreshRecord(s Step) *api.ClusterRecord {
 	return r
 }
 
-// ConditionFor is the condition of a type; zero if there is none.
+// ConditionFor returns the condition of a type; zero if there is none.
 func ConditionFor(st *api.ClusterStatus, t api.ClusterConditionType) api.ClusterCondition {
 	for _, c := range st.Conditions {
 		if c.Type == t {

@@ -11,29 +11,29 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// quickRestore is up to which size of a backup the time from its arrival at the
-// seed until the seed serves is short enough for further members to wait for it.
+// quickRestore is the size of a backup up to which further members can wait for the seed, from
+// the backup's arrival until the seed serves.
 const quickRestore = 1 << 30
 
 const wayOn = "; delete this EtcdCluster, and the EtcdRestore that is under way makes it again; " +
 	"without one, create it again, and without the annotation if it is to begin empty"
 
-// SourceUnknown says why nobody knows what the seed is to start on; zero if that is
-// known. A cluster that is to be restored is never begun empty instead.
+// SourceUnknown says why the seed's backup is unknown; zero if it is known. A cluster that
+// waits for a restore never starts empty instead.
 func (o *Observation) SourceUnknown() Reason {
 	switch {
 	case o.SourceUnreadable != "":
 		return Reason{RestoreHeld, o.SourceUnreadable + wayOn}
 	case o.Source == nil && o.Status.RestoredFrom != nil:
-		return Reason{RestoreHeld, "the annotation " + api.RestoreAnnotation + " is gone, which tells on which" + wayOn}
+		return Reason{RestoreHeld, "the annotation " + api.RestoreAnnotation + " is gone, which names the backup" + wayOn}
 	}
 	return Reason{}
 }
 
-// removeStraySeed removes a seed that starts on another backup than is on record,
-// also when it serves: what runs is what the record says. It is one of an annotation
-// that was changed before anything served.
-// Or it is the empty one of an etcd operator that knows nothing of restores.
+// removeStraySeed removes a seed that starts on another backup than the recorded one, even if
+// it serves: the record decides. Such a seed comes from an annotation that somebody changed
+// before anything served, or is the empty one of an etcd operator without support for
+// restores.
 func removeStraySeed(o *Observation) Step {
 	if o.Status.Phase != api.ClusterPhaseCreating || o.Status.RestoredFrom == nil && o.Source == nil {
 		return nil
@@ -52,15 +52,14 @@ func removeStraySeed(o *Observation) Step {
 	return nil
 }
 
-// bootstrapRestored brings up a seed on the data of a backup. As in any bootstrap,
-// its name is on record before its pod is made, and with it the backup. A seed that
-// was lost keeps its name: where its volume holds restored data, it goes on with
-// that. One that has to be made in another way gets another name, and with it a new
-// volume: data that was restored for something else is not built on.
+// bootstrapRestored starts a seed on the data of a backup. As in any bootstrap, the status
+// records its name, and here the backup, before its pod exists. A lost seed keeps its name: if
+// its volume holds restored data, it continues with that. A seed with another source gets
+// another name, and with it a new volume: it must not build on data restored for something
+// else.
 //
-// Further members are made when the seed has the backup, and not with it: there is
-// no bound on how long it waits for that, and there is one on how long they wait
-// for the seed.
+// The operator creates further members after the seed has received the backup. The seed waits
+// without limit for the backup; the other members wait for the seed with one.
 func bootstrapRestored(o *Observation) Step {
 	if len(o.Status.Members.Unready) == 0 {
 		if i := slices.IndexFunc(o.Pods, o.startsOnSource); i >= 0 {
@@ -113,9 +112,9 @@ func bootstrapRestored(o *Observation) Step {
 	return Idle{because("the seed's pod is starting")}
 }
 
-// awaitStartedSeed goes on with a seed whose etcd has run: the client Service may have
-// led to it before that was on record. It keeps its name and its volume, and with them
-// what clients wrote.
+// awaitStartedSeed continues with a seed whose etcd has run: the client Service may have led
+// to it before the record. The seed keeps its name and its volume, and with them the clients'
+// writes.
 func awaitStartedSeed(o *Observation, seed manifest.PodState) Step {
 	image := o.Image(o.Spec.EffectiveVersion())
 	failing := !seed.Running && (seed.Crashing || seed.BadImage)
@@ -139,13 +138,13 @@ func awaitStartedSeed(o *Observation, seed manifest.PodState) Step {
 	return Wait{"for the seed to serve"}
 }
 
-// startsOnSource tells a seed's pod that was made for the backup of now, of which
-// the record was lost.
+// startsOnSource reports whether a seed's pod was built for the current backup, after the loss
+// of the record.
 func (o *Observation) startsOnSource(p manifest.PodState) bool {
 	return p.Seed && !p.Deleting && !p.Finished && p.Source == manifest.SourceDigest(o.Source)
 }
 
-// furtherMembers are the pods of members that follow a seed that will soon serve.
+// furtherMembers returns the pods of members that follow a seed that will soon serve.
 func (o *Observation) furtherMembers(seed *manifest.PodState) []manifest.MemberPod {
 	soon := seed.AtGate || seed.Running || seed.Preparing == manifest.RestoreContainer && o.Source.Size <= quickRestore
 	if !soon || seed.Problem != "" {

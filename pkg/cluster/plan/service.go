@@ -3,11 +3,11 @@
 
 package plan
 
-// KeepPeerService comes before all else: members need their names.
+// KeepPeerService precedes all other rules: members need their names.
 func KeepPeerService(o *Observation) Step { return keepService(o.PeerService, false) }
 
-// KeepClientService makes the client Service only once the bootstrap is on
-// record: before that, no client can write what a second bootstrap would lose.
+// KeepClientService creates the client Service only after the bootstrap is on record: before
+// that, no client may write what a second bootstrap would lose.
 func KeepClientService(o *Observation) Step { return keepService(o.ClientService, true) }
 
 func keepService(svc OwnedObject, client bool) Step {
@@ -19,15 +19,15 @@ func keepService(svc OwnedObject, client bool) Step {
 	case !svc.Owned:
 		return CreateService{client}
 	case svc.Remake:
-		return DeleteService{Name: svc.Name, UID: svc.UID, why: "it is not headless, which can't be changed: it is made again"}
+		return DeleteService{Name: svc.Name, UID: svc.UID, why: "it is not headless, which can't be changed: the operator recreates it"}
 	case svc.Edited != "":
 		return UpdateService{client, svc.Edited}
 	}
 	return nil
 }
 
-// DropFormerService deletes a client Service whose name was changed in the spec,
-// when the one of the new name is there: clients need the time to move.
+// DropFormerService deletes a client Service whose name the spec has changed, once the new one
+// exists: clients need time to move.
 func DropFormerService(o *Observation) Step {
 	if !o.ClientService.Ok() {
 		return nil

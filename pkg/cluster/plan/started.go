@@ -3,11 +3,10 @@
 
 package plan
 
-// noteStarted notes on a pod that a member has served from it. A node may come back
-// with an empty disk and start the same pod again; then only what is kept outside of
-// the node tells check-dns that data is missing. It comes before the client Service,
-// further members and votes: nobody relies on a member before it is noted. Pods of
-// earlier operators don't heed the note and get none.
+// noteStarted notes on a pod that a member has served from it. A node may return with an empty
+// disk and start the same pod again. Then only a note outside of the node shows check-dns that
+// data is missing. This rule precedes the client Service, further members and votes: nobody
+// relies on a member before the note. Pods of earlier operators ignore the note and get none.
 func noteStarted(o *Observation) Step {
 	for _, m := range o.Own() {
 		if p := m.Pod; p != nil && m.Status != nil && p.Guarded && !p.Noted && !p.NotePutOff && !p.Deleting {

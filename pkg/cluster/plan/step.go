@@ -14,20 +14,19 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// Step is the one next thing to do. Its String is what logs and tests show.
+// Step is the one next thing to do. Its String appears in logs and tests.
 type Step interface{ String() string }
 
 type (
-	// Idle does nothing: the cluster is as it should be, or nothing can be done until
-	// something outside changes.
+	// Idle does nothing: the cluster is as specified, or the operator waits for something
+	// outside.
 	Idle struct{ Why Reason }
-	// Wait does nothing while something is under way that sends no event; the next pass
-	// looks again shortly.
+	// Wait does nothing during a change that sends no event; the next pass follows shortly.
 	Wait struct{ Why string }
 
-	// CreateService makes a Service that is missing.
+	// CreateService creates a missing Service.
 	CreateService struct{ Client bool }
-	// UpdateService puts right a Service that somebody has edited.
+	// UpdateService corrects a Service that somebody has edited.
 	UpdateService struct {
 		Client bool
 		Edited string
@@ -38,10 +37,9 @@ type (
 		UID  types.UID
 		why  string
 	}
-	// CreateBudget makes the PodDisruptionBudget.
+	// CreateBudget creates the PodDisruptionBudget.
 	CreateBudget struct{ MinAvailable int }
-	// UpdateBudget makes it fit the membership, or puts right one that somebody has
-	// edited.
+	// UpdateBudget adapts it to the membership, or corrects one that somebody has edited.
 	UpdateBudget struct {
 		From, To int
 		Edited   string
@@ -51,33 +49,32 @@ type (
 		UID types.UID
 		why string
 	}
-	// ChooseSeed records the seed's name before its pod is made, so that
-	// operators that come and go can't bootstrap twice. With it goes on record what
-	// the seed starts on.
+	// ChooseSeed records the seed's name and backup before its pod exists, so that a restarted
+	// operator can't bootstrap twice.
 	ChooseSeed struct {
 		Name   string
 		Source *api.SeedBackup // nil: it starts empty
-		why    string          // another was chosen before; "" for the first
+		why    string          // the former choice; "" for the first
 	}
-	// MarkRunning records that the cluster was bootstrapped: from here on it is
-	// never bootstrapped again.
+	// MarkRunning records that the cluster was bootstrapped: the operator never bootstraps it
+	// again.
 	MarkRunning struct{}
-	// MarkFailed records that only somebody else can bring the cluster back.
+	// MarkFailed records that only somebody else can restore the cluster.
 	MarkFailed struct{ Why string }
 
-	// CreatePods makes pods of members at the same time.
+	// CreatePods creates pods of members at the same time.
 	CreatePods struct {
 		Pods []manifest.MemberPod
 		why  string
 	}
-	// DeletePod deletes a pod whose member is not removed by it.
+	// DeletePod deletes a pod without removing its member.
 	DeletePod struct {
 		Name string
 		UID  types.UID
-		// Creating is true where it rests on the cluster being created, which is
-		// asked of the API server once more.
+		// Creating is true if the step requires that the cluster is being created. The
+		// operator checks that again at the API server.
 		Creating bool
-		// Seen is the pod's resource version that the step rests on; "": any.
+		// Seen is the pod's resource version that the step requires; "": any.
 		Seen string
 		Why  string
 		// HeldUp is true where the pod found no node while later ones waited to join.
@@ -88,14 +85,14 @@ type (
 		Pod      string
 		UID      types.UID
 		From, To string
-		// Previous is the version that ran on the pod's data last.
+		// Previous is the version that last ran on the pod's data.
 		Previous string
 		// Admitted is the pod's image before the change.
 		Admitted string
 	}
 
-	// RecyclePod deletes a pod that the operator then makes again by the spec of
-	// now, on its volume.
+	// RecyclePod deletes a pod, which the operator then recreates by the current spec, on its
+	// volume.
 	RecyclePod struct {
 		Name    string
 		UID     types.UID
@@ -104,11 +101,11 @@ type (
 		Seen string
 		Why  string
 	}
-	// SetMetadata brings a pod's labels and annotations up to date.
+	// SetMetadata updates a pod's labels and annotations.
 	SetMetadata struct {
 		Pod      string
 		UID      types.UID
-		Template manifest.Template // to record where none is
+		Template manifest.Template // recorded if there is none
 	}
 	// NoteMember notes on a pod which member has served from it.
 	NoteMember struct {
@@ -116,7 +113,7 @@ type (
 		UID types.UID
 		ID  uint64
 	}
-	// DeleteVolume deletes the volume of a member that has left.
+	// DeleteVolume deletes the volume of a removed member.
 	DeleteVolume struct {
 		Name string
 		UID  types.UID
@@ -148,28 +145,27 @@ type (
 	RemoveMember struct {
 		ID   uint64
 		Name string
-		// Pod is deleted with the member, if it is still there.
+		// Pod is deleted with the member, if it still exists.
 		Pod types.UID
-		// Volume is true when the plan knew of the member's volume.
+		// Volume is true if the plan knew the member's volume.
 		Volume bool
-		// Last is true where too few members are left for the record to be of use
-		// without the mark that this one goes.
+		// Last is true if the record is useless without the mark for this removal, because too
+		// few members are left.
 		Last bool
-		// Dead is true when the member is replaced, false when the cluster
-		// shrinks.
+		// Dead is true for a replacement, false if the cluster shrinks.
 		Dead bool
 		Why  Reason
 	}
-	// AdvanceLog appends entries without effect until all members have taken a
-	// snapshot of their raft state.
+	// AdvanceLog appends entries without effect until all members have taken a snapshot of
+	// their raft state.
 	AdvanceLog struct{ From, To uint64 }
-	// MoveLeader hands leadership to another member.
+	// MoveLeader transfers leadership to another member.
 	MoveLeader struct {
 		From, To string
-		IP       string // of the pod of the member that leads
-		ID       uint64 // of the member that is to lead
+		IP       string // the leading member's pod
+		ID       uint64 // the new leader's pod
 	}
-	// LiftAlarms lifts alarms that came with a backup.
+	// LiftAlarms disarms alarms that came with a backup.
 	LiftAlarms struct{ Alarms []etcd.Alarm }
 )
 
@@ -179,7 +175,7 @@ func (s Wait) String() string { return "wait: " + s.Why }
 
 func (s CreateService) String() string { return "create " + whichService(s.Client) }
 
-func (s UpdateService) String() string { return "mend " + whichService(s.Client) + ": " + s.Edited }
+func (s UpdateService) String() string { return "correct " + whichService(s.Client) + ": " + s.Edited }
 
 func (s DeleteService) String() string { return "delete service " + s.Name + ": " + s.why }
 
@@ -189,7 +185,7 @@ func (s CreateBudget) String() string {
 
 func (s UpdateBudget) String() string {
 	if s.Edited != "" {
-		return "mend disruption budget: " + s.Edited
+		return "correct disruption budget: " + s.Edited
 	}
 	return fmt.Sprintf("set disruption budget from %d to %d", s.From, s.To)
 }
@@ -281,17 +277,18 @@ func (s MoveLeader) String() string {
 	return fmt.Sprintf("move leader from %s to %s", s.From, s.To)
 }
 
-// removePod is the step that deletes the pod.
+// removePod returns the step that deletes the pod.
 func removePod(p manifest.PodState, why string) Step {
 	return DeletePod{Name: p.Name, UID: p.UID, Why: why}
 }
 
-// removeSeed deletes the pod of a seed that has not served, as far as is on record.
+// removeSeed returns the step that deletes the pod of a seed that has not served, according to
+// the record.
 func removeSeed(p manifest.PodState, why string) Step {
 	return DeletePod{Name: p.Name, UID: p.UID, Creating: true, Why: why}
 }
 
-// remove is the step that removes a member.
+// remove returns the step that removes a member.
 func (m MemberState) remove(dead bool, why string) RemoveMember {
 	s := RemoveMember{ID: m.ID, Name: m.PodName, Volume: m.Volume != nil, Dead: dead, Why: because(why)}
 	if m.Pod != nil {
@@ -300,14 +297,14 @@ func (m MemberState) remove(dead bool, why string) RemoveMember {
 	return s
 }
 
-// removeWithoutPod is the step that removes a member because its pod is gone.
+// removeWithoutPod returns the step that removes a member because its pod is gone.
 func (m MemberState) removeWithoutPod(dead bool) RemoveMember {
 	s := m.remove(dead, "")
 	s.Why = Reason{Kind: PodGone}
 	return s
 }
 
-// recycle is the step that makes a pod again by the spec's template, on its volume.
+// recycle returns the step that recreates a pod by the spec's template, on its volume.
 func recycle(p manifest.PodState, why string) Step {
 	return RecyclePod{Name: p.Name, UID: p.UID, Version: p.Version, Why: why}
 }

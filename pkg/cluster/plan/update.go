@@ -11,18 +11,17 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// recycleBrokenPod makes a pod again that doesn't run and follows an older
-// template than the spec's. It needs no quorum: such a pod serves nothing, its
-// data is on a volume, and the template may be what took the quorum. It may also be
-// the new template that nobody can follow: so a pod whose etcd has only just ended
-// keeps the one that it has, and so does one that has begun to run since it was seen.
+// recycleBrokenPod recreates a pod that does not run and follows an older template than the
+// spec's. It needs no quorum: such a pod serves nothing, its data is on a volume, and the
+// template may be what took the quorum. The new template may be worse: so a pod whose etcd has
+// only just ended keeps its template, and so does one that has started since it was seen.
 func recycleBrokenPod(o *Observation) Step {
 	if o.Status.Phase != api.ClusterPhaseRunning && o.Status.Phase != api.ClusterPhaseFailed || o.UpdateRefused != "" {
 		return nil
 	}
 	for _, p := range o.Pods {
 		v := o.Volume(p.Name)
-		ended := p.Started && !p.Crashing // the kubelet is about to start it again
+		ended := p.Started && !p.Crashing // the kubelet is about to restart it
 		if v != nil && !v.Deleting && o.podOutdated(p) && !p.Running && !p.Deleting && p.Problem != "" && !ended {
 			return RecyclePod{Name: p.Name, UID: p.UID, Seen: p.Seen, Version: p.Version, Why: "it does not run: " + p.Problem}
 		}
@@ -30,8 +29,8 @@ func recycleBrokenPod(o *Observation) Step {
 	return nil
 }
 
-// updateMetadata brings labels and annotations of running pods up to date, and
-// records on volumes which etcd runs on them.
+// updateMetadata updates labels and annotations of running pods, and records on volumes which
+// etcd runs on them.
 func updateMetadata(o *Observation) Step {
 	for _, p := range o.Pods {
 		if p.MetadataOutdated && !p.Deleting && !p.Finished {
@@ -46,10 +45,10 @@ func updateMetadata(o *Observation) Step {
 	return nil
 }
 
-// updateOneMember lets one member follow an edit of the template. One that keeps
-// its data gets a new pod on its volume; in the place of another a new member
-// joins first. It goes on to the next only when all members are healthy and
-// caught up; the leader comes last, and hands over before.
+// updateOneMember lets one member follow an edit of the template. A member that keeps its data
+// gets a new pod on its volume. Any other is replaced by a new member, which joins first. The
+// rule continues with the next member only when all are healthy and caught up. The leader
+// comes last, and transfers leadership before.
 func updateOneMember(o *Observation) Step {
 	own := o.Own()
 	slices.SortFunc(own, func(a, b MemberState) int { return cmp.Compare(a.PodName, b.PodName) })
@@ -92,8 +91,8 @@ func updateOneMember(o *Observation) Step {
 	return recycle(*next.Pod, "the spec has changed since it was made")
 }
 
-// handOver moves leadership away from a member that is to stop; nil if it does
-// not lead, or is alone.
+// handOver moves leadership away from a member that must stop; nil if it does not lead, or is
+// alone.
 func (o *Observation) handOver(m MemberState) Step {
 	if !m.leader() || len(o.Voters()) < 2 {
 		return nil

@@ -13,11 +13,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// catchUpEntries is how far behind the leader a restarted member may be when the
-// next one is restarted. A cluster under load is never at zero.
+// catchUpEntries is how far behind the leader a restarted member may be before the next
+// restart. A cluster under load is never at zero.
 const catchUpEntries = 1000
 
-// CheckVersion tells why the members can't be moved to the version of the spec.
+// CheckVersion returns why the members can't move to the spec's version.
 func (o *Observation) CheckVersion() error {
 	target, err := etcd.ParseVersion(o.Spec.EffectiveVersion())
 	if err != nil {
@@ -35,8 +35,8 @@ func (o *Observation) CheckVersion() error {
 	return etcd.CheckChange(running, target)
 }
 
-// runningVersion is the oldest version that runs or, where nobody answers, that
-// the cluster was last seen to run.
+// runningVersion is the oldest running version or, if nobody answers, the cluster's last known
+// version.
 func (o *Observation) runningVersion() (etcd.Version, error) {
 	if lowest, ok := o.LowestVersion(); ok {
 		return lowest, nil
@@ -48,9 +48,9 @@ func (o *Observation) runningVersion() (etcd.Version, error) {
 	return v, nil
 }
 
-// joinVersion is the version of new members: that of the spec once all members
-// have it, and until then the oldest that runs. A new member thus never depends
-// on an image that no member has run.
+// joinVersion is the version of new members: the spec's once all members have it, and until
+// then the oldest running one. So a new member never depends on an image that no member has
+// run.
 func (o *Observation) joinVersion() string {
 	target := o.Spec.EffectiveVersion()
 	lowest, ok := o.LowestVersion()
@@ -60,8 +60,8 @@ func (o *Observation) joinVersion() string {
 	if !slices.ContainsFunc(o.Own(), o.mislabelled) {
 		return lowest.String()
 	}
-	// What runs has no image of its own name: one that a member runs is taken, if
-	// possible another than the one that the spec asks for, for that may be the fault.
+	// There is no image of the running version's name. The rule uses an image that a member
+	// runs, if possible another than the spec's, which may be at fault.
 	images := map[string]string{} // by version
 	for _, m := range o.Own() {
 		if m.Pod != nil && m.Pod.Started {
@@ -76,9 +76,9 @@ func (o *Observation) joinVersion() string {
 	return target
 }
 
-// upgradeOneMember changes the version of one member in place. It goes on to the
-// next only when all members run what their pods say, healthy and caught up. The
-// leader comes last, and hands over before.
+// upgradeOneMember changes the version of one member in place. It continues with the next only
+// when all members run the version of their pods, healthy and caught up. The leader comes
+// last, and transfers leadership before.
 func upgradeOneMember(o *Observation) Step {
 	target := o.Spec.EffectiveVersion()
 	own := o.Own()
@@ -99,8 +99,8 @@ func upgradeOneMember(o *Observation) Step {
 		return Wait{why}
 	}
 	if !o.agreedOn(target) {
-		// It was just upgraded: etcd has not agreed on that version yet, and a
-		// member two minors ahead takes the others down.
+		// It was just upgraded: etcd has not agreed on that version yet, and a member two
+		// minors ahead would crash the others.
 		return Wait{"for etcd to agree on the version that all members run"}
 	}
 	if s := o.freshSnapshots(target); s != nil {
@@ -120,9 +120,8 @@ func upgradeOneMember(o *Observation) Step {
 	return SetVersion{Pod: next.Pod.Name, UID: next.Pod.UID, From: next.Pod.Version, To: target, Previous: next.Status.Version, Admitted: next.Pod.Admitted}
 }
 
-// agreedOn reports whether etcd lets members start as the target. A member of the minor
-// that all run can start whatever they have agreed on, which is asked only while the
-// version is to change.
+// agreedOn reports whether etcd lets members start as the target. A member of the minor that
+// all run can always start. The agreed version matters only while the version changes.
 func (o *Observation) agreedOn(target string) bool {
 	to, err := etcd.ParseVersion(target)
 	if err != nil {
@@ -132,9 +131,9 @@ func (o *Observation) agreedOn(target string) bool {
 	return ok && lowest.Minor == to.Minor || to.Minor <= o.ClusterVersion.Minor+1
 }
 
-// freshSnapshots makes all members take a snapshot of their raft state where the
-// target could not replay entries that the cluster's first version wrote. etcd
-// takes one only after so many entries, for which a quiet cluster needs weeks.
+// freshSnapshots makes all members take a snapshot of their raft state if the target could not
+// replay entries of the cluster's first version. etcd takes a snapshot only after a number of
+// entries, for which a quiet cluster needs weeks.
 func (o *Observation) freshSnapshots(target string) Step {
 	to, err := etcd.ParseVersion(target)
 	if err != nil || to.ReplayableFrom() == 0 {
@@ -162,7 +161,7 @@ func (o *Observation) freshSnapshots(target string) Step {
 	return nil
 }
 
-// unsettled tells why no member may be restarted now, or "".
+// unsettled returns why no member may restart now, or "".
 func (o *Observation) unsettled() string {
 	var last uint64
 	for _, m := range o.Members {
@@ -185,9 +184,8 @@ func (o *Observation) unsettled() string {
 	return ""
 }
 
-// short tells whether a restart would take the quorum because members are
-// missing, or "". Where the spec wants no more of them, nothing is gained by
-// waiting.
+// short returns whether a restart would break the quorum because members are missing, as a
+// text, or "". If the spec wants no more members, waiting does not help.
 func (o *Observation) short() string {
 	voters := o.Voters()
 	if len(voters) < o.Spec.Size && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {
@@ -196,8 +194,8 @@ func (o *Observation) short() string {
 	return ""
 }
 
-// heir is the follower to lead next: one that stays and is the most advanced. It
-// has its new version already, since followers go first.
+// heir returns the follower to lead next: one that stays and is the most advanced. It already
+// has its new version, since followers go first.
 func (o *Observation) successor(leader MemberState) (MemberState, bool) {
 	candidates := slices.DeleteFunc(o.Voters(), func(m MemberState) bool {
 		return m.ID == leader.ID || m.Foreign() || !m.Healthy() || m.Pod == nil

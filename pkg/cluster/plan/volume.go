@@ -14,12 +14,12 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// remakeLostPods makes the pods of members again whose data is on a volume: each
-// comes back as the member that it was. It needs no quorum, since it is how a
-// quorum comes back after all pods were lost at once; all are made together.
+// remakeLostPods recreates the pods of members whose data is on a volume: each returns as the
+// same member. It needs no quorum, because it restores the quorum after the loss of all pods.
+// It recreates all at once.
 func remakeLostPods(o *Observation) Step {
 	if o.Status.Phase != api.ClusterPhaseRunning && o.Status.Phase != api.ClusterPhaseFailed {
-		return nil // bootstrap makes the seed's
+		return nil // bootstrap creates the seed's
 	}
 	var pods []manifest.MemberPod
 	for _, v := range o.Volumes {
@@ -32,7 +32,7 @@ func remakeLostPods(o *Observation) Step {
 				Volume: true, Rejoins: true,
 			})
 		case p.Finished && !p.Deleting:
-			return removePod(*p, "it has ended, and is made again on its volume: "+p.Trouble())
+			return removePod(*p, "it has ended; the operator recreates it on its volume: "+p.Trouble())
 		}
 	}
 	if len(pods) == 0 {
@@ -41,9 +41,9 @@ func remakeLostPods(o *Observation) Step {
 	return CreatePods{Pods: pods, why: "their members' data is on volumes"}
 }
 
-// mayHoldMember tells whether a volume may hold a member's data. Without a quorum
-// nobody can tell for sure: what a member remembers may be old. The pod of a
-// member that was removed does no harm, for the others don't listen to it.
+// mayHoldMember reports whether a volume may hold a member's data. Without a quorum nobody
+// knows for sure: a member's memory may be old. The pod of a removed member does no harm,
+// because the others ignore it.
 func (o *Observation) mayHoldMember(v manifest.VolumeState) bool {
 	if !o.Quorum {
 		return true
@@ -52,9 +52,8 @@ func (o *Observation) mayHoldMember(v manifest.VolumeState) bool {
 	return i >= 0 && o.Members[i].KeepsData()
 }
 
-// rejoinVersion is the version to start on a volume's data: the one that ran on
-// it last. The record on the volume may be late; the cluster's version on record
-// is the lowest that any member runs.
+// rejoinVersion is the version to start on a volume's data: the last one on it. The volume's
+// record may be late; the recorded cluster version is the lowest that any member runs.
 func (o *Observation) rejoinVersion(v manifest.VolumeState) string {
 	ran, err := etcd.ParseVersion(v.Version)
 	if err != nil {
@@ -66,8 +65,8 @@ func (o *Observation) rejoinVersion(v manifest.VolumeState) string {
 	return ran.String()
 }
 
-// discardVolume deletes volumes that hold no member's data any more. That a member
-// has left is known from a quorum alone.
+// discardVolume deletes volumes without a member's data. Only a quorum knows that a member was
+// removed.
 func discardVolume(o *Observation) Step {
 	for _, v := range o.Volumes {
 		if !v.Deleting && !o.IsMember(v.Name) && o.Pod(v.Name) == nil {
@@ -77,8 +76,7 @@ func discardVolume(o *Observation) Step {
 	return nil
 }
 
-// expandVolumes asks for more storage where the spec does. A volume never gets
-// smaller.
+// expandVolumes asks for the storage in the spec. A volume never shrinks.
 func expandVolumes(o *Observation) Step {
 	if !o.Spec.Persistent() {
 		return nil
