@@ -134,7 +134,7 @@ func TestAFailureIsToldAndTriedAgainWithinItsWindow(t *testing.T) {
 		if st.Phase != api.BackupPhaseRetrying || st.Succeeded || st.Failures != 1 || !st.NextExecutionDate.Equal(recorded(at(t, "2000-01-01 00:00:05"))) {
 			t.Errorf("status %+v", st)
 		}
-		if !strings.Contains(st.Reason, "mend the credentials that spec.s3 names") {
+		if !strings.Contains(st.Reason, "correct the credentials that spec.s3 names") {
 			t.Errorf("reason %q", st.Reason)
 		}
 		pass(59 * time.Minute)
@@ -749,9 +749,9 @@ func TestTheReasonNamesWhoFailed(t *testing.T) {
 		says      string
 	}{
 		"etcd breaks off":         {errors.New("the snapshot from http://c-0:2379 broke off"), nil, "take a snapshot of etcd: the snapshot from http://c-0:2379 broke off"},
-		"no bucket":               {nil, store.ErrNoBucket, "store the backup: there is no such bucket: create it, or mend spec.s3.path"},
-		"credentials are refused": {nil, store.ErrDenied, "mend the credentials that spec.s3 names, or what they may do"},
-		"the store is down":       {nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}, "store the backup: dial tcp: connection refused: look whether the store is up"},
+		"no bucket":               {nil, store.ErrNoBucket, "store the backup: there is no such bucket: create it, or correct spec.s3.path"},
+		"credentials are refused": {nil, store.ErrDenied, "correct the credentials that spec.s3 names, or their permissions"},
+		"the store is down":       {nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}, "store the backup: dial tcp: connection refused: check that the store is up"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

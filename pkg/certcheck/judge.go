@@ -93,7 +93,7 @@ func Judge(held map[string]Held, n manifest.Names, spec *api.ClusterSpec, now ti
 			continue
 		case h.Problem != nil:
 			c.Problems = append(c.Problems, *h.Problem)
-			if h.Problem.Reason != secretNotRead { // otherwise the identity in held is checked
+			if h.Problem.Reason != secretNotRead { // otherwise check the identity in held
 				continue
 			}
 		}

@@ -94,7 +94,7 @@ func ClientIdentity(secret *corev1.Secret) (*etcd.Identity, error) {
 		return nil, fmt.Errorf("read the client certificate: Secret %s %w", secret.Name, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the client certificate: Secret %s: %w; put the right files into it", secret.Name, err)
+		return nil, fmt.Errorf("read the client certificate: Secret %s: %w; correct its files", secret.Name, err)
 	}
 	return id, nil
 }

@@ -74,9 +74,9 @@ func TestWhatIsWrongWithAClientsSecretIsSaidWithoutItsContent(t *testing.T) {
 			"read the client certificate: Secret etcd-client-tls lacks ca.crt: it has tls.crt, tls.key; add what is missing, " +
 				"it must hold etcd-client.crt, etcd-client.key and etcd-client-ca.crt, or tls.crt, tls.key and ca.crt"},
 		"another's key": {map[string][]byte{"tls.crt": cert, "tls.key": otherKey, "ca.crt": ca.PEM},
-			"read the client certificate: Secret etcd-client-tls: tls.key is not the private key of tls.crt, or is encrypted, or of a kind that Go does not know; put the right files into it"},
+			"read the client certificate: Secret etcd-client-tls: tls.key is not the private key of tls.crt, or is encrypted, or of a kind that Go does not know; correct its files"},
 		"a password for a key": {map[string][]byte{"tls.crt": cert, "tls.key": []byte(hidden), "ca.crt": ca.PEM},
-			"read the client certificate: Secret etcd-client-tls: tls.key holds no private key in PEM; put the right files into it"},
+			"read the client certificate: Secret etcd-client-tls: tls.key holds no private key in PEM; correct its files"},
 	} {
 		_, err := ClientIdentity(clientSecret(c.data))
 		if err == nil || err.Error() != c.want {

@@ -35,9 +35,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// Whatever admission lets through can be made: random specs are offered to the
-// API server, and what the operator would make of those that it takes as well.
-// Nothing is kept (dry run). More of them, or others:
+// The operator must be able to create the objects of every admitted spec. This test offers
+// random specs to the API server, and the operator's objects for those that it admits. All are
+// dry runs. To offer more specs, or others:
 //
 //	SPECS=5000 SEED=7 hack/e2e -as-is -run TestAdmittedSpecsCanBeMade
 func TestAdmittedSpecsCanBeMade(t *testing.T) {
@@ -149,7 +149,7 @@ func (s *server) serve(t *testing.T, crds apiextensions.Interface) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is refused by the newest rules shows that they are in force.
+	// If the API server refuses this spec, the newest rules are in force.
 	stale := map[string]any{"size": int64(1), "pod": map[string]any{"extraArgs": []any{"--data-dir=/x"}}}
 	err = kubewait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		_, err := s.create(t, stale)
@@ -169,7 +169,8 @@ func (s *server) create(t *testing.T, spec map[string]any) (*unstructured.Unstru
 	return s.clusters.Create(t.Context(), obj, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// offer offers a spec and, where it is taken, what is made of it.
+// offer offers a spec and, if the API server admits it, the objects that the operator creates
+// for it.
 func (s *server) offer(t *testing.T, spec map[string]any) (admitted bool) {
 	live, err := s.create(t, spec)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {

@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// liftingOfAlarms names what is put off after a failure to disarm alarms: a cluster can grow
-// with them.
+// liftingOfAlarms names what the operator delays after a failure to disarm alarms: a cluster
+// can grow with them.
 const liftingOfAlarms = "lifting of alarms"
 
 func (c *Cluster) liftAlarms(ctx context.Context, s plan.LiftAlarms) error {

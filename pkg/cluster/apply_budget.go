@@ -16,8 +16,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// Names of writes of the PodDisruptionBudget that may be put off. The members do not need it:
-// a problem with it stops no replacement.
+// Names of writes of the PodDisruptionBudget that the operator may delay. The members do not
+// need it: a problem with it stops no replacement.
 const (
 	writeOfBudget      = "write the PodDisruptionBudget"
 	correctionOfBudget = "correct the PodDisruptionBudget"

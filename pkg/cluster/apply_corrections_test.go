@@ -48,7 +48,7 @@ func TestAFightOverMetadataCalmsDown(t *testing.T) {
 	if n := fight(5 * time.Minute); n < 4 || n > 6 {
 		t.Errorf("%d writes in the next five minutes", n)
 	}
-	// An edit of the spec is followed at once.
+	// The operator follows an edit of the spec at once.
 	clock.Step(fightPause)
 	c.obj.Generation++
 	if got := c.pauseAfterCorrection(metadataOf("a")); got != correctionPause {

@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// The cache hides a pod without its labels: the operator wanted to remove its
-// member, learned from the API server that the pod exists, and repeated that every second.
+// The cache hides a pod without its labels. The operator wanted to remove its member, learned
+// from the API server that the pod exists, and repeated that every second.
 func TestAPodThatLostItsLabelsGetsThemBack(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	w := newWorld(t, clock, testCluster())
@@ -52,8 +52,8 @@ func TestAPodThatLostItsLabelsGetsThemBack(t *testing.T) {
 	}
 }
 
-// The cache hides the only member's pod without its labels, and no other member can
-// report it: the operator said that all members and their data were gone.
+// The cache hides the only member's pod without its labels, and no other member can report it.
+// The operator said that all members and their data were gone.
 func TestTheOnlyPodThatLostItsLabelsIsNotTakenForLost(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	obj := testCluster()
@@ -104,7 +104,7 @@ func TestAPodThatLostItsLabelsIsFoundWhereAQuorumServes(t *testing.T) {
 	}
 }
 
-// A pod that is gone is looked for once a minute, and no more.
+// The operator looks for a missing pod once a minute, and no more.
 func TestPodsThatAreGoneAreNotLookedForAllTheTime(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	obj := testCluster()
@@ -127,7 +127,7 @@ func TestPodsThatAreGoneAreNotLookedForAllTheTime(t *testing.T) {
 	}
 }
 
-// Whoever takes them away each time does not get a storm of writes.
+// If somebody removes the labels each time, the operator does not cause a storm of writes.
 func TestLabelsAreNotFoughtOver(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	w := newWorld(t, clock, testCluster())
@@ -156,7 +156,8 @@ func TestPodsOfOthersAreNotLabelled(t *testing.T) {
 	}
 }
 
-// While somebody else's Service has the peer Service's name, it is tried once a minute.
+// While somebody else's Service has the peer Service's name, the operator tries once a minute
+// to create its own.
 func TestATakenPeerServiceIsTriedOnceAMinute(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	w := newWorld(t, clock, testCluster())
@@ -183,8 +184,8 @@ func TestATakenPeerServiceIsTriedOnceAMinute(t *testing.T) {
 	}
 }
 
-// A pod that was made ahead for the next member lost its labels. Nobody looked for it: it
-// stayed, and another took its place.
+// A pod for the next member lost its labels before it joined. The operator did not look for it:
+// it stayed, and another took its place.
 func TestAPodThatVanishedFromTheCacheGetsItsLabelsBack(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())

@@ -31,8 +31,8 @@ const (
 	megabyte   = 1 << 20
 )
 
-// A cluster that is restored from a backup of a full one takes writes again where it
-// has room; and where it has none, etcd says so for the member that there is.
+// A cluster that is restored from a backup of a full one accepts writes again if it has room.
+// If it has none, etcd raises the alarm again, for the current member.
 func TestAlarmsThatCameWithABackupAreLifted(t *testing.T) {
 	for _, release := range members.Releases(t) {
 		t.Run(release.Minor(), func(t *testing.T) {
@@ -115,8 +115,8 @@ type quotaOf func(size int64) (flags []string)
 
 func withRoom(int64) []string { return nil }
 
-// full leaves no room. How large the database of a cluster is that has just run full
-// depends on how often it was written to the disk.
+// full leaves no room. The size of the database of a cluster that has just run full depends on
+// how often etcd wrote it to the disk.
 func full(size int64) []string { return []string{fmt.Sprintf("--quota-backend-bytes=%d", size)} }
 
 func startedFrom(t *testing.T, release members.Release, backup string, quota quotaOf) restoredOne {

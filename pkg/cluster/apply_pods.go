@@ -23,9 +23,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// createPods creates the pods of a step at the same time. While the API server refuses some,
-// it creates them one after the other: each is built to join after those before it, and is
-// useless without them.
+// createPods creates the pods of a step at the same time. While the API server refuses some, it
+// creates them one after the other. Each pod joins after those before it, and is useless
+// without them.
 func (c *Cluster) createPods(ctx context.Context, s plan.CreatePods) error {
 	if i := slices.IndexFunc(s.Pods, func(p manifest.MemberPod) bool { return p.Seed }); i >= 0 {
 		if err := c.stillBootstrapping(ctx, s.Pods[i]); err != nil {
@@ -91,7 +91,7 @@ func (c *Cluster) createPod(ctx context.Context, p manifest.MemberPod) (*corev1.
 		return nil, err
 	}
 	if p.Volume && !p.Rejoins {
-		// A volume costs money. If no pod uses it, it is deleted again.
+		// A volume costs money. If no pod uses it, the operator deletes it again.
 		err := c.tryPod(ctx, pod)
 		if err == nil {
 			err = c.createVolume(ctx, p)

@@ -19,7 +19,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// A pod that works must not be deleted for one that the API server refuses.
+// The operator must not delete a working pod for one that the API server refuses.
 func TestRecyclePodAsksBeforeItDeletes(t *testing.T) {
 	forbidden := func(why string) error {
 		return apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New(why))
@@ -64,8 +64,8 @@ func TestRecyclePodAsksBeforeItDeletes(t *testing.T) {
 	}
 }
 
-// A pod that was seen not to run may run by now: the cache was minutes behind, and the
-// deletion took the quorum.
+// A pod that did not run at its observation may run by now. The cache was minutes behind, and
+// the deletion took the quorum.
 func TestAPodThatHasChangedIsNotRecycled(t *testing.T) {
 	obj := clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")})
 	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
@@ -81,8 +81,8 @@ func TestAPodThatHasChangedIsNotRecycled(t *testing.T) {
 	}
 }
 
-// An edit that no member can follow waited for etcd to end once in each of the others: it
-// was restarted as the edit has it, and never ran again.
+// No member can follow this edit. When etcd ended once in another pod, the operator recreated
+// that pod for the edit, and its etcd never ran again.
 func TestAPodWhoseEtcdHasJustEndedIsNotRecycled(t *testing.T) {
 	for name, tt := range map[string]struct {
 		pod      manifest.PodState

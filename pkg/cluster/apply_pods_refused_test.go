@@ -40,7 +40,7 @@ func TestReasonsOfRefusalsDontDependOnThePod(t *testing.T) {
 	}
 }
 
-// A quota lets one pod of three be made, and grows later.
+// A quota admits one pod of three, and grows later.
 func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	obj := testCluster()
@@ -101,8 +101,7 @@ func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
 	}
 }
 
-// A volume costs money as soon as it is asked for, and is deleted where no pod
-// comes to use it.
+// A volume costs money as soon as its claim exists. The operator deletes it if no pod uses it.
 func TestNoVolumeIsMadeForAPodThatIsRefused(t *testing.T) {
 	obj := clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")})
 	obj.Status = runningStatus()

@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// An operator that takes over may have an old cache, in which the cluster is still
-// being created. The pod that it takes for a seed that never served may hold all data.
+// An operator that takes over may have an old cache, in which the phase is still Creating. The
+// pod that it takes for a seed that never served may hold all data.
 func TestTheSeedOfAClusterThatRunsByNowIsLeftAlone(t *testing.T) {
 	var never corev1.ContainerState
 	for name, tt := range map[string]struct {
@@ -75,7 +75,7 @@ func TestTheSeedOfAClusterThatRunsByNowIsLeftAlone(t *testing.T) {
 			if c.status.Phase != live.Status.Phase {
 				t.Errorf("the next pass plans for phase %s", c.status.Phase)
 			}
-			// Where the cluster is being created, it goes.
+			// In the phase Creating, the operator deletes it.
 			c.status.Phase = api.ClusterPhaseCreating
 			w.edit(func(obj *api.EtcdCluster) { obj.Status.Phase = api.ClusterPhaseCreating })
 			if s, err := next(); err != nil || len(w.storedPods()) != 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// Two pods that join one after the other compete for the only free node. If the second one
-// gets it each time, both are recreated each time.
+// Two pods that join one after the other compete for the only free node. If the second one gets
+// it each time, the operator recreates both each time.
 func TestAfterAPodWithoutANodePodsAreCreatedOneByOne(t *testing.T) {
 	for why, heldUp := range map[string]bool{"others wait for it": true, "the size is 3": false} {
 		t.Run(why, func(t *testing.T) {

@@ -19,8 +19,8 @@ const (
 	// specRefusedPause is the pause before the operator retries what the spec asks for and the
 	// API server has refused. An edit of the spec ends the pause.
 	specRefusedPause = time.Minute
-	// correctionPause is the least time between two corrections of the same object: if
-	// somebody undoes each at once, the operator does not cause a storm of writes.
+	// correctionPause is the least time between two corrections of the same object. If somebody
+	// undoes each at once, the operator does not cause a storm of writes.
 	correctionPause = 5 * time.Second
 	// joinSinglyTime is how long the operator creates the pods of new members one by one, after
 	// one of several found no node.
@@ -47,7 +47,7 @@ func (p postponed) putRefused(what, refusal string, until time.Time) {
 	p[what] = postponement{until, refusal}
 }
 
-// holds reports whether a write is put off.
+// holds reports whether the operator still delays a write.
 func (p postponed) holds(what string, now time.Time) bool { return now.Before(p[what].until) }
 
 // refusal returns why the API server refuses a delayed write; "" if it does not.

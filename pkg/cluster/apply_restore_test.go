@@ -90,7 +90,7 @@ func TestAnAnnotationThatCannotBeReadStartsNothing(t *testing.T) {
 			if st.Phase != api.ClusterPhaseNone || len(w.storedPods()) > 0 || !strings.Contains(st.Reason, why) {
 				t.Errorf("annotation %q: status %+v, %d pods", text, st, len(w.storedPods()))
 			}
-			if !w.Told("Restore Held: the first member is not made, for it is to start on a backup: ") {
+			if !w.Told("Restore Held: the operator creates no first member, because it must start on a backup: ") {
 				t.Errorf("annotation %q: events %q", text, w.Events())
 			}
 		})
@@ -124,8 +124,8 @@ func TestTheAnnotationIsReadBeforeASeedIsMade(t *testing.T) {
 	}
 }
 
-// Without the record nobody would know what the seed starts on, and another would be
-// chosen again and again.
+// Without the record, the backup of the seed would be unknown, and the operator would choose
+// another again and again.
 func TestARecordThatTheAPIServerDropsStopsTheRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, clock.RealClock{}, restoredCluster())

@@ -42,7 +42,7 @@ func (c *Cluster) createService(ctx context.Context, s plan.CreateService) error
 	if apierrors.IsAlreadyExists(err) {
 		return c.takeOverService(ctx, s.Client, want)
 	}
-	// The members do not need the client Service, so the pass continues while it is put off.
+	// The members do not need the client Service, so the pass continues without its write.
 	// Without the peer Service, little works.
 	c.writeEnded(writeOf(want.Name), err)
 	return wrap(err, "create service %s", want.Name)
@@ -77,7 +77,7 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 	// survive. They must not get it back meanwhile.
 	switch latest, err := c.latest(ctx); {
 	case err != nil:
-		return fmt.Errorf("look whether the EtcdCluster still wants service %s: %w", want.Name, err)
+		return fmt.Errorf("check that the EtcdCluster still wants service %s: %w", want.Name, err)
 	case latest.DeletionTimestamp != nil:
 		return fmt.Errorf("service %s: %w: it is being deleted", want.Name, errSuperseded)
 	}

@@ -286,7 +286,7 @@ func TestAClientServiceThatIsRefusedIsToldOnceAndTriedAgain(t *testing.T) {
 	w.service("c-client")
 }
 
-// Rules that come later must not starve behind a write that is refused each time.
+// Later rules must not starve behind a write that the API server refuses each time.
 func TestWritesThatAreRefusedAreToldOncePutOffAndTriedAgain(t *testing.T) {
 	former := manifest.BuildClientService(testCluster())
 	renamed := testCluster()

@@ -118,8 +118,8 @@ func TestCreateServiceTakesOverAnOrphan(t *testing.T) {
 	}
 }
 
-// A restore takes the Services from the cluster that it replaces, and has the client
-// Service lead to nobody until the new one takes it over.
+// A restore takes the Services from the cluster that it replaces. Its client Service has no
+// endpoints until the new cluster takes it over.
 func TestCreateServiceTakesOverThatOfARestore(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	kept := manifest.BuildClientService(testCluster())
@@ -436,7 +436,7 @@ func TestRemoveMemberStaysWhereTheAPIServerDoesNotAnswer(t *testing.T) {
 	if err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Why: plan.Reason{Kind: plan.PodGone}}); err == nil || len(member.Changes()) > 0 {
 		t.Errorf("error %v, changes %v", err, member.Changes())
 	}
-	// What is removed for another reason needs no pod.
+	// A removal for another reason needs no pod.
 	if err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "a", Why: plan.Reason{Detail: "the size is 1"}}); err != nil || len(member.Changes()) != 1 {
 		t.Errorf("error %v, changes %v", err, member.Changes())
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
 )
 
-// A change of the membership that took effect and whose answer was lost is reported like any
-// other, once.
+// A change of the membership may take effect while its answer is lost. The operator reports it
+// like any other, once.
 func TestAChangeWhoseAnswerWasLostIsTold(t *testing.T) {
 	const three = "cluster size=3\nmember a leader\nmember b\nmember c"
 	without, learner := "cluster size=3\nmember a leader\nmember b", "cluster size=3\nmember a leader\nmember b\nmember c learner"

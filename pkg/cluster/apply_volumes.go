@@ -19,8 +19,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// createVolume creates the volume of a new member. An existing one was created for the same
-// member, by this operator or its predecessor.
+// createVolume creates the volume of a new member. If the volume exists, this operator or its
+// predecessor created it for the same member.
 func (c *Cluster) createVolume(ctx context.Context, p manifest.MemberPod) error {
 	claim := manifest.BuildVolume(c.obj, p.Name)
 	made, err := c.template()

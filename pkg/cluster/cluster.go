@@ -28,8 +28,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// Period is the longest time between two passes, even if no change was seen. The operator
-// polls etcd, and watches Kubernetes.
+// Period is the longest time between two passes, even if the operator saw no change. The
+// operator polls etcd, and watches Kubernetes.
 const Period = 8 * time.Second
 
 const (
@@ -92,8 +92,8 @@ type Cluster struct {
 	sightings sightings
 	// deletedVolumes are the deleted volumes, and when.
 	deletedVolumes map[types.UID]bool
-	// restarting holds the pods whose image was changed, with etcd's restart count before the
-	// change.
+	// restarting holds the pods whose image the operator has changed, with etcd's restart count
+	// before the change.
 	restarting  map[types.UID]int32
 	logTarget   uint64
 	refused     plan.RefusedPods
@@ -115,8 +115,8 @@ type Cluster struct {
 	// leaderless is the last observation's leaderlessSince.
 	leaderless time.Time
 	lastStep   string
-	// memory is the record of the last pass that saw a quorum; nil before. dropsRecord is true
-	// if the API server does not keep the record in status.
+	// memory is the record of the last pass that saw a quorum, or nil. dropsRecord is true if
+	// the API server does not keep the record in status.
 	memory      *api.ClusterRecord
 	dropsRecord bool
 	standstill  standstill
@@ -311,7 +311,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	return s, errors.Join(err, applied)
 }
 
-// restsOnRecord reports whether the status must be written before a step.
+// restsOnRecord reports whether a step requires an earlier write of the status.
 func restsOnRecord(s plan.Step) bool {
 	switch s := s.(type) {
 	case plan.ChooseSeed, plan.MarkRunning, plan.MarkFailed:

@@ -23,8 +23,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// The tests of the loop run in bubbles of testing/synctest: time passes only when
-// everybody waits for it, and a goroutine that is left behind is an error.
+// The tests of the loop run in bubbles of testing/synctest. Time passes only when all
+// goroutines wait for it. A goroutine that outlives its test is an error.
 
 // run starts a Cluster and returns what stops it and waits for its end.
 func run(t *testing.T, c *Cluster) (stop func()) {

@@ -290,7 +290,7 @@ func TestSecretsThatCanNotBeReadAnyMoreStopNothing(t *testing.T) {
 		t.Errorf("the same is reported in other words: %v", again.Certificates.Problems)
 	}
 
-	// What holds pods back is not forgotten for it.
+	// The operator does not forget the problem that holds pods back.
 	down = false
 	if err := w.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("secrets"), "ns", "peers"); err != nil {
 		t.Fatal(err)
@@ -307,9 +307,8 @@ func TestSecretsThatCanNotBeReadAnyMoreStopNothing(t *testing.T) {
 	}
 }
 
-// The operator's certificate is taken from its Secret as it is now, also by
-// connections that are there already, and a member that refuses it is asked again
-// as soon as there is another.
+// The operator always uses the current certificate of its Secret, also on existing connections.
+// It asks a member that refuses the certificate again as soon as there is another.
 func TestTheOperatorTakesUpANewCertificate(t *testing.T) {
 	ca, other := etcdtest.NewCA(t, "ca"), etcdtest.NewCA(t, "other")
 	fake := clocktesting.NewFakeClock(time.Now())

@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// A look that falls into an election, such as the one that the removal of the
-// leader causes, is no news of a quorum that is lost.
+// An observation during an election does not report a lost quorum. For example, the removal of
+// the leader causes an election.
 func TestAnElectionIsNoLostQuorumUntilItLasts(t *testing.T) {
 	world := func(text string) *plan.Observation {
 		o := look(t, text)

@@ -46,21 +46,21 @@ func TestAnUpgradeToAMislabelledImageStops(t *testing.T) {
 		t.Errorf("Upgrading is %q, the target version %q", got, st.TargetVersion)
 	}
 
-	// Another version, or another repository, is followed.
+	// The operator follows another version, or another repository.
 	for _, edited := range []string{"cluster version=3.5.34 running=3.5.34", "cluster version=3.5.36 running=3.5.34"} {
 		o, st = learned(t, l, strings.Replace(upgradeToAWrongImage, "cluster version=3.5.35 running=3.5.34", edited, 1), restartPatience+time.Second)
 		if _, ok := plan.Plan(o).(plan.SetVersion); !ok || st.Reason != "" {
 			t.Errorf("%s: the plan is %q, reason %q", edited, plan.Plan(o), st.Reason)
 		}
 	}
-	// Somebody corrects the image, and the pod is recreated.
+	// Somebody corrects the image, and the operator recreates the pod.
 	o, st = learned(t, l, strings.Replace(upgradeToAWrongImage, "runs=3.5.21", "runs=3.5.35", 1), 2*restartPatience)
 	if _, ok := plan.Plan(o).(plan.SetVersion); !ok || st.Reason != "" || st.TargetVersion != "3.5.35" {
 		t.Errorf("in the end the plan is %q, reason %q, target %q", plan.Plan(o), st.Reason, st.TargetVersion)
 	}
 }
 
-// Of a pod that was made with its image it is known at once.
+// The operator knows the version of a pod that began with this image at once.
 func TestAClusterOnAMislabelledImageIsToldOf(t *testing.T) {
 	o, st := learned(t, newMislabels(), `
 cluster version=3.5.35 running=3.5.35

@@ -93,8 +93,8 @@ func TestAnImageThatAnotherOperatorSetIsSeen(t *testing.T) {
 	}
 }
 
-// A pod of an operator of before says nothing of what was asked for. A digest behind the
-// tag does not make it another image: its etcd must not be restarted for that.
+// A pod of an earlier operator does not say which image the operator asked for. A digest behind
+// the tag does not make it another image: the operator must not restart etcd for that.
 func TestADigestBehindTheTagIsNoOtherImage(t *testing.T) {
 	pod := memberPod(t, testCluster(), "a")
 	pod.Spec.Containers[0].Image += digestOfImage

@@ -20,8 +20,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// The operator made pods and deleted them as fast as it could where its clock was minutes
-// ahead of the API server's: a new pod counted as one that could not start in time.
+// The operator created and deleted pods as fast as it could if its clock was minutes ahead of
+// the API server's. A new pod counted as one that could not start in time.
 func TestAPodIsAsOldAsTheOperatorHasSeenIt(t *testing.T) {
 	for name, offset := range map[string]time.Duration{"ahead": -10 * time.Minute, "behind": 10 * time.Minute, "as the API server's": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ type podWrite struct {
 }
 
 // doubtAfter is how long the cache may lack a write. Then the operator asks the API server
-// whether the pod still exists: it may have been created and deleted between two updates of
+// whether the pod still exists. Its creation and deletion may both fall between two updates of
 // the cache.
 const doubtAfter = 5 * time.Second
 

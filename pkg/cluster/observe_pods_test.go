@@ -200,7 +200,7 @@ func TestVersionOfAnImage(t *testing.T) {
 	}
 }
 
-// What init containers of this and of former releases say where data is missing.
+// These are the last words of init containers of this and former releases, if data is missing.
 func TestMissingDataIsKnownByTheLastWords(t *testing.T) {
 	for words, want := range map[string]bool{
 		"member 1 has served from this pod before, and /var/etcd/data holds no data of it now: it must not start":        true,

@@ -68,8 +68,8 @@ func (s single) looks(t *testing.T, indexes ...uint64) string {
 
 const reasonAvailable = "Cluster available"
 
-// The operator writes the index every five minutes at most. What it has seen since
-// counts as well.
+// The operator writes the index every five minutes at most. Its later observations count as
+// well.
 func TestWhatIsNotWrittenYetIsRemembered(t *testing.T) {
 	s := newSingle(t)
 	s.clock.Step(time.Minute)

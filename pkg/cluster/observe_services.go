@@ -37,8 +37,8 @@ func (c *Cluster) observeServices(o *plan.Observation) error {
 			}
 		}
 	}
-	// An existing peer Service may be put off too, so that later rules apply. A missing one is
-	// tried in each pass.
+	// The operator may delay a write of an existing peer Service too, so that later rules
+	// apply. It tries to create a missing one in each pass.
 	o.PeerService.Taken = !o.PeerService.Owned && c.postponed.holds(takenBy(peer.Name), o.Now)
 	o.ClientService.PutOff = o.ClientService.PutOff || c.postponed.holds(writeOf(client.Name), o.Now)
 	return nil

@@ -72,9 +72,9 @@ func TestAMemberThatLostTheOthersIsNotBelieved(t *testing.T) {
 	}
 }
 
-// Members that were cut off may claim to know a leader and then not answer. The
-// look must not wait for one after the other: all have listTimeout together, and the
-// last would not be asked.
+// Members without a connection to the others may claim to know a leader, and then not answer.
+// The observation must not wait for one after the other: all have listTimeout together, and it
+// would not ask the last one.
 func TestMembersThatDoNotAnswerAreWaitedForTogether(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())

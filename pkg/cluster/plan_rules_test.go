@@ -14,8 +14,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// The table of doc/design.md names all rules in the order in which they are tried,
-// and nothing else.
+// The table of doc/design.md names all rules in their order, and nothing else.
 func TestTheDesignHasTheRulesInTheirOrder(t *testing.T) {
 	var names []string
 	for _, rule := range plan.Rules {

@@ -22,9 +22,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// inFull gives a step as logs show it, and below that each of its fields that is
-// not zero: apply does what the fields say. A why that ends the first line is not
-// repeated. Items of a list have a line each.
+// inFull returns a step as logs show it, and below that each of its fields that is not zero:
+// apply does what the fields say. It does not repeat a why that ends the first line. Items of a
+// list have a line each.
 func inFull(s plan.Step, n manifest.Names) string {
 	d := description{names: n, lines: []string{s.String()}}
 	v := reflect.ValueOf(s)
@@ -210,7 +210,7 @@ func declaredSteps(t *testing.T) []string {
 	return found
 }
 
-// The scripts compare descriptions. What is not in them is compared by nobody.
+// The scripts compare descriptions, and nothing else.
 func TestDescriptionsShowEveryFieldOfEveryStep(t *testing.T) {
 	n := manifest.Names{Namespace: "ns", Cluster: "c"}
 	for _, s := range allSteps {

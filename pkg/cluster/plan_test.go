@@ -29,9 +29,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files in testdata")
 
-// TestPlan runs the scripts in testdata/plan. A script is a list of worlds, each
-// followed by ---- and the step that is planned in it, first as logs show it and then
-// with all its fields (inFull):
+// TestPlan runs the scripts in testdata/plan. A script is a list of worlds. After each come
+// ---- and the planned step, first as logs show it and then with all its fields (inFull):
 //
 //	# a comment says what the case is about
 //	cluster size=3 version=3.6.16 phase=Running …
@@ -197,7 +196,7 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 		case "invalid":
 			o.Invalid = value
 		case "certificates":
-			// missing: members can't start; untrusted: a new cluster can't be seen.
+			// missing: members can't start; untrusted: the operator can't see a new cluster.
 			o.Certificates = certcheck.Certificates{Used: true, Problems: []certcheck.CertProblem{{Why: value, HoldsPods: value == "missing", HoldsStart: value == "untrusted"}}}
 		case "no-quorum":
 			o.Quorum = false
@@ -257,8 +256,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 // another.
 func podUID(name string) types.UID { return types.UID("pod-" + name) }
 
-// scriptSource is a backup by the name that scripts give it, which may be followed by
-// a colon and large, or moved to another server.
+// scriptSource returns the backup of that name in scripts. After the name may come a colon, and
+// large or moved (to another server).
 func scriptSource(name string) *api.SeedBackup {
 	name, variant, _ := strings.Cut(name, ":")
 	b := &api.SeedBackup{Restore: "c", RestoreUID: types.UID(name), Size: 1 << 20, Key: "key-" + name}

@@ -28,7 +28,7 @@ type notices struct {
 	notice.Board[*api.EtcdCluster]
 
 	stuck  map[string]stuckPod
-	warned int64 // generation whose warnings were sent
+	warned int64 // generation of the last warnings
 	// unhealthy are the reported unhealthy members, with their names.
 	unhealthy map[uint64]string
 	// refused is the API server's last refusal, by request.
@@ -86,19 +86,19 @@ func (n *notices) corrected(object, edited string) {
 }
 
 func (n *notices) podRefused(why string) {
-	n.Warning("Pod Refused", "%s; tried again every %s", plan.Reason{Kind: plan.PodsRefused, Detail: why}, refusedPause)
+	n.Warning("Pod Refused", "%s; the operator retries every %s", plan.Reason{Kind: plan.PodsRefused, Detail: why}, refusedPause)
 }
 
 // writeRefused reports the API server's refusal of a write, once for each reason.
 func (n *notices) writeRefused(what string, err error) {
 	if n.refused[what] != err.Error() {
 		n.refused[what] = err.Error()
-		n.Warning("Write Refused", "Kubernetes refuses to %s, tried again every %s: %v", what, refusedPause, err)
+		n.Warning("Write Refused", "Kubernetes refuses to %s; the operator retries every %s: %v", what, refusedPause, err)
 	}
 }
 
 func (n *notices) passFails(s plan.Step, err error) {
-	n.Warning("Reconcile Failing", "Failed again and again at: %s: %v", s, err)
+	n.Warning("Reconcile Failing", "Failed repeatedly at: %s: %v", s, err)
 }
 
 // certificatesChanged reports changes of the certificates' state.
@@ -108,7 +108,7 @@ func (n *notices) certificatesChanged(old, st api.ClusterStatus) {
 	case now.Status == corev1.ConditionFalse && (before.Status != now.Status || before.Message != now.Message):
 		n.Warning("Certificate Problem", "%s: %s", now.Reason, now.Message)
 	case now.Status == corev1.ConditionTrue && before.Status == corev1.ConditionFalse:
-		n.Normal("Certificates Valid", "All is well with the certificates again")
+		n.Normal("Certificates Valid", "The certificates are valid again")
 	}
 }
 
@@ -132,7 +132,7 @@ func (n *notices) look(o *plan.Observation) {
 		}
 		if o.Now.Sub(s.since) >= stuckAfter && !slices.Contains(s.told, p.ProblemKind) {
 			s.told = append(s.told, p.ProblemKind)
-			n.Warning("Member Stuck", "Pod %s does not get on: %s", p.Name, p.Problem)
+			n.Warning("Member Stuck", "Pod %s makes no progress: %s", p.Name, p.Problem)
 		}
 		current[p.Name] = s
 	}

@@ -102,7 +102,7 @@ func TestAMemberThatStaysUnhealthyIsToldAndItsRecovery(t *testing.T) {
 
 // The kubelet alternates every ten seconds or more between pulling an image and waiting. After
 // an edit of the image, it also says that the former container has ended. If each change
-// restarted the clock, nothing would ever be reported.
+// restarted the clock, the operator would never report the trouble.
 func TestAPodWhoseTroubleIsToldInTurnsIsTold(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())

@@ -135,8 +135,8 @@ func TestFailedPassesAreCounted(t *testing.T) {
 	})
 }
 
-// An event reports a status that can't be written, even if the pass could say that its
-// step has to wait.
+// An event reports that the operator can't write the status, even if the pass could say that
+// its step has to wait.
 func TestAStatusThatIsNotWrittenIsAFailureWhateverTheStepSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, clock.RealClock{}, testCluster())
@@ -146,7 +146,7 @@ func TestAStatusThatIsNotWrittenIsAFailureWhateverTheStepSays(t *testing.T) {
 		defer run(t, c)()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if !w.Told("Reconcile Failing: Failed again and again at: create peer service: the status could not be written: ") || len(w.Events()) != 1 {
+		if !w.Told("Reconcile Failing: Failed repeatedly at: create peer service: the status could not be written: ") || len(w.Events()) != 1 {
 			t.Errorf("events %q, want one that reports the failure", w.Events())
 		}
 		up()

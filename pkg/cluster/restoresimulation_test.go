@@ -16,7 +16,7 @@ import (
 // modelRestore is the restore by which a simulated life begins, if it does.
 type modelRestore struct {
 	source             *api.SeedBackup // what the annotation says
-	hidden, unreadable bool            // the annotation is gone, or can't be read
+	hidden, unreadable bool            // the annotation is gone, or invalid
 	content            string          // that the seed has started on: its UID
 	alarm              bool            // came with the backup
 }
@@ -64,11 +64,11 @@ func (r *modelRestore) alarms() []etcd.Alarm {
 	return []etcd.Alarm{{MemberID: formerMember, Type: etcd.AlarmNoSpace}}
 }
 
-// formerMember is the ID of a member of the cluster that was backed up.
+// formerMember is the ID of a member of the cluster in the backup.
 const formerMember = 1 << 40
 
-// serves reports whether clients can write, as far as that is the operator's to see to:
-// whose record of the restore was lost, has to ask a person.
+// serves reports whether clients can write, unless the operator has to ask a person. It asks if
+// the record of the restore is lost.
 func (r *modelRestore) serves(m *model) bool {
 	return !r.alarm || m.status.RestoredFrom == nil
 }

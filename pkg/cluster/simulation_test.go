@@ -24,11 +24,10 @@ import (
 
 var simulations = flag.Int("simulations", 100, "number of lives that TestSimulatedLives plays")
 
-// TestSimulatedLives plays random lives of clusters against a model of
-// Kubernetes and etcd: pods start slowly, die and crash, the spec is edited, and
-// the operator itself dies before or after any step. The operator must never
-// take the quorum itself, never bootstrap twice, and in the end, when the
-// trouble is over, arrive at what the spec says.
+// TestSimulatedLives plays random lives of clusters against a model of Kubernetes and etcd.
+// Pods start slowly, die and crash, users edit the spec, and the operator itself dies before or
+// after any step. The operator must never take the quorum itself, and never bootstrap twice.
+// After the trouble, the cluster must match its spec.
 func TestSimulatedLives(t *testing.T) {
 	for seed := range *simulations {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -66,7 +65,7 @@ type model struct {
 type modelPod struct {
 	manifest.MemberPod
 	template manifest.Template
-	stuck    bool // the spec that it was made by can't run
+	stuck    bool // its spec can't run
 	uid      int
 	created  time.Time
 	atGate   bool
@@ -299,8 +298,8 @@ func (m *model) checkBudget() {
 	}
 }
 
-// joiningVoter reports whether a member with a vote was added to a cluster of one,
-// whose etcd knows nothing better.
+// joiningVoter reports whether a member joins a cluster of one with a vote, because its etcd
+// has no learners.
 func (m *model) joiningVoter(s plan.Step) bool {
 	add, ok := s.(plan.AddMember)
 	return ok && !add.Learner
@@ -583,7 +582,7 @@ func (m *model) trouble() {
 		m.note("!! version %s", m.spec.Version)
 	case 4:
 		m.spec.Paused = m.rand.IntN(4) == 0
-	case 6: // how pods are made is edited, perhaps so that they can't run
+	case 6: // an edit of the template, perhaps one with which pods can't run
 		m.spec.Pod.ServiceAccountName = []string{"a", "b", stuckAccount}[m.rand.IntN(3)]
 		switch m.rand.IntN(6) {
 		case 0:
@@ -613,7 +612,7 @@ func (m *model) waitingVoter() bool {
 	return slices.ContainsFunc(m.members, func(mm modelMember) bool { return !mm.learner && !mm.joined })
 }
 
-// reachableVersion is a good version that the members can be moved to.
+// reachableVersion is a good version to which the members can move.
 func (m *model) reachableVersion() string {
 	for _, v := range slices.Backward(goodVersions) {
 		low := m.lowest()

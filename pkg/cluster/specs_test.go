@@ -21,8 +21,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/crd"
 )
 
-// specs makes up EtcdClusters: each field of the schema may be there, with values
-// that fit, that are at the edge, or that don't fit at all.
+// specs generates EtcdClusters. Each field of the schema may have a valid value, one at the
+// edge, or an invalid one.
 type specs struct {
 	rng    *rand.Rand
 	schema apiextensionsv1.JSONSchemaProps // of the spec
@@ -57,8 +57,8 @@ func newSpecs(t testing.TB, seed uint64) *specs {
 
 var repeated = regexp.MustCompile(`\{([^{*]+)\*([0-9]+)\}`)
 
-// next returns a spec. The few fields that it sets are filled deeply: a spec with
-// everything in it would be refused for some of it, which hides the rest.
+// next returns a spec. It fills few fields, but deeply. The API server would refuse a spec with
+// everything in it for some of it, which hides the rest.
 func (s *specs) next() map[string]any {
 	s.tidy = s.rng.IntN(2) == 0
 	spec := map[string]any{"size": 1 + s.rng.IntN(7)}

@@ -25,8 +25,9 @@ const (
 // each member and the remedy.
 //
 // The linearizable read of the membership decides: it succeeds only after a majority of the
-// voters has confirmed its leader. The members' own words do not count: one that was cut off
-// claims a leader for a while, and one that the operator can't reach may serve.
+// voters has confirmed its leader. The members' own words do not count. A member without a
+// connection to the others claims a leader for a while. A member that the operator can't reach
+// may serve.
 func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.ConditionStatus, reason, message string) {
 	if reason, message := o.Contradiction(); reason != "" {
 		return corev1.ConditionFalse, reason, message
@@ -73,7 +74,7 @@ func blocked(o *plan.Observation) (reason, message string) {
 	switch {
 	case corrupt != "":
 		return reasonCorrupt, "reads and writes are refused since an alarm CORRUPT was raised for " + corrupt +
-			", whose data differs from the others': compare the members (etcdctl endpoint hashkv --cluster), delete the pod of the one that differs, and its PersistentVolumeClaim where it has one, so that it is replaced, and lift the alarm (etcdctl alarm disarm)"
+			", whose data differs from the others': compare the members (etcdctl endpoint hashkv --cluster), delete the pod of the one that differs, and its PersistentVolumeClaim if it has one, so that the operator replaces it, and lift the alarm (etcdctl alarm disarm)"
 	case noSpace != "":
 		return reasonNoSpace, "writes are refused since an alarm NOSPACE was raised by " + noSpace +
 			", whose database has reached its quota: free space (etcdctl compact, then etcdctl defrag member by member) or raise ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv, then lift the alarm (etcdctl alarm disarm)"

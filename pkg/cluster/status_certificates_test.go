@@ -31,8 +31,7 @@ func tlsCluster() *api.EtcdCluster {
 	return obj
 }
 
-// certificateSecret has the keys of v0.9.4 for a use. The CAs are those that are
-// trusted by it.
+// certificateSecret has the keys of v0.9.4 for a use. Its CAs are those in trusts.
 func certificateSecret(use certcheck.CertUse, form certsecret.Form, name string, by *etcdtest.CA, leaf etcdtest.Leaf, trusts ...*etcdtest.CA) *corev1.Secret {
 	cert, key := by.Issue(leaf)
 	var bundle []byte

@@ -35,7 +35,7 @@ func setConditions(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	dead := deadMembers(o, s)
 	recovering := conditionIs(st, api.ClusterConditionRecovering, corev1.ConditionTrue)
 	switch {
-	case st.Phase == api.ClusterPhaseFailed: // nobody is replaced
+	case st.Phase == api.ClusterPhaseFailed: // the operator replaces no member
 		clearCondition(st, api.ClusterConditionRecovering)
 		clearCondition(st, api.ClusterConditionScaling)
 	case o.Quorum && dead == "" && voters == o.Spec.Size && len(o.Learners()) == 0:
@@ -67,7 +67,7 @@ func scalingMessage(current, desired int) string {
 	return fmt.Sprintf("Current cluster size: %d, desired cluster size: %d", current, desired)
 }
 
-// deadMembers names the voters that are lost, or being removed because of a loss.
+// deadMembers names the lost voters, and those that the operator removes because of a loss.
 func deadMembers(o *plan.Observation, s plan.Step) string {
 	if r, ok := s.(plan.RemoveMember); ok && r.Dead {
 		return r.Name

@@ -78,7 +78,7 @@ func memberStatuses(o *plan.Observation) []api.MemberStatus {
 			Name: cmp.Or(m.PodName, m.Name), ID: etcd.FormatID(m.ID), Learner: m.Learner,
 			Leader: m.ID == leader, Problem: problem(m, o),
 		}
-		// A foreign member is not asked. A leader is healthy in any case.
+		// The operator does not ask a foreign member. A leader is healthy in any case.
 		s.Healthy = s.Problem == "" || m.Foreign() && s.Leader
 		if m.Status != nil {
 			s.Version, s.DBSize, s.DBSizeInUse = m.Status.Version, m.Status.DBSize, m.Status.DBInUse
@@ -114,7 +114,7 @@ func sortMembers(list []api.MemberStatus) {
 func problem(m plan.MemberState, o *plan.Observation) string {
 	switch {
 	case m.Foreign():
-		return "the operator did not make it and does not ask it"
+		return "the operator did not create it and does not ask it"
 	case m.Status != nil && m.Status.LeaderID == 0:
 		return "knows no leader: it does not reach a majority of the members"
 	case m.Status != nil && !o.Quorum:
@@ -128,13 +128,13 @@ func problem(m plan.MemberState, o *plan.Observation) string {
 	case m.Pod == nil:
 		return "its pod is gone, and its data with it"
 	case m.Pod.LostNode(o.Now):
-		return "its node does not answer, and its pod can't be deleted: it is replaced when that has lasted for " + plan.WedgeDeadline.String() + " and the others are a quorum"
+		return "its node does not answer, and its pod can't be deleted: the operator replaces it when that has lasted for " + plan.WedgeDeadline.String() + " and the others are a quorum"
 	case m.Pod.Deleting:
 		return "its pod is being deleted"
 	case m.Pod.Problem != "":
 		return m.Pod.Problem
 	case !m.Pod.Running && m.Pod.Started:
-		return "etcd is being started again"
+		return "etcd restarts"
 	case !m.Pod.Running:
 		return "etcd has not started yet"
 	case m.Copies(o.Now):

@@ -40,7 +40,7 @@ member x foreign`)
 		{Name: "b", ID: "4", Problem: "container etcd ended with exit code 1"},
 		{Name: "c", ID: "1", Healthy: true, Version: "3.6.16", DBSize: 8 << 20, DBSizeInUse: 2 << 20, RaftIndexLag: 1},
 		{Name: "d", ID: "3", Healthy: true, Learner: true, Version: "3.6.16", RaftIndexLag: 1005},
-		{Name: "x", ID: "5", Problem: "the operator did not make it and does not ask it"},
+		{Name: "x", ID: "5", Problem: "the operator did not create it and does not ask it"},
 	}
 	if got := statusAfter(o, plan.Plan(o), 1).MemberStatuses; !reflect.DeepEqual(got, want) {
 		t.Errorf("members\n%+v, want\n%+v", got, want)
@@ -59,9 +59,9 @@ func TestAMembersProblemSaysWhy(t *testing.T) {
 		"no leader":            {"b", func(m *plan.MemberState) { m.Status.LeaderID = 0 }, "knows no leader: it does not reach a majority of the members"},
 		"pod gone":             {"b gone", nil, "its pod is gone, and its data with it"},
 		"pod deleted":          {"b down deleting", nil, "its pod is being deleted"},
-		"node dead":            {"b down overdue", nil, "its node does not answer, and its pod can't be deleted: it is replaced when that has lasted for 10m0s and the others are a quorum"},
+		"node dead":            {"b down overdue", nil, "its node does not answer, and its pod can't be deleted: the operator replaces it when that has lasted for 10m0s and the others are a quorum"},
 		"image":                {"b down badimage", nil, "ImagePullBackOff"},
-		"restarting":           {"b down stopped", nil, "etcd is being started again"},
+		"restarting":           {"b down stopped", nil, "etcd restarts"},
 		"not started":          {"b unstarted", nil, "etcd has not started yet"},
 		"silent":               {"b down", func(m *plan.MemberState) { m.Err = context.DeadlineExceeded }, "runs, but does not answer"},
 		"refuses connections":  {"b down", func(m *plan.MemberState) { m.Err = refused }, "runs, but does not answer"},
@@ -99,7 +99,7 @@ func TestWhenNobodyAnswersTheMembersOnRecordAreTold(t *testing.T) {
 	silent := look(t, "cluster size=3 no-quorum\npod a started stopped\npod b running\npod c badimage")
 	silent.Status = o.Status
 	want := []api.MemberStatus{
-		{Name: "a", ID: "1", Problem: "etcd is being started again"},
+		{Name: "a", ID: "1", Problem: "etcd restarts"},
 		{Name: "b", ID: "2", Problem: "runs, but does not answer"},
 		{Name: "c", ID: "3", Problem: "ImagePullBackOff"},
 	}

@@ -30,7 +30,7 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 		plan.AddMember{Name: "b"}, plan.PromoteMember{Name: "b"}, plan.SetVersion{Pod: "b"},
 		plan.UpdateService{Client: true}, plan.DeleteService{}, plan.CreateBudget{}, plan.UpdateBudget{}, plan.DeleteBudget{}, plan.RecyclePod{}, plan.SetMetadata{},
 		plan.DeleteVolume{}, plan.ExpandVolume{}, plan.SetVolumeVersion{}, plan.AdvanceLog{}, plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{},
-		plan.Idle{}, plan.Wait{}, observing{}, // nothing is done
+		plan.Idle{}, plan.Wait{}, observing{}, // these change nothing
 	} {
 		looked[reflect.TypeOf(s)] = true
 		if restsOnRecord(s) {

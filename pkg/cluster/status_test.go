@@ -199,8 +199,8 @@ func TestTheSeedStaysOnRecordWhileCreating(t *testing.T) {
 	}
 }
 
-// A look to which no member answered in time says nothing of what is under way: it is
-// not over, and is not begun again by the next look.
+// An observation without an answer of any member says nothing about current changes. They are
+// not over, and the next observation does not restart them.
 func TestWhatIsUnderWayIsNotOverWhenNobodyAnswers(t *testing.T) {
 	const blind = "\nmember a down\nmember b down\nmember c down"
 	for name, c := range map[string]struct{ before, after string }{
@@ -320,7 +320,7 @@ func TestRecoveringLastsUntilTheSizeIsWhole(t *testing.T) {
 		{"cluster size=3\nmember a leader\nmember b\nmember d learner", true},
 		{"cluster size=3\nmember a leader\nmember b\nmember d", false},
 		{"cluster size=3\nmember a leader\nmember b\nmember d gone", true},
-		{"cluster size=3 no-quorum", false}, // all are lost: nobody is replaced
+		{"cluster size=3 no-quorum", false}, // all are lost: the operator replaces no member
 	} {
 		o := look(t, c.world)
 		if i > 0 {

@@ -16,15 +16,15 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// errStatusNotWritten is an error even if the step succeeded, or must be retried: as long as
-// it lasts, people read an outdated status.
+// errStatusNotWritten is an error even if the step succeeded, or needs another attempt. As long
+// as the error lasts, people read an outdated status.
 var errStatusNotWritten = errors.New("the status could not be written")
 
 // errNoStatusSubresource is the error for the status of an object that exists.
 var errNoStatusSubresource = errors.New("the CustomResourceDefinition etcdclusters has no status subresource, as that of an older operator: apply the one of this release")
 
-// writeStatus writes the status if it differs from the last written one. An object that is
-// gone or was recreated no longer belongs to this Cluster.
+// writeStatus writes the status if it differs from the last written one. A deleted or recreated
+// object no longer belongs to this Cluster.
 func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 	if equality.Semantic.DeepEqual(st, c.status) {
 		return nil
@@ -98,5 +98,5 @@ func (c *Cluster) latest(ctx context.Context) (*api.EtcdCluster, error) {
 func (c *Cluster) adopt(latest *api.EtcdCluster) error {
 	c.forgetOther(&latest.Status)
 	c.status = *latest.Status.DeepCopy()
-	return fmt.Errorf("the status was written by somebody else: %w", errSuperseded)
+	return fmt.Errorf("somebody else has written the status: %w", errSuperseded)
 }

@@ -15,8 +15,8 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// An older CustomResourceDefinition without the status subresource, put in the place of
-// ours while the operator runs, is not taken for the end of all EtcdClusters.
+// Somebody may install an older CustomResourceDefinition without the status subresource while
+// the operator runs. That does not mean that all EtcdClusters are gone.
 func TestAStatusThatTheAPIServerDoesNotKnowIsToldOf(t *testing.T) {
 	for name, exists := range map[string]bool{"the object is there": true, "the object is gone": false} {
 		t.Run(name, func(t *testing.T) {

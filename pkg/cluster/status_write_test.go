@@ -107,7 +107,7 @@ func TestWriteStatusOfAnObjectThatIsGone(t *testing.T) {
 	}
 }
 
-// A write that fails must not be taken for done: the next pass writes it.
+// A failed write does not count as done: the next pass writes again.
 func TestWriteStatusTriesAgainAfterAnError(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	down := true

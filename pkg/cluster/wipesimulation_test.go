@@ -12,11 +12,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// modelWipes is the part of the model in which nodes come back with empty disks while
-// the pods' objects survive. Pods of earlier operators are not guarded; there the seed
-// starts empty, with its old ID, and is a quorum of one as long as there is no other.
-// No write is lost meanwhile: the disks that are left are a quorum, and their pods
-// must not be deleted, which model.apply checks.
+// modelWipes is the part of the model in which nodes return with empty disks while the pods'
+// objects survive. Pods of earlier operators have no guard. There the seed starts empty, with
+// its old ID, and is a quorum of one as long as there is no other. Clients lose no write: the
+// remaining disks are a quorum. The operator must not delete their pods, which model.apply
+// checks.
 type modelWipes struct {
 	guarded bool
 	empty   string // the seed that runs empty

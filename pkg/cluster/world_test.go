@@ -33,9 +33,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice/noticetest"
 )
 
-// world is an API server made of fakes, with the optimistic locking that they
-// lack, and an operator's caches, which see its pods and Services when the test
-// says so.
+// world is an API server made of fakes, with the optimistic locking that they lack. It also
+// holds an operator's caches, which see its pods and Services when the test says so.
 type world struct {
 	t        testing.TB
 	kube     *fake.Clientset
@@ -149,7 +148,7 @@ func onlyAsks(action clienttesting.Action) bool {
 	return ok && len(create.CreateOptions.DryRun) > 0
 }
 
-// checkUID refuses a patch that was made for an earlier object of the same name.
+// checkUID refuses a patch for an earlier object of the same name.
 func (w *world) checkUID(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch := action.(clienttesting.PatchAction)
 	var asked struct{ Metadata struct{ UID types.UID } }
@@ -166,7 +165,7 @@ func (w *world) checkUID(action clienttesting.Action) (bool, runtime.Object, err
 	return false, nil, nil
 }
 
-// checkVersion refuses the deletion of a pod that was seen in another state.
+// checkVersion refuses the deletion of a pod whose state has changed since the observation.
 func (w *world) checkVersion(action clienttesting.Action) (bool, runtime.Object, error) {
 	d := action.(clienttesting.DeleteActionImpl)
 	obj, err := w.kube.Tracker().Get(d.GetResource(), d.GetNamespace(), d.GetName())
@@ -179,7 +178,7 @@ func (w *world) checkVersion(action clienttesting.Action) (bool, runtime.Object,
 	return false, nil, nil
 }
 
-// lock refuses an update that was made from an older object or for another.
+// lock refuses an update of an older object or of another.
 func (w *world) lock(action clienttesting.Action) (bool, runtime.Object, error) {
 	update := action.(clienttesting.UpdateAction)
 	obj := update.GetObject().(*api.EtcdCluster)
@@ -275,7 +274,7 @@ func (w *world) watch() {
 	}
 }
 
-// count is how often a request was made.
+// count returns the number of requests.
 func (w *world) count(verb, resource string) int {
 	n := 0
 	for _, a := range append(w.kube.Actions(), w.clusters.Actions()...) {

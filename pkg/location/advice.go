@@ -23,17 +23,17 @@ func Advised(err error, storageType api.BackupStorageType, source api.BackupSour
 	var unknown x509.UnknownAuthorityError
 	switch {
 	case errors.Is(err, store.ErrNoBucket):
-		return fmt.Errorf("%w: create it, or mend spec.%s.path", err, section)
+		return fmt.Errorf("%w: create it, or correct spec.%s.path", err, section)
 	case errors.Is(err, store.ErrDenied):
-		return fmt.Errorf("%w: mend the credentials that spec.%s names, or what they may do", err, section)
+		return fmt.Errorf("%w: correct the credentials that spec.%s names, or their permissions", err, section)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("%w: the endpoint speaks http, and not https: write http:// before it, or have it speak https", err)
 	case errors.As(err, &unknown) && storageType == api.BackupStorageTypeS3:
 		return fmt.Errorf("%w: put the CA of the endpoint's certificate into the Secret that spec.s3.awsSecret names, as ca.crt", err)
 	case namesBucketInHost(err, storageType, source):
-		return fmt.Errorf("%w: the bucket stands before the endpoint's host name, as Amazon has it: for other stores set spec.s3.forcePathStyle to true, or mend spec.s3.endpoint", err)
+		return fmt.Errorf("%w: the bucket is part of the host name, as on Amazon: for other stores set spec.s3.forcePathStyle to true, or correct spec.s3.endpoint", err)
 	case errors.As(err, &network):
-		return fmt.Errorf("%w: look whether the store is up and can be reached from the operator's pod, and whether spec.%s.endpoint is right", err, section)
+		return fmt.Errorf("%w: check that the store is up and reachable from the operator's pod, and that spec.%s.endpoint is right", err, section)
 	}
 	return err
 }

@@ -32,7 +32,7 @@ func TestErrorsOfStoresSayWhatToDo(t *testing.T) {
 		"https where http is spoken": {strings.Replace(plain.URL, "http://", "https://", 1), "write http:// before it"},
 		"http where https is spoken": {strings.Replace(encrypted.URL, "https://", "http://", 1), "look at the name of the bucket, and at the scheme and the region of the endpoint"},
 		"a CA that is not known":     {encrypted.URL, "into the Secret that spec.s3.awsSecret names, as ca.crt"},
-		"nobody there":               {"http://" + nobody.Addr().String(), "look whether the store is up and can be reached from the operator's pod, and whether spec.s3.endpoint is right"},
+		"nobody there":               {"http://" + nobody.Addr().String(), "check that the store is up and reachable from the operator's pod, and that spec.s3.endpoint is right"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := api.BackupSource{S3: &api.S3BackupSource{Path: "mybucket/key", AWSSecret: "aws", Endpoint: c.endpoint}}

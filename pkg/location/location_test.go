@@ -33,8 +33,8 @@ import (
 // hidden is in every Secret of these tests, and must be in no error.
 const hidden = "hunter2"
 
-// secretsOf are the Secrets of the namespace ns, by name: what is in them, or why
-// they can't be read.
+// secretsOf holds the Secrets of the namespace ns, by name: the content, or the error of
+// reading it.
 type secretsOf map[string]any
 
 func (s secretsOf) Get(_ context.Context, namespace, name string) (*corev1.Secret, error) {

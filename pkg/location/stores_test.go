@@ -13,7 +13,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// Who they are is the stores' to find out: that needs the network, or the cloud.
+// The stores don't verify the credentials here: that needs the network, or the cloud.
 func TestStoresAreGivenWhatTheirSecretsHold(t *testing.T) {
 	secrets := secretsOf{
 		"aws":     map[string]string{"credentials": "[default]\naws_access_key_id = id\naws_secret_access_key = " + hidden, "config": "[default]\nregion = eu-central-1\n"},

@@ -80,7 +80,7 @@ func certMounts(spec *api.ClusterSpec) []corev1.VolumeMount {
 //
 // The called member verifies the chain. If the certificate has DNS names or IP addresses, it
 // also checks the caller's address. The address must resolve to a name in the certificate, or
-// to one that a wildcard covers; or a name without a wildcard must resolve to the address.
+// to one that a wildcard covers. Or a name without a wildcard must resolve to the address.
 // Otherwise the caller gets EOF, and the called member logs "rejected connection on peer
 // endpoint".
 //
@@ -92,7 +92,7 @@ func certMounts(spec *api.ClusterSpec) []corev1.VolumeMount {
 // So a certificate for *.<cluster>.<namespace>.svc alone is enough for one member, and for no
 // second. It must also cover *.<cluster>.<namespace>.svc.cluster.local. If the domain is
 // unknown, <cluster>.<namespace>.svc works: the headless Service's name resolves to the
-// addresses of all members, but cached answers delay a new member by seconds.
+// addresses of all members. But cached answers delay a new member by seconds.
 //
 // etcd does not check the names in client certificates. Its HTTP gateway is a client that
 // presents the server certificate: without the usage "client auth" in it, only gRPC works.

@@ -90,8 +90,8 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operator
 }
 
 // startedVariable passes the ID of the member that has served from the pod to an init
-// container. The kubelet reads the annotation at each start of the container, from the pod at
-// the API server: nothing of it is on the node's disk.
+// container. At each start of the container, the kubelet reads the annotation from the pod at
+// the API server. Nothing of it is on the node's disk.
 func startedVariable() corev1.EnvVar {
 	return corev1.EnvVar{
 		Name: startedEnv,
@@ -102,8 +102,9 @@ func startedVariable() corev1.EnvVar {
 }
 
 // busyboxScript waits until the name $1 resolves, at most $2 seconds (0: forever). It fails if
-// $3 must hold data and does not: if the operator has noted that the member has served, if $4
-// is require-data, or if $4 is a file, which means that etcd was started before.
+// $3 must hold data and does not. It must hold data if the operator has noted that the member
+// has served, or if $4 is require-data. It must also hold data if $4 is a file: the file means
+// that etcd started before.
 //
 // The search list completes the FQDN. nslookup of busybox after 1.28 ignores the list, so the
 // script also tries each of its domains. Not every image has sync; without it, the file

@@ -90,7 +90,7 @@ func etcdCommand(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, versi
 }
 
 // etcdEnv returns the operator's settings before the user's. If the user sets one, in the
-// environment or by a flag, only the user's stays: etcd does not start with a variable that a
+// environment or by a flag, only the user's stays. etcd does not start with a variable that a
 // flag overrides.
 func etcdEnv(policy *api.PodPolicy, command []string) []corev1.EnvVar {
 	env := []corev1.EnvVar{{Name: maxLearnersEnv, Value: strconv.Itoa(ManyLearners)}}

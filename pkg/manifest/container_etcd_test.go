@@ -127,8 +127,8 @@ func TestAnEnvironmentFromElsewhereIsKept(t *testing.T) {
 	}
 }
 
-// The list of reserved settings in the API knows all that is set here: else a user
-// could ask for what is then left out in silence.
+// The list of reserved settings in the API has every setting of the operator. Otherwise the
+// operator would silently ignore a user's setting.
 func TestEverySettingOfTheOperatorIsRefusedAtAdmission(t *testing.T) {
 	for name, s := range shapes() {
 		obj := s.obj.DeepCopy()

@@ -23,8 +23,8 @@ const (
 	FetchContainer   = "fetch-backup"
 	RestoreContainer = "restore-backup"
 
-	// The backup stays on the node's disk until it is restored, even if the data is in memory:
-	// both in memory would take twice the space.
+	// The backup stays on the node's disk until etcd has its data, even if the data is in
+	// memory. Both in memory would take twice the space.
 	restoreVolume    = "restore"
 	restoreMountPath = "/var/etcd-restore"
 	restoreProgram   = restoreMountPath + "/etcd-operator"

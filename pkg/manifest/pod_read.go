@@ -91,13 +91,13 @@ func isEtcd(c corev1.Container) bool { return c.Name == EtcdContainer }
 // imageTroubles are the kubelet's reasons for a container whose image is unavailable.
 var imageTroubles = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}
 
-// volumeTroubles are the scheduler's texts for nodes without access to a pod's volume: its
-// node is gone, or the pod must not run there (nodeaffinity and volumebinding in
-// pkg/scheduler/framework/plugins; the first is from newer releases).
+// volumeTroubles are the scheduler's texts for nodes without access to a pod's volume: its node
+// is gone, or the pod must not run there. They are in nodeaffinity and volumebinding in
+// pkg/scheduler/framework/plugins; the first is from newer releases.
 var volumeTroubles = []string{"didn't match PersistentVolume's node affinity", "had volume node affinity conflict"}
 
-// VersionOf reads the version from an image's tag. The annotation is for images that are not
-// named by version.
+// VersionOf reads the version from an image's tag. The annotation is for images whose tag is no
+// version.
 func VersionOf(image, annotation string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if _, tag, ok := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":"); ok {

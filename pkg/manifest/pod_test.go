@@ -115,7 +115,7 @@ func shapes() map[string]shape {
 		"joiner-busybox":   joiner(withEveryField(func(p *api.PodPolicy) { p.BusyboxImage = "busybox:1.28" })),
 		"joiner-labels":    joiner(clusterWith("3.6.16", &api.PodPolicy{Labels: map[string]api.LabelValue{"team": "storage"}})),
 		"joiner-unbounded": joiner(clusterWith("3.6.16", &api.PodPolicy{DNSTimeoutInSecond: ptr.To[int64](0)})),
-		// A member that is recreated on its volume, without other members.
+		// A member whose pod the operator recreates on its volume, without other members.
 		"alone": {obj: clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")}), pod: MemberPod{
 			Name: "c-alone", Version: "3.6.16", InitialCluster: membership("c-alone"), Volume: true, Rejoins: true,
 		}},
@@ -336,7 +336,7 @@ func TestTheOperatorsAnnotationsAreNotTheUsers(t *testing.T) {
 	}
 }
 
-// What is built may be changed by whoever sends it; the cluster stays.
+// The caller may change a built pod; the cluster stays as it is.
 func TestAPodSharesNothingWithItsCluster(t *testing.T) {
 	obj := withEveryField(nil)
 	before := obj.DeepCopy()
@@ -360,8 +360,8 @@ func TestAPodSharesNothingWithItsCluster(t *testing.T) {
 	}
 }
 
-// Every field of the policy that is set changes the pod or its volume: a field
-// that were forgotten would be ignored in silence.
+// Every field of the policy changes the pod or its volume. The operator would silently ignore a
+// forgotten field.
 func TestEveryFieldOfThePodPolicyIsFollowed(t *testing.T) {
 	full := withEveryField(func(p *api.PodPolicy) { p.BusyboxImage, p.Tmpfs = "busybox", true }).Spec.Pod
 	fields := reflect.TypeFor[api.PodPolicy]()

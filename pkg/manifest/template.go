@@ -23,7 +23,7 @@ const (
 )
 
 // Template identifies the user's settings that running members must follow. It depends on the
-// spec and not on the resulting pod: a new operator that builds pods differently must not
+// spec and not on the resulting pod. So a new operator that builds pods differently does not
 // restart the members of all clusters.
 type Template struct {
 	Pod    string // a new pod follows it

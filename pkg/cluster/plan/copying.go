@@ -11,8 +11,8 @@ const (
 	slowestCopy = 1 << 20
 	// slowestLoad is the same for a database that a member opens.
 	slowestLoad = 32 << 20
-	// copySeenFor is how long a copy counts as in progress after it was last seen: a period of
-	// the loop, and the time of a request to a member.
+	// copySeenFor is how long a copy counts as in progress after the operator last saw it. That
+	// is a period of the loop, and the time of a request to a member.
 	copySeenFor = 11 * time.Second
 )
 

@@ -100,8 +100,8 @@ func (m MemberState) leader() bool {
 	return m.Status != nil && m.Status.LeaderID == m.ID && !m.Stalled
 }
 
-// Foreign members were added by somebody else. They count for the quorum, and the operator
-// leaves them alone.
+// Foreign reports whether somebody else added the member. A foreign member counts for the
+// quorum, and the operator leaves it alone.
 func (m MemberState) Foreign() bool { return m.PodName == "" }
 
 // Joined reports whether a member has started once.

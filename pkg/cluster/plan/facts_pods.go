@@ -25,8 +25,7 @@ func (o *Observation) Pod(name string) *manifest.PodState {
 	return nil
 }
 
-// Planned returns the pods of members that are not added yet, in the order in which they can
-// join.
+// Planned returns the pods of future members, in the order in which they can join.
 func (o *Observation) Planned() []manifest.PodState {
 	var planned []manifest.PodState
 	for _, p := range o.Pods {

@@ -22,7 +22,7 @@ func (o *Observation) size() int {
 // recorded template counts as current.
 func (o *Observation) podOutdated(p manifest.PodState) bool {
 	if p.Legacy && p.Version != o.Spec.EffectiveVersion() && o.CheckVersion() == nil {
-		return true // it can't be upgraded in place
+		return true // etcd can't upgrade in place
 	}
 	return o.Template.Pod != "" && p.Template.Pod != "" && p.Template.Pod != o.Template.Pod
 }
@@ -56,8 +56,8 @@ func (o *Observation) needsReplacing(m MemberState) bool {
 	return o.volumeOutdated(m) || m.Pod != nil && o.podOutdated(*m.Pod) && !m.KeepsData()
 }
 
-// Surge reports whether there are more members than the spec's size because one is being
-// replaced.
+// Surge reports whether there are more members than the spec's size because the operator
+// replaces one.
 func (o *Observation) Surge() bool {
 	return len(o.Own()) == o.size() && o.size() > o.Spec.Size
 }

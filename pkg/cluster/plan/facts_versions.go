@@ -40,7 +40,7 @@ func (o *Observation) MislabelledTarget() Reason {
 		return Reason{}
 	}
 	image := o.Image(o.Spec.EffectiveVersion())
-	return Reason{WrongImage, fmt.Sprintf("%s holds etcd %s: no further member is changed to it; set spec.repository or spec.version to an image that holds the version of its tag",
+	return Reason{WrongImage, fmt.Sprintf("%s holds etcd %s: the operator changes no further member to it; set spec.repository or spec.version to an image that holds the version of its tag",
 		image, o.Mislabels[image])}
 }
 
@@ -56,7 +56,7 @@ func (o *Observation) LowestVersion() (lowest etcd.Version, ok bool) {
 		version := o.Status.CurrentVersion
 		switch {
 		case m.Foreign():
-			continue // it is not asked
+			continue // the operator does not ask it
 		case m.Status != nil:
 			version = m.Status.Version
 		case !m.Joined():

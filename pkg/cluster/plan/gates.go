@@ -21,8 +21,8 @@ func through(o *Observation, s Step) Step {
 	return s
 }
 
-// CertificatesHold says for status.reason why no pods are created; zero if they are, or may
-// be.
+// CertificatesHold says for status.reason why the operator creates no pods; zero if it creates
+// some, or may.
 func CertificatesHold(o *Observation) Reason {
 	if why := o.Certificates.Hold(o.starting()); why != "" {
 		return Reason{CertificatesHeld, why}

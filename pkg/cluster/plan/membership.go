@@ -69,7 +69,7 @@ func replaceWedgedMember(o *Observation) Step {
 		}
 		switch {
 		case m.Pod.LostNode(o.Now) || m.Pod.OffVolume || m.Pod.Dataless:
-			// Whatever its image and its template, nothing can start it there.
+			// Nothing can start it there, whatever its image and its template.
 		case edited && !m.Pod.Started && !o.podOutdated(*m.Pod), m.Pod.BadImage, m.Pod.Version != o.joinVersion():
 			continue
 		}
@@ -132,8 +132,8 @@ func dropStuckLearner(o *Observation) Step {
 	return nil
 }
 
-// makeAddedMembersPod creates the pod of a member that was added first. This is the order if
-// check-dns can't wait for the membership (spec.pod.busyboxImage).
+// makeAddedMembersPod creates the pod of an existing member. The operator adds the member first
+// if check-dns can't wait for the membership (spec.pod.busyboxImage).
 func makeAddedMembersPod(o *Observation) Step {
 	if o.Gate {
 		return nil
@@ -149,8 +149,8 @@ func makeAddedMembersPod(o *Observation) Step {
 	return nil
 }
 
-// awaitJoiningVoter waits for a member that was added with a vote, because its etcd has no
-// learners: until it has started, the quorum has no reserve.
+// awaitJoiningVoter waits for a member that joins with a vote, because its etcd has no
+// learners. Until it has started, the quorum has no reserve.
 func awaitJoiningVoter(o *Observation) Step {
 	for _, m := range o.Voters() {
 		if !m.Joined() && !m.Foreign() && m.Pod != nil {
@@ -363,8 +363,8 @@ func (o *Observation) addresses() map[string]string {
 }
 
 // joinPods returns n new pods that join one after the other, after the members and those in
-// base. They must not join together: an etcd that joins first asks all members for their
-// versions, and two that wait for each other's answer lose seven seconds (etcd's bootstrap
+// base. They must not join together. An etcd that joins first asks all members for their
+// versions. Two that wait for each other's answer lose seven seconds (etcd's bootstrap
 // timeout).
 func (o *Observation) joinPods(base []string, n int, version string) []manifest.MemberPod {
 	var pods []manifest.MemberPod

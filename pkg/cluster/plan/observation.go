@@ -49,7 +49,7 @@ type Observation struct {
 	Blind string
 	// Template is the current template of members; empty parts are unknown.
 	Template manifest.Template
-	// UpdateRefused says why the template's pods can't be created; empty if they can.
+	// UpdateRefused says why the API server refuses the template's pods; empty if it does not.
 	UpdateRefused string
 
 	PeerService, ClientService OwnedObject
@@ -103,8 +103,8 @@ type MemberState struct {
 	// Status is nil if the member did not answer.
 	Status *etcd.Status
 	Err    error
-	// Stalled is true for a voter that answers, and confirms no read while the others do: its
-	// disk hangs, or it is cut off from them.
+	// Stalled is true for a voter that answers, and confirms no read while the others do. Its
+	// disk hangs, or it has no connection to them.
 	Stalled bool
 	// DownSince is when the operator first saw it without an answer or a leader; zero if it is
 	// healthy.
@@ -162,11 +162,11 @@ type BudgetState struct {
 	Written int
 }
 
-// RefusedPods is the API server's last refusal of a pod: a quota is used up, a policy forbids
-// it, the spec names an object that does not exist.
+// RefusedPods is the API server's last refusal of a pod. For example, a quota is used up, a
+// policy forbids the pod, or the spec names an object that does not exist.
 type RefusedPods struct {
 	Why string
-	// Generation is that of the pod's spec: another one is tried at once.
+	// Generation is that of the pod's spec: the operator tries another one at once.
 	Generation int64
 	Until      time.Time // no attempt before
 }

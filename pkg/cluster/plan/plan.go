@@ -11,8 +11,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// Rules are tried in this order; the first one with something to do decides the pass. Rules
-// that protect the data and the quorum precede those that follow the spec.
+// Rules is in the order in which Plan tries the rules. The first one with something to do
+// decides the pass. Rules that protect the data and the quorum precede those that follow the
+// spec.
 var Rules = []func(*Observation) Step{
 	leaveAlone,
 	heedRecord,
@@ -163,13 +164,13 @@ func awaitQuorum(o *Observation) Step {
 }
 
 // NoMembersLeft says that only a person can restore the cluster.
-const NoMembersLeft = "all members and their data are gone. The operator never replaces them by an empty cluster on its own: " +
+const NoMembersLeft = "all members and their data are gone. The operator never replaces lost data with an empty cluster: " +
 	"restore a backup (EtcdRestore), or delete this EtcdCluster and create it again to start empty"
 
-// takeBackBadImage changes the image of members' pods that does not run: to the spec's version
-// if it has the previous minor, otherwise to the previous version, because an upgrade must not
-// skip a minor. It needs no quorum: such a pod serves nothing, and a bad version may be what
-// took the quorum.
+// takeBackBadImage changes the image of members' pods that does not run. The new image has the
+// spec's version if that has the previous minor. Otherwise it has the previous version, because
+// an upgrade must not skip a minor. The rule needs no quorum: such a pod serves nothing, and a
+// bad version may be what took the quorum.
 func takeBackBadImage(o *Observation) Step {
 	for _, p := range o.Pods {
 		if p.Started && p.BadImage && !p.Running && !p.Deleting && !p.Finished && p.Image != o.Image(p.Version) {

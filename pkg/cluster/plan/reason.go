@@ -63,13 +63,13 @@ func (k ReasonKind) text() string {
 	case VersionRefused:
 		return "the version is refused: "
 	case RestoreHeld:
-		return "the first member is not made, for it is to start on a backup: "
+		return "the operator creates no first member, because it must start on a backup: "
 	case WrongImage:
 		return "the tag of an image is wrong: "
 	case PodsRefused:
 		return "Kubernetes refuses the pods of members: "
 	case CertificatesHeld:
-		return "no members are made: "
+		return "the operator creates no members: "
 	case EarlierPods:
 		return "pods of an earlier cluster of this name are still there"
 	case PodGone:

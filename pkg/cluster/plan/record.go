@@ -91,8 +91,8 @@ func (o *Observation) forgotten() []string {
 	return forgotten
 }
 
-// unknownData replaces forgotten if there is no record, as after the upgrade of an operator:
-// pods and volumes that may hold data of others than the members must not be the majority.
+// unknownData replaces forgotten if there is no record, as after the upgrade of an operator.
+// Pods and volumes that may hold data of others than the members must not be the majority.
 func (o *Observation) unknownData() []string {
 	var others []string
 	for _, p := range o.Pods {

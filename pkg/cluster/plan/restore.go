@@ -15,8 +15,8 @@ import (
 // the backup's arrival until the seed serves.
 const quickRestore = 1 << 30
 
-const wayOn = "; delete this EtcdCluster, and the EtcdRestore that is under way makes it again; " +
-	"without one, create it again, and without the annotation if it is to begin empty"
+const wayOn = "; delete this EtcdCluster, and an unfinished EtcdRestore recreates it; " +
+	"without one, create it again, without the annotation if it must start empty"
 
 // SourceUnknown says why the seed's backup is unknown; zero if it is known. A cluster that
 // waits for a restore never starts empty instead.
@@ -32,8 +32,7 @@ func (o *Observation) SourceUnknown() Reason {
 
 // removeStraySeed removes a seed that starts on another backup than the recorded one, even if
 // it serves: the record decides. Such a seed comes from an annotation that somebody changed
-// before anything served, or is the empty one of an etcd operator without support for
-// restores.
+// before anything served. Or an etcd operator without support for restores created it empty.
 func removeStraySeed(o *Observation) Step {
 	if o.Status.Phase != api.ClusterPhaseCreating || o.Status.RestoredFrom == nil && o.Source == nil {
 		return nil

@@ -145,7 +145,7 @@ type (
 	RemoveMember struct {
 		ID   uint64
 		Name string
-		// Pod is deleted with the member, if it still exists.
+		// Pod is the member's pod, which the step deletes too, if it still exists.
 		Pod types.UID
 		// Volume is true if the plan knew the member's volume.
 		Volume bool

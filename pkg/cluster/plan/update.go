@@ -13,8 +13,9 @@ import (
 
 // recycleBrokenPod recreates a pod that does not run and follows an older template than the
 // spec's. It needs no quorum: such a pod serves nothing, its data is on a volume, and the
-// template may be what took the quorum. The new template may be worse: so a pod whose etcd has
-// only just ended keeps its template, and so does one that has started since it was seen.
+// template may be what took the quorum. The new template may be worse. So a pod whose etcd has
+// only just ended keeps its template. A pod that has started since its observation keeps it
+// too.
 func recycleBrokenPod(o *Observation) Step {
 	if o.Status.Phase != api.ClusterPhaseRunning && o.Status.Phase != api.ClusterPhaseFailed || o.UpdateRefused != "" {
 		return nil
@@ -46,9 +47,9 @@ func updateMetadata(o *Observation) Step {
 }
 
 // updateOneMember lets one member follow an edit of the template. A member that keeps its data
-// gets a new pod on its volume. Any other is replaced by a new member, which joins first. The
-// rule continues with the next member only when all are healthy and caught up. The leader
-// comes last, and transfers leadership before.
+// gets a new pod on its volume. A new member replaces any other, and joins first. The rule
+// continues with the next member only when all are healthy and caught up. The leader comes
+// last, and transfers leadership before.
 func updateOneMember(o *Observation) Step {
 	own := o.Own()
 	slices.SortFunc(own, func(a, b MemberState) int { return cmp.Compare(a.PodName, b.PodName) })
@@ -83,7 +84,7 @@ func updateOneMember(o *Observation) Step {
 	}
 	voters := o.Voters()
 	if slices.ContainsFunc(voters, MemberState.Foreign) && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {
-		return Idle{because("members that the operator did not make may be down: with one more that restarts the quorum could be lost")}
+		return Idle{because("members that the operator did not create may be down: the restart of one more could lose the quorum")}
 	}
 	if s := o.handOver(next); s != nil {
 		return s

@@ -108,7 +108,7 @@ func upgradeOneMember(o *Observation) Step {
 	}
 	voters := o.Voters()
 	if slices.ContainsFunc(voters, MemberState.Foreign) && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {
-		return Idle{because("members that the operator did not make may be down: with one more that restarts the quorum could be lost")}
+		return Idle{because("members that the operator did not create may be down: the restart of one more could lose the quorum")}
 	}
 	next := old[0]
 	if i := slices.IndexFunc(old, func(m MemberState) bool { return !m.leader() }); i >= 0 {

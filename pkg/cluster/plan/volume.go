@@ -65,8 +65,8 @@ func (o *Observation) rejoinVersion(v manifest.VolumeState) string {
 	return ran.String()
 }
 
-// discardVolume deletes volumes without a member's data. Only a quorum knows that a member was
-// removed.
+// discardVolume deletes volumes without a member's data. Only a quorum knows that a member has
+// left.
 func discardVolume(o *Observation) Step {
 	for _, v := range o.Volumes {
 		if !v.Deleting && !o.IsMember(v.Name) && o.Pod(v.Name) == nil {
