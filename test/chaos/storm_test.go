@@ -173,7 +173,12 @@ func (s *storm) member(c *target) *corev1.Pod {
 	s.t.Helper()
 	var serving []*corev1.Pod
 	harness.Wait(s.t, "a member of "+c.Name+" that serves", recovery, func(context.Context) error {
-		if serving = c.ready(); len(serving) == 0 {
+		// After a power loss, Kubernetes calls pods ready until the kubelet has looked.
+		serving = slices.DeleteFunc(c.ready(), func(p *corev1.Pod) bool {
+			_, err := harness.Process(p, pause)
+			return err != nil
+		})
+		if len(serving) == 0 {
 			return errors.New("no pod is ready")
 		}
 		return nil
