@@ -22,7 +22,7 @@ func (o *Observation) size() int {
 // recorded template counts as current.
 func (o *Observation) podOutdated(p manifest.PodState) bool {
 	if p.Legacy && p.Version != o.Spec.EffectiveVersion() && o.CheckVersion() == nil {
-		return true // etcd can't upgrade in place
+		return true // the operator can't upgrade it in place
 	}
 	return o.Template.Pod != "" && p.Template.Pod != "" && p.Template.Pod != o.Template.Pod
 }
