@@ -61,7 +61,14 @@ func derivedFrom(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(files, file{chartFiles + "crds.yaml", crds}, file{chartFiles + "register-crds.yaml", register}), nil
+	images, err := imagesOf(root)
+	if err != nil {
+		return nil, err
+	}
+	return append(files,
+		file{chartFiles + "crds.yaml", crds},
+		file{chartFiles + "register-crds.yaml", register},
+		file{"deploy/images.txt", images}), nil
 }
 
 // keptCRDs returns the CRDs with an annotation that makes Helm keep them at an uninstall.

@@ -38,6 +38,30 @@ func imageOf(root string) (image, error) {
 	return image{repository: string(repository[1]), version: string(version[1])}, nil
 }
 
+// The default image of etcd, in pkg/apis/etcd/v1beta2.
+var (
+	etcdRepositoryLine = regexp.MustCompile(`(?m)^\s*DefaultRepository = "([^"]+)"$`)
+	etcdVersionLine    = regexp.MustCompile(`(?m)^\s*DefaultVersion = "([^"]+)"$`)
+)
+
+// imagesOf lists the images that the operators and clusters of the default version need.
+func imagesOf(root string) ([]byte, error) {
+	operators, err := imageOf(root)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(root, "pkg", "apis", "etcd", "v1beta2", "defaults.go")
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	repository, version := etcdRepositoryLine.FindSubmatch(source), etcdVersionLine.FindSubmatch(source)
+	if repository == nil || version == nil {
+		return nil, fmt.Errorf("%s: want DefaultRepository and DefaultVersion", path)
+	}
+	return fmt.Appendf(nil, "%s\n%s:v%s\n", operators, repository[1], version[1]), nil
+}
+
 // reference is a line of a file that depends on the image.
 type reference struct {
 	path    string

@@ -102,7 +102,7 @@ func TestStagesOfAFile(t *testing.T) {
 		"hack/demo":                         "scripts demo docs unit",
 		"hack/mutants":                      "scripts unit",
 		"hack/helm":                         "scripts docs unit",
-		"hack/manifests/derive.go":          "format prose modules generated lint docs unit",
+		"hack/manifests/derive.go":          "format prose modules generated docs lint unit",
 		"deploy/namespaced/x.yaml":          "generated docs unit",
 		"charts/etcd-operator/values.yaml":  "generated docs unit",
 		"hack/prose/rules.go":               "format prose modules lint unit",
