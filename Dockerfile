@@ -1,7 +1,7 @@
 # The operators' image, for those who have a container engine. hack/image builds
 # the same one without: keep the two alike.
 #
-#   docker build -t etcd-operator/etcd-operator:v1.0.0 \
+#   docker build -t docker.io/etcd-operator/etcd-operator:v1.0.0 \
 #     --build-arg VERSION=v1.0.0 --build-arg GIT_SHA="$(git rev-parse --short=12 HEAD)" .
 
 FROM --platform=$BUILDPLATFORM golang:1.26.8-bookworm AS build

@@ -5,7 +5,8 @@
 # Regenerates what is derived from the types in pkg/apis: deep copies, the CRDs'
 # YAML, and the clientset, listers and informers in pkg/generated. The generators
 # are pinned in hack/tools/go.mod; hack/crdrules is ours. Also regenerates the tables
-# of fields and flags in doc/reference.md (hack/reference).
+# of fields and flags in doc/reference.md (hack/reference), and the manifests and the files of
+# the Helm chart that follow from deploy/ (hack/manifests).
 #
 # usage: hack/update-codegen.sh [--verify]
 #   --verify  change nothing; exit 1 and show the difference where the files in
@@ -41,7 +42,7 @@ cp "$root"/go.{mod,sum} "$copy"
 cp -R "$root/pkg/apis" "$copy/pkg"
 cp -R "$root/hack/crdrules" "$copy/hack"
 cd "$copy"
-find pkg/apis \( -name 'zz_generated.*' -o -path '*/crd/*.yaml' -not -path '*/testdata/*' \) -delete
+find pkg/apis \( -name 'zz_generated.*' -o -path '*/crd/*.yaml' -not -name kustomization.yaml -not -path '*/testdata/*' \) -delete
 
 apis=./pkg/apis/etcd/v1beta2
 generated=pkg/generated
@@ -82,6 +83,8 @@ if $verify; then
 			exit 1
 		fi
 	done
+	# Last: it reads the CRDs, which are compared above.
+	go -C "$root/hack/manifests" run . -verify "$root"
 	exit 0
 fi
 
@@ -90,3 +93,4 @@ cp -R "$copy/$generated" "$root/$generated"
 cp -R "$copy/pkg/apis" "$root/pkg"
 cd "$root"
 go run ./hack/reference .
+go -C hack/manifests run . "$root"

@@ -14,6 +14,9 @@ Applies a ClusterRole, and a ClusterRoleBinding that grants it to the service ac
 "default" of a namespace, which example/deployment.yaml uses. It is safe to run the
 script again. Run it again after an update of the operator.
 
+deploy/install.yaml is the better way to install: it gives each operator its own service
+account, with only the rights that it uses. See doc/user/install.md.
+
 Options:
   --role-name=NAME          name of the role
                             (default "etcd-operator", environment variable ROLE_NAME)
@@ -87,6 +90,8 @@ if [[ $kind == cluster-role ]]; then
 	bound=$($kubectl get clusterrolebinding "$binding" --ignore-not-found -o jsonpath='{.subjects[*].namespace}')
 	[[ -z $bound || $bound == "$namespace" ]] || fail "ClusterRoleBinding $binding already gives rights to the operator in namespace $bound:" \
 		"choose another --role-binding-name for namespace $namespace"
+	echo "$(basename "$0"): warning: this allows the service account \"default\" of namespace $namespace, and so its pods, to read every Secret" \
+		"of this Kubernetes cluster. deploy/install.yaml grants each operator only what it uses: see doc/user/install.md" >&2
 fi
 
 for template in "$templates/$kind-template.yaml" "$templates/$kind-binding-template.yaml"; do

@@ -9,6 +9,10 @@ import (
 	"runtime"
 )
 
+// Repository is the operators' image, without its tag. hack/update-codegen.sh writes it into the
+// manifests and the chart.
+const Repository = "docker.io/etcd-operator/etcd-operator"
+
 // Set by the build with -ldflags "-X …/internal/version.Version=v1.0.0".
 var (
 	// Version is the release, a semantic version with a leading v.

@@ -46,7 +46,7 @@ func TestPage(t *testing.T) {
 // needsAll reports whether a page must run alone: it starts another local Kubernetes, or
 // operators that manage all namespaces.
 func needsAll(page string, found []block) bool {
-	return page == "doc/cluster-wide.md" || slices.ContainsFunc(found, func(b block) bool { return b.kind == "sh local" })
+	return page == "doc/cluster-wide.md" || page == "doc/user/install.md" || slices.ContainsFunc(found, func(b block) bool { return b.kind == "sh local" })
 }
 
 func typePage(t *testing.T, page string, found []block) {
@@ -115,7 +115,20 @@ func newUserSession(t *testing.T, page string) *session {
 	if start := storeOfPage[page]; start != nil {
 		environment = append(environment, start(t, n.HostIP(t))...)
 	}
-	return newSession(t, environment...)
+	return newSession(t, append(environment, "PATH="+helmFirst(t))...)
+}
+
+// helmFirst returns a PATH on which helm is the one of hack/helm.
+func helmFirst(t *testing.T) string {
+	helm, err := filepath.Abs(filepath.Join(root, "hack", "helm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := t.TempDir()
+	if err := os.Symlink(helm, filepath.Join(directory, "helm")); err != nil {
+		t.Fatal(err)
+	}
+	return directory + string(os.PathListSeparator) + os.Getenv("PATH")
 }
 
 // newLocalSession is the session of a user who starts a local Kubernetes, beside the one of

@@ -92,7 +92,8 @@ func (r request) allowed() bool { return r.Annotations["authorization.k8s.io/dec
 
 // TestRightsAreThoseThatAreUsed runs after all other tests. It compares the operators'
 // requests in the whole run with the shipped ClusterRole: the role grants every requested
-// right, and no unused one.
+// right, and no unused one. It compares each operator's requests with testdata/rights.txt,
+// which the roles of deploy/ follow.
 func TestRightsAreThoseThatAreUsed(t *testing.T) {
 	n := harness.NewNamespace(t)
 	granted := map[string]bool{}
@@ -135,9 +136,65 @@ func TestRightsAreThoseThatAreUsed(t *testing.T) {
 			t.Errorf("the ClusterRole grants a right that no operator has used in this run: %s", right)
 		}
 	}
+	compareWithTable(t, requests)
 	for right, example := range denied {
 		t.Errorf("the operator was denied what it asked for: %s, such as %s", right, example)
 	}
+}
+
+// compareWithTable compares what each operator has used with testdata/rights.txt.
+func compareWithTable(t *testing.T, requests []request) {
+	t.Helper()
+	table := rightsTable(t)
+	used := map[string]map[string]bool{}
+	for _, r := range requests {
+		program, _, _ := strings.Cut(r.UserAgent, "/")
+		if used[program] == nil {
+			used[program] = map[string]bool{}
+		}
+		// The right to register a CRD has a role of its own.
+		if r.allowed() && !everybodys[r.right()] && r.ObjectRef.APIGroup != "apiextensions.k8s.io" {
+			used[program][r.right()] = true
+		}
+	}
+	for program, rights := range used {
+		for _, right := range slices.Sorted(maps.Keys(rights)) {
+			if _, listed := table[program][right]; !listed {
+				t.Errorf("%s uses a right that testdata/rights.txt does not list: %s", program, right)
+			}
+		}
+		for _, right := range slices.Sorted(maps.Keys(table[program])) {
+			if byChance := table[program][right]; !byChance && !rights[right] {
+				t.Errorf("%s has not used a right of testdata/rights.txt in this run: %s", program, right)
+			}
+		}
+	}
+}
+
+// rightsTable reads testdata/rights.txt: the rights of each operator, and whether an operator
+// uses a right by chance.
+func rightsTable(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "rights.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, program := map[string]map[string]bool{}, ""
+	for line := range strings.Lines(string(text)) {
+		resource, verbs, found := strings.Cut(strings.TrimSpace(line), ": ")
+		switch {
+		case strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "":
+		case !found:
+			program = strings.TrimSpace(line)
+			table[program] = map[string]bool{}
+		default:
+			for _, verb := range strings.Fields(verbs) {
+				name := strings.Trim(verb, "()")
+				table[program][name+" "+resource] = name != verb
+			}
+		}
+	}
+	return table
 }
 
 // awaitAuditLog sends a request and waits until it is in the audit log. The API server writes

@@ -1,0 +1,194 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+// release is the namespace of the releases in these tests.
+const release = "databases"
+
+// renderIn returns what `helm template` prints for values, without the notes.
+func renderIn(t *testing.T, namespace, values string) string {
+	t.Helper()
+	text, err := tryRender(namespace, values)
+	if err != nil {
+		t.Fatalf("render the chart with\n%s\n%v", values, err)
+	}
+	return text
+}
+
+func tryRender(namespace, values string) (string, error) {
+	chart, err := loader.Load(root + "/charts/etcd-operator")
+	if err != nil {
+		return "", err
+	}
+	given := map[string]any{}
+	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+		return "", fmt.Errorf("the values: %w", err)
+	}
+	options := common.ReleaseOptions{Name: "etcd", Namespace: namespace, Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValues(chart, given, options, nil)
+	if err != nil {
+		return "", err
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, ".yaml") {
+			text.WriteString("\n---\n" + files[name])
+		}
+	}
+	return text.String(), nil
+}
+
+func TestHelmKeepsTheCRDs(t *testing.T) {
+	for _, values := range []string{"", "crds: none"} {
+		if text := renderIn(t, release, values); strings.Contains(text, "kind: CustomResourceDefinition\n") {
+			t.Errorf("with the values %q, the release has CRDs", values)
+		}
+	}
+	text := renderIn(t, release, "crds: install")
+	kept := strings.Count(text, "\n    helm.sh/resource-policy: keep\n")
+	if crds := strings.Count(text, "\nkind: CustomResourceDefinition\n"); crds != len(operators) || kept != crds {
+		t.Errorf("%d CRDs, of which Helm keeps %d, want %d", crds, kept, len(operators))
+	}
+}
+
+// A kubectl apply writes the manifest into an annotation, and all annotations of an object may
+// have 256 KiB.
+func TestTheCRDsFitIntoAnApply(t *testing.T) {
+	for key, object := range parse(t, read(t, "deploy/install.yaml"), "") {
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if limit := 250 << 10; len(text) > limit {
+			t.Errorf("%s has %d bytes, want at most %d: kubectl apply then needs --server-side", key, len(text), limit)
+		}
+	}
+}
+
+func TestTheSchemaRefuses(t *testing.T) {
+	for _, c := range []struct{ values, says string }{
+		{"replicas: 2", "additional properties 'replicas' not allowed"},
+		{"etcdOperator: {replica: 2}", "additional properties 'replica' not allowed"},
+		{"backupOperator: {resources: {limit: {}}}", "additional properties 'limit' not allowed"},
+		{"image: {name: etcd-operator}", "additional properties 'name' not allowed"},
+		{"monitoring: {enable: true}", "additional properties 'enable' not allowed"},
+		{"backupVolume: {claim: x}", "additional properties 'claim' not allowed"},
+		{"imagePullSecrets: [registry]", "/imagePullSecrets/0"},
+		{"scope: cluster", "/scope"},
+		{"crds: true", "/crds"},
+		{"image: {repository: etcd-operator}", "/image/repository"}, // incomplete
+		{"image: {repository: 'ghcr.io/x/etcd-operator:v1.0.0'}", "/image/repository"},
+		{"image: {digest: 0123}", "/image/digest"},
+		{"image: {digest: 'sha256:0123'}", "/image/digest"},
+		{"image: {tag: 1.0}", "/image/tag"},
+		{"restoreOperator: {replicas: -1}", "/restoreOperator/replicas"},
+		{"etcdOperator: {extraArgs: [-cluster-wide]}", "/etcdOperator/extraArgs/0"},
+		{"etcdOperator: {extraArgs: [--create-crd=true]}", "/etcdOperator/extraArgs/0"},
+		{"etcdOperator: {podLabels: {name: mine}}", "invalid propertyName 'name'"}, // the selector's
+	} {
+		_, err := tryRender(release, c.values)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want an error with %q", c.values, err, c.says)
+		}
+	}
+}
+
+// values.yaml names every value, and the schema describes each.
+func TestEveryValueIsDescribed(t *testing.T) {
+	var schema struct {
+		Properties map[string]property
+		Defs       map[string]property `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(read(t, "charts/etcd-operator/values.schema.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{}
+	if err := yaml.Unmarshal([]byte(read(t, "charts/etcd-operator/values.yaml")), &values); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range schema.Properties {
+		if name == "global" { // Helm's own
+			continue
+		}
+		if _, ok := values[name]; !ok || p.Description == "" {
+			t.Errorf("%s: in values.yaml: %t, description %q", name, ok, p.Description)
+		}
+		children := p.Properties
+		if p.Ref == "#/$defs/operator" {
+			children = schema.Defs["operator"].Properties
+		}
+		below, _ := values[name].(map[string]any)
+		for child, c := range children {
+			if _, ok := below[child]; !ok || c.Description == "" && child != "enabled" {
+				t.Errorf("%s.%s: in values.yaml: %t, description %q", name, child, ok, c.Description)
+			}
+		}
+	}
+}
+
+type property struct {
+	Description string
+	Ref         string `json:"$ref"`
+	Properties  map[string]property
+}
+
+// Values that no other way to install has.
+func TestValuesOfThePods(t *testing.T) {
+	text := renderIn(t, release, `
+crds: register
+image: {tag: v1.2.3, pullPolicy: Always}
+etcdOperator: {enabled: false}
+restoreOperator: {enabled: false}
+backupOperator:
+  extraArgs: [-listen-addr=:9090]
+  env: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
+  serviceAccountAnnotations: {eks.amazonaws.com/role-arn: "arn:aws:iam::1:role/backups"}
+  podAnnotations: {a: b}
+  podLabels: {team: storage}
+  priorityClassName: system-cluster-critical
+  nodeSelector: {pool: infra}
+  tolerations: [{key: infra, operator: Exists}]
+  affinity: {nodeAffinity: {}}
+`)
+	found := parse(t, text, release)
+	if len(found) != 6 {
+		t.Errorf("%d objects, want the backup operator's four, and the two with the right to register CRDs:\n%s", len(found), text)
+	}
+	deployment := toText(t, found["Deployment etcd-backup-operator"])
+	for _, want := range []string{
+		"image: docker.io/etcd-operator/etcd-operator:v1.2.3\n", "imagePullPolicy: Always\n",
+		"- etcd-backup-operator\n        - -listen-addr=:9090\n", "name: HTTPS_PROXY\n", "name: MY_POD_NAME\n", "annotations:\n        a: b\n", "team: storage\n",
+		"priorityClassName: system-cluster-critical\n", "pool: infra\n", "operator: Exists\n", "nodeAffinity: {}\n",
+	} {
+		if !strings.Contains(deployment, want) {
+			t.Errorf("the Deployment lacks %q:\n%s", want, deployment)
+		}
+	}
+	if account := toText(t, found["ServiceAccount etcd-backup-operator"]); !strings.Contains(account, "eks.amazonaws.com/role-arn: arn:aws:iam::1:role/backups\n") {
+		t.Errorf("the service account has no identity:\n%s", account)
+	}
+	binding := toText(t, found["ClusterRoleBinding etcd-operator-register-crds-databases"])
+	if strings.Count(binding, "kind: ServiceAccount\n") != 1 || !strings.Contains(binding, "name: etcd-backup-operator\n  namespace: databases\n") {
+		t.Errorf("operators that are not there may register CRDs:\n%s", binding)
+	}
+}
