@@ -80,6 +80,8 @@ type Observation struct {
 	// Standstill is the detail of the Reason of that kind: what the operator has waited
 	// for too long; "" if nothing.
 	Standstill string
+	// StandstillSince is since when no step has succeeded; zero if nothing is to be done.
+	StandstillSince time.Time
 	// LiftPutOff is true for a while after alarms could not be lifted.
 	LiftPutOff bool
 	// Record is what was on record or seen last; nil: nothing. seen is what a quorum
