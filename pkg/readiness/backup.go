@@ -4,6 +4,8 @@
 package readiness
 
 import (
+	"cmp"
+
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
@@ -32,9 +34,9 @@ func OfBackup(spec *api.BackupSpec, st *api.BackupStatus) Verdict {
 	}
 	switch {
 	case st.Failures >= mostFailures:
-		return stalled("BackupFailing", st.Reason)
+		return stalled("BackupFailing", cmp.Or(st.Reason, "the attempts fail one after another"))
 	case st.Phase == api.BackupPhaseRetrying || st.Failures > 0:
-		return reconciling("Retrying", st.Reason)
+		return reconciling("Retrying", cmp.Or(st.Reason, "the last attempt failed, and the operator makes another"))
 	case periodic:
 		return ready("Scheduled", "the operator makes backups on schedule")
 	case st.Phase == api.BackupPhaseRunning:
