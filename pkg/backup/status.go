@@ -141,6 +141,7 @@ var (
 // is taken over first; where the change rests on what was there, the error is
 // errOvertaken instead.
 func (b *Backup) write(ctx context.Context, rests bool, change func(*api.BackupStatus)) error {
+	change = withReadiness(change, &b.obj.Spec, b.cfg.Clock.Now())
 	st := b.status.DeepCopy()
 	change(st)
 	if same(st, &b.status) {

@@ -32,6 +32,7 @@ import (
 	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/notice/noticetest"
+	"github.com/etcd-operator/etcd-operator/pkg/readiness/readinesstest"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
@@ -293,6 +294,11 @@ func (w *world) updateStatus(action clienttesting.Action) (bool, runtime.Object,
 	current.Status = api.BackupStatus{}
 	if err := json.Unmarshal(text, &current.Status); err != nil {
 		return true, nil, err
+	}
+	seen := current.DeepCopy()
+	seen.Generation, seen.DeletionTimestamp = current.Status.ObservedGeneration, nil
+	if _, _, err := readinesstest.Judge(seen); err != nil {
+		w.t.Errorf("status %+v: %v", current.Status, err)
 	}
 	w.mu.Lock()
 	w.statuses = append(w.statuses, current.Status)

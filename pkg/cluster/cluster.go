@@ -291,7 +291,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	}
 	c.doubtful = o.Quorum && plan.Count(o.Voters(), plan.MemberState.Healthy) < etcd.Quorum(len(o.Voters()))
 	c.notices.look(o)
-	o.Standstill = c.standstill.look(o, s)
+	o.Standstill, o.StandstillSince = c.standstill.look(o, s), c.standstill.since
 	st := statusAfter(o, s, c.obj.Generation)
 	c.cfg.Metrics.state.saw(c.obj, o, &st)
 	c.notices.reason = statusReason(o, s, st.Phase)

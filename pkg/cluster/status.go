@@ -22,12 +22,14 @@ func statusAfter(o *plan.Observation, s plan.Step, generation int64) api.Cluster
 		st.ServiceName, st.ClientPort = o.ClientService.Name, manifest.ClientPort
 	}
 	st.MinAvailable = o.Budget.MinAvailable
+	st.Selector = selector(o)
 	setPhase(&st, o, s)
 	setMembers(&st, o, s)
 	setMemberStatuses(&st, o)
 	setVersions(&st, o)
 	setRecord(&st, o, s)
 	setConditions(&st, o, s)
+	setReady(&st, o, s)
 	steady := st
 	keepNumbers(&steady, o.Status.MemberStatuses)
 	keepRecord(&steady, o.Status.Record, o.Now)

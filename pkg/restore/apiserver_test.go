@@ -32,6 +32,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
 	etcdscheme "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/scheme"
+	"github.com/etcd-operator/etcd-operator/pkg/readiness/readinesstest"
 )
 
 // apiServer is what a real one is to us: UIDs, resourceVersions, generations,
@@ -50,6 +51,8 @@ type apiServer struct {
 	ending bool
 	// lacking are rights that the operator does not have, such as "patch services".
 	lacking map[string]bool
+	// drops is a field of the status that the CustomResourceDefinition lacks.
+	drops string
 	// before and after each request of the clientsets, with the lock held; an error of
 	// before is the answer, one of after is so though the request was done.
 	before, after func(verb, resource, name string, action clienttesting.Action) error
@@ -105,6 +108,11 @@ func untyped(resource string, obj runtime.Object) *unstructured.Unstructured {
 	}
 	u.SetGroupVersionKind(kinds[resource])
 	return u
+}
+
+// seenIn is an object of which the operator has seen the last edit.
+func seenIn(u *unstructured.Unstructured) map[string]any {
+	return map[string]any{"status": u.Object["status"]}
 }
 
 func named(resource, name string) string { return resource + "/" + name }
@@ -292,8 +300,12 @@ func (s *apiServer) do(verb, resource, name string, action clienttesting.Action)
 		if u.GetUID() != current.GetUID() || u.GetResourceVersion() != current.GetResourceVersion() {
 			return nil, changed
 		}
+		if _, _, err := readinesstest.Judge(seenIn(u)); err != nil {
+			s.t.Errorf("status %v: %v", u.Object["status"], err)
+		}
 		next := current.DeepCopy()
 		next.Object["status"] = u.Object["status"]
+		delete(next.Object["status"].(map[string]any), s.drops)
 		s.put(resource, next)
 		return typed(resource, next)
 	case "patch":

@@ -38,6 +38,8 @@ type verdict struct {
 	wait time.Duration
 	// consumed tells that the outcome of an attempt is on record with the status.
 	consumed bool
+	// needsPerson reports whether the restore waits for what only a person can do.
+	needsPerson bool
 }
 
 // plan decides by the observation alone. Its rules stand in the order of the steps:
@@ -56,6 +58,7 @@ func plan(o *observation) verdict {
 		grow,         // until all its members serve
 	} {
 		if v := rule(o); v != nil {
+			v.needsPerson = v.needsPerson || clusterNeedsPerson(o, v)
 			return *v
 		}
 	}
@@ -230,7 +233,7 @@ func stop(o *observation) *verdict {
 	case old && c.held():
 		return v.do(letGo{cluster: c.live, lost: lost})
 	case old:
-		return o.at(api.RestorePhaseStopping, "waiting for the old EtcdCluster to go: somebody else keeps it by the finalizers "+strings.Join(c.live.GetFinalizers(), ", "))
+		return o.at(api.RestorePhaseStopping, "waiting for the old EtcdCluster to go: somebody else keeps it by the finalizers "+strings.Join(c.live.GetFinalizers(), ", ")).helpless()
 	}
 	return o.at(api.RestorePhaseCreating, "the EtcdCluster is being made")
 }
@@ -245,10 +248,10 @@ func stopOld(o *observation, v *verdict) *verdict {
 	}
 	was, err := saved(&o.obj.Status)
 	if err != nil {
-		return o.at(api.RestorePhaseStopping, err.Error()+": the CustomResourceDefinition "+api.EtcdRestoreCRDName+" is not this operator's, or somebody changes what is written; nothing is touched until then")
+		return o.at(api.RestorePhaseStopping, err.Error()+": the CustomResourceDefinition "+api.EtcdRestoreCRDName+" is not this operator's, or somebody changes what is written; nothing is touched until then").helpless()
 	}
 	if why := cannotReplace(o, now); why != "" {
-		return o.at(api.RestorePhaseStopping, "the EtcdCluster was edited: "+why)
+		return o.at(api.RestorePhaseStopping, "the EtcdCluster was edited: "+why).helpless()
 	}
 	switch {
 	case was != now:
@@ -282,7 +285,7 @@ func create(o *observation) *verdict {
 	case !o.tokenUsable():
 		return o.mendToken(v)
 	case c == nil && o.made >= remade:
-		return o.at(api.RestorePhaseCreating, fmt.Sprintf("somebody deletes the EtcdCluster as soon as it is made, which was done %d times within %s: look at what its ownerReferences name (kubectl get etcdrestore %s -o jsonpath='{.status.cluster}'); if an owner is gone, Kubernetes deletes it", o.made, remadeWithin, o.obj.Name))
+		return o.at(api.RestorePhaseCreating, fmt.Sprintf("somebody deletes the EtcdCluster as soon as it is made, which was done %d times within %s: look at what its ownerReferences name (kubectl get etcdrestore %s -o jsonpath='{.status.cluster}'); if an owner is gone, Kubernetes deletes it", o.made, remadeWithin, o.obj.Name)).helpless()
 	case c == nil:
 		return v.do(createCluster{o.seed()})
 	case c.deleting() && c.held():
@@ -300,7 +303,7 @@ func create(o *observation) *verdict {
 		}
 		return v.do(deleteCluster{cluster: c.live, unchanged: true, why: why})
 	}
-	return o.at(api.RestorePhaseCreating, inTheWay(c))
+	return o.at(api.RestorePhaseCreating, inTheWay(c)).helpless()
 }
 
 // grow awaits the new cluster.
@@ -309,7 +312,7 @@ func grow(o *observation) *verdict {
 	starting := o.at(api.RestorePhaseStarting, starting(o))
 	switch {
 	case !o.mine() && !o.mayRepeat():
-		return o.at(o.phase(), "the EtcdCluster was deleted after it had served, and is not made again: "+afresh)
+		return o.at(o.phase(), "the EtcdCluster was deleted after it had served, and is not made again: "+afresh).helpless()
 	case !o.mine():
 		v := o.at(api.RestorePhaseCreating, "the EtcdCluster is gone before it was whole: it is made again")
 		v.status.ClusterUID = ""
@@ -317,9 +320,9 @@ func grow(o *observation) *verdict {
 	case c.deleting():
 		return o.at(o.phase(), "somebody has deleted the EtcdCluster before it was whole: it is made again when it is gone"+keptBy(c))
 	case c.unreadable != "":
-		return o.at(o.phase(), c.unreadable)
+		return o.at(o.phase(), c.unreadable).helpless()
 	case c.status.Phase == api.ClusterPhaseFailed && !o.mayRepeat():
-		return o.at(o.phase(), "all members were lost with their data after the cluster had served, which is not repeated by itself: "+afresh)
+		return o.at(o.phase(), "all members were lost with their data after the cluster had served, which is not repeated by itself: "+afresh).helpless()
 	case c.status.Phase == api.ClusterPhaseFailed:
 		v := o.at(api.RestorePhaseStopping, "all members were lost with their data before the cluster was whole: it is made again from the same backup")
 		v.status.ReplacedUID, v.status.ClusterUID = c.uid(), ""
@@ -331,7 +334,7 @@ func grow(o *observation) *verdict {
 	case c.unserved():
 		return starting
 	case !c.from(o.obj.UID):
-		return o.at(o.phase(), inTheWay(c))
+		return o.at(o.phase(), inTheWay(c)).helpless()
 	}
 	v := o.at(api.RestorePhaseGrowing, growing(o))
 	if v.status.ServedDate == nil {
@@ -379,7 +382,7 @@ func (o *observation) mendToken(v *verdict) *verdict {
 	case t.ours || t.former:
 		return v.do(deleteToken{uid: t.uid})
 	}
-	return o.at(v.status.Phase, tokenTaken(o.obj.Name))
+	return o.at(v.status.Phase, tokenTaken(o.obj.Name)).helpless()
 }
 
 func tokenTaken(restore string) string {

@@ -69,10 +69,12 @@ func choose(o *observation) *verdict {
 
 // choosing is a verdict about the choice of a backup.
 func (o *observation) choosing(phase api.RestorePhase, reason string) *verdict {
+	waits := phase == api.RestorePhaseInvalid || phase == api.RestorePhaseFailed
 	if committed(&o.obj.Status) {
 		phase, reason = o.phase(), "the spec was edited: "+reason
 	}
 	v := o.at(phase, reason)
+	v.needsPerson = waits
 	v.wait = lookNowAndThen
 	if v.status.ObservedGeneration != o.obj.Generation {
 		if !committed(&o.obj.Status) {

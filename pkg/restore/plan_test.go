@@ -285,6 +285,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := plan(tc.o)
+			judged(t, tc.o, v)
 			step := inFull(t, v.step)
 			if step != tc.step || v.status.Phase != tc.phase || !strings.Contains(v.status.Reason, tc.says) || (tc.says == "") != (v.status.Reason == "") {
 				t.Errorf("%q in phase %q, which says %q; want %q in %q, with %q", step, v.status.Phase, v.status.Reason, tc.step, tc.phase, tc.says)

@@ -84,6 +84,9 @@ type Restore struct {
 
 	// toldAt is when the status was last written.
 	toldAt time.Time
+	// dropsConditions reports whether the API server dropped the conditions of the last
+	// status, because its CustomResourceDefinition is older.
+	dropsConditions bool
 	// trouble is why Kubernetes did not do what it was last asked for.
 	trouble       string
 	namespaceEnds bool

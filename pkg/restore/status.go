@@ -15,6 +15,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
+	"github.com/etcd-operator/etcd-operator/pkg/readiness"
 )
 
 // maxReason bounds a reason in bytes.
@@ -24,6 +25,7 @@ const maxReason = 4000
 // somebody else has written meanwhile, what was decided counts no more: errBehind.
 func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, error) {
 	v.status.Reason = notice.Shorten(v.status.Reason, maxReason)
+	r.setReady(v, now)
 	if equality.Semantic.DeepEqual(v.status, r.obj.Status) {
 		return false, nil
 	}
@@ -41,6 +43,7 @@ func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, e
 		return false, fmt.Errorf("write the status: %w", granted(err, "update etcdrestores/status"))
 	}
 	r.toldAt = now
+	r.dropsConditions = len(updated.Status.Conditions) == 0
 	r.know(updated)
 	r.cfg.Metrics.changed(updated, before)
 	r.notices.changed(before, &updated.Status, now)
@@ -50,6 +53,9 @@ func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, e
 func onlyReason(a, b *api.RestoreStatus) bool {
 	next := b.DeepCopy()
 	next.Reason = a.Reason
+	if readiness.SameStates(next.Conditions, a.Conditions) {
+		next.Conditions = a.Conditions
+	}
 	return equality.Semantic.DeepEqual(a, next)
 }
 

@@ -100,6 +100,9 @@ func TestEveryManifestIsApplied(t *testing.T) {
 		}
 		manifests++
 		path, err = filepath.Rel(root, path)
+		if strings.HasPrefix(path, "example/gitops/") {
+			return err // for Argo CD and Flux, which are absent; its test checks them
+		}
 		var applied bool
 		switch filepath.Base(path) {
 		case "kustomization.yaml":

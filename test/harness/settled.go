@@ -123,15 +123,16 @@ func (c *Cluster) statusSettled(object *v1beta2.EtcdCluster) error {
 			continue // the tests of TLS check it
 		}
 		available := condition.Type == v1beta2.ClusterConditionAvailable
-		if (condition.Status == corev1.ConditionTrue) != available {
+		well := available || condition.Type == v1beta2.ClusterConditionReady
+		if (condition.Status == corev1.ConditionTrue) != well {
 			problem = fmt.Sprintf("condition %s=%s", condition.Type, condition.Status)
 		}
 		if available && condition.Reason != "Cluster available" {
 			problem = fmt.Sprintf("condition Available has reason %q", condition.Reason)
 		}
 	}
-	if len(status.Conditions) == 0 {
-		problem = "there are no conditions"
+	if !slices.ContainsFunc(status.Conditions, func(c v1beta2.ClusterCondition) bool { return c.Type == v1beta2.ClusterConditionReady }) {
+		problem = "there is no condition Ready"
 	}
 	if problem != "" {
 		return fmt.Errorf("status: %s (%s)", problem, clusterLine(object, false))

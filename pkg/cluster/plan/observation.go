@@ -81,6 +81,8 @@ type Observation struct {
 	Standstill string
 	// JoinSingly is true for a while after a pod without a node held up later ones.
 	JoinSingly bool
+	// StandstillSince is since when no step has succeeded; zero if nothing is to be done.
+	StandstillSince time.Time
 	// LiftPutOff is true for a while after a failure to disarm alarms.
 	LiftPutOff bool
 	// Record is the recorded or last seen state; nil: nothing. Seen is what a quorum says now.

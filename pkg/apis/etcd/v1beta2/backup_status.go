@@ -65,6 +65,14 @@ type BackupStatus struct {
 	// +optional
 	Reason string `json:"Reason,omitempty"`
 
+	// Ready: the backup is complete, or the operator follows the schedule.
+	// Reconciling: the operator works towards that. Stalled: the operator needs help
+	// from a person.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
 	// Version of the etcd that the newest backup comes from.
 	// +optional
 	EtcdVersion string `json:"etcdVersion,omitempty"`

@@ -80,6 +80,14 @@ type RestoreStatus struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
+	// Ready: the cluster is back with all its members.
+	// Reconciling: the operator works towards that. Stalled: the operator needs help
+	// from a person.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
 	// Number of consecutive failed attempts, all before the stop of the old cluster.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`

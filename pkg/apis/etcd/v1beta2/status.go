@@ -47,6 +47,12 @@ const (
 	// cluster are valid for at least CertificateWarning and cover the members'
 	// names. A cluster without TLS does not have it.
 	ClusterConditionCertificatesValid ClusterConditionType = "CertificatesValid"
+	// ClusterConditionReady is True while the cluster is as specified and serves.
+	ClusterConditionReady ClusterConditionType = ConditionReady
+	// ClusterConditionReconciling is True while the operator works towards the spec.
+	ClusterConditionReconciling ClusterConditionType = ConditionReconciling
+	// ClusterConditionStalled is True while the operator needs help from a person.
+	ClusterConditionStalled ClusterConditionType = ConditionStalled
 )
 
 // ClusterStatus is the last observed state of a cluster.
@@ -70,8 +76,9 @@ type ClusterStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Aspects of the cluster's state, one entry for each type. Available: a quorum
-	// serves. Recovering: the operator replaces dead members. Scaling: the number of
+	// Aspects of the cluster's state, one entry for each type. Ready: the cluster is as
+	// specified and serves. Reconciling: the operator works towards the spec. Stalled:
+	// the operator needs help from a person. Available: a quorum serves. Recovering: the operator replaces dead members. Scaling: the number of
 	// members changes. Upgrading: the version of members changes. Updating: members
 	// follow an edit of the pod template. CertificatesValid: the certificates cover
 	// the members' names and do not expire within 30 days.
@@ -83,6 +90,10 @@ type ClusterStatus struct {
 	// Number of members in etcd's own membership.
 	// +optional
 	Size int `json:"size"`
+
+	// Label selector of the cluster's pods, for the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
 
 	// Name of the client Service, in the cluster's namespace.
 	// +optional
@@ -275,7 +286,8 @@ type MemberStatus struct {
 
 // ClusterCondition is one aspect of a cluster's state.
 type ClusterCondition struct {
-	// Available, Recovering, Scaling, Upgrading, Updating or CertificatesValid.
+	// Ready, Reconciling, Stalled, Available, Recovering, Scaling, Upgrading, Updating or
+	// CertificatesValid.
 	Type ClusterConditionType `json:"type"`
 
 	// True, False or Unknown.
@@ -289,7 +301,8 @@ type ClusterCondition struct {
 	// +optional
 	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
 
-	// Short phrase for the cause, such as `Scaling up`.
+	// Short phrase for the cause, such as `Scaling up`. One word in CamelCase for Ready,
+	// Reconciling and Stalled, such as `QuorumLost`.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
