@@ -4,8 +4,6 @@
 package readiness
 
 import (
-	"cmp"
-
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
@@ -34,9 +32,9 @@ func OfBackup(spec *api.BackupSpec, st *api.BackupStatus) Verdict {
 	}
 	switch {
 	case st.Failures >= mostFailures:
-		return stalled("BackupFailing", cmp.Or(st.Reason, "the attempts fail one after another"))
+		return stalled("BackupFailing", st.Reason)
 	case st.Phase == api.BackupPhaseRetrying || st.Failures > 0:
-		return reconciling("Retrying", cmp.Or(st.Reason, "the last attempt failed, and the operator makes another"))
+		return reconciling("Retrying", st.Reason)
 	case periodic:
 		return ready("Scheduled", "the operator makes backups on schedule")
 	case st.Phase == api.BackupPhaseRunning:

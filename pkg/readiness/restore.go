@@ -4,7 +4,6 @@
 package readiness
 
 import (
-	"cmp"
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -21,11 +20,11 @@ func OfRestore(st *api.RestoreStatus, needsPerson bool, now time.Time) Verdict {
 	case st.Phase == api.RestorePhaseFailed:
 		return stalled("RestoreFailed", st.Reason)
 	case st.Phase == api.RestorePhaseRetrying && st.StartDate != nil && now.Sub(st.StartDate.Time) >= Patience:
-		return stalled("CannotBegin", cmp.Or(st.Reason, "the restore cannot begin"))
+		return stalled("CannotBegin", st.Reason)
 	case needsPerson:
-		return stalled(string(st.Phase)+"Blocked", cmp.Or(st.Reason, "the restore waits for a person"))
+		return stalled(string(st.Phase)+"Blocked", st.Reason)
 	case st.Phase == api.RestorePhaseRetrying:
-		return reconciling("Retrying", cmp.Or(st.Reason, "the operator tries again"))
+		return reconciling("Retrying", st.Reason)
 	}
 	// status.reason shows the progress. It changes often, and the condition does not follow.
 	switch st.Phase {

@@ -4,6 +4,7 @@
 package readiness
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -32,11 +33,11 @@ func ready(reason, message string) Verdict {
 }
 
 func reconciling(reason, message string) Verdict {
-	return Verdict{api.ConditionReconciling, reason, message}
+	return Verdict{api.ConditionReconciling, reason, cmp.Or(message, "the operator works towards the spec")}
 }
 
 func stalled(reason, message string) Verdict {
-	return Verdict{api.ConditionStalled, reason, message}
+	return Verdict{api.ConditionStalled, reason, cmp.Or(message, "the operator needs help from a person")}
 }
 
 // Conditions returns Ready, Reconciling and Stalled, without times.
