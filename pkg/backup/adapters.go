@@ -48,7 +48,7 @@ func fromEtcd(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
 type OpenLocation func(ctx context.Context, namespace string, spec *api.BackupSpec) (*location.Location, error)
 
 // inStores opens it in a real one.
-func inStores(secrets Secrets, volumeDir string) OpenLocation {
+func inStores(secrets location.Secrets, volumeDir string) OpenLocation {
 	return func(ctx context.Context, namespace string, spec *api.BackupSpec) (*location.Location, error) {
 		return location.Open(ctx, secrets, namespace, spec.StorageType, spec.BackupSource, volumeDir)
 	}

@@ -15,9 +15,9 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
-	"github.com/etcd-operator/etcd-operator/pkg/leavable"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // attempt is one attempt to make a backup.
@@ -74,12 +74,15 @@ func (a *attempt) make(ctx context.Context) (*made, *hung, error) {
 	timeout := a.obj.Spec.Timeout()
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeUp)
 	defer cancel()
-	limited, rest := a.progress.watched(limited, a.cfg.Clock)
-	defer rest()
+	limited, stopWatch := watchdog.WithStallTimeout(limited, a.cfg.Clock, a.progress.watchdogProgress())
+	defer stopWatch()
 	var m *made
-	err, left := leavable.Do(limited, a.cfg.Clock, func() (err error) {
-		m, err = a.storeRecovered(store.WithProgress(limited, func(n int) { a.progress.moved.Add(int64(n)) }))
-		return err
+	err, left := watchdog.Run(limited, a.cfg.Clock, func() error {
+		failure, bug := watchdog.Recover(a.log.WithField("attempt", a.begun), func() (err error) {
+			m, err = a.store(store.WithProgress(limited, func(n int) { a.progress.moved.Add(int64(n)) }))
+			return err
+		})
+		return errors.Join(failure, bug)
 	})
 	if h := hangs(limited, left, &a.obj.Spec); h != nil {
 		return nil, h, errors.New(h.reason)
@@ -93,7 +96,7 @@ func (a *attempt) make(ctx context.Context) (*made, *hung, error) {
 	case errors.Is(cause, errTimeUp):
 		err = fmt.Errorf("%w; it was not done after %s, %s: raise spec.backupPolicy.timeoutInSecond", err, timeout, a.progress.far())
 	case errors.Is(cause, errStalled):
-		err = fmt.Errorf("%w; %s for %s or more, %s: look at the network on the way there", err, a.progress.stalled, stallLimit, a.progress.far())
+		err = fmt.Errorf("%w; %s for %s or more, %s: look at the network on the way there", err, a.progress.stalled, watchdog.StallTimeout, a.progress.far())
 	}
 	return nil, nil, err
 }

@@ -25,6 +25,8 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
@@ -87,7 +89,7 @@ func TestBackupsAreMadeOnSchedule(t *testing.T) {
 		}
 		st := w.status()
 		if st.Phase != api.BackupPhaseWaiting || st.Backups != 3 || st.Key != "bucket/"+want[2] ||
-			!st.LastScheduleDate.Equal(recorded(at(t, "2000-01-01 02:00"))) || !st.NextExecutionDate.Equal(recorded(at(t, "2000-01-01 03:00"))) {
+			!st.LastScheduleDate.Equal(notice.Timestamp(at(t, "2000-01-01 02:00"))) || !st.NextExecutionDate.Equal(notice.Timestamp(at(t, "2000-01-01 03:00"))) {
 			t.Errorf("status %+v", st)
 		}
 		metadata := w.store.objects[want[1]].Metadata
@@ -131,7 +133,7 @@ func TestAFailureIsToldAndTriedAgainWithinItsWindow(t *testing.T) {
 		w.store.fail("put", fmt.Errorf("put: %w", store.ErrDenied))
 		defer w.run()()
 		st := w.status()
-		if st.Phase != api.BackupPhaseRetrying || st.Succeeded || st.Failures != 1 || !st.NextExecutionDate.Equal(recorded(at(t, "2000-01-01 00:00:05"))) {
+		if st.Phase != api.BackupPhaseRetrying || st.Succeeded || st.Failures != 1 || !st.NextExecutionDate.Equal(notice.Timestamp(at(t, "2000-01-01 00:00:05"))) {
 			t.Errorf("status %+v", st)
 		}
 		if !strings.Contains(st.Reason, "mend the credentials that spec.s3 names") {
@@ -148,7 +150,7 @@ func TestAFailureIsToldAndTriedAgainWithinItsWindow(t *testing.T) {
 		w.store.fail("", nil)
 		pass(5 * time.Minute)
 		st = w.status()
-		if st.Phase != api.BackupPhaseWaiting || !st.Succeeded || st.Reason != "" || st.Failures != 0 || !st.LastScheduleDate.Equal(recorded(at(t, "2000-01-01 01:00"))) {
+		if st.Phase != api.BackupPhaseWaiting || !st.Succeeded || st.Reason != "" || st.Failures != 0 || !st.LastScheduleDate.Equal(notice.Timestamp(at(t, "2000-01-01 01:00"))) {
 			t.Errorf("status %+v", st)
 		}
 		if len(w.store.keys()) != 1 || w.Times("failed attempts before it: ") != 1 {
@@ -301,7 +303,7 @@ func TestTheStatusIsRunningWhileABackupIsMade(t *testing.T) {
 		defer w.run()()
 		st := w.status()
 		if running, _ := w.metric("running"); st.Phase != api.BackupPhaseRunning || running != 1 || st.LastExecutionDate == nil ||
-			!st.NextExecutionDate.Equal(recorded(at(t, "2000-01-01 01:00"))) {
+			!st.NextExecutionDate.Equal(notice.Timestamp(at(t, "2000-01-01 01:00"))) {
 			t.Errorf("status %+v, metric %v", st, running)
 		}
 		letGo()
@@ -524,16 +526,16 @@ func TestNothingIsLostWhileTheAPIServerIsAway(t *testing.T) {
 			t.Errorf("status %+v, %d uploads", st, w.store.count("put"))
 		}
 		w.apiDown.Store(false)
-		pass(longestErrorWait + time.Second)
+		pass(loop.LongestErrorWait + time.Second)
 		st := w.status()
-		if st.Phase != api.BackupPhaseWaiting || !st.Succeeded || st.Key != "bucket/etcd_v2_2000-01-01-00:00:00" || w.store.count("put") != 1 || !st.LastSuccessDate.Equal(recorded(at(t, "2000-01-01 00:00"))) {
+		if st.Phase != api.BackupPhaseWaiting || !st.Succeeded || st.Key != "bucket/etcd_v2_2000-01-01-00:00:00" || w.store.count("put") != 1 || !st.LastSuccessDate.Equal(notice.Timestamp(at(t, "2000-01-01 00:00"))) {
 			t.Errorf("status %+v, %d uploads", st, w.store.count("put"))
 		}
 		// Away when the next is due: it is made when it is back.
 		w.apiDown.Store(true)
 		pass(time.Hour)
 		w.apiDown.Store(false)
-		pass(longestErrorWait + time.Second)
+		pass(loop.LongestErrorWait + time.Second)
 		if w.store.count("put") != 2 {
 			t.Errorf("%d uploads", w.store.count("put"))
 		}
@@ -567,7 +569,7 @@ func TestWhatAnOperatorStoredBeforeItDiedIsFound(t *testing.T) {
 				defer w.run()()
 				st := w.status()
 				if !st.Succeeded || st.Key != "bucket/"+keys[0] || st.EtcdRevision != 2 || st.EtcdVersion != "3.6.16" || st.Size != 22 || len(st.SHA256) != 64 ||
-					!st.LastSuccessDate.Equal(recorded(at(t, "2000-01-01 00:00"))) {
+					!st.LastSuccessDate.Equal(notice.Timestamp(at(t, "2000-01-01 00:00"))) {
 					t.Errorf("status %+v", st)
 				}
 				if !slices.Equal(w.store.keys(), keys) || w.store.count("put") != 1 || w.Times("which did not get to tell") != 1 {

@@ -40,7 +40,7 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 			t.last = o.made.key
 			t.owned[t.last] = origin{mine: true, uncertain: o.made.uncertain}
 		}
-		b.job = start(ctx, t.obj, t.work)
+		b.job = b.start(ctx, t.obj, t.work)
 		b.job.yields, b.job.until = true, now
 		if b.cut {
 			// Or it would never come further than the time from one to the next allows.
@@ -86,8 +86,8 @@ func reasonOf(err error) string { return notice.Shorten(err.Error(), 2000) }
 // end waits for what is under way, which ends with ctx, and records its end.
 func (b *Backup) end(ctx context.Context) {
 	if b.job != nil {
-		b.job.stop(errStopped)
-		e := <-b.job.ended
+		b.job.Stop(errStopped)
+		e := b.job.Wait()
 		b.job = nil
 		e.note(b)
 	}

@@ -7,44 +7,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
-	"github.com/etcd-operator/etcd-operator/pkg/leavable"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 var (
 	errEdited  = errors.New("the EtcdBackup was edited or deleted")
 	errStopped = errors.New("the backup operator ends")
 	errDue     = errors.New("the next backup is due")
-	// errBug is a panic.
-	errBug = errors.New("a bug ended the attempt, please report what the operator's log says")
 )
 
 // job is something that takes its time, an attempt or the tidying after one. There
 // is one at a time. It has a goroutine of its own, so that an edit can stop it.
 type job struct {
-	obj  *api.EtcdBackup // that it was begun for
-	stop context.CancelCauseFunc
+	*loop.Job[ending]
+	obj *api.EtcdBackup // that it was begun for
 	// yields tells that it gives way to an attempt that is due, from a time on.
 	yields bool
 	until  time.Time
-	// ended gets one value, when nothing is under way any more.
-	ended chan ending
 }
 
 // ending is how a job ended; note takes it over.
 type ending interface{ note(b *Backup) }
 
-func start(ctx context.Context, obj *api.EtcdBackup, work func(context.Context) ending) *job {
-	ctx, stop := context.WithCancelCause(ctx)
-	j := &job{obj: obj, stop: stop, ended: make(chan ending, 1)}
-	go func() {
-		defer stop(nil)
-		j.ended <- work(ctx)
-	}()
-	return j
+func (b *Backup) start(ctx context.Context, obj *api.EtcdBackup, work func(context.Context) ending) *job {
+	return &job{Job: loop.Start(ctx, b.Wake, work), obj: obj}
 }
 
 // overtakenBy tells whether the job must not go on for a newer state of its object.
@@ -53,13 +43,15 @@ func (j *job) overtakenBy(obj *api.EtcdBackup) bool {
 }
 
 // run makes the backup. It never panics: others are under way in the process.
-func (a *attempt) run(ctx context.Context) (e ending) {
-	defer func() {
-		if r := recover(); r != nil {
-			a.log.WithField("attempt", a.begun).Errorf("panic: %v\n%s", r, debug.Stack())
-			e = &over{attempt: a, err: errBug}
-		}
-	}()
+func (a *attempt) run(ctx context.Context) ending {
+	o, err := watchdog.Recover(a.log.WithField("attempt", a.begun), func() *over { return a.tried(ctx) })
+	if err != nil {
+		return &over{attempt: a, err: err}
+	}
+	return o
+}
+
+func (a *attempt) tried(ctx context.Context) *over {
 	m, hung, err := a.make(ctx)
 	o := &over{attempt: a, made: m, hung: hung, err: err}
 	if hung != nil {
@@ -80,19 +72,9 @@ func (a *attempt) abandoned() *attempt {
 	}
 }
 
-// storeRecovered is store, and never panics.
-func (a *attempt) storeRecovered(ctx context.Context) (m *made, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			a.log.WithField("attempt", a.begun).Errorf("panic: %v\n%s", r, debug.Stack())
-			m, err = nil, errBug
-		}
-	}()
-	return a.store(ctx)
-}
-
 func (o *over) note(b *Backup) {
-	b.over, b.hung = o, o.hung
+	b.over = o
+	b.abandon(o.hung)
 	switch {
 	case o.made != nil:
 		b.wrong = map[string]bool{}
@@ -114,7 +96,7 @@ func (o *over) note(b *Backup) {
 func (t *tidying) work(ctx context.Context) ending {
 	limited, cancel := context.WithTimeoutCause(ctx, t.limit(), errTimeUp)
 	defer cancel()
-	result, left := leavable.Do(limited, t.cfg.Clock, func() tidied { return t.runRecovered(limited) })
+	result, left := watchdog.Run(limited, t.cfg.Clock, func() tidied { return t.runRecovered(limited) })
 	if left != nil {
 		result = tidied{left: -1, owned: t.owned, hung: hangs(limited, left, &t.obj.Spec)}
 	}
@@ -129,18 +111,17 @@ func (t *tidying) work(ctx context.Context) ending {
 }
 
 // runRecovered is run, and never panics.
-func (t *tidying) runRecovered(ctx context.Context) (result tidied) {
-	defer func() {
-		if r := recover(); r != nil {
-			t.log.Errorf("panic: %v\n%s", r, debug.Stack())
-			result = tidied{left: -1, owned: map[string]origin{}, err: fmt.Errorf("tidy the store: %w", errBug)}
-		}
-	}()
-	return t.run(ctx)
+func (t *tidying) runRecovered(ctx context.Context) tidied {
+	result, err := watchdog.Recover(t.log, func() tidied { return t.run(ctx) })
+	if err != nil {
+		return tidied{left: -1, owned: map[string]origin{}, err: fmt.Errorf("tidy the store: %w", err)}
+	}
+	return result
 }
 
 func (t *tidied) note(b *Backup) {
-	b.owned, b.hung = t.owned, t.hung
+	b.owned = t.owned
+	b.abandon(t.hung)
 	if t.left >= 0 {
 		b.left = int32(min(t.left, 1<<30)) //nolint:gosec // it fits
 	}

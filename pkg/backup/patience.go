@@ -8,12 +8,8 @@ import (
 	"fmt"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
-	"github.com/etcd-operator/etcd-operator/pkg/leavable"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
-
-// patience is for how long work may go on when its context has ended: stores remove
-// what was sent.
-const patience = leavable.Patience
 
 // hung is work that was left to itself. Nothing may be begun that does the same.
 type hung struct {
@@ -32,5 +28,26 @@ func hangs(ctx context.Context, left <-chan struct{}, spec *api.BackupSpec) *hun
 		what = "the volume"
 	}
 	return &hung{returned: left, reason: fmt.Sprintf("%s does not answer: what was under way on it was to end (%v), and has not %s later; nothing else is begun for this EtcdBackup until it has: look at what serves %s",
-		what, context.Cause(ctx), patience, what)}
+		what, context.Cause(ctx), watchdog.GracePeriod, what)}
+}
+
+// hasReturned reports whether work that was left to itself has returned.
+func (h *hung) hasReturned() bool {
+	if h == nil {
+		return false
+	}
+	select {
+	case <-h.returned:
+		return true
+	default:
+		return false
+	}
+}
+
+// abandon keeps in mind what hangs; a pass begins when it returns.
+func (b *Backup) abandon(h *hung) {
+	b.hung = h
+	if h != nil {
+		b.WakeAfter(h.returned)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 const (
@@ -112,16 +113,7 @@ func retryAt(failures int32, now, next time.Time) time.Time {
 	if !next.IsZero() && next.Before(retry) {
 		retry = next
 	}
-	return roundUp(retry)
-}
-
-// roundUp is for times that nothing may happen before: what is recorded has whole
-// seconds.
-func roundUp(t time.Time) time.Time {
-	if whole := t.Truncate(time.Second); whole.Before(t) {
-		return whole.Add(time.Second)
-	}
-	return t
+	return notice.RoundUp(retry)
 }
 
 // interrupts tells whether an edit ends what is under way by the spec of before.
@@ -142,11 +134,4 @@ func timeOf(t *metav1.Time) *time.Time {
 	}
 	moment := t.UTC()
 	return &moment
-}
-
-func recorded(t time.Time) *metav1.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
@@ -24,6 +23,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
@@ -37,9 +37,6 @@ const (
 	// that sends no event, such as a learner that catches up.
 	shortestWait = 100 * time.Millisecond
 	longestWait  = time.Second
-	// errorWait is the first wait after a pass that failed; it doubles up to
-	// the period.
-	errorWait = 500 * time.Millisecond
 	// failuresToTell is after how many failed passes in a row an event tells.
 	failuresToTell = 4
 )
@@ -74,10 +71,9 @@ type Config struct {
 // Cluster takes care of one EtcdCluster. All fields but the mailbox belong to
 // the goroutine of Run.
 type Cluster struct {
-	cfg     Config
-	log     *logrus.Entry
-	updates chan *api.EtcdCluster // holds the newest object, if any
-	wake    chan struct{}
+	*loop.Mailbox[*api.EtcdCluster]
+	cfg Config
+	log *logrus.Entry
 
 	obj *api.EtcdCluster // own copy of the newest object
 	// status is what was last written, which may be newer than obj's.
@@ -138,8 +134,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 	c := &Cluster{
 		cfg:            cfg,
 		log:            cfg.Logger.WithFields(logrus.Fields{"cluster-namespace": obj.Namespace, "cluster-name": obj.Name}),
-		updates:        make(chan *api.EtcdCluster, 1),
-		wake:           make(chan struct{}, 1),
+		Mailbox:        loop.NewMailbox[*api.EtcdCluster](),
 		obj:            obj,
 		status:         *obj.Status.DeepCopy(),
 		etcd:           cfg.Members(),
@@ -159,27 +154,6 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 	return c, nil
 }
 
-// Update hands over a newer state of the EtcdCluster. It never blocks; of several
-// that were not looked at yet, the last counts. It must not be called
-// concurrently with itself.
-func (c *Cluster) Update(obj *api.EtcdCluster) {
-	obj = obj.DeepCopy()
-	select {
-	case <-c.updates:
-	default:
-	}
-	c.updates <- obj
-}
-
-// Wake starts a pass, because a pod or Service of the cluster changed. It never
-// blocks.
-func (c *Cluster) Wake() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Run takes care of the cluster until ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
 	c.log.WithFields(logrus.Fields{"size": c.obj.Spec.Size, "version": c.obj.Spec.EffectiveVersion(), "phase": c.status.Phase}).Info("taking care of the cluster")
@@ -187,47 +161,16 @@ func (c *Cluster) Run(ctx context.Context) {
 	defer c.etcd.Close()
 	defer c.cfg.Metrics.forget(c.obj)
 
-	timer := c.cfg.Clock.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case obj := <-c.updates:
-			c.take(obj)
-		case <-c.wake:
-			c.waits = 0
-		case <-timer.C():
-		}
-		if ctx.Err() != nil { // the select above picks any of those that are ready
-			return
-		}
-		select { // an edit is looked at before the step that it may change
-		case obj := <-c.updates:
-			c.take(obj)
-		default:
-		}
-		select { // the pass sees what changed so far: there need be no second one
-		case <-c.wake:
-			c.waits = 0
-		default:
-		}
-		next := c.reconcile(ctx)
-		if !timer.Stop() {
-			select {
-			case <-timer.C():
-			default:
-			}
-		}
-		timer.Reset(next)
-	}
+	loop.Run(ctx, c.cfg.Clock, c.Mailbox, loop.Reconciler[*api.EtcdCluster]{
+		Take: c.take, Woken: func() { c.waits = 0 }, Pass: c.reconcile,
+	})
 }
 
 // take goes on from a newer state of the object, and from its status as well:
 // somebody else may have changed it. One that is older than the last write says
 // nothing new; what that write was made to comes next.
 func (c *Cluster) take(obj *api.EtcdCluster) {
-	if order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, c.obj.ResourceVersion); err == nil && order < 0 {
+	if loop.Outdated(obj, c.obj) {
 		return
 	}
 	c.forgetOther(&obj.Status)
@@ -257,7 +200,7 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 		if c.failures == failuresToTell {
 			c.notices.passFails(s, err)
 		}
-		return min(errorWait<<min(c.failures-1, 8), c.cfg.Period)
+		return loop.ErrorWait(c.failures, c.cfg.Period)
 	}
 	switch s.(type) {
 	case plan.Idle:

@@ -16,7 +16,7 @@ const (
 	peerPort    = 2380
 	MetricsPort = 2381
 
-	VersionAnnotation = "etcd.version"
+	VersionAnnotation = api.VersionAnnotation
 	// PreviousVersionAnnotation is the version of etcd that ran on a pod's data
 	// before its image was changed: the one to go back to if the new doesn't run.
 	PreviousVersionAnnotation = api.OperatorAnnotations + "previous-version"

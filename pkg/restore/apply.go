@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 var etcdClusters = api.SchemeGroupVersion.WithResource(api.EtcdClusterResourcePlural)
@@ -54,7 +55,7 @@ func without(finalizers []string) []string {
 }
 
 func (s begin) apply(ctx context.Context, r *Restore) error {
-	r.job = start(ctx, r.newAttempt(s.manifest))
+	r.job = r.start(ctx, r.newAttempt(s.manifest))
 	return nil
 }
 
@@ -137,7 +138,7 @@ func (s createCluster) apply(ctx context.Context, r *Restore) error {
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create EtcdCluster %s: %w: %w", cluster.GetName(), errBehind, err)
-	case namespaceEnds(err):
+	case notice.NamespaceTerminates(err):
 		r.namespaceEnds = true
 		return nil
 	case err != nil:

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // observe asks the API server, and no cache: what is decided by it can't be taken
@@ -73,7 +74,7 @@ func (r *Restore) seeNamespace(ctx context.Context) bool {
 		_, err := r.cfg.Kube.CoreV1().Secrets(r.obj.Namespace).Create(ctx,
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: tokenSecret(r.obj.Name), Namespace: r.obj.Namespace}},
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		r.namespaceEnds = namespaceEnds(err)
+		r.namespaceEnds = notice.NamespaceTerminates(err)
 	}
 	return r.namespaceEnds
 }
@@ -98,7 +99,7 @@ func (r *Restore) observeCluster(ctx context.Context) (*clusterState, error) {
 
 func (r *Restore) observeToken(ctx context.Context) (*tokenState, error) {
 	name := tokenSecret(r.obj.Name)
-	secret, err := secrets{r.cfg.Kube}.Get(ctx, r.obj.Namespace, name)
+	secret, err := secretsOf(r.cfg.Kube).Get(ctx, r.obj.Namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // there is none
 	}

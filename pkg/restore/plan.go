@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 const (
@@ -59,7 +61,7 @@ func plan(o *observation) verdict {
 			return *v
 		}
 	}
-	return verdict{status: *o.obj.Status.DeepCopy(), wait: longestSleep}
+	return verdict{status: *o.obj.Status.DeepCopy(), wait: loop.LongestSleep}
 }
 
 // at is a verdict that shows how far the restore is, and what it waits for.
@@ -70,7 +72,7 @@ func (o *observation) at(phase api.RestorePhase, reason string) *verdict {
 		v.status.Reason = strings.TrimPrefix(reason+"; "+o.trouble+"; it is tried again", "; ")
 	}
 	if v.status.StartDate == nil {
-		v.status.StartDate = recorded(o.now)
+		v.status.StartDate = notice.Timestamp(o.now)
 	}
 	return v
 }
@@ -91,9 +93,9 @@ func finish(o *observation) *verdict {
 	case held(o.obj):
 		return tidy(o)
 	case (st.Phase == api.RestorePhaseSucceeded || !st.Succeeded && !committed(st) && st.Phase == api.RestorePhaseInvalid) && (st.ObservedGeneration == o.obj.Generation || o.obj.DeletionTimestamp != nil):
-		return &verdict{status: *st.DeepCopy(), wait: longestSleep}
+		return &verdict{status: *st.DeepCopy(), wait: loop.LongestSleep}
 	}
-	v := &verdict{status: *st.DeepCopy(), wait: longestSleep}
+	v := &verdict{status: *st.DeepCopy(), wait: loop.LongestSleep}
 	v.status.ObservedGeneration = o.obj.Generation
 	if !st.Succeeded && !committed(st) {
 		v.status.Phase = api.RestorePhaseInvalid
@@ -135,7 +137,7 @@ func tidy(o *observation) *verdict {
 			v.status.CompletionDate = restoredAt(o.obj)
 		}
 		if v.status.CompletionDate == nil {
-			v.status.CompletionDate = recorded(o.now)
+			v.status.CompletionDate = notice.Timestamp(o.now)
 		}
 		return v
 	}
@@ -149,7 +151,7 @@ func endUntouched(o *observation) *verdict {
 	if o.obj.DeletionTimestamp == nil || !o.untouched() {
 		return nil
 	}
-	v := &verdict{status: *o.obj.Status.DeepCopy(), wait: longestSleep}
+	v := &verdict{status: *o.obj.Status.DeepCopy(), wait: loop.LongestSleep}
 	switch {
 	case committed(&o.obj.Status) && o.cluster != nil && o.cluster.held():
 		v.step = letGo{cluster: o.cluster.live}
@@ -166,7 +168,7 @@ func giveUp(o *observation) *verdict {
 		return nil
 	}
 	v := o.at(o.phase(), "the namespace is being deleted: the restore ends with it")
-	v.wait = longestSleep
+	v.wait = loop.LongestSleep
 	switch {
 	case o.cluster != nil && o.cluster.held():
 		v.step = letGo{cluster: o.cluster.live}
@@ -335,14 +337,14 @@ func grow(o *observation) *verdict {
 	}
 	v := o.at(api.RestorePhaseGrowing, growing(o))
 	if v.status.ServedDate == nil {
-		v.status.ServedDate = recorded(o.now)
+		v.status.ServedDate = notice.Timestamp(o.now)
 	}
 	if from := c.status.RestoredFrom; from.SHA256 != "" && from.SHA256 != v.status.Backup.SHA256 {
 		// An edit came too late for it to be followed.
 		v.status.Backup = servedBackup(c, v.status.Backup.Generation)
 	}
 	if c.whole() {
-		v.status.CompletionDate = recorded(o.now)
+		v.status.CompletionDate = notice.Timestamp(o.now)
 		return v.do(markRestored{c.live})
 	}
 	v.status.CompletionDate = nil // it was whole, and was not marked in time
@@ -392,9 +394,5 @@ func restoredAt(obj *api.EtcdRestore) *metav1.Time {
 	if err != nil {
 		return nil
 	}
-	return recorded(t)
-}
-
-func recorded(t time.Time) *metav1.Time {
-	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
+	return notice.Timestamp(t)
 }

@@ -11,6 +11,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
@@ -37,7 +38,7 @@ func choose(o *observation) *verdict {
 		if why := gaveUp(o.obj); why != "" {
 			return o.choosing(api.RestorePhaseFailed, why)
 		}
-		return &verdict{status: *st.DeepCopy(), wait: longestSleep}
+		return &verdict{status: *st.DeepCopy(), wait: loop.LongestSleep}
 	}
 	if tired(o) {
 		return o.choosing(api.RestorePhaseFailed, fmt.Sprintf("given up after %s, and not tried again by itself: edit the spec of the EtcdRestore, or make another one; the last time: %s", patience, notice.Shorten(st.Reason, 2000)))
@@ -76,7 +77,7 @@ func (o *observation) choosing(phase api.RestorePhase, reason string) *verdict {
 	v.wait = lookNowAndThen
 	if v.status.ObservedGeneration != o.obj.Generation {
 		if !committed(&o.obj.Status) {
-			v.status.StartDate = recorded(o.now)
+			v.status.StartDate = notice.Timestamp(o.now)
 		}
 		v.status.ObservedGeneration = o.obj.Generation
 		v.status.Failures, v.status.NextExecutionDate = 0, nil
@@ -214,7 +215,7 @@ func failed(o *observation) *verdict {
 	if phase == api.RestorePhaseFailed {
 		pause = longestBackoff // nothing but an edit helps
 	}
-	v.status.NextExecutionDate = roundedUp(o.now.Add(pause))
+	v.status.NextExecutionDate = notice.Timestamp(notice.RoundUp(o.now.Add(pause)))
 	return v
 }
 

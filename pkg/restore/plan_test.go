@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 var testNow = time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
@@ -114,13 +115,13 @@ func forged(o *observation) {
 func marked(o *observation) {
 	forged(o)
 	if committed(&o.obj.Status) {
-		o.obj.Status.CompletionDate = recorded(testNow)
+		o.obj.Status.CompletionDate = notice.Timestamp(testNow)
 	}
 }
 
 // servedSince is a cluster whose first member served before a while.
 func servedSince(d time.Duration) scene {
-	return func(o *observation) { o.obj.Status.ServedDate = recorded(testNow.Add(-d)) }
+	return func(o *observation) { o.obj.Status.ServedDate = notice.Timestamp(testNow.Add(-d)) }
 }
 
 func read(err error) scene {
@@ -175,10 +176,10 @@ func TestPlan(t *testing.T) {
 		"and goes on waiting":                     {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 1 }), "", "Failed", ""},
 		"until there is one":                      {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 0 }), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
 		"a retry has its time": {seen(func(o *observation) {
-			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: recorded(testNow.Add(time.Minute))}
+			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: notice.Timestamp(testNow.Add(time.Minute))}
 		}), "", "Retrying", ""},
 		"which a clock that was set back can't stretch": {seen(func(o *observation) {
-			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: recorded(testNow.Add(time.Hour))}
+			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: notice.Timestamp(testNow.Add(time.Hour))}
 		}), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
 		"nothing to restore":                  {seen(gone), "", "Retrying", "spec.clusterTemplate"},
 		"somebody else has the token's name":  {seen(func(o *observation) { o.token = &tokenState{uid: "x"} }), "", "Retrying", "Secret c-restore-token"},

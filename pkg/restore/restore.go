@@ -12,7 +12,6 @@ import (
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -20,19 +19,14 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 )
 
 const (
-	// longestSleep is how long the world is not looked at where nothing is awaited.
-	longestSleep = time.Minute
 	// betweenSteps passes from one step to the next.
 	betweenSteps = 50 * time.Millisecond
-	// errorWait is the first wait after a request to Kubernetes that failed; it
-	// doubles up to longestErrorWait.
-	errorWait        = 500 * time.Millisecond
-	longestErrorWait = 15 * time.Second
 	// behindInARow is how often the world may have moved on before that counts as a
 	// failure: then somebody undoes what is done.
 	behindInARow = 5
@@ -68,10 +62,9 @@ type Config struct {
 // Restore takes care of one EtcdRestore. All fields but the mailbox belong to the
 // goroutine of Run.
 type Restore struct {
-	cfg     Config
-	log     *logrus.Entry
-	updates chan *api.EtcdRestore // holds the newest object, if any
-	wake    chan struct{}
+	*loop.Mailbox[*api.EtcdRestore]
+	cfg Config
+	log *logrus.Entry
 
 	// obj is the newest state of the object that is known.
 	obj     *api.EtcdRestore
@@ -91,9 +84,8 @@ type Restore struct {
 	madeAt        []time.Time // when the EtcdCluster was made, of late
 	behind        int         // looks in a row after which the world had moved on
 	// gone is true when the object is no longer there; ctx will end.
-	gone     bool
-	failures int // requests to Kubernetes in a row that failed
-	resume   time.Time
+	gone    bool
+	backoff loop.Backoff
 }
 
 // errGone: the object is gone, or another has its name.
@@ -113,33 +105,12 @@ func New(cfg Config, obj *api.EtcdRestore) (*Restore, error) {
 	r := &Restore{
 		cfg:     cfg,
 		log:     cfg.Logger.WithFields(logrus.Fields{"restore-namespace": obj.Namespace, "restore-name": obj.Name}),
-		updates: make(chan *api.EtcdRestore, 1),
-		wake:    make(chan struct{}, 1),
+		Mailbox: loop.NewMailbox[*api.EtcdRestore](),
 		obj:     obj.DeepCopy(),
 		denied:  map[string]bool{},
 	}
 	r.notices = notices{Board: notice.Board[*api.EtcdRestore]{Recorder: cfg.Recorder, Log: r.log, Object: r.obj}}
 	return r, nil
-}
-
-// Update hands over a newer state of the EtcdRestore. It never blocks; of several
-// that were not looked at yet, the last counts. It must not be called concurrently
-// with itself.
-func (r *Restore) Update(obj *api.EtcdRestore) {
-	obj = obj.DeepCopy()
-	select {
-	case <-r.updates:
-	default:
-	}
-	r.updates <- obj
-}
-
-// Wake makes the Restore look at the world again. It never blocks.
-func (r *Restore) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Run takes care of the restore until ctx ends. When it returns, nothing of it is under
@@ -151,54 +122,25 @@ func (r *Restore) Run(ctx context.Context) {
 	defer func() { // also in a panic
 		r.dropOffer()
 		if r.job != nil {
-			r.job.stop(errStopped)
-			<-r.job.ended
+			r.job.Stop(errStopped)
+			r.job.Wait()
 		}
 	}()
 	r.cfg.Metrics.appear(r.obj)
 	r.cfg.Metrics.saw(r.obj)
 
-	timer := r.cfg.Clock.NewTimer(0)
-	defer timer.Stop()
-	for {
-		var ended chan outcome
-		if r.job != nil {
-			ended = r.job.ended
-		}
-		select {
-		case <-ctx.Done():
-			r.end(ctx)
-			return
-		case obj := <-r.updates:
-			r.take(obj)
-		case <-r.wake:
-		case result := <-ended:
-			r.note(result)
-		case <-timer.C():
-		}
-		if ctx.Err() != nil {
-			r.end(ctx)
-			return
-		}
-		next := r.pass(ctx)
-		if !timer.Stop() {
-			select {
-			case <-timer.C():
-			default:
-			}
-		}
-		timer.Reset(next)
-	}
+	loop.Run(ctx, r.cfg.Clock, r.Mailbox, loop.Reconciler[*api.EtcdRestore]{Take: r.take, Pass: r.reconcile})
+	r.end(ctx)
 }
 
 // take goes on from a newer state of the object. One that is older than what is known
 // says nothing new.
 func (r *Restore) take(obj *api.EtcdRestore) {
-	if order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, r.obj.ResourceVersion); err == nil && order < 0 {
+	if loop.Outdated(obj, r.obj) {
 		return
 	}
 	if obj.Generation != r.obj.Generation || obj.DeletionTimestamp != nil {
-		r.resume = time.Time{}
+		r.backoff.Skip()
 	}
 	r.know(obj)
 }
@@ -208,43 +150,47 @@ func (r *Restore) know(obj *api.EtcdRestore) {
 	r.cfg.Metrics.saw(obj)
 }
 
-// note takes over how an attempt has ended.
-func (r *Restore) note(result outcome) {
-	r.job, r.outcome, r.hung = nil, &result, r.job.attempt.hung
+// reconcile notes how an attempt has ended, and makes a pass.
+func (r *Restore) reconcile(ctx context.Context) time.Duration {
+	if r.job != nil {
+		if result, ended := r.job.Result(); ended {
+			r.job, r.outcome, r.hung = nil, &result, r.job.attempt.hung
+		}
+	}
+	return r.pass(ctx)
 }
 
 // pass does what is due and tells how long the next look may wait.
 func (r *Restore) pass(ctx context.Context) time.Duration {
 	if r.gone {
-		return longestSleep
+		return loop.LongestSleep
 	}
 	now := r.cfg.Clock.Now()
-	if wait := r.resume.Sub(now); wait > 0 && wait <= longestErrorWait {
+	if wait := r.backoff.Remaining(now); wait > 0 {
 		return wait
 	}
 	wait, err := r.look(ctx, now)
 	switch {
 	case err == nil:
-		r.failures, r.behind, r.resume = 0, 0, time.Time{}
-		return min(max(wait, betweenSteps), longestSleep)
+		r.behind = 0
+		r.backoff.Reset()
+		return min(max(wait, betweenSteps), loop.LongestSleep)
 	case errors.Is(err, errGone):
 		r.gone = true
 		r.dropOffer()
 		if r.job != nil {
-			r.job.stop(errEdited)
+			r.job.Stop(errEdited)
 		}
-		return longestSleep
+		return loop.LongestSleep
 	case ctx.Err() != nil:
-		return longestSleep
+		return loop.LongestSleep
 	case errors.Is(err, errBehind) && r.behind < behindInARow:
 		r.behind++
 		r.log.WithError(err).Info("looking again")
 		return betweenSteps
 	}
-	r.failures++
-	wait = min(errorWait<<min(r.failures-1, 8), longestErrorWait)
-	r.resume = now.Add(wait)
-	r.log.WithError(err).WithField("failures", r.failures).Error("Kubernetes does not do what it was asked for; trying again")
+	wait = r.backoff.Fail(now)
+	r.log.WithError(err).WithField("failures", r.backoff.Failures()).Error("Kubernetes does not do what it was asked for; trying again")
 	return wait
 }
 
@@ -254,8 +200,8 @@ func (r *Restore) look(ctx context.Context, now time.Time) (time.Duration, error
 		return 0, err
 	}
 	if r.job != nil && (generation(r.job.attempt.obj) != generation(r.obj) || r.obj.DeletionTimestamp != nil && !committed(&r.obj.Status)) {
-		r.job.stop(errEdited)
-		return longestSleep, nil // its end is waited for
+		r.job.Stop(errEdited)
+		return loop.LongestSleep, nil // its end is waited for
 	}
 	if r.outcome != nil && r.outcome.generation != generation(r.obj) {
 		r.outcome = nil
@@ -302,8 +248,8 @@ func (r *Restore) end(ctx context.Context) {
 		return
 	}
 	if r.job != nil {
-		r.job.stop(errStopped)
-		<-r.job.ended
+		r.job.Stop(errStopped)
+		r.job.Wait()
 		r.job = nil
 	}
 	for held(r.obj) && ctx.Err() == nil {

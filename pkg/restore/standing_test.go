@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
@@ -87,7 +88,7 @@ func TestARestoreThatWasGivenUpWaitsForAnEdit(t *testing.T) {
 		"after a day": {find: func() (selection.Verified, []string, error) {
 			return selection.Verified{}, nil, store.ErrNotFound
 		}, happens: func(w *world) {
-			w.edit(func(r *api.EtcdRestore) { r.Status.StartDate = recorded(time.Now().Add(-patience)) })
+			w.edit(func(r *api.EtcdRestore) { r.Status.StartDate = notice.Timestamp(time.Now().Add(-patience)) })
 			w.live(10 * time.Minute)
 		}},
 	} {

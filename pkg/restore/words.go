@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
@@ -26,8 +25,8 @@ func starting(o *observation) string {
 	case c.spec.Paused:
 		return fmt.Sprintf("the EtcdCluster has spec.paused: true, so nobody starts its first member: set it to false (kubectl edit etcdcluster %s)", c.live.GetName())
 	case c.status.Phase == api.ClusterPhaseNone && o.now.Sub(c.live.GetCreationTimestamp().Time) >= untouched:
-		return fmt.Sprintf("no etcd operator has taken up the EtcdCluster since %s: look whether one runs for its namespace, and in a version that restores; the scope of the EtcdCluster is the annotation %s/scope",
-			c.live.GetCreationTimestamp().UTC().Format(time.RFC3339), api.GroupName)
+		return fmt.Sprintf("no etcd operator has taken up the EtcdCluster since %s: look whether one runs for its namespace, and in a version that restores; the scope of the EtcdCluster is the annotation %s",
+			c.live.GetCreationTimestamp().UTC().Format(time.RFC3339), api.ScopeAnnotation)
 	case o.served <= 0:
 		text = "waiting for the first member to start on the backup"
 	case o.served < size:
@@ -88,14 +87,4 @@ func podNames(pods []corev1.Pod) string {
 		names[i] = p.Name
 	}
 	return strings.Join(names, ", ")
-}
-
-// roundedUp is for times that nothing may happen before: what is recorded has whole
-// seconds.
-func roundedUp(t time.Time) *metav1.Time {
-	whole := t.UTC().Truncate(time.Second)
-	if whole.Before(t) {
-		whole = whole.Add(time.Second)
-	}
-	return &metav1.Time{Time: whole}
 }

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 // handler passes what the informer tells on to the fleet. It goes by the object
@@ -71,7 +73,7 @@ func (h *handler[T]) outOfScope(obj metav1.Object) {
 	if unknownScope(obj) {
 		noun := h.fleet.cfg.Noun
 		h.source.Log.WithField(noun, KeyOf(obj)).Warnf("no operator takes care of this %s: annotation %s is %q; remove it, or set it to %q for an operator with -cluster-wide",
-			noun, ScopeAnnotation, obj.GetAnnotations()[ScopeAnnotation], ScopeClusterWide)
+			noun, api.ScopeAnnotation, obj.GetAnnotations()[api.ScopeAnnotation], api.ScopeClusterWide)
 	}
 }
 

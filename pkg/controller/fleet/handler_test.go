@@ -125,7 +125,7 @@ func TestTheScopeCanChange(t *testing.T) {
 	for _, clusterWide := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, clusterWide)
-			mine, theirs := fleettest.EtcdCluster("a", "1"), fleettest.EtcdCluster("a", "1", fleettest.Scope(ScopeClusterWide))
+			mine, theirs := fleettest.EtcdCluster("a", "1"), fleettest.EtcdCluster("a", "1", fleettest.Scope(api.ScopeClusterWide))
 			if clusterWide {
 				mine, theirs = theirs, mine
 			}

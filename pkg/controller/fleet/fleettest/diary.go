@@ -46,7 +46,7 @@ func Phase(p api.ClusterPhase) func(*api.EtcdCluster) {
 // Scope annotates the object.
 func Scope(value string) func(*api.EtcdCluster) {
 	return func(obj *api.EtcdCluster) {
-		metav1.SetMetaDataAnnotation(&obj.ObjectMeta, "etcd.database.coreos.com/scope", value)
+		metav1.SetMetaDataAnnotation(&obj.ObjectMeta, api.ScopeAnnotation, value)
 	}
 }
 
