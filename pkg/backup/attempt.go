@@ -44,8 +44,8 @@ type attempt struct {
 	progress progress
 }
 
-// made is a backup that is stored.
-type made struct {
+// storedBackup is a complete backup in a store.
+type storedBackup struct {
 	place    string // bucket and key
 	key      string
 	revision int64
@@ -70,13 +70,13 @@ var errTimeUp = errors.New("the time for the backup is up")
 
 // make makes the backup, or returns why it could not, in words for people. It
 // returns when nothing is under way any more, or tells of what hangs.
-func (a *attempt) make(ctx context.Context) (*made, *hung, error) {
+func (a *attempt) make(ctx context.Context) (*storedBackup, *abandonedWork, error) {
 	timeout := a.obj.Spec.Timeout()
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeUp)
 	defer cancel()
 	limited, stopWatch := watchdog.WithStallTimeout(limited, a.cfg.Clock, a.progress.watchdogProgress())
 	defer stopWatch()
-	var m *made
+	var m *storedBackup
 	err, left := watchdog.Run(limited, a.cfg.Clock, func() error {
 		failure, bug := watchdog.Recover(a.log.WithField("attempt", a.begun), func() (err error) {
 			m, err = a.store(store.WithProgress(limited, func(n int) { a.progress.moved.Add(int64(n)) }))
@@ -84,7 +84,7 @@ func (a *attempt) make(ctx context.Context) (*made, *hung, error) {
 		})
 		return errors.Join(failure, bug)
 	})
-	if h := hangs(limited, left, &a.obj.Spec); h != nil {
+	if h := abandonedAfter(limited, left, &a.obj.Spec); h != nil {
 		return nil, h, errors.New(h.reason)
 	}
 	if err == nil {
@@ -101,7 +101,7 @@ func (a *attempt) make(ctx context.Context) (*made, *hung, error) {
 	return nil, nil, err
 }
 
-func (a *attempt) store(ctx context.Context) (*made, error) {
+func (a *attempt) store(ctx context.Context) (*storedBackup, error) {
 	place, err := a.cfg.OpenLocation(ctx, a.obj.Namespace, &a.obj.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("open the store (storageType %s): %w", a.obj.Spec.StorageType, err)
@@ -173,7 +173,7 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 		return nil, fmt.Errorf("store the backup: another EtcdBackup, %s, has put its own under %s meanwhile: give each a path of its own",
 			object.Metadata[backupobject.MetaName], place.Path(key))
 	}
-	return &made{
+	return &storedBackup{
 		place: place.Path(key), key: key,
 		revision: snap.Revision, version: snap.Version, endpoint: snap.Endpoint, uncertain: !snap.Linearizable,
 		size: object.Size, sha256: snap.SHA256(),

@@ -20,8 +20,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// lastWords bounds the record of how an attempt ended with the operator.
-const lastWords = 3 * time.Second
+// shutdownTimeout limits the record of an attempt that ends with the operator.
+const shutdownTimeout = 3 * time.Second
 
 // Config is what all backups of an operator share.
 type Config struct {
@@ -55,10 +55,10 @@ type Backup struct {
 	notices notices
 
 	job *job // nil while nothing is under way
-	// over is an attempt that has ended and is not on record yet.
-	over *over
-	// hung is a job that was left to itself and has not returned; nil: there is none.
-	hung *hung
+	// result is of an attempt that has ended and is not in the status yet.
+	result *attemptResult
+	// abandoned is work that hangs; nil: there is none.
+	abandoned *abandonedWork
 	// refused is why an attempt found that the spec of a generation can't be
 	// followed.
 	refused    string
@@ -133,12 +133,12 @@ func (b *Backup) reconcile(ctx context.Context) time.Duration {
 	if b.job != nil {
 		if e, ended := b.job.Result(); ended {
 			b.job = nil
-			e.note(b)
+			e.applyTo(b)
 		}
 	}
-	if b.hung.hasReturned() {
+	if b.abandoned.hasReturned() {
 		b.log.Info("what hung has returned")
-		b.hung = nil
+		b.abandoned = nil
 	}
 	for {
 		next := b.pass(ctx)
@@ -198,7 +198,7 @@ func (b *Backup) after(ctx context.Context, next time.Duration, err error) time.
 		b.backoff.Reset()
 		return min(max(next, 0), loop.LongestSleep)
 	case errors.Is(err, errGone):
-		b.gone, b.over = true, nil
+		b.gone, b.result = true, nil
 		return loop.LongestSleep
 	case ctx.Err() != nil:
 		return loop.LongestSleep
@@ -223,7 +223,7 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 			return loop.LongestSleep, nil // its end is waited for
 		}
 		return b.yield(now), nil
-	case b.over != nil:
+	case b.result != nil:
 		return 0, b.conclude(ctx, now)
 	case deleting:
 		return loop.LongestSleep, b.finalize(ctx, false)
@@ -238,9 +238,9 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 			return 0, err
 		}
 	}
-	if v.run && b.hung != nil {
+	if v.run && b.abandoned != nil {
 		// A second one might write where the first does when it goes on.
-		return loop.LongestSleep, b.write(ctx, false, func(st *api.BackupStatus) { hang(st, v, b.hung.reason, b.obj.Generation) })
+		return loop.LongestSleep, b.write(ctx, false, func(st *api.BackupStatus) { showAbandoned(st, v, b.abandoned.reason, b.obj.Generation) })
 	}
 	if v.run && (b.claim.isGranted() || b.cfg.Slots.free(b.obj.Namespace)) {
 		b.due = true
@@ -299,7 +299,7 @@ func (b *Backup) attempt(ctx context.Context) {
 		b.after(ctx, 0, err)
 		return
 	}
-	b.job = b.start(ctx, a.obj, func(ctx context.Context) ending {
+	b.job = b.start(ctx, a.obj, func(ctx context.Context) jobResult {
 		defer a.cfg.Slots.release(a.obj.Namespace)
 		return a.run(ctx)
 	})

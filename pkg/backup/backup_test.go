@@ -218,22 +218,22 @@ func TestOldBackupsOfOnesOwnAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		obj := testBackup(&api.BackupPolicy{BackupIntervalInSecond: 3600, MaxBackups: 3})
 		w := newWorld(t, obj)
-		strangers := []string{
+		foreignKeys := []string{
 			"etcd", "etcd2_v1_1999-01-01-00:00:00", "etcd_v1_1999-01-01-00:00:00.part", "etcd_v2_v1_1999-01-01-00:00:00",
 			"etcd_v1_1999-01-01-00:00:00", // of v0.9.4
 			"etcd_v1_1999-01-02-00:00:00", // of another EtcdBackup
 		}
-		for _, key := range strangers {
+		for _, key := range foreignKeys {
 			w.store.objects[key] = object{nil, store.Object{Key: key, Modified: at(t, "1999-01-01 00:00"), Metadata: map[string]string{}}}
 		}
-		w.store.objects[strangers[5]].Metadata[backupobject.MetaUID] = "22222222-2222-2222-2222-222222222222"
+		w.store.objects[foreignKeys[5]].Metadata[backupobject.MetaUID] = "22222222-2222-2222-2222-222222222222"
 		stop := w.run()
 		pass(20*time.Hour + time.Minute)
-		own := slices.DeleteFunc(w.store.keys(), func(key string) bool { return slices.Contains(strangers, key) })
+		own := slices.DeleteFunc(w.store.keys(), func(key string) bool { return slices.Contains(foreignKeys, key) })
 		if want := []string{"etcd_v20_2000-01-01-18:00:00", "etcd_v21_2000-01-01-19:00:00", "etcd_v22_2000-01-01-20:00:00"}; !slices.Equal(own, want) {
 			t.Errorf("own objects %q, want %q", own, want)
 		}
-		if n := len(w.store.keys()); n != 3+len(strangers) {
+		if n := len(w.store.keys()); n != 3+len(foreignKeys) {
 			t.Errorf("objects of others are gone: %q", w.store.keys())
 		}
 		if deleted, _ := w.metric("deleted_total"); deleted != 18 || w.Times("Old Backups Deleted: Deleted 1, and 3 are left: bucket/etcd_v2_2000-01-01-00:00:00") != 1 {
@@ -250,7 +250,7 @@ func TestOldBackupsOfOnesOwnAreDeleted(t *testing.T) {
 		stop()
 		defer w.run()()
 		pass(time.Hour)
-		if n := len(w.store.keys()); n != 3+len(strangers) || w.status().Backups != 3 {
+		if n := len(w.store.keys()); n != 3+len(foreignKeys) || w.status().Backups != 3 {
 			t.Errorf("objects %q", w.store.keys())
 		}
 	})
@@ -679,8 +679,8 @@ func TestMetricsOutliveARestartAndNotTheBackup(t *testing.T) {
 		}
 		pass(time.Hour)
 		failures, _ := w.metric("failures")
-		if again, _ := w.metric("last_success_timestamp_seconds"); again != success || failures == 0 {
-			t.Errorf("last success %v, failures %v", again, failures)
+		if after, _ := w.metric("last_success_timestamp_seconds"); after != success || failures == 0 {
+			t.Errorf("last success %v, failures %v", after, failures)
 		}
 		stop()
 	})

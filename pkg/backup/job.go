@@ -23,17 +23,17 @@ var (
 // job is something that takes its time, an attempt or the tidying after one. There
 // is one at a time. It has a goroutine of its own, so that an edit can stop it.
 type job struct {
-	*loop.Job[ending]
+	*loop.Job[jobResult]
 	obj *api.EtcdBackup // that it was begun for
 	// yields tells that it gives way to an attempt that is due, from a time on.
 	yields bool
 	until  time.Time
 }
 
-// ending is how a job ended; note takes it over.
-type ending interface{ note(b *Backup) }
+// jobResult is how a job ended; applyTo notes it.
+type jobResult interface{ applyTo(b *Backup) }
 
-func (b *Backup) start(ctx context.Context, obj *api.EtcdBackup, work func(context.Context) ending) *job {
+func (b *Backup) start(ctx context.Context, obj *api.EtcdBackup, work func(context.Context) jobResult) *job {
 	return &job{Job: loop.Start(ctx, b.Wake, work), obj: obj}
 }
 
@@ -43,19 +43,19 @@ func (j *job) overtakenBy(obj *api.EtcdBackup) bool {
 }
 
 // run makes the backup. It never panics: others are under way in the process.
-func (a *attempt) run(ctx context.Context) ending {
-	o, err := watchdog.Recover(a.log.WithField("attempt", a.begun), func() *over { return a.tried(ctx) })
+func (a *attempt) run(ctx context.Context) jobResult {
+	o, err := watchdog.Recover(a.log.WithField("attempt", a.begun), func() *attemptResult { return a.runOnce(ctx) })
 	if err != nil {
-		return &over{attempt: a, err: err}
+		return &attemptResult{attempt: a, err: err}
 	}
 	return o
 }
 
-func (a *attempt) tried(ctx context.Context) *over {
-	m, hung, err := a.make(ctx)
-	o := &over{attempt: a, made: m, hung: hung, err: err}
-	if hung != nil {
-		o.attempt = a.abandoned()
+func (a *attempt) runOnce(ctx context.Context) *attemptResult {
+	m, abandoned, err := a.make(ctx)
+	o := &attemptResult{attempt: a, backup: m, abandoned: abandoned, err: err}
+	if abandoned != nil {
+		o.attempt = a.detached()
 	}
 	if err != nil {
 		o.stopped = context.Cause(ctx)
@@ -63,26 +63,26 @@ func (a *attempt) tried(ctx context.Context) *over {
 	return o
 }
 
-// abandoned is what is to be known of an attempt that was left to itself, which may
-// change what belongs to it, and have stored the backup in the end.
-func (a *attempt) abandoned() *attempt {
+// detached returns a copy of an abandoned attempt for the record. The attempt itself may
+// still change, and may store the backup in the end.
+func (a *attempt) detached() *attempt {
 	return &attempt{
 		cfg: a.cfg, log: a.log, obj: a.obj, window: a.window, begun: a.begun,
 		look: a.look, since: a.since, failures: a.failures, wrong: a.wrong, sent: true,
 	}
 }
 
-func (o *over) note(b *Backup) {
-	b.over = o
-	b.abandon(o.hung)
+func (o *attemptResult) applyTo(b *Backup) {
+	b.result = o
+	b.abandon(o.abandoned)
 	switch {
-	case o.made != nil:
+	case o.backup != nil:
 		b.wrong = map[string]bool{}
 	case o.attempt.left != "":
 		b.wrong[o.attempt.left] = true
 	}
 	switch {
-	case o.made != nil:
+	case o.backup != nil:
 		b.cfg.Metrics.attemptEnded(b.obj, resultSucceeded)
 	case o.stopped != nil:
 		b.cfg.Metrics.attemptEnded(b.obj, resultCancelled)
@@ -93,12 +93,12 @@ func (o *over) note(b *Backup) {
 }
 
 // work tidies.
-func (t *tidying) work(ctx context.Context) ending {
+func (t *tidying) work(ctx context.Context) jobResult {
 	limited, cancel := context.WithTimeoutCause(ctx, t.limit(), errTimeUp)
 	defer cancel()
 	result, left := watchdog.Run(limited, t.cfg.Clock, func() tidied { return t.runRecovered(limited) })
 	if left != nil {
-		result = tidied{left: -1, owned: t.owned, hung: hangs(limited, left, &t.obj.Spec)}
+		result = tidied{left: -1, owned: t.owned, abandoned: abandonedAfter(limited, left, &t.obj.Spec)}
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -119,9 +119,9 @@ func (t *tidying) runRecovered(ctx context.Context) tidied {
 	return result
 }
 
-func (t *tidied) note(b *Backup) {
+func (t *tidied) applyTo(b *Backup) {
 	b.owned = t.owned
-	b.abandon(t.hung)
+	b.abandon(t.abandoned)
 	if t.left >= 0 {
 		b.left = int32(min(t.left, 1<<30)) //nolint:gosec // it fits
 	}

@@ -22,7 +22,7 @@ type notices struct {
 	undeleted string
 }
 
-func (n *notices) succeeded(m *made, failures int32) {
+func (n *notices) succeeded(m *storedBackup, failures int32) {
 	n.failures = notice.Failures{}
 	var more strings.Builder
 	if failures > 0 {

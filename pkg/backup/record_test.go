@@ -199,8 +199,8 @@ func TestAStoreThatCannotListGetsItsBackups(t *testing.T) {
 
 func TestABackupThatIsMadeOnceIsMadeAgainOnlyWhereAnEditMakesItAnother(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit  func(*api.BackupSpec)
-		again bool
+		edit         func(*api.BackupSpec)
+		uploadsAgain bool
 	}{
 		"suspend":                {func(s *api.BackupSpec) { s.BackupPolicy = &api.BackupPolicy{Suspend: true} }, false},
 		"maxBackups":             {func(s *api.BackupSpec) { s.BackupPolicy = &api.BackupPolicy{MaxBackups: 3} }, false},
@@ -224,7 +224,7 @@ func TestABackupThatIsMadeOnceIsMadeAgainOnlyWhereAnEditMakesItAnother(t *testin
 				defer w.run()() // nor does a restart change that
 				pass(time.Minute)
 				st := w.status()
-				if again := w.store.count("put") == 2; again != c.again || !st.Succeeded || st.ObservedGeneration != 2 {
+				if uploaded := w.store.count("put") == 2; uploaded != c.uploadsAgain || !st.Succeeded || st.ObservedGeneration != 2 {
 					t.Errorf("%d backups, status %+v", w.store.count("put"), st)
 				}
 			})

@@ -158,8 +158,8 @@ func TestASchedulesBackupOfAClusterThatWasMadeAnewIsTold(t *testing.T) {
 		most := w.store.keys()[0]
 		w.revision.Store(0)
 		pass(5 * time.Hour)
-		const told = "Revision Lower: etcd is at revision 1, and the backup before holds 100"
-		if keys := w.store.keys(); len(keys) != 3 || !slices.Contains(keys, most) || w.Times(told) != 1 || w.Times("Revision Lower") != 1 {
+		const reported = "Revision Lower: etcd is at revision 1, and the backup before holds 100"
+		if keys := w.store.keys(); len(keys) != 3 || !slices.Contains(keys, most) || w.Times(reported) != 1 || w.Times("Revision Lower") != 1 {
 			t.Errorf("objects %q without %s, events %q", keys, most, w.Events())
 		}
 	})

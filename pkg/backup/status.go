@@ -59,7 +59,7 @@ func ended(st *api.BackupStatus, a *attempt) {
 }
 
 // succeed shows what an attempt has made.
-func succeed(st *api.BackupStatus, a *attempt, m *made, next time.Time) {
+func succeed(st *api.BackupStatus, a *attempt, m *storedBackup, next time.Time) {
 	st.ObservedGeneration = a.obj.Generation
 	st.Succeeded, st.Reason, st.Failures = true, "", 0
 	st.UnfinishedSince = nil
@@ -89,9 +89,9 @@ func fail(st *api.BackupStatus, a *attempt, reason string, now, next time.Time) 
 	st.NextExecutionDate = notice.Timestamp(retryAt(st.Failures, now, next))
 }
 
-// hang shows that an attempt is due and can't begin, since what was under way before
+// showAbandoned shows that an attempt is due and can't begin, because earlier work
 // hangs.
-func hang(st *api.BackupStatus, v verdict, reason string, generation int64) {
+func showAbandoned(st *api.BackupStatus, v verdict, reason string, generation int64) {
 	v.phase = api.BackupPhaseRetrying
 	settle(st, v, generation)
 	st.Succeeded, st.Reason = false, reason

@@ -64,7 +64,7 @@ func newWorld(t *testing.T, edit func(*Config), objects ...runtime.Object) *worl
 		t.Fatal(err)
 	}
 	w.ctrl = ctrl
-	w.ctrl.makeCluster = func(_ belongings, obj *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error) {
+	w.ctrl.makeCluster = func(_ ownedObjects, obj *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error) {
 		return w.Diary.New(obj)
 	}
 	return w
@@ -215,11 +215,11 @@ func TestAnUnreadableObjectHarmsNoOther(t *testing.T) {
 			t.Errorf("event %q", e)
 		}
 		clusters := w.dynamic.Resource(etcdClusters).Namespace("ns")
-		told, err := clusters.Get(t.Context(), "bad", metav1.GetOptions{})
+		reported, err := clusters.Get(t.Context(), "bad", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reason, _, err := unstructured.NestedString(told.Object, "status", "reason"); err != nil || !strings.Contains(reason, "spec.size") {
+		if reason, _, err := unstructured.NestedString(reported.Object, "status", "reason"); err != nil || !strings.Contains(reason, "spec.size") {
 			t.Errorf("status.reason %q, %v", reason, err)
 		}
 		synctest.Wait()

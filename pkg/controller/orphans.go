@@ -32,7 +32,7 @@ type collector struct {
 	kube     kubernetes.Interface
 	clusters dynamic.Interface
 	known    cache.Indexer // of EtcdClusters
-	belongings
+	ownedObjects
 	log *logrus.Entry
 }
 

@@ -144,7 +144,7 @@ func (s createCluster) apply(ctx context.Context, r *Restore) error {
 	case err != nil:
 		return fmt.Errorf("create EtcdCluster %s: %w", cluster.GetName(), granted(err, "create etcdclusters"))
 	}
-	r.madeAt = append(r.madeAt, r.cfg.Clock.Now())
+	r.createdAt = append(r.createdAt, r.cfg.Clock.Now())
 	r.notices.created(s.seed)
 	return nil
 }

@@ -50,7 +50,7 @@ type attempt struct {
 	obj      *api.EtcdRestore // nobody changes it
 	manifest manifest
 
-	hung *hung // what was last left to itself
+	abandoned *abandonedRead // what was last left to itself
 
 	progress atomic.Pointer[readProgress]
 	moved    atomic.Int64
@@ -77,7 +77,7 @@ type job struct {
 }
 
 func (r *Restore) newAttempt(m manifest) *attempt {
-	return &attempt{cfg: &r.cfg, clusters: r.clusters(), log: r.log, obj: r.obj, manifest: m, hung: r.hung}
+	return &attempt{cfg: &r.cfg, clusters: r.clusters(), log: r.log, obj: r.obj, manifest: m, abandoned: r.abandoned}
 }
 
 func (r *Restore) start(ctx context.Context, a *attempt) *job {
@@ -86,14 +86,14 @@ func (r *Restore) start(ctx context.Context, a *attempt) *job {
 
 // run never panics: others are under way in the process.
 func (a *attempt) run(ctx context.Context) outcome {
-	result, err := watchdog.Recover(a.log, func() outcome { return a.tried(ctx) })
+	result, err := watchdog.Recover(a.log, func() outcome { return a.runOnce(ctx) })
 	if err != nil {
 		return outcome{generation: generation(a.obj), manifest: a.manifest, err: err}
 	}
 	return result
 }
 
-func (a *attempt) tried(ctx context.Context) (result outcome) {
+func (a *attempt) runOnce(ctx context.Context) (result outcome) {
 	result = outcome{generation: generation(a.obj), manifest: a.manifest}
 	// What may be in the way is looked for first: a backup is read to be restored at
 	// once, for others may delete or replace it.
@@ -114,15 +114,15 @@ func (a *attempt) tried(ctx context.Context) (result outcome) {
 	return result
 }
 
-// hung is what was left to itself on a store.
-type hung struct {
+// abandonedRead is work that hangs on a store.
+type abandonedRead struct {
 	returned <-chan struct{} // closed when it has
 	on       api.BackupStorageType
 }
 
-// holds tells whether nothing may be begun on a store, since it would hang as well. On
+// blocks reports whether nothing may begin on a store, since it would hang as well. On
 // another one it may: that is what helps on the worst day.
-func (h *hung) holds(on api.BackupStorageType) bool {
+func (h *abandonedRead) blocks(on api.BackupStorageType) bool {
 	if h == nil || h.on != on {
 		return false
 	}
@@ -144,7 +144,7 @@ type found struct {
 // find reads the whole of the backup that is asked for. A store that hangs in a call
 // which no context ends is left to itself, and not asked again until it has returned.
 func (a *attempt) find(ctx context.Context) (api.RestoredBackup, []string, error) {
-	if a.hung.holds(a.obj.Spec.BackupStorageType) {
+	if a.abandoned.blocks(a.obj.Spec.BackupStorageType) {
 		return api.RestoredBackup{}, nil, a.hangs()
 	}
 	ctx, stopWatch := a.watched(ctx)
@@ -152,7 +152,7 @@ func (a *attempt) find(ctx context.Context) (api.RestoredBackup, []string, error
 	result, left := watchdog.Run(ctx, a.cfg.Clock, func() found { return a.readRecovered(ctx) })
 	switch {
 	case left != nil:
-		a.hung = &hung{left, a.obj.Spec.BackupStorageType}
+		a.abandoned = &abandonedRead{left, a.obj.Spec.BackupStorageType}
 		result.err = a.hangs()
 	case result.err != nil && errors.Is(context.Cause(ctx), errStalled):
 		result.err = fmt.Errorf("%w for %s: look at the network on the way there", errStalled, watchdog.StallTimeout)

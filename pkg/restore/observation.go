@@ -47,8 +47,8 @@ type observation struct {
 	trouble string
 	// namespaceEnds tells that the namespace is being deleted.
 	namespaceEnds bool
-	// made is how often the EtcdCluster was made of late.
-	made int
+	// creations is how often the operator created the EtcdCluster within recreationWindow.
+	creations int
 	// denied are steps of the tidying that the operator may not do.
 	denied map[string]bool
 }
@@ -64,7 +64,7 @@ type clusterState struct {
 
 func (c *clusterState) uid() types.UID { return c.live.GetUID() }
 func (c *clusterState) deleting() bool { return c.live.GetDeletionTimestamp() != nil }
-func (c *clusterState) held() bool {
+func (c *clusterState) hasFinalizer() bool {
 	return slices.Contains(c.live.GetFinalizers(), api.RestoreFinalizer)
 }
 func (c *clusterState) annotation() string { return c.live.GetAnnotations()[api.RestoreAnnotation] }
@@ -79,8 +79,8 @@ func (c *clusterState) from(restore types.UID) bool {
 	return c.status.RestoredFrom != nil && c.status.RestoredFrom.RestoreUID == restore
 }
 
-// madeBy tells whether a restore has made the cluster.
-func (c *clusterState) madeBy(restore types.UID) bool {
+// createdBy reports whether a restore created the cluster.
+func (c *clusterState) createdBy(restore types.UID) bool {
 	if c.from(restore) {
 		return true
 	}
@@ -155,7 +155,7 @@ func (o *observation) untouched() bool {
 	case st.ReplacedUID == "":
 		return c == nil && st.ServedDate == nil && (o.phase() == api.RestorePhaseStopping || o.phase() == api.RestorePhaseCreating)
 	}
-	return c != nil && c.uid() == st.ReplacedUID && !c.deleting() && !c.madeBy(o.obj.UID) && o.phase() == api.RestorePhaseStopping
+	return c != nil && c.uid() == st.ReplacedUID && !c.deleting() && !c.createdBy(o.obj.UID) && o.phase() == api.RestorePhaseStopping
 }
 
 // generation counts the edits of the spec. That of the object counts its deletion too.
@@ -176,8 +176,10 @@ func (o *observation) phase() api.RestorePhase {
 	}
 }
 
-// held tells whether the EtcdRestore has the finalizer.
-func held(obj *api.EtcdRestore) bool { return slices.Contains(obj.Finalizers, api.RestoreFinalizer) }
+// hasFinalizer reports whether the EtcdRestore has the finalizer.
+func hasFinalizer(obj *api.EtcdRestore) bool {
+	return slices.Contains(obj.Finalizers, api.RestoreFinalizer)
+}
 
 // done tells whether the restore has succeeded, whatever became of its status. While
 // one is under way, the mark alone says nothing: somebody has applied the manifest of

@@ -28,7 +28,7 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 		outcome: r.outcome, trouble: r.trouble,
 		namespaceEnds: r.namespaceEnds, denied: r.denied,
 	}
-	if done(r.obj) && !held(r.obj) {
+	if done(r.obj) && !hasFinalizer(r.obj) {
 		return o, nil
 	}
 	if r.job != nil {
@@ -57,8 +57,8 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 			return nil, err
 		}
 	}
-	r.madeAt = slices.DeleteFunc(r.madeAt, func(t time.Time) bool { return now.Sub(t) > remadeWithin })
-	o.made = len(r.madeAt)
+	r.createdAt = slices.DeleteFunc(r.createdAt, func(t time.Time) bool { return now.Sub(t) > recreationWindow })
+	o.creations = len(r.createdAt)
 	policy := r.obj.Spec.EffectiveOldVolumes()
 	after := done(r.obj) && policy == api.OldVolumesDeleteWhenRestored
 	if st.ReplacedUID != "" && committed(st) && (after || policy == api.OldVolumesDeleteFirst) && !r.denied[deniedVolumes] {

@@ -23,12 +23,12 @@ const (
 	// untouched is for how long nobody may have taken up the EtcdCluster until that is
 	// told.
 	untouched = 15 * time.Second
-	// again is for how long after the first member served a cluster that is lost is
-	// made again from the same backup. Later it may have taken what somebody needs.
-	again = 15 * time.Minute
-	// remade is how often an EtcdCluster is made within remadeWithin.
-	remade       = 3
-	remadeWithin = 5 * time.Minute
+	// repeatWindow begins when the first member serves. A cluster that is lost within it
+	// is recreated from the same backup. Later, it may hold writes that somebody needs.
+	repeatWindow = 15 * time.Minute
+	// maxRecreations limits the creations of an EtcdCluster within recreationWindow.
+	maxRecreations   = 3
+	recreationWindow = 5 * time.Minute
 )
 
 // verdict is what is to be done about an EtcdRestore now: the status is put on record
@@ -90,7 +90,7 @@ func finish(o *observation) *verdict {
 	switch {
 	case !done(o.obj):
 		return nil
-	case held(o.obj):
+	case hasFinalizer(o.obj):
 		return tidy(o)
 	case (st.Phase == api.RestorePhaseSucceeded || !st.Succeeded && !committed(st) && st.Phase == api.RestorePhaseInvalid) && (st.ObservedGeneration == o.obj.Generation || o.obj.DeletionTimestamp != nil):
 		return &verdict{status: *st.DeepCopy(), wait: loop.LongestSleep}
@@ -153,9 +153,9 @@ func endUntouched(o *observation) *verdict {
 	}
 	v := &verdict{status: *o.obj.Status.DeepCopy(), wait: loop.LongestSleep}
 	switch {
-	case committed(&o.obj.Status) && o.cluster != nil && o.cluster.held():
+	case committed(&o.obj.Status) && o.cluster != nil && o.cluster.hasFinalizer():
 		v.step = letGo{cluster: o.cluster.live}
-	case held(o.obj):
+	case hasFinalizer(o.obj):
 		v.step = release{}
 	}
 	return v
@@ -170,9 +170,9 @@ func giveUp(o *observation) *verdict {
 	v := o.at(o.phase(), "the namespace is being deleted: the restore ends with it")
 	v.wait = loop.LongestSleep
 	switch {
-	case o.cluster != nil && o.cluster.held():
+	case o.cluster != nil && o.cluster.hasFinalizer():
 		v.step = letGo{cluster: o.cluster.live}
-	case held(o.obj):
+	case hasFinalizer(o.obj):
 		v.step = release{}
 	}
 	return v
@@ -188,7 +188,7 @@ func endServed(o *observation) *verdict {
 	switch c := o.cluster; {
 	case o.mine() && !c.deleting() && c.annotation() != "" && !o.denied[deniedAnnotation]:
 		return v.do(unannotate{c.live})
-	case held(o.obj):
+	case hasFinalizer(o.obj):
 		return v.do(release{})
 	}
 	return v
@@ -197,7 +197,7 @@ func endServed(o *observation) *verdict {
 // hold has the EtcdRestore stay, should somebody delete it, as long as a cluster is
 // down that it can bring back.
 func hold(o *observation) *verdict {
-	if held(o.obj) || o.obj.DeletionTimestamp != nil {
+	if hasFinalizer(o.obj) || o.obj.DeletionTimestamp != nil {
 		return nil
 	}
 	return o.at(o.phase(), o.obj.Status.Reason).do(putFinalizer{})
@@ -216,7 +216,7 @@ func stop(o *observation) *verdict {
 	v := o.at(api.RestorePhaseStopping, "the old cluster is being stopped")
 	switch left := &o.leftovers; {
 	case !o.tokenUsable():
-		return o.mendToken(v)
+		return o.ensureToken(v)
 	case old && !c.deleting():
 		return stopOld(o, v)
 	case len(left.services) > 0:
@@ -229,7 +229,7 @@ func stop(o *observation) *verdict {
 		return v.do(deletePods{running})
 	case len(ending) > 0:
 		return o.at(api.RestorePhaseStopping, "waiting for the end of the old cluster's pods: "+podNames(ending))
-	case old && c.held():
+	case old && c.hasFinalizer():
 		return v.do(letGo{cluster: c.live, lost: lost})
 	case old:
 		return o.at(api.RestorePhaseStopping, "waiting for the old EtcdCluster to go: somebody else keeps it by the finalizers "+strings.Join(c.live.GetFinalizers(), ", "))
@@ -257,7 +257,7 @@ func stopOld(o *observation, v *verdict) *verdict {
 		v.status.Cluster = now.raw()
 		v.wait = 0
 		return v
-	case !c.held():
+	case !c.hasFinalizer():
 		return v.do(holdCluster{c.live})
 	}
 	return v.do(deleteCluster{cluster: c.live, unchanged: true})
@@ -282,22 +282,22 @@ func create(o *observation) *verdict {
 	v := o.at(api.RestorePhaseCreating, "the EtcdCluster is being made")
 	switch {
 	case !o.tokenUsable():
-		return o.mendToken(v)
-	case c == nil && o.made >= remade:
-		return o.at(api.RestorePhaseCreating, fmt.Sprintf("somebody deletes the EtcdCluster as soon as it is made, which was done %d times within %s: look at what its ownerReferences name (kubectl get etcdrestore %s -o jsonpath='{.status.cluster}'); if an owner is gone, Kubernetes deletes it", o.made, remadeWithin, o.obj.Name))
+		return o.ensureToken(v)
+	case c == nil && o.creations >= maxRecreations:
+		return o.at(api.RestorePhaseCreating, fmt.Sprintf("somebody deletes the EtcdCluster as soon as it is made, which was done %d times within %s: look at what its ownerReferences name (kubectl get etcdrestore %s -o jsonpath='{.status.cluster}'); if an owner is gone, Kubernetes deletes it", o.creations, recreationWindow, o.obj.Name))
 	case c == nil:
 		return v.do(createCluster{o.seed()})
-	case c.deleting() && c.held():
+	case c.deleting() && c.hasFinalizer():
 		return v.do(letGo{cluster: c.live})
 	case c.deleting():
 		return o.at(api.RestorePhaseCreating, "waiting for an EtcdCluster of the name to go, which is being deleted"+keptBy(c))
-	case o.began(), c.madeBy(o.obj.UID) && c.annotation() == o.seed().String() && c.unserved():
+	case o.began(), c.createdBy(o.obj.UID) && c.annotation() == o.seed().String() && c.unserved():
 		v = o.at(api.RestorePhaseStarting, starting(o))
 		v.status.ClusterUID = c.uid()
 		return v
 	case c.unserved():
 		why := "somebody else has made it, without the backup"
-		if c.madeBy(o.obj.UID) {
+		if c.createdBy(o.obj.UID) {
 			why = "it was made for another backup than is now asked for"
 		}
 		return v.do(deleteCluster{cluster: c.live, unchanged: true, why: why})
@@ -329,7 +329,7 @@ func grow(o *observation) *verdict {
 	case c.unserved() && c.annotation() != o.seed().String():
 		return starting.do(deleteCluster{cluster: c.live, unchanged: true, why: "it was made for another backup than is now asked for"})
 	case c.unserved() && !o.tokenUsable():
-		return o.mendToken(starting)
+		return o.ensureToken(starting)
 	case c.unserved():
 		return starting
 	case !c.from(o.obj.UID):
@@ -357,7 +357,7 @@ const afresh = "a newer backup may hold what was written since; delete this Etcd
 // mayRepeat tells whether nobody can have come to rely on the restored cluster.
 func (o *observation) mayRepeat() bool {
 	served := o.obj.Status.ServedDate
-	return served == nil || o.now.Sub(served.Time) < again
+	return served == nil || o.now.Sub(served.Time) < repeatWindow
 }
 
 // servedBackup is what a cluster says of the backup that it began with.
@@ -373,8 +373,8 @@ func servedBackup(c *clusterState, generation int64) *api.RestoredBackup {
 
 func (o *observation) tokenUsable() bool { return o.token != nil && o.token.value != "" }
 
-// mendToken sees to it that there is a token.
-func (o *observation) mendToken(v *verdict) *verdict {
+// ensureToken creates the token unless it exists.
+func (o *observation) ensureToken(v *verdict) *verdict {
 	switch t := o.token; {
 	case t == nil:
 		return v.do(createToken{})

@@ -47,7 +47,7 @@ func choose(o *observation) *verdict {
 	if why := refused(o, m); why != "" {
 		return o.choosing(api.RestorePhaseInvalid, why+"; nothing is done until then")
 	}
-	if why := heldUp(o); why != "" {
+	if why := obstacle(o); why != "" {
 		return o.choosing(api.RestorePhaseRetrying, why)
 	}
 	if err != nil {
@@ -93,11 +93,11 @@ func refused(o *observation, m manifest) string {
 	if errs := api.ValidateEtcdRestore(o.obj); len(errs) > 0 {
 		return errs.ToAggregate().Error() + "; edit the EtcdRestore"
 	}
-	template, again := o.obj.Spec.ClusterTemplate != nil, committed(&o.obj.Status)
+	template, begun := o.obj.Spec.ClusterTemplate != nil, committed(&o.obj.Status)
 	switch {
-	case template && again && o.obj.Status.ReplacedUID != "":
+	case template && begun && o.obj.Status.ReplacedUID != "":
 		return "spec.clusterTemplate is for a cluster that there was none of: remove it; what is to be other than it was, edit in the EtcdCluster itself"
-	case template && !again && o.cluster != nil && !o.cluster.deleting():
+	case template && !begun && o.cluster != nil && !o.cluster.deleting():
 		return fmt.Sprintf("there is an EtcdCluster %s: remove spec.clusterTemplate to have it replaced, or restore under another name to leave it alone", o.obj.Name)
 	}
 	if m == "" {
@@ -115,9 +115,9 @@ func refused(o *observation, m manifest) string {
 	return ""
 }
 
-// heldUp says why the restore can't begin now, where that may pass by itself or when
+// obstacle says why the restore can't begin now, where that may pass by itself or when
 // somebody has done something else than edit it.
-func heldUp(o *observation) string {
+func obstacle(o *observation) string {
 	if o.token != nil && !o.token.ours && !o.token.former {
 		return tokenTaken(o.obj.Name)
 	}
@@ -161,15 +161,15 @@ func cannotReplace(o *observation, m manifest) string {
 // manifest is the EtcdCluster that is to be made.
 func (o *observation) manifest() (manifest, error) {
 	st := &o.obj.Status
-	switch again := committed(st); {
-	case again && (st.ReplacedUID != "" || o.obj.Spec.ClusterTemplate == nil):
+	switch begun := committed(st); {
+	case begun && (st.ReplacedUID != "" || o.obj.Spec.ClusterTemplate == nil):
 		return saved(st)
-	case !again && o.cluster != nil:
+	case !begun && o.cluster != nil:
 		return manifestOf(o.cluster.live)
 	case o.obj.Spec.ClusterTemplate != nil:
 		return manifestFrom(o.obj)
 	}
-	return "", nil // heldUp tells why
+	return "", nil // obstacle explains why
 }
 
 // conclude puts on record what came of an attempt.
@@ -182,16 +182,16 @@ func conclude(o *observation, m manifest) *verdict {
 		v.consumed = true
 		return v
 	}
-	if !held(o.obj) && o.obj.DeletionTimestamp == nil {
+	if !hasFinalizer(o.obj) && o.obj.DeletionTimestamp == nil {
 		return o.choosing(api.RestorePhaseVerifying, "the backup is whole").do(putFinalizer{})
 	}
 	v := o.choosing(api.RestorePhaseStopping, "")
-	again := committed(&o.obj.Status)
+	begun := committed(&o.obj.Status)
 	v.consumed, v.wait = true, 0
 	v.status.Reason, v.status.Failures, v.status.NextExecutionDate = "", 0, nil
 	v.status.Backup, v.status.PassedOver = o.outcome.backup.DeepCopy(), firstOf(o.outcome.passedOver)
 	v.status.Cluster = m.raw()
-	if !again && o.cluster != nil {
+	if !begun && o.cluster != nil {
 		v.status.ReplacedUID = o.cluster.uid()
 	}
 	return v

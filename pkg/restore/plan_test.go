@@ -153,11 +153,11 @@ func volumes(names ...string) (list []corev1.PersistentVolumeClaim) {
 }
 
 func TestPlan(t *testing.T) {
-	held := func(o *observation) { o.obj.Finalizers = []string{api.RestoreFinalizer} }
+	finalized := func(o *observation) { o.obj.Finalizers = []string{api.RestoreFinalizer} }
 	stopping, creating := onRecord(api.RestorePhaseStopping), onRecord(api.RestorePhaseCreating)
 	starting, growing := onRecord(api.RestorePhaseStarting), onRecord(api.RestorePhaseGrowing)
 	stopped := scene(func(o *observation) { live(deleting)(o); live(kept)(o) })
-	made := func(phase api.ClusterPhase) scene {
+	createdByUs := func(phase api.ClusterPhase) scene {
 		return func(o *observation) { there("new", phase)(o); annotated(o) }
 	}
 	for name, tc := range map[string]struct {
@@ -169,8 +169,8 @@ func TestPlan(t *testing.T) {
 		"first it looks for the backup":           {seen(), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
 		"and waits for what is found":             {seen(func(o *observation) { text := "reading 5 of 7"; o.reading = &text }), "", "Verifying", "5 of 7"},
 		"what is good is not on record at once":   {seen(read(nil)), "putFinalizer", "Verifying", "the backup is whole"},
-		"but when the finalizer is":               {seen(held, read(nil)), "", "Stopping", ""},
-		"an edit of the cluster meanwhile counts": {seen(held, read(nil), live(func(u *unstructured.Unstructured) { u.SetLabels(nil) })), "", "Verifying", "edited"},
+		"but when the finalizer is":               {seen(finalized, read(nil)), "", "Stopping", ""},
+		"an edit of the cluster meanwhile counts": {seen(finalized, read(nil), live(func(u *unstructured.Unstructured) { u.SetLabels(nil) })), "", "Verifying", "edited"},
 		"what fails is tried again":               {seen(read(errors.New("denied"))), "", "Retrying", "denied"},
 		"but what is damaged waits for an edit":   {seen(read(errUnfit)), "", "Failed", "nothing was touched"},
 		"and goes on waiting":                     {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 1 }), "", "Failed", ""},
@@ -185,7 +185,7 @@ func TestPlan(t *testing.T) {
 		"somebody else has the token's name":  {seen(func(o *observation) { o.token = &tokenState{uid: "x"} }), "", "Retrying", "Secret c-restore-token"},
 		"what v0.9.4 gave up stays so":        {seen(func(o *observation) { o.obj.Status.Reason = "no" }), "", "Failed", "v0.9.4"},
 		"deleted before anything was touched": {seen(deleted), "", "", ""},
-		"and with the finalizer":              {seen(held, deleted), "release", "", ""},
+		"and with the finalizer":              {seen(finalized, deleted), "release", "", ""},
 
 		"a template that nobody would start": {seen(gone, func(o *observation) {
 			o.obj.Spec.ClusterTemplate = template()
@@ -217,47 +217,47 @@ func TestPlan(t *testing.T) {
 		"what Kubernetes refuses is told": {seen(stopping, func(o *observation) { o.trouble = "forbidden" }), "holdCluster cluster=old/7", "Stopping", "forbidden; it is tried again"},
 
 		"the new one is made":          {seen(creating, gone), "createCluster seed=restore/1/1001/http://s:19999/v1/backup/c/c-restore-token/bucket/etcd.backup", "Creating", "the EtcdCluster is being made"},
-		"and is there":                 {seen(creating, made(api.ClusterPhaseNone)), "", "Starting", "waiting for the first member to start on the backup"},
+		"and is there":                 {seen(creating, createdByUs(api.ClusterPhaseNone)), "", "Starting", "waiting for the first member to start on the backup"},
 		"it serves already":            {seen(creating, there("new", api.ClusterPhaseRunning), from), "", "Starting", "waiting for the first member to start on the backup"},
-		"it is for a backup of before": {seen(creating, made(api.ClusterPhaseNone), func(o *observation) { o.obj.Status.Backup.SHA256 = digest(2) }), `deleteCluster cluster=new/7 unchanged why="it was made for another backup than is now asked for"`, "Creating", "the EtcdCluster is being made"},
+		"it is for a backup of before": {seen(creating, createdByUs(api.ClusterPhaseNone), func(o *observation) { o.obj.Status.Backup.SHA256 = digest(2) }), `deleteCluster cluster=new/7 unchanged why="it was made for another backup than is now asked for"`, "Creating", "the EtcdCluster is being made"},
 		"it is somebody else's":        {seen(creating, there("other", api.ClusterPhaseCreating)), `deleteCluster cluster=other/7 unchanged why="somebody else has made it, without the backup"`, "Creating", "the EtcdCluster is being made"},
 		"which serves":                 {seen(creating, there("other", api.ClusterPhaseRunning)), "", "Creating", "kubectl delete etcdcluster c"},
 		"or did":                       {seen(creating, there("other", api.ClusterPhaseFailed)), "", "Creating", "kubectl delete etcdcluster c"},
 		"or goes":                      {seen(creating, there("other", api.ClusterPhaseRunning), live(deleting)), "", "Creating", "waiting"},
 		"or nobody can read it":        {seen(creating, there("other", ""), func(o *observation) { o.cluster.unreadable = "not of the form" }), "", "Creating", "not of the form"},
 
-		"the first member starts":                 {seen(starting, made(api.ClusterPhaseCreating)), "", "Starting", "waiting for the first member"},
-		"it fetches":                              {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served = 500 }), "", "Starting", "0.5 KiB of 1.0 KiB"},
-		"the store is down":                       {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served, o.unserved = 500, "refused" }), "", "Starting", "refused"},
-		"the server can't be reached":             {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.unreached = "no Service" }), "", "Starting", "no Service"},
-		"somebody pauses it":                      {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.cluster.spec.Paused = true }), "", "Starting", "spec.paused"},
-		"nobody takes it up":                      {seen(starting, made(""), func(o *observation) { o.now = testNow.Add(untouched) }), "", "Starting", "no etcd operator"},
+		"the first member starts":                 {seen(starting, createdByUs(api.ClusterPhaseCreating)), "", "Starting", "waiting for the first member"},
+		"it fetches":                              {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) { o.served = 500 }), "", "Starting", "0.5 KiB of 1.0 KiB"},
+		"the store is down":                       {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) { o.served, o.unserved = 500, "refused" }), "", "Starting", "refused"},
+		"the server can't be reached":             {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) { o.unreached = "no Service" }), "", "Starting", "no Service"},
+		"somebody pauses it":                      {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) { o.cluster.spec.Paused = true }), "", "Starting", "spec.paused"},
+		"nobody takes it up":                      {seen(starting, createdByUs(""), func(o *observation) { o.now = testNow.Add(untouched) }), "", "Starting", "no etcd operator"},
 		"the annotation is taken off":             {seen(starting, there("new", api.ClusterPhaseCreating)), `deleteCluster cluster=new/7 unchanged why="it was made for another backup than is now asked for"`, "Starting", "waiting for the first member to start on the backup"},
-		"the token is lost":                       {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.token = nil }), "createToken", "Starting", "waiting for the first member to start on the backup"},
+		"the token is lost":                       {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) { o.token = nil }), "createToken", "Starting", "waiting for the first member to start on the backup"},
 		"it runs, and began empty":                {seen(starting, there("new", api.ClusterPhaseRunning), members(3)), "", "Starting", "did not begin with the backup"},
-		"it runs, and its operator made it empty": {seen(starting, made(api.ClusterPhaseRunning), members(3)), "", "Starting", "does not know restores"},
-		"it runs":                      {seen(starting, made(api.ClusterPhaseRunning), from, members(1)), "", "Growing", "1 of 3"},
-		"all data is lost again":       {seen(growing, made(api.ClusterPhaseFailed), from), "", "Stopping", "lost"},
-		"but not long after it served": {seen(growing, made(api.ClusterPhaseFailed), from, servedSince(again)), "", "Growing", "make another"},
-		"nor is one made again that somebody deleted then": {seen(growing, gone, servedSince(again)), "", "Growing", "make another"},
-		"it refuses writes":                          {seen(growing, made(api.ClusterPhaseRunning), from, members(3), func(o *observation) { o.cluster.status.Conditions = isAvailable(false) }), "", "Growing", "NOSPACE"},
-		"deleted, it leaves the cluster that serves": {seen(growing, made(api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "unannotate cluster=new/7", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
+		"it runs, and its operator made it empty": {seen(starting, createdByUs(api.ClusterPhaseRunning), members(3)), "", "Starting", "does not know restores"},
+		"it runs":                      {seen(starting, createdByUs(api.ClusterPhaseRunning), from, members(1)), "", "Growing", "1 of 3"},
+		"all data is lost again":       {seen(growing, createdByUs(api.ClusterPhaseFailed), from), "", "Stopping", "lost"},
+		"but not long after it served": {seen(growing, createdByUs(api.ClusterPhaseFailed), from, servedSince(repeatWindow)), "", "Growing", "make another"},
+		"nor is one made again that somebody deleted then": {seen(growing, gone, servedSince(repeatWindow)), "", "Growing", "make another"},
+		"it refuses writes":                          {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3), func(o *observation) { o.cluster.status.Conditions = isAvailable(false) }), "", "Growing", "NOSPACE"},
+		"deleted, it leaves the cluster that serves": {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "unannotate cluster=new/7", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
 		"and goes": {seen(growing, there("new", api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "release", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
-		"there is no room for old volumes": {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) {
+		"there is no room for old volumes": {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) {
 			o.setAside, o.obj.Spec.OldVolumes = volumes("aside-1"), api.OldVolumesDeleteFirst
 		}), "deleteVolumes volumes=[aside-1]", "Starting", "the old volumes are being deleted"},
-		"somebody deletes each one that is made":       {seen(creating, gone, func(o *observation) { o.made = remade }), "", "Creating", "ownerReferences"},
+		"somebody deletes each one that is made":       {seen(creating, gone, func(o *observation) { o.creations = maxRecreations }), "", "Creating", "ownerReferences"},
 		"the record can't be read back":                {seen(stopping, func(o *observation) { o.obj.Status.Cluster.Raw = []byte("{}") }), "", "Stopping", "nothing is touched"},
-		"somebody deletes it":                          {seen(growing, made(api.ClusterPhaseRunning), from, live(deleting)), "", "Growing", "made again"},
+		"somebody deletes it":                          {seen(growing, createdByUs(api.ClusterPhaseRunning), from, live(deleting)), "", "Growing", "made again"},
 		"and it is gone":                               {seen(growing, gone), "", "Creating", "made again"},
 		"or another one":                               {seen(growing, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is gone before it was whole: it is made again"},
-		"it has all members, but not of the last edit": {seen(growing, made(api.ClusterPhaseRunning), from, members(3), live(func(u *unstructured.Unstructured) { u.SetGeneration(2) })), "", "Growing", "the first member serves; 3 of 3 members are healthy"},
-		"it has one member too many":                   {seen(growing, made(api.ClusterPhaseRunning), from, members(4)), "", "Growing", "the first member serves; 4 of 3 members are healthy"},
-		"it is whole":                                  {seen(growing, made(api.ClusterPhaseRunning), from, members(3)), "markRestored cluster=new/7", "Growing", "the first member serves; 3 of 3 members are healthy"},
+		"it has all members, but not of the last edit": {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3), live(func(u *unstructured.Unstructured) { u.SetGeneration(2) })), "", "Growing", "the first member serves; 3 of 3 members are healthy"},
+		"it has one member too many":                   {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(4)), "", "Growing", "the first member serves; 4 of 3 members are healthy"},
+		"it is whole":                                  {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3)), "markRestored cluster=new/7", "Growing", "the first member serves; 3 of 3 members are healthy"},
 
-		"an edit has the backup chosen anew":    {seen(starting, made(api.ClusterPhaseCreating), edited), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
-		"but not once the first member serves":  {seen(growing, made(api.ClusterPhaseRunning), from, members(1), edited), "", "Growing", "1 of 3"},
-		"a deletion is no edit":                 {seen(starting, made(api.ClusterPhaseCreating), deleted), "", "Starting", "waiting for the first member to start on the backup"},
+		"an edit has the backup chosen anew":    {seen(starting, createdByUs(api.ClusterPhaseCreating), edited), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
+		"but not once the first member serves":  {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), edited), "", "Growing", "1 of 3"},
+		"a deletion is no edit":                 {seen(starting, createdByUs(api.ClusterPhaseCreating), deleted), "", "Starting", "waiting for the first member to start on the backup"},
 		"it wins as long as nothing is touched": {seen(stopping, deleted), "release", "Stopping", ""},
 		"whatever was edited before":            {seen(stopping, edited, deleted), "release", "Stopping", ""},
 		"the old cluster is let go first":       {seen(stopping, live(kept), deleted), "letGo cluster=old/7", "Stopping", ""},
@@ -265,13 +265,13 @@ func TestPlan(t *testing.T) {
 		"nor where all is gone":                 {seen(stopping, gone, deleted), "", "Creating", "the EtcdCluster is being made"},
 		"nor what the restore has made":         {seen(stopping, from, deleted), "holdCluster cluster=old/7", "Stopping", "the old cluster is being stopped"},
 		"of a cluster there was none":           {seen(creating, gone, replacesNone, deleted), "release", "Creating", ""},
-		"and then there is one":                 {seen(creating, made(api.ClusterPhaseNone), replacesNone, deleted), "", "Starting", "waiting for the first member to start on the backup"},
-		"one before a deletion is one as well":  {seen(starting, made(api.ClusterPhaseCreating), edited, deleted), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
+		"and then there is one":                 {seen(creating, createdByUs(api.ClusterPhaseNone), replacesNone, deleted), "", "Starting", "waiting for the first member to start on the backup"},
+		"one before a deletion is one as well":  {seen(starting, createdByUs(api.ClusterPhaseCreating), edited, deleted), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
 		"but the end of its namespace does":     {seen(stopping, stopped, deleted, func(o *observation) { o.namespaceEnds = true }), "letGo cluster=old/7", "Stopping", "the namespace is being deleted: the restore ends with it"},
 		"and it may go too":                     {seen(stopping, gone, deleted, func(o *observation) { o.namespaceEnds = true }), "release", "Stopping", "the namespace is being deleted: the restore ends with it"},
 
-		"a mark from elsewhere ends nothing": {seen(growing, made(api.ClusterPhaseRunning), from, members(1), forged), "", "Growing", "1 of 3"},
-		"whole: the annotation goes":         {seen(growing, made(api.ClusterPhaseRunning), marked), "unannotate cluster=new/7", "Growing", "the cluster is back: what the restore no longer needs is removed"},
+		"a mark from elsewhere ends nothing": {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), forged), "", "Growing", "1 of 3"},
+		"whole: the annotation goes":         {seen(growing, createdByUs(api.ClusterPhaseRunning), marked), "unannotate cluster=new/7", "Growing", "the cluster is back: what the restore no longer needs is removed"},
 		"then the old volumes":               {seen(growing, gone, marked, func(o *observation) { o.setAside = volumes("aside-1") }), "deleteVolumes volumes=[aside-1] restored", "Growing", "the cluster is back: what the restore no longer needs is removed"},
 		"unless somebody wants them": {seen(growing, gone, marked, func(o *observation) {
 			o.setAside, o.obj.Spec.OldVolumes = volumes("aside-1"), api.OldVolumesKeep
@@ -280,7 +280,7 @@ func TestPlan(t *testing.T) {
 			o.setAside, o.denied = volumes("aside-1"), map[string]bool{deniedVolumes: true}
 		}), "deleteToken uid=token tidying", "Growing", "the cluster is back: what the restore no longer needs is removed"},
 		"then it is told": {seen(growing, gone, marked, func(o *observation) { o.token = nil }), "", "Succeeded", ""},
-		"which is not taken back, whoever tidies more": {seen(growing, made(api.ClusterPhaseRunning), marked, func(o *observation) { o.obj.Status.Phase = "Succeeded" }), "unannotate cluster=new/7", "Succeeded", ""},
+		"which is not taken back, whoever tidies more": {seen(growing, createdByUs(api.ClusterPhaseRunning), marked, func(o *observation) { o.obj.Status.Phase = "Succeeded" }), "unannotate cluster=new/7", "Succeeded", ""},
 		"then it may be deleted":                       {seen(growing, gone, marked, func(o *observation) { o.token, o.obj.Status.Phase = nil, "Succeeded" }), "release", "Succeeded", ""},
 		"it succeeded, and its status is lost":         {seen(marked), "", "Invalid", "tells of a success"},
 	} {

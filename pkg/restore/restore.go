@@ -30,10 +30,10 @@ const (
 	// behindInARow is how often the world may have moved on before that counts as a
 	// failure: then somebody undoes what is done.
 	behindInARow = 5
-	// tellEvery passes between two writes that tell of progress alone.
-	tellEvery = time.Second
-	// lastWords bounds what is done when the operator is told to end.
-	lastWords = 1500 * time.Millisecond
+	// reasonInterval is the time between two writes that only report progress.
+	reasonInterval = time.Second
+	// shutdownTimeout limits the work at the end of the operator.
+	shutdownTimeout = 1500 * time.Millisecond
 )
 
 // Config is what all restores of an operator share.
@@ -70,18 +70,18 @@ type Restore struct {
 	obj     *api.EtcdRestore
 	notices notices
 
-	job     *job     // nil while no attempt is under way
-	outcome *outcome // of the last attempt, where it is not on record yet
-	hung    *hung    // what an attempt has left to itself; nil: nothing
-	offer   *offer   // nil while nothing is offered
+	job       *job           // nil while no attempt is under way
+	outcome   *outcome       // of the last attempt, where it is not on record yet
+	abandoned *abandonedRead // what hangs; nil: nothing
+	offer     *offer         // nil while nothing is offered
 
-	// toldAt is when the status was last written.
-	toldAt time.Time
+	// statusWrittenAt is the time of the last write of the status.
+	statusWrittenAt time.Time
 	// trouble is why Kubernetes did not do what it was last asked for.
 	trouble       string
 	namespaceEnds bool
 	denied        map[string]bool
-	madeAt        []time.Time // when the EtcdCluster was made, of late
+	createdAt     []time.Time // when the EtcdCluster was made, of late
 	behind        int         // looks in a row after which the world had moved on
 	// gone is true when the object is no longer there; ctx will end.
 	gone    bool
@@ -154,7 +154,7 @@ func (r *Restore) know(obj *api.EtcdRestore) {
 func (r *Restore) reconcile(ctx context.Context) time.Duration {
 	if r.job != nil {
 		if result, ended := r.job.Result(); ended {
-			r.job, r.outcome, r.hung = nil, &result, r.job.attempt.hung
+			r.job, r.outcome, r.abandoned = nil, &result, r.job.attempt.abandoned
 		}
 	}
 	return r.pass(ctx)
@@ -208,7 +208,7 @@ func (r *Restore) look(ctx context.Context, now time.Time) (time.Duration, error
 	}
 	o, err := r.observe(ctx, now)
 	if err != nil {
-		return 0, errors.Join(err, r.tellBlind(ctx, now, err))
+		return 0, errors.Join(err, r.reportBlind(ctx, now, err))
 	}
 	v := plan(o)
 	wrote, err := r.write(ctx, now, &v)
@@ -242,7 +242,7 @@ func (r *Restore) end(ctx context.Context) {
 	if r.gone || done(r.obj) || !committed(&r.obj.Status) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if !r.seeNamespace(ctx) {
 		return
@@ -252,7 +252,7 @@ func (r *Restore) end(ctx context.Context) {
 		r.job.Wait()
 		r.job = nil
 	}
-	for held(r.obj) && ctx.Err() == nil {
+	for hasFinalizer(r.obj) && ctx.Err() == nil {
 		if _, err := r.look(ctx, r.cfg.Clock.Now()); err != nil && !errors.Is(err, errBehind) {
 			return
 		}
@@ -263,7 +263,7 @@ func (r *Restore) end(ctx context.Context) {
 // cache may be behind what another operator has done. A restore that has come to its
 // end does nothing, and asks nobody.
 func (r *Restore) refresh(ctx context.Context) error {
-	if done(r.obj) && !held(r.obj) {
+	if done(r.obj) && !hasFinalizer(r.obj) {
 		return nil
 	}
 	live, err := r.cfg.Etcd.EtcdV1beta2().EtcdRestores(r.obj.Namespace).Get(ctx, r.obj.Name, metav1.GetOptions{})

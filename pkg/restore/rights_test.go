@@ -96,7 +96,7 @@ func TestNoRightIsForgotten(t *testing.T) {
 	for i, rule := range rules {
 		name := rule.Verbs[0] + " " + rule.Resources[0]
 		missing := ungranted(everyNeed(), slices.Delete(slices.Clone(rules), i, i+1))
-		if told := len(missing) > 0 && missing[0].String() == name; told == slices.Contains(without, name) {
+		if reported := len(missing) > 0 && missing[0].String() == name; reported == slices.Contains(without, name) {
 			t.Errorf("without the right to %s, %v are missing", name, missing)
 		}
 	}

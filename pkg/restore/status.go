@@ -27,7 +27,7 @@ func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, e
 	if equality.Semantic.DeepEqual(v.status, r.obj.Status) {
 		return false, nil
 	}
-	if v.step == nil && !v.consumed && now.Sub(r.toldAt) >= 0 && now.Sub(r.toldAt) < tellEvery && onlyReason(&v.status, &r.obj.Status) {
+	if v.step == nil && !v.consumed && now.Sub(r.statusWrittenAt) >= 0 && now.Sub(r.statusWrittenAt) < reasonInterval && onlyReason(&v.status, &r.obj.Status) {
 		return false, nil // it is told a little later
 	}
 	before := r.obj.Status.DeepCopy()
@@ -40,7 +40,7 @@ func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, e
 	case err != nil:
 		return false, fmt.Errorf("write the status: %w", granted(err, "update etcdrestores/status"))
 	}
-	r.toldAt = now
+	r.statusWrittenAt = now
 	r.know(updated)
 	r.cfg.Metrics.changed(updated, before)
 	r.notices.changed(before, &updated.Status, now)
@@ -53,8 +53,8 @@ func onlyReason(a, b *api.RestoreStatus) bool {
 	return equality.Semantic.DeepEqual(a, next)
 }
 
-// tellBlind tells in the status why nothing can be seen.
-func (r *Restore) tellBlind(ctx context.Context, now time.Time, blind error) error {
+// reportBlind writes to the status why the operator can't observe anything.
+func (r *Restore) reportBlind(ctx context.Context, now time.Time, blind error) error {
 	if ctx.Err() != nil || done(r.obj) || waitsForEdit(r.obj) {
 		return nil
 	}

@@ -137,15 +137,15 @@ func TestTheControllerFollowsItsEtcdBackups(t *testing.T) {
 			t.Errorf("the CRD was not registered: %v", err)
 		}
 		backups := dynamic.Resource(api.SchemeGroupVersion.WithResource(api.EtcdBackupResourcePlural)).Namespace("ns")
-		told, err := backups.Get(t.Context(), "bad", metav1.GetOptions{})
+		reported, err := backups.Get(t.Context(), "bad", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reason, _, _ := unstructured.NestedString(told.Object, "status", "Reason"); reason == "" {
+		if reason, _, _ := unstructured.NestedString(reported.Object, "status", "Reason"); reason == "" {
 			t.Error("the status does not tell that the object can't be read")
 		}
 		// A reason without it would be v0.9.4's, which had given the backup up.
-		if seen, _, _ := unstructured.NestedInt64(told.Object, "status", "observedGeneration"); seen != 7 {
+		if seen, _, _ := unstructured.NestedInt64(reported.Object, "status", "observedGeneration"); seen != 7 {
 			t.Errorf("the status answers generation %d", seen)
 		}
 		// Who has a finalizer to take off is told of the deletion, and goes on until

@@ -66,8 +66,8 @@ type Keeper struct {
 	// missing holds a token when the API server was seen not to know the
 	// resource, after it was registered.
 	missing chan struct{}
-	// told is true when Waiting was told of something that is not over.
-	told bool
+	// reported is true while Waiting shows what the Keeper waits for.
+	reported bool
 }
 
 // New returns a Keeper; nothing happens before Init.
@@ -100,11 +100,11 @@ func (k *Keeper) Keep(ctx context.Context) {
 		case <-k.missing:
 		}
 		k.Log.Warnf("the API server no longer knows the CustomResourceDefinition %s", k.Want.Name)
-		k.told = false
+		k.reported = false
 		if err := k.Init(ctx); err != nil {
 			return // ctx has ended
 		}
-		if k.told {
+		if k.reported {
 			k.Waiting.Over()
 		}
 	}
@@ -299,7 +299,7 @@ func (k *Keeper) awaitServed(ctx context.Context, served servedResources) error 
 			logged = why
 			k.Log.Warnf("waiting until the CustomResourceDefinition %s is registered, which this operator does not do because of -create-crd=false: %s", k.Want.Name, why)
 			if k.Waiting != nil {
-				k.told = true
+				k.reported = true
 				k.Waiting.For(fmt.Sprintf("the CustomResourceDefinition %s, which this operator does not register because of -create-crd=false: %s", k.Want.Name, why))
 			}
 		}

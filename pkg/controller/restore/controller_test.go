@@ -162,15 +162,15 @@ func TestTheControllerFollowsItsEtcdRestores(t *testing.T) {
 			t.Errorf("the CRD was not registered: %v", err)
 		}
 		restores := dynamic.Resource(api.SchemeGroupVersion.WithResource(api.EtcdRestoreResourcePlural)).Namespace("ns")
-		told, err := restores.Get(t.Context(), "bad", metav1.GetOptions{})
+		reported, err := restores.Get(t.Context(), "bad", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reason, _, _ := unstructured.NestedString(told.Object, "status", "reason"); reason == "" {
+		if reason, _, _ := unstructured.NestedString(reported.Object, "status", "reason"); reason == "" {
 			t.Error("the status does not tell that the object can't be read")
 		}
 		// A reason without it would be v0.9.4's, which had given the restore up.
-		if seen, _, _ := unstructured.NestedInt64(told.Object, "status", "observedGeneration"); seen != 7 {
+		if seen, _, _ := unstructured.NestedInt64(reported.Object, "status", "observedGeneration"); seen != 7 {
 			t.Errorf("the status answers generation %d", seen)
 		}
 		// Who has a finalizer to take off is told of the deletion, and goes on until

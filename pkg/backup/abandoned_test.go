@@ -112,7 +112,7 @@ func TestAVolumeThatHangsHoldsNotTheEndOfTheOperator(t *testing.T) {
 				}
 				began := time.Now()
 				stop()
-				if took := time.Since(began); took > watchdog.GracePeriod+lastWords {
+				if took := time.Since(began); took > watchdog.GracePeriod+shutdownTimeout {
 					t.Errorf("it took %s", took)
 				}
 				letGo()
@@ -239,7 +239,7 @@ func TestBackupsThatHoldAllWritesOutliveThoseThatDoNot(t *testing.T) {
 		stop := w.run()
 		pass(2*time.Hour + time.Minute)
 		whole := w.store.keys()
-		if uncertain, told := w.metric("last_success_uncertain"); uncertain != 0 || !told || w.status().Uncertain {
+		if uncertain, reported := w.metric("last_success_uncertain"); uncertain != 0 || !reported || w.status().Uncertain {
 			t.Errorf("metric %v, status %+v", uncertain, w.status())
 		}
 		stop()

@@ -43,14 +43,14 @@ func TestAVolumeThatHangsIsToldAndAskedAgainWhenItAnswers(t *testing.T) {
 		w.add("etcdrestores", onVolume())
 		stop := w.run()
 		defer stop()
-		told := func() bool {
+		reported := func() bool {
 			st := w.restore().Status
 			return st.Phase == api.RestorePhaseRetrying && strings.Contains(st.Reason, "the volume does not answer")
 		}
-		w.await("the reason", watchdog.StallTimeout+watchdog.GracePeriod+time.Minute, told)
+		w.await("the reason", watchdog.StallTimeout+watchdog.GracePeriod+time.Minute, reported)
 		w.edit(func(r *api.EtcdRestore) { r.Spec.Pick = api.RestorePickExact })
 		w.live(20 * time.Minute)
-		if !told() || *begun != 1 {
+		if !reported() || *begun != 1 {
 			t.Errorf("%s: %s; %d readings on a volume that hangs", w.restore().Status.Phase, w.restore().Status.Reason, *begun)
 		}
 		letGo()
