@@ -28,15 +28,15 @@ type attempt struct {
 	// window that the backup is for; zero where it is made once.
 	window time.Time
 	begun  time.Time
-	// look tells that an attempt before may have stored the backup already, and
-	// could not tell.
+	// look means that an earlier attempt may have stored the backup, and could not
+	// record it.
 	look bool
 	// since is when the first of these was begun; where there was none, this one.
 	since time.Time
 	// failures are the attempts that failed before it, in a row.
 	failures int32
 	wrong    map[string]bool // keys that hold what must not be trusted
-	// sent tells that something was sent to the store, and left is the key under
+	// sent means that something was sent to the store, and left is the key under
 	// which something stands now that must not be trusted.
 	sent bool
 	left string
@@ -55,13 +55,13 @@ type storedBackup struct {
 	sha256   string
 	duration time.Duration
 	complete time.Time
-	// uncertain tells that no quorum could say whether all writes are in it.
+	// uncertain means that no quorum could say whether all writes are in it.
 	uncertain bool
-	// found tells that an attempt before has stored it.
+	// found means that an attempt before has stored it.
 	found bool
 }
 
-// patientLooks is how many failures in a row it takes until an attempt goes on though
+// patientLooks is how many failures in a row it takes until an attempt continues though
 // it can't look for what one before it has stored.
 const patientLooks = 3
 
@@ -69,7 +69,7 @@ const patientLooks = 3
 var errTimeUp = errors.New("the time for the backup is up")
 
 // make makes the backup, or returns why it could not, in words for people. It
-// returns when nothing is under way any more, or tells of what hangs.
+// returns when nothing is under way any more, or reports what hangs.
 func (a *attempt) make(ctx context.Context) (*storedBackup, *abandonedWork, error) {
 	timeout := a.obj.Spec.Timeout()
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeUp)
@@ -166,7 +166,7 @@ func (a *attempt) store(ctx context.Context) (*storedBackup, error) {
 		return nil, advised(fmt.Errorf("store the backup: %w", err), &a.obj.Spec)
 	case snap.SHA256() == "" || object.Size != a.progress.read.Load():
 		a.left = key
-		return nil, fmt.Errorf("store the backup: %s has %d bytes, and %d were read from %s: it is not whole, and must not be used; please report this",
+		return nil, fmt.Errorf("store the backup: %s has %d bytes, and %d were read from %s: it is not whole, and must not be used; report this",
 			place.Path(key), object.Size, a.progress.read.Load(), snap.Endpoint)
 	}
 	if other := object.Metadata[backupobject.MetaUID]; other != "" && other != string(a.obj.UID) {

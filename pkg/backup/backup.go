@@ -42,7 +42,7 @@ type Config struct {
 	OpenLocation OpenLocation
 }
 
-// Backup takes care of one EtcdBackup. All fields but the mailbox belong to the
+// Backup manages one EtcdBackup. All fields but the mailbox belong to the
 // goroutine of Run.
 type Backup struct {
 	*loop.Mailbox[*api.EtcdBackup]
@@ -63,11 +63,10 @@ type Backup struct {
 	// followed.
 	refused    string
 	refusedGen int64
-	// owned tells of keys in the store, which is that of ownedIn, whether they are of
-	// this EtcdBackup.
+	// owned holds what is known of keys in the store. ownedIn names that store.
 	owned   map[string]origin
 	ownedIn api.BackupSpec
-	// cut tells that the tidying before gave way to an attempt.
+	// cut means that the tidying before gave way to an attempt.
 	cut bool
 	// wrong are keys under which attempts have left what must not be trusted, since
 	// the last success.
@@ -107,12 +106,12 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 	return b, nil
 }
 
-// Run takes care of the backup until ctx ends. When it returns, nothing of it is
+// Run manages the backup until ctx ends. When it returns, nothing of it is
 // under way any more but what hangs in a call to the system. An object under
 // deletion must stay with it until it is gone.
 func (b *Backup) Run(ctx context.Context) {
-	b.log.WithField("phase", b.status.Phase).Info("taking care of the backup")
-	defer b.log.Info("no longer taking care of the backup")
+	b.log.WithField("phase", b.status.Phase).Info("managing the backup")
+	defer b.log.Info("no longer managing the backup")
 	defer b.cfg.Metrics.Forget(b.obj)
 	defer func() { // also in a panic
 		b.dropClaim()
@@ -163,7 +162,7 @@ func (b *Backup) dropClaim() {
 	}
 }
 
-// take goes on from a newer state of the object, and from its status as well. One
+// take continues from a newer state of the object, and from its status as well. One
 // that is older than the last write says nothing new.
 func (b *Backup) take(obj *api.EtcdBackup) {
 	if loop.Outdated(obj, b.obj) {
@@ -179,7 +178,7 @@ func (b *Backup) take(obj *api.EtcdBackup) {
 	b.obj, b.notices.Object = obj, obj
 }
 
-// pass does what is due and tells how long the next look may wait. Attempts are
+// pass does what is due and reports how long the next look may wait. Attempts are
 // begun when a slot is free.
 func (b *Backup) pass(ctx context.Context) time.Duration {
 	b.due = false
@@ -191,7 +190,7 @@ func (b *Backup) pass(ctx context.Context) time.Duration {
 	return b.after(ctx, next, err)
 }
 
-// after makes sure that requests which fail are not made again at once.
+// after makes sure that requests which fail are not repeated at once.
 func (b *Backup) after(ctx context.Context, next time.Duration, err error) time.Duration {
 	switch {
 	case err == nil:
@@ -239,7 +238,7 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 		}
 	}
 	if v.run && b.abandoned != nil {
-		// A second one might write where the first does when it goes on.
+		// A second one might write where the first does when it continues.
 		return loop.LongestSleep, b.write(ctx, false, func(st *api.BackupStatus) { showAbandoned(st, v, b.abandoned.reason, b.obj.Generation) })
 	}
 	if v.run && (b.claim.isGranted() || b.cfg.Slots.free(b.obj.Namespace)) {
@@ -260,7 +259,7 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 	return v.next.Sub(now), nil
 }
 
-// yield has tidying give way to an attempt that is due: it goes on after it.
+// yield has tidying give way to an attempt that is due: it continues after it.
 func (b *Backup) yield(now time.Time) time.Duration {
 	if !b.job.yields {
 		return loop.LongestSleep

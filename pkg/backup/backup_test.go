@@ -136,7 +136,7 @@ func TestAFailureIsToldAndTriedAgainWithinItsWindow(t *testing.T) {
 		if st.Phase != api.BackupPhaseRetrying || st.Succeeded || st.Failures != 1 || !st.NextExecutionDate.Equal(notice.Timestamp(at(t, "2000-01-01 00:00:05"))) {
 			t.Errorf("status %+v", st)
 		}
-		if !strings.Contains(st.Reason, "mend the credentials that spec.s3 names") {
+		if !strings.Contains(st.Reason, "the credentials that spec.s3 names") {
 			t.Errorf("reason %q", st.Reason)
 		}
 		pass(59 * time.Minute)
@@ -547,7 +547,7 @@ func TestWhatAnOperatorStoredBeforeItDiedIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, testBackup(policy))
-				// The object is there, but the API server is not to be told.
+				// The object is there, but the API server does not learn of it.
 				w.store.meddle(nil, func(_ context.Context, operation, _ string) error {
 					if operation == "put" {
 						w.apiDown.Store(true)
@@ -572,7 +572,7 @@ func TestWhatAnOperatorStoredBeforeItDiedIsFound(t *testing.T) {
 					!st.LastSuccessDate.Equal(notice.Timestamp(at(t, "2000-01-01 00:00"))) {
 					t.Errorf("status %+v", st)
 				}
-				if !slices.Equal(w.store.keys(), keys) || w.store.count("put") != 1 || w.Times("which did not get to tell") != 1 {
+				if !slices.Equal(w.store.keys(), keys) || w.store.count("put") != 1 || w.Times("which could not report it") != 1 {
 					t.Errorf("objects %q, %d uploads, events %q", w.store.keys(), w.store.count("put"), w.Events())
 				}
 			})
@@ -667,7 +667,7 @@ func TestMetricsOutliveARestartAndNotTheBackup(t *testing.T) {
 		pass(time.Minute)
 		stop()
 		if _, there := w.metric("last_success_timestamp_seconds"); there {
-			t.Error("the series of a backup that nobody takes care of is there")
+			t.Error("the series of a backup that nobody manages is there")
 		}
 		w.store.fail("put", errors.New("down"))
 		stop = w.run()
@@ -751,8 +751,8 @@ func TestTheReasonNamesWhoFailed(t *testing.T) {
 		says      string
 	}{
 		"etcd breaks off":         {errors.New("the snapshot from http://c-0:2379 broke off"), nil, "take a snapshot of etcd: the snapshot from http://c-0:2379 broke off"},
-		"no bucket":               {nil, store.ErrNoBucket, "store the backup: there is no such bucket: create it, or mend spec.s3.path"},
-		"credentials are refused": {nil, store.ErrDenied, "mend the credentials that spec.s3 names, or what they may do"},
+		"no bucket":               {nil, store.ErrNoBucket, "store the backup: there is no such bucket: create it, or "},
+		"credentials are refused": {nil, store.ErrDenied, "the credentials that spec.s3 names, or what they may do"},
 		"the store is down":       {nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}, "store the backup: dial tcp: connection refused: look whether the store is up"},
 	} {
 		t.Run(name, func(t *testing.T) {

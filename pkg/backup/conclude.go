@@ -51,7 +51,7 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// record puts on record how an attempt has ended, and tells whether the store is to
+// record puts on record how an attempt has ended, and reports whether the store is to
 // be tidied.
 func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err error) {
 	o, failures, revision := b.result, b.status.Failures, b.status.EtcdRevision

@@ -25,7 +25,7 @@ var (
 type job struct {
 	*loop.Job[jobResult]
 	obj *api.EtcdBackup // that it was begun for
-	// yields tells that it gives way to an attempt that is due, from a time on.
+	// yields means that it gives way to an attempt that is due, from a time on.
 	yields bool
 	until  time.Time
 }
@@ -37,7 +37,7 @@ func (b *Backup) start(ctx context.Context, obj *api.EtcdBackup, work func(conte
 	return &job{Job: loop.Start(ctx, b.Wake, work), obj: obj}
 }
 
-// overtakenBy tells whether the job must not go on for a newer state of its object.
+// overtakenBy reports whether the job must not continue for a newer state of its object.
 func (j *job) overtakenBy(obj *api.EtcdBackup) bool {
 	return obj.DeletionTimestamp != nil || obj.Generation != j.obj.Generation && interrupts(&j.obj.Spec, &obj.Spec)
 }
@@ -104,7 +104,7 @@ func (t *tidying) work(ctx context.Context) jobResult {
 	case ctx.Err() != nil:
 		result.err = nil // it was stopped
 	case limited.Err() != nil && result.progress():
-		t.log.WithError(result.err).Info("the tidying of the store goes on after the next backup")
+		t.log.WithError(result.err).Info("the tidying of the store continues after the next backup")
 		result.err = nil
 	}
 	return &result

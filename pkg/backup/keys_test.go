@@ -80,7 +80,7 @@ func TestABackupThatAnotherHasReplacedMeanwhileIsNoSuccess(t *testing.T) {
 }
 
 // replaceOnce has another EtcdBackup put its own in the place of the first that is
-// stored, before the store tells of it.
+// stored, before the store reports it.
 func (w *world) replaceOnce(replaced *bool) {
 	w.store.reported = func(o store.Object) store.Object {
 		if !*replaced {

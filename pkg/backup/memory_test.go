@@ -26,8 +26,8 @@ type memory struct {
 	swept   []time.Time
 
 	// before is called before each operation, with its name and key; what it
-	// returns is the operation's error. after is called when one has been done: what
-	// it returns is told though it was.
+	// returns is the operation's error. after is called when one has succeeded: the
+	// caller gets the error that it returns.
 	before, after func(ctx context.Context, operation, key string) error
 	// reported changes what the store reports of an object; nil: nothing.
 	reported func(store.Object) store.Object

@@ -37,7 +37,7 @@ func (a *attempt) metadata(snap *Snapshot) map[string]string {
 }
 
 // find looks for a backup that an attempt before has stored, of this window and
-// by this spec, though the status does not tell: the operator died right after, or
+// by this spec, though the status does not report: the operator died right after, or
 // the store's answer was lost. It returns nil where there is none.
 func (a *attempt) find(ctx context.Context, place *location.Location) (*storedBackup, error) {
 	if a.window.IsZero() {

@@ -21,7 +21,7 @@ const (
 
 // verdict is what is to be done about an EtcdBackup at a moment.
 type verdict struct {
-	// run tells that an attempt is due; phase and next are then what to show until
+	// run means that an attempt is due; phase and next are then what to show until
 	// it begins.
 	run bool
 	// window that the attempt is for; zero for a backup that is made once.
@@ -33,7 +33,7 @@ type verdict struct {
 	next time.Time
 	// done is what to record as the last window that was done.
 	done *time.Time
-	// digest of the spec. another tells that the status is about one with another
+	// digest of the spec. another reports that the status is about one with another
 	// digest, where a backup is made once.
 	digest  string
 	another bool
@@ -116,7 +116,7 @@ func retryAt(failures int32, now, next time.Time) time.Time {
 	return notice.RoundUp(retry)
 }
 
-// interrupts tells whether an edit ends what is under way by the spec of before.
+// interrupts reports whether an edit ends what is under way by the spec of before.
 func interrupts(before, after *api.BackupSpec) bool {
 	b, a := before.DeepCopy(), after.DeepCopy()
 	for _, s := range []*api.BackupSpec{b, a} {

@@ -47,7 +47,7 @@ type life struct {
 	rand *rand.Rand
 	log  []string
 
-	// deathIn is in how many requests the operator dies; 0: it does not. dead tells
+	// deathIn is in how many requests the operator dies; 0: it does not. dead reports
 	// that it has: it can do nothing more.
 	deathIn int
 	dead    bool
@@ -57,7 +57,7 @@ type life struct {
 	etcdDown    bool
 	uploads     int               // under way
 	keyOfWindow map[string]string // keys by what the spec says and window
-	// blind tells that an attempt has not heard what was stored before it.
+	// blind means that an attempt has not heard what was stored before it.
 	blind bool
 }
 
@@ -210,8 +210,8 @@ func (l *life) afterwards(_ context.Context, operation, key string) error {
 	return err
 }
 
-// noteLostAnswer notes that an attempt may not be able to tell what was stored before it,
-// and has failed often enough to go on nevertheless.
+// noteLostAnswer notes that an attempt may not be able to report what was stored before it,
+// and has failed often enough to continue nevertheless.
 func (l *life) noteLostAnswer(operation string) {
 	st := l.status()
 	if (operation == "list" || operation == "stat") && st.Phase == api.BackupPhaseRunning && st.Failures >= patientLooks {
@@ -346,7 +346,7 @@ func (l *life) while() time.Duration {
 	return time.Duration(1+l.rand.IntN(900)) * time.Second
 }
 
-// ends tells whether the operator is dead, or is told to end.
+// ends reports whether the operator is dead, or must end.
 func (l *life) ends() bool {
 	l.fate.Lock()
 	defer l.fate.Unlock()

@@ -29,7 +29,7 @@ type Slots struct {
 }
 
 // NewSlots returns as many as an operator should have, of which one namespace gets
-// no more than half if the operator takes care of all namespaces.
+// no more than half if the operator manages all namespaces.
 func NewSlots(clusterWide bool) *Slots {
 	s := &Slots{all: make(chan struct{}, slots), shares: map[string]chan struct{}{}}
 	if clusterWide {
@@ -54,7 +54,7 @@ func (s *Slots) of(namespace string) chan struct{} {
 	return c
 }
 
-// free tells whether a namespace would get a slot at once.
+// free reports whether a namespace would get a slot at once.
 func (s *Slots) free(namespace string) bool {
 	own := s.of(namespace)
 	return len(s.all) < cap(s.all) && len(own) < cap(own)
@@ -101,7 +101,7 @@ func (s *Slots) claim(ctx context.Context, namespace string, wake func()) *claim
 	own := s.of(namespace)
 	var queueing sync.WaitGroup
 	queueing.Go(func() {
-		select { // who waits for the share of the namespace stands in nobody else's way
+		select { // who waits for the share of the namespace blocks nobody else
 		case own <- struct{}{}:
 		case <-ctx.Done():
 			return

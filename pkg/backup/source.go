@@ -31,7 +31,7 @@ func (a *attempt) source(ctx context.Context) (snapshot.Source, error) {
 		obj, err := a.cfg.Etcd.EtcdV1beta2().EtcdClusters(a.obj.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			return snapshot.Source{}, fmt.Errorf("there is no EtcdCluster %s in the namespace %s: create it, or mend spec.etcdCluster.name", ref.Name, a.obj.Namespace)
+			return snapshot.Source{}, fmt.Errorf("there is no EtcdCluster %s in the namespace %s: create it, or fix spec.etcdCluster.name", ref.Name, a.obj.Namespace)
 		case err != nil:
 			return snapshot.Source{}, fmt.Errorf("look for the EtcdCluster %s: %w", ref.Name, granted(err, "get etcdclusters"))
 		}
@@ -86,8 +86,8 @@ func (a *attempt) identity(ctx context.Context, name string) (*etcd.Identity, er
 	return certsecret.ClientIdentity(secret)
 }
 
-// certificateAdvice says what to do where etcd and the operator don't accept each
-// other's certificates, after the error that told so.
+// certificateAdvice says what to do after an error that shows that etcd and the operator
+// don't accept each other's certificates.
 func (a *attempt) certificateAdvice(err error) string {
 	switch {
 	case !etcd.IsTLSFailure(err):

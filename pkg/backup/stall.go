@@ -40,7 +40,7 @@ func (p *progress) watchdogProgress() watchdog.Progress {
 	}
 }
 
-// far tells people how far it has come.
+// far reports how far it has come.
 func (p *progress) far() string {
 	if !p.begun.Load() {
 		return "and etcd had not even begun to send"
@@ -48,7 +48,7 @@ func (p *progress) far() string {
 	return fmt.Sprintf("with %s of %s read", notice.Bytes(p.read.Load()), notice.Bytes(p.expected.Load()))
 }
 
-// who tells people who has not moved.
+// who names what has not moved.
 func (p *progress) who() string {
 	switch {
 	case p.waiting.Load():

@@ -30,7 +30,7 @@ func settle(st *api.BackupStatus, v verdict, generation int64) {
 		// To those who wait for a backup it has failed.
 		st.Succeeded, st.Reason = false, v.reason
 	case api.BackupPhaseSucceeded:
-		st.SpecDigest = v.digest // v0.9.4 did not tell
+		st.SpecDigest = v.digest // v0.9.4 did not record it
 	}
 	if v.another {
 		st.Succeeded = false // that was about another backup

@@ -44,7 +44,7 @@ type tidying struct {
 	log  *logrus.Entry
 	obj  *api.EtcdBackup // nobody changes it
 	last string          // key of the backup that was made; "": none
-	// owned tells of keys whether this EtcdBackup made them, as far as is known.
+	// owned holds what is known of keys: whether this EtcdBackup made them.
 	owned map[string]origin
 }
 
@@ -54,14 +54,14 @@ type tidied struct {
 	left    int
 	deleted []string // places
 	owned   map[string]origin
-	// learned tells that more is known of the objects than before.
+	// learned means that more is known of the objects than before.
 	learned bool
 	// err says why not all was deleted that should have been.
 	err       error
 	abandoned *abandonedWork // what hangs; nil: nothing
 }
 
-// progress tells whether the next tidying has less to do.
+// progress reports whether the next tidying has less to do.
 func (t *tidied) progress() bool { return t.learned || len(t.deleted) > 0 }
 
 func (t *tidying) limit() time.Duration {
@@ -90,7 +90,7 @@ func (t *tidying) run(ctx context.Context) tidied {
 	return result
 }
 
-// retains tells whether there is a rule for what is deleted.
+// retains reports whether there is a rule for what is deleted.
 func (t *tidying) retains() bool {
 	newest, age := t.obj.Spec.Kept()
 	return newest > 0 || age > 0

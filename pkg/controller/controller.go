@@ -66,7 +66,7 @@ type Config struct {
 	Members func() cluster.Members
 }
 
-// Controller takes care of the EtcdClusters in its scope.
+// Controller manages the EtcdClusters in its scope.
 type Controller struct {
 	cfg            Config
 	log            *logrus.Entry
@@ -133,7 +133,7 @@ func New(cfg Config) (*Controller, error) {
 	})
 	err = c.fleet.RegisterSize(cfg.Registry, prometheus.GaugeOpts{
 		Namespace: "etcd_operator", Subsystem: "controller", Name: "clusters",
-		Help: "Clusters that the operator takes care of.",
+		Help: "Clusters that the operator manages.",
 	})
 	return c, err
 }
@@ -142,7 +142,7 @@ func New(cfg Config) (*Controller, error) {
 // what it waits for.
 func (c *Controller) Ready() error { return c.waiting.Ready() }
 
-// Run takes care of clusters until ctx ends, and returns when everything that it
+// Run manages clusters until ctx ends, and returns when everything that it
 // started has ended. It must be called once.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.waiting.For("nothing: it has ended")
@@ -186,7 +186,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.waiting.Over()
-	c.log.WithField("clusters", c.fleet.Size()).Infof("taking care of the EtcdClusters in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
+	c.log.WithField("clusters", c.fleet.Size()).Infof("managing the EtcdClusters in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
 
 	orphans := &collector{
 		kube: c.cfg.Kube, clusters: c.cfg.Dynamic, known: clusters,

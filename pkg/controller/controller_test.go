@@ -224,7 +224,7 @@ func TestAnUnreadableObjectHarmsNoOther(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := len(w.events.Events); n > 0 {
-			t.Errorf("its own write of the status is told in %d further events", n)
+			t.Errorf("its own write of the status is reported in %d further events", n)
 		}
 		if _, err := clusters.Update(t.Context(), asUnstructured(t, fleettest.EtcdCluster("bad", "2")), metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -233,7 +233,7 @@ func TestAnUnreadableObjectHarmsNoOther(t *testing.T) {
 		if _, err := clusters.Update(t.Context(), bad, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		w.expect() // what could be read is still taken care of
+		w.expect() // what could be read is still managed
 		remade := bad.DeepCopy()
 		remade.SetUID("3")
 		if _, err := clusters.Update(t.Context(), remade, metav1.UpdateOptions{}); err != nil {

@@ -156,7 +156,7 @@ func (s unannotate) apply(ctx context.Context, r *Restore) error {
 	return r.tidied(deniedAnnotation, err)
 }
 
-// tidied lets pass what the operator may not tidy: it is told once, and left.
+// tidied lets pass what the operator may not tidy: it is reported once, and left.
 func (r *Restore) tidied(what string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err

@@ -61,7 +61,7 @@ type readProgress struct {
 	read, size int64
 }
 
-// reading tells how far the attempt under way has come.
+// reading reports how far the attempt under way has come.
 func (r *Restore) reading() string {
 	p := r.job.attempt.progress.Load()
 	if p == nil {
@@ -225,13 +225,13 @@ func (a *attempt) advised(err error) error {
 	case errors.Is(err, location.ErrSpec), errors.Is(err, location.ErrSecret):
 		return err
 	case errors.Is(err, store.ErrNoBucket):
-		return fmt.Errorf("%w: mend spec.%s.path", err, strings.ToLower(string(spec.BackupStorageType)))
+		return fmt.Errorf("%w: fix spec.%s.path", err, strings.ToLower(string(spec.BackupStorageType)))
 	}
 	return location.Advised(err, spec.BackupStorageType, spec.BackupSource)
 }
 
-// fits tells whether the cluster can begin with the backup. A backup of which nobody
-// knows the version is tried: the first member tells.
+// fits reports whether the cluster can begin with the backup. A backup of which nobody
+// knows the version is tried: the first member finds out.
 func fits(b *api.RestoredBackup, m manifest) error {
 	spec, err := m.spec()
 	if err != nil {
@@ -277,7 +277,7 @@ func (a *attempt) rehearse(ctx context.Context) error {
 	case apierrors.IsForbidden(err) && replaces && strings.Contains(err.Error(), "exceeded quota"):
 		return nil // there is room when the old one is gone
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return fmt.Errorf("the API server would not take the EtcdCluster that is to be made: %w: mend it in the EtcdCluster, or in spec.clusterTemplate", err)
+		return fmt.Errorf("the API server would not take the EtcdCluster that is to be made: %w: fix it in the EtcdCluster, or in spec.clusterTemplate", err)
 	}
 	return fmt.Errorf("try out the EtcdCluster that is to be made: %w", granted(err, "create etcdclusters"))
 }

@@ -58,7 +58,7 @@ func TestASecondRestoreBelowRevisionsThatClientsKnowIsToldOf(t *testing.T) {
 				defer stop()
 				w.await("success", 2*time.Minute, in(api.RestorePhaseSucceeded, w))
 				if got := w.Told("Revisions May Repeat"); got != tc.reported {
-					t.Errorf("told: %v", got)
+					t.Errorf("reported: %v", got)
 				}
 			})
 		})

@@ -67,7 +67,7 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 	return o, err
 }
 
-// seeNamespace tells whether the namespace is being deleted. Who may not read it learns
+// seeNamespace reports whether the namespace is being deleted. Who may not read it learns
 // that from an attempt to make something in it, which makes nothing.
 func (r *Restore) seeNamespace(ctx context.Context) bool {
 	if !r.namespaceEnds {

@@ -21,7 +21,7 @@ const (
 	lookEvery      = time.Second
 	lookNowAndThen = 5 * time.Second
 	// untouched is for how long nobody may have taken up the EtcdCluster until that is
-	// told.
+	// reported.
 	untouched = 15 * time.Second
 	// repeatWindow begins when the first member serves. A cluster that is lost within it
 	// is recreated from the same backup. Later, it may hold writes that somebody needs.
@@ -38,11 +38,11 @@ type verdict struct {
 	step   step // nil: nothing
 	// wait is how long the next look may wait where nothing was changed.
 	wait time.Duration
-	// consumed tells that the outcome of an attempt is on record with the status.
+	// consumed means that the outcome of an attempt is on record with the status.
 	consumed bool
 }
 
-// plan decides by the observation alone. Its rules stand in the order of the steps:
+// plan decides by the observation alone. Its rules are in the order of the steps:
 // the first that has something to say is followed.
 func plan(o *observation) verdict {
 	for _, rule := range []func(*observation) *verdict{
@@ -99,7 +99,7 @@ func finish(o *observation) *verdict {
 	v.status.ObservedGeneration = o.obj.Generation
 	if !st.Succeeded && !committed(st) {
 		v.status.Phase = api.RestorePhaseInvalid
-		v.status.Reason = "the annotation " + api.RestoredAnnotation + " tells of a success, and no status does: nothing is done; take the annotation off to have the cluster restored"
+		v.status.Reason = "the annotation " + api.RestoredAnnotation + " reports a success, and no status does: nothing is done; take the annotation off to have the cluster restored"
 		return v
 	}
 	v.status.Phase, v.status.Succeeded = api.RestorePhaseSucceeded, true
@@ -114,12 +114,12 @@ func finish(o *observation) *verdict {
 	return v
 }
 
-// tidy removes what the restore no longer needs. What it may not remove is told, and
+// tidy removes what the restore no longer needs. What it may not remove is reported, and
 // stays: the cluster is back.
 func tidy(o *observation) *verdict {
 	v := o.at(api.RestorePhaseGrowing, "the cluster is back: what the restore no longer needs is removed")
 	c, st := o.cluster, &o.obj.Status
-	if st.Phase == api.RestorePhaseSucceeded { // it was told, and another operator tries again what one could not remove
+	if st.Phase == api.RestorePhaseSucceeded { // it was reported, and another operator tries again what one could not remove
 		v.status = *st.DeepCopy()
 	}
 	switch {
@@ -238,7 +238,7 @@ func stop(o *observation) *verdict {
 }
 
 // stopOld deletes the old EtcdCluster. What somebody has made of it since the backup
-// was read goes on record first: nobody's edit is lost.
+// was read goes into the status first: nobody's edit is lost.
 func stopOld(o *observation, v *verdict) *verdict {
 	c := o.cluster
 	now, err := manifestOf(c.live)
@@ -311,19 +311,19 @@ func grow(o *observation) *verdict {
 	starting := o.at(api.RestorePhaseStarting, starting(o))
 	switch {
 	case !o.mine() && !o.mayRepeat():
-		return o.at(o.phase(), "the EtcdCluster was deleted after it had served, and is not made again: "+afresh)
+		return o.at(o.phase(), "the EtcdCluster was deleted after it had served, and is not recreated: "+afresh)
 	case !o.mine():
-		v := o.at(api.RestorePhaseCreating, "the EtcdCluster is gone before it was whole: it is made again")
+		v := o.at(api.RestorePhaseCreating, "the EtcdCluster is gone before it was whole: it is recreated")
 		v.status.ClusterUID = ""
 		return v
 	case c.deleting():
-		return o.at(o.phase(), "somebody has deleted the EtcdCluster before it was whole: it is made again when it is gone"+keptBy(c))
+		return o.at(o.phase(), "somebody has deleted the EtcdCluster before it was whole: it is recreated when it is gone"+keptBy(c))
 	case c.unreadable != "":
 		return o.at(o.phase(), c.unreadable)
 	case c.status.Phase == api.ClusterPhaseFailed && !o.mayRepeat():
 		return o.at(o.phase(), "all members were lost with their data after the cluster had served, which is not repeated by itself: "+afresh)
 	case c.status.Phase == api.ClusterPhaseFailed:
-		v := o.at(api.RestorePhaseStopping, "all members were lost with their data before the cluster was whole: it is made again from the same backup")
+		v := o.at(api.RestorePhaseStopping, "all members were lost with their data before the cluster was whole: it is recreated from the same backup")
 		v.status.ReplacedUID, v.status.ClusterUID = c.uid(), ""
 		return v
 	case c.unserved() && c.annotation() != o.seed().String():
@@ -354,7 +354,7 @@ func grow(o *observation) *verdict {
 // afresh is what to do where a restore is not repeated.
 const afresh = "a newer backup may hold what was written since; delete this EtcdRestore and make another"
 
-// mayRepeat tells whether nobody can have come to rely on the restored cluster.
+// mayRepeat reports whether nobody can have come to rely on the restored cluster.
 func (o *observation) mayRepeat() bool {
 	served := o.obj.Status.ServedDate
 	return served == nil || o.now.Sub(served.Time) < repeatWindow
@@ -388,7 +388,7 @@ func tokenTaken(restore string) string {
 	return fmt.Sprintf("the Secret %s belongs to somebody else: delete or rename it, the restore needs the name for its token", tokenSecret(restore))
 }
 
-// restoredAt is when the restore succeeded, as its annotation tells; nil: it does not.
+// restoredAt is when the restore succeeded, as its annotation shows; nil: it does not.
 func restoredAt(obj *api.EtcdRestore) *metav1.Time {
 	t, err := time.Parse(time.RFC3339, obj.Annotations[api.RestoredAnnotation])
 	if err != nil {

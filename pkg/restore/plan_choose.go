@@ -26,7 +26,7 @@ const (
 )
 
 // choose finds a backup that is whole and fits, and puts on record what is going to
-// be done: nothing is touched before that. It begins anew with each edit, until the
+// be done: nothing is touched before that. It begins again with each edit, until the
 // first member serves, also one that was made just before a deletion: what it has made
 // of the spec can't be taken back, and must not be gone by unchecked.
 func choose(o *observation) *verdict {
@@ -144,7 +144,7 @@ func paused(o *observation) string {
 }
 
 // cannotReplace says why an EtcdCluster as it was edited after the backup was read
-// can't be made anew; "" if it can.
+// can't be recreated; "" if it can.
 func cannotReplace(o *observation, m manifest) string {
 	if why := o.cluster.unreadable; why != "" {
 		return why
@@ -228,15 +228,15 @@ func firstOf(list []string) []string {
 	return append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", len(list)-most))
 }
 
-// waitsForEdit tells whether a restore has failed for good, before it touched anything.
+// waitsForEdit reports whether a restore has failed for good, before it touched anything.
 // Whatever happens to the cluster or to Kubernetes since, somebody has to ask for it
-// anew: a cluster may live that must not be replaced any more.
+// again: a cluster may live that must not be replaced any more.
 func waitsForEdit(obj *api.EtcdRestore) bool {
 	st := &obj.Status
 	return !committed(st) && (gaveUp(obj) != "" || st.Phase == api.RestorePhaseFailed && st.ObservedGeneration == obj.Generation)
 }
 
-// tired tells whether a restore has been tried for too long.
+// tired reports whether a restore has been tried for too long.
 func tired(o *observation) bool {
 	st := &o.obj.Status
 	return !committed(st) && st.Phase == api.RestorePhaseRetrying && st.ObservedGeneration == o.obj.Generation &&

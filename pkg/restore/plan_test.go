@@ -173,7 +173,7 @@ func TestPlan(t *testing.T) {
 		"an edit of the cluster meanwhile counts": {seen(finalized, read(nil), live(func(u *unstructured.Unstructured) { u.SetLabels(nil) })), "", "Verifying", "edited"},
 		"what fails is tried again":               {seen(read(errors.New("denied"))), "", "Retrying", "denied"},
 		"but what is damaged waits for an edit":   {seen(read(errUnfit)), "", "Failed", "nothing was touched"},
-		"and goes on waiting":                     {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 1 }), "", "Failed", ""},
+		"and continues waiting":                   {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 1 }), "", "Failed", ""},
 		"until there is one":                      {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 0 }), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
 		"a retry has its time": {seen(func(o *observation) {
 			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: notice.Timestamp(testNow.Add(time.Minute))}
@@ -204,17 +204,17 @@ func TestPlan(t *testing.T) {
 		"its Services stay": {seen(stopping, stopped, func(o *observation) {
 			o.leftovers.services = []corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "c-client"}}}
 		}, volume, pod()), "disownServices services=[c-client] owner=old", "Stopping", "the old cluster is being stopped"},
-		"its volumes are set aside":       {seen(stopping, stopped, volume, pod()), "setAside volumes=[v-1] owner=old", "Stopping", "the old cluster is being stopped"},
-		"or deleted":                      {seen(stopping, stopped, volume, pod(), func(o *observation) { o.obj.Spec.OldVolumes = api.OldVolumesDeleteFirst }), "deleteVolumes volumes=[v-1]", "Stopping", "the old cluster is being stopped"},
-		"its pods end":                    {seen(stopping, stopped, pod(), pod(time.Minute)), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
-		"and are waited for":              {seen(stopping, stopped, pod(-29*time.Second)), "", "Stopping", "c-1"},
-		"but not for ever":                {seen(stopping, stopped, pod(-31*time.Second)), "letGo cluster=old/7 lost=[c-1]", "Stopping", "the old cluster is being stopped"},
-		"then it may go":                  {seen(stopping, stopped), "letGo cluster=old/7", "Stopping", "the old cluster is being stopped"},
-		"if others let it":                {seen(stopping, live(deleting), live(func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"theirs"}) })), "", "Stopping", "theirs"},
-		"it is gone, its pods are not":    {seen(stopping, gone, pod()), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
-		"all is gone":                     {seen(stopping, gone), "", "Creating", "the EtcdCluster is being made"},
-		"another has its name":            {seen(stopping, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is being made"},
-		"what Kubernetes refuses is told": {seen(stopping, func(o *observation) { o.trouble = "forbidden" }), "holdCluster cluster=old/7", "Stopping", "forbidden; it is tried again"},
+		"its volumes are set aside":           {seen(stopping, stopped, volume, pod()), "setAside volumes=[v-1] owner=old", "Stopping", "the old cluster is being stopped"},
+		"or deleted":                          {seen(stopping, stopped, volume, pod(), func(o *observation) { o.obj.Spec.OldVolumes = api.OldVolumesDeleteFirst }), "deleteVolumes volumes=[v-1]", "Stopping", "the old cluster is being stopped"},
+		"its pods end":                        {seen(stopping, stopped, pod(), pod(time.Minute)), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
+		"and are waited for":                  {seen(stopping, stopped, pod(-29*time.Second)), "", "Stopping", "c-1"},
+		"but not forever":                     {seen(stopping, stopped, pod(-31*time.Second)), "letGo cluster=old/7 lost=[c-1]", "Stopping", "the old cluster is being stopped"},
+		"then it may go":                      {seen(stopping, stopped), "letGo cluster=old/7", "Stopping", "the old cluster is being stopped"},
+		"if others let it":                    {seen(stopping, live(deleting), live(func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"theirs"}) })), "", "Stopping", "theirs"},
+		"it is gone, its pods are not":        {seen(stopping, gone, pod()), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
+		"all is gone":                         {seen(stopping, gone), "", "Creating", "the EtcdCluster is being made"},
+		"another has its name":                {seen(stopping, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is being made"},
+		"what Kubernetes refuses is reported": {seen(stopping, func(o *observation) { o.trouble = "forbidden" }), "holdCluster cluster=old/7", "Stopping", "forbidden; it is tried again"},
 
 		"the new one is made":          {seen(creating, gone), "createCluster seed=restore/1/1001/http://s:19999/v1/backup/c/c-restore-token/bucket/etcd.backup", "Creating", "the EtcdCluster is being made"},
 		"and is there":                 {seen(creating, createdByUs(api.ClusterPhaseNone)), "", "Starting", "waiting for the first member to start on the backup"},
@@ -239,7 +239,7 @@ func TestPlan(t *testing.T) {
 		"it runs":                      {seen(starting, createdByUs(api.ClusterPhaseRunning), from, members(1)), "", "Growing", "1 of 3"},
 		"all data is lost again":       {seen(growing, createdByUs(api.ClusterPhaseFailed), from), "", "Stopping", "lost"},
 		"but not long after it served": {seen(growing, createdByUs(api.ClusterPhaseFailed), from, servedSince(repeatWindow)), "", "Growing", "make another"},
-		"nor is one made again that somebody deleted then": {seen(growing, gone, servedSince(repeatWindow)), "", "Growing", "make another"},
+		"nor is one recreated that somebody deleted then": {seen(growing, gone, servedSince(repeatWindow)), "", "Growing", "make another"},
 		"it refuses writes":                          {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3), func(o *observation) { o.cluster.status.Conditions = isAvailable(false) }), "", "Growing", "NOSPACE"},
 		"deleted, it leaves the cluster that serves": {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "unannotate cluster=new/7", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
 		"and goes": {seen(growing, there("new", api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "release", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
@@ -248,14 +248,14 @@ func TestPlan(t *testing.T) {
 		}), "deleteVolumes volumes=[aside-1]", "Starting", "the old volumes are being deleted"},
 		"somebody deletes each one that is made":       {seen(creating, gone, func(o *observation) { o.creations = maxRecreations }), "", "Creating", "ownerReferences"},
 		"the record can't be read back":                {seen(stopping, func(o *observation) { o.obj.Status.Cluster.Raw = []byte("{}") }), "", "Stopping", "nothing is touched"},
-		"somebody deletes it":                          {seen(growing, createdByUs(api.ClusterPhaseRunning), from, live(deleting)), "", "Growing", "made again"},
-		"and it is gone":                               {seen(growing, gone), "", "Creating", "made again"},
-		"or another one":                               {seen(growing, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is gone before it was whole: it is made again"},
+		"somebody deletes it":                          {seen(growing, createdByUs(api.ClusterPhaseRunning), from, live(deleting)), "", "Growing", "recreated"},
+		"and it is gone":                               {seen(growing, gone), "", "Creating", "recreated"},
+		"or another one":                               {seen(growing, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is gone before it was whole: it is recreated"},
 		"it has all members, but not of the last edit": {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3), live(func(u *unstructured.Unstructured) { u.SetGeneration(2) })), "", "Growing", "the first member serves; 3 of 3 members are healthy"},
 		"it has one member too many":                   {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(4)), "", "Growing", "the first member serves; 4 of 3 members are healthy"},
 		"it is whole":                                  {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3)), "markRestored cluster=new/7", "Growing", "the first member serves; 3 of 3 members are healthy"},
 
-		"an edit has the backup chosen anew":    {seen(starting, createdByUs(api.ClusterPhaseCreating), edited), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
+		"an edit has the backup chosen again":   {seen(starting, createdByUs(api.ClusterPhaseCreating), edited), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
 		"but not once the first member serves":  {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), edited), "", "Growing", "1 of 3"},
 		"a deletion is no edit":                 {seen(starting, createdByUs(api.ClusterPhaseCreating), deleted), "", "Starting", "waiting for the first member to start on the backup"},
 		"it wins as long as nothing is touched": {seen(stopping, deleted), "release", "Stopping", ""},
@@ -279,10 +279,10 @@ func TestPlan(t *testing.T) {
 		"or they may not be deleted": {seen(growing, gone, marked, func(o *observation) {
 			o.setAside, o.denied = volumes("aside-1"), map[string]bool{deniedVolumes: true}
 		}), "deleteToken uid=token tidying", "Growing", "the cluster is back: what the restore no longer needs is removed"},
-		"then it is told": {seen(growing, gone, marked, func(o *observation) { o.token = nil }), "", "Succeeded", ""},
+		"then it is reported":                          {seen(growing, gone, marked, func(o *observation) { o.token = nil }), "", "Succeeded", ""},
 		"which is not taken back, whoever tidies more": {seen(growing, createdByUs(api.ClusterPhaseRunning), marked, func(o *observation) { o.obj.Status.Phase = "Succeeded" }), "unannotate cluster=new/7", "Succeeded", ""},
 		"then it may be deleted":                       {seen(growing, gone, marked, func(o *observation) { o.token, o.obj.Status.Phase = nil, "Succeeded" }), "release", "Succeeded", ""},
-		"it succeeded, and its status is lost":         {seen(marked), "", "Invalid", "tells of a success"},
+		"it succeeded, and its status is lost":         {seen(marked), "", "Invalid", "reports a success"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := plan(tc.o)

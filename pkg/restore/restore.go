@@ -45,7 +45,7 @@ type Config struct {
 	// http://etcd-restore-operator.ns.svc:19999/v1/backup/.
 	Server Server
 	URL    string
-	// Reached tells why URL may not lead to Server; nil: it does.
+	// Reached explains why URL may not lead to Server; nil: it does.
 	Reached func() error
 	// VolumeDir is the directory of backups with backupStorageType Volume; "": there
 	// are none.
@@ -59,7 +59,7 @@ type Config struct {
 	Find         Find
 }
 
-// Restore takes care of one EtcdRestore. All fields but the mailbox belong to the
+// Restore manages one EtcdRestore. All fields but the mailbox belong to the
 // goroutine of Run.
 type Restore struct {
 	*loop.Mailbox[*api.EtcdRestore]
@@ -113,11 +113,11 @@ func New(cfg Config, obj *api.EtcdRestore) (*Restore, error) {
 	return r, nil
 }
 
-// Run takes care of the restore until ctx ends. When it returns, nothing of it is under
+// Run manages the restore until ctx ends. When it returns, nothing of it is under
 // way any more. An object under deletion must stay with it until it is gone.
 func (r *Restore) Run(ctx context.Context) {
-	r.log.WithField("phase", r.obj.Status.Phase).Info("taking care of the restore")
-	defer r.log.Info("no longer taking care of the restore")
+	r.log.WithField("phase", r.obj.Status.Phase).Info("managing the restore")
+	defer r.log.Info("no longer managing the restore")
 	defer r.cfg.Metrics.Forget(r.obj)
 	defer func() { // also in a panic
 		r.dropOffer()
@@ -133,7 +133,7 @@ func (r *Restore) Run(ctx context.Context) {
 	r.end(ctx)
 }
 
-// take goes on from a newer state of the object. One that is older than what is known
+// take continues from a newer state of the object. One that is older than what is known
 // says nothing new.
 func (r *Restore) take(obj *api.EtcdRestore) {
 	if loop.Outdated(obj, r.obj) {
@@ -160,7 +160,7 @@ func (r *Restore) reconcile(ctx context.Context) time.Duration {
 	return r.pass(ctx)
 }
 
-// pass does what is due and tells how long the next look may wait.
+// pass does what is due and reports how long the next look may wait.
 func (r *Restore) pass(ctx context.Context) time.Duration {
 	if r.gone {
 		return loop.LongestSleep
@@ -259,7 +259,7 @@ func (r *Restore) end(ctx context.Context) {
 	}
 }
 
-// refresh reads the object anew. What is decided by it can't be taken back, and a
+// refresh reads the object again. What is decided by it can't be taken back, and a
 // cache may be behind what another operator has done. A restore that has come to its
 // end does nothing, and asks nobody.
 func (r *Restore) refresh(ctx context.Context) error {

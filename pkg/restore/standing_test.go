@@ -68,7 +68,7 @@ func TestARestoreThatWasGivenUpWaitsForAnEdit(t *testing.T) {
 			w.live(5 * time.Minute)
 			w.rewrite(func(c *api.EtcdCluster) { c.Spec.Paused = false })
 		}},
-		"and the cluster is made anew": {find: damagedBackup, happens: func(w *world) {
+		"and the cluster is recreated": {find: damagedBackup, happens: func(w *world) {
 			w.mu.Lock()
 			w.remove("etcdclusters", "c")
 			w.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // maxReason bounds a reason in bytes.
 const maxReason = 4000
 
-// write puts the status of a verdict on record, and tells whether it had to. Where
+// write puts the status of a verdict on record, and reports whether it had to. Where
 // somebody else has written meanwhile, what was decided counts no more: errBehind.
 func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, error) {
 	v.status.Reason = notice.Shorten(v.status.Reason, maxReason)
@@ -28,7 +28,7 @@ func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, e
 		return false, nil
 	}
 	if v.step == nil && !v.consumed && now.Sub(r.statusWrittenAt) >= 0 && now.Sub(r.statusWrittenAt) < reasonInterval && onlyReason(&v.status, &r.obj.Status) {
-		return false, nil // it is told a little later
+		return false, nil // it is reported a little later
 	}
 	before := r.obj.Status.DeepCopy()
 	next := r.obj.DeepCopy()

@@ -14,7 +14,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// starting tells how far the first member is.
+// starting reports how far the first member is.
 func starting(o *observation) string {
 	if o.cluster == nil {
 		return ""
@@ -43,7 +43,7 @@ func starting(o *observation) string {
 	return text + clusterSays(c)
 }
 
-// growing tells how many members the cluster has.
+// growing reports how many members the cluster has.
 func growing(o *observation) string {
 	c := o.cluster
 	text := fmt.Sprintf("the first member serves; %d of %d members are healthy", c.status.ReadyMembers, c.spec.Size)
@@ -60,7 +60,7 @@ func clusterSays(c *clusterState) string {
 	return "; the EtcdCluster says: " + c.status.Reason
 }
 
-// inTheWay tells of an EtcdCluster that holds data which is not of the backup.
+// inTheWay reports an EtcdCluster that holds data which is not of the backup.
 func inTheWay(c *clusterState) string {
 	if c.unreadable != "" {
 		return c.unreadable
@@ -73,7 +73,7 @@ func inTheWay(c *clusterState) string {
 		c.status.Phase, c.live.GetName())
 }
 
-// keptBy tells who keeps an EtcdCluster that is being deleted.
+// keptBy names who keeps an EtcdCluster that is being deleted.
 func keptBy(c *clusterState) string {
 	if len(c.live.GetFinalizers()) == 0 {
 		return ""

@@ -49,8 +49,8 @@ type Config struct {
 	Version string
 	Clock   clock.WithTicker
 	Log     *logrus.Entry
-	// Waiting is told what Init waits for, and what Keep waits for and that it is over;
-	// nil: nobody is.
+	// Waiting receives what Init and Keep wait for, and the end of the wait of Keep;
+	// nil: nothing does.
 	Waiting Waiting
 }
 
@@ -112,7 +112,7 @@ func (k *Keeper) Keep(ctx context.Context) {
 
 // ensure registers the CRD and waits until the API server serves it. What goes
 // wrong is tried again until ctx ends; an API server that starts or a role that
-// is granted a moment later is nothing that a person should have to mend.
+// is granted a moment later is nothing that a person should have to fix.
 func (k *Keeper) ensure(ctx context.Context) error {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		err := k.register(ctx)
@@ -273,7 +273,7 @@ func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) (bool, string)
 	return false, why
 }
 
-// servedResources is the part of a discovery client that tells what is served.
+// servedResources is the part of a discovery client that shows what is served.
 type servedResources interface {
 	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }

@@ -12,7 +12,7 @@ import (
 // ScopeSetting is the annotation for operators with -cluster-wide, as flags and logs name it.
 const ScopeSetting = api.ScopeAnnotation + "=" + api.ScopeClusterWide
 
-// inScope tells whether an operator takes care of an object. One that runs with
+// inScope reports whether an operator manages an object. One that runs with
 // -cluster-wide takes those that are annotated so, one that watches its own
 // namespace those without the annotation; so both can run in one cluster. An
 // annotation with another value keeps both away.
@@ -24,14 +24,14 @@ func inScope(obj metav1.Object, clusterWide bool) bool {
 	return !annotated
 }
 
-// unknownScope tells whether the annotation keeps every operator away, which is
+// unknownScope reports whether the annotation keeps every operator away, which is
 // hardly what its author meant.
 func unknownScope(obj metav1.Object) bool {
 	scope, annotated := obj.GetAnnotations()[api.ScopeAnnotation]
 	return annotated && scope != api.ScopeClusterWide
 }
 
-// Scope says in words what an operator takes care of.
+// Scope says in words what an operator manages.
 func Scope(clusterWide bool, namespace string) string {
 	if clusterWide {
 		return "all namespaces that are annotated " + ScopeSetting

@@ -27,11 +27,11 @@ type Source[T Object] struct {
 	Kind     string
 	// New returns an empty object.
 	New func() T
-	// ReasonField is the field of status that tells why an object is not followed.
+	// ReasonField is the field of status that explains why an object is not followed.
 	ReasonField string
 	// Namespace is the one that is watched; "": all.
 	Namespace string
-	// ClusterWide takes care of the objects that are annotated so, and of them
+	// ClusterWide manages the objects that are annotated so, and of them
 	// alone.
 	ClusterWide bool
 	// Finalizer is one that the Runners put on objects. Those under deletion stay

@@ -41,7 +41,7 @@ func TestTheInformerTellsThatTheResourceIsMissing(t *testing.T) {
 	} {
 		answer = c.answer
 		if _, err := lw.List(metav1.ListOptions{}); err == nil || reported != c.reported { //nolint:staticcheck // the interface of old
-			t.Errorf("%v: told %d times, want %d", c.answer, reported, c.reported)
+			t.Errorf("%v: reported %d times, want %d", c.answer, reported, c.reported)
 		}
 	}
 }

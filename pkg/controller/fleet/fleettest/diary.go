@@ -55,7 +55,7 @@ type Diary struct {
 	mu      sync.Mutex
 	entries []string
 	// Refuse makes New fail, panics makes each Run but the last n panic, and
-	// Lingers makes Run go on after its context ended, each by cluster name.
+	// Lingers makes Run continue after its context ended, each by cluster name.
 	Refuse  map[string]bool
 	Panics  map[string]int
 	Lingers map[string]chan struct{}
