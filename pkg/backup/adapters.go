@@ -14,15 +14,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
-// Snapshot is a snapshot under way. Its reader tells io.EOF when it has come to the
-// end and is whole, and another error if it is not.
+// Snapshot is a snapshot under way. Its reader returns io.EOF at the end of a
+// whole snapshot, and another error if it is not whole.
 type Snapshot struct {
 	io.ReadCloser
 	Revision int64
 	Version  string
 	Endpoint string // client URL of the member
 	Size     int64  // in bytes; -1: unknown
-	// Linearizable tells whether all writes are in it that were acknowledged before.
+	// Linearizable reports whether all writes are in it that were acknowledged before.
 	Linearizable bool
 	// SHA256 of all bytes, in hexadecimal; "" before the end was read.
 	SHA256 func() string
@@ -48,13 +48,13 @@ func fromEtcd(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
 type OpenLocation func(ctx context.Context, namespace string, spec *api.BackupSpec) (*location.Location, error)
 
 // inStores opens it in a real one.
-func inStores(secrets Secrets, volumeDir string) OpenLocation {
+func inStores(secrets location.Secrets, volumeDir string) OpenLocation {
 	return func(ctx context.Context, namespace string, spec *api.BackupSpec) (*location.Location, error) {
 		return location.Open(ctx, secrets, namespace, spec.StorageType, spec.BackupSource, volumeDir)
 	}
 }
 
-// isSpecError tells whether an edit of the spec heals an error, and nothing else.
+// isSpecError reports whether an edit of the spec heals an error, and nothing else.
 func isSpecError(err error) bool {
 	return errors.Is(err, location.ErrSpec) || errors.Is(err, etcd.ErrEndpoint)
 }

@@ -15,9 +15,9 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
-	"github.com/etcd-operator/etcd-operator/pkg/leavable"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // attempt is one attempt to make a backup.
@@ -28,15 +28,15 @@ type attempt struct {
 	// window that the backup is for; zero where it is made once.
 	window time.Time
 	begun  time.Time
-	// look tells that an attempt before may have stored the backup already, and
-	// could not tell.
+	// look means that an earlier attempt may have stored the backup, and could not
+	// record it.
 	look bool
 	// since is when the first of these was begun; where there was none, this one.
 	since time.Time
 	// failures are the attempts that failed before it, in a row.
 	failures int32
 	wrong    map[string]bool // keys that hold what must not be trusted
-	// sent tells that something was sent to the store, and left is the key under
+	// sent means that something was sent to the store, and left is the key under
 	// which something stands now that must not be trusted.
 	sent bool
 	left string
@@ -44,8 +44,8 @@ type attempt struct {
 	progress progress
 }
 
-// made is a backup that is stored.
-type made struct {
+// storedBackup is a complete backup in a store.
+type storedBackup struct {
 	place    string // bucket and key
 	key      string
 	revision int64
@@ -55,13 +55,13 @@ type made struct {
 	sha256   string
 	duration time.Duration
 	complete time.Time
-	// uncertain tells that no quorum could say whether all writes are in it.
+	// uncertain means that no quorum could say whether all writes are in it.
 	uncertain bool
-	// found tells that an attempt before has stored it.
+	// found means that an attempt before has stored it.
 	found bool
 }
 
-// patientLooks is how many failures in a row it takes until an attempt goes on though
+// patientLooks is how many failures in a row it takes until an attempt continues though
 // it can't look for what one before it has stored.
 const patientLooks = 3
 
@@ -69,19 +69,22 @@ const patientLooks = 3
 var errTimeUp = errors.New("the time for the backup is up")
 
 // make makes the backup, or returns why it could not, in words for people. It
-// returns when nothing is under way any more, or tells of what hangs.
-func (a *attempt) make(ctx context.Context) (*made, *hung, error) {
+// returns when nothing is under way any more, or reports what hangs.
+func (a *attempt) make(ctx context.Context) (*storedBackup, *abandonedWork, error) {
 	timeout := a.obj.Spec.Timeout()
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeUp)
 	defer cancel()
-	limited, rest := a.progress.watched(limited, a.cfg.Clock)
-	defer rest()
-	var m *made
-	err, left := leavable.Do(limited, a.cfg.Clock, func() (err error) {
-		m, err = a.storeRecovered(store.WithProgress(limited, func(n int) { a.progress.moved.Add(int64(n)) }))
-		return err
+	limited, stopWatch := watchdog.WithStallTimeout(limited, a.cfg.Clock, a.progress.watchdogProgress())
+	defer stopWatch()
+	var m *storedBackup
+	err, left := watchdog.Run(limited, a.cfg.Clock, func() error {
+		failure, bug := watchdog.Recover(a.log.WithField("attempt", a.begun), func() (err error) {
+			m, err = a.store(store.WithProgress(limited, func(n int) { a.progress.moved.Add(int64(n)) }))
+			return err
+		})
+		return errors.Join(failure, bug)
 	})
-	if h := hangs(limited, left, &a.obj.Spec); h != nil {
+	if h := abandonedAfter(limited, left, &a.obj.Spec); h != nil {
 		return nil, h, errors.New(h.reason)
 	}
 	if err == nil {
@@ -93,12 +96,12 @@ func (a *attempt) make(ctx context.Context) (*made, *hung, error) {
 	case errors.Is(cause, errTimeUp):
 		err = fmt.Errorf("%w; it was not done after %s, %s: raise spec.backupPolicy.timeoutInSecond", err, timeout, a.progress.far())
 	case errors.Is(cause, errStalled):
-		err = fmt.Errorf("%w; %s for %s or more, %s: look at the network on the way there", err, a.progress.stalled, stallLimit, a.progress.far())
+		err = fmt.Errorf("%w; %s for %s or more, %s: look at the network on the way there", err, a.progress.stalled, watchdog.StallTimeout, a.progress.far())
 	}
 	return nil, nil, err
 }
 
-func (a *attempt) store(ctx context.Context) (*made, error) {
+func (a *attempt) store(ctx context.Context) (*storedBackup, error) {
 	place, err := a.cfg.OpenLocation(ctx, a.obj.Namespace, &a.obj.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("open the store (storageType %s): %w", a.obj.Spec.StorageType, err)
@@ -163,14 +166,14 @@ func (a *attempt) store(ctx context.Context) (*made, error) {
 		return nil, advised(fmt.Errorf("store the backup: %w", err), &a.obj.Spec)
 	case snap.SHA256() == "" || object.Size != a.progress.read.Load():
 		a.left = key
-		return nil, fmt.Errorf("store the backup: %s has %d bytes, and %d were read from %s: it is not whole, and must not be used; please report this",
+		return nil, fmt.Errorf("store the backup: %s has %d bytes, and %d were read from %s: it is not whole, and must not be used; report this",
 			place.Path(key), object.Size, a.progress.read.Load(), snap.Endpoint)
 	}
 	if other := object.Metadata[backupobject.MetaUID]; other != "" && other != string(a.obj.UID) {
 		return nil, fmt.Errorf("store the backup: another EtcdBackup, %s, has put its own under %s meanwhile: give each a path of its own",
 			object.Metadata[backupobject.MetaName], place.Path(key))
 	}
-	return &made{
+	return &storedBackup{
 		place: place.Path(key), key: key,
 		revision: snap.Revision, version: snap.Version, endpoint: snap.Endpoint, uncertain: !snap.Linearizable,
 		size: object.Size, sha256: snap.SHA256(),

@@ -10,26 +10,18 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-const (
-	// longestSleep is how long the clock is not looked at: it may be set.
-	longestSleep = time.Minute
-	// errorWait is the first wait after a request to Kubernetes that failed; it
-	// doubles up to longestErrorWait.
-	errorWait        = 500 * time.Millisecond
-	longestErrorWait = 15 * time.Second
-	// lastWords bounds the record of how an attempt ended with the operator.
-	lastWords = 3 * time.Second
-)
+// shutdownTimeout limits the record of an attempt that ends with the operator.
+const shutdownTimeout = 3 * time.Second
 
 // Config is what all backups of an operator share.
 type Config struct {
@@ -50,13 +42,12 @@ type Config struct {
 	OpenLocation OpenLocation
 }
 
-// Backup takes care of one EtcdBackup. All fields but the mailbox belong to the
+// Backup manages one EtcdBackup. All fields but the mailbox belong to the
 // goroutine of Run.
 type Backup struct {
-	cfg     Config
-	log     *logrus.Entry
-	updates chan *api.EtcdBackup // holds the newest object, if any
-	wake    chan struct{}
+	*loop.Mailbox[*api.EtcdBackup]
+	cfg Config
+	log *logrus.Entry
 
 	obj *api.EtcdBackup // own copy of the newest object
 	// status is what was last written, which may be newer than obj's.
@@ -64,19 +55,18 @@ type Backup struct {
 	notices notices
 
 	job *job // nil while nothing is under way
-	// over is an attempt that has ended and is not on record yet.
-	over *over
-	// hung is a job that was left to itself and has not returned; nil: there is none.
-	hung *hung
+	// result is of an attempt that has ended and is not in the status yet.
+	result *attemptResult
+	// abandoned is work that hangs; nil: there is none.
+	abandoned *abandonedWork
 	// refused is why an attempt found that the spec of a generation can't be
 	// followed.
 	refused    string
 	refusedGen int64
-	// owned tells of keys in the store, which is that of ownedIn, whether they are of
-	// this EtcdBackup.
+	// owned holds what is known of keys in the store. ownedIn names that store.
 	owned   map[string]origin
 	ownedIn api.BackupSpec
-	// cut tells that the tidying before gave way to an attempt.
+	// cut means that the tidying before gave way to an attempt.
 	cut bool
 	// wrong are keys under which attempts have left what must not be trusted, since
 	// the last success.
@@ -86,9 +76,8 @@ type Backup struct {
 	due   bool
 	claim *claim
 	// gone is true when the object is no longer there; ctx will end.
-	gone     bool
-	failures int // requests to Kubernetes in a row that failed
-	resume   time.Time
+	gone    bool
+	backoff loop.Backoff
 }
 
 // New returns the Backup of an EtcdBackup. Nothing happens before Run.
@@ -100,14 +89,13 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 		cfg.OpenSnapshot = fromEtcd
 	}
 	if cfg.OpenLocation == nil {
-		cfg.OpenLocation = inStores(Secrets{cfg.Kube}, cfg.VolumeDir)
+		cfg.OpenLocation = inStores(secretsOf(cfg.Kube), cfg.VolumeDir)
 	}
 	obj = obj.DeepCopy()
 	b := &Backup{
 		cfg:     cfg,
 		log:     cfg.Logger.WithFields(logrus.Fields{"backup-namespace": obj.Namespace, "backup-name": obj.Name}),
-		updates: make(chan *api.EtcdBackup, 1),
-		wake:    make(chan struct{}, 1),
+		Mailbox: loop.NewMailbox[*api.EtcdBackup](),
 		obj:     obj,
 		status:  *obj.Status.DeepCopy(),
 		owned:   map[string]origin{},
@@ -118,95 +106,52 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 	return b, nil
 }
 
-// Update hands over a newer state of the EtcdBackup. It never blocks; of several
-// that were not looked at yet, the last counts. It must not be called concurrently
-// with itself.
-func (b *Backup) Update(obj *api.EtcdBackup) {
-	obj = obj.DeepCopy()
-	select {
-	case <-b.updates:
-	default:
-	}
-	b.updates <- obj
-}
-
-// Wake makes the Backup look at the clock and its object again. It never blocks.
-func (b *Backup) Wake() {
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Run takes care of the backup until ctx ends. When it returns, nothing of it is
+// Run manages the backup until ctx ends. When it returns, nothing of it is
 // under way any more but what hangs in a call to the system. An object under
 // deletion must stay with it until it is gone.
 func (b *Backup) Run(ctx context.Context) {
-	b.log.WithField("phase", b.status.Phase).Info("taking care of the backup")
-	defer b.log.Info("no longer taking care of the backup")
+	b.log.WithField("phase", b.status.Phase).Info("managing the backup")
+	defer b.log.Info("no longer managing the backup")
 	defer b.cfg.Metrics.Forget(b.obj)
 	defer func() { // also in a panic
 		b.dropClaim()
 		if b.job != nil {
-			b.job.stop(errStopped)
-			<-b.job.ended
+			b.job.Stop(errStopped)
+			b.job.Wait()
 		}
 	}()
 	b.cfg.Metrics.appear(b.obj)
 	b.cfg.Metrics.Saw(b.obj, &b.status)
 
-	timer := b.cfg.Clock.NewTimer(0)
-	defer timer.Stop()
-	for {
-		var ended chan ending
-		if b.job != nil {
-			ended = b.job.ended
-		}
-		var returned <-chan struct{}
-		if b.hung != nil {
-			returned = b.hung.returned
-		}
-		var slot chan struct{}
-		if b.claim != nil {
-			slot = b.claim.granted
-		}
-		select {
-		case <-ctx.Done():
-			b.end(ctx)
-			return
-		case obj := <-b.updates:
-			b.take(obj)
-		case <-b.wake:
-		case e := <-ended:
+	loop.Run(ctx, b.cfg.Clock, b.Mailbox, loop.Reconciler[*api.EtcdBackup]{Take: b.take, Pass: b.reconcile})
+	b.end(ctx)
+}
+
+// reconcile notes what has ended, makes a pass, and begins an attempt in a granted slot.
+func (b *Backup) reconcile(ctx context.Context) time.Duration {
+	if b.job != nil {
+		if e, ended := b.job.Result(); ended {
 			b.job = nil
-			e.note(b)
-		case <-returned:
-			b.log.Info("what hung has returned")
-			b.hung = nil
-		case <-slot:
-			b.dropClaim()
-			b.attempt(ctx)
-		case <-timer.C():
+			e.applyTo(b)
 		}
-		select { // an edit is looked at before what it may change
-		case obj := <-b.updates:
-			b.take(obj)
-		default:
-		}
+	}
+	if b.abandoned.hasReturned() {
+		b.log.Info("what hung has returned")
+		b.abandoned = nil
+	}
+	for {
 		next := b.pass(ctx)
 		switch {
 		case !b.due:
 			b.dropClaim()
 		case b.claim == nil:
-			b.claim = b.cfg.Slots.claim(ctx, b.obj.Namespace)
+			b.claim = b.cfg.Slots.claim(ctx, b.obj.Namespace, b.Wake)
+		case b.claim.take():
+			b.dropClaim()
+			b.attempt(ctx)
+			continue
 		}
-		if !timer.Stop() {
-			select {
-			case <-timer.C():
-			default:
-			}
-		}
-		timer.Reset(next)
+		return next
 	}
 }
 
@@ -217,14 +162,14 @@ func (b *Backup) dropClaim() {
 	}
 }
 
-// take goes on from a newer state of the object, and from its status as well. One
+// take continues from a newer state of the object, and from its status as well. One
 // that is older than the last write says nothing new.
 func (b *Backup) take(obj *api.EtcdBackup) {
-	if order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, b.obj.ResourceVersion); err == nil && order < 0 {
+	if loop.Outdated(obj, b.obj) {
 		return
 	}
 	if obj.Generation != b.obj.Generation || obj.DeletionTimestamp != nil {
-		b.resume = time.Time{}
+		b.backoff.Skip()
 	}
 	if !same(&obj.Status, &b.status) {
 		b.status = *obj.Status.DeepCopy()
@@ -233,37 +178,35 @@ func (b *Backup) take(obj *api.EtcdBackup) {
 	b.obj, b.notices.Object = obj, obj
 }
 
-// pass does what is due and tells how long the next look may wait. Attempts are
+// pass does what is due and reports how long the next look may wait. Attempts are
 // begun when a slot is free.
 func (b *Backup) pass(ctx context.Context) time.Duration {
 	b.due = false
 	now := b.cfg.Clock.Now()
-	if wait := b.resume.Sub(now); wait > 0 && wait <= longestErrorWait && !b.gone {
+	if wait := b.backoff.Remaining(now); wait > 0 && !b.gone {
 		return wait
 	}
 	next, err := b.step(ctx, now)
 	return b.after(ctx, next, err)
 }
 
-// after makes sure that requests which fail are not made again at once.
+// after makes sure that requests which fail are not repeated at once.
 func (b *Backup) after(ctx context.Context, next time.Duration, err error) time.Duration {
 	switch {
 	case err == nil:
-		b.failures, b.resume = 0, time.Time{}
-		return min(max(next, 0), longestSleep)
+		b.backoff.Reset()
+		return min(max(next, 0), loop.LongestSleep)
 	case errors.Is(err, errGone):
-		b.gone, b.over = true, nil
-		return longestSleep
+		b.gone, b.result = true, nil
+		return loop.LongestSleep
 	case ctx.Err() != nil:
-		return longestSleep
+		return loop.LongestSleep
 	case errors.Is(err, errOvertaken):
 		b.log.WithError(err).Info("looking again")
 		return 0
 	}
-	b.failures++
-	wait := min(errorWait<<min(b.failures-1, 8), longestErrorWait)
-	b.resume = b.cfg.Clock.Now().Add(wait)
-	b.log.WithError(err).WithField("failures", b.failures).Error("Kubernetes does not do what it was asked for; trying again")
+	wait := b.backoff.Fail(b.cfg.Clock.Now())
+	b.log.WithError(err).WithField("failures", b.backoff.Failures()).Error("Kubernetes does not do what it was asked for; trying again")
 	return wait
 }
 
@@ -272,17 +215,17 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 	deleting := b.obj.DeletionTimestamp != nil
 	switch {
 	case b.gone:
-		return longestSleep, nil
+		return loop.LongestSleep, nil
 	case b.job != nil:
 		if b.job.overtakenBy(b.obj) {
-			b.job.stop(errEdited)
-			return longestSleep, nil // its end is waited for
+			b.job.Stop(errEdited)
+			return loop.LongestSleep, nil // its end is waited for
 		}
 		return b.yield(now), nil
-	case b.over != nil:
+	case b.result != nil:
 		return 0, b.conclude(ctx, now)
 	case deleting:
-		return longestSleep, b.finalize(ctx, false)
+		return loop.LongestSleep, b.finalize(ctx, false)
 	}
 	refused := ""
 	if b.refusedGen == b.obj.Generation {
@@ -294,13 +237,13 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 			return 0, err
 		}
 	}
-	if v.run && b.hung != nil {
-		// A second one might write where the first does when it goes on.
-		return longestSleep, b.write(ctx, false, func(st *api.BackupStatus) { hang(st, v, b.hung.reason, b.obj.Generation) })
+	if v.run && b.abandoned != nil {
+		// A second one might write where the first does when it continues.
+		return loop.LongestSleep, b.write(ctx, false, func(st *api.BackupStatus) { showAbandoned(st, v, b.abandoned.reason, b.obj.Generation) })
 	}
-	if v.run && b.cfg.Slots.free(b.obj.Namespace) {
+	if v.run && (b.claim.isGranted() || b.cfg.Slots.free(b.obj.Namespace)) {
 		b.due = true
-		return longestSleep, nil
+		return loop.LongestSleep, nil
 	}
 	err := b.write(ctx, false, func(st *api.BackupStatus) {
 		settle(st, v, b.obj.Generation)
@@ -311,15 +254,15 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 	}
 	b.due = v.run
 	if v.run || v.next.IsZero() {
-		return longestSleep, nil
+		return loop.LongestSleep, nil
 	}
 	return v.next.Sub(now), nil
 }
 
-// yield has tidying give way to an attempt that is due: it goes on after it.
+// yield has tidying give way to an attempt that is due: it continues after it.
 func (b *Backup) yield(now time.Time) time.Duration {
 	if !b.job.yields {
-		return longestSleep
+		return loop.LongestSleep
 	}
 	v := plan(b.obj, &b.status, "", now)
 	next := v.next
@@ -328,11 +271,11 @@ func (b *Backup) yield(now time.Time) time.Duration {
 	}
 	switch {
 	case next.IsZero():
-		return longestSleep
+		return loop.LongestSleep
 	case v.run && !next.After(now):
-		b.job.stop(errDue)
+		b.job.Stop(errDue)
 		b.cut = true
-		return longestSleep
+		return loop.LongestSleep
 	}
 	return next.Sub(now)
 }
@@ -355,7 +298,7 @@ func (b *Backup) attempt(ctx context.Context) {
 		b.after(ctx, 0, err)
 		return
 	}
-	b.job = start(ctx, a.obj, func(ctx context.Context) ending {
+	b.job = b.start(ctx, a.obj, func(ctx context.Context) jobResult {
 		defer a.cfg.Slots.release(a.obj.Namespace)
 		return a.run(ctx)
 	})

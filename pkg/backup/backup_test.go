@@ -25,6 +25,8 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
@@ -87,7 +89,7 @@ func TestBackupsAreMadeOnSchedule(t *testing.T) {
 		}
 		st := w.status()
 		if st.Phase != api.BackupPhaseWaiting || st.Backups != 3 || st.Key != "bucket/"+want[2] ||
-			!st.LastScheduleDate.Equal(recorded(at(t, "2000-01-01 02:00"))) || !st.NextExecutionDate.Equal(recorded(at(t, "2000-01-01 03:00"))) {
+			!st.LastScheduleDate.Equal(notice.Timestamp(at(t, "2000-01-01 02:00"))) || !st.NextExecutionDate.Equal(notice.Timestamp(at(t, "2000-01-01 03:00"))) {
 			t.Errorf("status %+v", st)
 		}
 		metadata := w.store.objects[want[1]].Metadata
@@ -131,7 +133,7 @@ func TestAFailureIsToldAndTriedAgainWithinItsWindow(t *testing.T) {
 		w.store.fail("put", fmt.Errorf("put: %w", store.ErrDenied))
 		defer w.run()()
 		st := w.status()
-		if st.Phase != api.BackupPhaseRetrying || st.Succeeded || st.Failures != 1 || !st.NextExecutionDate.Equal(recorded(at(t, "2000-01-01 00:00:05"))) {
+		if st.Phase != api.BackupPhaseRetrying || st.Succeeded || st.Failures != 1 || !st.NextExecutionDate.Equal(notice.Timestamp(at(t, "2000-01-01 00:00:05"))) {
 			t.Errorf("status %+v", st)
 		}
 		if !strings.Contains(st.Reason, "correct the credentials that spec.s3 names") {
@@ -148,7 +150,7 @@ func TestAFailureIsToldAndTriedAgainWithinItsWindow(t *testing.T) {
 		w.store.fail("", nil)
 		pass(5 * time.Minute)
 		st = w.status()
-		if st.Phase != api.BackupPhaseWaiting || !st.Succeeded || st.Reason != "" || st.Failures != 0 || !st.LastScheduleDate.Equal(recorded(at(t, "2000-01-01 01:00"))) {
+		if st.Phase != api.BackupPhaseWaiting || !st.Succeeded || st.Reason != "" || st.Failures != 0 || !st.LastScheduleDate.Equal(notice.Timestamp(at(t, "2000-01-01 01:00"))) {
 			t.Errorf("status %+v", st)
 		}
 		if len(w.store.keys()) != 1 || w.Times("failed attempts before it: ") != 1 {
@@ -216,22 +218,22 @@ func TestOldBackupsOfOnesOwnAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		obj := testBackup(&api.BackupPolicy{BackupIntervalInSecond: 3600, MaxBackups: 3})
 		w := newWorld(t, obj)
-		strangers := []string{
+		foreignKeys := []string{
 			"etcd", "etcd2_v1_1999-01-01-00:00:00", "etcd_v1_1999-01-01-00:00:00.part", "etcd_v2_v1_1999-01-01-00:00:00",
 			"etcd_v1_1999-01-01-00:00:00", // of v0.9.4
 			"etcd_v1_1999-01-02-00:00:00", // of another EtcdBackup
 		}
-		for _, key := range strangers {
+		for _, key := range foreignKeys {
 			w.store.objects[key] = object{nil, store.Object{Key: key, Modified: at(t, "1999-01-01 00:00"), Metadata: map[string]string{}}}
 		}
-		w.store.objects[strangers[5]].Metadata[backupobject.MetaUID] = "22222222-2222-2222-2222-222222222222"
+		w.store.objects[foreignKeys[5]].Metadata[backupobject.MetaUID] = "22222222-2222-2222-2222-222222222222"
 		stop := w.run()
 		pass(20*time.Hour + time.Minute)
-		own := slices.DeleteFunc(w.store.keys(), func(key string) bool { return slices.Contains(strangers, key) })
+		own := slices.DeleteFunc(w.store.keys(), func(key string) bool { return slices.Contains(foreignKeys, key) })
 		if want := []string{"etcd_v20_2000-01-01-18:00:00", "etcd_v21_2000-01-01-19:00:00", "etcd_v22_2000-01-01-20:00:00"}; !slices.Equal(own, want) {
 			t.Errorf("own objects %q, want %q", own, want)
 		}
-		if n := len(w.store.keys()); n != 3+len(strangers) {
+		if n := len(w.store.keys()); n != 3+len(foreignKeys) {
 			t.Errorf("objects of others are gone: %q", w.store.keys())
 		}
 		if deleted, _ := w.metric("deleted_total"); deleted != 18 || w.Times("Old Backups Deleted: Deleted 1, and 3 are left: bucket/etcd_v2_2000-01-01-00:00:00") != 1 {
@@ -248,7 +250,7 @@ func TestOldBackupsOfOnesOwnAreDeleted(t *testing.T) {
 		stop()
 		defer w.run()()
 		pass(time.Hour)
-		if n := len(w.store.keys()); n != 3+len(strangers) || w.status().Backups != 3 {
+		if n := len(w.store.keys()); n != 3+len(foreignKeys) || w.status().Backups != 3 {
 			t.Errorf("objects %q", w.store.keys())
 		}
 	})
@@ -301,7 +303,7 @@ func TestTheStatusIsRunningWhileABackupIsMade(t *testing.T) {
 		defer w.run()()
 		st := w.status()
 		if running, _ := w.metric("running"); st.Phase != api.BackupPhaseRunning || running != 1 || st.LastExecutionDate == nil ||
-			!st.NextExecutionDate.Equal(recorded(at(t, "2000-01-01 01:00"))) {
+			!st.NextExecutionDate.Equal(notice.Timestamp(at(t, "2000-01-01 01:00"))) {
 			t.Errorf("status %+v, metric %v", st, running)
 		}
 		letGo()
@@ -524,16 +526,16 @@ func TestNothingIsLostWhileTheAPIServerIsAway(t *testing.T) {
 			t.Errorf("status %+v, %d uploads", st, w.store.count("put"))
 		}
 		w.apiDown.Store(false)
-		pass(longestErrorWait + time.Second)
+		pass(loop.LongestErrorWait + time.Second)
 		st := w.status()
-		if st.Phase != api.BackupPhaseWaiting || !st.Succeeded || st.Key != "bucket/etcd_v2_2000-01-01-00:00:00" || w.store.count("put") != 1 || !st.LastSuccessDate.Equal(recorded(at(t, "2000-01-01 00:00"))) {
+		if st.Phase != api.BackupPhaseWaiting || !st.Succeeded || st.Key != "bucket/etcd_v2_2000-01-01-00:00:00" || w.store.count("put") != 1 || !st.LastSuccessDate.Equal(notice.Timestamp(at(t, "2000-01-01 00:00"))) {
 			t.Errorf("status %+v, %d uploads", st, w.store.count("put"))
 		}
 		// Away when the next is due: it is made when it is back.
 		w.apiDown.Store(true)
 		pass(time.Hour)
 		w.apiDown.Store(false)
-		pass(longestErrorWait + time.Second)
+		pass(loop.LongestErrorWait + time.Second)
 		if w.store.count("put") != 2 {
 			t.Errorf("%d uploads", w.store.count("put"))
 		}
@@ -545,7 +547,7 @@ func TestWhatAnOperatorStoredBeforeItDiedIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, testBackup(policy))
-				// The object is there, but the API server is not to be told.
+				// The object is there, but the API server does not learn of it.
 				w.store.meddle(nil, func(_ context.Context, operation, _ string) error {
 					if operation == "put" {
 						w.apiDown.Store(true)
@@ -567,10 +569,10 @@ func TestWhatAnOperatorStoredBeforeItDiedIsFound(t *testing.T) {
 				defer w.run()()
 				st := w.status()
 				if !st.Succeeded || st.Key != "bucket/"+keys[0] || st.EtcdRevision != 2 || st.EtcdVersion != "3.6.16" || st.Size != 22 || len(st.SHA256) != 64 ||
-					!st.LastSuccessDate.Equal(recorded(at(t, "2000-01-01 00:00"))) {
+					!st.LastSuccessDate.Equal(notice.Timestamp(at(t, "2000-01-01 00:00"))) {
 					t.Errorf("status %+v", st)
 				}
-				if !slices.Equal(w.store.keys(), keys) || w.store.count("put") != 1 || w.Times("which did not get to tell") != 1 {
+				if !slices.Equal(w.store.keys(), keys) || w.store.count("put") != 1 || w.Times("which could not report it") != 1 {
 					t.Errorf("objects %q, %d uploads, events %q", w.store.keys(), w.store.count("put"), w.Events())
 				}
 			})
@@ -665,7 +667,7 @@ func TestMetricsOutliveARestartAndNotTheBackup(t *testing.T) {
 		pass(time.Minute)
 		stop()
 		if _, there := w.metric("last_success_timestamp_seconds"); there {
-			t.Error("the series of a backup that nobody takes care of is there")
+			t.Error("the series of a backup that nobody manages is there")
 		}
 		w.store.fail("put", errors.New("down"))
 		stop = w.run()
@@ -677,8 +679,8 @@ func TestMetricsOutliveARestartAndNotTheBackup(t *testing.T) {
 		}
 		pass(time.Hour)
 		failures, _ := w.metric("failures")
-		if again, _ := w.metric("last_success_timestamp_seconds"); again != success || failures == 0 {
-			t.Errorf("last success %v, failures %v", again, failures)
+		if after, _ := w.metric("last_success_timestamp_seconds"); after != success || failures == 0 {
+			t.Errorf("last success %v, failures %v", after, failures)
 		}
 		stop()
 	})

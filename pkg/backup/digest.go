@@ -11,9 +11,9 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// digestOf tells specs apart by what makes a backup another one: what is backed up,
-// where to, and on which schedule. It stands in status and stores: another digest
-// of the same spec would have all backups that are made once made again.
+// digestOf distinguishes specs by what makes a backup another one: what is backed up,
+// where to, and on which schedule. It is in status and stores: another digest
+// of the same spec would have all backups that are made once recreated.
 func digestOf(spec *api.BackupSpec) string {
 	s := spec.DeepCopy()
 	if p := s.BackupPolicy; p != nil {

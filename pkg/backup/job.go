@@ -7,63 +7,55 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
-	"github.com/etcd-operator/etcd-operator/pkg/leavable"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 var (
 	errEdited  = errors.New("the EtcdBackup was edited or deleted")
 	errStopped = errors.New("the backup operator ends")
 	errDue     = errors.New("the next backup is due")
-	// errBug is a panic.
-	errBug = errors.New("a bug ended the attempt, please report what the operator's log says")
 )
 
 // job is something that takes its time, an attempt or the tidying after one. There
 // is one at a time. It has a goroutine of its own, so that an edit can stop it.
 type job struct {
-	obj  *api.EtcdBackup // that it was begun for
-	stop context.CancelCauseFunc
-	// yields tells that it gives way to an attempt that is due, from a time on.
+	*loop.Job[jobResult]
+	obj *api.EtcdBackup // that it was begun for
+	// yields means that it gives way to an attempt that is due, from a time on.
 	yields bool
 	until  time.Time
-	// ended gets one value, when nothing is under way any more.
-	ended chan ending
 }
 
-// ending is how a job ended; note takes it over.
-type ending interface{ note(b *Backup) }
+// jobResult is how a job ended; applyTo notes it.
+type jobResult interface{ applyTo(b *Backup) }
 
-func start(ctx context.Context, obj *api.EtcdBackup, work func(context.Context) ending) *job {
-	ctx, stop := context.WithCancelCause(ctx)
-	j := &job{obj: obj, stop: stop, ended: make(chan ending, 1)}
-	go func() {
-		defer stop(nil)
-		j.ended <- work(ctx)
-	}()
-	return j
+func (b *Backup) start(ctx context.Context, obj *api.EtcdBackup, work func(context.Context) jobResult) *job {
+	return &job{Job: loop.Start(ctx, b.Wake, work), obj: obj}
 }
 
-// overtakenBy tells whether the job must not go on for a newer state of its object.
+// overtakenBy reports whether the job must not continue for a newer state of its object.
 func (j *job) overtakenBy(obj *api.EtcdBackup) bool {
 	return obj.DeletionTimestamp != nil || obj.Generation != j.obj.Generation && interrupts(&j.obj.Spec, &obj.Spec)
 }
 
 // run makes the backup. It never panics: others are under way in the process.
-func (a *attempt) run(ctx context.Context) (e ending) {
-	defer func() {
-		if r := recover(); r != nil {
-			a.log.WithField("attempt", a.begun).Errorf("panic: %v\n%s", r, debug.Stack())
-			e = &over{attempt: a, err: errBug}
-		}
-	}()
-	m, hung, err := a.make(ctx)
-	o := &over{attempt: a, made: m, hung: hung, err: err}
-	if hung != nil {
-		o.attempt = a.abandoned()
+func (a *attempt) run(ctx context.Context) jobResult {
+	o, err := watchdog.Recover(a.log.WithField("attempt", a.begun), func() *attemptResult { return a.runOnce(ctx) })
+	if err != nil {
+		return &attemptResult{attempt: a, err: err}
+	}
+	return o
+}
+
+func (a *attempt) runOnce(ctx context.Context) *attemptResult {
+	m, abandoned, err := a.make(ctx)
+	o := &attemptResult{attempt: a, backup: m, abandoned: abandoned, err: err}
+	if abandoned != nil {
+		o.attempt = a.detached()
 	}
 	if err != nil {
 		o.stopped = context.Cause(ctx)
@@ -71,36 +63,26 @@ func (a *attempt) run(ctx context.Context) (e ending) {
 	return o
 }
 
-// abandoned is what is to be known of an attempt that was left to itself, which may
-// change what belongs to it, and have stored the backup in the end.
-func (a *attempt) abandoned() *attempt {
+// detached returns a copy of an abandoned attempt for the record. The attempt itself may
+// still change, and may store the backup in the end.
+func (a *attempt) detached() *attempt {
 	return &attempt{
 		cfg: a.cfg, log: a.log, obj: a.obj, window: a.window, begun: a.begun,
 		look: a.look, since: a.since, failures: a.failures, wrong: a.wrong, sent: true,
 	}
 }
 
-// storeRecovered is store, and never panics.
-func (a *attempt) storeRecovered(ctx context.Context) (m *made, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			a.log.WithField("attempt", a.begun).Errorf("panic: %v\n%s", r, debug.Stack())
-			m, err = nil, errBug
-		}
-	}()
-	return a.store(ctx)
-}
-
-func (o *over) note(b *Backup) {
-	b.over, b.hung = o, o.hung
+func (o *attemptResult) applyTo(b *Backup) {
+	b.result = o
+	b.abandon(o.abandoned)
 	switch {
-	case o.made != nil:
+	case o.backup != nil:
 		b.wrong = map[string]bool{}
 	case o.attempt.left != "":
 		b.wrong[o.attempt.left] = true
 	}
 	switch {
-	case o.made != nil:
+	case o.backup != nil:
 		b.cfg.Metrics.attemptEnded(b.obj, resultSucceeded)
 	case o.stopped != nil:
 		b.cfg.Metrics.attemptEnded(b.obj, resultCancelled)
@@ -111,36 +93,35 @@ func (o *over) note(b *Backup) {
 }
 
 // work tidies.
-func (t *tidying) work(ctx context.Context) ending {
+func (t *tidying) work(ctx context.Context) jobResult {
 	limited, cancel := context.WithTimeoutCause(ctx, t.limit(), errTimeUp)
 	defer cancel()
-	result, left := leavable.Do(limited, t.cfg.Clock, func() tidied { return t.runRecovered(limited) })
+	result, left := watchdog.Run(limited, t.cfg.Clock, func() tidied { return t.runRecovered(limited) })
 	if left != nil {
-		result = tidied{left: -1, owned: t.owned, hung: hangs(limited, left, &t.obj.Spec)}
+		result = tidied{left: -1, owned: t.owned, abandoned: abandonedAfter(limited, left, &t.obj.Spec)}
 	}
 	switch {
 	case ctx.Err() != nil:
 		result.err = nil // it was stopped
 	case limited.Err() != nil && result.progress():
-		t.log.WithError(result.err).Info("the tidying of the store goes on after the next backup")
+		t.log.WithError(result.err).Info("the tidying of the store continues after the next backup")
 		result.err = nil
 	}
 	return &result
 }
 
 // runRecovered is run, and never panics.
-func (t *tidying) runRecovered(ctx context.Context) (result tidied) {
-	defer func() {
-		if r := recover(); r != nil {
-			t.log.Errorf("panic: %v\n%s", r, debug.Stack())
-			result = tidied{left: -1, owned: map[string]origin{}, err: fmt.Errorf("tidy the store: %w", errBug)}
-		}
-	}()
-	return t.run(ctx)
+func (t *tidying) runRecovered(ctx context.Context) tidied {
+	result, err := watchdog.Recover(t.log, func() tidied { return t.run(ctx) })
+	if err != nil {
+		return tidied{left: -1, owned: map[string]origin{}, err: fmt.Errorf("tidy the store: %w", err)}
+	}
+	return result
 }
 
-func (t *tidied) note(b *Backup) {
-	b.owned, b.hung = t.owned, t.hung
+func (t *tidied) applyTo(b *Backup) {
+	b.owned = t.owned
+	b.abandon(t.abandoned)
 	if t.left >= 0 {
 		b.left = int32(min(t.left, 1<<30)) //nolint:gosec // it fits
 	}

@@ -15,8 +15,8 @@ import (
 
 // Keys are those that attempts of a process are storing backups under. All backups
 // of a process share them: two EtcdBackups may have the same path, and be due in the
-// same second, and the name that v0.9.4 gave to backups tells revision and second
-// alone. One would take the other's place, and retention would delete it by the
+// same second, and the name that v0.9.4 gave to backups contains only revision and
+// second. One would take the other's place, and retention would delete it by the
 // wrong one's rules.
 type Keys struct {
 	mu    sync.Mutex
@@ -26,7 +26,7 @@ type Keys struct {
 // NewKeys returns Keys of which none is taken.
 func NewKeys() *Keys { return &Keys{taken: map[string]bool{}} }
 
-// take tells whether a place was free, and belongs to the caller until it is given
+// take reports whether a place was free, and belongs to the caller until it is given
 // back. To nil Keys all are free.
 func (k *Keys) take(place string) bool {
 	if k == nil {
@@ -51,8 +51,8 @@ func (k *Keys) giveBack(place string) {
 }
 
 const (
-	// mostShifts bounds for how many seconds a backup is told to be begun later than
-	// it was, for the sake of a key of its own.
+	// mostShifts limits by how many seconds the time in a key may be later than the
+	// beginning of the backup. A shift gives the backup a key of its own.
 	mostShifts = 60
 	// lookLimit bounds the question whether a key is free.
 	lookLimit = 10 * time.Second
@@ -67,8 +67,8 @@ func (a *attempt) ownKey(ctx context.Context, place *location.Location, revision
 			continue
 		}
 		giveBack := func() { a.cfg.Keys.giveBack(place.Path(key)) }
-		// Where the store does not tell, as to credentials that may only store, it is
-		// taken for free, which it nearly always is.
+		// A store may hide that from credentials that may only store. Then the key counts as
+		// free, which it nearly always is.
 		limited, cancel := context.WithTimeoutCause(ctx, lookLimit, errTimeUp)
 		_, err := place.Stat(limited, key)
 		cancel()

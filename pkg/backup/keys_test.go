@@ -80,9 +80,9 @@ func TestABackupThatAnotherHasReplacedMeanwhileIsNoSuccess(t *testing.T) {
 }
 
 // replaceOnce has another EtcdBackup put its own in the place of the first that is
-// stored, before the store tells of it.
+// stored, before the store reports it.
 func (w *world) replaceOnce(replaced *bool) {
-	w.store.told = func(o store.Object) store.Object {
+	w.store.reported = func(o store.Object) store.Object {
 		if !*replaced {
 			*replaced = true
 			w.store.objects[o.Key] = anothers(o.Key)

@@ -26,11 +26,11 @@ type memory struct {
 	swept   []time.Time
 
 	// before is called before each operation, with its name and key; what it
-	// returns is the operation's error. after is called when one has been done: what
-	// it returns is told though it was.
+	// returns is the operation's error. after is called when one has succeeded: the
+	// caller gets the error that it returns.
 	before, after func(ctx context.Context, operation, key string) error
-	// told changes what is told of an object that was put; nil: nothing.
-	told func(store.Object) store.Object
+	// reported changes what the store reports of an object; nil: nothing.
+	reported func(store.Object) store.Object
 }
 
 type object struct {
@@ -75,8 +75,8 @@ func (m *memory) Put(ctx context.Context, key string, u store.Upload) (store.Obj
 	err = m.operate(ctx, "put", key, func() {
 		o.Modified = time.Now()
 		m.objects[key] = o
-		if m.told != nil {
-			o.Object = m.told(o.Object)
+		if m.reported != nil {
+			o.Object = m.reported(o.Object)
 		}
 	})
 	if err != nil {

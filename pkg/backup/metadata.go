@@ -37,9 +37,9 @@ func (a *attempt) metadata(snap *Snapshot) map[string]string {
 }
 
 // find looks for a backup that an attempt before has stored, of this window and
-// by this spec, though the status does not tell: the operator died right after, or
+// by this spec, though the status does not report: the operator died right after, or
 // the store's answer was lost. It returns nil where there is none.
-func (a *attempt) find(ctx context.Context, place *location.Location) (*made, error) {
+func (a *attempt) find(ctx context.Context, place *location.Location) (*storedBackup, error) {
 	if a.window.IsZero() {
 		return a.stored(ctx, place, place.Key)
 	}
@@ -58,7 +58,7 @@ func (a *attempt) find(ctx context.Context, place *location.Location) (*made, er
 }
 
 // stored is the object of a key, if it is the backup that is to be made.
-func (a *attempt) stored(ctx context.Context, place *location.Location, key string) (*made, error) {
+func (a *attempt) stored(ctx context.Context, place *location.Location, key string) (*storedBackup, error) {
 	if a.wrong[key] {
 		return nil, nil
 	}
@@ -83,7 +83,7 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 		a.log.WithField("key", place.Path(key)).Warn("an attempt before has left something that is not whole")
 		return nil, nil
 	}
-	m := &made{
+	m := &storedBackup{
 		place: place.Path(key), key: key, found: true,
 		version: object.Metadata[backupobject.MetaVersion], endpoint: object.Metadata[backupobject.MetaEndpoint],
 		size: object.Size, sha256: object.Metadata[backupobject.MetaSHA256], complete: object.Modified,

@@ -14,7 +14,7 @@ import (
 )
 
 // Metrics are those of all backups. Their labels are the EtcdBackup's namespace
-// and name. What status tells is set from it, so that a restart loses nothing.
+// and name. What status shows is set from it, so that a restart loses nothing.
 type Metrics struct {
 	*objectmetrics.Set[api.BackupStatus]
 	attempts     *prometheus.CounterVec

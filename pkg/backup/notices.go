@@ -12,24 +12,24 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// notices tells people what becomes of a backup, in events on the EtcdBackup and
+// notices reports what becomes of a backup, in events on the EtcdBackup and
 // in the log.
 type notices struct {
 	notice.Board[*api.EtcdBackup]
 
 	failures notice.Failures // since the last success
-	// undeleted is why old backups were not deleted, as told last.
+	// undeleted is why old backups were not deleted, as reported last.
 	undeleted string
 }
 
-func (n *notices) succeeded(m *made, failures int32) {
+func (n *notices) succeeded(m *storedBackup, failures int32) {
 	n.failures = notice.Failures{}
 	var more strings.Builder
 	if failures > 0 {
 		fmt.Fprintf(&more, "; failed attempts before it: %d", failures)
 	}
 	if m.found {
-		more.WriteString("; it was stored by an attempt before, which did not get to tell")
+		more.WriteString("; it was stored by an attempt before, which could not report it")
 	}
 	if m.uncertain {
 		more.WriteString("; etcd has no quorum: writes that only members hold which don't answer are not in it, and older backups that hold all are kept")
@@ -38,12 +38,12 @@ func (n *notices) succeeded(m *made, failures int32) {
 		m.revision, m.version, m.endpoint, m.place, notice.Bytes(m.size), m.duration.Round(time.Millisecond), more.String())
 }
 
-// wentBack tells that backups of a schedule hold less than they did.
+// wentBack reports that backups of a schedule hold less than they did.
 func (n *notices) wentBack(revision, before int64) {
-	n.Warning("Revision Lower", "etcd is at revision %d, and the backup before holds %d: it was restored, or is another cluster, or was lost and made anew; older backups may hold what is lost, and maxBackups deletes all of them in time but the one of the highest revision: copy those that you need, or set spec.backupPolicy.suspend to true", revision, before)
+	n.Warning("Revision Lower", "etcd is at revision %d, and the backup before holds %d: it was restored, or is another cluster, or was lost and recreated; older backups may hold what is lost, and maxBackups deletes all of them in time but the one of the highest revision: copy those that you need, or set spec.backupPolicy.suspend to true", revision, before)
 }
 
-// failed tells of the first failure in a row, and of others now and then.
+// failed reports the first failure in a row, and others now and then.
 func (n *notices) failed(reason string, failures int32, now time.Time) {
 	if !n.failures.News(reason, now) {
 		n.Log.WithField("failures", failures).Warn("the backup failed again: " + reason)
@@ -54,7 +54,7 @@ func (n *notices) failed(reason string, failures int32, now time.Time) {
 
 func (n *notices) interrupted(why string) { n.Log.Info("the backup under way was stopped: " + why) }
 
-// phaseChanged tells of what begins and ends by an edit.
+// phaseChanged reports what begins and ends by an edit.
 func (n *notices) phaseChanged(before api.BackupPhase, st *api.BackupStatus) {
 	switch {
 	case st.Phase == before:
@@ -65,11 +65,11 @@ func (n *notices) phaseChanged(before api.BackupPhase, st *api.BackupStatus) {
 	case st.Phase == api.BackupPhaseSuspended:
 		n.Normal("Backup Suspended", "spec.backupPolicy.suspend is true: no backup is begun")
 	case before == api.BackupPhaseSuspended:
-		n.Normal("Backup Resumed", "spec.backupPolicy.suspend is false: backups are made again")
+		n.Normal("Backup Resumed", "spec.backupPolicy.suspend is false: backups continue")
 	}
 }
 
-// tidied tells what tidying has done.
+// tidied shows what tidying has done.
 func (n *notices) tidied(t tidied) {
 	if len(t.deleted) > 0 {
 		n.Normal("Old Backups Deleted", "Deleted %d, and %d are left: %s", len(t.deleted), t.left, strings.Join(t.deleted, ", "))

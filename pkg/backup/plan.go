@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 
 // verdict is what is to be done about an EtcdBackup at a moment.
 type verdict struct {
-	// run tells that an attempt is due; phase and next are then what to show until
+	// run means that an attempt is due; phase and next are then what to show until
 	// it begins.
 	run bool
 	// window that the attempt is for; zero for a backup that is made once.
@@ -32,7 +33,7 @@ type verdict struct {
 	next time.Time
 	// done is what to record as the last window that was done.
 	done *time.Time
-	// digest of the spec. another tells that the status is about one with another
+	// digest of the spec. another reports that the status is about one with another
 	// digest, where a backup is made once.
 	digest  string
 	another bool
@@ -112,19 +113,10 @@ func retryAt(failures int32, now, next time.Time) time.Time {
 	if !next.IsZero() && next.Before(retry) {
 		retry = next
 	}
-	return roundUp(retry)
+	return notice.RoundUp(retry)
 }
 
-// roundUp is for times that nothing may happen before: what is recorded has whole
-// seconds.
-func roundUp(t time.Time) time.Time {
-	if whole := t.Truncate(time.Second); whole.Before(t) {
-		return whole.Add(time.Second)
-	}
-	return t
-}
-
-// interrupts tells whether an edit ends what is under way by the spec of before.
+// interrupts reports whether an edit ends what is under way by the spec of before.
 func interrupts(before, after *api.BackupSpec) bool {
 	b, a := before.DeepCopy(), after.DeepCopy()
 	for _, s := range []*api.BackupSpec{b, a} {
@@ -142,11 +134,4 @@ func timeOf(t *metav1.Time) *time.Time {
 	}
 	moment := t.UTC()
 	return &moment
-}
-
-func recorded(t time.Time) *metav1.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
 }

@@ -25,7 +25,7 @@ import (
 // from it for the next attempt.
 
 // dieAfterStoring has the operator die when the backup is stored and the status does
-// not tell.
+// not report.
 func (w *world) dieAfterStoring() {
 	w.t.Helper()
 	w.store.meddle(nil, func(_ context.Context, operation, _ string) error {
@@ -121,7 +121,7 @@ func TestWhatWasStoredBeforeAnEditToAndFroIsNotTakenForTheBackup(t *testing.T) {
 		}
 		w.store.fail("", nil)
 		pass(5 * time.Minute)
-		if st := w.status(); !st.Succeeded || st.EtcdRevision == 2 || w.Times("did not get to tell") > 0 {
+		if st := w.status(); !st.Succeeded || st.EtcdRevision == 2 || w.Times("could not report it") > 0 {
 			t.Errorf("status %+v, events %q", st, w.Events())
 		}
 	})
@@ -199,8 +199,8 @@ func TestAStoreThatCannotListGetsItsBackups(t *testing.T) {
 
 func TestABackupThatIsMadeOnceIsMadeAgainOnlyWhereAnEditMakesItAnother(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit  func(*api.BackupSpec)
-		again bool
+		edit         func(*api.BackupSpec)
+		uploadsAgain bool
 	}{
 		"suspend":                {func(s *api.BackupSpec) { s.BackupPolicy = &api.BackupPolicy{Suspend: true} }, false},
 		"maxBackups":             {func(s *api.BackupSpec) { s.BackupPolicy = &api.BackupPolicy{MaxBackups: 3} }, false},
@@ -224,7 +224,7 @@ func TestABackupThatIsMadeOnceIsMadeAgainOnlyWhereAnEditMakesItAnother(t *testin
 				defer w.run()() // nor does a restart change that
 				pass(time.Minute)
 				st := w.status()
-				if again := w.store.count("put") == 2; again != c.again || !st.Succeeded || st.ObservedGeneration != 2 {
+				if uploaded := w.store.count("put") == 2; uploaded != c.uploadsAgain || !st.Succeeded || st.ObservedGeneration != 2 {
 					t.Errorf("%d backups, status %+v", w.store.count("put"), st)
 				}
 			})
@@ -248,7 +248,7 @@ func TestAnEditThatWaitsHasNotSucceeded(t *testing.T) {
 }
 
 // Digests are in the status of backups and in stores. Another one for the same spec
-// would have every backup that is made once made again by a new operator.
+// would have every backup that is made once recreated by a new operator.
 func TestDigestsOfSpecsNeverChange(t *testing.T) {
 	for want, spec := range map[string]api.BackupSpec{
 		"64e19ca703a3ddcb": {
@@ -316,15 +316,15 @@ func TestABackupOfMoreIsNotReplacedByOneOfLess(t *testing.T) {
 		stat       error
 		refused    bool
 	}{
-		"another's of a higher revision":              {metadata: of("another", "1000"), refused: true},
-		"the same, and the annotation says nothing":   {metadata: of("another", "1000"), annotation: "false", refused: true},
-		"the same, and the annotation allows it":      {metadata: of("another", "1000"), annotation: "true"},
-		"the same, and it may not be looked at":       {metadata: of("another", "1000"), stat: fmt.Errorf("stat: %w", store.ErrDenied)},
-		"another's of a lower revision":               {metadata: of("another", "1")},
-		"its own":                                     {metadata: of(string(testUID), "1000")},
-		"one of v0.9.4":                               {},
-		"something whose revision is not one of ours": {metadata: of("another", "many")},
-		"what can't be told while the store is down":  {metadata: of("another", "1000"), stat: errors.New("down"), refused: true},
+		"another's of a higher revision":                 {metadata: of("another", "1000"), refused: true},
+		"the same, and the annotation says nothing":      {metadata: of("another", "1000"), annotation: "false", refused: true},
+		"the same, and the annotation allows it":         {metadata: of("another", "1000"), annotation: "true"},
+		"the same, and it may not be looked at":          {metadata: of("another", "1000"), stat: fmt.Errorf("stat: %w", store.ErrDenied)},
+		"another's of a lower revision":                  {metadata: of("another", "1")},
+		"its own":                                        {metadata: of(string(testUID), "1000")},
+		"one of v0.9.4":                                  {},
+		"something whose revision is not one of ours":    {metadata: of("another", "many")},
+		"what can't be reported while the store is down": {metadata: of("another", "1000"), stat: errors.New("down"), refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -344,7 +344,7 @@ func TestABackupOfMoreIsNotReplacedByOneOfLess(t *testing.T) {
 				if c.refused && c.stat == nil {
 					for _, part := range []string{"bucket/etcd", "revision 1000", "1999-12-31T00:00:00Z", "ns/lost", "another path", api.BackupReplaceAnnotation + `: "true"`} {
 						if !strings.Contains(st.Reason, part) {
-							t.Errorf("the reason %q does not tell of %s", st.Reason, part)
+							t.Errorf("the reason %q does not report %s", st.Reason, part)
 						}
 					}
 				}

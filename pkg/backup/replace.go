@@ -19,10 +19,10 @@ import (
 // errReplace keeps a backup from being replaced.
 var errReplace = errors.New("it is not replaced")
 
-// mayReplace tells whether what stands under the key of a backup that is made once
-// may be replaced by a snapshot of a revision. Where a cluster was lost and made
-// anew, and its EtcdBackup with it, the only backup that is worth something would
-// give way to one of an empty cluster.
+// mayReplace reports whether what stands under the key of a backup that is made once
+// may be replaced by a snapshot of a revision. Where a cluster was lost and recreated,
+// and its EtcdBackup with it, the only valuable backup would give way to one of an
+// empty cluster.
 //
 // What carries no revision was made by v0.9.4, or by hand, and is replaced as
 // v0.9.4 did. So is what the credentials do not allow to look at.

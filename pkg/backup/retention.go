@@ -16,13 +16,13 @@ type stored struct {
 	revision int64
 	begun    time.Time // by the operator's clock, as its name says
 	modified time.Time // by the store's clock
-	// uncertain tells that writes may be missing in it: etcd had no quorum.
+	// uncertain means that writes may be missing in it: etcd had no quorum.
 	uncertain bool
 }
 
 // time is when the backup was made. A backup is not begun after it is stored: if
 // the name says so, the operator's clock was ahead. The store's time alone would
-// not do: it is anew where objects are copied from bucket to bucket.
+// not do: a copy from bucket to bucket sets it again.
 func (s stored) time() time.Time {
 	if s.modified.Before(s.begun) {
 		return s.modified
@@ -43,8 +43,8 @@ type keeping struct {
 // writes, of which none is deleted while the one that was made last is uncertain, and
 // never the newest.
 //
-// Where etcd is at a lower revision than it was, it was restored, or lost and made
-// anew: the schedule goes on, and would replace all that holds what was lost. So the
+// Where etcd is at a lower revision than it was, it was restored, or lost and recreated.
+// The schedule continues, and would replace all that holds what was lost. So the
 // backup of the highest revision is not one of too many. Its age counts as ever.
 func (k keeping) surplus(backups []stored, last string, now time.Time) []stored {
 	if k == (keeping{}) || len(backups) == 0 {

@@ -17,7 +17,7 @@ import (
 
 func TestWhichBackupsAreDeleted(t *testing.T) {
 	noon := time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
-	// days tells of backups by when they were begun, by the operator's clock, and
+	// days describes backups by when they were begun, by the operator's clock, and
 	// stored, by the store's; in days before noon.
 	type days struct{ begun, stored float64 }
 	both := func(list ...float64) (all []days) {
@@ -114,7 +114,7 @@ func TestTheNewestBackupIsNeverDeleted(t *testing.T) {
 	}
 }
 
-// A cluster that was lost and made anew is backed up by the same schedule.
+// A cluster that was lost and recreated is backed up by the same schedule.
 func TestTheBackupThatHoldsMostOutlivesThoseOfANewCluster(t *testing.T) {
 	noon := time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
 	backups := func(revisions ...int64) (all []stored) { // one an hour, the newest first
@@ -158,8 +158,8 @@ func TestASchedulesBackupOfAClusterThatWasMadeAnewIsTold(t *testing.T) {
 		most := w.store.keys()[0]
 		w.revision.Store(0)
 		pass(5 * time.Hour)
-		const told = "Revision Lower: etcd is at revision 1, and the backup before holds 100"
-		if keys := w.store.keys(); len(keys) != 3 || !slices.Contains(keys, most) || w.Times(told) != 1 || w.Times("Revision Lower") != 1 {
+		const reported = "Revision Lower: etcd is at revision 1, and the backup before holds 100"
+		if keys := w.store.keys(); len(keys) != 3 || !slices.Contains(keys, most) || w.Times(reported) != 1 || w.Times("Revision Lower") != 1 {
 			t.Errorf("objects %q without %s, events %q", keys, most, w.Events())
 		}
 	})

@@ -14,14 +14,14 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// schedule tells the windows of an EtcdBackup: the moments from which on a backup
+// schedule shows the windows of an EtcdBackup: the moments from which on a backup
 // is due, until the next one begins. They are whole seconds. They follow from the
 // spec and the time of creation alone, so that a restart of the operator moves
 // none.
 type schedule struct {
 	// from is the creation of the EtcdBackup. No window is before it.
 	from time.Time
-	// every is from window to window; 0 where a cron expression tells.
+	// every is from window to window; 0 where a cron expression decides.
 	every time.Duration
 	// atOnce is true where from itself is a window.
 	atOnce bool
@@ -46,8 +46,8 @@ func scheduleOf(obj *api.EtcdBackup) (*schedule, error) {
 		return nil, err
 	}
 	if text, isEvery := strings.CutPrefix(expression, "@every "); isEvery {
-		// To the library that is a delay from the last run; here windows stand
-		// still, like those of an interval.
+		// To the library that is a delay from the last run; here windows do not
+		// move, like those of an interval.
 		every, err := time.ParseDuration(strings.TrimSpace(text))
 		if err != nil || every < time.Second {
 			return nil, fmt.Errorf(`spec.backupPolicy.schedule is %q: after @every must come a duration of one second or more, such as "@every 90m"`, expression)
@@ -154,7 +154,7 @@ type outlook struct {
 	done *time.Time
 }
 
-// look tells what is due, where done is the window of the last backup; nil: there
+// look shows what is due, where done is the window of the last backup; nil: there
 // was none.
 func (s *schedule) look(done *time.Time, now time.Time) outlook {
 	if done == nil {

@@ -47,24 +47,24 @@ type life struct {
 	rand *rand.Rand
 	log  []string
 
-	// deathIn is in how many requests the operator dies; 0: it does not. dead tells
+	// deathIn is in how many requests the operator dies; 0: it does not. dead reports
 	// that it has: it can do nothing more.
 	deathIn int
 	dead    bool
 	// lossy is how many of a hundred answers to successful requests are lost.
-	lossy     int
-	storeDown bool
-	etcdDown  bool
-	uploads   int               // under way
-	made      map[string]string // keys by what the spec says and window
-	// blind tells that an attempt has not heard what was stored before it.
+	lossy       int
+	storeDown   bool
+	etcdDown    bool
+	uploads     int               // under way
+	keyOfWindow map[string]string // keys by what the spec says and window
+	// blind means that an attempt has not heard what was stored before it.
 	blind bool
 }
 
 var errDead = errors.New("the operator is dead")
 
 func newLife(t *testing.T, seed uint64) *life {
-	l := &life{rand: rand.New(rand.NewPCG(seed, 3)), made: map[string]string{}} //nolint:gosec // lives must be repeatable
+	l := &life{rand: rand.New(rand.NewPCG(seed, 3)), keyOfWindow: map[string]string{}} //nolint:gosec // lives must be repeatable
 	obj := testBackup(l.policy())
 	l.world = newWorld(t, obj)
 	request := func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -164,7 +164,7 @@ func (l *life) before(ctx context.Context, operation, key string) error {
 		return err
 	}
 	if l.storeDown {
-		l.unheard(operation)
+		l.noteLostAnswer(operation)
 		return errors.New("the store is down")
 	}
 	switch operation {
@@ -205,14 +205,14 @@ func (l *life) afterwards(_ context.Context, operation, key string) error {
 	}
 	err := l.answer(operation + " " + key)
 	if err != nil {
-		l.unheard(operation)
+		l.noteLostAnswer(operation)
 	}
 	return err
 }
 
-// unheard notes that an attempt may not be able to tell what was stored before it,
-// and has failed often enough to go on nevertheless.
-func (l *life) unheard(operation string) {
+// noteLostAnswer notes that an attempt may not be able to report what was stored before it,
+// and has failed often enough to continue nevertheless.
+func (l *life) noteLostAnswer(operation string) {
 	st := l.status()
 	if (operation == "list" || operation == "stat") && st.Phase == api.BackupPhaseRunning && st.Failures >= patientLooks {
 		l.blind = true
@@ -232,10 +232,10 @@ func (l *life) checkPut(key string) {
 	metadata := l.store.objects[key].Metadata
 	l.store.mu.Unlock()
 	window := metadata[backupobject.MetaSpec] + " " + metadata[backupobject.MetaScheduled]
-	if other, there := l.made[window]; there && !l.blind {
+	if other, there := l.keyOfWindow[window]; there && !l.blind {
 		l.t.Errorf("the window %s is doubled: %s and %s", window, other, key)
 	}
-	l.made[window] = key
+	l.keyOfWindow[window] = key
 	l.blind = false
 }
 
@@ -316,7 +316,7 @@ func (l *life) play() {
 		windows++
 		pass(time.Until(w) + 25*time.Second)
 		l.fate.Lock()
-		_, there := l.made[fmt.Sprintf("%s %s", digestOf(&obj.Spec), w.UTC().Format(time.RFC3339))]
+		_, there := l.keyOfWindow[fmt.Sprintf("%s %s", digestOf(&obj.Spec), w.UTC().Format(time.RFC3339))]
 		l.fate.Unlock()
 		if !there {
 			l.t.Fatalf("the window %s was skipped", w.UTC())
@@ -346,7 +346,7 @@ func (l *life) while() time.Duration {
 	return time.Duration(1+l.rand.IntN(900)) * time.Second
 }
 
-// ends tells whether the operator is dead, or is told to end.
+// ends reports whether the operator is dead, or must end.
 func (l *life) ends() bool {
 	l.fate.Lock()
 	defer l.fate.Unlock()

@@ -29,7 +29,7 @@ type Slots struct {
 }
 
 // NewSlots returns as many as an operator should have, of which one namespace gets
-// no more than half if the operator takes care of all namespaces.
+// no more than half if the operator manages all namespaces.
 func NewSlots(clusterWide bool) *Slots {
 	s := &Slots{all: make(chan struct{}, slots), shares: map[string]chan struct{}{}}
 	if clusterWide {
@@ -54,7 +54,7 @@ func (s *Slots) of(namespace string) chan struct{} {
 	return c
 }
 
-// free tells whether a namespace would get a slot at once.
+// free reports whether a namespace would get a slot at once.
 func (s *Slots) free(namespace string) bool {
 	own := s.of(namespace)
 	return len(s.all) < cap(s.all) && len(own) < cap(own)
@@ -67,19 +67,41 @@ func (s *Slots) release(namespace string) {
 }
 
 // claim is a place in the queue for a slot: the first to come is the first to get
-// one.
+// one. Its owner alone calls its methods.
 type claim struct {
-	granted chan struct{} // gets one value, with which the slot belongs to the receiver
-	drop    func()        // gives the place up, and the slot if nobody has received it
+	granted <-chan struct{} // closes when the claim has a slot
+	taken   bool            // its owner releases the slot
+	drop    func()          // gives the place up, and the slot unless it is taken
 }
 
-func (s *Slots) claim(ctx context.Context, namespace string) *claim {
+// isGranted reports whether the claim has a slot.
+func (c *claim) isGranted() bool {
+	if c == nil {
+		return false
+	}
+	select {
+	case <-c.granted:
+		return true
+	default:
+		return false
+	}
+}
+
+// take takes the slot, if there is one. The caller has to release it.
+func (c *claim) take() bool {
+	c.taken = c.taken || c.isGranted()
+	return c.taken
+}
+
+// claim queues for a slot, and calls granted when it has one.
+func (s *Slots) claim(ctx context.Context, namespace string, wake func()) *claim {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &claim{granted: make(chan struct{})}
+	granted := make(chan struct{})
+	c := &claim{granted: granted}
 	own := s.of(namespace)
 	var queueing sync.WaitGroup
 	queueing.Go(func() {
-		select { // who waits for the share of the namespace stands in nobody else's way
+		select { // who waits for the share of the namespace blocks nobody else
 		case own <- struct{}{}:
 		case <-ctx.Done():
 			return
@@ -90,15 +112,15 @@ func (s *Slots) claim(ctx context.Context, namespace string) *claim {
 			<-own
 			return
 		}
-		select {
-		case c.granted <- struct{}{}:
-		case <-ctx.Done():
-			s.release(namespace)
-		}
+		close(granted)
+		wake()
 	})
 	c.drop = func() {
 		cancel()
 		queueing.Wait()
+		if c.isGranted() && !c.taken {
+			s.release(namespace)
+		}
 	}
 	return c
 }

@@ -10,11 +10,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
@@ -28,7 +31,7 @@ func (a *attempt) source(ctx context.Context) (snapshot.Source, error) {
 		obj, err := a.cfg.Etcd.EtcdV1beta2().EtcdClusters(a.obj.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			return snapshot.Source{}, fmt.Errorf("there is no EtcdCluster %s in the namespace %s: create it, or mend spec.etcdCluster.name", ref.Name, a.obj.Namespace)
+			return snapshot.Source{}, fmt.Errorf("there is no EtcdCluster %s in the namespace %s: create it, or fix spec.etcdCluster.name", ref.Name, a.obj.Namespace)
 		case err != nil:
 			return snapshot.Source{}, fmt.Errorf("look for the EtcdCluster %s: %w", ref.Name, granted(err, "get etcdclusters"))
 		}
@@ -73,7 +76,7 @@ func (a *attempt) members(ctx context.Context, obj *api.EtcdCluster) ([]etcd.End
 }
 
 func (a *attempt) identity(ctx context.Context, name string) (*etcd.Identity, error) {
-	secret, err := Secrets{a.cfg.Kube}.Get(ctx, a.obj.Namespace, name)
+	secret, err := secretsOf(a.cfg.Kube).Get(ctx, a.obj.Namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("the Secret %s with the certificate for etcd does not exist in the namespace %s: create it, %s", name, a.obj.Namespace, certsecret.Client.Wanted())
@@ -83,8 +86,8 @@ func (a *attempt) identity(ctx context.Context, name string) (*etcd.Identity, er
 	return certsecret.ClientIdentity(secret)
 }
 
-// certificateAdvice says what to do where etcd and the operator don't accept each
-// other's certificates, after the error that told so.
+// certificateAdvice says what to do after an error that shows that etcd and the operator
+// don't accept each other's certificates.
 func (a *attempt) certificateAdvice(err error) string {
 	switch {
 	case !etcd.IsTLSFailure(err):
@@ -98,10 +101,10 @@ func (a *attempt) certificateAdvice(err error) string {
 	}
 }
 
-// granted adds to a refusal of the API server what to do about it.
-func granted(err error, right string) error {
-	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%w: grant the service account of the backup operator to %s (example/rbac/create_role.sh)", err, right)
-	}
-	return err
+// secretsOf reads Secrets from an API server.
+func secretsOf(kube kubernetes.Interface) location.KubeSecrets {
+	return location.KubeSecrets{Kube: kube, Operator: "backup"}
 }
+
+// granted adds the remedy to an error of the API server.
+func granted(err error, right string) error { return notice.Forbidden(err, "backup", right) }

@@ -144,7 +144,7 @@ func TestWhatIsMissingIsTold(t *testing.T) {
 		objects  []runtime.Object
 		says     string
 	}{
-		"no cluster":       {byName, nil, nil, "there is no EtcdCluster c in the namespace ns: create it, or mend spec.etcdCluster.name"},
+		"no cluster":       {byName, nil, nil, "there is no EtcdCluster c in the namespace ns: create it, or fix spec.etcdCluster.name"},
 		"no member":        {byName, []*api.EtcdCluster{c}, nil, "no member of the EtcdCluster c runs"},
 		"no Secret":        {byName, []*api.EtcdCluster{c}, []runtime.Object{member(c, "c-1", "10.0.0.1")}, "the Secret operator with the certificate for etcd does not exist in the namespace ns: create it"},
 		"an empty Secret":  {func(s *api.BackupSpec) { s.ClientTLSSecret = "s" }, nil, []runtime.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "ns"}}}, "Secret s lacks etcd-client.crt"},

@@ -4,24 +4,12 @@
 package backup
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
-	"time"
-
-	"k8s.io/utils/clock"
 
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
-)
-
-const (
-	// stallLimit is for how long an attempt may move nothing. The time that a user
-	// allows for an attempt may be hours, and each holds one of a few slots.
-	stallLimit = 2 * time.Minute
-	// stallLook is from one look at what has moved to the next.
-	stallLook = stallLimit / 12
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // errStalled ends an attempt in which nothing moves.
@@ -40,46 +28,19 @@ type progress struct {
 	stalled string
 }
 
-// watched returns a context that ends with errStalled when nothing has moved for
-// stallLimit, and what stops the watch and waits for its end.
-func (p *progress) watched(ctx context.Context, clk clock.Clock) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	began := clk.Now()
-	timer := clk.NewTimer(stallLook)
-	watching.Go(func() {
-		defer timer.Stop()
-		moved, last, limit := int64(0), began, stallLimit
-		for whole := false; ; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-timer.C():
-			}
-			now := clk.Now()
-			if n := p.moved.Load(); n != moved {
-				moved, last = n, now
-			}
-			if p.whole.Load() && !whole {
-				// A store may have to put together what it has, or to wait for a disk:
-				// that takes the longer, the more it is.
-				whole, limit = true, max(stallLimit, now.Sub(began))
-			}
-			if now.Sub(last) >= limit {
-				p.stalled = p.who()
-				cancel(errStalled)
-				return
-			}
-			timer.Reset(stallLook)
-		}
-	})
-	return ctx, func() {
-		cancel(nil)
-		watching.Wait()
+// watchdogProgress is the progress for the watchdog.
+func (p *progress) watchdogProgress() watchdog.Progress {
+	return watchdog.Progress{
+		Moved:    p.moved.Load,
+		Complete: p.whole.Load,
+		Stalled: func() error {
+			p.stalled = p.who()
+			return errStalled
+		},
 	}
 }
 
-// far tells people how far it has come.
+// far reports how far it has come.
 func (p *progress) far() string {
 	if !p.begun.Load() {
 		return "and etcd had not even begun to send"
@@ -87,7 +48,7 @@ func (p *progress) far() string {
 	return fmt.Sprintf("with %s of %s read", notice.Bytes(p.read.Load()), notice.Bytes(p.expected.Load()))
 }
 
-// who tells people who has not moved.
+// who names what has not moved.
 func (p *progress) who() string {
 	switch {
 	case p.waiting.Load():

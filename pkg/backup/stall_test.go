@@ -5,7 +5,6 @@ package backup
 
 import (
 	"context"
-	"errors"
 	"io"
 	"math"
 	"strings"
@@ -13,10 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/utils/clock"
-
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // patient lets an attempt take as long as anybody may ask for.
@@ -67,11 +65,11 @@ func TestAnAttemptInWhichNothingMovesIsEnded(t *testing.T) {
 				w := newWorld(t, testBackup(patient))
 				c.hangs(w)
 				defer w.run()()
-				pass(stallLimit - time.Second)
+				pass(watchdog.StallTimeout - time.Second)
 				if st := w.status(); st.Phase != api.BackupPhaseRunning {
 					t.Fatalf("status %+v", st)
 				}
-				pass(stallLook + time.Second) // the next may be under way by then
+				pass(watchdog.StallInterval + time.Second) // the next may be under way by then
 				if st := w.status(); st.Failures != 1 || !strings.Contains(st.Reason, c.says) {
 					t.Errorf("status %+v", st)
 				}
@@ -115,27 +113,8 @@ func TestAnAttemptThatIsSlowIsLeftAlone(t *testing.T) {
 type dripping struct{ io.ReadCloser }
 
 func (d dripping) Read(p []byte) (int, error) {
-	time.Sleep(stallLimit - stallLook) // of the bubble's time
+	time.Sleep(watchdog.StallTimeout - watchdog.StallInterval) // of the bubble's time
 	return d.ReadCloser.Read(p[:1])
-}
-
-func TestWhatAStoreSendsIsProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var p progress
-		ctx, rest := p.watched(t.Context(), clock.RealClock{})
-		defer rest()
-		for range 10 {
-			pass(stallLimit - stallLook)
-			p.moved.Add(1)
-		}
-		if ctx.Err() != nil {
-			t.Error("it was ended, though bytes moved")
-		}
-		pass(stallLimit + stallLook)
-		if !errors.Is(context.Cause(ctx), errStalled) {
-			t.Errorf("the cause is %v", context.Cause(ctx))
-		}
-	})
 }
 
 func TestNoTimeoutIsLongerThanADay(t *testing.T) {
@@ -155,12 +134,10 @@ func TestANamespaceGetsNoMoreThanItsShare(t *testing.T) {
 			s := NewSlots(c.clusterWide)
 			granted := func(namespace string) (n int) {
 				for range 20 {
-					claim := s.claim(t.Context(), namespace)
+					claim := s.claim(t.Context(), namespace, func() {})
 					synctest.Wait()
-					select {
-					case <-claim.granted:
+					if claim.take() {
 						n++
-					default:
 					}
 					claim.drop()
 				}

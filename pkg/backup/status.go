@@ -30,24 +30,24 @@ func settle(st *api.BackupStatus, v verdict, generation int64) {
 		// To those who wait for a backup it has failed.
 		st.Succeeded, st.Reason = false, v.reason
 	case api.BackupPhaseSucceeded:
-		st.SpecDigest = v.digest // v0.9.4 did not tell
+		st.SpecDigest = v.digest // v0.9.4 did not record it
 	}
 	if v.another {
 		st.Succeeded = false // that was about another backup
 	}
 	st.ObservedGeneration = generation
 	st.Phase = v.phase
-	st.NextExecutionDate = recorded(roundUp(v.next))
+	st.NextExecutionDate = notice.Timestamp(notice.RoundUp(v.next))
 	if v.done != nil {
-		st.LastScheduleDate = recorded(*v.done)
+		st.LastScheduleDate = notice.Timestamp(*v.done)
 	}
 }
 
 // begin shows that an attempt is under way.
 func begin(st *api.BackupStatus, v verdict, a *attempt, next time.Time) {
 	settle(st, verdict{phase: api.BackupPhaseRunning, next: next, done: v.done, another: v.another}, a.obj.Generation)
-	st.LastExecutionDate = recorded(a.begun)
-	st.SpecDigest, st.UnfinishedSince = v.digest, recorded(a.since)
+	st.LastExecutionDate = notice.Timestamp(a.begun)
+	st.SpecDigest, st.UnfinishedSince = v.digest, notice.Timestamp(a.since)
 }
 
 // ended takes back what begin has said where an attempt has certainly stored
@@ -59,7 +59,7 @@ func ended(st *api.BackupStatus, a *attempt) {
 }
 
 // succeed shows what an attempt has made.
-func succeed(st *api.BackupStatus, a *attempt, m *made, next time.Time) {
+func succeed(st *api.BackupStatus, a *attempt, m *storedBackup, next time.Time) {
 	st.ObservedGeneration = a.obj.Generation
 	st.Succeeded, st.Reason, st.Failures = true, "", 0
 	st.UnfinishedSince = nil
@@ -70,11 +70,11 @@ func succeed(st *api.BackupStatus, a *attempt, m *made, next time.Time) {
 	if m.duration > 0 {
 		st.Duration = &metav1.Duration{Duration: m.duration.Round(time.Millisecond)}
 	}
-	st.LastSuccessDate = recorded(m.complete)
-	st.NextExecutionDate = recorded(next)
+	st.LastSuccessDate = notice.Timestamp(m.complete)
+	st.NextExecutionDate = notice.Timestamp(next)
 	st.Phase = api.BackupPhaseSucceeded
 	if !a.window.IsZero() {
-		st.Phase, st.LastScheduleDate = api.BackupPhaseWaiting, recorded(a.window)
+		st.Phase, st.LastScheduleDate = api.BackupPhaseWaiting, notice.Timestamp(a.window)
 	}
 }
 
@@ -86,12 +86,12 @@ func fail(st *api.BackupStatus, a *attempt, reason string, now, next time.Time) 
 	st.Succeeded, st.Reason = false, reason
 	st.Failures++
 	st.Phase = api.BackupPhaseRetrying
-	st.NextExecutionDate = recorded(retryAt(st.Failures, now, next))
+	st.NextExecutionDate = notice.Timestamp(retryAt(st.Failures, now, next))
 }
 
-// hang shows that an attempt is due and can't begin, since what was under way before
+// showAbandoned shows that an attempt is due and can't begin, because earlier work
 // hangs.
-func hang(st *api.BackupStatus, v verdict, reason string, generation int64) {
+func showAbandoned(st *api.BackupStatus, v verdict, reason string, generation int64) {
 	v.phase = api.BackupPhaseRetrying
 	settle(st, v, generation)
 	st.Succeeded, st.Reason = false, reason
@@ -125,7 +125,7 @@ func interrupt(st *api.BackupStatus, a *attempt, now time.Time) {
 	ended(st, a)
 	st.Succeeded, st.Reason = false, "the backup operator ended while it made the backup: it is made when it is back"
 	st.Phase = api.BackupPhaseRetrying
-	st.NextExecutionDate = recorded(roundUp(now))
+	st.NextExecutionDate = notice.Timestamp(notice.RoundUp(now))
 }
 
 func same(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }

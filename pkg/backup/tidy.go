@@ -44,7 +44,7 @@ type tidying struct {
 	log  *logrus.Entry
 	obj  *api.EtcdBackup // nobody changes it
 	last string          // key of the backup that was made; "": none
-	// owned tells of keys whether this EtcdBackup made them, as far as is known.
+	// owned holds what is known of keys: whether this EtcdBackup made them.
 	owned map[string]origin
 }
 
@@ -54,14 +54,14 @@ type tidied struct {
 	left    int
 	deleted []string // places
 	owned   map[string]origin
-	// learned tells that more is known of the objects than before.
+	// learned means that more is known of the objects than before.
 	learned bool
 	// err says why not all was deleted that should have been.
-	err  error
-	hung *hung // it was left to itself; nil: it was not
+	err       error
+	abandoned *abandonedWork // what hangs; nil: nothing
 }
 
-// progress tells whether the next tidying has less to do.
+// progress reports whether the next tidying has less to do.
 func (t *tidied) progress() bool { return t.learned || len(t.deleted) > 0 }
 
 func (t *tidying) limit() time.Duration {
@@ -90,7 +90,7 @@ func (t *tidying) run(ctx context.Context) tidied {
 	return result
 }
 
-// retains tells whether there is a rule for what is deleted.
+// retains reports whether there is a rule for what is deleted.
 func (t *tidying) retains() bool {
 	newest, age := t.obj.Spec.Kept()
 	return newest > 0 || age > 0
@@ -140,12 +140,12 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 // deleteMine deletes a backup if it is this EtcdBackup's. What is known of it may be
 // old: it is asked for once more, as what is deleted does not come back.
 func (t *tidying) deleteMine(ctx context.Context, place *location.Location, key string) (mine bool, err error) {
-	switch told, err := place.Stat(ctx, key); {
+	switch stat, err := place.Stat(ctx, key); {
 	case errors.Is(err, store.ErrNotFound):
 		return true, nil // somebody was faster
 	case err != nil:
 		return false, err
-	case told.Metadata[backupobject.MetaUID] != string(t.obj.UID):
+	case stat.Metadata[backupobject.MetaUID] != string(t.obj.UID):
 		return false, nil
 	}
 	return true, place.Delete(ctx, key)
@@ -190,14 +190,14 @@ func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored,
 		from, known := t.owned[object.Key]
 		if !known {
 			// Each is asked once; its key is never given to another's again.
-			told, err := place.Stat(ctx, object.Key)
+			stat, err := place.Stat(ctx, object.Key)
 			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
 			if err != nil {
 				return nil, merged(t.owned, owned), err
 			}
-			from = origin{mine: told.Metadata[backupobject.MetaUID] == string(t.obj.UID), uncertain: backupobject.Uncertain(told.Metadata)}
+			from = origin{mine: stat.Metadata[backupobject.MetaUID] == string(t.obj.UID), uncertain: backupobject.Uncertain(stat.Metadata)}
 		}
 		owned[object.Key] = from
 		if from.mine {

@@ -58,7 +58,7 @@ func TestSlotsAreGivenInTurn(t *testing.T) {
 		}
 		var claims []*claim
 		for range 5 {
-			claims = append(claims, s.claim(t.Context(), "ns"))
+			claims = append(claims, s.claim(t.Context(), "ns", func() {}))
 			synctest.Wait()
 		}
 		claims[1].drop()
@@ -68,22 +68,24 @@ func TestSlotsAreGivenInTurn(t *testing.T) {
 			}
 			<-s.all
 			synctest.Wait()
-			select {
-			case <-c.granted:
-			default:
+			if !c.take() {
 				t.Fatalf("the slot was not given to number %d", i)
 			}
-			c.drop() // the slot has been received, and stays
+			c.drop() // the slot has been taken, and stays
 			if len(s.all) != slots {
 				t.Fatal("the slot was given back")
 			}
 		}
-		unheard := s.claim(t.Context(), "ns")
+		woken := false
+		untaken := s.claim(t.Context(), "ns", func() { woken = true })
 		<-s.all
 		synctest.Wait()
-		unheard.drop()
+		if !woken || !untaken.isGranted() {
+			t.Error("nobody learns of the slot")
+		}
+		untaken.drop()
 		if len(s.all) != slots-1 {
-			t.Error("a slot that nobody received is taken")
+			t.Error("a slot that nobody took is lost")
 		}
 	})
 }

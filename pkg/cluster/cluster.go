@@ -13,7 +13,6 @@ import (
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
@@ -24,6 +23,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
@@ -37,8 +37,6 @@ const (
 	// no event, such as a learner that catches up.
 	shortestWait = 100 * time.Millisecond
 	longestWait  = time.Second
-	// errorWait is the first wait after a failed pass. It doubles up to the period.
-	errorWait = 500 * time.Millisecond
 	// failuresToTell is the number of failed passes in a row before an event.
 	failuresToTell = 4
 )
@@ -73,10 +71,9 @@ type Config struct {
 // Cluster manages one EtcdCluster. All fields except the mailbox belong to the goroutine of
 // Run.
 type Cluster struct {
-	cfg     Config
-	log     *logrus.Entry
-	updates chan *api.EtcdCluster // holds the newest object, if any
-	wake    chan struct{}
+	*loop.Mailbox[*api.EtcdCluster]
+	cfg Config
+	log *logrus.Entry
 
 	obj *api.EtcdCluster // own copy of the newest object
 	// status is what was last written. It may be newer than obj's.
@@ -137,8 +134,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 	c := &Cluster{
 		cfg:            cfg,
 		log:            cfg.Logger.WithFields(logrus.Fields{"cluster-namespace": obj.Namespace, "cluster-name": obj.Name}),
-		updates:        make(chan *api.EtcdCluster, 1),
-		wake:           make(chan struct{}, 1),
+		Mailbox:        loop.NewMailbox[*api.EtcdCluster](),
 		obj:            obj,
 		status:         *obj.Status.DeepCopy(),
 		etcd:           cfg.Members(),
@@ -158,25 +154,6 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 	return c, nil
 }
 
-// Update passes on a newer state of the EtcdCluster. It never blocks; only the last unread
-// state counts. It must not be called concurrently with itself.
-func (c *Cluster) Update(obj *api.EtcdCluster) {
-	obj = obj.DeepCopy()
-	select {
-	case <-c.updates:
-	default:
-	}
-	c.updates <- obj
-}
-
-// Wake starts a pass, because a pod or Service of the cluster changed. It never blocks.
-func (c *Cluster) Wake() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Run manages the cluster until ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
 	c.log.WithFields(logrus.Fields{"size": c.obj.Spec.Size, "version": c.obj.Spec.EffectiveVersion(), "phase": c.status.Phase}).Info("managing the cluster")
@@ -184,47 +161,16 @@ func (c *Cluster) Run(ctx context.Context) {
 	defer c.etcd.Close()
 	defer c.cfg.Metrics.forget(c.obj)
 
-	timer := c.cfg.Clock.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case obj := <-c.updates:
-			c.take(obj)
-		case <-c.wake:
-			c.waits = 0
-		case <-timer.C():
-		}
-		if ctx.Err() != nil { // the select above picks any ready case
-			return
-		}
-		select { // an edit comes before the step that it may change
-		case obj := <-c.updates:
-			c.take(obj)
-		default:
-		}
-		select { // the pass sees all changes so far: one pass is enough
-		case <-c.wake:
-			c.waits = 0
-		default:
-		}
-		next := c.reconcile(ctx)
-		if !timer.Stop() {
-			select {
-			case <-timer.C():
-			default:
-			}
-		}
-		timer.Reset(next)
-	}
+	loop.Run(ctx, c.cfg.Clock, c.Mailbox, loop.Reconciler[*api.EtcdCluster]{
+		Take: c.take, Woken: func() { c.waits = 0 }, Pass: c.reconcile,
+	})
 }
 
 // take continues with a newer state of the object and of its status: somebody else may have
 // changed it. A state older than the last write says nothing new; the result of that write
 // comes next.
 func (c *Cluster) take(obj *api.EtcdCluster) {
-	if order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, c.obj.ResourceVersion); err == nil && order < 0 {
+	if loop.Outdated(obj, c.obj) {
 		return
 	}
 	c.forgetOther(&obj.Status)
@@ -254,7 +200,7 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 		if c.failures == failuresToTell {
 			c.notices.passFails(s, err)
 		}
-		return min(errorWait<<min(c.failures-1, 8), c.cfg.Period)
+		return loop.ErrorWait(c.failures, c.cfg.Period)
 	}
 	switch s.(type) {
 	case plan.Idle:

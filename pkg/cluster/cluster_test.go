@@ -313,7 +313,7 @@ func TestErrorsBackOffUpToThePeriod(t *testing.T) {
 		for i := range attempts[1:] {
 			waits = append(waits, attempts[i+1].Sub(attempts[i]))
 		}
-		want := []time.Duration{errorWait, 2 * errorWait, 4 * errorWait, 8 * errorWait, Period, Period}
+		want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, Period, Period}
 		if len(waits) < len(want) || !reflect.DeepEqual(waits[:len(want)], want) {
 			t.Errorf("it waited %v, want %v", waits, want)
 		}

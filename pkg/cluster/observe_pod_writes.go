@@ -10,7 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
 )
 
 // podWrites remembers the API server's answers to this cluster's writes of pods until the
@@ -43,7 +44,7 @@ func (w podWrites) merge(cached []*corev1.Pod, now time.Time) (pods []*corev1.Po
 	}
 	for name, written := range w {
 		switch pod := byName[name]; {
-		case pod != nil && !older(pod, written.pod):
+		case pod != nil && !loop.Outdated(pod, written.pod):
 			delete(w, name)
 		case pod == nil && written.pod.DeletionTimestamp != nil:
 			delete(w, name) // it was deleted, and is gone
@@ -56,11 +57,4 @@ func (w podWrites) merge(cached []*corev1.Pod, now time.Time) (pods []*corev1.Po
 	}
 	slices.Sort(doubtful)
 	return slices.SortedFunc(maps.Values(byName), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }), doubtful
-}
-
-// older reports whether the cached pod is an earlier state of the written one. Two pods of the
-// same name are ordered the same way.
-func older(cached, written *corev1.Pod) bool {
-	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
-	return err == nil && order < 0
 }

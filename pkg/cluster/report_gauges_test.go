@@ -121,7 +121,7 @@ func TestFailedPassesAreCounted(t *testing.T) {
 		up := w.refuseStatus()
 		c := w.cluster(testCluster())
 		defer run(t, c)()
-		time.Sleep(errorWait * 4)
+		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if got := gaugesIn(t, registry)["failed_passes"]; got != 3 {
 			t.Errorf("%v passes have failed", got)

@@ -66,7 +66,7 @@ type Config struct {
 	Members func() cluster.Members
 }
 
-// Controller takes care of the EtcdClusters in its scope.
+// Controller manages the EtcdClusters in its scope.
 type Controller struct {
 	cfg            Config
 	log            *logrus.Entry
@@ -75,9 +75,9 @@ type Controller struct {
 	definition     *definition.Keeper
 	clusterMetrics *cluster.Metrics
 	// makeCluster is cluster.New, but in tests.
-	makeCluster func(belongings, *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error)
+	makeCluster func(ownedObjects, *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error)
 	// watched are the caches of what belongs to clusters, from Run on.
-	watched belongings
+	watched ownedObjects
 	waiting fleet.Waiting
 }
 
@@ -133,7 +133,7 @@ func New(cfg Config) (*Controller, error) {
 	})
 	err = c.fleet.RegisterSize(cfg.Registry, prometheus.GaugeOpts{
 		Namespace: "etcd_operator", Subsystem: "controller", Name: "clusters",
-		Help: "Clusters that the operator takes care of.",
+		Help: "Clusters that the operator manages.",
 	})
 	return c, err
 }
@@ -142,7 +142,7 @@ func New(cfg Config) (*Controller, error) {
 // what it waits for.
 func (c *Controller) Ready() error { return c.waiting.Ready() }
 
-// Run takes care of clusters until ctx ends, and returns when everything that it
+// Run manages clusters until ctx ends, and returns when everything that it
 // started has ended. It must be called once.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.waiting.For("nothing: it has ended")
@@ -155,7 +155,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = api.AppLabel + "=" + api.AppEtcd }),
 		informers.WithTransform(dropManagedFields))
 	pods, services, volumes, budgets := factory.Core().V1().Pods(), factory.Core().V1().Services(), factory.Core().V1().PersistentVolumeClaims(), factory.Policy().V1().PodDisruptionBudgets()
-	c.watched = belongings{pods.Lister(), services.Lister(), volumes.Lister(), budgets.Lister()}
+	c.watched = ownedObjects{pods.Lister(), services.Lister(), volumes.Lister(), budgets.Lister()}
 	var synced []cache.DoneChecker
 	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), services.Informer(), volumes.Informer(), budgets.Informer()} {
 		if _, err := informer.AddEventHandler(wakeOwner(c.fleet)); err != nil {
@@ -186,11 +186,11 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.waiting.Over()
-	c.log.WithField("clusters", c.fleet.Size()).Infof("taking care of the EtcdClusters in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
+	c.log.WithField("clusters", c.fleet.Size()).Infof("managing the EtcdClusters in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
 
 	orphans := &collector{
 		kube: c.cfg.Kube, clusters: c.cfg.Dynamic, known: clusters,
-		belongings: c.watched, log: c.log,
+		ownedObjects: c.watched, log: c.log,
 	}
 	running.Go(func() { orphans.run(ctx, c.cfg.Clock, c.cfg.GCInterval) })
 	chaos := &monkey{kube: c.cfg.Kube, pods: c.watched.pods, fleet: c.fleet, rand: c.cfg.Rand, log: c.log}
@@ -211,15 +211,15 @@ func (c *Controller) clusterInformer(ctx context.Context) (cache.Indexer, cache.
 	return c.source.Informer(ctx, c.fleet)
 }
 
-// belongings are the caches of what belongs to clusters.
-type belongings struct {
+// ownedObjects are the caches of the objects that belong to clusters.
+type ownedObjects struct {
 	pods     corelisters.PodLister
 	services corelisters.ServiceLister
 	volumes  corelisters.PersistentVolumeClaimLister
 	budgets  policylisters.PodDisruptionBudgetLister
 }
 
-func (c *Controller) newCluster(b belongings, obj *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error) {
+func (c *Controller) newCluster(b ownedObjects, obj *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error) {
 	return cluster.New(cluster.Config{
 		Kube:          c.cfg.Kube,
 		EtcdClusters:  c.cfg.EtcdClusters,

@@ -64,7 +64,7 @@ func newWorld(t *testing.T, edit func(*Config), objects ...runtime.Object) *worl
 		t.Fatal(err)
 	}
 	w.ctrl = ctrl
-	w.ctrl.makeCluster = func(_ belongings, obj *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error) {
+	w.ctrl.makeCluster = func(_ ownedObjects, obj *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error) {
 		return w.Diary.New(obj)
 	}
 	return w
@@ -215,16 +215,16 @@ func TestAnUnreadableObjectHarmsNoOther(t *testing.T) {
 			t.Errorf("event %q", e)
 		}
 		clusters := w.dynamic.Resource(etcdClusters).Namespace("ns")
-		told, err := clusters.Get(t.Context(), "bad", metav1.GetOptions{})
+		reported, err := clusters.Get(t.Context(), "bad", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reason, _, err := unstructured.NestedString(told.Object, "status", "reason"); err != nil || !strings.Contains(reason, "spec.size") {
+		if reason, _, err := unstructured.NestedString(reported.Object, "status", "reason"); err != nil || !strings.Contains(reason, "spec.size") {
 			t.Errorf("status.reason %q, %v", reason, err)
 		}
 		synctest.Wait()
 		if n := len(w.events.Events); n > 0 {
-			t.Errorf("its own write of the status is told in %d further events", n)
+			t.Errorf("its own write of the status is reported in %d further events", n)
 		}
 		if _, err := clusters.Update(t.Context(), asUnstructured(t, fleettest.EtcdCluster("bad", "2")), metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -233,7 +233,7 @@ func TestAnUnreadableObjectHarmsNoOther(t *testing.T) {
 		if _, err := clusters.Update(t.Context(), bad, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		w.expect() // what could be read is still taken care of
+		w.expect() // what could be read is still managed
 		remade := bad.DeepCopy()
 		remade.SetUID("3")
 		if _, err := clusters.Update(t.Context(), remade, metav1.UpdateOptions{}); err != nil {

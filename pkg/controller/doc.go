@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller decides which EtcdClusters this operator takes care of, and
+// Package controller decides which EtcdClusters this operator manages, and
 // runs one cluster.Cluster for each of them. It registers the
 // CustomResourceDefinition, watches EtcdClusters and what belongs to them, and
 // hands what it sees to the Cluster concerned. What has to be done for a cluster

@@ -27,7 +27,7 @@ func quiet() *logrus.Entry {
 	return logrus.NewEntry(logger)
 }
 
-// fleetOf takes care of objects, in a synctest bubble.
+// fleetOf manages objects, in a synctest bubble.
 func fleetOf(t *testing.T, objects ...*api.EtcdCluster) (*fleettest.Diary, *fleet.Fleet[*api.EtcdCluster]) {
 	t.Helper()
 	diary := fleettest.NewDiary()

@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		})
 	}
 	m := &metrics{
-		created:  counter("clusters_created", "Clusters that the operator began to take care of since it started to lead."),
+		created:  counter("clusters_created", "Clusters that the operator began to manage since it started to lead."),
 		deleted:  counter("clusters_deleted", "Clusters that were deleted or left the operator's scope."),
 		modified: counter("clusters_modified", "Edits of the specs of clusters."),
 		failed:   counter("clusters_failed", "Times that a cluster entered phase Failed."),

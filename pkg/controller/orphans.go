@@ -25,14 +25,14 @@ import (
 
 // collector deletes pods, Services and PodDisruptionBudgets whose EtcdCluster is
 // gone. Kubernetes does so itself, but not where an owner was removed without its
-// dependents; such pods would go on to serve, and stand in the way of a cluster of
-// the same name. Volumes it leaves alone: they stand in nobody's way, and hold
+// dependents; such pods would continue to serve, and are in the way of a cluster of
+// the same name. Volumes it leaves alone: they are in nobody's way, and hold
 // data that somebody may have meant to keep.
 type collector struct {
 	kube     kubernetes.Interface
 	clusters dynamic.Interface
 	known    cache.Indexer // of EtcdClusters
-	belongings
+	ownedObjects
 	log *logrus.Entry
 }
 
@@ -146,7 +146,7 @@ func (c *collector) ownerExists(ctx context.Context, namespace string, owner *me
 	live, err := c.clusters.Resource(etcdClusters).Namespace(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		// Also a 404, but about the resource: the CRD is being registered anew,
+		// Also a 404, but about the resource: the CRD is being registered again,
 		// or another API server knows it already. It says nothing of the object.
 		return false, fmt.Errorf("read its EtcdCluster %s: %w", owner.Name, err)
 	case apierrors.IsNotFound(err):

@@ -78,8 +78,8 @@ func newYard(t *testing.T, known, live []*api.EtcdCluster, objects ...runtime.Ob
 	y := &yard{kube: kubefake.NewClientset(objects...), api: fake.NewSimpleDynamicClient(scheme(t), living...)}
 	y.collector = &collector{
 		kube: y.kube, clusters: y.api, known: clusters,
-		belongings: belongings{corelisters.NewPodLister(pods), corelisters.NewServiceLister(services), nil, policylisters.NewPodDisruptionBudgetLister(budgets)},
-		log:        quiet(),
+		ownedObjects: ownedObjects{corelisters.NewPodLister(pods), corelisters.NewServiceLister(services), nil, policylisters.NewPodDisruptionBudgetLister(budgets)},
+		log:          quiet(),
 	}
 	return y
 }

@@ -54,7 +54,7 @@ func wakeOwnerOf(f *fleet.Fleet[*api.EtcdCluster], obj metav1.Object) {
 	if owner := ownerOf(obj); owner != nil && f.WakeUID(owner.UID) {
 		return
 	}
-	// What lost its owner, or never had one, may stand in the cluster's way.
+	// What lost its owner, or never had one, may be in the cluster's way.
 	if name := obj.GetLabels()[api.ClusterLabel]; name != "" {
 		f.WakeKey(types.NamespacedName{Namespace: obj.GetNamespace(), Name: name})
 	}

@@ -58,7 +58,7 @@ func TestWhatBelongsToAClusterWakesIt(t *testing.T) {
 		"of a namesake in another namespace":    {func(h cache.ResourceEventHandler) { h.OnAdd(elsewhere, false) }, nil},
 		"of a namesake kind in another group":   {func(h cache.ResourceEventHandler) { h.OnAdd(owned, false) }, nil},
 		"nothing":                               {func(h cache.ResourceEventHandler) { h.OnAdd(nil, false); h.OnUpdate(nil, nil) }, nil},
-		"a deletion that tells nothing but key": {func(h cache.ResourceEventHandler) { h.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/a-1"}) }, nil},
+		"a deletion that shows nothing but key": {func(h cache.ResourceEventHandler) { h.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/a-1"}) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,14 +12,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 // portName is the name of the port in Service and slice: they must be the same.
 const portName = "http"
-
-// appLabel marks our Service and slice. Its value is never etcd, by which the etcd operator
-// finds the objects of clusters.
-const appLabel = "app"
 
 // keepService creates or corrects the Service.
 func (k *Keeper) keepService(ctx context.Context) (*corev1.Service, error) {
@@ -67,7 +65,7 @@ func (k *Keeper) selectsOperators(live *corev1.Service) bool {
 	if len(live.Spec.Ports) != 1 || live.Spec.Ports[0].Port != k.cfg.Port {
 		return false
 	}
-	if live.Labels[appLabel] == k.cfg.Name && live.Spec.Ports[0].Name == portName {
+	if live.Labels[api.AppLabel] == k.cfg.Name && live.Spec.Ports[0].Name == portName {
 		return true
 	}
 	for name, value := range live.Spec.Selector {
@@ -78,11 +76,12 @@ func (k *Keeper) selectsOperators(live *corev1.Service) bool {
 	return true
 }
 
-// service returns the desired Service. As in v0.9.4, it has no owner: it outlives the
+// service returns the desired Service. The value of its AppLabel is never AppEtcd, by which
+// the etcd operator finds the objects of clusters. As in v0.9.4, it has no owner: it outlives the
 // Deployment and finds its next leader.
 func (k *Keeper) service() *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: k.cfg.Name, Namespace: k.cfg.Namespace, Labels: map[string]string{appLabel: k.cfg.Name}},
+		ObjectMeta: metav1.ObjectMeta{Name: k.cfg.Name, Namespace: k.cfg.Namespace, Labels: map[string]string{api.AppLabel: k.cfg.Name}},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP,
 			Ports: []corev1.ServicePort{{

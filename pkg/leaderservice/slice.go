@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 const (
@@ -68,7 +70,7 @@ func (k *Keeper) slice(address netip.Addr, kind discoveryv1.AddressType) *discov
 	}
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: k.cfg.Name, Namespace: k.cfg.Namespace, Labels: map[string]string{
-			appLabel: k.cfg.Name, discoveryv1.LabelServiceName: k.cfg.Name, discoveryv1.LabelManagedBy: manager,
+			api.AppLabel: k.cfg.Name, discoveryv1.LabelServiceName: k.cfg.Name, discoveryv1.LabelManagedBy: manager,
 		}},
 		AddressType: kind,
 		Endpoints:   []discoveryv1.Endpoint{endpoint},

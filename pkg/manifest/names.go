@@ -16,7 +16,7 @@ const (
 	peerPort    = 2380
 	MetricsPort = 2381
 
-	VersionAnnotation = "etcd.version"
+	VersionAnnotation = api.VersionAnnotation
 	// PreviousVersionAnnotation is the etcd version that ran on a pod's data before the
 	// operator changed its image. The operator returns to it if the new version does not run.
 	PreviousVersionAnnotation = api.OperatorAnnotations + "previous-version"

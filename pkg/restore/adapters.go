@@ -9,14 +9,12 @@ import (
 	"io"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 )
 
@@ -35,32 +33,17 @@ type OpenLocation func(ctx context.Context, namespace string, spec *api.RestoreS
 // inStores opens it in a real one.
 func inStores(kube kubernetes.Interface, volumeDir string) OpenLocation {
 	return func(ctx context.Context, namespace string, spec *api.RestoreSpec) (*location.Location, error) {
-		return location.Open(ctx, secrets{kube}, namespace, spec.BackupStorageType, spec.BackupSource, volumeDir)
+		return location.Open(ctx, secretsOf(kube), namespace, spec.BackupStorageType, spec.BackupSource, volumeDir)
 	}
 }
 
-// secrets reads Secrets by their names. They are not watched: for that the operator
-// would have to see those of others.
-type secrets struct{ kube kubernetes.Interface }
-
-func (s secrets) Get(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-	secret, err := s.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-	return secret, granted(err, "get secrets")
+// secretsOf reads Secrets from an API server.
+func secretsOf(kube kubernetes.Interface) location.KubeSecrets {
+	return location.KubeSecrets{Kube: kube, Operator: "restore"}
 }
 
-// granted adds to a refusal of the API server what to do about it.
-func granted(err error, right string) error {
-	if apierrors.IsForbidden(err) && !namespaceEnds(err) {
-		return fmt.Errorf("%w: grant the service account of the restore operator to %s (example/rbac/create_role.sh)", err, right)
-	}
-	return err
-}
-
-// namespaceEnds tells whether a request failed because its namespace is being
-// deleted.
-func namespaceEnds(err error) bool {
-	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
-}
+// granted adds the remedy to an error of the API server.
+func granted(err error, right string) error { return notice.Forbidden(err, "restore", right) }
 
 // openAt reads the backup on record from an offset on; to close it closes the store.
 // What has come in its place is not read: it would be found wrong only at its end.
@@ -101,7 +84,7 @@ func unchanged(ctx context.Context, place *location.Location, key string, backup
 		return fmt.Errorf("look at the backup: %w", err)
 	case now.Size != backup.Size:
 		return fmt.Errorf("%w: it has %d bytes, and had %d", backupserver.ErrReplaced, now.Size, backup.Size)
-	case backup.Modified == nil || now.Modified.IsZero() || recorded(now.Modified).Equal(recorded(backup.Modified.Time)):
+	case backup.Modified == nil || now.Modified.IsZero() || notice.Timestamp(now.Modified).Equal(notice.Timestamp(backup.Modified.Time)):
 		return nil
 	}
 	return fmt.Errorf("%w: it was stored at %s, and the one that was read at %s", backupserver.ErrReplaced,

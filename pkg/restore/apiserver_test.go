@@ -47,7 +47,7 @@ type apiServer struct {
 	objects map[string]*unstructured.Unstructured // by resource and name
 	version int
 	uids    int
-	// ending tells that the namespace is being deleted.
+	// ending means that the namespace is being deleted.
 	ending bool
 	// lacking are rights that the operator does not have, such as "patch services".
 	lacking map[string]bool
@@ -245,7 +245,7 @@ func (s *apiServer) allowed(verb, resource, subresource string) bool {
 	return !s.lacking[right{verb: verb, resource: resource, subresource: subresource}.String()]
 }
 
-// review tells the operator what it may do.
+// review shows the operator what it may do.
 func (s *apiServer) review(asked runtime.Object) runtime.Object {
 	switch asked := asked.(type) {
 	case *authorizationv1.SelfSubjectAccessReview:

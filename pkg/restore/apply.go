@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 var etcdClusters = api.SchemeGroupVersion.WithResource(api.EtcdClusterResourcePlural)
@@ -54,7 +55,7 @@ func without(finalizers []string) []string {
 }
 
 func (s begin) apply(ctx context.Context, r *Restore) error {
-	r.job = start(ctx, r.newAttempt(s.manifest))
+	r.job = r.start(ctx, r.newAttempt(s.manifest))
 	return nil
 }
 
@@ -137,13 +138,13 @@ func (s createCluster) apply(ctx context.Context, r *Restore) error {
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create EtcdCluster %s: %w: %w", cluster.GetName(), errBehind, err)
-	case namespaceEnds(err):
+	case notice.NamespaceTerminates(err):
 		r.namespaceEnds = true
 		return nil
 	case err != nil:
 		return fmt.Errorf("create EtcdCluster %s: %w", cluster.GetName(), granted(err, "create etcdclusters"))
 	}
-	r.madeAt = append(r.madeAt, r.cfg.Clock.Now())
+	r.createdAt = append(r.createdAt, r.cfg.Clock.Now())
 	r.notices.created(s.seed)
 	return nil
 }
@@ -155,7 +156,7 @@ func (s unannotate) apply(ctx context.Context, r *Restore) error {
 	return r.tidied(deniedAnnotation, err)
 }
 
-// tidied lets pass what the operator may not tidy: it is told once, and left.
+// tidied lets pass what the operator may not tidy: it is reported once, and left.
 func (r *Restore) tidied(what string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err

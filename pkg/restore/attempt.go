@@ -7,11 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,18 +17,12 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
-	"github.com/etcd-operator/etcd-operator/pkg/leavable"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
-)
-
-const (
-	// stallLimit is for how long nothing of a backup may arrive, and stallLook passes
-	// between two looks at it.
-	stallLimit = 2 * time.Minute
-	stallLook  = stallLimit / 12
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 var (
@@ -40,7 +31,6 @@ var (
 	errStalled = errors.New("nothing has arrived from the store")
 	errEdited  = errors.New("the EtcdRestore was edited or deleted")
 	errStopped = errors.New("the restore operator ends")
-	errBug     = errors.New("a bug ended the attempt, please report what the operator's log says")
 )
 
 // outcome is what came of an attempt to find a backup.
@@ -60,7 +50,7 @@ type attempt struct {
 	obj      *api.EtcdRestore // nobody changes it
 	manifest manifest
 
-	hung *hung // what was last left to itself
+	abandoned *abandonedRead // what was last left to itself
 
 	progress atomic.Pointer[readProgress]
 	moved    atomic.Int64
@@ -71,7 +61,7 @@ type readProgress struct {
 	read, size int64
 }
 
-// reading tells how far the attempt under way has come.
+// reading reports how far the attempt under way has come.
 func (r *Restore) reading() string {
 	p := r.job.attempt.progress.Load()
 	if p == nil {
@@ -82,35 +72,29 @@ func (r *Restore) reading() string {
 
 // job is an attempt in a goroutine of its own, so that an edit can end it.
 type job struct {
+	*loop.Job[outcome]
 	attempt *attempt
-	stop    context.CancelCauseFunc
-	// ended gets one value, when nothing is under way any more.
-	ended chan outcome
 }
 
 func (r *Restore) newAttempt(m manifest) *attempt {
-	return &attempt{cfg: &r.cfg, clusters: r.clusters(), log: r.log, obj: r.obj, manifest: m, hung: r.hung}
+	return &attempt{cfg: &r.cfg, clusters: r.clusters(), log: r.log, obj: r.obj, manifest: m, abandoned: r.abandoned}
 }
 
-func start(ctx context.Context, a *attempt) *job {
-	ctx, stop := context.WithCancelCause(ctx)
-	j := &job{attempt: a, stop: stop, ended: make(chan outcome, 1)}
-	go func() {
-		defer stop(nil)
-		j.ended <- a.run(ctx)
-	}()
-	return j
+func (r *Restore) start(ctx context.Context, a *attempt) *job {
+	return &job{Job: loop.Start(ctx, r.Wake, a.run), attempt: a}
 }
 
 // run never panics: others are under way in the process.
-func (a *attempt) run(ctx context.Context) (result outcome) {
+func (a *attempt) run(ctx context.Context) outcome {
+	result, err := watchdog.Recover(a.log, func() outcome { return a.runOnce(ctx) })
+	if err != nil {
+		return outcome{generation: generation(a.obj), manifest: a.manifest, err: err}
+	}
+	return result
+}
+
+func (a *attempt) runOnce(ctx context.Context) (result outcome) {
 	result = outcome{generation: generation(a.obj), manifest: a.manifest}
-	defer func() {
-		if p := recover(); p != nil {
-			a.log.Errorf("panic: %v\n%s", p, debug.Stack())
-			result.err = errBug
-		}
-	}()
 	// What may be in the way is looked for first: a backup is read to be restored at
 	// once, for others may delete or replace it.
 	if result.err = a.rehearse(ctx); result.err != nil {
@@ -130,15 +114,15 @@ func (a *attempt) run(ctx context.Context) (result outcome) {
 	return result
 }
 
-// hung is what was left to itself on a store.
-type hung struct {
+// abandonedRead is work that hangs on a store.
+type abandonedRead struct {
 	returned <-chan struct{} // closed when it has
 	on       api.BackupStorageType
 }
 
-// holds tells whether nothing may be begun on a store, since it would hang as well. On
+// blocks reports whether nothing may begin on a store, since it would hang as well. On
 // another one it may: that is what helps on the worst day.
-func (h *hung) holds(on api.BackupStorageType) bool {
+func (h *abandonedRead) blocks(on api.BackupStorageType) bool {
 	if h == nil || h.on != on {
 		return false
 	}
@@ -160,18 +144,18 @@ type found struct {
 // find reads the whole of the backup that is asked for. A store that hangs in a call
 // which no context ends is left to itself, and not asked again until it has returned.
 func (a *attempt) find(ctx context.Context) (api.RestoredBackup, []string, error) {
-	if a.hung.holds(a.obj.Spec.BackupStorageType) {
+	if a.abandoned.blocks(a.obj.Spec.BackupStorageType) {
 		return api.RestoredBackup{}, nil, a.hangs()
 	}
-	ctx, rest := a.watched(ctx)
-	defer rest()
-	result, left := leavable.Do(ctx, a.cfg.Clock, func() found { return a.readRecovered(ctx) })
+	ctx, stopWatch := a.watched(ctx)
+	defer stopWatch()
+	result, left := watchdog.Run(ctx, a.cfg.Clock, func() found { return a.readRecovered(ctx) })
 	switch {
 	case left != nil:
-		a.hung = &hung{left, a.obj.Spec.BackupStorageType}
+		a.abandoned = &abandonedRead{left, a.obj.Spec.BackupStorageType}
 		result.err = a.hangs()
 	case result.err != nil && errors.Is(context.Cause(ctx), errStalled):
-		result.err = fmt.Errorf("%w for %s: look at the network on the way there", errStalled, stallLimit)
+		result.err = fmt.Errorf("%w for %s: look at the network on the way there", errStalled, watchdog.StallTimeout)
 	}
 	return result.backup, result.passedOver, result.err
 }
@@ -185,14 +169,14 @@ func (a *attempt) hangs() error {
 }
 
 // readRecovered is readWhole, and never panics.
-func (a *attempt) readRecovered(ctx context.Context) (result found) {
-	defer func() {
-		if p := recover(); p != nil {
-			a.log.Errorf("panic: %v\n%s", p, debug.Stack())
-			result = found{err: errBug}
-		}
-	}()
-	result.backup, result.passedOver, result.err = a.readWhole(ctx)
+func (a *attempt) readRecovered(ctx context.Context) found {
+	result, err := watchdog.Recover(a.log, func() (result found) {
+		result.backup, result.passedOver, result.err = a.readWhole(ctx)
+		return result
+	})
+	if err != nil {
+		return found{err: err}
+	}
 	return result
 }
 
@@ -215,44 +199,21 @@ func (a *attempt) readWhole(ctx context.Context) (api.RestoredBackup, []string, 
 		EtcdVersion: found.EtcdVersion, EtcdRevision: found.EtcdRevision, Uncertain: found.Uncertain,
 	}
 	if !found.Taken.IsZero() {
-		backup.Taken = recorded(found.Taken)
+		backup.Taken = notice.Timestamp(found.Taken)
 	}
 	if !found.Modified.IsZero() {
-		backup.Modified = recorded(found.Modified)
+		backup.Modified = notice.Timestamp(found.Modified)
 	}
 	return backup, passedOver, nil
 }
 
-// watched returns a context that ends with errStalled when nothing has arrived for
-// stallLimit, and what stops the watch and waits for its end.
+// watched returns a context that ends with errStalled when nothing arrives for
+// watchdog.StallTimeout, and what stops the watch and waits for its end.
 func (a *attempt) watched(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
 	ctx = store.WithProgress(ctx, func(int) { a.moved.Add(1) })
-	var watching sync.WaitGroup
-	timer, last := a.cfg.Clock.NewTimer(stallLook), a.cfg.Clock.Now()
-	watching.Go(func() {
-		defer timer.Stop()
-		for moved := int64(0); ; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-timer.C():
-			}
-			now := a.cfg.Clock.Now()
-			if n := a.moved.Load(); n != moved {
-				moved, last = n, now
-			}
-			if now.Sub(last) >= stallLimit {
-				cancel(errStalled)
-				return
-			}
-			timer.Reset(stallLook)
-		}
+	return watchdog.WithStallTimeout(ctx, a.cfg.Clock, watchdog.Progress{
+		Moved: a.moved.Load, Stalled: func() error { return errStalled },
 	})
-	return ctx, func() {
-		cancel(nil)
-		watching.Wait()
-	}
 }
 
 // advised adds what to do to errors of a store that somebody has to act on.
@@ -264,13 +225,13 @@ func (a *attempt) advised(err error) error {
 	case errors.Is(err, location.ErrSpec), errors.Is(err, location.ErrSecret):
 		return err
 	case errors.Is(err, store.ErrNoBucket):
-		return fmt.Errorf("%w: mend spec.%s.path", err, strings.ToLower(string(spec.BackupStorageType)))
+		return fmt.Errorf("%w: fix spec.%s.path", err, strings.ToLower(string(spec.BackupStorageType)))
 	}
 	return location.Advised(err, spec.BackupStorageType, spec.BackupSource)
 }
 
-// fits tells whether the cluster can begin with the backup. A backup of which nobody
-// knows the version is tried: the first member tells.
+// fits reports whether the cluster can begin with the backup. A backup of which nobody
+// knows the version is tried: the first member finds out.
 func fits(b *api.RestoredBackup, m manifest) error {
 	spec, err := m.spec()
 	if err != nil {
@@ -316,7 +277,7 @@ func (a *attempt) rehearse(ctx context.Context) error {
 	case apierrors.IsForbidden(err) && replaces && strings.Contains(err.Error(), "exceeded quota"):
 		return nil // there is room when the old one is gone
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return fmt.Errorf("the API server would not take the EtcdCluster that is to be made: %w: mend it in the EtcdCluster, or in spec.clusterTemplate", err)
+		return fmt.Errorf("the API server would not take the EtcdCluster that is to be made: %w: fix it in the EtcdCluster, or in spec.clusterTemplate", err)
 	}
 	return fmt.Errorf("try out the EtcdCluster that is to be made: %w", granted(err, "create etcdclusters"))
 }

@@ -16,7 +16,7 @@ import (
 // 2^63: beyond it, etcdutl restores without a word, and no member ever starts.
 const highestRevision = 1 << 62
 
-// bumpFits tells whether the revision of the backup can be raised by so much.
+// bumpFits reports whether the revision of the backup can be raised by so much.
 func bumpFits(b *api.RestoredBackup, bump int64) error {
 	if bump == 0 || b.EtcdRevision <= highestRevision-bump {
 		return nil
@@ -24,7 +24,7 @@ func bumpFits(b *api.RestoredBackup, bump int64) error {
 	return fmt.Errorf("%w: its revision is %d, and raised by %d it would come too close to the last one that etcd knows: give a smaller spec.bumpRevision", errUnfit, b.EtcdRevision, bump)
 }
 
-// mayRepeat tells that the restored cluster begins at revisions that clients know with
+// mayRepeat reports that the restored cluster begins at revisions that clients know with
 // other content, from a restore before that has raised the revision; "": it does not,
 // as far as is on record.
 func mayRepeat(old *unstructured.Unstructured, b *api.RestoredBackup, bump int64) string {

@@ -33,9 +33,9 @@ func TestARevisionIsNotRaisedBeyondWhatEtcdKnows(t *testing.T) {
 
 func TestASecondRestoreBelowRevisionsThatClientsKnowIsToldOf(t *testing.T) {
 	for name, tc := range map[string]struct {
-		from *api.RestoredFrom
-		bump int64
-		told bool
+		from     *api.RestoredFrom
+		bump     int64
+		reported bool
 	}{
 		"the first restore":              {nil, 1000, false},
 		"after one that raised nothing":  {&api.RestoredFrom{EtcdRevision: 5}, 0, false},
@@ -57,8 +57,8 @@ func TestASecondRestoreBelowRevisionsThatClientsKnowIsToldOf(t *testing.T) {
 				stop := w.run()
 				defer stop()
 				w.await("success", 2*time.Minute, in(api.RestorePhaseSucceeded, w))
-				if got := w.Told("Revisions May Repeat"); got != tc.told {
-					t.Errorf("told: %v", got)
+				if got := w.Told("Revisions May Repeat"); got != tc.reported {
+					t.Errorf("reported: %v", got)
 				}
 			})
 		})

@@ -28,7 +28,7 @@ func namedSecrets(spec *api.ClusterSpec) (named [][2]string) {
 	return named
 }
 
-// certificates looks whether the Secrets are there: pods that run go on without them,
+// certificates looks whether the Secrets are there: pods that run continue without them,
 // and those that follow would not start. A Secret that this operator may not read is
 // the etcd operator's to judge.
 func (a *attempt) certificates(ctx context.Context) error {

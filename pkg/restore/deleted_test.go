@@ -25,7 +25,7 @@ func (w *world) editAndDelete() {
 }
 
 // The restore ends, wherever the old cluster still is as it was: the operator is stopped
-// by each of its requests in turn until the old cluster is deleted, and goes on when the
+// by each of its requests in turn until the old cluster is deleted, and continues when the
 // EtcdRestore was edited and deleted.
 func TestOneThatIsEditedAndDeletedEndsWhereNothingWasTouched(t *testing.T) {
 	for name, tc := range map[string]struct{ verb, resource string }{
@@ -67,7 +67,7 @@ func TestOneThatIsEditedAndDeletedEndsWhereNothingWasTouched(t *testing.T) {
 	}
 }
 
-// The old cluster is gone: the restore goes on, and never with a spec that nobody has
+// The old cluster is gone: the restore continues, and never with a spec that nobody has
 // checked. What was asked for last is read as a whole first.
 func TestOneThatIsEditedAndDeletedLaterFollowsTheEdit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

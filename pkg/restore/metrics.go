@@ -13,7 +13,7 @@ import (
 )
 
 // Metrics are those of all restores. Their labels are the EtcdRestore's namespace and
-// name. What status tells is set from it, so that a restart loses nothing.
+// name. What status shows is set from it, so that a restart loses nothing.
 type Metrics struct {
 	*objectmetrics.Set[api.RestoreStatus]
 	succeeded   *prometheus.CounterVec

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// replacedByLabel on a volume tells by the UID of the EtcdRestore that its cluster
+	// replacedByLabel on a volume shows by the UID of the EtcdRestore that its cluster
 	// was replaced: it belongs to no cluster any more.
 	replacedByLabel = api.GroupName + "/replaced-by"
-	// formerMemberAnnotation on such a volume tells whose data it holds, as
+	// formerMemberAnnotation on such a volume shows whose data it holds, as
 	// <cluster>/<member>.
 	formerMemberAnnotation = api.GroupName + "/former-member"
 
@@ -30,7 +30,7 @@ func rehearsalName(cluster string) string {
 	return cluster[:min(len(cluster), 44)] + "-dry-run"
 }
 
-// keyIn is the key of an object whose bucket and key are told together.
+// keyIn is the key of an object whose bucket and key are reported together.
 func keyIn(bucket, path string) string {
 	if bucket == "" {
 		return path

@@ -14,14 +14,14 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// notices tells people what becomes of a restore, in events and in the log.
+// notices reports what becomes of a restore, in events and in the log.
 type notices struct {
 	notice.Board[*api.EtcdRestore]
 
 	failures notice.Failures
 }
 
-// changed tells of what is on record now.
+// changed reports what is on record now.
 func (n *notices) changed(before, st *api.RestoreStatus, now time.Time) {
 	if !committed(before) && committed(st) || committed(before) && committed(st) && before.Backup.Generation < st.Backup.Generation {
 		n.verified(before, st)
@@ -67,7 +67,7 @@ func (n *notices) verified(before, st *api.RestoreStatus) {
 	n.Normal("Backup Verified", "%s; %s", text, then)
 }
 
-// failed tells of the first failure in a row, and of others now and then.
+// failed reports the first failure in a row, and others now and then.
 func (n *notices) failed(st *api.RestoreStatus, now time.Time) {
 	if !n.failures.News(st.Reason, now) {
 		n.Log.WithField("failures", st.Failures).Warn("the restore can't begin: " + st.Reason)
@@ -80,7 +80,7 @@ func (n *notices) created(seed api.SeedBackup) {
 	n.Normal("Cluster Created", "Made the EtcdCluster, to begin with %s", seed.Key)
 }
 
-// deleted tells of an EtcdCluster that was deleted. Without a reason it is the one that
+// deleted reports an EtcdCluster that was deleted. Without a reason it is the one that
 // is replaced.
 func (n *notices) deleted(cluster *unstructured.Unstructured, why string) {
 	if why == "" {
@@ -90,12 +90,12 @@ func (n *notices) deleted(cluster *unstructured.Unstructured, why string) {
 		}
 		return
 	}
-	n.Warning("Cluster Deleted", "Deleted EtcdCluster %s (UID %s), to make it anew: %s", cluster.GetName(), cluster.GetUID(), why)
+	n.Warning("Cluster Deleted", "Deleted EtcdCluster %s (UID %s), to recreate it: %s", cluster.GetName(), cluster.GetUID(), why)
 }
 
 func (n *notices) lost(pods []corev1.Pod) {
 	for _, p := range pods {
-		n.Warning("Pod May Still Run", "Pod %s of the old cluster was deleted, and node %s has not told that it has ended: it may still run there, and serve old data to who asks its address; it can't join the new cluster",
+		n.Warning("Pod May Still Run", "Pod %s of the old cluster was deleted, and node %s has not reported that it has ended: it may still run there, and serve old data to clients that ask its address; it can't join the new cluster",
 			p.Name, p.Spec.NodeName)
 	}
 }
@@ -104,7 +104,7 @@ func (n *notices) untidy(err error) {
 	n.Warning("Not Tidied", "The cluster is back; what the restore no longer needs could not be removed: %v", err)
 }
 
-// restored tells those who look at the EtcdCluster.
+// restored informs those who look at the EtcdCluster.
 func (n *notices) restored(cluster *unstructured.Unstructured) {
 	n.About(cluster, corev1.EventTypeNormal, "Restored", "The cluster has all its members, with the data of %s (EtcdRestore %s)", n.Object.Status.Backup.Key, n.Object.Name)
 }

@@ -45,10 +45,10 @@ type observation struct {
 
 	// trouble is why Kubernetes did not do what it was last asked for; "": it did.
 	trouble string
-	// namespaceEnds tells that the namespace is being deleted.
+	// namespaceEnds means that the namespace is being deleted.
 	namespaceEnds bool
-	// made is how often the EtcdCluster was made of late.
-	made int
+	// creations is how often the operator created the EtcdCluster within recreationWindow.
+	creations int
 	// denied are steps of the tidying that the operator may not do.
 	denied map[string]bool
 }
@@ -64,23 +64,23 @@ type clusterState struct {
 
 func (c *clusterState) uid() types.UID { return c.live.GetUID() }
 func (c *clusterState) deleting() bool { return c.live.GetDeletionTimestamp() != nil }
-func (c *clusterState) held() bool {
+func (c *clusterState) hasFinalizer() bool {
 	return slices.Contains(c.live.GetFinalizers(), api.RestoreFinalizer)
 }
 func (c *clusterState) annotation() string { return c.live.GetAnnotations()[api.RestoreAnnotation] }
 
-// unserved tells whether the cluster has no member yet that could have served anybody.
+// unserved reports whether the cluster has no member yet that could have served anybody.
 func (c *clusterState) unserved() bool {
 	return c.unreadable == "" && (c.status.Phase == api.ClusterPhaseNone || c.status.Phase == api.ClusterPhaseCreating)
 }
 
-// from tells whether the cluster began with a backup of a restore.
+// from reports whether the cluster began with a backup of a restore.
 func (c *clusterState) from(restore types.UID) bool {
 	return c.status.RestoredFrom != nil && c.status.RestoredFrom.RestoreUID == restore
 }
 
-// madeBy tells whether a restore has made the cluster.
-func (c *clusterState) madeBy(restore types.UID) bool {
+// createdBy reports whether a restore created the cluster.
+func (c *clusterState) createdBy(restore types.UID) bool {
 	if c.from(restore) {
 		return true
 	}
@@ -88,7 +88,7 @@ func (c *clusterState) madeBy(restore types.UID) bool {
 	return err == nil && seed != nil && seed.RestoreUID == restore
 }
 
-// whole tells whether the cluster has all its members, and they serve.
+// whole reports whether the cluster has all its members, and they serve.
 func (c *clusterState) whole() bool {
 	return c.status.Phase == api.ClusterPhaseRunning && c.status.ObservedGeneration == c.live.GetGeneration() &&
 		c.spec.Size > 0 && c.status.Size == c.spec.Size && c.status.ReadyMembers == c.spec.Size && c.available().Status == corev1.ConditionTrue
@@ -109,7 +109,7 @@ type tokenState struct {
 	uid types.UID
 	// value of the token; "" where it is not one of this restore.
 	value string
-	// former tells that it belongs to a former EtcdRestore of the name.
+	// former means that it belongs to a former EtcdRestore of the name.
 	former bool
 	ours   bool
 }
@@ -126,7 +126,7 @@ type leftovers struct {
 const overdue = 30 * time.Second
 
 // running are the pods that are to be deleted, ending those that are waited for, and
-// lost those that are not: nobody can tell whether they still run.
+// lost those that are not: nobody can report whether they still run.
 func (l *leftovers) sorted(now time.Time) (running, ending, lost []corev1.Pod) {
 	for _, p := range l.pods {
 		switch {
@@ -141,10 +141,10 @@ func (l *leftovers) sorted(now time.Time) (running, ending, lost []corev1.Pod) {
 	return running, ending, lost
 }
 
-// committed tells whether the old cluster may have been touched.
+// committed reports whether the old cluster may have been touched.
 func committed(st *api.RestoreStatus) bool { return st.Cluster != nil && st.Backup != nil }
 
-// untouched tells whether all is as if there had been no restore. Of the old cluster
+// untouched reports whether all is as if there had been no restore. Of the old cluster
 // that is so until its EtcdCluster is deleted: a finalizer on it can be taken off. Where
 // there was none, it is so until one is made.
 func (o *observation) untouched() bool {
@@ -155,7 +155,7 @@ func (o *observation) untouched() bool {
 	case st.ReplacedUID == "":
 		return c == nil && st.ServedDate == nil && (o.phase() == api.RestorePhaseStopping || o.phase() == api.RestorePhaseCreating)
 	}
-	return c != nil && c.uid() == st.ReplacedUID && !c.deleting() && !c.madeBy(o.obj.UID) && o.phase() == api.RestorePhaseStopping
+	return c != nil && c.uid() == st.ReplacedUID && !c.deleting() && !c.createdBy(o.obj.UID) && o.phase() == api.RestorePhaseStopping
 }
 
 // generation counts the edits of the spec. That of the object counts its deletion too.
@@ -176,28 +176,30 @@ func (o *observation) phase() api.RestorePhase {
 	}
 }
 
-// held tells whether the EtcdRestore has the finalizer.
-func held(obj *api.EtcdRestore) bool { return slices.Contains(obj.Finalizers, api.RestoreFinalizer) }
+// hasFinalizer reports whether the EtcdRestore has the finalizer.
+func hasFinalizer(obj *api.EtcdRestore) bool {
+	return slices.Contains(obj.Finalizers, api.RestoreFinalizer)
+}
 
-// done tells whether the restore has succeeded, whatever became of its status. While
+// done reports whether the restore has succeeded, whatever became of its status. While
 // one is under way, the mark alone says nothing: somebody has applied the manifest of
-// an earlier EtcdRestore. That the cluster is whole goes on record before the mark.
+// an earlier EtcdRestore. The status records a whole cluster before the mark.
 func done(obj *api.EtcdRestore) bool {
 	marked := obj.Annotations[api.RestoredAnnotation] != ""
 	return obj.Status.Succeeded || marked && (!committed(&obj.Status) || obj.Status.CompletionDate != nil)
 }
 
-// mine tells whether the EtcdCluster is the one that this restore has made.
+// mine reports whether the EtcdCluster is the one that this restore has made.
 func (o *observation) mine() bool {
 	return o.cluster != nil && o.obj.Status.ClusterUID != "" && o.cluster.uid() == o.obj.Status.ClusterUID
 }
 
-// began tells whether the first member serves what this restore was about.
+// began reports whether the first member serves what this restore was about.
 func (o *observation) began() bool {
 	return o.cluster != nil && !o.cluster.deleting() && !o.cluster.unserved() && o.cluster.from(o.obj.UID)
 }
 
-// seed is what the EtcdCluster is told of the backup.
+// seed is what the EtcdCluster learns of the backup.
 func (o *observation) seed() api.SeedBackup {
 	b := o.obj.Status.Backup
 	return api.SeedBackup{

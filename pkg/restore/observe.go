@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // observe asks the API server, and no cache: what is decided by it can't be taken
@@ -27,7 +28,7 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 		outcome: r.outcome, trouble: r.trouble,
 		namespaceEnds: r.namespaceEnds, denied: r.denied,
 	}
-	if done(r.obj) && !held(r.obj) {
+	if done(r.obj) && !hasFinalizer(r.obj) {
 		return o, nil
 	}
 	if r.job != nil {
@@ -56,8 +57,8 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 			return nil, err
 		}
 	}
-	r.madeAt = slices.DeleteFunc(r.madeAt, func(t time.Time) bool { return now.Sub(t) > remadeWithin })
-	o.made = len(r.madeAt)
+	r.createdAt = slices.DeleteFunc(r.createdAt, func(t time.Time) bool { return now.Sub(t) > recreationWindow })
+	o.creations = len(r.createdAt)
 	policy := r.obj.Spec.EffectiveOldVolumes()
 	after := done(r.obj) && policy == api.OldVolumesDeleteWhenRestored
 	if st.ReplacedUID != "" && committed(st) && (after || policy == api.OldVolumesDeleteFirst) && !r.denied[deniedVolumes] {
@@ -66,14 +67,14 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 	return o, err
 }
 
-// seeNamespace tells whether the namespace is being deleted. Who may not read it learns
+// seeNamespace reports whether the namespace is being deleted. Who may not read it learns
 // that from an attempt to make something in it, which makes nothing.
 func (r *Restore) seeNamespace(ctx context.Context) bool {
 	if !r.namespaceEnds {
 		_, err := r.cfg.Kube.CoreV1().Secrets(r.obj.Namespace).Create(ctx,
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: tokenSecret(r.obj.Name), Namespace: r.obj.Namespace}},
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		r.namespaceEnds = namespaceEnds(err)
+		r.namespaceEnds = notice.NamespaceTerminates(err)
 	}
 	return r.namespaceEnds
 }
@@ -98,7 +99,7 @@ func (r *Restore) observeCluster(ctx context.Context) (*clusterState, error) {
 
 func (r *Restore) observeToken(ctx context.Context) (*tokenState, error) {
 	name := tokenSecret(r.obj.Name)
-	secret, err := secrets{r.cfg.Kube}.Get(ctx, r.obj.Namespace, name)
+	secret, err := secretsOf(r.cfg.Kube).Get(ctx, r.obj.Namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // there is none
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// anotherBackup is what to do where the backup on record can't be had any more.
-const anotherBackup = "; the EtcdCluster waits, and edits of the EtcdRestore are followed: name another backup in its spec, or state there what is the default, such as pick: Exact, to have the object read anew that is there now"
+// anotherBackup is what to do where the backup on record is no longer there.
+const anotherBackup = "; the EtcdCluster waits, and edits of the EtcdRestore are followed: name another backup in its spec, or state there what is the default, such as pick: Exact, to have the object read again that is there now"
 
 // offer is the backup at the server, for the first member to fetch.
 type offer struct {
@@ -26,7 +26,7 @@ type offer struct {
 	failure  atomic.Pointer[string]
 }
 
-// offered is what tells offers apart.
+// offered is what distinguishes offers.
 type offered struct {
 	token, sha256 string
 	generation    int64

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 const (
@@ -19,14 +21,14 @@ const (
 	lookEvery      = time.Second
 	lookNowAndThen = 5 * time.Second
 	// untouched is for how long nobody may have taken up the EtcdCluster until that is
-	// told.
+	// reported.
 	untouched = 15 * time.Second
-	// again is for how long after the first member served a cluster that is lost is
-	// made again from the same backup. Later it may have taken what somebody needs.
-	again = 15 * time.Minute
-	// remade is how often an EtcdCluster is made within remadeWithin.
-	remade       = 3
-	remadeWithin = 5 * time.Minute
+	// repeatWindow begins when the first member serves. A cluster that is lost within it
+	// is recreated from the same backup. Later, it may hold writes that somebody needs.
+	repeatWindow = 15 * time.Minute
+	// maxRecreations limits the creations of an EtcdCluster within recreationWindow.
+	maxRecreations   = 3
+	recreationWindow = 5 * time.Minute
 )
 
 // verdict is what is to be done about an EtcdRestore now: the status is put on record
@@ -36,13 +38,13 @@ type verdict struct {
 	step   step // nil: nothing
 	// wait is how long the next look may wait where nothing was changed.
 	wait time.Duration
-	// consumed tells that the outcome of an attempt is on record with the status.
+	// consumed means that the outcome of an attempt is on record with the status.
 	consumed bool
 	// needsPerson reports whether the restore waits for what only a person can do.
 	needsPerson bool
 }
 
-// plan decides by the observation alone. Its rules stand in the order of the steps:
+// plan decides by the observation alone. Its rules are in the order of the steps:
 // the first that has something to say is followed.
 func plan(o *observation) verdict {
 	for _, rule := range []func(*observation) *verdict{
@@ -62,7 +64,7 @@ func plan(o *observation) verdict {
 			return *v
 		}
 	}
-	return verdict{status: *o.obj.Status.DeepCopy(), wait: longestSleep}
+	return verdict{status: *o.obj.Status.DeepCopy(), wait: loop.LongestSleep}
 }
 
 // at is a verdict that shows how far the restore is, and what it waits for.
@@ -73,7 +75,7 @@ func (o *observation) at(phase api.RestorePhase, reason string) *verdict {
 		v.status.Reason = strings.TrimPrefix(reason+"; "+o.trouble+"; it is tried again", "; ")
 	}
 	if v.status.StartDate == nil {
-		v.status.StartDate = recorded(o.now)
+		v.status.StartDate = notice.Timestamp(o.now)
 	}
 	return v
 }
@@ -91,16 +93,16 @@ func finish(o *observation) *verdict {
 	switch {
 	case !done(o.obj):
 		return nil
-	case held(o.obj):
+	case hasFinalizer(o.obj):
 		return tidy(o)
 	case (st.Phase == api.RestorePhaseSucceeded || !st.Succeeded && !committed(st) && st.Phase == api.RestorePhaseInvalid) && (st.ObservedGeneration == o.obj.Generation || o.obj.DeletionTimestamp != nil):
-		return &verdict{status: *st.DeepCopy(), wait: longestSleep}
+		return &verdict{status: *st.DeepCopy(), wait: loop.LongestSleep}
 	}
-	v := &verdict{status: *st.DeepCopy(), wait: longestSleep}
+	v := &verdict{status: *st.DeepCopy(), wait: loop.LongestSleep}
 	v.status.ObservedGeneration = o.obj.Generation
 	if !st.Succeeded && !committed(st) {
 		v.status.Phase = api.RestorePhaseInvalid
-		v.status.Reason = "the annotation " + api.RestoredAnnotation + " tells of a success, and no status does: nothing is done; take the annotation off to have the cluster restored"
+		v.status.Reason = "the annotation " + api.RestoredAnnotation + " reports a success, and no status does: nothing is done; take the annotation off to have the cluster restored"
 		return v
 	}
 	v.status.Phase, v.status.Succeeded = api.RestorePhaseSucceeded, true
@@ -115,12 +117,12 @@ func finish(o *observation) *verdict {
 	return v
 }
 
-// tidy removes what the restore no longer needs. What it may not remove is told, and
+// tidy removes what the restore no longer needs. What it may not remove is reported, and
 // stays: the cluster is back.
 func tidy(o *observation) *verdict {
 	v := o.at(api.RestorePhaseGrowing, "the cluster is back: what the restore no longer needs is removed")
 	c, st := o.cluster, &o.obj.Status
-	if st.Phase == api.RestorePhaseSucceeded { // it was told, and another operator tries again what one could not remove
+	if st.Phase == api.RestorePhaseSucceeded { // it was reported, and another operator tries again what one could not remove
 		v.status = *st.DeepCopy()
 	}
 	switch {
@@ -138,7 +140,7 @@ func tidy(o *observation) *verdict {
 			v.status.CompletionDate = restoredAt(o.obj)
 		}
 		if v.status.CompletionDate == nil {
-			v.status.CompletionDate = recorded(o.now)
+			v.status.CompletionDate = notice.Timestamp(o.now)
 		}
 		return v
 	}
@@ -152,11 +154,11 @@ func endUntouched(o *observation) *verdict {
 	if o.obj.DeletionTimestamp == nil || !o.untouched() {
 		return nil
 	}
-	v := &verdict{status: *o.obj.Status.DeepCopy(), wait: longestSleep}
+	v := &verdict{status: *o.obj.Status.DeepCopy(), wait: loop.LongestSleep}
 	switch {
-	case committed(&o.obj.Status) && o.cluster != nil && o.cluster.held():
+	case committed(&o.obj.Status) && o.cluster != nil && o.cluster.hasFinalizer():
 		v.step = letGo{cluster: o.cluster.live}
-	case held(o.obj):
+	case hasFinalizer(o.obj):
 		v.step = release{}
 	}
 	return v
@@ -169,11 +171,11 @@ func giveUp(o *observation) *verdict {
 		return nil
 	}
 	v := o.at(o.phase(), "the namespace is being deleted: the restore ends with it")
-	v.wait = longestSleep
+	v.wait = loop.LongestSleep
 	switch {
-	case o.cluster != nil && o.cluster.held():
+	case o.cluster != nil && o.cluster.hasFinalizer():
 		v.step = letGo{cluster: o.cluster.live}
-	case held(o.obj):
+	case hasFinalizer(o.obj):
 		v.step = release{}
 	}
 	return v
@@ -189,7 +191,7 @@ func endServed(o *observation) *verdict {
 	switch c := o.cluster; {
 	case o.mine() && !c.deleting() && c.annotation() != "" && !o.denied[deniedAnnotation]:
 		return v.do(unannotate{c.live})
-	case held(o.obj):
+	case hasFinalizer(o.obj):
 		return v.do(release{})
 	}
 	return v
@@ -198,7 +200,7 @@ func endServed(o *observation) *verdict {
 // hold has the EtcdRestore stay, should somebody delete it, as long as a cluster is
 // down that it can bring back.
 func hold(o *observation) *verdict {
-	if held(o.obj) || o.obj.DeletionTimestamp != nil {
+	if hasFinalizer(o.obj) || o.obj.DeletionTimestamp != nil {
 		return nil
 	}
 	return o.at(o.phase(), o.obj.Status.Reason).do(putFinalizer{})
@@ -217,7 +219,7 @@ func stop(o *observation) *verdict {
 	v := o.at(api.RestorePhaseStopping, "the old cluster is being stopped")
 	switch left := &o.leftovers; {
 	case !o.tokenUsable():
-		return o.mendToken(v)
+		return o.ensureToken(v)
 	case old && !c.deleting():
 		return stopOld(o, v)
 	case len(left.services) > 0:
@@ -230,7 +232,7 @@ func stop(o *observation) *verdict {
 		return v.do(deletePods{running})
 	case len(ending) > 0:
 		return o.at(api.RestorePhaseStopping, "waiting for the end of the old cluster's pods: "+podNames(ending))
-	case old && c.held():
+	case old && c.hasFinalizer():
 		return v.do(letGo{cluster: c.live, lost: lost})
 	case old:
 		return o.at(api.RestorePhaseStopping, "waiting for the old EtcdCluster to go: somebody else keeps it by the finalizers "+strings.Join(c.live.GetFinalizers(), ", ")).helpless()
@@ -239,7 +241,7 @@ func stop(o *observation) *verdict {
 }
 
 // stopOld deletes the old EtcdCluster. What somebody has made of it since the backup
-// was read goes on record first: nobody's edit is lost.
+// was read goes into the status first: nobody's edit is lost.
 func stopOld(o *observation, v *verdict) *verdict {
 	c := o.cluster
 	now, err := manifestOf(c.live)
@@ -258,7 +260,7 @@ func stopOld(o *observation, v *verdict) *verdict {
 		v.status.Cluster = now.raw()
 		v.wait = 0
 		return v
-	case !c.held():
+	case !c.hasFinalizer():
 		return v.do(holdCluster{c.live})
 	}
 	return v.do(deleteCluster{cluster: c.live, unchanged: true})
@@ -283,22 +285,22 @@ func create(o *observation) *verdict {
 	v := o.at(api.RestorePhaseCreating, "the EtcdCluster is being made")
 	switch {
 	case !o.tokenUsable():
-		return o.mendToken(v)
-	case c == nil && o.made >= remade:
-		return o.at(api.RestorePhaseCreating, fmt.Sprintf("somebody deletes the EtcdCluster as soon as it is made, which was done %d times within %s: look at what its ownerReferences name (kubectl get etcdrestore %s -o jsonpath='{.status.cluster}'); if an owner is gone, Kubernetes deletes it", o.made, remadeWithin, o.obj.Name)).helpless()
+		return o.ensureToken(v)
+	case c == nil && o.creations >= maxRecreations:
+		return o.at(api.RestorePhaseCreating, fmt.Sprintf("somebody deletes the EtcdCluster as soon as it is made, which was done %d times within %s: look at what its ownerReferences name (kubectl get etcdrestore %s -o jsonpath='{.status.cluster}'); if an owner is gone, Kubernetes deletes it", o.creations, recreationWindow, o.obj.Name)).helpless()
 	case c == nil:
 		return v.do(createCluster{o.seed()})
-	case c.deleting() && c.held():
+	case c.deleting() && c.hasFinalizer():
 		return v.do(letGo{cluster: c.live})
 	case c.deleting():
 		return o.at(api.RestorePhaseCreating, "waiting for an EtcdCluster of the name to go, which is being deleted"+keptBy(c))
-	case o.began(), c.madeBy(o.obj.UID) && c.annotation() == o.seed().String() && c.unserved():
+	case o.began(), c.createdBy(o.obj.UID) && c.annotation() == o.seed().String() && c.unserved():
 		v = o.at(api.RestorePhaseStarting, starting(o))
 		v.status.ClusterUID = c.uid()
 		return v
 	case c.unserved():
 		why := "somebody else has made it, without the backup"
-		if c.madeBy(o.obj.UID) {
+		if c.createdBy(o.obj.UID) {
 			why = "it was made for another backup than is now asked for"
 		}
 		return v.do(deleteCluster{cluster: c.live, unchanged: true, why: why})
@@ -312,25 +314,25 @@ func grow(o *observation) *verdict {
 	starting := o.at(api.RestorePhaseStarting, starting(o))
 	switch {
 	case !o.mine() && !o.mayRepeat():
-		return o.at(o.phase(), "the EtcdCluster was deleted after it had served, and is not made again: "+afresh).helpless()
+		return o.at(o.phase(), "the EtcdCluster was deleted after it had served, and is not recreated: "+afresh).helpless()
 	case !o.mine():
-		v := o.at(api.RestorePhaseCreating, "the EtcdCluster is gone before it was whole: it is made again")
+		v := o.at(api.RestorePhaseCreating, "the EtcdCluster is gone before it was whole: it is recreated")
 		v.status.ClusterUID = ""
 		return v
 	case c.deleting():
-		return o.at(o.phase(), "somebody has deleted the EtcdCluster before it was whole: it is made again when it is gone"+keptBy(c))
+		return o.at(o.phase(), "somebody has deleted the EtcdCluster before it was whole: it is recreated when it is gone"+keptBy(c))
 	case c.unreadable != "":
 		return o.at(o.phase(), c.unreadable).helpless()
 	case c.status.Phase == api.ClusterPhaseFailed && !o.mayRepeat():
 		return o.at(o.phase(), "all members were lost with their data after the cluster had served, which is not repeated by itself: "+afresh).helpless()
 	case c.status.Phase == api.ClusterPhaseFailed:
-		v := o.at(api.RestorePhaseStopping, "all members were lost with their data before the cluster was whole: it is made again from the same backup")
+		v := o.at(api.RestorePhaseStopping, "all members were lost with their data before the cluster was whole: it is recreated from the same backup")
 		v.status.ReplacedUID, v.status.ClusterUID = c.uid(), ""
 		return v
 	case c.unserved() && c.annotation() != o.seed().String():
 		return starting.do(deleteCluster{cluster: c.live, unchanged: true, why: "it was made for another backup than is now asked for"})
 	case c.unserved() && !o.tokenUsable():
-		return o.mendToken(starting)
+		return o.ensureToken(starting)
 	case c.unserved():
 		return starting
 	case !c.from(o.obj.UID):
@@ -338,14 +340,14 @@ func grow(o *observation) *verdict {
 	}
 	v := o.at(api.RestorePhaseGrowing, growing(o))
 	if v.status.ServedDate == nil {
-		v.status.ServedDate = recorded(o.now)
+		v.status.ServedDate = notice.Timestamp(o.now)
 	}
 	if from := c.status.RestoredFrom; from.SHA256 != "" && from.SHA256 != v.status.Backup.SHA256 {
 		// An edit came too late for it to be followed.
 		v.status.Backup = servedBackup(c, v.status.Backup.Generation)
 	}
 	if c.whole() {
-		v.status.CompletionDate = recorded(o.now)
+		v.status.CompletionDate = notice.Timestamp(o.now)
 		return v.do(markRestored{c.live})
 	}
 	v.status.CompletionDate = nil // it was whole, and was not marked in time
@@ -355,10 +357,10 @@ func grow(o *observation) *verdict {
 // afresh is what to do where a restore is not repeated.
 const afresh = "a newer backup may hold what was written since; delete this EtcdRestore and make another"
 
-// mayRepeat tells whether nobody can have come to rely on the restored cluster.
+// mayRepeat reports whether nobody can have come to rely on the restored cluster.
 func (o *observation) mayRepeat() bool {
 	served := o.obj.Status.ServedDate
-	return served == nil || o.now.Sub(served.Time) < again
+	return served == nil || o.now.Sub(served.Time) < repeatWindow
 }
 
 // servedBackup is what a cluster says of the backup that it began with.
@@ -374,8 +376,8 @@ func servedBackup(c *clusterState, generation int64) *api.RestoredBackup {
 
 func (o *observation) tokenUsable() bool { return o.token != nil && o.token.value != "" }
 
-// mendToken sees to it that there is a token.
-func (o *observation) mendToken(v *verdict) *verdict {
+// ensureToken creates the token unless it exists.
+func (o *observation) ensureToken(v *verdict) *verdict {
 	switch t := o.token; {
 	case t == nil:
 		return v.do(createToken{})
@@ -389,15 +391,11 @@ func tokenTaken(restore string) string {
 	return fmt.Sprintf("the Secret %s belongs to somebody else: delete or rename it, the restore needs the name for its token", tokenSecret(restore))
 }
 
-// restoredAt is when the restore succeeded, as its annotation tells; nil: it does not.
+// restoredAt is when the restore succeeded, as its annotation shows; nil: it does not.
 func restoredAt(obj *api.EtcdRestore) *metav1.Time {
 	t, err := time.Parse(time.RFC3339, obj.Annotations[api.RestoredAnnotation])
 	if err != nil {
 		return nil
 	}
-	return recorded(t)
-}
-
-func recorded(t time.Time) *metav1.Time {
-	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
+	return notice.Timestamp(t)
 }

@@ -11,6 +11,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
@@ -25,7 +26,7 @@ const (
 )
 
 // choose finds a backup that is whole and fits, and puts on record what is going to
-// be done: nothing is touched before that. It begins anew with each edit, until the
+// be done: nothing is touched before that. It begins again with each edit, until the
 // first member serves, also one that was made just before a deletion: what it has made
 // of the spec can't be taken back, and must not be gone by unchecked.
 func choose(o *observation) *verdict {
@@ -37,7 +38,7 @@ func choose(o *observation) *verdict {
 		if why := gaveUp(o.obj); why != "" {
 			return o.choosing(api.RestorePhaseFailed, why)
 		}
-		return &verdict{status: *st.DeepCopy(), wait: longestSleep}
+		return &verdict{status: *st.DeepCopy(), wait: loop.LongestSleep}
 	}
 	if tired(o) {
 		return o.choosing(api.RestorePhaseFailed, fmt.Sprintf("given up after %s, and not tried again by itself: edit the spec of the EtcdRestore, or make another one; the last time: %s", patience, notice.Shorten(st.Reason, 2000)))
@@ -46,7 +47,7 @@ func choose(o *observation) *verdict {
 	if why := refused(o, m); why != "" {
 		return o.choosing(api.RestorePhaseInvalid, why+"; nothing is done until then")
 	}
-	if why := heldUp(o); why != "" {
+	if why := obstacle(o); why != "" {
 		return o.choosing(api.RestorePhaseRetrying, why)
 	}
 	if err != nil {
@@ -78,7 +79,7 @@ func (o *observation) choosing(phase api.RestorePhase, reason string) *verdict {
 	v.wait = lookNowAndThen
 	if v.status.ObservedGeneration != o.obj.Generation {
 		if !committed(&o.obj.Status) {
-			v.status.StartDate = recorded(o.now)
+			v.status.StartDate = notice.Timestamp(o.now)
 		}
 		v.status.ObservedGeneration = o.obj.Generation
 		v.status.Failures, v.status.NextExecutionDate = 0, nil
@@ -94,11 +95,11 @@ func refused(o *observation, m manifest) string {
 	if errs := api.ValidateEtcdRestore(o.obj); len(errs) > 0 {
 		return errs.ToAggregate().Error() + "; edit the EtcdRestore"
 	}
-	template, again := o.obj.Spec.ClusterTemplate != nil, committed(&o.obj.Status)
+	template, begun := o.obj.Spec.ClusterTemplate != nil, committed(&o.obj.Status)
 	switch {
-	case template && again && o.obj.Status.ReplacedUID != "":
+	case template && begun && o.obj.Status.ReplacedUID != "":
 		return "spec.clusterTemplate is for a cluster that there was none of: remove it; what is to be other than it was, edit in the EtcdCluster itself"
-	case template && !again && o.cluster != nil && !o.cluster.deleting():
+	case template && !begun && o.cluster != nil && !o.cluster.deleting():
 		return fmt.Sprintf("there is an EtcdCluster %s: remove spec.clusterTemplate to have it replaced, or restore under another name to leave it alone", o.obj.Name)
 	}
 	if m == "" {
@@ -116,9 +117,9 @@ func refused(o *observation, m manifest) string {
 	return ""
 }
 
-// heldUp says why the restore can't begin now, where that may pass by itself or when
+// obstacle says why the restore can't begin now, where that may pass by itself or when
 // somebody has done something else than edit it.
-func heldUp(o *observation) string {
+func obstacle(o *observation) string {
 	if o.token != nil && !o.token.ours && !o.token.former {
 		return tokenTaken(o.obj.Name)
 	}
@@ -145,7 +146,7 @@ func paused(o *observation) string {
 }
 
 // cannotReplace says why an EtcdCluster as it was edited after the backup was read
-// can't be made anew; "" if it can.
+// can't be recreated; "" if it can.
 func cannotReplace(o *observation, m manifest) string {
 	if why := o.cluster.unreadable; why != "" {
 		return why
@@ -162,15 +163,15 @@ func cannotReplace(o *observation, m manifest) string {
 // manifest is the EtcdCluster that is to be made.
 func (o *observation) manifest() (manifest, error) {
 	st := &o.obj.Status
-	switch again := committed(st); {
-	case again && (st.ReplacedUID != "" || o.obj.Spec.ClusterTemplate == nil):
+	switch begun := committed(st); {
+	case begun && (st.ReplacedUID != "" || o.obj.Spec.ClusterTemplate == nil):
 		return saved(st)
-	case !again && o.cluster != nil:
+	case !begun && o.cluster != nil:
 		return manifestOf(o.cluster.live)
 	case o.obj.Spec.ClusterTemplate != nil:
 		return manifestFrom(o.obj)
 	}
-	return "", nil // heldUp tells why
+	return "", nil // obstacle explains why
 }
 
 // conclude puts on record what came of an attempt.
@@ -183,16 +184,16 @@ func conclude(o *observation, m manifest) *verdict {
 		v.consumed = true
 		return v
 	}
-	if !held(o.obj) && o.obj.DeletionTimestamp == nil {
+	if !hasFinalizer(o.obj) && o.obj.DeletionTimestamp == nil {
 		return o.choosing(api.RestorePhaseVerifying, "the backup is whole").do(putFinalizer{})
 	}
 	v := o.choosing(api.RestorePhaseStopping, "")
-	again := committed(&o.obj.Status)
+	begun := committed(&o.obj.Status)
 	v.consumed, v.wait = true, 0
 	v.status.Reason, v.status.Failures, v.status.NextExecutionDate = "", 0, nil
 	v.status.Backup, v.status.PassedOver = o.outcome.backup.DeepCopy(), firstOf(o.outcome.passedOver)
 	v.status.Cluster = m.raw()
-	if !again && o.cluster != nil {
+	if !begun && o.cluster != nil {
 		v.status.ReplacedUID = o.cluster.uid()
 	}
 	return v
@@ -216,7 +217,7 @@ func failed(o *observation) *verdict {
 	if phase == api.RestorePhaseFailed {
 		pause = longestBackoff // nothing but an edit helps
 	}
-	v.status.NextExecutionDate = roundedUp(o.now.Add(pause))
+	v.status.NextExecutionDate = notice.Timestamp(notice.RoundUp(o.now.Add(pause)))
 	return v
 }
 
@@ -229,15 +230,15 @@ func firstOf(list []string) []string {
 	return append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", len(list)-most))
 }
 
-// waitsForEdit tells whether a restore has failed for good, before it touched anything.
+// waitsForEdit reports whether a restore has failed for good, before it touched anything.
 // Whatever happens to the cluster or to Kubernetes since, somebody has to ask for it
-// anew: a cluster may live that must not be replaced any more.
+// again: a cluster may live that must not be replaced any more.
 func waitsForEdit(obj *api.EtcdRestore) bool {
 	st := &obj.Status
 	return !committed(st) && (gaveUp(obj) != "" || st.Phase == api.RestorePhaseFailed && st.ObservedGeneration == obj.Generation)
 }
 
-// tired tells whether a restore has been tried for too long.
+// tired reports whether a restore has been tried for too long.
 func tired(o *observation) bool {
 	st := &o.obj.Status
 	return !committed(st) && st.Phase == api.RestorePhaseRetrying && st.ObservedGeneration == o.obj.Generation &&

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 var testNow = time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
@@ -114,13 +115,13 @@ func forged(o *observation) {
 func marked(o *observation) {
 	forged(o)
 	if committed(&o.obj.Status) {
-		o.obj.Status.CompletionDate = recorded(testNow)
+		o.obj.Status.CompletionDate = notice.Timestamp(testNow)
 	}
 }
 
 // servedSince is a cluster whose first member served before a while.
 func servedSince(d time.Duration) scene {
-	return func(o *observation) { o.obj.Status.ServedDate = recorded(testNow.Add(-d)) }
+	return func(o *observation) { o.obj.Status.ServedDate = notice.Timestamp(testNow.Add(-d)) }
 }
 
 func read(err error) scene {
@@ -152,11 +153,11 @@ func volumes(names ...string) (list []corev1.PersistentVolumeClaim) {
 }
 
 func TestPlan(t *testing.T) {
-	held := func(o *observation) { o.obj.Finalizers = []string{api.RestoreFinalizer} }
+	finalized := func(o *observation) { o.obj.Finalizers = []string{api.RestoreFinalizer} }
 	stopping, creating := onRecord(api.RestorePhaseStopping), onRecord(api.RestorePhaseCreating)
 	starting, growing := onRecord(api.RestorePhaseStarting), onRecord(api.RestorePhaseGrowing)
 	stopped := scene(func(o *observation) { live(deleting)(o); live(kept)(o) })
-	made := func(phase api.ClusterPhase) scene {
+	createdByUs := func(phase api.ClusterPhase) scene {
 		return func(o *observation) { there("new", phase)(o); annotated(o) }
 	}
 	for name, tc := range map[string]struct {
@@ -168,23 +169,23 @@ func TestPlan(t *testing.T) {
 		"first it looks for the backup":           {seen(), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
 		"and waits for what is found":             {seen(func(o *observation) { text := "reading 5 of 7"; o.reading = &text }), "", "Verifying", "5 of 7"},
 		"what is good is not on record at once":   {seen(read(nil)), "putFinalizer", "Verifying", "the backup is whole"},
-		"but when the finalizer is":               {seen(held, read(nil)), "", "Stopping", ""},
-		"an edit of the cluster meanwhile counts": {seen(held, read(nil), live(func(u *unstructured.Unstructured) { u.SetLabels(nil) })), "", "Verifying", "edited"},
+		"but when the finalizer is":               {seen(finalized, read(nil)), "", "Stopping", ""},
+		"an edit of the cluster meanwhile counts": {seen(finalized, read(nil), live(func(u *unstructured.Unstructured) { u.SetLabels(nil) })), "", "Verifying", "edited"},
 		"what fails is tried again":               {seen(read(errors.New("denied"))), "", "Retrying", "denied"},
 		"but what is damaged waits for an edit":   {seen(read(errUnfit)), "", "Failed", "nothing was touched"},
-		"and goes on waiting":                     {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 1 }), "", "Failed", ""},
+		"and continues waiting":                   {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 1 }), "", "Failed", ""},
 		"until there is one":                      {seen(func(o *observation) { o.obj.Status.Phase, o.obj.Status.ObservedGeneration = "Failed", 0 }), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
 		"a retry has its time": {seen(func(o *observation) {
-			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: recorded(testNow.Add(time.Minute))}
+			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: notice.Timestamp(testNow.Add(time.Minute))}
 		}), "", "Retrying", ""},
 		"which a clock that was set back can't stretch": {seen(func(o *observation) {
-			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: recorded(testNow.Add(time.Hour))}
+			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: notice.Timestamp(testNow.Add(time.Hour))}
 		}), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
 		"nothing to restore":                  {seen(gone), "", "Retrying", "spec.clusterTemplate"},
 		"somebody else has the token's name":  {seen(func(o *observation) { o.token = &tokenState{uid: "x"} }), "", "Retrying", "Secret c-restore-token"},
 		"what v0.9.4 gave up stays so":        {seen(func(o *observation) { o.obj.Status.Reason = "no" }), "", "Failed", "v0.9.4"},
 		"deleted before anything was touched": {seen(deleted), "", "", ""},
-		"and with the finalizer":              {seen(held, deleted), "release", "", ""},
+		"and with the finalizer":              {seen(finalized, deleted), "release", "", ""},
 
 		"a template that nobody would start": {seen(gone, func(o *observation) {
 			o.obj.Spec.ClusterTemplate = template()
@@ -203,60 +204,60 @@ func TestPlan(t *testing.T) {
 		"its Services stay": {seen(stopping, stopped, func(o *observation) {
 			o.leftovers.services = []corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "c-client"}}}
 		}, volume, pod()), "disownServices services=[c-client] owner=old", "Stopping", "the old cluster is being stopped"},
-		"its volumes are set aside":       {seen(stopping, stopped, volume, pod()), "setAside volumes=[v-1] owner=old", "Stopping", "the old cluster is being stopped"},
-		"or deleted":                      {seen(stopping, stopped, volume, pod(), func(o *observation) { o.obj.Spec.OldVolumes = api.OldVolumesDeleteFirst }), "deleteVolumes volumes=[v-1]", "Stopping", "the old cluster is being stopped"},
-		"its pods end":                    {seen(stopping, stopped, pod(), pod(time.Minute)), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
-		"and are waited for":              {seen(stopping, stopped, pod(-29*time.Second)), "", "Stopping", "c-1"},
-		"but not for ever":                {seen(stopping, stopped, pod(-31*time.Second)), "letGo cluster=old/7 lost=[c-1]", "Stopping", "the old cluster is being stopped"},
-		"then it may go":                  {seen(stopping, stopped), "letGo cluster=old/7", "Stopping", "the old cluster is being stopped"},
-		"if others let it":                {seen(stopping, live(deleting), live(func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"theirs"}) })), "", "Stopping", "theirs"},
-		"it is gone, its pods are not":    {seen(stopping, gone, pod()), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
-		"all is gone":                     {seen(stopping, gone), "", "Creating", "the EtcdCluster is being made"},
-		"another has its name":            {seen(stopping, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is being made"},
-		"what Kubernetes refuses is told": {seen(stopping, func(o *observation) { o.trouble = "forbidden" }), "holdCluster cluster=old/7", "Stopping", "forbidden; it is tried again"},
+		"its volumes are set aside":           {seen(stopping, stopped, volume, pod()), "setAside volumes=[v-1] owner=old", "Stopping", "the old cluster is being stopped"},
+		"or deleted":                          {seen(stopping, stopped, volume, pod(), func(o *observation) { o.obj.Spec.OldVolumes = api.OldVolumesDeleteFirst }), "deleteVolumes volumes=[v-1]", "Stopping", "the old cluster is being stopped"},
+		"its pods end":                        {seen(stopping, stopped, pod(), pod(time.Minute)), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
+		"and are waited for":                  {seen(stopping, stopped, pod(-29*time.Second)), "", "Stopping", "c-1"},
+		"but not forever":                     {seen(stopping, stopped, pod(-31*time.Second)), "letGo cluster=old/7 lost=[c-1]", "Stopping", "the old cluster is being stopped"},
+		"then it may go":                      {seen(stopping, stopped), "letGo cluster=old/7", "Stopping", "the old cluster is being stopped"},
+		"if others let it":                    {seen(stopping, live(deleting), live(func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"theirs"}) })), "", "Stopping", "theirs"},
+		"it is gone, its pods are not":        {seen(stopping, gone, pod()), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
+		"all is gone":                         {seen(stopping, gone), "", "Creating", "the EtcdCluster is being made"},
+		"another has its name":                {seen(stopping, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is being made"},
+		"what Kubernetes refuses is reported": {seen(stopping, func(o *observation) { o.trouble = "forbidden" }), "holdCluster cluster=old/7", "Stopping", "forbidden; it is tried again"},
 
 		"the new one is made":          {seen(creating, gone), "createCluster seed=restore/1/1001/http://s:19999/v1/backup/c/c-restore-token/bucket/etcd.backup", "Creating", "the EtcdCluster is being made"},
-		"and is there":                 {seen(creating, made(api.ClusterPhaseNone)), "", "Starting", "waiting for the first member to start on the backup"},
+		"and is there":                 {seen(creating, createdByUs(api.ClusterPhaseNone)), "", "Starting", "waiting for the first member to start on the backup"},
 		"it serves already":            {seen(creating, there("new", api.ClusterPhaseRunning), from), "", "Starting", "waiting for the first member to start on the backup"},
-		"it is for a backup of before": {seen(creating, made(api.ClusterPhaseNone), func(o *observation) { o.obj.Status.Backup.SHA256 = digest(2) }), `deleteCluster cluster=new/7 unchanged why="it was made for another backup than is now asked for"`, "Creating", "the EtcdCluster is being made"},
+		"it is for a backup of before": {seen(creating, createdByUs(api.ClusterPhaseNone), func(o *observation) { o.obj.Status.Backup.SHA256 = digest(2) }), `deleteCluster cluster=new/7 unchanged why="it was made for another backup than is now asked for"`, "Creating", "the EtcdCluster is being made"},
 		"it is somebody else's":        {seen(creating, there("other", api.ClusterPhaseCreating)), `deleteCluster cluster=other/7 unchanged why="somebody else has made it, without the backup"`, "Creating", "the EtcdCluster is being made"},
 		"which serves":                 {seen(creating, there("other", api.ClusterPhaseRunning)), "", "Creating", "kubectl delete etcdcluster c"},
 		"or did":                       {seen(creating, there("other", api.ClusterPhaseFailed)), "", "Creating", "kubectl delete etcdcluster c"},
 		"or goes":                      {seen(creating, there("other", api.ClusterPhaseRunning), live(deleting)), "", "Creating", "waiting"},
 		"or nobody can read it":        {seen(creating, there("other", ""), func(o *observation) { o.cluster.unreadable = "not of the form" }), "", "Creating", "not of the form"},
 
-		"the first member starts":                 {seen(starting, made(api.ClusterPhaseCreating)), "", "Starting", "waiting for the first member"},
-		"it fetches":                              {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served = 500 }), "", "Starting", "0.5 KiB of 1.0 KiB"},
-		"the store is down":                       {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.served, o.unserved = 500, "refused" }), "", "Starting", "refused"},
-		"the server can't be reached":             {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.unreached = "no Service" }), "", "Starting", "no Service"},
-		"somebody pauses it":                      {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.cluster.spec.Paused = true }), "", "Starting", "spec.paused"},
-		"nobody takes it up":                      {seen(starting, made(""), func(o *observation) { o.now = testNow.Add(untouched) }), "", "Starting", "no etcd operator"},
+		"the first member starts":                 {seen(starting, createdByUs(api.ClusterPhaseCreating)), "", "Starting", "waiting for the first member"},
+		"it fetches":                              {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) { o.served = 500 }), "", "Starting", "0.5 KiB of 1.0 KiB"},
+		"the store is down":                       {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) { o.served, o.unserved = 500, "refused" }), "", "Starting", "refused"},
+		"the server can't be reached":             {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) { o.unreached = "no Service" }), "", "Starting", "no Service"},
+		"somebody pauses it":                      {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) { o.cluster.spec.Paused = true }), "", "Starting", "spec.paused"},
+		"nobody takes it up":                      {seen(starting, createdByUs(""), func(o *observation) { o.now = testNow.Add(untouched) }), "", "Starting", "no etcd operator"},
 		"the annotation is taken off":             {seen(starting, there("new", api.ClusterPhaseCreating)), `deleteCluster cluster=new/7 unchanged why="it was made for another backup than is now asked for"`, "Starting", "waiting for the first member to start on the backup"},
-		"the token is lost":                       {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.token = nil }), "createToken", "Starting", "waiting for the first member to start on the backup"},
+		"the token is lost":                       {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) { o.token = nil }), "createToken", "Starting", "waiting for the first member to start on the backup"},
 		"it runs, and began empty":                {seen(starting, there("new", api.ClusterPhaseRunning), members(3)), "", "Starting", "did not begin with the backup"},
-		"it runs, and its operator made it empty": {seen(starting, made(api.ClusterPhaseRunning), members(3)), "", "Starting", "does not know restores"},
-		"it runs":                      {seen(starting, made(api.ClusterPhaseRunning), from, members(1)), "", "Growing", "1 of 3"},
-		"all data is lost again":       {seen(growing, made(api.ClusterPhaseFailed), from), "", "Stopping", "lost"},
-		"but not long after it served": {seen(growing, made(api.ClusterPhaseFailed), from, servedSince(again)), "", "Growing", "make another"},
-		"nor is one made again that somebody deleted then": {seen(growing, gone, servedSince(again)), "", "Growing", "make another"},
-		"it refuses writes":                          {seen(growing, made(api.ClusterPhaseRunning), from, members(3), func(o *observation) { o.cluster.status.Conditions = isAvailable(false) }), "", "Growing", "NOSPACE"},
-		"deleted, it leaves the cluster that serves": {seen(growing, made(api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "unannotate cluster=new/7", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
+		"it runs, and its operator made it empty": {seen(starting, createdByUs(api.ClusterPhaseRunning), members(3)), "", "Starting", "does not know restores"},
+		"it runs":                      {seen(starting, createdByUs(api.ClusterPhaseRunning), from, members(1)), "", "Growing", "1 of 3"},
+		"all data is lost again":       {seen(growing, createdByUs(api.ClusterPhaseFailed), from), "", "Stopping", "lost"},
+		"but not long after it served": {seen(growing, createdByUs(api.ClusterPhaseFailed), from, servedSince(repeatWindow)), "", "Growing", "make another"},
+		"nor is one recreated that somebody deleted then": {seen(growing, gone, servedSince(repeatWindow)), "", "Growing", "make another"},
+		"it refuses writes":                          {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3), func(o *observation) { o.cluster.status.Conditions = isAvailable(false) }), "", "Growing", "NOSPACE"},
+		"deleted, it leaves the cluster that serves": {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "unannotate cluster=new/7", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
 		"and goes": {seen(growing, there("new", api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "release", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
-		"there is no room for old volumes": {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) {
+		"there is no room for old volumes": {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) {
 			o.setAside, o.obj.Spec.OldVolumes = volumes("aside-1"), api.OldVolumesDeleteFirst
 		}), "deleteVolumes volumes=[aside-1]", "Starting", "the old volumes are being deleted"},
-		"somebody deletes each one that is made":       {seen(creating, gone, func(o *observation) { o.made = remade }), "", "Creating", "ownerReferences"},
+		"somebody deletes each one that is made":       {seen(creating, gone, func(o *observation) { o.creations = maxRecreations }), "", "Creating", "ownerReferences"},
 		"the record can't be read back":                {seen(stopping, func(o *observation) { o.obj.Status.Cluster.Raw = []byte("{}") }), "", "Stopping", "nothing is touched"},
-		"somebody deletes it":                          {seen(growing, made(api.ClusterPhaseRunning), from, live(deleting)), "", "Growing", "made again"},
-		"and it is gone":                               {seen(growing, gone), "", "Creating", "made again"},
-		"or another one":                               {seen(growing, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is gone before it was whole: it is made again"},
-		"it has all members, but not of the last edit": {seen(growing, made(api.ClusterPhaseRunning), from, members(3), live(func(u *unstructured.Unstructured) { u.SetGeneration(2) })), "", "Growing", "the first member serves; 3 of 3 members are healthy"},
-		"it has one member too many":                   {seen(growing, made(api.ClusterPhaseRunning), from, members(4)), "", "Growing", "the first member serves; 4 of 3 members are healthy"},
-		"it is whole":                                  {seen(growing, made(api.ClusterPhaseRunning), from, members(3)), "markRestored cluster=new/7", "Growing", "the first member serves; 3 of 3 members are healthy"},
+		"somebody deletes it":                          {seen(growing, createdByUs(api.ClusterPhaseRunning), from, live(deleting)), "", "Growing", "recreated"},
+		"and it is gone":                               {seen(growing, gone), "", "Creating", "recreated"},
+		"or another one":                               {seen(growing, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is gone before it was whole: it is recreated"},
+		"it has all members, but not of the last edit": {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3), live(func(u *unstructured.Unstructured) { u.SetGeneration(2) })), "", "Growing", "the first member serves; 3 of 3 members are healthy"},
+		"it has one member too many":                   {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(4)), "", "Growing", "the first member serves; 4 of 3 members are healthy"},
+		"it is whole":                                  {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3)), "markRestored cluster=new/7", "Growing", "the first member serves; 3 of 3 members are healthy"},
 
-		"an edit has the backup chosen anew":    {seen(starting, made(api.ClusterPhaseCreating), edited), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
-		"but not once the first member serves":  {seen(growing, made(api.ClusterPhaseRunning), from, members(1), edited), "", "Growing", "1 of 3"},
-		"a deletion is no edit":                 {seen(starting, made(api.ClusterPhaseCreating), deleted), "", "Starting", "waiting for the first member to start on the backup"},
+		"an edit has the backup chosen again":   {seen(starting, createdByUs(api.ClusterPhaseCreating), edited), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
+		"but not once the first member serves":  {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), edited), "", "Growing", "1 of 3"},
+		"a deletion is no edit":                 {seen(starting, createdByUs(api.ClusterPhaseCreating), deleted), "", "Starting", "waiting for the first member to start on the backup"},
 		"it wins as long as nothing is touched": {seen(stopping, deleted), "release", "Stopping", ""},
 		"whatever was edited before":            {seen(stopping, edited, deleted), "release", "Stopping", ""},
 		"the old cluster is let go first":       {seen(stopping, live(kept), deleted), "letGo cluster=old/7", "Stopping", ""},
@@ -264,13 +265,13 @@ func TestPlan(t *testing.T) {
 		"nor where all is gone":                 {seen(stopping, gone, deleted), "", "Creating", "the EtcdCluster is being made"},
 		"nor what the restore has made":         {seen(stopping, from, deleted), "holdCluster cluster=old/7", "Stopping", "the old cluster is being stopped"},
 		"of a cluster there was none":           {seen(creating, gone, replacesNone, deleted), "release", "Creating", ""},
-		"and then there is one":                 {seen(creating, made(api.ClusterPhaseNone), replacesNone, deleted), "", "Starting", "waiting for the first member to start on the backup"},
-		"one before a deletion is one as well":  {seen(starting, made(api.ClusterPhaseCreating), edited, deleted), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
+		"and then there is one":                 {seen(creating, createdByUs(api.ClusterPhaseNone), replacesNone, deleted), "", "Starting", "waiting for the first member to start on the backup"},
+		"one before a deletion is one as well":  {seen(starting, createdByUs(api.ClusterPhaseCreating), edited, deleted), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
 		"but the end of its namespace does":     {seen(stopping, stopped, deleted, func(o *observation) { o.namespaceEnds = true }), "letGo cluster=old/7", "Stopping", "the namespace is being deleted: the restore ends with it"},
 		"and it may go too":                     {seen(stopping, gone, deleted, func(o *observation) { o.namespaceEnds = true }), "release", "Stopping", "the namespace is being deleted: the restore ends with it"},
 
-		"a mark from elsewhere ends nothing": {seen(growing, made(api.ClusterPhaseRunning), from, members(1), forged), "", "Growing", "1 of 3"},
-		"whole: the annotation goes":         {seen(growing, made(api.ClusterPhaseRunning), marked), "unannotate cluster=new/7", "Growing", "the cluster is back: what the restore no longer needs is removed"},
+		"a mark from elsewhere ends nothing": {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), forged), "", "Growing", "1 of 3"},
+		"whole: the annotation goes":         {seen(growing, createdByUs(api.ClusterPhaseRunning), marked), "unannotate cluster=new/7", "Growing", "the cluster is back: what the restore no longer needs is removed"},
 		"then the old volumes":               {seen(growing, gone, marked, func(o *observation) { o.setAside = volumes("aside-1") }), "deleteVolumes volumes=[aside-1] restored", "Growing", "the cluster is back: what the restore no longer needs is removed"},
 		"unless somebody wants them": {seen(growing, gone, marked, func(o *observation) {
 			o.setAside, o.obj.Spec.OldVolumes = volumes("aside-1"), api.OldVolumesKeep
@@ -278,10 +279,10 @@ func TestPlan(t *testing.T) {
 		"or they may not be deleted": {seen(growing, gone, marked, func(o *observation) {
 			o.setAside, o.denied = volumes("aside-1"), map[string]bool{deniedVolumes: true}
 		}), "deleteToken uid=token tidying", "Growing", "the cluster is back: what the restore no longer needs is removed"},
-		"then it is told": {seen(growing, gone, marked, func(o *observation) { o.token = nil }), "", "Succeeded", ""},
-		"which is not taken back, whoever tidies more": {seen(growing, made(api.ClusterPhaseRunning), marked, func(o *observation) { o.obj.Status.Phase = "Succeeded" }), "unannotate cluster=new/7", "Succeeded", ""},
+		"then it is reported":                          {seen(growing, gone, marked, func(o *observation) { o.token = nil }), "", "Succeeded", ""},
+		"which is not taken back, whoever tidies more": {seen(growing, createdByUs(api.ClusterPhaseRunning), marked, func(o *observation) { o.obj.Status.Phase = "Succeeded" }), "unannotate cluster=new/7", "Succeeded", ""},
 		"then it may be deleted":                       {seen(growing, gone, marked, func(o *observation) { o.token, o.obj.Status.Phase = nil, "Succeeded" }), "release", "Succeeded", ""},
-		"it succeeded, and its status is lost":         {seen(marked), "", "Invalid", "tells of a success"},
+		"it succeeded, and its status is lost":         {seen(marked), "", "Invalid", "reports a success"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := plan(tc.o)

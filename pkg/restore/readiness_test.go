@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/readiness/readinesstest"
 )
 
@@ -46,7 +47,7 @@ func TestReadyReconcilingAndStalled(t *testing.T) {
 	}
 	tried := func(since time.Duration) scene {
 		return func(o *observation) {
-			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, StartDate: recorded(testNow.Add(-since))}
+			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, StartDate: notice.Timestamp(testNow.Add(-since))}
 		}
 	}
 	says := func(kind api.ClusterConditionType) scene {
@@ -75,7 +76,7 @@ func TestReadyReconcilingAndStalled(t *testing.T) {
 		"the new cluster is stalled":           {seen(starting, made(api.ClusterPhaseCreating), says(api.ClusterConditionStalled)), "Stalled StartingBlocked"},
 		"the new cluster works on it":          {seen(starting, made(api.ClusterPhaseCreating), says(api.ClusterConditionReconciling)), "Reconciling StartingFirstMember"},
 		"members join":                         {seen(growing, made(api.ClusterPhaseRunning), from, members(1)), "Reconciling AddingMembers"},
-		"all is lost after the cluster served": {seen(growing, made(api.ClusterPhaseFailed), from, servedSince(again)), "Stalled GrowingBlocked"},
+		"all is lost after the cluster served": {seen(growing, made(api.ClusterPhaseFailed), from, servedSince(repeatWindow)), "Stalled GrowingBlocked"},
 		"an edit is refused during the restore": {seen(starting, made(api.ClusterPhaseCreating), edited, func(o *observation) {
 			o.obj.Spec.EtcdCluster.Name = "another"
 		}), "Stalled StartingBlocked"},

@@ -41,7 +41,7 @@ func (s shelf) Get(context.Context, string, int64) (io.ReadCloser, error) {
 func (shelf) Close() error { return nil }
 
 // Between its verification and its way to the first member, the object is replaced by
-// one of the same size, or deleted. Nothing of it is fetched, the status tells what to
+// one of the same size, or deleted. Nothing of it is fetched, the status shows what to
 // do, and an edit has the cluster begin with what is verified then.
 func TestABackupThatIsReplacedBeforeItIsFetched(t *testing.T) {
 	stored := time.Date(2026, 11, 20, 3, 0, 0, 500, time.UTC)

@@ -12,7 +12,6 @@ import (
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -20,26 +19,21 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 )
 
 const (
-	// longestSleep is how long the world is not looked at where nothing is awaited.
-	longestSleep = time.Minute
 	// betweenSteps passes from one step to the next.
 	betweenSteps = 50 * time.Millisecond
-	// errorWait is the first wait after a request to Kubernetes that failed; it
-	// doubles up to longestErrorWait.
-	errorWait        = 500 * time.Millisecond
-	longestErrorWait = 15 * time.Second
 	// behindInARow is how often the world may have moved on before that counts as a
 	// failure: then somebody undoes what is done.
 	behindInARow = 5
-	// tellEvery passes between two writes that tell of progress alone.
-	tellEvery = time.Second
-	// lastWords bounds what is done when the operator is told to end.
-	lastWords = 1500 * time.Millisecond
+	// reasonInterval is the time between two writes that only report progress.
+	reasonInterval = time.Second
+	// shutdownTimeout limits the work at the end of the operator.
+	shutdownTimeout = 1500 * time.Millisecond
 )
 
 // Config is what all restores of an operator share.
@@ -51,7 +45,7 @@ type Config struct {
 	// http://etcd-restore-operator.ns.svc:19999/v1/backup/.
 	Server Server
 	URL    string
-	// Reached tells why URL may not lead to Server; nil: it does.
+	// Reached explains why URL may not lead to Server; nil: it does.
 	Reached func() error
 	// VolumeDir is the directory of backups with backupStorageType Volume; "": there
 	// are none.
@@ -65,25 +59,24 @@ type Config struct {
 	Find         Find
 }
 
-// Restore takes care of one EtcdRestore. All fields but the mailbox belong to the
+// Restore manages one EtcdRestore. All fields but the mailbox belong to the
 // goroutine of Run.
 type Restore struct {
-	cfg     Config
-	log     *logrus.Entry
-	updates chan *api.EtcdRestore // holds the newest object, if any
-	wake    chan struct{}
+	*loop.Mailbox[*api.EtcdRestore]
+	cfg Config
+	log *logrus.Entry
 
 	// obj is the newest state of the object that is known.
 	obj     *api.EtcdRestore
 	notices notices
 
-	job     *job     // nil while no attempt is under way
-	outcome *outcome // of the last attempt, where it is not on record yet
-	hung    *hung    // what an attempt has left to itself; nil: nothing
-	offer   *offer   // nil while nothing is offered
+	job       *job           // nil while no attempt is under way
+	outcome   *outcome       // of the last attempt, where it is not on record yet
+	abandoned *abandonedRead // what hangs; nil: nothing
+	offer     *offer         // nil while nothing is offered
 
-	// toldAt is when the status was last written.
-	toldAt time.Time
+	// statusWrittenAt is the time of the last write of the status.
+	statusWrittenAt time.Time
 	// dropsConditions reports whether the API server dropped the conditions of the last
 	// status, because its CustomResourceDefinition is older.
 	dropsConditions bool
@@ -91,12 +84,11 @@ type Restore struct {
 	trouble       string
 	namespaceEnds bool
 	denied        map[string]bool
-	madeAt        []time.Time // when the EtcdCluster was made, of late
+	createdAt     []time.Time // when the EtcdCluster was made, of late
 	behind        int         // looks in a row after which the world had moved on
 	// gone is true when the object is no longer there; ctx will end.
-	gone     bool
-	failures int // requests to Kubernetes in a row that failed
-	resume   time.Time
+	gone    bool
+	backoff loop.Backoff
 }
 
 // errGone: the object is gone, or another has its name.
@@ -116,8 +108,7 @@ func New(cfg Config, obj *api.EtcdRestore) (*Restore, error) {
 	r := &Restore{
 		cfg:     cfg,
 		log:     cfg.Logger.WithFields(logrus.Fields{"restore-namespace": obj.Namespace, "restore-name": obj.Name}),
-		updates: make(chan *api.EtcdRestore, 1),
-		wake:    make(chan struct{}, 1),
+		Mailbox: loop.NewMailbox[*api.EtcdRestore](),
 		obj:     obj.DeepCopy(),
 		denied:  map[string]bool{},
 	}
@@ -125,83 +116,34 @@ func New(cfg Config, obj *api.EtcdRestore) (*Restore, error) {
 	return r, nil
 }
 
-// Update hands over a newer state of the EtcdRestore. It never blocks; of several
-// that were not looked at yet, the last counts. It must not be called concurrently
-// with itself.
-func (r *Restore) Update(obj *api.EtcdRestore) {
-	obj = obj.DeepCopy()
-	select {
-	case <-r.updates:
-	default:
-	}
-	r.updates <- obj
-}
-
-// Wake makes the Restore look at the world again. It never blocks.
-func (r *Restore) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Run takes care of the restore until ctx ends. When it returns, nothing of it is under
+// Run manages the restore until ctx ends. When it returns, nothing of it is under
 // way any more. An object under deletion must stay with it until it is gone.
 func (r *Restore) Run(ctx context.Context) {
-	r.log.WithField("phase", r.obj.Status.Phase).Info("taking care of the restore")
-	defer r.log.Info("no longer taking care of the restore")
+	r.log.WithField("phase", r.obj.Status.Phase).Info("managing the restore")
+	defer r.log.Info("no longer managing the restore")
 	defer r.cfg.Metrics.Forget(r.obj)
 	defer func() { // also in a panic
 		r.dropOffer()
 		if r.job != nil {
-			r.job.stop(errStopped)
-			<-r.job.ended
+			r.job.Stop(errStopped)
+			r.job.Wait()
 		}
 	}()
 	r.cfg.Metrics.appear(r.obj)
 	r.cfg.Metrics.saw(r.obj)
 
-	timer := r.cfg.Clock.NewTimer(0)
-	defer timer.Stop()
-	for {
-		var ended chan outcome
-		if r.job != nil {
-			ended = r.job.ended
-		}
-		select {
-		case <-ctx.Done():
-			r.end(ctx)
-			return
-		case obj := <-r.updates:
-			r.take(obj)
-		case <-r.wake:
-		case result := <-ended:
-			r.note(result)
-		case <-timer.C():
-		}
-		if ctx.Err() != nil {
-			r.end(ctx)
-			return
-		}
-		next := r.pass(ctx)
-		if !timer.Stop() {
-			select {
-			case <-timer.C():
-			default:
-			}
-		}
-		timer.Reset(next)
-	}
+	loop.Run(ctx, r.cfg.Clock, r.Mailbox, loop.Reconciler[*api.EtcdRestore]{Take: r.take, Pass: r.reconcile})
+	r.end(ctx)
 }
 
-// take goes on from a newer state of the object. One that is older than what is known
+// take continues from a newer state of the object. One that is older than what is known
 // says nothing new.
 func (r *Restore) take(obj *api.EtcdRestore) {
-	if order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, r.obj.ResourceVersion); err == nil && order < 0 {
+	if loop.Outdated(obj, r.obj) {
 		return
 	}
 	if obj.Generation != r.obj.Generation || obj.DeletionTimestamp != nil {
-		r.resume = time.Time{}
+		r.backoff.Skip()
 	}
 	r.know(obj)
 }
@@ -211,43 +153,47 @@ func (r *Restore) know(obj *api.EtcdRestore) {
 	r.cfg.Metrics.saw(obj)
 }
 
-// note takes over how an attempt has ended.
-func (r *Restore) note(result outcome) {
-	r.job, r.outcome, r.hung = nil, &result, r.job.attempt.hung
+// reconcile notes how an attempt has ended, and makes a pass.
+func (r *Restore) reconcile(ctx context.Context) time.Duration {
+	if r.job != nil {
+		if result, ended := r.job.Result(); ended {
+			r.job, r.outcome, r.abandoned = nil, &result, r.job.attempt.abandoned
+		}
+	}
+	return r.pass(ctx)
 }
 
-// pass does what is due and tells how long the next look may wait.
+// pass does what is due and reports how long the next look may wait.
 func (r *Restore) pass(ctx context.Context) time.Duration {
 	if r.gone {
-		return longestSleep
+		return loop.LongestSleep
 	}
 	now := r.cfg.Clock.Now()
-	if wait := r.resume.Sub(now); wait > 0 && wait <= longestErrorWait {
+	if wait := r.backoff.Remaining(now); wait > 0 {
 		return wait
 	}
 	wait, err := r.look(ctx, now)
 	switch {
 	case err == nil:
-		r.failures, r.behind, r.resume = 0, 0, time.Time{}
-		return min(max(wait, betweenSteps), longestSleep)
+		r.behind = 0
+		r.backoff.Reset()
+		return min(max(wait, betweenSteps), loop.LongestSleep)
 	case errors.Is(err, errGone):
 		r.gone = true
 		r.dropOffer()
 		if r.job != nil {
-			r.job.stop(errEdited)
+			r.job.Stop(errEdited)
 		}
-		return longestSleep
+		return loop.LongestSleep
 	case ctx.Err() != nil:
-		return longestSleep
+		return loop.LongestSleep
 	case errors.Is(err, errBehind) && r.behind < behindInARow:
 		r.behind++
 		r.log.WithError(err).Info("looking again")
 		return betweenSteps
 	}
-	r.failures++
-	wait = min(errorWait<<min(r.failures-1, 8), longestErrorWait)
-	r.resume = now.Add(wait)
-	r.log.WithError(err).WithField("failures", r.failures).Error("Kubernetes does not do what it was asked for; trying again")
+	wait = r.backoff.Fail(now)
+	r.log.WithError(err).WithField("failures", r.backoff.Failures()).Error("Kubernetes does not do what it was asked for; trying again")
 	return wait
 }
 
@@ -257,15 +203,15 @@ func (r *Restore) look(ctx context.Context, now time.Time) (time.Duration, error
 		return 0, err
 	}
 	if r.job != nil && (generation(r.job.attempt.obj) != generation(r.obj) || r.obj.DeletionTimestamp != nil && !committed(&r.obj.Status)) {
-		r.job.stop(errEdited)
-		return longestSleep, nil // its end is waited for
+		r.job.Stop(errEdited)
+		return loop.LongestSleep, nil // its end is waited for
 	}
 	if r.outcome != nil && r.outcome.generation != generation(r.obj) {
 		r.outcome = nil
 	}
 	o, err := r.observe(ctx, now)
 	if err != nil {
-		return 0, errors.Join(err, r.tellBlind(ctx, now, err))
+		return 0, errors.Join(err, r.reportBlind(ctx, now, err))
 	}
 	v := plan(o)
 	wrote, err := r.write(ctx, now, &v)
@@ -299,28 +245,28 @@ func (r *Restore) end(ctx context.Context) {
 	if r.gone || done(r.obj) || !committed(&r.obj.Status) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if !r.seeNamespace(ctx) {
 		return
 	}
 	if r.job != nil {
-		r.job.stop(errStopped)
-		<-r.job.ended
+		r.job.Stop(errStopped)
+		r.job.Wait()
 		r.job = nil
 	}
-	for held(r.obj) && ctx.Err() == nil {
+	for hasFinalizer(r.obj) && ctx.Err() == nil {
 		if _, err := r.look(ctx, r.cfg.Clock.Now()); err != nil && !errors.Is(err, errBehind) {
 			return
 		}
 	}
 }
 
-// refresh reads the object anew. What is decided by it can't be taken back, and a
+// refresh reads the object again. What is decided by it can't be taken back, and a
 // cache may be behind what another operator has done. A restore that has come to its
 // end does nothing, and asks nobody.
 func (r *Restore) refresh(ctx context.Context) error {
-	if done(r.obj) && !held(r.obj) {
+	if done(r.obj) && !hasFinalizer(r.obj) {
 		return nil
 	}
 	live, err := r.cfg.Etcd.EtcdV1beta2().EtcdRestores(r.obj.Namespace).Get(ctx, r.obj.Name, metav1.GetOptions{})

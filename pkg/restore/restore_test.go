@@ -43,7 +43,7 @@ func TestAClusterComesBack(t *testing.T) {
 			t.Errorf("the EtcdRestore is %+v", r)
 		}
 		if w.get("services", "c-client").GetUID() != service {
-			t.Error("the client Service was made anew: its address has changed")
+			t.Error("the client Service was recreated: its address has changed")
 		}
 		if w.get("secrets", "c-restore-token") != nil {
 			t.Error("the token is still there")
@@ -189,7 +189,7 @@ func TestASucceededRestoreNeverActsAgain(t *testing.T) {
 					t.Error("the cluster is another one")
 				}
 				if w.restore().Status.Reason == "" && name != "its cluster is deleted" {
-					t.Error("nothing tells why nothing is done")
+					t.Error("nothing explains why nothing is done")
 				}
 			})
 		})
@@ -206,7 +206,7 @@ func TestAPodWhoseNodeIsGoneIsNotWaitedForForEver(t *testing.T) {
 		defer stop()
 		w.await("success", 4*time.Minute, in(api.RestorePhaseSucceeded, w))
 		if !w.Told("Pod c-2 of the old cluster") {
-			t.Error("nobody was told of the pod that may still run")
+			t.Error("nobody learned of the pod that may still run")
 		}
 	})
 }
@@ -221,7 +221,7 @@ func TestSomebodyElsesClusterInThePlace(t *testing.T) {
 		stop := w.run()
 		defer stop()
 		w.await("the EtcdCluster", time.Minute, in(api.RestorePhaseStarting, w))
-		// It is made again, by somebody who knows nothing of the backup.
+		// It is recreated, by somebody who knows nothing of the backup.
 		w.mu.Lock()
 		w.remove("etcdclusters", "c")
 		w.add("etcdclusters", testCluster(1))

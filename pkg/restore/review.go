@@ -15,7 +15,7 @@ import (
 // rights asks the API server whether this operator may do all that the rest of the
 // restore takes: a right that is missing would show when the old cluster is gone. Every
 // authenticated user may ask that of himself (system:basic-user). The rules of RBAC
-// come in one answer; where an authorizer has none to tell, such as a webhook's, what
+// come in one answer; where an authorizer has none to report, such as a webhook's, what
 // seems to be missing is asked for one by one.
 func (a *attempt) rights(ctx context.Context) error {
 	spec, err := a.manifest.spec()
@@ -54,11 +54,11 @@ func (r right) review(namespace string) *authorizationv1.SelfSubjectAccessReview
 	}}
 }
 
-// unanswered: where nobody may ask, or nobody can answer, the restore goes on as if it
+// unanswered: where nobody may ask, or nobody can answer, the restore continues as if it
 // had the rights.
 func (a *attempt) unanswered(err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-		a.log.WithError(err).Warn("the API server does not tell which rights this operator has; going on")
+		a.log.WithError(err).Warn("the API server does not report which rights this operator has; continuing")
 		return nil
 	}
 	return fmt.Errorf("ask the API server which rights the restore operator has: %w", err)

@@ -19,7 +19,7 @@ type right struct {
 	// name is that of the one object which it is about; "": it is about none, as with
 	// create and list, or about several.
 	name string
-	// several tells that it is about objects whose names show when they are found.
+	// several means that it is about objects whose names show when they are found.
 	several bool
 }
 
@@ -85,7 +85,7 @@ func (r right) grantedBy(rule authorizationv1.ResourceRule) bool {
 	return named && has(rule.Verbs, r.verb) && has(rule.APIGroups, r.group) && has(rule.Resources, resources...)
 }
 
-// errUngranted tells what is missing, and what to do about it.
+// errUngranted shows what is missing, and what to do about it.
 func errUngranted(namespace string, missing []right) error {
 	words := make([]string, len(missing))
 	for i, r := range missing {

@@ -81,12 +81,12 @@ func TestNoRightIsForgotten(t *testing.T) {
 		// Asked for by an admission plugin, where it runs, which refuses the token before
 		// the old cluster is deleted.
 		"update etcdrestores/finalizers",
-		// What is left when the cluster is back is told, and left.
+		// What is left when the cluster is back is reported, and left.
 		"delete secrets",
 		// The operator's own Service, wherever the cluster is.
 		"get services", "create services", "update services", "delete services", "get pods",
 		"get endpointslices", "list endpointslices", "create endpointslices", "update endpointslices", "delete endpointslices", "delete endpoints",
-		// Status and log tell the same.
+		// Status and log report the same.
 		"create events", "patch events",
 		// It leads.
 		"get leases", "create leases", "update leases",
@@ -96,7 +96,7 @@ func TestNoRightIsForgotten(t *testing.T) {
 	for i, rule := range rules {
 		name := rule.Verbs[0] + " " + rule.Resources[0]
 		missing := ungranted(everyNeed(), slices.Delete(slices.Clone(rules), i, i+1))
-		if told := len(missing) > 0 && missing[0].String() == name; told == slices.Contains(without, name) {
+		if reported := len(missing) > 0 && missing[0].String() == name; reported == slices.Contains(without, name) {
 			t.Errorf("without the right to %s, %v are missing", name, missing)
 		}
 	}
@@ -156,7 +156,7 @@ func TestVolumesAskForRightsWhereThereAreSome(t *testing.T) {
 	}
 }
 
-// A right that is missing is told before anything is touched; when it is granted, the
+// A right that is missing is reported before anything is touched; when it is granted, the
 // restore is made.
 func TestARightThatIsMissingIsFoundOutFirst(t *testing.T) {
 	for _, missing := range []string{"patch services", "delete pods", "create etcdclusters", "patch etcdclusters", "delete etcdclusters", "create secrets", "list persistentvolumeclaims", "patch etcdrestores"} {
@@ -183,8 +183,8 @@ func TestARightThatIsMissingIsFoundOutFirst(t *testing.T) {
 	}
 }
 
-// Without its Service, the operator has nothing to bring the cluster back by. That may
-// be for want of a right as well.
+// Without its Service, the operator has nothing to bring the cluster back by. It may
+// lack the right to create the Service.
 func TestNothingIsTouchedWhereTheFirstMemberWouldNotFindTheOperator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -260,7 +260,7 @@ func TestRightsThatNobodyTells(t *testing.T) {
 	}
 }
 
-// An authorizer that has no rules to tell is asked for each right.
+// An authorizer that has no rules to report is asked for each right.
 func TestRightsOfAWebhook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -269,7 +269,7 @@ func TestRightsOfAWebhook(t *testing.T) {
 		asked := 0
 		w.hinder(func(_, resource, _ string, _ clienttesting.Action) error {
 			if resource == "selfsubjectaccessreviews" {
-				w.lacking = nil // the rules told less than there is
+				w.lacking = nil // the rules reported less than there is
 				asked++
 			}
 			return nil

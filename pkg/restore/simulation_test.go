@@ -41,7 +41,7 @@ type life struct {
 	rand *rand.Rand
 	log  []string
 
-	// deathIn is in how many requests the operator dies; 0: it does not. dead tells
+	// deathIn is in how many requests the operator dies; 0: it does not. dead reports
 	// that it has: it can do nothing more.
 	deathIn int
 	dead    bool
@@ -54,10 +54,10 @@ type life struct {
 	old types.UID
 	// restored is the EtcdRestore that has the mark of success.
 	restored types.UID
-	// deletedUntouched tells that the EtcdRestore was deleted before anything was touched,
+	// deletedUntouched means that the EtcdRestore was deleted before anything was touched,
 	// or that there was nothing: it may end then, with the old cluster as it was.
 	deletedUntouched bool
-	// deletedServing tells that the EtcdRestore was deleted while its cluster grew: the
+	// deletedServing means that the EtcdRestore was deleted while its cluster grew: the
 	// restore ends then.
 	deletedServing bool
 	// recorded is the manifest on record.
@@ -115,7 +115,7 @@ func (l *life) request(verb, resource, name string, action clienttesting.Action)
 		}
 	}
 	if l.rand.IntN(20) == 0 {
-		l.tick() // the world does not stand still between a look and a step
+		l.tick() // the world moves between a look and a step
 	}
 	if verb != "get" && verb != "list" {
 		l.check(verb, resource, name, action)
@@ -307,7 +307,7 @@ func (l *life) madeUID() types.UID {
 	return ""
 }
 
-// calm ends all trouble, and mends what only a person can.
+// calm ends all trouble, and fixes what only a person can.
 func (l *life) calm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
@@ -67,7 +68,7 @@ func TestARestoreThatWasGivenUpWaitsForAnEdit(t *testing.T) {
 			w.live(5 * time.Minute)
 			w.rewrite(func(c *api.EtcdCluster) { c.Spec.Paused = false })
 		}},
-		"and the cluster is made anew": {find: damagedBackup, happens: func(w *world) {
+		"and the cluster is recreated": {find: damagedBackup, happens: func(w *world) {
 			w.mu.Lock()
 			w.remove("etcdclusters", "c")
 			w.mu.Unlock()
@@ -87,7 +88,7 @@ func TestARestoreThatWasGivenUpWaitsForAnEdit(t *testing.T) {
 		"after a day": {find: func() (selection.Verified, []string, error) {
 			return selection.Verified{}, nil, store.ErrNotFound
 		}, happens: func(w *world) {
-			w.edit(func(r *api.EtcdRestore) { r.Status.StartDate = recorded(time.Now().Add(-patience)) })
+			w.edit(func(r *api.EtcdRestore) { r.Status.StartDate = notice.Timestamp(time.Now().Add(-patience)) })
 			w.live(10 * time.Minute)
 		}},
 	} {

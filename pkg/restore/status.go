@@ -21,7 +21,7 @@ import (
 // maxReason bounds a reason in bytes.
 const maxReason = 4000
 
-// write puts the status of a verdict on record, and tells whether it had to. Where
+// write puts the status of a verdict on record, and reports whether it had to. Where
 // somebody else has written meanwhile, what was decided counts no more: errBehind.
 func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, error) {
 	v.status.Reason = notice.Shorten(v.status.Reason, maxReason)
@@ -29,8 +29,8 @@ func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, e
 	if equality.Semantic.DeepEqual(v.status, r.obj.Status) {
 		return false, nil
 	}
-	if v.step == nil && !v.consumed && now.Sub(r.toldAt) >= 0 && now.Sub(r.toldAt) < tellEvery && onlyReason(&v.status, &r.obj.Status) {
-		return false, nil // it is told a little later
+	if v.step == nil && !v.consumed && now.Sub(r.statusWrittenAt) >= 0 && now.Sub(r.statusWrittenAt) < reasonInterval && onlyReason(&v.status, &r.obj.Status) {
+		return false, nil // it is reported a little later
 	}
 	before := r.obj.Status.DeepCopy()
 	next := r.obj.DeepCopy()
@@ -42,7 +42,7 @@ func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, e
 	case err != nil:
 		return false, fmt.Errorf("write the status: %w", granted(err, "update etcdrestores/status"))
 	}
-	r.toldAt = now
+	r.statusWrittenAt = now
 	r.dropsConditions = len(updated.Status.Conditions) == 0
 	r.know(updated)
 	r.cfg.Metrics.changed(updated, before)
@@ -59,8 +59,8 @@ func onlyReason(a, b *api.RestoreStatus) bool {
 	return equality.Semantic.DeepEqual(a, next)
 }
 
-// tellBlind tells in the status why nothing can be seen.
-func (r *Restore) tellBlind(ctx context.Context, now time.Time, blind error) error {
+// reportBlind writes to the status why the operator can't observe anything.
+func (r *Restore) reportBlind(ctx context.Context, now time.Time, blind error) error {
 	if ctx.Err() != nil || done(r.obj) || waitsForEdit(r.obj) {
 		return nil
 	}

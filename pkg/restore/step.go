@@ -48,7 +48,7 @@ type (
 		lost    []corev1.Pod
 	}
 	// deleteCluster deletes an EtcdCluster; unchanged: only as it was seen. why is
-	// told where it is not the one to be replaced.
+	// the reason where it is not the one to be replaced.
 	deleteCluster struct {
 		cluster   *unstructured.Unstructured
 		unchanged bool
@@ -69,7 +69,7 @@ type (
 	}
 	deleteVolumes struct {
 		volumes []corev1.PersistentVolumeClaim
-		// restored tells that the new cluster is back.
+		// restored means that the new cluster is back.
 		restored bool
 	}
 	deletePods struct{ pods []corev1.Pod }

@@ -20,7 +20,7 @@ import (
 )
 
 // inFull names the kind of a step, and all of its fields that are not zero. An object
-// is told by its UID and resourceVersion, a list by the names in it, a manifest by its
+// is identified by its UID and resourceVersion, a list by the names in it, a manifest by its
 // spec. A step that is nil is "".
 func inFull(t *testing.T, s step) string {
 	t.Helper()

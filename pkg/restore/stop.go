@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // newToken makes up a token.
@@ -44,7 +45,7 @@ func (createToken) apply(ctx context.Context, r *Restore) error {
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create Secret %s: %w: %w", name, errBehind, err)
-	case namespaceEnds(err):
+	case notice.NamespaceTerminates(err):
 		r.namespaceEnds = true
 		return nil
 	case err != nil:

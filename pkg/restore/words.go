@@ -9,13 +9,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// starting tells how far the first member is.
+// starting reports how far the first member is.
 func starting(o *observation) string {
 	if o.cluster == nil {
 		return ""
@@ -26,8 +25,8 @@ func starting(o *observation) string {
 	case c.spec.Paused:
 		return fmt.Sprintf("the EtcdCluster has spec.paused: true, so nobody starts its first member: set it to false (kubectl edit etcdcluster %s)", c.live.GetName())
 	case c.status.Phase == api.ClusterPhaseNone && o.now.Sub(c.live.GetCreationTimestamp().Time) >= untouched:
-		return fmt.Sprintf("no etcd operator has taken up the EtcdCluster since %s: look whether one runs for its namespace, and in a version that restores; the scope of the EtcdCluster is the annotation %s/scope",
-			c.live.GetCreationTimestamp().UTC().Format(time.RFC3339), api.GroupName)
+		return fmt.Sprintf("no etcd operator has taken up the EtcdCluster since %s: look whether one runs for its namespace, and in a version that restores; the scope of the EtcdCluster is the annotation %s",
+			c.live.GetCreationTimestamp().UTC().Format(time.RFC3339), api.ScopeAnnotation)
 	case o.served <= 0:
 		text = "waiting for the first member to start on the backup"
 	case o.served < size:
@@ -44,7 +43,7 @@ func starting(o *observation) string {
 	return text + clusterSays(c)
 }
 
-// growing tells how many members the cluster has.
+// growing reports how many members the cluster has.
 func growing(o *observation) string {
 	c := o.cluster
 	text := fmt.Sprintf("the first member serves; %d of %d members are healthy", c.status.ReadyMembers, c.spec.Size)
@@ -61,7 +60,7 @@ func clusterSays(c *clusterState) string {
 	return "; the EtcdCluster says: " + c.status.Reason
 }
 
-// inTheWay tells of an EtcdCluster that holds data which is not of the backup.
+// inTheWay reports an EtcdCluster that holds data which is not of the backup.
 func inTheWay(c *clusterState) string {
 	if c.unreadable != "" {
 		return c.unreadable
@@ -74,7 +73,7 @@ func inTheWay(c *clusterState) string {
 		c.status.Phase, c.live.GetName())
 }
 
-// keptBy tells who keeps an EtcdCluster that is being deleted.
+// keptBy names who keeps an EtcdCluster that is being deleted.
 func keptBy(c *clusterState) string {
 	if len(c.live.GetFinalizers()) == 0 {
 		return ""
@@ -88,14 +87,4 @@ func podNames(pods []corev1.Pod) string {
 		names[i] = p.Name
 	}
 	return strings.Join(names, ", ")
-}
-
-// roundedUp is for times that nothing may happen before: what is recorded has whole
-// seconds.
-func roundedUp(t time.Time) *metav1.Time {
-	whole := t.UTC().Truncate(time.Second)
-	if whole.Before(t) {
-		whole = whole.Add(time.Second)
-	}
-	return &metav1.Time{Time: whole}
 }

@@ -41,7 +41,7 @@ type world struct {
 	find func() (selection.Verified, []string, error)
 	// fetch is how the first member fetches a backup; nil: it gets it.
 	fetch func(backupserver.Backup) bool
-	// etcdOperator tells whether one is there, deadNode whether the kubelet of some
+	// etcdOperator reports whether one is there, deadNode whether the kubelet of some
 	// pods has gone.
 	etcdOperator bool
 	// whole are the EtcdClusters that once had all their members.
@@ -56,7 +56,7 @@ type world struct {
 	withdrawn int                            // how many offers were
 }
 
-// digest is a SHA-256 that tells backups apart.
+// digest is a SHA-256 that distinguishes backups.
 func digest(n int) string { return fmt.Sprintf("%064x", n) }
 
 func backup(n int) selection.Verified {
@@ -327,7 +327,7 @@ func isAvailable(is bool) []api.ClusterCondition {
 	return []api.ClusterCondition{c}
 }
 
-// fetched tells whether the first member can have the backup.
+// fetched reports whether the first member can have the backup.
 func (w *world) fetched(c *api.EtcdCluster) bool {
 	seed, err := api.SeedBackupOf(c)
 	if err != nil || seed == nil {

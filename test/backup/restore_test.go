@@ -20,7 +20,6 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/internal/seed"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
-	"github.com/etcd-operator/etcd-operator/pkg/backup"
 	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
@@ -36,7 +35,7 @@ const breaksAt = 5 << 20
 // returns the file for etcd's tool.
 func (o *operator) bringBack(ctx context.Context, t *testing.T, key string) (selection.Verified, string) {
 	t.Helper()
-	place, err := location.Open(ctx, backup.Secrets{Kube: o.Kube}, "ns", o.at.storageType, o.at.source(key), o.at.volumeDir)
+	place, err := location.Open(ctx, location.KubeSecrets{Kube: o.Kube, Operator: "backup"}, "ns", o.at.storageType, o.at.source(key), o.at.volumeDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +126,7 @@ func TestTheNewestGoodBackupIsSelected(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		place, err := location.Open(t.Context(), backup.Secrets{Kube: o.Kube}, "ns", o.at.storageType, o.at.source("etcd.backup"), "")
+		place, err := location.Open(t.Context(), location.KubeSecrets{Kube: o.Kube, Operator: "backup"}, "ns", o.at.storageType, o.at.source("etcd.backup"), "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,7 @@ func isMissingKind(err error) bool {
 
 // Pods reads the pods of an EtcdCluster's members, by name.
 func Pods(ctx context.Context, a *access.Access, obj *api.EtcdCluster) ([]corev1.Pod, error) {
-	selector := labels.SelectorFromSet(labels.Set{"app": "etcd", "etcd_cluster": obj.Name}).String()
+	selector := labels.SelectorFromSet(labels.Set{api.AppLabel: api.AppEtcd, api.ClusterLabel: obj.Name}).String()
 	list, err := a.Kube.CoreV1().Pods(a.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backup takes care of EtcdBackups: each has a goroutine of its own,
+// Package backup manages EtcdBackups: each has a goroutine of its own,
 // which is a backup.Backup.
 package backup
 
@@ -52,7 +52,7 @@ type Config struct {
 	Clock    clock.WithTicker
 }
 
-// Controller takes care of the EtcdBackups in its scope.
+// Controller manages the EtcdBackups in its scope.
 type Controller struct {
 	cfg        Config
 	log        *logrus.Entry
@@ -122,7 +122,7 @@ func New(cfg Config) (*Controller, error) {
 	})
 	err = c.fleet.RegisterSize(cfg.Registry, prometheus.GaugeOpts{
 		Namespace: "etcd_backup_operator", Name: "backups",
-		Help: "EtcdBackups that the operator takes care of.",
+		Help: "EtcdBackups that the operator manages.",
 	})
 	return c, err
 }
@@ -131,7 +131,7 @@ func New(cfg Config) (*Controller, error) {
 // what it waits for.
 func (c *Controller) Ready() error { return c.waiting.Ready() }
 
-// Run takes care of backups until ctx ends, and returns when everything that it
+// Run manages backups until ctx ends, and returns when everything that it
 // started has ended. It must be called once.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.waiting.For("nothing: it has ended")
@@ -152,7 +152,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.waiting.Over()
-	c.log.WithField("backups", c.fleet.Size()).Infof("taking care of the EtcdBackups in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
+	c.log.WithField("backups", c.fleet.Size()).Infof("managing the EtcdBackups in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
 	<-ctx.Done()
 	return nil
 }

@@ -137,18 +137,18 @@ func TestTheControllerFollowsItsEtcdBackups(t *testing.T) {
 			t.Errorf("the CRD was not registered: %v", err)
 		}
 		backups := dynamic.Resource(api.SchemeGroupVersion.WithResource(api.EtcdBackupResourcePlural)).Namespace("ns")
-		told, err := backups.Get(t.Context(), "bad", metav1.GetOptions{})
+		reported, err := backups.Get(t.Context(), "bad", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reason, _, _ := unstructured.NestedString(told.Object, "status", "Reason"); reason == "" {
-			t.Error("the status does not tell that the object can't be read")
+		if reason, _, _ := unstructured.NestedString(reported.Object, "status", "Reason"); reason == "" {
+			t.Error("the status does not report that the object can't be read")
 		}
 		// A reason without it would be v0.9.4's, which had given the backup up.
-		if seen, _, _ := unstructured.NestedInt64(told.Object, "status", "observedGeneration"); seen != 7 {
+		if seen, _, _ := unstructured.NestedInt64(reported.Object, "status", "observedGeneration"); seen != 7 {
 			t.Errorf("the status answers generation %d", seen)
 		}
-		// Who has a finalizer to take off is told of the deletion, and goes on until
+		// Who has a finalizer to take off learns of the deletion, and continues until
 		// the object is gone.
 		if _, err := backups.Update(t.Context(), object("a", deleting), metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestTheControllerFollowsItsEtcdBackups(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.expect(t, "b begins")
-		// Nor does one that can't be read stay for ever.
+		// Nor does one that can't be read stay forever.
 		if _, err := backups.Create(t.Context(), object("c", unreadable, deleting), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -49,8 +49,8 @@ type Config struct {
 	Version string
 	Clock   clock.WithTicker
 	Log     *logrus.Entry
-	// Waiting is told what Init waits for, and what Keep waits for and that it is over;
-	// nil: nobody is.
+	// Waiting receives what Init and Keep wait for, and the end of the wait of Keep;
+	// nil: nothing does.
 	Waiting Waiting
 }
 
@@ -66,8 +66,8 @@ type Keeper struct {
 	// missing holds a token when the API server was seen not to know the
 	// resource, after it was registered.
 	missing chan struct{}
-	// told is true when Waiting was told of something that is not over.
-	told bool
+	// reported is true while Waiting shows what the Keeper waits for.
+	reported bool
 }
 
 // New returns a Keeper; nothing happens before Init.
@@ -100,11 +100,11 @@ func (k *Keeper) Keep(ctx context.Context) {
 		case <-k.missing:
 		}
 		k.Log.Warnf("the API server no longer knows the CustomResourceDefinition %s", k.Want.Name)
-		k.told = false
+		k.reported = false
 		if err := k.Init(ctx); err != nil {
 			return // ctx has ended
 		}
-		if k.told {
+		if k.reported {
 			k.Waiting.Over()
 		}
 	}
@@ -112,7 +112,7 @@ func (k *Keeper) Keep(ctx context.Context) {
 
 // ensure registers the CRD and waits until the API server serves it. What goes
 // wrong is tried again until ctx ends; an API server that starts or a role that
-// is granted a moment later is nothing that a person should have to mend.
+// is granted a moment later is nothing that a person should have to fix.
 func (k *Keeper) ensure(ctx context.Context) error {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		err := k.register(ctx)
@@ -273,7 +273,7 @@ func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) (bool, string)
 	return false, why
 }
 
-// servedResources is the part of a discovery client that tells what is served.
+// servedResources is the part of a discovery client that shows what is served.
 type servedResources interface {
 	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }
@@ -299,7 +299,7 @@ func (k *Keeper) awaitServed(ctx context.Context, served servedResources) error 
 			logged = why
 			k.Log.Warnf("waiting until the CustomResourceDefinition %s is registered, which this operator does not do because of -create-crd=false: %s", k.Want.Name, why)
 			if k.Waiting != nil {
-				k.told = true
+				k.reported = true
 				k.Waiting.For(fmt.Sprintf("the CustomResourceDefinition %s, which this operator does not register because of -create-crd=false: %s", k.Want.Name, why))
 			}
 		}

@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet takes care of all objects of one kind in an operator's scope: each
+// Package fleet manages all objects of one kind in an operator's scope: each
 // has a goroutine of its own, which an informer's handler starts, feeds and stops.
 package fleet
 
@@ -32,13 +32,13 @@ type Object interface {
 	runtime.Object
 }
 
-// Runner takes care of one object.
+// Runner manages one object.
 type Runner[T Object] interface {
-	// Run takes care of the object until ctx ends.
+	// Run manages the object until ctx ends.
 	Run(ctx context.Context)
 	// Update hands over a newer state of the object and never blocks.
 	Update(obj T)
-	// Wake tells that something of the object changed and never blocks.
+	// Wake means that something of the object changed and never blocks.
 	Wake()
 }
 
@@ -61,7 +61,7 @@ type Counted[T Object] struct {
 	Updated          func(before, after T)
 }
 
-// Fleet is the objects that an operator takes care of, each with its goroutine.
+// Fleet is the objects that an operator manages, each with its goroutine.
 // Its methods never block and may be called concurrently, but for Set and Remove,
 // which the one informer of the kind calls.
 type Fleet[T Object] struct {
@@ -92,12 +92,12 @@ func New[T Object](cfg Config[T]) *Fleet[T] {
 	}
 }
 
-// unmanaged is the reason of events about objects that are not taken care of.
+// unmanaged is the reason of events about objects that are not managed.
 func (f *Fleet[T]) unmanaged() string {
 	return strings.ToUpper(f.cfg.Noun[:1]) + f.cfg.Noun[1:] + " Not Managed"
 }
 
-// Set takes care of an object from now on, or hands a newer state of it to its
+// Set manages an object from now on, or hands a newer state of it to its
 // Runner. An object with another UID under the same name is another one: the
 // old one's goroutine ends before the new one's begins.
 func (f *Fleet[T]) Set(ctx context.Context, obj T) {
@@ -126,8 +126,8 @@ func (f *Fleet[T]) Set(ctx context.Context, obj T) {
 func (f *Fleet[T]) start(ctx context.Context, key types.NamespacedName, obj T) {
 	runner, err := f.make(obj)
 	if err != nil {
-		f.cfg.Recorder.Eventf(obj, corev1.EventTypeWarning, f.unmanaged(), "The operator can't take care of this %s: %v", f.cfg.Noun, err)
-		f.cfg.Log.WithField(f.cfg.Noun, key).WithError(err).Errorf("can't take care of this %s", f.cfg.Noun)
+		f.cfg.Recorder.Eventf(obj, corev1.EventTypeWarning, f.unmanaged(), "The operator can't manage this %s: %v", f.cfg.Noun, err)
+		f.cfg.Log.WithField(f.cfg.Noun, key).WithError(err).Errorf("can't manage this %s", f.cfg.Noun)
 		return
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -161,7 +161,7 @@ func (f *Fleet[T]) forget(key types.NamespacedName, ended chan struct{}) {
 	}
 }
 
-// Remove stops taking care of an object, if it did.
+// Remove stops managing an object, if it did.
 func (f *Fleet[T]) Remove(key types.NamespacedName) {
 	f.mu.Lock()
 	k := f.byKey[key]
@@ -178,7 +178,7 @@ func (f *Fleet[T]) Remove(key types.NamespacedName) {
 
 // keep runs a Runner until ctx ends. A bug that makes one goroutine panic must not
 // take the operator away from all others; that object's Runner begins
-// anew, from nothing but its object.
+// again, from nothing but its object.
 func (f *Fleet[T]) keep(ctx context.Context, key types.NamespacedName, k *keeper[T]) {
 	runner := k.runner // nobody else writes it
 	for {
@@ -187,8 +187,8 @@ func (f *Fleet[T]) keep(ctx context.Context, key types.NamespacedName, k *keeper
 			return
 		}
 		for err != nil {
-			f.cfg.Log.WithField(f.cfg.Noun, key).WithError(err).Errorf("this is a bug of the operator, please report it; the %s is left alone for %s", f.cfg.Noun, restartDelay)
-			f.cfg.Recorder.Eventf(f.objectOf(k), corev1.EventTypeWarning, f.unmanaged(), "A bug ended the operator's work on this %s: it begins anew in %s, and until then the status stands still; please report what the operator's log says", f.cfg.Noun, restartDelay)
+			f.cfg.Log.WithField(f.cfg.Noun, key).WithError(err).Errorf("this is a bug of the operator, report it; the %s is left alone for %s", f.cfg.Noun, restartDelay)
+			f.cfg.Recorder.Eventf(f.objectOf(k), corev1.EventTypeWarning, f.unmanaged(), "A bug ended the operator's work on this %s: it begins again in %s, and until then the status does not change; report what the operator's log says", f.cfg.Noun, restartDelay)
 			timer := f.cfg.Clock.NewTimer(restartDelay)
 			select {
 			case <-ctx.Done():
@@ -245,14 +245,14 @@ func (f *Fleet[T]) count(counted func()) {
 	}
 }
 
-// WakeUID wakes the Runner of an object, and tells whether it is one of the fleet.
+// WakeUID wakes the Runner of an object, and reports whether it is one of the fleet.
 func (f *Fleet[T]) WakeUID(uid types.UID) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.byUID[uid].wake()
 }
 
-// WakeKey wakes the Runner of an object, and tells whether it is one of the fleet.
+// WakeKey wakes the Runner of an object, and reports whether it is one of the fleet.
 func (f *Fleet[T]) WakeKey(key types.NamespacedName) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -267,7 +267,7 @@ func (k *keeper[T]) wake() bool {
 	return true
 }
 
-// Has tells whether the object with the UID is one of the fleet.
+// Has reports whether the object with the UID is one of the fleet.
 func (f *Fleet[T]) Has(uid types.UID) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,11 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// handler passes what the informer tells on to the fleet. It goes by the object
+// handler passes the objects of the informer to the fleet. It goes by the object
 // as it is now, not by what kind of event it came with: an informer that missed
-// events delivers an object that was deleted and made again as one that was
+// events delivers an object that was deleted and recreated as one that was
 // updated.
 type handler[T Object] struct {
 	ctx    context.Context // ends all Runners; an informer's handler is not given one
@@ -70,13 +72,13 @@ func (h *handler[T]) outOfScope(obj metav1.Object) {
 	h.fleet.Remove(KeyOf(obj))
 	if unknownScope(obj) {
 		noun := h.fleet.cfg.Noun
-		h.source.Log.WithField(noun, KeyOf(obj)).Warnf("no operator takes care of this %s: annotation %s is %q; remove it, or set it to %q for an operator with -cluster-wide",
-			noun, ScopeAnnotation, obj.GetAnnotations()[ScopeAnnotation], ScopeClusterWide)
+		h.source.Log.WithField(noun, KeyOf(obj)).Warnf("no operator manages this %s: annotation %s is %q; remove it, or set it to %q for an operator with -cluster-wide",
+			noun, api.ScopeAnnotation, obj.GetAnnotations()[api.ScopeAnnotation], api.ScopeClusterWide)
 	}
 }
 
-// seeUnreadable tells about an object that can't be understood. If an earlier
-// state of it could be, that one is still taken care of.
+// seeUnreadable reports an object that can't be understood. If an earlier
+// state of it could be, that one is still managed.
 func (h *handler[T]) seeUnreadable(obj *unreadable) {
 	if !inScope(obj, h.source.ClusterWide) {
 		h.outOfScope(obj)

@@ -55,7 +55,7 @@ func TestADeletionOfWhatIsNotKnownHarmsNothing(t *testing.T) {
 	})
 }
 
-// The informer tells of a cluster that was deleted and made again, if it missed
+// The informer reports a cluster that was deleted and recreated, if it missed
 // the deletion, as of one that was updated.
 func TestAClusterMadeAgainIsAnotherCluster(t *testing.T) {
 	for name, events := range map[string]func(h *handler[*api.EtcdCluster], before, after *api.EtcdCluster){
@@ -125,7 +125,7 @@ func TestTheScopeCanChange(t *testing.T) {
 	for _, clusterWide := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, clusterWide)
-			mine, theirs := fleettest.EtcdCluster("a", "1"), fleettest.EtcdCluster("a", "1", fleettest.Scope(ScopeClusterWide))
+			mine, theirs := fleettest.EtcdCluster("a", "1"), fleettest.EtcdCluster("a", "1", fleettest.Scope(api.ScopeClusterWide))
 			if clusterWide {
 				mine, theirs = theirs, mine
 			}

@@ -3,38 +3,35 @@
 
 package fleet
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-const (
-	// ScopeAnnotation on an object says which operators take care of it.
-	ScopeAnnotation = "etcd.database.coreos.com/scope"
-	// ScopeClusterWide is the value for operators that run with -cluster-wide,
-	// and for them alone.
-	ScopeClusterWide = "clusterwide"
-	// ScopeSetting is the annotation with that value, as flags and logs name it.
-	ScopeSetting = ScopeAnnotation + "=" + ScopeClusterWide
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// inScope tells whether an operator takes care of an object. One that runs with
+// ScopeSetting is the annotation for operators with -cluster-wide, as flags and logs name it.
+const ScopeSetting = api.ScopeAnnotation + "=" + api.ScopeClusterWide
+
+// inScope reports whether an operator manages an object. One that runs with
 // -cluster-wide takes those that are annotated so, one that watches its own
 // namespace those without the annotation; so both can run in one cluster. An
 // annotation with another value keeps both away.
 func inScope(obj metav1.Object, clusterWide bool) bool {
-	scope, annotated := obj.GetAnnotations()[ScopeAnnotation]
+	scope, annotated := obj.GetAnnotations()[api.ScopeAnnotation]
 	if clusterWide {
-		return scope == ScopeClusterWide
+		return scope == api.ScopeClusterWide
 	}
 	return !annotated
 }
 
-// unknownScope tells whether the annotation keeps every operator away, which is
+// unknownScope reports whether the annotation keeps every operator away, which is
 // hardly what its author meant.
 func unknownScope(obj metav1.Object) bool {
-	scope, annotated := obj.GetAnnotations()[ScopeAnnotation]
-	return annotated && scope != ScopeClusterWide
+	scope, annotated := obj.GetAnnotations()[api.ScopeAnnotation]
+	return annotated && scope != api.ScopeClusterWide
 }
 
-// Scope says in words what an operator takes care of.
+// Scope says in words what an operator manages.
 func Scope(clusterWide bool, namespace string) string {
 	if clusterWide {
 		return "all namespaces that are annotated " + ScopeSetting

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 func TestWhoTakesCareOfWhat(t *testing.T) {
@@ -17,10 +19,10 @@ func TestWhoTakesCareOfWhat(t *testing.T) {
 	}{
 		"no annotations":       {namespaced: true},
 		"other annotations":    {annotations: map[string]string{"a": "b"}, namespaced: true},
-		"clusterwide":          {annotations: map[string]string{ScopeAnnotation: "clusterwide"}, clusterWide: true},
-		"empty":                {annotations: map[string]string{ScopeAnnotation: ""}, unknown: true},
-		"another word":         {annotations: map[string]string{ScopeAnnotation: "namespaced"}, unknown: true},
-		"not quite that value": {annotations: map[string]string{ScopeAnnotation: "ClusterWide"}, unknown: true},
+		"clusterwide":          {annotations: map[string]string{api.ScopeAnnotation: "clusterwide"}, clusterWide: true},
+		"empty":                {annotations: map[string]string{api.ScopeAnnotation: ""}, unknown: true},
+		"another word":         {annotations: map[string]string{api.ScopeAnnotation: "namespaced"}, unknown: true},
+		"not quite that value": {annotations: map[string]string{api.ScopeAnnotation: "ClusterWide"}, unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &metav1.ObjectMeta{Annotations: tc.annotations}

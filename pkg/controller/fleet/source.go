@@ -27,11 +27,11 @@ type Source[T Object] struct {
 	Kind     string
 	// New returns an empty object.
 	New func() T
-	// ReasonField is the field of status that tells why an object is not followed.
+	// ReasonField is the field of status that explains why an object is not followed.
 	ReasonField string
 	// Namespace is the one that is watched; "": all.
 	Namespace string
-	// ClusterWide takes care of the objects that are annotated so, and of them
+	// ClusterWide manages the objects that are annotated so, and of them
 	// alone.
 	ClusterWide bool
 	// Finalizer is one that the Runners put on objects. Those under deletion stay
@@ -77,7 +77,7 @@ func (s *Source[T]) Wait() { s.writes.Wait() }
 // fails on a whole list if one object in it has, say, a text for a number; such
 // objects exist where a CRD without a schema, like those of v0.9.4, was in use.
 func (s *Source[T]) listWatch() cache.ListerWatcher {
-	told := func(err error) error {
+	reported := func(err error) error {
 		if apierrors.IsNotFound(err) {
 			s.Missing()
 		}
@@ -87,11 +87,11 @@ func (s *Source[T]) listWatch() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := resource.List(ctx, options)
-			return list, told(err)
+			return list, reported(err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			w, err := resource.Watch(ctx, options)
-			return w, told(err)
+			return w, reported(err)
 		},
 	}, s.Dynamic)
 }

@@ -26,22 +26,22 @@ func TestTheInformerTellsThatTheResourceIsMissing(t *testing.T) {
 	client.PrependReactor("*", "etcdclusters", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return answer != nil, nil, answer
 	})
-	told := 0
+	reported := 0
 	source := &Source[*api.EtcdCluster]{
 		Dynamic: client, Resource: api.SchemeGroupVersion.WithResource(api.EtcdClusterResourcePlural), Namespace: "ns",
-		Missing: func() { told++ },
+		Missing: func() { reported++ },
 	}
 	lw := source.listWatch()
 	for _, c := range []struct {
-		answer error
-		told   int
+		answer   error
+		reported int
 	}{
 		{apierrors.NewInternalError(errors.New("down")), 0},
 		{apierrors.NewNotFound(api.Resource("etcdclusters"), ""), 1},
 	} {
 		answer = c.answer
-		if _, err := lw.List(metav1.ListOptions{}); err == nil || told != c.told { //nolint:staticcheck // the interface of old
-			t.Errorf("%v: told %d times, want %d", c.answer, told, c.told)
+		if _, err := lw.List(metav1.ListOptions{}); err == nil || reported != c.reported { //nolint:staticcheck // the interface of old
+			t.Errorf("%v: reported %d times, want %d", c.answer, reported, c.reported)
 		}
 	}
 }

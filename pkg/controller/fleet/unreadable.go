@@ -20,7 +20,7 @@ import (
 // writeTimeout bounds one write to an object that can't be read.
 const writeTimeout = 10 * time.Second
 
-// unreadable stands in the informer's store for an object that is not of the
+// unreadable replaces, in the informer's store, an object that is not of the
 // types' form.
 type unreadable struct {
 	metav1.TypeMeta
@@ -73,7 +73,7 @@ func (s *Source[T]) whichField(u *unstructured.Unstructured, err error) error {
 	return err
 }
 
-// writeReason tells in the status of an object that can't be read why that is so:
+// writeReason shows in the status of an object that can't be read why that is so:
 // an event is gone after an hour. What fails is left at that, and in the log.
 func (s *Source[T]) writeReason(ctx context.Context, obj *unreadable, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)

@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package restore takes care of EtcdRestores: each has a goroutine of its own,
+// Package restore manages EtcdRestores: each has a goroutine of its own,
 // which is a restore.Restore. They share the server of backups, which runs while the
 // controller does.
 package restore
@@ -69,7 +69,7 @@ type Config struct {
 	Clock    clock.WithTicker
 }
 
-// Controller takes care of the EtcdRestores in its scope.
+// Controller manages the EtcdRestores in its scope.
 type Controller struct {
 	cfg        Config
 	log        *logrus.Entry
@@ -146,7 +146,7 @@ func New(cfg Config) (*Controller, error) {
 	})
 	err = c.fleet.RegisterSize(cfg.Registry, prometheus.GaugeOpts{
 		Namespace: "etcd_restore_operator", Name: "restores",
-		Help: "EtcdRestores that the operator takes care of.",
+		Help: "EtcdRestores that the operator manages.",
 	})
 	return c, err
 }
@@ -155,7 +155,7 @@ func New(cfg Config) (*Controller, error) {
 // what it waits for.
 func (c *Controller) Ready() error { return c.waiting.Ready() }
 
-// Run takes care of restores until ctx ends, and returns when everything that it
+// Run manages restores until ctx ends, and returns when everything that it
 // started has ended. It must be called once.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.waiting.For("nothing: it has ended")
@@ -180,7 +180,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return errors.Join(err, <-served)
 }
 
-// follow takes care of restores until ctx ends.
+// follow manages restores until ctx ends.
 func (c *Controller) follow(ctx context.Context) error {
 	_, informer := c.source.Informer(ctx, c.fleet)
 	var running sync.WaitGroup
@@ -197,7 +197,7 @@ func (c *Controller) follow(ctx context.Context) error {
 		return nil
 	}
 	c.waiting.Over()
-	c.log.WithField("restores", c.fleet.Size()).Infof("taking care of the EtcdRestores in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
+	c.log.WithField("restores", c.fleet.Size()).Infof("managing the EtcdRestores in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
 	<-ctx.Done()
 	return nil
 }

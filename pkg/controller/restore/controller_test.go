@@ -162,18 +162,18 @@ func TestTheControllerFollowsItsEtcdRestores(t *testing.T) {
 			t.Errorf("the CRD was not registered: %v", err)
 		}
 		restores := dynamic.Resource(api.SchemeGroupVersion.WithResource(api.EtcdRestoreResourcePlural)).Namespace("ns")
-		told, err := restores.Get(t.Context(), "bad", metav1.GetOptions{})
+		reported, err := restores.Get(t.Context(), "bad", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reason, _, _ := unstructured.NestedString(told.Object, "status", "reason"); reason == "" {
-			t.Error("the status does not tell that the object can't be read")
+		if reason, _, _ := unstructured.NestedString(reported.Object, "status", "reason"); reason == "" {
+			t.Error("the status does not report that the object can't be read")
 		}
 		// A reason without it would be v0.9.4's, which had given the restore up.
-		if seen, _, _ := unstructured.NestedInt64(told.Object, "status", "observedGeneration"); seen != 7 {
+		if seen, _, _ := unstructured.NestedInt64(reported.Object, "status", "observedGeneration"); seen != 7 {
 			t.Errorf("the status answers generation %d", seen)
 		}
-		// Who has a finalizer to take off is told of the deletion, and goes on until
+		// Who has a finalizer to take off learns of the deletion, and continues until
 		// the object is gone.
 		if _, err := restores.Update(t.Context(), object("a", deleting), metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -188,7 +188,7 @@ func TestTheControllerFollowsItsEtcdRestores(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.expect(t, "b begins")
-		// Nor does one that can't be read stay for ever.
+		// Nor does one that can't be read stay forever.
 		if _, err := restores.Create(t.Context(), object("c", unreadable, deleting), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

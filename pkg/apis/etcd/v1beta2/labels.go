@@ -19,3 +19,13 @@ const (
 // OperatorAnnotations begins the keys of the annotations in which the operator keeps its
 // notes. Specs must not contain them.
 const OperatorAnnotations = GroupName + "/"
+
+const (
+	// VersionAnnotation on a pod holds the version of etcd. Specs must not contain it.
+	VersionAnnotation = "etcd.version"
+	// ScopeAnnotation on an object selects the operators that manage it.
+	ScopeAnnotation = OperatorAnnotations + "scope"
+	// ScopeClusterWide is the value of ScopeAnnotation for operators with -cluster-wide. It
+	// excludes all others.
+	ScopeClusterWide = "clusterwide"
+)

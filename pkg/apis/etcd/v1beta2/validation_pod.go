@@ -15,7 +15,6 @@ import (
 
 const (
 	reservedLabelsPrefix = "etcd_"
-	reservedAnnotation   = "etcd.version"
 	maxArguments         = 64
 	maxArgumentLength    = 1024
 	maxDomainLength      = 64
@@ -66,7 +65,7 @@ func validatePodMetadata(p *PodPolicy, path *field.Path) field.ErrorList {
 	errs = append(errs, validateAnnotations(p.Annotations, path.Child("annotations"))...)
 	for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
 		switch {
-		case key == reservedAnnotation || strings.HasPrefix(key, OperatorAnnotations):
+		case key == VersionAnnotation || strings.HasPrefix(key, OperatorAnnotations):
 			errs = append(errs, field.Invalid(path.Child("annotations"), key,
 				"must not contain the key etcd.version or keys that begin with etcd.database.coreos.com/: the operator keeps its notes there"))
 		case profileAnnotation.MatchString(key):

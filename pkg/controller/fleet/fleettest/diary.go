@@ -46,7 +46,7 @@ func Phase(p api.ClusterPhase) func(*api.EtcdCluster) {
 // Scope annotates the object.
 func Scope(value string) func(*api.EtcdCluster) {
 	return func(obj *api.EtcdCluster) {
-		metav1.SetMetaDataAnnotation(&obj.ObjectMeta, "etcd.database.coreos.com/scope", value)
+		metav1.SetMetaDataAnnotation(&obj.ObjectMeta, api.ScopeAnnotation, value)
 	}
 }
 
@@ -55,7 +55,7 @@ type Diary struct {
 	mu      sync.Mutex
 	entries []string
 	// Refuse makes New fail, panics makes each Run but the last n panic, and
-	// Lingers makes Run go on after its context ended, each by cluster name.
+	// Lingers makes Run continue after its context ended, each by cluster name.
 	Refuse  map[string]bool
 	Panics  map[string]int
 	Lingers map[string]chan struct{}

@@ -19,6 +19,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // hangIn makes the first of a kind of operations hang, whatever its context says,
@@ -52,7 +53,7 @@ func TestAVolumeThatHangsHoldsNobodyElse(t *testing.T) {
 		w := newWorld(t, onVolume(hourly))
 		letGo := w.hangIn("put")
 		defer w.run()()
-		pass(time.Minute + patience - time.Second)
+		pass(time.Minute + watchdog.GracePeriod - time.Second)
 		if st := w.status(); st.Phase != api.BackupPhaseRunning || len(w.cfg.Slots.all) != 1 {
 			t.Fatalf("status %+v", st)
 		}
@@ -91,7 +92,7 @@ func TestAVolumeThatHangsHoldsNoDeletion(t *testing.T) {
 			t.Fatalf("%d uploads, and one was to hang", n)
 		}
 		w.remove()
-		pass(patience + time.Second)
+		pass(watchdog.GracePeriod + time.Second)
 		if _, err := w.get(); !apierrors.IsNotFound(err) {
 			t.Errorf("the object is there: %v", err)
 		}
@@ -111,7 +112,7 @@ func TestAVolumeThatHangsHoldsNotTheEndOfTheOperator(t *testing.T) {
 				}
 				began := time.Now()
 				stop()
-				if took := time.Since(began); took > patience+lastWords {
+				if took := time.Since(began); took > watchdog.GracePeriod+shutdownTimeout {
 					t.Errorf("it took %s", took)
 				}
 				letGo()
@@ -238,7 +239,7 @@ func TestBackupsThatHoldAllWritesOutliveThoseThatDoNot(t *testing.T) {
 		stop := w.run()
 		pass(2*time.Hour + time.Minute)
 		whole := w.store.keys()
-		if uncertain, told := w.metric("last_success_uncertain"); uncertain != 0 || !told || w.status().Uncertain {
+		if uncertain, reported := w.metric("last_success_uncertain"); uncertain != 0 || !reported || w.status().Uncertain {
 			t.Errorf("metric %v, status %+v", uncertain, w.status())
 		}
 		stop()

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
-	"github.com/etcd-operator/etcd-operator/pkg/leavable"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // hangs has the first reading of the backup hang, whatever its context says.
@@ -43,14 +43,14 @@ func TestAVolumeThatHangsIsToldAndAskedAgainWhenItAnswers(t *testing.T) {
 		w.add("etcdrestores", onVolume())
 		stop := w.run()
 		defer stop()
-		told := func() bool {
+		reported := func() bool {
 			st := w.restore().Status
 			return st.Phase == api.RestorePhaseRetrying && strings.Contains(st.Reason, "the volume does not answer")
 		}
-		w.await("the reason", stallLimit+leavable.Patience+time.Minute, told)
+		w.await("the reason", watchdog.StallTimeout+watchdog.GracePeriod+time.Minute, reported)
 		w.edit(func(r *api.EtcdRestore) { r.Spec.Pick = api.RestorePickExact })
 		w.live(20 * time.Minute)
-		if !told() || *begun != 1 {
+		if !reported() || *begun != 1 {
 			t.Errorf("%s: %s; %d readings on a volume that hangs", w.restore().Status.Phase, w.restore().Status.Reason, *begun)
 		}
 		letGo()
@@ -83,7 +83,7 @@ func TestAVolumeThatHangsHoldsNeitherAnEditNorTheEnd(t *testing.T) {
 		w.await("the reading", time.Minute, in(api.RestorePhaseVerifying, w))
 		began := time.Now()
 		stop()
-		if took := time.Since(began); took > leavable.Patience {
+		if took := time.Since(began); took > watchdog.GracePeriod {
 			t.Errorf("the end took %s", took)
 		}
 	})
