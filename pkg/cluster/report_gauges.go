@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
@@ -38,7 +37,7 @@ func newClusterGauges() clusterGauges {
 		failing:  gauge("failed_passes", "Number of passes in a row, up to now, that ended with an error."),
 		ofPass: []clusterGauge{
 			{gauge("available", "1 while the condition Available is True: the cluster serves reads and writes."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
-				return truth(conditionIs(st, api.ClusterConditionAvailable, corev1.ConditionTrue))
+				return truth(conditionIsTrue(st, api.ClusterConditionAvailable))
 			}},
 			{gauge("data_missing", "1 while the cluster contradicts what is on record: it has lost members or data, and the operator changes nothing."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
 				return truth(contradicts(plan.ConditionFor(st, api.ClusterConditionAvailable)))

@@ -21,7 +21,7 @@ func setConditions(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 		setCondition(st, now, api.ClusterCondition{Type: t, Status: status, Reason: reason, Message: message})
 	}
 	lost, _ := o.Contradiction()
-	if lost != "" || !o.Electing() || !conditionIs(st, api.ClusterConditionAvailable, corev1.ConditionTrue) {
+	if lost != "" || !o.Electing() || !conditionIsTrue(st, api.ClusterConditionAvailable) {
 		available, reason, message := availability(o, st.Phase)
 		set(api.ClusterConditionAvailable, available, reason, message)
 	}
@@ -33,7 +33,7 @@ func setConditions(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	setUpdating(st, o, set)
 	voters := plan.Count(o.Own(), func(m plan.MemberState) bool { return !m.Learner })
 	dead := deadMembers(o, s)
-	recovering := conditionIs(st, api.ClusterConditionRecovering, corev1.ConditionTrue)
+	recovering := conditionIsTrue(st, api.ClusterConditionRecovering)
 	switch {
 	case st.Phase == api.ClusterPhaseFailed: // the operator replaces no member
 		clearCondition(st, api.ClusterConditionRecovering)
@@ -84,8 +84,8 @@ func deadMembers(o *plan.Observation, s plan.Step) string {
 	return strings.Join(dead, ", ")
 }
 
-func conditionIs(st *api.ClusterStatus, t api.ClusterConditionType, status corev1.ConditionStatus) bool {
-	return slices.ContainsFunc(st.Conditions, func(c api.ClusterCondition) bool { return c.Type == t && c.Status == status })
+func conditionIsTrue(st *api.ClusterStatus, t api.ClusterConditionType) bool {
+	return slices.ContainsFunc(st.Conditions, func(c api.ClusterCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
 }
 
 // setCondition writes a condition if it says something new.

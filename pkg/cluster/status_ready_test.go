@@ -60,7 +60,7 @@ func TestKstatusUnderstandsEachStateOfACluster(t *testing.T) {
 		o := look(t, world)
 		step := plan.Plan(o)
 		idle, idles := step.(plan.Idle)
-		serves := conditionIs(&st, available, corev1.ConditionTrue)
+		serves := conditionIsTrue(&st, available)
 		switch {
 		case condition != api.ConditionReady:
 		case !serves:
@@ -71,7 +71,7 @@ func TestKstatusUnderstandsEachStateOfACluster(t *testing.T) {
 			t.Errorf("Ready (%s) in this world, and the operator is to do: %s\n%s", reason, step, world)
 		}
 		for _, t2 := range []api.ClusterConditionType{scaling, upgrading, recovering, api.ClusterConditionUpdating} {
-			if condition == api.ConditionReady && conditionIs(&st, t2, corev1.ConditionTrue) {
+			if condition == api.ConditionReady && conditionIsTrue(&st, t2) {
 				t.Errorf("Ready and %s in this world\n%s", t2, world)
 			}
 		}
