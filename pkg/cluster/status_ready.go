@@ -19,7 +19,11 @@ import (
 // follow from the rest of the status.
 func setReady(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	now := o.Now.UTC().Format(time.RFC3339)
-	for _, c := range readyInput(st, o, s).Of().Conditions() {
+	in := readyInput(st, o, s)
+	if o.Electing() && !in.Edited && in.Blocked == "" && conditionIs(st, api.ClusterConditionReady, corev1.ConditionTrue) {
+		return // an election takes about a second, and Available stays True as well
+	}
+	for _, c := range in.Of().Conditions() {
 		setCondition(st, now, api.ClusterCondition{
 			Type: api.ClusterConditionType(c.Type), Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
 		})

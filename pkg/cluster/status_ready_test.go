@@ -148,6 +148,16 @@ func TestReadyReconcilingAndStalled(t *testing.T) {
 			o.Status.ObservedGeneration = 7
 			o.Status.Conditions = []api.ClusterCondition{{Type: api.ClusterConditionReady, Status: corev1.ConditionTrue, Message: "as it was"}}
 		}, "Ready AsSpecified"},
+		"the members elect a leader": {"cluster size=3 no-quorum\nmember a\nmember b\nmember c", func(o *plan.Observation) {
+			o.LeaderlessSince = o.Now.Add(-time.Second)
+			o.Status.ObservedGeneration = 7
+			o.Status.Conditions = []api.ClusterCondition{
+				{Type: available, Status: corev1.ConditionTrue, Reason: "Cluster available"},
+				{Type: api.ClusterConditionReady, Status: corev1.ConditionTrue, Reason: "AsSpecified", Message: "as it was"},
+				{Type: api.ClusterConditionReconciling, Status: corev1.ConditionFalse, Reason: "AsSpecified"},
+				{Type: api.ClusterConditionStalled, Status: corev1.ConditionFalse, Reason: "AsSpecified"},
+			}
+		}, "Ready AsSpecified"},
 		"something takes longer": {"cluster size=3" + whole, func(o *plan.Observation) {
 			o.Standstill, o.StandstillSince = "for something", o.Now.Add(-time.Minute)
 		}, "Reconciling Waiting"},
