@@ -20,7 +20,7 @@ import (
 func setReady(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	now := o.Now.UTC().Format(time.RFC3339)
 	in := readyInput(st, o, s)
-	if o.Electing() && !in.Edited && in.Blocked == "" && conditionIs(st, api.ClusterConditionReady, corev1.ConditionTrue) {
+	if o.Electing() && !in.Edited && in.Blocked == "" && conditionIsTrue(st, api.ClusterConditionReady) {
 		return // an election takes about a second, and Available stays True as well
 	}
 	for _, c := range in.Of().Conditions() {
