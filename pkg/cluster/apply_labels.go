@@ -19,7 +19,8 @@ import (
 const relabelPause = time.Minute
 
 // relabel restores the labels by which the operator finds a pod of this cluster. Without them,
-// the operator can neither use nor recreate the pod.
+// the operator can neither use nor recreate the pod. On a dead node, a pod exists for long after
+// its deletion.
 func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 	lost := map[string]string{}
 	want := manifest.NamesOf(c.obj).Labels()
@@ -31,7 +32,7 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 	}
 	what := "label pod " + pod.Name
 	now := c.cfg.Clock.Now()
-	if len(lost) == 0 || !metav1.IsControlledBy(pod, c.obj) || pod.DeletionTimestamp != nil || c.postponed.holds(what, now) {
+	if len(lost) == 0 || !metav1.IsControlledBy(pod, c.obj) || c.postponed.holds(what, now) {
 		return nil
 	}
 	c.postponed.put(what, now.Add(relabelPause))

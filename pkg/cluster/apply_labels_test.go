@@ -52,6 +52,28 @@ func TestAPodThatLostItsLabelsGetsThemBack(t *testing.T) {
 	}
 }
 
+// A pod that is being deleted on a dead node stays for long. If it has lost its labels, the
+// operator tried to create a pod of its name, fifty times a second.
+func TestAPodThatIsBeingDeletedGetsItsLabelsBackWhereItIsInTheWay(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	pod := memberPod(t, c.obj, "a")
+	pod.Labels, pod.Finalizers, pod.DeletionTimestamp = nil, []string{"somebody/s"}, &metav1.Time{Time: noon}
+	made := w.makePod(pod)
+	err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{{Name: "a", Version: "3.6.16", Rejoins: true}}})
+	if !errors.Is(err, errCacheBehind) {
+		t.Errorf("the error is %v", err)
+	}
+	w.watch()
+	o, err := c.observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := o.Pod("a"); p == nil || p.UID != made.UID || !p.Deleting {
+		t.Errorf("the pod is seen as %+v", p)
+	}
+}
+
 // The cache hides the only member's pod without its labels, and no other member can report it.
 // The operator said that all members and their data were gone.
 func TestTheOnlyPodThatLostItsLabelsIsNotTakenForLost(t *testing.T) {

@@ -59,6 +59,11 @@ func (c *Cluster) createPods(ctx context.Context, s plan.CreatePods) error {
 		if pod == nil {
 			continue
 		}
+		if pod.DeletionTimestamp != nil {
+			// It existed before, and the cache hides it without its labels.
+			err = errors.Join(err, fmt.Errorf("create pod %s, which is still being deleted: %w", pod.Name, errCacheBehind), c.relabel(ctx, pod))
+			continue
+		}
 		c.podWrites.record(pod, c.cfg.Clock.Now())
 		if s.Pods[i].Seed {
 			c.notices.memberAdded(s.Pods[i].Name)

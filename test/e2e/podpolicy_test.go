@@ -32,13 +32,14 @@ func TestEveryFieldOfThePodPolicy(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
 	t.Cleanup(func() {
-		// The PriorityClass has no namespace. Pods keep its value.
-		err := n.Kube.SchedulingV1().PriorityClasses().Delete(context.WithoutCancel(t.Context()), "example-etcd", metav1.DeleteOptions{})
+		// Pods keep the value of their PriorityClass.
+		err := n.Kube.SchedulingV1().PriorityClasses().Delete(context.WithoutCancel(t.Context()), n.Name, metav1.DeleteOptions{})
 		if err != nil {
 			t.Errorf("delete the PriorityClass: %v", err)
 		}
 	})
-	n.Shell("kubectl apply -f example/example-etcd-cluster-with-pod-policy.yaml")
+	// The PriorityClass has no namespace, and the page that applies the example deletes it.
+	n.Shell("sed 's/: example-etcd$/: " + n.Name + "/' example/example-etcd-cluster-with-pod-policy.yaml | kubectl apply -f -")
 	cluster := n.Adopt("example-etcd-cluster-with-pod-policy")
 	members := cluster.WaitSettled()
 	cluster.Put("greeting", "hello")
@@ -86,8 +87,8 @@ func checkPolicy(t *testing.T, policy *v1beta2.PodPolicy, pod *corev1.Pod) {
 		"securityContext":    *security.RunAsUser == 1000 && *security.RunAsGroup == 1000 && *security.FSGroup == 1000,
 		"what is unset":      *security.RunAsNonRoot && security.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
 		"imagePullSecrets":   slices.Equal(spec.ImagePullSecrets, policy.ImagePullSecrets),
-		"serviceAccountName": spec.ServiceAccountName == "example-etcd",
-		"priorityClassName":  spec.PriorityClassName == "example-etcd" && *spec.Priority == 1000000,
+		"serviceAccountName": spec.ServiceAccountName == pod.Namespace,
+		"priorityClassName":  spec.PriorityClassName == pod.Namespace && *spec.Priority == 1000000,
 		"no token":           !slices.ContainsFunc(etcd.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.Contains(m.MountPath, "serviceaccount") }),
 	} {
 		if !ok {
