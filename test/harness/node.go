@@ -20,6 +20,13 @@ import (
 // test ends.
 func (n *Namespace) KillNode(node string) {
 	n.t.Helper()
+	n.expectRestartOn(node)
+	n.node(n.t.Context(), "kill", node)
+	n.t.Cleanup(func() { n.bringBack(node, "start") })
+}
+
+// expectRestartOn allows one restart to each operator on a node.
+func (n *Namespace) expectRestartOn(node string) {
 	for app, crashes := range n.crashesOf() {
 		for _, pod := range n.podsOf(app) {
 			if pod.Spec.NodeName == node {
@@ -27,8 +34,6 @@ func (n *Namespace) KillNode(node string) {
 			}
 		}
 	}
-	n.node(n.t.Context(), "kill", node)
-	n.t.Cleanup(func() { n.bringBack(node, "start") })
 }
 
 // WipeNode empties the disks of a killed node.
@@ -43,9 +48,11 @@ func (n *Namespace) StartNode(node string) {
 	n.bringBack(node, "start")
 }
 
-// CutNode takes a node's link down; it is healed when the test ends.
+// CutNode takes a node's link down; it is healed when the test ends. An operator there loses
+// its Lease, and the log that says so can be lost in a later fault.
 func (n *Namespace) CutNode(node string) {
 	n.t.Helper()
+	n.expectRestartOn(node)
 	n.node(n.t.Context(), "cut", node)
 	n.t.Cleanup(func() { n.bringBack(node, "heal") })
 }
