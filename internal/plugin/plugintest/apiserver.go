@@ -35,6 +35,8 @@ type APIServer struct {
 	// Silent is how many of the first requests for port-forward get no answer. Deaf is how
 	// many of the first connections for port-forward answer to no stream.
 	Silent, Deaf int
+	// Hangs, if not nil, is called when the client begins to wait for one of these answers.
+	Hangs func()
 	// Exec runs a command in a pod, and returns its exit code.
 	Exec func(pod string, command []string, stdin io.Reader, stdout, stderr io.Writer) int
 
@@ -94,7 +96,7 @@ func (s *APIServer) serve(w http.ResponseWriter, r *http.Request) {
 	case !strings.HasPrefix(r.Header.Get("Upgrade"), "SPDY"):
 		http.Error(w, "no WebSockets here", http.StatusBadRequest)
 	case what == "portforward" && s.next(&s.Silent):
-		<-s.ended
+		s.hang()
 	case what == "portforward":
 		s.forward(w, r, pod)
 	case what == "exec":
@@ -110,6 +112,14 @@ func refuse(w http.ResponseWriter, pod, what string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusForbidden)
 	_ = json.NewEncoder(w).Encode(refusal.ErrStatus)
+}
+
+// hang waits until the test ends.
+func (s *APIServer) hang() {
+	if s.Hangs != nil {
+		s.Hangs()
+	}
+	<-s.ended
 }
 
 // next counts down, and reports whether anything was left.
@@ -129,7 +139,7 @@ func (s *APIServer) upgrade(w http.ResponseWriter, r *http.Request) (httpstream.
 	deaf := strings.HasSuffix(r.URL.Path, "/portforward") && s.next(&s.Deaf)
 	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(stream httpstream.Stream, _ <-chan struct{}) error {
 		if deaf {
-			<-s.ended
+			s.hang()
 		}
 		streams <- stream
 		return nil
