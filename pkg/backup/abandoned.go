@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
@@ -32,17 +33,7 @@ func abandonedAfter(ctx context.Context, left <-chan struct{}, spec *api.BackupS
 }
 
 // hasReturned reports whether abandoned work has returned.
-func (h *abandonedWork) hasReturned() bool {
-	if h == nil {
-		return false
-	}
-	select {
-	case <-h.returned:
-		return true
-	default:
-		return false
-	}
-}
+func (h *abandonedWork) hasReturned() bool { return h != nil && loop.Closed(h.returned) }
 
 // abandon notes what hangs, if anything. A pass begins when it returns.
 func (b *Backup) abandon(h *abandonedWork) {

@@ -6,6 +6,8 @@ package backup
 import (
 	"context"
 	"sync"
+
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
 )
 
 const (
@@ -75,17 +77,7 @@ type claim struct {
 }
 
 // isGranted reports whether the claim has a slot.
-func (c *claim) isGranted() bool {
-	if c == nil {
-		return false
-	}
-	select {
-	case <-c.granted:
-		return true
-	default:
-		return false
-	}
-}
+func (c *claim) isGranted() bool { return c != nil && loop.Closed(c.granted) }
 
 // take takes the slot, if there is one. The caller has to release it.
 func (c *claim) take() bool {

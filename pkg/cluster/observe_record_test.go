@@ -63,7 +63,7 @@ func (s single) looks(t *testing.T, indexes ...uint64) string {
 	if _, err := s.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return plan.ConditionFor(&s.status, api.ClusterConditionAvailable).Reason
+	return s.status.Condition(api.ClusterConditionAvailable).Reason
 }
 
 const reasonAvailable = "Cluster available"

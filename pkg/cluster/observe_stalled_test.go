@@ -54,7 +54,7 @@ func TestAClusterThatHasLostDataIsNotAvailable(t *testing.T) {
 	world := "cluster size=3 record=a:1,b:2,c:3 record-index=5000 index=4\nmember a leader seed\npod b started stopped\npod c started stopped"
 	o := look(t, world)
 	st := statusAfter(o, plan.Plan(o), 7)
-	available := plan.ConditionFor(&st, available)
+	available := st.Condition(available)
 	if available.Status != "False" || available.Reason != plan.ReasonForgotten || st.Reason != available.Message {
 		t.Errorf("%+v, reason %q", available, st.Reason)
 	}

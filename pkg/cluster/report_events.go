@@ -103,7 +103,7 @@ func (n *notices) passFails(s plan.Step, err error) {
 
 // certificatesChanged reports changes of the certificates' state.
 func (n *notices) certificatesChanged(old, st api.ClusterStatus) {
-	before, now := plan.ConditionFor(&old, api.ClusterConditionCertificatesValid), plan.ConditionFor(&st, api.ClusterConditionCertificatesValid)
+	before, now := old.Condition(api.ClusterConditionCertificatesValid), st.Condition(api.ClusterConditionCertificatesValid)
 	switch {
 	case now.Status == corev1.ConditionFalse && (before.Status != now.Status || before.Message != now.Message):
 		n.Warning("Certificate Problem", "%s: %s", now.Reason, now.Message)
@@ -220,7 +220,7 @@ func (n *notices) reasonChanged(old, text string) {
 
 // availabilityChanged reports alarms, on which a quorum agrees, separately from lost quorums.
 func (n *notices) availabilityChanged(old, st api.ClusterStatus) {
-	was, is := plan.ConditionFor(&old, api.ClusterConditionAvailable), plan.ConditionFor(&st, api.ClusterConditionAvailable)
+	was, is := old.Condition(api.ClusterConditionAvailable), st.Condition(api.ClusterConditionAvailable)
 	alarm := func(c api.ClusterCondition) bool { return c.Reason == reasonNoSpace || c.Reason == reasonCorrupt }
 	up := func(c api.ClusterCondition) bool { return c.Status == corev1.ConditionTrue || alarm(c) } // there is a quorum
 	switch {
@@ -258,7 +258,7 @@ func contradicts(available api.ClusterCondition) bool {
 
 // updating reports when members begin to follow an edit, when all do, and when they can't.
 func (n *notices) updating(old, st api.ClusterStatus) {
-	was, is := plan.ConditionFor(&old, api.ClusterConditionUpdating), plan.ConditionFor(&st, api.ClusterConditionUpdating)
+	was, is := old.Condition(api.ClusterConditionUpdating), st.Condition(api.ClusterConditionUpdating)
 	switch {
 	case is.Status == corev1.ConditionFalse && is.Message != was.Message:
 		n.Warning("Update Refused", "%s", is.Message)

@@ -40,7 +40,7 @@ func newClusterGauges() clusterGauges {
 				return truth(conditionIsTrue(st, api.ClusterConditionAvailable))
 			}},
 			{gauge("data_missing", "1 while the cluster contradicts what is on record: it has lost members or data, and the operator changes nothing."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
-				return truth(contradicts(plan.ConditionFor(st, api.ClusterConditionAvailable)))
+				return truth(contradicts(st.Condition(api.ClusterConditionAvailable)))
 			}},
 			{gauge("bootstrapped", "1 once the first member has served: from there on there is data."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
 				return truth(st.Phase == api.ClusterPhaseRunning || st.Phase == api.ClusterPhaseFailed)

@@ -24,12 +24,14 @@ func statusAfter(o *plan.Observation, s plan.Step, generation int64) api.Cluster
 	st.MinAvailable = o.Budget.MinAvailable
 	st.Selector = selector(o)
 	setPhase(&st, o, s)
+	why := statusReason(o, s, st.Phase)
+	st.Reason = why.String()
 	setMembers(&st, o, s)
 	setMemberStatuses(&st, o)
 	setVersions(&st, o)
 	setRecord(&st, o, s)
 	setConditions(&st, o, s)
-	setReady(&st, o, s)
+	setReady(&st, o, s, why)
 	steady := st
 	keepNumbers(&steady, o.Status.MemberStatuses)
 	keepRecord(&steady, o.Status.Record, o.Now)
@@ -51,7 +53,6 @@ func setPhase(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	case plan.MarkFailed:
 		st.Phase = api.ClusterPhaseFailed
 	}
-	st.Reason = statusReason(o, s, st.Phase).String()
 }
 
 func setMembers(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {

@@ -85,7 +85,7 @@ func deadMembers(o *plan.Observation, s plan.Step) string {
 }
 
 func conditionIsTrue(st *api.ClusterStatus, t api.ClusterConditionType) bool {
-	return slices.ContainsFunc(st.Conditions, func(c api.ClusterCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
+	return st.Condition(t).Status == corev1.ConditionTrue
 }
 
 // setCondition writes a condition if it says something new.

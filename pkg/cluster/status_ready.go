@@ -17,9 +17,9 @@ import (
 
 // setReady sets the conditions Ready, Reconciling and Stalled. It comes last, because they
 // follow from the rest of the status.
-func setReady(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
+func setReady(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan.Reason) {
 	now := o.Now.UTC().Format(time.RFC3339)
-	in := readyInput(st, o, s)
+	in := readyInput(st, o, s, why)
 	if o.Electing() && !in.Edited && in.Blocked == "" && conditionIsTrue(st, api.ClusterConditionReady) {
 		return // an election takes about a second, and Available stays True as well
 	}
@@ -30,7 +30,7 @@ func setReady(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	}
 }
 
-func readyInput(st *api.ClusterStatus, o *plan.Observation, s plan.Step) readiness.Cluster {
+func readyInput(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan.Reason) readiness.Cluster {
 	idle, idles := s.(plan.Idle)
 	_, waiting, _ := updating(o)
 	in := readiness.Cluster{
@@ -42,7 +42,7 @@ func readyInput(st *api.ClusterStatus, o *plan.Observation, s plan.Step) readine
 		Settled:   idles && idle.Why.Kind == plan.AsSpecified,
 		Edited:    o.Status.ObservedGeneration != st.ObservedGeneration,
 	}
-	in.Blocked, in.BlockedBy = blockedBy(st, o, s)
+	in.Blocked, in.BlockedBy = blockedBy(st, o, s, why)
 	for _, m := range o.Own() {
 		if !m.Healthy() {
 			in.Sick = append(in.Sick, memberName(m)+": "+problem(m, o))
@@ -59,7 +59,7 @@ func startsOnBackup(st *api.ClusterStatus, o *plan.Observation) bool {
 
 // blockedBy returns the CamelCase reason why only a person can help, with an explanation;
 // "" if there is none.
-func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step) (reason, message string) {
+func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan.Reason) (reason, message string) {
 	if reason, message := o.Contradiction(); reason != "" {
 		return readiness.CamelCase(reason), message
 	}
@@ -69,7 +69,6 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step) (reason,
 			return "AllMembersLost", cmp.Or(st.Reason, plan.NoMembersLeft)
 		}
 	}
-	why := statusReason(o, s, st.Phase)
 	switch why.Kind {
 	case plan.SpecRefused:
 		return "SpecRefused", why.String()
@@ -91,7 +90,7 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step) (reason,
 	} else if _, reason, message, blind := withoutSight(o); blind {
 		return readiness.CamelCase(reason), message
 	}
-	if c := plan.ConditionFor(st, api.ClusterConditionUpdating); c.Status == corev1.ConditionFalse {
+	if c := st.Condition(api.ClusterConditionUpdating); c.Status == corev1.ConditionFalse {
 		return readiness.CamelCase(c.Reason), c.Message
 	}
 	return "", ""

@@ -97,7 +97,7 @@ func TestThreeConditionsSettleInOnePass(t *testing.T) {
 		o.Now = o.Now.Add(time.Second)
 		_, _, second := judged(t, o)
 		for _, t2 := range []api.ClusterConditionType{api.ClusterConditionReady, api.ClusterConditionReconciling, api.ClusterConditionStalled} {
-			a, b := plan.ConditionFor(&first, t2), plan.ConditionFor(&second, t2)
+			a, b := first.Condition(t2), second.Condition(t2)
 			if a.Status == b.Status && a.LastTransitionTime != b.LastTransitionTime {
 				t.Errorf("%s keeps its status and has another time of its last transition\n%s", t2, world)
 			}

@@ -52,6 +52,16 @@ func (m *Mailbox[T]) WakeAfter(done <-chan struct{}) {
 	}()
 }
 
+// Closed reports whether a channel is closed, without waiting for it.
+func Closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Outdated reports whether an object is an earlier state than the known one. Resource
 // versions that cannot be compared count as newer.
 func Outdated(obj, known metav1.Object) bool {

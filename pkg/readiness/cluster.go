@@ -5,7 +5,6 @@ package readiness
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +41,7 @@ type Cluster struct {
 // Of returns the verdict about an EtcdCluster.
 func (c Cluster) Of() Verdict {
 	st := c.Status
-	available := c.condition(api.ClusterConditionAvailable)
+	available := st.Condition(api.ClusterConditionAvailable)
 	trouble := strings.Join(c.Sick, "; ")
 	switch {
 	case c.Blocked != "":
@@ -65,7 +64,7 @@ func (c Cluster) Of() Verdict {
 	for _, t := range []api.ClusterConditionType{
 		api.ClusterConditionRecovering, api.ClusterConditionScaling, api.ClusterConditionUpgrading, api.ClusterConditionUpdating,
 	} {
-		if work := c.condition(t); work.Status == corev1.ConditionTrue {
+		if work := st.Condition(t); work.Status == corev1.ConditionTrue {
 			return reconciling(string(t), work.Message)
 		}
 	}
@@ -76,9 +75,9 @@ func (c Cluster) Of() Verdict {
 		return reconciling("MemberUnready", "not ready: "+strings.Join(st.Members.Unready, ", "))
 	case c.Settled:
 		return ready("AsSpecified", fmt.Sprintf("%d of %d members are ready, and the cluster is as specified", st.ReadyMembers, c.Size))
-	case !c.Edited && c.condition(api.ClusterConditionReady).Status == corev1.ConditionTrue:
+	case !c.Edited && st.Condition(api.ClusterConditionReady).Status == corev1.ConditionTrue:
 		// The operator corrects a detail, such as a label, and clients do not notice.
-		return Verdict{api.ConditionReady, "AsSpecified", c.condition(api.ClusterConditionReady).Message}
+		return Verdict{api.ConditionReady, "AsSpecified", st.Condition(api.ClusterConditionReady).Message}
 	}
 	return reconciling("Progressing", "the operator brings the cluster to its spec")
 }
@@ -86,12 +85,4 @@ func (c Cluster) Of() Verdict {
 // whole reports whether the members are as many as the spec says, and ready.
 func (c Cluster) whole() bool {
 	return c.Status.Size == c.Size && c.Status.ReadyMembers == c.Size && len(c.Status.Members.Unready) == 0 && len(c.Sick) == 0
-}
-
-func (c Cluster) condition(t api.ClusterConditionType) api.ClusterCondition {
-	i := slices.IndexFunc(c.Status.Conditions, func(condition api.ClusterCondition) bool { return condition.Type == t })
-	if i < 0 {
-		return api.ClusterCondition{}
-	}
-	return c.Status.Conditions[i]
 }

@@ -58,15 +58,23 @@ func TestAVolumeThatHangsIsToldAndAskedAgainWhenItAnswers(t *testing.T) {
 	})
 }
 
+// newWorldThatHangs returns a world in which a restore reads a volume that hangs, and the
+// function that ends the restore operator's work.
+func newWorldThatHangs(t *testing.T) (w *world, stop func()) {
+	t.Helper()
+	w = newWorld(t)
+	w.running(1)
+	letGo, _ := w.hangs()
+	t.Cleanup(letGo)
+	w.add("etcdrestores", onVolume())
+	stop = w.run()
+	w.await("the reading", time.Minute, in(api.RestorePhaseVerifying, w))
+	return w, stop
+}
+
 func TestAVolumeThatHangsHoldsNeitherAnEditNorTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.running(1)
-		letGo, _ := w.hangs()
-		defer letGo()
-		w.add("etcdrestores", onVolume())
-		stop := w.run()
-		w.await("the reading", time.Minute, in(api.RestorePhaseVerifying, w))
+		w, stop := newWorldThatHangs(t)
 		w.edit(func(r *api.EtcdRestore) {
 			r.Spec.S3, r.Spec.BackupStorageType = testRestore().Spec.S3, api.BackupStorageTypeS3
 		})
@@ -74,13 +82,7 @@ func TestAVolumeThatHangsHoldsNeitherAnEditNorTheEnd(t *testing.T) {
 		stop()
 	})
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.running(1)
-		letGo, _ := w.hangs()
-		defer letGo()
-		w.add("etcdrestores", onVolume())
-		stop := w.run()
-		w.await("the reading", time.Minute, in(api.RestorePhaseVerifying, w))
+		_, stop := newWorldThatHangs(t)
 		began := time.Now()
 		stop()
 		if took := time.Since(began); took > watchdog.GracePeriod {

@@ -123,15 +123,7 @@ type abandonedRead struct {
 // blocks reports whether nothing may begin on a store, since it would hang as well. On
 // another one it may: that is what helps on the worst day.
 func (h *abandonedRead) blocks(on api.BackupStorageType) bool {
-	if h == nil || h.on != on {
-		return false
-	}
-	select {
-	case <-h.returned:
-		return false
-	default:
-		return true
-	}
+	return h != nil && h.on == on && !loop.Closed(h.returned)
 }
 
 // found is what came of reading.

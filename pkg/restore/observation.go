@@ -91,27 +91,7 @@ func (c *clusterState) createdBy(restore types.UID) bool {
 // whole reports whether the cluster has all its members, and they serve.
 func (c *clusterState) whole() bool {
 	return c.status.Phase == api.ClusterPhaseRunning && c.status.ObservedGeneration == c.live.GetGeneration() &&
-		c.spec.Size > 0 && c.status.Size == c.spec.Size && c.status.ReadyMembers == c.spec.Size && c.available().Status == corev1.ConditionTrue
-}
-
-// available is the condition of this name.
-func (c *clusterState) available() api.ClusterCondition {
-	for _, condition := range c.status.Conditions {
-		if condition.Type == api.ClusterConditionAvailable {
-			return condition
-		}
-	}
-	return api.ClusterCondition{}
-}
-
-// tokenState is the Secret of the token's name.
-type tokenState struct {
-	uid types.UID
-	// value of the token; "" where it is not one of this restore.
-	value string
-	// former means that it belongs to a former EtcdRestore of the name.
-	former bool
-	ours   bool
+		c.spec.Size > 0 && c.status.Size == c.spec.Size && c.status.ReadyMembers == c.spec.Size && c.status.Condition(api.ClusterConditionAvailable).Status == corev1.ConditionTrue
 }
 
 // leftovers are what belongs to an EtcdCluster that is replaced.

@@ -374,23 +374,6 @@ func servedBackup(c *clusterState, generation int64) *api.RestoredBackup {
 	return b
 }
 
-func (o *observation) tokenUsable() bool { return o.token != nil && o.token.value != "" }
-
-// ensureToken creates the token unless it exists.
-func (o *observation) ensureToken(v *verdict) *verdict {
-	switch t := o.token; {
-	case t == nil:
-		return v.do(createToken{})
-	case t.ours || t.former:
-		return v.do(deleteToken{uid: t.uid})
-	}
-	return o.at(v.status.Phase, tokenTaken(o.obj.Name)).helpless()
-}
-
-func tokenTaken(restore string) string {
-	return fmt.Sprintf("the Secret %s belongs to somebody else: delete or rename it, the restore needs the name for its token", tokenSecret(restore))
-}
-
 // restoredAt is when the restore succeeded, as its annotation shows; nil: it does not.
 func restoredAt(obj *api.EtcdRestore) *metav1.Time {
 	t, err := time.Parse(time.RFC3339, obj.Annotations[api.RestoredAnnotation])

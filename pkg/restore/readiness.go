@@ -46,10 +46,5 @@ func clusterNeedsPerson(o *observation, v *verdict) bool {
 	case c.status.Phase == api.ClusterPhaseNone:
 		return o.now.Sub(c.live.GetCreationTimestamp().Time) >= untouched // no etcd operator runs
 	}
-	for _, condition := range c.status.Conditions {
-		if condition.Type == api.ClusterConditionStalled {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return c.status.Condition(api.ClusterConditionStalled).Status == corev1.ConditionTrue
 }

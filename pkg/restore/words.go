@@ -47,7 +47,7 @@ func starting(o *observation) string {
 func growing(o *observation) string {
 	c := o.cluster
 	text := fmt.Sprintf("the first member serves; %d of %d members are healthy", c.status.ReadyMembers, c.spec.Size)
-	if a := c.available(); a.Status == corev1.ConditionFalse {
+	if a := c.status.Condition(api.ClusterConditionAvailable); a.Status == corev1.ConditionFalse {
 		text += "; but the cluster is not available: " + a.Message
 	}
 	return text + clusterSays(c)

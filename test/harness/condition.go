@@ -17,12 +17,9 @@ import (
 // Condition returns a condition as last seen; one that was never written is empty.
 func (c *Cluster) Condition(kind v1beta2.ClusterConditionType) v1beta2.ClusterCondition {
 	status := c.Status()
-	for _, condition := range status.Conditions {
-		if condition.Type == kind {
-			return condition
-		}
-	}
-	return v1beta2.ClusterCondition{Type: kind}
+	condition := status.Condition(kind)
+	condition.Type = kind
+	return condition
 }
 
 // WaitCondition waits until a condition has a status, and its reason and message contain all

@@ -160,7 +160,7 @@ func (c *checks) compareAvailable() {
 		c.differ = time.Time{}
 		return
 	}
-	available := conditionOf(obj, api.ClusterConditionAvailable).Status == corev1.ConditionTrue
+	available := obj.Status.Condition(api.ClusterConditionAvailable).Status == corev1.ConditionTrue
 	served, failed := false, true
 	for _, cl := range w.clients {
 		served = served || cl.since.IsZero() && cl.done > 0
@@ -171,7 +171,7 @@ func (c *checks) compareAvailable() {
 			c.differ = time.Now()
 		}
 		if time.Since(c.differ) > disagree {
-			w.fail("status says Available=%t (%s), and clients have seen the opposite for %s", available, conditionOf(obj, api.ClusterConditionAvailable).Message, disagree)
+			w.fail("status says Available=%t (%s), and clients have seen the opposite for %s", available, obj.Status.Condition(api.ClusterConditionAvailable).Message, disagree)
 		}
 		return
 	}
@@ -200,20 +200,11 @@ func (w *world) hampers() bool {
 // contradicts reports whether the status says that the data differ from the recorded ones.
 // Clients use them until a person decides.
 func contradicts(obj *api.EtcdCluster) bool {
-	return slices.Contains([]string{"Members forgotten", "Cluster ID changed", "Data went back"}, conditionOf(obj, api.ClusterConditionAvailable).Reason)
+	return slices.Contains([]string{"Members forgotten", "Cluster ID changed", "Data went back"}, obj.Status.Condition(api.ClusterConditionAvailable).Reason)
 }
 
 func (c *checks) allServed() bool {
 	return !slices.ContainsFunc(c.w.clients, func(cl *client) bool { return !cl.since.IsZero() })
-}
-
-func conditionOf(obj *api.EtcdCluster, t api.ClusterConditionType) api.ClusterCondition {
-	for _, k := range obj.Status.Conditions {
-		if k.Type == t {
-			return k
-		}
-	}
-	return api.ClusterCondition{}
 }
 
 // wrote counts a write to the API server.

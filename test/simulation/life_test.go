@@ -205,7 +205,7 @@ func (w *world) settled(calm time.Duration) string {
 
 // named returns the obstacle that the status names.
 func named(obj *api.EtcdCluster) string {
-	if available := conditionOf(obj, api.ClusterConditionAvailable); available.Status != corev1.ConditionTrue && available.Message != "" {
+	if available := obj.Status.Condition(api.ClusterConditionAvailable); available.Status != corev1.ConditionTrue && available.Message != "" {
 		return available.Reason + ": " + available.Message + " " + obj.Status.Reason
 	}
 	return obj.Status.Reason
@@ -214,7 +214,7 @@ func named(obj *api.EtcdCluster) string {
 // asSpecified reports whether the cluster matches its spec, and clients are served.
 func (w *world) asSpecified(obj *api.EtcdCluster) bool {
 	st := obj.Status
-	if conditionOf(obj, api.ClusterConditionAvailable).Status != corev1.ConditionTrue || st.ReadyMembers != obj.Spec.Size || st.ObservedGeneration != obj.Generation {
+	if obj.Status.Condition(api.ClusterConditionAvailable).Status != corev1.ConditionTrue || st.ReadyMembers != obj.Spec.Size || st.ObservedGeneration != obj.Generation {
 		return false
 	}
 	for _, c := range w.clients {

@@ -46,9 +46,8 @@ type Tunnel struct {
 
 // carrier is the connection to the API server that carries all connections to a pod.
 type carrier struct {
-	ctx     context.Context // of the attempt to connect
-	cancel  context.CancelFunc
-	ready   chan struct{} // closed when conn or err is set
+	cancel  context.CancelFunc // of the attempt to connect
+	ready   chan struct{}      // closed when conn or err is set
 	conn    httpstream.Connection
 	err     error
 	mu      sync.Mutex
@@ -150,16 +149,16 @@ func (t *Tunnel) carrier(ctx context.Context, pod string) (*carrier, error) {
 	if c := t.pods[pod]; c != nil {
 		return c, nil
 	}
-	c := &carrier{ready: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx)) // later calls use it too
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // later calls use it too
+	c := &carrier{cancel: cancel, ready: make(chan struct{})}
 	t.pods[pod] = c
-	go t.carry(pod, c)
+	go t.carry(ctx, pod, c)
 	return c, nil
 }
 
 // carry connects a carrier, and forgets it when the connection ends.
-func (t *Tunnel) carry(pod string, c *carrier) {
-	c.conn, c.err = t.connect(c.ctx, pod)
+func (t *Tunnel) carry(ctx context.Context, pod string, c *carrier) {
+	c.conn, c.err = t.connect(ctx, pod)
 	close(c.ready)
 	t.mu.Lock()
 	wanted := t.pods[pod] == c

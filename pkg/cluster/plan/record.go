@@ -37,7 +37,7 @@ func (o *Observation) Contradiction() (reason, message string) {
 	}
 	// Writes after the loss raise index and revision again, so a contradiction stays until a
 	// person decides.
-	if c := ConditionFor(&o.Status, api.ClusterConditionAvailable); c.Reason == ReasonWentBack {
+	if c := o.Status.Condition(api.ClusterConditionAvailable); c.Reason == ReasonWentBack {
 		return c.Reason, c.Message
 	}
 	if !o.Quorum {
@@ -154,14 +154,4 @@ func (o *Observation) FreshRecord(s Step) *api.ClusterRecord {
 	}
 	r.LastUpdateTime = o.Now.UTC().Format(time.RFC3339)
 	return r
-}
-
-// ConditionFor returns the condition of a type; zero if there is none.
-func ConditionFor(st *api.ClusterStatus, t api.ClusterConditionType) api.ClusterCondition {
-	for _, c := range st.Conditions {
-		if c.Type == t {
-			return c
-		}
-	}
-	return api.ClusterCondition{}
 }

@@ -13,3 +13,13 @@ const (
 	// ConditionStalled is True while the operator needs help from a person.
 	ConditionStalled = "Stalled"
 )
+
+// Condition returns the condition of a type; its zero value if there is none.
+func (s *ClusterStatus) Condition(t ClusterConditionType) ClusterCondition {
+	for _, c := range s.Conditions {
+		if c.Type == t {
+			return c
+		}
+	}
+	return ClusterCondition{}
+}
