@@ -8,8 +8,7 @@
 //	go -C hack/prose run . [FILE...]
 //
 // Files are relative to the root of the repository. Without one, prose checks every
-// page and every Go file, except those in excluded.txt. It fails for an excluded file
-// or directory that has no finding left, so that the list only shrinks.
+// page and every Go file.
 package main
 
 import (
@@ -35,25 +34,11 @@ func main() {
 	}
 }
 
-// excludedFile lists what does not pass yet, one file or directory in each line. The name
-// of a directory ends in a slash, and means the Go files in it, at any depth.
-const excludedFile = "hack/prose/excluded.txt"
-
 // run checks the named files, or all of them, and reports whether it found nothing.
 func run(root string, files []string, out io.Writer) (clean bool, err error) {
-	var excluded []string
 	if len(files) == 0 {
 		if files, err = allFiles(root); err != nil {
 			return false, err
-		}
-		if excluded, err = readExcluded(root); err != nil {
-			return false, err
-		}
-	}
-	failing := map[string]bool{} // the excluded entries with a finding
-	for _, entry := range excluded {
-		if !slices.ContainsFunc(files, func(file string) bool { return covers(entry, file) }) {
-			return false, fmt.Errorf("%s names %s, which is no file to check", excludedFile, entry)
 		}
 	}
 	clean = true
@@ -64,31 +49,13 @@ func run(root string, files []string, out io.Writer) (clean bool, err error) {
 			return false, err
 		}
 		sentences += count
-		if i := slices.IndexFunc(excluded, func(entry string) bool { return covers(entry, file) }); i >= 0 {
-			failing[excluded[i]] = failing[excluded[i]] || len(findings) > 0
-			continue
-		}
 		for _, f := range findings {
 			clean = false
 			fmt.Fprintf(out, "%s:%d: %s\n", file, f.line, f.message)
 		}
 	}
-	for _, entry := range excluded {
-		if !failing[entry] {
-			clean = false
-			fmt.Fprintf(out, "%s: %s passes now; remove it from the list\n", excludedFile, entry)
-		}
-	}
-	fmt.Fprintf(out, "%d files, %d entries excluded, %d sentences\n", len(files), len(excluded), sentences)
+	fmt.Fprintf(out, "%d files, %d sentences\n", len(files), sentences)
 	return clean, nil
-}
-
-// covers reports whether an entry of the list names a file, or a directory above it.
-func covers(entry, file string) bool {
-	if strings.HasSuffix(entry, "/") {
-		return strings.HasPrefix(file, entry) && filepath.Ext(file) == ".go"
-	}
-	return entry == file
 }
 
 // checkFile returns the findings in a page or a Go file, and its number of sentences.
@@ -161,18 +128,4 @@ func allFiles(root string) ([]string, error) {
 // isAPI reports whether a Go file declares types of the API.
 func isAPI(name string) bool {
 	return strings.HasPrefix(name, "pkg/apis/") && !strings.HasSuffix(name, "_test.go")
-}
-
-func readExcluded(root string) ([]string, error) {
-	text, err := os.ReadFile(filepath.Join(root, excludedFile))
-	if err != nil {
-		return nil, err
-	}
-	var files []string
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			files = append(files, line)
-		}
-	}
-	return files, nil
 }

@@ -190,42 +190,23 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: clean %t, error %v, want clean %t and %q in\n%s", about, clean, err, wantClean, want, out.String())
 		}
 	}
-	write(excludedFile, "# not yet\ndoc/bad.md\n")
 	write("README.md", "It serves.\n")
-	write("doc/bad.md", "It is told.\n")
+	write("doc/page.md", "It reports.\n")
 	write(".hidden/bad.md", "It is told.\n")
 	write("pkg/x/testdata/bad.md", "It is told.\n")
 	write("pkg/apis/x/v1/types.go", "package v1\n\n// T is fine.\ntype T int\n")
 	write("pkg/apis/x/v1/zz_generated.a.go", "package v1\n\n// T is told.\ntype T int\n")
-	expect("an excluded page", true, "3 files, 1 entries excluded, 3 sentences\n")
-	expect("an excluded page that was named", false, "doc/bad.md:1: instead of", "doc/bad.md")
-	write("doc/bad.md", "It reports.\n")
-	expect("an excluded page that passes", false, "doc/bad.md passes now")
-	write(excludedFile, "")
-	expect("no excluded page", true, "3 files, 0 entries excluded")
+	expect("plain pages", true, "3 files, 3 sentences\n")
+	write("doc/page.md", "It is told.\n")
+	expect("a page", false, "doc/page.md:1: instead of")
+	expect("a page that was named", false, "doc/page.md:1: instead of", "doc/page.md")
+	expect("another page that was named", true, "1 files, 1 sentences", "README.md")
+	write("doc/page.md", "It reports.\n")
 	write("pkg/apis/x/v1/types.go", "package v1\n\n// T is told.\ntype T int\n")
 	expect("a comment", false, "pkg/apis/x/v1/types.go:3: instead of")
-
 	write("pkg/apis/x/v1/types.go", "package v1\n\n// T is fine.\ntype T int\n")
 	write("pkg/a/a.go", "package a\n\nfunc a() {\n\t// Nobody is told.\n}\n")
 	expect("a comment in a function", false, "pkg/a/a.go:4: instead of")
-	write(excludedFile, "pkg/a/\n")
-	write("pkg/a/README.md", "It serves.\n")
-	expect("an excluded directory", true, "1 entries excluded")
-	write("pkg/a/README.md", "It is told.\n")
-	expect("a page in an excluded directory", false, "pkg/a/README.md:1: instead of")
-	write("pkg/a/README.md", "It serves.\n")
-	write("pkg/a/a.go", "package a\n")
-	expect("an excluded directory that passes", false, "pkg/a/ passes now")
-
-	write(excludedFile, "pkg/none/\n")
-	if _, err := run(root, nil, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "pkg/none/") {
-		t.Errorf("an excluded directory that does not exist: %v", err)
-	}
-	write(excludedFile, "doc/none.md\n")
-	if _, err := run(root, nil, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "doc/none.md") {
-		t.Errorf("an excluded page that does not exist: %v", err)
-	}
 	if _, err := run(root, []string{"go.mod"}, &strings.Builder{}); err == nil {
 		t.Error("a file that is no page passes")
 	}
