@@ -49,6 +49,8 @@ type apiServer struct {
 	uids    int
 	// ending means that the namespace is being deleted.
 	ending bool
+	// latency is how long each request takes.
+	latency time.Duration
 	// lacking are rights that the operator does not have, such as "patch services".
 	lacking map[string]bool
 	// drops is a field of the status that the CustomResourceDefinition lacks.
@@ -206,6 +208,10 @@ func (s *apiServer) collect() {
 }
 
 func (s *apiServer) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	s.mu.Lock()
+	latency := s.latency
+	s.mu.Unlock()
+	time.Sleep(latency)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	verb, resource := action.GetVerb(), action.GetResource().Resource

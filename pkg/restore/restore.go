@@ -32,8 +32,10 @@ const (
 	behindInARow = 5
 	// reasonInterval is the time between two writes that only report progress.
 	reasonInterval = time.Second
-	// shutdownTimeout limits the work at the end of the operator.
-	shutdownTimeout = 1500 * time.Millisecond
+	// shutdownTimeout limits the work at the end of the operator. It is shorter than the 30 s
+	// that Kubernetes waits for a pod, and long enough for a busy API server. The operator
+	// holds its Lease until then. If it has lost the Lease, the process ends before.
+	shutdownTimeout = 15 * time.Second
 )
 
 // Config is what all restores of an operator share.
@@ -256,8 +258,16 @@ func (r *Restore) end(ctx context.Context) {
 		r.job = nil
 	}
 	for hasFinalizer(r.obj) && ctx.Err() == nil {
-		if _, err := r.look(ctx, r.cfg.Clock.Now()); err != nil && !errors.Is(err, errBehind) {
+		_, err := r.look(ctx, r.cfg.Clock.Now())
+		if errors.Is(err, errGone) {
 			return
+		}
+		if err != nil {
+			r.log.WithError(err).Warn("the namespace is being deleted, and the finalizer of the EtcdRestore keeps it; trying again")
+			select {
+			case <-ctx.Done():
+			case <-r.cfg.Clock.After(betweenSteps):
+			}
 		}
 	}
 }

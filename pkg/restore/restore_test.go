@@ -354,7 +354,14 @@ func TestVolumesOfTheOldCluster(t *testing.T) {
 }
 
 func TestANamespaceThatIsDeletedIsNotKept(t *testing.T) {
-	for name, operatorEnds := range map[string]bool{"while the operator runs": false, "and the operator with it": true} {
+	for name, c := range map[string]struct {
+		operatorEnds bool
+		latency      time.Duration
+	}{
+		"while the operator runs":                   {},
+		"and the operator with it":                  {operatorEnds: true},
+		"and the operator, and the requests linger": {operatorEnds: true, latency: 400 * time.Millisecond},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
@@ -365,10 +372,10 @@ func TestANamespaceThatIsDeletedIsNotKept(t *testing.T) {
 				defer stop()
 				w.await("the stop", time.Minute, func() bool { c := w.cluster(); return c != nil && c.DeletionTimestamp != nil })
 				w.mu.Lock()
-				w.ending = true
+				w.ending, w.latency = true, c.latency
 				w.remove("etcdrestores", "c")
 				w.mu.Unlock()
-				if operatorEnds {
+				if c.operatorEnds {
 					stop()
 				}
 				w.live(3 * time.Second)
