@@ -32,7 +32,7 @@ func TestPromtoolTakesTheRules(t *testing.T) {
 }
 
 func TestAlertsFireWhenTheyShould(t *testing.T) {
-	promtool(t, "test", "rules", "rules_test.yaml")
+	promtool(t, append([]string{"test", "rules"}, ruleTests...)...)
 }
 
 // Each query of the dashboard becomes a rule in a file for promtool.
