@@ -648,8 +648,13 @@ func (m *member) send(messages []*pb.Message) {
 			case p.machine.removed[m.id]:
 				m.stop("the member has been permanently removed from the cluster")
 			case p.held != nil:
-				if p.disk.hung {
-					return
+				// The sender of a snapshot gets an error at some time, and sends another one. Without
+				// it, raft sends this member nothing more.
+				if msg.GetType() == pb.MsgSnap && !m.stopped && m.held == nil {
+					m.guard(func() {
+						m.node.ReportSnapshot(to.id, raft.SnapshotFailure)
+						m.pump()
+					})
 				}
 			default:
 				p.guard(func() {
@@ -860,6 +865,7 @@ func (m *member) promote(id uint64, then func(error)) {
 		switch pid {
 		case id:
 			match = pr.Match
+			println("DBG", m.w.elapsed().String(), pr.String(), pr.RecentActive)
 		case m.id:
 			lead = pr.Match
 		}
