@@ -657,6 +657,14 @@ func (m *member) send(messages []*pb.Message) {
 					})
 				}
 			default:
+				// A member answers one that joined after its own log ends: the request names the
+				// sender's URL (X-PeerURLs of etcd's rafthttp).
+				if info, ok := m.machine.members[m.id]; ok {
+					if p.told == nil {
+						p.told = map[uint64]memberInfo{}
+					}
+					p.told[m.id] = info
+				}
 				p.guard(func() {
 					_ = p.node.Step(msg)
 					p.pump()
@@ -865,7 +873,6 @@ func (m *member) promote(id uint64, then func(error)) {
 		switch pid {
 		case id:
 			match = pr.Match
-			println("DBG", m.w.elapsed().String(), pr.String(), pr.RecentActive)
 		case m.id:
 			lead = pr.Match
 		}
