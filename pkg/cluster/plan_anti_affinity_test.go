@@ -35,14 +35,19 @@ func TestNodesWithAnotherPodInTheWay(t *testing.T) {
 
 func TestStatusSaysWhatGivesANewMemberRoom(t *testing.T) {
 	for nodes, want := range map[string]string{"crowded=3": "makes room", "crowded=1": "add a node"} {
-		st := statusIn(t, `
+		for _, added := range []string{
+			"pod n pending " + nodes + " ic=a,b,c,n",
+			"member n learner unstarted template=new node= " + nodes + " ic=a,b,c,n",
+		} {
+			st := statusIn(t, `
 cluster template=new
 member a leader template=old node=n1
 member b template=old node=n2
 member c template=old node=n3
-pod n pending `+nodes+` ic=a,b,c,n`)
-		if got := conditionOf(st, api.ClusterConditionUpdating); !strings.Contains(got, want) {
-			t.Errorf("%s: Updating is %q, and does not say %q", nodes, got, want)
+`+added)
+			if got := conditionOf(st, api.ClusterConditionUpdating); !strings.Contains(got, want) {
+				t.Errorf("%s: Updating is %q, and does not say %q", added, got, want)
+			}
 		}
 	}
 }

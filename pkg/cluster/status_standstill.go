@@ -40,12 +40,9 @@ func (s *standstill) look(o *plan.Observation, next plan.Step) string {
 	if s.since.IsZero() {
 		s.since = o.Now
 	}
-	switch {
-	case o.Now.Sub(s.since) < standstillAfter, acts(next) && next.String() != s.failing:
+	if o.Now.Sub(s.since) < standstillAfter || acts(next) && next.String() != s.failing {
 		s.text = ""
 		return ""
-	case acts(next) && s.text != "":
-		return s.text // another attempt, whose end is not known yet
 	}
 	text := s.describe(o, next)
 	if s.text == "" || text != s.text && o.Now.Sub(s.textAt) >= standstillPause {

@@ -90,6 +90,25 @@ func TestAStandstillIsNotWrittenTooOften(t *testing.T) {
 	}
 }
 
+// A step that fails again and again is one standstill. What is said of the members is as they
+// are now.
+func TestAStandstillNamesNoMemberThatIsHealthyAgain(t *testing.T) {
+	world := func(second int) string {
+		b := "down"
+		if second > 150 {
+			b = ""
+		}
+		return "cluster no-peer-service\nmember a leader\nmember b " + b + "\nmember c"
+	}
+	failure := errors.New("of the test")
+	if reason, _ := lookFor(t, 2*time.Minute, world, failure); !strings.Contains(reason, "; b: ") {
+		t.Fatalf("the reason %q does not name b", reason)
+	}
+	if reason, _ := lookFor(t, 4*time.Minute, world, failure); reason == "" || strings.Contains(reason, "; b: ") {
+		t.Errorf("the reason is %q, while b is healthy", reason)
+	}
+}
+
 func TestAStandstillEnds(t *testing.T) {
 	o := look(t, "cluster version=3.7.3\nmember a leader\nmember b version=3.7.3 down\nmember c")
 	var s standstill

@@ -36,7 +36,13 @@ func updating(o *plan.Observation) (status corev1.ConditionStatus, reason, messa
 // joiningTroubles says why pods of new members are stuck, a clause for each.
 func joiningTroubles(o *plan.Observation) []string {
 	var troubles []string
-	for _, p := range o.Planned() {
+	pods := o.Planned()
+	for _, m := range o.Learners() {
+		if m.Pod != nil && !m.Joined() && !m.Pod.Started && !m.Pod.Deleting {
+			pods = append(pods, *m.Pod)
+		}
+	}
+	for _, p := range pods {
 		if p.Problem != "" {
 			trouble := "; the new " + p.Name + " waits: " + p.Problem
 			if p.Crowded > 0 {

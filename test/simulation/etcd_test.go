@@ -648,10 +648,23 @@ func (m *member) send(messages []*pb.Message) {
 			case p.machine.removed[m.id]:
 				m.stop("the member has been permanently removed from the cluster")
 			case p.held != nil:
-				if p.disk.hung {
-					return
+				// The sender of a snapshot gets an error at some time, and sends another one. Without
+				// it, raft sends this member nothing more.
+				if msg.GetType() == pb.MsgSnap && !m.stopped && m.held == nil {
+					m.guard(func() {
+						m.node.ReportSnapshot(to.id, raft.SnapshotFailure)
+						m.pump()
+					})
 				}
 			default:
+				// A member answers one that joined after its own log ends: the request names the
+				// sender's URL (X-PeerURLs of etcd's rafthttp).
+				if info, ok := m.machine.members[m.id]; ok {
+					if p.told == nil {
+						p.told = map[uint64]memberInfo{}
+					}
+					p.told[m.id] = info
+				}
 				p.guard(func() {
 					_ = p.node.Step(msg)
 					p.pump()

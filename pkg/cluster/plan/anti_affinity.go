@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
@@ -17,16 +18,39 @@ const roomPatience = time.Minute
 // members must be more than one, and a quorum.
 func (o *Observation) makeRoom(next MemberState) Step {
 	planned := o.Planned()
-	if len(planned) != 1 || planned[0].Crowded == 0 || o.Now.Sub(planned[0].Created) < roomPatience {
-		return nil
-	}
-	if planned[0].Crowded < o.memberNodes() || len(o.Voters()) < 3 || !o.quorumWithout(next) {
+	if len(planned) != 1 || !o.needsRoom(planned[0]) || len(o.Voters()) < 3 || !o.quorumWithout(next) {
 		return nil
 	}
 	if s := o.handOver(next); s != nil {
 		return s
 	}
 	return next.remove(false, "the member that replaces it has no node beside it")
+}
+
+// makeRoomForLearner does the same where the operator adds a member before it creates its pod.
+// The rule dropStuckLearner then removes the learner, which knows the former membership.
+func (o *Observation) makeRoomForLearner() Step {
+	learners, voters := o.Learners(), o.Voters()
+	if o.Gate || o.UpdateRefused != "" || len(learners) != 1 || len(voters) < 3 || slices.ContainsFunc(voters, MemberState.Foreign) {
+		return nil
+	}
+	if m := learners[0]; m.Joined() || m.Pod == nil || m.Pod.Deleting || !o.needsRoom(*m.Pod) || o.unsettledOf(voters) != "" {
+		return nil
+	}
+	next, ok := o.nextBehind()
+	if !ok || !o.needsReplacing(next) || !o.quorumWithout(next) {
+		return nil
+	}
+	if s := o.handOver(next); s != nil {
+		return s
+	}
+	return next.remove(false, "the member that replaces it has no node beside it")
+}
+
+// needsRoom reports whether a pod has long found no node because the members use all nodes
+// that it could use.
+func (o *Observation) needsRoom(p manifest.PodState) bool {
+	return p.Crowded > 0 && p.Crowded >= o.memberNodes() && o.Now.Sub(p.Created) >= roomPatience
 }
 
 // WayToRoom says what happens or what to do if a new member finds no node beside the others.

@@ -27,7 +27,7 @@ func (o *Observation) dbSize() int64 {
 func (o *Observation) memberNodes() int {
 	nodes := map[string]bool{}
 	for _, m := range o.Own() {
-		if m.Pod != nil {
+		if m.Pod != nil && m.Pod.Node != "" {
 			nodes[m.Pod.Node] = true
 		}
 	}

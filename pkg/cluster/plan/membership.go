@@ -234,9 +234,12 @@ func (o *Observation) add(name string) Step {
 }
 
 // awaitLearners holds back later rules while members join: the membership changes in one
-// direction at a time.
+// direction at a time. The exception is a learner that needs the node of another member.
 func awaitLearners(o *Observation) Step {
 	if learners := o.Learners(); len(learners) > 0 {
+		if s := o.makeRoomForLearner(); s != nil {
+			return s
+		}
 		return Wait{"for " + learners[0].PodName + " to join"}
 	}
 	return nil

@@ -51,9 +51,7 @@ func updateMetadata(o *Observation) Step {
 // continues with the next member only when all are healthy and caught up. The leader comes
 // last, and transfers leadership before.
 func updateOneMember(o *Observation) Step {
-	own := o.Own()
-	slices.SortFunc(own, func(a, b MemberState) int { return cmp.Compare(a.PodName, b.PodName) })
-	behind := slices.DeleteFunc(own, func(m MemberState) bool { return !o.BehindTemplate(m) || m.Pod == nil || m.Pod.Deleting })
+	behind := o.behind()
 	if len(behind) == 0 {
 		return nil
 	}
@@ -68,10 +66,7 @@ func updateOneMember(o *Observation) Step {
 	if why := cmp.Or(o.unsettled(), o.short()); why != "" {
 		return Wait{why}
 	}
-	next := behind[0]
-	if i := slices.IndexFunc(behind, func(m MemberState) bool { return !m.leader() }); i >= 0 {
-		next = behind[i]
-	}
+	next, _ := o.nextBehind()
 	if o.needsReplacing(next) {
 		if len(o.Planned()) > 0 {
 			return o.makeRoom(next)
@@ -90,6 +85,25 @@ func updateOneMember(o *Observation) Step {
 		return s
 	}
 	return recycle(*next.Pod, "the spec has changed since it was made")
+}
+
+// behind returns the members that have not followed an edit of the template, sorted by name.
+func (o *Observation) behind() []MemberState {
+	behind := slices.DeleteFunc(o.Own(), func(m MemberState) bool { return !o.BehindTemplate(m) || m.Pod == nil || m.Pod.Deleting })
+	slices.SortFunc(behind, func(a, b MemberState) int { return cmp.Compare(a.PodName, b.PodName) })
+	return behind
+}
+
+// nextBehind returns the member that follows the template next: the leader comes last.
+func (o *Observation) nextBehind() (MemberState, bool) {
+	behind := o.behind()
+	if len(behind) == 0 {
+		return MemberState{}, false
+	}
+	if i := slices.IndexFunc(behind, func(m MemberState) bool { return !m.leader() }); i >= 0 {
+		return behind[i], true
+	}
+	return behind[0], true
 }
 
 // handOver moves leadership away from a member that must stop; nil if it does not lead, or is

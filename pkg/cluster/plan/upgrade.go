@@ -162,14 +162,17 @@ func (o *Observation) freshSnapshots(target string) Step {
 }
 
 // unsettled returns why no member may restart now, or "".
-func (o *Observation) unsettled() string {
+func (o *Observation) unsettled() string { return o.unsettledOf(o.Own()) }
+
+// unsettledOf asks the same of some of the members.
+func (o *Observation) unsettledOf(members []MemberState) string {
 	var last uint64
 	for _, m := range o.Members {
 		if m.Status != nil {
 			last = max(last, m.Status.RaftIndex)
 		}
 	}
-	for _, m := range o.Own() {
+	for _, m := range members {
 		switch {
 		case !m.Healthy() || m.Pod == nil:
 			return "for " + m.PodName + " to be healthy"
