@@ -101,6 +101,7 @@ type Cluster struct {
 	unanswered    unanswered
 	health        healthLog
 	quorum        quorumLog
+	unconfirmed   unconfirmedLog
 	mislabels     mislabels
 	copies        copies
 	notices       notices
