@@ -38,7 +38,7 @@ func TestAWriteWhoseResultStaysHiddenIsNotRepeatedForever(t *testing.T) {
 	w.watch()
 	live(time.Minute)
 	if len(w.storedPods()) != 1 {
-		t.Errorf("the operator has not gone on: %q", c.lastStep)
+		t.Errorf("the operator has not continued: %q", c.lastStep)
 	}
 }
 
