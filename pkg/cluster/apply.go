@@ -27,7 +27,7 @@ var (
 
 // isNotYet reports whether err ends a pass without a failure: the next pass sees more.
 func isNotYet(err error) bool {
-	return etcd.IsNotYet(err) || errors.Is(err, errCacheBehind) || errors.Is(err, errBeingDeleted) || errors.Is(err, errSuperseded)
+	return etcd.IsNotYet(err) || errors.Is(err, errCacheBehind) || errors.Is(err, errBeingDeleted) || errors.Is(err, errSuperseded) || errors.Is(err, errRepeats)
 }
 
 // apply executes a step. For steps that are only a record in status, there is nothing left:

@@ -96,11 +96,15 @@ type Cluster struct {
 	refused     plan.RefusedPods
 	postponed   postponed
 	corrections corrections
+	repeats     repeats
+	// paused is the last step that was paused because of its repeats, for the log.
+	paused string
 	// budgetWritten is the last number written into the budget.
 	budgetWritten int
 	unanswered    unanswered
 	health        healthLog
 	quorum        quorumLog
+	unconfirmed   unconfirmedLog
 	mislabels     mislabels
 	copies        copies
 	notices       notices
@@ -146,6 +150,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		restarting:     map[types.UID]int32{},
 		postponed:      postponed{},
 		corrections:    corrections{},
+		repeats:        repeats{},
 		health:         healthLog{},
 		mislabels:      newMislabels(),
 		copies:         copies{},
@@ -252,7 +257,13 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 		return s, err
 	}
 	// A failed status write must not stop a replacement.
-	applied := c.apply(ctx, s)
+	applied := c.repeats.begin(s, o.Now)
+	if applied == nil {
+		applied = c.apply(ctx, s)
+	} else if c.paused != s.String() {
+		c.paused = s.String()
+		c.log.WithError(applied).Warnf("pausing: %s", s)
+	}
 	c.standstill.ended(s, applied)
 	return s, errors.Join(err, applied)
 }

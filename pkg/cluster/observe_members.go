@@ -59,6 +59,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 	}
 	c.health.track(o)
 	c.quorum.look(o)
+	c.unconfirmed.look(o)
 	o.Mislabels = c.mislabels.learn(o)
 	c.copies.look(ctx, o, c.etcd.ReceivesSnapshot)
 	c.leaderless = leaderless(o, c.leaderless)

@@ -25,7 +25,8 @@ const (
 // each member and the remedy.
 //
 // The linearizable read of the membership decides: it succeeds only after a majority of the
-// voters has confirmed its leader. The members' own words do not count. A member without a
+// voters has confirmed its leader. A leader that serves reads can still lack the disks that a
+// write needs. The members' own words do not count. A member without a
 // connection to the others claims a leader for a while. A member that the operator can't reach
 // may serve.
 func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.ConditionStatus, reason, message string) {
@@ -37,6 +38,10 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 	if o.Quorum {
 		if reason, message := blocked(o); reason != "" {
 			return corev1.ConditionFalse, reason, message
+		}
+		if o.Unconfirmed() {
+			return corev1.ConditionFalse, "Quorum lost", fmt.Sprintf("%d of %d voting members confirm reads, %d are needed: writes fail until more do%s",
+				healthy, len(voters), etcd.Quorum(len(voters)), troubles(o))
 		}
 		if healthy < etcd.Quorum(len(voters)) {
 			return corev1.ConditionTrue, "Cluster available", fmt.Sprintf("a quorum serves, but only %d of %d voting members answer the operator%s", healthy, len(voters), troubles(o))

@@ -419,8 +419,7 @@ func (m *member) pump() {
 		if rd.SoftState != nil {
 			m.lead = rd.Lead
 		}
-		leads := m.lead == m.id
-		if leads {
+		if m.leads() {
 			m.send(rd.Messages)
 			rd.Messages = nil
 		}
@@ -431,6 +430,8 @@ func (m *member) pump() {
 		m.save(rd)
 	}
 }
+
+func (m *member) leads() bool { return m.lead == m.id }
 
 func (m *member) save(rd raft.Ready) {
 	log := m.disk.log
@@ -448,6 +449,9 @@ func (m *member) save(rd raft.Ready) {
 		if m.stopped {
 			return
 		}
+	}
+	if n := len(rd.CommittedEntries); n > 0 && m.leads() && rd.CommittedEntries[n-1].GetTerm() == m.node.BasicStatus().HardState.GetTerm() {
+		m.w.ledBy(m)
 	}
 	for _, rs := range rd.ReadStates {
 		if r := m.reads[string(rs.RequestCtx)]; r != nil {

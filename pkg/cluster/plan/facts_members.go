@@ -45,6 +45,15 @@ func (o *Observation) Electing() bool {
 	return !o.LeaderlessSince.IsZero() && o.Now.Sub(o.LeaderlessSince) < electionPatience
 }
 
+// confirmPatience is how long most voters may confirm no reads before the cluster counts as
+// unavailable: a single look can fall into a moment in which they are slow.
+const confirmPatience = 2 * time.Second
+
+// Unconfirmed reports whether writes fail although the leader serves reads.
+func (o *Observation) Unconfirmed() bool {
+	return !o.UnconfirmedSince.IsZero() && o.Now.Sub(o.UnconfirmedSince) >= confirmPatience
+}
+
 // Leader is the ID of the member that leads a quorum; 0 without one. The majority's word
 // counts: a member that was cut off may still claim to lead for a moment.
 func (o *Observation) Leader() uint64 {

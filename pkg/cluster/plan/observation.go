@@ -76,6 +76,9 @@ type Observation struct {
 	// LeaderlessSince is since when enough members answer for a quorum without a leader; zero
 	// otherwise.
 	LeaderlessSince time.Time
+	// UnconfirmedSince is since when so many voters confirm no reads that the others are no
+	// majority, and no entry has been committed; zero otherwise.
+	UnconfirmedSince time.Time
 	// Standstill is what the operator has waited for too long, as the detail of that Reason;
 	// "" if nothing.
 	Standstill string

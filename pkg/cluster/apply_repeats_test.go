@@ -1,0 +1,72 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+)
+
+// The watch of Services hangs. The operator creates the peer Service, does not see it, and
+// asked for its creation in each pass.
+func TestAWriteWhoseResultStaysHiddenIsNotRepeatedForever(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	live := func(d time.Duration) {
+		for end := clock.Now().Add(d); clock.Now().Before(end); {
+			clock.Step(max(10*time.Millisecond, c.reconcile(t.Context())))
+		}
+	}
+	live(time.Minute)
+	if n := w.count("create", "services"); n < 2 || n > mostRepeats {
+		t.Errorf("%d attempts to create the Service in a minute", n)
+	}
+	live(9 * time.Minute)
+	if n := w.count("create", "services"); n > 10*mostRepeats {
+		t.Errorf("%d attempts to create the Service in ten minutes", n)
+	}
+	if !strings.Contains(c.status.Reason, "create peer service") {
+		t.Errorf("status.reason is %q", c.status.Reason)
+	}
+	w.watch()
+	live(time.Minute)
+	if len(w.storedPods()) != 1 {
+		t.Errorf("the operator has not continued: %q", c.lastStep)
+	}
+}
+
+// Attempts count by the clock, which may go back.
+func TestAStepIsPausedByItsOwnAttemptsOnly(t *testing.T) {
+	r := repeats{}
+	now := noon
+	for i := range mostRepeats {
+		if err := r.begin(plan.CreateService{}, now); err != nil {
+			t.Fatalf("attempt %d: %v", i+1, err)
+		}
+		now = now.Add(time.Second)
+	}
+	if r.begin(plan.CreateService{}, now) == nil {
+		t.Error("one more attempt is not paused")
+	}
+	for _, other := range []plan.Step{plan.CreateService{Client: true}, plan.PromoteMember{Name: "a"}, plan.Wait{Why: "for a"}} {
+		if err := r.begin(other, now); err != nil {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+	if err := r.begin(plan.CreateService{}, noon.Add(repeatsWindow)); err != nil {
+		t.Errorf("after the first attempt is a minute old: %v", err)
+	}
+	if err := r.begin(plan.CreateService{}, noon.Add(-time.Hour)); err != nil {
+		t.Errorf("after the clock went back: %v", err)
+	}
+	if r.begin(plan.Idle{}, now.Add(time.Hour)) != nil || len(r) != 0 {
+		t.Errorf("old attempts are kept: %v", r)
+	}
+}
