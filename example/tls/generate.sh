@@ -12,8 +12,8 @@ $(basename "$0") - create test certificates for an etcd cluster with TLS
 Usage: $(basename "$0") [options...]
 
 Creates a CA, if none exists, and certificates for peers, servers and clients. Stores
-them in three Secrets. Run it again to renew the certificates; the CA stays. Needs
-openssl and kubectl.
+them in three Secrets. Run it again to renew the certificates; the CA stays. Without
+the key of the CA it replaces no Secrets. Needs openssl and kubectl.
 
 Options:
   --cluster=NAME       name of the EtcdCluster (default "example")
@@ -107,8 +107,26 @@ sign_all() {
 	sign etcd-client clientAuth
 }
 
+if [[ $form == static ]]; then
+	names=(etcd-peer-tls etcd-server-tls etcd-client-tls)
+else
+	names=("$cluster-peer" "$cluster-server" "$cluster-client")
+fi
+
+# spare_secrets fails if Secrets exist: a new CA in one step cuts the members of a running
+# cluster off from each other.
+spare_secrets() {
+	local existing
+	existing=$($kubectl get secrets "${names[@]}" --namespace="$namespace" --ignore-not-found --output=name) ||
+		fail "cannot find out whether the Secrets exist"
+	[[ -z $existing ]] || fail "there is no ca.key in $dir, but these Secrets exist in the namespace $namespace:" \
+		"${existing//$'\n'/ }. A new CA would cut running members off from each other." \
+		"Name the directory of the CA with --dir, or delete the Secrets if no cluster uses them"
+}
+
 [[ -e ca.key ]] || {
 	[[ $step == renew ]] || fail "there is no CA in $dir yet: run without --$step first"
+	! $apply || spare_secrets
 	make_ca ca
 	cp ca.crt trusted.crt
 }
@@ -143,11 +161,6 @@ secret() {
 }
 
 $apply || exit 0
-if [[ $form == static ]]; then
-	names=(etcd-peer-tls etcd-server-tls etcd-client-tls)
-else
-	names=("$cluster-peer" "$cluster-server" "$cluster-client")
-fi
 secret "${names[0]}" peer
 secret "${names[1]}" server
 secret "${names[2]}" etcd-client

@@ -9,14 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
-	"github.com/etcd-operator/etcd-operator/pkg/notice"
-)
-
-const (
-	// shortestBackoff passes between a failed attempt and the next. It doubles with
-	// each further failure, up to longestBackoff.
-	shortestBackoff = 5 * time.Second
-	longestBackoff  = 5 * time.Minute
 )
 
 // verdict is what is to be done about an EtcdBackup at a moment.
@@ -101,19 +93,6 @@ func unfinished(st *api.BackupStatus, digest string) time.Time {
 		return time.Time{}
 	}
 	return st.UnfinishedSince.UTC()
-}
-
-// retryAt is when to try again after as many failures in a row, the last of which
-// ended now. next is the window to come, which takes over; zero: there is none.
-func retryAt(failures int32, now, next time.Time) time.Time {
-	retry := now.Add(min(shortestBackoff<<min(max(failures-1, 0), 10), longestBackoff))
-	if soonest := now.Add(shortestBackoff); !next.IsZero() && next.Before(soonest) {
-		next = soonest // windows may be shorter than that
-	}
-	if !next.IsZero() && next.Before(retry) {
-		retry = next
-	}
-	return notice.RoundUp(retry)
 }
 
 // interrupts reports whether an edit ends what is under way by the spec of before.

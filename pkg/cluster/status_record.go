@@ -12,7 +12,6 @@ import (
 )
 
 const (
-
 	// recordInterval is the least time between two writes of the record for only the raft
 	// index and the revision.
 	recordInterval = 5 * time.Minute

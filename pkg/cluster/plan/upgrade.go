@@ -197,7 +197,7 @@ func (o *Observation) short() string {
 	return ""
 }
 
-// heir returns the follower to lead next: one that stays and is the most advanced. It already
+// successor returns the follower to lead next: one that stays and is the most advanced. It already
 // has its new version, since followers go first.
 func (o *Observation) successor(leader MemberState) (MemberState, bool) {
 	candidates := slices.DeleteFunc(o.Voters(), func(m MemberState) bool {
