@@ -85,5 +85,5 @@ func writeFile(file string, write func(*bytes.Buffer) error) error {
 	if err := write(&content); err != nil {
 		return err
 	}
-	return os.WriteFile(file, content.Bytes(), 0o644) //nolint:gosec // everybody may read a release
+	return os.WriteFile(file, content.Bytes(), 0o644)
 }

@@ -71,5 +71,5 @@ func (r *release) writeKrew(archives []pluginArchive, directory string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(directory, krewName+".yaml"), text, 0o644) //nolint:gosec // everybody may read a release
+	return os.WriteFile(filepath.Join(directory, krewName+".yaml"), text, 0o644)
 }

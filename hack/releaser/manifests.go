@@ -32,7 +32,7 @@ func (r *release) writeManifests(ctx context.Context, image image, work, directo
 		if text, err = pin(text, image); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := os.WriteFile(filepath.Join(directory, name), text, 0o644); err != nil { //nolint:gosec // everybody may read a release
+		if err := os.WriteFile(filepath.Join(directory, name), text, 0o644); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func (r *release) writePlugins(programs []program, directory string) ([]pluginAr
 		if err := write(&text, entries, r.time); err != nil {
 			return nil, fmt.Errorf("%s: %w", a.name, err)
 		}
-		if err := os.WriteFile(filepath.Join(directory, a.name), text.Bytes(), 0o644); err != nil { //nolint:gosec // everybody may read a release
+		if err := os.WriteFile(filepath.Join(directory, a.name), text.Bytes(), 0o644); err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(text.Bytes())

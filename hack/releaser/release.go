@@ -99,7 +99,7 @@ func (r *release) write(ctx context.Context, directory string, out io.Writer) (e
 	if err := r.assemble(ctx, programs, filepath.Join(work, "manifests"), partial); err != nil {
 		return err
 	}
-	if err := os.Chmod(partial, 0o755); err != nil { //nolint:gosec // everybody may read a release
+	if err := os.Chmod(partial, 0o755); err != nil {
 		return err
 	}
 	return os.Rename(partial, directory)
