@@ -37,7 +37,7 @@ const (
 )
 
 // derivedFrom returns the files that are derived from deploy/.
-func derivedFrom(root string) ([]file, error) {
+func derivedFrom(root string, image image) ([]file, error) {
 	var files []file
 	for _, d := range []struct{ path, head, directory string }{
 		{"deploy/install.yaml", namespacedHead, "deploy/namespaced"},
@@ -61,7 +61,7 @@ func derivedFrom(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := imagesOf(root)
+	images, err := imagesOf(root, image)
 	if err != nil {
 		return nil, err
 	}

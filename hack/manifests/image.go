@@ -24,8 +24,9 @@ var (
 	versionLine    = regexp.MustCompile(`(?m)^\s*Version = "(v[0-9]+\.[0-9]+\.[0-9]+)[^"]*"$`)
 )
 
-// imageOf reads the source. A tree on the way to a release names the image of that release.
-func imageOf(root string) (image, error) {
+// imageOf reads the source. A tree on the way to a release names the image of that release. A
+// version, if it is not empty, replaces the one of the source.
+func imageOf(root, release string) (image, error) {
 	path := filepath.Join(root, "internal", "version", "version.go")
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -35,7 +36,10 @@ func imageOf(root string) (image, error) {
 	if repository == nil || version == nil {
 		return image{}, fmt.Errorf("%s: want the constant Repository, and the variable Version with a semantic version", path)
 	}
-	return image{repository: string(repository[1]), version: string(version[1])}, nil
+	if release == "" {
+		release = string(version[1])
+	}
+	return image{repository: string(repository[1]), version: release}, nil
 }
 
 // The default image of etcd, in pkg/apis/etcd/v1beta2.
@@ -45,11 +49,7 @@ var (
 )
 
 // imagesOf lists the images that the operators and clusters of the default version need.
-func imagesOf(root string) ([]byte, error) {
-	operators, err := imageOf(root)
-	if err != nil {
-		return nil, err
-	}
+func imagesOf(root string, operators image) ([]byte, error) {
 	path := filepath.Join(root, "pkg", "apis", "etcd", "v1beta2", "defaults.go")
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -95,20 +95,19 @@ func references() []reference {
 	return list
 }
 
-// referencesOf returns the files that name the image, with the image of internal/version.
-func referencesOf(root string) ([]file, error) {
-	image, err := imageOf(root)
-	if err != nil {
-		return nil, err
-	}
+// referencesOf returns the files that name the image.
+func referencesOf(root string, image image) ([]file, error) {
 	var files []file
 	for _, r := range references() {
 		var text []byte
 		if n := len(files); n > 0 && files[n-1].path == r.path {
 			text = files[n-1].text
 			files = files[:n-1]
-		} else if text, err = os.ReadFile(filepath.Join(root, r.path)); err != nil {
-			return nil, err
+		} else {
+			var err error
+			if text, err = os.ReadFile(filepath.Join(root, r.path)); err != nil {
+				return nil, err
+			}
 		}
 		if found := len(r.pattern.FindAllIndex(text, -1)); found != 1 {
 			return nil, fmt.Errorf("%s: %d lines match %s, want 1", r.path, found, r.pattern)

@@ -16,7 +16,7 @@ var named = regexp.MustCompile(`(?m)[a-z0-9./:-]*etcd-operator/etcd-operator(?:[
 
 // Every manifest and page names the image that internal/version names, with its registry.
 func TestEveryReferenceNamesTheOneImage(t *testing.T) {
-	image, err := imageOf(root)
+	image, err := imageOf(root, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,14 +47,31 @@ func TestEveryReferenceNamesTheOneImage(t *testing.T) {
 	}
 }
 
-// hack/image builds the image under its name.
-func TestTheBuildNamesTheImage(t *testing.T) {
-	image, err := imageOf(root)
+// hack/release names the version of the release, whatever internal/version says.
+func TestAReleaseNamesItsOwnVersion(t *testing.T) {
+	image, err := imageOf(root, "v9.8.7-rc.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	name, ok := strings.CutPrefix(image.repository, "docker.io/")
-	if !ok || !strings.Contains(read(t, "hack/localkube/cli/image.go"), `const imageName = "`+name+`"`) {
-		t.Errorf("hack/localkube/cli/image.go does not build %s", image.repository)
+	files, err := referencesOf(root, image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		// The values of the chart name the repository alone.
+		if f.path != "charts/etcd-operator/values.yaml" && !strings.Contains(string(f.text), "9.8.7-rc.1") {
+			t.Errorf("%s does not name v9.8.7-rc.1", f.path)
+		}
+	}
+}
+
+// hack/image and hack/release build the image under its name.
+func TestTheBuildNamesTheImage(t *testing.T) {
+	image, err := imageOf(root, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(read(t, "hack/localkube/operatorimage/source.go"), `const Repository = "`+image.repository+`"`) {
+		t.Errorf("hack/localkube/operatorimage does not build %s", image.repository)
 	}
 }

@@ -4,9 +4,10 @@
 // Command manifests writes what is derived from deploy/: install.yaml, and the files of the Helm
 // chart. It also writes the operators' image, which internal/version names, into all manifests.
 //
-//	manifests [-verify] ROOT
+//	manifests [-verify] [-version VERSION] ROOT
 //
-// With -verify, it writes nothing and fails if a file differs.
+// With -verify, it writes nothing and fails if a file differs. With -version, the manifests name
+// the image of that release: hack/release works on a copy of the tree.
 package main
 
 import (
@@ -19,24 +20,29 @@ import (
 
 func main() {
 	verify := flag.Bool("verify", false, "write nothing; fail if a file is not what would be written")
+	version := flag.String("version", "", "the `release` to name, instead of that of internal/version")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: manifests [-verify] ROOT")
+		fmt.Fprintln(os.Stderr, "usage: manifests [-verify] [-version VERSION] ROOT")
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), *verify); err != nil {
+	if err := run(flag.Arg(0), *verify, *version); err != nil {
 		fmt.Fprintln(os.Stderr, "manifests:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root string, verify bool) error {
+func run(root string, verify bool, version string) error {
 	write := write
 	if verify {
 		write = compare
 	}
+	image, err := imageOf(root, version)
+	if err != nil {
+		return err
+	}
 	// The image comes first: the other files contain it.
-	references, err := referencesOf(root)
+	references, err := referencesOf(root, image)
 	if err != nil {
 		return err
 	}
@@ -45,7 +51,7 @@ func run(root string, verify bool) error {
 			return err
 		}
 	}
-	derived, err := derivedFrom(root)
+	derived, err := derivedFrom(root, image)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ patches:
 }
 
 func TestTheGeneratedFilesAreUpToDate(t *testing.T) {
-	if err := run(root, true); err != nil {
+	if err := run(root, true, ""); err != nil {
 		t.Error(err)
 	}
 }

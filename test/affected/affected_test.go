@@ -104,6 +104,8 @@ func TestStagesOfAFile(t *testing.T) {
 		"hack/demo":                         "scripts demo docs unit",
 		"hack/mutants":                      "scripts unit",
 		"hack/helm":                         "scripts docs unit",
+		"hack/release":                      "scripts unit",
+		"hack/releaser/sbom.go":             "format prose modules lint unit",
 		"hack/manifests/derive.go":          "format prose modules generated docs lint unit",
 		"deploy/namespaced/x.yaml":          "generated docs unit",
 		"charts/etcd-operator/values.yaml":  "generated docs unit",

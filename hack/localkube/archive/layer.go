@@ -46,7 +46,8 @@ func layer(files []File, compressed bool) (v1.Layer, error) {
 	}
 	return tarball.LayerFromOpener(
 		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
-		tarball.WithMediaType(types.OCILayer), tarball.WithCompression(compression.GZip))
+		tarball.WithMediaType(types.OCILayer), tarball.WithCompression(compression.GZip),
+		tarball.WithCompressedCaching) // the digest and the archive need it
 }
 
 func pack(files []File) ([]byte, error) {

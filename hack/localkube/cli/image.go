@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -16,21 +15,8 @@ import (
 	"strings"
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/archive"
-	"github.com/etcd-operator/etcd-operator/hack/localkube/environ"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/operatorimage"
 )
-
-// imageName is the repository of the operator's image.
-const imageName = "etcd-operator/etcd-operator"
-
-// versionPackage holds the variables that the linker sets.
-const versionPackage = "github.com/etcd-operator/etcd-operator/internal/version"
-
-// programs are the operators: their directory below cmd, and their name.
-var programs = map[string]string{
-	"operator":         "etcd-operator",
-	"backup-operator":  "etcd-backup-operator",
-	"restore-operator": "etcd-restore-operator",
-}
 
 const imageHelp = `hack/image [flags]
 
@@ -52,8 +38,8 @@ func image(ctx context.Context, a *App, args []string) error {
 	if *version == "" {
 		*version = sourceVersion(a.Root)
 	}
-	if !regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`).MatchString(*version) {
-		return fmt.Errorf("--version %q: want something like v1.2.3 or v1.2.3-rc.1", *version)
+	if err := operatorimage.CheckVersion(*version); err != nil {
+		return err
 	}
 	list := strings.Split(*archs, ",")
 	for _, arch := range list {
@@ -61,13 +47,11 @@ func image(ctx context.Context, a *App, args []string) error {
 			return fmt.Errorf("--arch %q: want amd64, arm64 or both", arch)
 		}
 	}
-	chosen := map[string]string{}
-	for dir := range strings.SplitSeq(*only, ",") {
-		name, ok := programs[dir]
-		if !ok {
+	chosen := strings.Split(*only, ",")
+	for _, dir := range chosen {
+		if operatorimage.Programs[dir] == "" {
 			return fmt.Errorf("--programs %q: there is no %q; want some of operator,backup-operator,restore-operator", *only, dir)
 		}
-		chosen[dir] = name
 	}
 	if *loadIt {
 		if _, _, err := a.running(); err != nil {
@@ -77,9 +61,10 @@ func image(ctx context.Context, a *App, args []string) error {
 			list = append(list, runtime.GOARCH)
 		}
 	}
+	source := operatorimage.Source{Root: a.Root, Version: *version, Commit: gitSHA(ctx, a.Root)}
 	for _, arch := range list {
 		file := filepath.Join(*dist, fmt.Sprintf("etcd-operator-%s-linux-%s.tar", *version, arch))
-		if err := a.operatorImage(ctx, file, arch, *version, chosen, !*loadIt); err != nil {
+		if err := writeImage(ctx, source, file, arch, chosen, !*loadIt); err != nil {
 			return err
 		}
 		a.say("Wrote %s", file)
@@ -92,40 +77,18 @@ func image(ctx context.Context, a *App, args []string) error {
 	return nil
 }
 
-// operatorImage compiles the programs and writes their image.
-func (a *App) operatorImage(ctx context.Context, file, arch, version string, programs map[string]string, compressed bool) error {
+// writeImage compiles the programs and writes their image.
+func writeImage(ctx context.Context, source operatorimage.Source, file, arch string, programs []string, compressed bool) error {
 	tmp, err := os.MkdirTemp("", "etcd-operator-image-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	sha := gitSHA(ctx, a.Root)
-	// With the flags of the local Kubernetes' programs, shared packages are compiled once.
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
-		"-ldflags", fmt.Sprintf("-s -w -X %[1]s.Version=%[2]s -X %[1]s.GitSHA=%[3]s", versionPackage, version, sha),
-		"-o", tmp + "/"}
-	built := map[string]string{}
-	for dir, name := range programs {
-		args = append(args, "./cmd/"+dir)
-		built[name] = filepath.Join(tmp, dir)
+	if err := source.Build(ctx, "linux", arch, tmp, programs...); err != nil {
+		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = a.Root
-	cmd.Env = environ.Go(os.Environ(), arch)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the operators for %s: %w\n%s", arch, err, bytes.TrimSpace(out))
-	}
-	license := filepath.Join(a.Root, "LICENSE")
-	if _, err := os.Stat(license); err != nil {
-		license = ""
-	}
-	composed := archive.Operator(imageNames(version), arch, built, license, map[string]string{
-		"org.opencontainers.image.title":       "etcd-operator",
-		"org.opencontainers.image.description": "Operates etcd clusters on Kubernetes",
-		"org.opencontainers.image.licenses":    "Apache-2.0",
-		"org.opencontainers.image.version":     version,
-		"org.opencontainers.image.revision":    sha,
-	})
+	composed := source.Image(arch, tmp, programs...)
+	composed.Names = imageNames(source.Version)
 	composed.Compressed = compressed
 	return archive.Write(file, composed)
 }
@@ -133,9 +96,9 @@ func (a *App) operatorImage(ctx context.Context, file, arch, version string, pro
 // imageNames gives a pre-release the name of its release too: the manifests in the tree use
 // that name, so they work with it.
 func imageNames(version string) []string {
-	names := []string{"docker.io/" + imageName + ":" + version}
+	names := []string{operatorimage.Repository + ":" + version}
 	if release, _, ok := strings.Cut(version, "-"); ok {
-		names = append(names, "docker.io/"+imageName+":"+release)
+		names = append(names, operatorimage.Repository+":"+release)
 	}
 	return names
 }

@@ -7,29 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 )
-
-func TestDockerfileBuildsTheSameImage(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	wanted := []string{
-		"USER 65532:65532", "/etc/ssl/certs/ca-certificates.crt", "install -d -m 1777 /image/tmp",
-		versionPackage + ".Version=", versionPackage + ".GitSHA=", "CGO_ENABLED=0", "-trimpath",
-		`CMD ["/usr/local/bin/etcd-operator"]`,
-	}
-	for dir, name := range programs {
-		wanted = append(wanted, "cmd/"+dir+"/) name="+name+" ")
-	}
-	for _, w := range wanted {
-		if !strings.Contains(string(b), w) {
-			t.Errorf("the Dockerfile lacks %q", w)
-		}
-	}
-}
 
 func TestImageIsNamedAfterItsVersion(t *testing.T) {
 	for version, want := range map[string][]string{
