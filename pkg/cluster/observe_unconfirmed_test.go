@@ -22,7 +22,7 @@ func TestAvailableIsFalseWhileMostVotersConfirmNothing(t *testing.T) {
 	const whole, one, two = "cluster size=3\nmember a leader\nmember b\nmember c",
 		"cluster size=3\nmember a leader\nmember b stalled\nmember c", "cluster size=3\nmember a leader\nmember b stalled\nmember c stalled"
 	const unreached = "cluster size=3\nmember a leader\nmember b stalled\nmember c down"
-	idle := func(i int) uint64 { return 100 }
+	idle := func(int) uint64 { return 100 }
 	busy := func(i int) uint64 { return 100 + uint64(i) } //nolint:gosec // not negative
 	for name, c := range map[string]struct {
 		looks []string

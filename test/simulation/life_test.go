@@ -267,6 +267,9 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 		return "data was lost", "", 3 * time.Minute
 	case obj.Spec.Pod.AntiAffinity && nodes < obj.Spec.Size:
 		return "there are too few nodes", "", 10 * time.Minute
+	case obj.Spec.Pod.AntiAffinity && nodes == obj.Spec.Size && obj.Spec.Size < 3:
+		// An edit needs a node for one more member. Where two are left, none makes room for it.
+		return "no node is left for a replacement", "can't be scheduled", 10 * time.Minute
 	case w.lies && obj.Spec.Version == newVersion:
 		return "the tag of the image lies", "the tag of an image is wrong", 25 * time.Minute
 	case w.rolledBack:
