@@ -76,6 +76,8 @@ type Cluster struct {
 	log *logrus.Entry
 
 	obj *api.EtcdCluster // own copy of the newest object
+	// tolerated is not nil if obj has another spec than the user's.
+	tolerated *tolerated
 	// status is what was last written. It may be newer than obj's.
 	status api.ClusterStatus
 
@@ -179,7 +181,7 @@ func (c *Cluster) take(obj *api.EtcdCluster) {
 		return
 	}
 	c.forgetOther(&obj.Status)
-	c.obj, c.notices.Object = obj, obj
+	c.obj, c.notices.Object, c.tolerated = obj, obj, nil
 	c.status = *obj.Status.DeepCopy()
 	c.waits = 0
 }

@@ -197,6 +197,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.Invalid = value
 		case "certificates":
 			// missing: members can't start; untrusted: the operator can't see a new cluster.
+		case "tolerated":
+			o.Tolerated = value
 			o.Certificates = certcheck.Certificates{Used: true, Problems: []certcheck.CertProblem{{Why: value, HoldsPods: value == "missing", HoldsStart: value == "untrusted"}}}
 		case "no-quorum":
 			o.Quorum = false

@@ -69,12 +69,16 @@ func Plan(o *Observation) Step {
 }
 
 func leaveAlone(o *Observation) Step {
+// leaveAlone keeps the operator from a cluster. A refused spec does not hide that the cluster
+// runs: once the status says so, the operator tolerates what it can of that spec.
 	switch {
 	case o.Ending:
 		return Idle{Reason{Kind: BeingDeleted}}
 	case o.Spec.Paused:
 		return Idle{Reason{Kind: Paused}}
 	case o.Invalid != "":
+	case o.Invalid != "" && o.Status.Phase == api.ClusterPhaseNone && o.Quorum:
+		return MarkRunning{}
 		return Idle{Reason{SpecInvalid, o.Invalid}}
 	}
 	return nil
