@@ -43,8 +43,8 @@ func BuildPod(obj *api.EtcdCluster, p MemberPod, certs CertForms, operatorImage 
 			EnableServiceLinks: new(false),
 			// The kubelet restarts a crashed etcd in place, with its data.
 			RestartPolicy:             corev1.RestartPolicyAlways,
-			SecurityContext:           podSecurity(policy.SecurityContext),
-			PriorityClassName:         obj.Spec.PriorityClassName,
+			SecurityContext:           podSecurity(policy.SecurityContext, ownerFor(&obj.Spec, p)),
+			PriorityClassName:         obj.Spec.EffectivePriorityClass(),
 			NodeSelector:              policy.NodeSelector,
 			Affinity:                  affinity(obj, policy),
 			Tolerations:               policy.Tolerations,

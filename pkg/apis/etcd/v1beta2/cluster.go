@@ -173,6 +173,12 @@ type PodPolicy struct {
 	// +optional
 	AntiAffinity bool `json:"antiAffinity,omitempty"`
 
+	// PriorityClass of the members' pods, if `spec.priorityClassName` is unset.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="priorityClassName must be the name of a PriorityClass: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
 	// Taints of nodes that the pods tolerate.
 	// +optional
 	// +listType=atomic

@@ -54,6 +54,15 @@ func (s *ClusterSpec) EffectiveDNSTimeout() time.Duration {
 	return time.Duration(min(*s.Pod.DNSTimeoutInSecond, longest)) * time.Second
 }
 
+// EffectivePriorityClass is the PriorityClass of the members' pods, or "". The fork has it
+// below pod.
+func (s *ClusterSpec) EffectivePriorityClass() string {
+	if s.PriorityClassName == "" && s.Pod != nil {
+		return s.Pod.PriorityClassName
+	}
+	return s.PriorityClassName
+}
+
 // PeerTLS reports whether members communicate with each other over TLS.
 func (s *ClusterSpec) PeerTLS() bool { return s.memberSecret().PeerSecret != "" }
 

@@ -48,6 +48,24 @@ func TestEffectiveRepositoryFallsBackToTheDefault(t *testing.T) {
 	}
 }
 
+// The fork has it below pod.
+func TestThePriorityClassMayStandAtTwoPlaces(t *testing.T) {
+	for _, c := range []struct{ top, pod, want string }{
+		{"", "", ""}, {"a", "", "a"}, {"", "b", "b"}, {"a", "a", "a"}, {"a", "b", "a"},
+	} {
+		obj := v1beta2.EtcdCluster{Spec: v1beta2.ClusterSpec{Size: 3, PriorityClassName: c.top, Pod: &v1beta2.PodPolicy{PriorityClassName: c.pod}}}
+		if got := obj.Spec.EffectivePriorityClass(); got != c.want {
+			t.Errorf("%q and below pod %q: %q, want %q", c.top, c.pod, got, c.want)
+		}
+		if warned, two := len(v1beta2.Warnings(&obj)) > 0, c.top == "a" && c.pod == "b"; warned != two {
+			t.Errorf("%q and below pod %q: warns: %t", c.top, c.pod, warned)
+		}
+	}
+	if got := (&v1beta2.ClusterSpec{}).EffectivePriorityClass(); got != "" {
+		t.Errorf("without pod: %q", got)
+	}
+}
+
 func TestEffectiveDNSTimeout(t *testing.T) {
 	for _, c := range []struct {
 		name string
