@@ -209,7 +209,7 @@ func updateOf(t manifest.Template) string { return "pods of " + t.Pod }
 // server would accept the new pod: the operator does not give up a working pod for a refused
 // one.
 func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
-	pod, err := c.podOf(manifest.MemberPod{Name: s.Name, Version: s.Version, Volume: true, Rejoins: true})
+	pod, err := c.podOf(manifest.MemberPod{Name: s.Name, Version: s.Version, Volume: true, Rejoins: true, Owner: s.Owner})
 	if err != nil {
 		return err
 	}

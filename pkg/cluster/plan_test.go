@@ -439,6 +439,10 @@ func parseVolume(o *plan.Observation, words []string) error {
 			v.RefusedSize = "no"
 		default:
 			return fmt.Errorf("unknown word %q", w)
+		case "owner":
+			v.Owner = manifest.ParseOwner(value)
+		case "adopted": // from an earlier operator
+			v.Template, v.Version = "", ""
 		}
 	}
 	o.Volumes = append(o.Volumes, v)
@@ -521,6 +525,19 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.Crashing, p.Running, p.Ready, p.Problem = true, false, false, "CrashLoopBackOff"
 		case "fewlearners":
 			p.ManyLearners = false
+		case "foreign": // by its owner
+			p.Problem, p.DataOwner = "the data belongs to another user", manifest.ParseOwner(value)
+			p.Running, p.Ready = false, false
+		case "runs-as":
+			p.RunsAs = manifest.ParseOwner(value)
+		case "shell-probes":
+			p.ShellProbes = true
+		case "restarts":
+			n, err := strconv.ParseInt(value, 10, 32)
+			if err != nil {
+				return err
+			}
+			p.Restarts = int32(n)
 		case "node":
 			p.Node = value
 		case "age":

@@ -61,6 +61,15 @@ func BuildPod(obj *api.EtcdCluster, p MemberPod, certs CertForms, operatorImage 
 	return pod, nil
 }
 
+// ownerFor is the user as which a member has to run because of its data; the zero Owner if it
+// does not matter, or if the spec decides.
+func ownerFor(spec *api.ClusterSpec, p MemberPod) Owner {
+	if !MayRunAs(spec, p.Owner) {
+		return Owner{}
+	}
+	return p.Owner
+}
+
 // podPolicy returns a copy of the cluster's pod policy, so that changes to the pod do not
 // change the cluster.
 func podPolicy(obj *api.EtcdCluster) *api.PodPolicy {

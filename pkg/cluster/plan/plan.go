@@ -21,6 +21,7 @@ var Rules = []func(*Observation) Step{
 	bootstrap,
 	takeBackBadImage,
 	recycleBrokenPod,
+	followOwner,
 	remakeLostPods,
 	awaitQuorum,
 	noteStarted,
@@ -68,17 +69,17 @@ func Plan(o *Observation) Step {
 	return Idle{Reason{Kind: AsSpecified}}
 }
 
-func leaveAlone(o *Observation) Step {
 // leaveAlone keeps the operator from a cluster. A refused spec does not hide that the cluster
 // runs: once the status says so, the operator tolerates what it can of that spec.
+func leaveAlone(o *Observation) Step {
 	switch {
 	case o.Ending:
 		return Idle{Reason{Kind: BeingDeleted}}
 	case o.Spec.Paused:
 		return Idle{Reason{Kind: Paused}}
-	case o.Invalid != "":
 	case o.Invalid != "" && o.Status.Phase == api.ClusterPhaseNone && o.Quorum:
 		return MarkRunning{}
+	case o.Invalid != "":
 		return Idle{Reason{SpecInvalid, o.Invalid}}
 	}
 	return nil

@@ -29,7 +29,7 @@ func remakeLostPods(o *Observation) Step {
 		case p == nil:
 			pods = append(pods, manifest.MemberPod{
 				Name: v.Name, Version: o.rejoinVersion(v), InitialCluster: o.initialCluster([]string{v.Name}),
-				Volume: true, Rejoins: true,
+				Volume: true, Rejoins: true, Owner: v.Owner,
 			})
 		case p.Finished && !p.Deleting:
 			return removePod(*p, "it has ended; the operator recreates it on its volume: "+p.Trouble())
