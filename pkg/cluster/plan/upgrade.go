@@ -117,6 +117,9 @@ func upgradeOneMember(o *Observation) Step {
 	if s := o.handOver(next); s != nil {
 		return s
 	}
+	if next.Pod.ShellProbes && next.KeepsData() && o.UpdateRefused == "" {
+		return recycle(*next.Pod, "its probes need a shell, which newer images of etcd do not have")
+	}
 	return SetVersion{Pod: next.Pod.Name, UID: next.Pod.UID, From: next.Pod.Version, To: target, Previous: next.Status.Version, Admitted: next.Pod.Admitted}
 }
 
