@@ -39,6 +39,7 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	}
 	c.postponed.forget(o.Now)
 	o.Record, o.Accepted = o.Status.Record, c.obj.Annotations[plan.AcceptAnnotation]
+	o.StatedOrigin = c.obj.Annotations[plan.InitialVersionAnnotation]
 	if c.memory != nil {
 		o.Record = c.memory
 	}

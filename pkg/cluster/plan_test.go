@@ -181,6 +181,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 		case "record", "record-index", "record-revision", "record-id", "no-record", "accept", "index", "revision", "id", "went-back": // set once the members are known
 		case "initial":
 			o.Status.InitialVersion = value
+		case "began": // by a person's word
+			o.StatedOrigin = value
 		case "log-target":
 			o.LogTarget, err = strconv.ParseUint(value, 10, 64)
 		case "phase":
@@ -195,10 +197,10 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.Ending = true
 		case "invalid":
 			o.Invalid = value
-		case "certificates":
-			// missing: members can't start; untrusted: the operator can't see a new cluster.
 		case "tolerated":
 			o.Tolerated = value
+		case "certificates":
+			// missing: members can't start; untrusted: the operator can't see a new cluster.
 			o.Certificates = certcheck.Certificates{Used: true, Problems: []certcheck.CertProblem{{Why: value, HoldsPods: value == "missing", HoldsStart: value == "untrusted"}}}
 		case "no-quorum":
 			o.Quorum = false
@@ -437,12 +439,12 @@ func parseVolume(o *plan.Observation, words []string) error {
 			v.Deleting = true
 		case "refused":
 			v.RefusedSize = "no"
-		default:
-			return fmt.Errorf("unknown word %q", w)
 		case "owner":
 			v.Owner = manifest.ParseOwner(value)
 		case "adopted": // from an earlier operator
 			v.Template, v.Version = "", ""
+		default:
+			return fmt.Errorf("unknown word %q", w)
 		}
 	}
 	o.Volumes = append(o.Volumes, v)
@@ -523,8 +525,6 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.BadImage, p.Running, p.Ready, p.Problem = true, false, false, "ImagePullBackOff"
 		case "crashing":
 			p.Crashing, p.Running, p.Ready, p.Problem = true, false, false, "CrashLoopBackOff"
-		case "fewlearners":
-			p.ManyLearners = false
 		case "foreign": // by its owner
 			p.Problem, p.DataOwner = "the data belongs to another user", manifest.ParseOwner(value)
 			p.Running, p.Ready = false, false
@@ -538,6 +538,8 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 				return err
 			}
 			p.Restarts = int32(n)
+		case "fewlearners":
+			p.ManyLearners = false
 		case "node":
 			p.Node = value
 		case "age":

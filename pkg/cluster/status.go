@@ -93,6 +93,9 @@ func setVersions(st *api.ClusterStatus, o *plan.Observation) {
 	if v, ok := o.LowestVersion(); ok {
 		st.CurrentVersion = v.String()
 	}
+	if st.Phase == api.ClusterPhaseRunning && st.InitialVersion == "" {
+		st.InitialVersion = o.Origin() // an earlier operator did not record it
+	}
 	switch {
 	case o.Spec.Paused: // as it was
 	case st.CurrentVersion != "" && o.Outdated() && o.CheckVersion() == nil && o.MislabelledTarget().IsZero():

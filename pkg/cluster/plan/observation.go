@@ -96,6 +96,9 @@ type Observation struct {
 	Record   *api.ClusterRecord
 	Seen     Testimony
 	Accepted string
+	// StatedOrigin is the version with which the cluster began, as a person says; "" if nobody
+	// does.
+	StatedOrigin string
 	// Members is the membership joined with pods and health, sorted by ID. Without a quorum it
 	// is the memory of the most advanced member, or empty.
 	Members []MemberState

@@ -27,8 +27,8 @@ func (o *Observation) CheckVersion() error {
 	if err != nil {
 		return err
 	}
-	if first, err := etcd.ParseVersion(o.Status.InitialVersion); err == nil && running.Minor != target.Minor {
-		if err := etcd.CheckOrigin(first, target); err != nil {
+	if running.Minor != target.Minor {
+		if err := o.checkOrigin(running, target); err != nil {
 			return err
 		}
 	}
