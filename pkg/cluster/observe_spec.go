@@ -16,7 +16,7 @@ type tolerated struct {
 
 // judgeSpec returns why the operator can't follow the spec; "" if it can. A cluster that runs
 // does not lose its care for a spec that an earlier operator accepted: c.obj then has the spec
-// with which the operator goes on.
+// that the operator follows.
 func (c *Cluster) judgeSpec() string {
 	errs := api.ValidateEtcdCluster(c.obj)
 	if c.tolerated != nil {
@@ -24,10 +24,10 @@ func (c *Cluster) judgeSpec() string {
 	} else if len(errs) > 0 && c.hasRun() {
 		given := c.obj.DeepCopy()
 		given.Status = c.status
-		goesOn, remain := api.Tolerated(given)
+		followed, remain := api.Tolerated(given)
 		if len(remain) == 0 {
 			c.tolerated = &tolerated{spec: c.obj.Spec, why: errs.ToAggregate().Error()}
-			c.obj = goesOn
+			c.obj = followed
 		}
 		errs = remain
 	}

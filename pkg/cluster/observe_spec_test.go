@@ -75,7 +75,7 @@ func TestARefusedSpecDoesNotHideThatTheClusterRuns(t *testing.T) {
 
 func TestTheStatusSaysWhatIsRefusedInARunningCluster(t *testing.T) {
 	st := statusIn(t, "cluster size=3 tolerated=etcdEnv\nmember a leader\nmember b\nmember c")
-	if !strings.HasPrefix(st.Reason, "the spec is refused: etcdEnv. The operator takes care of the running cluster") {
+	if !strings.HasPrefix(st.Reason, "the spec is refused: etcdEnv. The operator manages the running cluster") {
 		t.Errorf("reason %q", st.Reason)
 	}
 	gone := look(t, "cluster size=3 tolerated=etcdEnv\nmember a leader\nmember b\nmember c gone")
@@ -83,4 +83,3 @@ func TestTheStatusSaysWhatIsRefusedInARunningCluster(t *testing.T) {
 		t.Errorf("with a lost member, the operator's step is %q", s)
 	}
 }
-

@@ -489,6 +489,12 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.Problem, p.Dataless = "the volume holds no data", true
 		case "legacy":
 			p.Legacy = true
+		case "digest": // of the admitted image
+			p.Admitted = p.Image + "@" + value
+		case "image":
+			p.Image = value
+		case "literal": // its image's tag has no v
+			p.Image, p.LiteralTag = o.Spec.EffectiveRepository()+":"+p.Version, true
 		case "otherrepo":
 			p.Image = "elsewhere/etcd:v" + p.Version
 		case "previous":

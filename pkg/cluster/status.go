@@ -90,6 +90,7 @@ func setMembers(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 }
 
 func setVersions(st *api.ClusterStatus, o *plan.Observation) {
+	st.LiteralTags = o.LiteralTags()
 	if v, ok := o.LowestVersion(); ok {
 		st.CurrentVersion = v.String()
 	}

@@ -44,7 +44,7 @@ func toleration(o *plan.Observation) plan.Reason {
 	if o.Tolerated == "" {
 		return plan.Reason{}
 	}
-	return plan.Reason{Kind: plan.SpecRefused, Detail: o.Tolerated + ". The operator takes care of the running cluster without the refused part: correct the spec"}
+	return plan.Reason{Kind: plan.SpecRefused, Detail: o.Tolerated + ". The operator manages the running cluster without the refused part: correct the spec"}
 }
 
 // podsRefusal says why the API server refuses pods of members.

@@ -56,7 +56,7 @@ func TestWhatTellsOfAStartOutlivesTheData(t *testing.T) {
 func TestTheScriptForBusyboxLooksForTheData(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data, before, rejoins, unresolved, noted, foreign bool
-		want                                     string // of the error
+		want                                              string // of the error
 	}{
 		"it has served":                    {data: true, noted: true},
 		"it has served, the data are gone": {noted: true, want: "member 8e9e05c52164694d has served"},

@@ -13,7 +13,7 @@ func TestPodsOfTheForkAreRead(t *testing.T) {
 	for _, pod := range ofTheFork[corev1.Pod](t, "pods") {
 		obj := clusterOf(t, &pod)
 		p := PodStateOf(&pod)
-		if p.Version != "3.5.35" || p.Image != Image(&obj.Spec, p.Version) || !p.Ready || !p.Running || p.Legacy == obj.Spec.Persistent() || p.Claimed != obj.Spec.Persistent() {
+		if p.Version != "3.5.35" || p.Image != Image(&obj.Spec, p.Version, false) || !p.Ready || !p.Running || p.Legacy == obj.Spec.Persistent() || p.Claimed != obj.Spec.Persistent() {
 			t.Errorf("%s: %+v", pod.Name, p)
 		}
 		if p.RunsAs.String() != "12379:12379" || p.DataOwner.Known || p.ShellProbes {

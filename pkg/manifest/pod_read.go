@@ -47,6 +47,8 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		c := pod.Spec.Containers[i]
 		p.Image, p.Version = imageAskedFor(pod, c.Image)
 		p.Admitted = c.Image
+		tagged, _, _ := strings.Cut(p.Image, "@")
+		p.LiteralTag = p.Version != "" && strings.HasSuffix(tagged, ":"+p.Version)
 		p.Seed, p.InitialCluster = bootstrapFlags(c.Command)
 		p.Source = pod.Annotations[sourceAnnotation]
 		p.RunsAs = runsAs(pod, &c)
@@ -221,6 +223,8 @@ type PodState struct {
 	// Admitted is the image after admission. Only its changes matter: the kubelet restarts
 	// etcd after one.
 	Admitted string
+	// LiteralTag is true if the tag of its image is a version without a leading v.
+	LiteralTag bool
 	// Previous is the version before the last change, if known.
 	Previous string
 	Created  time.Time

@@ -178,10 +178,10 @@ const NoMembersLeft = "all members and their data are gone. The operator never r
 // bad version may be what took the quorum.
 func takeBackBadImage(o *Observation) Step {
 	for _, p := range o.Pods {
-		if p.Started && p.BadImage && !p.Running && !p.Deleting && !p.Finished && p.Image != o.Image(p.Version) {
+		if p.Started && p.BadImage && !p.Running && !p.Deleting && !p.Finished && !has(p, o.Image(p.Version)) {
 			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: p.Version, Previous: p.Previous, Admitted: p.Admitted} // another repository
 		}
-		if manifest.SameVersion(p.Version, o.Status.CurrentVersion) {
+		if manifest.Holds(p.Version, o.Status.CurrentVersion) {
 			continue // the cluster runs it: a crash of etcd has another reason
 		}
 		if !p.Started || !p.BadImage && !p.Crashing || p.Running || p.Deleting || p.Finished || p.Version == o.Spec.EffectiveVersion() {

@@ -4,7 +4,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,10 +56,14 @@ func (o *Observation) mayHoldMember(v manifest.VolumeState) bool {
 func (o *Observation) rejoinVersion(v manifest.VolumeState) string {
 	ran, err := etcd.ParseVersion(v.Version)
 	if err != nil {
-		return cmp.Or(o.Status.CurrentVersion, o.Spec.EffectiveVersion())
+		if o.Status.CurrentVersion == "" {
+			return o.Spec.EffectiveVersion()
+		}
+		return o.tagOf(o.Status.CurrentVersion)
 	}
-	if lowest, err := etcd.ParseVersion(o.Status.CurrentVersion); err == nil && lowest.GT(ran.Version) {
-		return lowest.String()
+	lowest, err := etcd.ParseVersion(o.Status.CurrentVersion)
+	if err == nil && lowest.GT(ran.Version) && !manifest.Holds(v.Version, lowest.String()) {
+		return o.tagOf(lowest.String())
 	}
 	return ran.String()
 }

@@ -27,12 +27,19 @@ const (
 )
 
 // EffectiveVersion is the etcd version that the spec asks for, without a
-// leading v.
+// leading v and without a digest.
 func (s *ClusterSpec) EffectiveVersion() string {
-	if v := strings.TrimPrefix(s.Version, "v"); v != "" {
+	v, _, _ := strings.Cut(strings.TrimPrefix(s.Version, "v"), "@")
+	if v != "" {
 		return v
 	}
 	return DefaultVersion
+}
+
+// Digest is the digest of the image of EffectiveVersion, "" if the spec names none.
+func (s *ClusterSpec) Digest() string {
+	_, digest, _ := strings.Cut(s.Version, "@")
+	return digest
 }
 
 // EffectiveRepository is the image repository that the spec asks for.

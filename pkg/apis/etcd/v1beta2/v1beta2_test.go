@@ -21,10 +21,11 @@ import (
 
 func TestEffectiveVersionHasNoLeadingV(t *testing.T) {
 	for version, want := range map[string]string{
-		"":           v1beta2.DefaultVersion,
-		"3.5.35":     "3.5.35",
-		"v3.5.35":    "3.5.35",
-		"3.7.0-rc.1": "3.7.0-rc.1",
+		"":                 v1beta2.DefaultVersion,
+		"3.5.35":           "3.5.35",
+		"v3.5.35":          "3.5.35",
+		"3.7.0-rc.1":       "3.7.0-rc.1",
+		"v3.5.35@sha256:a": "3.5.35",
 	} {
 		spec := v1beta2.ClusterSpec{Version: version}
 		if got := spec.EffectiveVersion(); got != want {
