@@ -41,6 +41,7 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 				return backup.New(backup.Config{
 					Namespace:   s.Self.Namespace,
 					ClusterWide: opts.ClusterWide,
+					AnyScope:    opts.AnyScope,
 					CreateCRD:   opts.CreateCRD,
 					Version:     version.Version,
 					VolumeDir:   opts.volumeDir,
@@ -63,6 +64,7 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func parseFlags(args []string, out io.Writer) (options, error) {
 	var o options
 	err := o.Parse(program, api.EtcdBackupResourceKind, fleet.ScopeSetting, args, out, func(fs *flag.FlagSet) {
+		fs.BoolVar(&o.AnyScope, "any-scope", false, "with -cluster-wide: manage all EtcdBackups in all namespaces, whatever their annotation, as the fork of v0.9.4 does; no other operator may manage EtcdBackups then")
 		fs.StringVar(&o.volumeDir, "volume-dir", "", "`directory` for backups with storageType Volume, on a PersistentVolumeClaim; default: no such backups")
 	})
 	if err != nil {

@@ -58,6 +58,7 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 				return restore.New(restore.Config{
 					Namespace:   s.Self.Namespace,
 					ClusterWide: opts.ClusterWide,
+					AnyScope:    opts.AnyScope,
 					CreateCRD:   opts.CreateCRD,
 					Version:     version.Version,
 					VolumeDir:   opts.volumeDir,
@@ -99,6 +100,7 @@ func portOf(address string) (int32, error) {
 func parseFlags(args []string, out io.Writer) (options, error) {
 	var o options
 	err := o.Parse(program, api.EtcdRestoreResourceKind, fleet.ScopeSetting, args, out, func(fs *flag.FlagSet) {
+		fs.BoolVar(&o.AnyScope, "any-scope", false, "with -cluster-wide: manage all EtcdRestores in all namespaces, whatever their annotation, as the fork of v0.9.4 does; no other operator may manage EtcdRestores then")
 		fs.StringVar(&o.volumeDir, "volume-dir", "", "`directory` of backups with backupStorageType Volume, on a PersistentVolumeClaim; default: no such backups")
 		fs.StringVar(&o.serveAddr, "serve-addr", "0.0.0.0:19999", "`address` of the HTTP server that sends backups to the first members of restored clusters")
 	})

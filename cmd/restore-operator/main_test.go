@@ -15,8 +15,8 @@ import (
 func TestFlagsAndDefaults(t *testing.T) {
 	for args, want := range map[string]options{
 		"": {Flags: operator.Flags{ListenAddr: "0.0.0.0:8080", CreateCRD: true}, serveAddr: "0.0.0.0:19999"},
-		"-listen-addr=:9090 --create-crd=false -cluster-wide -kubeconfig k -version -volume-dir /backups -serve-addr :20000": {
-			Flags:     operator.Flags{ListenAddr: ":9090", ClusterWide: true, Kubeconfig: "k", Version: true},
+		"-listen-addr=:9090 --create-crd=false -cluster-wide -any-scope -kubeconfig k -version -volume-dir /backups -serve-addr :20000": {
+			Flags:     operator.Flags{ListenAddr: ":9090", ClusterWide: true, AnyScope: true, Kubeconfig: "k", Version: true},
 			volumeDir: "/backups", serveAddr: ":20000",
 		},
 	} {
@@ -31,6 +31,7 @@ func TestExitCodesAndOutput(t *testing.T) {
 	operatortest.Check(t, operate, []operatortest.Call{
 		{Args: "-version", Code: operator.ExitOK, Stdout: "etcd-restore-operator Version: "},
 		{Args: "-h", Code: operator.ExitOK, Stderr: "-volume-dir"},
+		{Args: "-any-scope", Code: operator.ExitUsage, Stderr: "-any-scope needs -cluster-wide"},
 		{Args: "-nonsense", Code: operator.ExitUsage, Stderr: "flag provided but not defined: -nonsense"},
 		{Args: "-create-crd false", Code: operator.ExitUsage, Stderr: "-create-crd=false"},
 		{Args: "", Code: operator.ExitFailed, Stderr: "the environment lacks MY_POD_NAME and MY_POD_NAMESPACE"},

@@ -20,11 +20,13 @@ func edits() []placed {
 		running = "self.status.currentVersion"
 		first   = "self.status.initialVersion"
 		asked   = "self.spec.version"
-		format  = `'^v?3[.][0-9]{1,6}[.][0-9]{1,6}(-.*)?$'`
+		format  = `'^v?3[.][0-9]{1,6}[.][0-9]{1,6}(-[^@]*)?(@.*)?$'`
 	)
-	plain := func(v string) string { return fmt.Sprintf("(%[1]s.startsWith('v') ? %[1]s.substring(1) : %[1]s)", v) }
+	plain := func(v string) string {
+		return fmt.Sprintf("(%[1]s.startsWith('v') ? %[1]s.substring(1) : %[1]s).split('@')[0]", v)
+	}
 	minor := func(v string) string { return fmt.Sprintf("int(%s.split('.')[1])", v) }
-	patch := func(v string) string { return fmt.Sprintf("int(%s.split('.')[2].split('-')[0])", v) }
+	patch := func(v string) string { return fmt.Sprintf("int(%s.split('.')[2].split('-')[0].split('@')[0])", v) }
 	changed := fmt.Sprintf("has(%[1]s) && %[1]s != '' && (!has(oldSelf.spec.version) || %[2]s != %[3]s) && %[1]s.matches(%[4]s)",
 		asked, plain(asked), plain("oldSelf.spec.version"), format)
 	runs := fmt.Sprintf("has(self.status) && has(%[1]s) && %[1]s.matches(%[2]s)", running, format)

@@ -20,6 +20,9 @@ func HoldsData(dir string) (bool, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
+	if errors.Is(err, os.ErrPermission) {
+		return false, foreign(dir, err)
+	}
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == ".wal" {
 			return true, nil

@@ -4,6 +4,7 @@
 package operator
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -16,8 +17,10 @@ type Flags struct {
 	ListenAddr  string
 	CreateCRD   bool
 	ClusterWide bool
-	Kubeconfig  string
-	Version     bool
+	// AnyScope is a flag of the backup operator and the restore operator.
+	AnyScope   bool
+	Kubeconfig string
+	Version    bool
 }
 
 // Register adds the flags to a set. kind is the kind of object that the operator manages.
@@ -45,7 +48,11 @@ func (f *Flags) Parse(program, kind, scope string, args []string, out io.Writer,
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	if err := CheckArgs(fs.Args()); err != nil {
+	err := CheckArgs(fs.Args())
+	if err == nil && f.AnyScope && !f.ClusterWide {
+		err = errors.New("-any-scope needs -cluster-wide")
+	}
+	if err != nil {
 		fmt.Fprintf(out, "%s: %v\n", program, err)
 		fs.Usage()
 		return err

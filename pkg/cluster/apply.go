@@ -64,6 +64,8 @@ func (c *Cluster) apply(ctx context.Context, s plan.Step) error {
 		return c.noteMember(ctx, s)
 	case plan.SetVolumeVersion:
 		return c.setVolumeVersion(ctx, s)
+	case plan.SetVolumeOwner:
+		return c.setVolumeOwner(ctx, s)
 	case plan.AddMember:
 		return c.addOneMember(ctx, s)
 	case plan.PromoteMember:

@@ -158,7 +158,7 @@ func (c *Cluster) deletePod(ctx context.Context, s plan.DeletePod) error {
 // setVersion changes the image of a pod in place: the kubelet restarts etcd with its data. The
 // UID ensures that it is the pod of the plan.
 func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
-	asked := manifest.Image(&c.obj.Spec, s.To)
+	asked := manifest.Image(&c.obj.Spec, s.To, c.literalTags)
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid":         s.UID,
@@ -185,6 +185,7 @@ func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
 
 // podOf builds the pod of a member, with the marks that identify it later.
 func (c *Cluster) podOf(p manifest.MemberPod) (*corev1.Pod, error) {
+	p.LiteralTag = c.literalTags
 	pod, err := manifest.BuildPod(c.obj, p, c.certForms, c.cfg.OperatorImage)
 	if err != nil {
 		return nil, fmt.Errorf("build pod %s: %w", p.Name, err)
@@ -209,7 +210,7 @@ func updateOf(t manifest.Template) string { return "pods of " + t.Pod }
 // server would accept the new pod: the operator does not give up a working pod for a refused
 // one.
 func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
-	pod, err := c.podOf(manifest.MemberPod{Name: s.Name, Version: s.Version, Volume: true, Rejoins: true})
+	pod, err := c.podOf(manifest.MemberPod{Name: s.Name, Version: s.Version, Volume: true, Rejoins: true, Owner: s.Owner})
 	if err != nil {
 		return err
 	}

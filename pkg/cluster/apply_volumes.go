@@ -109,6 +109,12 @@ func (c *Cluster) setVolumeVersion(ctx context.Context, s plan.SetVolumeVersion)
 	})
 }
 
+func (c *Cluster) setVolumeOwner(ctx context.Context, s plan.SetVolumeOwner) error {
+	return c.patchVolume(ctx, s.Name, s.UID, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{manifest.OwnerAnnotation: s.Owner.String()}},
+	})
+}
+
 func (c *Cluster) patchVolume(ctx context.Context, name string, uid types.UID, change map[string]any) error {
 	metadata, ok := change["metadata"].(map[string]any)
 	if !ok {

@@ -76,6 +76,10 @@ type Cluster struct {
 	log *logrus.Entry
 
 	obj *api.EtcdCluster // own copy of the newest object
+	// literalTags is the last observation's.
+	literalTags bool
+	// tolerated is not nil if obj has another spec than the user's.
+	tolerated *tolerated
 	// status is what was last written. It may be newer than obj's.
 	status api.ClusterStatus
 
@@ -179,7 +183,7 @@ func (c *Cluster) take(obj *api.EtcdCluster) {
 		return
 	}
 	c.forgetOther(&obj.Status)
-	c.obj, c.notices.Object = obj, obj
+	c.obj, c.notices.Object, c.tolerated = obj, obj, nil
 	c.status = *obj.Status.DeepCopy()
 	c.waits = 0
 }
@@ -234,6 +238,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	if err != nil {
 		return observing{}, err
 	}
+	c.literalTags = o.LiteralTags()
 	c.tellUnanswered(o)
 	s := plan.Plan(o)
 	if s.String() != c.lastStep {

@@ -10,7 +10,6 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
-	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
@@ -23,6 +22,7 @@ const (
 // observe reads pods and Services from the informers' caches, and the membership and health
 // from etcd.
 func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
+	invalid := c.judgeSpec()
 	o := &plan.Observation{
 		Now:       c.cfg.Clock.Now(),
 		Names:     manifest.NamesOf(c.obj),
@@ -32,9 +32,14 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 		Ending:    c.obj.DeletionTimestamp != nil,
 		Gate:      manifest.BusyboxImage(&c.obj.Spec) == "",
 		LogTarget: c.logTarget,
+		Invalid:   invalid,
+	}
+	if c.tolerated != nil {
+		o.Tolerated = c.tolerated.why
 	}
 	c.postponed.forget(o.Now)
 	o.Record, o.Accepted = o.Status.Record, c.obj.Annotations[plan.AcceptAnnotation]
+	o.StatedOrigin = c.obj.Annotations[plan.InitialVersionAnnotation]
 	if c.memory != nil {
 		o.Record = c.memory
 	}
@@ -49,11 +54,6 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	}
 	if stillRefused(c.refused, c.obj.Generation, o.Now) {
 		o.Refused = c.refused
-	}
-	if errs := api.ValidateEtcdCluster(c.obj); len(errs) > 0 {
-		o.Invalid = errs.ToAggregate().Error()
-	} else if _, err := etcd.ParseVersion(c.obj.Spec.EffectiveVersion()); err != nil {
-		o.Invalid = err.Error()
 	}
 	var err error
 	if err = c.observeOwnedObjects(o); err != nil {

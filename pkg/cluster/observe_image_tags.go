@@ -40,7 +40,7 @@ func (l mislabels) learn(o *plan.Observation) map[string]string {
 		if m.Status == nil {
 			continue
 		}
-		if manifest.SameVersion(m.Pod.Version, m.Status.Version) {
+		if manifest.Holds(m.Pod.Version, m.Status.Version) {
 			delete(l.holds, m.Pod.Image)
 			continue
 		}

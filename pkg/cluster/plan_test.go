@@ -181,6 +181,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 		case "record", "record-index", "record-revision", "record-id", "no-record", "accept", "index", "revision", "id", "went-back": // set once the members are known
 		case "initial":
 			o.Status.InitialVersion = value
+		case "began": // by a person's word
+			o.StatedOrigin = value
 		case "log-target":
 			o.LogTarget, err = strconv.ParseUint(value, 10, 64)
 		case "phase":
@@ -195,6 +197,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.Ending = true
 		case "invalid":
 			o.Invalid = value
+		case "tolerated":
+			o.Tolerated = value
 		case "certificates":
 			// missing: members can't start; untrusted: the operator can't see a new cluster.
 			o.Certificates = certcheck.Certificates{Used: true, Problems: []certcheck.CertProblem{{Why: value, HoldsPods: value == "missing", HoldsStart: value == "untrusted"}}}
@@ -435,6 +439,10 @@ func parseVolume(o *plan.Observation, words []string) error {
 			v.Deleting = true
 		case "refused":
 			v.RefusedSize = "no"
+		case "owner":
+			v.Owner = manifest.ParseOwner(value)
+		case "adopted": // from an earlier operator
+			v.Template, v.Version = "", ""
 		default:
 			return fmt.Errorf("unknown word %q", w)
 		}
@@ -481,6 +489,12 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.Problem, p.Dataless = "the volume holds no data", true
 		case "legacy":
 			p.Legacy = true
+		case "digest": // of the admitted image
+			p.Admitted = p.Image + "@" + value
+		case "image":
+			p.Image = value
+		case "literal": // its image's tag has no v
+			p.Image, p.LiteralTag = o.Spec.EffectiveRepository()+":"+p.Version, true
 		case "otherrepo":
 			p.Image = "elsewhere/etcd:v" + p.Version
 		case "previous":
@@ -517,6 +531,19 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.BadImage, p.Running, p.Ready, p.Problem = true, false, false, "ImagePullBackOff"
 		case "crashing":
 			p.Crashing, p.Running, p.Ready, p.Problem = true, false, false, "CrashLoopBackOff"
+		case "foreign": // by its owner
+			p.Problem, p.DataOwner = "the data belongs to another user", manifest.ParseOwner(value)
+			p.Running, p.Ready = false, false
+		case "runs-as":
+			p.RunsAs = manifest.ParseOwner(value)
+		case "shell-probes":
+			p.ShellProbes = true
+		case "restarts":
+			n, err := strconv.ParseInt(value, 10, 32)
+			if err != nil {
+				return err
+			}
+			p.Restarts = int32(n)
 		case "fewlearners":
 			p.ManyLearners = false
 		case "node":

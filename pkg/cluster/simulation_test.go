@@ -342,7 +342,7 @@ func (m *model) apply(s plan.Step) {
 			if p.Volume {
 				made.Volume = ""
 			}
-			m.pods[p.Name] = &modelPod{template: made, stuck: m.spec.Pod.ServiceAccountName == stuckAccount, MemberPod: p, uid: m.serial, created: m.now, image: manifest.Image(&m.spec, p.Version), bad: !slices.Contains(goodVersions, p.Version)}
+			m.pods[p.Name] = &modelPod{template: made, stuck: m.spec.Pod.ServiceAccountName == stuckAccount, MemberPod: p, uid: m.serial, created: m.now, image: manifest.Image(&m.spec, p.Version, false), bad: !slices.Contains(goodVersions, p.Version)}
 		}
 	case plan.DeletePod:
 		m.checkPod(s, s.Name, s.UID)
@@ -372,7 +372,7 @@ func (m *model) apply(s plan.Step) {
 	case plan.SetVersion:
 		m.checkPod(s, s.Pod, s.UID)
 		p := m.pods[s.Pod]
-		p.image, p.running, p.before = manifest.Image(&m.spec, s.To), false, s.Previous
+		p.image, p.running, p.before = manifest.Image(&m.spec, s.To, false), false, s.Previous
 		p.bad = !slices.Contains(goodVersions, s.To)
 		if mustVersion(s.To).Minor == 7 && m.oldEntries > 0 && m.index < m.oldEntries+etcd.SnapshotCount {
 			m.t.Errorf("%s: its log still holds entries of etcd 3.5", s)

@@ -90,8 +90,12 @@ func setMembers(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 }
 
 func setVersions(st *api.ClusterStatus, o *plan.Observation) {
+	st.LiteralTags = o.LiteralTags()
 	if v, ok := o.LowestVersion(); ok {
 		st.CurrentVersion = v.String()
+	}
+	if st.Phase == api.ClusterPhaseRunning && st.InitialVersion == "" {
+		st.InitialVersion = o.Origin() // an earlier operator did not record it
 	}
 	switch {
 	case o.Spec.Paused: // as it was

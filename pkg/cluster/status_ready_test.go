@@ -131,6 +131,8 @@ func TestReadyReconcilingAndStalled(t *testing.T) {
 		"all is lost":                            {"cluster size=3 no-quorum", nil, "Stalled AllMembersLost"},
 		"data were lost":                         {"cluster size=3 record-index=9000 index=5000" + whole, nil, "Stalled DataWentBack"},
 		"the spec is invalid":                    {"cluster size=3 invalid=size" + whole, nil, "Stalled SpecRefused"},
+		"a part of the spec is refused":          {"cluster size=3 tolerated=etcdEnv" + whole, nil, "Stalled SpecRefused"},
+		"and a member is lost":                   {"cluster size=3 tolerated=etcdEnv certificates=missing" + whole, nil, "Stalled CertificatesUnusable"},
 		"the version is refused":                 {"cluster size=3 version=3.7.3 running=3.5.35" + whole, nil, "Stalled VersionRefused"},
 		"an update is refused":                   {"cluster size=3 template=new update-refused" + old, nil, "Stalled UpdateRefused"},
 		"pods are refused":                       {"cluster size=5 refused=quota" + whole, nil, "Stalled PodsRefused"},

@@ -22,7 +22,7 @@ func statusReason(o *plan.Observation, s plan.Step, phase api.ClusterPhase) plan
 	if phase == api.ClusterPhaseFailed {
 		return plan.Reason{Detail: o.Status.Reason} // it stays as long as the phase
 	}
-	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), podsRefusal(o), restoring(o, s), o.MislabelledTarget(), standstillReason(o))
+	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), podsRefusal(o), restoring(o, s), o.MislabelledTarget(), standstillReason(o), toleration(o))
 }
 
 // specRefusal says which part of the spec the operator does not follow, and why.
@@ -36,6 +36,15 @@ func specRefusal(o *plan.Observation) plan.Reason {
 		}
 	}
 	return plan.Reason{}
+}
+
+// toleration says which part of the spec the operator leaves out while the cluster runs on. It
+// comes last: a person can look at it when nothing else is wrong.
+func toleration(o *plan.Observation) plan.Reason {
+	if o.Tolerated == "" {
+		return plan.Reason{}
+	}
+	return plan.Reason{Kind: plan.SpecRefused, Detail: o.Tolerated + ". The operator manages the running cluster without the refused part: correct the spec"}
 }
 
 // podsRefusal says why the API server refuses pods of members.

@@ -34,6 +34,9 @@ func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		next := obj.DeepCopy()
 		next.Status = st
+		if c.tolerated != nil {
+			next.Spec = c.tolerated.spec
+		}
 		updated, err := clusters.UpdateStatus(ctx, next, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {
 			latest, getErr := c.latest(ctx)

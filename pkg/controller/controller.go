@@ -186,7 +186,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.waiting.Over()
-	c.log.WithField("clusters", c.fleet.Size()).Infof("managing the EtcdClusters in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
+	c.log.WithField("clusters", c.fleet.Size()).Infof("managing the EtcdClusters in %s", fleet.Scope(c.cfg.ClusterWide, false, c.cfg.Namespace))
 
 	orphans := &collector{
 		kube: c.cfg.Kube, clusters: c.cfg.Dynamic, known: clusters,

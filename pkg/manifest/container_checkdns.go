@@ -111,6 +111,14 @@ func startedVariable() corev1.EnvVar {
 // reaches the disk some seconds later.
 const busyboxScript = `
 if ! ls "$3"/member/wal/*.wal >/dev/null 2>&1; then
+  if [ -n "$MEMBER_STARTED" ] || [ "$4" = require-data ] || { [ -n "$4" ] && [ -e "$4" ]; }; then
+    for d in "${3%/*}" "$3" "$3/member" "$3/member/wal"; do
+      if [ -e "$d" ] && ! { [ -r "$d" ] && [ -x "$d" ]; }; then
+        echo "the data in $3 belongs to $(ls -ldn "$d" | sed 's/^[^ ]* *[0-9]* *\([0-9]*\) *\([0-9]*\) .*/user \1 and group \2/'), and this pod runs as another one: the operator recreates the pod as that user, unless spec.pod.securityContext names another" >&2
+        exit 1
+      fi
+    done
+  fi
   if [ -n "$MEMBER_STARTED" ]; then
     echo "member $MEMBER_STARTED has served from this pod before, and $3 holds no data of it now: it could lose writes; delete the pod, and its PersistentVolumeClaim if it has one, so that the member is replaced" >&2
     exit 1

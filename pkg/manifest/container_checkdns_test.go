@@ -4,11 +4,13 @@
 package manifest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,8 +55,8 @@ func TestWhatTellsOfAStartOutlivesTheData(t *testing.T) {
 
 func TestTheScriptForBusyboxLooksForTheData(t *testing.T) {
 	for name, tc := range map[string]struct {
-		data, before, rejoins, unresolved, noted bool
-		want                                     string // of the error
+		data, before, rejoins, unresolved, noted, foreign bool
+		want                                              string // of the error
 	}{
 		"it has served":                    {data: true, noted: true},
 		"it has served, the data are gone": {noted: true, want: "member 8e9e05c52164694d has served"},
@@ -63,6 +65,8 @@ func TestTheScriptForBusyboxLooksForTheData(t *testing.T) {
 		"a restart without it":             {before: true, want: "started in this pod before"},
 		"it rejoins":                       {data: true, rejoins: true},
 		"it rejoins without data":          {rejoins: true, want: "the volume holds no data"},
+		"the data are another user's":      {data: true, rejoins: true, foreign: true, want: fmt.Sprintf("belongs to user %d and group %d, and", dataOwner(), os.Getgid())},
+		"the same, without a need for it":  {data: true, foreign: true},
 		"no name":                          {unresolved: true, want: "did not resolve"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,6 +101,9 @@ func TestTheScriptForBusyboxLooksForTheData(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), "/bin/sh", args...)
 			cmd.Env = []string{"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH")}
 			cmd.Dir = dir
+			if tc.foreign {
+				makeForeign(t, cmd, dir)
+			}
 			if tc.noted {
 				cmd.Env = append(cmd.Env, "MEMBER_STARTED=8e9e05c52164694d")
 			}
@@ -113,4 +120,34 @@ func TestTheScriptForBusyboxLooksForTheData(t *testing.T) {
 			}
 		})
 	}
+}
+
+// dataOwner is who owns the data that makeForeign closes: root may read what is its own.
+func dataOwner() int {
+	if os.Getuid() == 0 {
+		return 12379
+	}
+	return os.Getuid()
+}
+
+// makeForeign closes the data directory to the command.
+func makeForeign(t *testing.T, cmd *exec.Cmd, dir string) {
+	t.Helper()
+	data := filepath.Join(dir, "data")
+	if os.Getuid() != 0 {
+		if err := os.Chmod(data, 0); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(data, 0o700) }) //nolint:gosec // a directory
+		return
+	}
+	for _, path := range []string{filepath.Dir(dir), dir, filepath.Join(dir, "bin"), filepath.Join(dir, "bin", "nslookup")} {
+		if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // for the command's user
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chown(data, dataOwner(), os.Getgid()); err != nil {
+		t.Fatal(err)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nonRootUser, Gid: nonRootUser}}
 }

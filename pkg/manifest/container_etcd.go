@@ -26,9 +26,17 @@ const (
 	snapshotCountEnv = "ETCD_SNAPSHOT_COUNT"
 )
 
-// Image returns the image of a version of etcd.
-func Image(spec *api.ClusterSpec, version string) string {
-	return spec.EffectiveRepository() + ":v" + version
+// Image returns the image of a version of etcd. The spec's digest is that of the spec's
+// version. With literal, the tag has no leading v unless the spec's version has one.
+func Image(spec *api.ClusterSpec, version string, literal bool) string {
+	tag := "v" + version
+	if literal && !strings.HasPrefix(spec.Version, "v") {
+		tag = version
+	}
+	if digest := spec.Digest(); digest != "" && version == spec.EffectiveVersion() {
+		tag += "@" + digest
+	}
+	return spec.EffectiveRepository() + ":" + tag
 }
 
 // etcdProcess is the container that runs etcd.
@@ -43,7 +51,7 @@ func etcdProcess(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, versi
 	command := etcdCommand(obj, policy, p, version)
 	c := corev1.Container{
 		Name:         EtcdContainer,
-		Image:        Image(&obj.Spec, version.String()),
+		Image:        Image(&obj.Spec, version.String(), p.LiteralTag),
 		Command:      command,
 		Ports:        ports,
 		Env:          etcdEnv(policy, command),

@@ -60,7 +60,7 @@ func restoreContainers(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod,
 	}
 	restore := corev1.Container{
 		Name:  RestoreContainer,
-		Image: Image(&obj.Spec, version.String()),
+		Image: Image(&obj.Spec, version.String(), p.LiteralTag),
 		Command: []string{
 			restoreProgram, RestoreContainer,
 			"-dir=" + restoreMountPath,

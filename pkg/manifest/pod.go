@@ -43,8 +43,8 @@ func BuildPod(obj *api.EtcdCluster, p MemberPod, certs CertForms, operatorImage 
 			EnableServiceLinks: new(false),
 			// The kubelet restarts a crashed etcd in place, with its data.
 			RestartPolicy:             corev1.RestartPolicyAlways,
-			SecurityContext:           podSecurity(policy.SecurityContext),
-			PriorityClassName:         obj.Spec.PriorityClassName,
+			SecurityContext:           podSecurity(policy.SecurityContext, ownerFor(&obj.Spec, p)),
+			PriorityClassName:         obj.Spec.EffectivePriorityClass(),
 			NodeSelector:              policy.NodeSelector,
 			Affinity:                  affinity(obj, policy),
 			Tolerations:               policy.Tolerations,
@@ -59,6 +59,15 @@ func BuildPod(obj *api.EtcdCluster, p MemberPod, certs CertForms, operatorImage 
 		pod.Annotations[sourceAnnotation] = SourceDigest(p.Source)
 	}
 	return pod, nil
+}
+
+// ownerFor is the user as which a member has to run because of its data; the zero Owner if it
+// does not matter, or if the spec decides.
+func ownerFor(spec *api.ClusterSpec, p MemberPod) Owner {
+	if !MayRunAs(spec, p.Owner) {
+		return Owner{}
+	}
+	return p.Owner
 }
 
 // podPolicy returns a copy of the cluster's pod policy, so that changes to the pod do not

@@ -34,6 +34,17 @@ func imageAskedFor(pod *corev1.Pod, admitted string) (image, version string) {
 	return image, VersionOf(admitted, version)
 }
 
+// Holds reports whether an image with this version in its tag holds the etcd that reports the
+// other one. The tag may have a suffix, such as -arm64. A pre-release reports its own.
+func Holds(tag, reported string) bool {
+	if SameVersion(tag, reported) {
+		return true
+	}
+	t, errt := etcd.ParseVersion(tag)
+	r, errr := etcd.ParseVersion(reported)
+	return errt == nil && errr == nil && len(r.Pre) == 0 && t.FinalizeVersion() == r.FinalizeVersion()
+}
+
 // SameVersion reports whether two texts name the same version of etcd.
 func SameVersion(a, b string) bool {
 	va, erra := etcd.ParseVersion(a)

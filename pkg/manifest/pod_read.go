@@ -5,6 +5,7 @@ package manifest
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,8 +47,12 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		c := pod.Spec.Containers[i]
 		p.Image, p.Version = imageAskedFor(pod, c.Image)
 		p.Admitted = c.Image
+		tagged, _, _ := strings.Cut(p.Image, "@")
+		p.LiteralTag = p.Version != "" && strings.HasSuffix(tagged, ":"+p.Version)
 		p.Seed, p.InitialCluster = bootstrapFlags(c.Command)
 		p.Source = pod.Annotations[sourceAnnotation]
+		p.RunsAs = runsAs(pod, &c)
+		p.ShellProbes = slices.ContainsFunc([]*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe}, needsShell)
 		p.ManyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
 	}
 	p.Claimed = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
@@ -59,6 +64,9 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		if s.Name == CheckDNSContainer {
 			p.AtGate = s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 			p.Dataless = missesData(s.State) || missesData(s.LastTerminationState)
+			if p.DataOwner = reportedOwner(s.State); !p.DataOwner.Known {
+				p.DataOwner = reportedOwner(s.LastTerminationState)
+			}
 		}
 	}
 	for _, s := range pod.Status.ContainerStatuses {
@@ -78,6 +86,11 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	}
 	p.OffVolume = !p.Scheduled && slices.ContainsFunc(volumeTroubles, func(s string) bool { return strings.Contains(p.Problem, s) })
 	return p
+}
+
+// needsShell reports whether a probe runs a shell. Images of etcd have none since 3.5.
+func needsShell(p *corev1.Probe) bool {
+	return p != nil && p.Exec != nil && len(p.Exec.Command) > 0 && slices.Contains([]string{"sh", "ash", "bash"}, path.Base(p.Exec.Command[0]))
 }
 
 // missesData reports whether check-dns has ended because required data is gone
@@ -210,6 +223,8 @@ type PodState struct {
 	// Admitted is the image after admission. Only its changes matter: the kubelet restarts
 	// etcd after one.
 	Admitted string
+	// LiteralTag is true if the tag of its image is a version without a leading v.
+	LiteralTag bool
 	// Previous is the version before the last change, if known.
 	Previous string
 	Created  time.Time
@@ -258,6 +273,11 @@ type PodState struct {
 	Crowded int
 	// Dataless is true if it ended because its member's data is gone.
 	Dataless bool
+	// RunsAs is the user that it names for etcd. DataOwner is known if it ended because its
+	// member's data belongs to that other user.
+	RunsAs, DataOwner Owner
+	// ShellProbes is true if a probe runs a shell, as in pods of earlier operators.
+	ShellProbes bool
 	// OffVolume is true if no node for the pod has access to its volume.
 	OffVolume bool
 }

@@ -25,4 +25,8 @@ type MemberPod struct {
 	// Rejoins is true for a member that returns with its data: without data it must not start,
 	// because it could vote twice.
 	Rejoins bool
+	// LiteralTag is as in Image.
+	LiteralTag bool
+	// Owner is the user whose files its data is; zero: the usual one.
+	Owner Owner
 }

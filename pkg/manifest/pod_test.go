@@ -172,6 +172,7 @@ func withEveryField(edit func(*api.PodPolicy)) *api.EtcdCluster {
 		SecurityContext:           &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1000), RunAsGroup: ptr.To[int64](1000), FSGroup: ptr.To[int64](2000)},
 		ImagePullSecrets:          []corev1.LocalObjectReference{{Name: "registry"}},
 		ServiceAccountName:        "etcd",
+		PriorityClassName:         "important",
 		DNSTimeoutInSecond:        ptr.To[int64](60),
 		ClusterDomain:             "cluster.local",
 	}
@@ -179,7 +180,7 @@ func withEveryField(edit func(*api.PodPolicy)) *api.EtcdCluster {
 		edit(policy)
 	}
 	obj := clusterWith("3.6.16", policy)
-	obj.Spec.Repository, obj.Spec.PriorityClassName = "registry.example.com/etcd", "important"
+	obj.Spec.Repository = "registry.example.com/etcd"
 	return obj
 }
 

@@ -11,11 +11,20 @@ const nonRootUser = 65532
 
 // podSecurity returns the user's security context, completed by the requirements of the
 // restricted Pod Security Standard. If the user sets a user ID, the group stays unset: the
-// image may define it.
-func podSecurity(users *corev1.PodSecurityContext) *corev1.PodSecurityContext {
+// image may define it. Data of another user makes that one the pod's.
+func podSecurity(users *corev1.PodSecurityContext, data Owner) *corev1.PodSecurityContext {
 	s := corev1.PodSecurityContext{}
 	if users != nil {
 		s = *users
+	}
+	if data.Known && s.RunAsUser == nil {
+		s.RunAsUser = &data.User
+		if data.HasGroup && s.RunAsGroup == nil {
+			s.RunAsGroup = &data.Group
+		}
+		if data.HasGroup && s.FSGroup == nil {
+			s.FSGroup = &data.Group
+		}
 	}
 	if s.RunAsUser == nil {
 		s.RunAsUser = new(int64(nonRootUser))

@@ -79,8 +79,10 @@ func UpdatedService(live, want *corev1.Service) (mended *corev1.Service, edited 
 	changed.note("annotations", maps.Equal(live.Annotations, mended.Annotations))
 	changed.note("owner", equality.Semantic.DeepEqual(live.OwnerReferences, mended.OwnerReferences))
 
-	mended.Spec.Selector = want.Spec.Selector
-	changed.note("selector", maps.Equal(live.Spec.Selector, want.Spec.Selector))
+	if !ofFork(live, want) {
+		mended.Spec.Selector = want.Spec.Selector
+	}
+	changed.note("selector", maps.Equal(live.Spec.Selector, mended.Spec.Selector))
 	mended.Spec.Ports = mendedPorts(live.Spec.Ports, want.Spec.Ports)
 	changed.note("ports", equality.Semantic.DeepEqual(live.Spec.Ports, mended.Spec.Ports))
 	mended.Spec.PublishNotReadyAddresses = want.Spec.PublishNotReadyAddresses
@@ -131,6 +133,20 @@ func mendAnnotations(live, want *corev1.Service) {
 	maps.Copy(live.Annotations, want.Annotations)
 }
 
+// forkPorts are the fork's names of the client port. DNS names (SRV) and ServiceMonitors contain
+// them, so they stay in an adopted Service.
+var forkPorts = []string{"http-client", "https-client"}
+
+// ofFork reports whether a Service has exactly the selector of the spec, with which the fork
+// replaced that of the cluster. Clients know the pods behind it, which may differ. A Service
+// without a selector in the spec can't be meant: it would have none.
+func ofFork(live, want *corev1.Service) bool {
+	replaced := maps.Clone(want.Spec.Selector)
+	delete(replaced, api.AppLabel)
+	delete(replaced, api.ClusterLabel)
+	return len(replaced) > 0 && maps.Equal(live.Spec.Selector, replaced)
+}
+
 // mendedPorts returns the desired ports with the values that Kubernetes and load balancers
 // have assigned to the live ones.
 func mendedPorts(live, want []corev1.ServicePort) []corev1.ServicePort {
@@ -140,6 +156,9 @@ func mendedPorts(live, want []corev1.ServicePort) []corev1.ServicePort {
 		j := slices.IndexFunc(live, func(l corev1.ServicePort) bool { return l.Port == p.Port && l.Protocol == p.Protocol })
 		if j >= 0 {
 			p.NodePort, p.AppProtocol = live[j].NodePort, live[j].AppProtocol
+			if slices.Contains(forkPorts, live[j].Name) {
+				p.Name = live[j].Name
+			}
 		}
 	}
 	return ports

@@ -52,7 +52,7 @@ func TemplateOf(spec *api.ClusterSpec, certificates string) (Template, error) {
 			Resources: p.Resources, EtcdEnv: p.EtcdEnv, ExtraArgs: p.ExtraArgs,
 			SecurityContext: p.SecurityContext, ImagePullSecrets: p.ImagePullSecrets, ServiceAccountName: p.ServiceAccountName,
 		},
-		spec.PriorityClassName, spec.PeerSecret(), spec.ServerSecret(), certificates,
+		spec.EffectivePriorityClass(), spec.PeerSecret(), spec.ServerSecret(), certificates,
 	})
 	if err != nil {
 		return Template{}, err

@@ -20,6 +20,9 @@ type VolumeState struct {
 	Template string
 	Size     resource.Quantity // as asked for
 	Deleting bool
+	// Owner is the user whose files the data is, if that is not the usual one; zero: not on
+	// record.
+	Owner Owner
 	// PutOff is true for a while after a change of the volume: the cache may not show it yet,
 	// and somebody else may undo it.
 	PutOff bool
@@ -36,5 +39,6 @@ func VolumeStateOf(claim *corev1.PersistentVolumeClaim) VolumeState {
 		Template: claim.Annotations[VolumeTemplateAnnotation],
 		Size:     claim.Spec.Resources.Requests[corev1.ResourceStorage],
 		Deleting: claim.DeletionTimestamp != nil,
+		Owner:    ParseOwner(claim.Annotations[OwnerAnnotation]),
 	}
 }

@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
@@ -20,6 +21,9 @@ func (o *Observation) mislabelled(m MemberState) bool {
 // dataVersion is the version whose image can run a member's data again. For a mislabelled
 // image it is the tag's: there may be no image of the version that it holds.
 func (o *Observation) dataVersion(m MemberState) string {
+	if m.Pod != nil && manifest.Holds(m.Pod.Version, m.Status.Version) {
+		return m.Pod.Version
+	}
 	if !o.mislabelled(m) {
 		return m.Status.Version
 	}
@@ -35,7 +39,7 @@ func (o *Observation) dataVersion(m MemberState) string {
 // the version in its tag; zero if they do.
 func (o *Observation) MislabelledTarget() Reason {
 	if o.Status.Phase == "" || !slices.ContainsFunc(o.Own(), func(m MemberState) bool {
-		return o.mislabelled(m) && m.Pod.Image == o.Image(o.Spec.EffectiveVersion())
+		return o.mislabelled(m) && has(*m.Pod, o.Image(o.Spec.EffectiveVersion()))
 	}) {
 		return Reason{}
 	}
@@ -46,7 +50,31 @@ func (o *Observation) MislabelledTarget() Reason {
 
 // Image returns the image of a version of etcd.
 func (o *Observation) Image(version string) string {
-	return manifest.Image(&o.Spec, version)
+	return manifest.Image(&o.Spec, version, o.LiteralTags())
+}
+
+// LiteralTags reports whether tags of images have no leading v unless the spec's version has
+// one. The fork takes the version literally, and its registries may have only such tags.
+func (o *Observation) LiteralTags() bool {
+	return o.Status.LiteralTags || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.LiteralTag })
+}
+
+// has reports whether a pod has an image. An earlier operator may have asked for a digest,
+// which this one takes for a change by admission.
+func has(p manifest.PodState, image string) bool { return p.Image == image || p.Admitted == image }
+
+// tagOf returns the version in the tag of the image that holds a running version: that of the
+// spec or of a member, which may have a suffix.
+func (o *Observation) tagOf(running string) string {
+	if target := o.Spec.EffectiveVersion(); manifest.Holds(target, running) {
+		return target
+	}
+	for _, p := range o.Pods {
+		if p.Started && manifest.Holds(p.Version, running) {
+			return p.Version
+		}
+	}
+	return strings.TrimPrefix(running, "v")
 }
 
 // LowestVersion is the oldest etcd in the cluster, by the members' own reports. A silent
@@ -75,17 +103,17 @@ func (o *Observation) LowestVersion() (lowest etcd.Version, ok bool) {
 func (o *Observation) Outdated() bool {
 	target := o.Spec.EffectiveVersion()
 	if o.NobodyAnswers() {
-		return o.Status.CurrentVersion != "" && !manifest.SameVersion(o.Status.CurrentVersion, target)
+		return o.Status.CurrentVersion != "" && !manifest.Holds(target, o.Status.CurrentVersion)
 	}
 	return slices.ContainsFunc(o.Own(), func(m MemberState) bool {
 		runs := o.Status.CurrentVersion
 		if m.Status != nil {
 			runs = m.Status.Version
 		}
-		if o.mislabelled(m) && m.Pod.Image == o.Image(target) {
+		if o.mislabelled(m) && has(*m.Pod, o.Image(target)) {
 			return false // it needs nothing more
 		}
-		return m.Pod != nil && m.Pod.Version != target || m.Joined() && !manifest.SameVersion(runs, target)
+		return m.Pod != nil && m.Pod.Version != target || m.Joined() && !manifest.Holds(target, runs)
 	})
 }
 
@@ -93,5 +121,5 @@ func (o *Observation) Outdated() bool {
 // has the spec's version, and another repository.
 func (o *Observation) BehindImage(m MemberState) bool {
 	target := o.Spec.EffectiveVersion()
-	return m.Pod != nil && !m.Pod.Legacy && manifest.SameVersion(m.Pod.Version, target) && m.Pod.Image != o.Image(target)
+	return m.Pod != nil && !m.Pod.Legacy && manifest.SameVersion(m.Pod.Version, target) && !has(*m.Pod, o.Image(target))
 }

@@ -23,6 +23,9 @@ type Observation struct {
 	Status api.ClusterStatus // as last written
 	// Invalid says why the operator can't follow the spec at all; empty if it can.
 	Invalid string
+	// Tolerated says what is refused in the user's spec while the cluster runs on without it;
+	// empty if nothing is. Spec is the spec without it.
+	Tolerated string
 	// Ending is true once somebody has deleted the EtcdCluster.
 	Ending bool
 	// Source is the backup that the first member starts on; nil: it starts empty. Only a
@@ -93,6 +96,9 @@ type Observation struct {
 	Record   *api.ClusterRecord
 	Seen     Testimony
 	Accepted string
+	// StatedOrigin is the version with which the cluster began, as a person says; "" if nobody
+	// does.
+	StatedOrigin string
 	// Members is the membership joined with pods and health, sorted by ID. Without a quorum it
 	// is the memory of the most advanced member, or empty.
 	Members []MemberState

@@ -21,6 +21,7 @@ var Rules = []func(*Observation) Step{
 	bootstrap,
 	takeBackBadImage,
 	recycleBrokenPod,
+	followOwner,
 	remakeLostPods,
 	awaitQuorum,
 	noteStarted,
@@ -68,12 +69,16 @@ func Plan(o *Observation) Step {
 	return Idle{Reason{Kind: AsSpecified}}
 }
 
+// leaveAlone keeps the operator from a cluster. A refused spec does not hide that the cluster
+// runs: once the status says so, the operator tolerates what it can of that spec.
 func leaveAlone(o *Observation) Step {
 	switch {
 	case o.Ending:
 		return Idle{Reason{Kind: BeingDeleted}}
 	case o.Spec.Paused:
 		return Idle{Reason{Kind: Paused}}
+	case o.Invalid != "" && o.Status.Phase == api.ClusterPhaseNone && o.Quorum:
+		return MarkRunning{}
 	case o.Invalid != "":
 		return Idle{Reason{SpecInvalid, o.Invalid}}
 	}
@@ -173,10 +178,10 @@ const NoMembersLeft = "all members and their data are gone. The operator never r
 // bad version may be what took the quorum.
 func takeBackBadImage(o *Observation) Step {
 	for _, p := range o.Pods {
-		if p.Started && p.BadImage && !p.Running && !p.Deleting && !p.Finished && p.Image != o.Image(p.Version) {
+		if p.Started && p.BadImage && !p.Running && !p.Deleting && !p.Finished && !has(p, o.Image(p.Version)) {
 			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: p.Version, Previous: p.Previous, Admitted: p.Admitted} // another repository
 		}
-		if manifest.SameVersion(p.Version, o.Status.CurrentVersion) {
+		if manifest.Holds(p.Version, o.Status.CurrentVersion) {
 			continue // the cluster runs it: a crash of etcd has another reason
 		}
 		if !p.Started || !p.BadImage && !p.Crashing || p.Running || p.Deleting || p.Finished || p.Version == o.Spec.EffectiveVersion() {

@@ -97,6 +97,8 @@ type (
 		Name    string
 		UID     types.UID
 		Version string
+		// Owner is the user whose files its data is.
+		Owner manifest.Owner
 		// Seen is as in DeletePod.
 		Seen string
 		Why  string
@@ -129,6 +131,13 @@ type (
 		Name    string
 		UID     types.UID
 		Version string
+	}
+
+	// SetVolumeOwner records whose files a volume's data is.
+	SetVolumeOwner struct {
+		Name  string
+		UID   types.UID
+		Owner manifest.Owner
 	}
 
 	// AddMember adds a member to etcd.
@@ -252,6 +261,10 @@ func (s ExpandVolume) String() string {
 
 func (s SetVolumeVersion) String() string {
 	return fmt.Sprintf("record %s on volume %s", s.Version, s.Name)
+}
+
+func (s SetVolumeOwner) String() string {
+	return fmt.Sprintf("record user %s on volume %s", s.Owner, s.Name)
 }
 
 func (s AddMember) String() string {

@@ -39,6 +39,9 @@ func updateMetadata(o *Observation) Step {
 		}
 	}
 	for _, m := range o.Own() {
+		if owner := ownerToRecord(m); owner.Known && m.Healthy() && !m.Volume.Deleting && !m.Volume.PutOff {
+			return SetVolumeOwner{Name: m.Volume.Name, UID: m.Volume.UID, Owner: owner}
+		}
 		if m.Volume != nil && !m.Volume.Deleting && !m.Volume.PutOff && m.Status != nil && m.Volume.Version != o.dataVersion(m) {
 			return SetVolumeVersion{Name: m.Volume.Name, UID: m.Volume.UID, Version: o.dataVersion(m)}
 		}

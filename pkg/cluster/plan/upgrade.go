@@ -27,8 +27,8 @@ func (o *Observation) CheckVersion() error {
 	if err != nil {
 		return err
 	}
-	if first, err := etcd.ParseVersion(o.Status.InitialVersion); err == nil && running.Minor != target.Minor {
-		if err := etcd.CheckOrigin(first, target); err != nil {
+	if running.Minor != target.Minor {
+		if err := o.checkOrigin(running, target); err != nil {
 			return err
 		}
 	}
@@ -58,7 +58,7 @@ func (o *Observation) joinVersion() string {
 		return target
 	}
 	if !slices.ContainsFunc(o.Own(), o.mislabelled) {
-		return lowest.String()
+		return o.tagOf(lowest.String())
 	}
 	// There is no image of the running version's name. The rule uses an image that a member
 	// runs, if possible another than the spec's, which may be at fault.
@@ -84,7 +84,7 @@ func upgradeOneMember(o *Observation) Step {
 	own := o.Own()
 	slices.SortFunc(own, func(a, b MemberState) int { return cmp.Compare(a.PodName, b.PodName) })
 	old := slices.DeleteFunc(own, func(m MemberState) bool {
-		return m.Pod == nil || m.Pod.Legacy || m.Pod.Image == o.Image(target)
+		return m.Pod == nil || m.Pod.Legacy || has(*m.Pod, o.Image(target))
 	})
 	if why := o.unsettled(); why != "" {
 		return Wait{why}
@@ -117,7 +117,18 @@ func upgradeOneMember(o *Observation) Step {
 	if s := o.handOver(next); s != nil {
 		return s
 	}
-	return SetVersion{Pod: next.Pod.Name, UID: next.Pod.UID, From: next.Pod.Version, To: target, Previous: next.Status.Version, Admitted: next.Pod.Admitted}
+	if next.Pod.ShellProbes && next.KeepsData() && o.UpdateRefused == "" {
+		return recycle(*next.Pod, "its probes need a shell, which newer images of etcd do not have")
+	}
+	return SetVersion{Pod: next.Pod.Name, UID: next.Pod.UID, From: next.Pod.Version, To: target, Previous: ranAs(next), Admitted: next.Pod.Admitted}
+}
+
+// ranAs returns the version of the image to which a member can return.
+func ranAs(m MemberState) string {
+	if manifest.Holds(m.Pod.Version, m.Status.Version) {
+		return m.Pod.Version // with the suffix of its tag
+	}
+	return m.Status.Version
 }
 
 // agreedOn reports whether etcd lets members start as the target. A member of the minor that
@@ -178,7 +189,7 @@ func (o *Observation) unsettledOf(members []MemberState) string {
 			return "for " + m.PodName + " to be healthy"
 		case last > m.Status.RaftApplied+catchUpEntries:
 			return "for " + m.PodName + " to catch up"
-		case !manifest.SameVersion(m.Pod.Version, m.Status.Version) && !o.mislabelled(m):
+		case !manifest.Holds(m.Pod.Version, m.Status.Version) && !o.mislabelled(m):
 			return fmt.Sprintf("for %s to restart as %s", m.PodName, m.Pod.Version)
 		case !m.Pod.Ready:
 			return "for the pod of " + m.PodName + " to be ready"

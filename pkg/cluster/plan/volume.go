@@ -4,7 +4,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +28,7 @@ func remakeLostPods(o *Observation) Step {
 		case p == nil:
 			pods = append(pods, manifest.MemberPod{
 				Name: v.Name, Version: o.rejoinVersion(v), InitialCluster: o.initialCluster([]string{v.Name}),
-				Volume: true, Rejoins: true,
+				Volume: true, Rejoins: true, Owner: v.Owner,
 			})
 		case p.Finished && !p.Deleting:
 			return removePod(*p, "it has ended; the operator recreates it on its volume: "+p.Trouble())
@@ -57,10 +56,14 @@ func (o *Observation) mayHoldMember(v manifest.VolumeState) bool {
 func (o *Observation) rejoinVersion(v manifest.VolumeState) string {
 	ran, err := etcd.ParseVersion(v.Version)
 	if err != nil {
-		return cmp.Or(o.Status.CurrentVersion, o.Spec.EffectiveVersion())
+		if o.Status.CurrentVersion == "" {
+			return o.Spec.EffectiveVersion()
+		}
+		return o.tagOf(o.Status.CurrentVersion)
 	}
-	if lowest, err := etcd.ParseVersion(o.Status.CurrentVersion); err == nil && lowest.GT(ran.Version) {
-		return lowest.String()
+	lowest, err := etcd.ParseVersion(o.Status.CurrentVersion)
+	if err == nil && lowest.GT(ran.Version) && !manifest.Holds(v.Version, lowest.String()) {
+		return o.tagOf(lowest.String())
 	}
 	return ran.String()
 }

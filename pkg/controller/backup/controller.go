@@ -34,6 +34,8 @@ type Config struct {
 	// Namespace is the one that is watched, unless ClusterWide.
 	Namespace   string
 	ClusterWide bool
+	// AnyScope manages the objects without the annotation too, with ClusterWide.
+	AnyScope bool
 	// CreateCRD registers the CRD of EtcdBackups, or updates an older one. If
 	// false, the controller waits until somebody else has.
 	CreateCRD bool
@@ -90,6 +92,7 @@ func New(cfg Config) (*Controller, error) {
 		ReasonField: "Reason",
 		Namespace:   cfg.Namespace,
 		ClusterWide: cfg.ClusterWide,
+		AnyScope:    cfg.AnyScope,
 		Finalizer:   api.BackupPeriodicFinalizer,
 		Missing:     c.definition.Missing,
 		Recorder:    cfg.Recorder,
@@ -152,7 +155,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.waiting.Over()
-	c.log.WithField("backups", c.fleet.Size()).Infof("managing the EtcdBackups in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
+	c.log.WithField("backups", c.fleet.Size()).Infof("managing the EtcdBackups in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.AnyScope, c.cfg.Namespace))
 	<-ctx.Done()
 	return nil
 }

@@ -29,6 +29,8 @@ type handler[T Object] struct {
 	writeReason func(obj *unreadable, reason string)
 	// release takes the finalizer off an object that can't be read. It does not block.
 	release func(obj *unreadable)
+	// left are the objects that the log has named as left to others.
+	left map[types.NamespacedName]types.UID
 }
 
 func (h *handler[T]) OnAdd(obj any, _ bool) { h.see(obj) }
@@ -41,7 +43,9 @@ func (h *handler[T]) OnDelete(obj any) {
 		h.source.Log.WithError(err).Errorf("a deleted %s, %T, has no name", h.source.Kind, obj)
 		return
 	}
-	h.fleet.Remove(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+	delete(h.left, name)
+	h.fleet.Remove(name)
 }
 
 func (h *handler[T]) see(obj any) {
@@ -61,7 +65,7 @@ func (h *handler[T]) seeReadable(obj T) {
 		// A finalizer, such as that of a foreground deletion, keeps the object
 		// while what belongs to it goes: nobody may make that again.
 		h.fleet.Remove(KeyOf(obj))
-	case !inScope(obj, h.source.ClusterWide):
+	case !h.source.takes(obj):
 		h.outOfScope(obj)
 	default:
 		h.fleet.Set(h.ctx, obj)
@@ -69,9 +73,16 @@ func (h *handler[T]) seeReadable(obj T) {
 }
 
 func (h *handler[T]) outOfScope(obj metav1.Object) {
-	h.fleet.Remove(KeyOf(obj))
+	key, noun := KeyOf(obj), h.fleet.cfg.Noun
+	h.fleet.Remove(key)
+	if h.source.ClusterWide && !unknownScope(obj) && h.left[key] != obj.GetUID() {
+		if h.left == nil {
+			h.left = map[types.NamespacedName]types.UID{}
+		}
+		h.left[key] = obj.GetUID()
+		h.source.Log.WithField(noun, key).Infof("left to an operator of its namespace: this %s lacks the annotation %s; without such an operator nobody manages it", noun, ScopeSetting)
+	}
 	if unknownScope(obj) {
-		noun := h.fleet.cfg.Noun
 		h.source.Log.WithField(noun, KeyOf(obj)).Warnf("no operator manages this %s: annotation %s is %q; remove it, or set it to %q for an operator with -cluster-wide",
 			noun, api.ScopeAnnotation, obj.GetAnnotations()[api.ScopeAnnotation], api.ScopeClusterWide)
 	}
@@ -80,7 +91,7 @@ func (h *handler[T]) outOfScope(obj metav1.Object) {
 // seeUnreadable reports an object that can't be understood. If an earlier
 // state of it could be, that one is still managed.
 func (h *handler[T]) seeUnreadable(obj *unreadable) {
-	if !inScope(obj, h.source.ClusterWide) {
+	if !h.source.takes(obj) {
 		h.outOfScope(obj)
 		return
 	}

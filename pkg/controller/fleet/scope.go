@@ -24,6 +24,9 @@ func inScope(obj metav1.Object, clusterWide bool) bool {
 	return !annotated
 }
 
+// takes reports whether the source's operator manages an object.
+func (s *Source[T]) takes(obj metav1.Object) bool { return s.AnyScope || inScope(obj, s.ClusterWide) }
+
 // unknownScope reports whether the annotation keeps every operator away, which is
 // hardly what its author meant.
 func unknownScope(obj metav1.Object) bool {
@@ -32,8 +35,11 @@ func unknownScope(obj metav1.Object) bool {
 }
 
 // Scope says in words what an operator manages.
-func Scope(clusterWide bool, namespace string) string {
-	if clusterWide {
+func Scope(clusterWide, anyScope bool, namespace string) string {
+	switch {
+	case anyScope:
+		return "all namespaces"
+	case clusterWide:
 		return "all namespaces that are annotated " + ScopeSetting
 	}
 	return "namespace " + namespace

@@ -32,6 +32,9 @@ func TestWhoTakesCareOfWhat(t *testing.T) {
 			if got := inScope(obj, true); got != tc.clusterWide {
 				t.Errorf("an operator with -cluster-wide takes care: %t, want %t", got, tc.clusterWide)
 			}
+			if fork := (&Source[*api.EtcdBackup]{ClusterWide: true, AnyScope: true}); !fork.takes(obj) {
+				t.Error("an operator with -any-scope does not take care")
+			}
 			if got := unknownScope(obj); got != tc.unknown {
 				t.Errorf("nobody does: %t, want %t", got, tc.unknown)
 			}

@@ -34,6 +34,8 @@ type Source[T Object] struct {
 	// ClusterWide manages the objects that are annotated so, and of them
 	// alone.
 	ClusterWide bool
+	// AnyScope manages all objects instead, whatever their annotation.
+	AnyScope bool
 	// Finalizer is one that the Runners put on objects. Those under deletion stay
 	// with their Runners until they are gone, to have it taken off. "": there is none.
 	Finalizer string

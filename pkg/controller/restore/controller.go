@@ -45,6 +45,8 @@ type Config struct {
 	// Namespace is the one that is watched, unless ClusterWide.
 	Namespace   string
 	ClusterWide bool
+	// AnyScope manages the objects without the annotation too, with ClusterWide.
+	AnyScope bool
 	// CreateCRD registers the CRD of EtcdRestores, or updates an older one. If
 	// false, the controller waits until somebody else has.
 	CreateCRD bool
@@ -111,6 +113,7 @@ func New(cfg Config) (*Controller, error) {
 		ReasonField: "reason",
 		Namespace:   cfg.Namespace,
 		ClusterWide: cfg.ClusterWide,
+		AnyScope:    cfg.AnyScope,
 		Finalizer:   api.RestoreFinalizer,
 		Missing:     c.definition.Missing,
 		Recorder:    cfg.Recorder,
@@ -197,7 +200,7 @@ func (c *Controller) follow(ctx context.Context) error {
 		return nil
 	}
 	c.waiting.Over()
-	c.log.WithField("restores", c.fleet.Size()).Infof("managing the EtcdRestores in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.Namespace))
+	c.log.WithField("restores", c.fleet.Size()).Infof("managing the EtcdRestores in %s", fleet.Scope(c.cfg.ClusterWide, c.cfg.AnyScope, c.cfg.Namespace))
 	<-ctx.Done()
 	return nil
 }

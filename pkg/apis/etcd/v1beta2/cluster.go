@@ -85,12 +85,13 @@ type ClusterSpec struct {
 	Repository string `json:"repository,omitempty"`
 
 	// etcd version of the members: a full semantic version, with or without a
-	// leading v, such as 3.6.16 or v3.6.16. Change it to upgrade the members in place,
+	// leading v, such as 3.6.16 or v3.6.16. A suffix (v3.6.16-arm64) or a digest
+	// (v3.6.16@sha256:...) is part of the image. Change it to upgrade the members in place,
 	// one at a time. Without a value, a running cluster keeps its version, also when
 	// the operator's default changes. Default: 3.6.16.
 	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^v?(0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})(-(0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)([.](0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?$')",message="version must be a full semantic version such as 3.6.16 or v3.6.16: a tag like latest or a shortened 3.6 does not say which etcd to run"
+	// +kubebuilder:validation:MaxLength=136
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^v?(0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})(-(0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)([.](0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?(@sha256:[0-9a-f]{64})?$')",message="version must be a full semantic version such as 3.6.16 or v3.6.16: a tag like latest or a shortened 3.6 does not say which etcd to run"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^v?[0-9]+[.]') || self.matches('^v?3[.][1-9]')",message="version must be a 3.x release of etcd, 3.1 or later"
 	Version string `json:"version,omitempty"`
 
@@ -172,6 +173,12 @@ type PodPolicy struct {
 	// unset, no two members run on the same node. Default: false.
 	// +optional
 	AntiAffinity bool `json:"antiAffinity,omitempty"`
+
+	// PriorityClass of the members' pods, if `spec.priorityClassName` is unset.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="priorityClassName must be the name of a PriorityClass: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
+	PriorityClassName string `json:"priorityClassName,omitempty"`
 
 	// Taints of nodes that the pods tolerate.
 	// +optional

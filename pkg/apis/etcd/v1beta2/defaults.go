@@ -27,12 +27,19 @@ const (
 )
 
 // EffectiveVersion is the etcd version that the spec asks for, without a
-// leading v.
+// leading v and without a digest.
 func (s *ClusterSpec) EffectiveVersion() string {
-	if v := strings.TrimPrefix(s.Version, "v"); v != "" {
+	v, _, _ := strings.Cut(strings.TrimPrefix(s.Version, "v"), "@")
+	if v != "" {
 		return v
 	}
 	return DefaultVersion
+}
+
+// Digest is the digest of the image of EffectiveVersion, "" if the spec names none.
+func (s *ClusterSpec) Digest() string {
+	_, digest, _ := strings.Cut(s.Version, "@")
+	return digest
 }
 
 // EffectiveRepository is the image repository that the spec asks for.
@@ -52,6 +59,15 @@ func (s *ClusterSpec) EffectiveDNSTimeout() time.Duration {
 	// The schema has no upper limit, and an overflow would be negative. A wait of
 	// centuries is close enough to such a request.
 	return time.Duration(min(*s.Pod.DNSTimeoutInSecond, longest)) * time.Second
+}
+
+// EffectivePriorityClass is the PriorityClass of the members' pods, or "". The fork has it
+// below pod.
+func (s *ClusterSpec) EffectivePriorityClass() string {
+	if s.PriorityClassName == "" && s.Pod != nil {
+		return s.Pod.PriorityClassName
+	}
+	return s.PriorityClassName
 }
 
 // PeerTLS reports whether members communicate with each other over TLS.

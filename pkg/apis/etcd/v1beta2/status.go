@@ -126,6 +126,11 @@ type ClusterStatus struct {
 	// +optional
 	InitialVersion string `json:"initialVersion,omitempty"`
 
+	// True if tags of images have no leading v unless `spec.version` has one. That is
+	// so in a cluster from the fork of v0.9.4 whose images had no v.
+	// +optional
+	LiteralTags bool `json:"literalTags,omitempty"`
+
 	// Backup that the cluster started from; absent if it started empty.
 	// +optional
 	RestoredFrom *RestoredFrom `json:"restoredFrom,omitempty"`

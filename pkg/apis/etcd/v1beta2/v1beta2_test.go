@@ -21,10 +21,11 @@ import (
 
 func TestEffectiveVersionHasNoLeadingV(t *testing.T) {
 	for version, want := range map[string]string{
-		"":           v1beta2.DefaultVersion,
-		"3.5.35":     "3.5.35",
-		"v3.5.35":    "3.5.35",
-		"3.7.0-rc.1": "3.7.0-rc.1",
+		"":                 v1beta2.DefaultVersion,
+		"3.5.35":           "3.5.35",
+		"v3.5.35":          "3.5.35",
+		"3.7.0-rc.1":       "3.7.0-rc.1",
+		"v3.5.35@sha256:a": "3.5.35",
 	} {
 		spec := v1beta2.ClusterSpec{Version: version}
 		if got := spec.EffectiveVersion(); got != want {
@@ -45,6 +46,24 @@ func TestEffectiveRepositoryFallsBackToTheDefault(t *testing.T) {
 		if got := spec.EffectiveRepository(); got != want {
 			t.Errorf("repository %q: %q, want %q", repository, got, want)
 		}
+	}
+}
+
+// The fork has it below pod.
+func TestThePriorityClassMayStandAtTwoPlaces(t *testing.T) {
+	for _, c := range []struct{ top, pod, want string }{
+		{"", "", ""}, {"a", "", "a"}, {"", "b", "b"}, {"a", "a", "a"}, {"a", "b", "a"},
+	} {
+		obj := v1beta2.EtcdCluster{Spec: v1beta2.ClusterSpec{Size: 3, PriorityClassName: c.top, Pod: &v1beta2.PodPolicy{PriorityClassName: c.pod}}}
+		if got := obj.Spec.EffectivePriorityClass(); got != c.want {
+			t.Errorf("%q and below pod %q: %q, want %q", c.top, c.pod, got, c.want)
+		}
+		if warned, two := len(v1beta2.Warnings(&obj)) > 0, c.top == "a" && c.pod == "b"; warned != two {
+			t.Errorf("%q and below pod %q: warns: %t", c.top, c.pod, warned)
+		}
+	}
+	if got := (&v1beta2.ClusterSpec{}).EffectivePriorityClass(); got != "" {
+		t.Errorf("without pod: %q", got)
 	}
 }
 

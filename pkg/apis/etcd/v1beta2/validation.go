@@ -23,7 +23,7 @@ const (
 	maxSize             = 7
 	maxNameLength       = 52
 	maxRepositoryLength = 512
-	maxVersionLength    = 64
+	maxVersionLength    = 136
 	maxImageLength      = 1024
 	maxObjectNameLength = 253
 )
@@ -33,7 +33,7 @@ var (
 		`[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
 	// Semantic versioning without build metadata: a + cannot be in an image tag.
 	versionFormat = regexp.MustCompile(`^v?(0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})[.](0|[1-9][0-9]{0,5})` +
-		`(-(0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)([.](0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?$`)
+		`(-(0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)([.](0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?(@sha256:[0-9a-f]{64})?$`)
 	supportedVersion = regexp.MustCompile(`^v?3[.][1-9]`)
 	numberedVersion  = regexp.MustCompile(`^v?[0-9]+[.]`)
 	objectName       = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)

@@ -34,6 +34,7 @@ func validatePod(p *PodPolicy, path *field.Path) (errs field.ErrorList) {
 	errs = append(errs, validateLabels(p.NodeSelector, path.Child("nodeSelector"))...)
 	errs = append(errs, validateSettings(p, path)...)
 	errs = append(errs, validateObjectName(p.ServiceAccountName, "ServiceAccount", path.Child("serviceAccountName"))...)
+	errs = append(errs, validateObjectName(p.PriorityClassName, "PriorityClass", path.Child("priorityClassName"))...)
 	errs = append(errs, validateLength(p.BusyboxImage, maxImageLength, path.Child("busyboxImage"))...)
 	if !printable.MatchString(p.BusyboxImage) {
 		errs = append(errs, field.Invalid(path.Child("busyboxImage"), p.BusyboxImage,

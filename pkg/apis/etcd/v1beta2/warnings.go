@@ -23,6 +23,9 @@ func Warnings(c *EtcdCluster) []string {
 	case p.AntiAffinity:
 		warnings = append(warnings, "spec.pod.antiAffinity is deprecated: use spec.pod.affinity or spec.pod.topologySpreadConstraints")
 	}
+	if c.Spec.PriorityClassName != "" && p.PriorityClassName != "" && p.PriorityClassName != c.Spec.PriorityClassName {
+		warnings = append(warnings, "spec.pod.priorityClassName is ignored, since spec.priorityClassName is set; remove it")
+	}
 	if p.Tmpfs {
 		warnings = append(warnings, "spec.pod.tmpfs keeps the data in memory: a member loses it with its pod, "+
 			"and all of it is lost when most of the members' nodes restart at the same time")

@@ -1,0 +1,55 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package datadir
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// An earlier operator ran etcd as another user, and the volume ignores fsGroup.
+func TestDataOfAnotherUserIsNamed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.MkdirAll(filepath.Join(dir, "member", "wal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() != 0 {
+		if err := os.Chmod(dir, 0); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) //nolint:gosec // a directory
+		if _, err := HoldsData(dir); err == nil {
+			t.Error("data that can't be read counts as none")
+		}
+		return
+	}
+	if err := os.Chown(dir, 12379, 100); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // as a volume
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o755); err != nil { //nolint:gosec // as a volume
+		t.Fatal(err)
+	}
+	// This thread alone loses root's rights to files, and ends with the goroutine.
+	ended := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if err := syscall.Setfsuid(65532); err != nil {
+			ended <- err
+			return
+		}
+		_, err := HoldsData(dir)
+		ended <- err
+	}()
+	err := <-ended
+	if err == nil || !strings.Contains(err.Error(), "belongs to user 12379 and group 100, and this pod runs as user 0") {
+		t.Errorf("%v", err)
+	}
+}

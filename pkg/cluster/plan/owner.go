@@ -1,0 +1,34 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import "github.com/etcd-operator/etcd-operator/pkg/manifest"
+
+// followOwner recreates a pod as the user whose files its data is. It needs no quorum: the pod
+// serves nothing, and its data may be what the quorum lacks. The volume's record comes first,
+// because it decides how the operator recreates the pod.
+func followOwner(o *Observation) Step {
+	for _, p := range o.Pods {
+		v := o.Volume(p.Name)
+		if v == nil || v.Deleting || p.Deleting || p.Running || !manifest.MayRunAs(&o.Spec, p.DataOwner) || p.RunsAs.User == p.DataOwner.User {
+			continue
+		}
+		switch {
+		case v.Owner == p.DataOwner && o.UpdateRefused == "":
+			return RecyclePod{Name: p.Name, UID: p.UID, Seen: p.Seen, Version: p.Version, Owner: p.DataOwner, Why: "its data belongs to user " + p.DataOwner.String()}
+		case v.Owner != p.DataOwner && !v.PutOff:
+			return SetVolumeOwner{Name: v.Name, UID: v.UID, Owner: p.DataOwner}
+		}
+	}
+	return nil
+}
+
+// ownerToRecord returns the user as which an earlier operator ran a member, so that its pod
+// can be recreated as that user. It is zero if it is on record or the operator's own.
+func ownerToRecord(m MemberState) manifest.Owner {
+	if m.Pod == nil || m.Volume == nil || m.Volume.Owner.Known || m.Volume.Template != "" {
+		return manifest.Owner{}
+	}
+	return m.Pod.RunsAs
+}
