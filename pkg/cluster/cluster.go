@@ -22,6 +22,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/fair"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
@@ -66,6 +67,8 @@ type Config struct {
 	Members func() Members
 	// Period defaults to the constant Period.
 	Period time.Duration
+	// Passes limits how many passes of all clusters begin in a second; nil: nothing does.
+	Passes *fair.Limiter
 }
 
 // Cluster manages one EtcdCluster. All fields except the mailbox belong to the goroutine of
@@ -167,8 +170,21 @@ func (c *Cluster) Run(ctx context.Context) {
 	defer c.cfg.Metrics.forget(c.obj)
 
 	loop.Run(ctx, c.cfg.Clock, c.Mailbox, loop.Reconciler[*api.EtcdCluster]{
-		Take: c.take, Woken: func() { c.waits = 0 }, Pass: c.reconcile,
+		Take: c.take, Woken: c.woken, Pass: c.admitted,
 	})
+}
+
+// admitted makes a pass when the limit of all clusters allows it.
+func (c *Cluster) admitted(ctx context.Context) time.Duration {
+	if c.cfg.Passes != nil && c.cfg.Passes.Wait(ctx) != nil {
+		return c.cfg.Period
+	}
+	return c.reconcile(ctx)
+}
+
+// woken notes that an object of the cluster has changed.
+func (c *Cluster) woken() {
+	c.waits = 0
 }
 
 // take continues with a newer state of the object and of its status: somebody else may have
@@ -181,7 +197,7 @@ func (c *Cluster) take(obj *api.EtcdCluster) {
 	c.forgetOther(&obj.Status)
 	c.obj, c.notices.Object = obj, obj
 	c.status = *obj.Status.DeepCopy()
-	c.waits = 0
+	c.woken()
 }
 
 // reconcile runs one pass and returns how long the next may wait.

@@ -30,6 +30,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/definition"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+	"github.com/etcd-operator/etcd-operator/pkg/fair"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 )
 
@@ -76,6 +77,7 @@ type Controller struct {
 	clusterMetrics *cluster.Metrics
 	// makeCluster is cluster.New, but in tests.
 	makeCluster func(ownedObjects, *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error)
+	passes      *fair.Limiter
 	// watched are the caches of what belongs to clusters, from Run on.
 	watched ownedObjects
 	waiting fleet.Waiting
@@ -131,6 +133,7 @@ func New(cfg Config) (*Controller, error) {
 		},
 		Recorder: cfg.Recorder, Log: c.log, Clock: cfg.Clock, Counted: m.counted(),
 	})
+	c.passes = cluster.PassLimit(cfg.Clock, c.fleet.Size)
 	err = c.fleet.RegisterSize(cfg.Registry, prometheus.GaugeOpts{
 		Namespace: "etcd_operator", Subsystem: "controller", Name: "clusters",
 		Help: "Clusters that the operator manages.",
@@ -235,6 +238,7 @@ func (c *Controller) newCluster(b ownedObjects, obj *api.EtcdCluster) (fleet.Run
 		StatusMissing: c.definition.Missing,
 		Members:       c.cfg.Members,
 		Period:        cluster.Period,
+		Passes:        c.passes,
 	}, obj)
 }
 
