@@ -158,7 +158,15 @@ func (c *Controller) Run(ctx context.Context) error {
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = api.AppLabel + "=" + api.AppEtcd }),
 		informers.WithTransform(dropManagedFields))
 	pods, services, volumes, budgets := factory.Core().V1().Pods(), factory.Core().V1().Services(), factory.Core().V1().PersistentVolumeClaims(), factory.Policy().V1().PodDisruptionBudgets()
-	c.watched = ownedObjects{pods.Lister(), services.Lister(), volumes.Lister(), budgets.Lister()}
+	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), services.Informer(), volumes.Informer()} {
+		if err := informer.AddIndexers(cluster.Indexers); err != nil {
+			return fmt.Errorf("index what belongs to clusters: %w", err)
+		}
+	}
+	c.watched = ownedObjects{
+		cluster.PodLister(pods.Informer().GetIndexer()), cluster.ServiceLister(services.Informer().GetIndexer()),
+		cluster.VolumeLister(volumes.Informer().GetIndexer()), budgets.Lister(),
+	}
 	var synced []cache.DoneChecker
 	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), services.Informer(), volumes.Informer(), budgets.Informer()} {
 		if _, err := informer.AddEventHandler(wakeOwner(c.fleet)); err != nil {
