@@ -33,6 +33,8 @@ type answer struct {
 	err    error
 	// stalled is true if no read through it is confirmed.
 	stalled bool
+	// position is what it states with a confirmed read.
+	position etcd.Position
 }
 
 func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
