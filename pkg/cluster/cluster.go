@@ -78,6 +78,8 @@ type Cluster struct {
 	cfg Config
 	log *logrus.Entry
 
+	rest rest
+
 	obj *api.EtcdCluster // own copy of the newest object
 	// status is what was last written. It may be newer than obj's.
 	status api.ClusterStatus
@@ -185,6 +187,7 @@ func (c *Cluster) admitted(ctx context.Context) time.Duration {
 // woken notes that an object of the cluster has changed.
 func (c *Cluster) woken() {
 	c.waits = 0
+	c.rest.end()
 }
 
 // take continues with a newer state of the object and of its status: somebody else may have
@@ -203,6 +206,10 @@ func (c *Cluster) take(obj *api.EtcdCluster) {
 // reconcile runs one pass and returns how long the next may wait.
 func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 	start := c.cfg.Clock.Now()
+	if c.undisturbed(ctx, start) {
+		c.cfg.Metrics.state.passEnded(c.obj, start, 0)
+		return c.untilLook()
+	}
 	s, err := c.pass(ctx)
 	c.cfg.Metrics.observePass(c.obj, c.cfg.Clock.Since(start))
 	defer func() { c.cfg.Metrics.state.passEnded(c.obj, c.cfg.Clock.Now(), c.failures) }()
@@ -229,6 +236,9 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 			return c.nextLook()
 		}
 		c.waits = 0
+		if c.rest.looks > 0 {
+			return c.untilLook()
+		}
 		return c.cfg.Period
 	case plan.Wait:
 		return c.nextLook()
@@ -246,6 +256,7 @@ func (c *Cluster) nextLook() time.Duration {
 
 // pass observes, plans one step, writes the status, and applies the step.
 func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
+	c.rest.end()
 	o, err := c.observe(ctx)
 	if err != nil {
 		return observing{}, err
@@ -281,7 +292,10 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 		c.log.WithError(applied).Warnf("pausing: %s", s)
 	}
 	c.standstill.ended(s, applied)
-	return s, errors.Join(err, applied)
+	if err = errors.Join(err, applied); err == nil {
+		c.mayRest(o, s)
+	}
+	return s, err
 }
 
 // restsOnRecord reports whether a step requires an earlier write of the status.

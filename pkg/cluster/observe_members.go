@@ -42,6 +42,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 	c.seeTLS(o, answers)
 	list := c.list(ctx, o, answers)
 	findStalled(ctx, o, answers)
+	c.rest.compare(answers)
 	for _, m := range list {
 		name := o.Names.MemberAt(m.Host())
 		if name == "" && (o.Pod(m.Name) != nil || o.Volume(m.Name) != nil) {
