@@ -15,11 +15,15 @@ import (
 	"net/http"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 // Endpoint is where one member serves clients.
@@ -54,6 +58,14 @@ type Status struct {
 	Alarms []Alarm
 }
 
+const (
+	// streamWindow allows 1 GB/s at a round trip of a millisecond.
+	streamWindow = 1 << 20
+	// smallBuffer holds the requests and answers of a poll. gRPC's default is 32 KiB for each
+	// direction, which an idle connection keeps.
+	smallBuffer = 2 << 10
+)
+
 // Client queries and changes the members of one cluster. It keeps one connection to each
 // member, because membership and health are requests to one member each. Only the calls of a
 // Conn are safe for concurrent use.
@@ -69,7 +81,9 @@ type Dial func(ctx context.Context, address string) (net.Conn, error)
 
 // NewClient returns a client without connections; tlsConfig is nil for plain text.
 func NewClient(tlsConfig *tls.Config) *Client {
-	return NewClientThrough(tlsConfig, dialTCP)
+	return NewClientThrough(tlsConfig, func(ctx context.Context, address string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	})
 }
 
 // Small makes new connections hold little memory, and returns c. It is for many members with
@@ -77,10 +91,6 @@ func NewClient(tlsConfig *tls.Config) *Client {
 func (c *Client) Small() *Client {
 	c.small = true
 	return c
-}
-
-func dialTCP(ctx context.Context, address string) (net.Conn, error) {
-	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 }
 
 // NewClientThrough returns a client whose connections are made by dial. Its addresses
@@ -107,12 +117,46 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 	}
 	address := net.JoinHostPort(cmp.Or(ep.IP, u.Hostname()), u.Port())
 	conn := &Conn{url: ep.URL, address: address, tls: c.tls, through: c.dial}
-	if conn.grpc, err = grpc.NewClient("passthrough:///"+u.Host, c.dialOptions(u.Scheme, conn.dial)...); err != nil {
+	cli, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{ep.URL},
+		TLS:       c.tls,
+		Logger:    zap.NewNop(), // calls return the errors
+		// Connections to a vanished node would never end by themselves.
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		// By default, the client retries a hundred times if a server is down. Here, each pass
+		// sends a new request and needs a quick answer.
+		MaxUnaryRetries: 1,
+		DialOptions:     c.dialOptions(conn.dial),
+	})
+	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", ep.URL, err)
 	}
-	conn.grpc.Connect()
+	conn.cli = cli
 	c.conns[ep] = conn
 	return conn, nil
+}
+
+// dialOptions are those of a connection to one member.
+func (c *Client) dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.DialOption {
+	opts := []grpc.DialOption{
+		grpc.WithContextDialer(dial),
+		// The window is how much a member may send ahead of its reader. By default it
+		// grows to 16 MiB, and a snapshot fills it if the store is slower.
+		grpc.WithInitialWindowSize(streamWindow),
+		grpc.WithInitialConnWindowSize(streamWindow),
+		// gRPC waits up to two minutes between attempts, which suits servers far away. A
+		// restarted member must be visible at once.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: 2 * time.Second,
+		}),
+		grpc.WithSharedWriteBuffer(true),
+	}
+	if c.small {
+		opts = append(opts, grpc.WithReadBufferSize(smallBuffer), grpc.WithWriteBufferSize(smallBuffer))
+	}
+	return opts
 }
 
 // Retain closes the connections to all other endpoints.
@@ -134,7 +178,7 @@ type Conn struct {
 	address string
 	tls     *tls.Config
 	through Dial
-	grpc    *grpc.ClientConn
+	cli     *clientv3.Client
 	// dialled counts the connections. gRPC replaces a broken one silently.
 	dialled atomic.Int64
 }
@@ -152,18 +196,17 @@ func (c *Conn) dial(ctx context.Context, _ string) (net.Conn, error) {
 // is that of a Service with many pods.
 func (c *Conn) Connections() int64 { return c.dialled.Load() }
 
-func (c *Conn) cluster() etcdserverpb.ClusterClient { return etcdserverpb.NewClusterClient(c.grpc) }
-
 func (c *Conn) close() {
 	// The only possible error is that the connection is closed already.
-	_ = c.grpc.Close()
+	_ = c.cli.Close()
 }
 
 // Status asks the member for its state. The member answers without a quorum.
 func (c *Conn) Status(ctx context.Context) (Status, error) {
-	resp, err := etcdserverpb.NewMaintenanceClient(c.grpc).Status(ctx, &etcdserverpb.StatusRequest{})
+	// The client's own Status would dial a connection for each call.
+	resp, err := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
 	if err != nil {
-		return Status{}, fmt.Errorf("status of %s: %w", c.url, contextError(ctx, c.explain(ctx, err)))
+		return Status{}, fmt.Errorf("status of %s: %w", c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
 	}
 	return Status{
 		MemberID:    resp.GetHeader().GetMemberId(),
@@ -193,19 +236,19 @@ func applied(resp *etcdserverpb.StatusResponse) uint64 {
 // Members lists the membership by a linearizable read: a quorum agrees on it. Without a quorum
 // it fails.
 func (c *Conn) Members(ctx context.Context) ([]Member, error) {
-	return c.members(ctx, true)
+	return c.members(ctx)
 }
 
 // LocalMembers lists the membership as this member knows it. The member answers without a
 // quorum, and its list may be old.
 func (c *Conn) LocalMembers(ctx context.Context) ([]Member, error) {
-	return c.members(ctx, false)
+	return c.members(ctx, clientv3.WithSerializable())
 }
 
-func (c *Conn) members(ctx context.Context, linearizable bool) ([]Member, error) {
-	resp, err := c.cluster().MemberList(ctx, &etcdserverpb.MemberListRequest{Linearizable: linearizable}, patient)
+func (c *Conn) members(ctx context.Context, opts ...clientv3.OpOption) ([]Member, error) {
+	resp, err := c.cli.MemberList(ctx, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("member list from %s: %w", c.url, contextError(ctx, err))
+		return nil, fmt.Errorf("member list from %s: %w", c.url, err)
 	}
 	return membersOf(resp.Members), nil
 }
@@ -218,7 +261,7 @@ func (c *Conn) ClusterVersion(ctx context.Context) (Version, error) {
 	if err != nil {
 		return Version{}, fmt.Errorf("cluster version from %s: %w", c.url, err)
 	}
-	// Requests are rare: a client for each holds no memory in between.
+	// Requests are rare: a transport for each holds no memory in between.
 	transport := &http.Transport{
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return c.through(ctx, c.address) },
 		TLSClientConfig:   c.tls,
@@ -240,9 +283,13 @@ func (c *Conn) ClusterVersion(ctx context.Context) (Version, error) {
 
 // AddMember adds a member with this peer URL, as a learner or with a vote.
 func (c *Conn) AddMember(ctx context.Context, peerURL string, learner bool) (Member, error) {
-	resp, err := c.cluster().MemberAdd(ctx, &etcdserverpb.MemberAddRequest{PeerURLs: []string{peerURL}, IsLearner: learner}, patient)
+	add := c.cli.MemberAdd
+	if learner {
+		add = c.cli.MemberAddAsLearner
+	}
+	resp, err := add(ctx, []string{peerURL})
 	if err != nil {
-		return Member{}, fmt.Errorf("member add %s through %s: %w", peerURL, c.url, contextError(ctx, err))
+		return Member{}, fmt.Errorf("member add %s through %s: %w", peerURL, c.url, err)
 	}
 	return memberOf(resp.Member), nil
 }
@@ -250,8 +297,7 @@ func (c *Conn) AddMember(ctx context.Context, peerURL string, learner bool) (Mem
 // PromoteMember gives a learner its vote. While the learner is not in sync, IsNotYet is true
 // of the error.
 func (c *Conn) PromoteMember(ctx context.Context, id uint64) error {
-	_, err := c.cluster().MemberPromote(ctx, &etcdserverpb.MemberPromoteRequest{ID: id}, patient)
-	if err = contextError(ctx, err); err != nil && !errors.Is(err, rpctypes.ErrMemberNotLearner) {
+	if _, err := c.cli.MemberPromote(ctx, id); err != nil && !errors.Is(err, rpctypes.ErrMemberNotLearner) {
 		return fmt.Errorf("member promote %s through %s: %w", FormatID(id), c.url, err)
 	}
 	return nil
@@ -259,8 +305,7 @@ func (c *Conn) PromoteMember(ctx context.Context, id uint64) error {
 
 // RemoveMember removes a member. It returns no error for one that is not a member.
 func (c *Conn) RemoveMember(ctx context.Context, id uint64) error {
-	_, err := c.cluster().MemberRemove(ctx, &etcdserverpb.MemberRemoveRequest{ID: id}, patient)
-	if err = contextError(ctx, err); err != nil && !errors.Is(err, rpctypes.ErrMemberNotFound) {
+	if _, err := c.cli.MemberRemove(ctx, id); err != nil && !errors.Is(err, rpctypes.ErrMemberNotFound) {
 		return fmt.Errorf("member remove %s through %s: %w", FormatID(id), c.url, err)
 	}
 	return nil
@@ -268,9 +313,8 @@ func (c *Conn) RemoveMember(ctx context.Context, id uint64) error {
 
 // MoveLeader transfers leadership to a voter. The Conn must be to the leader.
 func (c *Conn) MoveLeader(ctx context.Context, to uint64) error {
-	_, err := etcdserverpb.NewMaintenanceClient(c.grpc).MoveLeader(ctx, &etcdserverpb.MoveLeaderRequest{TargetID: to}, patient)
-	if err != nil {
-		return fmt.Errorf("move leader from %s to %s: %w", c.url, FormatID(to), contextError(ctx, err))
+	if _, err := c.cli.MoveLeader(ctx, to); err != nil {
+		return fmt.Errorf("move leader from %s to %s: %w", c.url, FormatID(to), err)
 	}
 	return nil
 }
@@ -278,7 +322,7 @@ func (c *Conn) MoveLeader(ctx context.Context, to uint64) error {
 // AdvanceLog appends n entries to the raft log. They disarm no alarm of no member, and so
 // change nothing.
 func (c *Conn) AdvanceLog(ctx context.Context, n int) error {
-	maintenance := etcdserverpb.NewMaintenanceClient(c.grpc)
+	maintenance := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection())
 	nothing := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_DEACTIVATE, Alarm: etcdserverpb.AlarmType_NONE}
 	appending, ctx := errgroup.WithContext(ctx)
 	appending.SetLimit(64) // etcd writes concurrent requests in one batch
@@ -289,7 +333,7 @@ func (c *Conn) AdvanceLog(ctx context.Context, n int) error {
 		})
 	}
 	if err := appending.Wait(); err != nil {
-		return fmt.Errorf("append entries to the log through %s: %w", c.url, contextError(ctx, err))
+		return fmt.Errorf("append entries to the log through %s: %w", c.url, clientv3.ContextError(ctx, err))
 	}
 	return nil
 }
@@ -301,11 +345,11 @@ func (c *Conn) Disarm(ctx context.Context, a Alarm) error {
 	if !known || kind == int32(etcdserverpb.AlarmType_NONE) {
 		return fmt.Errorf("disarm the alarm %q of member %s: no alarm of that name is known", a.Type, FormatID(a.MemberID))
 	}
-	_, err := etcdserverpb.NewMaintenanceClient(c.grpc).Alarm(ctx, &etcdserverpb.AlarmRequest{
+	_, err := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
 		Action: etcdserverpb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: etcdserverpb.AlarmType(kind),
 	})
 	if err != nil {
-		return fmt.Errorf("disarm the alarm %s of member %s through %s: %w", a.Type, FormatID(a.MemberID), c.url, contextError(ctx, err))
+		return fmt.Errorf("disarm the alarm %s of member %s through %s: %w", a.Type, FormatID(a.MemberID), c.url, clientv3.ContextError(ctx, err))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 )
 
@@ -36,9 +37,10 @@ func (c *Conn) Commits(ctx context.Context) (Position, error) {
 
 // position makes a linearizable read of nothing.
 func (c *Conn) position(ctx context.Context) (Position, error) {
-	resp, err := etcdserverpb.NewKVClient(c.grpc).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte{0}, CountOnly: true})
+	// The client's own Get would wait until ctx ends if the server is down.
+	resp, err := etcdserverpb.NewKVClient(c.cli.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte{0}, CountOnly: true})
 	if err != nil {
-		return Position{}, fmt.Errorf("linearizable read from %s: %w", c.url, contextError(ctx, c.explain(ctx, err)))
+		return Position{}, fmt.Errorf("linearizable read from %s: %w", c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
 	}
 	h := resp.GetHeader()
 	return Position{ClusterID: h.GetClusterId(), MemberID: h.GetMemberId(), Term: h.GetRaftTerm(), Revision: h.GetRevision()}, nil

@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/status"
 )
 
@@ -44,8 +45,11 @@ type Snapshot struct {
 // Snapshot opens the stream of the member's database as of the call's arrival, and waits for
 // its beginning. The stream ends with ctx. The caller must end ctx unless it reads the stream
 // to its end.
+//
+// etcd's client does not restart the stream: it only retries streams that ask for it
+// (clientv3.withMax), and this one does not.
 func (c *Conn) Snapshot(ctx context.Context) (*Snapshot, error) {
-	stream, err := etcdserverpb.NewMaintenanceClient(c.grpc).Snapshot(ctx, &etcdserverpb.SnapshotRequest{})
+	stream, err := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Snapshot(ctx, &etcdserverpb.SnapshotRequest{})
 	var first *etcdserverpb.SnapshotResponse
 	if err == nil {
 		first, err = stream.Recv()
@@ -54,7 +58,7 @@ func (c *Conn) Snapshot(ctx context.Context) (*Snapshot, error) {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF // an empty stream
 		}
-		return nil, fmt.Errorf("snapshot from %s: %w", c.url, contextError(ctx, c.explain(ctx, err)))
+		return nil, fmt.Errorf("snapshot from %s: %w", c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
 	}
 	return &Snapshot{
 		Size:           int64(len(first.GetBlob())) + int64(first.GetRemainingBytes()) + SnapshotTrailer, //nolint:gosec // no database has 2⁶³ bytes
@@ -78,7 +82,7 @@ func (s *Snapshot) Next() ([]byte, error) {
 		case errors.Is(err, io.EOF):
 			return nil, io.EOF
 		case err != nil:
-			return nil, contextError(s.ctx, err)
+			return nil, clientv3.ContextError(s.ctx, err)
 		}
 	}
 	if len(resp.GetBlob()) == 0 {
