@@ -102,21 +102,26 @@ func CoreConfig(config *rest.Config) *rest.Config {
 func newClients(program string, config *rest.Config) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = program + "/" + version.Version
-	config.QPS, config.Burst = apiQPS, apiBurst
 	core := CoreConfig(config)
 	leases := rest.CopyConfig(core)
 	leases.Timeout = leader.RenewDeadline / 2 // a hanging call must leave time for another
-	leases.QPS, leases.Burst = 0, 0           // client-go's defaults
 
 	var c Clients
 	var errs [5]error
-	c.Kube, errs[0] = kubernetes.NewForConfig(core)
+	c.Kube, errs[0] = kubernetes.NewForConfig(limited(core))
 	c.leases, errs[1] = kubernetes.NewForConfig(leases)
-	c.CRDs, errs[2] = apiextensions.NewForConfig(core)
-	c.Etcd, errs[3] = versioned.NewForConfig(config)
-	c.Dynamic, errs[4] = dynamic.NewForConfig(config)
+	c.CRDs, errs[2] = apiextensions.NewForConfig(limited(core))
+	c.Etcd, errs[3] = versioned.NewForConfig(limited(config))
+	c.Dynamic, errs[4] = dynamic.NewForConfig(limited(config))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("create clients of the API server at %s: %w", config.Host, err)
 	}
 	return &c, nil
+}
+
+// limited is a copy of the config with a rate limit of its own.
+func limited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.RateLimiter = newAPILimit()
+	return config
 }

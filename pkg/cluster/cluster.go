@@ -22,6 +22,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/fair"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
@@ -66,6 +67,8 @@ type Config struct {
 	Members func() Members
 	// Period defaults to the constant Period.
 	Period time.Duration
+	// Passes limits how many passes of all clusters begin in a second; nil: nothing does.
+	Passes *fair.Limiter
 }
 
 // Cluster manages one EtcdCluster. All fields except the mailbox belong to the goroutine of
@@ -74,6 +77,8 @@ type Cluster struct {
 	*loop.Mailbox[*api.EtcdCluster]
 	cfg Config
 	log *logrus.Entry
+
+	rest rest
 
 	obj *api.EtcdCluster // own copy of the newest object
 	// literalTags is the last observation's.
@@ -171,8 +176,22 @@ func (c *Cluster) Run(ctx context.Context) {
 	defer c.cfg.Metrics.forget(c.obj)
 
 	loop.Run(ctx, c.cfg.Clock, c.Mailbox, loop.Reconciler[*api.EtcdCluster]{
-		Take: c.take, Woken: func() { c.waits = 0 }, Pass: c.reconcile,
+		Take: c.take, Woken: c.woken, Pass: c.admitted,
 	})
+}
+
+// admitted makes a pass when the limit of all clusters allows it.
+func (c *Cluster) admitted(ctx context.Context) time.Duration {
+	if c.cfg.Passes != nil && c.cfg.Passes.Wait(ctx) != nil {
+		return c.cfg.Period
+	}
+	return c.reconcile(ctx)
+}
+
+// woken notes that an object of the cluster has changed.
+func (c *Cluster) woken() {
+	c.waits = 0
+	c.rest.end()
 }
 
 // take continues with a newer state of the object and of its status: somebody else may have
@@ -185,12 +204,16 @@ func (c *Cluster) take(obj *api.EtcdCluster) {
 	c.forgetOther(&obj.Status)
 	c.obj, c.notices.Object, c.tolerated = obj, obj, nil
 	c.status = *obj.Status.DeepCopy()
-	c.waits = 0
+	c.woken()
 }
 
 // reconcile runs one pass and returns how long the next may wait.
 func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 	start := c.cfg.Clock.Now()
+	if c.undisturbed(ctx, start) {
+		c.cfg.Metrics.state.passEnded(c.obj, start, 0)
+		return c.untilLook()
+	}
 	s, err := c.pass(ctx)
 	c.cfg.Metrics.observePass(c.obj, c.cfg.Clock.Since(start))
 	defer func() { c.cfg.Metrics.state.passEnded(c.obj, c.cfg.Clock.Now(), c.failures) }()
@@ -217,6 +240,9 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 			return c.nextLook()
 		}
 		c.waits = 0
+		if c.rest.looks > 0 {
+			return c.untilLook()
+		}
 		return c.cfg.Period
 	case plan.Wait:
 		return c.nextLook()
@@ -234,6 +260,7 @@ func (c *Cluster) nextLook() time.Duration {
 
 // pass observes, plans one step, writes the status, and applies the step.
 func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
+	c.rest.end()
 	o, err := c.observe(ctx)
 	if err != nil {
 		return observing{}, err
@@ -270,7 +297,10 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 		c.log.WithError(applied).Warnf("pausing: %s", s)
 	}
 	c.standstill.ended(s, applied)
-	return s, errors.Join(err, applied)
+	if err = errors.Join(err, applied); err == nil {
+		c.mayRest(o, s)
+	}
+	return s, err
 }
 
 // restsOnRecord reports whether a step requires an earlier write of the status.

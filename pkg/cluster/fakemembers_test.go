@@ -25,7 +25,9 @@ type fakeMember struct {
 
 	says    []etcd.Status // one answer after the other; the last one stays
 	stalled error         // is the answer to a linearizable read
-	agreed  []etcd.Member
+	// position comes with a confirmed read. While it is zero, no look replaces a pass.
+	position etcd.Position
+	agreed   []etcd.Member
 }
 
 func (f fakeMembers) Conn(ep etcd.Endpoint) (Member, error) {
@@ -54,7 +56,7 @@ func (m *fakeMember) Status(context.Context) (etcd.Status, error) {
 	return status, nil
 }
 
-func (m *fakeMember) Commits(context.Context) error { return m.stalled }
+func (m *fakeMember) Commits(context.Context) (etcd.Position, error) { return m.position, m.stalled }
 
 func (m *fakeMember) Members(context.Context) ([]etcd.Member, error) { return m.agreed, nil }
 

@@ -30,7 +30,7 @@ type Members interface {
 // calls.
 type Member interface {
 	Status(ctx context.Context) (etcd.Status, error)
-	Commits(ctx context.Context) error
+	Commits(ctx context.Context) (etcd.Position, error)
 	Members(ctx context.Context) ([]etcd.Member, error)
 	LocalMembers(ctx context.Context) ([]etcd.Member, error)
 	ClusterVersion(ctx context.Context) (etcd.Version, error)
@@ -46,7 +46,7 @@ type Member interface {
 type overNetwork struct{ *etcd.Client }
 
 // MembersOverNetwork reaches members through the network, in plain text before SetTLS.
-func MembersOverNetwork() Members { return overNetwork{etcd.NewClient(nil)} }
+func MembersOverNetwork() Members { return overNetwork{etcd.NewClient(nil).Small()} }
 
 func (n overNetwork) Conn(ep etcd.Endpoint) (Member, error) {
 	conn, err := n.Client.Conn(ep)

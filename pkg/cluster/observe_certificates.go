@@ -181,3 +181,8 @@ func (c *Cluster) template() (manifest.Template, error) {
 	}
 	return manifest.TemplateOf(&c.obj.Spec, certificates)
 }
+
+// certificatesDue reports whether the content of the Secrets is old.
+func (c *Cluster) certificatesDue(now time.Time) bool {
+	return len(c.certs.held) > 0 && now.Sub(c.certs.readAt) >= certPeriod
+}

@@ -33,6 +33,8 @@ type answer struct {
 	err    error
 	// stalled is true if no read through it is confirmed.
 	stalled bool
+	// position is what it states with a confirmed read.
+	position etcd.Position
 }
 
 func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
@@ -40,6 +42,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 	c.seeTLS(o, answers)
 	list := c.list(ctx, o, answers)
 	findStalled(ctx, o, answers)
+	c.rest.compare(answers)
 	for _, m := range list {
 		name := o.Names.MemberAt(m.Host())
 		if name == "" && (o.Pod(m.Name) != nil || o.Volume(m.Name) != nil) {

@@ -4,9 +4,13 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -17,26 +21,38 @@ import (
 
 // observeServices compares the Services in the cache with the desired ones.
 func (c *Cluster) observeServices(o *plan.Observation) error {
-	services, err := c.cfg.Services.Services(c.obj.Namespace).List(labels.Everything())
+	services := c.cfg.Services.Services(c.obj.Namespace)
+	peer, client := manifest.BuildPeerService(c.obj), manifest.BuildClientService(c.obj)
+	o.PeerService.Name, o.ClientService.Name = peer.Name, client.Name
+	// By name: somebody may have edited the label.
+	compare := func(want *corev1.Service, into *plan.OwnedObject) error {
+		svc, err := services.Get(want.Name)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("service %s: %w", want.Name, err)
+		}
+		*into = c.compareService(ownedObjectOf(svc, c.obj), svc, want, o)
+		return nil
+	}
+	if err := errors.Join(compare(peer, &o.PeerService), compare(client, &o.ClientService)); err != nil {
+		return err
+	}
+	labelled, err := services.List(labels.SelectorFromSet(labels.Set{api.ClusterLabel: c.obj.Name}))
 	if err != nil {
 		return fmt.Errorf("services of the cluster: %w", err)
 	}
-	peer, client := manifest.BuildPeerService(c.obj), manifest.BuildClientService(c.obj)
-	o.PeerService.Name, o.ClientService.Name = peer.Name, client.Name
-	for _, svc := range services {
-		seen := ownedObjectOf(svc, c.obj)
-		switch svc.Name {
-		case peer.Name:
-			o.PeerService = c.compareService(seen, svc, peer, o)
-		case client.Name:
-			o.ClientService = c.compareService(seen, svc, client, o)
-		default:
-			if seen.Owned && svc.Labels[api.ClusterLabel] == c.obj.Name {
-				seen.PutOff = c.postponed.holds(writeOf(svc.Name), o.Now)
-				o.FormerServices = append(o.FormerServices, seen)
-			}
+	for _, svc := range labelled {
+		if svc.Name == peer.Name || svc.Name == client.Name {
+			continue
+		}
+		if seen := ownedObjectOf(svc, c.obj); seen.Owned {
+			seen.PutOff = c.postponed.holds(writeOf(svc.Name), o.Now)
+			o.FormerServices = append(o.FormerServices, seen)
 		}
 	}
+	slices.SortFunc(o.FormerServices, func(a, b plan.OwnedObject) int { return strings.Compare(a.Name, b.Name) })
 	// The operator may delay a write of an existing peer Service too, so that later rules
 	// apply. It tries to create a missing one in each pass.
 	o.PeerService.Taken = !o.PeerService.Owned && c.postponed.holds(takenBy(peer.Name), o.Now)

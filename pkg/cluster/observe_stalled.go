@@ -25,7 +25,10 @@ func findStalled(ctx context.Context, o *plan.Observation, answers []answer) {
 			continue
 		}
 		asked.Go(func() {
-			answers[i].stalled = recovered(func() error { return answers[i].conn.Commits(ctx) }) != nil
+			answers[i].stalled = recovered(func() (err error) {
+				answers[i].position, err = answers[i].conn.Commits(ctx)
+				return err
+			}) != nil
 		})
 	}
 	asked.Wait()

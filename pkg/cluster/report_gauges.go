@@ -33,7 +33,7 @@ func newClusterGauges() clusterGauges {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "etcd_operator", Subsystem: "cluster", Name: name, Help: help}, clusterLabels)
 	}
 	return clusterGauges{
-		lastPass: gauge("last_pass_timestamp_seconds", "When the last pass over the cluster ended, whether it failed or not."),
+		lastPass: gauge("last_pass_timestamp_seconds", "When the last pass over the cluster ended, whether it failed or not, or the last look at it."),
 		failing:  gauge("failed_passes", "Number of passes in a row, up to now, that ended with an error."),
 		ofPass: []clusterGauge{
 			{gauge("available", "1 while the condition Available is True: the cluster serves reads and writes."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -62,6 +63,7 @@ func testCluster() *api.EtcdCluster {
 func newWorld(t testing.TB, clock clock.Clock, objects ...*api.EtcdCluster) *world {
 	t.Helper()
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	maps.Copy(byNamespace, Indexers)
 	w := &world{
 		t:        t,
 		kube:     fake.NewClientset(),
@@ -94,10 +96,10 @@ func newWorld(t testing.TB, clock clock.Clock, objects ...*api.EtcdCluster) *wor
 	w.cfg = Config{
 		Kube:          w.kube,
 		EtcdClusters:  w.clusters,
-		Pods:          countedPods{corelisters.NewPodLister(w.pods), &w.passes},
-		Services:      corelisters.NewServiceLister(w.services),
+		Pods:          countedPods{PodLister(w.pods), &w.passes},
+		Services:      ServiceLister(w.services),
 		Budgets:       policylisters.NewPodDisruptionBudgetLister(w.budgets),
-		Volumes:       corelisters.NewPersistentVolumeClaimLister(w.volumes),
+		Volumes:       VolumeLister(w.volumes),
 		Recorder:      &w.Recorder,
 		Logger:        logrus.NewEntry(logger),
 		Metrics:       metrics,

@@ -30,6 +30,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/definition"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+	"github.com/etcd-operator/etcd-operator/pkg/fair"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 )
 
@@ -76,6 +77,7 @@ type Controller struct {
 	clusterMetrics *cluster.Metrics
 	// makeCluster is cluster.New, but in tests.
 	makeCluster func(ownedObjects, *api.EtcdCluster) (fleet.Runner[*api.EtcdCluster], error)
+	passes      *fair.Limiter
 	// watched are the caches of what belongs to clusters, from Run on.
 	watched ownedObjects
 	waiting fleet.Waiting
@@ -131,6 +133,7 @@ func New(cfg Config) (*Controller, error) {
 		},
 		Recorder: cfg.Recorder, Log: c.log, Clock: cfg.Clock, Counted: m.counted(),
 	})
+	c.passes = cluster.PassLimit(cfg.Clock, c.fleet.Size)
 	err = c.fleet.RegisterSize(cfg.Registry, prometheus.GaugeOpts{
 		Namespace: "etcd_operator", Subsystem: "controller", Name: "clusters",
 		Help: "Clusters that the operator manages.",
@@ -155,7 +158,15 @@ func (c *Controller) Run(ctx context.Context) error {
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = api.AppLabel + "=" + api.AppEtcd }),
 		informers.WithTransform(dropManagedFields))
 	pods, services, volumes, budgets := factory.Core().V1().Pods(), factory.Core().V1().Services(), factory.Core().V1().PersistentVolumeClaims(), factory.Policy().V1().PodDisruptionBudgets()
-	c.watched = ownedObjects{pods.Lister(), services.Lister(), volumes.Lister(), budgets.Lister()}
+	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), services.Informer(), volumes.Informer()} {
+		if err := informer.AddIndexers(cluster.Indexers); err != nil {
+			return fmt.Errorf("index what belongs to clusters: %w", err)
+		}
+	}
+	c.watched = ownedObjects{
+		cluster.PodLister(pods.Informer().GetIndexer()), cluster.ServiceLister(services.Informer().GetIndexer()),
+		cluster.VolumeLister(volumes.Informer().GetIndexer()), budgets.Lister(),
+	}
 	var synced []cache.DoneChecker
 	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), services.Informer(), volumes.Informer(), budgets.Informer()} {
 		if _, err := informer.AddEventHandler(wakeOwner(c.fleet)); err != nil {
@@ -235,6 +246,7 @@ func (c *Controller) newCluster(b ownedObjects, obj *api.EtcdCluster) (fleet.Run
 		StatusMissing: c.definition.Missing,
 		Members:       c.cfg.Members,
 		Period:        cluster.Period,
+		Passes:        c.passes,
 	}, obj)
 }
 

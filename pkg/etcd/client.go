@@ -58,8 +58,13 @@ type Status struct {
 	Alarms []Alarm
 }
 
-// streamWindow allows 1 GB/s at a round trip of a millisecond.
-const streamWindow = 1 << 20
+const (
+	// streamWindow allows 1 GB/s at a round trip of a millisecond.
+	streamWindow = 1 << 20
+	// smallBuffer holds the requests and answers of a poll. gRPC's default is 32 KiB for each
+	// direction, which an idle connection keeps.
+	smallBuffer = 2 << 10
+)
 
 // Client queries and changes the members of one cluster. It keeps one connection to each
 // member, because membership and health are requests to one member each. Only the calls of a
@@ -67,6 +72,7 @@ const streamWindow = 1 << 20
 type Client struct {
 	tls   *tls.Config
 	dial  Dial
+	small bool
 	conns map[Endpoint]*Conn
 }
 
@@ -78,6 +84,13 @@ func NewClient(tlsConfig *tls.Config) *Client {
 	return NewClientThrough(tlsConfig, func(ctx context.Context, address string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	})
+}
+
+// Small makes new connections hold little memory, and returns c. It is for many members with
+// few and small requests each. A snapshot through such a connection is slow.
+func (c *Client) Small() *Client {
+	c.small = true
+	return c
 }
 
 // NewClientThrough returns a client whose connections are made by dial. Its addresses
@@ -114,33 +127,36 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 		// By default, the client retries a hundred times if a server is down. Here, each pass
 		// sends a new request and needs a quick answer.
 		MaxUnaryRetries: 1,
-		DialOptions: []grpc.DialOption{
-			grpc.WithContextDialer(conn.dial),
-			// The window is how much a member may send ahead of its reader. By default it
-			// grows to 16 MiB, and a snapshot fills it if the store is slower.
-			grpc.WithInitialWindowSize(streamWindow),
-			grpc.WithInitialConnWindowSize(streamWindow),
-			// gRPC waits up to two minutes between attempts, which suits servers far away. A
-			// restarted member must be visible at once.
-			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: time.Second},
-				MinConnectTimeout: 2 * time.Second,
-			}),
-		},
+		DialOptions:     c.dialOptions(conn.dial),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", ep.URL, err)
 	}
 	conn.cli = cli
-	conn.http = &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return c.dial(ctx, address)
-		},
-		TLSClientConfig:   c.tls,
-		DisableKeepAlives: true, // requests are rare
-	}}
 	c.conns[ep] = conn
 	return conn, nil
+}
+
+// dialOptions are those of a connection to one member.
+func (c *Client) dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.DialOption {
+	opts := []grpc.DialOption{
+		grpc.WithContextDialer(dial),
+		// The window is how much a member may send ahead of its reader. By default it
+		// grows to 16 MiB, and a snapshot fills it if the store is slower.
+		grpc.WithInitialWindowSize(streamWindow),
+		grpc.WithInitialConnWindowSize(streamWindow),
+		// gRPC waits up to two minutes between attempts, which suits servers far away. A
+		// restarted member must be visible at once.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: 2 * time.Second,
+		}),
+		grpc.WithSharedWriteBuffer(true),
+	}
+	if c.small {
+		opts = append(opts, grpc.WithReadBufferSize(smallBuffer), grpc.WithWriteBufferSize(smallBuffer))
+	}
+	return opts
 }
 
 // Retain closes the connections to all other endpoints.
@@ -163,7 +179,6 @@ type Conn struct {
 	tls     *tls.Config
 	through Dial
 	cli     *clientv3.Client
-	http    *http.Client
 	// dialled counts the connections. gRPC replaces a broken one silently.
 	dialled atomic.Int64
 }
@@ -246,7 +261,13 @@ func (c *Conn) ClusterVersion(ctx context.Context) (Version, error) {
 	if err != nil {
 		return Version{}, fmt.Errorf("cluster version from %s: %w", c.url, err)
 	}
-	resp, err := c.http.Do(req)
+	// Requests are rare: a transport for each holds no memory in between.
+	transport := &http.Transport{
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return c.through(ctx, c.address) },
+		TLSClientConfig:   c.tls,
+		DisableKeepAlives: true,
+	}
+	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return Version{}, fmt.Errorf("cluster version from %s: %w", c.url, err)
 	}

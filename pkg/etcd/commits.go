@@ -6,20 +6,44 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 )
 
+// Position is what a member states with the answer to a linearizable read. While all voters
+// state the same as before, they have the same leader, and nobody has written.
+type Position struct {
+	ClusterID uint64
+	MemberID  uint64
+	// Term is that of the leader who confirmed the read. A term has one leader at most.
+	Term     uint64
+	Revision int64
+}
+
 // Commits reports whether the member takes part in a quorum: whether a linearizable read
 // through it succeeds. A member whose disk hangs still answers Status, and names itself as the
-// leader, but confirms no read.
-func (c *Conn) Commits(ctx context.Context) error {
-	_, err := c.Revision(ctx)
+// leader, but confirms no read. The position is zero if etcd refused the read's result.
+func (c *Conn) Commits(ctx context.Context) (Position, error) {
+	p, err := c.position(ctx)
 	if isAnswer(err) {
-		return nil
+		return p, nil
 	}
-	return err
+	return Position{}, err
+}
+
+// position makes a linearizable read of nothing.
+func (c *Conn) position(ctx context.Context) (Position, error) {
+	// The client's own Get would wait until ctx ends if the server is down.
+	resp, err := etcdserverpb.NewKVClient(c.cli.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte{0}, CountOnly: true})
+	if err != nil {
+		return Position{}, fmt.Errorf("linearizable read from %s: %w", c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
+	}
+	h := resp.GetHeader()
+	return Position{ClusterID: h.GetClusterId(), MemberID: h.GetMemberId(), Term: h.GetRaftTerm(), Revision: h.GetRevision()}, nil
 }
 
 // isAnswer reports whether etcd confirmed a linearizable read and then refused its result, as

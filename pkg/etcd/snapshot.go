@@ -23,12 +23,8 @@ const SnapshotTrailer = 32
 // Revision returns the revision of the data by a linearizable read: the member holds all
 // writes that were acknowledged before the call. It fails without a quorum.
 func (c *Conn) Revision(ctx context.Context) (int64, error) {
-	// The client's own Get would wait until ctx ends if the server is down.
-	resp, err := etcdserverpb.NewKVClient(c.cli.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte{0}, CountOnly: true})
-	if err != nil {
-		return 0, fmt.Errorf("linearizable read from %s: %w", c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
-	}
-	return resp.GetHeader().GetRevision(), nil
+	p, err := c.position(ctx)
+	return p.Revision, err
 }
 
 // Snapshot is the stream of a member's database, followed by its sha256 of SnapshotTrailer

@@ -104,14 +104,22 @@ func (c way) Status(ctx context.Context) (etcd.Status, error) {
 	})
 }
 
-func (c way) Commits(ctx context.Context) error {
-	_, err := confirmed(ctx, c, "read", func(m *member, reply func(bool, error)) {
-		m.confirm(func(err error) { reply(err == nil, err) })
+func (c way) Commits(ctx context.Context) (etcd.Position, error) {
+	position, err := confirmed(ctx, c, "read", func(m *member, reply func(etcd.Position, error)) {
+		m.confirm(func(err error) {
+			if err != nil {
+				reply(etcd.Position{}, err)
+				return
+			}
+			reply(etcd.Position{
+				ClusterID: m.clusterID, MemberID: m.id, Term: m.node.BasicStatus().HardState.GetTerm(), Revision: m.machine.revision,
+			}, nil)
+		})
 	})
 	if err != nil && (ctx.Err() != nil || etcd.IsNotYet(err)) {
-		return err
+		return etcd.Position{}, err
 	}
-	return nil
+	return position, nil
 }
 
 func (c way) Members(ctx context.Context) ([]etcd.Member, error) {

@@ -88,7 +88,7 @@ func (o *Observer) askMember(ctx context.Context, answer *Answer, conn *etcd.Con
 	var asking sync.WaitGroup
 	asking.Go(func() { answer.Metrics, _ = o.metrics(ctx, answer.Pod) })
 	asking.Go(func() { answer.Status, answer.Err = conn.Status(ctx) })
-	asking.Go(func() { answer.Commits = conn.Commits(ctx) })
+	asking.Go(func() { _, answer.Commits = conn.Commits(ctx) })
 	asking.Wait()
 }
 

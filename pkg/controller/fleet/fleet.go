@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+
+	"github.com/etcd-operator/etcd-operator/pkg/fair"
 )
 
 // restartDelay is how long an object whose goroutine panicked is left alone.
@@ -130,7 +132,7 @@ func (f *Fleet[T]) start(ctx context.Context, key types.NamespacedName, obj T) {
 		f.cfg.Log.WithField(f.cfg.Noun, key).WithError(err).Errorf("can't manage this %s", f.cfg.Noun)
 		return
 	}
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(fair.In(ctx, key.Namespace))
 	k := &keeper[T]{runner: runner, obj: obj, stop: stop}
 	ended := make(chan struct{})
 
