@@ -151,7 +151,6 @@ func (c *Client) dialOptions(dial func(context.Context, string) (net.Conn, error
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 2 * time.Second,
 		}),
-		grpc.WithSharedWriteBuffer(true),
 	}
 	if c.small {
 		opts = append(opts, grpc.WithReadBufferSize(smallBuffer), grpc.WithWriteBufferSize(smallBuffer))
