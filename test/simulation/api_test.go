@@ -499,7 +499,7 @@ func (a *apiServer) someTimeAgo(s *shelf, notBefore int64) (map[string]*stored, 
 	back := a.w.stale(s.kind.resource)
 	then := max(notBefore, s.oldest)
 	i := len(s.past)
-	for ; i > 0 && back > 0 && s.past[i-1].version > then; i-- {
+	for ; i > 0 && s.past[i-1].version > then && (back > 0 || a.w.view > 0 && s.past[i-1].version > a.w.view); i-- {
 		back--
 	}
 	if i == len(s.past) {

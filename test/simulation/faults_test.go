@@ -90,25 +90,10 @@ func (w *world) plan() {
 		n *= 2 + int(l.number("times")%12)
 	}
 	for i := range n {
-		f := w.makeFault(i)
-		if f == nil || l.without[f.id] {
-			continue
-		}
-		w.after(f.at, func() {
-			w.happened(f.id)
-			w.narrate("fault", "%s", f.id)
-			f.begin()
-			w.disturbed = time.Now()
-			if f.end != nil {
-				w.lasting++
-				w.after(f.lasts, func() {
-					w.narrate("fault", "over: %s", f.id)
-					f.end()
-					w.lasting--
-					w.disturbed = time.Now()
-				})
-			}
-		})
+		w.expect(w.makeFault(i))
+	}
+	for _, f := range w.aimed() {
+		w.expect(f)
 	}
 	for i := range int(l.number("skies") % 3) {
 		from := stormBegins - 4*time.Second + l.between(0, stormLasts-time.Minute, "sky", i)
@@ -128,6 +113,28 @@ func (w *world) plan() {
 		}
 		w.skies = append(w.skies, we)
 	}
+}
+
+// expect makes a fault happen.
+func (w *world) expect(f *fault) {
+	if f == nil || w.life.without[f.id] {
+		return
+	}
+	w.after(f.at, func() {
+		w.happened(f.id)
+		w.narrate("fault", "%s", f.id)
+		f.begin()
+		w.disturbed = time.Now()
+		if f.end != nil {
+			w.lasting++
+			w.after(f.lasts, func() {
+				w.narrate("fault", "over: %s", f.id)
+				f.end()
+				w.lasting--
+				w.disturbed = time.Now()
+			})
+		}
+	})
 }
 
 // makeFault makes the i-th fault of a life.

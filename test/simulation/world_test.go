@@ -51,6 +51,7 @@ type world struct {
 	struck    int      // number of times a fault began, or a call failed
 	lags      map[string]time.Duration
 	old       map[string]int
+	view      int64 // the version that a cache of the API server shows; 0: see old
 	local     bool
 	// createsCRD is true if the operator registers its resource itself. Reading and writing
 	// the long definition takes as long as all else in a short life.
