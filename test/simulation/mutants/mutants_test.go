@@ -20,7 +20,7 @@ const root = "../../.."
 
 var (
 	unitLine  = regexp.MustCompile(`(?m)^Unit: go test (\./\S+) -run '\^(Test\w+)\$(?:/\^(\w+)\$)?'$`)
-	seedsLine = regexp.MustCompile(`(?m)^Found within: [1-9]\d* seeds$`)
+	seedsLine = regexp.MustCompile(`(?m)^Found within: ([1-9]\d*) seeds$`)
 )
 
 // patches returns the heads of all patches, by name.
@@ -126,5 +126,29 @@ func TestTheTableNamesEachUnitTest(t *testing.T) {
 	}
 	if rows := strings.Count(table, "\n| `"); rows != want {
 		t.Errorf("README.md has %d rows, and %d patches name a unit test", rows, want)
+	}
+}
+
+func TestTheTableNamesEachNumberOfSeeds(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(readme), "\n## Found by the simulation\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	want := 0
+	for name, head := range patches(t) {
+		seeds := seedsLine.FindStringSubmatch(head)
+		if seeds == nil {
+			continue
+		}
+		want++
+		row := regexp.MustCompile(fmt.Sprintf(`(?m)^\| `+"`%s`"+` \| .+ \| [1-9]\d* \| %s \|$`, name, seeds[1]))
+		if !row.MatchString(table) {
+			t.Errorf("README.md has no row of %s with %s seeds", name, seeds[1])
+		}
+	}
+	if rows := strings.Count(table, "\n| `"); rows != want {
+		t.Errorf("README.md has %d rows, and %d patches state a number of seeds", rows, want)
 	}
 }
