@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // An earlier operator ran etcd as another user, and the volume ignores fsGroup.
@@ -31,17 +32,18 @@ func TestDataOfAnotherUserIsNamed(t *testing.T) {
 	if err := os.Chown(dir, 12379, 100); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // as a volume
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o755); err != nil { //nolint:gosec // as a volume
-		t.Fatal(err)
-	}
-	// This thread alone loses root's rights to files, and ends with the goroutine.
+	// This thread alone loses root's rights to the files of others, and ends with the goroutine.
 	ended := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		if err := syscall.Setfsuid(65532); err != nil {
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var rights [2]unix.CapUserData
+		if err := unix.Capget(&header, &rights[0]); err != nil {
+			ended <- err
+			return
+		}
+		rights[0].Effective &^= 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
+		if err := unix.Capset(&header, &rights[0]); err != nil {
 			ended <- err
 			return
 		}

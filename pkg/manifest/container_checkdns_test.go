@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -141,13 +140,14 @@ func makeForeign(t *testing.T, cmd *exec.Cmd, dir string) {
 		t.Cleanup(func() { _ = os.Chmod(data, 0o700) }) //nolint:gosec // a directory
 		return
 	}
-	for _, path := range []string{filepath.Dir(dir), dir, filepath.Join(dir, "bin"), filepath.Join(dir, "bin", "nslookup")} {
-		if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // for the command's user
-			t.Fatal(err)
-		}
-	}
 	if err := os.Chown(data, dataOwner(), os.Getgid()); err != nil {
 		t.Fatal(err)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nonRootUser, Gid: nonRootUser}}
+	// Another user might not reach the directory. So the command stays root, without its rights to
+	// the files of others.
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Path, cmd.Args = setpriv, append([]string{"setpriv", "--inh-caps=-all", "--bounding-set=-dac_override,-dac_read_search", cmd.Path}, cmd.Args[1:]...)
 }
