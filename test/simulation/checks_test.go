@@ -14,6 +14,7 @@ import (
 
 	pb "go.etcd.io/raft/v3/raftpb"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -362,9 +363,26 @@ func (c *checks) needless(through *member, h *history, id uint64) {
 	switch {
 	case info.learner && m.receiving > 0 && time.Since(m.startedAt) < 12*time.Minute:
 		w.fail("the operator removes %s, which receives a copy of the database", w.nameOf(through, id))
+	case c.makesRoom(h, obj, m.run.name):
 	case !info.learner && m.serving && time.Since(m.startedAt) > time.Minute && c.sick[id].IsZero() && w.linkedFor(m.run.node, 2*time.Minute):
 		w.fail("the operator removes %s, which is well", w.nameOf(through, id))
 	}
+}
+
+// makesRoom reports whether a member leaves so that its replacement gets its node. Only a
+// replacement can follow the edit, and it has found no node beside the members for a minute.
+func (c *checks) makesRoom(h *history, obj *api.EtcdCluster, leaving string) bool {
+	follows := func(p *corev1.Pod) bool {
+		return equality.Semantic.DeepEqual(p.Spec.Containers[0].Resources.Requests, obj.Spec.Pod.Resources.Requests)
+	}
+	if pod := c.w.api.pod(leaving); pod == nil || claimOf(pod) != "" || follows(pod) || len(h.machine.voters()) < 3 {
+		return false
+	}
+	return slices.ContainsFunc(c.w.api.pods(), func(p *corev1.Pod) bool {
+		joined := slices.ContainsFunc(slices.Collect(maps.Values(h.machine.members)), func(info memberInfo) bool { return strings.Contains(info.url, "//"+p.Name+".") })
+		return !joined && p.DeletionTimestamp == nil && p.Spec.NodeName == "" && keepsApart(p) && follows(p) &&
+			time.Since(p.CreationTimestamp.Time) >= time.Minute
+	})
 }
 
 func (w *world) anyLag() bool {

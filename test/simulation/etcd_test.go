@@ -262,14 +262,19 @@ func (w *world) startMember(run *podRun, d *disk, f flags, version string) (*mem
 	if snap, err := d.log.Snapshot(); err == nil && !raft.IsEmptySnap(snap) {
 		m.restore(snap)
 	}
-	node, err := raft.NewRawNode(&raft.Config{
-		ID: m.id, ElectionTick: electionTicks, HeartbeatTick: 1, Storage: d.log, Applied: m.applied,
-		MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 512, CheckQuorum: true, PreVote: true, Logger: quiet{},
+	var err error
+	m.guard(func() {
+		m.node, err = raft.NewRawNode(&raft.Config{
+			ID: m.id, ElectionTick: electionTicks, HeartbeatTick: 1, Storage: d.log, Applied: m.applied,
+			MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 512, CheckQuorum: true, PreVote: true, Logger: quiet{},
+		})
 	})
+	if m.stopped {
+		return nil, errors.New(m.why)
+	}
 	if err != nil {
 		return nil, err
 	}
-	m.node = node
 	if fresh && f.fresh {
 		var peers []raft.Peer
 		for url := range f.initialCluster {
@@ -277,7 +282,7 @@ func (w *world) startMember(run *podRun, d *disk, f flags, version string) (*mem
 			peers = append(peers, raft.Peer{ID: info.id, Context: w.pay(payload{change: &info})})
 		}
 		slices.SortFunc(peers, func(a, b raft.Peer) int { return cmp.Compare(a.ID, b.ID) })
-		if err := node.Bootstrap(peers); err != nil {
+		if err := m.node.Bootstrap(peers); err != nil {
 			return nil, err
 		}
 	}

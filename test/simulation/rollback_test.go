@@ -51,13 +51,21 @@ func copyOf(log *raft.MemoryStorage) *raft.MemoryStorage {
 // data are older than the recorded ones.
 func (w *world) rollBack(old map[*disk]*raft.MemoryStorage) {
 	done := false
+	inUse := map[*disk]bool{} // another pod of the volume may have begun to run elsewhere
+	for _, n := range w.nodes {
+		for _, r := range n.sorted() {
+			if r.proc != nil && !r.proc.stopped {
+				inUse[r.proc.disk] = true
+			}
+		}
+	}
 	for _, n := range w.nodes {
 		for _, r := range n.sorted() {
 			if r.pod == nil || r.proc != nil || r.diskKey() == "" {
 				continue
 			}
 			d := w.disks[r.diskKey()]
-			if log := old[d]; d.hasData() && log != nil {
+			if log := old[d]; d.hasData() && log != nil && !inUse[d] {
 				d.log = copyOf(log)
 				done = true
 			}
