@@ -27,18 +27,19 @@ func (o *Observation) makeRoom(next MemberState) Step {
 	return next.remove(false, "the member that replaces it has no node beside it")
 }
 
-// makeRoomForLearner does the same where the operator adds a member before it creates its pod.
-// The rule dropStuckLearner then removes the learner, which knows the former membership.
-func (o *Observation) makeRoomForLearner() Step {
-	learners, voters := o.Learners(), o.Voters()
-	if o.Gate || o.UpdateRefused != "" || len(learners) != 1 || len(voters) < 3 || slices.ContainsFunc(voters, MemberState.Foreign) {
+// makeRoomForMember does the same where the operator adds a member before it creates its pod.
+// The operator then removes the new member, which knows the former membership, and adds another
+// one.
+func (o *Observation) makeRoomForMember(m MemberState) Step {
+	others := slices.DeleteFunc(o.Voters(), func(v MemberState) bool { return v.ID == m.ID })
+	if o.Gate || o.UpdateRefused != "" || len(o.Learners()) > 1 || len(others) < 3 || slices.ContainsFunc(others, MemberState.Foreign) {
 		return nil
 	}
-	if m := learners[0]; m.Joined() || m.Pod == nil || m.Pod.Deleting || !o.needsRoom(*m.Pod) || o.unsettledOf(voters) != "" {
+	if m.Joined() || m.Pod == nil || m.Pod.Deleting || !o.needsRoom(*m.Pod) || o.unsettledOf(others) != "" {
 		return nil
 	}
 	next, ok := o.nextBehind()
-	if !ok || !o.needsReplacing(next) || !o.quorumWithout(next) {
+	if !ok || next.ID == m.ID || !o.needsReplacing(next) || !o.quorumWithout(next) {
 		return nil
 	}
 	if s := o.handOver(next); s != nil {
@@ -55,7 +56,8 @@ func (o *Observation) needsRoom(p manifest.PodState) bool {
 
 // WayToRoom says what happens or what to do if a new member finds no node beside the others.
 func (o *Observation) WayToRoom(p manifest.PodState) string {
-	if p.Crowded >= o.memberNodes() && len(o.Voters()) >= 3 {
+	others := slices.DeleteFunc(o.Voters(), func(v MemberState) bool { return v.PodName == p.Name })
+	if p.Crowded >= o.memberNodes() && len(others) >= 3 {
 		return "a member makes room for it when all others are healthy"
 	}
 	return "add a node that it can run on, or let members share a node (spec.pod.antiAffinity, spec.pod.affinity)"

@@ -150,15 +150,24 @@ func makeAddedMembersPod(o *Observation) Step {
 }
 
 // awaitJoiningVoter waits for a member that joins with a vote, because its etcd has no
-// learners. Until it has started, the quorum has no reserve.
+// learners. Until it has started, the quorum has no reserve. The exception to the wait is a
+// member that needs the node of another one.
 func awaitJoiningVoter(o *Observation) Step {
 	for _, m := range o.Voters() {
-		if !m.Joined() && !m.Foreign() && m.Pod != nil {
-			if o.Now.Sub(m.Pod.Created) > joinDeadline && o.quorumWithout(m) {
-				return m.remove(true, fmt.Sprintf("it did not start within %s: %s", joinDeadline, m.Pod.Trouble()))
-			}
-			return Wait{"for " + m.PodName + " to join"}
+		if m.Joined() || m.Foreign() || m.Pod == nil {
+			continue
 		}
+		switch {
+		case !o.quorumWithout(m):
+		case !m.Pod.Started && !o.canJoin(m.Pod.InitialCluster):
+			return m.remove(false, "the membership changed before it started")
+		case o.Now.Sub(m.Pod.Created) > joinDeadline:
+			return m.remove(true, fmt.Sprintf("it did not start within %s: %s", joinDeadline, m.Pod.Trouble()))
+		}
+		if s := o.makeRoomForMember(m); s != nil {
+			return s
+		}
+		return Wait{"for " + m.PodName + " to join"}
 	}
 	return nil
 }
@@ -237,7 +246,7 @@ func (o *Observation) add(name string) Step {
 // direction at a time. The exception is a learner that needs the node of another member.
 func awaitLearners(o *Observation) Step {
 	if learners := o.Learners(); len(learners) > 0 {
-		if s := o.makeRoomForLearner(); s != nil {
+		if s := o.makeRoomForMember(learners[0]); s != nil {
 			return s
 		}
 		return Wait{"for " + learners[0].PodName + " to join"}
