@@ -6,6 +6,7 @@ package cluster
 import (
 	"time"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
@@ -13,11 +14,25 @@ import (
 // cluster has a pass every Period.
 const longestBlink = time.Minute
 
-// quorumLog remembers since when each observation has seen a quorum.
-type quorumLog struct{ since, looked time.Time }
+// shortOutage is the length of a lost quorum that is no outage: an election takes about as long.
+const shortOutage = 3 * time.Second
 
-// look fills in QuorumSince.
+// quorumLog remembers since when each observation has seen a quorum, since when each one has
+// seen none, and when the quorum returned from an outage.
+type quorumLog struct{ since, looked, lost, returned time.Time }
+
+// look fills in QuorumSince and QuorumReturned.
 func (q *quorumLog) look(o *plan.Observation) {
+	switch {
+	case !o.Quorum && q.lost.IsZero() && o.Status.Phase == api.ClusterPhaseRunning:
+		q.lost = o.Now
+	case o.Quorum && !q.lost.IsZero():
+		if o.Now.Sub(q.lost) >= shortOutage {
+			q.returned = o.Now
+		}
+		q.lost = time.Time{}
+	}
+	o.QuorumReturned = q.returned
 	if !o.Quorum || o.Now.Sub(q.looked) > longestBlink {
 		q.since = time.Time{}
 	}

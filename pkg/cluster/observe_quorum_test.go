@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
@@ -28,8 +29,38 @@ func TestAQuorumThatHasJustComeBackRemovesNobody(t *testing.T) {
 	} {
 		o := &plan.Observation{Now: noon.Add(look.after), Quorum: look.quorum}
 		q.look(o)
+		if !o.QuorumReturned.IsZero() {
+			t.Errorf("look %d: a quorum that returned at %s, in a cluster that has not served", i, o.QuorumReturned)
+		}
 		if want := noon.Add(look.since); look.since < 0 && !o.QuorumSince.IsZero() || look.since >= 0 && !o.QuorumSince.Equal(want) {
 			t.Errorf("look %d: a quorum since %s, want %s", i, o.QuorumSince, want)
+		}
+	}
+}
+
+// A quorum was back for 80 milliseconds after an outage, and all members looked healthy. The
+// operator recreated a pod for an edit. The disk of another member hung, and one of three was left.
+func TestAQuorumThatReturnsFromAnOutageIsKnown(t *testing.T) {
+	var q quorumLog
+	for i, look := range []struct {
+		after    time.Duration
+		quorum   bool
+		returned time.Duration // from noon; -1: none
+	}{
+		{0, true, -1},
+		{8 * time.Second, false, -1},
+		{10 * time.Second, true, -1}, // an election
+		{18 * time.Second, false, -1},
+		{20 * time.Second, false, -1},
+		{21 * time.Second, true, 21 * time.Second},
+		{29 * time.Second, true, 21 * time.Second},
+		{30 * time.Second, false, 21 * time.Second},
+		{90 * time.Second, true, 90 * time.Second},
+	} {
+		o := &plan.Observation{Now: noon.Add(look.after), Quorum: look.quorum, Status: api.ClusterStatus{Phase: api.ClusterPhaseRunning}}
+		q.look(o)
+		if want := noon.Add(look.returned); look.returned < 0 && !o.QuorumReturned.IsZero() || look.returned >= 0 && !o.QuorumReturned.Equal(want) {
+			t.Errorf("look %d: the quorum returned at %s, want %s", i, o.QuorumReturned, want)
 		}
 	}
 }

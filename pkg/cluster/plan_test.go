@@ -204,6 +204,10 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.Certificates = certcheck.Certificates{Used: true, Problems: []certcheck.CertProblem{{Why: value, HoldsPods: value == "missing", HoldsStart: value == "untrusted"}}}
 		case "no-quorum":
 			o.Quorum = false
+		case "returned": // the quorum, so long ago
+			var d time.Duration
+			d, err = time.ParseDuration(value)
+			o.QuorumReturned = o.Now.Add(-d)
 		case "no-peer-service":
 			o.PeerService.Owned = false
 		case "no-client-service":

@@ -309,6 +309,9 @@ func removeOneMember(o *Observation) Step {
 	if !o.quorumWithout(victim) {
 		return Wait{"for more healthy members before " + victim.PodName + " can be removed"}
 	}
+	if why := o.returning(); why != "" && victim.Healthy() && !victim.Learner {
+		return Wait{why}
+	}
 	if s := o.handOver(victim); s != nil {
 		return s
 	}

@@ -76,6 +76,9 @@ type Observation struct {
 	// QuorumSince is since when each observation has seen a quorum; zero without one. A late
 	// observation restarts it.
 	QuorumSince time.Time
+	// QuorumReturned is when the quorum returned after an outage, as far as the operator has
+	// seen one; zero otherwise.
+	QuorumReturned time.Time
 	// LeaderlessSince is since when enough members answer for a quorum without a leader; zero
 	// otherwise.
 	LeaderlessSince time.Time

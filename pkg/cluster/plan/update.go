@@ -66,7 +66,7 @@ func updateOneMember(o *Observation) Step {
 	if o.UpdateRefused != "" {
 		return nil
 	}
-	if why := cmp.Or(o.unsettled(), o.short()); why != "" {
+	if why := cmp.Or(o.unsettled(), o.short(), o.returning()); why != "" {
 		return Wait{why}
 	}
 	next, _ := o.nextBehind()

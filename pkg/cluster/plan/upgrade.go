@@ -95,7 +95,7 @@ func upgradeOneMember(o *Observation) Step {
 	if why := o.MislabelledTarget(); !why.IsZero() {
 		return Idle{why}
 	}
-	if why := o.short(); why != "" {
+	if why := cmp.Or(o.short(), o.returning()); why != "" {
 		return Wait{why}
 	}
 	if !o.agreedOn(target) {
@@ -194,6 +194,15 @@ func (o *Observation) unsettledOf(members []MemberState) string {
 		case !m.Pod.Ready:
 			return "for the pod of " + m.PodName + " to be ready"
 		}
+	}
+	return ""
+}
+
+// returning returns why no healthy voter may stop shortly after an outage, or "". A member whose
+// disk hangs looks healthy until it has something to write, and then the quorum needs the others.
+func (o *Observation) returning() string {
+	if !o.QuorumReturned.IsZero() && o.Now.Sub(o.QuorumReturned) < settleTime && len(o.Voters()) > 2 {
+		return "for the quorum to last, which has just returned"
 	}
 	return ""
 }
