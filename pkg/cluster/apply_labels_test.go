@@ -243,6 +243,35 @@ func TestAPodThatVanishedFromTheCacheGetsItsLabelsBack(t *testing.T) {
 	}
 }
 
+// A pod for the next member lost a label while no operator ran. The next operator did not know of
+// the pod, which stayed on its node forever.
+func TestAPodThatLostItsLabelBeforeTheOperatorBeganGetsItBack(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	lost := memberPod(t, testCluster(), "a")
+	delete(lost.Labels, api.ClusterLabel)
+	other := testCluster()
+	other.Name, other.UID = "other", "other"
+	w.makePod(lost)
+	others := memberPod(t, other, "b")
+	delete(others.Labels, api.ClusterLabel)
+	w.makePod(others)
+	w.watch()
+	c := w.cluster(testCluster())
+	if _, err := c.observe(t.Context()); !errors.Is(err, errCacheBehind) {
+		t.Errorf("the pass continues without the pod: %v", err)
+	}
+	for name, want := range map[string]string{"a": "c", "b": ""} {
+		now, err := w.kube.CoreV1().Pods("ns").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || now.Labels[api.ClusterLabel] != want {
+			t.Errorf("pod %s: labels %v, %v", name, now.Labels, err)
+		}
+	}
+	w.watch()
+	if o, err := c.observe(t.Context()); err != nil || o.Pod("a") == nil || o.Pod("b") != nil {
+		t.Errorf("the next look sees %v: %v", o, err)
+	}
+}
+
 // The pod of a removed member lost its labels. The operator tried to delete the volume, the API
 // server showed the pod, and that repeated forever.
 func TestAPodInTheWayOfADeletedVolumeGetsItsLabelsBack(t *testing.T) {

@@ -94,6 +94,7 @@ type Cluster struct {
 	certs     certReader
 	podWrites podWrites
 	shown     map[string]types.UID    // pods of the last observation that nobody had deleted
+	searched  bool                    // whether findStrays has looked
 	deleted   map[types.UID]time.Time // deleted pods, and when
 	sightings sightings
 	// deletedVolumes are the deleted volumes, and when.

@@ -21,7 +21,11 @@ import (
 )
 
 func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
-	cached, err := c.cfg.Pods.Pods(c.obj.Namespace).List(labels.SelectorFromSet(o.Names.Labels()))
+	lister := c.cfg.Pods.Pods(c.obj.Namespace)
+	if err := c.findStrays(ctx, lister, o); err != nil {
+		return err
+	}
+	cached, err := lister.List(labels.SelectorFromSet(o.Names.Labels()))
 	if err != nil {
 		return fmt.Errorf("pods of the cluster: %w", err)
 	}

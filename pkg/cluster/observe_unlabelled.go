@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
@@ -75,6 +77,35 @@ func (c *Cluster) findVanished(ctx context.Context, o *plan.Observation) error {
 		}
 	}
 	c.shown = shown
+	if found {
+		return errCacheBehind
+	}
+	return nil
+}
+
+// findStrays looks in the first pass for pods of this cluster whose labels do not name it. They
+// lost the labels before this operator began, so findVanished does not know them. No record names
+// those that belong to no member. The cache shows all pods that still have the label app=etcd.
+func (c *Cluster) findStrays(ctx context.Context, lister corelisters.PodNamespaceLister, o *plan.Observation) error {
+	if c.searched || o.Ending {
+		return nil
+	}
+	pods, err := lister.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("pods of the namespace: %w", err)
+	}
+	own := labels.SelectorFromSet(o.Names.Labels())
+	found := false
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil || !metav1.IsControlledBy(pod, c.obj) || own.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		found = true
+		if err := c.showPod(ctx, pod, o.Now); err != nil {
+			return err
+		}
+	}
+	c.searched = true
 	if found {
 		return errCacheBehind
 	}
