@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,7 +26,8 @@ var (
 	// entry begins what t.Log, t.Error, t.Fatal and t.Skip print.
 	entry = regexp.MustCompile(`^    (\S+\.go):(\d+): (.*)`)
 	// crash begins a panic, a fatal error, a race, and its two accesses.
-	crash = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE|(Read|Write|Previous (read|write)) at 0x)`)
+	crash  = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE|(Read|Write|Previous (read|write)) at 0x)`)
+	module = regexp.MustCompile(`(?m)^module (\S+)`)
 	// logs and states are source lines that call t.Log, and t.Error or its like.
 	logs   = regexp.MustCompile(`\.Logf?\(`)
 	states = regexp.MustCompile(`\.(Error|Fatal|Skip)f?\([^)]`)
@@ -36,6 +38,18 @@ var (
 type digest struct {
 	out  io.Writer
 	root string // the directory of our code
+	// trimmed is a place in our code that was compiled with -trimpath; nil without a module.
+	trimmed *regexp.Regexp
+}
+
+// newDigest returns a digest of the tests of the module in a directory, and of those below it.
+func newDigest(out io.Writer, root string) *digest {
+	d := &digest{out: out, root: root}
+	text, _ := os.ReadFile(filepath.Join(root, "go.mod"))
+	if found := module.FindSubmatch(text); found != nil {
+		d.trimmed = regexp.MustCompile(`(?m)^(\s*)` + regexp.QuoteMeta(string(found[1])) + `/(\S+\.go:\d+)`)
+	}
+	return d
 }
 
 // add adds what the event ends without success, and the output of a build.
@@ -47,6 +61,9 @@ func (d *digest) add(e testjson.TestEvent, x *testjson.Execution) error {
 	text, failed := failure(e, x)
 	if !failed {
 		return nil
+	}
+	if d.trimmed != nil {
+		text = d.trimmed.ReplaceAllString(text, "${1}"+d.root+"/$2")
 	}
 	lines := d.stated(text)
 	below := slices.ContainsFunc(x.Package(e.Package).Failed, func(other testjson.TestCase) bool {

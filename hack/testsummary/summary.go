@@ -27,7 +27,7 @@ type summary struct {
 func newSummary(out, why io.Writer, root string, all bool) *summary {
 	options := testjson.FormatOptions{HideEmptyPackages: true, Icons: "text"}
 	format := testjson.NewEventFormatter(out, "pkgname-and-test-fails", options)
-	return &summary{out: out, all: all, format: format, digest: &digest{why, root}}
+	return &summary{out: out, all: all, format: format, digest: newDigest(why, root)}
 }
 
 // read handles all events. It counts tests without their sub-tests. A skipped test has failed,

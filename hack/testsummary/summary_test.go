@@ -25,7 +25,14 @@ func TestDigest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), "go", "test", "-json", "-fullpath", "-count=1", "-p=1",
+	for _, paths := range []string{"-trimpath=false", "-trimpath=true"} {
+		t.Run(paths, func(t *testing.T) { digests(t, root, string(want), paths) })
+	}
+}
+
+func digests(t *testing.T, root, want, flag string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "test", "-json", "-fullpath", flag, "-count=1", "-p=1",
 		"./testdata/broken", "./testdata/fails", "./testdata/panics")
 	events, _ := command.Output() // it fails, as its tests do
 	var out, why strings.Builder
@@ -36,7 +43,7 @@ func TestDigest(t *testing.T) {
 	if passed != 1 || failed != 10 {
 		t.Errorf("got %d passed, %d failed, want 1 and 10", passed, failed)
 	}
-	if got := offset.ReplaceAllString(why.String(), ""); got != string(want) {
+	if got := offset.ReplaceAllString(why.String(), ""); got != want {
 		t.Errorf("got the digest\n%s\nwant\n%s", got, want)
 	}
 	for _, line := range []string{

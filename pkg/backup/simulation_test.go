@@ -23,9 +23,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/test/race"
 )
 
-var simulations = flag.Int("simulations", 10, "number of lives that TestSimulatedLives plays")
+var simulations = flag.Int("simulations", 10, "number of lives that TestSimulatedLives plays; a third under the race detector")
 
 // TestSimulatedLives plays random lives of backups on schedules: the operator dies
 // before or after any of its requests, answers are lost, API server, store and etcd
@@ -33,7 +34,11 @@ var simulations = flag.Int("simulations", 10, "number of lives that TestSimulate
 // each request; in the end, when the trouble is over, everything must be as the
 // spec says.
 func TestSimulatedLives(t *testing.T) {
-	for seed := range *simulations {
+	lives := *simulations
+	if race.Enabled {
+		lives = (lives + 2) / 3
+	}
+	for seed := range lives {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { newLife(t, uint64(seed)).play() })
 		})

@@ -92,11 +92,7 @@ func typed(resource string, u *unstructured.Unstructured) (runtime.Object, error
 	if err != nil {
 		return nil, err
 	}
-	text, err := u.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	return obj, json.Unmarshal(text, obj)
+	return obj, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj)
 }
 
 func untyped(resource string, obj runtime.Object) *unstructured.Unstructured {

@@ -18,9 +18,10 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
+	"github.com/etcd-operator/etcd-operator/test/race"
 )
 
-var simulations = flag.Int("simulations", 40, "number of lives that TestSimulatedLives plays")
+var simulations = flag.Int("simulations", 40, "number of lives that TestSimulatedLives plays; a third under the race detector")
 
 // TestSimulatedLives plays random lives of restores: the operator dies before or after
 // any of its requests, answers are lost, the etcd operator comes and goes, the store
@@ -28,7 +29,11 @@ var simulations = flag.Int("simulations", 40, "number of lives that TestSimulate
 // about. What must always hold is checked with each request; in the end, when the
 // trouble is over, the cluster must be back.
 func TestSimulatedLives(t *testing.T) {
-	for seed := range *simulations {
+	lives := *simulations
+	if race.Enabled {
+		lives = (lives + 2) / 3
+	}
+	for seed := range lives {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { newLife(t, uint64(seed)).play() })
 		})

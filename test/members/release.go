@@ -10,10 +10,11 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/etcd-operator/etcd-operator/test/checkout"
 )
 
 // Release is an etcd release that is built on this machine.
@@ -39,12 +40,12 @@ func Releases(t testing.TB) []Release {
 	if found.releases != nil {
 		return found.releases
 	}
-	_, file, _, ok := runtime.Caller(0)
-	if !ok || !filepath.IsAbs(file) {
-		t.Fatalf("find hack/kube: this file was compiled as %q: build the tests without -trimpath", file)
+	root, err := checkout.Root()
+	if err != nil {
+		t.Fatal(err)
 	}
 	var messages strings.Builder
-	build := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(file), "..", "..", "hack", "kube"), "etcd")
+	build := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "kube"), "etcd")
 	build.Stderr = &messages
 	out, err := build.Output()
 	if err != nil {

@@ -4,14 +4,14 @@
 package stores
 
 import (
-	"fmt"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/etcd-operator/etcd-operator/test/checkout"
 )
 
 // programs are the paths of servers' programs found so far.
@@ -45,12 +45,11 @@ func program(t testing.TB, name string) string {
 	return path
 }
 
-// buildScript is found relative to this file at compile time, so that tests of any package may
-// call it.
+// buildScript returns the path of hack/stores.
 func buildScript() (string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok || !filepath.IsAbs(file) {
-		return "", fmt.Errorf("find hack/stores: this file was compiled as %q: build the tests without -trimpath", file)
+	root, err := checkout.Root()
+	if err != nil {
+		return "", err
 	}
-	return filepath.Join(filepath.Dir(file), "..", "..", "hack", "stores"), nil
+	return filepath.Join(root, "hack", "stores"), nil
 }
