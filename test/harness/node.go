@@ -98,9 +98,19 @@ func (n *Namespace) Cordon(except ...string) (release func()) {
 	}
 	set(n.t.Context(), true)
 	release = func() {
-		ctx, cancel := later(n.t.Context(), 30*time.Second)
+		ctx, cancel := later(n.t.Context(), time.Minute)
 		defer cancel()
 		set(ctx, false)
+		nodes, err := n.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			n.t.Errorf("list nodes: %v", err)
+			return
+		}
+		for _, node := range nodes.Items {
+			n.awaitNode(ctx, node.Name, "uncordoned", func(node *corev1.Node) bool {
+				return !tainted(node, corev1.TaintNodeUnschedulable)
+			})
+		}
 	}
 	n.t.Cleanup(release)
 	return release
@@ -117,20 +127,32 @@ func (n *Namespace) node(ctx context.Context, verb, node string) {
 	}
 }
 
+// waitNode waits until a node is ready, and until the scheduler may use it.
 func (n *Namespace) waitNode(ctx context.Context, name string) {
+	n.t.Helper()
+	n.awaitNode(ctx, name, "ready again", func(node *corev1.Node) bool {
+		return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}) && !tainted(node, corev1.TaintNodeNotReady) && !tainted(node, corev1.TaintNodeUnreachable)
+	})
+}
+
+// tainted reports whether a node has a taint. The controller manager adds and removes taints
+// some time after what they stand for.
+func tainted(node *corev1.Node, key string) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+}
+
+func (n *Namespace) awaitNode(ctx context.Context, name, what string, is func(*corev1.Node) bool) {
 	n.t.Helper()
 	for {
 		node, err := n.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if err == nil {
-			for _, condition := range node.Status.Conditions {
-				if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-					return
-				}
-			}
+		if err == nil && is(node) {
+			return
 		}
 		select {
 		case <-ctx.Done():
-			n.t.Errorf("node %s did not become ready again: %v", name, err)
+			n.t.Errorf("node %s is not %s: error %v, taints %v", name, what, err, node.Spec.Taints)
 			return
 		case <-time.After(100 * time.Millisecond):
 		}
