@@ -72,22 +72,31 @@ func network(name, wanted string) (netip.Prefix, error) {
 		wanted = fmt.Sprintf("10.%d.0.0/16", second)
 	}
 	p, err := netip.ParsePrefix(wanted)
-	if err != nil || !p.Addr().Is4() || p.Bits() != 16 || p != p.Masked() {
-		return p, fmt.Errorf("LOCALKUBE_NETWORK=%q: want an IPv4 /16 such as 10.96.0.0/16", wanted)
+	if err != nil || p.Addr().BitLen()-p.Bits() != 16 || p.Addr().Is4In6() || p != p.Masked() {
+		return p, fmt.Errorf("LOCALKUBE_NETWORK=%q: want an IPv4 /16 such as 10.96.0.0/16, or an IPv6 /112 such as fd00:96::/112", wanted)
 	}
 	return p, nil
 }
 
-// The /16 is divided by the third byte: services below 64, the nodes' bridge
-// at 64, the link to the host at 65, the nodes' pods from 128 on.
+// The range has 16 bits. It is divided by the last byte but one: services below 64, the
+// nodes' bridge at 64, the link to the host at 65, the nodes' pods from 128 on.
 func (i Instance) addr(third, last byte) netip.Addr {
-	a := i.Network.Addr().As4()
-	a[2], a[3] = third, last
-	return netip.AddrFrom4(a)
+	a := i.Network.Addr().AsSlice()
+	a[len(a)-2], a[len(a)-1] = third, last
+	addr, _ := netip.AddrFromSlice(a)
+	return addr
 }
 
+// part is the range of 2^free addresses that begins at an address.
+func (i Instance) part(first netip.Addr, free int) netip.Prefix {
+	return netip.PrefixFrom(first, first.BitLen()-free)
+}
+
+// IPv6 reports whether the instance has IPv6 addresses, and no others.
+func (i Instance) IPv6() bool { return i.Network.Addr().Is6() }
+
 // Services is the range of the Services' cluster addresses.
-func (i Instance) Services() netip.Prefix { return netip.PrefixFrom(i.addr(0, 0), 18) }
+func (i Instance) Services() netip.Prefix { return i.part(i.addr(0, 0), 14) }
 
 // APIService is the cluster address of the Service "kubernetes".
 func (i Instance) APIService() netip.Addr { return i.addr(0, 1) }
@@ -96,17 +105,20 @@ func (i Instance) APIService() netip.Addr { return i.addr(0, 1) }
 // API server and the cluster's DNS listen here.
 func (i Instance) Bridge() netip.Addr { return i.addr(64, 1) }
 
-// NodeBits is the prefix length of the nodes' network.
-const NodeBits = 24
+// BridgeOnLink is Bridge with the prefix length of the nodes' network.
+func (i Instance) BridgeOnLink() netip.Prefix { return i.part(i.Bridge(), 8) }
 
 // NodeIP is the address of the n-th node, counted from 1.
 func (i Instance) NodeIP(n int) netip.Addr { return i.addr(64, byte(10+n)) }
 
+// NodeOnLink is NodeIP with the prefix length of the nodes' network.
+func (i Instance) NodeOnLink(n int) netip.Prefix { return i.part(i.NodeIP(n), 8) }
+
 // Pods is the range that holds all pods.
-func (i Instance) Pods() netip.Prefix { return netip.PrefixFrom(i.addr(128, 0), 17) }
+func (i Instance) Pods() netip.Prefix { return i.part(i.addr(128, 0), 15) }
 
 // PodCIDR is the range of the pods of the n-th node.
-func (i Instance) PodCIDR(n int) netip.Prefix { return netip.PrefixFrom(i.addr(byte(128+n), 0), 24) }
+func (i Instance) PodCIDR(n int) netip.Prefix { return i.part(i.addr(byte(128+n), 0), 8) }
 
 // HostIP is the host's end of the link between host and cluster.
 func (i Instance) HostIP() netip.Addr { return i.addr(65, 1) }
@@ -114,14 +126,16 @@ func (i Instance) HostIP() netip.Addr { return i.addr(65, 1) }
 // UplinkIP is the cluster's end of that link.
 func (i Instance) UplinkIP() netip.Addr { return i.addr(65, 2) }
 
-// UplinkBits is the prefix length of the link between host and cluster.
-const UplinkBits = 30
+// OnUplink is an address with the prefix length of the link between host and cluster.
+func (i Instance) OnUplink(end netip.Addr) netip.Prefix { return i.part(end, 2) }
 
 // HostLink is the host's end of that link. Linux allows 15 characters.
 func (i Instance) HostLink() string { return "lk-" + i.Name }
 
 // APIServer is the URL of the API server.
-func (i Instance) APIServer() string { return "https://" + i.Bridge().String() + ":6443" }
+func (i Instance) APIServer() string {
+	return "https://" + netip.AddrPortFrom(i.Bridge(), 6443).String()
+}
 
 // CgroupPrefix begins the names of all instances' cgroups.
 const CgroupPrefix = "/etcd-operator-"

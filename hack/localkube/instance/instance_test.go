@@ -41,12 +41,35 @@ func TestDefaultInstanceHasTheUsualNames(t *testing.T) {
 	}
 }
 
+func TestAnInstanceOfIPv6HasNoOtherAddress(t *testing.T) {
+	i := fromEnv(t, map[string]string{"LOCALKUBE_NETWORK": "fd00:96::/112"})
+	for what, pair := range map[string][2]string{
+		"API server":  {i.APIServer(), "https://[fd00:96::4001]:6443"},
+		"service":     {i.APIService().String(), "fd00:96::1"},
+		"services":    {i.Services().String(), "fd00:96::/114"},
+		"pods":        {i.Pods().String(), "fd00:96::8000/113"},
+		"node":        {i.NodeOnLink(3).String(), "fd00:96::400d/120"},
+		"node's pods": {i.PodCIDR(3).String(), "fd00:96::8300/120"},
+		"host":        {i.OnUplink(i.HostIP()).String(), "fd00:96::4101/126"},
+	} {
+		if pair[0] != pair[1] || !i.IPv6() {
+			t.Errorf("%s: got %s, want %s", what, pair[0], pair[1])
+		}
+	}
+}
+
 func TestRangesOfOneInstanceDoNotOverlap(t *testing.T) {
-	i := fromEnv(t, nil)
+	for _, network := range []string{"", "fd00:96::/112"} {
+		t.Run(network, func(t *testing.T) { rangesDoNotOverlap(t, fromEnv(t, map[string]string{"LOCALKUBE_NETWORK": network})) })
+	}
+}
+
+func rangesDoNotOverlap(t *testing.T, i Instance) {
+	t.Helper()
 	ranges := []netip.Prefix{
 		i.Services(),
-		netip.PrefixFrom(i.Bridge(), NodeBits).Masked(),
-		netip.PrefixFrom(i.HostIP(), UplinkBits).Masked(),
+		i.BridgeOnLink().Masked(),
+		i.OnUplink(i.HostIP()).Masked(),
 		i.Pods(),
 	}
 	for a, p := range ranges {
@@ -62,7 +85,7 @@ func TestRangesOfOneInstanceDoNotOverlap(t *testing.T) {
 	if last := i.PodCIDR(MaxNodes); !i.Pods().Contains(last.Addr()) {
 		t.Errorf("the pods of the last node, %s, are outside of %s", last, i.Pods())
 	}
-	if !netip.PrefixFrom(i.Bridge(), NodeBits).Contains(i.NodeIP(MaxNodes)) {
+	if !i.BridgeOnLink().Contains(i.NodeIP(MaxNodes)) {
 		t.Errorf("the last node, %s, is not on the bridge", i.NodeIP(MaxNodes))
 	}
 }
@@ -84,7 +107,8 @@ func TestEnvironmentIsChecked(t *testing.T) {
 		"state too long":           {"LOCALKUBE_STATE": "/" + strings.Repeat("x", 100)},
 		"network too small":        {"LOCALKUBE_NETWORK": "10.1.2.0/24"},
 		"network with host bits":   {"LOCALKUBE_NETWORK": "10.1.2.0/16"},
-		"network of version 6":     {"LOCALKUBE_NETWORK": "fd00::/16"},
+		"too large for version 6":  {"LOCALKUBE_NETWORK": "fd00::/16"},
+		"version 4 in version 6":   {"LOCALKUBE_NETWORK": "::ffff:10.96.0.0/112"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i, err := FromEnv(func(key string) string { return env[key] })

@@ -38,7 +38,7 @@ func AttachHost(ctx context.Context, i instance.Instance, pid int) error {
 	link := i.HostLink()
 	return run(ctx,
 		fmt.Sprintf("link add %s type veth peer name %s netns %d", link, uplink, pid),
-		fmt.Sprintf("addr add %s/%d dev %s", i.HostIP(), instance.UplinkBits, link),
+		fmt.Sprintf("addr add %s dev %s%s", i.OnUplink(i.HostIP()), link, atOnce(i)),
 		fmt.Sprintf("link set %s up", link),
 		fmt.Sprintf("route add %s via %s dev %s onlink", i.Network, i.UplinkIP(), link),
 	)
@@ -52,7 +52,11 @@ func DetachHost(ctx context.Context, i instance.Instance) error {
 // CheckFree fails if the host already has a route into the instance's range,
 // other than a default route.
 func CheckFree(ctx context.Context, i instance.Instance) error {
-	out, err := exec.CommandContext(ctx, "ip", "-4", "-json", "route", "show", "table", "all").Output()
+	family := "-4"
+	if i.IPv6() {
+		family = "-6"
+	}
+	out, err := exec.CommandContext(ctx, "ip", family, "-json", "route", "show", "table", "all").Output()
 	if err != nil {
 		return fmt.Errorf("list the host's routes: %w", err)
 	}
@@ -61,7 +65,7 @@ func CheckFree(ctx context.Context, i instance.Instance) error {
 		return err
 	}
 	if taken != "" {
-		return fmt.Errorf("the host has a route to %s, which overlaps %s: choose another range with LOCALKUBE_NETWORK=10.x.0.0/16", taken, i.Network)
+		return fmt.Errorf("the host has a route to %s, which overlaps %s: choose another range with LOCALKUBE_NETWORK", taken, i.Network)
 	}
 	return nil
 }
@@ -75,11 +79,11 @@ func overlapping(routes []byte, want netip.Prefix) (string, error) {
 	}
 	for _, r := range list {
 		dst := r.Dst
-		if dst == "default" || dst == "0.0.0.0/0" {
+		if dst == "default" {
 			continue
 		}
-		if !strings.Contains(dst, "/") {
-			dst += "/32"
+		if one, err := netip.ParseAddr(dst); err == nil {
+			dst = netip.PrefixFrom(one, one.BitLen()).String()
 		}
 		p, err := netip.ParsePrefix(dst)
 		if err != nil || p.Bits() == 0 {
@@ -102,6 +106,7 @@ func SetUpCluster(ctx context.Context, c instance.Config) error {
 		"net/ipv4/conf/all/send_redirects":   "0",
 		"net/ipv4/conf/all/rp_filter":        "0",
 		"net/ipv4/conf/default/rp_filter":    "0",
+		"net/ipv6/conf/all/forwarding":       "1",
 		"net/bridge/bridge-nf-call-iptables": "0",
 	}); err != nil {
 		return err
@@ -112,9 +117,9 @@ func SetUpCluster(ctx context.Context, c instance.Config) error {
 		// another one when that link goes. Every node would then lose the API server for half
 		// a minute when one node is killed.
 		fmt.Sprintf("link add %s address %s type bridge", bridge, mac(c.Bridge())),
-		fmt.Sprintf("addr add %s/%d dev %s", c.Bridge(), instance.NodeBits, bridge),
+		fmt.Sprintf("addr add %s dev %s%s", c.BridgeOnLink(), bridge, atOnce(c.Instance)),
 		"link set " + bridge + " up",
-		fmt.Sprintf("addr add %s/%d dev %s", c.UplinkIP(), instance.UplinkBits, uplink),
+		fmt.Sprintf("addr add %s dev %s%s", c.OnUplink(c.UplinkIP()), uplink, atOnce(c.Instance)),
 		"link set " + uplink + " up",
 		"route add default via " + c.HostIP().String(),
 	}
@@ -176,12 +181,13 @@ func SetUpNode(ctx context.Context, c instance.Config, number int) error {
 		"net/ipv4/ip_forward":             "1",
 		"net/ipv4/conf/all/rp_filter":     "0",
 		"net/ipv4/conf/default/rp_filter": "0",
+		"net/ipv6/conf/all/forwarding":    "1",
 	}); err != nil {
 		return err
 	}
 	cmds := []string{
 		"link set lo up",
-		fmt.Sprintf("addr add %s/%d dev eth0", c.NodeIP(number), instance.NodeBits),
+		fmt.Sprintf("addr add %s dev eth0%s", c.NodeOnLink(number), atOnce(c.Instance)),
 		"link set eth0 up",
 		"route add default via " + c.Bridge().String(),
 	}
@@ -193,9 +199,19 @@ func SetUpNode(ctx context.Context, c instance.Config, number int) error {
 	return run(ctx, cmds...)
 }
 
+// atOnce is an option for an address: without it, the kernel first asks for a second or two
+// whether another machine has that IPv6 address.
+func atOnce(i instance.Instance) string {
+	if i.IPv6() {
+		return " nodad"
+	}
+	return ""
+}
+
 // mac derives a link address, marked as locally administered, from an IP.
 func mac(ip netip.Addr) string {
-	b := ip.As4()
+	b := ip.AsSlice()
+	b = b[len(b)-4:]
 	return fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
 }
 

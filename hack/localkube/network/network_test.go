@@ -18,6 +18,7 @@ func TestRoutesThatOverlapAreNoticed(t *testing.T) {
 		"one inside":       {`[{"dst":"10.96.3.0/24"}]`, "10.96.3.0/24"},
 		"one host inside":  {`[{"dst":"10.96.3.7"}]`, "10.96.3.7"},
 		"one around":       {`[{"dst":"10.0.0.0/8"}]`, "10.0.0.0/8"},
+		"one of IPv6":      {`[{"dst":"fe80::1"},{"dst":"fe80::/64"}]`, ""},
 		"local, broadcast": {`[{"type":"local","dst":"127.0.0.0/8"},{"type":"broadcast","dst":"192.0.2.255"}]`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

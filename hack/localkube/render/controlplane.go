@@ -7,6 +7,7 @@ package render
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
 )
@@ -148,11 +149,11 @@ func Scheduler(c instance.Config) []string {
 // after a timeout.
 func Corefile(c instance.Config) string {
 	dns := DNS[c.DNS]
-	return fmt.Sprintf(`cluster.local:53 in-addr.arpa:53 {
+	return fmt.Sprintf(`cluster.local:53 in-addr.arpa:53 ip6.arpa:53 {
     bind %[1]s
     errors
-    ready %[1]s:8181
-    kubernetes cluster.local in-addr.arpa {
+    ready %[6]s
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
         kubeconfig %[2]s
         pods verified
         ttl %[4]d
@@ -171,10 +172,10 @@ localkube.internal:53 {
         rcode NXDOMAIN
     }
 }
-`, c.Bridge(), c.Path("kubeconfigs/admin"), c.HostIP(), dns.ttl, dns.cache)
+`, c.Bridge(), c.Path("kubeconfigs/admin"), c.HostIP(), dns.ttl, dns.cache, netip.AddrPortFrom(c.Bridge(), 8181))
 }
 
 // CoreDNSReady is where CoreDNS reports that it has the cluster's objects.
 func CoreDNSReady(c instance.Config) string {
-	return "http://" + c.Bridge().String() + ":8181/ready"
+	return "http://" + netip.AddrPortFrom(c.Bridge(), 8181).String() + "/ready"
 }

@@ -5,6 +5,7 @@ package render
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
 )
@@ -94,12 +95,20 @@ func CNI(c instance.Config, n int) string {
         "type": "host-local",
         "dataDir": "/run/cni-addresses",
         "ranges": [[{"subnet": %q}]],
-        "routes": [{"dst": "0.0.0.0/0"}]
+        "routes": [{"dst": %q}]
       }
     }
   ]
 }
-`, c.PodCIDR(n))
+`, c.PodCIDR(n), netip.PrefixFrom(wildcard(c), 0))
+}
+
+// wildcard is the address that stands for all addresses of the instance's kind.
+func wildcard(c instance.Config) netip.Addr {
+	if c.IPv6() {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
 }
 
 // ResolvConf is a node's resolv.conf.
@@ -187,11 +196,11 @@ mode: nftables
 clientConnection: {kubeconfig: %s}
 hostnameOverride: %s
 clusterCIDR: %s
-bindAddress: 0.0.0.0
+bindAddress: %q
 healthzBindAddress: 127.0.0.1:10256
 metricsBindAddress: 127.0.0.1:10249
 oomScoreAdj: 0
 conntrack: {maxPerCore: 0, min: 0}
 nftables: {minSyncPeriod: 100ms}
-`, kubeconfig, node, c.Pods())
+`, kubeconfig, node, c.Pods(), wildcard(c))
 }
