@@ -7,8 +7,9 @@ import (
 	"bufio"
 	"encoding/binary"
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,14 +43,25 @@ func (s *Server) AwaitRequest(t testing.TB) {
 // unreadAt reports whether a connection to an address and port of this machine has unread
 // bytes; see proc_net_tcp(5).
 func unreadAt(ip, port string) (bool, error) {
-	parsed := net.ParseIP(ip).To4()
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || parsed == nil {
-		return false, fmt.Errorf("%s is no address of IPv4", net.JoinHostPort(ip, port))
+	address, err := netip.ParseAddr(ip)
+	if err != nil {
+		return false, err
 	}
-	// The address in the machine's byte order, printed as a number.
-	local := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(parsed), number)
-	file, err := os.Open("/proc/net/tcp")
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return false, err
+	}
+	table := "/proc/net/tcp"
+	if address.Is6() {
+		table += "6"
+	}
+	// Each 32 bits of the address in the machine's byte order, printed as a number.
+	var local strings.Builder
+	for word := range slices.Chunk(address.AsSlice(), 4) {
+		fmt.Fprintf(&local, "%08X", binary.NativeEndian.Uint32(word))
+	}
+	fmt.Fprintf(&local, ":%04X", number)
+	file, err := os.Open(table)
 	if err != nil {
 		return false, err
 	}
@@ -57,7 +69,7 @@ func unreadAt(ip, port string) (bool, error) {
 	const listening = "0A"
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 5 || fields[1] != local || fields[3] == listening {
+		if len(fields) < 5 || fields[1] != local.String() || fields[3] == listening {
 			continue
 		}
 		if _, received, ok := strings.Cut(fields[4], ":"); ok && strings.Trim(received, "0") != "" {
