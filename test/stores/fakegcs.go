@@ -30,7 +30,9 @@ func FakeGCS(t testing.TB, options Options) *FakeGCSServer {
 	g.health = "/_internal/healthcheck"
 	path := program(t, "fake-gcs-server")
 	start(t, &g.Server, options, func(ctx context.Context) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, path, "-scheme", "http", "-host", g.ip, "-port", g.port,
+		// It appends the port to the host, so an address of IPv6 needs brackets.
+		host := strings.TrimSuffix(net.JoinHostPort(g.ip, ""), ":")
+		cmd := exec.CommandContext(ctx, path, "-scheme", "http", "-host", host, "-port", g.port,
 			"-external-url", g.Endpoint, "-public-host", net.JoinHostPort(g.ip, g.port),
 			"-backend", "filesystem", "-filesystem-root", filepath.Join(g.Data, "objects"), "-log-level", "warn")
 		cmd.Env = environment.Bare()
