@@ -72,6 +72,13 @@ func sow(seed uint64) {
 	mathrand.Seed(int64(seed)) //nolint:staticcheck // what client-go draws from
 }
 
+// sowNames makes the names that the operator draws next depend on the time, and not on the
+// number of passes before. After a list with several objects, Go's scheduler decides how many
+// passes follow.
+func (w *world) sowNames() {
+	utilrand.Seed(int64(w.life.number("names", int(w.elapsed())) >> 1)) //nolint:gosec // any number will do
+}
+
 func newWorld(l life) *world {
 	w := &world{
 		life: l, start: time.Now(), bell: make(chan struct{}, 1), told: map[string]bool{},

@@ -115,8 +115,12 @@ func (w *world) startOperator(name string) {
 	}
 	go func() {
 		defer close(o.done)
-		defer broadcaster.Shutdown()
 		o.err = run(ctx)
+	}()
+	// The end of run would race with the last events.
+	go func() {
+		<-o.dead
+		broadcaster.Shutdown()
 	}()
 	w.stirred = true
 }

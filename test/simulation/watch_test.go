@@ -168,8 +168,8 @@ func (a *apiServer) arrive(wa *watcher, piece []byte) {
 	}
 }
 
-// handOver delivers what has arrived for a watcher. Without a link, it waits: TCP retransmits,
-// and keeps the order.
+// handOver delivers the first piece that has arrived for a watcher. Without a link, it waits:
+// TCP retransmits, and keeps the order.
 func (a *apiServer) handOver(wa *watcher) {
 	if wa.closed || wa.who.ended {
 		return
@@ -178,16 +178,19 @@ func (a *apiServer) handOver(wa *watcher) {
 		a.w.after(500*time.Millisecond, func() { a.handOver(wa) })
 		return
 	}
-	for _, piece := range wa.late {
-		select {
-		case wa.stream.pieces <- piece:
-			a.w.stirred = true
-		default:
-			a.breakOff(wa)
-			return
-		}
+	a.w.sowNames()
+	select {
+	case wa.stream.pieces <- wa.late[0]:
+		a.w.stirred = true
+	default:
+		a.breakOff(wa)
+		return
 	}
-	wa.late = nil
+	// The next piece waits until the operator has taken this one. Otherwise Go's scheduler
+	// decides how many of them a pass sees.
+	if wa.late = wa.late[1:]; len(wa.late) > 0 {
+		a.w.after(0, func() { a.handOver(wa) })
+	}
 }
 
 // breakOff ends a watch.
