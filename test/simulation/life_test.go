@@ -82,7 +82,7 @@ func (w *world) sowNames() {
 func newWorld(l life) *world {
 	w := &world{
 		life: l, start: time.Now(), bell: make(chan struct{}, 1), told: map[string]bool{},
-		addresses: map[string]*podRun{}, disks: map[string]*disk{}, histories: map[uint64]*history{},
+		addresses: map[string]*podRun{}, hosts: map[string]string{}, disks: map[string]*disk{}, histories: map[uint64]*history{},
 		cuts: map[string]int{}, linked: map[string]time.Time{}, counters: map[string]int{},
 		lags: map[string]time.Duration{}, old: map[string]int{},
 	}
@@ -290,7 +290,7 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 func (w *world) keeps(id uint64) bool {
 	h := w.current()
 	for _, n := range w.nodes {
-		for _, r := range n.runs {
+		for _, r := range n.sorted() {
 			if n.gone || r.pod == nil || claimOf(r.pod) != "" {
 				continue
 			}
