@@ -44,6 +44,13 @@ func (k *kind) group() schema.GroupResource {
 	return schema.GroupResource{Group: gv.Group, Resource: k.resource}
 }
 
+// set sets the kind of an object.
+func (k *kind) set(obj metav1.Object) {
+	obj.(interface {
+		GetObjectKind() schema.ObjectKind
+	}).GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(k.apiVersion, k.name))
+}
+
 var kinds = map[string]*kind{}
 
 func init() {
@@ -89,8 +96,9 @@ type shelf struct {
 
 type stored struct {
 	obj     metav1.Object
-	raw     []byte
 	version int64
+	// asJSON and asProto are made when somebody first asks for them.
+	asJSON, asProto []byte
 }
 
 // change is one change in the history of a kind.
@@ -124,15 +132,9 @@ func (s *shelf) keys() []string {
 func (a *apiServer) put(s *shelf, obj metav1.Object) *stored {
 	a.version++
 	obj.SetResourceVersion(strconv.FormatInt(a.version, 10))
-	obj.(interface {
-		GetObjectKind() schema.ObjectKind
-	}).GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(s.kind.apiVersion, s.kind.name))
-	raw, err := json.Marshal(obj)
-	if err != nil {
-		panic(err)
-	}
+	s.kind.set(obj)
 	key := storedKey(obj.GetNamespace(), obj.GetName())
-	before, after := s.objects[key], &stored{obj, raw, a.version}
+	before, after := s.objects[key], &stored{obj: obj, version: a.version}
 	s.objects[key] = after
 	a.sortedPods = nil
 	a.changed(s, change{a.version, key, before, after})
@@ -148,23 +150,16 @@ func (a *apiServer) drop(s *shelf, key string) {
 	a.version++
 	delete(s.objects, key)
 	a.sortedPods = nil
-	gone := *before
-	gone.version = a.version
-	gone.raw = withVersion(before.raw, a.version)
-	a.changed(s, change{a.version, key, &gone, nil})
+	a.changed(s, change{a.version, key, before.at(a.version), nil})
 	uid := before.obj.GetUID()
 	a.w.after(500*time.Millisecond, func() { a.collect(uid) })
 }
 
-// withVersion returns an object with the version of its deletion, as watchers receive it.
-func withVersion(raw []byte, version int64) []byte {
-	var obj map[string]any
-	if err := json.Unmarshal(raw, &obj); err != nil {
-		panic(err)
-	}
-	obj["metadata"].(map[string]any)["resourceVersion"] = strconv.FormatInt(version, 10)
-	raw, _ = json.Marshal(obj)
-	return raw
+// at returns an object with the version of its deletion, as watchers receive it.
+func (o *stored) at(version int64) *stored {
+	obj := copied(o.obj)
+	obj.SetResourceVersion(strconv.FormatInt(version, 10))
+	return &stored{obj: obj, version: version}
 }
 
 // collect deletes the objects whose owner is gone.
@@ -319,8 +314,12 @@ type request struct {
 	status    bool
 	discovery bool // resources, by path
 	query     url.Values
+	selector  labels.Selector
 	patch     types.PatchType
 	body      []byte
+	sent      format // of the body
+	accepts   format
+	obj       metav1.Object // in the body of a POST or PUT
 }
 
 var errPath = errors.New("no such path")
@@ -338,7 +337,15 @@ func parseRequest(a *apiServer, r *http.Request, body []byte) (*request, error) 
 	default:
 		return nil, errPath
 	}
-	req := &request{method: r.Method, query: r.URL.Query(), body: body, patch: types.PatchType(r.Header.Get("Content-Type"))}
+	req := &request{
+		method: r.Method, query: r.URL.Query(), body: body, patch: types.PatchType(r.Header.Get("Content-Type")),
+		sent: formatOf(r.Header.Get("Content-Type")), accepts: formatOf(r.Header.Get("Accept")),
+	}
+	selector, err := labels.Parse(req.query.Get("labelSelector"))
+	if err != nil {
+		return nil, err
+	}
+	req.selector = selector
 	if parts[0] == "namespaces" && len(parts) > 2 {
 		req.namespace = parts[1]
 		parts = parts[2:]
@@ -350,6 +357,12 @@ func parseRequest(a *apiServer, r *http.Request, body []byte) (*request, error) 
 		req.name = parts[1]
 	}
 	req.status = len(parts) > 2 && parts[2] == "status"
+	if req.method == http.MethodPost || req.method == http.MethodPut {
+		req.obj = req.shelf.kind.new()
+		if err := req.sent.decode(body, req.obj); err != nil {
+			return nil, err
+		}
+	}
 	return req, nil
 }
 
@@ -360,11 +373,8 @@ func (r *request) String() string {
 		s = "WATCH " + r.shelf.kind.resource
 	}
 	name := r.name
-	if name == "" && r.method == http.MethodPost {
-		var obj metav1.PartialObjectMetadata
-		if json.Unmarshal(r.body, &obj) == nil {
-			name = obj.Name
-		}
+	if name == "" && r.obj != nil {
+		name = r.obj.GetName()
 	}
 	if name != "" {
 		s += "/" + name
@@ -385,30 +395,31 @@ func (r *request) String() string {
 func (r *request) writes() bool { return r.method != http.MethodGet && r.query.Get("dryRun") == "" }
 
 // handle answers the request.
-func (a *apiServer) handle(who *operator, r *request) (int, []byte) {
+func (a *apiServer) handle(who *operator, r *request) answer {
 	raw, err := a.serve(who, r)
-	if err == nil {
-		if r.method == http.MethodPost {
-			return http.StatusCreated, raw
-		}
-		return http.StatusOK, raw
+	if err != nil {
+		return failure(err)
 	}
-	return failure(err)
+	code := http.StatusOK
+	if r.method == http.MethodPost {
+		code = http.StatusCreated
+	}
+	return answer{code: code, raw: raw, format: r.accepts}
 }
 
-func failure(err error) (int, []byte) {
+func failure(err error) answer {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		status = apierrors.NewInternalError(err)
 	}
 	s := status.Status()
 	s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	raw, _ := json.Marshal(s)
-	return int(s.Code), raw
+	return answer{code: int(s.Code), raw: mustJSON(s)}
 }
 
 func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 	if r.discovery {
+		r.accepts = format{}
 		return mustJSON(&metav1.APIResourceList{GroupVersion: api.SchemeGroupVersion.String(), APIResources: []metav1.APIResource{
 			{Name: api.EtcdClusterResourcePlural, Kind: api.EtcdClusterResourceKind, Namespaced: true},
 			{Name: api.EtcdClusterResourcePlural + "/status", Kind: api.EtcdClusterResourceKind, Namespaced: true},
@@ -423,7 +434,7 @@ func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 	switch r.method {
 	case http.MethodGet:
 		if r.name != "" {
-			return live.raw, nil
+			return live.in(r.accepts, s.kind), nil
 		}
 		return a.list(r)
 	case http.MethodPost:
@@ -435,7 +446,7 @@ func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 	case http.MethodDelete:
 		var options metav1.DeleteOptions
 		if len(r.body) > 0 {
-			if err := json.Unmarshal(r.body, &options); err != nil {
+			if err := r.sent.decode(r.body, &options); err != nil {
 				return nil, apierrors.NewBadRequest(err.Error())
 			}
 		}
@@ -447,6 +458,7 @@ func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 		}
 		a.w.checks.deletes(who, s.kind.resource, live.obj)
 		a.remove(s, key, options.GracePeriodSeconds)
+		r.accepts = format{}
 		return []byte(`{"kind":"Status","apiVersion":"v1","status":"Success"}`), nil
 	}
 	return nil, apierrors.NewMethodNotSupported(s.kind.group(), r.method)
@@ -458,20 +470,7 @@ func (a *apiServer) list(r *request) ([]byte, error) {
 	if v := r.query.Get("resourceVersion"); v == "0" {
 		objects, version = a.someTimeAgo(r.shelf, 0)
 	}
-	return a.listOf(r, objects, version), nil
-}
-
-func (a *apiServer) listOf(r *request, objects map[string]*stored, version int64) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[`, r.shelf.kind.name+"List", r.shelf.kind.apiVersion, version)
-	for i, o := range selected(r, objects) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(o.raw)
-	}
-	b.WriteString("]}")
-	return b.Bytes()
+	return listIn(r.accepts, r.shelf.kind, version, selected(r, objects)), nil
 }
 
 func selected(r *request, objects map[string]*stored) []*stored {
@@ -489,8 +488,7 @@ func (r *request) matches(o *stored) bool {
 	if o == nil || r.namespace != "" && o.obj.GetNamespace() != r.namespace {
 		return false
 	}
-	selector, err := labels.Parse(r.query.Get("labelSelector"))
-	return err == nil && selector.Matches(labels.Set(o.obj.GetLabels()))
+	return r.selector.Matches(labels.Set(o.obj.GetLabels()))
 }
 
 // someTimeAgo returns what a cache of the API server shows: a state that is not older than a
@@ -521,11 +519,7 @@ func (a *apiServer) someTimeAgo(s *shelf, notBefore int64) (map[string]*stored, 
 }
 
 func (a *apiServer) create(r *request) ([]byte, error) {
-	s := r.shelf
-	obj := s.kind.new()
-	if err := json.Unmarshal(r.body, obj); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
+	s, obj := r.shelf, copied(r.obj)
 	if obj.GetName() == "" {
 		obj.SetName(fmt.Sprintf("%s%d", obj.GetGenerateName(), a.version))
 	}
@@ -536,7 +530,7 @@ func (a *apiServer) create(r *request) ([]byte, error) {
 		return nil, err
 	}
 	if r.query.Get("dryRun") != "" {
-		return json.Marshal(obj)
+		return (&stored{obj: obj}).in(r.accepts, s.kind), nil
 	}
 	a.made++
 	obj.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", a.made)))
@@ -556,7 +550,7 @@ func (a *apiServer) create(r *request) ([]byte, error) {
 	case *corev1.Event:
 		a.w.narrate("event", "%s: %s", o.Reason, o.Message)
 	}
-	return a.put(s, obj).raw, nil
+	return a.put(s, obj).in(r.accepts, s.kind), nil
 }
 
 // admit is admission: it refuses pods, or pins their images by digests.
@@ -579,11 +573,7 @@ func (a *apiServer) admit(s *shelf, obj metav1.Object) error {
 }
 
 func (a *apiServer) update(r *request, live *stored) ([]byte, error) {
-	obj := r.shelf.kind.new()
-	if err := json.Unmarshal(r.body, obj); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return a.replace(r, live, obj)
+	return a.replace(r, live, copied(r.obj))
 }
 
 // replace stores a new state of an object, within the limits of the request.
@@ -623,10 +613,20 @@ func (a *apiServer) replace(r *request, live *stored, obj metav1.Object) ([]byte
 	obj.SetUID(live.obj.GetUID())
 	obj.SetCreationTimestamp(live.obj.GetCreationTimestamp())
 	obj.SetResourceVersion(live.obj.GetResourceVersion())
-	if bytes.Equal(mustJSON(obj), live.raw) {
-		return live.raw, nil
+	if unchanged(obj, live) {
+		return live.in(r.accepts, s.kind), nil
 	}
-	return a.put(s, obj).raw, nil
+	return a.put(s, obj).in(r.accepts, s.kind), nil
+}
+
+// unchanged reports whether an object is what is stored.
+func unchanged(obj metav1.Object, live *stored) bool {
+	if m, ok := obj.(message); ok {
+		raw, err := m.Marshal()
+		must(err)
+		return bytes.Equal(raw, live.proto())
+	}
+	return bytes.Equal(mustJSON(obj), live.json())
 }
 
 // onlyImages refuses changes to a pod's immutable fields.
@@ -656,9 +656,9 @@ func (a *apiServer) patch(r *request, live *stored) ([]byte, error) {
 	var err error
 	switch r.patch {
 	case types.MergePatchType:
-		raw, err = jsonpatch.MergePatch(live.raw, r.body)
+		raw, err = jsonpatch.MergePatch(live.json(), r.body)
 	case types.StrategicMergePatchType:
-		raw, err = strategicpatch.StrategicMergePatch(live.raw, r.body, r.shelf.kind.new())
+		raw, err = strategicpatch.StrategicMergePatch(live.json(), r.body, r.shelf.kind.new())
 	default:
 		err = fmt.Errorf("no patches of type %s", r.patch)
 	}

@@ -310,8 +310,12 @@ func (w *world) askMembership(run *podRun, f flags) *member {
 
 // memberAt returns the process at a peer URL.
 func (w *world) memberAt(url string) *member {
-	host := strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://")
-	name, _, _ := strings.Cut(host, ".")
+	name, known := w.hosts[url]
+	if !known {
+		host := strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://")
+		name, _, _ = strings.Cut(host, ".")
+		w.hosts[url] = name
+	}
 	for _, n := range w.nodes {
 		if r := n.runOf(name); r != nil && r.proc != nil && !r.proc.stopped {
 			return r.proc
@@ -361,7 +365,7 @@ func (m *member) stop(why string) {
 	}
 	m.stopped, m.why = true, why
 	m.w.note(fmt.Sprintf("stop %x: %s", m.id, why))
-	for _, key := range slices.Sorted(maps.Keys(m.reads)) {
+	for _, key := range m.readKeys() {
 		m.reads[key].then(rpctypes.ErrStopped)
 	}
 	m.reads = nil
@@ -400,13 +404,21 @@ func (m *member) tick() {
 			m.published = now
 			m.propose(payload{publish: &publication{m.id, m.disk.name}})
 		}
-		for _, key := range slices.Sorted(maps.Keys(m.reads)) {
+		for _, key := range m.readKeys() {
 			if r := m.reads[key]; r != nil && r.index == 0 && now.Sub(r.since) < requestTimeout {
 				m.node.ReadIndex([]byte(key)) // as etcd retries
 			}
 		}
 		m.pump()
 	})
+}
+
+// readKeys returns the keys of the reads that wait, in order. Mostly none waits.
+func (m *member) readKeys() []string {
+	if len(m.reads) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(m.reads))
 }
 
 // release continues after a late fsync.
@@ -464,7 +476,7 @@ func (m *member) save(rd raft.Ready) {
 		}
 	}
 	m.node.Advance(rd)
-	for _, key := range slices.Sorted(maps.Keys(m.reads)) {
+	for _, key := range m.readKeys() {
 		if r := m.reads[key]; r != nil && r.index > 0 && m.applied >= r.index {
 			delete(m.reads, key)
 			r.then(nil)
@@ -752,14 +764,18 @@ func (m *member) commits() bool {
 	if l.held != nil || l.disk.hung {
 		return false
 	}
-	n, voters := 0, l.machine.voters()
-	for _, id := range voters {
-		p := w.memberAt(l.machine.members[id].url)
+	n, voters := 0, 0
+	for id, info := range l.machine.members {
+		if info.learner {
+			continue
+		}
+		voters++
+		p := w.memberAt(info.url)
 		if p != nil && p.id == id && p.held == nil && !p.disk.hung && (p == l || p.lead == l.id && l.linkedTo(p)) {
 			n++
 		}
 	}
-	return n >= etcd.Quorum(len(voters))
+	return n >= etcd.Quorum(voters)
 }
 
 func (m *member) linkedTo(p *member) bool {

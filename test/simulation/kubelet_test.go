@@ -46,7 +46,9 @@ type node struct {
 	since  time.Time
 	seen   time.Time // the API server's last contact
 	runs   map[types.UID]*podRun
-	tossed bool // Kubernetes deletes its pods
+	order  []*podRun // the runs by name; nil: not sorted yet
+	rounds int       // of the kubelet
+	tossed bool      // Kubernetes deletes its pods
 }
 
 // podRun is a pod on its kubelet.
@@ -69,7 +71,18 @@ type podRun struct {
 	unready  time.Time
 	ended    bool
 	member   string // the last error of the init container
-	reported string
+	reported *report
+	round    int // the last one of the kubelet that saw its pod
+}
+
+// report is what the kubelet reports of a pod.
+type report struct {
+	ip              string
+	stage           stage
+	ready, works    bool
+	restarts        int32
+	lastExit, image string
+	tries           int
 }
 
 type stage int
@@ -85,7 +98,7 @@ func (n *node) runOf(pod string) *podRun {
 	if !n.up {
 		return nil
 	}
-	for _, r := range n.runs {
+	for _, r := range n.sorted() {
 		if r.name == pod && !r.ended {
 			return r
 		}
@@ -93,8 +106,22 @@ func (n *node) runOf(pod string) *podRun {
 	return nil
 }
 
+// sorted returns the runs by name. Nobody may change the slice.
 func (n *node) sorted() []*podRun {
-	return slices.SortedFunc(maps.Values(n.runs), func(a, b *podRun) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid)) })
+	if n.order == nil && len(n.runs) > 0 {
+		n.order = slices.SortedFunc(maps.Values(n.runs), func(a, b *podRun) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid)) })
+	}
+	return n.order
+}
+
+func (n *node) add(r *podRun) {
+	n.runs[r.uid] = r
+	n.order = nil
+}
+
+func (n *node) drop(r *podRun) {
+	delete(n.runs, r.uid)
+	n.order = nil
 }
 
 // sync is one round of the kubelet.
@@ -106,24 +133,23 @@ func (n *node) sync() {
 	online := w.reachable(n.name, apiPlace) && !n.gone
 	if online {
 		n.seen, n.tossed = time.Now(), false
-		there := map[types.UID]bool{}
+		n.rounds++
 		for _, pod := range w.api.pods() {
 			if pod.Spec.NodeName != n.name {
 				continue
 			}
-			there[pod.UID] = true
 			r := n.runs[pod.UID]
 			if r == nil {
 				r = &podRun{w: w, node: n, uid: pod.UID, name: pod.Name, began: time.Now()}
 				r.next = time.Now().Add(w.podStart(pod.Name))
-				n.runs[pod.UID] = r
+				n.add(r)
 			}
-			r.pod = pod
+			r.pod, r.round = pod, n.rounds
 		}
 		for _, r := range n.sorted() {
-			if !there[r.uid] {
+			if r.round != n.rounds {
 				r.end("its pod is gone")
-				delete(n.runs, r.uid)
+				n.drop(r)
 			}
 		}
 	}
@@ -209,7 +235,7 @@ func (r *podRun) step(online bool) {
 		}
 		if online {
 			s := w.api.shelves["pods"]
-			delete(r.node.runs, r.uid)
+			r.node.drop(r)
 			if p := w.api.pod(r.name); p != nil && p.UID == r.uid {
 				zero := int64(0)
 				w.api.remove(s, storedKey(namespace, r.name), &zero)
@@ -249,7 +275,7 @@ func (r *podRun) attachedElsewhere() bool {
 		return false
 	}
 	for _, n := range r.w.nodes {
-		for _, other := range n.runs {
+		for _, other := range n.sorted() {
 			if n.up && other != r && other.proc != nil && !other.proc.stopped && other.proc.disk == r.disk() {
 				return true
 			}
@@ -420,14 +446,14 @@ func (r *podRun) report() {
 	if pod == nil || pod.UID != r.uid || pod.Status.Phase == corev1.PodFailed || r.ended || r.stage == ending {
 		return
 	}
-	what := fmt.Sprint(r.ip, r.stage, r.ready, r.restarts, r.proc != nil, r.lastExit, r.image, r.tries)
+	what := report{r.ip, r.stage, r.ready, r.proc != nil, r.restarts, r.lastExit, r.image, r.tries}
 	ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
-	if what == r.reported && ready == r.ready {
+	if r.reported != nil && what == *r.reported && ready == r.ready {
 		return
 	}
-	r.reported = what
+	r.reported = &what
 	w.api.edit("pods", r.name, func(o metav1.Object) { r.fill(&o.(*corev1.Pod).Status) })
 }
 

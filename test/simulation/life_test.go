@@ -72,10 +72,17 @@ func sow(seed uint64) {
 	mathrand.Seed(int64(seed)) //nolint:staticcheck // what client-go draws from
 }
 
+// sowNames makes the names that the operator draws next depend on the time, and not on the
+// number of passes before. After a list with several objects, Go's scheduler decides how many
+// passes follow.
+func (w *world) sowNames() {
+	utilrand.Seed(int64(w.life.number("names", int(w.elapsed())) >> 1)) //nolint:gosec // any number will do
+}
+
 func newWorld(l life) *world {
 	w := &world{
 		life: l, start: time.Now(), bell: make(chan struct{}, 1), told: map[string]bool{},
-		addresses: map[string]*podRun{}, disks: map[string]*disk{}, histories: map[uint64]*history{},
+		addresses: map[string]*podRun{}, hosts: map[string]string{}, disks: map[string]*disk{}, histories: map[uint64]*history{},
 		cuts: map[string]int{}, linked: map[string]time.Time{}, counters: map[string]int{},
 		lags: map[string]time.Duration{}, old: map[string]int{},
 	}
@@ -283,7 +290,7 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 func (w *world) keeps(id uint64) bool {
 	h := w.current()
 	for _, n := range w.nodes {
-		for _, r := range n.runs {
+		for _, r := range n.sorted() {
 			if n.gone || r.pod == nil || claimOf(r.pod) != "" {
 				continue
 			}

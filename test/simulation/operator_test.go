@@ -72,8 +72,10 @@ func (w *world) startOperator(name string) {
 	w.operators = append(w.operators, o)
 	w.narrate(o.name, "starts, its clock is ahead by %s", w.ahead(name).Round(time.Second))
 	config := &rest.Config{Host: "http://api.invalid", Transport: o, QPS: 100, Burst: 200, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
-	kube, err1 := kubernetes.NewForConfig(config)
-	crds, err2 := apiextensions.NewForConfig(config)
+	core := rest.CopyConfig(config) // as the operator's program does
+	core.ContentType, core.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	kube, err1 := kubernetes.NewForConfig(core)
+	crds, err2 := apiextensions.NewForConfig(core)
 	etcds, err3 := versioned.NewForConfig(config)
 	dyn, err4 := dynamic.NewForConfig(config)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
@@ -115,8 +117,12 @@ func (w *world) startOperator(name string) {
 	}
 	go func() {
 		defer close(o.done)
-		defer broadcaster.Shutdown()
 		o.err = run(ctx)
+	}()
+	// The end of run would race with the last events.
+	go func() {
+		<-o.dead
+		broadcaster.Shutdown()
 	}()
 	w.stirred = true
 }
@@ -221,14 +227,14 @@ func (w *world) carry(c *call, fault string, since time.Time) {
 		c.do(nothing)
 		w.after(10*time.Second, func() { reply(errors.New("net/http: timeout awaiting response headers")) })
 	case "500":
-		reply(respond(failure(apierrors.NewInternalError(errors.New("etcdserver: request timed out")))))
+		reply(failure(apierrors.NewInternalError(errors.New("etcdserver: request timed out"))))
 	case "done 500":
 		c.do(nothing)
-		reply(respond(failure(apierrors.NewInternalError(errors.New("etcdserver: request timed out")))))
+		reply(failure(apierrors.NewInternalError(errors.New("etcdserver: request timed out"))))
 	case "429":
-		reply(respond(failure(apierrors.NewTooManyRequests("too many requests", 1))))
+		reply(failure(apierrors.NewTooManyRequests("too many requests", 1)))
 	case "409":
-		reply(respond(http.StatusConflict, mustJSON(apierrors.NewConflict(schema.GroupResource{}, "", errors.New("the object has been modified")).Status())))
+		reply(answer{code: http.StatusConflict, raw: mustJSON(apierrors.NewConflict(schema.GroupResource{}, "", errors.New("the object has been modified")).Status())})
 	case "touched":
 		w.api.edit("etcdclusters", clusterName, func(obj metav1.Object) {
 			obj.SetGeneration(obj.GetGeneration() - 1)

@@ -86,11 +86,13 @@ func (a *apiServer) watch(who *operator, r *request, gone <-chan struct{}) (*str
 			objects, version = a.someTimeAgo(s, since)
 		}
 		for _, o := range selected(r, objects) {
-			begin = append(begin, frame("ADDED", o.raw))
+			begin = append(begin, r.frame("ADDED", o))
 		}
-		begin = append(begin, frame("BOOKMARK", fmt.Appendf(nil,
-			`{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d","creationTimestamp":null,"annotations":{%q:"true"}}}`,
-			s.kind.name, s.kind.apiVersion, version, metav1.InitialEventsAnnotationKey)))
+		bookmark := s.kind.new()
+		s.kind.set(bookmark)
+		bookmark.SetResourceVersion(strconv.FormatInt(version, 10))
+		bookmark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		begin = append(begin, r.frame("BOOKMARK", &stored{obj: bookmark}))
 		since = version
 	}
 	if since > 0 && since < s.oldest {
@@ -107,8 +109,9 @@ func (a *apiServer) watch(who *operator, r *request, gone <-chan struct{}) (*str
 	return wa.stream, nil
 }
 
-func frame(event string, raw []byte) []byte {
-	return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", event, raw)
+// frame is an event of a watch about an object.
+func (r *request) frame(event string, o *stored) []byte {
+	return frame(r.accepts, event, o.in(r.accepts, r.shelf.kind))
 }
 
 // changed records a change, and notifies the watchers.
@@ -138,13 +141,13 @@ func (a *apiServer) tellOf(wa *watcher, c change) {
 	was, is := wa.r.matches(c.before), wa.r.matches(c.after)
 	switch {
 	case is && !was:
-		a.deliver(wa, frame("ADDED", c.after.raw))
+		a.deliver(wa, wa.r.frame("ADDED", c.after))
 	case is:
-		a.deliver(wa, frame("MODIFIED", c.after.raw))
+		a.deliver(wa, wa.r.frame("MODIFIED", c.after))
 	case was && c.after == nil:
-		a.deliver(wa, frame("DELETED", c.before.raw))
+		a.deliver(wa, wa.r.frame("DELETED", c.before))
 	case was:
-		a.deliver(wa, frame("DELETED", withVersion(c.before.raw, c.version)))
+		a.deliver(wa, wa.r.frame("DELETED", c.before.at(c.version)))
 	}
 }
 
@@ -168,8 +171,8 @@ func (a *apiServer) arrive(wa *watcher, piece []byte) {
 	}
 }
 
-// handOver delivers what has arrived for a watcher. Without a link, it waits: TCP retransmits,
-// and keeps the order.
+// handOver delivers the first piece that has arrived for a watcher. Without a link, it waits:
+// TCP retransmits, and keeps the order.
 func (a *apiServer) handOver(wa *watcher) {
 	if wa.closed || wa.who.ended {
 		return
@@ -178,16 +181,19 @@ func (a *apiServer) handOver(wa *watcher) {
 		a.w.after(500*time.Millisecond, func() { a.handOver(wa) })
 		return
 	}
-	for _, piece := range wa.late {
-		select {
-		case wa.stream.pieces <- piece:
-			a.w.stirred = true
-		default:
-			a.breakOff(wa)
-			return
-		}
+	a.w.sowNames()
+	select {
+	case wa.stream.pieces <- wa.late[0]:
+		a.w.stirred = true
+	default:
+		a.breakOff(wa)
+		return
 	}
-	wa.late = nil
+	// The next piece waits until the operator has taken this one. Otherwise Go's scheduler
+	// decides how many of them a pass sees.
+	if wa.late = wa.late[1:]; len(wa.late) > 0 {
+		a.w.after(0, func() { a.handOver(wa) })
+	}
 }
 
 // breakOff ends a watch.
@@ -224,15 +230,15 @@ func (o *operator) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := o.w
 	req, err := parseRequest(w.api, r, body)
 	if err != nil {
-		return respond(failure(apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, schema.GroupResource{}, r.URL.Path, "", 0, true))).response(r), nil
+		return failure(apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, schema.GroupResource{}, r.URL.Path, "", 0, true)).response(r), nil
 	}
 	c := &call{actor: o, key: o.name + " " + req.String()}
 	c.do = func(reply func(any)) {
 		if req.query.Get("watch") != "" {
 			stream, err := w.api.watch(o, req, r.Context().Done())
-			a := answer{code: http.StatusOK, stream: stream}
+			a := answer{code: http.StatusOK, stream: stream, format: req.accepts}
 			if err != nil {
-				a = respond(failure(err))
+				a = failure(err)
 			}
 			w.note(fmt.Sprintf("%s %s -> %d", o.name, req, a.code))
 			reply(a)
@@ -241,9 +247,9 @@ func (o *operator) RoundTrip(r *http.Request) (*http.Response, error) {
 		if req.writes() {
 			w.checks.wrote(o, req)
 		}
-		code, raw := w.api.handle(o, req)
-		w.note(fmt.Sprintf("%s %s -> %d", o.name, req, code))
-		reply(respond(code, raw))
+		a := w.api.handle(o, req)
+		w.note(fmt.Sprintf("%s %s -> %d", o.name, req, a.code))
+		reply(a)
 	}
 	got, err := w.ask(r.Context(), c)
 	if err != nil {
@@ -262,15 +268,14 @@ func (o *operator) RoundTrip(r *http.Request) (*http.Response, error) {
 type answer struct {
 	code   int
 	raw    []byte
+	format format
 	stream *stream // of a watch
 }
-
-func respond(code int, raw []byte) answer { return answer{code: code, raw: raw} }
 
 func (a answer) response(r *http.Request) *http.Response {
 	resp := &http.Response{
 		StatusCode: a.code, Status: strconv.Itoa(a.code) + " " + http.StatusText(a.code),
-		Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Header: http.Header{"Content-Type": {a.format.contentType()}}, Request: r,
 	}
 	if a.stream != nil {
 		resp.Body = a.stream

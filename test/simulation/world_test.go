@@ -5,7 +5,6 @@ package simulation
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,6 @@ type world struct {
 	life  life
 	start time.Time
 	queue events
-	made  uint64 // events so far
 	// stirred is true if goroutines of the operator may have work.
 	stirred bool
 
@@ -37,6 +35,7 @@ type world struct {
 	api       *apiServer
 	nodes     []*node
 	addresses map[string]*podRun
+	hosts     map[string]string // the pods of URLs
 	nextIP    int
 	disks     map[string]*disk
 	payloads  []payload
@@ -73,37 +72,8 @@ type world struct {
 	counters     map[string]int
 }
 
-// event is something that happens at a time.
-type event struct {
-	at    time.Time
-	order uint64
-	do    func()
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	if !e[i].at.Equal(e[j].at) {
-		return e[i].at.Before(e[j].at)
-	}
-	return e[i].order < e[j].order
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	old := *e
-	last := old[len(old)-1]
-	old[len(old)-1] = event{}
-	*e = old[:len(old)-1]
-	return last
-}
-
 // after schedules an event.
-func (w *world) after(d time.Duration, do func()) {
-	w.made++
-	heap.Push(&w.queue, event{time.Now().Add(d), w.made, do})
-}
+func (w *world) after(d time.Duration, do func()) { w.queue.push(w.elapsed()+d, do) }
 
 // every schedules a repeated event.
 func (w *world) every(first, period time.Duration, do func()) {
@@ -182,12 +152,12 @@ func (w *world) run(until time.Time, done func() bool) {
 			w.stirred = false
 		}
 		w.admit()
-		next := until
-		if len(w.queue) > 0 && w.queue[0].at.Before(until) {
-			next = w.queue[0].at
+		next := until.Sub(w.start)
+		if w.queue.Len() > 0 {
+			next = min(next, w.queue.first())
 		}
-		if now := time.Now(); next.After(now) {
-			timer.Reset(next.Sub(now))
+		if now := w.elapsed(); next > now {
+			timer.Reset(next - now)
 			select {
 			case <-w.bell:
 			case <-timer.C:
@@ -195,10 +165,10 @@ func (w *world) run(until time.Time, done func() bool) {
 			w.stirred = true // timers of others may have ended at the same moment
 			continue
 		}
-		if next.Equal(until) {
+		if next == until.Sub(w.start) {
 			return
 		}
-		heap.Pop(&w.queue).(event).do()
+		w.queue.pop()()
 	}
 }
 
@@ -223,7 +193,7 @@ func (l life) number(words ...any) uint64 {
 		case uint64:
 			h = (h ^ word ^ word>>32) * 0x100000001b3
 		default:
-			panic(fmt.Sprintf("no number of a %T", word))
+			panic("no number of this type") // the value would escape to the heap
 		}
 		h = (h ^ 0xff) * 0x100000001b3
 	}
