@@ -85,6 +85,9 @@ func (w *world) happened(id string) {
 // plan chooses the faults of a seed.
 func (w *world) plan() {
 	l := w.life
+	if w.backups != nil {
+		w.backups.plan()
+	}
 	n := 1 + int(l.number("faults")%10)
 	if w.many = l.chance(0.5, "many faults"); w.many {
 		n *= 2 + int(l.number("times")%12)

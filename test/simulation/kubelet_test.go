@@ -70,6 +70,7 @@ type podRun struct {
 	ended    bool
 	member   string // the last error of the init container
 	reported string
+	seeding  *seeding // nil: the pod begins with no backup
 }
 
 type stage int
@@ -230,10 +231,10 @@ func (r *podRun) step(online bool) {
 		w.addresses[r.ip] = r
 		r.enter(inInit)
 	case inInit:
-		ok, err := r.checkDNS()
+		container, ok, err := r.initialize()
 		switch {
 		case err != nil:
-			r.fail("check-dns", err.Error())
+			r.fail(container, err.Error())
 		case ok:
 			r.tries, r.lastExit = 0, ""
 			r.enter(inEtcd)
@@ -420,7 +421,7 @@ func (r *podRun) report() {
 	if pod == nil || pod.UID != r.uid || pod.Status.Phase == corev1.PodFailed || r.ended || r.stage == ending {
 		return
 	}
-	what := fmt.Sprint(r.ip, r.stage, r.ready, r.restarts, r.proc != nil, r.lastExit, r.image, r.tries)
+	what := fmt.Sprint(r.current(), r.ip, r.stage, r.ready, r.restarts, r.proc != nil, r.lastExit, r.image, r.tries)
 	ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
@@ -449,10 +450,10 @@ func (r *podRun) fill(st *corev1.PodStatus) {
 	st.InitContainerStatuses = nil
 	for i, c := range r.pod.Spec.InitContainers {
 		s := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
-		switch last := i == len(r.pod.Spec.InitContainers)-1; {
-		case r.stage == inSandbox:
+		switch current := r.current(); {
+		case r.stage == inSandbox || r.stage == inInit && i > current:
 			s.State = waiting("PodInitializing")
-		case r.stage == inEtcd || !last:
+		case r.stage == inEtcd || i < current:
 			s.State = done
 		case time.Now().Before(r.next):
 			s.State, s.LastTerminationState = waiting("CrashLoopBackOff"), failed
@@ -527,6 +528,7 @@ func (n *node) wipe() {
 			n.w.wiped = n.w.wiped || n.w.disks[r.diskKey()].hasData()
 			delete(n.w.disks, r.diskKey())
 		}
+		r.seeding = nil
 	}
 }
 

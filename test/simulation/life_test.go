@@ -81,6 +81,9 @@ func newWorld(l life) *world {
 	}
 	w.checks = checks{w: w, sick: map[uint64]time.Time{}}
 	w.api = newAPIServer(w)
+	if l.backups {
+		w.backups = newBackups(w)
+	}
 	w.createsCRD = l.chance(0.05, "create CRD")
 	w.pair = l.chance(0.25, "pair")
 	w.lies = l.chance(0.15, "lies")
@@ -133,10 +136,13 @@ func liveInBubble(l life, calm bool) result {
 	w.every(100*time.Millisecond, 300*time.Millisecond, w.controlNodes)
 	w.every(time.Second, time.Second, w.checks.look)
 	w.every(time.Minute, time.Minute, w.checks.minute)
+	w.beginBackups()
 	w.startClients()
 	w.startOperator("operator")
 	if w.pair {
 		w.after(w.life.between(0, 5*time.Second, "second"), func() { w.startOperator("operator-2") })
+	}
+	if w.pair || w.backups != nil {
 		w.every(500*time.Millisecond, 500*time.Millisecond, w.reap)
 	}
 	failed := func() bool { return w.checks.failure != "" }
@@ -170,12 +176,13 @@ func liveInBubble(l life, calm bool) result {
 	for _, c := range w.clients {
 		r.clients = append(r.clients, c.done)
 	}
-	for _, o := range w.operators {
+	w.endBackups()
+	for _, o := range w.processes() {
 		if !o.ended {
 			o.stop()
 		}
 	}
-	for _, o := range w.operators {
+	for _, o := range w.processes() {
 		<-o.done
 	}
 	return r
@@ -189,6 +196,7 @@ func (w *world) settled(calm time.Duration) string {
 	}
 	if w.asSpecified(obj) {
 		switch {
+		case w.backups != nil && !w.backups.settled(calm):
 		case !w.wentBack:
 			return "as specified"
 		case calm > 2*time.Minute:
@@ -248,6 +256,9 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 		if !n.gone {
 			nodes++
 		}
+	}
+	if w.backups != nil && w.backups.stuck() != "" {
+		return w.backups.stuck(), "", 5 * time.Minute
 	}
 	h := w.current()
 	if h == nil {
@@ -329,6 +340,9 @@ func (w *world) describe() string {
 	}
 	if h := w.current(); h != nil {
 		fmt.Fprintf(&b, "\n  members %+v, last entry %d", h.machine.members, h.last)
+	}
+	if w.backups != nil {
+		b.WriteString(w.backups.describe())
 	}
 	return b.String()
 }
