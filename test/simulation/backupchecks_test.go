@@ -95,22 +95,21 @@ func (b *backups) deletes(o *operator, key string) {
 		b.w.fail("%s is deleted, and no limit asks for it", key)
 		return
 	}
-	others, newer := 0, false
+	newer := 0
 	for _, other := range b.bucket.objects {
 		if other == victim || other.Metadata[backupobject.MetaUID] != string(s.UID) || backupobject.Uncertain(other.Metadata) {
 			continue
 		}
-		others++
-		newer = newer || !madeAt(other, path).Before(madeAt(victim, path))
+		if !madeAt(other, path).Before(madeAt(victim, path)) {
+			newer++
+		}
 	}
-	if backupobject.Uncertain(victim.Metadata) {
-		return
+	limit := s.Spec.BackupPolicy.MaxBackups
+	if b.lagged || len(b.vanished) > 0 || len(b.lost) > 0 {
+		limit = 1 // a list may show objects that are gone
 	}
-	if !newer {
-		b.w.fail("%s is deleted, which is the newest backup", key)
-	}
-	if others < s.Spec.BackupPolicy.MaxBackups && b.bucket.lag == 0 && len(b.vanished) == 0 && len(b.lost) == 0 {
-		b.w.fail("%s is deleted: %d backups are left, and %d are to be kept", key, others, s.Spec.BackupPolicy.MaxBackups)
+	if newer < limit && !backupobject.Uncertain(victim.Metadata) {
+		b.w.fail("%s is deleted: only %d backups are newer, and %d are to be kept", key, newer, s.Spec.BackupPolicy.MaxBackups)
 	}
 }
 
@@ -120,29 +119,41 @@ func (b *backups) restoreReports(old, next *api.EtcdRestore) {
 	if st.Phase != old.Status.Phase {
 		b.w.narrate("status", "EtcdRestore is %s: %s", st.Phase, st.Reason)
 	}
-	if st.Backup != nil && committed(next) && (old.Status.Backup == nil || old.Status.Backup.SHA256 != st.Backup.SHA256) && b.taken[st.Backup.SHA256] == nil {
-		b.w.fail("the restore begins with %s, which is not whole", st.Backup.Key)
+	if st.Backup != nil && committed(next) && (old.Status.Backup == nil || old.Status.Backup.SHA256 != st.Backup.SHA256) {
+		switch {
+		case b.taken[st.Backup.SHA256] == nil:
+			b.w.fail("the restore begins with %s, which is not whole", st.Backup.Key)
+		case !b.read[st.Backup.SHA256]:
+			b.w.fail("the restore begins with %s, which it has not read", st.Backup.Key)
+		}
 	}
 	if !st.Succeeded || old.Status.Succeeded {
 		return
 	}
 	state, err := decodeState(b.taken[st.Backup.SHA256])
 	must(err)
-	h := b.w.current()
-	if h == nil || !h.restored {
-		b.w.fail("the restore reports success, and no restored cluster serves")
-		return
-	}
 	var newest *machine
 	for _, n := range b.w.nodes {
 		for _, r := range n.sorted() {
-			if r.proc != nil && b.w.histories[r.proc.clusterID] == h && (newest == nil || r.proc.machine.revision > newest.revision) {
+			if r.proc == nil || !r.proc.serving {
+				continue
+			}
+			if h := b.w.histories[r.proc.clusterID]; h.restored && !h.replaced && (newest == nil || r.proc.machine.revision > newest.revision) {
 				newest = r.proc.machine
 			}
 		}
 	}
+	if newest == nil { // at worst all of them have just lost power
+		for _, d := range b.w.disks {
+			if h := b.w.histories[diskCluster(d)]; h != nil && h.restored && !h.replaced {
+				return
+			}
+		}
+		b.w.fail("the restore reports success, and no member holds the data of a restored cluster")
+		return
+	}
 	for name, value := range state.Data {
-		if newest == nil || newest.data[name] < value {
+		if newest.data[name] < value {
 			b.w.fail("the restore reports success, and the cluster lacks what the backup holds of %s", name)
 		}
 	}

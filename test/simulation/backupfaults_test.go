@@ -17,6 +17,9 @@ func (b *backups) plan() {
 		at := l.between(90*time.Second, stormBegins+stormLasts, "restore at")
 		w.expect(&fault{id: "somebody restores the cluster", at: at, begin: func() { b.restore("in the storm") }})
 	}
+	if w.taken() {
+		w.expect(w.takeover())
+	}
 	for i := range int(l.number("store skies") % 3) {
 		from := l.between(stormBegins, stormLasts, "store sky", i)
 		all := []string{"lost", "done", "late", "down", "left", "crash before", "crash after", "lie flip", "lie truncate", "lie lose"}
@@ -96,7 +99,7 @@ func (b *backups) makeFault(i int) *fault {
 		name("the store hangs (deaf: %t)", deaf)
 	case 7:
 		by := l.between(10*time.Second, 2*time.Minute, "helper fault", i, "lag")
-		f.begin = func() { b.bucket.lag += by }
+		f.begin = func() { b.bucket.lag, b.lagged = b.bucket.lag+by, true }
 		f.end = func() { b.bucket.lag -= by }
 		name("lists of the store lag by %s", by.Round(time.Second))
 	case 8:

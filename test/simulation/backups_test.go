@@ -41,6 +41,8 @@ type backups struct {
 	pair      bool
 	taken     map[string][]byte         // all snapshots, by their SHA-256
 	floors    map[string]map[string]int // what was acknowledged when an attempt began
+	read      map[string]bool           // the SHA-256 of what restore operators have read
+	lagged    bool                      // lists of the store have lagged
 	lost      map[string]bool           // keys that the store has confirmed, and does not have
 	vanished  map[string]bool           // keys that somebody else deleted
 	stored    int                       // successes
@@ -52,7 +54,7 @@ type backups struct {
 func newBackups(w *world) *backups {
 	return &backups{
 		w: w, bucket: &bucket{w: w, objects: map[string]*object{}}, listeners: map[*operator]*pipes{},
-		taken: map[string][]byte{}, floors: map[string]map[string]int{}, lost: map[string]bool{}, vanished: map[string]bool{},
+		taken: map[string][]byte{}, floors: map[string]map[string]int{}, lost: map[string]bool{}, read: map[string]bool{}, vanished: map[string]bool{},
 		pair: w.life.chance(0.3, "pair of helpers"),
 	}
 }

@@ -216,6 +216,9 @@ func (s shelfOf) Get(ctx context.Context, key string, offset int64) (io.ReadClos
 			if offset > int64(len(o.content)) {
 				return errors.New("416 the range begins behind the end")
 			}
+			if offset == 0 && s.o.kin == &s.b.w.backups.restorers {
+				s.b.w.backups.read[digestOf(o.content)] = true
+			}
 			return o.content[offset:]
 		}
 		return store.ErrNotFound

@@ -149,6 +149,9 @@ func (w *world) makeFault(i int) *fault {
 		if w.many {
 			p /= 10
 		}
+		if w.taken() {
+			return false
+		}
 		return l.chance(p, "fault", i, what)
 	}
 	pick := func(what string, n int) int { return int(l.number("fault", i, what) % uint64(n)) }

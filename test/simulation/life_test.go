@@ -105,7 +105,7 @@ func (w *world) specOf() *api.EtcdCluster {
 	obj.Spec.Pod = &api.PodPolicy{}
 	switch l.number("storage") % 4 {
 	case 1:
-		obj.Spec.Pod.Tmpfs = true
+		obj.Spec.Pod.Tmpfs = !w.taken()
 	case 2:
 		w.local = true
 		fallthrough

@@ -58,9 +58,12 @@ func TestAClusterForms(t *testing.T) {
 // TestASeedLivesTheSameLifeTwice ensures that failures are reproducible.
 func TestASeedLivesTheSameLifeTwice(t *testing.T) {
 	for seed := *firstFlag; seed < *firstFlag+min(cmp.Or(*seedsFlag, 6), 6); seed++ {
-		one, two := live(t, life{seed: seed}, false), live(t, life{seed: seed}, false)
-		if one.hash != two.hash {
-			t.Errorf("seed %d: two lives", seed)
+		for _, l := range []life{{seed: seed}, {seed: seed, backups: true}} {
+			one, two := live(t, l, false), live(t, l, false)
+			if one.hash == two.hash {
+				continue
+			}
+			t.Errorf("seed %d, backups %t: two lives", seed, l.backups)
 			for i := range one.lines {
 				if i >= len(two.lines) || one.lines[i] != two.lines[i] {
 					t.Logf("they part here:\n%s\n%s", strings.Join(one.lines[max(0, i-3):min(len(one.lines), i+3)], "\n"), strings.Join(two.lines[max(0, i-3):min(len(two.lines), i+3)], "\n"))
