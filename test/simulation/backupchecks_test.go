@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -126,6 +127,7 @@ func (b *backups) restoreReports(old, next *api.EtcdRestore) {
 		case !b.read[st.Backup.SHA256]:
 			b.w.fail("the restore begins with %s, which it has not read", st.Backup.Key)
 		}
+		b.named(next)
 	}
 	if !st.Succeeded || old.Status.Succeeded {
 		return
@@ -155,6 +157,26 @@ func (b *backups) restoreReports(old, next *api.EtcdRestore) {
 	for name, value := range state.Data {
 		if newest.data[name] < value {
 			b.w.fail("the restore reports success, and the cluster lacks what the backup holds of %s", name)
+		}
+	}
+}
+
+// named checks that the status names each damaged backup that the restore has read before it
+// chose an older one.
+func (b *backups) named(r *api.EtcdRestore) {
+	path := strings.TrimPrefix(scheduledPath, "bucket/")
+	chosen := b.bucket.objects[strings.TrimPrefix(r.Status.Backup.Key, "bucket/")]
+	if !r.Spec.Newest() || chosen == nil {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.bucket.objects)) {
+		o := b.bucket.objects[key]
+		digest := digestOf(o.content)
+		if _, _, ours := backupobject.ParseKey(path, key); !ours || b.taken[digest] != nil || !b.read[digest] || !madeAt(o, path).After(madeAt(chosen, path)) {
+			continue
+		}
+		if !strings.Contains(strings.Join(r.Status.PassedOver, " "), key) {
+			b.w.fail("the restore has found %s damaged, and its status does not say so", key)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (b *backups) onCall() {
 	if obj == nil || time.Since(b.stormEnd) < 3*time.Minute || named(obj) == "" {
 		return
 	}
-	if what, _, _ := b.w.obstacle(obj); what == "a quorum has lost its data" || what == "data was lost" {
+	if what, _, _ := b.w.obstacle(obj); slices.Contains(lostData, what) {
 		b.restore(what)
 	}
 }

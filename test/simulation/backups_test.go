@@ -265,6 +265,40 @@ func (b *backups) stuck() string {
 	return ""
 }
 
+// lostData are the obstacles that a restore removes.
+var lostData = []string{"a quorum has lost its data", "data was lost"}
+
+// hopeful reports whether a restore will remove an obstacle.
+func (b *backups) hopeful(what string) bool {
+	if b == nil || !slices.Contains(lostData, what) {
+		return false
+	}
+	r := b.restoration()
+	if r == nil {
+		r = &api.EtcdRestore{}
+		r.Spec.S3, r.Spec.Pick = &api.S3BackupSource{Path: scheduledPath}, api.RestorePickNewest
+		return b.stored > 0 && b.whole(r)
+	}
+	return !r.Status.Succeeded && b.whole(r) && b.stuck() == ""
+}
+
+// replacing reports whether a restore has deleted the old cluster, and has not ended.
+func (b *backups) replacing() bool {
+	return b != nil && committed(b.restoration()) && !b.restoration().Status.Succeeded
+}
+
+// forgotten reports whether a pod has restored the backup in memory, and lost it.
+func (w *world) forgotten() bool {
+	for _, n := range w.nodes {
+		for _, r := range n.runs {
+			if r.pod != nil && r.seeding != nil && r.seeding.done && !r.ended && !r.disk().hasData() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // settled reports whether backups are made again, and the restore has an outcome.
 func (b *backups) settled(calm time.Duration) bool {
 	s := b.saved(scheduledName)

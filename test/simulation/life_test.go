@@ -205,7 +205,7 @@ func (w *world) settled(calm time.Duration) string {
 		return ""
 	}
 	named := named(obj)
-	if what, word, soon := w.obstacle(obj); what != "" && calm > soon && strings.Contains(named, word) && named != "" {
+	if what, word, soon := w.obstacle(obj); what != "" && !w.backups.hopeful(what) && calm > soon && strings.Contains(named, word) && named != "" {
 		return what + ": status names it: " + named
 	}
 	return ""
@@ -261,18 +261,23 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 		return w.backups.stuck(), "", 5 * time.Minute
 	}
 	h := w.current()
-	if h == nil {
+	if h == nil && !w.backups.replacing() {
 		return "nobody was ever served", "", 20 * time.Minute
 	}
 	left := 0
-	voters := h.machine.voters()
+	var voters []uint64
+	if h != nil {
+		voters = h.machine.voters()
+	}
 	for _, id := range voters {
 		if w.keeps(id) {
 			left++
 		}
 	}
 	switch {
-	case left < etcd.Quorum(len(voters)):
+	case h == nil && w.forgotten():
+		return "the first member lost its memory before it served", "", 10 * time.Minute
+	case h != nil && left < etcd.Quorum(len(voters)):
 		return "a quorum has lost its data", "", 3 * time.Minute
 	case w.wiped && contradicts(obj):
 		return "data was lost", "", 3 * time.Minute
