@@ -5,6 +5,7 @@ package backup
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
+	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
 // shutdownTimeout limits the record of an attempt that ends with the operator.
@@ -37,6 +39,8 @@ type Config struct {
 	Metrics  *Metrics
 	Logger   *logrus.Entry
 	Clock    clock.Clock
+	// Members makes clients of members for OpenSnapshot; nil: etcd's own.
+	Members func(*tls.Config) snapshot.Client
 	// OpenSnapshot and OpenLocation default to pkg/snapshot and pkg/location.
 	OpenSnapshot OpenSnapshot
 	OpenLocation OpenLocation

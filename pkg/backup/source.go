@@ -25,7 +25,7 @@ import (
 // with. It is looked up for each attempt: members come and go, and certificates
 // are renewed.
 func (a *attempt) source(ctx context.Context) (snapshot.Source, error) {
-	src := snapshot.Source{Logger: a.log}
+	src := snapshot.Source{Connect: a.cfg.Members, Logger: a.log}
 	secret, skip, encrypted := a.obj.Spec.ClientTLSSecret, a.obj.Spec.AllowSelfSignedCertificates, false
 	if ref := a.obj.Spec.EtcdCluster; ref != nil {
 		obj, err := a.cfg.Etcd.EtcdV1beta2().EtcdClusters(a.obj.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})

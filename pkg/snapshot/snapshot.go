@@ -31,6 +31,8 @@ type Source struct {
 	Endpoints []etcd.Endpoint
 	// TLS is for https endpoints; nil: the system's CAs and no certificate.
 	TLS *tls.Config
+	// Connect makes the client; nil: etcd's own.
+	Connect func(*tls.Config) Client
 	// Logger logs each member's answer, at level debug.
 	Logger *logrus.Entry
 }
@@ -51,9 +53,9 @@ type Snapshot struct {
 	// a quorum it is false: the snapshot is of the most advanced member found.
 	Linearizable bool
 
-	client *etcd.Client
+	client Client
 	cancel context.CancelCauseFunc
-	stream *etcd.Snapshot
+	stream Stream
 	check  *check
 	piece  []byte
 	err    error
@@ -79,7 +81,11 @@ func Open(ctx context.Context, src Source) (*Snapshot, error) {
 	if len(endpoints) == 0 {
 		return nil, fmt.Errorf("%w: there is no endpoint", ErrNoMember)
 	}
-	client := etcd.NewClient(src.TLS)
+	connect := src.Connect
+	if connect == nil {
+		connect = overNetwork
+	}
+	client := connect(src.TLS)
 	s, err := open(ctx, client, endpoints, src.Logger)
 	if err != nil {
 		client.Close()
@@ -88,8 +94,8 @@ func Open(ctx context.Context, src Source) (*Snapshot, error) {
 	return s, nil
 }
 
-func open(ctx context.Context, client *etcd.Client, endpoints []etcd.Endpoint, log *logrus.Entry) (*Snapshot, error) {
-	urls, conns, members := make([]string, len(endpoints)), make([]*etcd.Conn, len(endpoints)), make([]member, len(endpoints))
+func open(ctx context.Context, client Client, endpoints []etcd.Endpoint, log *logrus.Entry) (*Snapshot, error) {
+	urls, conns, members := make([]string, len(endpoints)), make([]Conn, len(endpoints)), make([]member, len(endpoints))
 	for i, ep := range endpoints {
 		conn, err := client.Conn(ep)
 		if err != nil {
@@ -145,7 +151,7 @@ func within(ctx context.Context, begin func(context.Context) (*Snapshot, error))
 }
 
 // begin opens the stream of the member that has answered.
-func begin(ctx context.Context, conn *etcd.Conn, a answer) (*Snapshot, error) {
+func begin(ctx context.Context, conn Conn, a answer) (*Snapshot, error) {
 	connections := conn.Connections()
 	// The status must be as new as the snapshot and from the same member, whichever members
 	// answer behind the same address.
@@ -156,23 +162,23 @@ func begin(ctx context.Context, conn *etcd.Conn, a answer) (*Snapshot, error) {
 	if status.MemberID != a.status.MemberID {
 		return nil, errors.New("another member answers there than a moment ago")
 	}
-	stream, err := conn.Snapshot(ctx)
+	stream, size, err := conn.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if conn.Connections() != connections {
 		return nil, errors.New("the connection broke and was replaced")
 	}
-	if err := credible(stream.Size, status.DBSize); err != nil {
+	if err := credible(size, status.DBSize); err != nil {
 		return nil, err
 	}
 	return &Snapshot{
 		Endpoint: a.url,
 		Version:  shown(status.Version),
 		Revision: max(status.Revision, a.revision()),
-		Size:     stream.Size,
+		Size:     size,
 		stream:   stream,
-		check:    newCheck(stream.Size),
+		check:    newCheck(size),
 	}, nil
 }
 

@@ -62,6 +62,8 @@ func init() {
 		{"events", "v1", "Event", func() metav1.Object { return &corev1.Event{} }},
 		{"leases", "coordination.k8s.io/v1", "Lease", func() metav1.Object { return &coordinationv1.Lease{} }},
 		{"poddisruptionbudgets", "policy/v1", "PodDisruptionBudget", func() metav1.Object { return &policyv1.PodDisruptionBudget{} }},
+		{"etcdbackups", api.SchemeGroupVersion.String(), api.EtcdBackupResourceKind, func() metav1.Object { return &api.EtcdBackup{} }},
+		{"etcdrestores", api.SchemeGroupVersion.String(), api.EtcdRestoreResourceKind, func() metav1.Object { return &api.EtcdRestore{} }},
 		{"etcdclusters", api.SchemeGroupVersion.String(), api.EtcdClusterResourceKind, func() metav1.Object { return &api.EtcdCluster{} }},
 		{"customresourcedefinitions", "apiextensions.k8s.io/v1", "CustomResourceDefinition", func() metav1.Object { return &apiextensionsv1.CustomResourceDefinition{} }},
 	} {
@@ -164,7 +166,7 @@ func (o *stored) at(version int64) *stored {
 
 // collect deletes the objects whose owner is gone.
 func (a *apiServer) collect(owner types.UID) {
-	for _, r := range []string{"pods", "services", "persistentvolumeclaims", "poddisruptionbudgets"} {
+	for _, r := range []string{"pods", "services", "persistentvolumeclaims", "poddisruptionbudgets", "secrets"} {
 		s := a.shelves[r]
 		for _, key := range s.keys() {
 			if o := metav1.GetControllerOf(s.objects[key].obj); o != nil && o.UID == owner {
@@ -179,6 +181,14 @@ func (a *apiServer) collect(owner types.UID) {
 func (a *apiServer) remove(s *shelf, key string, grace *int64) {
 	obj := s.objects[key].obj
 	if obj.GetDeletionTimestamp() != nil && (grace == nil || *grace > 0) {
+		return
+	}
+	if len(obj.GetFinalizers()) > 0 && custom(obj) {
+		obj = copied(obj)
+		at := metav1.NewTime(time.Now().Truncate(time.Second))
+		obj.SetDeletionTimestamp(&at)
+		obj.SetGeneration(obj.GetGeneration() + 1)
+		a.put(s, obj)
 		return
 	}
 	switch o := obj.(type) {
@@ -296,6 +306,12 @@ func copied(obj metav1.Object) metav1.Object {
 	case *policyv1.PodDisruptionBudget:
 		return o.DeepCopy()
 	case *api.EtcdCluster:
+		return o.DeepCopy()
+	case *api.EtcdBackup:
+		return o.DeepCopy()
+	case *api.EtcdRestore:
+		return o.DeepCopy()
+	case *corev1.Secret:
 		return o.DeepCopy()
 	case *apiextensionsv1.CustomResourceDefinition:
 		return o.DeepCopy()
@@ -423,6 +439,10 @@ func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 		return mustJSON(&metav1.APIResourceList{GroupVersion: api.SchemeGroupVersion.String(), APIResources: []metav1.APIResource{
 			{Name: api.EtcdClusterResourcePlural, Kind: api.EtcdClusterResourceKind, Namespaced: true},
 			{Name: api.EtcdClusterResourcePlural + "/status", Kind: api.EtcdClusterResourceKind, Namespaced: true},
+			{Name: api.EtcdBackupResourcePlural, Kind: api.EtcdBackupResourceKind, Namespaced: true},
+			{Name: api.EtcdBackupResourcePlural + "/status", Kind: api.EtcdBackupResourceKind, Namespaced: true},
+			{Name: api.EtcdRestoreResourcePlural, Kind: api.EtcdRestoreResourceKind, Namespaced: true},
+			{Name: api.EtcdRestoreResourcePlural + "/status", Kind: api.EtcdRestoreResourceKind, Namespaced: true},
 		}}), nil
 	}
 	s := r.shelf
@@ -545,6 +565,11 @@ func (a *apiServer) create(r *request) ([]byte, error) {
 		if o.Spec.ClusterIP == "" {
 			o.Spec.ClusterIP = fmt.Sprintf("10.96.0.%d", a.made%250+1)
 		}
+	case *api.EtcdCluster:
+		o.Status = api.ClusterStatus{}
+		a.w.edited = time.Now()
+	case *api.EtcdRestore:
+		o.Status = api.RestoreStatus{}
 	case *apiextensionsv1.CustomResourceDefinition:
 		o.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
 	case *corev1.Event:
@@ -598,6 +623,26 @@ func (a *apiServer) replace(r *request, live *stored, obj metav1.Object) ([]byte
 				o.Generation = old.Generation + 1
 			}
 		}
+	case *api.EtcdBackup:
+		old := live.obj.(*api.EtcdBackup)
+		if r.status {
+			next := old.DeepCopy()
+			next.Status = o.Status
+			obj = next
+			a.w.backups.reports(old, next)
+		} else {
+			o.Status = *old.Status.DeepCopy()
+		}
+	case *api.EtcdRestore:
+		old := live.obj.(*api.EtcdRestore)
+		if r.status {
+			next := old.DeepCopy()
+			next.Status = o.Status
+			obj = next
+			a.w.backups.restoreReports(old, next)
+		} else {
+			o.Status = *old.Status.DeepCopy()
+		}
 	case *corev1.Pod:
 		old := live.obj.(*corev1.Pod)
 		if !r.status {
@@ -613,6 +658,12 @@ func (a *apiServer) replace(r *request, live *stored, obj metav1.Object) ([]byte
 	obj.SetUID(live.obj.GetUID())
 	obj.SetCreationTimestamp(live.obj.GetCreationTimestamp())
 	obj.SetResourceVersion(live.obj.GetResourceVersion())
+	if custom(obj) && obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+		key := storedKey(obj.GetNamespace(), obj.GetName())
+		last := a.put(s, obj).in(r.accepts, s.kind)
+		a.drop(s, key)
+		return last, nil
+	}
 	if unchanged(obj, live) {
 		return live.in(r.accepts, s.kind), nil
 	}
@@ -627,6 +678,15 @@ func unchanged(obj metav1.Object, live *stored) bool {
 		return bytes.Equal(raw, live.proto())
 	}
 	return bytes.Equal(mustJSON(obj), live.json())
+}
+
+// custom reports whether an object is of this project's kinds, which have finalizers here.
+func custom(obj metav1.Object) bool {
+	switch obj.(type) {
+	case *api.EtcdCluster, *api.EtcdBackup, *api.EtcdRestore:
+		return true
+	}
+	return false
 }
 
 // onlyImages refuses changes to a pod's immutable fields.

@@ -80,8 +80,12 @@ func (w *world) remember(m *member, e *pb.Entry, content string) {
 		w.note(strconv.FormatUint(m.clusterID, 16) + " " + strconv.FormatUint(i, 10) + " " + content)
 	case was != content && !h.served:
 		// No client relies on it: a seed that restarted from scratch before it served.
-		*h = history{entries: map[uint64]string{i: content}, last: i, machine: newMachine()}
-	case was != content && !w.rolledBack:
+		fresh := newMachine()
+		if h.restored {
+			fresh = h.machine
+		}
+		*h = history{entries: map[uint64]string{i: content}, last: i, machine: fresh, restored: h.restored, replaced: h.replaced}
+	case was != content && !w.rolledBack && !h.replaced:
 		w.fail("two histories under cluster ID %x: entry %d is %q to %s, and was %q", m.clusterID, i, content, m.disk.name, was)
 	}
 }
@@ -109,7 +113,7 @@ func (w *world) ledBy(m *member) {
 func (w *world) current() *history {
 	var best *history
 	for _, h := range w.histories {
-		if h.served && (best == nil || h.last > best.last) {
+		if h.served && !h.replaced && (best == nil || h.last > best.last) {
 			best = h
 		}
 	}
@@ -171,7 +175,7 @@ func (c *checks) compareAvailable() {
 	if w.hampers() {
 		w.impaired()
 	}
-	if obj == nil || time.Since(c.hampered) < disagree || w.wiped && contradicts(obj) {
+	if obj == nil || obj.DeletionTimestamp != nil || time.Since(c.hampered) < disagree || w.wiped && contradicts(obj) {
 		c.differ = time.Time{}
 		return
 	}
@@ -223,7 +227,11 @@ func (c *checks) allServed() bool {
 }
 
 // wrote counts a write to the API server.
-func (c *checks) wrote(_ *operator, r *request) {
+func (c *checks) wrote(o *operator, r *request) {
+	if o.kin != &c.w.operators {
+		c.w.backups.wrote(o, r)
+		return
+	}
 	if r.shelf.kind.resource != "events" && r.shelf.kind.resource != "leases" {
 		c.writes++
 	}
@@ -268,7 +276,7 @@ func (c *checks) memberOf(d *disk) (uint64, *history) {
 
 // deletes checks each deletion by an operator.
 func (c *checks) deletes(o *operator, resource string, obj metav1.Object) {
-	if o == nil {
+	if o == nil || c.w.backups.destroys(o, resource, obj) {
 		return
 	}
 	var d *disk

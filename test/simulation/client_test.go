@@ -44,6 +44,9 @@ func (c *client) act() {
 		if pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(k corev1.PodCondition) bool {
 			return k.Type == corev1.PodReady && k.Status == corev1.ConditionTrue
 		}) {
+			if !w.backups.served(pod) {
+				continue
+			}
 			if r := w.addresses[pod.Status.PodIP]; r != nil {
 				ready = append(ready, r)
 			} else {
@@ -96,9 +99,9 @@ func (c *client) act() {
 	value := c.tried
 	m.guard(func() {
 		m.propose(payload{write: &write{c.name, value}, then: func(err error) {
-			if err == nil {
+			if h := w.histories[m.clusterID]; err == nil && !h.replaced {
 				c.acked = max(c.acked, value)
-				w.histories[m.clusterID].served = true
+				h.served = true
 			}
 			end(err == nil)
 		}})

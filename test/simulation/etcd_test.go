@@ -115,6 +115,9 @@ type history struct {
 	last    uint64
 	machine *machine
 	served  bool // a client relies on it
+	// replaced is true if a restore has begun to replace its cluster.
+	replaced bool
+	restored bool // it began with a backup
 }
 
 // member is a process of etcd.

@@ -85,6 +85,9 @@ func (w *world) happened(id string) {
 // plan chooses the faults of a seed.
 func (w *world) plan() {
 	l := w.life
+	if w.backups != nil {
+		w.backups.plan()
+	}
 	n := 1 + int(l.number("faults")%10)
 	if w.many = l.chance(0.5, "many faults"); w.many {
 		n *= 2 + int(l.number("times")%12)
@@ -145,6 +148,9 @@ func (w *world) makeFault(i int) *fault {
 	destroys := func(p float64, what string) bool {
 		if w.many {
 			p /= 10
+		}
+		if w.taken() {
+			return false
 		}
 		return l.chance(p, "fault", i, what)
 	}

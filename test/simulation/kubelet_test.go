@@ -72,11 +72,13 @@ type podRun struct {
 	ended    bool
 	member   string // the last error of the init container
 	reported *report
-	round    int // the last one of the kubelet that saw its pod
+	round    int      // the last one of the kubelet that saw its pod
+	seeding  *seeding // nil: the pod begins with no backup
 }
 
 // report is what the kubelet reports of a pod.
 type report struct {
+	current         int // the init container
 	ip              string
 	stage           stage
 	ready, works    bool
@@ -243,7 +245,7 @@ func (r *podRun) step(online bool) {
 		}
 		return
 	}
-	if r.ended || now.Before(r.next) {
+	if r.ended || r.failsForGood(online) || now.Before(r.next) {
 		return
 	}
 	switch r.stage {
@@ -256,10 +258,10 @@ func (r *podRun) step(online bool) {
 		w.addresses[r.ip] = r
 		r.enter(inInit)
 	case inInit:
-		ok, err := r.checkDNS()
+		container, ok, err := r.initialize()
 		switch {
 		case err != nil:
-			r.fail("check-dns", err.Error())
+			r.fail(container, err.Error())
 		case ok:
 			r.tries, r.lastExit = 0, ""
 			r.enter(inEtcd)
@@ -311,6 +313,9 @@ func (r *podRun) checkDNS() (bool, error) {
 	w, d := r.w, r.disk()
 	c := r.pod.Spec.InitContainers[len(r.pod.Spec.InitContainers)-1]
 	var cfg checkdns.Config
+	if len(c.Command) == 3 { // of an earlier release: it waits for the name, and looks for nothing
+		return time.Since(r.began) >= 500*time.Millisecond && w.api.shelves["services"].objects[storedKey(namespace, clusterName)] != nil, nil
+	}
 	if c.Command[0] == "/bin/sh" {
 		cfg.Name = c.Command[4]
 		if len(c.Command) > 7 {
@@ -446,7 +451,7 @@ func (r *podRun) report() {
 	if pod == nil || pod.UID != r.uid || pod.Status.Phase == corev1.PodFailed || r.ended || r.stage == ending {
 		return
 	}
-	what := report{r.ip, r.stage, r.ready, r.proc != nil, r.restarts, r.lastExit, r.image, r.tries}
+	what := report{r.current(), r.ip, r.stage, r.ready, r.proc != nil, r.restarts, r.lastExit, r.image, r.tries}
 	ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
@@ -475,10 +480,10 @@ func (r *podRun) fill(st *corev1.PodStatus) {
 	st.InitContainerStatuses = nil
 	for i, c := range r.pod.Spec.InitContainers {
 		s := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
-		switch last := i == len(r.pod.Spec.InitContainers)-1; {
-		case r.stage == inSandbox:
+		switch current := r.current(); {
+		case r.stage == inSandbox || r.stage == inInit && i > current:
 			s.State = waiting("PodInitializing")
-		case r.stage == inEtcd || !last:
+		case r.stage == inEtcd || i < current:
 			s.State = done
 		case time.Now().Before(r.next):
 			s.State, s.LastTerminationState = waiting("CrashLoopBackOff"), failed
@@ -553,6 +558,7 @@ func (n *node) wipe() {
 			n.w.wiped = n.w.wiped || n.w.disks[r.diskKey()].hasData()
 			delete(n.w.disks, r.diskKey())
 		}
+		r.seeding = nil
 	}
 }
 

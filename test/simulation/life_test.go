@@ -88,6 +88,9 @@ func newWorld(l life) *world {
 	}
 	w.checks = checks{w: w, sick: map[uint64]time.Time{}}
 	w.api = newAPIServer(w)
+	if l.backups {
+		w.backups = newBackups(w)
+	}
 	w.createsCRD = l.chance(0.05, "create CRD")
 	w.pair = l.chance(0.25, "pair")
 	w.lies = l.chance(0.15, "lies")
@@ -109,7 +112,7 @@ func (w *world) specOf() *api.EtcdCluster {
 	obj.Spec.Pod = &api.PodPolicy{}
 	switch l.number("storage") % 4 {
 	case 1:
-		obj.Spec.Pod.Tmpfs = true
+		obj.Spec.Pod.Tmpfs = !w.taken()
 	case 2:
 		w.local = true
 		fallthrough
@@ -140,10 +143,13 @@ func liveInBubble(l life, calm bool) result {
 	w.every(100*time.Millisecond, 300*time.Millisecond, w.controlNodes)
 	w.every(time.Second, time.Second, w.checks.look)
 	w.every(time.Minute, time.Minute, w.checks.minute)
+	w.beginBackups()
 	w.startClients()
 	w.startOperator("operator")
 	if w.pair {
 		w.after(w.life.between(0, 5*time.Second, "second"), func() { w.startOperator("operator-2") })
+	}
+	if w.pair || w.backups != nil {
 		w.every(500*time.Millisecond, 500*time.Millisecond, w.reap)
 	}
 	failed := func() bool { return w.checks.failure != "" }
@@ -177,12 +183,13 @@ func liveInBubble(l life, calm bool) result {
 	for _, c := range w.clients {
 		r.clients = append(r.clients, c.done)
 	}
-	for _, o := range w.operators {
+	w.endBackups()
+	for _, o := range w.processes() {
 		if !o.ended {
 			o.stop()
 		}
 	}
-	for _, o := range w.operators {
+	for _, o := range w.processes() {
 		<-o.done
 	}
 	return r
@@ -196,6 +203,7 @@ func (w *world) settled(calm time.Duration) string {
 	}
 	if w.asSpecified(obj) {
 		switch {
+		case w.backups != nil && !w.backups.settled(calm):
 		case !w.wentBack:
 			return "as specified"
 		case calm > 2*time.Minute:
@@ -204,7 +212,7 @@ func (w *world) settled(calm time.Duration) string {
 		return ""
 	}
 	named := named(obj)
-	if what, word, soon := w.obstacle(obj); what != "" && calm > soon && strings.Contains(named, word) && named != "" {
+	if what, word, soon := w.obstacle(obj); what != "" && !w.backups.hopeful(what) && calm > soon && strings.Contains(named, word) && named != "" {
 		return what + ": status names it: " + named
 	}
 	return ""
@@ -256,19 +264,27 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 			nodes++
 		}
 	}
+	if w.backups != nil && w.backups.stuck() != "" {
+		return w.backups.stuck(), "", 5 * time.Minute
+	}
 	h := w.current()
-	if h == nil {
+	if h == nil && !w.backups.replacing() {
 		return "nobody was ever served", "", 20 * time.Minute
 	}
 	left := 0
-	voters := h.machine.voters()
+	var voters []uint64
+	if h != nil {
+		voters = h.machine.voters()
+	}
 	for _, id := range voters {
 		if w.keeps(id) {
 			left++
 		}
 	}
 	switch {
-	case left < etcd.Quorum(len(voters)):
+	case h == nil && w.forgotten():
+		return "the first member lost its memory before it served", "", 10 * time.Minute
+	case h != nil && left < etcd.Quorum(len(voters)):
 		return "a quorum has lost its data", "", 3 * time.Minute
 	case w.wiped && contradicts(obj):
 		return "data was lost", "", 3 * time.Minute
@@ -336,6 +352,9 @@ func (w *world) describe() string {
 	}
 	if h := w.current(); h != nil {
 		fmt.Fprintf(&b, "\n  members %+v, last entry %d", h.machine.members, h.last)
+	}
+	if w.backups != nil {
+		b.WriteString(w.backups.describe())
 	}
 	return b.String()
 }

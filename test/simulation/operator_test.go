@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,12 +35,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/scheme"
 )
 
-// operator is one process of the operator.
+// operator is one process of an operator.
 type operator struct {
 	w      *world
 	name   string
 	place  string
-	ended  bool // later effects of it do not count
+	kin    *[]*operator // all processes of its program so far
+	no     int          // of it among them
+	again  func()       // starts its successor
+	ended  bool         // later effects of it do not count
 	frozen bool
 	leads  func() bool
 	cancel context.CancelFunc
@@ -65,12 +69,46 @@ func (w *world) ahead(name string) time.Duration {
 	return w.life.between(-10*time.Minute, 10*time.Minute, "ahead", name)
 }
 
+// tools are what a program works with.
+type tools struct {
+	kube     kubernetes.Interface
+	crds     apiextensions.Interface
+	etcds    versioned.Interface
+	dynamic  dynamic.Interface
+	recorder record.EventRecorder
+	logger   *logrus.Entry
+	clock    clockOf
+}
+
+// program is what a process runs.
+type program struct {
+	component string // of its events; also the name of its Lease
+	elects    bool
+	make      func(o *operator, t tools) (interface{ Run(context.Context) error }, error)
+}
+
 // startOperator starts the operator's real controller, alone or as the leader of a pair.
 func (w *world) startOperator(name string) {
+	o := &operator{w: w, name: name, place: name, kin: &w.operators}
+	o.again = func() { w.startOperator(name) }
+	w.launch(o, program{component: "etcd-operator", elects: w.pair, make: func(o *operator, t tools) (interface{ Run(context.Context) error }, error) {
+		return controller.New(controller.Config{
+			Namespace: namespace, CreateCRD: w.createsCRD, Version: "1.0.0", OperatorImage: "operator:1.0.0", GCInterval: 10 * time.Minute,
+			Kube: t.kube, EtcdClusters: t.etcds, Dynamic: t.dynamic, CRDs: t.crds,
+			Recorder: t.recorder, Registry: prometheus.NewRegistry(), Logger: t.logger, Clock: t.clock,
+			Rand:    rand.New(rand.NewPCG(w.life.seed, 1)), //nolint:gosec // not for secrets
+			Members: func() cluster.Members { return reach{o} },
+		})
+	}})
+}
+
+// launch starts a process of a program.
+func (w *world) launch(o *operator, p program) {
 	ctx, cancel := context.WithCancel(context.Background())
-	o := &operator{w: w, name: name, place: name, cancel: cancel, done: make(chan struct{}), dead: make(chan struct{}), leads: func() bool { return true }}
-	w.operators = append(w.operators, o)
-	w.narrate(o.name, "starts, its clock is ahead by %s", w.ahead(name).Round(time.Second))
+	o.cancel, o.done, o.dead, o.leads = cancel, make(chan struct{}), make(chan struct{}), func() bool { return true }
+	*o.kin = append(*o.kin, o)
+	o.no = len(*o.kin)
+	w.narrate(o.name, "starts, its clock is ahead by %s", w.ahead(o.name).Round(time.Second))
 	config := &rest.Config{Host: "http://api.invalid", Transport: o, QPS: 100, Burst: 200, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
 	core := rest.CopyConfig(config) // as the operator's program does
 	core.ContentType, core.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
@@ -89,25 +127,22 @@ func (w *world) startOperator(name string) {
 		logger.SetOutput(logs{w})
 		logger.SetFormatter(&logrus.TextFormatter{DisableTimestamp: true})
 	}
+	t := tools{
+		kube: kube, crds: crds, etcds: etcds, dynamic: dyn, logger: logrus.NewEntry(logger), clock: clockOf{ahead: w.ahead(o.name)},
+		recorder: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: p.component}),
+	}
 	work := func(ctx context.Context) error {
-		c, err := controller.New(controller.Config{
-			Namespace: namespace, CreateCRD: w.createsCRD, Version: "1.0.0", OperatorImage: "operator:1.0.0", GCInterval: 10 * time.Minute,
-			Kube: kube, EtcdClusters: etcds, Dynamic: dyn, CRDs: crds,
-			Recorder: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "etcd-operator"}),
-			Registry: prometheus.NewRegistry(), Logger: logrus.NewEntry(logger), Clock: clockOf{ahead: w.ahead(name)},
-			Rand:    rand.New(rand.NewPCG(w.life.seed, 1)), //nolint:gosec // not for secrets
-			Members: func() cluster.Members { return reach{o} },
-		})
+		c, err := p.make(o, t)
 		if err != nil {
 			return err
 		}
 		return c.Run(ctx)
 	}
 	run := work
-	if w.pair {
+	if p.elects {
 		elector, err := leader.New(leader.Config{
-			Leases: kube.CoordinationV1(), Namespace: namespace, Name: "etcd-operator",
-			Identity: fmt.Sprintf("%s-%d", name, len(w.operators)), Logger: logrus.NewEntry(logger),
+			Leases: kube.CoordinationV1(), Namespace: namespace, Name: p.component,
+			Identity: fmt.Sprintf("%s-%d", o.name, o.no), Logger: logrus.NewEntry(logger),
 		})
 		if err != nil {
 			panic(err)
@@ -130,7 +165,7 @@ func (w *world) startOperator(name string) {
 // reap restarts operators whose process has ended, as it does without its Lease. A frozen one
 // ends when it thaws.
 func (w *world) reap() {
-	for _, o := range w.operators {
+	for _, o := range w.processes() {
 		if o.ended || o.frozen {
 			continue
 		}
@@ -153,13 +188,24 @@ func (l logs) Write(p []byte) (int, error) {
 }
 
 // operator returns the working operator, if any.
-func (w *world) operator() *operator {
-	for i := len(w.operators) - 1; i >= 0; i-- {
-		if o := w.operators[i]; !o.ended && o.leads() {
+func (w *world) operator() *operator { return leading(w.operators) }
+
+// leading returns the newest process that works, if any.
+func leading(processes []*operator) *operator {
+	for _, o := range slices.Backward(processes) {
+		if !o.ended && o.leads() {
 			return o
 		}
 	}
 	return nil
+}
+
+// processes returns the processes of all programs.
+func (w *world) processes() []*operator {
+	if w.backups == nil {
+		return w.operators
+	}
+	return slices.Concat(w.operators, w.backups.savers, w.backups.restorers)
 }
 
 // crash ends an operator between two calls.
@@ -180,7 +226,11 @@ func (o *operator) end() {
 		}
 	}
 	o.stop()
-	o.w.after(o.w.life.between(time.Second, 20*time.Second, "restart", len(o.w.operators)), func() { o.w.startOperator(o.name) })
+	words := []any{"restart", len(*o.kin)}
+	if o.kin != &o.w.operators {
+		words = append(words, o.name)
+	}
+	o.w.after(o.w.life.between(time.Second, 20*time.Second, words...), o.again)
 }
 
 // stop ends a process and waits for nothing.
@@ -193,6 +243,10 @@ func (o *operator) stop() {
 
 // take carries a call through the network, and applies its fault.
 func (w *world) take(c *call) {
+	if c.route != nil {
+		c.route()
+		return
+	}
 	n := w.nth(c.key)
 	latency := time.Millisecond + w.life.between(0, 2*time.Millisecond, "latency", c.key, n)
 	w.after(latency, func() { w.carry(c, w.callFault(c, n), time.Now()) })

@@ -5,6 +5,7 @@
 package simulation
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"runtime"
@@ -22,7 +23,7 @@ import (
 var (
 	seedFlag  = flag.Int64("seed", -1, "live the life of this seed alone, and print it")
 	firstFlag = flag.Uint64("first", 1, "the first seed")
-	seedsFlag = flag.Uint64("seeds", 80, "how many seeds")
+	seedsFlag = flag.Uint64("seeds", 0, "how many seeds; 0: a few")
 	forFlag   = flag.Duration("for", 0, "live lives for this long")
 	// A failure is found again by its seed, so that it pays to make it small.
 	shrinkFlag = flag.Duration("shrink", time.Minute, "how long to make the first failure smaller; 0: not")
@@ -56,10 +57,13 @@ func TestAClusterForms(t *testing.T) {
 
 // TestASeedLivesTheSameLifeTwice ensures that failures are reproducible.
 func TestASeedLivesTheSameLifeTwice(t *testing.T) {
-	for seed := *firstFlag; seed < *firstFlag+min(*seedsFlag, 6); seed++ {
-		one, two := live(t, life{seed: seed}, false), live(t, life{seed: seed}, false)
-		if one.hash != two.hash {
-			t.Errorf("seed %d: two lives", seed)
+	for seed := *firstFlag; seed < *firstFlag+min(cmp.Or(*seedsFlag, 6), 6); seed++ {
+		for _, l := range []life{{seed: seed}, {seed: seed, backups: true}} {
+			one, two := live(t, l, false), live(t, l, false)
+			if one.hash == two.hash {
+				continue
+			}
+			t.Errorf("seed %d, backups %t: two lives", seed, l.backups)
 			for i := range one.lines {
 				if i >= len(two.lines) || one.lines[i] != two.lines[i] {
 					t.Logf("they part here:\n%s\n%s", strings.Join(one.lines[max(0, i-3):min(len(one.lines), i+3)], "\n"), strings.Join(two.lines[max(0, i-3):min(len(two.lines), i+3)], "\n"))
@@ -72,8 +76,18 @@ func TestASeedLivesTheSameLifeTwice(t *testing.T) {
 
 // TestLives runs as many lives as the flags say.
 func TestLives(t *testing.T) {
+	liveAll(t, cmp.Or(*seedsFlag, 80), func(seed uint64) life { return life{seed: seed} })
+}
+
+// TestBackupLives runs lives in which the operators of backups and restores take part.
+func TestBackupLives(t *testing.T) {
+	liveAll(t, cmp.Or(*seedsFlag, 10), func(seed uint64) life { return life{seed: seed, backups: true} })
+}
+
+func liveAll(t *testing.T, n uint64, of func(seed uint64) life) {
+	t.Helper()
 	began := time.Now()
-	first, n := *firstFlag, *seedsFlag
+	first := *firstFlag
 	if *seedFlag >= 0 {
 		first, n = uint64(*seedFlag), 1 //nolint:gosec // not negative
 	}
@@ -83,7 +97,7 @@ func TestLives(t *testing.T) {
 		if *forFlag > 0 && time.Since(began) > *forFlag {
 			break
 		}
-		r := live(t, life{seed: seed}, false)
+		r := live(t, of(seed), false)
 		lived++
 		struck += r.struck
 		if lived%1000 == 0 {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -119,7 +120,7 @@ func (a *apiServer) changed(s *shelf, c change) {
 	if s.kind.resource == "events" || s.kind.resource == "leases" {
 		return
 	}
-	if s.kind.resource != "etcdclusters" {
+	if !slices.Contains([]string{"etcdclusters", "etcdbackups", "etcdrestores"}, s.kind.resource) {
 		a.w.progressed = time.Now()
 	}
 	s.past = append(s.past, c)

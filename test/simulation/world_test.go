@@ -42,6 +42,7 @@ type world struct {
 	histories map[uint64]*history
 	clients   []*client
 	operators []*operator
+	backups   *backups       // nil: this life has none
 	cuts      map[string]int // pairs of places without a link
 	linked    map[string]time.Time
 	checks    checks
@@ -91,6 +92,7 @@ type call struct {
 	actor *operator
 	key   string // caller and request; the n-th of the same has the same number in each run
 	do    func(reply func(any))
+	route func() // how it gets there; nil: through the network
 	reply chan any
 }
 
@@ -175,6 +177,8 @@ func (w *world) run(until time.Time, done func() bool) {
 // life is what a seed decides.
 type life struct {
 	seed uint64
+	// backups is true if the operators of backups and restores take part.
+	backups bool
 	// without are faults left out of this life, to shrink a failure.
 	without map[string]bool
 }

@@ -7,6 +7,7 @@ package backup
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -27,6 +28,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/controller/definition"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
 // Config is what a Controller works with.
@@ -52,6 +54,11 @@ type Config struct {
 	Registry prometheus.Registerer
 	Logger   *logrus.Entry
 	Clock    clock.WithTicker
+
+	// Members makes clients of members; nil: etcd's own.
+	Members func(*tls.Config) snapshot.Client
+	// OpenLocation opens stores; nil: pkg/location does.
+	OpenLocation backup.OpenLocation
 }
 
 // Controller manages the EtcdBackups in its scope.
@@ -112,6 +119,9 @@ func New(cfg Config) (*Controller, error) {
 		Metrics:   metrics,
 		Logger:    cfg.Logger.WithField("pkg", "backup"),
 		Clock:     cfg.Clock,
+
+		Members:      cfg.Members,
+		OpenLocation: cfg.OpenLocation,
 	}
 	c.makeBackup = func(obj *api.EtcdBackup) (fleet.Runner[*api.EtcdBackup], error) {
 		return backup.New(shared, obj)

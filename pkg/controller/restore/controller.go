@@ -69,6 +69,11 @@ type Config struct {
 	Registry prometheus.Registerer
 	Logger   *logrus.Entry
 	Clock    clock.WithTicker
+
+	// OpenLocation opens stores; nil: pkg/location does.
+	OpenLocation restore.OpenLocation
+	// Listen listens on ServeAddr; nil: package net does.
+	Listen func(ctx context.Context, network, address string) (net.Listener, error)
 }
 
 // Controller manages the EtcdRestores in its scope.
@@ -81,9 +86,7 @@ type Controller struct {
 	server     *backupserver.Server
 	// makeRestore is restore.New, but in tests.
 	makeRestore func(*api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error)
-	// listen is that of net, but in tests.
-	listen  func(ctx context.Context, network, address string) (net.Listener, error)
-	waiting fleet.Waiting
+	waiting     fleet.Waiting
 }
 
 // New returns a Controller and registers its metrics; nothing else happens before
@@ -95,8 +98,10 @@ func New(cfg Config) (*Controller, error) {
 	if cfg.ClusterWide {
 		cfg.Namespace = metav1.NamespaceAll
 	}
+	if cfg.Listen == nil {
+		cfg.Listen = (&net.ListenConfig{}).Listen
+	}
 	c := &Controller{cfg: cfg, log: cfg.Logger.WithField("pkg", "controller")}
-	c.listen = (&net.ListenConfig{}).Listen
 	c.waiting.For("the controller to start")
 	want, err := crd.EtcdRestore()
 	if err != nil {
@@ -136,6 +141,8 @@ func New(cfg Config) (*Controller, error) {
 		Metrics:   metrics,
 		Logger:    cfg.Logger.WithField("pkg", "restore"),
 		Clock:     cfg.Clock,
+
+		OpenLocation: cfg.OpenLocation,
 	}
 	c.makeRestore = func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) {
 		return restore.New(shared, obj)
@@ -165,7 +172,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.initResource(ctx) != nil {
 		return nil // ctx has ended
 	}
-	listener, err := c.listen(ctx, "tcp", c.cfg.ServeAddr)
+	listener, err := c.cfg.Listen(ctx, "tcp", c.cfg.ServeAddr)
 	if err != nil {
 		return fmt.Errorf("listen on -serve-addr %s: %w", c.cfg.ServeAddr, err)
 	}

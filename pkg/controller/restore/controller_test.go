@@ -146,7 +146,7 @@ func TestTheControllerFollowsItsEtcdRestores(t *testing.T) {
 			t.Fatal(err)
 		}
 		var n notes
-		c.listen = func(context.Context, string, string) (net.Listener, error) { return listener{make(chan struct{})}, nil }
+		c.cfg.Listen = func(context.Context, string, string) (net.Listener, error) { return listener{make(chan struct{})}, nil }
 		c.makeRestore = func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) { return &stub{&n, obj.Name}, nil }
 		if err := c.Ready(); err == nil {
 			t.Error("ready before Run")

@@ -21,6 +21,7 @@ const root = "../../.."
 var (
 	unitLine  = regexp.MustCompile(`(?m)^Unit: go test (\./\S+) -run '\^(Test\w+)\$(?:/\^(\w+)\$)?'$`)
 	seedsLine = regexp.MustCompile(`(?m)^Found within: ([1-9]\d*) seeds$`)
+	livesLine = regexp.MustCompile(`(?m)^Lives: (.*)$`)
 )
 
 // patches returns the heads of all patches, by name.
@@ -62,6 +63,9 @@ func TestPatchesNameWhatFindsThem(t *testing.T) {
 	for name, head := range patches(t) {
 		if !seedsLine.MatchString(head) && !strings.Contains(head, "\nUnit: ") {
 			t.Errorf("%s names neither a unit test nor a number of seeds", name)
+		}
+		if lives := livesLine.FindStringSubmatch(head); lives != nil && (!seedsLine.MatchString(head) || !declares(t, "..", lives[1])) {
+			t.Errorf("%s: the line Lives needs the line Found within, and a test of the simulation: %q", name, lives[1])
 		}
 		if !strings.Contains(head, "\nUnit: ") {
 			continue
