@@ -7,14 +7,12 @@
 package keeper
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/cluster"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/limits"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/mountpoint"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/nsinit"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/process"
@@ -200,32 +199,11 @@ func Clean(ctx context.Context, i instance.Instance) error {
 	if err := os.RemoveAll(i.State); err != nil {
 		return fmt.Errorf("remove the state directory: %w", err)
 	}
-	return removeMountPoint(render.KubeletRoot)
+	return mountpoint.Remove(render.KubeletRoot)
 }
 
 // othersRun reports whether another instance exists: each has a cgroup.
 func othersRun() (bool, error) {
 	groups, err := cgroup.List(instance.CgroupPrefix)
 	return len(groups) > 0, err
-}
-
-// removeMountPoint removes the directory for nodes' mounts, unless it contains something or
-// another instance's node is mounted there: the kernel would remove that mount with the
-// directory.
-func removeMountPoint(dir string) error {
-	mounts, err := filepath.Glob("/proc/[0-9]*/mountinfo")
-	if err != nil {
-		return err
-	}
-	for _, m := range mounts {
-		// Processes may end meanwhile; an ended one mounts nothing.
-		if b, err := os.ReadFile(m); err == nil && bytes.Contains(b, []byte(" "+dir+" ")) {
-			return nil
-		}
-	}
-	err = unix.Rmdir(dir)
-	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EBUSY) {
-		return nil
-	}
-	return fmt.Errorf("remove %s: %w", dir, err)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/disk"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/kubeapi"
+	"github.com/etcd-operator/etcd-operator/hack/localkube/mountpoint"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/network"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/render"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/slowdisk"
@@ -188,14 +189,8 @@ func mounts(c instance.Config, name string) error {
 		"/var/log":           "log",
 		render.VolumeRoot(c): render.Volumes,
 	} {
-		dir := c.NodeDir(name, own)
-		for _, d := range []string{dir, inside} {
-			if err := os.MkdirAll(d, 0o755); err != nil {
-				return err
-			}
-		}
-		if err := unix.Mount(dir, inside, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("mount %s on %s: %w", dir, inside, err)
+		if err := mountpoint.Bind(c.NodeDir(name, own), inside); err != nil {
+			return err
 		}
 	}
 	if err := slowDisks(c, name); err != nil {
