@@ -299,7 +299,7 @@ func (w *world) forgotten() bool {
 	return false
 }
 
-// settled reports whether backups are made again, and the restore has an outcome.
+// settled reports whether a backup succeeded after the storm, and the restore has an outcome.
 func (b *backups) settled(calm time.Duration) bool {
 	s := b.saved(scheduledName)
 	if s == nil || !s.Status.Succeeded || s.Status.LastSuccessDate == nil || b.stormEnd.IsZero() || !b.madeSince(s) {
