@@ -279,7 +279,8 @@ func (b *backups) hopeful(what string) bool {
 		r.Spec.S3, r.Spec.Pick = &api.S3BackupSource{Path: scheduledPath}, api.RestorePickNewest
 		return b.stored > 0 && b.whole(r)
 	}
-	return !r.Status.Succeeded && b.whole(r) && b.stuck() == ""
+	// Once the first member has served, a loss while others join needs a person.
+	return !r.Status.Succeeded && r.Status.ServedDate == nil && b.whole(r) && b.stuck() == ""
 }
 
 // replacing reports whether a restore has deleted the old cluster, and has not ended.
