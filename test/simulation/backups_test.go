@@ -279,7 +279,8 @@ func (b *backups) hopeful(what string) bool {
 		r.Spec.S3, r.Spec.Pick = &api.S3BackupSource{Path: scheduledPath}, api.RestorePickNewest
 		return b.stored > 0 && b.whole(r)
 	}
-	return !r.Status.Succeeded && b.whole(r) && b.stuck() == ""
+	// Once the first member has served, a loss while others join needs a person.
+	return !r.Status.Succeeded && r.Status.ServedDate == nil && b.whole(r) && b.stuck() == ""
 }
 
 // replacing reports whether a restore has deleted the old cluster, and has not ended.
@@ -299,7 +300,7 @@ func (w *world) forgotten() bool {
 	return false
 }
 
-// settled reports whether backups are made again, and the restore has an outcome.
+// settled reports whether a backup succeeded after the storm, and the restore has an outcome.
 func (b *backups) settled(calm time.Duration) bool {
 	s := b.saved(scheduledName)
 	if s == nil || !s.Status.Succeeded || s.Status.LastSuccessDate == nil || b.stormEnd.IsZero() || !b.madeSince(s) {

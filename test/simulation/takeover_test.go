@@ -123,6 +123,12 @@ func formerPod(pod *corev1.Pod) {
 	}
 }
 
+// former reports whether an earlier release has made a pod.
+func former(pod *corev1.Pod) bool {
+	c := pod.Spec.InitContainers
+	return len(c) == 1 && len(c[0].Command) == 3
+}
+
 // failsForGood ends a pod that never restarts its containers, if etcd has run in it.
 func (r *podRun) failsForGood(online bool) bool {
 	if r.pod.Spec.RestartPolicy != corev1.RestartPolicyNever || r.image == "" || r.proc != nil && !r.proc.stopped || r.ended {
