@@ -212,3 +212,13 @@ func TestMembersAreListedWithIDs(t *testing.T) {
 	}
 	contains(t, out, "orders-a   1    leader", "orders-b   2    learner", "http://orders-b.orders.default.svc:2380", "orders-c   -    not joined")
 }
+
+func TestAMemberThatHangsHidesNoOther(t *testing.T) {
+	w := newWorld(t, nightly())
+	w.silence("orders-b")
+	code, out, errOut := w.run("status", "orders")
+	if code != 1 {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	contains(t, out, "2 of 3 voters healthy", "quorum tolerates no loss")
+}

@@ -48,7 +48,7 @@ func Running(pod *corev1.Pod) bool {
 
 // ask asks all members that run at once, and then for the membership.
 func (o *Observer) ask(ctx context.Context, c *Cluster) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	asked, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	var asking sync.WaitGroup
 	used := map[etcd.Endpoint]bool{}
@@ -67,12 +67,15 @@ func (o *Observer) ask(ctx context.Context, c *Cluster) {
 	o.client.Retain(used)
 	for i := range c.Answers {
 		if answer := &c.Answers[i]; answer.Err == nil {
-			asking.Go(func() { o.askMember(ctx, answer, conns[answer.Pod]) })
+			asking.Go(func() { o.askMember(asked, answer, conns[answer.Pod]) })
 		}
 	}
 	asking.Wait()
 	c.NotAsked = unconnected(c.Answers)
-	o.membership(ctx, c, conns)
+	// A member that hangs has used up all the time for the questions.
+	listed, cancelList := context.WithTimeout(ctx, answerTime)
+	defer cancelList()
+	o.membership(listed, c, conns)
 }
 
 // askMember asks one member all questions at once.
