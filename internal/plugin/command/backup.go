@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/access"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/backups"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
@@ -99,26 +100,31 @@ func (app *App) runBackup(ctx context.Context, name string, opts *backupOptions)
 	opts.progress = opts.sentences(app)
 	waiting := app.waitingFor("backup operator", a.Namespace)
 	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) {
-		b, err := client.Get(ctx, once.Name, metav1.GetOptions{})
-		if err != nil {
-			return "", false, err
-		}
-		st := b.Status
-		switch {
-		case st.Phase == api.BackupPhaseInvalid || st.Phase == api.BackupPhaseFailed:
-			return "", false, fmt.Errorf("EtcdBackup %s is %s: %s", b.Name, st.Phase, st.Reason)
-		case st.Succeeded:
-			text := fmt.Sprintf("stored %s: revision %d of etcd %s, %s", st.Key, st.EtcdRevision, st.EtcdVersion, summary.Bytes(st.Size))
-			if st.Uncertain {
-				text += "; no quorum confirmed it, so confirmed writes may be missing"
-			}
-			return text, true, nil
-		case st.Phase == api.BackupPhaseNone:
-			return waiting(), false, nil
-		default:
-			return fmt.Sprint(st.Phase, withReason(st.Reason)), false, nil
-		}
+		_, state, done, err := backedUp(ctx, a, once.Name, waiting)
+		return state, done, err
 	})
+}
+
+// backedUp reads an EtcdBackup, and reports how far it is.
+func backedUp(ctx context.Context, a *access.Access, name string, waiting func() string) (b *api.EtcdBackup, state string, done bool, err error) {
+	if b, err = a.Etcd.EtcdV1beta2().EtcdBackups(a.Namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
+		return nil, "", false, err
+	}
+	st := b.Status
+	switch {
+	case st.Phase == api.BackupPhaseInvalid || st.Phase == api.BackupPhaseFailed:
+		return b, "", false, fmt.Errorf("EtcdBackup %s is %s: %s", b.Name, st.Phase, st.Reason)
+	case st.Succeeded:
+		state = fmt.Sprintf("stored %s: revision %d of etcd %s, %s", st.Key, st.EtcdRevision, st.EtcdVersion, summary.Bytes(st.Size))
+		if st.Uncertain {
+			state += "; no quorum confirmed it, so confirmed writes may be missing"
+		}
+		return b, state, true, nil
+	case st.Phase == api.BackupPhaseNone:
+		return b, waiting(), false, nil
+	default:
+		return b, fmt.Sprint(st.Phase, withReason(st.Reason)), false, nil
+	}
 }
 
 func withReason(reason string) string {

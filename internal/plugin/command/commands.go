@@ -26,5 +26,6 @@ func (app *App) addCommands(root *cobra.Command) {
 		app.backup(),
 		app.backupList(),
 		app.restore(),
+		app.recoverCommand(),
 	)
 }

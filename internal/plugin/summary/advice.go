@@ -37,6 +37,9 @@ func advice(c *observe.Cluster, s *Summary) []string {
 	if Contradicted(c) {
 		add("data may be lost: stop the clients that write, and read \"When the operator says that data may be lost\" in doc/disaster.md")
 	}
+	if s.Voters > 0 && s.Tolerates < 0 && !c.Agreed && s.Source == FromMembers {
+		add("the quorum is lost, delete no volume and no pod: %s shows the ways out", hint.Etcd(s.Namespace, "recover", s.Name))
+	}
 	if s.State == Down {
 		add("find the cause: %s; then see doc/disaster.md", hint.Etcd(s.Namespace, "doctor", s.Name))
 	}

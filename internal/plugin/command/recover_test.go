@@ -1,0 +1,257 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/recovery"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
+
+// lostQuorum is a world in which orders-c alone is left, at revision 81500. The operator
+// recorded a revision.
+func lostQuorum(t *testing.T, recorded int64, objects ...runtime.Object) *world {
+	t.Helper()
+	w := newWorld(t, objects...)
+	for _, name := range names {
+		w.members[name].NoQuorum = errors.New("etcdserver: no leader")
+		w.members[name].Status.Leader = 0
+	}
+	for _, name := range names[:2] {
+		if err := w.kube.CoreV1().Pods("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.update(func(c *api.EtcdCluster) {
+		c.Status.Record = &api.ClusterRecord{
+			ClusterID: "63", Revision: recorded, RaftIndex: 1000, LastUpdateTime: "2026-11-22T11:58:00Z",
+			Members: []api.RecordedMember{{ID: "1", Name: "orders-a"}, {ID: "2", Name: "orders-b"}, {ID: "3", Name: "orders-c"}},
+		}
+	})
+	return w
+}
+
+func TestTheWaysOutOfALostQuorum(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "orders-a", Namespace: "default", Labels: map[string]string{"app": "etcd", "etcd_cluster": "orders"}},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
+	w := lostQuorum(t, 81503, nightly(), claim)
+	if _, err := w.kube.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	code, out, errOut := w.run("recover", "orders")
+	if code != 0 {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	contains(t, out,
+		"EtcdCluster orders has lost its quorum: 1 of 3 members answer, and a quorum is 2.",
+		"The operator recorded revision 81503 at 2026-11-22T11:58:00Z.",
+		"Missing: orders-a: it has no pod; its volume is Bound, and may hold its data",
+		"Missing: orders-b: it has no pod\n",
+		"bring the missing members back   -          nothing",
+		"survivor orders-c                81500      3 recorded revisions, and later writes",
+		"backup nightly                   80912      591 known revisions, and later writes: all since 2026-11-22T06:00:00Z (6 h ago)",
+		"kubectl etcd recover orders --from-survivor -n default",
+		"kubectl etcd restore orders --newest --from nightly -n default")
+	_, out, _ = w.run("recover", "orders", "-o", "json")
+	var report recovery.Report
+	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Survivors) != 1 || report.Survivors[0].Behind != 3 || report.Backups[0].Behind != 591 {
+		t.Errorf("the report is %s: %v", out, err)
+	}
+	_, out, _ = w.run("status", "orders")
+	contains(t, out, "the quorum is lost", "kubectl etcd recover orders -n default")
+}
+
+func TestASurvivorThatHoldsWhatIsRecorded(t *testing.T) {
+	_, out, _ := lostQuorum(t, 81500, nightly()).run("recover", "orders")
+	contains(t, out, "no recorded revision; perhaps the last writes before the loss")
+}
+
+func TestNobodyIsLeft(t *testing.T) {
+	w := lostQuorum(t, 81503, nightly())
+	if err := w.kube.CoreV1().Pods("default").Delete(t.Context(), "orders-c", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := w.run("recover", "orders")
+	if code != 0 {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	contains(t, out, "0 of 3 members answer", "Missing: orders-c: it has no pod", "backup nightly")
+	if strings.Contains(out, "--from-survivor") {
+		t.Errorf("it offers a survivor:\n%s", out)
+	}
+	code, _, errOut = w.run("recover", "orders", "--from-survivor", "--confirm", "orders")
+	if code != 1 || !strings.Contains(errOut, "no survivor can be used") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	w.changedNothing()
+}
+
+func TestAnUnfitSurvivor(t *testing.T) {
+	for want, change := range map[string]func(*etcdserverpb.StatusResponse){
+		"it is a learner":               func(s *etcdserverpb.StatusResponse) { s.IsLearner = true },
+		"it belongs to another cluster": func(s *etcdserverpb.StatusResponse) { s.Header.ClusterId = 7 },
+		"it has the alarm CORRUPT": func(s *etcdserverpb.StatusResponse) {
+			s.Errors = []string{`memberID:3 alarm:CORRUPT `}
+		},
+	} {
+		w := lostQuorum(t, 81500, nightly())
+		change(w.members["orders-c"].Status)
+		_, out, _ := w.run("recover", "orders")
+		contains(t, out, "cannot be used: "+want)
+		if code, _, errOut := w.run("recover", "orders", "--from-survivor", "--confirm", "orders"); code != 1 || !strings.Contains(errOut, "no survivor can be used") {
+			t.Errorf("%s: exit code %d: %s", want, code, errOut)
+		}
+		w.changedNothing()
+	}
+}
+
+func TestAClusterWithAQuorumIsNotRecovered(t *testing.T) {
+	for _, args := range [][]string{{"recover", "orders"}, {"recover", "orders", "--from-survivor", "--confirm", "orders"}} {
+		w := newWorld(t, nightly())
+		w.silence("orders-a")
+		if code, out, errOut := w.run(args...); code != 1 || !strings.Contains(errOut, "the cluster has a quorum") || out != "" {
+			t.Errorf("exit code %d: %s%s", code, out, errOut)
+		}
+		w.changedNothing()
+	}
+}
+
+func TestARecoveryThatIsRefused(t *testing.T) {
+	for want, args := range map[string][]string{
+		`"order" is not "orders"`:     {"--confirm", "order"},
+		"the backup of the survivor":  {"--confirm", "orders", "--store", "weekly"},
+		"nobody typed the name":       {},
+		"--wait=false: a recovery":    {"--confirm", "orders", "--wait=false"},
+		"is under way (Stopping: why": {"--confirm", "orders", "underway"},
+	} {
+		objects := []runtime.Object{nightly()}
+		if len(args) == 3 && args[2] == "underway" {
+			args = args[:2]
+			objects = append(objects, &api.EtcdRestore{
+				ObjectMeta: metav1.ObjectMeta{Name: "orders", Namespace: "default"},
+				Status:     api.RestoreStatus{Phase: api.RestorePhaseStopping, Reason: "why"},
+			})
+		}
+		w := lostQuorum(t, 81500, objects...)
+		if code, _, errOut := w.run(append([]string{"recover", "orders", "--from-survivor"}, args...)...); code != 1 || !strings.Contains(errOut, want) {
+			t.Errorf("exit code %d, want %q: %s", code, want, errOut)
+		}
+		if len(objects) == 1 {
+			w.changedNothing()
+		}
+	}
+	w := lostQuorum(t, 81500)
+	if code, _, errOut := w.run("recover", "orders", "--from-survivor", "--confirm", "orders"); code != 1 || !strings.Contains(errOut, "the backup of the survivor needs a store") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+}
+
+func TestADryRunOfARecoveryChangesNothing(t *testing.T) {
+	w := lostQuorum(t, 81500, nightly())
+	code, out, errOut := w.run("recover", "orders", "--from-survivor", "--dry-run")
+	if code != 0 {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	contains(t, out, "survivor orders-c", "kind: EtcdBackup", "path: mybucket/orders-manual-20261122-120000")
+	w.changedNothing()
+}
+
+func (w *world) changedNothing() {
+	w.t.Helper()
+	for _, a := range append(w.etcd.Actions(), w.kube.Actions()...) {
+		// The test itself deletes pods, creates claims and updates the EtcdCluster.
+		if a.GetVerb() == "create" && a.GetResource().Group == api.GroupName {
+			w.t.Errorf("the command made one of %s", a.GetResource().Resource)
+		}
+	}
+}
+
+// storing makes the backup operator store the backup of the survivor.
+func (w *world) storing(revision int64, uncertain bool) {
+	w.tick()
+	w.etcd.PrependReactor("get", "etcdbackups", func(k8stesting.Action) (bool, runtime.Object, error) {
+		b := manual(0)
+		b.Status.Key, b.Status.EtcdRevision, b.Status.Uncertain = b.Spec.S3.Path, revision, uncertain
+		return true, b, nil
+	})
+}
+
+func TestARecoveryFromTheSurvivor(t *testing.T) {
+	w := lostQuorum(t, 81500, nightly())
+	w.storing(81500, true)
+	created, looks := false, 0
+	w.etcd.PrependReactor("create", "etcdrestores", func(k8stesting.Action) (bool, runtime.Object, error) { created = true; return false, nil, nil })
+	w.etcd.PrependReactor("get", "etcdrestores", func(k8stesting.Action) (bool, runtime.Object, error) {
+		if looks++; !created || looks < 4 {
+			return false, nil, nil
+		}
+		return true, &api.EtcdRestore{Status: api.RestoreStatus{Phase: api.RestorePhaseSucceeded, Succeeded: true}}, nil
+	})
+	w.in.WriteString("orders\n")
+	code, out, errOut := w.run("recover", "orders", "--from-survivor")
+	if code != 0 {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	contains(t, out, "continues from orders-c, revision 81500", "etcdbackup/nightly-manual-20261122-120000 created", "etcdrestore/orders created", "Succeeded")
+	list, err := w.etcd.EtcdV1beta2().EtcdRestores("default").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 {
+		t.Fatalf("there are %v, %v", list, err)
+	}
+	spec := list.Items[0].Spec
+	if spec.OldVolumes != api.OldVolumesKeep || spec.BumpRevision != 1_000_000_000 || spec.Pick != api.RestorePickExact || spec.S3.Path != "mybucket/orders-manual-20261122-113000" {
+		t.Errorf("the restore is %+v", spec)
+	}
+}
+
+func TestARecoveryStopsBeforeTheRestore(t *testing.T) {
+	for want, test := range map[string]struct {
+		revision  int64
+		uncertain bool
+		back      bool
+	}{
+		"a quorum has confirmed the backup":                  {81500, false, false},
+		"the backup has revision 81000, and orders-c had":    {81000, true, false},
+		"the cluster has a quorum, so there is nothing to r": {81500, true, true},
+	} {
+		w := lostQuorum(t, 81500, nightly())
+		w.storing(test.revision, test.uncertain)
+		if test.back {
+			w.etcd.PrependReactor("create", "etcdbackups", func(k8stesting.Action) (bool, runtime.Object, error) {
+				w.members["orders-c"].NoQuorum = nil
+				return false, nil, nil
+			})
+		}
+		code, _, errOut := w.run("recover", "orders", "--from-survivor", "--confirm", "orders")
+		if code != 1 || !strings.Contains(errOut, want) || !strings.Contains(errOut, "the cluster is unchanged, and the backup remains") {
+			t.Errorf("exit code %d, want %q: %s", code, want, errOut)
+		}
+		if _, err := w.restoreObject(); !apierrors.IsNotFound(err) {
+			t.Errorf("there is an EtcdRestore: %v", err)
+		}
+	}
+}
+
+func TestARecoveryNeedsNoRightOnVolumes(t *testing.T) {
+	w := lostQuorum(t, 81500, nightly())
+	w.kube.PrependReactor("list", "persistentvolumeclaims", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "", errors.New("no"))
+	})
+	if code, _, errOut := w.run("recover", "orders"); code != 0 {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+}

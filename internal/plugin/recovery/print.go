@@ -1,0 +1,124 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package recovery
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
+	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
+)
+
+// Print prints the report for people, with the command for each way.
+func (r *Report) Print(out io.Writer, now time.Time) error {
+	fmt.Fprintf(out, "EtcdCluster %s has lost its quorum: %s.\n", r.Name, r.headcount())
+	if r.Recorded != nil {
+		fmt.Fprintf(out, "The operator recorded revision %d%s. Later writes are not recorded.\n", r.Recorded.Revision, at(r.Recorded.Time))
+	}
+	for _, m := range r.Missing {
+		fmt.Fprintln(out, "Missing: "+m.line())
+	}
+	fmt.Fprintln(out)
+	if err := r.table(out, now); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	for _, sentence := range r.sentences() {
+		fmt.Fprintln(out, sentence)
+	}
+	return nil
+}
+
+func (r *Report) headcount() string {
+	if r.Voters == 0 {
+		return "nobody knows its members"
+	}
+	return fmt.Sprintf("%d of %d members answer, and a quorum is %d", max(0, r.Voters-len(r.Missing)), r.Voters, r.Voters/2+1)
+}
+
+func at(time string) string {
+	if time == "" {
+		return ""
+	}
+	return " at " + time
+}
+
+func (m Missing) line() string {
+	var parts []string
+	if m.Problem != "" {
+		parts = append(parts, m.Problem)
+	}
+	if m.Node != "" {
+		parts = append(parts, "node "+m.Node)
+	}
+	switch m.Volume {
+	case "":
+	case corev1.ClaimBound:
+		parts = append(parts, "its volume is Bound, and may hold its data")
+	default:
+		parts = append(parts, "its volume is "+string(m.Volume))
+	}
+	return m.Name + ": " + strings.Join(parts, "; ")
+}
+
+func (r *Report) table(out io.Writer, now time.Time) error {
+	table := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(table, "WAY OUT\tREVISION\tLOSES")
+	fmt.Fprintln(table, "bring the missing members back\t-\tnothing")
+	for _, v := range r.Survivors {
+		fmt.Fprintf(table, "survivor %s\t%d\t%s\n", v.Name, v.Revision, r.survivorLoses(v))
+	}
+	for _, b := range r.Backups {
+		fmt.Fprintf(table, "backup %s\t%d\t%s\n", b.Name, b.Revision, backupLoses(b, now))
+	}
+	return table.Flush()
+}
+
+func (r *Report) survivorLoses(v Survivor) string {
+	switch {
+	case v.Unfit != "":
+		return "cannot be used: " + v.Unfit
+	case v.Behind > 0:
+		return fmt.Sprintf("%d recorded revisions, and later writes", v.Behind)
+	case r.Recorded == nil:
+		return "unknown: no revision is recorded"
+	default:
+		return "no recorded revision; perhaps the last writes before the loss"
+	}
+}
+
+func backupLoses(b Backup, now time.Time) string {
+	text := "no revision that is known; perhaps later writes"
+	if b.Behind > 0 {
+		text = fmt.Sprintf("%d known revisions, and later writes", b.Behind)
+	}
+	if b.Taken != nil {
+		text += fmt.Sprintf(": all since %s (%s ago)", b.Taken.UTC().Format(time.RFC3339), summary.Age(now.Sub(*b.Taken)))
+	}
+	return text
+}
+
+// sentences are what to do, in this order.
+func (r *Report) sentences() []string {
+	list := []string{
+		"Bring the missing members back if their nodes, volumes or pods can return: it loses nothing.",
+		"Delete no volume, and no pod without a volume, before the cluster serves again.",
+	}
+	if r.Best() != nil {
+		list = append(list, "If they cannot return, continue from the survivor: "+hint.Etcd(r.Namespace, "recover", r.Name, "--from-survivor"))
+	}
+	if len(r.Backups) > 0 {
+		list = append(list, "Or restore a backup: "+hint.Etcd(r.Namespace, "restore", r.Name, "--newest", "--from", r.Backups[0].Name))
+	}
+	if r.Best() == nil && len(r.Backups) == 0 {
+		list = append(list, "No survivor can be used, and no EtcdBackup of this cluster has a backup: see doc/disaster.md.")
+	}
+	return list
+}
