@@ -51,7 +51,7 @@ const (
 func openTree(from io.ReaderAt) (*tree, error) {
 	t := &tree{from: from}
 	var newest uint64
-	// The second meta page follows the first. Its place tells the size of pages.
+	// The second meta page follows the first. Its place shows the size of pages.
 	for size := int64(0); size <= 64<<10; size = max(2*size, 1<<10) {
 		text, err := t.read(size+headerSize, metaSize)
 		if errors.Is(err, ErrNoDatabase) {
