@@ -39,6 +39,7 @@ var placeholders = strings.NewReplacer(
 	"<full-s3-path>", "mybucket/etcd.backup",
 	"<aws-secret>", "aws",
 	"<etcd-cluster-endpoints>", `"http://example-etcd-cluster-client:2379"`,
+	"<revision>", "80911",
 	"<time>", "2026-11-21T03:30:00Z",
 )
 

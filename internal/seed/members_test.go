@@ -65,19 +65,7 @@ func backUp(t *testing.T, release members.Release, keys int) source {
 	if _, err := s.client.UserAdd(ctx, "somebody", "password"); err != nil {
 		t.Fatal(err)
 	}
-	stream, err := s.client.Snapshot(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Close()
-	file, err := os.Create(s.backup)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = io.Copy(file, stream)
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	s.save(t)
 	return s
 }
 

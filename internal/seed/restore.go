@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/etcd-operator/etcd-operator/pkg/rewind"
 )
 
 // Restore makes a member's data directory from a backup.
@@ -29,6 +31,8 @@ type Restore struct {
 	Tool string
 	// Name, PeerURL and ClusterToken identify the member and the cluster.
 	Name, PeerURL, ClusterToken string
+	// Revision is what to take the backup back to; 0: that of the backup.
+	Revision int64
 	// BumpRevision is how much to raise the revision; 0: not at all.
 	BumpRevision int64
 
@@ -64,6 +68,11 @@ func (r Restore) Run(ctx context.Context) error {
 	if err := checkSpace(filepath.Dir(r.DataDir), info.Size(), "the restored data"); err != nil {
 		return fmt.Errorf("%w: ask for a larger volume in spec.pod.persistentVolumeClaimSpec; without one, the node's disk or memory is too small", err)
 	}
+	if r.Revision > 0 {
+		if snapshot, err = r.rewind(snapshot, info.Size()); err != nil {
+			return err
+		}
+	}
 	if err := r.runTool(ctx, snapshot, restoring); err != nil {
 		return err
 	}
@@ -89,12 +98,30 @@ func (r Restore) conclude() error {
 	if err != nil {
 		return fmt.Errorf("note that the backup is restored: %w", err)
 	}
-	for _, name := range []string{snapshotFile, partFile} {
+	for _, name := range []string{snapshotFile, partFile, rewoundFile} {
 		if err := remove(filepath.Join(r.Dir, name)); err != nil {
 			return fmt.Errorf("remove the backup after it was restored: %w", err)
 		}
 	}
 	return nil
+}
+
+// rewind writes the backup as it was at the revision, and returns the name of that file.
+func (r Restore) rewind(snapshot string, size int64) (string, error) {
+	target := filepath.Join(r.Dir, rewoundFile)
+	if err := remove(target); err != nil {
+		return "", fmt.Errorf("remove what an earlier attempt has left: %w", err)
+	}
+	if err := checkSpace(r.Dir, size, "the backup at an earlier revision"); err != nil {
+		return "", fmt.Errorf("%w: the node's disk, or the limit on ephemeral storage, is too small for it", err)
+	}
+	result, err := rewind.To(snapshot, target, r.Revision)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(r.Out, "restore-backup: took the backup back to revision %d: %d keys; they refer to %d leases, of which %d had ended before the backup and live for %d seconds now\n",
+		r.Revision, result.Keys, result.Leases, result.EndedLeases, rewind.EndedLeaseTTL)
+	return target, nil
 }
 
 func (r Restore) runTool(ctx context.Context, snapshot, dataDir string) error {

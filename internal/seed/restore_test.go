@@ -206,9 +206,9 @@ func TestFlags(t *testing.T) {
 	if err != nil || f.URL != "http://s:19999/v1/backup/c" || f.Size != 10 || f.SHA256 != strings.Repeat("ab", 32) || f.TokenFile != "/t/token" || f.Dir != "/r" || f.DataDir != "/d" {
 		t.Errorf("%+v, %v", f, err)
 	}
-	restore := strings.Fields("-dir=/r -data-dir=/d -tool=/etcdutl -name=n -peer-url=http://n:2380 -initial-cluster-token=t -bump-revision=7")
+	restore := strings.Fields("-dir=/r -data-dir=/d -tool=/etcdutl -name=n -peer-url=http://n:2380 -initial-cluster-token=t -revision=5 -bump-revision=7")
 	r, err := ParseRestore(restore, io.Discard)
-	if err != nil || r.Dir != "/r" || r.DataDir != "/d" || r.Tool != "/etcdutl" || r.Name != "n" || r.PeerURL != "http://n:2380" || r.ClusterToken != "t" || r.BumpRevision != 7 {
+	if err != nil || r.Dir != "/r" || r.DataDir != "/d" || r.Tool != "/etcdutl" || r.Name != "n" || r.PeerURL != "http://n:2380" || r.ClusterToken != "t" || r.Revision != 5 || r.BumpRevision != 7 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// refused checks what is wrong with arguments of which the rest is right.
@@ -246,5 +246,6 @@ func TestFlags(t *testing.T) {
 		name, _, _ := strings.Cut(without, "=")
 		refused(restoring(slices.Delete(slices.Clone(restore), i, i+1)), "restore-backup without "+name, name+" is missing")
 	}
+	refused(restoring(append(restore, "-revision=-1")), "restore-backup", "-revision -1 is negative")
 	refused(restoring(append(restore, "-bump-revision=-1")), "restore-backup", "-bump-revision -1 is negative")
 }

@@ -23,6 +23,7 @@ import (
 // Files in the directory that the two containers share.
 const (
 	snapshotFile = "snapshot.db"      // the whole backup
+	rewoundFile  = "rewound.db"       // what it was at an earlier revision
 	partFile     = "snapshot.db.part" // the part that has arrived
 	programFile  = "etcd-operator"    // for the container in etcd's image
 	doneFile     = "done"             // the data directory is complete

@@ -75,6 +75,11 @@ func restoreContainers(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod,
 			{Name: dataVolume, MountPath: dataMountPath},
 		},
 	}
+	room := p.Source.Size
+	if p.Source.Revision > 0 {
+		restore.Command = append(restore.Command, "-revision="+strconv.FormatInt(p.Source.Revision, 10))
+		room *= 2 // the backup, and what it was at the revision
+	}
 	if p.Source.BumpRevision > 0 {
 		restore.Command = append(restore.Command, "-bump-revision="+strconv.FormatInt(p.Source.BumpRevision, 10))
 	}
@@ -85,11 +90,11 @@ func restoreContainers(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod,
 		containers[i].SecurityContext = containerSecurity()
 		containers[i].Env = []corev1.EnvVar{startedVariable()}
 	}
-	makeRoom(&containers[0].Resources, p.Source.Size)
+	makeRoom(&containers[0].Resources, room)
 	return containers
 }
 
-// makeRoom raises a limit on ephemeral storage by the backup's size. The kubelet evicts a pod
+// makeRoom raises a limit on ephemeral storage by the size of the files. The kubelet evicts a pod
 // whose emptyDirs and logs exceed the largest such limit of its init containers, or the sum of
 // its containers' limits.
 func makeRoom(resources *corev1.ResourceRequirements, size int64) {
@@ -125,9 +130,13 @@ func SourceDigest(source *api.SeedBackup) string {
 	return ContentDigest(RestoredFrom(source)) + "-" + ShortDigest(source.String())
 }
 
-// ContentDigest identifies a backup.
+// ContentDigest identifies a backup and the revision that is restored.
 func ContentDigest(from *api.RestoredFrom) string {
-	return ShortDigest(string(from.RestoreUID) + " " + from.SHA256)
+	text := string(from.RestoreUID) + " " + from.SHA256
+	if from.Revision > 0 {
+		text += " " + strconv.FormatInt(from.Revision, 10)
+	}
+	return ShortDigest(text)
 }
 
 // ShortDigest shortens a text for an annotation or a name.
@@ -143,6 +152,6 @@ func RestoredFrom(source *api.SeedBackup) *api.RestoredFrom {
 	}
 	return &api.RestoredFrom{
 		Restore: source.Restore, RestoreUID: source.RestoreUID, Key: source.Key, SHA256: source.SHA256,
-		EtcdRevision: source.EtcdRevision, BumpRevision: source.BumpRevision,
+		EtcdRevision: source.EtcdRevision, Revision: source.Revision, BumpRevision: source.BumpRevision,
 	}
 }

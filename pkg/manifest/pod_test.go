@@ -98,6 +98,13 @@ func testSource() *api.SeedBackup {
 	}
 }
 
+// rewound is a seed that starts on a backup at an earlier revision.
+func rewound(obj *api.EtcdCluster) shape {
+	s := restored(obj)
+	s.pod.Source.Revision = 40
+	return s
+}
+
 func (s shape) with(certs CertForms) shape {
 	s.certs = certs
 	return s
@@ -124,7 +131,7 @@ func shapes() map[string]shape {
 		}},
 		"restored":       restored(clusterWith("3.6.16", nil)),
 		"restored-tmpfs": restored(clusterWith("3.4.23", &api.PodPolicy{Tmpfs: true, BusyboxImage: "busybox:1.28"})),
-		"restored-all":   restored(withEveryField(nil)),
+		"restored-all":   rewound(withEveryField(nil)),
 		"tmpfs":          seed(clusterWith("3.6.16", &api.PodPolicy{Tmpfs: true})),
 		"anti-affinity":  joiner(clusterWith("3.6.16", &api.PodPolicy{AntiAffinity: true})),
 		"cluster-domain": joiner(clusterWith("3.6.16", &api.PodPolicy{ClusterDomain: ".cluster.local"})),

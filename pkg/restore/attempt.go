@@ -106,7 +106,11 @@ func (a *attempt) runOnce(ctx context.Context) (result outcome) {
 		return result
 	}
 	if result.err = fits(&result.backup, a.manifest); result.err == nil {
-		result.err = bumpFits(&result.backup, a.obj.Spec.BumpRevision)
+		bump := bumpFor(&a.obj.Spec, &result.backup, a.manifest)
+		if result.backup.Revision > 0 {
+			result.backup.BumpRevision = bump
+		}
+		result.err = bumpFits(&result.backup, bump)
 	}
 	if result.err == nil {
 		result.err = a.rehearse(ctx)
@@ -188,7 +192,7 @@ func (a *attempt) readWhole(ctx context.Context) (api.RestoredBackup, []string, 
 	backup := api.RestoredBackup{
 		Generation: generation(a.obj),
 		Key:        found.Path, Size: found.Size, SHA256: found.SHA256,
-		EtcdVersion: found.EtcdVersion, EtcdRevision: found.EtcdRevision, Uncertain: found.Uncertain,
+		EtcdVersion: found.EtcdVersion, EtcdRevision: found.EtcdRevision, Revision: a.obj.Spec.Revision, Uncertain: found.Uncertain,
 	}
 	if !found.Taken.IsZero() {
 		backup.Taken = notice.Timestamp(found.Taken)
@@ -212,7 +216,7 @@ func (a *attempt) watched(ctx context.Context) (context.Context, func()) {
 func (a *attempt) advised(err error) error {
 	spec := &a.obj.Spec
 	switch {
-	case errors.Is(err, selection.ErrDamaged):
+	case errors.Is(err, selection.ErrDamaged), errors.Is(err, selection.ErrOutside):
 		return fmt.Errorf("%w: %w", errUnfit, err)
 	case errors.Is(err, location.ErrSpec), errors.Is(err, location.ErrSecret):
 		return err

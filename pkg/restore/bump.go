@@ -4,12 +4,14 @@
 package restore
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
 // highestRevision is up to where a restored cluster may begin. etcd's revisions end at
@@ -18,10 +20,41 @@ const highestRevision = 1 << 62
 
 // bumpFits reports whether the revision of the backup can be raised by so much.
 func bumpFits(b *api.RestoredBackup, bump int64) error {
-	if bump == 0 || b.EtcdRevision <= highestRevision-bump {
+	if bump == 0 || begins(b) <= highestRevision-bump {
 		return nil
 	}
-	return fmt.Errorf("%w: its revision is %d, and raised by %d it would come too close to the last one that etcd knows: give a smaller spec.bumpRevision", errUnfit, b.EtcdRevision, bump)
+	return fmt.Errorf("%w: its revision is %d, and raised by %d it would come too close to the last one that etcd knows: give a smaller spec.bumpRevision", errUnfit, begins(b), bump)
+}
+
+// begins is the revision that is restored, before it is raised.
+func begins(b *api.RestoredBackup) int64 { return cmp.Or(b.Revision, b.EtcdRevision) }
+
+// aboveBackup is how far above the backup a restore of an earlier revision begins, where
+// clients may know later revisions: room for writes since the backup.
+const aboveBackup = 1_000_000_000
+
+// bumpFor is how much to raise the revision of a backup for an EtcdCluster. Whoever asks
+// for an earlier revision of a cluster that has clients wants them to notice.
+func bumpFor(spec *api.RestoreSpec, b *api.RestoredBackup, m manifest) int64 {
+	if spec.BumpRevision > 0 || b.Revision == 0 || spec.ClusterTemplate != nil {
+		return spec.BumpRevision
+	}
+	cluster, err := m.spec()
+	if err != nil {
+		return 0
+	}
+	if v, err := etcd.ParseVersion(cluster.EffectiveVersion()); err != nil || !v.HasBumpRevision() {
+		return 0
+	}
+	return min(b.EtcdRevision-b.Revision+aboveBackup, api.MaxBumpRevision)
+}
+
+// bumpOf is how much a restore raises the revision.
+func bumpOf(obj *api.EtcdRestore) int64 {
+	if b := obj.Status.Backup; b.Revision > 0 {
+		return b.BumpRevision
+	}
+	return obj.Spec.BumpRevision
 }
 
 // mayRepeat reports that the restored cluster begins at revisions that clients know with
@@ -36,10 +69,10 @@ func mayRepeat(old *unstructured.Unstructured, b *api.RestoredBackup, bump int64
 	if from == nil || from.BumpRevision == 0 {
 		return "" // nobody cares, or it was never raised
 	}
-	known, begins := from.EtcdRevision+from.BumpRevision, b.EtcdRevision+bump
-	if begins > known {
+	known, first := cmp.Or(from.Revision, from.EtcdRevision)+from.BumpRevision, begins(b)+bump
+	if first > known {
 		return ""
 	}
 	return fmt.Sprintf("the cluster that is replaced began at revision %d, by a restore before with bumpRevision %d, and has counted on; this restore begins at %d, which clients that watch may know with other content: until the first member serves, raise spec.bumpRevision, for instance to %d",
-		known, from.BumpRevision, begins, min(bump+2*from.BumpRevision, api.MaxBumpRevision))
+		known, from.BumpRevision, first, min(bump+2*from.BumpRevision, api.MaxBumpRevision))
 }

@@ -24,11 +24,57 @@ func TestARevisionIsNotRaisedBeyondWhatEtcdKnows(t *testing.T) {
 		{1<<63 - 1, 1, false},
 		{1<<63 - 1, 0, true}, // it is what it is
 	} {
+		if err := bumpFits(&api.RestoredBackup{EtcdRevision: 1<<63 - 1, Revision: tc.revision}, tc.bump); tc.revision > 0 && tc.fits != (err == nil) {
+			t.Errorf("an earlier revision %d raised by %d: %v", tc.revision, tc.bump, err)
+		}
 		err := bumpFits(&api.RestoredBackup{EtcdRevision: tc.revision}, tc.bump)
 		if tc.fits != (err == nil) || err != nil && !errors.Is(err, errUnfit) {
 			t.Errorf("%d raised by %d: %v", tc.revision, tc.bump, err)
 		}
 	}
+}
+
+func TestAnEarlierRevisionInPlaceIsRaisedAboveTheBackup(t *testing.T) {
+	template := &api.ClusterTemplate{}
+	for name, tc := range map[string]struct {
+		spec    api.RestoreSpec
+		version string
+		want    int64
+	}{
+		"in place":              {api.RestoreSpec{Revision: 40}, "3.6.16", 1_000_000_002},
+		"by so much":            {api.RestoreSpec{Revision: 40, BumpRevision: 7}, "3.6.16", 7},
+		"elsewhere":             {api.RestoreSpec{Revision: 40, ClusterTemplate: template}, "3.6.16", 0},
+		"by so much, elsewhere": {api.RestoreSpec{Revision: 40, BumpRevision: 7, ClusterTemplate: template}, "3.6.16", 7},
+		"with an old etcd":      {api.RestoreSpec{Revision: 40}, "3.5.9", 0},
+		"the whole backup":      {api.RestoreSpec{}, "3.6.16", 0},
+	} {
+		b := &api.RestoredBackup{EtcdRevision: 42, Revision: tc.spec.Revision}
+		if got := bumpFor(&tc.spec, b, manifest(`{"kind":"EtcdCluster","spec":{"size":3,"version":"`+tc.version+`"}}`)); got != tc.want {
+			t.Errorf("%s: raised by %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+// The seed goes back to the revision, and an edit of it is followed like any other.
+func TestTheSeedIsToldTheRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.running(1)
+		r := testRestore()
+		r.Spec.Revision = 40
+		w.add("etcdrestores", r)
+		stop := w.run()
+		defer stop()
+		w.await("the new cluster", 2*time.Minute, in(api.RestorePhaseStarting, w))
+		seed, err := api.SeedBackupOf(w.cluster())
+		if err != nil || seed.Revision != 40 || seed.BumpRevision != seed.EtcdRevision-40+aboveBackup {
+			t.Errorf("the annotation is %+v, %v", seed, err)
+		}
+		w.await("success", 2*time.Minute, in(api.RestorePhaseSucceeded, w))
+		if b := w.restore().Status.Backup; b.Revision != 40 || b.BumpRevision != seed.BumpRevision {
+			t.Errorf("the status has %+v", b)
+		}
+	})
 }
 
 func TestASecondRestoreBelowRevisionsThatClientsKnowIsToldOf(t *testing.T) {
@@ -37,12 +83,13 @@ func TestASecondRestoreBelowRevisionsThatClientsKnowIsToldOf(t *testing.T) {
 		bump     int64
 		reported bool
 	}{
-		"the first restore":              {nil, 1000, false},
-		"after one that raised nothing":  {&api.RestoredFrom{EtcdRevision: 5}, 0, false},
-		"the same backup and as much":    {&api.RestoredFrom{EtcdRevision: 1, BumpRevision: 1000}, 1000, true},
-		"an older backup and as much":    {&api.RestoredFrom{EtcdRevision: 7, BumpRevision: 1000}, 1000, true},
-		"not raised, after one that was": {&api.RestoredFrom{EtcdRevision: 1, BumpRevision: 1000}, 0, true},
-		"raised by more":                 {&api.RestoredFrom{EtcdRevision: 1, BumpRevision: 1000}, 2000, false},
+		"the first restore":                {nil, 1000, false},
+		"after one that raised nothing":    {&api.RestoredFrom{EtcdRevision: 5}, 0, false},
+		"the same backup and as much":      {&api.RestoredFrom{EtcdRevision: 1, BumpRevision: 1000}, 1000, true},
+		"an older backup and as much":      {&api.RestoredFrom{EtcdRevision: 7, BumpRevision: 1000}, 1000, true},
+		"not raised, after one that was":   {&api.RestoredFrom{EtcdRevision: 1, BumpRevision: 1000}, 0, true},
+		"an earlier revision, taken above": {&api.RestoredFrom{EtcdRevision: 5_000, Revision: 1, BumpRevision: 1000}, 2000, false},
+		"raised by more":                   {&api.RestoredFrom{EtcdRevision: 1, BumpRevision: 1000}, 2000, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -61,6 +61,9 @@ func (n *notices) verified(before, st *api.RestoreStatus) {
 	if b.EtcdVersion != "" {
 		text += fmt.Sprintf(", revision %d of etcd %s", b.EtcdRevision, b.EtcdVersion)
 	}
+	if b.Revision > 0 {
+		text += fmt.Sprintf("; the restore takes it back to revision %d", b.Revision)
+	}
 	if b.Uncertain {
 		text += "; it was taken while etcd had no quorum: writes may be missing in it"
 	}
@@ -85,7 +88,7 @@ func (n *notices) created(seed api.SeedBackup) {
 func (n *notices) deleted(cluster *unstructured.Unstructured, why string) {
 	if why == "" {
 		n.Normal("Cluster Stopped", "Deleted the old EtcdCluster; what it was is on record in status.cluster")
-		if text := mayRepeat(cluster, n.Object.Status.Backup, n.Object.Spec.BumpRevision); text != "" {
+		if text := mayRepeat(cluster, n.Object.Status.Backup, bumpOf(n.Object)); text != "" {
 			n.Warning("Revisions May Repeat", "%s", text)
 		}
 		return

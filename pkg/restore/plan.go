@@ -366,7 +366,10 @@ func (o *observation) mayRepeat() bool {
 // servedBackup is what a cluster says of the backup that it began with.
 func servedBackup(c *clusterState, generation int64) *api.RestoredBackup {
 	from := c.status.RestoredFrom
-	b := &api.RestoredBackup{Generation: generation, Key: from.Key, SHA256: from.SHA256, EtcdRevision: from.EtcdRevision}
+	b := &api.RestoredBackup{Generation: generation, Key: from.Key, SHA256: from.SHA256, EtcdRevision: from.EtcdRevision, Revision: from.Revision}
+	if b.Revision > 0 {
+		b.BumpRevision = from.BumpRevision
+	}
 	seed, err := api.SeedBackupOf(&api.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Annotations: c.live.GetAnnotations()}})
 	if err == nil && seed != nil && seed.SHA256 == from.SHA256 {
 		b.Size, b.EtcdVersion = seed.Size, seed.EtcdVersion

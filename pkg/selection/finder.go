@@ -19,7 +19,9 @@ import (
 
 // finder looks for a backup.
 type finder struct {
-	place    *location.Location
+	place *location.Location
+	// revision that the backup must hold; 0: any.
+	revision int64
 	progress func(key string, read, size int64)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/rewind"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
@@ -25,6 +26,8 @@ type search struct {
 	// passed are the reasons for skipped backups; damaged counts the damaged ones.
 	passed  []string
 	damaged int
+	// nearest are the restorable revisions next to the one that is asked for.
+	nearest nearest
 	found   *Verified
 }
 
@@ -62,6 +65,8 @@ func (f finder) newest(ctx context.Context, before time.Time) (Verified, []strin
 		}
 	}
 	switch {
+	case s.found == nil && s.nearest.known():
+		return Verified{}, s.passed, fmt.Errorf("%w: none of the %d backups %s holds revision %d: %s", ErrOutside, len(s.passed), f.place.Path(f.pattern()), f.revision, s.nearest)
 	case s.found == nil && s.damaged > 0:
 		return Verified{}, s.passed, damaged{f.place.Path(f.pattern()), fmt.Errorf("none of the %d backups that were tried is good; the newest: %s", len(s.passed), s.passed[0])}
 	case s.found == nil:
@@ -70,7 +75,7 @@ func (f finder) newest(ctx context.Context, before time.Time) (Verified, []strin
 	for _, w := range s.queue.waiting {
 		s.pass(w, fmt.Errorf("it was taken without a quorum, at revision %d, and an older one holds more", w.revision))
 	}
-	if more, ok := s.holdsMore(ordered); ok {
+	if more, ok := s.holdsMore(ordered); ok && f.revision == 0 {
 		s.passed = slices.Insert(s.passed, 0, fmt.Sprintf("%s: it is older, and its revision is %d, where that of %s is %d: if the cluster was lost and recreated in between, and not restored, this backup holds the lost data",
 			f.place.Path(more.key), more.revision, s.found.Path, s.found.EtcdRevision))
 	}
@@ -89,6 +94,7 @@ func (s *search) holdsMore(ordered []candidate) (candidate, bool) {
 // try verifies candidates in their order until one is good.
 func (s *search) try(ctx context.Context, candidates []candidate) error {
 	for _, c := range candidates {
+		var outside rewind.OutsideError
 		v, err := s.verify(ctx, s.objects[c.key])
 		delete(s.objects, c.key)
 		s.tried[c.key] = true
@@ -97,6 +103,8 @@ func (s *search) try(ctx context.Context, candidates []candidate) error {
 			s.found = &v
 			return nil
 		// While one backup is unreadable, the newest good one is unknown.
+		case errors.As(err, &outside):
+			s.nearest.add(outside)
 		case !errors.Is(err, ErrDamaged) && !errors.Is(err, store.ErrNotFound):
 			return err
 		case errors.Is(err, ErrDamaged):

@@ -19,6 +19,10 @@ import (
 // themselves, or after somebody has fixed their cause. errors.Is finds those of package store.
 var ErrDamaged = errors.New("the backup is damaged")
 
+// ErrOutside means that no backup holds the revision that is asked for. The error names the
+// nearest ones that can be restored. Reading it again does not help.
+var ErrOutside = errors.New("the revision can't be restored")
+
 // Verified is a complete backup that was read from its beginning to its end.
 type Verified struct {
 	// Key in the store; Path is the bucket and the key, as in the path of a spec.
@@ -40,13 +44,13 @@ type Verified struct {
 }
 
 // Find chooses the backup that the spec asks for, and reads all of it. It also returns why it
-// skipped newer ones. The error is ErrDamaged, or wraps store.ErrNotFound if there is no such
+// skipped newer ones. The error is ErrDamaged or ErrOutside, or wraps store.ErrNotFound if there is no such
 // backup, or is another error of the store.
 //
 // Find calls progress with the number of bytes that it has read of an object. progress must
 // return soon, and may be nil.
 func Find(ctx context.Context, place *location.Location, spec *api.RestoreSpec, progress func(key string, read, size int64)) (Verified, []string, error) {
-	f := finder{place: place, progress: progress}
+	f := finder{place: place, revision: spec.Revision, progress: progress}
 	if spec.Newest() {
 		var before time.Time
 		if spec.Before != nil {

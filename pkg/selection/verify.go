@@ -46,6 +46,9 @@ func (f finder) verify(ctx context.Context, object store.Object) (Verified, erro
 	if size, ok := object.Metadata[backupobject.MetaSize]; ok && size != strconv.FormatInt(object.Size, 10) {
 		return Verified{}, damaged{v.Path, fmt.Errorf("it has %d bytes, and by its metadata %s bytes were stored", object.Size, size)}
 	}
+	if err := f.checkHolds(ctx, object, &v); err != nil {
+		return Verified{}, err
+	}
 	readErr := f.read(ctx, object, verifier)
 	broken := errors.Is(readErr, snapshot.ErrDamaged) || errors.Is(readErr, snapshot.ErrNoSnapshot)
 	if readErr != nil && !broken {

@@ -88,22 +88,29 @@ func TestRestoreOfAClusterWithTLSAndVolumes(t *testing.T) {
 	r.CheckNoSecretIsTold()
 }
 
-// The user decides about the old volumes. An old member that starts on a kept volume joins no
+// The user decides about the revision and the old volumes. An old member that starts on a kept volume joins no
 // cluster, and no client reaches it. The operator's own Role is enough.
 func TestRestoreThatKeepsOldVolumes(t *testing.T) {
 	t.Parallel()
 	r := withoutRestoreOperator(t)
 	r.deployWithOwnRights()
 	cluster := r.CreateObject(onVolumes(1, etcd37))
-	members := r.backedUp(cluster, "etcd.backup")
+	members := cluster.WaitSettled()
+	cluster.Put("kept", "yes")
+	seen := revision(t, cluster)
+	cluster.Put("later", "yes")
+	r.put("etcd.backup", r.take(cluster)) // it holds both revisions
 	old := cluster.Pods()[0]
 
 	spec := r.spec(cluster.Name, "etcd.backup")
-	spec.OldVolumes = v1beta2.OldVolumesKeep
+	spec.OldVolumes, spec.Revision = v1beta2.OldVolumesKeep, seen
 	restore := r.CreateRestore(spec)
 	first := restore.WaitSucceeded()
 	cluster, restored := r.checkRestored(cluster.Name, first)
 	checkStrange(t, restored, cluster.Pods(), members[0])
+	if got := first.Status.Backup; got.Revision != seen || got.EtcdRevision <= seen || revision(t, cluster) < seen+got.BumpRevision || got.BumpRevision < 1_000_000_000 {
+		t.Errorf("revision %d of the backup %+v was to come back, above it: the cluster is at %d", seen, got, revision(t, cluster))
+	}
 	kept := oldVolumes(t, r.Namespace, first)
 	if claim, there := kept[old.Name]; len(kept) != 1 || !there || len(claim.OwnerReferences) > 0 || claim.Labels["etcd_cluster"] != "" || claim.Labels["app"] != "" {
 		t.Fatalf("the volume of %s is not kept without an owner: %+v", old.Name, kept)

@@ -105,6 +105,9 @@ func TestRestores(t *testing.T) {
 			t.Errorf("%s: it is refused: %v", name, errs)
 		}
 	}
+	if got := strings.Join(Loss(Contents{Revision: 80900}, Pick{}, 81500, now), "\n"); !strings.Contains(got, "600 revisions are lost") || strings.Contains(got, "that time") {
+		t.Errorf("of an earlier revision it says %q", got)
+	}
 	if _, err := Restore("orders", &single, Pick{Before: now}); err == nil {
 		t.Error("a backup that is made once has several to choose from")
 	}

@@ -103,7 +103,7 @@ func Loss(backup Contents, pick Pick, current int64, now time.Time) []string {
 	if !since.IsZero() {
 		list = append(list, fmt.Sprintf("All writes since %s (%s ago) are lost.", since.UTC().Format(time.RFC3339), now.Sub(since).Round(time.Second)))
 	}
-	if backup.Key == "" {
+	if backup.Key == "" && backup.Revision == 0 {
 		list = append(list, "The restore operator chooses the backup. Its last write can be much older than that time.")
 	}
 	if backup.Uncertain {

@@ -30,6 +30,7 @@ type restoreOptions struct {
 	pick    backups.Pick
 	before  string
 	from    string
+	rev     int64
 	bump    int64
 	keep    bool
 	confirm string
@@ -50,6 +51,7 @@ EtcdRestore with a clusterTemplate: see doc/restore.md.`,
 		Example: `  kubectl etcd restore orders --newest --dry-run
   kubectl etcd restore orders --before 2026-11-21T03:30:00Z
   kubectl etcd restore orders --before 2h
+  kubectl etcd restore orders --newest --revision 80911
   kubectl etcd restore orders --key mybucket/orders_v80912_2026-11-21-03:00:00`,
 		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: app.clusterNames,
@@ -62,6 +64,7 @@ EtcdRestore with a clusterTemplate: see doc/restore.md.`,
 	flags.StringVar(&opts.before, "before", "", "restore the newest backup that began at this time or earlier, such as 2026-11-21T03:30:00Z, or 2h for two hours ago")
 	flags.StringVar(&opts.pick.Key, "key", "", "restore this backup, such as mybucket/orders_v80912_2026-11-21-03:00:00")
 	flags.StringVar(&opts.from, "from", "", "use the store of this EtcdBackup")
+	flags.Int64Var(&opts.rev, "revision", 0, "restore this earlier revision, which the backup must hold")
 	flags.Int64Var(&opts.bump, "bump-revision", 0, "raise the revision by this number, for clients with watches (doc/restore.md)")
 	flags.BoolVar(&opts.keep, "keep-volumes", false, "keep the old members' volumes")
 	flags.StringVar(&opts.confirm, "confirm", "", "name of the cluster; a script gives it here instead of typing it")
@@ -104,12 +107,15 @@ func (app *App) runRestore(ctx context.Context, name string, opts *restoreOption
 	if err != nil {
 		return err
 	}
-	restore.Spec.BumpRevision = opts.bump
+	restore.Spec.Revision, restore.Spec.BumpRevision = opts.rev, opts.bump
+	if errs := api.ValidateEtcdRestore(restore); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
 	if opts.keep {
 		restore.Spec.OldVolumes = api.OldVolumesKeep
 	}
 	opts.progress = opts.sentences(app)
-	app.printLoss(opts.progress, c, from, opts.pick)
+	app.printLoss(opts.progress, c, from, opts.pick, opts.rev)
 	manifest := manifestOf("EtcdRestore", restore.Namespace, restore.Name, restore.Spec)
 	if opts.dryRun {
 		return opts.print(app.Out, manifest)
@@ -134,17 +140,23 @@ func (app *App) runRestore(ctx context.Context, name string, opts *restoreOption
 	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) { return restored(ctx, a, name, waiting) })
 }
 
-func (app *App) printLoss(out io.Writer, c *observe.Cluster, from *api.EtcdBackup, pick backups.Pick) {
+func (app *App) printLoss(out io.Writer, c *observe.Cluster, from *api.EtcdBackup, pick backups.Pick, revision int64) {
 	s := summary.Of(c, nil)
 	known := backups.Known(from, pick)
+	if revision > 0 { // of the time of the backup, nothing follows
+		known, pick = backups.Contents{Revision: revision}, backups.Pick{Key: pick.Key}
+	}
 	if s.Voters > 0 {
 		fmt.Fprintf(out, "EtcdCluster %s is %s: %d of %d voters healthy.\n", s.Name, s.State, s.Healthy, s.Voters)
 	} else {
 		fmt.Fprintf(out, "EtcdCluster %s is %s: no member answers.\n", s.Name, s.State)
 	}
-	if known.Key != "" {
+	switch {
+	case revision > 0:
+		fmt.Fprintf(out, "Revision %d, from a backup of the EtcdBackup %s.\n", revision, from.Name)
+	case known.Key != "":
 		fmt.Fprintf(out, "Backup: %s of the EtcdBackup %s.\n", known.Key, from.Name)
-	} else {
+	default:
 		fmt.Fprintf(out, "Backup: one of the EtcdBackup %s.\n", from.Name)
 	}
 	for _, sentence := range backups.Loss(known, pick, s.Revision, app.Clock.Now()) {

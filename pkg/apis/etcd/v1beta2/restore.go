@@ -96,12 +96,23 @@ type RestoreSpec struct {
 	// +optional
 	ClusterTemplate *ClusterTemplate `json:"clusterTemplate,omitempty"`
 
+	// Revision of etcd to restore, such as the last one before a mistake. A backup
+	// holds each revision since etcd's last compaction before it. With `pick: Newest`,
+	// the operator chooses the newest backup that holds this revision. A lease that
+	// had ended before the backup gets a time to live of 300 seconds. Users and roles
+	// are those of the backup. 0: the revision of the backup. Default: 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Revision int64 `json:"revision,omitempty"`
+
 	// Number of revisions to add to the restored data, such as 1000000000. etcd marks
 	// all lower revisions as compacted. Clients that watch or cache data, such as
 	// Kubernetes' API servers, then get an error and read all data again. Otherwise
 	// they can miss changes of a revision that they already know. Requires etcd
 	// 3.4.27, 3.5.10 or 3.6. At most 1125899906842624 (2^50), because etcd cannot start
-	// beyond 2^63. 0: the revision of the backup. Default: 0.
+	// beyond 2^63. 0: none. Default: 0. With `revision`, and without
+	// `clusterTemplate`, the default is 1000000000 above the revision of the backup,
+	// if etcd has the option.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1125899906842624

@@ -160,6 +160,14 @@ type RestoredBackup struct {
 	// +optional
 	EtcdRevision int64 `json:"etcdRevision,omitempty"`
 
+	// Revision that the restore takes the data back to; 0: that of the backup.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// Number of revisions that a restore of an earlier revision adds.
+	// +optional
+	BumpRevision int64 `json:"bumpRevision,omitempty"`
+
 	// Start time of the backup; absent if unknown.
 	// +optional
 	Taken *metav1.Time `json:"taken,omitempty"`

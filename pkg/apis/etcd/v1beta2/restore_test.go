@@ -4,6 +4,7 @@
 package v1beta2_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -45,9 +46,23 @@ func TestSeedBackupIsReadAsItWasWritten(t *testing.T) {
 	if got, err := v1beta2.SeedBackupOf(c); err != nil || *got != want {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
+	earlier := want
+	earlier.Revision = 4
+	c.Annotations[v1beta2.RestoreAnnotation] = earlier.String()
+	if got, err := v1beta2.SeedBackupOf(c); err != nil || *got != earlier {
+		t.Errorf("with a revision: %v, %v, want %v", got, err, earlier)
+	}
+	// An etcd operator of an earlier release does not read the revision, and demands this.
+	var known struct {
+		SHA256 string `json:"sha256"`
+	}
+	if err := json.Unmarshal([]byte(earlier.String()), &known); err != nil || known.SHA256 != "" {
+		t.Errorf("an operator that knows no revisions restores %q, %v", known.SHA256, err)
+	}
 	for field, change := range map[string]func(*v1beta2.SeedBackup){
 		"restoreUID": func(b *v1beta2.SeedBackup) { b.RestoreUID = "" }, "url": func(b *v1beta2.SeedBackup) { b.URL = "file:///etc" }, "secret": func(b *v1beta2.SeedBackup) { b.Secret = "" },
-		"size": func(b *v1beta2.SeedBackup) { b.Size = 0 }, "sha256": func(b *v1beta2.SeedBackup) { b.SHA256 = "x" }, "bumpRevision": func(b *v1beta2.SeedBackup) { b.BumpRevision = -1 },
+		"revision": func(b *v1beta2.SeedBackup) { b.Revision = -1 },
+		"size":     func(b *v1beta2.SeedBackup) { b.Size = 0 }, "sha256": func(b *v1beta2.SeedBackup) { b.SHA256 = "x" }, "bumpRevision": func(b *v1beta2.SeedBackup) { b.BumpRevision = -1 },
 		"good bumpRevision": func(b *v1beta2.SeedBackup) { b.BumpRevision = v1beta2.MaxBumpRevision + 1 },
 	} {
 		broken := want

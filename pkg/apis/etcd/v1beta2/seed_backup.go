@@ -35,6 +35,8 @@ type SeedBackup struct {
 	// member accepts no other content.
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
+	// Revision to take the data back to; 0: that of the backup.
+	Revision int64 `json:"revision,omitempty"`
 	// BumpRevision is the number of revisions to add.
 	BumpRevision int64 `json:"bumpRevision,omitempty"`
 	// Key, EtcdVersion and EtcdRevision are those of the RestoredBackup.
@@ -43,9 +45,21 @@ type SeedBackup struct {
 	EtcdRevision int64  `json:"etcdRevision,omitempty"`
 }
 
+// seedAnnotation is the stored form of a SeedBackup.
+type seedAnnotation struct {
+	SeedBackup
+	// RewindSHA256 is the SHA-256 if there is a Revision. An etcd operator that does not
+	// know revisions then refuses the annotation. It would restore the whole backup.
+	RewindSHA256 string `json:"rewindSHA256,omitempty"`
+}
+
 // String is the value of the annotation.
 func (b SeedBackup) String() string {
-	text, err := json.Marshal(b)
+	stored := seedAnnotation{SeedBackup: b}
+	if b.Revision > 0 {
+		stored.SHA256, stored.RewindSHA256 = "", b.SHA256
+	}
+	text, err := json.Marshal(stored)
 	if err != nil { // strings and numbers
 		return ""
 	}
@@ -61,9 +75,13 @@ func SeedBackupOf(c *EtcdCluster) (*SeedBackup, error) {
 	if !ok {
 		return nil, nil
 	}
-	b := &SeedBackup{}
-	if err := json.Unmarshal([]byte(text), b); err != nil {
+	var stored seedAnnotation
+	if err := json.Unmarshal([]byte(text), &stored); err != nil {
 		return nil, fmt.Errorf("the annotation %s can't be read: %w", RestoreAnnotation, err)
+	}
+	b := &stored.SeedBackup
+	if b.Revision > 0 {
+		b.SHA256 = stored.RewindSHA256
 	}
 	var missing []string
 	for _, field := range []struct {
@@ -75,6 +93,7 @@ func SeedBackupOf(c *EtcdCluster) (*SeedBackup, error) {
 		{"secret", b.Secret != ""},
 		{"size", b.Size > 0},
 		{"sha256", sha256Digits.MatchString(b.SHA256)},
+		{"revision", b.Revision >= 0},
 		{"bumpRevision", b.BumpRevision >= 0 && b.BumpRevision <= MaxBumpRevision},
 	} {
 		if !field.good {

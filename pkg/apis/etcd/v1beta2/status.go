@@ -214,8 +214,13 @@ type RestoredFrom struct {
 	// +optional
 	EtcdRevision int64 `json:"etcdRevision,omitempty"`
 
+	// Revision that the restore took the data back to; 0: that of the backup.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
 	// Number of revisions that the restore added. Clients may know revisions up to
-	// the sum of both, and later ones. Another restore must begin above them.
+	// the sum of it and the restored revision, and later ones. Another restore must
+	// begin above them.
 	// +optional
 	BumpRevision int64 `json:"bumpRevision,omitempty"`
 }

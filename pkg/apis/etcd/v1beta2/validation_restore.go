@@ -37,6 +37,9 @@ func ValidateEtcdRestore(r *EtcdRestore) (errs field.ErrorList) {
 	if s.Before != nil && !s.Newest() {
 		errs = append(errs, field.Invalid(path.Child("before"), s.Before, "before chooses among several backups: it needs pick: Newest"))
 	}
+	if s.Revision < 0 {
+		errs = append(errs, field.Invalid(path.Child("revision"), s.Revision, "should be greater than or equal to 0"))
+	}
 	if s.BumpRevision < 0 {
 		errs = append(errs, field.Invalid(path.Child("bumpRevision"), s.BumpRevision, "should be greater than or equal to 0"))
 	}

@@ -1,0 +1,92 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rewind
+
+import (
+	"fmt"
+	"io"
+)
+
+// Span is the revisions that a snapshot can be taken back to, both included.
+type Span struct {
+	// Oldest is the revision of the last compaction, or 1.
+	Oldest int64
+	// Newest is the revision of the snapshot.
+	Newest int64
+}
+
+// Holds reports whether the span contains a revision.
+func (s Span) Holds(revision int64) bool { return s.Oldest <= revision && revision <= s.Newest }
+
+// String is such as "1034 to 80912".
+func (s Span) String() string { return fmt.Sprintf("%d to %d", s.Oldest, s.Newest) }
+
+// OutsideError means that a snapshot does not hold a revision.
+type OutsideError struct {
+	Revision int64
+	Span     Span
+}
+
+func (e OutsideError) Error() string {
+	if e.Revision < e.Span.Oldest {
+		return fmt.Sprintf("the snapshot does not hold revision %d any more: etcd had compacted its history up to %d; it holds the revisions %s", e.Revision, e.Span.Oldest, e.Span)
+	}
+	return fmt.Sprintf("the snapshot does not hold revision %d yet: it holds the revisions %s", e.Revision, e.Span)
+}
+
+// ReadSpan reads the span of a snapshot from a few of its pages. It trusts the content, whose
+// SHA-256 somebody else has to verify. The error is ErrNoDatabase, or that of the reader.
+func ReadSpan(snapshot io.ReaderAt) (Span, error) {
+	db, err := openTree(snapshot)
+	if err != nil {
+		return Span{}, err
+	}
+	oldest := int64(1) // etcd begins with it
+	meta, found, err := db.bucket(metaBucket)
+	if err != nil {
+		return Span{}, err
+	}
+	for _, name := range [][]byte{scheduledCompaction, finishedCompaction} {
+		if !found {
+			break
+		}
+		// A compaction that is scheduled and not finished may have removed records.
+		at, size, there, err := db.get(meta, name)
+		if err != nil {
+			return Span{}, err
+		}
+		if !there || size < recordSize {
+			continue
+		}
+		value, err := db.read(at, recordSize)
+		if err != nil {
+			return Span{}, err
+		}
+		r, err := parseRecord(value)
+		if err != nil {
+			return Span{}, noDatabase("the revision of the compaction: %w", err)
+		}
+		oldest = max(oldest, r.main)
+	}
+	keys, found, err := db.bucket(keyBucket)
+	if err != nil {
+		return Span{}, err
+	}
+	if !found {
+		return Span{}, noDatabase("it has no bucket of keys")
+	}
+	last, err := db.last(keys)
+	if err != nil {
+		return Span{}, err
+	}
+	s := Span{Oldest: oldest, Newest: oldest}
+	if last != nil {
+		r, err := parseRecord(last)
+		if err != nil {
+			return Span{}, noDatabase("%w", err)
+		}
+		s.Newest = max(s.Newest, r.main)
+	}
+	return s, nil
+}
