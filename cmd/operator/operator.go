@@ -14,6 +14,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/operator"
 	"github.com/etcd-operator/etcd-operator/internal/version"
 	"github.com/etcd-operator/etcd-operator/pkg/controller"
+	"github.com/etcd-operator/etcd-operator/pkg/openshift"
 )
 
 // run runs the operator until ctx ends.
@@ -41,6 +42,7 @@ func newController(ctx context.Context, opts options, s operator.Surroundings) (
 		CreateCRD:     opts.CreateCRD,
 		Version:       version.Version,
 		OperatorImage: image,
+		ReservedIDs:   openshift.New(s.Clients.Kube).ReservedIDs,
 		GCInterval:    opts.gcInterval,
 		ChaosLevel:    opts.chaosLevel,
 		Kube:          s.Clients.Kube,

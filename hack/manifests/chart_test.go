@@ -21,17 +21,18 @@ import (
 // release is the namespace of the releases in these tests.
 const release = "databases"
 
-// renderIn returns what `helm template` prints for values, without the notes.
-func renderIn(t *testing.T, namespace, values string) string {
+// renderIn returns what `helm template` prints for values, without the notes. The API server has
+// the given API versions besides those of Kubernetes.
+func renderIn(t *testing.T, namespace, values string, apiVersions ...string) string {
 	t.Helper()
-	text, err := tryRender(namespace, values)
+	text, err := tryRender(namespace, values, apiVersions...)
 	if err != nil {
 		t.Fatalf("render the chart with\n%s\n%v", values, err)
 	}
 	return text
 }
 
-func tryRender(namespace, values string) (string, error) {
+func tryRender(namespace, values string, apiVersions ...string) (string, error) {
 	chart, err := loader.Load(root + "/charts/etcd-operator")
 	if err != nil {
 		return "", err
@@ -41,7 +42,9 @@ func tryRender(namespace, values string) (string, error) {
 		return "", fmt.Errorf("the values: %w", err)
 	}
 	options := common.ReleaseOptions{Name: "etcd", Namespace: namespace, Revision: 1, IsInstall: true}
-	all, err := util.ToRenderValues(chart, given, options, nil)
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), apiVersions...)
+	all, err := util.ToRenderValues(chart, given, options, capabilities)
 	if err != nil {
 		return "", err
 	}
@@ -68,6 +71,20 @@ func TestHelmKeepsTheCRDs(t *testing.T) {
 	kept := strings.Count(text, "\n    helm.sh/resource-policy: keep\n")
 	if crds := strings.Count(text, "\nkind: CustomResourceDefinition\n"); crds != len(operators) || kept != crds {
 		t.Errorf("%d CRDs, of which Helm keeps %d, want %d", crds, kept, len(operators))
+	}
+}
+
+// OpenShift chooses the users of pods and the groups of volumes, and refuses others.
+func TestOnOpenShiftTheChartNamesNoUser(t *testing.T) {
+	const values = "backupVolume: {claimName: etcd-backups}"
+	if text := renderIn(t, release, values); strings.Count(text, "fsGroup: 65532\n") != 2 {
+		t.Errorf("elsewhere, the volume of the backups has no group:\n%s", text)
+	}
+	text := renderIn(t, release, values, "security.openshift.io/v1")
+	for _, field := range []string{"fsGroup", "runAsUser", "runAsGroup"} {
+		if strings.Contains(text, field+":") {
+			t.Errorf("the chart sets %s:\n%s", field, text)
+		}
 	}
 }
 

@@ -77,7 +77,7 @@ func references() []reference {
 		{"charts/etcd-operator/Chart.yaml", regexp.MustCompile(`(?m)^(version: ).*$`), func(i image) string { return strings.TrimPrefix(i.version, "v") }},
 		{"charts/etcd-operator/Chart.yaml", regexp.MustCompile(`(?m)^(appVersion: ).*$`), func(i image) string { return i.version }},
 		{"charts/etcd-operator/values.yaml", regexp.MustCompile(`(?m)^(  repository: ).*$`), func(i image) string { return i.repository }},
-		{"README.md", regexp.MustCompile(`(?m)^(IMAGE=).*$`), whole},
+		{"doc/user/walkthrough.md", regexp.MustCompile(`(?m)^(IMAGE=).*$`), whole},
 		{"Dockerfile", regexp.MustCompile(`(?m)^(#   docker build -t )[^ ]+`), whole},
 	}
 	for _, path := range []string{

@@ -15,7 +15,7 @@ import (
 )
 
 // manifestSources are what hack/manifests reads and writes.
-var manifestSources = []string{"charts", "deploy", "example", "internal/version", "pkg/apis", "README.md", "Dockerfile"}
+var manifestSources = []string{"charts", "deploy", "example", "internal/version", "pkg/apis", "doc/user/walkthrough.md", "Dockerfile"}
 
 // writeManifests writes the files that install the operators. They name the image by its tag
 // and by its digest. The chart names it by the tag, which a user replaces together with the

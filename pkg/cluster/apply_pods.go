@@ -91,7 +91,7 @@ func (c *Cluster) stillBootstrapping(ctx context.Context, seed manifest.MemberPo
 }
 
 func (c *Cluster) createPod(ctx context.Context, p manifest.MemberPod) (*corev1.Pod, error) {
-	pod, err := c.podOf(p)
+	pod, err := c.podOf(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +184,14 @@ func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
 }
 
 // podOf builds the pod of a member, with the marks that identify it later.
-func (c *Cluster) podOf(p manifest.MemberPod) (*corev1.Pod, error) {
+func (c *Cluster) podOf(ctx context.Context, p manifest.MemberPod) (*corev1.Pod, error) {
 	p.LiteralTag = c.literalTags
+	if c.cfg.ReservedIDs != nil {
+		var err error
+		if p.Reserved, err = c.cfg.ReservedIDs(ctx, c.obj.Namespace); err != nil {
+			return nil, err
+		}
+	}
 	pod, err := manifest.BuildPod(c.obj, p, c.certForms, c.cfg.OperatorImage)
 	if err != nil {
 		return nil, fmt.Errorf("build pod %s: %w", p.Name, err)
@@ -210,7 +216,7 @@ func updateOf(t manifest.Template) string { return "pods of " + t.Pod }
 // server would accept the new pod: the operator does not give up a working pod for a refused
 // one.
 func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
-	pod, err := c.podOf(manifest.MemberPod{Name: s.Name, Version: s.Version, Volume: true, Rejoins: true, Owner: s.Owner})
+	pod, err := c.podOf(ctx, manifest.MemberPod{Name: s.Name, Version: s.Version, Volume: true, Rejoins: true, Owner: s.Owner})
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,10 @@ type Config struct {
 	// OperatorImage is the image of the check-dns init container; it holds
 	// /usr/local/bin/etcd-operator.
 	OperatorImage string
-	Clock         clock.Clock
+	// ReservedIDs returns the IDs that the platform reserves for the pods of a namespace; nil:
+	// it reserves none.
+	ReservedIDs func(ctx context.Context, namespace string) (manifest.ReservedIDs, error)
+	Clock       clock.Clock
 	// StatusMissing is called if the API server knows an EtcdCluster and not its status
 	// subresource; may be nil.
 	StatusMissing func()

@@ -32,6 +32,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 	"github.com/etcd-operator/etcd-operator/pkg/fair"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // etcdClusters is the resource that the controller watches.
@@ -49,6 +50,8 @@ type Config struct {
 	Version string
 	// OperatorImage is the image of the init container of members.
 	OperatorImage string
+	// ReservedIDs is as in cluster.Config.
+	ReservedIDs func(ctx context.Context, namespace string) (manifest.ReservedIDs, error)
 	// GCInterval is the time between looks for orphans; 0 or less: never.
 	GCInterval time.Duration
 	// ChaosLevel says how many members to kill for a test; below 1: none.
@@ -242,6 +245,7 @@ func (c *Controller) newCluster(b ownedObjects, obj *api.EtcdCluster) (fleet.Run
 		Logger:        c.cfg.Logger.WithField("pkg", "cluster"),
 		Metrics:       c.clusterMetrics,
 		OperatorImage: c.cfg.OperatorImage,
+		ReservedIDs:   c.cfg.ReservedIDs,
 		Clock:         c.cfg.Clock,
 		StatusMissing: c.definition.Missing,
 		Members:       c.cfg.Members,

@@ -43,7 +43,7 @@ func BuildPod(obj *api.EtcdCluster, p MemberPod, certs CertForms, operatorImage 
 			EnableServiceLinks: new(false),
 			// The kubelet restarts a crashed etcd in place, with its data.
 			RestartPolicy:             corev1.RestartPolicyAlways,
-			SecurityContext:           podSecurity(policy.SecurityContext, ownerFor(&obj.Spec, p)),
+			SecurityContext:           podSecurity(policy.SecurityContext, ownerFor(&obj.Spec, p), p.Reserved),
 			PriorityClassName:         obj.Spec.EffectivePriorityClass(),
 			NodeSelector:              policy.NodeSelector,
 			Affinity:                  affinity(obj, policy),

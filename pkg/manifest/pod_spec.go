@@ -29,4 +29,6 @@ type MemberPod struct {
 	LiteralTag bool
 	// Owner is the user whose files its data is; zero: the usual one.
 	Owner Owner
+	// Reserved are the IDs that its namespace reserves for pods.
+	Reserved ReservedIDs
 }

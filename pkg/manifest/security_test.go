@@ -62,6 +62,34 @@ func TestTheSecurityContextIsFilledUp(t *testing.T) {
 	}
 }
 
+func TestReservedIDsReplaceTheOperatorsOwn(t *testing.T) {
+	reserved := ReservedIDs{User: ptr.To[int64](1000650000), FSGroup: ptr.To[int64](1000660000)}
+	for name, tc := range map[string]struct {
+		users                *corev1.PodSecurityContext
+		owner                Owner
+		reserved             ReservedIDs
+		user, group, fsGroup int64 // -1: unset
+	}{
+		"the platform decides":     {nil, Owner{}, reserved, 1000650000, -1, 1000660000},
+		"the spec counts more":     {&corev1.PodSecurityContext{RunAsUser: ptr.To[int64](9), FSGroup: ptr.To[int64](8)}, Owner{}, reserved, 9, -1, 8},
+		"a user of the spec alone": {&corev1.PodSecurityContext{RunAsUser: ptr.To[int64](9)}, Owner{}, reserved, 9, -1, 1000660000},
+		"data counts more":         {nil, Owner{Known: true, User: 7, HasGroup: true, Group: 7}, reserved, 7, 7, 7},
+		"no users are reserved":    {nil, Owner{}, ReservedIDs{FSGroup: reserved.FSGroup}, 65532, 65532, 1000660000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := joiner(clusterWith("3.6.16", &api.PodPolicy{SecurityContext: tc.users}))
+			s.pod.Owner, s.pod.Reserved = tc.owner, tc.reserved
+			got := s.build(t).Spec.SecurityContext
+			if user, group, fsGroup := ptr.Deref(got.RunAsUser, -1), ptr.Deref(got.RunAsGroup, -1), ptr.Deref(got.FSGroup, -1); user != tc.user || group != tc.group || fsGroup != tc.fsGroup {
+				t.Errorf("user %d, group %d, fsGroup %d, want %d, %d, %d", user, group, fsGroup, tc.user, tc.group, tc.fsGroup)
+			}
+			if !ptr.Deref(got.RunAsNonRoot, false) {
+				t.Error("it may run as root")
+			}
+		})
+	}
+}
+
 func TestNoContainerMayGainPrivileges(t *testing.T) {
 	for name, s := range shapes() {
 		spec := s.build(t).Spec

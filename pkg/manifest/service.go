@@ -29,9 +29,11 @@ func BuildPeerService(obj *api.EtcdCluster) *corev1.Service {
 	return svc
 }
 
-// BuildClientService builds the Service for clients, which leads only to ready members.
+// BuildClientService builds the Service for clients, which leads only to ready members. A new
+// one has an address of each family that the network has. Existing ones keep their families.
 func BuildClientService(obj *api.EtcdCluster) *corev1.Service {
 	svc := buildService(obj, NamesOf(obj).clientService(), ServicePort("client", ClientPort))
+	svc.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyPreferDualStack)
 	policy := obj.Spec.Service
 	if policy == nil {
 		return svc

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 func TestServicesKeepTheNamesThatScriptsKnow(t *testing.T) {
@@ -40,5 +41,21 @@ func TestServicesKeepTheNamesThatScriptsKnow(t *testing.T) {
 		if !maps.Equal(svc.Spec.Selector, labels) || !maps.Equal(svc.Labels, labels) {
 			t.Errorf("%s: selector %v, labels %v, want %v", svc.Name, svc.Spec.Selector, svc.Labels, labels)
 		}
+	}
+}
+
+// Members know each other by one address, and clients may use either family.
+func TestOnlyNewClientServicesHaveBothFamilies(t *testing.T) {
+	if got := BuildPeerService(testCluster()).Spec.IPFamilyPolicy; got != nil {
+		t.Errorf("the peer Service has the policy %s", *got)
+	}
+	want := BuildClientService(testCluster())
+	if got := ptr.Deref(want.Spec.IPFamilyPolicy, ""); got != corev1.IPFamilyPolicyPreferDualStack {
+		t.Errorf("the client Service has the policy %q", got)
+	}
+	live := want.DeepCopy()
+	live.Spec.IPFamilyPolicy, live.Spec.IPFamilies = ptr.To(corev1.IPFamilyPolicySingleStack), []corev1.IPFamily{corev1.IPv4Protocol}
+	if mended, edited := UpdatedService(live, want); edited != "" || *mended.Spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
+		t.Errorf("%q of an existing Service changes: %+v", edited, mended.Spec)
 	}
 }

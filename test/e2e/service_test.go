@@ -9,6 +9,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -18,6 +20,31 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
+
+// On a network with two families of addresses, clients reach the members by both.
+func TestServiceHasTheFamiliesOfThePods(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	cluster := n.Create(1, "")
+	cluster.WaitSettled()
+	service, pod := n.Service(cluster.Name+"-client"), cluster.Pods()[0]
+	if len(service.Spec.ClusterIPs) != len(pod.Status.PodIPs) {
+		t.Fatalf("the Service has the addresses %v, and the pod %v", service.Spec.ClusterIPs, pod.Status.PodIPs)
+	}
+	for _, ip := range service.Spec.ClusterIPs {
+		harness.Wait(t, "an answer from "+ip, harness.Settle, func(ctx context.Context) error {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(ip, "2379")+"/version", nil)
+			if err != nil {
+				return err
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return err
+			}
+			return response.Body.Close()
+		})
+	}
+}
 
 func TestServiceDeletedByHandReturns(t *testing.T) {
 	t.Parallel()

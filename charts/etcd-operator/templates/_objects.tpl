@@ -70,7 +70,8 @@ an object, apply the values to it, and print it. So the chart and deploy/ have o
 {{- if not $values.affinity }}{{ $_ := set $pod "affinity" (include "etcd-operator.near-backups" . | fromYaml) }}{{ end }}
 {{- end }}
 {{- $_ := set $spec "strategy" (dict "type" "Recreate") }}
-{{- $_ := set $pod.securityContext "fsGroup" 65532 }}
+{{- /* OpenShift chooses the group, and refuses others. */}}
+{{- if not ($root.Capabilities.APIVersions.Has "security.openshift.io/v1") }}{{ $_ := set $pod.securityContext "fsGroup" 65532 }}{{ end }}
 {{- $_ := set $container "volumeMounts" (list $mount) }}
 {{- $_ := set $pod "volumes" (list (dict "name" "backups" "persistentVolumeClaim" (dict "claimName" $claim))) }}
 {{- end }}

@@ -76,7 +76,8 @@ Typical use:
 Environment:
   LOCALKUBE_NAME      name of the instance (localkube); several can run side by side
   LOCALKUBE_STATE     its directory (/var/lib/etcd-operator-localkube[-NAME])
-  LOCALKUBE_NETWORK   its addresses, an IPv4 /16 (10.96.0.0/16) or an IPv6 /112
+  LOCALKUBE_NETWORK   its addresses, an IPv4 /16 (10.96.0.0/16), an IPv6 /112, or both with a
+                      comma between them
   XDG_CACHE_HOME      built programs and images are in $XDG_CACHE_HOME/etcd-operator ($HOME/.cache)
 
 hack/localkube/README.md explains how it works.

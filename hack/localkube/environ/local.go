@@ -48,7 +48,7 @@ func Local(i instance.Instance, cache string, environ []string) Changes {
 	return changes
 }
 
-// direct adds the instance's network to the networks without a proxy. As in Go's programs, the
+// direct adds the instance's networks to the networks without a proxy. As in Go's programs, the
 // first of these lists with an entry counts.
 func direct(i instance.Instance, lists ...string) string {
 	var entries []string
@@ -58,8 +58,10 @@ func direct(i instance.Instance, lists ...string) string {
 			break
 		}
 	}
-	if network := i.Network.String(); !slices.Contains(entries, network) {
-		entries = append(entries, network)
+	for _, i := range i.Stacks() {
+		if network := i.Network.String(); !slices.Contains(entries, network) {
+			entries = append(entries, network)
+		}
 	}
 	return strings.Join(entries, ",")
 }

@@ -27,6 +27,8 @@ type Instance struct {
 	Name    string       `json:"name"`
 	State   string       `json:"state"`
 	Network netip.Prefix `json:"network"`
+	// Second is the network of the other family, if the instance has two (dual stack).
+	Second netip.Prefix `json:"second,omitzero"`
 }
 
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,10}[a-z0-9]$`)
@@ -55,8 +57,35 @@ func FromEnv(getenv func(string) string) (Instance, error) {
 		return i, fmt.Errorf("LOCALKUBE_STATE=%q is too long: the socket %s would exceed 107 bytes", i.State, longest)
 	}
 	var err error
-	i.Network, err = network(i.Name, getenv("LOCALKUBE_NETWORK"))
+	first, second, dual := strings.Cut(getenv("LOCALKUBE_NETWORK"), ",")
+	if i.Network, err = network(i.Name, first); err != nil || !dual {
+		return i, err
+	}
+	if i.Second, err = network(i.Name, second); err == nil && i.Second.Addr().Is4() == i.Network.Addr().Is4() {
+		err = fmt.Errorf("LOCALKUBE_NETWORK=%s,%s: want networks of two families, such as 10.96.0.0/16,fd00:96::/112", first, second)
+	}
 	return i, err
+}
+
+// Stacks returns the instance once for each family of addresses, the primary one first.
+func (i Instance) Stacks() []Instance {
+	first := i
+	first.Second = netip.Prefix{}
+	if !i.Second.IsValid() {
+		return []Instance{first}
+	}
+	second := first
+	second.Network = i.Second
+	return []Instance{first, second}
+}
+
+// ForStacks joins what a function returns for each family of addresses by commas.
+func ForStacks[T fmt.Stringer](i Instance, of func(Instance) T) string {
+	var list []string
+	for _, stack := range i.Stacks() {
+		list = append(list, of(stack).String())
+	}
+	return strings.Join(list, ",")
 }
 
 // network gives the default instance kubeadm's range, and others one that follows from their
@@ -92,7 +121,8 @@ func (i Instance) part(first netip.Addr, free int) netip.Prefix {
 	return netip.PrefixFrom(first, first.BitLen()-free)
 }
 
-// IPv6 reports whether the instance has IPv6 addresses, and no others.
+// IPv6 reports whether the instance has IPv6 addresses. If it has two families: whether IPv6 is
+// the primary one.
 func (i Instance) IPv6() bool { return i.Network.Addr().Is6() }
 
 // Services is the range of the Services' cluster addresses.

@@ -58,6 +58,27 @@ func TestAnInstanceOfIPv6HasNoOtherAddress(t *testing.T) {
 	}
 }
 
+func TestAnInstanceOfTwoFamiliesHasBoth(t *testing.T) {
+	i := fromEnv(t, map[string]string{"LOCALKUBE_NETWORK": "10.96.0.0/16,fd00:96::/112"})
+	for what, pair := range map[string][2]string{
+		"API server": {i.APIServer(), "https://10.96.64.1:6443"},
+		"services":   {ForStacks(i, Instance.Services), "10.96.0.0/18,fd00:96::/114"},
+		"pods":       {ForStacks(i, Instance.Pods), "10.96.128.0/17,fd00:96::8000/113"},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: got %s, want %s", what, pair[0], pair[1])
+		}
+	}
+	if i.IPv6() || !i.Stacks()[1].IPv6() {
+		t.Error("IPv4 is not the primary family")
+	}
+	for _, network := range []string{"10.96.0.0/16,10.97.0.0/16", "10.96.0.0/16,", "10.96.0.0/16,fd00:96::/64", ",fd00:96::/112,"} {
+		if got, err := FromEnv(func(name string) string { return map[string]string{"LOCALKUBE_NETWORK": network}[name] }); err == nil {
+			t.Errorf("%q gives %v", network, got.Stacks())
+		}
+	}
+}
+
 func TestRangesOfOneInstanceDoNotOverlap(t *testing.T) {
 	for _, network := range []string{"", "fd00:96::/112"} {
 		t.Run(network, func(t *testing.T) { rangesDoNotOverlap(t, fromEnv(t, map[string]string{"LOCALKUBE_NETWORK": network})) })

@@ -36,12 +36,15 @@ const (
 // the instance's range there. The link goes when the namespace does.
 func AttachHost(ctx context.Context, i instance.Instance, pid int) error {
 	link := i.HostLink()
-	return run(ctx,
-		fmt.Sprintf("link add %s type veth peer name %s netns %d", link, uplink, pid),
-		fmt.Sprintf("addr add %s dev %s%s", i.OnUplink(i.HostIP()), link, atOnce(i)),
-		fmt.Sprintf("link set %s up", link),
-		fmt.Sprintf("route add %s via %s dev %s onlink", i.Network, i.UplinkIP(), link),
-	)
+	cmds := []string{fmt.Sprintf("link add %s type veth peer name %s netns %d", link, uplink, pid)}
+	for _, i := range i.Stacks() {
+		cmds = append(cmds, fmt.Sprintf("addr add %s dev %s%s", i.OnUplink(i.HostIP()), link, atOnce(i)))
+	}
+	cmds = append(cmds, fmt.Sprintf("link set %s up", link))
+	for _, i := range i.Stacks() {
+		cmds = append(cmds, fmt.Sprintf("route add %s via %s dev %s onlink", i.Network, i.UplinkIP(), link))
+	}
+	return run(ctx, cmds...)
 }
 
 // DetachHost removes the host's end of the link, if it is there.
@@ -52,6 +55,15 @@ func DetachHost(ctx context.Context, i instance.Instance) error {
 // CheckFree fails if the host already has a route into the instance's range,
 // other than a default route.
 func CheckFree(ctx context.Context, i instance.Instance) error {
+	for _, i := range i.Stacks() {
+		if err := checkFree(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkFree(ctx context.Context, i instance.Instance) error {
 	family := "-4"
 	if i.IPv6() {
 		family = "-6"
@@ -117,14 +129,19 @@ func SetUpCluster(ctx context.Context, c instance.Config) error {
 		// another one when that link goes. Every node would then lose the API server for half
 		// a minute when one node is killed.
 		fmt.Sprintf("link add %s address %s type bridge", bridge, mac(c.Bridge())),
-		fmt.Sprintf("addr add %s dev %s%s", c.BridgeOnLink(), bridge, atOnce(c.Instance)),
-		"link set " + bridge + " up",
-		fmt.Sprintf("addr add %s dev %s%s", c.OnUplink(c.UplinkIP()), uplink, atOnce(c.Instance)),
-		"link set " + uplink + " up",
-		"route add default via " + c.HostIP().String(),
 	}
-	for n := 1; n <= c.Nodes; n++ {
-		cmds = append(cmds, fmt.Sprintf("route add %s via %s dev %s", c.PodCIDR(n), c.NodeIP(n), bridge))
+	for _, i := range c.Stacks() {
+		cmds = append(cmds,
+			fmt.Sprintf("addr add %s dev %s%s", i.BridgeOnLink(), bridge, atOnce(i)),
+			fmt.Sprintf("addr add %s dev %s%s", i.OnUplink(i.UplinkIP()), uplink, atOnce(i)),
+		)
+	}
+	cmds = append(cmds, "link set "+bridge+" up", "link set "+uplink+" up")
+	for _, i := range c.Stacks() {
+		cmds = append(cmds, "route add default via "+i.HostIP().String())
+		for n := 1; n <= c.Nodes; n++ {
+			cmds = append(cmds, fmt.Sprintf("route add %s via %s dev %s", i.PodCIDR(n), i.NodeIP(n), bridge))
+		}
 	}
 	return run(ctx, cmds...)
 }
@@ -185,15 +202,17 @@ func SetUpNode(ctx context.Context, c instance.Config, number int) error {
 	}); err != nil {
 		return err
 	}
-	cmds := []string{
-		"link set lo up",
-		fmt.Sprintf("addr add %s dev eth0%s", c.NodeOnLink(number), atOnce(c.Instance)),
-		"link set eth0 up",
-		"route add default via " + c.Bridge().String(),
+	cmds := []string{"link set lo up"}
+	for _, i := range c.Stacks() {
+		cmds = append(cmds, fmt.Sprintf("addr add %s dev eth0%s", i.NodeOnLink(number), atOnce(i)))
 	}
-	for n := 1; n <= c.Nodes; n++ {
-		if n != number {
-			cmds = append(cmds, fmt.Sprintf("route add %s via %s", c.PodCIDR(n), c.NodeIP(n)))
+	cmds = append(cmds, "link set eth0 up")
+	for _, i := range c.Stacks() {
+		cmds = append(cmds, "route add default via "+i.Bridge().String())
+		for n := 1; n <= c.Nodes; n++ {
+			if n != number {
+				cmds = append(cmds, fmt.Sprintf("route add %s via %s", i.PodCIDR(n), i.NodeIP(n)))
+			}
 		}
 	}
 	return run(ctx, cmds...)

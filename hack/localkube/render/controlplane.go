@@ -62,7 +62,7 @@ func APIServer(c instance.Config) []string {
 		"--bind-address=" + c.Bridge().String(),
 		"--advertise-address=" + c.Bridge().String(),
 		"--secure-port=6443",
-		"--service-cluster-ip-range=" + c.Services().String(),
+		"--service-cluster-ip-range=" + instance.ForStacks(c.Instance, instance.Instance.Services),
 		"--authorization-mode=Node,RBAC",
 		"--audit-policy-file=" + c.Path(AuditPolicy),
 		"--audit-log-path=" + AuditLog(c),

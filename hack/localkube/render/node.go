@@ -6,6 +6,7 @@ package render
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
 )
@@ -84,6 +85,11 @@ func Registries() string {
 // CNI is a node's pod network: a routed link for each pod, no bridge, so that
 // kube-proxy's rules see all traffic.
 func CNI(c instance.Config, n int) string {
+	var ranges, routes []string
+	for _, i := range c.Stacks() {
+		ranges = append(ranges, fmt.Sprintf(`[{"subnet": %q}]`, i.PodCIDR(n)))
+		routes = append(routes, fmt.Sprintf(`{"dst": %q}`, netip.PrefixFrom(wildcard(i), 0)))
+	}
 	return fmt.Sprintf(`{
   "cniVersion": "0.4.0",
   "name": "localkube",
@@ -94,18 +100,18 @@ func CNI(c instance.Config, n int) string {
       "ipam": {
         "type": "host-local",
         "dataDir": "/run/cni-addresses",
-        "ranges": [[{"subnet": %q}]],
-        "routes": [{"dst": %q}]
+        "ranges": [%s],
+        "routes": [%s]
       }
     }
   ]
 }
-`, c.PodCIDR(n), netip.PrefixFrom(wildcard(c), 0))
+`, strings.Join(ranges, ", "), strings.Join(routes, ", "))
 }
 
 // wildcard is the address that stands for all addresses of the instance's kind.
-func wildcard(c instance.Config) netip.Addr {
-	if c.IPv6() {
+func wildcard(i instance.Instance) netip.Addr {
+	if i.IPv6() {
 		return netip.IPv6Unspecified()
 	}
 	return netip.IPv4Unspecified()
@@ -182,7 +188,7 @@ func Kubelet(c instance.Config, n int) []string {
 		"--root-dir=" + KubeletRoot,
 		"--cert-dir=" + c.NodeDir(node, "kubelet-certs"),
 		"--hostname-override=" + node,
-		"--node-ip=" + c.NodeIP(n).String(),
+		"--node-ip=" + instance.ForStacks(c.Instance, func(i instance.Instance) netip.Addr { return i.NodeIP(n) }),
 		"--node-labels=topology.kubernetes.io/region=local,topology.kubernetes.io/zone=" + instance.Zone(n),
 	}
 }
@@ -202,5 +208,5 @@ metricsBindAddress: 127.0.0.1:10249
 oomScoreAdj: 0
 conntrack: {maxPerCore: 0, min: 0}
 nftables: {minSyncPeriod: 100ms}
-`, kubeconfig, node, c.Pods(), wildcard(c))
+`, kubeconfig, node, instance.ForStacks(c.Instance, instance.Instance.Pods), wildcard(c.Instance))
 }

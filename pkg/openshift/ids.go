@@ -1,0 +1,99 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package openshift finds out what OpenShift demands of pods. On OpenShift, each namespace
+// reserves users and groups for its pods, and the security context constraint restricted-v2
+// refuses all others.
+package openshift
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+const (
+	// usersAnnotation and groupsAnnotation on a namespace hold what it reserves.
+	usersAnnotation  = "openshift.io/sa.scc.uid-range"
+	groupsAnnotation = "openshift.io/sa.scc.supplemental-groups"
+
+	// apiGroup exists on every OpenShift, and nowhere else.
+	apiGroup = "/apis/security.openshift.io"
+)
+
+// Namespaces looks up the IDs that namespaces reserve.
+type Namespaces struct {
+	kube kubernetes.Interface
+
+	mu        sync.Mutex
+	asked     bool
+	openshift bool
+}
+
+// New returns the Namespaces of an API server, which need not be an OpenShift.
+func New(kube kubernetes.Interface) *Namespaces { return &Namespaces{kube: kube} }
+
+// ReservedIDs returns the IDs that a namespace reserves for its pods. They are zero on another
+// platform than OpenShift. Other platforms get one request for all namespaces.
+func (n *Namespaces) ReservedIDs(ctx context.Context, namespace string) (manifest.ReservedIDs, error) {
+	openshift, err := n.onOpenShift(ctx)
+	if err != nil || !openshift {
+		return manifest.ReservedIDs{}, err
+	}
+	ns, err := n.kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if err != nil {
+		return manifest.ReservedIDs{}, fmt.Errorf("read the users that OpenShift reserves for the pods of namespace %s: %w", namespace, err)
+	}
+	return reservedIDs(ns), nil
+}
+
+func (n *Namespaces) onOpenShift(ctx context.Context) (bool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.asked {
+		return n.openshift, nil
+	}
+	err := n.kube.Discovery().RESTClient().Get().AbsPath(apiGroup).Do(ctx).Error()
+	switch {
+	case err == nil:
+		n.openshift = true
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // every user of an OpenShift may look
+	default:
+		return false, fmt.Errorf("ask whether Kubernetes is an OpenShift (GET %s): %w", apiGroup, err)
+	}
+	n.asked = true
+	return n.openshift, nil
+}
+
+// reservedIDs returns the first ID of each range: OpenShift gives it to pods that name none.
+// Without an own range, groups are those of users.
+func reservedIDs(ns *corev1.Namespace) manifest.ReservedIDs {
+	users := ns.Annotations[usersAnnotation]
+	groups := ns.Annotations[groupsAnnotation]
+	if groups == "" {
+		groups = users
+	}
+	return manifest.ReservedIDs{User: firstOf(users), FSGroup: firstOf(groups)}
+}
+
+// firstOf reads ranges such as 1000650000/10000 or 1000-1999, with commas between them. It
+// returns nil for anything else.
+func firstOf(ranges string) *int64 {
+	first, _, _ := strings.Cut(ranges, ",")
+	first, _, _ = strings.Cut(first, "/")
+	first, _, _ = strings.Cut(first, "-")
+	id, err := strconv.ParseUint(first, 10, 31)
+	if err != nil {
+		return nil
+	}
+	return new(int64(id)) //nolint:gosec // at most 31 bits
+}
