@@ -79,10 +79,12 @@ func record(ctx context.Context, o options, program []string) ([]screen, time.Du
 	var fault sync.WaitGroup
 	var faultErr error
 	fault.Go(func() {
+		timer := time.NewTimer(o.after)
+		defer timer.Stop()
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(o.after):
+		case <-timer.C:
 		}
 		if text, err := exec.CommandContext(ctx, "bash", "-c", o.fault).CombinedOutput(); err != nil {
 			faultErr = fmt.Errorf("%s: %w\n%s", o.fault, err, text)
