@@ -651,6 +651,9 @@ func (m *member) send(messages []*pb.Message) {
 			msg = m.merged(msg)
 		}
 		latency := time.Millisecond + time.Duration(m.w.life.number("net", m.id, to.id)%2000)*time.Microsecond
+		if m.w.rolledBack && msg.GetReject() {
+			latency += tick // two logs that contradict each other reject each other's entries forever
+		}
 		var copying *member
 		if msg.GetType() == pb.MsgSnap && m.w.copyTakes > 0 {
 			if copying = m.w.memberAt(to.url); copying != nil {
