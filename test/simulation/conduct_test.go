@@ -20,7 +20,8 @@ import (
 
 // conduct is what the checks remember of the operator's acts.
 type conduct struct {
-	// restarted are the voters that an operator has restarted, until they commit again.
+	// restarted are the voters that an operator has restarted, until it knows that they commit
+	// again.
 	restarted map[uint64]restart
 	// lostAt and backAt are when the quorum was last lost, and when it returned.
 	lostAt, backAt time.Time
@@ -41,6 +42,13 @@ func (c *conduct) restarts(o *operator, id uint64, m *member) {
 		c.restarted = map[uint64]restart{}
 	}
 	c.restarted[id] = restart{o, m, time.Now()}
+}
+
+// confirms notes that a member has confirmed a read for the operator.
+func (c *conduct) confirms(m *member) {
+	if c.restarted[m.id].proc != m {
+		delete(c.restarted, m.id)
+	}
 }
 
 // stopped reports whether the same process of the operator has restarted a voter that does not

@@ -306,7 +306,11 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 	case h == nil && w.forgotten():
 		return "the first member lost its memory before it served", "", 10 * time.Minute
 	case h != nil && left < etcd.Quorum(len(voters)):
-		return "a quorum has lost its data", "", 3 * time.Minute
+		word := "EtcdRestore"
+		if w.local { // a volume on a node that is gone is still there for the operator
+			word = ""
+		}
+		return "a quorum has lost its data", word, 3 * time.Minute
 	case w.wiped && contradicts(obj):
 		return "data was lost", "", 3 * time.Minute
 	case obj.Spec.Pod.AntiAffinity && nodes < obj.Spec.Size:

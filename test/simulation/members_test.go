@@ -111,6 +111,7 @@ func (c way) Commits(ctx context.Context) (etcd.Position, error) {
 				reply(etcd.Position{}, err)
 				return
 			}
+			c.o.w.checks.conduct.confirms(m)
 			reply(etcd.Position{
 				ClusterID: m.clusterID, MemberID: m.id, Term: m.node.BasicStatus().HardState.GetTerm(), Revision: m.machine.revision,
 			}, nil)
