@@ -115,6 +115,9 @@ func (c *checks) creates(o *operator, pod *corev1.Pod) {
 	if parseFlags(pod.Spec.Containers[0].Command).fresh && !slices.Equal(obj.Status.Members.Unready, []string{pod.Name}) {
 		w.fail("the operator makes the first member %s, and the status names %q", pod.Name, obj.Status.Members.Unready)
 	}
+	if w.disks[w.diskKeyOf(pod)].hasData() {
+		return // without a quorum, a pod for each volume is right
+	}
 	pods, members := 0, 0
 	for _, p := range w.api.pods() {
 		if p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed {
