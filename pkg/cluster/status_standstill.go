@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"strings"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
@@ -84,6 +85,9 @@ func (s *standstill) describe(o *plan.Observation, next plan.Step) string {
 	const see = "; see kubectl describe pod and kubectl logs of the pods named here"
 	switch next := next.(type) {
 	case plan.Wait:
+		if lost := o.LostData(); !o.Quorum && len(lost) > 0 {
+			return next.Why + troubles(o) + "; the data of " + strings.Join(lost, ", ") + " is gone: if the other members are no quorum without it, back up what they hold, and restore a backup (EtcdRestore)"
+		}
 		if t := troubles(o); t != "" {
 			return next.Why + t + see
 		}

@@ -43,7 +43,9 @@ func TestWhatIsWaitedForStandsInTheStatus(t *testing.T) {
 			[]string{"for b to be healthy", "CrashLoopBackOff", "kubectl describe pod"}},
 		"a member that the operator can't reach": {"cluster version=3.7.3\nmember a leader\nmember b down ready\nmember c",
 			[]string{"for b to be healthy", "NetworkPolicy"}},
-		"a quorum":           {"cluster no-quorum\nmember a\nmember b down\nmember c down", []string{"for a quorum", "b: "}},
+		"a quorum": {"cluster no-quorum\nmember a\nmember b down\nmember c down", []string{"for a quorum", "b: "}},
+		"a quorum whose data is gone": {"cluster no-quorum record=a:1,b:2,c:3\nmember a\nmember b down finished\nmember c gone",
+			[]string{"for a quorum", "the data of b, c is gone", "EtcdRestore"}},
 		"a pod that starts":  {"cluster\nmember a leader\nmember b\npod n pending stuck ic=a,b,n", []string{"the pod of n is starting", "no node"}},
 		"orphans":            {"cluster phase= no-quorum strangers=3", []string{"--cascade=orphan", "kubectl delete pods"}},
 		"a learner":          {"cluster\nmember a leader\nmember b\nmember n learner down", []string{"for n to join"}},
@@ -64,6 +66,18 @@ func TestWhatIsWaitedForStandsInTheStatus(t *testing.T) {
 				t.Errorf("it was written %d times", changes)
 			}
 		})
+	}
+}
+
+// A volume outlives its pod, and the data of a member that is down is where it was.
+func TestDataThatIsThereIsNotCalledGone(t *testing.T) {
+	for _, world := range []string{
+		"cluster no-quorum storage=1Gi record=a:1,b:2\nmember a down\nmember b down\nvolume a\nvolume b",
+		"cluster no-quorum record=a:1,b:2,c:3\nmember a\nmember b down\nmember c down crashing",
+	} {
+		if reason, _ := lookFor(t, 4*standstillAfter, always(world), nil); reason == "" || strings.Contains(reason, "is gone") {
+			t.Errorf("%s: it says %q", world, reason)
+		}
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 // aimed returns faults that meet only if somebody aims them at each other. They are drawn
 // apart from the others, so a life without them stays as it is.
 func (w *world) aimed() []*fault {
+	if w.aim != nil {
+		return w.aim.faults(w)
+	}
 	if !w.api.noWatchLists || !w.life.chance(0.1, "old view") {
 		return nil
 	}

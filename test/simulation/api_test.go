@@ -454,11 +454,12 @@ func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 	switch r.method {
 	case http.MethodGet:
 		if r.name != "" {
+			who.sees(r, live)
 			return live.in(r.accepts, s.kind), nil
 		}
-		return a.list(r)
+		return a.list(who, r)
 	case http.MethodPost:
-		return a.create(r)
+		return a.create(who, r)
 	case http.MethodPut:
 		return a.update(r, live)
 	case http.MethodPatch:
@@ -485,12 +486,14 @@ func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 }
 
 // list lists the current objects, or with resourceVersion=0 those of some time ago.
-func (a *apiServer) list(r *request) ([]byte, error) {
+func (a *apiServer) list(who *operator, r *request) ([]byte, error) {
 	objects, version := r.shelf.objects, a.version
 	if v := r.query.Get("resourceVersion"); v == "0" {
 		objects, version = a.someTimeAgo(r.shelf, 0)
 	}
-	return listIn(r.accepts, r.shelf.kind, version, selected(r, objects)), nil
+	list := selected(r, objects)
+	who.sees(r, list...)
+	return listIn(r.accepts, r.shelf.kind, version, list), nil
 }
 
 func selected(r *request, objects map[string]*stored) []*stored {
@@ -538,7 +541,7 @@ func (a *apiServer) someTimeAgo(s *shelf, notBefore int64) (map[string]*stored, 
 	return objects, version
 }
 
-func (a *apiServer) create(r *request) ([]byte, error) {
+func (a *apiServer) create(who *operator, r *request) ([]byte, error) {
 	s, obj := r.shelf, copied(r.obj)
 	if obj.GetName() == "" {
 		obj.SetName(fmt.Sprintf("%s%d", obj.GetGenerateName(), a.version))
@@ -559,6 +562,7 @@ func (a *apiServer) create(r *request) ([]byte, error) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		o.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		a.w.checks.creates(who, o)
 	case *corev1.PersistentVolumeClaim:
 		o.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: o.Spec.Resources.Requests}
 	case *corev1.Service:
@@ -575,7 +579,9 @@ func (a *apiServer) create(r *request) ([]byte, error) {
 	case *corev1.Event:
 		a.w.narrate("event", "%s: %s", o.Reason, o.Message)
 	}
-	return a.put(s, obj).in(r.accepts, s.kind), nil
+	made := a.put(s, obj)
+	who.sees(r, made)
+	return made.in(r.accepts, s.kind), nil
 }
 
 // admit is admission: it refuses pods, or pins their images by digests.
@@ -617,6 +623,7 @@ func (a *apiServer) replace(r *request, live *stored, obj metav1.Object) ([]byte
 			next := old.DeepCopy()
 			next.Status = o.Status
 			obj = next
+			a.w.checks.records(old, next)
 		} else {
 			o.Status = *old.Status.DeepCopy()
 			if !equality.Semantic.DeepEqual(o.Spec, old.Spec) {

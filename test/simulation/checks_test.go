@@ -51,6 +51,7 @@ type checks struct {
 	unnamed  int // seconds without progress, while the status did not say why
 	// accepted is true if a person has given up data.
 	accepted bool
+	conduct  conduct
 }
 
 // fail ends the life because of a violation.
@@ -98,6 +99,16 @@ func (w *world) membershipChanged(m *member, index uint64) {
 	}
 }
 
+// removed notes that a quorum has removed a member.
+func (w *world) removed(clusterID, id uint64) {
+	if h := w.histories[clusterID]; h != nil {
+		if h.gone == nil {
+			h.gone = map[uint64]bool{}
+		}
+		h.gone[id] = true
+	}
+}
+
 // ledBy takes the membership from a leader that commits. After disks went back, the log is
 // shorter than it was, so its length does not say whose membership is the newest.
 func (w *world) ledBy(m *member) {
@@ -121,8 +132,11 @@ func (w *world) current() *history {
 }
 
 // well reports whether a voter is healthy, or the operator can't know yet that it is not.
-func (c *checks) well(id uint64) bool {
+func (c *checks) well(o *operator, id uint64) bool {
 	since, sick := c.sick[id]
+	if h := c.w.current(); h != nil && c.conduct.stopped(o, id, c.w.memberAt(h.machine.members[id].url)) {
+		return false
+	}
 	if h := c.w.current(); sick && h != nil {
 		if m := c.w.memberAt(h.machine.members[id].url); m != nil && m.id == id && m.commits() {
 			return true
@@ -150,6 +164,7 @@ func (c *checks) look() {
 	if w.wentBack && w.hampers() {
 		w.wentBack = false // it may be ahead of the record before the operator's next pass
 	}
+	c.conduct.look(w, h)
 	c.compareAvailable()
 	c.compareNamed()
 }
@@ -239,7 +254,7 @@ func (c *checks) wrote(o *operator, r *request) {
 		c.w.narrate("operator", "%s", r)
 		if r.method == http.MethodPatch && slices.Contains([]types.PatchType{types.StrategicMergePatchType}, r.patch) {
 			if pod := c.w.api.pod(r.name); pod != nil {
-				c.restarts(pod, "the change of its image")
+				c.restarts(o, pod, "the change of its image")
 			}
 		}
 	}
@@ -283,7 +298,10 @@ func (c *checks) deletes(o *operator, resource string, obj metav1.Object) {
 	switch obj := obj.(type) {
 	case *corev1.Pod:
 		c.w.narrate(o.name, "deletes pod %s", obj.Name)
-		c.restarts(obj, "the deletion of its pod")
+		if !o.seen[obj.UID] {
+			c.w.fail("the operator deletes pod %s, and has only seen an earlier pod of that name", obj.Name)
+		}
+		c.restarts(o, obj, "the deletion of its pod")
 		if claimOf(obj) != "" {
 			return
 		}
@@ -298,13 +316,14 @@ func (c *checks) deletes(o *operator, resource string, obj metav1.Object) {
 	if h == nil || c.accepted {
 		return
 	}
+	c.forgotten(id, h, d.name)
 	if _, is := h.machine.members[id]; is && !h.machine.removed[id] {
 		c.w.fail("the operator deletes the data of %s (%s %s), whom no quorum has removed", d.name, resource, obj.GetName())
 	}
 }
 
 // restarts checks an act that makes a voter unavailable for some time.
-func (c *checks) restarts(pod *corev1.Pod, act string) {
+func (c *checks) restarts(o *operator, pod *corev1.Pod, act string) {
 	d := c.w.disks[c.w.diskKeyOf(pod)]
 	id, h := c.memberOf(d)
 	if h == nil {
@@ -312,12 +331,16 @@ func (c *checks) restarts(pod *corev1.Pod, act string) {
 	}
 	voters := h.machine.voters()
 	m := c.w.memberAt(h.machine.members[id].url)
-	if len(voters) < 3 || !slices.Contains(voters, id) || m == nil || m.id != id || !c.well(id) {
+	if !slices.Contains(voters, id) {
+		return
+	}
+	defer c.conduct.restarts(o, id, m)
+	if len(voters) < 3 || m == nil && !c.w.aboutToRestart(h, id) || m != nil && m.id != id || !c.well(o, id) {
 		return
 	}
 	n := 0
 	for _, v := range voters {
-		if v != id && c.well(v) {
+		if v != id && c.well(o, v) {
 			n++
 		}
 	}
@@ -327,19 +350,20 @@ func (c *checks) restarts(pod *corev1.Pod, act string) {
 }
 
 // removes checks the removal of a member.
-func (c *checks) removes(_ *operator, m *member, id uint64) {
+func (c *checks) removes(o *operator, m *member, id uint64) {
 	h := c.w.histories[m.clusterID]
 	if h == nil {
 		return
 	}
 	c.needless(m, h, id)
+	c.hasty(m, h, id)
 	voters := h.machine.voters()
 	if !slices.Contains(voters, id) {
 		return
 	}
 	before, after := 0, 0
 	for _, v := range voters {
-		if c.well(v) {
+		if c.well(o, v) {
 			before++
 			if v != id {
 				after++
@@ -380,17 +404,19 @@ func (c *checks) needless(through *member, h *history, id uint64) {
 // makesRoom reports whether a member leaves so that its replacement gets its node. Only a
 // replacement can follow the edit, and it has found no node beside the members for a minute.
 func (c *checks) makesRoom(h *history, obj *api.EtcdCluster, leaving string) bool {
-	follows := func(p *corev1.Pod) bool {
-		return equality.Semantic.DeepEqual(p.Spec.Containers[0].Resources.Requests, obj.Spec.Pod.Resources.Requests)
-	}
-	if pod := c.w.api.pod(leaving); pod == nil || claimOf(pod) != "" || follows(pod) || len(h.machine.voters()) < 3 {
+	if pod := c.w.api.pod(leaving); pod == nil || claimOf(pod) != "" || follows(pod, obj) || len(h.machine.voters()) < 3 {
 		return false
 	}
 	return slices.ContainsFunc(c.w.api.pods(), func(p *corev1.Pod) bool {
 		joined := slices.ContainsFunc(slices.Collect(maps.Values(h.machine.members)), func(info memberInfo) bool { return strings.Contains(info.url, "//"+p.Name+".") })
-		return !joined && p.DeletionTimestamp == nil && p.Spec.NodeName == "" && keepsApart(p) && follows(p) &&
+		return !joined && p.DeletionTimestamp == nil && p.Spec.NodeName == "" && keepsApart(p) && follows(p, obj) &&
 			time.Since(p.CreationTimestamp.Time) >= time.Minute
 	})
+}
+
+// follows reports whether a pod follows the resources in the spec.
+func follows(pod *corev1.Pod, obj *api.EtcdCluster) bool {
+	return equality.Semantic.DeepEqual(pod.Spec.Containers[0].Resources.Requests, obj.Spec.Pod.Resources.Requests)
 }
 
 func (w *world) anyLag() bool {

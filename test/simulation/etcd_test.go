@@ -117,7 +117,8 @@ type history struct {
 	served  bool // a client relies on it
 	// replaced is true if a restore has begun to replace its cluster.
 	replaced bool
-	restored bool // it began with a backup
+	restored bool            // it began with a backup
+	gone     map[uint64]bool // the members that a quorum has ever removed
 }
 
 // member is a process of etcd.
@@ -313,18 +314,24 @@ func (w *world) askMembership(run *podRun, f flags) *member {
 
 // memberAt returns the process at a peer URL.
 func (w *world) memberAt(url string) *member {
-	name, known := w.hosts[url]
-	if !known {
-		host := strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://")
-		name, _, _ = strings.Cut(host, ".")
-		w.hosts[url] = name
-	}
+	name := w.hostOf(url)
 	for _, n := range w.nodes {
 		if r := n.runOf(name); r != nil && r.proc != nil && !r.proc.stopped {
 			return r.proc
 		}
 	}
 	return nil
+}
+
+// hostOf returns the name of the pod at a URL.
+func (w *world) hostOf(url string) string {
+	name, known := w.hosts[url]
+	if !known {
+		host := strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://")
+		name, _, _ = strings.Cut(host, ".")
+		w.hosts[url] = name
+	}
+	return name
 }
 
 // pay keeps a payload, and returns its key for the log.
@@ -557,6 +564,7 @@ func (m *member) apply(e *pb.Entry) {
 	case pb.ConfChangeRemoveNode:
 		delete(m.machine.members, cc.GetNodeId())
 		m.machine.removed[cc.GetNodeId()] = true
+		m.w.removed(m.clusterID, cc.GetNodeId())
 	default:
 		info := *p.change
 		if p.promote {
@@ -643,6 +651,9 @@ func (m *member) send(messages []*pb.Message) {
 			msg = m.merged(msg)
 		}
 		latency := time.Millisecond + time.Duration(m.w.life.number("net", m.id, to.id)%2000)*time.Microsecond
+		if m.w.rolledBack && msg.GetReject() {
+			latency += tick // two logs that contradict each other reject each other's entries forever
+		}
 		var copying *member
 		if msg.GetType() == pb.MsgSnap && m.w.copyTakes > 0 {
 			if copying = m.w.memberAt(to.url); copying != nil {

@@ -31,6 +31,9 @@ type fault struct {
 	begin func()
 	lasts time.Duration
 	end   func()
+	// when is true at the moment that the fault waits for, from its time on; nil: it waits for
+	// none.
+	when func() bool
 }
 
 // weather is the faults of calls during some time.
@@ -39,6 +42,7 @@ type weather struct {
 	kinds    []string
 	p        float64
 	etcd     bool
+	only     string // a part of the calls' keys; empty: all calls
 }
 
 // etcdCall reports whether a call is one to a member.
@@ -48,7 +52,7 @@ func etcdCall(c *call) bool { return strings.HasPrefix(c.key, c.actor.name+" etc
 func (w *world) callFault(c *call, n int) string {
 	at := w.elapsed()
 	for i, we := range w.skies {
-		if at < we.from || at > we.to || we.etcd != etcdCall(c) || !w.life.chance(we.p, "call", i, c.key, n) {
+		if at < we.from || at > we.to || we.etcd != etcdCall(c) || !strings.Contains(c.key, we.only) || !w.life.chance(we.p, "call", i, c.key, n) {
 			continue
 		}
 		kind := we.kinds[w.life.number("kind", i, c.key, n)%uint64(len(we.kinds))]
@@ -89,7 +93,9 @@ func (w *world) plan() {
 		w.backups.plan()
 	}
 	n := 1 + int(l.number("faults")%10)
-	if w.many = l.chance(0.5, "many faults"); w.many {
+	if w.aim != nil {
+		n %= 4 // others would hide what it shows
+	} else if w.many = l.chance(0.5, "many faults"); w.many {
 		n *= 2 + int(l.number("times")%12)
 	}
 	for i := range n {
@@ -99,6 +105,9 @@ func (w *world) plan() {
 		w.expect(f)
 	}
 	for i := range int(l.number("skies") % 3) {
+		if w.aim != nil {
+			break
+		}
 		from := stormBegins - 4*time.Second + l.between(0, stormLasts-time.Minute, "sky", i)
 		if l.chance(0.2, "sky from the start", i) {
 			from = 0
@@ -123,21 +132,30 @@ func (w *world) expect(f *fault) {
 	if f == nil || w.life.without[f.id] {
 		return
 	}
-	w.after(f.at, func() {
-		w.happened(f.id)
-		w.narrate("fault", "%s", f.id)
-		f.begin()
-		w.disturbed = time.Now()
-		if f.end != nil {
-			w.lasting++
-			w.after(f.lasts, func() {
-				w.narrate("fault", "over: %s", f.id)
-				f.end()
-				w.lasting--
-				w.disturbed = time.Now()
-			})
+	w.after(f.at, func() { w.strike(f) })
+}
+
+// strike lets a fault happen, at its moment.
+func (w *world) strike(f *fault) {
+	if f.when != nil && !f.when() {
+		if w.elapsed() < stormBegins+stormLasts {
+			w.after(50*time.Millisecond, func() { w.strike(f) })
 		}
-	})
+		return
+	}
+	w.happened(f.id)
+	w.narrate("fault", "%s", f.id)
+	f.begin()
+	w.disturbed = time.Now()
+	if f.end != nil {
+		w.lasting++
+		w.after(f.lasts, func() {
+			w.narrate("fault", "over: %s", f.id)
+			f.end()
+			w.lasting--
+			w.disturbed = time.Now()
+		})
+	}
 }
 
 // makeFault makes the i-th fault of a life.
@@ -178,13 +196,7 @@ func (w *world) makeFault(i int) *fault {
 	edit := fmt.Sprintf("%dm", 100+pick("edit", 3)*50)
 	switch pick("kind", 32) {
 	case 0, 1:
-		f.begin = func() {
-			for _, r := range n.sorted() {
-				if r.proc != nil {
-					r.proc.stop("killed")
-				}
-			}
-		}
+		f.begin = n.killMembers
 		name("etcd is killed on %s", n.name)
 	case 2, 3, 4:
 		wipe := destroys(0.4, "wipe")
@@ -224,15 +236,7 @@ func (w *world) makeFault(i int) *fault {
 			if !n.up || !w.reachable(n.name, apiPlace) {
 				return // its kubelet evicts
 			}
-			for _, r := range n.sorted() {
-				if r.pod != nil && r.pod.DeletionTimestamp == nil {
-					r.end("evicted")
-					w.api.edit("pods", r.name, func(o metav1.Object) {
-						p := o.(*corev1.Pod)
-						p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
-					})
-				}
-			}
+			n.evict()
 		}
 		name("the pods on %s are evicted", n.name)
 	case 8, 9:

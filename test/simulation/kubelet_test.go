@@ -30,6 +30,8 @@ const (
 	startedAnnotation = "etcd.database.coreos.com/started"
 
 	kubeletPeriod = 250 * time.Millisecond
+	// mostProcessors is what a node has for a pod.
+	mostProcessors = 64
 	// Kubernetes notices a silent node after unheard, and begins to delete its pods after
 	// toleration.
 	unheard    = 40 * time.Second
@@ -572,6 +574,31 @@ func (n *node) powerOn() {
 	}
 }
 
+// killMembers ends the processes of etcd on a node.
+func (n *node) killMembers() {
+	for _, r := range n.sorted() {
+		if r.proc != nil {
+			r.proc.stop("killed")
+		}
+	}
+}
+
+// evict ends the pods on a node for good, and returns their names.
+func (n *node) evict() []string {
+	var evicted []string
+	for _, r := range n.sorted() {
+		if r.pod != nil && r.pod.DeletionTimestamp == nil {
+			r.end("evicted")
+			n.w.api.edit("pods", r.name, func(o metav1.Object) {
+				p := o.(*corev1.Pod)
+				p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
+			})
+			evicted = append(evicted, r.name)
+		}
+	}
+	return evicted
+}
+
 // controlNodes is Kubernetes' node controller and scheduler.
 func (w *world) controlNodes() {
 	for _, n := range w.nodes {
@@ -617,6 +644,10 @@ func (w *world) schedule(pod *corev1.Pod) {
 			return
 		}
 		home = s.obj.GetAnnotations()["node"]
+	}
+	if pod.Spec.Containers[0].Resources.Requests.Cpu().Value() > mostProcessors {
+		w.unschedulable(pod, fmt.Sprintf("0/%d nodes are available: %d Insufficient cpu", len(w.nodes), len(w.nodes)))
+		return
 	}
 	var best *node
 	crowded := 0

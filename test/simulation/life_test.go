@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,7 +96,18 @@ func newWorld(l life) *world {
 	if l.chance(0.15, "large") {
 		w.copyTakes = l.between(30*time.Second, 8*time.Minute, "copy")
 	}
+	if !l.backups && l.chance(0.35, "aim") {
+		w.aim = &aims[l.number("which aim")%uint64(len(aims))]
+	}
 	return w
+}
+
+// nodesFor returns the number of nodes for a size.
+func (w *world) nodesFor(size int) int {
+	if w.aim != nil && w.aim.crowded {
+		return max(3, size)
+	}
+	return max(3, size) + int(w.life.number("nodes")%2)
 }
 
 // specOf returns the spec of this life.
@@ -125,6 +135,9 @@ func (w *world) specOf() *api.EtcdCluster {
 	if l.chance(0.15, "busybox") {
 		obj.Spec.Pod.BusyboxImage = "busybox:1.36"
 	}
+	if w.aim != nil {
+		w.aim.prepare(w, obj)
+	}
 	return obj
 }
 
@@ -133,9 +146,9 @@ func liveInBubble(l life, calm bool) result {
 	obj := w.specOf()
 	w.narrate("world", "size %d, tmpfs %t, volumes %t (local %t), busybox %t, members apart %t, a copy takes %s, the tag of %s lies %t",
 		obj.Spec.Size, obj.Spec.Pod.Tmpfs, obj.Spec.Persistent(), w.local, obj.Spec.Pod.BusyboxImage != "", obj.Spec.Pod.AntiAffinity, w.copyTakes, newVersion, w.lies)
-	w.api.noWatchLists = l.chance(0.5, "watch lists")
+	w.api.noWatchLists = l.chance(0.5, "watch lists") || w.aim != nil && w.aim.cached
 	w.api.put(w.api.shelves["etcdclusters"], obj)
-	for i := range max(3, obj.Spec.Size) + int(l.number("nodes")%2) {
+	for i := range w.nodesFor(obj.Spec.Size) {
 		n := &node{w: w, name: fmt.Sprintf("node-%d", i+1), up: true, seen: time.Now(), runs: map[types.UID]*podRun{}}
 		w.nodes = append(w.nodes, n)
 		w.every(time.Duration(i)*37*time.Millisecond, kubeletPeriod, n.sync)
@@ -198,7 +211,7 @@ func liveInBubble(l life, calm bool) result {
 // settled returns the outcome; "": there is none yet.
 func (w *world) settled(calm time.Duration) string {
 	obj := w.api.cluster()
-	if obj == nil || w.operator() == nil {
+	if obj == nil || w.operator() == nil || w.aim != nil && w.lasting > 0 {
 		return ""
 	}
 	if w.asSpecified(obj) {
@@ -243,6 +256,9 @@ func (w *world) asSpecified(obj *api.EtcdCluster) bool {
 			continue
 		}
 		pods++
+		if p.Labels["etcd_cluster"] != clusterName {
+			return false
+		}
 		image, _, _ := strings.Cut(p.Spec.Containers[0].Image, "@")
 		if image != obj.Spec.EffectiveRepository()+":v"+obj.Spec.Version || w.versionOf(image) != obj.Spec.Version {
 			return false
@@ -250,7 +266,7 @@ func (w *world) asSpecified(obj *api.EtcdCluster) bool {
 		if former(p) { // the operator assumes that it matched the spec
 			continue
 		}
-		if !equality.Semantic.DeepEqual(p.Spec.Containers[0].Resources.Requests, obj.Spec.Pod.Resources.Requests) ||
+		if !follows(p, obj) ||
 			p.Labels["team"] != string(obj.Spec.Pod.Labels["team"]) {
 			return false
 		}
@@ -290,7 +306,11 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 	case h == nil && w.forgotten():
 		return "the first member lost its memory before it served", "", 10 * time.Minute
 	case h != nil && left < etcd.Quorum(len(voters)):
-		return "a quorum has lost its data", "", 3 * time.Minute
+		word := "EtcdRestore"
+		if w.local { // a volume on a node that is gone is still there for the operator
+			word = ""
+		}
+		return "a quorum has lost its data", word, 3 * time.Minute
 	case w.wiped && contradicts(obj):
 		return "data was lost", "", 3 * time.Minute
 	case obj.Spec.Pod.AntiAffinity && nodes < obj.Spec.Size:

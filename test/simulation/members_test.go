@@ -111,6 +111,7 @@ func (c way) Commits(ctx context.Context) (etcd.Position, error) {
 				reply(etcd.Position{}, err)
 				return
 			}
+			c.o.w.checks.conduct.confirms(m)
 			reply(etcd.Position{
 				ClusterID: m.clusterID, MemberID: m.id, Term: m.node.BasicStatus().HardState.GetTerm(), Revision: m.machine.revision,
 			}, nil)
@@ -176,6 +177,7 @@ func (c way) AddMember(ctx context.Context, peerURL string, learner bool) (etcd.
 
 func (c way) PromoteMember(ctx context.Context, id uint64) error {
 	_, err := confirmed(ctx, c, fmt.Sprintf("promote %x", id), func(m *member, reply func(bool, error)) {
+		c.o.w.checks.promotes(m, id)
 		m.promote(id, func(err error) {
 			if err == nil {
 				c.o.w.narrate(c.o.name, "promoted %s", c.o.w.nameOf(m, id))

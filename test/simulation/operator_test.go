@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -50,6 +51,7 @@ type operator struct {
 	dead   chan struct{} // closed when it ends
 	done   chan struct{}
 	err    error
+	seen   map[types.UID]bool // the pods that it has got from the API server
 }
 
 // clockOf is the clock of an operator, which may differ from the API server's.

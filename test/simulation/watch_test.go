@@ -25,8 +25,14 @@ type watcher struct {
 	who    *operator
 	stream *stream
 	last   time.Time // the arrival of its last event
-	late   [][]byte  // pieces that wait for the link, in order
+	late   []piece   // what waits for the link, in order
 	closed bool
+}
+
+// piece is a part of a watch, with the objects in it.
+type piece struct {
+	raw  []byte
+	objs []*stored
 }
 
 // stream is the body of a watch.
@@ -78,6 +84,7 @@ func (a *apiServer) watch(who *operator, r *request, gone <-chan struct{}) (*str
 	wa := &watcher{r: r, who: who, stream: newStream(gone), last: time.Now()}
 	s := r.shelf
 	var begin [][]byte
+	var listed []*stored
 	if r.query.Get("sendInitialEvents") == "true" {
 		if a.noWatchLists {
 			return nil, apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil)
@@ -86,7 +93,8 @@ func (a *apiServer) watch(who *operator, r *request, gone <-chan struct{}) (*str
 		if since > 0 {
 			objects, version = a.someTimeAgo(s, since)
 		}
-		for _, o := range selected(r, objects) {
+		listed = selected(r, objects)
+		for _, o := range listed {
 			begin = append(begin, r.frame("ADDED", o))
 		}
 		bookmark := s.kind.new()
@@ -100,7 +108,7 @@ func (a *apiServer) watch(who *operator, r *request, gone <-chan struct{}) (*str
 		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", since, s.oldest))
 	}
 	a.watchers = append(a.watchers, wa)
-	a.deliver(wa, bytes.Join(begin, nil))
+	a.deliver(wa, bytes.Join(begin, nil), listed...)
 	for _, c := range s.past {
 		if c.version > since {
 			a.tellOf(wa, c)
@@ -142,9 +150,9 @@ func (a *apiServer) tellOf(wa *watcher, c change) {
 	was, is := wa.r.matches(c.before), wa.r.matches(c.after)
 	switch {
 	case is && !was:
-		a.deliver(wa, wa.r.frame("ADDED", c.after))
+		a.deliver(wa, wa.r.frame("ADDED", c.after), c.after)
 	case is:
-		a.deliver(wa, wa.r.frame("MODIFIED", c.after))
+		a.deliver(wa, wa.r.frame("MODIFIED", c.after), c.after)
 	case was && c.after == nil:
 		a.deliver(wa, wa.r.frame("DELETED", c.before))
 	case was:
@@ -153,8 +161,8 @@ func (a *apiServer) tellOf(wa *watcher, c change) {
 }
 
 // deliver sends a piece of a watch after its lag, and in order.
-func (a *apiServer) deliver(wa *watcher, piece []byte) {
-	if len(piece) == 0 {
+func (a *apiServer) deliver(wa *watcher, raw []byte, objs ...*stored) {
+	if len(raw) == 0 {
 		return
 	}
 	at := time.Now().Add(a.w.lag(wa.r.shelf.kind.resource))
@@ -162,11 +170,11 @@ func (a *apiServer) deliver(wa *watcher, piece []byte) {
 		at = wa.last
 	}
 	wa.last = at
-	a.w.after(time.Until(at), func() { a.arrive(wa, piece) })
+	a.w.after(time.Until(at), func() { a.arrive(wa, piece{raw, objs}) })
 }
 
-func (a *apiServer) arrive(wa *watcher, piece []byte) {
-	wa.late = append(wa.late, piece)
+func (a *apiServer) arrive(wa *watcher, p piece) {
+	wa.late = append(wa.late, p)
 	if len(wa.late) == 1 {
 		a.handOver(wa)
 	}
@@ -184,7 +192,8 @@ func (a *apiServer) handOver(wa *watcher) {
 	}
 	a.w.sowNames()
 	select {
-	case wa.stream.pieces <- wa.late[0]:
+	case wa.stream.pieces <- wa.late[0].raw:
+		wa.who.sees(wa.r, wa.late[0].objs...)
 		a.w.stirred = true
 	default:
 		a.breakOff(wa)

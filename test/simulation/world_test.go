@@ -58,6 +58,7 @@ type world struct {
 	createsCRD   bool
 	pair         bool          // of operators
 	many         bool          // faults
+	aim          *aim          // nil: this life has none
 	copyTakes    time.Duration // of a database, to a member that needs a snapshot
 	lies         bool          // the tag of an image
 	wiped        bool          // a node's fault lost a voter's data

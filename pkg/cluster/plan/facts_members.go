@@ -181,6 +181,23 @@ func (o *Observation) quorumWithout(m MemberState) bool {
 	return len(others) > 0 && Count(others, MemberState.Healthy) >= etcd.Quorum(len(others))
 }
 
+// LostData names the members on record whose data is gone: with their pod, or from their disk.
+func (o *Observation) LostData() []string {
+	if o.Record == nil {
+		return nil
+	}
+	var lost []string
+	for _, m := range o.Record.Members {
+		v, p := o.Volume(m.Name), o.Pod(m.Name)
+		switch {
+		case m.Name == "":
+		case p != nil && p.Dataless, (v == nil || v.Deleting) && (p == nil || p.Finished):
+			lost = append(lost, m.Name)
+		}
+	}
+	return lost
+}
+
 // NobodyAnswers reports whether there may be members, and none of them answers: a loaded
 // machine is enough for that. It does not mean that a change has failed.
 func (o *Observation) NobodyAnswers() bool {
