@@ -181,6 +181,12 @@ func (o *Observation) quorumWithout(m MemberState) bool {
 	return len(others) > 0 && Count(others, MemberState.Healthy) >= etcd.Quorum(len(others))
 }
 
+// NobodyAnswers reports whether there may be members, and none of them answers: a loaded
+// machine is enough for that. It does not mean that a change has failed.
+func (o *Observation) NobodyAnswers() bool {
+	return o.Status.Phase == api.ClusterPhaseRunning && len(o.Members) == 0 && len(o.Pods)+len(o.Volumes) > 0
+}
+
 // LostData names the members on record whose data is gone: with their pod, or from their disk.
 func (o *Observation) LostData() []string {
 	if o.Record == nil {
@@ -196,12 +202,6 @@ func (o *Observation) LostData() []string {
 		}
 	}
 	return lost
-}
-
-// NobodyAnswers reports whether there may be members, and none of them answers: a loaded
-// machine is enough for that. It does not mean that a change has failed.
-func (o *Observation) NobodyAnswers() bool {
-	return o.Status.Phase == api.ClusterPhaseRunning && len(o.Members) == 0 && len(o.Pods)+len(o.Volumes) > 0
 }
 
 // HasMember reports whether the membership has a member that passes a check.
