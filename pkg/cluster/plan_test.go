@@ -375,7 +375,7 @@ func parseMember(o *plan.Observation, words []string, running string, id uint64,
 			if err != nil {
 				return m, nil, err
 			}
-			p.Created = o.Now.Add(-d)
+			p.Created, m.DownSince = o.Now.Add(-d), o.Now.Add(-d)
 		case "received": // so long ago
 			d, err := time.ParseDuration(value)
 			if err != nil {

@@ -54,7 +54,7 @@ func replaceLostMember(o *Observation) Step {
 	return nil
 }
 
-// replaceWedgedMember removes a member with a pod that has been silent for long. A pod without
+// replaceWedgedMember removes a voter with a pod that has been silent for long. A pod without
 // a working image needs a person: its replacement would have the same image.
 func replaceWedgedMember(o *Observation) Step {
 	if o.Now.Sub(o.QuorumSince) < settleTime {
@@ -63,7 +63,7 @@ func replaceWedgedMember(o *Observation) Step {
 	// If a pod can't start as the first one after an edit, the edit is at fault: the next one
 	// would not start either.
 	edited := slices.ContainsFunc(o.Own(), o.BehindTemplate)
-	for _, m := range o.Own() {
+	for _, m := range o.Voters() { // dropStuckLearner judges learners: a copy may take hours
 		if m.Pod == nil || m.DistrustsOperator() || m.Unreached() || m.DownSince.IsZero() || o.Now.Sub(m.DownSince) <= WedgeDeadline || !o.quorumWithout(m) {
 			continue
 		}
