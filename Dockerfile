@@ -21,6 +21,7 @@ RUN set -eu; \
     for dir in cmd/*/; do \
       case "$dir" in \
         cmd/operator/) name=etcd-operator ;; \
+        cmd/launcher/) name=etcd-launcher ;; \
         cmd/backup-operator/) name=etcd-backup-operator ;; \
         cmd/restore-operator/) name=etcd-restore-operator ;; \
         *) continue ;; \

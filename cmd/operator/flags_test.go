@@ -49,26 +49,6 @@ func TestExitCodesAndOutput(t *testing.T) {
 	})
 }
 
-func TestCheckDNSIsASubcommand(t *testing.T) {
-	t.Setenv("MY_POD_IP", "")
-	var stdout, stderr bytes.Buffer
-	if code := checkDNS(t.Context(), []string{"-name=localhost"}, &stdout, &stderr); code != operator.ExitOK {
-		t.Errorf("exit code %d: %s", code, stderr.String())
-	}
-	if !strings.Contains(stdout.String(), "localhost to resolve") {
-		t.Errorf("printed %q", stdout.String())
-	}
-	if code := checkDNS(t.Context(), nil, &stdout, &stderr); code != operator.ExitUsage {
-		t.Errorf("exit code %d without -name", code)
-	}
-	if code := checkDNS(t.Context(), []string{"-name=no-such-host.invalid", "-timeout=1ms"}, &stdout, &stderr); code != operator.ExitFailed {
-		t.Errorf("exit code %d for a name that does not resolve", code)
-	}
-	if !strings.Contains(stderr.String(), "gave up") {
-		t.Errorf("said %q", stderr.String())
-	}
-}
-
 func TestTheCommandsOfRestoredMembersAreSubcommands(t *testing.T) {
 	data := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(data, "member", "wal"), 0o700); err != nil {

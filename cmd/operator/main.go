@@ -4,9 +4,8 @@
 // The etcd-operator manages the EtcdClusters in its namespace, or with -cluster-wide the
 // annotated ones in all namespaces.
 //
-// The same program is the init container of members: `etcd-operator check-dns` runs before
-// every etcd, `etcd-operator fetch-backup` and `etcd-operator restore-backup` in a member that
-// starts on a backup.
+// The same program has two init containers of a member that starts on a backup: `etcd-operator
+// fetch-backup` and `etcd-operator restore-backup`.
 package main
 
 import (
@@ -17,7 +16,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/etcd-operator/etcd-operator/internal/checkdns"
 	"github.com/etcd-operator/etcd-operator/internal/operator"
 	"github.com/etcd-operator/etcd-operator/internal/seed"
 )
@@ -40,7 +38,6 @@ func main() {
 
 // initContainers are the commands of init containers.
 var initContainers = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
-	"check-dns":      checkDNS,
 	"fetch-backup":   fetchBackup,
 	"restore-backup": restoreBackup,
 }
@@ -51,18 +48,6 @@ func operate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return operator.Operate(program, opts.Flags, err, stdout, stderr, func(log *logrus.Entry) error {
 		return run(ctx, opts, log)
 	})
-}
-
-// checkDNS runs the init container of every member.
-func checkDNS(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, err := checkdns.Parse(args, os.Getenv, stderr)
-	if err != nil {
-		return operator.UsageCode(err)
-	}
-	transport := checkdns.PeerTransport(cfg.Certificate)
-	defer transport.CloseIdleConnections()
-	cfg.Resolver, cfg.Transport, cfg.Out = checkdns.PureResolver(), transport, stdout
-	return ended("check-dns", checkdns.Run(ctx, cfg), stderr)
 }
 
 // fetchBackup runs the first init container of a member that starts on a backup.

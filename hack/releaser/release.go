@@ -27,7 +27,7 @@ func (p platform) String() string { return p.os + "/" + p.arch }
 
 var (
 	// allOperators are the programs of the image, by their directories below cmd.
-	allOperators = []string{"operator", "backup-operator", "restore-operator"}
+	allOperators = []string{"operator", "launcher", "backup-operator", "restore-operator"}
 	// allArchs are the architectures of the image.
 	allArchs = []string{"amd64", "arm64"}
 	// allPlugins are the platforms of the plugin.

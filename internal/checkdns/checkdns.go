@@ -1,9 +1,9 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package checkdns is the init container that delays etcd in a member's pod. For a member that
-// joins, it waits until the running cluster expects the member. Unless SkipName is set, it also
-// waits until the pod's name resolves.
+// Package checkdns delays etcd in a member's pod. For a member that joins, it waits until the
+// running cluster expects the member. Unless SkipName is set, it also waits until the pod's
+// name resolves. The init container does that, or the program that becomes etcd afterwards.
 //
 // Without it, etcd exits at once if --initial-cluster differs from the membership, and the
 // kubelet delays each restart longer.
@@ -85,6 +85,8 @@ type Config struct {
 	// it at the end of the wait. If it exists and the data does not, etcd must not start. "":
 	// there is no such file.
 	Started string
+	// Leave is a file to which Run copies Program at the end, for the etcd container; "": none.
+	Leave, Program string
 	// Certificate is what peers demand from a client.
 	Certificate Certificate
 
@@ -94,6 +96,19 @@ type Config struct {
 
 	asked []string // of the Peers; nil: all
 }
+
+// ErrNotExpected is the error of Run if the wait ended before its condition was met. etcd has
+// not started then.
+var ErrNotExpected = errors.New("the wait ended early")
+
+// ExitNotStarted is the exit code of an etcd container that ends with ErrNotExpected. etcd has
+// no such exit code: the operator learns from it that etcd has not run.
+const ExitNotStarted = 75
+
+// notExpected is an error that is ErrNotExpected, and says more.
+type notExpected struct{ error }
+
+func (e notExpected) Unwrap() []error { return []error{e.error, ErrNotExpected} }
 
 // PureResolver returns Go's own resolver. It honours the search list of a pod's resolv.conf,
 // whatever C library the image has.
@@ -138,7 +153,12 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 	}
 	if cfg.Started != "" {
-		return markStarted(cfg.Started)
+		if err := markStarted(cfg.Started); err != nil {
+			return err
+		}
+	}
+	if cfg.Leave != "" {
+		return leave(cfg.Program, cfg.Leave)
 	}
 	return nil
 }
@@ -259,7 +279,7 @@ func (w waiter) until(ctx context.Context, wait wait) error {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				reason = "gave up"
 			}
-			return fmt.Errorf("%s after %s of waiting for %s: %w: %s", reason, elapsed(), wait.what, last, wait.hint)
+			return notExpected{fmt.Errorf("%s after %s of waiting for %s: %w: %s", reason, elapsed(), wait.what, last, wait.hint)}
 		case <-progress.C:
 			w.say("waiting for %s, for %s now: %v", wait.what, elapsed(), last)
 		case <-pause.C:

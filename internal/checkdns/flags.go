@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/internal/datadir"
@@ -45,6 +46,7 @@ func Parse(args []string, getenv func(string) string, out io.Writer) (Config, er
 	fs.StringVar(&cfg.DataDir, "data-dir", "", "etcd's data `directory`; where it holds a write-ahead log, the membership is not waited for")
 	fs.BoolVar(&cfg.RequireData, "require-data", false, "fail where -data-dir holds no write-ahead log: a member that comes back without its data could lose writes")
 	fs.StringVar(&cfg.Started, "started", "", "`file` to make when the waiting is over; where it is there already and -data-dir holds no write-ahead log, fail: the member has lost its data")
+	fs.StringVar(&cfg.Leave, "leave", "", "`file` to copy this program to when the waiting is over")
 	fs.StringVar(&cfg.Certificate.Cert, "peer-cert", "", "`file` with the certificate to show to peers that serve https")
 	fs.StringVar(&cfg.Certificate.Key, "peer-key", "", "`file` with its private key")
 	fs.StringVar(&cfg.Certificate.CA, "peer-ca", "", "`file` with the CA of the peers' certificates")
@@ -86,6 +88,11 @@ func (cfg *Config) complete(initialCluster, ip string, rest []string) error {
 	if initialCluster != "" {
 		if cfg.InitialCluster, err = ParseInitialCluster(initialCluster); err != nil {
 			return fmt.Errorf("-initial-cluster: %w", err)
+		}
+	}
+	if cfg.Leave != "" {
+		if cfg.Program, err = os.Executable(); err != nil {
+			return fmt.Errorf("-leave: find this program: %w", err)
 		}
 	}
 	if ip != "" {

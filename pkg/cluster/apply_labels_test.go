@@ -86,7 +86,7 @@ func TestTheOnlyPodThatLostItsLabelsIsNotTakenForLost(t *testing.T) {
 	c := w.cluster(obj)
 	pod := memberPod(t, c.obj, "a")
 	pod.Labels = nil
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.EtcdContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.EtcdContainer, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	w.makePod(pod)
 	for range 5 {
 		if _, err := c.pass(t.Context()); err != nil && !errors.Is(err, errCacheBehind) {

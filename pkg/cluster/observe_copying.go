@@ -28,7 +28,7 @@ func (c copies) look(ctx context.Context, o *plan.Observation, receives func(ctx
 	for i := range o.Members {
 		m := &o.Members[i]
 		current[m.ID] = true
-		if !m.Learner || m.Foreign() || m.Status != nil || m.Pod == nil || !m.Pod.Running || m.Pod.IP == "" {
+		if !m.Learner || m.Foreign() || m.Status != nil || m.Pod == nil || !m.Pod.Running && !m.Pod.Waiting || m.Pod.IP == "" {
 			continue
 		}
 		asked.Go(func() {
@@ -44,6 +44,7 @@ func (c copies) look(ctx context.Context, o *plan.Observation, receives func(ctx
 		m := &o.Members[i]
 		if received[i] {
 			c[m.ID] = o.Now
+			m.Pod.Answered()
 		}
 		m.Received = c[m.ID]
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
@@ -80,7 +81,7 @@ func (c *Cluster) ask(ctx context.Context, o *plan.Observation) []answer {
 	var answers []answer
 	endpoints := map[etcd.Endpoint]bool{}
 	for _, p := range o.Pods {
-		if _, removed := c.deleted[p.UID]; removed || !p.Running || p.IP == "" {
+		if _, removed := c.deleted[p.UID]; removed || !mayAnswer(o, p) || p.IP == "" {
 			continue
 		}
 		ep := etcd.Endpoint{URL: o.Names.ClientURL(p.Name), IP: p.IP}
@@ -110,7 +111,19 @@ func (c *Cluster) ask(ctx context.Context, o *plan.Observation) []answer {
 		})
 	}
 	asked.Wait()
+	for i := range o.Pods {
+		if slices.ContainsFunc(answers, func(a answer) bool { return a.status != nil && a.pod.UID == o.Pods[i].UID }) {
+			o.Pods[i].Answered()
+		}
+	}
 	return answers
+}
+
+// mayAnswer reports whether etcd runs in a pod. A launcher starts etcd as soon as the pod's
+// member was added, and the kubelet reports that late.
+func mayAnswer(o *plan.Observation, p manifest.PodState) bool {
+	return p.Running || p.Waiting && o.Record != nil &&
+		slices.ContainsFunc(o.Record.Members, func(m api.RecordedMember) bool { return m.Name == p.Name })
 }
 
 // list lists the membership. It asks a member with a leader for the membership that the quorum

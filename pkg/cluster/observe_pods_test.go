@@ -35,7 +35,7 @@ func kubelet(pod *corev1.Pod, checkDNS, lastCheckDNS, etcd, lastEtcd corev1.Cont
 	}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
 		{Name: "sidecar", State: runs(), RestartCount: 7}, // of a mutating webhook
-		{Name: "etcd", Image: "etcd:v3.6.16", State: etcd, LastTerminationState: lastEtcd, RestartCount: restarts},
+		{Name: "etcd", Image: "etcd:v3.6.16", State: etcd, LastTerminationState: lastEtcd, RestartCount: restarts, Started: new(etcd.Running != nil)},
 	}
 }
 
@@ -78,6 +78,10 @@ func TestPodStateFromWhatTheKubeletSays(t *testing.T) {
 		"etcd's image can't be pulled": {func(p *corev1.Pod) {
 			kubelet(p, passed, never, waiting("ErrImagePull", "not found"), never, 0)
 		}, "scheduled atGate badImage", "container etcd (quay.io/coreos/etcd:v3.6.16) is waiting: ErrImagePull: not found"},
+		"the launcher runs": {func(p *corev1.Pod) {
+			kubelet(p, passed, never, runs(), never, 0)
+			p.Status.ContainerStatuses[1].Started = new(false)
+		}, "scheduled atGate waiting", ""},
 		"etcd runs": {func(p *corev1.Pod) {
 			kubelet(p, passed, never, runs(), never, 0)
 			p.Status.Phase = corev1.PodRunning
@@ -147,6 +151,7 @@ func describe(p manifest.PodState) string {
 		{p.Seed, "seed"},
 		{p.Scheduled, "scheduled"},
 		{p.AtGate, "atGate"},
+		{p.Waiting, "waiting"},
 		{p.Started, "started"},
 		{p.Running, "running"},
 		{p.Ready, "ready"},

@@ -11,6 +11,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -252,6 +253,35 @@ func TestAnotherMemberAtItsAddressIsNotTheMember(t *testing.T) {
 	for _, m := range o.Members {
 		if other := m.PodName == "b"; m.Healthy() == other || errors.Is(m.Err, plan.ErrOtherMember) != other {
 			t.Errorf("%s is healthy: %t, error %v", m.PodName, m.Healthy(), m.Err)
+		}
+	}
+}
+
+// A launcher starts etcd as soon as its member is on record. The kubelet reports that later,
+// and etcd's own answer counts. A pod that is no member yet has no etcd to ask.
+func TestAMemberThatAnswersHasStarted(t *testing.T) {
+	obj := testCluster()
+	obj.Status = runningStatus()
+	obj.Status.Record = &api.ClusterRecord{Members: []api.RecordedMember{{Name: "a"}, {Name: "b"}}}
+	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+	members := fakeMembers{}
+	members.join(t, w, "a", "b", "c")
+	for _, pod := range w.storedPods() {
+		for i := range pod.Status.ContainerStatuses {
+			pod.Status.ContainerStatuses[i].Started = new(pod.Name == "a")
+		}
+		if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), &pod, pod.Namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.watch()
+	o, err := w.cluster(obj).observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, answers := range map[string]bool{"a": true, "b": true, "c": false} {
+		if p := o.Pod(name); p.Started != answers || p.Running != answers || p.Waiting == answers {
+			t.Errorf("%s answers: %t; started %t, running %t, waiting %t", name, answers, p.Started, p.Running, p.Waiting)
 		}
 	}
 }

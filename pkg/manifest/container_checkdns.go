@@ -25,11 +25,10 @@ const (
 )
 
 // checkDNS is the init container that delays etcd until the pod's own name resolves: other
-// members reach it by that name. The operator's image also waits until the running members
-// expect the new one, and needs no shell for it.
+// members reach it by that name. Without a launcher, the operator's image also waits until the
+// running members expect the new one.
 func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operatorImage string) corev1.Container {
 	n := NamesOf(obj)
-	timeout := obj.Spec.EffectiveDNSTimeout()
 	c := corev1.Container{
 		Name:                     CheckDNSContainer,
 		Resources:                *policy.Resources.DeepCopy(),
@@ -37,14 +36,14 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operator
 		SecurityContext:          containerSecurity(),
 		VolumeMounts:             []corev1.VolumeMount{{Name: dataVolume, MountPath: dataMountPath, ReadOnly: true}},
 	}
-	if inMemory(policy, p) {
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
-	}
 	c.Env = []corev1.EnvVar{startedVariable()}
 	if busybox := BusyboxImage(&obj.Spec); busybox != "" {
+		if inMemory(policy, p) {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
+		}
 		c.Image = busybox
 		c.Command = []string{"/bin/sh", "-c", busyboxScript, "check-dns",
-			n.Host(p.Name), strconv.FormatInt(int64(timeout.Seconds()), 10), dataDir}
+			n.Host(p.Name), strconv.FormatInt(int64(obj.Spec.EffectiveDNSTimeout().Seconds()), 10), dataDir}
 		switch {
 		case p.Rejoins:
 			c.Command = append(c.Command, "require-data")
@@ -54,39 +53,73 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operator
 		return c
 	}
 	c.Image = operatorImage
-	c.Command = []string{"/usr/local/bin/etcd-operator", "check-dns", "-name=" + n.Host(p.Name), "-timeout=" + timeout.String()}
+	c.Command = append([]string{"/usr/local/bin/etcd-launcher", "check-dns"}, waitFlags(obj, p)...)
 	c.Env = append(c.Env, corev1.EnvVar{
 		Name:      "MY_POD_IP",
 		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}},
 	})
-	if v, err := etcd.ParseVersion(p.Version); err == nil && !v.LooksUpItself() {
-		c.Command = append(c.Command, "-skip-name")
-	}
-	c.Command = append(c.Command, "-data-dir="+dataDir)
-	if p.Rejoins {
+	switch {
+	case launches(obj, p):
+		c.Command = append(c.Command, "-leave="+launcherProgram)
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
+		return c
+	case p.Rejoins:
 		c.Command = append(c.Command, "-require-data")
 		return c
 	}
 	if inMemory(policy, p) {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
 		c.Command = append(c.Command, "-started="+startedFile)
 	}
-	peers := slices.Sorted(maps.Keys(p.InitialCluster))
-	peers = slices.DeleteFunc(peers, func(u string) bool { return u == n.PeerURL(p.Name) })
-	if p.Seed || len(peers) == 0 {
-		return c // no member to wait for
-	}
-	c.Command = append(c.Command, "-initial-cluster="+p.InitialCluster.String())
-	for _, u := range peers {
-		c.Command = append(c.Command, "-peer="+u)
-	}
-	for _, host := range slices.Sorted(maps.Keys(p.Addresses)) {
-		c.Command = append(c.Command, "-address="+host+"="+p.Addresses[host])
-	}
-	if n.peerTLS {
-		c.Command = append(c.Command, "-peer-cert="+PeerCert.path(PeerCert.Cert), "-peer-key="+PeerCert.path(PeerCert.Key), "-peer-ca="+PeerCert.path(PeerCert.CA))
-		c.VolumeMounts = append(c.VolumeMounts, PeerCert.mount())
+	if joins(obj, p) {
+		c.Command = append(c.Command, peerFlags(obj, p)...)
+		if n.peerTLS {
+			c.VolumeMounts = append(c.VolumeMounts, PeerCert.mount())
+		}
 	}
 	return c
+}
+
+// waitFlags are the flags of check-dns for each member.
+func waitFlags(obj *api.EtcdCluster, p MemberPod) []string {
+	timeout := obj.Spec.EffectiveDNSTimeout()
+	flags := []string{"-name=" + NamesOf(obj).Host(p.Name), "-timeout=" + timeout.String()}
+	if !looksUpItself(p) {
+		flags = append(flags, "-skip-name")
+	}
+	return append(flags, "-data-dir="+dataDir)
+}
+
+// peerFlags are the flags with which a member waits until the running members expect it.
+func peerFlags(obj *api.EtcdCluster, p MemberPod) []string {
+	n := NamesOf(obj)
+	flags := []string{"-initial-cluster=" + p.InitialCluster.String()}
+	for _, u := range slices.Sorted(maps.Keys(p.InitialCluster)) {
+		if u != n.PeerURL(p.Name) {
+			flags = append(flags, "-peer="+u)
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(p.Addresses)) {
+		flags = append(flags, "-address="+host+"="+p.Addresses[host])
+	}
+	if n.peerTLS {
+		flags = append(flags, "-peer-cert="+PeerCert.path(PeerCert.Cert), "-peer-key="+PeerCert.path(PeerCert.Key), "-peer-ca="+PeerCert.path(PeerCert.CA))
+	}
+	return flags
+}
+
+// joins reports whether a pod is that of a member that has to wait for others.
+func joins(obj *api.EtcdCluster, p MemberPod) bool {
+	others := len(p.InitialCluster)
+	if _, ok := p.InitialCluster[NamesOf(obj).PeerURL(p.Name)]; ok {
+		others--
+	}
+	return !p.Seed && !p.Rejoins && others > 0
+}
+
+func looksUpItself(p MemberPod) bool {
+	v, err := etcd.ParseVersion(p.Version)
+	return err != nil || v.LooksUpItself()
 }
 
 // startedVariable passes the ID of the member that has served from the pod to an init

@@ -15,40 +15,45 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The data of a pod can go while the pod stays: in memory, when its node reboots.
-// The mark of it must not go with it, and only check-dns writes it.
+// The data of a pod can go while the pod stays: in memory, when its node reboots. The mark of
+// it must not go with it, and only what runs last before etcd writes it.
 func TestWhatTellsOfAStartOutlivesTheData(t *testing.T) {
-	inMemory := 0
+	inMemory := map[bool]int{}
 	for name, s := range shapes() {
 		spec := s.build(t).Spec
-		init := spec.InitContainers[len(spec.InitContainers)-1]
-		command := strings.Join(init.Command, " ")
-		i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == "check-dns" })
-		mounted := func(c corev1.Container) bool {
-			return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
-				return m.Name == "check-dns" && m.MountPath == "/var/check-dns" && !m.ReadOnly
-			})
+		init, etcd := spec.InitContainers[len(spec.InitContainers)-1], spec.Containers[0]
+		last, other := init, etcd
+		launched := etcd.Command[0] == "/var/check-dns/etcd-launcher"
+		if launched {
+			last, other = etcd, init
+		}
+		marks := func(c corev1.Container) bool {
+			return strings.Contains(strings.Join(c.Command, " "), "/var/check-dns/started")
 		}
 		if data := spec.Volumes[0].EmptyDir; data == nil || data.Medium != corev1.StorageMediumMemory {
 			// A volume outlives the pod, and an emptyDir on the disk goes with it.
-			if i >= 0 || strings.Contains(command, "/var/check-dns") {
-				t.Errorf("%s: volumes %v, command %s", name, spec.Volumes, command)
+			if marks(init) || marks(etcd) {
+				t.Errorf("%s: commands %s, %s", name, init.Command, etcd.Command)
 			}
 			continue
 		}
-		inMemory++
-		if !strings.Contains(command, "/var/etcd/data") {
-			t.Errorf("%s: nobody looks at the data: %s", name, command)
+		inMemory[launched]++
+		if !slices.Contains(last.Command, "/var/etcd/data") && !slices.Contains(last.Command, "-data-dir=/var/etcd/data") {
+			t.Errorf("%s: nobody looks at the data: %s", name, last.Command)
 		}
+		i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == "check-dns" })
 		if i < 0 || spec.Volumes[i].EmptyDir == nil || spec.Volumes[i].EmptyDir.Medium != "" {
 			t.Fatalf("%s: it is not on a disk: %v", name, spec.Volumes)
 		}
-		if !mounted(init) || mounted(spec.Containers[0]) || !strings.Contains(command, "/var/check-dns/started") {
-			t.Errorf("%s: mounts %v, command %s", name, init.VolumeMounts, command)
+		mounted := slices.ContainsFunc(last.VolumeMounts, func(m corev1.VolumeMount) bool {
+			return m.Name == "check-dns" && m.MountPath == "/var/check-dns" && !m.ReadOnly
+		})
+		if !mounted || !marks(last) || marks(other) {
+			t.Errorf("%s: mounts %v, commands %s, %s", name, last.VolumeMounts, init.Command, etcd.Command)
 		}
 	}
-	if inMemory == 0 {
-		t.Error("no pod has its data in memory")
+	if inMemory[true] == 0 || inMemory[false] == 0 {
+		t.Errorf("pods with their data in memory: %v", inMemory)
 	}
 }
 

@@ -62,6 +62,9 @@ func etcdProcess(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, versi
 		SecurityContext:          containerSecurity(),
 	}
 	setProbes(&c, version)
+	if launches(obj, p) {
+		launch(&c, obj, policy, p)
+	}
 	return c
 }
 

@@ -15,13 +15,21 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// environment is name=value of each variable, in order.
+// environment is name=value of each variable for etcd, in order.
 func environment(c corev1.Container) string {
 	var list []string
 	for _, e := range c.Env {
+		if e.Name == startedEnv {
+			continue // the launcher's
+		}
 		list = append(list, e.Name+"="+e.Value)
 	}
 	return strings.Join(list, " ")
+}
+
+// ofEtcd is the command of etcd in a container, without the launcher.
+func ofEtcd(c corev1.Container) []string {
+	return c.Command[slices.Index(c.Command, "--")+1:]
 }
 
 // variables reads name=value.
@@ -134,7 +142,7 @@ func TestEverySettingOfTheOperatorIsRefusedAtAdmission(t *testing.T) {
 		obj := s.obj.DeepCopy()
 		obj.Spec.Pod = nil // the user's own
 		c := shape{obj, s.pod, s.certs}.build(t).Spec.Containers[0]
-		for _, arg := range c.Command[1:] {
+		for _, arg := range ofEtcd(c)[1:] {
 			mustBeRefused(t, name, &api.PodPolicy{ExtraArgs: []string{arg}})
 			mustBeRefused(t, name, &api.PodPolicy{EtcdEnv: variables(envOf(arg) + "=x")})
 		}

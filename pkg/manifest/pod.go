@@ -52,7 +52,7 @@ func BuildPod(obj *api.EtcdCluster, p MemberPod, certs CertForms, operatorImage 
 			ImagePullSecrets:          policy.ImagePullSecrets,
 			InitContainers:            append(restoreContainers(obj, policy, p, version, operatorImage), checkDNS(obj, policy, p, operatorImage)),
 			Containers:                []corev1.Container{etcdProcess(obj, policy, p, version)},
-			Volumes:                   slices.Concat([]corev1.Volume{dataVolumeOf(policy, p)}, startedVolumes(policy, p), restoreVolumes(p), certVolumes(obj, certs)),
+			Volumes:                   slices.Concat([]corev1.Volume{dataVolumeOf(policy, p)}, startedVolumes(obj, policy, p), restoreVolumes(p), certVolumes(obj, certs)),
 		},
 	}
 	if p.Source != nil {

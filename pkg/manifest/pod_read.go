@@ -52,6 +52,11 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		p.Seed, p.InitialCluster = bootstrapFlags(c.Command)
 		p.Source = pod.Annotations[sourceAnnotation]
 		p.RunsAs = runsAs(pod, &c)
+		for _, s := range pod.Status.ContainerStatuses {
+			if s.Name == EtcdContainer {
+				p.readEtcd(s, launcherWaits(pod, c, s))
+			}
+		}
 		p.ShellProbes = slices.ContainsFunc([]*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe}, needsShell)
 		p.ManyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
 	}
@@ -63,20 +68,9 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.Name == CheckDNSContainer {
 			p.AtGate = s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
-			p.Dataless = missesData(s.State) || missesData(s.LastTerminationState)
+			p.Dataless = p.Dataless || missesData(s.State) || missesData(s.LastTerminationState)
 			if p.DataOwner = reportedOwner(s.State); !p.DataOwner.Known {
 				p.DataOwner = reportedOwner(s.LastTerminationState)
-			}
-		}
-	}
-	for _, s := range pod.Status.ContainerStatuses {
-		if s.Name == EtcdContainer {
-			p.Restarts = s.RestartCount
-			p.Running = s.State.Running != nil
-			p.Started = p.Running || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0
-			if w := s.State.Waiting; w != nil {
-				p.Crashing = w.Reason == "CrashLoopBackOff"
-				p.BadImage = slices.Contains(imageTroubles, w.Reason)
 			}
 		}
 	}
@@ -88,12 +82,32 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	return p
 }
 
+// readEtcd reads the state of the etcd container. With waits, its launcher has not started etcd.
+func (p *PodState) readEtcd(s corev1.ContainerStatus, waits bool) {
+	p.Restarts = s.RestartCount
+	p.Waiting = waits && s.State.Running != nil
+	p.Running = s.State.Running != nil && !waits
+	p.Started = !waits && (p.Running || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0)
+	p.Dataless = missesData(s.State) || s.State.Running == nil && missesData(s.LastTerminationState)
+	if w := s.State.Waiting; w != nil {
+		p.Crashing = w.Reason == "CrashLoopBackOff"
+		p.BadImage = slices.Contains(imageTroubles, w.Reason)
+	}
+}
+
+// Answered notes that etcd has answered from the pod. The kubelet reports that later.
+func (p *PodState) Answered() {
+	if p.Waiting {
+		p.Waiting, p.Running, p.Started = false, true, true
+	}
+}
+
 // needsShell reports whether a probe runs a shell. Images of etcd have none since 3.5.
 func needsShell(p *corev1.Probe) bool {
 	return p != nil && p.Exec != nil && len(p.Exec.Command) > 0 && slices.Contains([]string{"sh", "ash", "bash"}, path.Base(p.Exec.Command[0]))
 }
 
-// missesData reports whether check-dns has ended because required data is gone
+// missesData reports whether check-dns or the launcher has ended because required data is gone
 // (internal/datadir, internal/checkdns and the script for busyboxImage all say so).
 func missesData(s corev1.ContainerState) bool {
 	return s.Terminated != nil && s.Terminated.ExitCode != 0 && strings.Contains(s.Terminated.Message, "holds no data")
@@ -255,6 +269,7 @@ type PodState struct {
 
 	Scheduled bool
 	AtGate    bool // its init container runs, or has succeeded
+	Waiting   bool // its launcher runs, and etcd has not answered yet
 	Started   bool // etcd has run in it at least once
 	Running   bool // etcd runs now
 	Ready     bool

@@ -133,6 +133,7 @@ func shapes() map[string]shape {
 		"restored-tmpfs": restored(clusterWith("3.4.23", &api.PodPolicy{Tmpfs: true, BusyboxImage: "busybox:1.28"})),
 		"restored-all":   rewound(withEveryField(nil)),
 		"tmpfs":          seed(clusterWith("3.6.16", &api.PodPolicy{Tmpfs: true})),
+		"tmpfs-joiner":   joiner(clusterWith("3.6.16", &api.PodPolicy{Tmpfs: true})),
 		"anti-affinity":  joiner(clusterWith("3.6.16", &api.PodPolicy{AntiAffinity: true})),
 		"cluster-domain": joiner(clusterWith("3.6.16", &api.PodPolicy{ClusterDomain: ".cluster.local"})),
 		"every-field":    joiner(withEveryField(nil)),
@@ -255,7 +256,7 @@ func TestPodsKeepTheNamesThatScriptsKnow(t *testing.T) {
 			if token := pod.Spec.AutomountServiceAccountToken; token == nil || *token {
 				t.Error("a service account token is mounted")
 			}
-			checkCommand(t, s, pod.Spec.Containers[0].Command)
+			checkCommand(t, s, ofEtcd(pod.Spec.Containers[0]))
 		})
 	}
 }

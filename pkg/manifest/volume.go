@@ -35,10 +35,10 @@ func dataVolumeOf(policy *api.PodPolicy, p MemberPod) corev1.Volume {
 // stays and restarts.
 func inMemory(policy *api.PodPolicy, p MemberPod) bool { return policy.Tmpfs && !p.Volume }
 
-// startedVolumes holds the file that means that etcd was started in a pod with its data in
-// memory. With data on a disk, both would be lost together.
-func startedVolumes(policy *api.PodPolicy, p MemberPod) []corev1.Volume {
-	if !inMemory(policy, p) {
+// startedVolumes holds the launcher, and the file that means that etcd was started in a pod
+// with its data in memory. With data on a disk, both would be lost together.
+func startedVolumes(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod) []corev1.Volume {
+	if !inMemory(policy, p) && !launches(obj, p) {
 		return nil
 	}
 	return []corev1.Volume{{Name: startedVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}

@@ -72,10 +72,15 @@ type podRun struct {
 	ready    bool
 	unready  time.Time
 	ended    bool
-	member   string // the last error of the init container
-	reported *report
-	round    int      // the last one of the kubelet that saw its pod
-	seeding  *seeding // nil: the pod begins with no backup
+	member   string // whom the annotation names, when the container started
+	// launching is true while the launcher waits in the etcd container. exitCode is the last
+	// one. opened is true once the startup probe has passed.
+	launching bool
+	exitCode  int32
+	opened    bool
+	reported  *report
+	round     int      // the last one of the kubelet that saw its pod
+	seeding   *seeding // nil: the pod begins with no backup
 }
 
 // report is what the kubelet reports of a pod.
@@ -84,6 +89,8 @@ type report struct {
 	ip              string
 	stage           stage
 	ready, works    bool
+	launching       bool
+	opened          bool
 	restarts        int32
 	lastExit, image string
 	tries           int
@@ -183,7 +190,7 @@ func (r *podRun) kill(why string) {
 		r.proc.stop(why)
 		r.proc = nil
 	}
-	r.ready = false
+	r.ready, r.launching, r.opened = false, false, false
 }
 
 func (r *podRun) release() {
@@ -298,8 +305,8 @@ func (r *podRun) enter(s stage) {
 // fail ends a container, which restarts some time later.
 func (r *podRun) fail(container, why string) {
 	r.tries++
-	r.lastExit = why
-	r.ready = false
+	r.lastExit, r.exitCode = why, 1
+	r.ready, r.launching, r.opened = false, false, false
 	r.next = time.Now().Add(min(5*time.Minute, time.Second<<min(r.tries-1, 9)))
 	r.began = r.next
 	if r.stage == inInit {
@@ -312,7 +319,7 @@ func (r *podRun) fail(container, why string) {
 
 // checkDNS is the init container.
 func (r *podRun) checkDNS() (bool, error) {
-	w, d := r.w, r.disk()
+	w := r.w
 	c := r.pod.Spec.InitContainers[len(r.pod.Spec.InitContainers)-1]
 	var cfg checkdns.Config
 	if len(c.Command) == 3 { // of an earlier release: it waits for the name, and looks for nothing
@@ -324,24 +331,69 @@ func (r *podRun) checkDNS() (bool, error) {
 			cfg.RequireData = c.Command[7] == "require-data"
 			cfg.Started = strings.TrimPrefix(c.Command[7], "require-data")
 		}
-		cfg.Timeout = 2 * time.Minute
+		cfg.DataDir, cfg.Timeout = c.Command[6], 2*time.Minute
 		cfg.Member = r.member
 	} else {
 		var err error
-		cfg, err = checkdns.Parse(c.Command[2:], func(key string) string {
-			for _, e := range c.Env {
-				if e.Name == key && e.ValueFrom != nil && e.ValueFrom.FieldRef != nil && strings.Contains(e.ValueFrom.FieldRef.FieldPath, startedAnnotation) {
-					return r.member
-				}
-			}
-			return ""
-		}, io.Discard)
-		if err != nil {
+		if cfg, err = r.parseWait(c, c.Command[2:]); err != nil {
 			return false, err
 		}
 	}
+	ok, err := r.await(cfg)
+	if err != nil || !ok || time.Since(r.began) < 500*time.Millisecond || w.api.shelves["services"].objects[storedKey(namespace, clusterName)] == nil {
+		return false, err
+	}
+	r.disk().started = r.disk().started || cfg.Started != ""
+	return true, nil
+}
+
+// launcher is the command of the launcher in an etcd container; nil: none.
+func launcher(c corev1.Container) []string {
+	if i := slices.Index(c.Command, "--"); i > 0 {
+		return c.Command[2:i]
+	}
+	return nil
+}
+
+// launch is the launcher in the etcd container. It reports whether it has become etcd.
+func (r *podRun) launch(c corev1.Container) bool {
+	cfg, err := r.parseWait(c, launcher(c))
+	ok := false
+	if err == nil {
+		ok, err = r.await(cfg)
+	}
+	if err != nil {
+		r.fail("the launcher", err.Error())
+		if errors.Is(err, errGaveUp) {
+			r.exitCode = checkdns.ExitNotStarted
+		}
+		return false
+	}
+	if ok {
+		r.launching = false
+		r.disk().started = r.disk().started || cfg.Started != ""
+	}
+	return ok
+}
+
+func (r *podRun) parseWait(c corev1.Container, args []string) (checkdns.Config, error) {
+	return checkdns.Parse(args, func(key string) string {
+		for _, e := range c.Env {
+			if e.Name == key && e.ValueFrom != nil && e.ValueFrom.FieldRef != nil && strings.Contains(e.ValueFrom.FieldRef.FieldPath, startedAnnotation) {
+				return r.member
+			}
+		}
+		return ""
+	}, io.Discard)
+}
+
+var errGaveUp = errors.New("gave up")
+
+// await reports whether etcd may start.
+func (r *podRun) await(cfg checkdns.Config) (bool, error) {
+	d := r.disk()
 	switch {
-	case d.hasData():
+	case cfg.DataDir == "", d.hasData():
 	case cfg.Member != "":
 		return false, fmt.Errorf("member %s has served from this pod before, and it holds no data of it now", cfg.Member)
 	case cfg.RequireData:
@@ -350,17 +402,11 @@ func (r *podRun) checkDNS() (bool, error) {
 		return false, errors.New("etcd was started in this pod before, and it holds no data of it now")
 	}
 	if time.Since(r.began) > cfg.Timeout && cfg.Timeout > 0 {
-		return false, errors.New("gave up")
+		return false, errGaveUp
 	}
 	if cfg.InitialCluster != nil && !d.hasData() {
-		if ok, err := r.membershipIs(cfg); !ok || err != nil {
-			return false, err
-		}
+		return r.membershipIs(cfg)
 	}
-	if time.Since(r.began) < 500*time.Millisecond || w.api.shelves["services"].objects[storedKey(namespace, clusterName)] == nil {
-		return false, nil
-	}
-	d.started = d.started || cfg.Started != ""
 	return true, nil
 }
 
@@ -394,17 +440,27 @@ func (r *podRun) stepEtcd() {
 		r.fail("etcd", why)
 		return
 	}
-	if r.proc != nil && r.image != c.Image {
+	if (r.proc != nil || r.launching) && r.image != c.Image {
+		r.exitCode = 0
+		if r.launching {
+			r.exitCode = checkdns.ExitNotStarted
+		}
 		r.kill("its image is changed")
 		r.tries, r.lastExit = 0, "its image is changed"
 		r.next = now.Add(w.life.between(500*time.Millisecond, 3*time.Second, "image", r.name))
 		return
 	}
 	if r.proc == nil {
-		if r.image != "" {
-			r.restarts++
+		if !r.launching {
+			if r.image != "" {
+				r.restarts++
+			}
+			r.image, r.launching = c.Image, launcher(c) != nil
+			r.began, r.member = now, r.pod.Annotations[startedAnnotation]
 		}
-		r.image = c.Image
+		if r.launching && !r.launch(c) {
+			return
+		}
 		m, err := w.startMember(r, r.disk(), parseFlags(c.Command), w.versionOf(c.Image))
 		if err != nil {
 			r.fail("etcd", err.Error())
@@ -420,6 +476,8 @@ func (r *podRun) stepEtcd() {
 	if now.Sub(r.proc.startedAt) > 10*time.Minute {
 		r.tries = 0
 	}
+	// etcd answers the startup probe before it has a copy of the database.
+	r.opened = r.opened || now.Sub(r.proc.startedAt) >= time.Second
 	if r.proc.serving && r.proc.commits() {
 		r.ready, r.unready = true, time.Time{}
 		return
@@ -453,7 +511,7 @@ func (r *podRun) report() {
 	if pod == nil || pod.UID != r.uid || pod.Status.Phase == corev1.PodFailed || r.ended || r.stage == ending {
 		return
 	}
-	what := report{r.current(), r.ip, r.stage, r.ready, r.proc != nil, r.restarts, r.lastExit, r.image, r.tries}
+	what := report{r.current(), r.ip, r.stage, r.ready, r.proc != nil, r.launching, r.opened, r.restarts, r.lastExit, r.image, r.tries}
 	ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
@@ -475,7 +533,7 @@ func (r *podRun) fill(st *corev1.PodStatus) {
 	setCondition(st, corev1.PodInitialized, r.stage == inEtcd)
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(r.began.Truncate(time.Second))}}
 	done := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0, Reason: "Completed"}}
-	failed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: r.lastExit}}
+	failed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: r.exitCode, Reason: "Error", Message: r.lastExit}}
 	waiting := func(reason string) corev1.ContainerState {
 		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
 	}
@@ -494,11 +552,11 @@ func (r *podRun) fill(st *corev1.PodStatus) {
 		}
 		st.InitContainerStatuses = append(st.InitContainerStatuses, s)
 	}
-	s := corev1.ContainerStatus{Name: r.pod.Spec.Containers[0].Name, Image: r.image, RestartCount: r.restarts, Ready: r.ready}
+	s := corev1.ContainerStatus{Name: r.pod.Spec.Containers[0].Name, Image: r.image, RestartCount: r.restarts, Ready: r.ready, Started: new(r.opened)}
 	switch {
 	case r.stage != inEtcd:
 		s.State = waiting("PodInitializing")
-	case r.proc != nil:
+	case r.proc != nil || r.launching:
 		s.State = running
 	case r.tries > 1:
 		s.State = waiting("CrashLoopBackOff")

@@ -108,7 +108,7 @@ func formerPod(pod *corev1.Pod) {
 		"--data-dir", "--name", "--initial-advertise-peer-urls", "--listen-peer-urls", "--listen-client-urls",
 		"--advertise-client-urls", "--initial-cluster", "--initial-cluster-state", "--initial-cluster-token",
 	}
-	c.Command = slices.DeleteFunc(slices.Clone(c.Command), func(arg string) bool {
+	c.Command = slices.DeleteFunc(slices.Clone(c.Command[slices.Index(c.Command, "--")+1:]), func(arg string) bool {
 		flag, _, is := strings.Cut(arg, "=")
 		return is && !slices.Contains(known, flag)
 	})

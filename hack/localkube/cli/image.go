@@ -25,12 +25,16 @@ for each architecture into dist/: containerd, docker, podman and kind load it.
 
 Flags:`
 
+// allPrograms are the directories below cmd of the image's programs. The etcd operator needs the
+// launcher: its members run it.
+const allPrograms = "operator,launcher,backup-operator,restore-operator"
+
 func image(ctx context.Context, a *App, args []string) error {
 	f := a.flags("image", imageHelp)
 	archs := f.String("arch", runtime.GOARCH, "architectures, separated by commas: amd64, arm64")
 	version := f.String("version", "", "version, such as v1.2.3 (that of internal/version)")
 	dist := f.String("dist", filepath.Join(a.Root, "dist"), "directory for the archives")
-	only := f.String("programs", "operator,backup-operator,restore-operator", "directories below cmd whose programs the image gets, separated by commas: fewer are built sooner")
+	only := f.String("programs", allPrograms, "directories below cmd whose programs the image gets, separated by commas: fewer are built sooner")
 	loadIt := f.Bool("load", false, "import the archive of this machine's architecture into the local Kubernetes, and don't compress it")
 	if err := parse(f, args, 0); err != nil {
 		return err
@@ -50,7 +54,7 @@ func image(ctx context.Context, a *App, args []string) error {
 	chosen := strings.Split(*only, ",")
 	for _, dir := range chosen {
 		if operatorimage.Programs[dir] == "" {
-			return fmt.Errorf("--programs %q: there is no %q; want some of operator,backup-operator,restore-operator", *only, dir)
+			return fmt.Errorf("--programs %q: there is no %q; want some of %s", *only, dir, allPrograms)
 		}
 	}
 	if *loadIt {

@@ -24,9 +24,10 @@ const Repository = "docker.io/etcd-operator/etcd-operator"
 // versionPackage holds the variables that the linker sets.
 const versionPackage = "github.com/etcd-operator/etcd-operator/internal/version"
 
-// Programs are the operators: their directory below cmd, and their name.
+// Programs are those of the image: their directory below cmd, and their name.
 var Programs = map[string]string{
 	"operator":         "etcd-operator",
+	"launcher":         "etcd-launcher",
 	"backup-operator":  "etcd-backup-operator",
 	"restore-operator": "etcd-restore-operator",
 }

@@ -256,8 +256,9 @@ type PodPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]*$')",message="busyboxImage must be an image reference such as busybox:1.28, without spaces or letters of other scripts"
 	BusyboxImage string `json:"busyboxImage,omitempty"`
 
-	// Seconds until the init container check-dns fails and restarts, if the pod's name
-	// does not resolve. 0: no limit. Default: 120. An edit applies to new pods.
+	// Seconds until the container in which a member waits before etcd starts fails and
+	// restarts. The member waits until its name resolves, or until the other members
+	// expect it. 0: no limit. Default: 120. An edit applies to new pods.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	DNSTimeoutInSecond *int64 `json:"DNSTimeoutInSecond,omitempty"`
