@@ -33,10 +33,13 @@ func launch(c *corev1.Container, obj *api.EtcdCluster, policy *api.PodPolicy, p 
 	c.Env = append([]corev1.EnvVar{startedVariable()}, slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == startedEnv })...)
 }
 
-// launcherWaits reports whether etcd has never run in a container, according to its state and
-// the note on its pod: the launcher waits, or has ended without starting etcd.
-func launcherWaits(pod *corev1.Pod, c corev1.Container, s corev1.ContainerStatus) bool {
-	if len(c.Command) == 0 || c.Command[0] != launcherProgram || pod.Annotations[StartedAnnotation] != "" || s.Started != nil && *s.Started {
+// launcherWaits reports whether etcd has never run in a pod, according to the state of its etcd
+// container and the note on it: the launcher waits, or has ended without starting etcd.
+func launcherWaits(pod *corev1.Pod, s corev1.ContainerStatus) bool {
+	launched := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return isEtcd(c) && len(c.Command) > 0 && c.Command[0] == launcherProgram
+	})
+	if !launched || pod.Annotations[StartedAnnotation] != "" || s.Started != nil && *s.Started {
 		return false
 	}
 	ended := s.State.Terminated

@@ -52,11 +52,6 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		p.Seed, p.InitialCluster = bootstrapFlags(c.Command)
 		p.Source = pod.Annotations[sourceAnnotation]
 		p.RunsAs = runsAs(pod, &c)
-		for _, s := range pod.Status.ContainerStatuses {
-			if s.Name == EtcdContainer {
-				p.readEtcd(s, launcherWaits(pod, c, s))
-			}
-		}
 		p.ShellProbes = slices.ContainsFunc([]*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe}, needsShell)
 		p.ManyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
 	}
@@ -68,10 +63,15 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.Name == CheckDNSContainer {
 			p.AtGate = s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
-			p.Dataless = p.Dataless || missesData(s.State) || missesData(s.LastTerminationState)
+			p.Dataless = missesData(s.State) || missesData(s.LastTerminationState)
 			if p.DataOwner = reportedOwner(s.State); !p.DataOwner.Known {
 				p.DataOwner = reportedOwner(s.LastTerminationState)
 			}
+		}
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == EtcdContainer {
+			p.readEtcd(s, launcherWaits(pod, s))
 		}
 	}
 	p.Problem, p.ProblemKind = problemOf(pod)
@@ -88,7 +88,7 @@ func (p *PodState) readEtcd(s corev1.ContainerStatus, waits bool) {
 	p.Waiting = waits && s.State.Running != nil
 	p.Running = s.State.Running != nil && !waits
 	p.Started = !waits && (p.Running || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0)
-	p.Dataless = missesData(s.State) || s.State.Running == nil && missesData(s.LastTerminationState)
+	p.Dataless = p.Dataless || missesData(s.State) || s.State.Running == nil && missesData(s.LastTerminationState)
 	if w := s.State.Waiting; w != nil {
 		p.Crashing = w.Reason == "CrashLoopBackOff"
 		p.BadImage = slices.Contains(imageTroubles, w.Reason)
