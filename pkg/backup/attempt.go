@@ -125,7 +125,7 @@ func (a *attempt) store(ctx context.Context) (*storedBackup, error) {
 	}
 	snap, err := a.cfg.OpenSnapshot(ctx, src)
 	if err != nil {
-		return nil, fmt.Errorf("take a snapshot of etcd: %w%s", err, a.certificateAdvice(err))
+		return nil, fmt.Errorf("take a snapshot of etcd: %w%s", err, a.advice(err))
 	}
 	defer snap.Close()
 	a.progress.expected.Store(snap.Size)

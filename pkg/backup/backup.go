@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
@@ -40,7 +41,7 @@ type Config struct {
 	Logger   *logrus.Entry
 	Clock    clock.Clock
 	// Members makes clients of members for OpenSnapshot; nil: etcd's own.
-	Members func(*tls.Config) snapshot.Client
+	Members func(*tls.Config, etcd.Credentials) snapshot.Client
 	// OpenSnapshot and OpenLocation default to pkg/snapshot and pkg/location.
 	OpenSnapshot OpenSnapshot
 	OpenLocation OpenLocation

@@ -4,6 +4,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
+	"github.com/etcd-operator/etcd-operator/pkg/usersecret"
 )
 
 // source finds the members to take a backup from, and what to connect to them
@@ -27,6 +29,7 @@ import (
 func (a *attempt) source(ctx context.Context) (snapshot.Source, error) {
 	src := snapshot.Source{Connect: a.cfg.Members, Logger: a.log}
 	secret, skip, encrypted := a.obj.Spec.ClientTLSSecret, a.obj.Spec.AllowSelfSignedCertificates, false
+	user := a.obj.Spec.CredentialsSecret
 	if ref := a.obj.Spec.EtcdCluster; ref != nil {
 		obj, err := a.cfg.Etcd.EtcdV1beta2().EtcdClusters(a.obj.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		switch {
@@ -41,6 +44,7 @@ func (a *attempt) source(ctx context.Context) (snapshot.Source, error) {
 		if secret == "" {
 			secret = obj.Spec.OperatorSecret()
 		}
+		user = cmp.Or(user, obj.Spec.CredentialsSecret())
 		skip, encrypted = skip || obj.Spec.SkipsVerification(), obj.Spec.ClientTLS()
 	}
 	for i, text := range a.obj.Spec.EtcdEndpoints {
@@ -60,7 +64,25 @@ func (a *attempt) source(ctx context.Context) (snapshot.Source, error) {
 	case skip || encrypted:
 		src.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: skip} //nolint:gosec // the user asked for it
 	}
+	if user != "" {
+		var err error
+		if src.User, err = a.user(ctx, user); err != nil {
+			return snapshot.Source{}, err
+		}
+	}
 	return src, nil
+}
+
+// user reads the user as which to log in to etcd.
+func (a *attempt) user(ctx context.Context, name string) (etcd.Credentials, error) {
+	secret, err := secretsOf(a.cfg.Kube).Get(ctx, a.obj.Namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return etcd.Credentials{}, fmt.Errorf("the Secret %s with the user of etcd does not exist in the namespace %s: create it, %s", name, a.obj.Namespace, usersecret.Wanted)
+	case err != nil:
+		return etcd.Credentials{}, fmt.Errorf("read the Secret %s with the user of etcd: %w", name, err)
+	}
+	return usersecret.Of(secret)
 }
 
 func (a *attempt) members(ctx context.Context, obj *api.EtcdCluster) ([]etcd.Endpoint, error) {
@@ -86,10 +108,16 @@ func (a *attempt) identity(ctx context.Context, name string) (*etcd.Identity, er
 	return certsecret.ClientIdentity(secret)
 }
 
-// certificateAdvice says what to do after an error that shows that etcd and the operator
-// don't accept each other's certificates.
-func (a *attempt) certificateAdvice(err error) string {
+// advice says what to do after an error that shows that etcd and the operator don't accept
+// each other's certificates, or that etcd does not let the operator in.
+func (a *attempt) advice(err error) string {
 	switch {
+	case etcd.AsksForUser(err):
+		return "; etcd has authentication enabled: name a Secret " + usersecret.Wanted + " in spec.credentialsSecret, or in spec.auth of the EtcdCluster"
+	case etcd.RefusesUser(err):
+		return "; correct the user in the Secret that spec.credentialsSecret or spec.auth of the EtcdCluster names"
+	case etcd.LacksRole(err):
+		return "; grant the role root to the user (etcdctl user grant-role USER root)"
 	case !etcd.IsTLSFailure(err):
 		return ""
 	case a.obj.Spec.ClientTLSSecret != "":

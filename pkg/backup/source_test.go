@@ -127,6 +127,27 @@ func TestCertificatesComeFromEitherFormOfASecret(t *testing.T) {
 	}
 }
 
+func TestTheUserComesFromTheClusterOrTheBackup(t *testing.T) {
+	secret := func(name string) runtime.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Data: map[string][]byte{"username": []byte(name), "password": []byte("p")}}
+	}
+	c := &api.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", UID: "u"}}
+	c.Spec.Auth = &api.AuthPolicy{CredentialsSecret: "clusters"}
+	for want, spec := range map[string]func(*api.BackupSpec){
+		"clusters": byName,
+		"own":      func(s *api.BackupSpec) { byName(s); s.CredentialsSecret = "own" },
+		"alone":    func(s *api.BackupSpec) { s.EtcdEndpoints, s.CredentialsSecret = []string{"http://a:2379"}, "alone" },
+	} {
+		src, err := sourceOf(t, spec, []*api.EtcdCluster{c}, secret(want), member(c, "c-1", "10.0.0.1"))
+		if err != nil || src.User != (etcd.Credentials{Username: want, Password: "p"}) {
+			t.Errorf("%s: user %s, error %v", want, src.User, err)
+		}
+	}
+	if _, err := sourceOf(t, byName, []*api.EtcdCluster{c}, member(c, "c-1", "10.0.0.1")); err == nil || !strings.Contains(err.Error(), "the Secret clusters with the user of etcd does not exist") {
+		t.Errorf("without the Secret: %v", err)
+	}
+}
+
 func TestVerificationIsSkippedWhereTheUserAsksForIt(t *testing.T) {
 	src, err := sourceOf(t, func(s *api.BackupSpec) {
 		s.EtcdEndpoints, s.AllowSelfSignedCertificates = []string{"https://a:2379"}, true

@@ -33,7 +33,11 @@ func (c *Cluster) onMember(ctx context.Context, timeout time.Duration, change fu
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return change(ctx, c.change)
+	err := change(ctx, c.change)
+	if etcd.LacksRole(err) {
+		return fmt.Errorf("%w: grant the role root to the operator's user (etcdctl user grant-role USER root)", err)
+	}
+	return err
 }
 
 func (c *Cluster) addOneMember(ctx context.Context, s plan.AddMember) error {

@@ -95,6 +95,7 @@ type Cluster struct {
 	change    Member             // member for membership changes; nil without a quorum
 	certForms manifest.CertForms // of the Secrets in the spec
 	certs     certReader
+	user      userReader
 	podWrites podWrites
 	shown     map[string]types.UID    // pods of the last observation that nobody had deleted
 	searched  bool                    // whether findStrays has looked

@@ -24,6 +24,7 @@ type fakeMember struct {
 	Member
 
 	says    []etcd.Status // one answer after the other; the last one stays
+	refusal error         // is the answer instead of a status
 	stalled error         // is the answer to a linearizable read
 	// position comes with a confirmed read. While it is zero, no look replaces a pass.
 	position etcd.Position
@@ -44,11 +45,16 @@ func (fakeMembers) Retain(map[etcd.Endpoint]bool) {}
 
 func (fakeMembers) SetTLS(*tls.Config) {}
 
+func (fakeMembers) SetCredentials(etcd.Credentials) {}
+
 func (fakeMembers) Close() {}
 
 func (fakeMembers) ReceivesSnapshot(context.Context, string) (bool, error) { return false, nil }
 
 func (m *fakeMember) Status(context.Context) (etcd.Status, error) {
+	if m.refusal != nil {
+		return etcd.Status{}, m.refusal
+	}
 	status := m.says[0]
 	if len(m.says) > 1 {
 		m.says = m.says[1:]

@@ -19,6 +19,8 @@ type Members interface {
 	Retain(endpoints map[etcd.Endpoint]bool)
 	// SetTLS sets another configuration.
 	SetTLS(config *tls.Config)
+	// SetCredentials sets the user that logs in.
+	SetCredentials(user etcd.Credentials)
 	// ReceivesSnapshot reports whether the member with this metrics listener is receiving a
 	// copy of the database.
 	ReceivesSnapshot(ctx context.Context, address string) (bool, error)

@@ -62,6 +62,9 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	if err := c.observeCertificates(ctx, o); err != nil {
 		return nil, err
 	}
+	if err := c.observeUser(ctx, o); err != nil {
+		return nil, err
+	}
 	if !o.Certificates.UnknownCAs() {
 		if o.Template, err = c.template(); err != nil {
 			return nil, err

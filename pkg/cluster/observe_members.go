@@ -41,6 +41,7 @@ type answer struct {
 func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 	answers := c.ask(ctx, o)
 	c.seeTLS(o, answers)
+	c.seeUser(o, answers)
 	list := c.list(ctx, o, answers)
 	findStalled(ctx, o, answers)
 	c.rest.compare(answers)

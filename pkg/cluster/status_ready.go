@@ -76,6 +76,8 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan
 		return "VersionRefused", why.String()
 	case plan.CertificatesHeld:
 		return "CertificatesUnusable", why.String()
+	case plan.LoginRefused:
+		return "LoginRefused", why.String()
 	case plan.PodsRefused:
 		return "PodsRefused", why.String()
 	case plan.RestoreHeld:

@@ -22,7 +22,7 @@ func statusReason(o *plan.Observation, s plan.Step, phase api.ClusterPhase) plan
 	if phase == api.ClusterPhaseFailed {
 		return plan.Reason{Detail: o.Status.Reason} // it stays as long as the phase
 	}
-	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), podsRefusal(o), restoring(o, s), o.MislabelledTarget(), standstillReason(o), toleration(o))
+	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), loginRefusal(o), podsRefusal(o), restoring(o, s), o.MislabelledTarget(), standstillReason(o), toleration(o))
 }
 
 // specRefusal says which part of the spec the operator does not follow, and why.
@@ -45,6 +45,14 @@ func toleration(o *plan.Observation) plan.Reason {
 		return plan.Reason{}
 	}
 	return plan.Reason{Kind: plan.SpecRefused, Detail: o.Tolerated + ". The operator manages the running cluster without the refused part: correct the spec"}
+}
+
+// loginRefusal says why etcd does not let the operator in.
+func loginRefusal(o *plan.Observation) plan.Reason {
+	if o.LoginRefused == "" {
+		return plan.Reason{}
+	}
+	return plan.Reason{Kind: plan.LoginRefused, Detail: o.LoginRefused}
 }
 
 // podsRefusal says why the API server refuses pods of members.

@@ -73,6 +73,7 @@ type Client struct {
 	tls   *tls.Config
 	dial  Dial
 	small bool
+	login *login // nil: no user
 	conns map[Endpoint]*Conn
 }
 
@@ -106,6 +107,16 @@ func (c *Client) SetTLS(tlsConfig *tls.Config) {
 	c.tls = tlsConfig
 }
 
+// SetCredentials closes all connections, and makes new ones log in as a user if etcd asks for
+// one. The zero Credentials are no user.
+func (c *Client) SetCredentials(credentials Credentials) {
+	c.Close()
+	c.login = nil
+	if credentials != (Credentials{}) {
+		c.login = newLogin(credentials)
+	}
+}
+
 // Conn returns the connection to a member, and dials in the background.
 func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 	if conn := c.conns[ep]; conn != nil {
@@ -116,7 +127,7 @@ func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 		return nil, fmt.Errorf("client URL of a member: %w", err)
 	}
 	address := net.JoinHostPort(cmp.Or(ep.IP, u.Hostname()), u.Port())
-	conn := &Conn{url: ep.URL, address: address, tls: c.tls, through: c.dial}
+	conn := &Conn{url: ep.URL, address: address, tls: c.tls, through: c.dial, login: c.login}
 	cli, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{ep.URL},
 		TLS:       c.tls,
@@ -152,6 +163,9 @@ func (c *Client) dialOptions(dial func(context.Context, string) (net.Conn, error
 			MinConnectTimeout: 2 * time.Second,
 		}),
 	}
+	if c.login != nil {
+		opts = append(opts, c.login.options()...)
+	}
 	if c.small {
 		opts = append(opts, grpc.WithReadBufferSize(smallBuffer), grpc.WithWriteBufferSize(smallBuffer))
 	}
@@ -177,6 +191,7 @@ type Conn struct {
 	address string
 	tls     *tls.Config
 	through Dial
+	login   *login // nil: no user
 	cli     *clientv3.Client
 	// dialled counts the connections. gRPC replaces a broken one silently.
 	dialled atomic.Int64
@@ -196,6 +211,9 @@ func (c *Conn) dial(ctx context.Context, _ string) (net.Conn, error) {
 func (c *Conn) Connections() int64 { return c.dialled.Load() }
 
 func (c *Conn) close() {
+	if c.login != nil {
+		c.login.know(c.cli.ActiveConnection(), false)
+	}
 	// The only possible error is that the connection is closed already.
 	_ = c.cli.Close()
 }

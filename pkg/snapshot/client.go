@@ -39,7 +39,11 @@ type Stream interface {
 }
 
 // overNetwork returns etcd's own client.
-func overNetwork(config *tls.Config) Client { return networkClient{etcd.NewClient(config)} }
+func overNetwork(config *tls.Config, user etcd.Credentials) Client {
+	client := etcd.NewClient(config)
+	client.SetCredentials(user)
+	return networkClient{client}
+}
 
 type networkClient struct{ *etcd.Client }
 

@@ -62,7 +62,7 @@ func cause(err error) string {
 		err = inner
 	}
 	if denied {
-		return fmt.Sprintf("%v: authentication is enabled: a snapshot needs a client certificate whose common name is a user with the role root", err)
+		return fmt.Sprintf("%v: authentication is enabled: a snapshot needs a user with the role root, by its password or by the common name of a client certificate", err)
 	}
 	return err.Error()
 }

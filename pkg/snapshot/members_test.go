@@ -308,6 +308,13 @@ func TestWithAuthenticationASnapshotNeedsRoot(t *testing.T) {
 					t.Errorf("user %q: %v", user, err)
 				}
 			}
+			// A user that logs in counts more than the certificate's.
+			src.User = etcd.Credentials{Username: "root", Password: "password"}
+			save(t, src)
+			src.User.Password = "wrong"
+			if _, err := snapshot.Open(ctx, src); !etcd.RefusesUser(err) {
+				t.Errorf("with a wrong password: %v", err)
+			}
 		})
 	}
 }

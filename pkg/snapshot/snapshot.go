@@ -32,7 +32,9 @@ type Source struct {
 	// TLS is for https endpoints; nil: the system's CAs and no certificate.
 	TLS *tls.Config
 	// Connect makes the client; nil: etcd's own.
-	Connect func(*tls.Config) Client
+	Connect func(*tls.Config, etcd.Credentials) Client
+	// User is who logs in, if etcd asks for a user; zero: nobody.
+	User etcd.Credentials
 	// Logger logs each member's answer, at level debug.
 	Logger *logrus.Entry
 }
@@ -85,7 +87,7 @@ func Open(ctx context.Context, src Source) (*Snapshot, error) {
 	if connect == nil {
 		connect = overNetwork
 	}
-	client := connect(src.TLS)
+	client := connect(src.TLS, src.User)
 	s, err := open(ctx, client, endpoints, src.Logger)
 	if err != nil {
 		client.Close()

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/etcd-operator/etcd-operator/test/ports"
 )
 
@@ -39,6 +41,37 @@ func (c *Cluster) Join(t testing.TB) *Member {
 			t.Fatal(err)
 		}
 	}
+	m, id := c.joinLearner(ctx, t, client)
+	for {
+		_, err := client.MemberPromote(ctx, id)
+		if err == nil {
+			break
+		}
+		select {
+		case <-m.exited:
+			t.Fatalf("%s has exited:\n%s", m.URL, m.tail())
+		case <-ctx.Done():
+			t.Fatalf("%s gets no vote: %v", m.URL, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	c.Members = append(c.Members, m)
+	c.WaitServing(t)
+	return m
+}
+
+// JoinLearner starts a learner of a cluster without TLS. The client may add members. The
+// learner is none of c.Members.
+func (c *Cluster) JoinLearner(t testing.TB, client *clientv3.Client) *Member {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTime)
+	defer cancel()
+	m, _ := c.joinLearner(ctx, t, client)
+	return m
+}
+
+func (c *Cluster) joinLearner(ctx context.Context, t testing.TB, client *clientv3.Client) (*Member, uint64) {
+	t.Helper()
 	c.awaitVersion(t)
 	found := ports.Free(t, "127.0.0.1", 2)
 	name := "joined" + found[0]
@@ -56,22 +89,7 @@ func (c *Cluster) Join(t testing.TB) *Member {
 	}
 	m.args = append(m.args, "--initial-cluster", strings.Join(initial, ","), "--initial-cluster-state", "existing")
 	m.Start(t)
-	for {
-		_, err := client.MemberPromote(ctx, added.Member.ID)
-		if err == nil {
-			break
-		}
-		select {
-		case <-m.exited:
-			t.Fatalf("%s has exited:\n%s", m.URL, m.tail())
-		case <-ctx.Done():
-			t.Fatalf("%s gets no vote: %v", m.URL, err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	c.Members = append(c.Members, m)
-	c.WaitServing(t)
-	return m
+	return m, added.Member.ID
 }
 
 // awaitVersion waits until each member knows the cluster's version. A member of etcd 3.5 that

@@ -21,6 +21,7 @@ type reach struct{ o *operator }
 
 func (r reach) Conn(ep etcd.Endpoint) (cluster.Member, error) { return way{r.o, ep}, nil }
 func (reach) Retain(map[etcd.Endpoint]bool)                   {}
+func (reach) SetCredentials(etcd.Credentials)                 {}
 func (reach) SetTLS(*tls.Config)                              {}
 func (reach) Close()                                          {}
 

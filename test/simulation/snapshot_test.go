@@ -75,7 +75,7 @@ func (saver) Retain(map[etcd.Endpoint]bool)                  {}
 func (saver) Close()                                         {}
 
 // members makes the client of a process.
-func (o *operator) members(*tls.Config) snapshot.Client { return saver{o} }
+func (o *operator) members(*tls.Config, etcd.Credentials) snapshot.Client { return saver{o} }
 
 type savingWay struct{ way }
 

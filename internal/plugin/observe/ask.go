@@ -95,15 +95,21 @@ func (o *Observer) askMember(ctx context.Context, answer *Answer, conn *etcd.Con
 	asking.Wait()
 }
 
-// unconnected returns why the API server has connected the user to no member. This says
-// nothing about the members.
+// unconnected returns why the API server has connected the user to no member, or why no member
+// has let the user in. This says nothing about the members.
 func unconnected(answers []Answer) error {
 	var reason error
 	for _, a := range answers {
-		if !apierrors.IsForbidden(a.Err) && !errors.Is(a.Err, tunnel.ErrNoConnection) {
+		switch {
+		case etcd.AsksForUser(a.Err):
+			reason = errors.New("etcd has authentication enabled, and spec.auth names no user: see doc/user/auth.md")
+		case etcd.RefusesUser(a.Err):
+			reason = errors.New("etcd refuses the user in the Secret of spec.auth: see doc/user/auth.md")
+		case apierrors.IsForbidden(a.Err), errors.Is(a.Err, tunnel.ErrNoConnection):
+			reason = a.Err
+		default:
 			return nil
 		}
-		reason = a.Err
 	}
 	return reason
 }

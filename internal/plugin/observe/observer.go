@@ -32,6 +32,7 @@ type Observer struct {
 	client *etcd.Client
 	// identity is what the client's connections show, for the Secret's version.
 	secretVersion string
+	user          etcd.Credentials
 	zones         map[string]string
 }
 
@@ -110,7 +111,7 @@ func (o *Observer) Observe(ctx context.Context, name string) (*Cluster, error) {
 	}
 	c.Certificates = Certificates(ctx, o.access, obj)
 	o.observeBackups(ctx, c)
-	if c.NotAsked = o.trust(obj, c.Certificates); c.NotAsked == nil {
+	if c.NotAsked = cmp.Or(o.trust(obj, c.Certificates), o.logIn(ctx, obj)); c.NotAsked == nil {
 		o.ask(ctx, c)
 	}
 	return c, nil

@@ -50,6 +50,9 @@ type Observation struct {
 	// Blind says why the operator can't query running members: it and the members do not
 	// accept each other's certificates. "" if it can.
 	Blind string
+	// LoginRefused says why the members do not answer although they run: they ask for a user,
+	// and the operator has none that they accept.
+	LoginRefused string
 	// Template is the current template of members; empty parts are unknown.
 	Template manifest.Template
 	// UpdateRefused says why the API server refuses the template's pods; empty if it does not.

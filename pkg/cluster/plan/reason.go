@@ -39,6 +39,9 @@ const (
 	PodsRefused
 	// CertificatesHeld means that the operator creates no members without certificates.
 	CertificatesHeld
+	// LoginRefused means that etcd asks the operator for a user, and it has none that etcd
+	// accepts.
+	LoginRefused
 	// EarlierPods means that pods of an earlier cluster of this name still exist.
 	EarlierPods
 	// PodGone means that the member's pod is gone. The operator checks that again at the API
@@ -70,6 +73,8 @@ func (k ReasonKind) text() string {
 		return "Kubernetes refuses the pods of members: "
 	case CertificatesHeld:
 		return "the operator creates no members: "
+	case LoginRefused:
+		return "the operator can't log in to etcd: "
 	case EarlierPods:
 		return "pods of an earlier cluster of this name are still there"
 	case PodGone:

@@ -27,6 +27,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/backup"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/definition"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
@@ -56,7 +57,7 @@ type Config struct {
 	Clock    clock.WithTicker
 
 	// Members makes clients of members; nil: etcd's own.
-	Members func(*tls.Config) snapshot.Client
+	Members func(*tls.Config, etcd.Credentials) snapshot.Client
 	// OpenLocation opens stores; nil: pkg/location does.
 	OpenLocation backup.OpenLocation
 }

@@ -115,6 +115,12 @@ type BackupSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	ClientTLSSecret string `json:"clientTLSSecret,omitempty"`
 
+	// Secret with the keys `username` and `password`: a user of etcd with the role
+	// root, if etcd asks for a user. Default: that of etcdCluster's spec.auth.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	CredentialsSecret string `json:"credentialsSecret,omitempty"`
+
 	// If true, the operator does not verify the members' certificates. Default: false.
 	// +optional
 	AllowSelfSignedCertificates bool `json:"allowSelfSignedCertificates,omitempty"`

@@ -112,6 +112,11 @@ type ClusterSpec struct {
 	// +optional
 	TLS *TLSPolicy `json:"TLS,omitempty"`
 
+	// User as which the operator logs in to etcd. A cluster without authentication needs
+	// none.
+	// +optional
+	Auth *AuthPolicy `json:"auth,omitempty"`
+
 	// Properties of the client Service.
 	// +optional
 	Service *ServicePolicy `json:"service,omitempty"`
@@ -270,6 +275,19 @@ type PodPolicy struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[.]?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*[.]?$')",message="ClusterDomain must be a DNS domain such as .cluster.local, in lowercase letters, digits, dashes and dots"
 	ClusterDomain string `json:"ClusterDomain,omitempty"`
+}
+
+// AuthPolicy is about etcd's authentication of clients by user and password.
+type AuthPolicy struct {
+	// Secret with the keys `username` and `password`: a user of etcd with the role
+	// root. The operators and kubectl etcd log in as this user if etcd asks for one.
+	// They read the Secret every 30 seconds. With TLS, the common name of
+	// TLS.static.operatorSecret can name the user instead.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="credentialsSecret must be the name of a Secret: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
+	CredentialsSecret string `json:"credentialsSecret"`
 }
 
 // TLSPolicy names the certificates of members and clients.

@@ -86,6 +86,14 @@ func (s *ClusterSpec) ServerSecret() string { return s.memberSecret().ServerSecr
 // or "".
 func (s *ClusterSpec) OperatorSecret() string { return s.staticTLS().OperatorSecret }
 
+// CredentialsSecret is the name of the Secret with the operator's user of etcd, or "".
+func (s *ClusterSpec) CredentialsSecret() string {
+	if s.Auth == nil {
+		return ""
+	}
+	return s.Auth.CredentialsSecret
+}
+
 // SkipsVerification reports whether the operator accepts any server certificate.
 func (s *ClusterSpec) SkipsVerification() bool { return s.staticTLS().AllowSelfSignedCertificates }
 

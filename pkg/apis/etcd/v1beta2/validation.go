@@ -88,6 +88,9 @@ func validateSpec(s *ClusterSpec, path *field.Path) (errs field.ErrorList) {
 	if s.TLS != nil && s.TLS.Static != nil {
 		errs = append(errs, validateTLS(s.TLS.Static, path.Child("TLS", "static"))...)
 	}
+	if s.Auth != nil {
+		errs = append(errs, validateUserSecret(s.Auth, path.Child("auth"))...)
+	}
 	if s.Service != nil {
 		errs = append(errs, validateService(s.Service, path.Child("service"))...)
 	}

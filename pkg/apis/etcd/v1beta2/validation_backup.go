@@ -79,6 +79,7 @@ func validateBackedUp(s *BackupSpec, path *field.Path) (errs field.ErrorList) {
 	if s.EtcdCluster != nil {
 		errs = append(errs, validateNonEmpty(s.EtcdCluster.Name, maxObjectNameLength, path.Child("etcdCluster", "name"))...)
 	}
+	errs = append(errs, validateLength(s.CredentialsSecret, maxSecretLength, path.Child("credentialsSecret"))...)
 	return append(errs, validateLength(s.ClientTLSSecret, maxSecretLength, path.Child("clientTLSSecret"))...)
 }
 

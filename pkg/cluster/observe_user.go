@@ -1,0 +1,108 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/usersecret"
+)
+
+// userReader reads the Secret with the operator's user of etcd, and remembers its content.
+type userReader struct {
+	secret, version string
+	readAt          time.Time
+	// problem says why the Secret is unusable, and what to do.
+	problem string
+	inUse   etcd.Credentials
+	// refused is true after etcd has refused the user: somebody may be correcting the Secret.
+	refused bool
+}
+
+// due reports whether the content of the Secret is old, or in doubt.
+func (r *userReader) due(now time.Time) bool {
+	age := now.Sub(r.readAt)
+	return r.secret != "" && (age >= certPeriod || age >= certRetry && (r.refused || r.problem != ""))
+}
+
+// observeUser reads the Secret of spec.auth if it is due, and makes the client log in as its
+// user. A Secret that becomes unusable does not affect what is in use.
+func (c *Cluster) observeUser(ctx context.Context, o *plan.Observation) error {
+	r, name := &c.user, o.Spec.CredentialsSecret()
+	if o.Ending || name == r.secret && !r.due(o.Now) {
+		return nil
+	}
+	if name == "" {
+		if r.inUse != (etcd.Credentials{}) {
+			c.etcd.SetCredentials(etcd.Credentials{})
+		}
+		*r = userReader{}
+		return nil
+	}
+	secret, err := c.cfg.Kube.CoreV1().Secrets(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+	r.problem = ""
+	switch {
+	case apierrors.IsNotFound(err):
+		r.problem = fmt.Sprintf("Secret %s (spec.auth.credentialsSecret) does not exist: create it, %s", name, usersecret.Wanted)
+	case apierrors.IsForbidden(err):
+		r.problem = fmt.Sprintf("Secret %s (spec.auth.credentialsSecret) can't be read by the operator: grant its service account to get Secrets", name)
+	case err != nil && (ctx.Err() != nil || name != r.secret):
+		return fmt.Errorf("read Secret %s with the user of etcd: %w", name, err)
+	case err != nil:
+		c.log.WithError(err).WithField("secret", name).Warn("can't read the Secret with the user of etcd just now")
+	}
+	r.secret, r.readAt = name, o.Now
+	if err != nil {
+		return nil
+	}
+	version := string(secret.UID) + "/" + secret.ResourceVersion
+	if version == r.version {
+		return nil
+	}
+	user, err := usersecret.Of(secret)
+	if err != nil {
+		r.problem = err.Error()
+		return nil
+	}
+	r.version, r.refused = version, false
+	if user != r.inUse {
+		r.inUse = user
+		c.etcd.SetCredentials(user)
+		c.log.WithField("secret", name).Info("logging in to etcd as the user in the Secret, if etcd asks for one")
+	}
+	return nil
+}
+
+// seeUser notes what the members' answers say about the user.
+func (c *Cluster) seeUser(o *plan.Observation, answers []answer) {
+	asks, refuses := false, false
+	for _, a := range answers {
+		if a.err == nil {
+			return
+		}
+		asks = asks || etcd.AsksForUser(a.err)
+		refuses = refuses || etcd.RefusesUser(a.err)
+	}
+	c.user.refused = refuses
+	switch {
+	case refuses && c.user.problem == "":
+		o.LoginRefused = fmt.Sprintf("etcd refuses the user in Secret %s (spec.auth.credentialsSecret): correct the name and the password in the Secret, or the user's password in etcd", c.user.secret)
+	case !asks && !refuses:
+		return
+	case c.user.problem != "":
+		o.LoginRefused = c.user.problem
+	default:
+		o.LoginRefused = "etcd has authentication enabled, and spec.auth names no user: create a Secret " + usersecret.Wanted + ", and name it in spec.auth.credentialsSecret"
+	}
+	if o.Blind == "" {
+		o.Blind = o.LoginRefused
+	}
+}

@@ -1,0 +1,202 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+)
+
+// Credentials are the name and the password of a user of etcd. For all that an operator does,
+// the user needs the role root.
+type Credentials struct{ Username, Password string }
+
+// String hides the password.
+func (c Credentials) String() string { return c.Username + " with a password" }
+
+// GoString hides the password.
+func (c Credentials) GoString() string { return c.String() }
+
+const (
+	// loginTimeout bounds a login through one member. etcd takes a tenth of a second for it.
+	loginTimeout = time.Second
+	// loginPause is the time before credentials that etcd has refused are tried again. Each
+	// attempt costs etcd computing time (bcrypt), and a line in its log.
+	loginPause = 15 * time.Second
+)
+
+// login obtains tokens of a user, for all connections of a Client. A token is valid at all
+// members. A learner accepts tokens and issues none. etcd's own client would log in before New
+// returns, and separately for each member.
+type login struct {
+	Credentials
+	turn chan struct{} // who holds its only value may log in
+
+	mu      sync.Mutex // guards all below
+	token   string
+	refusal error
+	retryAt time.Time
+	members map[*grpc.ClientConn]bool
+}
+
+func newLogin(c Credentials) *login {
+	return &login{Credentials: c, turn: make(chan struct{}, 1), members: map[*grpc.ClientConn]bool{}}
+}
+
+// options make a connection show the token, and obtain another one.
+func (l *login) options() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithPerRPCCredentials(l), grpc.WithChainUnaryInterceptor(l.intercept), grpc.WithChainStreamInterceptor(l.precede),
+	}
+}
+
+// GetRequestMetadata returns the token of a request.
+func (l *login) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	token, _ := l.current()
+	if token == "" {
+		return nil, nil //nolint:nilnil // no metadata
+	}
+	return map[string]string{rpctypes.TokenFieldNameGRPC: token}, nil
+}
+
+// RequireTransportSecurity allows connections in plain text: whether to encrypt is the user's
+// decision.
+func (l *login) RequireTransportSecurity() bool { return false }
+
+func (l *login) current() (token string, refusal error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refusal != nil && time.Now().Before(l.retryAt) {
+		refusal = l.refusal
+	}
+	return l.token, refusal
+}
+
+// intercept repeats a request for which etcd wants another token.
+func (l *login) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if strings.HasSuffix(method, "/Authenticate") {
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	l.know(cc, true)
+	token, _ := l.current()
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	if !wantsToken(err) {
+		return err
+	}
+	if err := l.renew(ctx, cc, token); err != nil {
+		return err
+	}
+	return invoke(ctx, method, req, reply, cc, opts...)
+}
+
+// precede logs in before a stream, which can't be repeated.
+func (l *login) precede(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, begin grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	if token, _ := l.current(); token == "" {
+		if err := l.renew(ctx, cc, token); err != nil {
+			return nil, err
+		}
+	}
+	return begin(ctx, desc, cc, method, opts...)
+}
+
+// wantsToken reports whether a request failed for lack of a token, or because its token has
+// ended: after five minutes without use, after a restart of the member, or after any change of
+// users and roles.
+func wantsToken(err error) bool {
+	err = rpctypes.Error(err)
+	return errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
+}
+
+// renew logs in, unless another request has done so since it used a token.
+func (l *login) renew(ctx context.Context, first *grpc.ClientConn, used string) error {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if token, refusal := l.current(); refusal != nil || token != used {
+		return refusal
+	}
+	var err error
+	for _, cc := range l.order(first) {
+		var token string
+		if token, err = l.ask(ctx, cc); err == nil {
+			l.hold(token, nil)
+			return nil
+		}
+		if final(err) {
+			l.hold("", err)
+			return err
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// ask logs in through one member.
+func (l *login) ask(ctx context.Context, cc *grpc.ClientConn) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
+	defer cancel()
+	resp, err := etcdserverpb.NewAuthClient(cc).Authenticate(ctx, &etcdserverpb.AuthenticateRequest{Name: l.Username, Password: l.Password})
+	if errors.Is(rpctypes.Error(err), rpctypes.ErrAuthNotEnabled) {
+		return "", nil
+	}
+	return resp.GetToken(), err
+}
+
+// final reports whether etcd has refused the credentials themselves. All members would.
+func final(err error) bool {
+	err = rpctypes.Error(err)
+	return errors.Is(err, rpctypes.ErrAuthFailed) || errors.Is(err, rpctypes.ErrPermissionDenied)
+}
+
+func (l *login) hold(token string, refusal error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.token, l.refusal, l.retryAt = token, refusal, time.Now().Add(loginPause)
+}
+
+// know adds or removes a member through which the user can log in.
+func (l *login) know(cc *grpc.ClientConn, there bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if there {
+		l.members[cc] = true
+	} else {
+		delete(l.members, cc)
+	}
+}
+
+// order returns the members, the first before all others.
+func (l *login) order(first *grpc.ClientConn) []*grpc.ClientConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := []*grpc.ClientConn{first}
+	for cc := range l.members {
+		if cc != first {
+			list = append(list, cc)
+		}
+	}
+	return list
+}
+
+// AsksForUser reports whether a request failed because authentication is enabled and the
+// request named no user.
+func AsksForUser(err error) bool { return errors.Is(err, rpctypes.ErrUserEmpty) }
+
+// RefusesUser reports whether etcd refused the name or the password of the user.
+func RefusesUser(err error) bool { return errors.Is(err, rpctypes.ErrAuthFailed) }
+
+// LacksRole reports whether the user may not do what was asked. The role root may do all.
+func LacksRole(err error) bool { return errors.Is(err, rpctypes.ErrPermissionDenied) }

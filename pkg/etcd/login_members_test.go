@@ -1,0 +1,175 @@
+//go:build stores
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/test/members"
+)
+
+// enableAuth creates the user root and makes etcd ask for users.
+func enableAuth(t *testing.T, admin *clientv3.Client, password string) {
+	t.Helper()
+	must(t, errors.Join(
+		second(admin.UserAdd(t.Context(), "root", password)),
+		second(admin.UserGrantRole(t.Context(), "root", "root")),
+		second(admin.UserAdd(t.Context(), "app", "secret")),
+		second(admin.AuthEnable(t.Context())),
+	))
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// connect returns connections to all members as a user.
+func connect(t *testing.T, c *members.Cluster, user etcd.Credentials) []*etcd.Conn {
+	t.Helper()
+	client := etcd.NewClient(nil)
+	t.Cleanup(client.Close)
+	client.SetCredentials(user)
+	var conns []*etcd.Conn
+	for _, m := range c.Members {
+		conn, err := client.Conn(etcd.Endpoint{URL: m.URL})
+		must(t, err)
+		conns = append(conns, conn)
+	}
+	return conns
+}
+
+// uses makes the requests of a pass.
+func uses(ctx context.Context, conn *etcd.Conn) error {
+	_, status := conn.Status(ctx)
+	_, list := conn.Members(ctx)
+	_, local := conn.LocalMembers(ctx)
+	p, commits := conn.Commits(ctx)
+	if commits == nil && p == (etcd.Position{}) {
+		commits = errors.New("the read is refused")
+	}
+	return errors.Join(status, list, local, commits)
+}
+
+func TestAUserLogsIn(t *testing.T) {
+	for _, r := range members.Releases(t) {
+		if r.Minor() == "3.4" {
+			continue
+		}
+		t.Run(r.Version, func(t *testing.T) {
+			t.Parallel()
+			c := r.Start(t, members.Options{Size: 3})
+			admin := c.Client(t)
+			root := etcd.Credentials{Username: "root", Password: "first"}
+			before := connect(t, c, root)
+			anonymous := connect(t, c, etcd.Credentials{})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for i := range before {
+				must(t, uses(ctx, before[i]))
+			}
+			enableAuth(t, admin, root.Password)
+			for i := range before {
+				if err := uses(ctx, before[i]); err != nil {
+					t.Errorf("member %d, with a connection from before: %v", i, err)
+				}
+				if _, err := anonymous[i].Status(ctx); !etcd.AsksForUser(err) {
+					t.Errorf("member %d, without a user: %v", i, err)
+				}
+			}
+			if _, err := connect(t, c, etcd.Credentials{Username: "root", Password: "wrong"})[0].Status(ctx); !etcd.RefusesUser(err) {
+				t.Errorf("with a wrong password: %v", err)
+			}
+			if err := before[0].Disarm(ctx, etcd.Alarm{MemberID: 1, Type: etcd.AlarmNoSpace}); err != nil {
+				t.Errorf("an alarm is disarmed: %v", err)
+			}
+			if _, err := connect(t, c, etcd.Credentials{Username: "app", Password: "secret"})[0].AddMember(ctx, "http://127.0.0.1:1", true); !etcd.LacksRole(err) {
+				t.Errorf("a user without the role root adds a member: %v", err)
+			}
+
+			// Any change of the users ends all tokens.
+			logged, err := clientv3.New(clientv3.Config{Endpoints: []string{c.Members[0].URL}, Username: "root", Password: root.Password})
+			must(t, err)
+			defer logged.Close()
+			must(t, second(logged.UserAdd(ctx, "another", "x")))
+			for i := range before {
+				if err := uses(ctx, before[i]); err != nil {
+					t.Errorf("member %d, after a change of the users: %v", i, err)
+				}
+			}
+			// A member that starts again knows no token.
+			c.Members[2].Kill(t)
+			c.Members[2].Start(t)
+			members.Await(t, "the member serves its user", func(ctx context.Context) error { return uses(ctx, before[2]) })
+
+			must(t, second(logged.AuthDisable(ctx)))
+			for i := range before {
+				if err := uses(ctx, before[i]); err != nil {
+					t.Errorf("member %d, after the end of authentication: %v", i, err)
+				}
+			}
+		})
+	}
+}
+
+// A learner issues no tokens, and answers those who have one from another member.
+func TestAUserOfALearnerLogsInElsewhere(t *testing.T) {
+	c := members.ReleaseOf(t, "3.6").Start(t, members.Options{Size: 1})
+	admin := c.Client(t)
+	enableAuth(t, admin, "first")
+	logged, err := clientv3.New(clientv3.Config{Endpoints: []string{c.Members[0].URL}, Username: "root", Password: "first"})
+	must(t, err)
+	defer logged.Close()
+	learner := c.JoinLearner(t, logged)
+	client := etcd.NewClient(nil)
+	defer client.Close()
+	client.SetCredentials(etcd.Credentials{Username: "root", Password: "first"})
+	first, err := client.Conn(etcd.Endpoint{URL: c.Members[0].URL})
+	must(t, err)
+	second, err := client.Conn(etcd.Endpoint{URL: learner.URL})
+	must(t, err)
+	members.Await(t, "the learner answers", func(ctx context.Context) error {
+		if _, err := first.Status(ctx); err != nil {
+			return err
+		}
+		status, err := second.Status(ctx)
+		if err == nil && !status.Learner {
+			return fmt.Errorf("it is no learner: %+v", status)
+		}
+		return err
+	})
+}
+
+// Each attempt with a wrong password costs etcd computing time.
+func TestARefusedUserIsNotTriedAgainAtOnce(t *testing.T) {
+	if text := fmt.Sprintf("%v %+v %#v %s", etcd.Credentials{Username: "root", Password: "first"}, etcd.Credentials{Password: "first"}, etcd.Credentials{Password: "first"}, &etcd.Credentials{Password: "first"}); strings.Contains(text, "first") {
+		t.Errorf("the password is in %q", text)
+	}
+	c := members.ReleaseOf(t, "3.7").Start(t, members.Options{Size: 1})
+	enableAuth(t, c.Client(t), "first")
+	conn := connect(t, c, etcd.Credentials{Username: "root", Password: "wrong"})[0]
+	start := time.Now()
+	for range 100 {
+		if _, err := conn.Status(t.Context()); !etcd.RefusesUser(err) {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(start); took > 5*time.Second { // one login costs a tenth of a second
+		t.Errorf("100 requests take %s", took)
+	}
+}
