@@ -76,6 +76,12 @@ func (c *Cluster) apply(ctx context.Context, s plan.Step) error {
 		return c.moveLeader(ctx, s)
 	case plan.AdvanceLog:
 		return c.advanceLog(ctx, s)
+	case plan.EnableAuth:
+		return c.enableAuth(ctx)
+	case plan.DisableAuth:
+		return c.disableAuth(ctx)
+	case plan.ChangePassword:
+		return c.changePassword(ctx)
 	case plan.LiftAlarms:
 		return c.liftAlarms(ctx, s)
 	}

@@ -96,6 +96,7 @@ type Cluster struct {
 	certForms manifest.CertForms // of the Secrets in the spec
 	certs     certReader
 	user      userReader
+	auth      authReader
 	podWrites podWrites
 	shown     map[string]types.UID    // pods of the last observation that nobody had deleted
 	searched  bool                    // whether findStrays has looked

@@ -25,7 +25,10 @@ type fakeMember struct {
 
 	says    []etcd.Status // one answer after the other; the last one stays
 	refusal error         // is the answer instead of a status
-	stalled error         // is the answer to a linearizable read
+	guarded guarded       // lets users in
+	// losesAnswers is true if changes of users take effect and time out.
+	losesAnswers bool
+	stalled      error // is the answer to a linearizable read
 	// position comes with a confirmed read. While it is zero, no look replaces a pass.
 	position etcd.Position
 	agreed   []etcd.Member

@@ -42,6 +42,10 @@ type Member interface {
 	MoveLeader(ctx context.Context, to uint64) error
 	AdvanceLog(ctx context.Context, n int) error
 	Disarm(ctx context.Context, a etcd.Alarm) error
+	AuthEnabled(ctx context.Context) (bool, error)
+	EnableAuth(ctx context.Context, password string) error
+	DisableAuth(ctx context.Context) error
+	ChangePassword(ctx context.Context, user etcd.Credentials) error
 }
 
 // overNetwork reaches the members by etcd's own client.

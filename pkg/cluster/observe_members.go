@@ -67,6 +67,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 	c.unconfirmed.look(o)
 	o.Mislabels = c.mislabels.learn(o)
 	c.copies.look(ctx, o, c.etcd.ReceivesSnapshot)
+	c.observeAuth(ctx, o)
 	c.leaderless = leaderless(o, c.leaderless)
 	o.LeaderlessSince = c.leaderless
 	if o.Quorum && o.Outdated() {

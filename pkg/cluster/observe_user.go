@@ -23,8 +23,11 @@ type userReader struct {
 	// problem says why the Secret is unusable, and what to do.
 	problem string
 	inUse   etcd.Credentials
+	// next has a password that the operator has to give the user in etcd; nil: none.
+	next *etcd.Credentials
 	// refused is true after etcd has refused the user: somebody may be correcting the Secret.
-	refused bool
+	// accepted is true after etcd has asked for a user and taken this one.
+	refused, accepted bool
 }
 
 // due reports whether the content of the Secret is old, or in doubt.
@@ -72,8 +75,13 @@ func (c *Cluster) observeUser(ctx context.Context, o *plan.Observation) error {
 		r.problem = err.Error()
 		return nil
 	}
-	r.version, r.refused = version, false
+	r.version, r.refused, r.next = version, false, nil
+	if enabled := o.Spec.Auth.Enabled; enabled != nil && *enabled && r.accepted && user.Username == r.inUse.Username && user != r.inUse {
+		r.next = &user // etcd still has the former password
+		return nil
+	}
 	if user != r.inUse {
+		r.accepted = false
 		r.inUse = user
 		c.etcd.SetCredentials(user)
 		c.log.WithField("secret", name).Info("logging in to etcd as the user in the Secret, if etcd asks for one")
@@ -86,12 +94,16 @@ func (c *Cluster) seeUser(o *plan.Observation, answers []answer) {
 	asks, refuses := false, false
 	for _, a := range answers {
 		if a.err == nil {
+			c.user.refused = false
 			return
 		}
 		asks = asks || etcd.AsksForUser(a.err)
 		refuses = refuses || etcd.RefusesUser(a.err)
 	}
 	c.user.refused = refuses
+	if refuses && c.user.next != nil { // etcd has the new password, and its answer was lost
+		c.useNewPassword()
+	}
 	switch {
 	case refuses && c.user.problem == "":
 		o.LoginRefused = fmt.Sprintf("etcd refuses the user in Secret %s (spec.auth.credentialsSecret): correct the name and the password in the Secret, or the user's password in etcd", c.user.secret)

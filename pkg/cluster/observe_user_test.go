@@ -4,6 +4,8 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -23,23 +25,65 @@ import (
 type guarded struct {
 	fakeMembers
 
-	lets etcd.Credentials
+	lets *etcd.Credentials // zero: everybody
 	user *etcd.Credentials
+	of   **Cluster // that asks them
+}
+
+// edit edits spec.auth.
+func (g guarded) edit(w *world, change func(*api.AuthPolicy)) {
+	(*g.of).take(w.edit(func(obj *api.EtcdCluster) { change(obj.Spec.Auth) }))
 }
 
 func (g guarded) SetCredentials(user etcd.Credentials) {
 	*g.user = user
+	g.guard()
+}
+
+// guard makes the members answer the user as they would.
+func (g guarded) guard() {
 	var refusal error
-	switch user {
-	case g.lets:
-	case etcd.Credentials{}:
+	switch user := *g.user; {
+	case user == *g.lets, *g.lets == (etcd.Credentials{}):
+	case user == etcd.Credentials{}:
 		refusal = fmt.Errorf("status: %w", rpctypes.ErrUserEmpty)
 	default:
 		refusal = fmt.Errorf("status: %w", rpctypes.ErrAuthFailed)
 	}
 	for _, m := range g.fakeMembers {
-		m.refusal = refusal
+		m.refusal, m.guarded = refusal, g
 	}
+}
+
+func (m *fakeMember) AuthEnabled(context.Context) (bool, error) {
+	return *m.guarded.lets != etcd.Credentials{}, m.refusal
+}
+
+func (m *fakeMember) EnableAuth(_ context.Context, password string) error {
+	return m.guarded.let(m, etcd.Credentials{Username: "root", Password: password})
+}
+
+func (m *fakeMember) DisableAuth(context.Context) error {
+	return m.guarded.let(m, etcd.Credentials{})
+}
+
+func (m *fakeMember) ChangePassword(_ context.Context, user etcd.Credentials) error {
+	return m.guarded.let(m, user)
+}
+
+// errAnswerLost is the error of a change that took effect.
+var errAnswerLost = errors.New("the answer is lost")
+
+func (g guarded) let(m *fakeMember, user etcd.Credentials) error {
+	if m.refusal != nil {
+		return m.refusal
+	}
+	*g.lets = user
+	g.guard()
+	if m.losesAnswers {
+		return errAnswerLost
+	}
+	return nil
 }
 
 // guardedCluster returns a cluster whose members let only root in, and how to look at it.
@@ -50,20 +94,22 @@ func guardedCluster(t *testing.T, auth *api.AuthPolicy) (w *world, members guard
 	obj.Status.Size = 3
 	clock := clocktesting.NewFakeClock(noon)
 	w = newWorld(t, clock, obj)
-	members = guarded{fakeMembers{}, etcd.Credentials{Username: "root", Password: "right"}, &etcd.Credentials{}}
+	members = guarded{fakeMembers{}, &etcd.Credentials{Username: "root", Password: "right"}, &etcd.Credentials{}, new(*Cluster)}
 	members.join(t, w, "a", "b", "c")
 	w.cfg.Members = func() Members { return members }
 	members.SetCredentials(etcd.Credentials{})
 	c := w.cluster(obj)
+	*members.of = c
 	return w, members, func(after time.Duration) (plan.Step, api.ClusterStatus) {
 		t.Helper()
 		clock.Step(after)
 		var s plan.Step
-		for range 10 {
+		for range 40 {
 			var err error
-			if s, err = c.pass(t.Context()); err != nil {
+			if s, err = c.pass(t.Context()); err != nil && !errors.Is(err, errAnswerLost) {
 				t.Fatalf("%s: %v", s, err)
 			}
+			clock.Step(time.Millisecond)
 			w.watch()
 			switch s.(type) {
 			case plan.Idle, plan.Wait:
@@ -154,4 +200,60 @@ func TestTheOperatorLogsInAsTheUserInTheSecret(t *testing.T) {
 	}
 	pass(certPeriod)
 	serves("without the Secret")
+}
+
+func TestAuthenticationFollowsTheSpec(t *testing.T) {
+	for _, lossy := range []bool{false, true} {
+		t.Run(fmt.Sprintf("answers are lost: %t", lossy), func(t *testing.T) {
+			w, members, pass := guardedCluster(t, &api.AuthPolicy{CredentialsSecret: "login", Enabled: new(true)})
+			*members.lets = etcd.Credentials{} // authentication is disabled
+			members.guard()
+			for _, m := range members.fakeMembers {
+				m.losesAnswers = lossy
+			}
+			w.put(userSecret("root", "first"))
+			state := func(when string, lets etcd.Credentials) {
+				t.Helper()
+				pass(certPeriod)
+				_, st := pass(certPeriod)
+				if available := st.Condition(api.ClusterConditionAvailable); *members.lets != lets || available.Status != corev1.ConditionTrue || st.Reason != "" {
+					t.Fatalf("%s: etcd lets %#v in, as %s; %+v, reason %q", when, *members.lets, members.lets.Password, available, st.Reason)
+				}
+			}
+			state("enabled", etcd.Credentials{Username: "root", Password: "first"})
+			w.put(userSecret("root", "second"))
+			state("with another password", etcd.Credentials{Username: "root", Password: "second"})
+
+			// Somebody has changed both, in etcd first.
+			*members.lets = etcd.Credentials{Username: "root", Password: "third"}
+			members.guard()
+			w.put(userSecret("root", "third"))
+			state("with a password that somebody has set", etcd.Credentials{Username: "root", Password: "third"})
+
+			members.edit(w, func(a *api.AuthPolicy) { a.Enabled = new(false) })
+			state("disabled", etcd.Credentials{})
+		})
+	}
+}
+
+// etcd enables authentication only with a user root.
+func TestAuthenticationNeedsTheUserRoot(t *testing.T) {
+	for name, c := range map[string]struct {
+		secret *corev1.Secret
+		says   string
+	}{
+		"another user": {userSecret("app", "p"), "spec.auth.enabled needs the user root"},
+		"no Secret":    {nil, "does not exist: create it"},
+	} {
+		w, members, pass := guardedCluster(t, &api.AuthPolicy{CredentialsSecret: "login", Enabled: new(true)})
+		*members.lets = etcd.Credentials{}
+		members.guard()
+		if c.secret != nil {
+			w.put(c.secret)
+		}
+		pass(certPeriod)
+		if _, st := pass(certPeriod); *members.lets != (etcd.Credentials{}) || !strings.Contains(st.Reason, c.says) || st.Condition(api.ClusterConditionAvailable).Status != corev1.ConditionTrue {
+			t.Errorf("%s: etcd lets %s in, reason %q", name, members.lets, st.Reason)
+		}
+	}
 }

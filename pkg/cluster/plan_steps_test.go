@@ -161,7 +161,7 @@ var allSteps = []plan.Step{
 	plan.Idle{}, plan.Wait{}, plan.CreateService{}, plan.UpdateService{}, plan.DeleteService{}, plan.CreateBudget{}, plan.UpdateBudget{}, plan.DeleteBudget{},
 	plan.ChooseSeed{}, plan.MarkRunning{}, plan.MarkFailed{}, plan.CreatePods{}, plan.DeletePod{}, plan.SetVersion{}, plan.RecyclePod{}, plan.SetMetadata{},
 	plan.DeleteVolume{}, plan.ExpandVolume{}, plan.SetVolumeVersion{}, plan.SetVolumeOwner{}, plan.AddMember{}, plan.PromoteMember{}, plan.RemoveMember{}, plan.AdvanceLog{},
-	plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{}, observing{},
+	plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{}, plan.EnableAuth{}, plan.DisableAuth{}, plan.ChangePassword{}, observing{},
 }
 
 func TestAllStepsAreKnownToTheTests(t *testing.T) {

@@ -189,6 +189,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.Status.Phase = api.ClusterPhase(value)
 		case "seed":
 			o.Status.Members.Unready = []string{value}
+		case "auth": // wanted, is, and more
+			parseAuth(o, strings.Split(value, ":"))
 		case "busybox":
 			o.Gate = false
 		case "paused":
@@ -258,6 +260,25 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 		}
 	}
 	return running, nil
+}
+
+// parseAuth reads whether authentication is wanted and enabled, and what is special about the
+// user.
+func parseAuth(o *plan.Observation, words []string) {
+	o.Spec.Auth = &api.AuthPolicy{CredentialsSecret: "login", Enabled: new(words[0] == "on")}
+	o.Auth.Enabled = new(words[1] == "on")
+	for _, w := range words[2:] {
+		switch w {
+		case "new":
+			o.Auth.NewPassword = true
+		case "unusable":
+			o.Auth.Unusable = "it is another user"
+		case "unknown":
+			o.Auth.Enabled = nil
+		case "unset":
+			o.Spec.Auth.Enabled = nil
+		}
+	}
 }
 
 // podUID is the UID of a pod of a script. A volume or a Service of the same name has

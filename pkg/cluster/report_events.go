@@ -76,6 +76,18 @@ func (n *notices) leaderMoved(s plan.MoveLeader) {
 	n.Normal("Leader Moved", "Leadership moved from member %s to member %s", s.From, s.To)
 }
 
+func (n *notices) authEnabled(secret string) {
+	n.Normal("Authentication Enabled", "etcd asks clients for a user. The operator logs in as the user in Secret %s", secret)
+}
+
+func (n *notices) authDisabled() {
+	n.Normal("Authentication Disabled", "etcd no longer asks clients for a user, because spec.auth.enabled is false")
+}
+
+func (n *notices) passwordChanged(secret string) {
+	n.Normal("Password Changed", "The operator's user of etcd has the new password in Secret %s", secret)
+}
+
 func (n *notices) serviceTaken(err error) { n.Warning("Service Taken", "%v", err) }
 
 func (n *notices) budgetTaken(err error) { n.Warning("Disruption Budget Taken", "%v", err) }

@@ -29,7 +29,7 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 		plan.CreateService{}, plan.CreatePods{Pods: []manifest.MemberPod{{Name: "b"}}}, plan.DeletePod{Name: "b"}, plan.RemoveMember{Name: "b", Dead: true},
 		plan.AddMember{Name: "b"}, plan.PromoteMember{Name: "b"}, plan.SetVersion{Pod: "b"},
 		plan.UpdateService{Client: true}, plan.DeleteService{}, plan.CreateBudget{}, plan.UpdateBudget{}, plan.DeleteBudget{}, plan.RecyclePod{}, plan.SetMetadata{},
-		plan.DeleteVolume{}, plan.ExpandVolume{}, plan.SetVolumeVersion{}, plan.SetVolumeOwner{}, plan.AdvanceLog{}, plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{},
+		plan.DeleteVolume{}, plan.ExpandVolume{}, plan.SetVolumeVersion{}, plan.SetVolumeOwner{}, plan.AdvanceLog{}, plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{}, plan.EnableAuth{}, plan.DisableAuth{}, plan.ChangePassword{},
 		plan.Idle{}, plan.Wait{}, observing{}, // these change nothing
 	} {
 		looked[reflect.TypeOf(s)] = true

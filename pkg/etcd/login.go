@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Credentials are the name and the password of a user of etcd. For all that an operator does,
@@ -26,8 +28,13 @@ func (c Credentials) String() string { return c.Username + " with a password" }
 func (c Credentials) GoString() string { return c.String() }
 
 const (
-	// loginTimeout bounds a login through one member. etcd takes a tenth of a second for it.
-	loginTimeout = time.Second
+	// loginTimeout bounds a login through one member, whatever is left of the time of the
+	// request that needs it. A fast member takes a tenth of a second of computing time for it
+	// (bcrypt). One with a small CPU limit takes seconds.
+	loginTimeout = 5 * time.Second
+	// logins is how often one request logs in. A member that lags does not know a token of
+	// another member yet.
+	logins = 3
 	// loginPause is the time before credentials that etcd has refused are tried again. Each
 	// attempt costs etcd computing time (bcrypt), and a line in its log.
 	loginPause = 15 * time.Second
@@ -86,15 +93,16 @@ func (l *login) intercept(ctx context.Context, method string, req, reply any, cc
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
 	l.know(cc, true)
-	token, _ := l.current()
-	err := invoke(ctx, method, req, reply, cc, opts...)
-	if !wantsToken(err) {
-		return err
+	for attempt := 0; ; attempt++ {
+		token, _ := l.current()
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if attempt == logins || !wantsToken(err) {
+			return err
+		}
+		if err := l.renew(ctx, cc, token); err != nil {
+			return err
+		}
 	}
-	if err := l.renew(ctx, cc, token); err != nil {
-		return err
-	}
-	return invoke(ctx, method, req, reply, cc, opts...)
 }
 
 // precede logs in before a stream, which can't be repeated.
@@ -137,8 +145,8 @@ func (l *login) renew(ctx context.Context, first *grpc.ClientConn, used string) 
 			l.hold("", err)
 			return err
 		}
-		if ctx.Err() != nil {
-			return err
+		if ctx.Err() != nil || status.Code(err) == codes.DeadlineExceeded {
+			return err // without a quorum, it is the same at all members
 		}
 	}
 	return err
@@ -146,7 +154,7 @@ func (l *login) renew(ctx context.Context, first *grpc.ClientConn, used string) 
 
 // ask logs in through one member.
 func (l *login) ask(ctx context.Context, cc *grpc.ClientConn) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loginTimeout)
 	defer cancel()
 	resp, err := etcdserverpb.NewAuthClient(cc).Authenticate(ctx, &etcdserverpb.AuthenticateRequest{Name: l.Username, Password: l.Password})
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrAuthNotEnabled) {

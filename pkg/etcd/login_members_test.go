@@ -173,3 +173,46 @@ func TestARefusedUserIsNotTriedAgainAtOnce(t *testing.T) {
 		t.Errorf("100 requests take %s", took)
 	}
 }
+
+// The requests are those of the operator, and it may repeat each of them.
+func TestAuthenticationIsEnabledChangedAndDisabled(t *testing.T) {
+	for _, r := range members.Releases(t) {
+		if r.Minor() == "3.4" {
+			continue
+		}
+		t.Run(r.Version, func(t *testing.T) {
+			t.Parallel()
+			c := r.Start(t, members.Options{Size: 3})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			first := etcd.Credentials{Username: etcd.Root, Password: "first"}
+			conns := connect(t, c, first)
+			is := func(conn *etcd.Conn, want bool) {
+				t.Helper()
+				if enabled, err := conn.AuthEnabled(ctx); err != nil || enabled != want {
+					t.Fatalf("authentication is enabled: %t, %v; want %t", enabled, err, want)
+				}
+			}
+			is(conns[0], false)
+			for i := range 2 {
+				must(t, conns[i].EnableAuth(ctx, first.Password))
+				is(conns[i], true)
+			}
+			second := etcd.Credentials{Username: etcd.Root, Password: "second"}
+			must(t, conns[1].ChangePassword(ctx, second))
+			if _, err := conns[0].Status(ctx); !etcd.RefusesUser(err) {
+				t.Errorf("with the former password: %v", err)
+			}
+			conns = connect(t, c, second)
+			is(conns[2], true)
+			for i := range conns {
+				must(t, uses(ctx, conns[i]))
+				must(t, conns[i].DisableAuth(ctx))
+			}
+			is(conns[0], false)
+			// A password that somebody else has set before is no obstacle.
+			must(t, conns[0].EnableAuth(ctx, "third"))
+			must(t, uses(ctx, connect(t, c, etcd.Credentials{Username: etcd.Root, Password: "third"})[1]))
+		})
+	}
+}

@@ -233,4 +233,12 @@ func (c way) AdvanceLog(ctx context.Context, _ int) error {
 	return err
 }
 
+func (c way) AuthEnabled(context.Context) (bool, error) { return false, nil }
+
+func (c way) EnableAuth(context.Context, string) error { return nil }
+
+func (c way) DisableAuth(context.Context) error { return nil }
+
+func (c way) ChangePassword(context.Context, etcd.Credentials) error { return nil }
+
 func (c way) Disarm(context.Context, etcd.Alarm) error { return nil }

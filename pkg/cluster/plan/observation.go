@@ -53,6 +53,8 @@ type Observation struct {
 	// LoginRefused says why the members do not answer although they run: they ask for a user,
 	// and the operator has none that they accept.
 	LoginRefused string
+	// Auth is what the operator knows of etcd's authentication.
+	Auth Auth
 	// Template is the current template of members; empty parts are unknown.
 	Template manifest.Template
 	// UpdateRefused says why the API server refuses the template's pods; empty if it does not.

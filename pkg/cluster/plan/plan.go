@@ -26,6 +26,7 @@ var Rules = []func(*Observation) Step{
 	awaitQuorum,
 	noteStarted,
 	LiftFormerAlarms,
+	followAuth,
 	KeepClientService,
 	DropFormerService,
 	KeepBudget,

@@ -174,6 +174,12 @@ type (
 		IP       string // the leading member's pod
 		ID       uint64 // the new leader's pod
 	}
+	// EnableAuth makes etcd ask for the user in the Secret.
+	EnableAuth struct{}
+	// DisableAuth makes etcd ask for no user.
+	DisableAuth struct{}
+	// ChangePassword gives the user in etcd the password in the Secret.
+	ChangePassword struct{}
 	// LiftAlarms disarms alarms that came with a backup.
 	LiftAlarms struct{ Alarms []etcd.Alarm }
 )
@@ -281,6 +287,12 @@ func (s RemoveMember) String() string { return "remove member " + s.Name + ": " 
 func (s AdvanceLog) String() string {
 	return fmt.Sprintf("advance the log from index %d to %d", s.From, s.To)
 }
+
+func (EnableAuth) String() string { return "enable authentication" }
+
+func (DisableAuth) String() string { return "disable authentication" }
+
+func (ChangePassword) String() string { return "change the password of the operator's user" }
 
 func (s LiftAlarms) String() string {
 	return "lift alarms that came with the backup: " + strings.Join(AlarmTexts(s.Alarms), ", ")

@@ -288,6 +288,13 @@ type AuthPolicy struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="credentialsSecret must be the name of a Secret: lowercase letters, digits, dashes and dots, with a letter or digit first and last"
 	CredentialsSecret string `json:"credentialsSecret"`
+
+	// If true, the operator creates the user root with the password in the Secret and
+	// enables authentication, in a new cluster before clients reach it. It follows
+	// later changes of the password in the Secret. If false, the operator disables
+	// authentication. Default: neither; etcd stays as it is.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
 }
 
 // TLSPolicy names the certificates of members and clients.
