@@ -96,7 +96,10 @@ func newWorld(l life) *world {
 	if l.chance(0.15, "large") {
 		w.copyTakes = l.between(30*time.Second, 8*time.Minute, "copy")
 	}
-	if !l.backups && l.chance(0.35, "aim") {
+	switch {
+	case l.aimed:
+		w.aim = &aims[l.seed%uint64(len(aims))]
+	case !l.backups && l.chance(0.35, "aim"):
 		w.aim = &aims[l.number("which aim")%uint64(len(aims))]
 	}
 	return w

@@ -180,6 +180,8 @@ type life struct {
 	seed uint64
 	// backups is true if the operators of backups and restores take part.
 	backups bool
+	// aimed is true if the life has an aim: as many seeds in a row as there are aims have each.
+	aimed bool
 	// without are faults left out of this life, to shrink a failure.
 	without map[string]bool
 }
