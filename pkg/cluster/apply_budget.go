@@ -70,7 +70,7 @@ func (c *Cluster) correctBudget(ctx context.Context, s plan.UpdateBudget) error 
 		return err
 	}
 	c.budgetWritten = s.To
-	c.postponed.put(correctionOfBudget, c.cfg.Clock.Now().Add(correctionPause))
+	c.postponed.put(correctionOfBudget, c.cfg.Clock.Now().Add(c.pauseAfterCorrection(correctionOfBudget)))
 	if s.Edited != "" {
 		c.notices.corrected("PodDisruptionBudget "+live.Name, s.Edited)
 	}

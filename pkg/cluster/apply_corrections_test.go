@@ -12,6 +12,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // A controller or a webhook that takes a label of the spec away each time led to a write
@@ -53,6 +54,35 @@ func TestAFightOverMetadataCalmsDown(t *testing.T) {
 	c.obj.Generation++
 	if got := c.pauseAfterCorrection(metadataOf("a")); got != correctionPause {
 		t.Errorf("after an edit the pause is %s", got)
+	}
+}
+
+// Without its labels, the client Service is not in the cache.
+func TestAFightOverTheLabelsOfAServiceCalmsDown(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	hidden := manifest.BuildClientService(c.obj)
+	hidden.Labels = nil
+	w.makeService(hidden)
+	before := w.count("update", "services")
+	for range 10 * 60 {
+		o, err := c.observe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := plan.KeepClientService(o); s != nil {
+			if err := c.apply(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("services"), hidden, "ns"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clock.Step(time.Second)
+	}
+	if n := w.count("update", "services") - before; n < fightAfter+8 || n > fightAfter+11 {
+		t.Errorf("%d writes in ten minutes", n)
 	}
 }
 

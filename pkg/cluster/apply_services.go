@@ -81,7 +81,12 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 	case latest.DeletionTimestamp != nil:
 		return fmt.Errorf("service %s: %w: it is being deleted", want.Name, errSuperseded)
 	}
-	return c.updateService(ctx, corrected)
+	if err := c.updateService(ctx, corrected); err != nil {
+		return err
+	}
+	// Somebody may take the labels again, which hide the Service from the cache.
+	c.postponed.put(writeOf(want.Name), c.cfg.Clock.Now().Add(c.pauseAfterCorrection("service "+want.Name)))
+	return nil
 }
 
 // correctService updates the Service in the cache. If the cache is outdated, the API server

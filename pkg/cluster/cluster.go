@@ -319,7 +319,9 @@ func restsOnRecord(s plan.Step) bool {
 	case plan.CreateService:
 		return s.Client
 	case plan.RemoveMember:
-		return s.Last
+		// A cluster that shrinks by several members looks like one that forgot them, unless the
+		// record marks each. A replacement is urgent, and one at a time.
+		return !s.Dead
 	}
 	return false
 }

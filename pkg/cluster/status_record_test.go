@@ -17,7 +17,7 @@ import (
 func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 	looked := map[reflect.Type]bool{}
 	for _, s := range []plan.Step{
-		plan.ChooseSeed{Name: "a"}, plan.MarkRunning{}, plan.MarkFailed{Why: "all is lost"}, plan.CreateService{Client: true}, plan.RemoveMember{Name: "b", Last: true},
+		plan.ChooseSeed{Name: "a"}, plan.MarkRunning{}, plan.MarkFailed{Why: "all is lost"}, plan.CreateService{Client: true}, plan.RemoveMember{Name: "b"},
 		plan.CreatePods{Pods: []manifest.MemberPod{{Name: "a", Seed: true}, {Name: "b"}}},
 	} {
 		looked[reflect.TypeOf(s)] = true

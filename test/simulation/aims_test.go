@@ -84,6 +84,15 @@ func init() {
 		{name: "crashes seen late", least: 3, most: 3, storage: onVolumes, faults: (*world).lateCrashes},
 		{name: "half unseen", least: 5, most: 5, faults: (*world).halfUnseen},
 		{name: "crowded edit", least: 3, most: 3, storage: onNodes, apart: true, crowded: true, faults: (*world).laterEdit},
+		{name: "digests", least: 1, most: 3, faults: (*world).digests},
+		{name: "images restored", least: 1, most: 3, faults: (*world).restoredImages},
+		{name: "members without labels", least: 1, most: 3, faults: (*world).unlabelledMembers},
+		{name: "other repository", least: 1, most: 3, faults: (*world).otherRepository},
+		{name: "all disks go back", least: 3, most: 3, faults: (*world).allGoBack},
+		{name: "edit while refused", least: 3, most: 3, storage: onVolumes, faults: (*world).refusedEdit},
+		{name: "shrink without a record", least: 3, most: 5, faults: (*world).unrecordedShrink},
+		{name: "fight over a Service", least: 1, most: 3, faults: (*world).fight},
+		{name: "taken name", least: 1, most: 3, faults: (*world).takenName},
 	}
 }
 
@@ -548,6 +557,136 @@ func (w *world) unreachedMember() []*fault {
 func (w *world) upgrade() []*fault {
 	f := w.aimAt("somebody sets the version", time.Minute, 3*time.Minute)
 	f.begin = w.setVersion
+	return []*fault{f}
+}
+
+// digests lets admission name images by digests from the start.
+func (w *world) digests() []*fault {
+	f := w.aimAt("admission names images by digests", 0, time.Second)
+	f.lasts = w.aimLasts("digests", 2*time.Minute, 4*time.Minute)
+	f.begin = func() { w.api.pinned = true }
+	f.end = func() { w.api.pinned = false }
+	return append([]*fault{f}, w.upgrade()...)
+}
+
+// restoredImages lets admission keep the images of pods for a while, and somebody sets the version.
+func (w *world) restoredImages() []*fault {
+	f := w.aimAt("admission keeps the images of pods as they are", time.Minute, 100*time.Second)
+	f.lasts = w.aimLasts("kept", 20*time.Second, 2*time.Minute)
+	f.begin = func() { w.api.keptImages = true }
+	f.end = func() { w.api.keptImages = false }
+	version := w.aimAt("somebody sets the version", 0, 0)
+	version.at = f.at + time.Second
+	version.begin = w.setVersion
+	return []*fault{f, version}
+}
+
+// unlabelledMembers takes the labels of all pods. In half of the lives the operator crashes before,
+// and begins without having seen them.
+func (w *world) unlabelledMembers() []*fault {
+	f := w.aimAt("all pods lose a label", 30*time.Second, 2*time.Minute)
+	crash := w.life.chance(0.5, "aim", "crash")
+	f.begin = func() {
+		if o := w.operator(); o != nil && crash {
+			o.crash()
+		}
+		for _, p := range w.api.pods() {
+			w.unlabel(p.Name)
+		}
+	}
+	return []*fault{f}
+}
+
+func (w *world) otherRepository() []*fault {
+	f := w.aimAt("somebody sets another repository", time.Minute, 3*time.Minute)
+	f.begin = func() {
+		w.api.edit("etcdclusters", clusterName, func(o metav1.Object) { o.(*api.EtcdCluster).Spec.Repository = "mirror.example/etcd" })
+	}
+	return []*fault{f}
+}
+
+// allGoBack makes all nodes lose power at the same moment, and return with the disks of an earlier
+// moment: a quorum answers, and has forgotten writes.
+func (w *world) allGoBack() []*fault {
+	f := w.aimAt("all nodes lose power, and all disks are those of some time before", 2*time.Minute, 4*time.Minute)
+	f.lasts = w.aimLasts("off", 3*time.Second, 20*time.Second)
+	var old map[*disk]*raft.MemoryStorage
+	w.after(f.at-w.aimLasts("back", 5*time.Second, 70*time.Second), func() { old = w.copyDisks(w.nodes) })
+	f.begin = func() {
+		for _, n := range w.nodes {
+			n.powerOff()
+		}
+	}
+	f.end = func() {
+		w.rollBack(old)
+		for _, n := range w.nodes {
+			if !n.up {
+				n.powerOn()
+			}
+		}
+	}
+	return []*fault{f}
+}
+
+// refusedEdit lets admission refuse pods while somebody edits the spec.
+func (w *world) refusedEdit() []*fault {
+	f := w.aimAt("admission refuses pods", time.Minute, 2*time.Minute)
+	f.lasts = w.aimLasts("refused", time.Minute, 2*time.Minute)
+	f.begin = func() { w.api.refusal = "a webhook denied the request" }
+	f.end = func() { w.api.refusal = "" }
+	edit := w.edits(w.aimAt("somebody edits the spec", 0, 0), "300m")
+	edit.at = f.at + time.Second
+	return []*fault{f, edit}
+}
+
+// unrecordedShrink keeps the operator from writing the status while somebody shrinks the cluster.
+func (w *world) unrecordedShrink() []*fault {
+	shrink := w.aimAt("somebody sets the size to 1", time.Minute, 100*time.Second)
+	shrink.begin = func() {
+		w.api.edit("etcdclusters", clusterName, func(o metav1.Object) { o.(*api.EtcdCluster).Spec.Size = 1 })
+	}
+	w.skies = append(w.skies, weather{
+		from: shrink.at - time.Second, to: shrink.at + w.aimLasts("status", 20*time.Second, 90*time.Second),
+		kinds: []string{"500"}, p: 1, only: " PUT etcdclusters/" + clusterName + "/status",
+	})
+	return []*fault{shrink}
+}
+
+// fight lets somebody undo each correction of the client Service. The operator must notice.
+func (w *world) fight() []*fault {
+	f := w.aimAt("somebody takes a label from the client Service, again and again", 30*time.Second, time.Minute)
+	until := f.at + w.aimLasts("fight", 4*time.Minute, 5*time.Minute)
+	var undo func()
+	undo = func() {
+		w.checks.acts.futile = w.elapsed() > f.at+time.Minute && w.elapsed() < until
+		if w.elapsed() > until {
+			return
+		}
+		w.api.edit("services", clusterName+"-client", func(o metav1.Object) {
+			labels := maps.Clone(o.GetLabels())
+			delete(labels, "app")
+			o.SetLabels(labels)
+		})
+		w.after(500*time.Millisecond, undo)
+	}
+	f.begin = undo
+	return []*fault{f}
+}
+
+// takenName begins with a Service of somebody else that has the name of the peer Service.
+func (w *world) takenName() []*fault {
+	w.api.put(w.api.shelves["services"], &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: clusterName, UID: "00000000-0000-4000-8000-bbbbbbbbbbbb", CreationTimestamp: metav1.NewTime(time.Now().Truncate(time.Second)),
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "00000000-0000-4000-8000-cccccccccccc", Controller: new(true)}},
+	}})
+	w.after(time.Minute, func() { w.checks.acts.futile = true })
+	f := w.aimAt("somebody deletes the Service that has the name of the peer Service", 3*time.Minute, 4*time.Minute)
+	f.begin = func() {
+		w.checks.acts.futile = false
+		if s := w.api.shelves["services"]; s.objects[storedKey(namespace, clusterName)] != nil {
+			w.api.remove(s, storedKey(namespace, clusterName), nil)
+		}
+	}
 	return []*fault{f}
 }
 

@@ -79,8 +79,9 @@ type apiServer struct {
 	watchers []*watcher
 	// pinned and refusal are admission: it pins images by their digest, and refuses pods with
 	// a reason.
-	pinned  bool
-	refusal string
+	pinned     bool
+	keptImages bool // admission undoes changes of images
+	refusal    string
 	// noWatchLists is true for an API server without watches that begin with a list.
 	noWatchLists bool
 	made         int
@@ -448,6 +449,7 @@ func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 	s := r.shelf
 	key := storedKey(r.namespace, r.name)
 	live := s.objects[key]
+	who.asks(r)
 	if r.name != "" && live == nil {
 		return nil, apierrors.NewNotFound(s.kind.group(), r.name)
 	}
@@ -463,7 +465,7 @@ func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 	case http.MethodPut:
 		return a.update(r, live)
 	case http.MethodPatch:
-		return a.patch(r, live)
+		return a.patch(who, r, live)
 	case http.MethodDelete:
 		var options metav1.DeleteOptions
 		if len(r.body) > 0 {
@@ -477,6 +479,7 @@ func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 		if p := options.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != live.obj.GetResourceVersion() {
 			return nil, apierrors.NewConflict(s.kind.group(), r.name, errors.New("the resourceVersion in the precondition is another"))
 		}
+		a.w.checks.precise(who, r, options.Preconditions)
 		a.w.checks.deletes(who, s.kind.resource, live.obj)
 		a.remove(s, key, options.GracePeriodSeconds)
 		r.accepts = format{}
@@ -654,6 +657,10 @@ func (a *apiServer) replace(r *request, live *stored, obj metav1.Object) ([]byte
 		old := live.obj.(*corev1.Pod)
 		if !r.status {
 			o.Status = *old.Status.DeepCopy()
+			if a.keptImages && !slices.EqualFunc(o.Spec.Containers, old.Spec.Containers, func(a, b corev1.Container) bool { return a.Image == b.Image }) {
+				a.w.kept = true
+				o.Spec.Containers = copied(old).(*corev1.Pod).Spec.Containers
+			}
 			if err := a.admit(s, o); err != nil {
 				return nil, err
 			}
@@ -718,7 +725,8 @@ func mustJSON(v any) []byte {
 	return raw
 }
 
-func (a *apiServer) patch(r *request, live *stored) ([]byte, error) {
+func (a *apiServer) patch(who *operator, r *request, live *stored) ([]byte, error) {
+	a.w.checks.patches(who, r)
 	var raw []byte
 	var err error
 	switch r.patch {

@@ -25,9 +25,11 @@ import (
 const (
 	// blindFor is how long the operator may not notice an unhealthy member.
 	blindFor = 20 * time.Second
-	// mostWrites and mostPasses bound what the operator does in a minute. mostQuiet bounds its
+	// mostWrites and mostPasses bound what the operator does in a minute, and eachChange what it
+	// writes besides for each change of the membership. mostQuiet bounds its
 	// writes in a minute in which nothing has happened for quietAfter.
 	mostWrites = 150
+	eachChange = 4
 	mostQuiet  = 40
 	quietAfter = 6 * time.Minute
 	mostPasses = 400
@@ -42,6 +44,7 @@ type checks struct {
 	failure   string
 	sick      map[uint64]time.Time // unhealthy voters, and since when
 	writes    int
+	changes   int // of the membership, in this minute
 	etcdCalls int
 	mostPods  int // in this minute
 	mostWrote int
@@ -52,6 +55,7 @@ type checks struct {
 	// accepted is true if a person has given up data.
 	accepted bool
 	conduct  conduct
+	acts     acts
 }
 
 // fail ends the life because of a violation.
@@ -95,6 +99,7 @@ func (w *world) remember(m *member, e *pb.Entry, content string) {
 func (w *world) membershipChanged(m *member, index uint64) {
 	if h := w.histories[m.clusterID]; h != nil && index >= h.last {
 		w.progressed, w.reconfigured = time.Now(), time.Now()
+		w.checks.changes++
 		h.machine.members, h.machine.removed = m.machine.clone().members, m.machine.clone().removed
 	}
 }
@@ -165,6 +170,8 @@ func (c *checks) look() {
 		w.wentBack = false // it may be ahead of the record before the operator's next pass
 	}
 	c.conduct.look(w, h)
+	c.noted(h)
+	c.budgeted(h)
 	c.compareAvailable()
 	c.compareNamed()
 }
@@ -247,6 +254,7 @@ func (c *checks) wrote(o *operator, r *request) {
 		c.w.backups.wrote(o, r)
 		return
 	}
+	c.repeats(r)
 	if r.shelf.kind.resource != "events" && r.shelf.kind.resource != "leases" {
 		c.writes++
 	}
@@ -263,7 +271,7 @@ func (c *checks) wrote(o *operator, r *request) {
 // minute checks what the operator did in a minute.
 func (c *checks) minute() {
 	c.mostWrote = max(c.mostWrote, c.writes)
-	if c.writes > mostWrites {
+	if c.writes > mostWrites+eachChange*c.changes {
 		c.w.fail("%d writes to the API server in a minute", c.writes)
 	}
 	if c.w.quietFor() > quietAfter && time.Since(c.w.reconfigured) > quietAfter && c.writes > mostQuiet {
@@ -274,7 +282,8 @@ func (c *checks) minute() {
 	if calls := mostPasses * (2*c.mostPods + 2); c.etcdCalls > calls {
 		c.w.fail("%d calls to %d members in a minute", c.etcdCalls, c.mostPods)
 	}
-	c.writes, c.etcdCalls, c.mostPods = 0, 0, 0
+	c.writes, c.changes, c.etcdCalls, c.mostPods = 0, 0, 0, 0
+	clear(c.acts.same)
 }
 
 // memberOf returns the ID of the member whose data a disk holds, in the history that counts.
@@ -301,6 +310,7 @@ func (c *checks) deletes(o *operator, resource string, obj metav1.Object) {
 		if !o.seen[obj.UID] {
 			c.w.fail("the operator deletes pod %s, and has only seen an earlier pod of that name", obj.Name)
 		}
+		c.gives(o, obj)
 		c.restarts(o, obj, "the deletion of its pod")
 		if claimOf(obj) != "" {
 			return
@@ -335,6 +345,7 @@ func (c *checks) restarts(o *operator, pod *corev1.Pod, act string) {
 		return
 	}
 	defer c.conduct.restarts(o, id, m)
+	c.leads(o, h, id, act)
 	if len(voters) < 3 || m == nil && !c.w.aboutToRestart(h, id) || m != nil && m.id != id || !c.well(o, id) {
 		return
 	}
@@ -361,6 +372,7 @@ func (c *checks) removes(o *operator, m *member, id uint64) {
 	if !slices.Contains(voters, id) {
 		return
 	}
+	c.leads(o, h, id, "the removal")
 	before, after := 0, 0
 	for _, v := range voters {
 		if c.well(o, v) {

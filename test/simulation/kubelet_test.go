@@ -461,6 +461,9 @@ func (r *podRun) stepEtcd() {
 		if r.launching && !r.launch(c) {
 			return
 		}
+		if launcher(c) != nil {
+			w.checks.begins(r)
+		}
 		m, err := w.startMember(r, r.disk(), parseFlags(c.Command), w.versionOf(c.Image))
 		if err != nil {
 			r.fail("etcd", err.Error())

@@ -196,6 +196,7 @@ func (c way) RemoveMember(ctx context.Context, id uint64) error {
 	_, err := confirmed(ctx, c, fmt.Sprintf("remove %x", id), func(m *member, reply func(bool, error)) {
 		c.o.w.narrate(c.o.name, "removes %s", c.o.w.nameOf(m, id))
 		c.o.w.checks.removes(c.o, m, id)
+		c.o.w.checks.parts(c.o, m, id)
 		m.remove(id, func(err error) {
 			if err != nil {
 				c.o.w.narrate("etcd", "refuses to remove %s: %v", c.o.w.nameOf(m, id), err)

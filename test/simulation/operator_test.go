@@ -51,7 +51,8 @@ type operator struct {
 	dead   chan struct{} // closed when it ends
 	done   chan struct{}
 	err    error
-	seen   map[types.UID]bool // the pods that it has got from the API server
+	seen   map[types.UID]bool   // the pods that it has got from the API server
+	asked  map[string]time.Time // when it last asked for an object by its name
 }
 
 // clockOf is the clock of an operator, which may differ from the API server's.

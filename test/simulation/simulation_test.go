@@ -58,12 +58,12 @@ func TestAClusterForms(t *testing.T) {
 // TestASeedLivesTheSameLifeTwice ensures that failures are reproducible.
 func TestASeedLivesTheSameLifeTwice(t *testing.T) {
 	for seed := *firstFlag; seed < *firstFlag+min(cmp.Or(*seedsFlag, 6), 6); seed++ {
-		for _, l := range []life{{seed: seed}, {seed: seed, backups: true}} {
+		for _, l := range []life{{seed: seed}, {seed: seed, aimed: true}, {seed: seed, backups: true}} {
 			one, two := live(t, l, false), live(t, l, false)
 			if one.hash == two.hash {
 				continue
 			}
-			t.Errorf("seed %d, backups %t: two lives", seed, l.backups)
+			t.Errorf("seed %d, aimed %t, backups %t: two lives", seed, l.aimed, l.backups)
 			for i := range one.lines {
 				if i >= len(two.lines) || one.lines[i] != two.lines[i] {
 					t.Logf("they part here:\n%s\n%s", strings.Join(one.lines[max(0, i-3):min(len(one.lines), i+3)], "\n"), strings.Join(two.lines[max(0, i-3):min(len(two.lines), i+3)], "\n"))
@@ -77,6 +77,11 @@ func TestASeedLivesTheSameLifeTwice(t *testing.T) {
 // TestLives runs as many lives as the flags say.
 func TestLives(t *testing.T) {
 	liveAll(t, cmp.Or(*seedsFlag, 80), func(seed uint64) life { return life{seed: seed} })
+}
+
+// TestAimedLives runs lives in which rare coincidences happen, each in turn.
+func TestAimedLives(t *testing.T) {
+	liveAll(t, cmp.Or(*seedsFlag, uint64(len(aims))), func(seed uint64) life { return life{seed: seed, aimed: true} })
 }
 
 // TestBackupLives runs lives in which the operators of backups and restores take part.

@@ -61,6 +61,7 @@ type world struct {
 	aim          *aim          // nil: this life has none
 	copyTakes    time.Duration // of a database, to a member that needs a snapshot
 	lies         bool          // the tag of an image
+	kept         bool          // admission has undone the change of an image
 	wiped        bool          // a node's fault lost a voter's data
 	rolledBack   bool          // a disk: raft promises nothing any more
 	wentBack     bool          // all disks, behind the record
@@ -180,6 +181,8 @@ type life struct {
 	seed uint64
 	// backups is true if the operators of backups and restores take part.
 	backups bool
+	// aimed is true if the life has an aim: as many seeds in a row as there are aims have each.
+	aimed bool
 	// without are faults left out of this life, to shrink a failure.
 	without map[string]bool
 }

@@ -319,9 +319,7 @@ func removeOneMember(o *Observation) Step {
 	if o.Surge() {
 		why = "another that follows the spec has joined in its place"
 	}
-	removal := victim.remove(false, why)
-	removal.Last = len(o.Members) == 2
-	return removal
+	return victim.remove(false, why)
 }
 
 // addMembers creates the pods of missing members. The pods start together; the operator adds

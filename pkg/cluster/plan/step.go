@@ -158,9 +158,6 @@ type (
 		Pod types.UID
 		// Volume is true if the plan knew the member's volume.
 		Volume bool
-		// Last is true if the record is useless without the mark for this removal, because too
-		// few members are left.
-		Last bool
 		// Dead is true for a replacement, false if the cluster shrinks.
 		Dead bool
 		Why  Reason
