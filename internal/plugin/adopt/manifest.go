@@ -115,7 +115,7 @@ func (m *Move) fitDeployment(object *unstructured.Unstructured, from *old, anySc
 	if err := unstructured.SetNestedField(object.Object, int64(max(1, from.replicas())), "spec", "replicas"); err != nil {
 		return err
 	}
-	path := append(template, "containers")
+	path := append(slices.Clone(template), "containers")
 	containers, _, err := unstructured.NestedSlice(object.Object, path...)
 	if err != nil {
 		return err
