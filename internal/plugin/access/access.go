@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,6 +24,7 @@ type Access struct {
 	Config    *rest.Config
 	Kube      kubernetes.Interface
 	Etcd      versioned.Interface
+	Dynamic   dynamic.Interface
 	Namespace string
 }
 
@@ -94,5 +96,9 @@ func New(config *rest.Config, namespace string) (*Access, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open Kubernetes: %w", err)
 	}
-	return &Access{Config: config, Kube: kube, Etcd: etcd, Namespace: namespace}, nil
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("open Kubernetes: %w", err)
+	}
+	return &Access{Config: config, Kube: kube, Etcd: etcd, Dynamic: objects, Namespace: namespace}, nil
 }

@@ -27,5 +27,6 @@ func (app *App) addCommands(root *cobra.Command) {
 		app.backupList(),
 		app.restore(),
 		app.recoverCommand(),
+		app.adopt(),
 	)
 }

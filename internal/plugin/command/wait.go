@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -20,6 +21,9 @@ type waitOptions struct {
 	timeout time.Duration
 	// progress is where progress is printed; nil for standard output.
 	progress io.Writer
+	// rest says what becomes of the work if the command stops waiting; "": the operator
+	// continues it.
+	rest string
 }
 
 func (o *waitOptions) bind(cmd *cobra.Command, timeout time.Duration) {
@@ -34,6 +38,7 @@ const pollPeriod = time.Second
 // that this has changed. An error of look ends the wait.
 func (app *App) until(ctx context.Context, opts waitOptions, look func(context.Context) (state string, done bool, err error)) error {
 	start, last := app.Clock.Now(), ""
+	rest := cmp.Or(opts.rest, "the operator continues without this command")
 	progress := opts.progress
 	if progress == nil {
 		progress = app.Out
@@ -51,9 +56,9 @@ func (app *App) until(ctx context.Context, opts waitOptions, look func(context.C
 		case done:
 			return nil
 		case app.Clock.Since(start) >= opts.timeout:
-			return fmt.Errorf("not done after %s: the operator continues without this command%s", opts.timeout, lastSeen(last))
+			return fmt.Errorf("not done after %s: %s%s", opts.timeout, rest, lastSeen(last))
 		case !app.pause(ctx, pollPeriod):
-			return fmt.Errorf("stopped waiting: the operator continues without this command%s", lastSeen(last))
+			return fmt.Errorf("stopped waiting: %s%s", rest, lastSeen(last))
 		}
 	}
 }

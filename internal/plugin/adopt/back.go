@@ -1,0 +1,144 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package adopt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Back is a way back that has been looked up.
+type Back struct {
+	before, after []*unstructured.Unstructured
+	olds          []*old
+}
+
+// PlanBack reads what the move recorded. It changes nothing.
+func (m *Move) PlanBack(ctx context.Context) (*Back, error) {
+	before, err := m.readRecord(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil {
+		return nil, fmt.Errorf("the namespace %s has no ConfigMap %s: nothing was moved here, or the way back is done", m.Namespace, RecordName)
+	}
+	p := &Plan{}
+	if _, err := p.findOld(m.Namespace, nil, before); err != nil {
+		return nil, err
+	}
+	after, err := m.manifest(p.olds)
+	return &Back{before: before, after: after, olds: p.olds}, err
+}
+
+// Steps are what the way back does, one line each.
+func (b *Back) Steps() []string {
+	var steps []string
+	for _, object := range b.after {
+		if object.GetKind() == "Deployment" {
+			steps = append(steps, "delete deployment/"+object.GetName()+" of this release, and wait until its pods end")
+		}
+	}
+	for _, object := range b.before {
+		steps = append(steps, "restore "+strings.ToLower(object.GetKind())+"/"+object.GetName())
+	}
+	return append(steps, "delete configmap/"+RecordName)
+}
+
+// RunBack goes back, from the step that is next.
+func (m *Move) RunBack(ctx context.Context, b *Back) error {
+	for _, object := range b.after {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		there, err := m.get(ctx, deployments, object.GetName())
+		if err != nil {
+			return err
+		}
+		if there != nil && ours(there) {
+			if err := m.remove(ctx, deployments, there); err != nil {
+				return err
+			}
+			m.Say("deployment/%s of this release deleted", object.GetName())
+		}
+	}
+	// The new rights go with the operators, and the old CRDs come before the old operators:
+	// these write the status with the rest of the object.
+	for _, object := range b.after {
+		if err := m.withdraw(ctx, b, object); err != nil {
+			return err
+		}
+	}
+	for _, deployment := range []bool{false, true} {
+		for _, object := range b.before {
+			if (object.GetKind() == "Deployment") != deployment {
+				continue
+			}
+			if err := m.restore(ctx, object); err != nil {
+				return err
+			}
+		}
+	}
+	if err := m.untilAvailable(ctx, b.wanted()); err != nil {
+		return err
+	}
+	record, err := m.get(ctx, configMaps, RecordName)
+	if err != nil || record == nil {
+		return err
+	}
+	return m.remove(ctx, configMaps, record)
+}
+
+// wanted are the old Deployments that had pods.
+func (b *Back) wanted() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(b.before), func(object *unstructured.Unstructured) bool {
+		return object.GetKind() == "Deployment" && slices.ContainsFunc(b.olds, func(o *old) bool { return o.Name == object.GetName() && o.replicas() == 0 })
+	})
+}
+
+// withdraw deletes what the move created, except for the CRDs: their objects would go too.
+func (m *Move) withdraw(ctx context.Context, b *Back, object *unstructured.Unstructured) error {
+	switch object.GetKind() {
+	case "CustomResourceDefinition", "Deployment":
+		return nil
+	}
+	if slices.ContainsFunc(b.before, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == object.GetKind() && o.GetName() == object.GetName()
+	}) {
+		return nil
+	}
+	r := kinds[object.GetKind()]
+	there, err := m.get(ctx, r, object.GetName())
+	// A ServiceAccount that was there before has no label of the manifests.
+	if err != nil || there == nil || !ours(there) {
+		return err
+	}
+	return m.remove(ctx, r, there)
+}
+
+// restore puts an object back as it was. An old Deployment that still exists only gets its
+// replicas back.
+func (m *Move) restore(ctx context.Context, object *unstructured.Unstructured) error {
+	if object.GetKind() == "Deployment" {
+		there, err := m.get(ctx, deployments, object.GetName())
+		if err != nil {
+			return err
+		}
+		if there != nil {
+			replicas, given, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+			if !given {
+				replicas = 1
+			}
+			return m.scale(ctx, there, replicas, nil)
+		}
+	}
+	if err := m.put(ctx, object, false); err != nil {
+		return err
+	}
+	m.Say("%s/%s restored", strings.ToLower(object.GetKind()), object.GetName())
+	return nil
+}

@@ -1,0 +1,189 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package adopt_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/adopt"
+)
+
+func TestFindings(t *testing.T) {
+	namespaced := operator("default", "etcd-operator", "etcd-operator")
+	withBackups := append(slices.Clone(namespaced), operator("default", "etcd-backup-operator", "etcd-backup-operator")...)
+	wide := operator("default", "etcd-operator", "etcd-operator, --cluster-wide=true")
+	for name, test := range map[string]struct {
+		documents []string
+		change    func(c *unstructured.Unstructured)
+		level     adopt.Level
+		want      string
+	}{
+		"OLM": {
+			documents: []string{strings.Replace(namespaced[0], `fork: "yes"`, "olm.owner: etcdoperator.v0.9.4", 1)},
+			level:     adopt.Problem, want: "the Operator Lifecycle Manager keeps the Deployment etcd-operator",
+		},
+		"two of one program": {
+			documents: append(operator("default", "other", "etcd-operator"), namespaced...),
+			level:     adopt.Obstacle, want: "run etcd-operator",
+		},
+		"two scopes": {
+			documents: append(operator("default", "backups", "etcd-backup-operator"), wide...),
+			level:     adopt.Obstacle, want: "backups has not",
+		},
+		"a second one for all namespaces": {
+			documents: append(operator("other", "second", `sh, -c, "exec etcd-operator -cluster-wide"`), wide...),
+			level:     adopt.Problem, want: "two would lead at once",
+		},
+		"older operators elsewhere": {
+			documents: append(operator("other", "second", "etcd-operator"), namespaced...),
+			level:     adopt.Problem, want: "the older operator other/second shares the CRDs",
+		},
+		"flags": {
+			documents: operator("default", "etcd-operator", "etcd-operator, -chaos-level=1"),
+			level:     adopt.Note, want: "the flag -chaos-level=1 of etcd-operator is not carried over",
+		},
+		"a member is missing": {
+			documents: namespaced,
+			change:    func(c *unstructured.Unstructured) { set(c, []any{"mem-a"}, "status", "members", "ready") },
+			level:     adopt.Problem, want: "default/mem has 1 of 3 members ready",
+		},
+		"no phase": {
+			documents: namespaced,
+			change:    func(c *unstructured.Unstructured) { set(c, "Failed", "status", "phase") },
+			level:     adopt.Problem, want: `has the phase "Failed"`,
+		},
+		"an upgrade": {
+			documents: namespaced,
+			change:    func(c *unstructured.Unstructured) { set(c, "v3.5.36", "status", "targetVersion") },
+			level:     adopt.Problem, want: "is being upgraded to v3.5.36",
+		},
+		"a part of the spec that the operator tolerates": {
+			documents: namespaced,
+			change: func(c *unstructured.Unstructured) {
+				set(c, []any{map[string]any{"name": "ETCD_LISTEN_METRICS_URLS", "value": "http://0.0.0.0:1"}}, "spec", "pod", "etcdEnv")
+			},
+			level: adopt.Note, want: "follows the spec of default/mem without the refused parts",
+		},
+		"a spec that the operator cannot follow": {
+			documents: namespaced,
+			change: func(c *unstructured.Unstructured) {
+				set(c, int64(0), "spec", "size")
+				set(c, []any{}, "status", "members", "ready")
+			},
+			level: adopt.Problem, want: "would leave the EtcdCluster default/mem alone",
+		},
+		"a budget of the user": {
+			documents: append([]string{`
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: mine, namespace: default}
+spec: {maxUnavailable: 1, selector: {matchLabels: {etcd_cluster: mem}}}`}, namespaced...),
+			level: adopt.Problem, want: "the PodDisruptionBudget default/mine selects pods of mem",
+		},
+		"backups elsewhere": {
+			documents: append([]string{`
+apiVersion: etcd.database.coreos.com/v1beta2
+kind: EtcdBackup
+metadata: {name: nightly, namespace: other}`}, withBackups...),
+			level: adopt.Problem, want: "no operator would handle these etcdbackups: other/nightly",
+		},
+		"root on a volume": {
+			documents: append([]string{
+				"{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {pod-security.kubernetes.io/enforce: restricted}}}",
+				"{apiVersion: v1, kind: Pod, metadata: {name: mem-a, namespace: default, labels: {etcd_cluster: mem}}}",
+			}, namespaced...),
+			change: func(c *unstructured.Unstructured) {
+				set(c, map[string]any{"persistentVolumeClaimSpec": map[string]any{}}, "spec", "pod")
+			},
+			level: adopt.Problem, want: "members of default/mem may own their data as root",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, test.documents...)
+			if test.change != nil {
+				c := w.get("etcdclusters", "mem")
+				test.change(c)
+				if err := w.client.Tracker().Update(gvr("etcdclusters"), c, "default"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := w.plan(w.move())
+			if !slices.ContainsFunc(p.Findings, func(f adopt.Finding) bool {
+				return f.Level == test.level && strings.Contains(f.Message, test.want)
+			}) || w.writes > 0 {
+				t.Errorf("%d writes, findings %+v", w.writes, p.Findings)
+			}
+		})
+	}
+}
+
+func set(o *unstructured.Unstructured, value any, path ...string) {
+	if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
+		panic(err)
+	}
+}
+
+func TestARefusedWriteIsAnObstacle(t *testing.T) {
+	for _, resource := range []string{"configmaps", "deployments", "customresourcedefinitions", "roles", "rolebindings"} {
+		w := forkWorld(t)
+		w.refuse = resource
+		if p := w.plan(w.move()); !p.Has(adopt.Obstacle) {
+			t.Errorf("%s: %+v", resource, p.Findings)
+		}
+	}
+}
+
+func TestANamespaceWithoutAnOldOperator(t *testing.T) {
+	w := newWorld(t, operator("other", "etcd-operator", "etcd-operator")...)
+	if _, err := w.move().Plan(t.Context()); err == nil || !strings.Contains(err.Error(), "-n names its namespace") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := w.move().PlanBack(t.Context()); err == nil || !strings.Contains(err.Error(), adopt.RecordName) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// The fork's backup operator handles all objects, so backups elsewhere need no other operator.
+func TestAnyScopeSolvesBackupsElsewhere(t *testing.T) {
+	w := newWorld(t, append([]string{`
+apiVersion: etcd.database.coreos.com/v1beta2
+kind: EtcdBackup
+metadata: {name: nightly, namespace: other}`}, operator("default", "etcd-backup-operator", "etcd-backup-operator")...)...)
+	m := w.move()
+	m.AnyScope = true
+	if p := w.plan(m); p.Has(adopt.Problem) {
+		t.Errorf("findings %+v", p.Findings)
+	}
+}
+
+// v0.9.4 created CRDs without a schema. Today's API server keeps them, and refuses to create such a CRD.
+func TestTheWayBackToACRDWithoutASchema(t *testing.T) {
+	w := forkWorld(t)
+	crd := w.get("customresourcedefinitions", "etcdclusters.etcd.database.coreos.com")
+	set(crd, true, "spec", "preserveUnknownFields")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	delete(versions[0].(map[string]any), "schema")
+	set(crd, versions, "spec", "versions")
+	if err := w.client.Tracker().Update(gvr("customresourcedefinitions"), crd, ""); err != nil {
+		t.Fatal(err)
+	}
+	m := w.move()
+	if err := m.Run(t.Context(), w.plan(m)); err != nil {
+		t.Fatal(err)
+	}
+	back, err := m.PlanBack(t.Context())
+	if err != nil || m.RunBack(t.Context(), back) != nil {
+		t.Fatal(err)
+	}
+	crd = w.get("customresourcedefinitions", "etcdclusters.etcd.database.coreos.com")
+	versions, _, _ = unstructured.NestedSlice(crd.Object, "spec", "versions")
+	open, _, _ := unstructured.NestedBool(versions[0].(map[string]any), "schema", "openAPIV3Schema", "x-kubernetes-preserve-unknown-fields")
+	if _, loose, _ := unstructured.NestedBool(crd.Object, "spec", "preserveUnknownFields"); !open || loose || versions[0].(map[string]any)["subresources"] != nil {
+		t.Errorf("the CRD is %v", crd.Object["spec"])
+	}
+}
