@@ -106,7 +106,7 @@ func TestWhyNoMemberWillDoIsTold(t *testing.T) {
 		"two clusters":                {[]answer{well(1, 100), well(2, 100, dead), well(3, 100, stranger)}, []string{"http://m1:2379 and http://m3:2379 are endpoints of different clusters"}},
 		"a client that is unknown": {
 			[]answer{well(1, 0, func(a *answer) { a.statusErr = fmt.Errorf("status of x: %w", rpctypes.ErrUserEmpty) })},
-			[]string{"http://m1:2379: etcdserver: user name is empty: authentication is enabled", "common name is a user with the role root"},
+			[]string{"http://m1:2379: etcdserver: user name is empty: authentication is enabled", "a snapshot needs a user with the role root"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

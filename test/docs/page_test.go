@@ -194,6 +194,9 @@ func TestTestsThatThePagesNameExist(t *testing.T) {
 	}
 	claims, _, _ := strings.Cut(string(page), "## Chaos")
 	for row := range strings.Lines(claims) {
+		if strings.HasPrefix(row, "| When (UTC) ") || strings.HasPrefix(row, "| 20") {
+			continue // runs, which say what they did
+		}
 		if strings.HasPrefix(row, "| ") && !strings.Contains(row, "Shown by") && !strings.Contains(row, "`Test") {
 			t.Errorf("no test shows %s", row)
 		}
