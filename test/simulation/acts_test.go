@@ -220,7 +220,7 @@ func (c *checks) noted(h *history) {
 	}
 }
 
-// begins checks the start of etcd in a pod that noted, when its init containers began, that its
+// begins checks the start of etcd in a pod that noted, when its container began, that its
 // member has served.
 func (c *checks) begins(r *podRun) {
 	if r.member != "" && !r.disk().hasData() {
