@@ -112,11 +112,7 @@ func (c *checks) creates(o *operator, pod *corev1.Pod) {
 	if o == nil || o.kin != &w.operators || obj == nil {
 		return
 	}
-	fresh := parseFlags(pod.Spec.Containers[0].Command).fresh
-	if fresh && w.backups == nil && w.current() != nil {
-		w.fail("the operator makes the first member %s of a cluster that has served", pod.Name)
-	}
-	if fresh && !slices.Equal(obj.Status.Members.Unready, []string{pod.Name}) {
+	if parseFlags(pod.Spec.Containers[0].Command).fresh && !slices.Equal(obj.Status.Members.Unready, []string{pod.Name}) {
 		w.fail("the operator makes the first member %s, and the status names %q", pod.Name, obj.Status.Members.Unready)
 	}
 	if w.disks[w.diskKeyOf(pod)].hasData() {
