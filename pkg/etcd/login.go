@@ -61,7 +61,7 @@ func newLogin(c Credentials) *login {
 // options make a connection show the token, and obtain another one.
 func (l *login) options() []grpc.DialOption {
 	return []grpc.DialOption{
-		grpc.WithPerRPCCredentials(l), grpc.WithChainUnaryInterceptor(l.intercept), grpc.WithChainStreamInterceptor(l.precede),
+		grpc.WithPerRPCCredentials(l), grpc.WithChainUnaryInterceptor(l.intercept, l.discern), grpc.WithChainStreamInterceptor(l.precede),
 	}
 }
 
@@ -77,6 +77,18 @@ func (l *login) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity allows connections in plain text: whether to encrypt is the user's
 // decision.
 func (l *login) RequireTransportSecurity() bool { return false }
+
+// discern says that etcd asks for a user, if it refuses a request without a token. With TLS,
+// etcd takes the common name of the certificate as the user of such a request, and denies it
+// the permission.
+func (l *login) discern(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	token, _ := l.current()
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	if token == "" && !strings.HasSuffix(method, "/Authenticate") && LacksRole(rpctypes.Error(err)) {
+		return rpctypes.ErrGRPCUserEmpty
+	}
+	return err
+}
 
 func (l *login) current() (token string, refusal error) {
 	l.mu.Lock()
