@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,6 +30,8 @@ const (
 	mostFutile = 6
 	// mostBare is for how many seconds the pod of a member that serves may not note it.
 	mostBare = 60
+	// mostLoose is for how many seconds the budget may allow more evictions than the quorum.
+	mostLoose = 15
 )
 
 // acts are what the checks remember of the operator's requests.
@@ -36,6 +39,7 @@ type acts struct {
 	same   map[string]int // writes in this minute
 	futile bool           // the operator has had the time to notice that a write is futile
 	bare   map[string]int // seconds in which a member served, and its pod did not note it
+	loose  int            // seconds in which the budget allowed too many evictions
 }
 
 // asks notes that a process gets an object by its name, or learns that there is none.
@@ -105,6 +109,54 @@ func (c *checks) gives(o *operator, pod *corev1.Pod) {
 	m := c.w.memberAt(h.machine.members[id].url)
 	if m != nil && m.id == id && m.commits() && m.run.uid == pod.UID && pod.DeletionTimestamp == nil && !o.hasAsked("POST pods/"+pod.Name+" (dry run)") {
 		c.w.fail("the operator deletes pod %s, which works, and has not asked whether the API server accepts another one", pod.Name)
+	}
+}
+
+// leads checks that the operator restarts or removes no leader while another voter can lead.
+func (c *checks) leads(o *operator, h *history, id uint64, act string) {
+	m := c.w.memberAt(h.machine.members[id].url)
+	voters := h.machine.voters()
+	if !c.isOurs(o) || m == nil || m.id != id || !m.leads() || !m.commits() || len(voters) < 3 {
+		return
+	}
+	for _, v := range voters {
+		if !c.sick[v].IsZero() || c.conduct.stopped(o, v, c.w.memberAt(h.machine.members[v].url)) {
+			return
+		}
+	}
+	if time.Since(m.ledSince) > blindFor {
+		c.w.fail("%s takes %s, which leads, and another member can lead", act, c.w.nameOf(m, id))
+	}
+}
+
+// budgeted checks that the budget leaves a quorum of the voters, whichever ready pods an eviction
+// chooses.
+func (c *checks) budgeted(h *history) {
+	w, obj := c.w, c.w.api.cluster()
+	s := w.api.shelves["poddisruptionbudgets"]
+	before := c.acts.loose
+	c.acts.loose = 0
+	if obj == nil || obj.Spec.Paused || len(s.objects) != 1 || obj.Status.Condition(api.ClusterConditionAvailable).Status != corev1.ConditionTrue || time.Since(c.hampered) < disagree {
+		return
+	}
+	least := s.objects[s.keys()[0]].obj.(*policyv1.PodDisruptionBudget).Spec.MinAvailable.IntValue()
+	ready, voting := 0, 0
+	for _, p := range w.api.pods() {
+		if p.Labels["etcd_cluster"] == clusterName && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }) {
+			ready++
+		}
+	}
+	for _, id := range h.machine.voters() {
+		if m := w.memberAt(h.machine.members[id].url); m != nil && m.id == id && m.commits() {
+			voting++
+		}
+	}
+	quorum := etcd.Quorum(len(h.machine.voters()))
+	if allowed := ready - least; voting < quorum || allowed <= 0 || voting-allowed >= quorum {
+		return
+	}
+	if c.acts.loose = before + 1; c.acts.loose > mostLoose {
+		w.fail("for %d seconds, the budget of %d lets evictions take the quorum: %d pods are ready, and %d of %d voters work", mostLoose, least, ready, voting, len(h.machine.voters()))
 	}
 }
 

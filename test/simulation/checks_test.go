@@ -171,6 +171,7 @@ func (c *checks) look() {
 	}
 	c.conduct.look(w, h)
 	c.noted(h)
+	c.budgeted(h)
 	c.compareAvailable()
 	c.compareNamed()
 }
@@ -344,6 +345,7 @@ func (c *checks) restarts(o *operator, pod *corev1.Pod, act string) {
 		return
 	}
 	defer c.conduct.restarts(o, id, m)
+	c.leads(o, h, id, act)
 	if len(voters) < 3 || m == nil && !c.w.aboutToRestart(h, id) || m != nil && m.id != id || !c.well(o, id) {
 		return
 	}
@@ -370,6 +372,7 @@ func (c *checks) removes(o *operator, m *member, id uint64) {
 	if !slices.Contains(voters, id) {
 		return
 	}
+	c.leads(o, h, id, "the removal")
 	before, after := 0, 0
 	for _, v := range voters {
 		if c.well(o, v) {

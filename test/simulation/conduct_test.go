@@ -112,7 +112,11 @@ func (c *checks) creates(o *operator, pod *corev1.Pod) {
 	if o == nil || o.kin != &w.operators || obj == nil {
 		return
 	}
-	if parseFlags(pod.Spec.Containers[0].Command).fresh && !slices.Equal(obj.Status.Members.Unready, []string{pod.Name}) {
+	fresh := parseFlags(pod.Spec.Containers[0].Command).fresh
+	if fresh && w.backups == nil && w.current() != nil {
+		w.fail("the operator makes the first member %s of a cluster that has served", pod.Name)
+	}
+	if fresh && !slices.Equal(obj.Status.Members.Unready, []string{pod.Name}) {
 		w.fail("the operator makes the first member %s, and the status names %q", pod.Name, obj.Status.Members.Unready)
 	}
 	if w.disks[w.diskKeyOf(pod)].hasData() {

@@ -137,6 +137,7 @@ type member struct {
 	applied   uint64
 	snapped   uint64
 	lead      uint64
+	ledSince  time.Time
 	serving   bool // it has joined, and serves clients
 	stopped   bool
 	why       string
@@ -444,7 +445,7 @@ func (m *member) pump() {
 	for !m.stopped && m.held == nil && m.node.HasReady() {
 		rd := m.node.Ready()
 		if rd.SoftState != nil {
-			m.lead = rd.Lead
+			m.lead, m.ledSince = rd.Lead, time.Now()
 		}
 		if m.leads() {
 			m.send(rd.Messages)
