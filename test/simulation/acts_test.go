@@ -30,8 +30,9 @@ const (
 	mostFutile = 6
 	// mostBare is for how many seconds the pod of a member that serves may not note it.
 	mostBare = 60
-	// mostLoose is for how many seconds the budget may allow more evictions than the quorum.
-	mostLoose = 15
+	// mostLoose is for how many seconds the budget may allow more evictions than the quorum. The
+	// operator may notice a stopped member after ten seconds, and waits five for its restart.
+	mostLoose = 20
 )
 
 // acts are what the checks remember of the operator's requests.
@@ -118,6 +119,9 @@ func (c *checks) leads(o *operator, h *history, id uint64, act string) {
 	voters := h.machine.voters()
 	if !c.isOurs(o) || m == nil || m.id != id || !m.leads() || !m.commits() || len(voters) < 3 {
 		return
+	}
+	if !c.w.reachable(o.place, m.run.node.name) || !c.w.reachable(m.run.node.name, o.place) {
+		return // the operator can't ask it to hand over
 	}
 	for _, v := range voters {
 		if !c.sick[v].IsZero() || c.conduct.stopped(o, v, c.w.memberAt(h.machine.members[v].url)) {

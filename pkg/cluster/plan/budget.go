@@ -3,7 +3,11 @@
 
 package plan
 
-import "github.com/etcd-operator/etcd-operator/pkg/etcd"
+import (
+	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
 
 // WantsBudget reports whether evictions must be limited. For a shrinking cluster they are,
 // until it has shrunk: two voters tolerate no loss either.
@@ -16,15 +20,31 @@ func (o *Observation) WantsBudget() bool {
 // MinAvailable is how many ready members evictions must leave: a quorum of the voters,
 // whichever of the ready ones are left. Each ready pod without a vote raises it by one:
 // learners, and pods at the gate, which join next. So it rises before the membership grows,
-// falls after it has shrunk, and is right in between.
+// falls after it has shrunk, and is right in between. Each voter that has just stopped working
+// raises it too: Kubernetes counts the pods of a silent node as ready for 40 seconds.
 func (o *Observation) MinAvailable() int {
-	least := etcd.Quorum(len(o.Voters())) + len(o.Learners())
+	least := etcd.Quorum(len(o.Voters())) + len(o.Learners()) + Count(o.Voters(), o.seemsReady)
 	for _, p := range o.Planned() {
 		if p.AtGate {
 			least++
 		}
 	}
 	return least
+}
+
+const (
+	// readyAtMost is how long the operator believes that a pod only seems ready. After it,
+	// Kubernetes knows as well, or the operator alone can't reach the member.
+	readyAtMost = time.Minute
+	// readyAtLeast spares a member that restarts two writes of the budget: its readiness probe
+	// fails after three seconds.
+	readyAtLeast = 5 * time.Second
+)
+
+// seemsReady reports whether a voter has stopped working, and Kubernetes does not know it yet.
+func (o *Observation) seemsReady(m MemberState) bool {
+	down := o.Now.Sub(m.DownSince)
+	return o.Quorum && !m.DownSince.IsZero() && down >= readyAtLeast && down < readyAtMost && m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting
 }
 
 // KeepBudget comes before the rules that change the membership: they rely on a number that
