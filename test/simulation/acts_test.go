@@ -146,7 +146,8 @@ func (c *checks) budgeted(h *history) {
 	least := s.objects[s.keys()[0]].obj.(*policyv1.PodDisruptionBudget).Spec.MinAvailable.IntValue()
 	ready, voting := 0, 0
 	for _, p := range w.api.pods() {
-		if p.Labels["etcd_cluster"] == clusterName && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }) {
+		// Kubernetes counts no pod that is being deleted (pkg/controller/disruption).
+		if p.Labels["etcd_cluster"] == clusterName && p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }) {
 			ready++
 		}
 	}
