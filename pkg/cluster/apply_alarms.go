@@ -17,7 +17,7 @@ import (
 const liftingOfAlarms = "lifting of alarms"
 
 func (c *Cluster) liftAlarms(ctx context.Context, s plan.LiftAlarms) error {
-	err := c.onMember(ctx, changeTimeout, func(ctx context.Context, conn Member) error {
+	err := c.onMember(ctx, c.change, changeTimeout, func(ctx context.Context, conn Member) error {
 		for _, a := range s.Alarms {
 			if err := conn.Disarm(ctx, a); err != nil {
 				return err

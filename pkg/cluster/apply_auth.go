@@ -13,7 +13,7 @@ import (
 // client already has the password.
 func (c *Cluster) enableAuth(ctx context.Context) error {
 	c.auth = authReader{}
-	err := c.onMember(ctx, changeTimeout, func(ctx context.Context, conn Member) error { return conn.EnableAuth(ctx, c.user.inUse.Password) })
+	err := c.onMember(ctx, c.change, changeTimeout, func(ctx context.Context, conn Member) error { return conn.EnableAuth(ctx, c.user.inUse.Password) })
 	if err == nil {
 		c.notices.authEnabled(c.user.secret)
 	}
@@ -22,7 +22,7 @@ func (c *Cluster) enableAuth(ctx context.Context) error {
 
 func (c *Cluster) disableAuth(ctx context.Context) error {
 	c.auth = authReader{}
-	err := c.onMember(ctx, changeTimeout, func(ctx context.Context, conn Member) error { return conn.DisableAuth(ctx) })
+	err := c.onMember(ctx, c.change, changeTimeout, func(ctx context.Context, conn Member) error { return conn.DisableAuth(ctx) })
 	if err == nil {
 		c.notices.authDisabled()
 	}
@@ -33,7 +33,7 @@ func (c *Cluster) disableAuth(ctx context.Context) error {
 // logs in with it. If etcd no longer accepts the former password, somebody else has changed it
 // there.
 func (c *Cluster) changePassword(ctx context.Context) error {
-	err := c.onMember(ctx, changeTimeout, func(ctx context.Context, conn Member) error { return conn.ChangePassword(ctx, *c.user.next) })
+	err := c.onMember(ctx, c.change, changeTimeout, func(ctx context.Context, conn Member) error { return conn.ChangePassword(ctx, *c.user.next) })
 	switch {
 	case err == nil:
 		c.notices.passwordChanged(c.user.secret)

@@ -26,14 +26,14 @@ const (
 	changeTimeout = 10 * time.Second
 )
 
-// onMember runs a change through the member that lists the membership.
-func (c *Cluster) onMember(ctx context.Context, timeout time.Duration, change func(context.Context, Member) error) error {
-	if c.change == nil {
+// onMember runs a change through a member; nil stands for none that takes changes.
+func (c *Cluster) onMember(ctx context.Context, conn Member, timeout time.Duration, change func(context.Context, Member) error) error {
+	if conn == nil {
 		return errNoQuorum
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := change(ctx, c.change)
+	err := change(ctx, conn)
 	if etcd.LacksRole(err) {
 		return fmt.Errorf("%w: grant the role root to the operator's user (etcdctl user grant-role USER root)", err)
 	}
@@ -41,7 +41,7 @@ func (c *Cluster) onMember(ctx context.Context, timeout time.Duration, change fu
 }
 
 func (c *Cluster) addOneMember(ctx context.Context, s plan.AddMember) error {
-	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn Member) error {
+	err := c.onVoter(ctx, func(ctx context.Context, conn Member) error {
 		_, err := conn.AddMember(ctx, manifest.NamesOf(c.obj).PeerURL(s.Name), s.Learner)
 		return err
 	})
@@ -52,7 +52,7 @@ func (c *Cluster) addOneMember(ctx context.Context, s plan.AddMember) error {
 }
 
 func (c *Cluster) promoteMember(ctx context.Context, s plan.PromoteMember) error {
-	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn Member) error { return conn.PromoteMember(ctx, s.ID) })
+	err := c.onVoter(ctx, func(ctx context.Context, conn Member) error { return conn.PromoteMember(ctx, s.ID) })
 	c.changed("promote "+s.Name, err, func(o *plan.Observation) bool {
 		return o.HasMember(func(m plan.MemberState) bool { return m.ID == s.ID && !m.Learner })
 	}, func() { c.notices.memberPromoted(s) })
@@ -74,7 +74,7 @@ func (c *Cluster) removeOneMember(ctx context.Context, s plan.RemoveMember) erro
 			return errors.Join(err, errCacheBehind)
 		}
 	}
-	err := c.onMember(ctx, membershipTimeout, func(ctx context.Context, conn Member) error { return conn.RemoveMember(ctx, s.ID) })
+	err := c.onVoter(ctx, func(ctx context.Context, conn Member) error { return conn.RemoveMember(ctx, s.ID) })
 	c.changed("remove "+s.Name, err, func(o *plan.Observation) bool {
 		return !o.HasMember(func(m plan.MemberState) bool { return m.ID == s.ID })
 	}, func() {
@@ -108,7 +108,7 @@ func (c *Cluster) moveLeader(ctx context.Context, s plan.MoveLeader) error {
 func (c *Cluster) advanceLog(ctx context.Context, s plan.AdvanceLog) error {
 	const part = 2500
 	c.logTarget = s.To
-	return c.onMember(ctx, changeTimeout, func(ctx context.Context, conn Member) error {
+	return c.onMember(ctx, c.change, changeTimeout, func(ctx context.Context, conn Member) error {
 		return conn.AdvanceLog(ctx, int(min(s.To-s.From, part)))
 	})
 }

@@ -91,17 +91,19 @@ type Cluster struct {
 	// status is what was last written. It may be newer than obj's.
 	status api.ClusterStatus
 
-	etcd      Members
-	change    Member             // member for membership changes; nil without a quorum
-	certForms manifest.CertForms // of the Secrets in the spec
-	certs     certReader
-	user      userReader
-	auth      authReader
-	podWrites podWrites
-	shown     map[string]types.UID    // pods of the last observation that nobody had deleted
-	searched  bool                    // whether findStrays has looked
-	deleted   map[types.UID]time.Time // deleted pods, and when
-	sightings sightings
+	etcd   Members
+	change Member // member for membership changes; nil without a quorum
+	// otherVoters know a leader as well.
+	otherVoters []Member
+	certForms   manifest.CertForms // of the Secrets in the spec
+	certs       certReader
+	user        userReader
+	auth        authReader
+	podWrites   podWrites
+	shown       map[string]types.UID    // pods of the last observation that nobody had deleted
+	searched    bool                    // whether findStrays has looked
+	deleted     map[types.UID]time.Time // deleted pods, and when
+	sightings   sightings
 	// deletedVolumes are the deleted volumes, and when.
 	deletedVolumes map[types.UID]bool
 	// restarting holds the pods whose image the operator has changed, with etcd's restart count
@@ -117,6 +119,7 @@ type Cluster struct {
 	// budgetWritten is the last number written into the budget.
 	budgetWritten int
 	unanswered    unanswered
+	unconnected   unconnected
 	health        healthLog
 	quorum        quorumLog
 	unconfirmed   unconfirmedLog

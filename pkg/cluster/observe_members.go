@@ -132,7 +132,7 @@ func mayAnswer(o *plan.Observation, p manifest.PodState) bool {
 // has agreed on, the leader first. Without one, it uses the memory of the most advanced
 // member.
 func (c *Cluster) list(ctx context.Context, o *plan.Observation, answers []answer) []etcd.Member {
-	c.change = nil
+	c.change, c.otherVoters = nil, nil
 	live := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.status == nil || a.status.Learner })
 	leads := func(a answer) int {
 		switch a.status.LeaderID {
@@ -150,6 +150,11 @@ func (c *Cluster) list(ctx context.Context, o *plan.Observation, answers []answe
 	if members, through := agreed(ctx, o, slices.DeleteFunc(slices.Clone(live), func(a answer) bool { return leads(a) == 2 })); through != nil {
 		o.Quorum = true
 		c.change = through.conn
+		for _, a := range live {
+			if a.conn != through.conn && leads(a) < 2 {
+				c.otherVoters = append(c.otherVoters, a.conn)
+			}
+		}
 		testify(ctx, o, *through)
 		return members
 	}
