@@ -34,6 +34,7 @@ type Cluster struct {
 	// Clients use the settings from the creation: they connect while the test edits.
 	clientTLS, unverified         bool
 	operatorSecret, clusterDomain string
+	userSecret                    string
 }
 
 // Create creates an EtcdCluster named "etcd" of a size and version; an empty
@@ -69,9 +70,9 @@ func (n *Namespace) Adopt(name string) *Cluster {
 func (n *Namespace) handle(object *v1beta2.EtcdCluster) *Cluster {
 	n.record.watchClusters()
 	c := &Cluster{Name: object.Name, n: n, want: object,
-		clientTLS: object.Spec.ClientTLS(), unverified: object.Spec.SkipsVerification(), operatorSecret: object.Spec.OperatorSecret(), clusterDomain: object.Spec.ClusterDomain()}
+		clientTLS: object.Spec.ClientTLS(), unverified: object.Spec.SkipsVerification(), operatorSecret: object.Spec.OperatorSecret(), clusterDomain: object.Spec.ClusterDomain(), userSecret: object.Spec.CredentialsSecret()}
 	n.handles[c.Name] = c
-	c.etcd = newConnections(func(pod *corev1.Pod) *tls.Config { return c.security(c.host(pod)) })
+	c.etcd = newConnections(func(pod *corev1.Pod) *tls.Config { return c.security(c.host(pod)) }, c.user)
 	n.t.Cleanup(c.etcd.close)
 	return c
 }

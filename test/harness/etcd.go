@@ -12,12 +12,17 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/usersecret"
 )
 
 const (
@@ -182,7 +187,25 @@ func (c *Cluster) Client() (*clientv3.Client, error) {
 	if service == nil {
 		return nil, fmt.Errorf("there is no service %s-client", c.Name)
 	}
-	return dial(service.Spec.ClusterIP, c.security(c.Name+"-client."+c.n.Name+".svc"))
+	user, err := c.user()
+	if err != nil {
+		return nil, err
+	}
+	return dialAs(user, service.Spec.ClusterIP, c.security(c.Name+"-client."+c.n.Name+".svc"))
+}
+
+// user is the user in the Secret of spec.auth, at the creation. Without that, it is zero.
+func (c *Cluster) user() (etcd.Credentials, error) {
+	if c.userSecret == "" {
+		return etcd.Credentials{}, nil
+	}
+	ctx, cancel := context.WithTimeout(c.n.t.Context(), callTimeout)
+	defer cancel()
+	secret, err := c.n.Kube.CoreV1().Secrets(c.n.Name).Get(ctx, c.userSecret, metav1.GetOptions{})
+	if err != nil {
+		return etcd.Credentials{}, fmt.Errorf("user of etcd: %w", err)
+	}
+	return usersecret.Of(secret)
 }
 
 // MakeRoom defragments each member's database, and disarms the alarm, so that a cluster at its
@@ -244,28 +267,37 @@ func (c *Cluster) Get(key string) string {
 	return value
 }
 
-// connections keeps one connection to each pod.
+// Reconnect makes the next requests to members use new connections. etcd's client logs in
+// again if etcd says that it knows no user, but not if etcd knows one by the certificate.
+func (c *Cluster) Reconnect() { c.etcd.close() }
+
+// connections keeps one connection to each pod, as each user.
 type connections struct {
 	security func(*corev1.Pod) *tls.Config
+	user     func() (etcd.Credentials, error)
 	mu       sync.Mutex
 	clients  map[string]*clientv3.Client
 }
 
-func newConnections(security func(*corev1.Pod) *tls.Config) *connections {
-	return &connections{security: security, clients: map[string]*clientv3.Client{}}
+func newConnections(security func(*corev1.Pod) *tls.Config, user func() (etcd.Credentials, error)) *connections {
+	return &connections{security: security, user: user, clients: map[string]*clientv3.Client{}}
 }
 
 func (c *connections) to(pod *corev1.Pod) (*clientv3.Client, error) {
 	if pod.Status.PodIP == "" {
 		return nil, fmt.Errorf("pod %s has no address", pod.Name)
 	}
+	user, err := c.user()
+	if err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := string(pod.UID) + " " + pod.Status.PodIP
+	key := strings.Join([]string{string(pod.UID), pod.Status.PodIP, user.Username, user.Password}, " ")
 	if client := c.clients[key]; client != nil {
 		return client, nil
 	}
-	client, err := dial(pod.Status.PodIP, c.security(pod))
+	client, err := dialAs(user, pod.Status.PodIP, c.security(pod))
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", pod.Name, err)
 	}
@@ -284,6 +316,11 @@ func (c *connections) close() {
 
 // dial connects to an address; security is nil for plain text.
 func dial(host string, security *tls.Config) (*clientv3.Client, error) {
+	return dialAs(etcd.Credentials{}, host, security)
+}
+
+// dialAs is dial as a user. The zero user is for an etcd that asks for none.
+func dialAs(user etcd.Credentials, host string, security *tls.Config) (*clientv3.Client, error) {
 	scheme := "http://"
 	if security != nil {
 		scheme = "https://"
@@ -291,6 +328,8 @@ func dial(host string, security *tls.Config) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints:   []string{scheme + net.JoinHostPort(host, strconv.Itoa(clientPort))},
 		TLS:         security,
+		Username:    user.Username,
+		Password:    user.Password,
 		DialTimeout: dialTimeout,
 		Logger:      zap.NewNop(),
 	})

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
 // Limits of each printed part.
@@ -124,6 +125,11 @@ func (n *Namespace) explainMembers(ctx context.Context, b *strings.Builder, clus
 			return c.security(c.host(pod))
 		}
 		return nil
+	}, func() (etcd.Credentials, error) {
+		if c := n.handles[cluster]; c != nil {
+			return c.user()
+		}
+		return etcd.Credentials{}, nil
 	})
 	defer connections.close()
 	for _, pod := range n.Pods() {

@@ -201,6 +201,11 @@ func (c *Cluster) ServedCertificate(ctx context.Context, pod *corev1.Pod) (*x509
 	return secured.ConnectionState().PeerCertificates[0], nil
 }
 
+// DialWithoutUser connects to a member as the cluster's clients do, and names no user.
+func (c *Cluster) DialWithoutUser(ctx context.Context, pod *corev1.Pod) error {
+	return c.DialAs(ctx, pod, c.security(c.host(pod)))
+}
+
 // DialAs connects to a member with another TLS configuration.
 func (c *Cluster) DialAs(ctx context.Context, pod *corev1.Pod, security *tls.Config) error {
 	client, err := dial(pod.Status.PodIP, security)
