@@ -37,7 +37,7 @@ func (u *unconnected) lasts(err error, now time.Time) bool {
 }
 
 // onVoter runs a change of the membership through the member that lists it, and through the
-// other voters if that one goes on to refuse it for want of connections.
+// other voters if that one continues to see too few connections.
 //
 // etcd's --strict-reconfig-check asks the member that takes the request, not the leader, and
 // believes one flag for all connections to a peer. After a power loss, an old connection may

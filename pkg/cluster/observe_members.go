@@ -151,7 +151,7 @@ func (c *Cluster) list(ctx context.Context, o *plan.Observation, answers []answe
 		o.Quorum = true
 		c.change = through.conn
 		for _, a := range live {
-			if a.conn != through.conn && leads(a) < 2 {
+			if a.pod.Name != through.pod.Name && leads(a) < 2 {
 				c.otherVoters = append(c.otherVoters, a.conn)
 			}
 		}

@@ -30,6 +30,10 @@ const (
 	electionTicks  = 4
 	requestTimeout = 7 * time.Second
 	healthInterval = 5 * time.Second
+	// unconnectedChance is how often a member holds a peer for unconnected that began at the
+	// same time, until one of them restarts: etcd has one flag for all connections to a peer,
+	// and an old connection that ends late clears it.
+	unconnectedChance = 1.0 / 20
 	// snapshotAfter is the number of entries between two snapshots of a member's state, and
 	// catchUp the number of older entries that it keeps.
 	snapshotAfter = 150
@@ -812,6 +816,10 @@ func (m *member) connectedSince(id uint64) time.Time {
 			since = t
 		}
 	}
+	began, other := uint64(m.startedAt.UnixNano()), uint64(p.startedAt.UnixNano()) //nolint:gosec // any number will do
+	if m.startedAt.Sub(p.startedAt).Abs() < healthInterval && m.w.life.chance(unconnectedChance, "unconnected", m.disk.name, p.disk.name, began, other) {
+		return time.Time{}
+	}
 	return since
 }
 
@@ -840,17 +848,15 @@ func (m *member) startedVoters() (started, all int) {
 func (m *member) add(url string, learner bool, then func(uint64, error)) {
 	now := time.Now()
 	info := memberInfo{id: memberID(url, "", &now), url: url, learner: learner}
-	if !learner {
-		started, all := m.startedVoters()
-		switch {
-		case all == 1 && started == 1:
-		case started < etcd.Quorum(all+1):
-			then(0, rpctypes.ErrMemberNotEnoughStarted)
-			return
-		case m.connected() < all:
-			then(0, rpctypes.ErrUnhealthy)
-			return
-		}
+	started, all := m.startedVoters()
+	switch {
+	case all == 1 && (started == 1 || learner):
+	case !learner && started < etcd.Quorum(all+1):
+		then(0, rpctypes.ErrMemberNotEnoughStarted)
+		return
+	case m.connected() < etcd.Quorum(all+1):
+		then(0, rpctypes.ErrUnhealthy)
+		return
 	}
 	kind := pb.ConfChangeAddNode
 	if learner {
@@ -876,7 +882,7 @@ func (m *member) remove(id uint64, then func(error)) {
 			then(rpctypes.ErrMemberNotEnoughStarted)
 			return
 		case m.connectedSince(id).IsZero():
-		case m.connected()-1 < 1+(all-2)/2:
+		case m.connected()-1 < 1+(all-1)/2:
 			then(rpctypes.ErrUnhealthy)
 			return
 		}

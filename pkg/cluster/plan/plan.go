@@ -230,8 +230,9 @@ func discardPod(o *Observation) Step {
 			return removePod(p, "the spec has changed since it was made")
 		case !p.Scheduled && o.Now.Sub(p.Created) > holdUpDeadline && slices.ContainsFunc(planned, func(other manifest.PodState) bool { return other.AtGate }):
 			return DeletePod{Name: p.Name, UID: p.UID, Why: "others that could join wait for it: " + p.Trouble(), HeldUp: true}
-		case p.AtGate && len(o.Learners()) > 0:
-			// It waits for its turn, which a learner with a copy of a large database delays.
+		case p.AtGate && (len(o.Learners()) > 0 || !slices.ContainsFunc(planned, func(other manifest.PodState) bool { return !other.AtGate })):
+			// It waits for its turn, which a learner with a copy of a large database delays, or
+			// etcd's refusal to add a member. Another pod would wait as well.
 		case o.Now.Sub(p.Created) > joinDeadline:
 			return removePod(p, "it could not start: "+p.Trouble())
 		}
