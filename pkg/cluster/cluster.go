@@ -291,7 +291,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	if errors.Is(err, errNoStatusSubresource) {
 		return s, err // an event reports it after some passes
 	}
-	if err == nil || o.Accepted == "" {
+	if err == nil || o.Accepted == "" && !errors.Is(err, errSuperseded) {
 		c.remember(o, s, &st)
 	}
 	if err != nil && (restsOnRecord(s) || errors.Is(err, errSuperseded) || apierrors.IsNotFound(err)) {

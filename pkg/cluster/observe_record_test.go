@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -92,6 +93,25 @@ func TestAMemberThatLagsIsAskedOnceMore(t *testing.T) {
 	}
 	if reason := s.looks(t, 4990, 4991); reason != plan.ReasonWentBack {
 		t.Errorf("it has not, and Available is %q", reason)
+	}
+}
+
+// An operator that took over with an old list finds at its first write that another has recorded
+// more. What it saw before that write must not replace the newer record.
+func TestWhatWasSeenByAnOldListIsForgotten(t *testing.T) {
+	s := newSingle(t)
+	s.world.edit(func(obj *api.EtcdCluster) { obj.Status.Record.RaftIndex, obj.Status.Record.Revision = 9000, 900 })
+	s.clock.Step(time.Hour)
+	s.member.says[0].RaftIndex, s.member.says[0].RaftApplied = 6000, 6000
+	if next, err := s.pass(t.Context()); !errors.Is(err, errSuperseded) {
+		t.Fatalf("%s: %v", next, err)
+	}
+	s.take(s.world.etcdCluster())
+	if reason := s.looks(t, 6000); reason != plan.ReasonWentBack {
+		t.Errorf("the record has index 9000, etcd 6000, and Available is %q", reason)
+	}
+	if r := s.world.etcdCluster().Status.Record; r.RaftIndex != 9000 || r.Revision != 900 {
+		t.Errorf("the record went back to %+v", r)
 	}
 }
 
