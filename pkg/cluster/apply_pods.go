@@ -159,6 +159,9 @@ func (c *Cluster) deletePod(ctx context.Context, s plan.DeletePod) error {
 // UID ensures that it is the pod of the plan.
 func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
 	asked := manifest.Image(&c.obj.Spec, s.To, c.literalTags)
+	if why := c.postponed.refusal(imageOf(s.Pod, asked), c.cfg.Clock.Now()); why != "" {
+		return errors.New(why)
+	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid":         s.UID,
@@ -176,8 +179,11 @@ func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
 		return fmt.Errorf("set version of pod %s to %s: %w", s.Pod, s.To, err)
 	}
 	c.podWrites.record(pod, c.cfg.Clock.Now())
-	if p := manifest.PodStateOf(pod); p.Admitted != s.Admitted {
+	switch p := manifest.PodStateOf(pod); {
+	case p.Admitted != s.Admitted:
 		c.restarting[pod.UID] = p.Restarts
+	case p.Admitted != asked && s.From != s.To:
+		return c.imageKept(ctx, s, asked)
 	}
 	c.notices.memberUpgraded(s)
 	return nil

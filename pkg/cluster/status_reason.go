@@ -22,7 +22,7 @@ func statusReason(o *plan.Observation, s plan.Step, phase api.ClusterPhase) plan
 	if phase == api.ClusterPhaseFailed {
 		return plan.Reason{Detail: o.Status.Reason} // it stays as long as the phase
 	}
-	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), loginRefusal(o), podsRefusal(o), restoring(o, s), o.MislabelledTarget(), standstillReason(o), toleration(o))
+	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), loginRefusal(o), podsRefusal(o), restoring(o, s), wrongTag(o), standstillReason(o), toleration(o))
 }
 
 // specRefusal says which part of the spec the operator does not follow, and why.
@@ -61,6 +61,15 @@ func podsRefusal(o *plan.Observation) plan.Reason {
 		return plan.Reason{}
 	}
 	return plan.Reason{Kind: plan.PodsRefused, Detail: o.Refused.Why}
+}
+
+// wrongTag says that the image of the target version holds another one. Without a quorum, that
+// is not what a person has to look at.
+func wrongTag(o *plan.Observation) plan.Reason {
+	if !o.Quorum {
+		return plan.Reason{}
+	}
+	return o.MislabelledTarget()
 }
 
 // standstillReason says what the operator has waited for too long.

@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -657,12 +658,14 @@ func (w *world) fight() []*fault {
 	f := w.aimAt("somebody takes a label from the client Service, again and again", 30*time.Second, time.Minute)
 	until := f.at + w.aimLasts("fight", 4*time.Minute, 5*time.Minute)
 	var undo func()
+	var began time.Duration // of the fight: the Service may come later than the fault
 	undo = func() {
-		w.checks.acts.futile = w.elapsed() > f.at+time.Minute && w.elapsed() < until
+		w.checks.acts.futile = began > 0 && w.elapsed() > began+time.Minute && w.elapsed() < until
 		if w.elapsed() > until {
 			return
 		}
 		w.api.edit("services", clusterName+"-client", func(o metav1.Object) {
+			began = cmp.Or(began, w.elapsed())
 			labels := maps.Clone(o.GetLabels())
 			delete(labels, "app")
 			o.SetLabels(labels)

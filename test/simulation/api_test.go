@@ -658,7 +658,6 @@ func (a *apiServer) replace(r *request, live *stored, obj metav1.Object) ([]byte
 		if !r.status {
 			o.Status = *old.Status.DeepCopy()
 			if a.keptImages && !slices.EqualFunc(o.Spec.Containers, old.Spec.Containers, func(a, b corev1.Container) bool { return a.Image == b.Image }) {
-				a.w.kept = true
 				o.Spec.Containers = copied(old).(*corev1.Pod).Spec.Containers
 			}
 			if err := a.admit(s, o); err != nil {

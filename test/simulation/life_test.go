@@ -323,9 +323,6 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 		return "no node is left for a replacement", "can't be scheduled", 10 * time.Minute
 	case w.lies && obj.Spec.Version == newVersion:
 		return "the tag of the image lies", "the tag of an image is wrong", 25 * time.Minute
-	case w.kept:
-		// The operator takes the image that admission kept for one with a wrong tag.
-		return "admission kept an image", "the tag of an image is wrong", 10 * time.Minute
 	case w.rolledBack:
 		// The remaining members may have an older membership, whose quorum has lost its data.
 		return "disks went back", "", 25 * time.Minute

@@ -61,7 +61,6 @@ type world struct {
 	aim          *aim          // nil: this life has none
 	copyTakes    time.Duration // of a database, to a member that needs a snapshot
 	lies         bool          // the tag of an image
-	kept         bool          // admission has undone the change of an image
 	wiped        bool          // a node's fault lost a voter's data
 	rolledBack   bool          // a disk: raft promises nothing any more
 	wentBack     bool          // all disks, behind the record

@@ -1,0 +1,50 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// imageOf names the change of a pod's image.
+func imageOf(pod, image string) string { return "image " + image + " of pod " + pod }
+
+// imageKept takes back what a pod states of its version, because admission has left its image as
+// it was. Otherwise the pod would look like one whose image has a wrong tag, and the operator
+// would not try again.
+func (c *Cluster) imageKept(ctx context.Context, s plan.SetVersion, asked string) error {
+	why := fmt.Sprintf("admission leaves the image of pod %s at %s, although the operator asked for %s: allow this image in the webhook or policy that sets images",
+		s.Pod, s.Admitted, asked)
+	c.postponed.putRefused(imageOf(s.Pod, asked), why, c.cfg.Clock.Now().Add(specRefusedPause))
+	before, err := c.cfg.Pods.Pods(c.obj.Namespace).Get(s.Pod)
+	if err != nil {
+		return fmt.Errorf("%s; take back its version: %w", why, err)
+	}
+	annotations := map[string]*string{} // nil removes one
+	for _, key := range []string{manifest.VersionAnnotation, manifest.PreviousVersionAnnotation, manifest.ImageAnnotation} {
+		annotations[key] = nil
+		if value, there := before.Annotations[key]; there {
+			annotations[key] = &value
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.UID, "annotations": annotations}})
+	if err != nil {
+		return fmt.Errorf("%s; take back its version: %w", why, err)
+	}
+	pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Patch(ctx, s.Pod, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("%s; take back its version: %w", why, err)
+	}
+	c.podWrites.record(pod, c.cfg.Clock.Now())
+	return errors.New(why)
+}

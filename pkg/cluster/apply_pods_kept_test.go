@@ -1,0 +1,70 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// Admission that keeps the image of a pod is not an image with a wrong tag: the operator says
+// so, and tries again every minute.
+func TestAnImageThatAdmissionKeepsIsTriedAgain(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	made := w.makePod(memberPod(t, testCluster(), "a"))
+	kept, patches := true, 0
+	w.kube.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		patches++
+		patch := a.(clienttesting.PatchAction)
+		var what corev1.Pod
+		if err := json.Unmarshal(patch.GetPatch(), &what); err != nil || !kept || len(what.Spec.Containers) == 0 {
+			return false, nil, err
+		}
+		live, err := w.kube.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), "ns", patch.GetName())
+		if err != nil {
+			return true, nil, err
+		}
+		pod := live.(*corev1.Pod).DeepCopy()
+		for key, value := range what.Annotations {
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, key, value)
+		}
+		return true, pod, w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, "ns")
+	})
+	w.watch()
+	c := w.cluster(testCluster())
+	before := manifest.PodStateOf(made)
+	s := plan.SetVersion{Pod: "a", UID: made.UID, From: before.Version, To: "3.7.3", Previous: before.Version, Admitted: before.Admitted}
+	for range 2 {
+		if err := c.apply(t.Context(), s); err == nil || !strings.Contains(err.Error(), "admission leaves the image of pod a at "+before.Admitted) {
+			t.Fatalf("error %v", err)
+		}
+		clock.Step(20 * time.Second)
+	}
+	if pod := &w.storedPods()[0]; manifest.PodStateOf(pod).Version != before.Version || manifest.PodStateOf(pod).Image != before.Image || pod.Annotations[manifest.PreviousVersionAnnotation] != made.Annotations[manifest.PreviousVersionAnnotation] {
+		t.Errorf("the pod states %v, before it was %v", pod.Annotations, made.Annotations)
+	}
+	if patches != 2 {
+		t.Errorf("%d patches within 20 seconds, want 2", patches)
+	}
+	kept = false
+	clock.Step(time.Minute)
+	if err := c.apply(t.Context(), s); err != nil {
+		t.Errorf("admission lets go: %v", err)
+	}
+	if p := manifest.PodStateOf(&w.storedPods()[0]); p.Version != "3.7.3" || !strings.HasSuffix(p.Admitted, "v3.7.3") {
+		t.Errorf("the pod is %+v", p)
+	}
+}
