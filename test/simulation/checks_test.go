@@ -197,7 +197,9 @@ func (c *checks) compareAvailable() {
 	if w.hampers() {
 		w.impaired()
 	}
-	if obj == nil || obj.DeletionTimestamp != nil || time.Since(c.hampered) < disagree || w.wiped && contradicts(obj) {
+	if obj == nil || obj.DeletionTimestamp != nil || time.Since(c.hampered) < disagree || (w.wiped || w.taken()) && contradicts(obj) {
+		// The operator of an earlier release leaves no record. Volumes of members that it has
+		// just removed then look like those of lost ones, and a person decides.
 		c.differ = time.Time{}
 		return
 	}

@@ -316,6 +316,8 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 		return "a quorum has lost its data", word, 3 * time.Minute
 	case w.wiped && contradicts(obj):
 		return "data was lost", "", 3 * time.Minute
+	case w.taken() && contradicts(obj):
+		return "an earlier release left volumes of removed members", "", 3 * time.Minute
 	case obj.Spec.Pod.AntiAffinity && nodes < obj.Spec.Size:
 		return "there are too few nodes", "", 10 * time.Minute
 	case obj.Spec.Pod.AntiAffinity && nodes == obj.Spec.Size && obj.Spec.Size < 3:
