@@ -61,8 +61,11 @@ func newIdleFleet(tb testing.TB, n int, secure bool) *idleFleet {
 		if err := f.w.clusters.Tracker().Add(obj.DeepCopy()); err != nil {
 			tb.Fatal(err)
 		}
-		f.clusters = append(f.clusters, f.w.cluster(obj))
 		f.join(tb, obj, i, serves)
+		c := f.w.cluster(obj)
+		// Clients that outlive their stand-ins would dial them every second.
+		tb.Cleanup(c.etcd.Close)
+		f.clusters = append(f.clusters, c)
 	}
 	f.w.watch()
 	for round := 0; ; round++ {
