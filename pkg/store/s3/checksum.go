@@ -6,8 +6,10 @@ package s3
 import (
 	"crypto/md5"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash/crc32"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -30,14 +32,20 @@ func newETag(answered *string, encryption types.ServerSideEncryption, customer *
 	return etag(strings.ToLower(text))
 }
 
-// tag is an ETag from the store, which identifies the content, and its MD5 if it has one.
+// tag is an ETag from the store, which identifies the content, and what the store states of the
+// content besides.
 type tag struct {
 	raw  string // empty: the store has returned none
 	etag etag
+	crc  crc
 }
 
-func newTag(answered *string, encryption types.ServerSideEncryption, customer *string) tag {
-	return tag{raw: strings.Trim(aws.ToString(answered), `"`), etag: newETag(answered, encryption, customer)}
+func newTag(answered *string, encryption types.ServerSideEncryption, customer, crc32c *string) tag {
+	return tag{
+		raw:  strings.Trim(aws.ToString(answered), `"`),
+		etag: newETag(answered, encryption, customer),
+		crc:  crc(aws.ToString(crc32c)),
+	}
 }
 
 // check returns an error if the MD5s show that the store has other content.
@@ -62,4 +70,30 @@ func composite(parts []sum) etag {
 		all.Write(part[:])
 	}
 	return etag(fmt.Sprintf("%x-%d", all.Sum(nil), len(parts)))
+}
+
+// crc is a CRC32C as requests and answers state it, or empty if the store has stated none.
+type crc string
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func encoded(sum uint32) crc {
+	return crc(base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum)))
+}
+
+// check returns an error if the store states another CRC32C.
+func (c crc) check(want crc) error {
+	if c != "" && c != want {
+		return fmt.Errorf("what the store has kept is not what was sent: its CRC32C is %s, and not %s", c, want)
+	}
+	return nil
+}
+
+// compositeCRC returns the CRC32C of an object of parts: that of their CRC32Cs.
+func compositeCRC(parts []uint32) crc {
+	var all []byte
+	for _, part := range parts {
+		all = binary.BigEndian.AppendUint32(all, part)
+	}
+	return crc(fmt.Sprintf("%s-%d", encoded(crc32.Checksum(all, castagnoli)), len(parts)))
 }

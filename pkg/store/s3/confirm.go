@@ -18,9 +18,12 @@ import (
 
 // stored is an object that the store was asked to make visible.
 type stored struct {
-	key      string
-	size     int64
-	etag     etag // the expected one if ETags are MD5s
+	key  string
+	size int64
+	// crc is the expected one of an upload that has CRC32Cs; empty: it has MD5s, and etag is the
+	// expected one if ETags are MD5s.
+	crc      crc
+	etag     etag
 	metadata map[string]string
 	// answered is the store's answer to the completion.
 	answered tag
@@ -29,12 +32,28 @@ type stored struct {
 }
 
 // isProven reports whether the store has already confirmed the content.
-func (w stored) isProven() bool { return w.proven || w.answered.etag == w.etag }
+func (w stored) isProven() bool { return w.proven || w.is(w.answered) }
+
+// is reports whether the store states the sum of what was sent.
+func (w stored) is(now tag) bool {
+	if w.crc != "" {
+		return now.crc == w.crc
+	}
+	return now.etag == w.etag
+}
+
+// check returns an error if the sums show that the store has other content.
+func (w stored) check(now tag) error {
+	if w.crc != "" {
+		return now.crc.check(w.crc)
+	}
+	return now.etag.check(w.etag)
+}
 
 // isOurs reports whether the store's object is the one that it made from this upload, good or
 // not. Another writer may have replaced it since.
 func (w stored) isOurs(now tag) bool {
-	return now.raw == "" || now.raw == w.answered.raw || now.etag == w.etag
+	return now.raw == "" || now.raw == w.answered.raw || w.is(now)
 }
 
 // compare returns an error if the store's object differs from what was sent.
@@ -42,7 +61,7 @@ func (w stored) compare(object store.Object, now tag) error {
 	if object.Size != w.size {
 		return fmt.Errorf("what the store has kept has %d bytes, and %d were sent", object.Size, w.size)
 	}
-	return now.etag.check(w.etag)
+	return w.check(now)
 }
 
 // confirm asks the store for the object, after a request to make it visible that was answered
@@ -51,19 +70,19 @@ func (w stored) compare(object store.Object, now tag) error {
 // confirm only deletes an object that differs by the store's own answer. An object that can't
 // be checked may be good, and a newer one is another writer's.
 //
-// A lost answer is a success if the sent content is there. If ETags are not MD5s, nobody can
-// know, and confirm leaves the object alone: it may be the one that was to be replaced.
+// A lost answer is a success if the sent content is there. If the store states no sum, nobody
+// can know, and confirm leaves the object alone: it may be the one that was to be replaced.
 func (s *Store) confirm(ctx context.Context, want stored, err error) (store.Object, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	object, now, unseen := s.head(ctx, want.key)
+	object, now, unseen := s.head(ctx, want.key, want.crc != "")
 	if err != nil {
-		if unseen == nil && object.Size == want.size && now.etag == want.etag {
+		if unseen == nil && object.Size == want.size && want.is(now) {
 			return object, nil // only the answer was lost
 		}
 		return store.Object{}, err // and the object is not ours
 	}
-	wrong := want.answered.etag.check(want.etag)
+	wrong := want.check(want.answered)
 	switch {
 	case errors.Is(unseen, store.ErrNotFound):
 		return store.Object{}, errors.New("the store said that it has it, and has nothing now: somebody has deleted it")

@@ -10,6 +10,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -31,11 +32,17 @@ type server struct {
 	remove   func(http.ResponseWriter, *http.Request) bool
 	// visible is called when the object is.
 	visible func()
+	// knows: the store knows CRC32Cs, and keepsNone: it forgets those of parts. refuses is the
+	// status for an upload that asks for them.
+	knows, keepsNone bool
+	refuses          int
 
 	mu       sync.Mutex
 	parts    map[string][md5.Size]byte
 	size     int
 	etag     string
+	crc      string
+	crcs     map[string]uint32
 	requests []*http.Request
 }
 
@@ -50,13 +57,30 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	number := r.URL.Query().Get("partNumber")
 	switch {
 	case r.Method == http.MethodPost && r.URL.Query().Has("uploads"):
-		s.parts = map[string][md5.Size]byte{}
+		if asked := r.Header.Get("X-Amz-Checksum-Algorithm"); s.knows && asked != "" {
+			w.Header().Set("X-Amz-Checksum-Algorithm", asked)
+		} else if s.refuses != 0 && asked != "" {
+			w.WriteHeader(s.refuses)
+			return
+		}
+		s.parts, s.crcs = map[string][md5.Size]byte{}, map[string]uint32{}
 		_, _ = io.WriteString(w, "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
 	case number != "":
 		s.parts[number] = md5.Sum(body)
 		s.size += len(body)
 		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, md5.Sum(body)))
+		if s.knows && !s.keepsNone {
+			s.crcs[number] = crc32.Checksum(body, castagnoli)
+			w.Header().Set("X-Amz-Checksum-Crc32c", string(encoded(s.crcs[number])))
+		}
 	case r.Method == http.MethodPost:
+		if len(s.crcs) > 0 {
+			var sums []uint32
+			for i := range len(s.crcs) {
+				sums = append(sums, s.crcs[fmt.Sprint(i+1)])
+			}
+			s.crc = string(compositeCRC(sums))
+		}
 		var all []byte
 		for i := range len(s.parts) {
 			sum := s.parts[fmt.Sprint(i+1)]
@@ -67,7 +91,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		text, _ := xml.Marshal(struct {
 			XMLName struct{} `xml:"CompleteMultipartUploadResult"`
 			ETag    string
-		}{ETag: w.Header().Get("ETag")})
+
+			ChecksumCRC32C string `xml:",omitempty"`
+		}{ETag: w.Header().Get("ETag"), ChecksumCRC32C: w.Header().Get("X-Amz-Checksum-Crc32c")})
 		_, _ = w.Write(text)
 	case r.Method == http.MethodPut:
 		s.size, s.etag = len(body), fmt.Sprintf(`"%x"`, md5.Sum(body))
@@ -79,6 +105,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("ETag", s.etag)
 		w.Header().Set("Content-Length", fmt.Sprint(s.size))
+		if s.crc != "" && r.Header.Get("X-Amz-Checksum-Mode") == "ENABLED" {
+			w.Header().Set("X-Amz-Checksum-Crc32c", s.crc)
+		}
 	case r.URL.Query().Has("uploadId"): // it is given up
 		w.WriteHeader(http.StatusNoContent)
 	case r.Method == http.MethodDelete && (s.remove == nil || !s.remove(w, r)):
@@ -89,6 +118,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) seen(w http.ResponseWriter) {
 	w.Header().Set("ETag", s.etag)
+	if s.crc != "" {
+		w.Header().Set("X-Amz-Checksum-Crc32c", s.crc)
+	}
 	if s.answered != nil {
 		s.answered(w.Header())
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/etcd-operator/etcd-operator/pkg/store"
@@ -67,20 +68,26 @@ func (b *body) Read(p []byte) (int, error) {
 
 // Stat returns an object's properties.
 func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
-	object, _, err := s.head(ctx, key)
+	object, _, err := s.head(ctx, key, false)
 	if err != nil {
 		return store.Object{}, fmt.Errorf("stat %s: %w", s.name(key), err)
 	}
 	return object, nil
 }
 
-func (s *Store) head(ctx context.Context, key string) (store.Object, tag, error) {
-	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &key})
+// head returns an object's properties. With sums, the store also states the CRC32C if it keeps
+// one. Amazon then asks for the right to decrypt content that KMS has encrypted.
+func (s *Store) head(ctx context.Context, key string, sums bool) (store.Object, tag, error) {
+	input := &s3.HeadObjectInput{Bucket: &s.bucket, Key: &key}
+	if sums {
+		input.ChecksumMode = types.ChecksumModeEnabled
+	}
+	out, err := s.client.HeadObject(ctx, input)
 	if err != nil {
 		return store.Object{}, tag{}, explain(err)
 	}
 	object := store.Object{Key: key, Size: aws.ToInt64(out.ContentLength), Modified: aws.ToTime(out.LastModified), Metadata: out.Metadata}
-	return object, newTag(out.ETag, out.ServerSideEncryption, out.SSECustomerAlgorithm), nil
+	return object, newTag(out.ETag, out.ServerSideEncryption, out.SSECustomerAlgorithm, out.ChecksumCRC32C), nil
 }
 
 // List yields the objects with a prefix, page by page.

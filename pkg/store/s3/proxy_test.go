@@ -59,6 +59,16 @@ func (p proxy) open(t *testing.T, server *stores.MinIOServer) *s3.Store {
 	return open(t, through)
 }
 
+func (p proxy) openTLS(t *testing.T, server *stores.MinIOServer) *s3.Store {
+	t.Helper()
+	front := httptest.NewTLSServer(p.handler(t, server))
+	t.Cleanup(front.Close)
+	through := config(server)
+	through.Endpoint = front.URL
+	through.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
+	return open(t, through)
+}
+
 func open(t *testing.T, config s3.Config) *s3.Store {
 	t.Helper()
 	opened, err := s3.Open(t.Context(), config)
@@ -145,49 +155,57 @@ func TestAnUploadThatIsCancelledWhenItHasBecomeVisibleHasSucceeded(t *testing.T)
 	}
 }
 
+// changesContent replaces the first byte of what is sent.
+func changesContent(r *http.Request) {
+	if r.Method == http.MethodPut && r.ContentLength > 0 {
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(strings.NewReader("y"), skipOne(r.Body)), r.Body}
+	}
+}
+
+// changesSums makes the store state other sums than those of what it was sent.
+func changesSums(answer *http.Response) error {
+	for header, other := range map[string][2]string{"ETag": {"0", "1"}, "X-Amz-Checksum-Crc32c": {"=", "A="}} {
+		if sum := answer.Header.Get(header); sum != "" {
+			answer.Header.Set(header, strings.Replace(sum, other[0], other[1], 1))
+		}
+	}
+	return nil
+}
+
+// By HTTPS, requests carry no SHA-256 of their content. There, the store compares parts with
+// nothing but their CRC32C.
 func TestContentThatIsChangedOnItsWayIsNotStored(t *testing.T) {
 	server := stores.MinIO(t, stores.Options{})
 	server.CreateBucket(t, bucket)
 	direct := open(t, config(server))
-	carriesContent := func(r *http.Request) bool { return r.Method == http.MethodPut && r.ContentLength > 0 }
 	for name, tt := range map[string]struct {
 		proxy
+		open func(p proxy, t *testing.T, server *stores.MinIOServer) *s3.Store
+		size int64
 		says string
 	}{
-		"to the store": {proxy{request: func(r *http.Request) {
-			if carriesContent(r) {
-				r.Body = struct {
-					io.Reader
-					io.Closer
-				}{io.MultiReader(strings.NewReader("y"), skipOne(r.Body)), r.Body}
-			}
-		}}, "BadDigest"},
-		"in the store": {proxy{answer: func(answer *http.Response) error {
-			if tag := answer.Header.Get("ETag"); tag != "" {
-				answer.Header.Set("ETag", strings.Map(func(r rune) rune {
-					if r == '0' {
-						return '1'
-					}
-					return r
-				}, tag))
-			}
-			return nil
-		}}, "is not what was sent"},
+		"to the store, one request":        {proxy{request: changesContent}, proxy.open, small, "BadDigest"},
+		"to the store, parts":              {proxy{request: changesContent}, proxy.open, large, "XAmzContentSHA256Mismatch"},
+		"to the store by TLS, one request": {proxy{request: changesContent}, proxy.openTLS, small, "BadDigest"},
+		"to the store by TLS, parts":       {proxy{request: changesContent}, proxy.openTLS, large, "XAmzContentChecksumMismatch"},
+		"in the store, one request":        {proxy{answer: changesSums}, proxy.open, small, "its ETag is"},
+		"in the store, parts":              {proxy{answer: changesSums}, proxy.open, large, "its CRC32C is"},
 	} {
-		for size, kind := range map[int64]string{small: "one request", large: "parts"} {
-			t.Run(name+", "+kind, func(t *testing.T) {
-				object, err := tt.open(t, server).Put(t.Context(), "changed", upload(size))
-				if err == nil || !strings.Contains(err.Error(), tt.says) {
-					t.Errorf("put: %+v, error %v, want %q in it", object, err, tt.says)
-				}
-				if object, err := direct.Stat(t.Context(), "changed"); !errors.Is(err, store.ErrNotFound) {
-					t.Errorf("stat: %+v, error %v", object, err)
-				}
-				if left := server.Unfinished(t); len(left) > 0 {
-					t.Errorf("left: %q", left)
-				}
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			object, err := tt.open(tt.proxy, t, server).Put(t.Context(), "changed", upload(tt.size))
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("put: %+v, error %v, want %q in it", object, err, tt.says)
+			}
+			if object, err := direct.Stat(t.Context(), "changed"); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("stat: %+v, error %v", object, err)
+			}
+			if left := server.Unfinished(t); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,101 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package s3
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// sumsOfParts are which sums the parts of an upload carried.
+func (s *server) sumsOfParts() (md5s, crcs, parts int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.requests {
+		if !r.URL.Query().Has("partNumber") {
+			continue
+		}
+		parts++
+		if r.Header.Get("Content-Md5") != "" {
+			md5s++
+		}
+		if r.Header.Get("X-Amz-Checksum-Crc32c") != "" {
+			crcs++
+		}
+	}
+	return md5s, crcs, parts
+}
+
+func TestPartsCarryOneSumThatTheStoreKnows(t *testing.T) {
+	for name, tt := range map[string]struct {
+		server *server
+		crcs   bool
+	}{
+		"it knows CRC32Cs":            {&server{knows: true}, true},
+		"it ignores them":             {&server{}, false},
+		"it refuses them":             {&server{refuses: http.StatusBadRequest}, false},
+		"it does not implement them":  {&server{refuses: http.StatusNotImplemented}, false},
+		"it knows them and says none": {&server{knows: true, keepsNone: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object, err := tt.server.open(t).Put(t.Context(), "key", upload(sizes["parts"]))
+			if err != nil || object.Size != int64(sizes["parts"]) {
+				t.Fatalf("put: %+v, error %v", object, err)
+			}
+			md5s, crcs, parts := tt.server.sumsOfParts()
+			if want := map[bool][2]int{true: {0, parts}, false: {parts, 0}}[tt.crcs]; parts < 2 || md5s != want[0] || crcs != want[1] {
+				t.Errorf("of %d parts, %d carry an MD5 and %d a CRC32C", parts, md5s, crcs)
+			}
+		})
+	}
+}
+
+func TestAWrongCRCIsAnErrorAndDeletesWhatIsStored(t *testing.T) {
+	const other = "AAAAAA==-2"
+	s := &server{knows: true}
+	s.answered = func(h http.Header) { h.Set("X-Amz-Checksum-Crc32c", other) }
+	s.visible = func() { s.crc = other }
+	object, err := s.open(t).Put(t.Context(), "key", upload(sizes["parts"]))
+	if err == nil || !strings.Contains(err.Error(), "its CRC32C is "+other) {
+		t.Errorf("put: %+v, error %v", object, err)
+	}
+	if got := s.deletions(); len(got) != 1 || got[0] == "" {
+		t.Errorf("deletions with the conditions %q", got)
+	}
+}
+
+func TestALostAnswerIsASuccessIfTheCRCIsThatOfTheContent(t *testing.T) {
+	for name, other := range map[string]string{"ours": "", "another's": "AAAAAA==-2"} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{knows: true}
+			s.visible = func() {
+				if other != "" {
+					s.crc = other
+				}
+				panic(http.ErrAbortHandler)
+			}
+			_, err := s.open(t).Put(t.Context(), "key", upload(sizes["parts"]))
+			if (err == nil) != (other == "") {
+				t.Errorf("put: error %v", err)
+			}
+			if got := s.deletions(); len(got) > 0 {
+				t.Errorf("deleted: %q", got)
+			}
+		})
+	}
+}
+
+// The ETags of a store that states no CRC32Cs still count where they are MD5s.
+func TestAPartWithoutAStatedCRCIsComparedByItsETag(t *testing.T) {
+	s := &server{knows: true, keepsNone: true}
+	opened := s.open(t)
+	p, err := opened.beginParts(t.Context(), "key", nil)
+	if err != nil || !p.crcs {
+		t.Fatalf("begin: %+v, %v", p, err)
+	}
+	if err := p.send(t.Context(), 1, []byte("content")); err != nil || !p.sent[1].proven {
+		t.Errorf("send: %v, proven %t", err, p.sent[1].proven)
+	}
+}
