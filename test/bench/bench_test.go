@@ -151,8 +151,14 @@ func (b *bench) life(round int, version, next string) {
 	cluster.WaitGone(harness.Settle)
 }
 
-// machine describes the machine of the measurements.
+// machine describes the machine of the measurements, and their number of rounds.
 func machine(t *testing.T, n *harness.Namespace) string {
+	t.Helper()
+	return fmt.Sprintf("%s %d rounds.\n", oneRound(t, n), *rounds)
+}
+
+// oneRound describes the machine of measurements without rounds.
+func oneRound(t *testing.T, n *harness.Namespace) string {
 	t.Helper()
 	version, err := n.Kube.Discovery().ServerVersion()
 	if err != nil {
@@ -166,6 +172,6 @@ func machine(t *testing.T, n *harness.Namespace) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("Measured on %s: %s, Kubernetes %s with %d nodes on this one machine, %d rounds. Load average at the end: %.14s.\n",
-		time.Now().UTC().Format(time.DateOnly), cpu(t), version.GitVersion, len(nodes.Items), *rounds, load)
+	return fmt.Sprintf("Measured on %s: %s, Kubernetes %s with %d nodes on this one machine. Load average at the end: %.14s.",
+		time.Now().UTC().Format(time.DateOnly), cpu(t), version.GitVersion, len(nodes.Items), load)
 }

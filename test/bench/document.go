@@ -17,6 +17,7 @@ type part struct{ begin, end string }
 var (
 	clusterTimes = part{"<!-- measured: begin (written by hack/bench -write) -->", "<!-- measured: end -->"}
 	restores     = part{"<!-- measured restores: begin (written by hack/bench -restores -write) -->", "<!-- measured restores: end -->"}
+	manyClusters = part{"<!-- measured scale: begin (written by hack/bench -scale -write) -->", "<!-- measured scale: end -->"}
 	backups      = part{"<!-- measured backups: begin (written by hack/bench -backups -write) -->", "<!-- measured backups: end -->"}
 )
 

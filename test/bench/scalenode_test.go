@@ -1,0 +1,216 @@
+//go:build bench
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+	"github.com/etcd-operator/etcd-operator/test/harness"
+)
+
+const (
+	// podNetwork holds the addresses of simulated pods. RFC 2544 reserves it for benchmarks.
+	podNetwork = "198.18.0.0/16"
+	// simulatedLabel is that of the node, which pods select.
+	simulatedLabel = "etcd-operator.bench/simulated"
+	// kubeletsAtOnce is how many pods the node starts at once.
+	kubeletsAtOnce = 32
+)
+
+// A simulatedNode is a Node without a machine. Its pods are ready as soon as they are bound.
+type simulatedNode struct {
+	n       *harness.Namespace
+	members *standIns
+	name    string
+
+	running, serving sync.WaitGroup
+	slots            chan struct{}
+	mu               sync.Mutex
+	addresses        map[types.UID]string
+	err              error // the first
+}
+
+// startNode creates the node, and removes it when the test ends.
+func startNode(t *testing.T, n *harness.Namespace) *simulatedNode {
+	t.Helper()
+	node := &simulatedNode{n: n, members: startStandIns(t), name: n.Name, slots: make(chan struct{}, kubeletsAtOnce), addresses: map[types.UID]string{}}
+	ctx, stop := context.WithCancel(t.Context())
+	capacity := corev1.ResourceList{"cpu": resource.MustParse("10000"), "memory": resource.MustParse("10Ti"), "ephemeral-storage": resource.MustParse("10Ti"), "pods": resource.MustParse("10000")}
+	object := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.name, Labels: map[string]string{simulatedLabel: node.name}},
+		Status: corev1.NodeStatus{
+			Capacity: capacity, Allocatable: capacity,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Simulated", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}},
+		},
+	}
+	object, err := n.Kube.CoreV1().Nodes().Create(ctx, object, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("create the node %s: %v", node.name, err)
+	}
+	node.heartbeat(ctx, t, object)
+	factory := informers.NewSharedInformerFactoryWithOptions(n.Kube, 0, informers.WithNamespace(n.Name), informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node.name).String()
+	}))
+	handle := func(obj any) {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			node.slots <- struct{}{}
+			node.running.Go(func() {
+				defer func() { <-node.slots }()
+				node.sync(ctx, pod)
+			})
+		}
+	}
+	if _, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	factory.StartWithContext(ctx)
+	t.Cleanup(func() {
+		stop()
+		factory.Shutdown()
+		node.running.Wait()
+		node.members.server.Stop()
+		node.serving.Wait()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
+		if err := n.Kube.CoreV1().Pods(n.Name).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
+			t.Errorf("delete the simulated pods: %v", err)
+		}
+		if err := n.Kube.CoreV1().Nodes().Delete(ctx, node.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("delete the node %s: %v", node.name, err)
+		}
+		if node.err != nil {
+			t.Error(node.err)
+		}
+	})
+	return node
+}
+
+// heartbeat keeps the node ready: Kubernetes evicts the pods of a silent one.
+func (n *simulatedNode) heartbeat(ctx context.Context, t *testing.T, node *corev1.Node) {
+	t.Helper()
+	leases := n.n.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	lease, err := leases.Create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: n.name, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
+		}},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.name, LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NowMicro())},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("create the Lease of the node: %v", err)
+	}
+	n.running.Go(func() {
+		ticker := time.NewTicker(5 * time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+			renewed, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
+			if err != nil {
+				n.fail(ctx, fmt.Errorf("renew the Lease of the node: %w", err))
+				continue
+			}
+			lease = renewed
+		}
+	})
+}
+
+// fail notes the first error. The end of the test is none.
+func (n *simulatedNode) fail(ctx context.Context, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.err == nil && ctx.Err() == nil {
+		n.err = err
+	}
+}
+
+// sync does for a pod what a kubelet does.
+func (n *simulatedNode) sync(ctx context.Context, pod *corev1.Pod) {
+	pods := n.n.Kube.CoreV1().Pods(pod.Namespace)
+	if pod.DeletionTimestamp != nil {
+		err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			n.fail(ctx, fmt.Errorf("end the pod %s: %w", pod.Name, err))
+		}
+		return
+	}
+	if pod.Status.Phase == corev1.PodRunning {
+		return
+	}
+	ip, begun := n.address(pod.UID)
+	if begun {
+		return
+	}
+	if err := n.members.serve(ctx, &n.serving, pod, ip); err != nil {
+		n.fail(ctx, err)
+		return
+	}
+	patch, err := json.Marshal(map[string]any{"status": readyStatus(pod, ip)})
+	if err == nil {
+		_, err = pods.Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	if err != nil {
+		n.fail(ctx, fmt.Errorf("start the pod %s: %w", pod.Name, err))
+	}
+}
+
+// address returns the address of a pod, and whether it had one before.
+func (n *simulatedNode) address(uid types.UID) (string, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if ip, known := n.addresses[uid]; known {
+		return ip, true
+	}
+	i := len(n.addresses)
+	ip := fmt.Sprintf("198.18.%d.%d", i/250, i%250+1)
+	n.addresses[uid] = ip
+	return ip, false
+}
+
+// readyStatus is the status of a pod whose member serves.
+func readyStatus(pod *corev1.Pod, ip string) corev1.PodStatus {
+	now := metav1.Now()
+	status := corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}, StartTime: &now}
+	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	}
+	for _, c := range pod.Spec.InitContainers {
+		status.InitContainerStatuses = append(status.InitContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, Ready: true,
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now}},
+		})
+	}
+	for _, c := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, ImageID: "sha256:" + manifest.EtcdContainer, Ready: true, Started: ptr.To(true),
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+		})
+	}
+	return status
+}
