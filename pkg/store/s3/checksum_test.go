@@ -99,3 +99,39 @@ func TestAPartWithoutAStatedCRCIsComparedByItsETag(t *testing.T) {
 		t.Errorf("send: %v, proven %t", err, p.sent[1].proven)
 	}
 }
+
+func TestEachPartIsSentOnceAndARefusalCostsOneRequest(t *testing.T) {
+	for name, tt := range map[string]struct {
+		server *server
+		begun  int
+	}{
+		"it knows CRC32Cs": {&server{knows: true}, 1},
+		"it ignores them":  {&server{}, 1},
+		"it refuses them":  {&server{refuses: http.StatusBadRequest}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := tt.server.open(t).Put(t.Context(), "key", upload(sizes["parts"])); err != nil {
+				t.Fatal(err)
+			}
+			tt.server.mu.Lock()
+			defer tt.server.mu.Unlock()
+			begun, parts := 0, map[string]int{}
+			for _, r := range tt.server.requests {
+				if number := r.URL.Query().Get("partNumber"); number != "" {
+					parts[number]++
+				}
+				if r.URL.Query().Has("uploads") {
+					begun++
+				}
+			}
+			if begun != tt.begun || len(parts) < 2 {
+				t.Errorf("%d requests begin an upload, of the parts %v", begun, parts)
+			}
+			for number, times := range parts {
+				if times != 1 {
+					t.Errorf("the part %s was sent %d times", number, times)
+				}
+			}
+		})
+	}
+}
