@@ -45,6 +45,9 @@ type Config struct {
 	// OpenSnapshot and OpenLocation default to pkg/snapshot and pkg/location.
 	OpenSnapshot OpenSnapshot
 	OpenLocation OpenLocation
+	// Tests limits tests by restoring. OpenRestored defaults to etcd's own client.
+	Tests        *Tests
+	OpenRestored func(snapshot.Source) (Restored, error)
 }
 
 // Backup manages one EtcdBackup. All fields but the mailbox belong to the
@@ -60,6 +63,11 @@ type Backup struct {
 	notices notices
 
 	job *job // nil while nothing is under way
+	// test is a test of a backup that runs beside it, and tested one that is not in the
+	// status yet.
+	test    *loop.Job[testResult]
+	testing *restoreTest
+	tested  *testResult
 	// result is of an attempt that has ended and is not in the status yet.
 	result *attemptResult
 	// abandoned is work that hangs; nil: there is none.
@@ -96,6 +104,9 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 	if cfg.OpenLocation == nil {
 		cfg.OpenLocation = inStores(secretsOf(cfg.Kube), cfg.VolumeDir)
 	}
+	if cfg.OpenRestored == nil {
+		cfg.OpenRestored = openRestored
+	}
 	obj = obj.DeepCopy()
 	b := &Backup{
 		cfg:     cfg,
@@ -123,6 +134,10 @@ func (b *Backup) Run(ctx context.Context) {
 		if b.job != nil {
 			b.job.Stop(errStopped)
 			b.job.Wait()
+		}
+		if b.test != nil {
+			b.test.Stop(errStopped)
+			b.test.Wait()
 		}
 	}()
 	b.cfg.Metrics.appear(b.obj)
@@ -192,6 +207,11 @@ func (b *Backup) pass(ctx context.Context) time.Duration {
 		return wait
 	}
 	next, err := b.step(ctx, now)
+	if err == nil {
+		var test time.Duration
+		test, err = b.keepTest(ctx, now)
+		next = min(next, test)
+	}
 	return b.after(ctx, next, err)
 }
 

@@ -59,6 +59,16 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		return objectmetrics.Truth(st.Uncertain), st.LastSuccessDate != nil
 	})
 	set.StatusGauge("failures", "Attempts that failed since the last success.", func(st *api.BackupStatus) (float64, bool) { return float64(st.Failures), true })
+	set.StatusGauge("restore_test_last_success_timestamp_seconds", "When the last test that restored a backup passed.", func(st *api.BackupStatus) (float64, bool) {
+		if st.RestoreTest == nil {
+			return 0, false
+		}
+		return objectmetrics.Moment(st.RestoreTest.LastSuccessDate)
+	})
+	set.StatusGauge("restore_test_failed", "1 while the last test that restored a backup did not pass, or could not be carried out.", func(st *api.BackupStatus) (float64, bool) {
+		t := st.RestoreTest
+		return objectmetrics.Truth(t != nil && (t.Result == api.RestoreTestFailed || t.Result == api.RestoreTestNotDone)), t != nil
+	})
 	in := func(phase api.BackupPhase, name, help string) {
 		set.StatusGauge(name, help, func(st *api.BackupStatus) (float64, bool) { return objectmetrics.Truth(st.Phase == phase), true })
 	}

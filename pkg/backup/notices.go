@@ -83,3 +83,15 @@ func (n *notices) tidied(t tidied) {
 	}
 	n.undeleted = why
 }
+
+// tested reports the result of a test.
+func (n *notices) tested(r *testResult) {
+	switch r.result {
+	case api.RestoreTestPassed:
+		n.Normal("Restore Test Passed", "Restored %s: revision %d, %d keys (%s)", r.key, r.revision, r.keys, r.took.Round(time.Second))
+	case api.RestoreTestFailed:
+		n.Warning("Restore Test Failed", "%s: %s", r.key, r.reason)
+	default:
+		n.Warning("Restore Test Not Done", "%s: %s; it is tried again in %s", r.key, r.reason, notDonePause)
+	}
+}

@@ -103,6 +103,7 @@ func interrupts(before, after *api.BackupSpec) bool {
 			s.BackupPolicy = &api.BackupPolicy{}
 		}
 		s.BackupPolicy.Suspend = false // what is under way is finished
+		s.RestoreTest = nil            // it is another job
 	}
 	return !same(b, a)
 }

@@ -70,6 +70,12 @@ func manifestFrom(obj *api.EtcdRestore) (manifest, error) {
 	if len(annotations) > 0 {
 		metadata["annotations"] = anyOf(annotations)
 	}
+	if obj.IsTest() {
+		metadata["ownerReferences"] = []any{map[string]any{
+			"apiVersion": api.SchemeGroupVersion.String(), "kind": api.EtcdRestoreResourceKind,
+			"name": obj.Name, "uid": string(obj.UID),
+		}}
+	}
 	return assemble(obj.Namespace, obj.Name, metadata, content)
 }
 

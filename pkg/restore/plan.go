@@ -165,12 +165,16 @@ func endUntouched(o *observation) *verdict {
 }
 
 // giveUp is for a namespace that goes, in which nothing can be made any more: nothing
-// of ours may keep it.
+// of ours may keep it. It is also for the test of a backup: there is no cluster to bring back.
 func giveUp(o *observation) *verdict {
-	if !o.namespaceEnds || !committed(&o.obj.Status) {
+	ended := o.obj.IsTest() && o.obj.DeletionTimestamp != nil
+	if !o.namespaceEnds && !ended || !committed(&o.obj.Status) {
 		return nil
 	}
 	v := o.at(o.phase(), "the namespace is being deleted: the restore ends with it")
+	if ended {
+		v = o.at(o.phase(), "the test of the backup has ended")
+	}
 	v.wait = loop.LongestSleep
 	switch {
 	case o.cluster != nil && o.cluster.hasFinalizer():

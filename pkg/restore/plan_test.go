@@ -99,6 +99,14 @@ func replacesNone(o *observation) {
 	o.obj.Status.ReplacedUID, o.obj.Spec.ClusterTemplate = "", template()
 }
 
+// ofTest makes a restore that of an EtcdBackup that tests a backup. The owner has the UID u.
+func ofTest(label string) func(*observation) {
+	return func(o *observation) {
+		o.obj.Labels = map[string]string{api.RestoreTestLabel: label}
+		o.obj.OwnerReferences = []metav1.OwnerReference{{APIVersion: api.SchemeGroupVersion.String(), Kind: api.EtcdBackupResourceKind, Name: "b", UID: "u"}}
+	}
+}
+
 func edited(o *observation) { o.obj.Generation++ }
 
 func deleted(o *observation) {
@@ -269,6 +277,10 @@ func TestPlan(t *testing.T) {
 		"one before a deletion is one as well":  {seen(starting, createdByUs(api.ClusterPhaseCreating), edited, deleted), `begin manifest={"size":3,"version":"3.6.16"}`, "Starting", "the spec was edited"},
 		"but the end of its namespace does":     {seen(stopping, stopped, deleted, func(o *observation) { o.namespaceEnds = true }), "letGo cluster=old/7", "Stopping", "the namespace is being deleted: the restore ends with it"},
 		"and it may go too":                     {seen(stopping, gone, deleted, func(o *observation) { o.namespaceEnds = true }), "release", "Stopping", "the namespace is being deleted: the restore ends with it"},
+
+		"the test of a backup ends with its EtcdRestore":    {seen(starting, createdByUs(api.ClusterPhaseCreating), replacesNone, ofTest("u"), deleted), "release", "Starting", "the test of the backup has ended"},
+		"but not before that is deleted":                    {seen(starting, createdByUs(api.ClusterPhaseCreating), replacesNone, ofTest("u")), "", "Starting", "waiting for the first member to start on the backup"},
+		"a label that somebody copied makes a restore none": {seen(starting, createdByUs(api.ClusterPhaseCreating), replacesNone, ofTest("other"), deleted), "", "Starting", "waiting for the first member to start on the backup"},
 
 		"a mark from elsewhere ends nothing": {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), forged), "", "Growing", "1 of 3"},
 		"whole: the annotation goes":         {seen(growing, createdByUs(api.ClusterPhaseRunning), marked), "unannotate cluster=new/7", "Growing", "the cluster is back: what the restore no longer needs is removed"},

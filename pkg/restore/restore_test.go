@@ -147,6 +147,28 @@ func TestAClusterThatIsNotThereIsMadeFromATemplate(t *testing.T) {
 	})
 }
 
+// The cluster of a test has to go even if no operator runs: Kubernetes deletes it with its owner.
+func TestTheClusterOfATestBelongsToItsEtcdRestore(t *testing.T) {
+	r := testRestore()
+	r.UID, r.Spec.ClusterTemplate = "r", template()
+	for _, label := range []string{"", "u"} {
+		r.Labels = map[string]string{api.RestoreTestLabel: label}
+		r.OwnerReferences = []metav1.OwnerReference{{Kind: api.EtcdBackupResourceKind, Name: "b", UID: "u"}}
+		m, err := manifestFrom(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := m.cluster("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		owners := c.GetOwnerReferences()
+		if test := label != ""; test != (len(owners) == 1) || test && (owners[0].UID != "r" || owners[0].Kind != api.EtcdRestoreResourceKind) {
+			t.Errorf("label %q: owners %+v", label, owners)
+		}
+	}
+}
+
 func TestASucceededRestoreNeverActsAgain(t *testing.T) {
 	for name, lose := range map[string]func(*world){
 		"its status is lost": func(w *world) { w.edit(func(r *api.EtcdRestore) { r.Status = api.RestoreStatus{} }) },

@@ -41,6 +41,23 @@ Backups    nightly: 6 h ago, revision 80912, verified
 	}
 }
 
+func TestStatusShowsHowBackupsWereProved(t *testing.T) {
+	for result, want := range map[api.RestoreTestResult]string{
+		api.RestoreTestPassed:  "Backups    nightly: 6 h ago, revision 80912, verified, restored 2 d ago\n",
+		api.RestoreTestRunning: "Backups    nightly: 6 h ago, revision 80912, verified, restored 2 d ago\n",
+		api.RestoreTestFailed:  "verified, restored 2 d ago, restore test failed !\nAdvice     the last restore test of backup nightly did not pass: it is damaged\n",
+	} {
+		b := nightly()
+		b.Status.RestoreTest = &api.RestoreTestStatus{Result: result, LastSuccessDate: &metav1.Time{Time: b.Status.LastSuccessDate.Add(-42 * time.Hour)}}
+		if result == api.RestoreTestFailed {
+			b.Status.RestoreTest.Reason = "it is damaged"
+		}
+		if _, out, _ := newWorld(t, b).run("status", "orders"); !strings.HasSuffix(out, want) {
+			t.Errorf("%s: printed\n%s\nwant\n%s", result, out, want)
+		}
+	}
+}
+
 func TestStatusExitCodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*world)

@@ -157,6 +157,8 @@ func adviseBackups(c *observe.Cluster, s *Summary, add adder) {
 		switch {
 		case b.Failing != "":
 			add("backup %s fails: %s", b.Name, b.Failing)
+		case b.Unproved != "":
+			add("the last restore test of backup %s did not pass: %s", b.Name, b.Unproved)
 		case b.Taken != nil && !b.Verified:
 			add("backup %s was taken without a quorum: back up again", b.Name)
 		case b.Next != nil && age(c, *b.Next) > 10*time.Minute:

@@ -29,6 +29,10 @@ type Backup struct {
 	// stored, and a quorum had confirmed what is in it.
 	Verified bool   `json:"verified"`
 	Failing  string `json:"failing,omitempty"`
+	// Restored is when a backup was last restored in a test, and Unproved why the last test
+	// did not pass.
+	Restored *time.Time `json:"restored,omitempty"`
+	Unproved string     `json:"unproved,omitempty"`
 }
 
 func backups(c *observe.Cluster) []Backup {
@@ -58,6 +62,14 @@ func BackupOf(b *api.EtcdBackup) Backup {
 	}
 	if !st.Succeeded && st.Reason != "" {
 		entry.Failing = st.Reason
+	}
+	if t := st.RestoreTest; t != nil {
+		if t.LastSuccessDate != nil {
+			entry.Restored = &t.LastSuccessDate.Time
+		}
+		if t.Result == api.RestoreTestFailed || t.Result == api.RestoreTestNotDone {
+			entry.Unproved = t.Reason
+		}
 	}
 	return entry
 }

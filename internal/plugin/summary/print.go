@@ -194,6 +194,12 @@ func (b Backup) line(now time.Time) string {
 	} else {
 		text += ", uncertain !"
 	}
+	if b.Restored != nil {
+		text += fmt.Sprintf(", restored %s ago", Age(now.Sub(*b.Restored)))
+	}
+	if b.Unproved != "" {
+		text += ", restore test failed !"
+	}
 	if b.Failing != "" {
 		text += ", failing !"
 	}

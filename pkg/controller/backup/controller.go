@@ -62,6 +62,9 @@ type Config struct {
 	OpenLocation backup.OpenLocation
 }
 
+// testsAtOnce bounds the tests that restore backups.
+const testsAtOnce = 2
+
 // Controller manages the EtcdBackups in its scope.
 type Controller struct {
 	cfg        Config
@@ -116,6 +119,7 @@ func New(cfg Config) (*Controller, error) {
 		VolumeDir: cfg.VolumeDir,
 		Slots:     backup.NewSlots(cfg.ClusterWide),
 		Keys:      backup.NewKeys(),
+		Tests:     backup.NewTests(testsAtOnce),
 		Recorder:  cfg.Recorder,
 		Metrics:   metrics,
 		Logger:    cfg.Logger.WithField("pkg", "backup"),

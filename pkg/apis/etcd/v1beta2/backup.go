@@ -124,6 +124,55 @@ type BackupSpec struct {
 	// If true, the operator does not verify the members' certificates. Default: false.
 	// +optional
 	AllowSelfSignedCertificates bool `json:"allowSelfSignedCertificates,omitempty"`
+
+	// Proof that backups can be restored: the operator restores the newest backup into
+	// a new EtcdCluster, examines it, and deletes it. The restore operator and the etcd
+	// operator must run. Default: no test.
+	// +optional
+	RestoreTest *RestoreTest `json:"restoreTest,omitempty"`
+}
+
+// RestoreTest describes tests of backups by restoring them. The EtcdCluster of a test is named
+// after the EtcdBackup, with the suffix -restore-test.
+type RestoreTest struct {
+	// Least time in seconds from one test to the next. A test begins after a backup, and
+	// never for the same backup again once it has a result. 0: each backup that is the
+	// newest one when the test before has ended. Default: 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	IntervalInSecond int64 `json:"intervalInSecond,omitempty"`
+
+	// Limit in seconds for one test, from the creation of the EtcdRestore to the result.
+	// Default: 900.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	TimeoutInSecond int64 `json:"timeoutInSecond,omitempty"`
+
+	// Labels, annotations and spec of the EtcdCluster for the test. Default: one member
+	// of the version of the backup, without a volume. It has the repository, the
+	// resources, the image pull secrets and the user of `etcdCluster`. If the source has
+	// TLS for clients, the template is required: otherwise anybody in the network could
+	// read the copy.
+	// +optional
+	ClusterTemplate *ClusterTemplate `json:"clusterTemplate,omitempty"`
+
+	// Condition on the restored data. Default: none beyond the revision of the backup.
+	// +optional
+	Check *RestoreCheck `json:"check,omitempty"`
+}
+
+// RestoreCheck is a condition on restored data.
+type RestoreCheck struct {
+	// Key that must exist, such as /app/schema-version.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Key string `json:"key"`
+
+	// Value that the key must have. It is no place for secrets. Default: any value.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Value *string `json:"value,omitempty"`
 }
 
 // EtcdClusterRef names an EtcdCluster.

@@ -143,4 +143,66 @@ type BackupStatus struct {
 	// Number of backups from this schedule in the store, after the last backup.
 	// +optional
 	Backups int32 `json:"backups,omitempty"`
+
+	// Tests of backups by restoring them. Absent without `spec.restoreTest`, and before
+	// the first test.
+	// +optional
+	RestoreTest *RestoreTestStatus `json:"restoreTest,omitempty"`
+}
+
+// RestoreTestResult is the result of a test.
+type RestoreTestResult string
+
+// The results of a test.
+const (
+	// RestoreTestRunning means that a test runs.
+	RestoreTestRunning RestoreTestResult = "Running"
+	// RestoreTestPassed means that the backup was restored, and that its data is as
+	// expected.
+	RestoreTestPassed RestoreTestResult = "Passed"
+	// RestoreTestFailed means that the backup cannot be restored, or that its data is
+	// not as expected. The next test is that of the next backup.
+	RestoreTestFailed RestoreTestResult = "Failed"
+	// RestoreTestNotDone means that something prevented the test, so nothing is known
+	// of the backup. The operator tries again.
+	RestoreTestNotDone RestoreTestResult = "NotDone"
+)
+
+// RestoreTestStatus is the state of the tests of backups.
+type RestoreTestStatus struct {
+	// Result of the last test: Running, Passed, Failed or NotDone.
+	Result RestoreTestResult `json:"result"`
+
+	// Why the last test did not pass, and what to do; or what a running one waits for.
+	// Empty after a success.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// Location of the backup that the last test restored.
+	// +optional
+	Key string `json:"key,omitempty"`
+
+	// Start of the last test.
+	// +optional
+	StartDate *metav1.Time `json:"startDate,omitempty"`
+
+	// Duration of the last test.
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+
+	// End of the last test that passed.
+	// +optional
+	LastSuccessDate *metav1.Time `json:"lastSuccessDate,omitempty"`
+
+	// Location of the backup of the last test that passed.
+	// +optional
+	LastSuccessKey string `json:"lastSuccessKey,omitempty"`
+
+	// Revision of etcd's data in the last test that passed.
+	// +optional
+	EtcdRevision int64 `json:"etcdRevision,omitempty"`
+
+	// Number of keys in the last test that passed.
+	// +optional
+	Keys int64 `json:"keys,omitempty"`
 }

@@ -21,6 +21,8 @@ const (
 	maxSecretLength    = 253
 	maxScheduleLength  = 256
 	maxTimeZoneLength  = 64
+	maxRestoreTest     = 86400
+	maxCheck           = 1024
 )
 
 var (
@@ -36,6 +38,31 @@ func ValidateEtcdBackup(b *EtcdBackup) field.ErrorList {
 	errs = append(errs, validateStorage("storageType", s.StorageType, &s.BackupSource, path)...)
 	if s.BackupPolicy != nil {
 		errs = append(errs, validateBackupPolicy(s.BackupPolicy, path.Child("backupPolicy"))...)
+	}
+	if s.RestoreTest != nil {
+		errs = append(errs, validateRestoreTest(s.RestoreTest, path.Child("restoreTest"))...)
+	}
+	return errs
+}
+
+func validateRestoreTest(t *RestoreTest, path *field.Path) (errs field.ErrorList) {
+	if t.IntervalInSecond < 0 {
+		errs = append(errs, field.Invalid(path.Child("intervalInSecond"), t.IntervalInSecond, "should be greater than or equal to 0"))
+	}
+	if t.TimeoutInSecond < 0 {
+		errs = append(errs, field.Invalid(path.Child("timeoutInSecond"), t.TimeoutInSecond, "should be greater than or equal to 0"))
+	}
+	if t.TimeoutInSecond > maxRestoreTest {
+		errs = append(errs, field.Invalid(path.Child("timeoutInSecond"), t.TimeoutInSecond, "should be less than or equal to 86400"))
+	}
+	if c := t.Check; c != nil {
+		errs = append(errs, validateNonEmpty(c.Key, maxCheck, path.Child("check", "key"))...)
+		if c.Value != nil {
+			errs = append(errs, validateLength(*c.Value, maxCheck, path.Child("check", "value"))...)
+		}
+	}
+	if t.ClusterTemplate != nil {
+		errs = append(errs, validateTemplate(t.ClusterTemplate, path.Child("clusterTemplate", "spec"))...)
 	}
 	return errs
 }

@@ -1,0 +1,251 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+const (
+	// testPoll is the time between two looks at an EtcdRestore.
+	testPoll = 2 * time.Second
+	// testCleaning bounds the removal of what a test has made.
+	testCleaning = time.Minute
+)
+
+var (
+	// errBad is that of a backup that is not good.
+	errBad = errors.New("the backup is not good")
+	// errTestTime ends a test.
+	errTestTime = errors.New("the time for the test is up")
+)
+
+// restoreTest is one test of a backup. It restores the backup as a user would, so that it
+// proves the whole way back.
+type restoreTest struct {
+	cfg    *Config
+	log    *logrus.Entry
+	obj    *api.EtcdBackup  // nobody changes it
+	status api.BackupStatus // at the beginning
+	began  time.Time
+
+	// waiting is what the test waits for.
+	waiting atomic.Pointer[string]
+}
+
+func (t *restoreTest) waitFor(what string) { t.waiting.Store(&what) }
+
+// waitsFor may be called by any goroutine.
+func (t *restoreTest) waitsFor() string {
+	if what := t.waiting.Load(); what != nil {
+		return *what
+	}
+	return "its turn: other tests run"
+}
+
+func (t *restoreTest) run(ctx context.Context) testResult {
+	r := testResult{result: api.RestoreTestPassed, key: t.status.Key, began: t.began}
+	release, err := t.cfg.Tests.take(ctx)
+	if err == nil {
+		defer release()
+		err = t.restoreAndLook(ctx, &r)
+	}
+	r.took = t.cfg.Clock.Since(t.began)
+	switch {
+	case ctx.Err() != nil:
+		r.stopped = true
+	case errors.Is(err, errBad):
+		r.result, r.reason = api.RestoreTestFailed, reasonOf(err)
+	case err != nil:
+		r.result, r.reason = api.RestoreTestNotDone, reasonOf(err)
+	}
+	return r
+}
+
+// restoreAndLook leaves nothing behind, unless Kubernetes does not answer: then the next test
+// removes it, or Kubernetes does with the EtcdBackup.
+func (t *restoreTest) restoreAndLook(ctx context.Context, r *testResult) error {
+	limited, cancel := context.WithTimeoutCause(ctx, t.obj.Spec.RestoreTest.Timeout(), errTestTime)
+	defer cancel()
+	if err := t.clean(limited); err != nil {
+		return fmt.Errorf("remove what an earlier test has left: %w", err)
+	}
+	err := t.restore(limited)
+	if err == nil {
+		err = t.examine(limited, r)
+	}
+	if err != nil && errors.Is(context.Cause(limited), errTestTime) {
+		err = fmt.Errorf("%w after %s (spec.restoreTest.timeoutInSecond); it waited for: %s", errTestTime, t.obj.Spec.RestoreTest.Timeout(), t.waitsFor())
+	}
+	cleaning, stop := context.WithTimeout(context.WithoutCancel(ctx), testCleaning)
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errEdited) {
+		cleaning, stop = context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout) // the next operator removes it
+	}
+	defer stop()
+	if left := t.clean(cleaning); left != nil {
+		t.log.WithError(left).Warn("the test of a backup left something behind: the next one removes it")
+		if err == nil {
+			err = fmt.Errorf("remove what the test has made: %w", left)
+		}
+	}
+	return err
+}
+
+// restore has the backup restored and waits until that has ended.
+func (t *restoreTest) restore(ctx context.Context) error {
+	want, err := t.etcdRestore(ctx)
+	if err != nil {
+		return err
+	}
+	restores := t.cfg.Etcd.EtcdV1beta2().EtcdRestores(want.Namespace)
+	t.waitFor("the creation of the EtcdRestore " + want.Name)
+	if _, err := restores.Create(ctx, want, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create the EtcdRestore %s: %w", want.Name, granted(err, "create etcdrestores"))
+	}
+	for {
+		live, err := restores.Get(ctx, want.Name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("look at the EtcdRestore %s: %w", want.Name, granted(err, "get etcdrestores"))
+		}
+		switch st := &live.Status; st.Phase {
+		case api.RestorePhaseSucceeded:
+			return nil
+		case api.RestorePhaseFailed:
+			return fmt.Errorf("%w: the restore failed: %s", errBad, st.Reason)
+		case api.RestorePhaseInvalid:
+			return fmt.Errorf("the restore operator refuses the EtcdRestore of the test: %s", st.Reason)
+		case api.RestorePhaseNone:
+			t.waitFor("a restore operator that manages the EtcdRestore " + want.Name + ": install one for this namespace")
+		default:
+			t.waitFor(fmt.Sprintf("the EtcdRestore %s, phase %s: %s", want.Name, st.Phase, st.Reason))
+		}
+		if err := t.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// owners lets Kubernetes delete the EtcdRestore with the EtcdBackup, if no operator does. The
+// EtcdCluster belongs to the EtcdRestore.
+func (t *restoreTest) owners() []metav1.OwnerReference {
+	return []metav1.OwnerReference{{
+		APIVersion: api.SchemeGroupVersion.String(), Kind: api.EtcdBackupResourceKind, Name: t.obj.Name, UID: t.obj.UID,
+	}}
+}
+
+func (t *restoreTest) pause(ctx context.Context) error {
+	timer := t.cfg.Clock.NewTimer(testPoll)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C():
+		return nil
+	}
+}
+
+// examine looks into the restored cluster.
+func (t *restoreTest) examine(ctx context.Context, r *testResult) error {
+	copied := t.obj.DeepCopy()
+	copied.Spec = api.BackupSpec{EtcdCluster: &api.EtcdClusterRef{Name: testName(t.obj)}}
+	src, err := (&attempt{cfg: t.cfg, log: t.log, obj: copied}).source(ctx)
+	if err != nil {
+		return err
+	}
+	t.waitFor("an answer of the restored etcd")
+	restored, err := t.cfg.OpenRestored(src)
+	if err != nil {
+		return err
+	}
+	defer restored.Close()
+	contents, err := restored.Contents(ctx)
+	if err != nil {
+		return fmt.Errorf("examine the restored etcd: %w", err)
+	}
+	r.revision, r.keys = contents.Revision, contents.Keys
+	if contents.Revision < t.status.EtcdRevision {
+		return fmt.Errorf("%w: the restored etcd has revision %d, and the backup was made of revision %d", errBad, contents.Revision, t.status.EtcdRevision)
+	}
+	check := t.obj.Spec.RestoreTest.Check
+	if check == nil {
+		return nil
+	}
+	value, exists, err := restored.Value(ctx, check.Key)
+	switch {
+	case err != nil:
+		return fmt.Errorf("examine the restored etcd: %w", err)
+	case !exists:
+		return fmt.Errorf("%w: the restored etcd lacks the key %q of spec.restoreTest.check", errBad, check.Key)
+	case check.Value != nil && value != *check.Value:
+		return fmt.Errorf("%w: in the restored etcd, the key %q has another value than spec.restoreTest.check states", errBad, check.Key)
+	}
+	return nil
+}
+
+// clean removes what tests of this EtcdBackup have made, and waits until it is gone.
+func (t *restoreTest) clean(ctx context.Context) error {
+	name := testName(t.obj)
+	for {
+		left, err := t.cleanOnce(ctx, name)
+		if err != nil || left == "" {
+			return err
+		}
+		t.waitFor(left + " to go")
+		if err := t.pause(ctx); err != nil {
+			return fmt.Errorf("%s is still there: %w", left, err)
+		}
+	}
+}
+
+// cleanOnce returns what is still there; "" if nothing is.
+func (t *restoreTest) cleanOnce(ctx context.Context, name string) (left string, err error) {
+	client := t.cfg.Etcd.EtcdV1beta2()
+	restore, err := client.EtcdRestores(t.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return "", fmt.Errorf("look at the EtcdRestore %s: %w", name, granted(err, "get etcdrestores"))
+	case err == nil && restore.Labels[api.RestoreTestLabel] != string(t.obj.UID):
+		return "", fmt.Errorf("the EtcdRestore %s belongs to something else: rename it, the test needs this name", name)
+	case err == nil && restore.DeletionTimestamp == nil:
+		uid := metav1.NewUIDPreconditions(string(restore.UID))
+		if err := client.EtcdRestores(t.obj.Namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: uid}); err != nil && !apierrors.IsNotFound(err) {
+			return "", fmt.Errorf("delete the EtcdRestore %s: %w", name, granted(err, "delete etcdrestores"))
+		}
+		left = "the EtcdRestore " + name
+	case err == nil:
+		left = "the EtcdRestore " + name
+	}
+	if left != "" {
+		return left, nil // it would create the EtcdCluster again
+	}
+	// Kubernetes deletes the EtcdCluster after its owner, the EtcdRestore.
+	cluster, err := client.EtcdClusters(t.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("look at the EtcdCluster %s: %w", name, granted(err, "get etcdclusters"))
+	case cluster.Labels[api.RestoreTestLabel] != string(t.obj.UID):
+		return "", fmt.Errorf("the EtcdCluster %s belongs to something else: rename it, the test needs this name", name)
+	}
+	return "the EtcdCluster " + name, nil
+}
+
+// Restored is an etcd that a test looks into.
+type Restored interface {
+	Contents(ctx context.Context) (etcd.Contents, error)
+	Value(ctx context.Context, key string) (value string, exists bool, err error)
+	Close()
+}
