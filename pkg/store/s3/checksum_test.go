@@ -66,6 +66,17 @@ func TestAWrongCRCIsAnErrorAndDeletesWhatIsStored(t *testing.T) {
 	}
 }
 
+func TestAWrongCRCOfAPartEndsTheUpload(t *testing.T) {
+	s := &server{knows: true, lies: true}
+	object, err := s.open(t).Put(t.Context(), "key", upload(sizes["parts"]))
+	if err == nil || !strings.Contains(err.Error(), "part ") || !strings.Contains(err.Error(), "its CRC32C is") {
+		t.Errorf("put: %+v, error %v", object, err)
+	}
+	if s.etag != "" {
+		t.Error("the object has become visible")
+	}
+}
+
 func TestALostAnswerIsASuccessIfTheCRCIsThatOfTheContent(t *testing.T) {
 	for name, other := range map[string]string{"ours": "", "another's": "AAAAAA==-2"} {
 		t.Run(name, func(t *testing.T) {

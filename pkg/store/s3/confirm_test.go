@@ -32,9 +32,10 @@ type server struct {
 	remove   func(http.ResponseWriter, *http.Request) bool
 	// visible is called when the object is.
 	visible func()
-	// knows: the store knows CRC32Cs, and keepsNone: it forgets those of parts. refuses is the
-	// status for an upload that asks for them.
+	// knows: the store knows CRC32Cs, keepsNone: it forgets those of parts, and lies: it states
+	// others. refuses is the status for an upload that asks for them.
 	knows, keepsNone bool
+	lies             bool
 	refuses          int
 
 	mu       sync.Mutex
@@ -71,6 +72,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, md5.Sum(body)))
 		if s.knows && !s.keepsNone {
 			s.crcs[number] = crc32.Checksum(body, castagnoli)
+			if s.lies {
+				s.crcs[number]++
+			}
 			w.Header().Set("X-Amz-Checksum-Crc32c", string(encoded(s.crcs[number])))
 		}
 	case r.Method == http.MethodPost:
