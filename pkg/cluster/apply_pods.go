@@ -179,10 +179,11 @@ func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
 		return fmt.Errorf("set version of pod %s to %s: %w", s.Pod, s.To, err)
 	}
 	c.podWrites.record(pod, c.cfg.Clock.Now())
-	switch p := manifest.PodStateOf(pod); {
-	case p.Admitted != s.Admitted:
+	p := manifest.PodStateOf(pod)
+	if p.Admitted != s.Admitted {
 		c.restarting[pod.UID] = p.Restarts
-	case p.Admitted != asked && s.From != s.To:
+	}
+	if s.From != s.To && p.Admitted != asked && sameImage(p.Admitted, s.Admitted) {
 		return c.imageKept(ctx, s, asked)
 	}
 	c.notices.memberUpgraded(s)

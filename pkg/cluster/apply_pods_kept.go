@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +20,17 @@ import (
 
 // imageOf names the change of a pod's image.
 func imageOf(pod, image string) string { return "image " + image + " of pod " + pod }
+
+// sameImage reports whether two images are the same, or have the same name and tag: admission may
+// keep an image, and add its digest.
+func sameImage(a, b string) bool {
+	if a == b {
+		return true
+	}
+	a, _, _ = strings.Cut(a, "@")
+	b, _, _ = strings.Cut(b, "@")
+	return a == b && strings.Contains(path.Base(a), ":")
+}
 
 // imageKept takes back what a pod states of its version, because admission has left its image as
 // it was. Otherwise the pod would look like one whose image has a wrong tag, and the operator

@@ -41,7 +41,7 @@ func (s *standstill) look(o *plan.Observation, next plan.Step) string {
 	if s.since.IsZero() {
 		s.since = o.Now
 	}
-	if o.Now.Sub(s.since) < standstillAfter || acts(next) && next.String() != s.failing {
+	if o.Now.Sub(s.since) < standstillAfter || acts(next) && attempt(next) != s.failing {
 		s.text = ""
 		return ""
 	}
@@ -59,8 +59,21 @@ func (s *standstill) ended(next plan.Step, err error) {
 	case err == nil:
 		*s = standstill{}
 	default:
-		s.failing, s.err = next.String(), err
+		s.failing, s.err = attempt(next), err
 	}
+}
+
+// attempt names a step in the words that stay the same at the next attempt: a new member then has
+// another name.
+func attempt(s plan.Step) string {
+	switch s, is := s.(plan.AddMember); {
+	case !is:
+	case s.Learner:
+		return "add a learner"
+	default:
+		return "add a voter"
+	}
+	return s.String()
 }
 
 // acts reports whether a step changes something.
@@ -98,7 +111,7 @@ func (s *standstill) describe(o *plan.Observation, next plan.Step) string {
 		}
 		return "since " + next.Why.String() + troubles(o) + see
 	}
-	text := "for this to succeed: " + next.String()
+	text := "for this to succeed: " + attempt(next)
 	if s.err != nil {
 		text += ": " + notice.Shorten(s.err.Error(), 500)
 	}

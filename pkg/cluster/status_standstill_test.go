@@ -136,3 +136,27 @@ func TestAStandstillEnds(t *testing.T) {
 		t.Errorf("it continues: %q", got)
 	}
 }
+
+// Each attempt to add a member gives it another name. They are one wait all the same, and one
+// write of the status.
+func TestAnotherNameForANewMemberIsTheSameStandstill(t *testing.T) {
+	var s standstill
+	o := look(t, "cluster size=4\nmember a leader\nmember b\nmember c down")
+	failure := errors.New("etcdserver: unhealthy cluster")
+	told := map[string]bool{}
+	for second := range 180 {
+		o.Now = o.Now.Add(time.Second)
+		next := plan.AddMember{Name: fmt.Sprintf("n%d", second), Learner: true}
+		told[s.look(o, next)] = true
+		s.ended(next, failure)
+	}
+	delete(told, "")
+	if len(told) != 1 {
+		t.Fatalf("it reports %v", told)
+	}
+	for text := range told {
+		if !strings.Contains(text, "add a learner: etcdserver: unhealthy cluster; c: ") {
+			t.Errorf("it reports %q", text)
+		}
+	}
+}

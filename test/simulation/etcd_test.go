@@ -770,8 +770,19 @@ func (m *member) confirm(then func(error)) {
 
 // commits reports whether the member takes part in a quorum at this moment.
 func (m *member) commits() bool {
+	return m.agrees(func(p *member) bool { return p.held == nil && !p.disk.hung })
+}
+
+// confirms reports whether a read through the member succeeds: what /readyz of etcd asks. No
+// such read needs a disk. A leader whose disk hangs confirms them until it has to write.
+func (m *member) confirms() bool {
+	return m.agrees(func(p *member) bool { return p.held == nil })
+}
+
+// agrees reports whether the member, its leader and a quorum follow that leader, and are able.
+func (m *member) agrees(able func(*member) bool) bool {
 	w := m.w
-	if m.stopped || m.held != nil || m.disk.hung || m.lead == 0 {
+	if m.stopped || !able(m) || m.lead == 0 {
 		return false
 	}
 	var l *member
@@ -780,7 +791,7 @@ func (m *member) commits() bool {
 	} else if l = w.memberAt(m.machine.members[m.lead].url); l == nil || l.id != m.lead || l.lead != l.id || !m.linkedTo(l) {
 		return false
 	}
-	if l.held != nil || l.disk.hung {
+	if !able(l) {
 		return false
 	}
 	n, voters := 0, 0
@@ -790,7 +801,7 @@ func (m *member) commits() bool {
 		}
 		voters++
 		p := w.memberAt(info.url)
-		if p != nil && p.id == id && p.held == nil && !p.disk.hung && (p == l || p.lead == l.id && l.linkedTo(p)) {
+		if p != nil && p.id == id && able(p) && (p == l || p.lead == l.id && l.linkedTo(p)) {
 			n++
 		}
 	}

@@ -481,7 +481,7 @@ func (r *podRun) stepEtcd() {
 	}
 	// etcd answers the startup probe before it has a copy of the database.
 	r.opened = r.opened || now.Sub(r.proc.startedAt) >= time.Second
-	if r.proc.serving && r.proc.commits() {
+	if r.proc.serving && r.proc.confirms() {
 		r.ready, r.unready = true, time.Time{}
 		return
 	}
