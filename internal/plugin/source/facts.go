@@ -14,7 +14,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// Facts are what the endpoints of an etcd have told.
+// Facts are what the endpoints of an etcd have reported.
 type Facts struct {
 	Answers []Answer
 	// Members are the membership on which a quorum agrees. NotListed is why there is none.
@@ -46,7 +46,7 @@ const (
 	OwnAPIServer
 )
 
-// Answer is what one endpoint has told.
+// Answer is what one endpoint has reported.
 type Answer struct {
 	Endpoint string
 	Status   etcd.Status

@@ -199,7 +199,7 @@ func (j *judge) quota() {
 		j.add(check, doctor.Failure, fix, "the source's quota is %d bytes, and the EtcdCluster's %d: the smallest quota stops the writes of all members", quota, own)
 	case quota == 0:
 		j.add(check, doctor.Unknown, "compare --quota-backend-bytes of the source and of spec.pod.extraArgs: the EtcdCluster's must not be smaller",
-			"etcd before 3.6 does not tell its quota; the EtcdCluster's is %d bytes", own)
+			"etcd before 3.6 does not report its quota; the EtcdCluster's is %d bytes", own)
 	default:
 		j.add(check, doctor.OK, "", "%d bytes, and the source's %d", own, quota)
 	}

@@ -94,7 +94,7 @@ func TestEachObstacleIsFoundAlone(t *testing.T) {
 			for i := range f.Answers {
 				f.Answers[i].Status.DBQuota = 0
 			}
-		}, doctor.Unknown, "etcd before 3.6 does not tell its quota"},
+		}, doctor.Unknown, "etcd before 3.6 does not report its quota"},
 		"a database above the quota": {func(f *Facts, own *Target) { f.Answers[1].Status.DBSize, own.Volume = 2<<30, 9<<30 }, doctor.Failure, "stops all writes"},
 		"no volume":                  {func(_ *Facts, own *Target) { own.Volume = 0 }, doctor.Warning, "has no volumes"},
 		"a volume too small":         {func(_ *Facts, own *Target) { own.Volume = 1 << 19 }, doctor.Failure, "request a larger volume"},
