@@ -28,5 +28,6 @@ func (app *App) addCommands(root *cobra.Command) {
 		app.restore(),
 		app.recoverCommand(),
 		app.adopt(),
+		app.importCommand(),
 	)
 }

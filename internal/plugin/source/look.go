@@ -1,0 +1,120 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"sync"
+	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+const (
+	// answerTime is how long the members have for one round of questions.
+	answerTime = 10 * time.Second
+	// hashTime is how long a member has to read its whole database.
+	hashTime = time.Minute
+)
+
+// Source is how to reach an etcd.
+type Source struct {
+	// Endpoints are those of all members, one each.
+	Endpoints []etcd.Endpoint
+	Dial      etcd.Dial
+	TLS       *tls.Config      // nil: plain text
+	User      etcd.Credentials // zero: none
+	// KubeSystem is the UID of the namespace kube-system in the Kubernetes of the EtcdCluster.
+	KubeSystem string
+}
+
+// Look asks the endpoints. It sends only reads. A user logs in, which etcd notes in its log.
+func (s *Source) Look(ctx context.Context) Facts {
+	client := s.client(s.User)
+	defer client.Close()
+	f := Facts{Answers: make([]Answer, len(s.Endpoints))}
+	conns := make([]*etcd.Conn, len(s.Endpoints))
+	for i, ep := range s.Endpoints {
+		f.Answers[i].Endpoint = ep.URL
+		conns[i], f.Answers[i].Err = client.Conn(ep)
+	}
+	each(ctx, answerTime, f.Answers, func(ctx context.Context, i int) {
+		f.Answers[i].Status, f.Answers[i].Err = conns[i].Status(ctx)
+	})
+	for i, a := range f.Answers {
+		if a.Err == nil {
+			s.agreed(ctx, &f, s.Endpoints[i], conns[i])
+			break
+		}
+	}
+	if f.NotListed == nil {
+		hashes(ctx, &f, conns)
+	}
+	return f
+}
+
+func (s *Source) client(user etcd.Credentials) *etcd.Client {
+	client := etcd.NewClientThrough(s.TLS, s.Dial)
+	client.SetCredentials(user)
+	return client
+}
+
+// each asks all endpoints without an error at the same time.
+func each(ctx context.Context, limit time.Duration, answers []Answer, ask func(ctx context.Context, i int)) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var asking sync.WaitGroup
+	for i := range answers {
+		if answers[i].Err == nil {
+			asking.Go(func() { ask(ctx, i) })
+		}
+	}
+	asking.Wait()
+}
+
+// agreed asks one member for what all agree on.
+func (s *Source) agreed(ctx context.Context, f *Facts, ep etcd.Endpoint, conn *etcd.Conn) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if f.Members, f.NotListed = conn.Members(ctx); f.NotListed != nil {
+		return // further reads need a quorum too
+	}
+	f.ClusterVersion, f.NoClusterVersion = conn.ClusterVersion(ctx)
+	f.Authentication = s.asksForUser(ctx, ep)
+	value, err := conn.Value(ctx, "/registry/namespaces/kube-system")
+	switch {
+	case err != nil:
+		f.NotSearched = err
+	case value != nil && s.KubeSystem != "" && bytes.Contains(value, []byte(s.KubeSystem)):
+		f.APIServer = OwnAPIServer
+	case value != nil:
+		f.APIServer = OtherAPIServer
+	}
+}
+
+// asksForUser reports whether etcd refuses the result of a read to a client without a user.
+func (s *Source) asksForUser(ctx context.Context, ep etcd.Endpoint) bool {
+	client := s.client(etcd.Credentials{})
+	defer client.Close()
+	conn, err := client.Conn(ep)
+	if err != nil {
+		return false
+	}
+	position, err := conn.Commits(ctx)
+	return err == nil && position == etcd.Position{}
+}
+
+// hashes asks all members for the hash of their keys at a revision that all of them hold.
+func hashes(ctx context.Context, f *Facts, conns []*etcd.Conn) {
+	for _, a := range f.Answers {
+		if a.Err == nil && (f.HashRevision == 0 || a.Status.Revision < f.HashRevision) {
+			f.HashRevision = a.Status.Revision
+		}
+	}
+	each(ctx, hashTime, f.Answers, func(ctx context.Context, i int) {
+		f.Answers[i].Hash, f.Answers[i].NoHash = conns[i].HashKV(ctx, f.HashRevision)
+	})
+}

@@ -1,0 +1,160 @@
+//go:build stores
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package source_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/doctor"
+	"github.com/etcd-operator/etcd-operator/internal/plugin/source"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/test/members"
+)
+
+func sourceOf(cluster *members.Cluster) *source.Source {
+	s := &source.Source{Dial: func(ctx context.Context, address string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	}}
+	for _, m := range cluster.Members {
+		s.Endpoints = append(s.Endpoints, etcd.Endpoint{URL: m.URL})
+	}
+	return s
+}
+
+// obstacles are the checks that fail. The peer URLs of the members are on the loopback, which
+// is always an obstacle.
+func obstacles(t *testing.T, cluster *members.Cluster, f source.Facts) []string {
+	t.Helper()
+	version, err := etcd.ParseVersion(cluster.Release.Version)
+	must(t, err)
+	var checks []string
+	findings := source.Judge(f, source.Target{Version: version, Domain: "orders.default.svc", Quota: 8 << 30, Volume: 8 << 30})
+	for _, x := range findings {
+		if x.Level == doctor.Failure && x.Check != "peers" {
+			checks = append(checks, x.Check)
+		}
+	}
+	t.Logf("%+v", findings)
+	return slices.Compact(checks)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// state is what a check must not change.
+func state(t *testing.T, client *clientv3.Client) any {
+	t.Helper()
+	list, err := client.MemberList(t.Context())
+	must(t, err)
+	status, err := client.Status(t.Context(), client.Endpoints()[0])
+	must(t, err)
+	return [3]any{list.Members, status.Header.Revision, status.RaftTerm}
+}
+
+func TestALookChangesNothingAndFindsWhatIsWrong(t *testing.T) {
+	for _, r := range members.Releases(t) {
+		t.Run(r.Version, func(t *testing.T) {
+			t.Parallel()
+			cluster := r.Start(t, members.Options{Size: 3})
+			client := cluster.Client(t)
+			members.Put(t, client, "a", "1")
+			before := state(t, client)
+			f := sourceOf(cluster).Look(t.Context())
+			if got := obstacles(t, cluster, f); len(got) > 0 {
+				t.Errorf("obstacles of a healthy etcd: %q", got)
+			}
+			for _, a := range f.Answers {
+				if a.NoHash != nil || a.Hash != f.Answers[0].Hash || a.Hash.Sum == 0 {
+					t.Errorf("hash of %s: %+v, %v", a.Endpoint, a.Hash, a.NoHash)
+				}
+			}
+			if f.NoClusterVersion != nil || f.NotSearched != nil || f.Authentication || f.APIServer != source.NoAPIServer {
+				t.Errorf("facts: %+v", f)
+			}
+			if after := state(t, client); !reflect.DeepEqual(after, before) {
+				t.Errorf("the look changed %v to %v", before, after)
+			}
+
+			members.Put(t, client, "/registry/namespaces/kube-system", "k8s\x00 uid-1 ")
+			s := sourceOf(cluster)
+			for uid, want := range map[string]source.APIServer{"uid-1": source.OwnAPIServer, "uid-2": source.OtherAPIServer, "": source.OtherAPIServer} {
+				if s.KubeSystem = uid; s.Look(t.Context()).APIServer != want {
+					t.Errorf("with the UID %q, want the API server %d", uid, want)
+				}
+			}
+
+			cluster.Members[2].Kill(t)
+			members.Await(t, "a leader serves", func(ctx context.Context) error {
+				_, err := client.Get(ctx, "a")
+				return err
+			})
+			got := obstacles(t, cluster, sourceOf(cluster).Look(t.Context()))
+			if !slices.ContainsFunc(got, func(check string) bool { return strings.HasPrefix(check, "endpoint ") }) {
+				t.Errorf("obstacles with a dead member: %q", got)
+			}
+		})
+	}
+}
+
+func TestALookAtAnEtcdThatAsksForUsers(t *testing.T) {
+	cluster := members.ReleaseOf(t, "3.6").Start(t, members.Options{Size: 3})
+	ctx := t.Context()
+	s := sourceOf(cluster)
+	client := etcd.NewClient(nil)
+	t.Cleanup(client.Close)
+	conn, err := client.Conn(s.Endpoints[0])
+	must(t, err)
+	must(t, conn.EnableAuth(ctx, "first"))
+	if f := s.Look(ctx); !etcd.AsksForUser(f.Answers[1].Err) {
+		t.Errorf("without a user: %+v", f)
+	}
+	s.User = etcd.Credentials{Username: "root", Password: "first"}
+	f := s.Look(ctx)
+	if got := obstacles(t, cluster, f); len(got) > 0 || !f.Authentication || f.NotSearched != nil {
+		t.Errorf("with a user: obstacles %q, %+v", got, f)
+	}
+}
+
+func TestALookAtTwoClusters(t *testing.T) {
+	r := members.ReleaseOf(t, "3.6")
+	one, other := r.Start(t, members.Options{Size: 1}), r.Start(t, members.Options{Size: 1})
+	s := sourceOf(one)
+	s.Endpoints = append(s.Endpoints, sourceOf(other).Endpoints...)
+	if got := obstacles(t, one, s.Look(t.Context())); !slices.Equal(got, []string{"cluster"}) {
+		t.Errorf("obstacles: %q", got)
+	}
+}
+
+func TestALookWithACertificateFindsALearner(t *testing.T) {
+	pki := members.NewTLS(t)
+	secure := members.ReleaseOf(t, "3.6").Start(t, members.Options{Size: 1, TLS: pki})
+	s := sourceOf(secure)
+	s.TLS = pki.ClientConfig(t, "operator")
+	f := s.Look(t.Context())
+	if got := obstacles(t, secure, f); len(got) > 0 || f.NoClusterVersion != nil {
+		t.Errorf("obstacles with TLS: %q, %+v", got, f)
+	}
+	cluster := members.ReleaseOf(t, "3.7").Start(t, members.Options{Size: 1})
+	cluster.Members = append(cluster.Members, cluster.JoinLearner(t, cluster.Client(t)))
+	members.Await(t, "the learner is found", func(ctx context.Context) error {
+		if got := obstacles(t, cluster, sourceOf(cluster).Look(ctx)); !slices.Equal(got, []string{"members"}) {
+			return fmt.Errorf("obstacles: %q", got)
+		}
+		return nil
+	})
+}
