@@ -27,15 +27,3 @@ func (c *Conn) HashKV(ctx context.Context, revision int64) (Hash, error) {
 	}
 	return Hash{Sum: resp.Hash, Compacted: resp.CompactRevision}, nil
 }
-
-// Value reads the value of a key, and nil if the key does not exist. A quorum confirms it.
-func (c *Conn) Value(ctx context.Context, key string) ([]byte, error) {
-	resp, err := etcdserverpb.NewKVClient(c.cli.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte(key)})
-	if err != nil {
-		return nil, fmt.Errorf("read the key %s from %s: %w", key, c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
-	}
-	if len(resp.Kvs) == 0 {
-		return nil, nil
-	}
-	return resp.Kvs[0].Value, nil
-}

@@ -4,9 +4,9 @@
 package source
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,13 +84,13 @@ func (s *Source) agreed(ctx context.Context, f *Facts, ep etcd.Endpoint, conn *e
 	}
 	f.ClusterVersion, f.NoClusterVersion = conn.ClusterVersion(ctx)
 	f.Authentication = s.asksForUser(ctx, ep)
-	value, err := conn.Value(ctx, "/registry/namespaces/kube-system")
+	value, exists, err := conn.Value(ctx, "/registry/namespaces/kube-system")
 	switch {
 	case err != nil:
 		f.NotSearched = err
-	case value != nil && s.KubeSystem != "" && bytes.Contains(value, []byte(s.KubeSystem)):
+	case exists && s.KubeSystem != "" && strings.Contains(value, s.KubeSystem):
 		f.APIServer = OwnAPIServer
-	case value != nil:
+	case exists:
 		f.APIServer = OtherAPIServer
 	}
 }
