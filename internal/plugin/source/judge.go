@@ -177,7 +177,7 @@ func (j *judge) versions() {
 	switch {
 	case len(minors) > 1:
 	case j.NoClusterVersion != nil:
-		j.add(check, doctor.Unknown, "", "whether an upgrade or a downgrade runs: %v", j.NoClusterVersion)
+		j.add(check, doctor.Unknown, "run the check again if the source has just started", "whether an upgrade or a downgrade runs: %v", j.NoClusterVersion)
 	case minor(j.ClusterVersion) != minors[0]:
 		j.add(check, doctor.Failure, "finish the upgrade or the downgrade of the source first", "the members run %s, and the cluster's version is %s", minors[0], minor(j.ClusterVersion))
 	}
