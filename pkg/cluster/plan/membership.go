@@ -116,6 +116,9 @@ func dropStuckLearner(o *Observation) Step {
 		}
 		var why string
 		switch {
+		case m.Pod.Dataless:
+			// etcd was started once, and its pod never starts it again without data.
+			why = "its data is gone, and it had no vote yet"
 		case !m.Joined() && !o.canJoin(m.Pod.InitialCluster) && !m.Copies(o.Now):
 			why = "the membership changed before it started"
 		case !m.Joined() && !m.Pod.Started && m.Pod.Image != o.Image(o.joinVersion()):
