@@ -77,6 +77,7 @@ func TestBackupsAreProvedByRestoringThem(t *testing.T) {
 			return err
 		})
 	}
+	checkSeries(t, restoreTestSeries, "", r.FromBackupOperator)
 	cluster.WaitSettled()
 	cluster.VerifyWrites(writer)
 	r.CheckNoSecretIsTold()
