@@ -190,7 +190,12 @@ func sealed(t testing.TB, name string) {
 // contentOf reads all buckets of a snapshot.
 func contentOf(t testing.TB, name string) map[string]map[string]string {
 	t.Helper()
-	if err := verify(name); err != nil {
+	source, err := open(name, -1)
+	if err == nil {
+		err = verify(source.snapshot())
+		source.close()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	db, err := bbolt.Open(name, 0, &bbolt.Options{ReadOnly: true})

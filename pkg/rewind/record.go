@@ -22,6 +22,16 @@ func (r record) String() string { return fmt.Sprintf("revision %d.%d", r.main, r
 
 const recordSize = 8 + 1 + 8
 
+// bytes is the stored form of the record's key.
+func (r record) bytes() []byte {
+	key := binary.BigEndian.AppendUint64(make([]byte, 0, recordSize+1), uint64(r.main)) //nolint:gosec // positive
+	key = binary.BigEndian.AppendUint64(append(key, '_'), uint64(r.sub))                //nolint:gosec // positive
+	if r.tombstone {
+		key = append(key, 't')
+	}
+	return key
+}
+
 // parseRecord reads the key of a record: the revision, `_`, the ordinal, and `t` if the change
 // is a deletion.
 func parseRecord(key []byte) (record, error) {
@@ -85,10 +95,10 @@ func parseKeyValue(value []byte) (kv keyValue, err error) {
 
 func leaseKey(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) } //nolint:gosec // the ID's bits
 
-// newLease is the record of a lease with EndedLeaseTTL.
-func newLease(id int64) []byte {
-	value := protowire.AppendVarint(protowire.AppendTag(nil, fieldLeaseID, protowire.VarintType), uint64(id)) //nolint:gosec // the ID's bits
-	return protowire.AppendVarint(protowire.AppendTag(value, fieldLeaseTTL, protowire.VarintType), EndedLeaseTTL)
+// newLease is the record of a lease with a time to live in seconds.
+func newLease(id, ttl int64) []byte {
+	value := protowire.AppendVarint(protowire.AppendTag(nil, fieldLeaseID, protowire.VarintType), uint64(id))   //nolint:gosec // the ID's bits
+	return protowire.AppendVarint(protowire.AppendTag(value, fieldLeaseTTL, protowire.VarintType), uint64(ttl)) //nolint:gosec // positive
 }
 
 // digest stands for a key, in constant space. No two keys have the same.

@@ -7,6 +7,8 @@
 //
 // The result is a snapshot as etcd would have written it right after a compaction at that
 // revision. Users, roles, alarms and members stay those of the original snapshot.
+//
+// It also takes a snapshot forward, by the segments of a log (pkg/changelog).
 package rewind
 
 import (
@@ -24,7 +26,8 @@ import (
 )
 
 // EndedLeaseTTL is the time to live, in seconds, of a lease that ended after the revision. The
-// snapshot no longer has its record. Without one, the keys would never expire.
+// snapshot no longer has its record, and a log may never have had it. Without one, the keys
+// would never expire.
 const EndedLeaseTTL = 300
 
 // Result describes a snapshot after To.
@@ -51,25 +54,39 @@ var (
 // needs memory for each key that lives at the revision, some hundred bytes, and none for
 // values. The error is an OutsideError if the snapshot does not hold the revision. After an
 // error, target may be incomplete.
-func To(snapshot, target string, revision int64) (result Result, err error) {
-	if err := verify(snapshot); err != nil {
+func To(snapshot, target string, revision int64) (Result, error) {
+	return ToWithLog(snapshot, -1, target, revision)
+}
+
+// ToWithLog is To for a file that begins with a snapshot of a size in bytes. Stored segments of
+// a log follow it. They continue the snapshot without a gap, up to the revision at the least.
+// It also needs memory for one segment. The error wraps changelog.ErrGap or
+// changelog.ErrDamaged for a log that can't be used. If the size is -1, the whole file is the
+// snapshot.
+func ToWithLog(file string, size int64, target string, revision int64) (result Result, err error) {
+	source, err := open(file, size)
+	if err != nil {
+		return Result{}, err
+	}
+	defer source.close()
+	if err := verify(source.snapshot()); err != nil {
 		return Result{}, err
 	}
 	// bbolt panics on pages that contradict each other, and reads beyond the end fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the database of the snapshot %s contradicts itself: %v", snapshot, p)
+			err = fmt.Errorf("the database of the snapshot %s contradicts itself: %v", file, p)
 		}
 	}()
-	span, err := spanOf(snapshot)
+	span, err := ReadSpan(source.snapshot())
 	if err != nil {
 		return Result{}, err
 	}
-	if !span.Holds(revision) {
+	if revision < span.Oldest || revision > span.Newest && !source.hasLog() {
 		return Result{}, OutsideError{Revision: revision, Span: span}
 	}
-	from, err := bbolt.Open(snapshot, 0, &bbolt.Options{ReadOnly: true})
+	from, err := bbolt.Open(file, 0, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		return Result{}, fmt.Errorf("open the snapshot: %w", err)
 	}
@@ -82,58 +99,91 @@ func To(snapshot, target string, revision int64) (result Result, err error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("make a file for the snapshot at revision %d: %w", revision, err)
 	}
-	w := &writer{db: to}
-	err = from.View(func(tx *bbolt.Tx) (err error) {
-		result, err = fold(tx, w, span, revision)
-		return errors.Join(err, w.end())
-	})
+	f := &fold{span: span, revision: revision, source: source, w: &writer{db: to}, leases: map[int64]bool{}, granted: map[int64]int64{}}
+	err = from.View(func(tx *bbolt.Tx) error { return errors.Join(f.run(tx), f.w.end()) })
 	if err = errors.Join(err, to.Close()); err != nil {
 		return Result{}, fmt.Errorf("write the snapshot at revision %d: %w", revision, err)
 	}
-	return result, seal(target)
+	return f.result, seal(target)
 }
 
-// fold copies what the revision keeps.
-func fold(tx *bbolt.Tx, w *writer, span Span, revision int64) (Result, error) {
+// fold copies what a revision keeps.
+type fold struct {
+	span     Span
+	revision int64
+	source   *source
+	w        *writer
+
+	live    map[digest]record // the last records of the keys that live at the revision
+	leases  map[int64]bool    // that they refer to
+	granted map[int64]int64   // times to live, by the log
+	result  Result
+}
+
+func (f *fold) run(tx *bbolt.Tx) (err error) {
 	keys := tx.Bucket(keyBucket)
 	if keys == nil {
-		return Result{}, errors.New("the snapshot has no bucket of keys")
+		return errors.New("the snapshot has no bucket of keys")
 	}
-	live, err := liveAt(keys, span, revision)
-	if err != nil {
-		return Result{}, err
+	if f.live, err = liveAt(keys, f.span, min(f.revision, f.span.Newest)); err != nil {
+		return err
 	}
-	result := Result{Keys: len(live)}
-	leases := map[int64]bool{}
-	w.bucket(keyBucket)
+	if f.revision > f.span.Newest {
+		if err := f.followLog(); err != nil {
+			return err
+		}
+	}
+	f.result.Keys = len(f.live)
+	f.w.bucket(keyBucket)
+	if err := f.copyRecords(keys); err != nil {
+		return err
+	}
+	if f.revision > f.span.Newest {
+		if err := f.copyLog(); err != nil {
+			return err
+		}
+	}
+	f.result.Leases = len(f.leases)
+	f.copyLeases(tx.Bucket(leaseBucket))
+	return copyOthers(tx, f.w, f.revision)
+}
+
+// copyRecords copies records of the snapshot.
+func (f *fold) copyRecords(keys *bbolt.Bucket) error {
 	cursor := keys.Cursor()
 	for k, v := cursor.First(); k != nil; k, v = cursor.Next() {
 		r, _ := parseRecord(k) // liveAt has parsed it
-		if r.main > revision {
+		if r.main > f.revision {
 			break
 		}
-		if r.tombstone {
-			// etcdutl counts from the last record when it raises the revision.
-			if r.main == revision {
-				w.put(k, v)
-			}
-			continue
-		}
-		content, err := parseKeyValue(v)
-		if err != nil {
-			return Result{}, fmt.Errorf("the record of %s: %w", r, err)
-		}
-		if live[digestOf(content.key)] != r {
-			continue
-		}
-		w.put(k, v)
-		if content.lease != 0 {
-			leases[content.lease] = true
+		if err := f.keep(r, k, v); err != nil {
+			return err
 		}
 	}
-	result.Leases = len(leases)
-	result.EndedLeases = copyLeases(tx.Bucket(leaseBucket), w, leases)
-	return result, copyOthers(tx, w, revision)
+	return nil
+}
+
+// keep writes a record if the revision keeps it.
+func (f *fold) keep(r record, key, value []byte) error {
+	if r.tombstone {
+		// etcdutl counts from the last record when it raises the revision.
+		if r.main == f.revision {
+			f.w.put(key, value)
+		}
+		return nil
+	}
+	content, err := parseKeyValue(value)
+	if err != nil {
+		return fmt.Errorf("the record of %s: %w", r, err)
+	}
+	if f.live[digestOf(content.key)] != r {
+		return nil
+	}
+	f.w.put(key, value)
+	if content.lease != 0 {
+		f.leases[content.lease] = true
+	}
+	return nil
 }
 
 // liveAt returns the last records of the keys that live at the revision.
@@ -172,22 +222,25 @@ func liveAt(keys *bbolt.Bucket, span Span, revision int64) (map[digest]record, e
 	return live, nil
 }
 
-// copyLeases writes the records of leases, and returns how many of them had none.
-func copyLeases(known *bbolt.Bucket, w *writer, leases map[int64]bool) (ended int) {
-	w.bucket(leaseBucket)
-	for _, id := range slices.Sorted(maps.Keys(leases)) {
+// copyLeases writes the records of leases, and counts those that had none. The log is newer
+// than the snapshot.
+func (f *fold) copyLeases(known *bbolt.Bucket) {
+	f.w.bucket(leaseBucket)
+	for _, id := range slices.Sorted(maps.Keys(f.leases)) {
 		key := leaseKey(id)
 		var value []byte
-		if known != nil {
+		switch ttl := f.granted[id]; {
+		case ttl > 0:
+			value = newLease(id, ttl)
+		case known != nil:
 			value = known.Get(key)
 		}
 		if value == nil {
-			ended++
-			value = newLease(id)
+			f.result.EndedLeases++
+			value = newLease(id, EndedLeaseTTL)
 		}
-		w.put(key, value)
+		f.w.put(key, value)
 	}
-	return ended
 }
 
 // copyOthers copies all other buckets. The one with the revision of the compaction changes.
@@ -214,28 +267,20 @@ func copyOthers(tx *bbolt.Tx, w *writer, revision int64) error {
 }
 
 // verify checks the SHA-256 that etcd appends to a snapshot.
-func verify(snapshot string) error {
-	file, err := os.Open(snapshot) //nolint:gosec // the caller's file
-	if err != nil {
-		return fmt.Errorf("open the snapshot: %w", err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return fmt.Errorf("look at the snapshot: %w", err)
-	}
+func verify(snapshot *io.SectionReader) error {
 	sum, stored := sha256.New(), make([]byte, sha256.Size)
-	if info.Size()%512 != sha256.Size {
-		return fmt.Errorf("%s is no snapshot: its %d bytes do not end with a SHA-256", snapshot, info.Size())
+	if snapshot.Size()%512 != sha256.Size {
+		return fmt.Errorf("it is no snapshot: its %d bytes do not end with a SHA-256", snapshot.Size())
 	}
-	if _, err = io.CopyN(sum, file, info.Size()-sha256.Size); err == nil {
-		_, err = io.ReadFull(file, stored)
+	_, err := io.CopyN(sum, snapshot, snapshot.Size()-sha256.Size)
+	if err == nil {
+		_, err = io.ReadFull(snapshot, stored)
 	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("read the snapshot: %w", err)
 	case !bytes.Equal(sum.Sum(nil), stored):
-		return fmt.Errorf("the snapshot %s is damaged: its SHA-256 is not the one at its end", snapshot)
+		return errors.New("the snapshot is damaged: its SHA-256 is not the one at its end")
 	}
 	return nil
 }
@@ -255,13 +300,4 @@ func seal(name string) error {
 		return fmt.Errorf("append the SHA-256 to the snapshot: %w", err)
 	}
 	return nil
-}
-
-func spanOf(snapshot string) (Span, error) {
-	file, err := os.Open(snapshot) //nolint:gosec // the caller's file
-	if err != nil {
-		return Span{}, fmt.Errorf("open the snapshot: %w", err)
-	}
-	defer file.Close()
-	return ReadSpan(file)
 }

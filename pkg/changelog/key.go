@@ -1,0 +1,94 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package changelog
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Key is what the key of a segment in a store says.
+type Key struct {
+	// Text is the whole key.
+	Text        string
+	Cluster     uint64
+	First, Last int64
+	Until       time.Time // in milliseconds
+}
+
+// KeyPrefix returns how the keys of all segments below a path begin.
+func KeyPrefix(path string) string { return path + "_log/" }
+
+// ClusterPrefix returns how the keys of one cluster's segments begin.
+func ClusterPrefix(path string, cluster uint64) string {
+	return KeyPrefix(path) + fmt.Sprintf("%016x/", cluster)
+}
+
+// KeyOf returns the key of a segment below a path. Two segments have the same only if they
+// cover the same and were made in the same millisecond. In the order of the alphabet, keys of a
+// cluster are in that of their revisions.
+func KeyOf(path string, s *Segment) string {
+	return ClusterPrefix(path, s.Cluster) + fmt.Sprintf("%019d-%019d-%013d", s.First, s.Last, millis(s.Until))
+}
+
+var keyFormat = regexp.MustCompile(`^([0-9a-f]{16})/([0-9]{19})-([0-9]{19})-([0-9]{13})$`)
+
+// ParseKey reads a key that KeyOf has made; false: it has not.
+func ParseKey(path, key string) (Key, bool) {
+	rest, ours := strings.CutPrefix(key, KeyPrefix(path))
+	parts := keyFormat.FindStringSubmatch(rest)
+	if !ours || parts == nil {
+		return Key{}, false
+	}
+	k := Key{Text: key}
+	var errs [4]error
+	var until int64
+	k.Cluster, errs[0] = strconv.ParseUint(parts[1], 16, 64)
+	k.First, errs[1] = strconv.ParseInt(parts[2], 10, 64)
+	k.Last, errs[2] = strconv.ParseInt(parts[3], 10, 64)
+	until, errs[3] = strconv.ParseInt(parts[4], 10, 64)
+	k.Until = time.UnixMilli(until).UTC()
+	for _, err := range errs {
+		if err != nil {
+			return Key{}, false
+		}
+	}
+	return k, k.First >= 1 && k.Last >= k.First-1
+}
+
+// Fits reports whether a segment is what its key says.
+func (k Key) Fits(s *Segment) bool {
+	return k.Cluster == s.Cluster && k.First == s.First && k.Last == s.Last && k.Until.Equal(s.Until)
+}
+
+// Chain returns the segments of one cluster that continue a revision without a gap, in their
+// order. Two writers may have overlapped for a moment, so a segment may begin before the end of
+// the one before it. Each segment adds revisions, or a later Until.
+func Chain(keys []Key, from int64) []Key {
+	sorted := slices.SortedFunc(slices.Values(keys), func(a, b Key) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(b.Last, a.Last), b.Until.Compare(a.Until), strings.Compare(a.Text, b.Text))
+	})
+	var chain []Key
+	last, until := from, time.Time{}
+	for _, k := range sorted {
+		switch {
+		case k.First > last+1:
+			return chain
+		case k.Last < last, k.Last == last && !k.Until.After(until):
+			continue
+		}
+		// What holds nothing new but a time replaces one before it that does the same.
+		if n := len(chain) - 1; k.Last == last && n >= 0 && chain[n].Last < chain[n].First {
+			chain = chain[:n]
+		}
+		chain = append(chain, k)
+		last, until = k.Last, k.Until
+	}
+	return chain
+}

@@ -1,0 +1,216 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package changelog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+var began = time.UnixMilli(1_790_000_000_000).UTC()
+
+func randomSegment(seed uint64, first int64, revisions int) *Segment {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	s := &Segment{Cluster: 0xfeedfacecafebeef, First: first, Last: first + int64(revisions) - 1}
+	at := began.Add(time.Duration(first) * time.Second)
+	for i := range revisions {
+		at = at.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
+		r := Revision{Main: first + int64(i), At: at}
+		for range 1 + rng.IntN(4) {
+			text := make([]byte, rng.IntN(300))
+			for j := range text {
+				text[j] = byte(rng.Uint32())
+			}
+			r.Changes = append(r.Changes, Change{Tombstone: rng.IntN(3) == 0, KeyValue: text})
+		}
+		s.Revisions = append(s.Revisions, r)
+	}
+	for range rng.IntN(3) {
+		s.Leases = append(s.Leases, Lease{ID: int64(rng.Uint64()), TTL: 1 + rng.Int64N(1000)})
+	}
+	s.Until = at
+	return s
+}
+
+func encoded(t *testing.T, s *Segment) []byte {
+	t.Helper()
+	text, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestASegmentIsReadAsItWasWritten(t *testing.T) {
+	var all bytes.Buffer
+	var segments []*Segment
+	for seed := range uint64(30) {
+		s := randomSegment(seed, 1+int64(seed)*1000, int(seed)*7)
+		text := encoded(t, s)
+		got, err := Decode(text)
+		if err != nil || !reflect.DeepEqual(got, s) {
+			t.Fatalf("segment %d came back as another: %v", seed, err)
+		}
+		segments = append(segments, s)
+		all.Write(text)
+	}
+	for i, want := range segments {
+		got, err := Read(&all)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("segment %d of several came back as another: %v", i, err)
+		}
+	}
+	if _, err := Read(&all); !errors.Is(err, io.EOF) {
+		t.Errorf("after the last one: %v", err)
+	}
+}
+
+func TestADamagedSegmentIsRefused(t *testing.T) {
+	text := encoded(t, randomSegment(7, 1, 40))
+	rng := rand.New(rand.NewPCG(7, 7))
+	refused := func(what string, broken []byte) {
+		t.Helper()
+		for name, read := range map[string]func() (*Segment, error){
+			"Decode": func() (*Segment, error) { return Decode(broken) },
+			"Read":   func() (*Segment, error) { return Read(bytes.NewReader(broken)) },
+		} {
+			if _, err := read(); !errors.Is(err, ErrDamaged) && (len(broken) > 0 || name == "Decode") {
+				t.Errorf("%s, %s: %v", what, name, err)
+			}
+		}
+	}
+	for range 2000 {
+		broken := bytes.Clone(text)
+		at := rng.IntN(len(text))
+		broken[at] ^= 1 << rng.IntN(8)
+		refused(fmt.Sprintf("a flipped bit in byte %d", at), broken)
+	}
+	for length := range text {
+		refused(fmt.Sprintf("%d bytes of %d", length, len(text)), text[:length])
+	}
+}
+
+// The SHA-256 fits, and the content is wrong.
+func TestASegmentThatContradictsItselfIsRefused(t *testing.T) {
+	for what, spoil := range map[string]func(*Segment){
+		"holds 39":        func(s *Segment) { s.Revisions = s.Revisions[:39] },
+		"changes nothing": func(s *Segment) { s.Revisions[4].Changes = nil },
+		"and the one before it": func(s *Segment) {
+			s.Revisions[4].At, s.Revisions[3].At = s.Revisions[3].At.Add(-time.Hour), s.Revisions[4].At
+		},
+		"revision 5 stands where": func(s *Segment) { s.Revisions[3].Main++ },
+		"no cluster":              func(s *Segment) { s.Cluster = 0 },
+		"0 to 39":                 func(s *Segment) { s.First, s.Last = 0, 39 },
+	} {
+		s := randomSegment(1, 1, 40)
+		spoil(s)
+		if _, err := s.Encode(); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("want %q, got %v", what, err)
+		}
+	}
+}
+
+func TestKeysSayWhatASegmentHolds(t *testing.T) {
+	s := randomSegment(3, 41, 12)
+	key := KeyOf("prod/etcd", s)
+	if want := fmt.Sprintf("prod/etcd_log/feedfacecafebeef/%019d-%019d-%013d", 41, 52, s.Until.UnixMilli()); key != want {
+		t.Errorf("the key is %s, want %s", key, want)
+	}
+	k, ours := ParseKey("prod/etcd", key)
+	if !ours || k.Text != key || !k.Fits(s) {
+		t.Errorf("read as %+v, %v", k, ours)
+	}
+	if other := randomSegment(3, 42, 12); k.Fits(other) {
+		t.Error("it fits another segment")
+	}
+	for _, other := range []string{"prod/etcd2_log" + key[len("prod/etcd_log"):], key + "0", key + ".part", strings.Replace(key, "0041-", "0000-", 1), "prod/etcd_log/x", strings.Replace(key, "0041-", "0054-", 1)} {
+		if _, ours := ParseKey("prod/etcd", other); ours {
+			t.Errorf("%s is taken for ours", other)
+		}
+	}
+}
+
+func keysOf(segments ...*Segment) (keys []Key) {
+	for _, s := range segments {
+		k, _ := ParseKey("x", KeyOf("x", s))
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// span is a segment of revisions.
+func span(first, last int64, until int) *Segment {
+	s := randomSegment(uint64(first), first, int(last-first+1))
+	s.Until = began.Add(time.Duration(until) * time.Second)
+	return s
+}
+
+func TestAChainEndsBeforeAGap(t *testing.T) {
+	keys := keysOf(span(30, 40, 9), span(1, 10, 1), span(11, 10, 2), span(11, 10, 3), span(11, 20, 4), span(15, 25, 5), span(21, 20, 5), span(12, 18, 5), span(26, 25, 6))
+	names := func(from int64) string {
+		var list []string
+		for _, k := range Chain(keys, from) {
+			list = append(list, fmt.Sprintf("%d-%d", k.First, k.Last))
+		}
+		return strings.Join(list, " ")
+	}
+	for from, want := range map[int64]string{
+		0:  "1-10 11-20 15-25 26-25",
+		5:  "1-10 11-20 15-25 26-25",
+		10: "1-10 11-20 15-25 26-25",
+		25: "15-25 26-25",
+		28: "",
+		29: "30-40",
+	} {
+		if got := names(from); got != want {
+			t.Errorf("from %d: %s, want %s", from, got, want)
+		}
+	}
+	// Only the newest of several that say that nothing came.
+	idle := Chain(keysOf(span(1, 10, 1), span(11, 10, 2), span(11, 10, 3)), 5)
+	if len(idle) != 2 || !idle[1].Until.Equal(began.Add(3*time.Second)) {
+		t.Errorf("without changes: %+v", idle)
+	}
+}
+
+func TestAReplayTakesEachRevisionOnce(t *testing.T) {
+	whole := randomSegment(5, 1, 60)
+	part := func(first, last int64) *Segment {
+		s := *whole
+		s.First, s.Last = first, last
+		s.Revisions = append([]Revision(nil), whole.Revisions[first-1:last]...)
+		s.Until = began.Add(time.Duration(last) * time.Hour)
+		return &s
+	}
+	r := Replay{Last: 7}
+	var got []Revision
+	for _, s := range []*Segment{part(1, 10), part(11, 20), part(15, 40), part(30, 40), part(41, 60)} {
+		fresh, err := r.Add(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fresh...)
+	}
+	if !reflect.DeepEqual(got, whole.Revisions[7:]) || r.Last != 60 || !r.Until.Equal(began.Add(60*time.Hour)) || r.Cluster != whole.Cluster {
+		t.Errorf("%d revisions, %+v", len(got), r)
+	}
+	if _, err := r.Add(&Segment{Cluster: whole.Cluster, First: 62, Last: 61, Until: began}); !errors.Is(err, ErrGap) {
+		t.Errorf("a gap: %v", err)
+	}
+	other := part(55, 60)
+	other.Revisions[5].Changes = append([]Change{{KeyValue: []byte("other")}}, other.Revisions[5].Changes...)
+	if _, err := r.Add(other); !errors.Is(err, ErrDamaged) {
+		t.Errorf("another history: %v", err)
+	}
+	if _, err := r.Add(&Segment{Cluster: 1, First: 61, Last: 60}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("another cluster: %v", err)
+	}
+}

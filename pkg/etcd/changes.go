@@ -1,0 +1,138 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// Change is one change of a key.
+type Change struct {
+	// Revision is that of the transaction.
+	Revision int64
+	// Tombstone means that the key was deleted.
+	Tombstone bool
+	// KeyValue is what etcd stores of the change: the marshalled mvccpb.KeyValue, with only
+	// the key for a tombstone.
+	KeyValue []byte
+	// Lease of the key; 0: none.
+	Lease int64
+}
+
+// CompactedError means that the member has compacted the revision at which a stream of changes
+// was to begin.
+type CompactedError struct {
+	// Revision is the oldest one that the member still has.
+	Revision int64
+}
+
+func (e CompactedError) Error() string {
+	return fmt.Sprintf("etcd has compacted its history up to revision %d", e.Revision)
+}
+
+// Changes is a stream of all changes of all keys.
+type Changes struct {
+	url    string
+	ctx    context.Context // of the stream
+	stream etcdserverpb.Watch_WatchClient
+}
+
+// Changes begins a stream of the changes from a revision on, which may be in the future. The
+// stream ends with ctx, and also if the member loses its leader. The caller must end ctx.
+//
+// The watcher of etcd's client would buffer without a bound if its reader is slow. Here the
+// member waits.
+func (c *Conn) Changes(ctx context.Context, from int64) (*Changes, error) {
+	stream, err := etcdserverpb.NewWatchClient(c.cli.ActiveConnection()).Watch(clientv3.WithRequireLeader(ctx))
+	if err == nil {
+		err = stream.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
+			CreateRequest: &etcdserverpb.WatchCreateRequest{Key: []byte{0}, RangeEnd: []byte{0}, StartRevision: from, Fragment: true},
+		}})
+	}
+	s := &Changes{url: c.url, ctx: ctx, stream: stream}
+	if err == nil {
+		// The member confirms the watcher, or refuses it.
+		var resp *etcdserverpb.WatchResponse
+		if resp, err = stream.Recv(); err == nil {
+			err = ended(resp)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch the changes of %s: %w", c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
+	}
+	return s, nil
+}
+
+// Next returns the next changes. They are in the order of their revisions, and all changes of a
+// revision come at once. It waits for them.
+func (s *Changes) Next() ([]Change, error) {
+	var changes []Change
+	for {
+		resp, err := s.stream.Recv()
+		if err == nil {
+			err = ended(resp)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("watch the changes of %s: %w", s.url, clientv3.ContextError(s.ctx, err))
+		}
+		for _, event := range resp.GetEvents() {
+			change, err := changeOf(event)
+			if err != nil {
+				return nil, fmt.Errorf("watch the changes of %s: %w", s.url, err)
+			}
+			changes = append(changes, change)
+		}
+		if !resp.GetFragment() && len(changes) > 0 {
+			return changes, nil
+		}
+	}
+}
+
+// ended returns why the member ends the stream; nil: it does not.
+func ended(resp *etcdserverpb.WatchResponse) error {
+	switch {
+	case resp.GetCompactRevision() != 0:
+		return CompactedError{Revision: resp.GetCompactRevision()}
+	case resp.GetCanceled():
+		return errors.New("the member ended the stream: " + resp.GetCancelReason())
+	}
+	return nil
+}
+
+func changeOf(event *mvccpb.Event) (Change, error) {
+	kv := event.GetKv()
+	if kv == nil {
+		return Change{}, errors.New("the member sent a change without a key")
+	}
+	change := Change{Revision: kv.GetModRevision(), Tombstone: event.GetType() == mvccpb.Event_DELETE, Lease: kv.GetLease()}
+	if change.Tombstone {
+		kv = &mvccpb.KeyValue{Key: kv.GetKey()}
+	}
+	var err error
+	if change.KeyValue, err = proto.Marshal(kv); err != nil {
+		return Change{}, fmt.Errorf("the change at revision %d: %w", change.Revision, err)
+	}
+	return change, nil
+}
+
+// LeaseTTL returns the time to live in seconds that was granted to a lease; 0: the lease has
+// ended.
+func (c *Conn) LeaseTTL(ctx context.Context, id int64) (int64, error) {
+	resp, err := etcdserverpb.NewLeaseClient(c.cli.ActiveConnection()).LeaseTimeToLive(ctx, &etcdserverpb.LeaseTimeToLiveRequest{ID: id})
+	if err != nil {
+		return 0, fmt.Errorf("look for a lease at %s: %w", c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
+	}
+	return max(resp.GetGrantedTTL(), 0), nil // etcd reports 0 for a lease that has ended
+}
+
+// Position makes a linearizable read of nothing: the member knows of every write that etcd
+// acknowledged before.
+func (c *Conn) Position(ctx context.Context) (Position, error) { return c.position(ctx) }
