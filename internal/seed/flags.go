@@ -55,9 +55,16 @@ func ParseRestore(args []string, out io.Writer) (Restore, error) {
 	fs.StringVar(&r.Name, "name", "", "`name` of the member")
 	fs.StringVar(&r.PeerURL, "peer-url", "", "peer `URL` of the member")
 	fs.StringVar(&r.ClusterToken, "initial-cluster-token", "", "what makes the cluster another than all before it")
-	fs.Int64Var(&r.Revision, "revision", 0, "`revision` to take the backup back to; 0: that of the backup")
+	fs.Int64Var(&r.SnapshotSize, "snapshot-size", 0, "size in `bytes` of the snapshot at the beginning of the backup, if a log of changes follows it; 0: none does")
+	fs.Int64Var(&r.Revision, "revision", 0, "`revision` to take the backup to; 0: that of the backup")
 	fs.Int64Var(&r.BumpRevision, "bump-revision", 0, "how much to raise the revision and mark what is below as compacted; 0: not at all")
 	err := parse(fs, args, out, func() error {
+		if r.SnapshotSize < 0 {
+			return fmt.Errorf("-snapshot-size %d is negative", r.SnapshotSize)
+		}
+		if r.SnapshotSize > 0 && r.Revision == 0 {
+			return errors.New("-snapshot-size needs -revision: the log has many")
+		}
 		if r.Revision < 0 {
 			return fmt.Errorf("-revision %d is negative", r.Revision)
 		}

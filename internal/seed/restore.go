@@ -4,6 +4,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,10 @@ type Restore struct {
 	Tool string
 	// Name, PeerURL and ClusterToken identify the member and the cluster.
 	Name, PeerURL, ClusterToken string
-	// Revision is what to take the backup back to; 0: that of the backup.
+	// SnapshotSize is the size in bytes of the snapshot at the beginning of the backup, if a
+	// log of changes follows it; 0: none does.
+	SnapshotSize int64
+	// Revision is what to take the backup to; 0: that of the backup.
 	Revision int64
 	// BumpRevision is how much to raise the revision; 0: not at all.
 	BumpRevision int64
@@ -115,11 +119,11 @@ func (r Restore) rewind(snapshot string, size int64) (string, error) {
 	if err := checkSpace(r.Dir, size, "the backup at an earlier revision"); err != nil {
 		return "", fmt.Errorf("%w: the node's disk, or the limit on ephemeral storage, is too small for it", err)
 	}
-	result, err := rewind.To(snapshot, target, r.Revision)
+	result, err := rewind.ToWithLog(snapshot, cmp.Or(r.SnapshotSize, -1), target, r.Revision)
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(r.Out, "restore-backup: took the backup back to revision %d: %d keys; they refer to %d leases, of which %d had ended before the backup and live for %d seconds now\n",
+	fmt.Fprintf(r.Out, "restore-backup: took the backup to revision %d: %d keys; they refer to %d leases, of which %d had ended before the backup and live for %d seconds now\n",
 		r.Revision, result.Keys, result.Leases, result.EndedLeases, rewind.EndedLeaseTTL)
 	return target, nil
 }

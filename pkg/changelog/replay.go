@@ -39,7 +39,7 @@ func (r *Replay) Add(s *Segment) ([]Revision, error) {
 		return nil, fmt.Errorf("%w: after revision %d it continues with %d", ErrGap, r.Last, s.First)
 	}
 	if n := r.newest; n != nil && s.First <= n.Main && n.Main <= s.Last {
-		if !n.same(&s.Revisions[n.Main-s.First]) {
+		if !n.Same(&s.Revisions[n.Main-s.First]) {
 			return nil, damaged("two writers have stored revision %d, with different changes", n.Main)
 		}
 	}
@@ -62,8 +62,8 @@ func (r *Replay) Add(s *Segment) ([]Revision, error) {
 	return fresh, nil
 }
 
-// same reports whether two revisions have the same changes.
-func (r *Revision) same(other *Revision) bool {
+// Same reports whether two revisions have the same changes.
+func (r *Revision) Same(other *Revision) bool {
 	if len(r.Changes) != len(other.Changes) {
 		return false
 	}

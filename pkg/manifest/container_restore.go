@@ -78,6 +78,9 @@ func restoreContainers(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod,
 	room := p.Source.Size
 	if p.Source.Revision > 0 {
 		restore.Command = append(restore.Command, "-revision="+strconv.FormatInt(p.Source.Revision, 10))
+		if p.Source.SnapshotSize > 0 {
+			restore.Command = append(restore.Command, "-snapshot-size="+strconv.FormatInt(p.Source.SnapshotSize, 10))
+		}
 		room *= 2 // the backup, and what it was at the revision
 	}
 	if p.Source.BumpRevision > 0 {

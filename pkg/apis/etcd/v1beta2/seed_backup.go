@@ -35,7 +35,10 @@ type SeedBackup struct {
 	// member accepts no other content.
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
-	// Revision to take the data back to; 0: that of the backup.
+	// SnapshotSize is the size in bytes of the snapshot at the beginning, if a log follows
+	// it; 0: the backup is a snapshot alone.
+	SnapshotSize int64 `json:"snapshotSize,omitempty"`
+	// Revision to take the data to; 0: that of the backup. With a SnapshotSize there is one.
 	Revision int64 `json:"revision,omitempty"`
 	// BumpRevision is the number of revisions to add.
 	BumpRevision int64 `json:"bumpRevision,omitempty"`
@@ -93,7 +96,8 @@ func SeedBackupOf(c *EtcdCluster) (*SeedBackup, error) {
 		{"secret", b.Secret != ""},
 		{"size", b.Size > 0},
 		{"sha256", sha256Digits.MatchString(b.SHA256)},
-		{"revision", b.Revision >= 0},
+		{"snapshotSize", b.SnapshotSize >= 0 && b.SnapshotSize <= b.Size},
+		{"revision", b.Revision >= 0 && (b.Revision > 0 || b.SnapshotSize == 0)},
 		{"bumpRevision", b.BumpRevision >= 0 && b.BumpRevision <= MaxBumpRevision},
 	} {
 		if !field.good {

@@ -1,0 +1,149 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// buffer holds revisions until they are stored. One goroutine fills it, another one empties it.
+type buffer struct {
+	mu        sync.Mutex
+	last      int64 // revision that was received
+	at        time.Time
+	waiting   []changelog.Revision
+	size      int
+	leaseIDs  map[int64]bool      // of the last take
+	coming    map[int64]bool      // of what waits
+	overlap   *changelog.Revision // that must come first; nil: none, or it has come
+	beginning int64               // the first revision of the log
+
+	// more has an element after revisions were added, and large after they have exceeded
+	// segmentBytes.
+	more, large chan struct{}
+}
+
+func newBuffer(last int64, known *changelog.Revision) *buffer {
+	return &buffer{
+		last: last, overlap: known, beginning: last + 1, coming: map[int64]bool{},
+		more: make(chan struct{}, 1), large: make(chan struct{}, 1),
+	}
+}
+
+// add adds changes that were received at a moment.
+func (b *buffer) add(changes []etcd.Change, at time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at.Before(b.at) {
+		at = b.at // the clock was set back
+	}
+	b.at = at
+	for len(changes) > 0 {
+		n := slices.IndexFunc(changes, func(c etcd.Change) bool { return c.Revision != changes[0].Revision })
+		if n < 0 {
+			n = len(changes)
+		}
+		if err := b.addRevision(changes[:n]); err != nil {
+			return err
+		}
+		changes = changes[n:]
+	}
+	if b.size > MaxWaiting {
+		return fmt.Errorf("%w: %d bytes of changes wait for it", ErrBehind, b.size)
+	}
+	signal(b.more)
+	if b.size > segmentBytes {
+		signal(b.large)
+	}
+	return nil
+}
+
+func (b *buffer) addRevision(changes []etcd.Change) error {
+	r := changelog.Revision{Main: changes[0].Revision, At: b.at}
+	for _, c := range changes {
+		r.Changes = append(r.Changes, changelog.Change{Tombstone: c.Tombstone, KeyValue: c.KeyValue})
+	}
+	if b.overlap != nil {
+		known := b.overlap
+		b.overlap = nil
+		if r.Main == known.Main {
+			if !r.Same(known) {
+				return fmt.Errorf("%w: revision %d has other changes", ErrOther, r.Main)
+			}
+			return nil
+		} // etcd has compacted it meanwhile
+	}
+	if r.Main != b.last+1 {
+		return fmt.Errorf("%w: after revision %d the member sent %d", changelog.ErrGap, b.last, r.Main)
+	}
+	b.last = r.Main
+	b.waiting = append(b.waiting, r)
+	b.size += r.Size()
+	for _, c := range changes {
+		if c.Lease != 0 {
+			b.coming[c.Lease] = true
+		}
+	}
+	return nil
+}
+
+// await waits until a revision has been received.
+func (b *buffer) await(ctx context.Context, clk clock.Clock, revision int64) error {
+	limit := clk.NewTimer(askLimit)
+	defer limit.Stop()
+	for {
+		b.mu.Lock()
+		last := b.last
+		b.mu.Unlock()
+		if last >= revision {
+			return nil
+		}
+		select {
+		case <-b.more:
+		case <-limit.C():
+			return fmt.Errorf("the member did not send the changes up to revision %d within %s, only up to %d", revision, askLimit, last)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// take empties the buffer. first is the revision of the first one, or the one to come.
+func (b *buffer) take() (first int64, revisions []changelog.Revision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	revisions, b.waiting, b.size = b.waiting, nil, 0
+	b.leaseIDs, b.coming = b.coming, map[int64]bool{}
+	first = b.beginning
+	b.beginning = b.last + 1
+	return first, revisions
+}
+
+// leases are those of what was taken last, in a fixed order.
+func (b *buffer) leases() []int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ids := make([]int64, 0, len(b.leaseIDs))
+	for id := range b.leaseIDs {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

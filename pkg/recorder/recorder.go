@@ -1,0 +1,192 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package recorder records all changes of an etcd cluster's data as segments of a log
+// (pkg/changelog), until something ends it. It knows nothing of Kubernetes, nor of stores.
+//
+// It loses no revision in silence: revisions must follow each other, and a linearizable read
+// tells which one must have come.
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// Errors after which a log can't continue as it is.
+var (
+	// ErrOther means that the member has another history than the log.
+	ErrOther = errors.New("the cluster has another history than its log")
+	// ErrBehind means that the store took too little: what waits exceeds MaxWaiting.
+	ErrBehind = errors.New("the store takes less than etcd writes")
+)
+
+const (
+	// MaxWaiting is how many bytes may wait for the store. A segment that is on its way there
+	// comes on top.
+	MaxWaiting = 16 << 20
+	// segmentBytes is when a segment is large enough to be stored before its time.
+	segmentBytes = 4 << 20
+	// heartbeat is the time between two segments while nothing changes.
+	heartbeat = time.Minute
+	// askLimit is how long a member may take for an answer, and then for the changes that the
+	// answer announces.
+	askLimit = 10 * time.Second
+	// knownLeases is how many leases the recorder remembers. Beyond it, it asks again.
+	knownLeases = 100_000
+)
+
+// Member is a member of the cluster.
+type Member interface {
+	// Position makes a linearizable read.
+	Position(ctx context.Context) (etcd.Position, error)
+	// Changes streams all changes from a revision on.
+	Changes(ctx context.Context, from int64) (Stream, error)
+	// LeaseTTL is the time to live that was granted, in seconds; 0: the lease has ended.
+	LeaseTTL(ctx context.Context, id int64) (int64, error)
+}
+
+// Stream is a stream of changes.
+type Stream interface {
+	// Next waits for changes. All of a revision come at once.
+	Next() ([]etcd.Change, error)
+}
+
+// Recorder records one cluster through one member.
+type Recorder struct {
+	Member Member
+	// Cluster is the ID of the cluster.
+	Cluster uint64
+	// Lag is the intended time from a change to its segment in the store.
+	Lag time.Duration
+	// Store stores a segment. Its caller waits.
+	Store func(context.Context, *changelog.Segment) error
+	// Stored is told of each segment that the store has.
+	Stored func(*changelog.Segment)
+	Clock  clock.Clock
+}
+
+// Run records from the revision after last on. known is that last revision, if the log has it:
+// the member must have the same one. Run ends with ctx, or with the first error. No goroutine
+// of it is left then. The first segment may be empty: it tells that the log begins.
+func (r *Recorder) Run(ctx context.Context, last int64, known *changelog.Revision) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	from := last + 1
+	if known != nil {
+		from = last
+	}
+	stream, err := r.Member.Changes(ctx, from)
+	if err != nil {
+		return err
+	}
+	b := newBuffer(last, known)
+	received := make(chan struct{})
+	go func() {
+		defer close(received)
+		cancel(r.receive(stream, b))
+	}()
+	err = r.keepStoring(ctx, b)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause // why the stream ended, or that of the caller
+	}
+	cancel(nil)
+	<-received
+	return err
+}
+
+// receive fills the buffer.
+func (r *Recorder) receive(stream Stream, b *buffer) error {
+	for {
+		changes, err := stream.Next()
+		if err != nil {
+			return err
+		}
+		if err := b.add(changes, r.Clock.Now().Truncate(time.Millisecond)); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
+	known := map[int64]bool{}
+	var stored time.Time // Until of the last segment
+	for {
+		pause := r.Clock.NewTimer(max(r.Lag/2, 100*time.Millisecond))
+		s, err := r.next(ctx, b)
+		if err != nil {
+			return err
+		}
+		if len(s.Revisions) > 0 || s.Until.Sub(stored) >= heartbeat {
+			if err := r.addLeases(ctx, b.leases(), s, known); err != nil {
+				return err
+			}
+			if err := r.Store(ctx, s); err != nil {
+				return err
+			}
+			stored = s.Until
+			r.Stored(s)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-b.large:
+		case <-pause.C():
+		}
+		pause.Stop()
+	}
+}
+
+// next takes what has come, and makes sure that everything has come that was acknowledged
+// before it asked.
+func (r *Recorder) next(ctx context.Context, b *buffer) (*changelog.Segment, error) {
+	asked := r.Clock.Now().Truncate(time.Millisecond)
+	limited, cancel := context.WithTimeoutCause(ctx, askLimit, fmt.Errorf("the member did not answer within %s", askLimit))
+	defer cancel()
+	p, err := r.Member.Position(limited)
+	switch {
+	case err != nil && context.Cause(limited) != nil:
+		return nil, context.Cause(limited)
+	case err != nil:
+		return nil, err
+	case p.ClusterID != r.Cluster:
+		return nil, fmt.Errorf("%w: the member belongs to the cluster %016x now", ErrOther, p.ClusterID)
+	}
+	if err := b.await(ctx, r.Clock, p.Revision); err != nil {
+		return nil, err
+	}
+	s := &changelog.Segment{Cluster: r.Cluster, Until: asked}
+	s.First, s.Revisions = b.take()
+	s.Last = s.First + int64(len(s.Revisions)) - 1
+	return s, nil
+}
+
+// addLeases adds the leases that no segment before has.
+func (r *Recorder) addLeases(ctx context.Context, ids []int64, s *changelog.Segment, known map[int64]bool) error {
+	if len(known) > knownLeases {
+		clear(known)
+	}
+	for _, id := range ids {
+		if known[id] {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, askLimit)
+		ttl, err := r.Member.LeaseTTL(limited, id)
+		cancel()
+		if err != nil {
+			return err
+		}
+		known[id] = true
+		if ttl > 0 {
+			s.Leases = append(s.Leases, changelog.Lease{ID: id, TTL: ttl})
+		}
+	}
+	return nil
+}
