@@ -21,7 +21,9 @@ type Snapshot struct {
 	Revision int64
 	Version  string
 	Endpoint string // client URL of the member
-	Size     int64  // in bytes; -1: unknown
+	// ClusterID is the ID of the etcd cluster; 0: unknown.
+	ClusterID uint64
+	Size      int64 // in bytes; -1: unknown
 	// Linearizable reports whether all writes are in it that were acknowledged before.
 	Linearizable bool
 	// SHA256 of all bytes, in hexadecimal; "" before the end was read.
@@ -40,7 +42,7 @@ func fromEtcd(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
 	}
 	return &Snapshot{
 		ReadCloser: s, Revision: s.Revision, Version: s.Version, Endpoint: s.Endpoint, Size: s.Size,
-		Linearizable: s.Linearizable, SHA256: s.SHA256,
+		Linearizable: s.Linearizable, SHA256: s.SHA256, ClusterID: s.ClusterID,
 	}, nil
 }
 

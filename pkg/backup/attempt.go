@@ -51,6 +51,7 @@ type storedBackup struct {
 	revision int64
 	version  string
 	endpoint string
+	cluster  string // its ID in hexadecimal digits; "": unknown
 	size     int64
 	sha256   string
 	duration time.Duration
@@ -175,6 +176,7 @@ func (a *attempt) store(ctx context.Context) (*storedBackup, error) {
 	}
 	return &storedBackup{
 		place: place.Path(key), key: key,
+		cluster:  a.metadata(snap)[backupobject.MetaCluster],
 		revision: snap.Revision, version: snap.Version, endpoint: snap.Endpoint, uncertain: !snap.Linearizable,
 		size: object.Size, sha256: snap.SHA256(),
 		duration: a.cfg.Clock.Since(a.begun), complete: a.cfg.Clock.Now(),

@@ -68,6 +68,7 @@ type Backup struct {
 	test    *loop.Job[testResult]
 	testing *restoreTest
 	tested  *testResult
+	logging logging
 	// result is of an attempt that has ended and is not in the status yet.
 	result *attemptResult
 	// abandoned is work that hangs; nil: there is none.
@@ -139,6 +140,8 @@ func (b *Backup) Run(ctx context.Context) {
 			b.test.Stop(errStopped)
 			b.test.Wait()
 		}
+		b.logging.stop(errStopped)
+		b.logging.wait()
 	}()
 	b.cfg.Metrics.appear(b.obj)
 	b.cfg.Metrics.Saw(b.obj, &b.status)
@@ -211,6 +214,11 @@ func (b *Backup) pass(ctx context.Context) time.Duration {
 		var test time.Duration
 		test, err = b.keepTest(ctx, now)
 		next = min(next, test)
+	}
+	if err == nil {
+		var log time.Duration
+		log, err = b.keepLog(ctx, now)
+		next = min(next, log)
 	}
 	return b.after(ctx, next, err)
 }

@@ -16,7 +16,7 @@ import (
 // of the same spec would have all backups that are made once recreated.
 func digestOf(spec *api.BackupSpec) string {
 	s := spec.DeepCopy()
-	s.RestoreTest = nil
+	s.RestoreTest, s.Continuous = nil, nil
 	if p := s.BackupPolicy; p != nil {
 		p.Suspend, p.TimeoutInSecond, p.MaxBackups, p.MaxAgeInSecond = false, 0, 0, 0
 		if *p == (api.BackupPolicy{}) {

@@ -30,6 +30,9 @@ func (a *attempt) metadata(snap *Snapshot) map[string]string {
 		backupobject.MetaStarted:    a.begun.UTC().Format(time.RFC3339),
 	}
 	m[backupobject.MetaLinearizable] = strconv.FormatBool(snap.Linearizable)
+	if snap.ClusterID != 0 {
+		m[backupobject.MetaCluster] = fmt.Sprintf("%016x", snap.ClusterID)
+	}
 	if !a.window.IsZero() {
 		m[backupobject.MetaScheduled] = a.window.UTC().Format(time.RFC3339)
 	}
@@ -86,7 +89,8 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 	m := &storedBackup{
 		place: place.Path(key), key: key, found: true,
 		version: object.Metadata[backupobject.MetaVersion], endpoint: object.Metadata[backupobject.MetaEndpoint],
-		size: object.Size, sha256: object.Metadata[backupobject.MetaSHA256], complete: object.Modified,
+		cluster: object.Metadata[backupobject.MetaCluster],
+		size:    object.Size, sha256: object.Metadata[backupobject.MetaSHA256], complete: object.Modified,
 	}
 	m.uncertain = backupobject.Uncertain(object.Metadata)
 	// What can't be read was not written by us, and is left out.

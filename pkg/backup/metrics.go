@@ -69,6 +69,24 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		t := st.RestoreTest
 		return objectmetrics.Truth(t != nil && (t.Result == api.RestoreTestFailed || t.Result == api.RestoreTestNotDone)), t != nil
 	})
+	set.StatusGauge("log_newest_timestamp_seconds", "The newest moment that the log of changes can bring back.", func(st *api.BackupStatus) (float64, bool) {
+		if st.Continuous == nil {
+			return 0, false
+		}
+		return objectmetrics.Moment(st.Continuous.NewestDate)
+	})
+	set.StatusGauge("log_gaps", "How often the log of changes could not continue.", func(st *api.BackupStatus) (float64, bool) {
+		if st.Continuous == nil {
+			return 0, false
+		}
+		return float64(st.Continuous.Gaps), true
+	})
+	set.StatusGauge("log_recording", "1 while the changes of etcd are recorded.", func(st *api.BackupStatus) (float64, bool) {
+		if st.Continuous == nil {
+			return 0, false
+		}
+		return objectmetrics.Truth(st.Continuous.Recording), true
+	})
 	in := func(phase api.BackupPhase, name, help string) {
 		set.StatusGauge(name, help, func(st *api.BackupStatus) (float64, bool) { return objectmetrics.Truth(st.Phase == phase), true })
 	}

@@ -17,7 +17,8 @@ import (
 type notices struct {
 	notice.Board[*api.EtcdBackup]
 
-	failures notice.Failures // since the last success
+	failures    notice.Failures // since the last success
+	logFailures notice.Failures // of the log of changes
 	// undeleted is why old backups were not deleted, as reported last.
 	undeleted string
 }
@@ -93,5 +94,22 @@ func (n *notices) tested(r *testResult) {
 		n.Warning("Restore Test Failed", "%s: %s", r.key, r.reason)
 	default:
 		n.Warning("Restore Test Not Done", "%s: %s; it is tried again in %s", r.key, r.reason, notDonePause)
+	}
+}
+
+func (n *notices) logBegan(b *logBegin) {
+	if b.gap == "" {
+		n.Normal("Log Begun", "The log of changes begins with revision %d", b.first)
+		return
+	}
+	n.Warning("Log Gap", "The log of changes begins again with revision %d; it has a gap: %s; what a backup holds of it can be restored", b.first, b.gap)
+}
+
+func (n *notices) logState(st *api.ContinuousStatus, now time.Time) {
+	switch {
+	case st.Recording:
+		n.logFailures = notice.Failures{}
+	case st.Reason != "" && n.logFailures.News(st.Reason, now):
+		n.Warning("Log Behind", "The changes of etcd are not recorded: %s", st.Reason)
 	}
 }

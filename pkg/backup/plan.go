@@ -48,6 +48,9 @@ func plan(obj *api.EtcdBackup, st *api.BackupStatus, refused string, now time.Ti
 	if refused == "" && s != nil {
 		o = s.look(v.done, now)
 		v.done = o.done
+		if o.due.IsZero() && needsBase(obj, st, now) {
+			o.due = now.UTC().Truncate(time.Second)
+		}
 	}
 	var retry *time.Time
 	if seen {
@@ -86,6 +89,23 @@ func plan(obj *api.EtcdBackup, st *api.BackupStatus, refused string, now time.Ti
 	return v
 }
 
+// needsBase reports whether the log of changes has begun after the newest backup, so that
+// nothing of it can be restored.
+func needsBase(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) bool {
+	log := st.Continuous
+	if obj.Spec.Continuous == nil || log == nil || log.StartDate == nil || log.StartDate.After(now) {
+		return false
+	}
+	if st.LastSuccessDate == nil {
+		return true
+	}
+	began := st.LastSuccessDate.Time
+	if st.Duration != nil {
+		began = began.Add(-st.Duration.Duration)
+	}
+	return began.Before(log.StartDate.Time)
+}
+
 // unfinished is since when attempts by a spec of the same digest were made that may
 // have stored the backup, though the status does not say so; zero: there are none.
 func unfinished(st *api.BackupStatus, digest string) time.Time {
@@ -104,6 +124,7 @@ func interrupts(before, after *api.BackupSpec) bool {
 		}
 		s.BackupPolicy.Suspend = false // what is under way is finished
 		s.RestoreTest = nil            // it is another job
+		s.Continuous = nil             // as well
 	}
 	return !same(b, a)
 }

@@ -35,6 +35,7 @@ const (
 type origin struct {
 	mine      bool // this EtcdBackup made it
 	uncertain bool
+	cluster   string // its ID; "": unknown
 }
 
 // tidying puts a store in order after an attempt: what cut-off uploads have left is
@@ -54,6 +55,8 @@ type tidied struct {
 	left    int
 	deleted []string // places
 	owned   map[string]origin
+	// trimmed is how many segments of the log were deleted.
+	trimmed int
 	// learned means that more is known of the objects than before.
 	learned bool
 	// err says why not all was deleted that should have been.
@@ -62,7 +65,7 @@ type tidied struct {
 }
 
 // progress reports whether the next tidying has less to do.
-func (t *tidied) progress() bool { return t.learned || len(t.deleted) > 0 }
+func (t *tidied) progress() bool { return t.learned || len(t.deleted) > 0 || t.trimmed > 0 }
 
 func (t *tidying) limit() time.Duration {
 	if t.last == "" {
@@ -131,6 +134,11 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 		result.deleted = append(result.deleted, place.Path(b.key))
 		delete(owned, b.key)
 	}
+	if len(failures) == 0 && t.retains() && t.obj.Spec.Continuous != nil {
+		if err := t.trimLog(ctx, place, &result); err != nil {
+			failures = append(failures, err)
+		}
+	}
 	if len(failures) > 0 {
 		result.err = fmt.Errorf("delete old backups: %w", advised(failures[0], &t.obj.Spec))
 	}
@@ -197,7 +205,10 @@ func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored,
 			if err != nil {
 				return nil, merged(t.owned, owned), err
 			}
-			from = origin{mine: stat.Metadata[backupobject.MetaUID] == string(t.obj.UID), uncertain: backupobject.Uncertain(stat.Metadata)}
+			from = origin{
+				mine: stat.Metadata[backupobject.MetaUID] == string(t.obj.UID), uncertain: backupobject.Uncertain(stat.Metadata),
+				cluster: stat.Metadata[backupobject.MetaCluster],
+			}
 		}
 		owned[object.Key] = from
 		if from.mine {

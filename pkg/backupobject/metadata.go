@@ -10,6 +10,8 @@ const (
 	MetaRevision = "etcd-revision"
 	// MetaVersion is the version of the backed-up etcd, such as 3.6.16.
 	MetaVersion = "etcd-version"
+	// MetaCluster is the ID of the etcd cluster, in 16 hexadecimal digits.
+	MetaCluster = "etcd-cluster-id"
 	// MetaEndpoint is the URL of the member that sent the snapshot.
 	MetaEndpoint = "etcd-endpoint"
 	// MetaLinearizable is "false" if etcd had no quorum, else "true".

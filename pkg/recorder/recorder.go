@@ -5,7 +5,7 @@
 // (pkg/changelog), until something ends it. It knows nothing of Kubernetes, nor of stores.
 //
 // It loses no revision in silence: revisions must follow each other, and a linearizable read
-// tells which one must have come.
+// shows which one must have come.
 package recorder
 
 import (
@@ -68,14 +68,14 @@ type Recorder struct {
 	Lag time.Duration
 	// Store stores a segment. Its caller waits.
 	Store func(context.Context, *changelog.Segment) error
-	// Stored is told of each segment that the store has.
+	// Stored gets each segment that the store has.
 	Stored func(*changelog.Segment)
 	Clock  clock.Clock
 }
 
 // Run records from the revision after last on. known is that last revision, if the log has it:
 // the member must have the same one. Run ends with ctx, or with the first error. No goroutine
-// of it is left then. The first segment may be empty: it tells that the log begins.
+// of it is left then. The first segment may be empty: it shows that the log begins.
 func (r *Recorder) Run(ctx context.Context, last int64, known *changelog.Revision) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

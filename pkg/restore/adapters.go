@@ -6,7 +6,6 @@ package restore
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -45,36 +44,6 @@ func secretsOf(kube kubernetes.Interface) location.KubeSecrets {
 // granted adds the remedy to an error of the API server.
 func granted(err error, right string) error { return notice.Forbidden(err, "restore", right) }
 
-// openAt reads the backup on record from an offset on; to close it closes the store.
-// What has come in its place is not read: it would be found wrong only at its end.
-func openAt(ctx context.Context, open OpenLocation, obj *api.EtcdRestore, backup *api.RestoredBackup, offset int64) (io.ReadCloser, error) {
-	place, err := open(ctx, obj.Namespace, &obj.Spec)
-	if err != nil {
-		return nil, err
-	}
-	key := keyIn(place.Bucket, backup.Key)
-	var body io.ReadCloser
-	if err = unchanged(ctx, place, key, backup); err == nil {
-		body, err = place.Get(ctx, key, offset)
-	}
-	if err != nil {
-		_ = place.Close()
-		return nil, err
-	}
-	return &storedBody{body, place}, nil
-}
-
-type storedBody struct {
-	io.ReadCloser
-	place *location.Location
-}
-
-func (s *storedBody) Close() error {
-	err := s.ReadCloser.Close()
-	_ = s.place.Close()
-	return err
-}
-
 // unchanged looks whether the object is still the one that was read as a whole. Times
 // on record have whole seconds.
 func unchanged(ctx context.Context, place *location.Location, key string, backup *api.RestoredBackup) error {
@@ -82,8 +51,8 @@ func unchanged(ctx context.Context, place *location.Location, key string, backup
 	switch {
 	case err != nil:
 		return fmt.Errorf("look at the backup: %w", err)
-	case now.Size != backup.Size:
-		return fmt.Errorf("%w: it has %d bytes, and had %d", backupserver.ErrReplaced, now.Size, backup.Size)
+	case now.Size != snapshotSize(backup):
+		return fmt.Errorf("%w: it has %d bytes, and had %d", backupserver.ErrReplaced, now.Size, snapshotSize(backup))
 	case backup.Modified == nil || now.Modified.IsZero() || notice.Timestamp(now.Modified).Equal(notice.Timestamp(backup.Modified.Time)):
 		return nil
 	}

@@ -192,7 +192,8 @@ func (a *attempt) readWhole(ctx context.Context) (api.RestoredBackup, []string, 
 	backup := api.RestoredBackup{
 		Generation: generation(a.obj),
 		Key:        found.Path, Size: found.Size, SHA256: found.SHA256,
-		EtcdVersion: found.EtcdVersion, EtcdRevision: found.EtcdRevision, Revision: a.obj.Spec.Revision, Uncertain: found.Uncertain,
+		EtcdVersion: found.EtcdVersion, EtcdRevision: found.EtcdRevision, Revision: found.Revision,
+		SnapshotSize: found.SnapshotSize, ClusterID: found.ClusterID, Uncertain: found.Uncertain,
 	}
 	if !found.Taken.IsZero() {
 		backup.Taken = notice.Timestamp(found.Taken)

@@ -29,8 +29,8 @@ func bumpFits(b *api.RestoredBackup, bump int64) error {
 // begins is the revision that is restored, before it is raised.
 func begins(b *api.RestoredBackup) int64 { return cmp.Or(b.Revision, b.EtcdRevision) }
 
-// aboveBackup is how far above the backup a restore of an earlier revision begins, where
-// clients may know later revisions: room for writes since the backup.
+// aboveBackup is how far above the backup, or the log after it, a restore of a certain revision
+// begins, where clients may know later revisions: room for writes since the backup.
 const aboveBackup = 1_000_000_000
 
 // bumpFor is how much to raise the revision of a backup for an EtcdCluster. Whoever asks
@@ -46,7 +46,7 @@ func bumpFor(spec *api.RestoreSpec, b *api.RestoredBackup, m manifest) int64 {
 	if v, err := etcd.ParseVersion(cluster.EffectiveVersion()); err != nil || !v.HasBumpRevision() {
 		return 0
 	}
-	return min(b.EtcdRevision-b.Revision+aboveBackup, api.MaxBumpRevision)
+	return min(max(b.EtcdRevision-b.Revision, 0)+aboveBackup, api.MaxBumpRevision)
 }
 
 // bumpOf is how much a restore raises the revision.

@@ -185,7 +185,7 @@ func (o *observation) seed() api.SeedBackup {
 	return api.SeedBackup{
 		Restore: o.obj.Name, RestoreUID: o.obj.UID,
 		URL: o.url + o.obj.Name, Secret: tokenSecret(o.obj.Name),
-		Size: b.Size, SHA256: b.SHA256, Revision: b.Revision, BumpRevision: bumpOf(o.obj),
+		Size: b.Size, SHA256: b.SHA256, SnapshotSize: b.SnapshotSize, Revision: b.Revision, BumpRevision: bumpOf(o.obj),
 		Key: b.Key, EtcdVersion: b.EtcdVersion, EtcdRevision: b.EtcdRevision,
 	}
 }

@@ -376,7 +376,7 @@ func servedBackup(c *clusterState, generation int64) *api.RestoredBackup {
 	}
 	seed, err := api.SeedBackupOf(&api.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Annotations: c.live.GetAnnotations()}})
 	if err == nil && seed != nil && seed.SHA256 == from.SHA256 {
-		b.Size, b.EtcdVersion = seed.Size, seed.EtcdVersion
+		b.Size, b.SnapshotSize, b.EtcdVersion = seed.Size, seed.SnapshotSize, seed.EtcdVersion
 	}
 	return b
 }

@@ -102,7 +102,7 @@ func newWorld(t *testing.T) *world {
 		OpenLocation: func(context.Context, string, *api.RestoreSpec) (*location.Location, error) {
 			return &location.Location{Store: nothingStored{}, Bucket: "bucket", Key: "etcd.backup"}, nil
 		},
-		Find: func(ctx context.Context, _ *location.Location, _ *api.RestoreSpec, _ func(string, int64, int64)) (selection.Verified, []string, error) {
+		Find: func(ctx context.Context, _ *location.Location, spec *api.RestoreSpec, _ func(string, int64, int64)) (selection.Verified, []string, error) {
 			reading := time.NewTimer(3 * time.Second)
 			defer reading.Stop()
 			select {
@@ -110,7 +110,9 @@ func newWorld(t *testing.T) *world {
 				w.mu.Lock()
 				find := w.find
 				w.mu.Unlock()
-				return find()
+				found, passed, err := find()
+				found.Revision = spec.Revision
+				return found, passed, err
 			case <-ctx.Done():
 				return selection.Verified{}, nil, context.Cause(ctx)
 			}

@@ -22,6 +22,10 @@ type finder struct {
 	place *location.Location
 	// revision that the backup must hold; 0: any.
 	revision int64
+	// log is what may follow a backup; nil: nothing. cluster is the ID of that which the backup
+	// must come from; 0: any.
+	log      *logs
+	cluster  uint64
 	progress func(key string, read, size int64)
 }
 

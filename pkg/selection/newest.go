@@ -26,6 +26,8 @@ type search struct {
 	// passed are the reasons for skipped backups; damaged counts the damaged ones.
 	passed  []string
 	damaged int
+	// damage is why the first of those is damaged.
+	damage error
 	// nearest are the restorable revisions next to the one that is asked for.
 	nearest nearest
 	found   *Verified
@@ -65,6 +67,8 @@ func (f finder) newest(ctx context.Context, before time.Time) (Verified, []strin
 		}
 	}
 	switch {
+	case s.found == nil && s.nearest.known() && s.damaged > 0:
+		return Verified{}, s.passed, damaged{f.place.Path(f.pattern()), fmt.Errorf("no good backup holds revision %d, or is taken there by the log: %w; %s", f.revision, s.damage, s.nearest)}
 	case s.found == nil && s.nearest.known():
 		return Verified{}, s.passed, fmt.Errorf("%w: none of the %d backups %s holds revision %d: %s", ErrOutside, len(s.passed), f.place.Path(f.pattern()), f.revision, s.nearest)
 	case s.found == nil && s.damaged > 0:
@@ -105,10 +109,13 @@ func (s *search) try(ctx context.Context, candidates []candidate) error {
 		// While one backup is unreadable, the newest good one is unknown.
 		case errors.As(err, &outside):
 			s.nearest.add(outside)
+		case errors.Is(err, errOtherCluster):
 		case !errors.Is(err, ErrDamaged) && !errors.Is(err, store.ErrNotFound):
 			return err
 		case errors.Is(err, ErrDamaged):
-			s.damaged++
+			if s.damaged++; s.damage == nil {
+				s.damage = err
+			}
 		}
 		s.pass(c, err)
 	}

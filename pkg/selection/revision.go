@@ -11,28 +11,44 @@ import (
 	"strings"
 	"time"
 
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 	"github.com/etcd-operator/etcd-operator/pkg/rewind"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// checkHolds checks that an object holds the revision that is asked for. It reads a few parts
-// of the object, so that a search among many backups is cheap. The whole is verified later.
-func (f finder) checkHolds(ctx context.Context, object store.Object, v *Verified) error {
+// checkHolds checks that an object holds the revision that is asked for, or that the log takes
+// it there: by the segments that it returns. It reads a few parts of the object, so that a search
+// among many backups is cheap. The whole is verified later.
+func (f finder) checkHolds(ctx context.Context, object store.Object, v *Verified) ([]changelog.Key, error) {
 	if f.revision == 0 {
-		return nil
+		return nil, nil
+	}
+	id := clusterOf(object)
+	if f.cluster != 0 && id != f.cluster {
+		return nil, fmt.Errorf("%w: %s comes from the cluster %016x, and the log at that time from %016x", errOtherCluster, v.Path, id, f.cluster)
 	}
 	span, err := rewind.ReadSpan(&parts{finder: f, ctx: ctx, object: object})
 	switch {
 	case errors.Is(err, rewind.ErrNoDatabase):
-		return damaged{v.Path, err}
+		return nil, damaged{v.Path, err}
 	case err != nil:
-		return fmt.Errorf("look which revisions the backup holds: %w", err)
-	case !span.Holds(f.revision):
-		return fmt.Errorf("%w: %s: %w", ErrOutside, v.Path, rewind.OutsideError{Revision: f.revision, Span: span})
+		return nil, fmt.Errorf("look which revisions the backup holds: %w", err)
 	}
 	v.EtcdRevision = span.Newest
-	return nil
+	if span.Holds(f.revision) {
+		return nil, nil
+	}
+	if f.revision > span.Newest && f.log != nil && id != 0 {
+		if segments := chain(f.log.keys[id], span.Newest, f.revision); segments != nil {
+			return segments, nil
+		}
+		span.Newest = reach(f.log.keys[id], span.Newest)
+	}
+	return nil, fmt.Errorf("%w: %s: %w", ErrOutside, v.Path, rewind.OutsideError{Revision: f.revision, Span: span})
 }
+
+// errOtherCluster: the backup comes from another cluster than the log.
+var errOtherCluster = errors.New("it is a backup of another cluster")
 
 // parts reads an object at any offset, and keeps the last part.
 type parts struct {

@@ -34,6 +34,14 @@ type Verified struct {
 	// data's; "" and 0 if the store does not know them.
 	EtcdVersion  string
 	EtcdRevision int64
+	// Revision is the one to restore; 0: that of the backup.
+	Revision int64
+	// SnapshotSize is the size of the backup alone, if a log of changes takes it to the
+	// Revision; 0: it holds the revision. Size and SHA256 are those of both, one after the
+	// other. Segments returns the log by EtcdRevision, Revision and ClusterID.
+	SnapshotSize int64
+	// ClusterID is the ID of the etcd cluster in hexadecimal digits; "": unknown.
+	ClusterID string
 	// Taken is when the backup began; zero if the store does not know.
 	Taken time.Time
 	// Modified is when the store received the object. A change of it shows that another object
@@ -51,6 +59,17 @@ type Verified struct {
 // return soon, and may be nil.
 func Find(ctx context.Context, place *location.Location, spec *api.RestoreSpec, progress func(key string, read, size int64)) (Verified, []string, error) {
 	f := finder{place: place, revision: spec.Revision, progress: progress}
+	if spec.Newest() && (spec.Revision > 0 || spec.Time != nil) {
+		var err error
+		if f.log, err = f.readLogs(ctx); err != nil {
+			return Verified{}, nil, err
+		}
+		if spec.Time != nil {
+			if f.cluster, f.revision, err = f.log.at(ctx, spec.Time.Time); err != nil {
+				return Verified{}, nil, err
+			}
+		}
+	}
 	if spec.Newest() {
 		var before time.Time
 		if spec.Before != nil {

@@ -5,6 +5,8 @@ package selection
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -46,10 +48,12 @@ func (f finder) verify(ctx context.Context, object store.Object) (Verified, erro
 	if size, ok := object.Metadata[backupobject.MetaSize]; ok && size != strconv.FormatInt(object.Size, 10) {
 		return Verified{}, damaged{v.Path, fmt.Errorf("it has %d bytes, and by its metadata %s bytes were stored", object.Size, size)}
 	}
-	if err := f.checkHolds(ctx, object, &v); err != nil {
+	segments, err := f.checkHolds(ctx, object, &v)
+	if err != nil {
 		return Verified{}, err
 	}
-	readErr := f.read(ctx, object, verifier)
+	all := sha256.New() // with the log
+	readErr := f.read(ctx, object, io.MultiWriter(verifier, all))
 	broken := errors.Is(readErr, snapshot.ErrDamaged) || errors.Is(readErr, snapshot.ErrNoSnapshot)
 	if readErr != nil && !broken {
 		return Verified{}, fmt.Errorf("read the backup: %w", readErr)
@@ -71,7 +75,18 @@ func (f finder) verify(ctx context.Context, object store.Object) (Verified, erro
 	if stored, ok := object.Metadata[backupobject.MetaSHA256]; ok && !strings.EqualFold(stored, sum) {
 		return Verified{}, damaged{v.Path, fmt.Errorf("the sha256 of its content is %s, and by its metadata %s was stored", sum, stored)}
 	}
-	v.SHA256 = sum
+	v.SHA256, v.Revision = sum, f.revision
+	if id := clusterOf(object); id != 0 {
+		v.ClusterID = fmt.Sprintf("%016x", id)
+	}
+	if segments == nil {
+		return v, nil
+	}
+	size, err := f.follow(ctx, segments, v.EtcdRevision, f.revision, all)
+	if err != nil {
+		return Verified{}, err
+	}
+	v.SnapshotSize, v.Size, v.SHA256 = v.Size, v.Size+size, hex.EncodeToString(all.Sum(nil))
 	return v, nil
 }
 

@@ -46,6 +46,8 @@ type Snapshot struct {
 	Endpoint string
 	// Version is the etcd version of this member, such as 3.6.16.
 	Version string
+	// ClusterID is the ID of the cluster that this member belongs to.
+	ClusterID uint64
 	// Revision is the lowest revision that the snapshot can hold: the member's just before.
 	// etcd does not report a snapshot's own revision.
 	Revision int64
@@ -176,7 +178,7 @@ func begin(ctx context.Context, conn Conn, a answer) (*Snapshot, error) {
 	}
 	return &Snapshot{
 		Endpoint: a.url,
-		Version:  shown(status.Version),
+		Version:  shown(status.Version), ClusterID: status.ClusterID,
 		Revision: max(status.Revision, a.revision()),
 		Size:     size,
 		stream:   stream,

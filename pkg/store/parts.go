@@ -25,6 +25,8 @@ const (
 	// usefulParts is the intended maximum of parts if the size is known. The rest is for
 	// content that turns out longer.
 	usefulParts = 9500
+	// firstBuffer is the memory for the first read.
+	firstBuffer = 64 << 10
 	// partsInFlight is how many parts are in memory and sent at once.
 	partsInFlight = 3
 )
@@ -39,12 +41,19 @@ func PartSize(size int64) int64 {
 // FirstPart reads content up to the size of one part. whole reports whether that is all, so
 // that one request can send it.
 func FirstPart(body io.Reader, size int64) (part []byte, whole bool, err error) {
-	part = make([]byte, size)
-	n, whole, err := fill(part, body)
-	if err != nil {
-		return nil, false, err
+	// Most content of a log of changes is small: the memory follows what arrives.
+	for n := 0; ; {
+		grown := make([]byte, min(size, max(int64(len(part))*4, firstBuffer)))
+		copy(grown, part[:n])
+		part = grown
+		m, whole, err := fill(part[n:], body)
+		if err != nil {
+			return nil, false, err
+		}
+		if n += m; whole || int64(n) == size {
+			return part[:n], whole, nil
+		}
 	}
-	return part[:n], whole, nil
 }
 
 // fill reads until the part is full or the content ends. io.ReadFull would not do: its

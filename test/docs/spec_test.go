@@ -42,10 +42,11 @@ var specPages = []struct {
 	},
 	{
 		file: "doc/backup-spec.md", definition: crd.EtcdBackup, fields: 25,
-		sections: []string{"etcdCluster", "backupPolicy", "restoreTest", "restoreTest.check", "s3", "abs", "gcs", "oss", "volume"},
+		sections: []string{"etcdCluster", "backupPolicy", "restoreTest", "restoreTest.check", "continuous", "s3", "abs", "gcs", "oss", "volume"},
 		defaults: map[string]string{
 			"backupPolicy.timeoutInSecond": fmt.Sprintf("Default: %d", v1beta2.DefaultBackupTimeout/time.Second),
 			"restoreTest.timeoutInSecond":  fmt.Sprintf("Default: %d", v1beta2.DefaultRestoreTestTimeout/time.Second),
+			"continuous.maxLagInSecond":    fmt.Sprintf("Default: %d", v1beta2.DefaultMaxLag/time.Second),
 			"oss.endpoint":                 "Default: `" + oss.DefaultEndpoint + "`",
 		},
 	},

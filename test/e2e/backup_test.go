@@ -304,16 +304,19 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 // there is a schedule.
 func (b *backups) checkMetrics() {
 	b.t.Helper()
-	checkSeries(b.t, "etcd_backup_operator_", restoreTestSeries, b.FromBackupOperator)
+	checkSeries(b.t, "etcd_backup_operator_", []string{restoreTestSeries, logSeries}, b.FromBackupOperator)
 }
 
-// restoreTestSeries begins the names of those series that only a backup with a restoreTest has.
-const restoreTestSeries = "etcd_backup_operator_restore_test_"
+// These begin the names of those series that only a backup with a restoreTest has, or one with
+// continuous.
+const (
+	restoreTestSeries = "etcd_backup_operator_restore_test_"
+	logSeries         = "etcd_backup_operator_log_"
+)
 
 // checkSeries fails the test unless an operator's metrics have every series with this prefix
-// that the alerts and the dashboard use. It leaves out those that begin with but, unless that
-// is "".
-func checkSeries(t *testing.T, prefix, but string, from func(context.Context, string) (int, string, error)) {
+// that the alerts and the dashboard use. It leaves out those with one of the other prefixes.
+func checkSeries(t *testing.T, prefix string, but []string, from func(context.Context, string) (int, string, error)) {
 	t.Helper()
 	var page string
 	harness.Wait(t, "metrics of the operator", harness.Settle, func(ctx context.Context) error {
@@ -331,7 +334,7 @@ func checkSeries(t *testing.T, prefix, but string, from func(context.Context, st
 	asked := 0
 	for _, q := range queries {
 		for _, name := range q.Metrics() {
-			if !strings.HasPrefix(name, prefix) || but != "" && strings.HasPrefix(name, but) {
+			if !strings.HasPrefix(name, prefix) || slices.ContainsFunc(but, func(other string) bool { return strings.HasPrefix(name, other) }) {
 				continue
 			}
 			if asked++; !hasMetric(page, name) {

@@ -110,6 +110,6 @@ func TestRestoreThatOthersDisturb(t *testing.T) {
 	r.put("etcd.backup", good)
 	restore.Edit(func(s *v1beta2.RestoreSpec) { s.Pick = v1beta2.RestorePickExact }) // start over with the new object
 	r.checkRestored(cluster.Name, restore.WaitSucceeded())
-	checkSeries(t, "etcd_restore_operator_", "", r.FromRestoreOperator)
+	checkSeries(t, "etcd_restore_operator_", nil, r.FromRestoreOperator)
 	r.CheckNoSecretIsTold()
 }

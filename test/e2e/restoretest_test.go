@@ -77,7 +77,7 @@ func TestBackupsAreProvedByRestoringThem(t *testing.T) {
 			return err
 		})
 	}
-	checkSeries(t, restoreTestSeries, "", r.FromBackupOperator)
+	checkSeries(t, restoreTestSeries, nil, r.FromBackupOperator)
 	cluster.WaitSettled()
 	cluster.VerifyWrites(writer)
 	r.CheckNoSecretIsTold()

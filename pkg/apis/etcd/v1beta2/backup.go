@@ -85,6 +85,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.storageType != 'ABS' || !has(self.abs) || has(self.abs.absSecret) && size(self.abs.absSecret) > 0",message="storageType ABS needs the name of a Secret",fieldPath=".abs.absSecret"
 // +kubebuilder:validation:XValidation:rule="self.storageType != 'OSS' || !has(self.oss) || has(self.oss.ossSecret) && size(self.oss.ossSecret) > 0",message="storageType OSS needs the name of a Secret",fieldPath=".oss.ossSecret"
 // +kubebuilder:validation:XValidation:rule="self.storageType != 'Volume' || !has(self.volume) || has(self.volume.path) && self.volume.path.split('/').all(d, size(d) > 0 && d != '.' && d != '..')",message="path must be a relative path without empty parts, . and ..",fieldPath=".volume.path"
+// +kubebuilder:validation:XValidation:rule="!has(self.continuous) || has(self.backupPolicy) && (has(self.backupPolicy.backupIntervalInSecond) && self.backupPolicy.backupIntervalInSecond > 0 || has(self.backupPolicy.schedule) && size(self.backupPolicy.schedule) > 0)",message="continuous needs a schedule: the log follows its backups",fieldPath=".continuous"
 type BackupSpec struct {
 	// Client URLs of the cluster's members, or of a Service in front of them,
 	// such as http://example-etcd-cluster-client:2379. The operator chooses a member
@@ -130,6 +131,23 @@ type BackupSpec struct {
 	// operator must run. Default: no test.
 	// +optional
 	RestoreTest *RestoreTest `json:"restoreTest,omitempty"`
+
+	// Log of all changes between the backups of the schedule, which an EtcdRestore can
+	// follow to any revision or time. The operator stores the changes as objects below
+	// `<path>_log/`. Requires a schedule in backupPolicy. Default: no log.
+	// +optional
+	Continuous *ContinuousBackup `json:"continuous,omitempty"`
+}
+
+// ContinuousBackup describes the log of changes.
+type ContinuousBackup struct {
+	// Intended time in seconds from a change in etcd to its storage. A change that is
+	// not stored yet is lost with the cluster. While etcd writes all the time, the
+	// operator stores an object every half of it. 0: 5. Default: 5.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=60
+	MaxLagInSecond int64 `json:"maxLagInSecond,omitempty"`
 }
 
 // RestoreTest describes tests of backups by restoring them. The EtcdCluster of a test is named

@@ -148,6 +148,53 @@ type BackupStatus struct {
 	// the first test.
 	// +optional
 	RestoreTest *RestoreTestStatus `json:"restoreTest,omitempty"`
+
+	// Log of all changes. Absent without `spec.continuous`.
+	// +optional
+	Continuous *ContinuousStatus `json:"continuous,omitempty"`
+}
+
+// ContinuousStatus is the state of the log of changes. The operator writes it twice a minute
+// at most.
+type ContinuousStatus struct {
+	// True while the operator receives the changes of etcd.
+	// +optional
+	Recording bool `json:"recording,omitempty"`
+
+	// Why the operator does not record, and what to do. Empty while it records.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// ID of the etcd cluster, in hexadecimal digits. The keys of the log contain it.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// Begin of the log without a gap. The operator makes a backup after it, also outside
+	// of the schedule. Every moment from the end of that backup on can be restored.
+	// +optional
+	StartDate *metav1.Time `json:"startDate,omitempty"`
+
+	// First revision of the log without a gap.
+	// +optional
+	StartRevision int64 `json:"startRevision,omitempty"`
+
+	// Newest moment that can be restored. While etcd does not change, it may be a minute
+	// old.
+	// +optional
+	NewestDate *metav1.Time `json:"newestDate,omitempty"`
+
+	// Newest revision that can be restored.
+	// +optional
+	NewestRevision int64 `json:"newestRevision,omitempty"`
+
+	// Number of times that the log began again because it could not continue: revisions
+	// between can be restored only if a backup holds them.
+	// +optional
+	Gaps int32 `json:"gaps,omitempty"`
+
+	// The last gap: its revisions, and why the log could not continue.
+	// +optional
+	LastGap string `json:"lastGap,omitempty"`
 }
 
 // RestoreTestResult is the result of a test.

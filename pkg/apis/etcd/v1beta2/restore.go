@@ -68,6 +68,8 @@ type EtcdRestoreList struct {
 // +kubebuilder:validation:XValidation:rule="self.backupStorageType != 'OSS' || !has(self.oss) || has(self.oss.ossSecret) && size(self.oss.ossSecret) > 0",message="backupStorageType OSS needs the name of a Secret",fieldPath=".oss.ossSecret"
 // +kubebuilder:validation:XValidation:rule="self.backupStorageType != 'Volume' || !has(self.volume) || has(self.volume.path) && self.volume.path.split('/').all(d, size(d) > 0 && d != '.' && d != '..')",message="path must be a relative path without empty parts, . and ..",fieldPath=".volume.path"
 // +kubebuilder:validation:XValidation:rule="!has(self.before) || has(self.pick) && self.pick == 'Newest'",message="before chooses among several backups: it needs pick: Newest",fieldPath=".before"
+// +kubebuilder:validation:XValidation:rule="!has(self.time) || has(self.pick) && self.pick == 'Newest'",message="time chooses among backups and their log: it needs pick: Newest",fieldPath=".time"
+// +kubebuilder:validation:XValidation:rule="!has(self.time) || !has(self.before) && (!has(self.revision) || self.revision == 0)",message="time excludes before and revision",fieldPath=".time"
 type RestoreSpec struct {
 	// EtcdCluster to restore. Its name must equal the name of the EtcdRestore.
 	EtcdCluster EtcdClusterRef `json:"etcdCluster"`
@@ -98,12 +100,19 @@ type RestoreSpec struct {
 
 	// Revision of etcd to restore, such as the last one before a mistake. A backup
 	// holds each revision since etcd's last compaction before it. With `pick: Newest`,
-	// the operator chooses the newest backup that holds this revision. A lease that
+	// the operator chooses the newest backup that holds this revision, or that the log
+	// of an EtcdBackup with `continuous` takes there. A lease that
 	// had ended before the backup gets a time to live of 300 seconds. Users and roles
 	// are those of the backup. 0: the revision of the backup. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Revision int64 `json:"revision,omitempty"`
+
+	// Moment to restore: the last revision that etcd had by then. Requires `pick: Newest`
+	// and the path of an EtcdBackup with `continuous`. Revisions are dated when the
+	// backup operator receives them. Default: the moment of the backup.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
 
 	// Number of revisions to add to the restored data, such as 1000000000. etcd marks
 	// all lower revisions as compacted. Clients that watch or cache data, such as
@@ -112,7 +121,7 @@ type RestoreSpec struct {
 	// 3.4.27, 3.5.10 or 3.6. At most 1125899906842624 (2^50), because etcd cannot start
 	// beyond 2^63. 0: none. Default: 0. With `revision`, and without
 	// `clusterTemplate`, the default is 1000000000 above the revision of the backup,
-	// if etcd has the option.
+	// if etcd has the option. The same holds for `time`.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1125899906842624

@@ -160,7 +160,15 @@ type RestoredBackup struct {
 	// +optional
 	EtcdRevision int64 `json:"etcdRevision,omitempty"`
 
-	// Revision that the restore takes the data back to; 0: that of the backup.
+	// Size in bytes of the snapshot alone, if a log of changes follows it; 0: none does.
+	// +optional
+	SnapshotSize int64 `json:"snapshotSize,omitempty"`
+
+	// ID of the etcd cluster that the backup comes from; empty if unknown.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// Revision that the restore takes the data to; 0: that of the backup.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 

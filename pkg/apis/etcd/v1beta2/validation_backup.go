@@ -23,6 +23,7 @@ const (
 	maxTimeZoneLength  = 64
 	maxRestoreTest     = 86400
 	maxCheck           = 1024
+	maxLag             = 60
 )
 
 var (
@@ -41,6 +42,23 @@ func ValidateEtcdBackup(b *EtcdBackup) field.ErrorList {
 	}
 	if s.RestoreTest != nil {
 		errs = append(errs, validateRestoreTest(s.RestoreTest, path.Child("restoreTest"))...)
+	}
+	if s.Continuous != nil {
+		errs = append(errs, validateContinuous(s, path.Child("continuous"))...)
+	}
+	return errs
+}
+
+func validateContinuous(s *BackupSpec, path *field.Path) (errs field.ErrorList) {
+	lag := path.Child("maxLagInSecond")
+	if !s.Periodic() {
+		errs = append(errs, field.Invalid(path, "", "continuous needs a schedule: the log follows its backups"))
+	}
+	if s.Continuous.MaxLagInSecond < 0 {
+		errs = append(errs, field.Invalid(lag, s.Continuous.MaxLagInSecond, "should be greater than or equal to 0"))
+	}
+	if s.Continuous.MaxLagInSecond > maxLag {
+		errs = append(errs, field.Invalid(lag, s.Continuous.MaxLagInSecond, "should be less than or equal to 60"))
 	}
 	return errs
 }

@@ -37,6 +37,12 @@ func ValidateEtcdRestore(r *EtcdRestore) (errs field.ErrorList) {
 	if s.Before != nil && !s.Newest() {
 		errs = append(errs, field.Invalid(path.Child("before"), s.Before, "before chooses among several backups: it needs pick: Newest"))
 	}
+	if s.Time != nil && !s.Newest() {
+		errs = append(errs, field.Invalid(path.Child("time"), s.Time, "time chooses among backups and their log: it needs pick: Newest"))
+	}
+	if s.Time != nil && (s.Before != nil || s.Revision != 0) {
+		errs = append(errs, field.Invalid(path.Child("time"), s.Time, "time excludes before and revision"))
+	}
 	if s.Revision < 0 {
 		errs = append(errs, field.Invalid(path.Child("revision"), s.Revision, "should be greater than or equal to 0"))
 	}

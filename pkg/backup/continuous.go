@@ -1,0 +1,150 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/loop"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
+)
+
+// logLook is the time between two reports of a log in the status.
+const logLook = 30 * time.Second
+
+// logFailures is how many failures in a row are reported: they take eight seconds or more.
+const logFailures = 4
+
+// logging is the log of an EtcdBackup. All fields belong to the goroutine of Run.
+type logging struct {
+	job *loop.Job[error]
+	log *changeLog // that the job writes
+	// failed is why the last job ended, if several have ended and stored nothing. Streams end
+	// whenever a member restarts.
+	failed  error
+	backoff loop.Backoff
+	shown   time.Time // when the status was last written
+}
+
+func (l *logging) stop(cause error) {
+	if l.job != nil {
+		l.job.Stop(cause)
+	}
+}
+
+func (l *logging) wait() {
+	if l.job != nil {
+		l.job.Wait()
+	}
+}
+
+// records reports whether an EtcdBackup asks for a log now.
+func records(obj *api.EtcdBackup, st *api.BackupStatus) bool {
+	return obj.Spec.Continuous != nil && obj.Spec.Periodic() && !obj.Spec.Suspended() && obj.DeletionTimestamp == nil && st.Phase != api.BackupPhaseInvalid
+}
+
+// keepLog begins, reports and ends the log beside backups. It returns how long the next look
+// may wait.
+func (b *Backup) keepLog(ctx context.Context, now time.Time) (time.Duration, error) {
+	l := &b.logging
+	if l.job != nil {
+		err, ended := l.job.Result()
+		switch {
+		case ended && !errors.Is(err, errEdited):
+			l.job = nil
+			if l.backoff.Fail(now); l.backoff.Failures() >= logFailures {
+				l.failed = err
+			}
+			b.log.WithError(err).Warn("the log of changes ended; it is continued")
+		case ended:
+			l.job, l.failed, l.shown = nil, nil, time.Time{}
+		case !records(b.obj, &b.status) || interrupts(&l.log.obj.Spec, &b.obj.Spec) || !same(l.log.obj.Spec.Continuous, b.obj.Spec.Continuous):
+			l.stop(errEdited)
+			return loop.LongestSleep, nil // its end wakes the loop
+		}
+	}
+	switch {
+	case b.gone || b.obj.DeletionTimestamp != nil:
+		return loop.LongestSleep, nil
+	case b.obj.Spec.Continuous == nil && b.status.Continuous != nil:
+		return loop.LongestSleep, b.write(ctx, false, func(st *api.BackupStatus) { st.Continuous = nil })
+	case b.obj.Spec.Continuous == nil:
+		return loop.LongestSleep, nil
+	}
+	wait := logLook
+	if records(b.obj, &b.status) && l.job == nil {
+		if wait = l.backoff.Remaining(now); wait <= 0 {
+			b.startLog(ctx)
+			wait = logLook
+		}
+	}
+	return wait, b.showLog(ctx, now)
+}
+
+func (b *Backup) startLog(ctx context.Context) {
+	log := &changeLog{cfg: &b.cfg, log: b.log, obj: b.obj.DeepCopy(), status: b.status.Continuous.DeepCopy(), wake: b.Wake}
+	b.logging.log = log
+	b.logging.job = loop.Start(ctx, b.Wake, func(ctx context.Context) error {
+		failure, bug := watchdog.Recover(log.log, func() error { return log.run(ctx) })
+		return errors.Join(failure, bug)
+	})
+}
+
+// showLog writes what has changed: news at once, progress now and then.
+func (b *Backup) showLog(ctx context.Context, now time.Time) error {
+	l := &b.logging
+	next := api.ContinuousStatus{}
+	if b.status.Continuous != nil {
+		next = *b.status.Continuous.DeepCopy()
+	}
+	var begin *logBegin
+	if l.log != nil {
+		seen := l.log.seen()
+		if seen.stored {
+			l.failed = nil
+			l.backoff.Reset()
+		}
+		begin = seen.begin
+		seen.applyTo(&next)
+	}
+	next.Recording = l.job != nil && l.failed == nil
+	switch {
+	case b.obj.Spec.Suspended():
+		next.Reason = "spec.backupPolicy.suspend is true: set it to false to record again"
+	case b.status.Phase == api.BackupPhaseInvalid:
+		next.Reason = "the EtcdBackup is invalid: see status.Reason"
+	case l.failed != nil:
+		next.Reason = notice.Shorten(l.failed.Error(), 1000)
+	default:
+		next.Reason = ""
+	}
+	before := b.status.Continuous
+	news := before == nil || begin != nil || before.Recording != next.Recording || before.Reason != next.Reason || !before.StartDate.Equal(next.StartDate)
+	if same(before, &next) || !news && now.Sub(l.shown) < logLook {
+		return nil
+	}
+	if err := b.write(ctx, false, func(st *api.BackupStatus) { st.Continuous = &next }); err != nil {
+		return err
+	}
+	l.shown = now
+	if begin != nil {
+		l.log.told(begin)
+		b.notices.logBegan(begin)
+	}
+	b.notices.logState(&next, now)
+	return nil
+}
+
+// logBegin is the begin of a log.
+type logBegin struct {
+	at    time.Time
+	first int64
+	// gap says what lies between, and why the log before does not continue; "": there was
+	// none, or nobody knows of it.
+	gap string
+}

@@ -1,0 +1,302 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
+	"github.com/etcd-operator/etcd-operator/pkg/recorder"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
+)
+
+const (
+	// farBehind is how many revisions a member is asked for at once. It reads them under a
+	// lock that writers need (etcd issue 22264). A new log and a backup are cheaper.
+	farBehind = 10_000
+	// memberLimit is how long one member may take to answer whether it can be recorded.
+	memberLimit = 5 * time.Second
+	// storeLimit bounds one segment's way to the store.
+	storeLimit = 2 * time.Minute
+)
+
+// changeLog records the changes of a cluster in a store.
+type changeLog struct {
+	cfg    *Config
+	log    *logrus.Entry
+	obj    *api.EtcdBackup       // nobody changes it
+	status *api.ContinuousStatus // when it began; nil: there was none
+	wake   func()
+
+	mu       sync.Mutex
+	progress logProgress
+}
+
+// logProgress is how far a log is.
+type logProgress struct {
+	cluster uint64
+	// begin is that of a log that does not continue the one before, while the status does not
+	// say so; nil: it does, or the log continues.
+	begin  *logBegin
+	newest int64
+	until  time.Time
+	stored bool // at least one segment
+}
+
+func (p *logProgress) applyTo(st *api.ContinuousStatus) {
+	if !p.stored {
+		return
+	}
+	st.ClusterID = fmt.Sprintf("%016x", p.cluster)
+	st.NewestRevision, st.NewestDate = p.newest, notice.Timestamp(p.until)
+	if p.begin == nil {
+		return
+	}
+	// A backup that begins then has all that the log lacks.
+	st.StartDate, st.StartRevision = notice.Timestamp(notice.RoundUp(p.begin.at)), p.begin.first
+	if p.begin.gap != "" {
+		st.Gaps++
+		st.LastGap = notice.Shorten(p.begin.gap, 500)
+	}
+}
+
+func (c *changeLog) seen() logProgress {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.progress
+}
+
+// told notes that the status has the begin.
+func (c *changeLog) told(begin *logBegin) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.progress.begin == begin {
+		c.progress.begin = nil
+	}
+}
+
+// run records until ctx ends, or something fails.
+func (c *changeLog) run(ctx context.Context) error {
+	place, err := c.cfg.OpenLocation(ctx, c.obj.Namespace, &c.obj.Spec)
+	if err != nil {
+		return fmt.Errorf("open the store (storageType %s): %w", c.obj.Spec.StorageType, err)
+	}
+	defer place.Close()
+	asking := &attempt{cfg: c.cfg, log: c.log, obj: c.obj}
+	source, err := asking.source(ctx)
+	if err != nil {
+		return err
+	}
+	client := etcd.NewClient(source.TLS)
+	defer client.Close()
+	client.SetCredentials(source.User)
+	conn, at, err := reached(ctx, client, source.Endpoints)
+	if err != nil {
+		return fmt.Errorf("record the changes of etcd: %w%s", err, asking.advice(err))
+	}
+	newest, known, err := c.newest(ctx, place, at.ClusterID)
+	if err != nil {
+		return advised(err, &c.obj.Spec)
+	}
+	begin, anew, err := c.choose(newest, at)
+	if err != nil {
+		return err
+	}
+	if !anew {
+		err = c.record(ctx, place, conn, at.ClusterID, newest.Last, known, begin)
+		var compacted etcd.CompactedError
+		switch {
+		case errors.As(err, &compacted), errors.Is(err, changelog.ErrGap):
+		case errors.Is(err, recorder.ErrBehind):
+			return fmt.Errorf("%w; the log continues when the store takes it, or begins again if it is more than %d revisions behind then", err, farBehind)
+		case errors.Is(err, recorder.ErrOther):
+			return fmt.Errorf("%w: its members were given other data under the same ID: name another path, so that nobody restores a mix of both", err)
+		default:
+			return err
+		}
+		now, err := position(ctx, conn)
+		if err != nil {
+			return fmt.Errorf("record the changes of etcd: %w", err)
+		}
+		begin = &logBegin{first: now.Revision + 1, gap: gap(c.last(newest), now.Revision, err.Error())}
+	}
+	return c.record(ctx, place, conn, at.ClusterID, begin.first-1, nil, begin)
+}
+
+// choose decides whether the log in the store continues. begin is what to report; nil: nothing.
+func (c *changeLog) choose(newest changelog.Key, at etcd.Position) (begin *logBegin, anew bool, err error) {
+	here := c.status != nil && c.status.ClusterID == fmt.Sprintf("%016x", at.ClusterID) && c.status.StartDate != nil
+	switch {
+	case newest.Text == "":
+		begin = &logBegin{first: at.Revision + 1}
+		switch {
+		case here:
+			begin.gap = gap(c.status.NewestRevision, at.Revision, "the store has no log of this cluster any more")
+		case c.status != nil && c.status.ClusterID != "":
+			begin.gap = fmt.Sprintf("after revision %d of the cluster %s: another cluster has taken its place, by a restore or a new creation", c.status.NewestRevision, c.status.ClusterID)
+		}
+		return begin, true, nil
+	case at.Revision < newest.Last:
+		return nil, false, fmt.Errorf("%w: etcd is at revision %d, and the log under the same ID of the cluster has %d: name another path, so that nobody restores a mix of both", recorder.ErrOther, at.Revision, newest.Last)
+	case at.Revision-newest.Last > farBehind:
+		why := fmt.Sprintf("the log was %d revisions behind, and to read them from etcd would delay its clients", at.Revision-newest.Last)
+		return &logBegin{first: at.Revision + 1, gap: gap(newest.Last, at.Revision, why)}, true, nil
+	case !here:
+		return &logBegin{first: newest.Last + 1}, false, nil
+	}
+	return nil, false, nil
+}
+
+func gap(last, head int64, why string) string {
+	if head <= last {
+		return fmt.Sprintf("after revision %d: %s", last, why)
+	}
+	return fmt.Sprintf("revisions %d to %d: %s", last+1, head, why)
+}
+
+// last is the newest revision of the log, with what was stored meanwhile.
+func (c *changeLog) last(before changelog.Key) int64 { return max(before.Last, c.seen().newest) }
+
+// reached returns the connection to the first member that answers with a quorum.
+func reached(ctx context.Context, client *etcd.Client, endpoints []etcd.Endpoint) (*etcd.Conn, etcd.Position, error) {
+	var failures []error
+	for _, ep := range endpoints {
+		conn, err := client.Conn(ep)
+		if err == nil {
+			var at etcd.Position
+			if at, err = position(ctx, conn); err == nil {
+				client.Retain(map[etcd.Endpoint]bool{ep: true})
+				return conn, at, nil
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, etcd.Position{}, context.Cause(ctx)
+		}
+		failures = append(failures, err)
+	}
+	return nil, etcd.Position{}, errors.Join(failures...)
+}
+
+func position(ctx context.Context, conn *etcd.Conn) (etcd.Position, error) {
+	ctx, cancel := context.WithTimeout(ctx, memberLimit)
+	defer cancel()
+	return conn.Position(ctx)
+}
+
+// newest returns the newest segment of a cluster, and its last revision; zero: there is none.
+func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (changelog.Key, *changelog.Revision, error) {
+	var newest changelog.Key
+	for object, err := range place.List(ctx, changelog.ClusterPrefix(place.Key, cluster)) {
+		if err != nil {
+			return changelog.Key{}, nil, fmt.Errorf("look for the log of changes: %w", err)
+		}
+		// Of those with the same end, one that holds it.
+		if k, ours := changelog.ParseKey(place.Key, object.Key); ours && (newest.Text == "" || k.Last > newest.Last || k.Last == newest.Last && k.First < newest.First) {
+			newest = k
+		}
+	}
+	if newest.Text == "" || newest.Last < newest.First {
+		return newest, nil, nil
+	}
+	s, err := readSegment(ctx, place, newest)
+	if err != nil {
+		return changelog.Key{}, nil, fmt.Errorf("read the end of the log of changes: %w", err)
+	}
+	return newest, &s.Revisions[len(s.Revisions)-1], nil
+}
+
+func readSegment(ctx context.Context, place *location.Location, key changelog.Key) (*changelog.Segment, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	body, err := place.Get(ctx, key.Text, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, changelog.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s broke off: %w", place.Path(key.Text), err)
+	}
+	s, err := changelog.Decode(text)
+	if err == nil && !key.Fits(s) {
+		err = fmt.Errorf("%w: it is another one than its key says", changelog.ErrDamaged)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", place.Path(key.Text), err)
+	}
+	return s, nil
+}
+
+// record records from a revision on. begin is reported with the first segment.
+func (c *changeLog) record(ctx context.Context, place *location.Location, conn *etcd.Conn, cluster uint64, last int64, known *changelog.Revision, begin *logBegin) error {
+	c.log.WithFields(logrus.Fields{"cluster": fmt.Sprintf("%016x", cluster), "revision": last + 1}).Info("recording the changes of etcd")
+	r := recorder.Recorder{
+		Member: recorder.Of(conn), Cluster: cluster, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock,
+		Store: func(ctx context.Context, s *changelog.Segment) error { return c.store(ctx, place, s) },
+		Stored: func(s *changelog.Segment) {
+			c.mu.Lock()
+			first := !c.progress.stored
+			if begin != nil {
+				begin.at = s.Until
+				c.progress.begin, begin = begin, nil
+				first = true
+			}
+			c.progress.cluster, c.progress.newest, c.progress.until, c.progress.stored = cluster, s.Last, s.Until, true
+			c.mu.Unlock()
+			if first {
+				c.wake()
+			}
+		},
+	}
+	return r.Run(ctx, last, known)
+}
+
+// store stores a segment. It gives up on a store that hangs in a call which no context ends.
+func (c *changeLog) store(ctx context.Context, place *location.Location, s *changelog.Segment) error {
+	text, err := s.Encode()
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, storeLimit, fmt.Errorf("the store did not take %s of changes within %s", notice.Bytes(int64(len(text))), storeLimit))
+	defer cancel()
+	key := changelog.KeyOf(place.Key, s)
+	err, abandoned := watchdog.Run(limited, c.cfg.Clock, func() error {
+		_, err := place.Put(limited, key, store.Upload{
+			Body: bytes.NewReader(text), Size: int64(len(text)),
+			Metadata: map[string]string{
+				backupobject.MetaUID: string(c.obj.UID), backupobject.MetaName: c.obj.Namespace + "/" + c.obj.Name,
+				backupobject.MetaSize: strconv.Itoa(len(text)),
+			},
+		})
+		return err
+	})
+	if abandoned != nil {
+		err = errors.New("the store does not answer: what was under way on it was to end, and has not")
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case limited.Err() != nil:
+		err = context.Cause(limited)
+	}
+	if err != nil {
+		return advised(fmt.Errorf("store the log of changes: %w", err), &c.obj.Spec)
+	}
+	return nil
+}

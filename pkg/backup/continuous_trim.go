@@ -1,0 +1,55 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
+)
+
+// trimLog deletes what no backup needs any more. A restore follows the log from a backup on.
+// So all up to the oldest backup of a cluster is of no use, and the whole log of a cluster of
+// which no backup is left.
+func (t *tidying) trimLog(ctx context.Context, place *location.Location, result *tidied) error {
+	oldest := map[string]int64{} // of each cluster that has a backup
+	for key, from := range result.owned {
+		revision, _, ours := backupobject.ParseKey(place.Key, key)
+		if !ours || !from.mine || from.cluster == "" {
+			continue
+		}
+		if known, there := oldest[from.cluster]; !there || revision < known {
+			oldest[from.cluster] = revision
+		}
+	}
+	if len(oldest) == 0 {
+		return nil
+	}
+	var surplus []string
+	for object, err := range place.List(ctx, changelog.KeyPrefix(place.Key)) {
+		if err != nil {
+			return fmt.Errorf("look for the log of changes: %w", err)
+		}
+		k, ours := changelog.ParseKey(place.Key, object.Key)
+		if needed, there := oldest[fmt.Sprintf("%016x", k.Cluster)]; ours && (!there || k.Last < needed) {
+			surplus = append(surplus, object.Key)
+		}
+	}
+	for _, key := range surplus {
+		mine, err := t.deleteMine(ctx, place, key)
+		if err != nil {
+			return err
+		}
+		if mine {
+			result.trimmed++
+		}
+	}
+	if result.trimmed > 0 {
+		t.log.WithField("segments", result.trimmed).Info("deleted what no backup needs of the log of changes")
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+const (
+	first  = 0xaaaa // a cluster
+	second = 0xbbbb // that took its place
+)
+
+var day = time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
+
+// moment is a number of seconds into the day.
+func moment(seconds int) time.Time { return day.Add(time.Duration(seconds) * time.Second) }
+
+// record puts a segment whose revision R was received at second R*10.
+func (s *shelf) record(t *testing.T, cluster uint64, from, to, until int) *book {
+	t.Helper()
+	segment := &changelog.Segment{Cluster: cluster, First: int64(from), Last: int64(to), Until: moment(until)}
+	for revision := from; revision <= to; revision++ {
+		segment.Revisions = append(segment.Revisions, changelog.Revision{Main: int64(revision), At: moment(revision * 10), Changes: []changelog.Change{{KeyValue: fmt.Appendf(nil, "%d", revision)}}})
+	}
+	text, err := segment.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.put(changelog.KeyOf("a/etcd", segment), text)
+}
+
+// logged is a store with two backups of a cluster and its log from revision 10 on, with a gap,
+// and a cluster that took its place.
+func logged(t *testing.T) *shelf {
+	t.Helper()
+	s := newShelf()
+	cluster := func(id uint64) []string { return []string{backupobject.MetaCluster, fmt.Sprintf("%016x", id)} }
+	s.put(monday, holding(t, 4, 12), cluster(first)...)
+	s.put(tuesday, holding(t, 15, 25), cluster(first)...)
+	s.record(t, first, 11, 10, 100) // the log begins
+	s.record(t, first, 11, 18, 185)
+	s.record(t, first, 15, 20, 205) // another operator
+	s.record(t, first, 21, 20, 260) // nothing came
+	s.record(t, first, 21, 28, 289)
+	s.record(t, first, 29, 33, 335)
+	s.record(t, first, 41, 40, 400) // after a gap
+	s.record(t, first, 41, 45, 455)
+	s.put(sunday, holding(t, 1, 3), cluster(second)...)
+	s.record(t, second, 3, 2, 500)
+	s.record(t, second, 3, 2, 600)
+	return s
+}
+
+func TestALogTakesABackupToARevision(t *testing.T) {
+	for revision, want := range map[int64]struct {
+		key, says string
+		segments  []string
+	}{
+		8:  {key: monday},
+		14: {key: monday, segments: []string{"11-18"}},
+		19: {key: tuesday},
+		25: {key: tuesday},
+		26: {key: tuesday, segments: []string{"21-28"}},
+		33: {key: tuesday, segments: []string{"21-28", "29-33"}},
+		34: {says: "the nearest that can be restored: 33"},
+		43: {says: "the nearest that can be restored: 33"}, // there is no backup after the gap
+	} {
+		s := logged(t)
+		v, passed, err := Find(t.Context(), s.location("a/etcd"), &api.RestoreSpec{Pick: api.RestorePickNewest, Revision: revision}, nil)
+		if v.Key != want.key || (err == nil) != (want.says == "") {
+			t.Errorf("revision %d: %+v, %v, passed over %q", revision, v, err, passed)
+			continue
+		}
+		if want.says != "" {
+			if !errors.Is(err, ErrOutside) || !strings.Contains(err.Error(), want.says) {
+				t.Errorf("revision %d: %v", revision, err)
+			}
+			continue
+		}
+		checkParts(t, s, v, revision, want.segments)
+	}
+}
+
+// checkParts checks that size and SHA-256 are those of the backup and the segments after it.
+func checkParts(t *testing.T, s *shelf, v Verified, revision int64, want []string) {
+	t.Helper()
+	whole := slices.Clone(s.objects[v.Key].content)
+	size := int64(0)
+	if len(want) > 0 {
+		size = int64(len(whole))
+		objects, err := Segments(t.Context(), s.location("a/etcd"), v.ClusterID, v.EtcdRevision, v.Revision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range objects {
+			k, _ := changelog.ParseKey("a/etcd", o.Key)
+			got = append(got, fmt.Sprintf("%d-%d", k.First, k.Last))
+			whole = append(whole, s.objects[o.Key].content...)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("revision %d: segments %v, want %v", revision, got, want)
+		}
+	}
+	sum := sha256.Sum256(whole)
+	if v.Revision != revision || v.SnapshotSize != size || v.Size != int64(len(whole)) || v.SHA256 != hex.EncodeToString(sum[:]) {
+		t.Errorf("revision %d: %+v, want %d bytes with a snapshot of %d", revision, v, len(whole), size)
+	}
+}
+
+func TestAMomentHasItsRevision(t *testing.T) {
+	for second, want := range map[int]struct {
+		revision int64
+		key      string
+		says     string
+	}{
+		99:  {says: "does not contain the moment 2026-07-01T00:01:39Z; it contains 2026-07-01T00:01:40Z to 2026-07-01T00:05:35Z, 2026-07-01T00:06:40Z to"},
+		100: {revision: 10, key: monday},
+		109: {revision: 10, key: monday},
+		110: {revision: 11, key: monday},
+		119: {revision: 11, key: monday},
+		204: {revision: 20, key: tuesday},
+		209: {revision: 20, key: tuesday},
+		219: {revision: 21, key: tuesday},
+		285: {revision: 28, key: tuesday},
+		334: {revision: 33, key: tuesday},
+		336: {says: "does not contain the moment"}, // in the gap
+		430: {says: "none of the"},                 // no backup after the gap
+		550: {revision: 2, key: sunday},            // the cluster that took its place
+		601: {says: "does not contain the moment"},
+	} {
+		s := logged(t)
+		spec := &api.RestoreSpec{Pick: api.RestorePickNewest, Time: &metav1.Time{Time: moment(second)}}
+		v, passed, err := Find(t.Context(), s.location("a/etcd"), spec, nil)
+		if v.Key != want.key || v.Revision != want.revision || (err == nil) != (want.says == "") || err != nil && !strings.Contains(err.Error(), want.says) {
+			t.Errorf("second %d: revision %d of %s, %v, passed over %q", second, v.Revision, v.Key, err, passed)
+		}
+	}
+	_, _, err := Find(t.Context(), newShelf().location("a/etcd"), &api.RestoreSpec{Pick: api.RestorePickNewest, Time: &metav1.Time{Time: day}}, nil)
+	if !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "spec.continuous") {
+		t.Errorf("without a log: %v", err)
+	}
+}
+
+func TestADamagedLogIsRefused(t *testing.T) {
+	for what, spoil := range map[string]func(*shelf, *book){
+		"a flipped bit":     func(_ *shelf, b *book) { b.content[len(b.content)/2] ^= 1 },
+		"another one":       func(s *shelf, b *book) { b.content = s.record(t, first, 21, 27, 289).content },
+		"another cluster's": func(s *shelf, b *book) { b.content = s.record(t, second, 21, 28, 289).content },
+		"cut off":           func(_ *shelf, b *book) { b.content = b.content[:len(b.content)-5] },
+	} {
+		s := logged(t)
+		b := s.record(t, first, 21, 28, 289)
+		spoil(s, b)
+		b.Size = int64(len(b.content))
+		delete(s.objects, monday) // which another segment takes there
+		_, passed, err := Find(t.Context(), s.location("a/etcd"), &api.RestoreSpec{Pick: api.RestorePickNewest, Revision: 28}, nil)
+		if !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v, passed over %q", what, err, passed)
+		}
+	}
+	s := logged(t)
+	for key := range s.objects {
+		if k, ours := changelog.ParseKey("a/etcd", key); ours && k.First == 21 && k.Last == 28 {
+			delete(s.objects, key)
+		}
+	}
+	if _, _, err := Find(t.Context(), s.location("a/etcd"), &api.RestoreSpec{Pick: api.RestorePickNewest, Revision: 28}, nil); !errors.Is(err, ErrOutside) {
+		t.Errorf("without a segment: %v", err)
+	}
+}
