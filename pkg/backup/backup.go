@@ -45,6 +45,8 @@ type Config struct {
 	// OpenSnapshot and OpenLocation default to pkg/snapshot and pkg/location.
 	OpenSnapshot OpenSnapshot
 	OpenLocation OpenLocation
+	// OpenMember defaults to a member of a real etcd.
+	OpenMember OpenMember
 	// Tests limits tests by restoring. OpenRestored defaults to etcd's own client.
 	Tests        *Tests
 	OpenRestored func(snapshot.Source) (Restored, error)
@@ -104,6 +106,9 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 	}
 	if cfg.OpenLocation == nil {
 		cfg.OpenLocation = inStores(secretsOf(cfg.Kube), cfg.VolumeDir)
+	}
+	if cfg.OpenMember == nil {
+		cfg.OpenMember = openMember
 	}
 	if cfg.OpenRestored == nil {
 		cfg.OpenRestored = openRestored

@@ -17,6 +17,9 @@ import (
 // logLook is the time between two reports of a log in the status.
 const logLook = 30 * time.Second
 
+// logOverdue is how old the end of a log may be, at worst of one without changes.
+const logOverdue = 150 * time.Second
+
 // logFailures is how many failures in a row are reported: they take eight seconds or more.
 const logFailures = 4
 
@@ -26,7 +29,11 @@ type logging struct {
 	log *changeLog // that the job writes
 	// failed is why the last job ended, if several have ended and stored nothing. Streams end
 	// whenever a member restarts.
-	failed  error
+	failed error
+	// last is why the last job ended; nil once a segment is stored.
+	last error
+	// since is when the first of the jobs began that follow each other; zero: none runs.
+	since   time.Time
 	backoff loop.Backoff
 	shown   time.Time // when the status was last written
 }
@@ -56,13 +63,13 @@ func (b *Backup) keepLog(ctx context.Context, now time.Time) (time.Duration, err
 		err, ended := l.job.Result()
 		switch {
 		case ended && !errors.Is(err, errEdited):
-			l.job = nil
+			l.job, l.last = nil, err
 			if l.backoff.Fail(now); l.backoff.Failures() >= logFailures {
 				l.failed = err
 			}
 			b.log.WithError(err).Warn("the log of changes ended; it is continued")
 		case ended:
-			l.job, l.failed, l.shown = nil, nil, time.Time{}
+			l.job, l.failed, l.last, l.since, l.shown = nil, nil, nil, time.Time{}, time.Time{}
 		case !records(b.obj, &b.status) || interrupts(&l.log.obj.Spec, &b.obj.Spec) || !same(l.log.obj.Spec.Continuous, b.obj.Spec.Continuous):
 			l.stop(errEdited)
 			return loop.LongestSleep, nil // its end wakes the loop
@@ -79,6 +86,9 @@ func (b *Backup) keepLog(ctx context.Context, now time.Time) (time.Duration, err
 	wait := logLook
 	if records(b.obj, &b.status) && l.job == nil {
 		if wait = l.backoff.Remaining(now); wait <= 0 {
+			if l.since.IsZero() {
+				l.since = now
+			}
 			b.startLog(ctx)
 			wait = logLook
 		}
@@ -103,16 +113,20 @@ func (b *Backup) showLog(ctx context.Context, now time.Time) error {
 		next = *b.status.Continuous.DeepCopy()
 	}
 	var begin *logBegin
+	stored := next.Recording
 	if l.log != nil {
 		seen := l.log.seen()
+		stored = stored || seen.stored
 		if seen.stored {
-			l.failed = nil
+			l.failed, l.last = nil, nil
 			l.backoff.Reset()
 		}
 		begin = seen.begin
 		seen.applyTo(&next)
 	}
-	next.Recording = l.job != nil && l.failed == nil
+	// A segment comes once a minute at the least.
+	overdue := !l.since.IsZero() && now.Sub(l.since) > logOverdue && (next.NewestDate == nil || now.Sub(next.NewestDate.Time) > logOverdue)
+	next.Recording = !overdue && stored && records(b.obj, &b.status) && l.failed == nil
 	switch {
 	case b.obj.Spec.Suspended():
 		next.Reason = "spec.backupPolicy.suspend is true: set it to false to record again"
@@ -120,6 +134,11 @@ func (b *Backup) showLog(ctx context.Context, now time.Time) error {
 		next.Reason = "the EtcdBackup is invalid: see status.Reason"
 	case l.failed != nil:
 		next.Reason = notice.Shorten(l.failed.Error(), 1000)
+	case overdue:
+		next.Reason = "nothing was stored for more than two minutes"
+		if l.last != nil {
+			next.Reason += ": " + notice.Shorten(l.last.Error(), 1000)
+		}
 	default:
 		next.Reason = ""
 	}

@@ -30,8 +30,6 @@ const (
 	// farBehind is how many revisions a member is asked for at once. It reads them under a
 	// lock that writers need (etcd issue 22264). A new log and a backup are cheaper.
 	farBehind = 10_000
-	// memberLimit is how long one member may take to answer whether it can be recorded.
-	memberLimit = 5 * time.Second
 	// storeLimit bounds one segment's way to the store.
 	storeLimit = 2 * time.Minute
 )
@@ -103,13 +101,11 @@ func (c *changeLog) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client := etcd.NewClient(source.TLS)
-	defer client.Close()
-	client.SetCredentials(source.User)
-	conn, at, err := reached(ctx, client, source.Endpoints)
+	member, at, closeMember, err := c.cfg.OpenMember(ctx, source)
 	if err != nil {
 		return fmt.Errorf("record the changes of etcd: %w%s", err, asking.advice(err))
 	}
+	defer closeMember()
 	newest, known, err := c.newest(ctx, place, at.ClusterID)
 	if err != nil {
 		return advised(err, &c.obj.Spec)
@@ -119,24 +115,24 @@ func (c *changeLog) run(ctx context.Context) error {
 		return err
 	}
 	if !anew {
-		err = c.record(ctx, place, conn, at.ClusterID, newest.Last, known, begin)
+		ended := c.record(ctx, place, member, at.ClusterID, newest.Last, known, begin)
 		var compacted etcd.CompactedError
 		switch {
-		case errors.As(err, &compacted), errors.Is(err, changelog.ErrGap):
-		case errors.Is(err, recorder.ErrBehind):
-			return fmt.Errorf("%w; the log continues when the store takes it, or begins again if it is more than %d revisions behind then", err, farBehind)
-		case errors.Is(err, recorder.ErrOther):
-			return fmt.Errorf("%w: its members were given other data under the same ID: name another path, so that nobody restores a mix of both", err)
+		case errors.As(ended, &compacted), errors.Is(ended, changelog.ErrGap):
+		case errors.Is(ended, recorder.ErrBehind):
+			return fmt.Errorf("%w; the log continues when the store takes it, or begins again if it is more than %d revisions behind then", ended, farBehind)
+		case errors.Is(ended, recorder.ErrOther):
+			return fmt.Errorf("%w: its members were given other data under the same ID: name another path, so that nobody restores a mix of both", ended)
 		default:
-			return err
+			return ended
 		}
-		now, err := position(ctx, conn)
+		now, err := position(ctx, member)
 		if err != nil {
 			return fmt.Errorf("record the changes of etcd: %w", err)
 		}
-		begin = &logBegin{first: now.Revision + 1, gap: gap(c.last(newest), now.Revision, err.Error())}
+		begin = &logBegin{first: now.Revision + 1, gap: gap(c.last(newest), now.Revision, ended.Error())}
 	}
-	return c.record(ctx, place, conn, at.ClusterID, begin.first-1, nil, begin)
+	return c.record(ctx, place, member, at.ClusterID, begin.first-1, nil, begin)
 }
 
 // choose decides whether the log in the store continues. begin is what to report; nil: nothing.
@@ -153,7 +149,7 @@ func (c *changeLog) choose(newest changelog.Key, at etcd.Position) (begin *logBe
 		}
 		return begin, true, nil
 	case at.Revision < newest.Last:
-		return nil, false, fmt.Errorf("%w: etcd is at revision %d, and the log under the same ID of the cluster has %d: name another path, so that nobody restores a mix of both", recorder.ErrOther, at.Revision, newest.Last)
+		return nil, false, fmt.Errorf("%w: etcd has not reached revision %d, the last of the log under the same ID of the cluster: name another path, so that nobody restores a mix of both", recorder.ErrOther, newest.Last)
 	case at.Revision-newest.Last > farBehind:
 		why := fmt.Sprintf("the log was %d revisions behind, and to read them from etcd would delay its clients", at.Revision-newest.Last)
 		return &logBegin{first: at.Revision + 1, gap: gap(newest.Last, at.Revision, why)}, true, nil
@@ -172,32 +168,6 @@ func gap(last, head int64, why string) string {
 
 // last is the newest revision of the log, with what was stored meanwhile.
 func (c *changeLog) last(before changelog.Key) int64 { return max(before.Last, c.seen().newest) }
-
-// reached returns the connection to the first member that answers with a quorum.
-func reached(ctx context.Context, client *etcd.Client, endpoints []etcd.Endpoint) (*etcd.Conn, etcd.Position, error) {
-	var failures []error
-	for _, ep := range endpoints {
-		conn, err := client.Conn(ep)
-		if err == nil {
-			var at etcd.Position
-			if at, err = position(ctx, conn); err == nil {
-				client.Retain(map[etcd.Endpoint]bool{ep: true})
-				return conn, at, nil
-			}
-		}
-		if ctx.Err() != nil {
-			return nil, etcd.Position{}, context.Cause(ctx)
-		}
-		failures = append(failures, err)
-	}
-	return nil, etcd.Position{}, errors.Join(failures...)
-}
-
-func position(ctx context.Context, conn *etcd.Conn) (etcd.Position, error) {
-	ctx, cancel := context.WithTimeout(ctx, memberLimit)
-	defer cancel()
-	return conn.Position(ctx)
-}
 
 // newest returns the newest segment of a cluster, and its last revision; zero: there is none.
 func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (changelog.Key, *changelog.Revision, error) {
@@ -244,10 +214,10 @@ func readSegment(ctx context.Context, place *location.Location, key changelog.Ke
 }
 
 // record records from a revision on. begin is reported with the first segment.
-func (c *changeLog) record(ctx context.Context, place *location.Location, conn *etcd.Conn, cluster uint64, last int64, known *changelog.Revision, begin *logBegin) error {
+func (c *changeLog) record(ctx context.Context, place *location.Location, member recorder.Member, cluster uint64, last int64, known *changelog.Revision, begin *logBegin) error {
 	c.log.WithFields(logrus.Fields{"cluster": fmt.Sprintf("%016x", cluster), "revision": last + 1}).Info("recording the changes of etcd")
 	r := recorder.Recorder{
-		Member: recorder.Of(conn), Cluster: cluster, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock,
+		Member: member, Cluster: cluster, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock,
 		Store: func(ctx context.Context, s *changelog.Segment) error { return c.store(ctx, place, s) },
 		Stored: func(s *changelog.Segment) {
 			c.mu.Lock()
