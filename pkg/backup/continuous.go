@@ -46,7 +46,7 @@ func (l *logging) stop(cause error) {
 
 func (l *logging) wait() {
 	if l.job != nil {
-		l.job.Wait()
+		_ = l.job.Wait() // the operator ends
 	}
 }
 

@@ -109,8 +109,7 @@ func TestASnapshotWithALogHoldsWhatLivedLater(t *testing.T) {
 				}
 			}
 			for id, ttl := range h.leases {
-				key := string(leaseKey(id))
-				if there, ok := got["lease"][key]; ok && revision > at && there != string(newLease(id, ttl)) {
+				if there, ok := got["lease"][string(leaseKey(id))]; ok && revision > at && there != string(newLease(id, ttl)) {
 					t.Errorf("%s: the lease %x has another time to live than %d", what, id, ttl)
 				}
 			}
