@@ -108,6 +108,13 @@ func TestRestores(t *testing.T) {
 	if got := strings.Join(Loss(Contents{Revision: 80900}, Pick{}, 81500, now), "\n"); !strings.Contains(got, "600 revisions are lost") || strings.Contains(got, "that time") {
 		t.Errorf("of an earlier revision it says %q", got)
 	}
+	if r, err := Restore("orders", &regular, Pick{Moment: now}); err == nil {
+		t.Errorf("without a log, a moment gives %+v", r.Spec)
+	}
+	regular.Spec.Continuous = &api.ContinuousBackup{}
+	if r, err := Restore("orders", &regular, Pick{Moment: now}); err != nil || !r.Spec.Time.Time.Equal(now) || len(api.ValidateEtcdRestore(r)) > 0 {
+		t.Errorf("of a moment: %+v, %v", r, err)
+	}
 	if _, err := Restore("orders", &single, Pick{Before: now}); err == nil {
 		t.Error("a backup that is made once has several to choose from")
 	}
@@ -125,6 +132,7 @@ func TestWhatARestoreLoses(t *testing.T) {
 		"another life":   {Pick{Newest: true}, 12, []string{"it is a newer cluster", "All its data is lost"}},
 		"before, newest": {Pick{Before: now.Add(-time.Hour)}, 81500, []string{"588 revisions are lost"}},
 		"before, older":  {Pick{Before: now.Add(-24 * time.Hour)}, 81500, []string{"since 2026-11-21T12:00:00Z (24h0m0s ago)", "chooses the backup"}},
+		"a moment":       {Pick{Moment: now.Add(-time.Minute)}, 81500, []string{"since 2026-11-22T11:59:00Z (1m0s ago)"}},
 		"key of the schedule": {
 			Pick{Key: "mybucket/orders_v80000_2026-11-20-06:00:00"}, 81500,
 			[]string{"1500 revisions are lost", "since 2026-11-20T06:00:00Z"},
@@ -140,7 +148,7 @@ func TestWhatARestoreLoses(t *testing.T) {
 }
 
 func TestOneWayToChooseIsNeeded(t *testing.T) {
-	for _, p := range []Pick{{}, {Newest: true, Key: "a/b"}, {Key: "a/b", Before: now}} {
+	for _, p := range []Pick{{}, {Newest: true, Key: "a/b"}, {Key: "a/b", Before: now}, {Moment: now, Newest: true}} {
 		if p.Validate() == nil {
 			t.Errorf("%+v is taken", p)
 		}

@@ -60,7 +60,7 @@ func Templates(list []api.EtcdBackup) []api.EtcdBackup {
 // Newer returns the EtcdBackup with the newest backup that a pick could mean, if it is
 // newer than that of the EtcdBackup from; nil otherwise.
 func Newer(list []api.EtcdBackup, from *api.EtcdBackup, pick Pick) *api.EtcdBackup {
-	if pick.Key != "" {
+	if pick.Key != "" || !pick.Moment.IsZero() {
 		return nil
 	}
 	var newest *api.EtcdBackup

@@ -20,6 +20,8 @@ type Pick struct {
 	Newest bool
 	Before time.Time
 	Key    string
+	// Moment is a time that the log of changes of an EtcdBackup contains.
+	Moment time.Time
 }
 
 // Restore returns the EtcdRestore of a cluster in place, from the store of an EtcdBackup.
@@ -30,6 +32,12 @@ func Restore(cluster string, from *api.EtcdBackup, pick Pick) (*api.EtcdRestore,
 	case pick.Key != "":
 		path = pick.Key
 		spec.Pick = api.RestorePickExact
+	case !pick.Moment.IsZero():
+		if from.Spec.Continuous == nil {
+			return nil, fmt.Errorf("EtcdBackup %s has no log of changes (spec.continuous): use --newest, --before or --key", from.Name)
+		}
+		moment := metav1.NewTime(pick.Moment.UTC())
+		spec.Pick, spec.Time = api.RestorePickNewest, &moment
 	case !from.Spec.Periodic():
 		if !pick.Before.IsZero() {
 			return nil, fmt.Errorf("EtcdBackup %s has no schedule: use --newest or --key", from.Name)
@@ -67,6 +75,8 @@ func Known(from *api.EtcdBackup, pick Pick) Contents {
 		newest.Taken = t.Time
 	}
 	switch {
+	case !pick.Moment.IsZero():
+		return Contents{Taken: pick.Moment}
 	case pick.Key != "" && pick.Key == newest.Key:
 		return newest
 	case pick.Key != "":
@@ -103,7 +113,7 @@ func Loss(backup Contents, pick Pick, current int64, now time.Time) []string {
 	if !since.IsZero() {
 		list = append(list, fmt.Sprintf("All writes since %s (%s ago) are lost.", since.UTC().Format(time.RFC3339), now.Sub(since).Round(time.Second)))
 	}
-	if backup.Key == "" && backup.Revision == 0 {
+	if backup.Key == "" && backup.Revision == 0 && pick.Moment.IsZero() {
 		list = append(list, "The restore operator chooses the backup. Its last write can be much older than that time.")
 	}
 	if backup.Uncertain {
@@ -130,12 +140,12 @@ func ParseBefore(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is no time: use a time such as 2026-11-21T03:30:00Z, or how long ago, such as 2h", text)
 }
 
-var errPick = errors.New("choose the backup by one of --newest, --before and --key")
+var errPick = errors.New("choose the backup by one of --newest, --before, --time and --key")
 
 // Validate reports whether a pick names one way to choose.
 func (p Pick) Validate() error {
 	n := 0
-	for _, given := range []bool{p.Newest, !p.Before.IsZero(), p.Key != ""} {
+	for _, given := range []bool{p.Newest, !p.Before.IsZero(), !p.Moment.IsZero(), p.Key != ""} {
 		if given {
 			n++
 		}

@@ -29,6 +29,7 @@ type restoreOptions struct {
 	creation
 	pick    backups.Pick
 	before  string
+	moment  string
 	from    string
 	rev     int64
 	bump    int64
@@ -39,7 +40,7 @@ type restoreOptions struct {
 func (app *App) restore() *cobra.Command {
 	opts := &restoreOptions{}
 	cmd := &cobra.Command{
-		Use:     "restore NAME (--newest | --before TIME | --key KEY)",
+		Use:     "restore NAME (--newest | --before TIME | --time TIME | --key KEY)",
 		GroupID: keep,
 		Short:   "Restore a cluster in place from a backup",
 		Long: `Restore a cluster in place from a backup in the store of one of its EtcdBackups. The
@@ -51,6 +52,7 @@ EtcdRestore with a clusterTemplate: see doc/restore.md.`,
 		Example: `  kubectl etcd restore orders --newest --dry-run
   kubectl etcd restore orders --before 2026-11-21T03:30:00Z
   kubectl etcd restore orders --before 2h
+  kubectl etcd restore orders --time 2026-11-21T03:29:00Z
   kubectl etcd restore orders --newest --revision 80911
   kubectl etcd restore orders --key mybucket/orders_v80912_2026-11-21-03:00:00`,
 		Args:              usage(cobra.ExactArgs(1)),
@@ -62,9 +64,10 @@ EtcdRestore with a clusterTemplate: see doc/restore.md.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&opts.pick.Newest, "newest", false, "restore the newest good backup")
 	flags.StringVar(&opts.before, "before", "", "restore the newest backup that began at this time or earlier, such as 2026-11-21T03:30:00Z, or 2h for two hours ago")
+	flags.StringVar(&opts.moment, "time", "", "restore this moment, such as 2026-11-21T03:29:00Z, or 5m for five minutes ago; the EtcdBackup needs spec.continuous")
 	flags.StringVar(&opts.pick.Key, "key", "", "restore this backup, such as mybucket/orders_v80912_2026-11-21-03:00:00")
 	flags.StringVar(&opts.from, "from", "", "use the store of this EtcdBackup")
-	flags.Int64Var(&opts.rev, "revision", 0, "restore this earlier revision, which the backup must hold")
+	flags.Int64Var(&opts.rev, "revision", 0, "restore this revision, which the backup must hold, or its log")
 	flags.Int64Var(&opts.bump, "bump-revision", 0, "raise the revision by this number, for clients with watches (doc/restore.md)")
 	flags.BoolVar(&opts.keep, "keep-volumes", false, "keep the old members' volumes")
 	flags.StringVar(&opts.confirm, "confirm", "", "name of the cluster; a script gives it here instead of typing it")
@@ -80,6 +83,13 @@ func (app *App) runRestore(ctx context.Context, name string, opts *restoreOption
 			return err
 		}
 		opts.pick.Before = before
+	}
+	if opts.moment != "" {
+		moment, err := backups.ParseBefore(opts.moment, now)
+		if err != nil {
+			return err
+		}
+		opts.pick.Moment = moment
 	}
 	if err := opts.pick.Validate(); err != nil {
 		return err
@@ -154,6 +164,8 @@ func (app *App) printLoss(out io.Writer, c *observe.Cluster, from *api.EtcdBacku
 	switch {
 	case revision > 0:
 		fmt.Fprintf(out, "Revision %d, from a backup of the EtcdBackup %s.\n", revision, from.Name)
+	case !pick.Moment.IsZero():
+		fmt.Fprintf(out, "The moment %s, from the backups of the EtcdBackup %s and their log.\n", pick.Moment.UTC().Format(time.RFC3339), from.Name)
 	case known.Key != "":
 		fmt.Fprintf(out, "Backup: %s of the EtcdBackup %s.\n", known.Key, from.Name)
 	default:

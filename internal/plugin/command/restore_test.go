@@ -88,6 +88,20 @@ func TestARestoreAsksForTheName(t *testing.T) {
 	}
 }
 
+func TestARestoreOfAMoment(t *testing.T) {
+	b := nightly()
+	b.Spec.Continuous = &api.ContinuousBackup{}
+	w := newWorld(t, b)
+	code, out, errOut := w.run("restore", "orders", "--time", "5m", "--wait=false", "--confirm", "orders")
+	if code != 0 {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	contains(t, out, "The moment ", "from the backups of the EtcdBackup nightly and their log", "(5m0s ago) are lost")
+	if r, err := w.restoreObject(); err != nil || r.Spec.Time == nil || !r.Spec.Time.Time.Equal(now.Add(-5*time.Minute)) || r.Spec.Pick != api.RestorePickNewest {
+		t.Errorf("made %+v, %v", r, err)
+	}
+}
+
 func TestARestoreIsFollowedToItsEnd(t *testing.T) {
 	w := newWorld(t, nightly())
 	w.tick()
@@ -120,8 +134,8 @@ func TestARestoreThatIsRefused(t *testing.T) {
 		want    string
 	}{
 		"another one is under way": {[]runtime.Object{nightly(), old}, []string{"orders", "--newest"}, "is under way (Stopping)"},
-		"no way to choose":         {[]runtime.Object{nightly()}, []string{"orders"}, "one of --newest, --before and --key"},
-		"two ways to choose":       {[]runtime.Object{nightly()}, []string{"orders", "--newest", "--key", "a/b"}, "one of --newest, --before and --key"},
+		"no way to choose":         {[]runtime.Object{nightly()}, []string{"orders"}, "one of --newest, --before, --time and --key"},
+		"two ways to choose":       {[]runtime.Object{nightly()}, []string{"orders", "--newest", "--key", "a/b"}, "one of --newest, --before, --time and --key"},
 		"no backups":               {nil, []string{"orders", "--newest"}, "no EtcdBackup names the EtcdCluster orders"},
 		"no cluster":               {[]runtime.Object{nightly()}, []string{"users", "--newest"}, "If the EtcdCluster is gone too"},
 	} {

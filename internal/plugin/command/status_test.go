@@ -58,6 +58,19 @@ func TestStatusShowsHowBackupsWereProved(t *testing.T) {
 	}
 }
 
+func TestStatusShowsHowFarTheLogIs(t *testing.T) {
+	for reason, want := range map[string]string{
+		"":         "verified, log up to 30 s ago\n",
+		"it hangs": "verified, log up to 30 s ago, log stopped !\nAdvice     the log of changes of backup nightly does not continue: it hangs\n",
+	} {
+		b := nightly()
+		b.Status.Continuous = &api.ContinuousStatus{Recording: reason == "", Reason: reason, NewestDate: &metav1.Time{Time: now.Add(-30 * time.Second)}}
+		if _, out, _ := newWorld(t, b).run("status", "orders"); !strings.HasSuffix(out, want) {
+			t.Errorf("%q: printed\n%s\nwant\n%s", reason, out, want)
+		}
+	}
+}
+
 func TestStatusExitCodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*world)

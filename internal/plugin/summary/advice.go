@@ -157,6 +157,8 @@ func adviseBackups(c *observe.Cluster, s *Summary, add adder) {
 		switch {
 		case b.Failing != "":
 			add("backup %s fails: %s", b.Name, b.Failing)
+		case b.Unlogged != "":
+			add("the log of changes of backup %s does not continue: %s", b.Name, b.Unlogged)
 		case b.Unproved != "":
 			add("the last restore test of backup %s did not pass: %s", b.Name, b.Unproved)
 		case b.Taken != nil && !b.Verified:

@@ -4,6 +4,7 @@
 package summary
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
@@ -33,6 +34,10 @@ type Backup struct {
 	// did not pass.
 	Restored *time.Time `json:"restored,omitempty"`
 	Unproved string     `json:"unproved,omitempty"`
+	// Logged is the newest moment that the log of changes can bring back, and Unlogged why the
+	// log does not continue.
+	Logged   *time.Time `json:"logged,omitempty"`
+	Unlogged string     `json:"unlogged,omitempty"`
 }
 
 func backups(c *observe.Cluster) []Backup {
@@ -69,6 +74,14 @@ func BackupOf(b *api.EtcdBackup) Backup {
 		}
 		if t.Result == api.RestoreTestFailed || t.Result == api.RestoreTestNotDone {
 			entry.Unproved = t.Reason
+		}
+	}
+	if l := st.Continuous; l != nil {
+		if l.NewestDate != nil {
+			entry.Logged = &l.NewestDate.Time
+		}
+		if !l.Recording {
+			entry.Unlogged = cmp.Or(l.Reason, "it has not begun yet")
 		}
 	}
 	return entry

@@ -194,6 +194,12 @@ func (b Backup) line(now time.Time) string {
 	} else {
 		text += ", uncertain !"
 	}
+	if b.Logged != nil {
+		text += fmt.Sprintf(", log up to %s ago", Age(max(now.Sub(*b.Logged), 0)))
+	}
+	if b.Unlogged != "" {
+		text += ", log stopped !"
+	}
 	if b.Restored != nil {
 		text += fmt.Sprintf(", restored %s ago", Age(now.Sub(*b.Restored)))
 	}
