@@ -93,7 +93,13 @@ func (b *Backup) keepLog(ctx context.Context, now time.Time) (time.Duration, err
 			wait = logLook
 		}
 	}
-	return wait, b.showLog(ctx, now)
+	if err := b.showLog(ctx, now); err != nil {
+		return 0, err
+	}
+	if log := b.status.Continuous; log != nil && log.StartDate != nil && log.StartDate.After(now) {
+		wait = min(wait, log.StartDate.Sub(now)) // a backup is due then
+	}
+	return wait, nil
 }
 
 func (b *Backup) startLog(ctx context.Context) {

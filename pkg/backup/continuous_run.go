@@ -107,11 +107,13 @@ func (c *changeLog) run(ctx context.Context) error {
 	}
 	defer closeMember()
 	newest, known, err := c.newest(ctx, place, at.ClusterID)
-	if err != nil {
+	if err != nil && !errors.Is(err, changelog.ErrDamaged) {
 		return advised(err, &c.obj.Spec)
 	}
-	begin, anew, err := c.choose(newest, at)
+	begin, anew := &logBegin{first: at.Revision + 1}, true
 	if err != nil {
+		begin.gap = gap(newest.Last, at.Revision, err.Error())
+	} else if begin, anew, err = c.choose(newest, at); err != nil {
 		return err
 	}
 	if !anew {
@@ -170,6 +172,7 @@ func gap(last, head int64, why string) string {
 func (c *changeLog) last(before changelog.Key) int64 { return max(before.Last, c.seen().newest) }
 
 // newest returns the newest segment of a cluster, and its last revision; zero: there is none.
+// If the segment is damaged, newest returns its key and changelog.ErrDamaged.
 func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (changelog.Key, *changelog.Revision, error) {
 	var newest changelog.Key
 	for object, err := range place.List(ctx, changelog.ClusterPrefix(place.Key, cluster)) {
@@ -186,7 +189,7 @@ func (c *changeLog) newest(ctx context.Context, place *location.Location, cluste
 	}
 	s, err := readSegment(ctx, place, newest)
 	if err != nil {
-		return changelog.Key{}, nil, fmt.Errorf("read the end of the log of changes: %w", err)
+		return newest, nil, fmt.Errorf("read the end of the log of changes: %w", err)
 	}
 	return newest, &s.Revisions[len(s.Revisions)-1], nil
 }

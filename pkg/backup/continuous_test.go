@@ -173,8 +173,9 @@ func TestALogContinuesAfterTheEndOfTheOperator(t *testing.T) {
 			at, _ := w.member.Position(context.Background())
 			w.member.Compact(at.Revision)
 		}, gap: "etcd has compacted its history"},
-		"a restore":           {meanwhile: func(w *logWorld) { w.member.Replace(0xdef, 40) }, gap: "another cluster has taken its place"},
-		"the log was deleted": {meanwhile: func(w *logWorld) { w.member.Write(5, 10, 0); w.deleteLog() }, gap: "the store has no log of this cluster any more"},
+		"a restore":                      {meanwhile: func(w *logWorld) { w.member.Replace(0xdef, 40) }, gap: "another cluster has taken its place"},
+		"the log was deleted":            {meanwhile: func(w *logWorld) { w.member.Write(5, 10, 0); w.deleteLog() }, gap: "the store has no log of this cluster any more"},
+		"the end of the log was damaged": {meanwhile: func(w *logWorld) { w.member.Write(5, 10, 0); w.damageLog() }, gap: "its SHA-256 is not the one at its end"},
 		"old data under the same ID": {meanwhile: func(w *logWorld) { w.member.Replace(testCluster, 50) },
 			why: "etcd has not reached revision"},
 		"other data under the same ID": {meanwhile: func(w *logWorld) {
@@ -220,6 +221,16 @@ func TestALogContinuesAfterTheEndOfTheOperator(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func (w *logWorld) damageLog() {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	for key, o := range w.store.objects {
+		if strings.HasPrefix(key, changelog.KeyPrefix("etcd")) {
+			o.content[len(o.content)/2] ^= 1
+		}
 	}
 }
 

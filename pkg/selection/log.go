@@ -23,18 +23,19 @@ import (
 // logs is the logs of changes below a path.
 type logs struct {
 	finder
-	keys map[uint64][]changelog.Key // of each cluster
+	keys  map[uint64][]changelog.Key // of each cluster
+	sizes map[string]int64           // of the segments, by key
 }
 
 // readLogs lists the logs.
 func (f finder) readLogs(ctx context.Context) (*logs, error) {
-	l := &logs{finder: f, keys: map[uint64][]changelog.Key{}}
+	l := &logs{finder: f, keys: map[uint64][]changelog.Key{}, sizes: map[string]int64{}}
 	for object, err := range f.place.List(ctx, changelog.KeyPrefix(f.place.Key)) {
 		if err != nil {
 			return nil, fmt.Errorf("look for the log of changes: %w", err)
 		}
 		if k, ours := changelog.ParseKey(f.place.Key, object.Key); ours {
-			l.keys[k.Cluster] = append(l.keys[k.Cluster], k)
+			l.keys[k.Cluster], l.sizes[k.Text] = append(l.keys[k.Cluster], k), object.Size
 		}
 	}
 	return l, nil
@@ -183,22 +184,18 @@ func (l *logs) within(ctx context.Context, segments []changelog.Key, moment time
 }
 
 // segment reads and verifies a segment.
-func (f finder) segment(ctx context.Context, key changelog.Key) (*changelog.Segment, error) {
-	s, _, err := f.segmentText(ctx, key)
+func (l *logs) segment(ctx context.Context, key changelog.Key) (*changelog.Segment, error) {
+	s, _, err := l.segmentText(ctx, key)
 	return s, err
 }
 
-func (f finder) segmentText(ctx context.Context, key changelog.Key) (*changelog.Segment, []byte, error) {
-	path := f.place.Path(key.Text)
-	object, err := f.place.Stat(ctx, key.Text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the log of changes: %w", err)
-	}
+func (l *logs) segmentText(ctx context.Context, key changelog.Key) (*changelog.Segment, []byte, error) {
+	path, object := l.place.Path(key.Text), store.Object{Key: key.Text, Size: l.sizes[key.Text]}
 	if object.Size > changelog.MaxSize {
 		return nil, nil, damaged{path, fmt.Errorf("%w: it has %d bytes", changelog.ErrDamaged, object.Size)}
 	}
 	var content bytes.Buffer
-	if err := f.read(ctx, object, &content); err != nil {
+	if err := l.read(ctx, object, &content); err != nil {
 		return nil, nil, fmt.Errorf("read the log of changes: %w", err)
 	}
 	s, err := changelog.Decode(content.Bytes())
@@ -213,15 +210,15 @@ func (f finder) segmentText(ctx context.Context, key changelog.Key) (*changelog.
 
 // follow verifies the log from a snapshot to a revision, and writes it to sum. It returns its
 // size.
-func (f finder) follow(ctx context.Context, segments []changelog.Key, from, to int64, sum io.Writer) (size int64, err error) {
+func (l *logs) follow(ctx context.Context, segments []changelog.Key, from, to int64, sum io.Writer) (size int64, err error) {
 	replay := changelog.Replay{Last: from}
 	for _, k := range segments {
-		s, content, err := f.segmentText(ctx, k)
+		s, content, err := l.segmentText(ctx, k)
 		if err != nil {
 			return 0, err
 		}
 		if _, err := replay.Add(s); err != nil {
-			return 0, damaged{f.place.Path(k.Text), err}
+			return 0, damaged{l.place.Path(k.Text), err}
 		}
 		if _, err := sum.Write(content); err != nil {
 			return 0, err
@@ -229,7 +226,7 @@ func (f finder) follow(ctx context.Context, segments []changelog.Key, from, to i
 		size += int64(len(content))
 	}
 	if replay.Last < to {
-		return 0, damaged{f.place.Path(f.place.Key), fmt.Errorf("%w: it ends with revision %d", changelog.ErrGap, replay.Last)}
+		return 0, damaged{l.place.Path(l.place.Key), fmt.Errorf("%w: it ends with revision %d", changelog.ErrGap, replay.Last)}
 	}
 	return size, nil
 }
