@@ -54,7 +54,8 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 		}
 		p := manifest.PodStateOf(pod)
 		c.sightings.see(&p, pod, o.Now)
-		p.MetadataOutdated = manifest.MetadataOutdated(c.obj, pod, o.Template) && !c.postponed.holds(metadataOf(pod.Name), o.Now)
+		p.MetadataOutdated = manifest.MetadataOutdated(c.obj, pod, o.Template) && !c.postponed.holds(metadataOf(pod.Name), o.Now) &&
+			!c.postponed.holds(c.forThisSpec(metadataOf(pod.Name)), o.Now)
 		p.NotePutOff = c.postponed.holds(noteOn(pod.Name), o.Now)
 		if at, ok := c.deleted[p.UID]; ok && !p.Deleting {
 			p.Deleting, p.DeleteBy = true, at.Add(manifest.DeleteMargin+manifest.PodGrace(pod))
