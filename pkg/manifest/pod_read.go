@@ -247,6 +247,11 @@ type PodState struct {
 	// MetadataOutdated is true if its labels or annotations differ from the spec's.
 	MetadataOutdated bool
 
+	// Unlabelled is true if it lacks the labels by which Services select it. RelabelRefused is
+	// the API server's last refusal to restore them.
+	Unlabelled     bool
+	RelabelRefused string
+
 	// Legacy is true for a pod from v0.9.4: its etcd never restarts, and its probes run
 	// commands that newer images lack. A change of its image would lose its data.
 	Legacy bool
