@@ -538,6 +538,8 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.AtGate, p.Scheduled = true, true
 		case "started":
 			p.Started = true
+		case "unproven":
+			p.Started, p.Unproven = true, true
 		case "running":
 			p.Started, p.Running = true, true
 		case "stopped":

@@ -72,6 +72,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.Name == EtcdContainer {
 			p.readEtcd(s, launcherWaits(pod, s))
+			p.Unproven = p.Started && mayBeLauncher(pod, s)
 		}
 	}
 	p.Problem, p.ProblemKind = problemOf(pod)
@@ -100,6 +101,7 @@ func (p *PodState) Answered() {
 	if p.Waiting {
 		p.Waiting, p.Running, p.Started = false, true, true
 	}
+	p.Unproven = false
 }
 
 // needsShell reports whether a probe runs a shell. Images of etcd have none since 3.5.
@@ -276,9 +278,12 @@ type PodState struct {
 	AtGate    bool // its init container runs, or has succeeded
 	Waiting   bool // its launcher runs, and etcd has not answered yet
 	Started   bool // etcd has run in it at least once
-	Running   bool // etcd runs now
-	Ready     bool
-	Deleting  bool
+	// Unproven is true for a started pod if perhaps only its launcher has run: its node lost
+	// power, for example. Such a member has no vote, because the operator notes a vote before.
+	Unproven bool
+	Running  bool // etcd runs now
+	Ready    bool
+	Deleting bool
 	// DeleteBy is when a deleted pod should be gone at the latest.
 	DeleteBy time.Time
 	Finished bool // Failed or Succeeded: it will not run again
