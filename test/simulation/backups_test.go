@@ -283,7 +283,7 @@ func (b *backups) hopeful(what string) bool {
 		return b.stored > 0 && b.whole(r)
 	}
 	// Once the first member has served, a loss while others join needs a person.
-	return !r.Status.Succeeded && r.Status.ServedDate == nil && b.whole(r) && b.stuck() == ""
+	return !r.Status.Succeeded && r.Status.Phase != api.RestorePhaseFailed && r.Status.ServedDate == nil && b.whole(r) && b.stuck() == ""
 }
 
 // replacing reports whether a restore has deleted the old cluster, and has not ended.
