@@ -21,6 +21,7 @@ import (
 const (
 	writeOfBudget      = "write the PodDisruptionBudget"
 	correctionOfBudget = "correct the PodDisruptionBudget"
+	takeoverOfBudget   = "take over the PodDisruptionBudget"
 )
 
 func (c *Cluster) budgets() policyclient.PodDisruptionBudgetInterface {
@@ -57,7 +58,13 @@ func (c *Cluster) takeOverBudget(ctx context.Context, want *policyv1.PodDisrupti
 	if edited == "" && manifest.MinAvailableOf(live) == manifest.MinAvailableOf(want) {
 		return errCacheBehind // somebody has just created it
 	}
-	return c.updateBudget(ctx, corrected)
+	if err := c.updateBudget(ctx, corrected); err != nil {
+		return err
+	}
+	// Somebody may take the labels again, which hide the budget from the cache.
+	c.budgetWritten = manifest.MinAvailableOf(want)
+	c.postponed.put(takeoverOfBudget, c.cfg.Clock.Now().Add(c.pauseAfterCorrection(correctionOfBudget)))
+	return nil
 }
 
 func (c *Cluster) correctBudget(ctx context.Context, s plan.UpdateBudget) error {

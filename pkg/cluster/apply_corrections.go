@@ -25,15 +25,21 @@ type correctionCount struct {
 	last  time.Time
 }
 
-// pauseAfterCorrection is the pause after a correction. An edit of the spec resets the count.
+// pauseAfterCorrection is the pause after a correction. An edit of the spec does not end a
+// fight, so the count goes on.
 func (c *Cluster) pauseAfterCorrection(what string) time.Duration {
 	now := c.cfg.Clock.Now()
 	maps.DeleteFunc(c.corrections, func(_ string, u correctionCount) bool { return now.Sub(u.last) > 2*fightPause })
-	key := fmt.Sprintf("%s of generation %d", what, c.obj.Generation)
-	u := correctionCount{times: c.corrections[key].times + 1, last: now}
-	c.corrections[key] = u
+	u := correctionCount{times: c.corrections[what].times + 1, last: now}
+	c.corrections[what] = u
 	if u.times > fightAfter {
 		return fightPause
 	}
 	return correctionPause
+}
+
+// forThisSpec names a correction for one generation of the spec. After an edit of the spec, the
+// first correction need not wait.
+func (c *Cluster) forThisSpec(correction string) string {
+	return fmt.Sprintf("%s to generation %d", correction, c.obj.Generation)
 }

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -49,40 +53,61 @@ func TestAFightOverMetadataCalmsDown(t *testing.T) {
 	if n := fight(5 * time.Minute); n < 4 || n > 6 {
 		t.Errorf("%d writes in the next five minutes", n)
 	}
-	// The operator follows an edit of the spec at once.
-	clock.Step(fightPause)
+	// The operator follows an edit of the spec at once, and the fight goes on.
 	c.obj.Generation++
-	if got := c.pauseAfterCorrection(metadataOf("a")); got != correctionPause {
-		t.Errorf("after an edit the pause is %s", got)
+	if n := fight(time.Second); n != 1 {
+		t.Errorf("%d writes in the second after an edit", n)
+	}
+	if n := fight(fightPause - time.Second); n > 1 {
+		t.Errorf("%d writes in the minute after an edit", n)
 	}
 }
 
-// Without its labels, the client Service is not in the cache.
-func TestAFightOverTheLabelsOfAServiceCalmsDown(t *testing.T) {
-	clock := clocktesting.NewFakeClock(noon)
-	w := newWorld(t, clock, testCluster())
-	c := w.cluster(testCluster())
-	hidden := manifest.BuildClientService(c.obj)
-	hidden.Labels = nil
-	w.makeService(hidden)
-	before := w.count("update", "services")
-	for range 10 * 60 {
-		o, err := c.observe(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s := plan.KeepClientService(o); s != nil {
-			if err := c.apply(t.Context(), s); err != nil {
+// Without its labels, an object is not in the cache. An edit of the spec does not end the fight.
+func TestAFightOverTheLabelsOfAnObjectCalmsDown(t *testing.T) {
+	peer, client := manifest.BuildPeerService(testCluster()), manifest.BuildClientService(testCluster())
+	budget := manifest.BuildBudget(testCluster(), 2)
+	for name, tc := range map[string]struct {
+		resource schema.GroupVersionResource
+		hidden   metav1.Object
+		rule     func(*plan.Observation) plan.Step
+	}{
+		"peer Service":        {corev1.SchemeGroupVersion.WithResource("services"), peer, plan.KeepPeerService},
+		"client Service":      {corev1.SchemeGroupVersion.WithResource("services"), client, plan.KeepClientService},
+		"PodDisruptionBudget": {policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), budget, plan.KeepBudget},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(noon)
+			w := newWorld(t, clock, testCluster())
+			c := w.cluster(testCluster())
+			tc.hidden.SetLabels(nil)
+			hidden := tc.hidden.(runtime.Object)
+			if err := w.kube.Tracker().Create(tc.resource, hidden, "ns"); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("services"), hidden, "ns"); err != nil {
-				t.Fatal(err)
+			before := w.count("update", tc.resource.Resource)
+			for second := range 10 * 60 {
+				if second == 45 {
+					c.obj.Generation++
+				}
+				o, err := c.observe(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s := tc.rule(o); s != nil {
+					if err := c.apply(t.Context(), s); err != nil {
+						t.Fatal(err)
+					}
+					if err := w.kube.Tracker().Update(tc.resource, hidden, "ns"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				clock.Step(time.Second)
 			}
-		}
-		clock.Step(time.Second)
-	}
-	if n := w.count("update", "services") - before; n < fightAfter+8 || n > fightAfter+11 {
-		t.Errorf("%d writes in ten minutes", n)
+			if n := w.count("update", tc.resource.Resource) - before; n < fightAfter+8 || n > fightAfter+11 {
+				t.Errorf("%d writes in ten minutes", n)
+			}
+		})
 	}
 }
 

@@ -20,7 +20,7 @@ const relabelPause = time.Minute
 
 // relabel restores the labels by which the operator finds a pod of this cluster. Without them,
 // the operator can neither use nor recreate the pod. On a dead node, a pod exists for long after
-// its deletion.
+// its deletion. If the API server refuses, the pass continues with the pod as it is.
 func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 	lost := map[string]string{}
 	want := manifest.NamesOf(c.obj).Labels()
@@ -30,17 +30,26 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 			lost[key] = value
 		}
 	}
-	what := "label pod " + pod.Name
+	what := labelsOf(pod.Name)
 	now := c.cfg.Clock.Now()
 	if len(lost) == 0 || !metav1.IsControlledBy(pod, c.obj) || c.postponed.holds(what, now) {
 		return nil
 	}
 	c.postponed.put(what, now.Add(relabelPause))
 	patched, err := c.patchMetadata(ctx, pod.Name, pod.UID, "labels", lost)
-	if err != nil {
-		return fmt.Errorf("give pod %s its labels back: %w", pod.Name, err)
+	switch {
+	case refused(err):
+		c.postponed.putRefused(what, err.Error(), now.Add(relabelPause))
+		c.notices.writeRefused(what, err, relabelPause)
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", what, err)
 	}
+	delete(c.notices.refused, what)
 	c.podWrites.record(patched, now)
 	c.notices.corrected("Pod "+pod.Name, "labels")
 	return nil
 }
+
+// labelsOf names the write that gives a pod its labels back.
+func labelsOf(pod string) string { return "give pod " + pod + " its labels back" }

@@ -5,11 +5,15 @@ package cluster
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -104,6 +108,54 @@ func TestTheOnlyPodThatLostItsLabelsIsNotTakenForLost(t *testing.T) {
 	}
 	if st := w.etcdCluster().Status; st.Phase != api.ClusterPhaseRunning {
 		t.Errorf("phase %s: %s", st.Phase, st.Reason)
+	}
+}
+
+// Admission refuses to give the only pod its labels back. The operator reported an available
+// cluster, whose Services select no pod.
+func TestAPodWhoseLabelsStayLostIsReported(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	obj := testCluster()
+	obj.Spec.Size = 1
+	obj.Status.Phase = api.ClusterPhaseRunning
+	obj.Status.Record = &api.ClusterRecord{ClusterID: "1", Members: []api.RecordedMember{{ID: "a", Name: "a"}}}
+	w := newWorld(t, clock, obj)
+	c := w.cluster(obj)
+	pod := memberPod(t, c.obj, "a")
+	pod.Labels = nil
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.EtcdContainer, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	w.makePod(pod)
+	refuses := true
+	w.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return refuses, nil, apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("not today"))
+	})
+	passes := func(d time.Duration) {
+		t.Helper()
+		for range int(d / time.Second) {
+			if _, err := c.pass(t.Context()); err != nil && !errors.Is(err, errCacheBehind) {
+				t.Fatal(err)
+			}
+			w.watch()
+			clock.Step(time.Second)
+		}
+	}
+	passes(3 * time.Minute)
+	st := w.etcdCluster().Status
+	for _, want := range []string{"have lost their labels: a;", "not today"} {
+		if !strings.Contains(st.Reason, want) {
+			t.Errorf("the reason is %q, want %q in it", st.Reason, want)
+		}
+	}
+	if c := st.Condition(api.ClusterConditionStalled); c.Status != corev1.ConditionTrue || c.Reason != "PodsUnlabelled" {
+		t.Errorf("the condition is %+v", c)
+	}
+	if n := w.count("patch", "pods"); n != 3 || !w.Told("Kubernetes refuses to give pod a its labels back; the operator retries every 1m0s") {
+		t.Errorf("%d patches, events %q", n, w.Events())
+	}
+	refuses = false
+	passes(2 * time.Minute)
+	if st := w.etcdCluster().Status; strings.Contains(st.Reason, "labels") {
+		t.Errorf("with its labels, the reason is %q", st.Reason)
 	}
 }
 

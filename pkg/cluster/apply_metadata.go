@@ -46,7 +46,8 @@ func (c *Cluster) setMetadata(ctx context.Context, s plan.SetMetadata) error {
 		return fmt.Errorf("%s: %w", metadataOf(s.Pod), err)
 	}
 	// A webhook may revert it each time.
-	c.postponed.put(metadataOf(s.Pod), c.cfg.Clock.Now().Add(c.pauseAfterCorrection(metadataOf(s.Pod))))
+	pause := c.pauseAfterCorrection(metadataOf(s.Pod))
+	c.postponed.put(c.forThisSpec(metadataOf(s.Pod)), c.cfg.Clock.Now().Add(pause))
 	c.podWrites.record(patched, c.cfg.Clock.Now())
 	return nil
 }

@@ -73,7 +73,7 @@ func (c *Cluster) writeEnded(what string, err error) {
 	}
 	c.postponed.put(what, c.cfg.Clock.Now().Add(refusedPause))
 	if refused(err) {
-		c.notices.writeRefused(what, err)
+		c.notices.writeRefused(what, err, refusedPause)
 	}
 }
 

@@ -19,11 +19,10 @@ func writeOf(service string) string { return "write service " + service }
 
 func takenBy(service string) string { return "service " + service + " of somebody else" }
 
-// correctionOf names the correction of a Service for one generation of the spec: after an edit
-// of the spec it need not wait.
-func (c *Cluster) correctionOf(service string) string {
-	return fmt.Sprintf("correct service %s to generation %d", service, c.obj.Generation)
-}
+// takeoverOf names the correction of a Service that the cache does not show: it lost its labels.
+func takeoverOf(service string) string { return "take over service " + service }
+
+func correctionOf(service string) string { return "correct service " + service }
 
 func (c *Cluster) wantedService(client bool) *corev1.Service {
 	if client {
@@ -85,7 +84,7 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 		return err
 	}
 	// Somebody may take the labels again, which hide the Service from the cache.
-	c.postponed.put(writeOf(want.Name), c.cfg.Clock.Now().Add(c.pauseAfterCorrection("service "+want.Name)))
+	c.postponed.put(takeoverOf(want.Name), c.cfg.Clock.Now().Add(c.pauseAfterCorrection(correctionOf(want.Name))))
 	return nil
 }
 
@@ -101,7 +100,8 @@ func (c *Cluster) correctService(ctx context.Context, s plan.UpdateService) erro
 	if err := c.updateService(ctx, corrected); err != nil {
 		return err
 	}
-	c.postponed.put(c.correctionOf(want.Name), c.cfg.Clock.Now().Add(c.pauseAfterCorrection("service "+want.Name)))
+	pause := c.pauseAfterCorrection(correctionOf(want.Name))
+	c.postponed.put(c.forThisSpec(correctionOf(want.Name)), c.cfg.Clock.Now().Add(pause))
 	c.notices.corrected("Service "+want.Name, s.Edited)
 	return nil
 }

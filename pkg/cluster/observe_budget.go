@@ -25,6 +25,9 @@ func (c *Cluster) observeBudget(o *plan.Observation) error {
 		o.Budget.OwnedObject = ownedObjectOf(live, c.obj)
 	}
 	o.Budget.PutOff = c.postponed.holds(writeOfBudget, o.Now)
+	if live == nil && c.postponed.holds(takeoverOfBudget, o.Now) {
+		o.Budget.Written = c.budgetWritten
+	}
 	if !o.Budget.Owned {
 		return nil
 	}

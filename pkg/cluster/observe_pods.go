@@ -25,7 +25,8 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 	if err := c.findStrays(ctx, lister, o); err != nil {
 		return err
 	}
-	cached, err := lister.List(labels.SelectorFromSet(o.Names.Labels()))
+	own := labels.SelectorFromSet(o.Names.Labels())
+	cached, err := lister.List(own)
 	if err != nil {
 		return fmt.Errorf("pods of the cluster: %w", err)
 	}
@@ -54,7 +55,10 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 		}
 		p := manifest.PodStateOf(pod)
 		c.sightings.see(&p, pod, o.Now)
-		p.MetadataOutdated = manifest.MetadataOutdated(c.obj, pod, o.Template) && !c.postponed.holds(metadataOf(pod.Name), o.Now)
+		p.MetadataOutdated = manifest.MetadataOutdated(c.obj, pod, o.Template) && !c.postponed.holds(metadataOf(pod.Name), o.Now) &&
+			!c.postponed.holds(c.forThisSpec(metadataOf(pod.Name)), o.Now)
+		p.Unlabelled = !own.Matches(labels.Set(pod.Labels))
+		p.RelabelRefused = c.postponed.refusal(labelsOf(pod.Name), o.Now)
 		p.NotePutOff = c.postponed.holds(noteOn(pod.Name), o.Now)
 		if at, ok := c.deleted[p.UID]; ok && !p.Deleting {
 			p.Deleting, p.DeleteBy = true, at.Add(manifest.DeleteMargin+manifest.PodGrace(pod))

@@ -29,6 +29,7 @@ func (c *Cluster) observeServices(o *plan.Observation) error {
 		svc, err := services.Get(want.Name)
 		switch {
 		case apierrors.IsNotFound(err):
+			into.PutOff = c.postponed.holds(takeoverOf(want.Name), o.Now)
 			return nil
 		case err != nil:
 			return fmt.Errorf("service %s: %w", want.Name, err)
@@ -54,7 +55,7 @@ func (c *Cluster) observeServices(o *plan.Observation) error {
 	}
 	slices.SortFunc(o.FormerServices, func(a, b plan.OwnedObject) int { return strings.Compare(a.Name, b.Name) })
 	// The operator may delay a write of an existing peer Service too, so that later rules
-	// apply. It tries to create a missing one in each pass.
+	// apply. It tries to create a missing one in each pass, unless somebody hides it.
 	o.PeerService.Taken = !o.PeerService.Owned && c.postponed.holds(takenBy(peer.Name), o.Now)
 	o.ClientService.PutOff = o.ClientService.PutOff || c.postponed.holds(writeOf(client.Name), o.Now)
 	return nil
@@ -64,7 +65,7 @@ func (c *Cluster) compareService(seen plan.OwnedObject, live, want *corev1.Servi
 	if seen.Owned {
 		_, seen.Edited = manifest.UpdatedService(live, want)
 		seen.Remake = manifest.NeedsRemaking(live, want)
-		seen.PutOff = c.postponed.holds(c.correctionOf(live.Name), o.Now) || c.postponed.holds(writeOf(live.Name), o.Now)
+		seen.PutOff = c.postponed.holds(c.forThisSpec(correctionOf(live.Name)), o.Now) || c.postponed.holds(writeOf(live.Name), o.Now)
 	}
 	return seen
 }

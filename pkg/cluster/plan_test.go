@@ -91,6 +91,7 @@ func parseWorld(text string) (*plan.Observation, error) {
 		o.NewNames = append(o.NewNames, fmt.Sprintf("new%d", i+1))
 	}
 	running, agreed := "", ""
+	silent := uint64(0) // leads
 	var members []plan.MemberState
 	ic := map[string]string{} // of pods, by what the script says
 	for line := range strings.SplitSeq(text, "\n") {
@@ -114,6 +115,9 @@ func parseWorld(text string) (*plan.Observation, error) {
 			var p *manifest.PodState
 			m, p, err = parseMember(o, words[1:], running, uint64(len(members)+1), ic)
 			members = append(members, m)
+			if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "silent=") }) {
+				silent = m.ID
+			}
 			if p != nil {
 				o.Pods = append(o.Pods, *p)
 			}
@@ -130,9 +134,9 @@ func parseWorld(text string) (*plan.Observation, error) {
 			return nil, fmt.Errorf("%q: %w", line, err)
 		}
 	}
-	leader := uint64(0)
+	leader := silent
 	for _, m := range members {
-		if m.Status != nil && m.Status.LeaderID == m.ID && !m.Stalled {
+		if silent == 0 && m.Status != nil && m.Status.LeaderID == m.ID && !m.Stalled {
 			leader = m.ID
 		}
 	}
@@ -383,6 +387,12 @@ func parseMember(o *plan.Observation, words []string, running string, id uint64,
 				}
 				m.DownSince = o.Now.Add(-d)
 			}
+		case "silent": // leads, and does not answer the operator for so long
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return m, nil, err
+			}
+			m.Status, m.DownSince = nil, o.Now.Add(-d)
 		case "stalled":
 			d, err := time.ParseDuration(cmp.Or(value, "1s"))
 			if err != nil {
@@ -538,6 +548,8 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.AtGate, p.Scheduled = true, true
 		case "started":
 			p.Started = true
+		case "unproven":
+			p.Started, p.Unproven = true, true
 		case "running":
 			p.Started, p.Running = true, true
 		case "stopped":

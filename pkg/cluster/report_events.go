@@ -102,10 +102,10 @@ func (n *notices) podRefused(why string) {
 }
 
 // writeRefused reports the API server's refusal of a write, once for each reason.
-func (n *notices) writeRefused(what string, err error) {
+func (n *notices) writeRefused(what string, err error, pause time.Duration) {
 	if n.refused[what] != err.Error() {
 		n.refused[what] = err.Error()
-		n.Warning("Write Refused", "Kubernetes refuses to %s; the operator retries every %s: %v", what, refusedPause, err)
+		n.Warning("Write Refused", "Kubernetes refuses to %s; the operator retries every %s: %v", what, pause, err)
 	}
 }
 

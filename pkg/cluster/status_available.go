@@ -43,6 +43,9 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 			return corev1.ConditionFalse, "Quorum lost", fmt.Sprintf("%d of %d voting members confirm reads, %d are needed: writes fail until more do%s",
 				healthy, len(voters), etcd.Quorum(len(voters)), troubles(o))
 		}
+		if hidden(o) {
+			return corev1.ConditionFalse, "Pods unlabelled", unlabelled(o).String()
+		}
 		if healthy < etcd.Quorum(len(voters)) {
 			return corev1.ConditionTrue, "Cluster available", fmt.Sprintf("a quorum serves, but only %d of %d voting members answer the operator%s", healthy, len(voters), troubles(o))
 		}

@@ -24,6 +24,14 @@ func TestAvailableIsWhatAClientWouldSee(t *testing.T) {
 	raise := func(id uint64, alarm string) func(*plan.Observation) {
 		return func(o *plan.Observation) { o.Members[0].Status.Alarms = []etcd.Alarm{{MemberID: id, Type: alarm}} }
 	}
+	unlabel := func(pods ...string) func(*plan.Observation) {
+		return func(o *plan.Observation) {
+			for _, name := range pods {
+				p := o.Pod(name)
+				p.Unlabelled, p.RelabelRefused = true, "forbidden"
+			}
+		}
+	}
 	for name, c := range map[string]struct {
 		world  string
 		change func(*plan.Observation)
@@ -47,6 +55,12 @@ func TestAvailableIsWhatAClientWouldSee(t *testing.T) {
 			[]string{"False / Quorum lost / 1 of 2 voting members answer, 2 are needed"}},
 		"members that others have added do": {"cluster size=2 no-quorum\nmember a\nmember b down\nmember x foreign", nil,
 			[]string{"False / Quorum lost / 1 of 3 voting members answer, 2 are needed"}},
+		"no Service selects the only pod": {"cluster size=1\nmember a leader", unlabel("a"),
+			[]string{"False / Pods unlabelled / no Service selects the pods that have lost their labels: a; Kubernetes refuses to restore them: forbidden; the operator retries every 1m0s"}},
+		"a Service selects one pod of three": {"cluster size=3\nmember a leader\nmember b\nmember c", unlabel("a", "b"),
+			[]string{"True / Cluster available / 3 of 3"}},
+		"a Service selects only the pod of a stopped member": {"cluster size=3\nmember a leader\nmember b\nmember c down stopped", unlabel("a", "b"),
+			[]string{"False / Pods unlabelled / no Service selects the pods that have lost their labels: a, b; "}},
 		"a database is full": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(2, etcd.AlarmNoSpace),
 			[]string{"False / Out of space / writes are refused since an alarm NOSPACE was raised by b,", "etcdctl defrag", "etcdctl alarm disarm"}},
 		"data differ": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(3, etcd.AlarmCorrupt),

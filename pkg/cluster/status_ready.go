@@ -80,6 +80,8 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan
 		return "LoginRefused", why.String()
 	case plan.PodsRefused:
 		return "PodsRefused", why.String()
+	case plan.PodsUnlabelled:
+		return "PodsUnlabelled", why.String()
 	case plan.RestoreHeld:
 		return "RestoreHeld", why.String()
 	case plan.WrongImage:

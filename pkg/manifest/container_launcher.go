@@ -36,10 +36,7 @@ func launch(c *corev1.Container, obj *api.EtcdCluster, policy *api.PodPolicy, p 
 // launcherWaits reports whether etcd has never run in a pod, according to the state of its etcd
 // container and the note on it: the launcher waits, or has ended without starting etcd.
 func launcherWaits(pod *corev1.Pod, s corev1.ContainerStatus) bool {
-	launched := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
-		return isEtcd(c) && len(c.Command) > 0 && c.Command[0] == launcherProgram
-	})
-	if !launched || pod.Annotations[StartedAnnotation] != "" || s.Started != nil && *s.Started {
+	if !mayBeLauncher(pod, s) {
 		return false
 	}
 	ended := s.State.Terminated
@@ -50,4 +47,13 @@ func launcherWaits(pod *corev1.Pod, s corev1.ContainerStatus) bool {
 		return s.RestartCount == 0
 	}
 	return ended.ExitCode == checkdns.ExitNotStarted
+}
+
+// mayBeLauncher reports whether a pod has a launcher, and neither the note nor the startup probe
+// shows that etcd has run after it.
+func mayBeLauncher(pod *corev1.Pod, s corev1.ContainerStatus) bool {
+	launched := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return isEtcd(c) && len(c.Command) > 0 && c.Command[0] == launcherProgram
+	})
+	return launched && pod.Annotations[StartedAnnotation] == "" && (s.Started == nil || !*s.Started)
 }

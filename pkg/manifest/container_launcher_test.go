@@ -59,7 +59,7 @@ func TestALauncherThatWaitsIsNotEtcd(t *testing.T) {
 	ended := func(code int32, message string) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message}}
 	}
-	type state struct{ waiting, started, running, dataless bool }
+	type state struct{ waiting, started, unproven, running, dataless bool }
 	for name, c := range map[string]struct {
 		status corev1.ContainerStatus
 		noted  bool
@@ -73,12 +73,14 @@ func TestALauncherThatWaitsIsNotEtcd(t *testing.T) {
 		"it waits once more":                {status: corev1.ContainerStatus{State: running, LastTerminationState: ended(75, "gave up"), RestartCount: 1}, want: state{waiting: true}},
 		"the startup probe has passed":      {status: corev1.ContainerStatus{State: running, Started: new(true)}, want: state{started: true, running: true}},
 		"the member has served":             {status: corev1.ContainerStatus{State: running, Started: new(false)}, noted: true, want: state{started: true, running: true}},
-		"etcd crashed":                      {status: corev1.ContainerStatus{State: backsOff, LastTerminationState: ended(1, "panic"), RestartCount: 1}, want: state{started: true}},
-		"etcd crashed, and runs":            {status: corev1.ContainerStatus{State: running, LastTerminationState: ended(1, "panic"), RestartCount: 1}, want: state{started: true, running: true}},
-		"nobody knows how it ended":         {status: corev1.ContainerStatus{State: running, RestartCount: 1}, want: state{started: true, running: true}},
-		"its data is gone":                  {status: corev1.ContainerStatus{State: ended(1, "/var/etcd/data holds no data")}, want: state{started: true, dataless: true}},
-		"its data is gone, and it waits":    {status: corev1.ContainerStatus{State: backsOff, LastTerminationState: ended(1, "holds no data"), RestartCount: 1}, want: state{started: true, dataless: true}},
-		"its data was gone, and it runs":    {status: corev1.ContainerStatus{State: running, LastTerminationState: ended(1, "holds no data"), RestartCount: 1}, want: state{started: true, running: true}},
+		"etcd crashed":                      {status: corev1.ContainerStatus{State: backsOff, LastTerminationState: ended(1, "panic"), RestartCount: 1}, want: state{started: true, unproven: true}},
+		"etcd crashed after a note":         {status: corev1.ContainerStatus{State: backsOff, LastTerminationState: ended(1, "panic"), RestartCount: 1}, noted: true, want: state{started: true}},
+		"its node lost power":               {status: corev1.ContainerStatus{State: running, LastTerminationState: ended(255, ""), RestartCount: 1}, want: state{started: true, unproven: true, running: true}},
+		"etcd crashed, and runs":            {status: corev1.ContainerStatus{State: running, LastTerminationState: ended(1, "panic"), RestartCount: 1}, want: state{started: true, unproven: true, running: true}},
+		"nobody knows how it ended":         {status: corev1.ContainerStatus{State: running, RestartCount: 1}, want: state{started: true, unproven: true, running: true}},
+		"its data is gone":                  {status: corev1.ContainerStatus{State: ended(1, "/var/etcd/data holds no data")}, want: state{started: true, unproven: true, dataless: true}},
+		"its data is gone, and it waits":    {status: corev1.ContainerStatus{State: backsOff, LastTerminationState: ended(1, "holds no data"), RestartCount: 1}, want: state{started: true, unproven: true, dataless: true}},
+		"its data was gone, and it runs":    {status: corev1.ContainerStatus{State: running, LastTerminationState: ended(1, "holds no data"), RestartCount: 1}, want: state{started: true, unproven: true, running: true}},
 		"a pod of an earlier operator runs": {status: corev1.ContainerStatus{State: running}, old: true, want: state{started: true, running: true}},
 	} {
 		pod := joiner(clusterWith("3.6.16", nil)).build(t)
@@ -91,12 +93,12 @@ func TestALauncherThatWaitsIsNotEtcd(t *testing.T) {
 		c.status.Name = EtcdContainer
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{c.status}
 		p := PodStateOf(pod)
-		if got := (state{p.Waiting, p.Started, p.Running, p.Dataless}); got != c.want {
+		if got := (state{p.Waiting, p.Started, p.Unproven, p.Running, p.Dataless}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
-	p := PodState{Waiting: true}
-	if p.Answered(); p.Waiting || !p.Started || !p.Running {
+	p := PodState{Waiting: true, Unproven: true}
+	if p.Answered(); p.Waiting || p.Unproven || !p.Started || !p.Running {
 		t.Errorf("a pod whose etcd has answered: %+v", p)
 	}
 	p = PodState{}

@@ -72,6 +72,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.Name == EtcdContainer {
 			p.readEtcd(s, launcherWaits(pod, s))
+			p.Unproven = p.Started && mayBeLauncher(pod, s)
 		}
 	}
 	p.Problem, p.ProblemKind = problemOf(pod)
@@ -100,6 +101,7 @@ func (p *PodState) Answered() {
 	if p.Waiting {
 		p.Waiting, p.Running, p.Started = false, true, true
 	}
+	p.Unproven = false
 }
 
 // needsShell reports whether a probe runs a shell. Images of etcd have none since 3.5.
@@ -247,6 +249,11 @@ type PodState struct {
 	// MetadataOutdated is true if its labels or annotations differ from the spec's.
 	MetadataOutdated bool
 
+	// Unlabelled is true if it lacks the labels by which Services select it. RelabelRefused is
+	// the API server's last refusal to restore them.
+	Unlabelled     bool
+	RelabelRefused string
+
 	// Legacy is true for a pod from v0.9.4: its etcd never restarts, and its probes run
 	// commands that newer images lack. A change of its image would lose its data.
 	Legacy bool
@@ -271,9 +278,12 @@ type PodState struct {
 	AtGate    bool // its init container runs, or has succeeded
 	Waiting   bool // its launcher runs, and etcd has not answered yet
 	Started   bool // etcd has run in it at least once
-	Running   bool // etcd runs now
-	Ready     bool
-	Deleting  bool
+	// Unproven is true for a started pod if perhaps only its launcher has run: its node lost
+	// power, for example. Such a member has no vote, because the operator notes a vote before.
+	Unproven bool
+	Running  bool // etcd runs now
+	Ready    bool
+	Deleting bool
 	// DeleteBy is when a deleted pod should be gone at the latest.
 	DeleteBy time.Time
 	Finished bool // Failed or Succeeded: it will not run again

@@ -92,7 +92,7 @@ func init() {
 		{name: "all disks go back", least: 3, most: 3, faults: (*world).allGoBack},
 		{name: "edit while refused", least: 3, most: 3, storage: onVolumes, faults: (*world).refusedEdit},
 		{name: "shrink without a record", least: 3, most: 5, faults: (*world).unrecordedShrink},
-		{name: "fight over a Service", least: 1, most: 3, faults: (*world).fight},
+		{name: "fight over the Services", least: 1, most: 3, faults: (*world).fight},
 		{name: "taken name", least: 1, most: 3, faults: (*world).takenName},
 	}
 }
@@ -653,9 +653,10 @@ func (w *world) unrecordedShrink() []*fault {
 	return []*fault{shrink}
 }
 
-// fight lets somebody undo each correction of the client Service. The operator must notice.
+// fight lets somebody undo each correction of the Services and of the budget. The operator must
+// notice.
 func (w *world) fight() []*fault {
-	f := w.aimAt("somebody takes a label from the client Service, again and again", 30*time.Second, time.Minute)
+	f := w.aimAt("somebody takes a label from the Services and the PodDisruptionBudget, again and again", 30*time.Second, time.Minute)
 	until := f.at + w.aimLasts("fight", 4*time.Minute, 5*time.Minute)
 	var undo func()
 	var began time.Duration // of the fight: the Service may come later than the fault
@@ -664,12 +665,15 @@ func (w *world) fight() []*fault {
 		if w.elapsed() > until {
 			return
 		}
-		w.api.edit("services", clusterName+"-client", func(o metav1.Object) {
+		take := func(o metav1.Object) {
 			began = cmp.Or(began, w.elapsed())
 			labels := maps.Clone(o.GetLabels())
 			delete(labels, "app")
 			o.SetLabels(labels)
-		})
+		}
+		w.api.edit("services", clusterName+"-client", take)
+		w.api.edit("services", clusterName, take)
+		w.api.edit("poddisruptionbudgets", clusterName, take)
 		w.after(500*time.Millisecond, undo)
 	}
 	f.begin = undo

@@ -119,6 +119,12 @@ func (b *backups) restoreReports(old, next *api.EtcdRestore) {
 	st := &next.Status
 	if st.Phase != old.Status.Phase {
 		b.w.narrate("status", "EtcdRestore is %s: %s", st.Phase, st.Reason)
+		switch st.Phase {
+		case api.RestorePhaseVerifying:
+			b.searched = time.Now()
+		case api.RestorePhaseFailed:
+			b.givesUp(next)
+		}
 	}
 	if st.Backup != nil && committed(next) && (old.Status.Backup == nil || old.Status.Backup.SHA256 != st.Backup.SHA256) {
 		switch {
@@ -158,6 +164,15 @@ func (b *backups) restoreReports(old, next *api.EtcdRestore) {
 		if newest.data[name] < value {
 			b.w.fail("the restore reports success, and the cluster lacks what the backup holds of %s", name)
 		}
+	}
+}
+
+// givesUp checks that a restore gives up only if the store had no good backup when it began to
+// look. Good ones that come later change nothing: a person makes another EtcdRestore.
+func (b *backups) givesUp(r *api.EtcdRestore) {
+	good := b.wholeSince(r, b.searched)
+	if b.hopeless = good == ""; !b.hopeless && !b.lagged {
+		b.w.fail("the restore gives up, and the store has had %s since it began to look: %s", good, r.Status.Reason)
 	}
 }
 

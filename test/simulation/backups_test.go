@@ -43,6 +43,9 @@ type backups struct {
 	floors    map[string]map[string]int // what was acknowledged when an attempt began
 	read      map[string]bool           // the SHA-256 of what restore operators have read
 	lagged    bool                      // lists of the store have lagged
+	searched  time.Time                 // when the restore began to look for a backup
+	hopeless  bool                      // the restore gave up when there was no good backup
+	former    bool                      // the backup that is made once failed in an earlier release
 	lost      map[string]bool           // keys that the store has confirmed, and does not have
 	vanished  map[string]bool           // keys that somebody else deleted
 	stored    int                       // successes
@@ -280,7 +283,7 @@ func (b *backups) hopeful(what string) bool {
 		return b.stored > 0 && b.whole(r)
 	}
 	// Once the first member has served, a loss while others join needs a person.
-	return !r.Status.Succeeded && r.Status.ServedDate == nil && b.whole(r) && b.stuck() == ""
+	return !r.Status.Succeeded && r.Status.Phase != api.RestorePhaseFailed && r.Status.ServedDate == nil && b.whole(r) && b.stuck() == ""
 }
 
 // replacing reports whether a restore has deleted the old cluster, and has not ended.
@@ -306,7 +309,7 @@ func (b *backups) settled(calm time.Duration) bool {
 	if s == nil || !s.Status.Succeeded || s.Status.LastSuccessDate == nil || b.stormEnd.IsZero() || !b.madeSince(s) {
 		return false
 	}
-	if o := b.saved(onceName); o != nil && o.Status.Phase != api.BackupPhaseSucceeded {
+	if o := b.saved(onceName); o != nil && o.Status.Phase != api.BackupPhaseSucceeded && !(b.former && o.Status.Phase == api.BackupPhaseFailed) {
 		return false
 	}
 	r := b.restoration()
@@ -315,7 +318,7 @@ func (b *backups) settled(calm time.Duration) bool {
 		return true
 	case committed(r):
 		return false
-	case r.Status.Phase == api.RestorePhaseFailed && !b.whole(r):
+	case r.Status.Phase == api.RestorePhaseFailed && (b.hopeless || !b.whole(r)):
 		return r.Status.Reason != ""
 	case r.Status.Phase == api.RestorePhaseRetrying && !b.whole(r):
 		return r.Status.Reason != "" && calm > 5*time.Minute
@@ -332,14 +335,20 @@ func (b *backups) madeSince(s *api.EtcdBackup) bool {
 // whole reports whether the store holds a good backup that the restore asks for, and no
 // damaged one.
 func (b *backups) whole(r *api.EtcdRestore) bool {
+	return b.wholeSince(r, time.Now()) != ""
+}
+
+// wholeSince names a good backup that the restore asks for and that the store has had since a
+// time; "": there is none.
+func (b *backups) wholeSince(r *api.EtcdRestore, at time.Time) string {
 	path := strings.TrimPrefix(r.Spec.S3.Path, "bucket/")
-	if !r.Spec.Newest() {
-		o := b.bucket.objects[path]
-		return o != nil && b.taken[digestOf(o.content)] != nil
+	for _, key := range slices.Sorted(maps.Keys(b.bucket.objects)) {
+		o := b.bucket.objects[key]
+		if asked := key == path || r.Spec.Newest() && strings.HasPrefix(key, path+"_v"); asked && b.taken[digestOf(o.content)] != nil && !o.Modified.After(at) {
+			return key
+		}
 	}
-	return slices.ContainsFunc(slices.Collect(maps.Values(b.bucket.objects)), func(o *object) bool {
-		return strings.HasPrefix(o.Key, path+"_v") && b.taken[digestOf(o.content)] != nil
-	})
+	return ""
 }
 
 // describe describes the backups and the restore.

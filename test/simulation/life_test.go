@@ -308,6 +308,8 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 	switch {
 	case h == nil && w.forgotten():
 		return "the first member lost its memory before it served", "", 10 * time.Minute
+	case h == nil && w.stranded():
+		return "the node of the restored volume is gone", "node affinity", 10 * time.Minute
 	case h != nil && left < etcd.Quorum(len(voters)):
 		word := "EtcdRestore"
 		if w.local { // a volume on a node that is gone is still there for the operator
@@ -330,6 +332,15 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 		return "disks went back", "", 25 * time.Minute
 	}
 	return "", "", 0
+}
+
+// stranded reports whether a volume is on a node that is gone.
+func (w *world) stranded() bool {
+	s := w.api.shelves["persistentvolumeclaims"]
+	return w.localVolumes() && slices.ContainsFunc(s.keys(), func(key string) bool {
+		home := s.objects[key].obj.GetAnnotations()["node"]
+		return slices.ContainsFunc(w.nodes, func(n *node) bool { return n.name == home && n.gone })
+	})
 }
 
 // keeps reports whether a member's data is somewhere where it can run.

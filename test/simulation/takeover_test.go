@@ -73,6 +73,7 @@ func (w *world) leaveAsBefore() {
 		if obj := w.backups.saved(name); obj != nil {
 			obj = obj.DeepCopy()
 			st := obj.Status
+			w.backups.former = w.backups.former || name == onceName && !st.Succeeded && st.Reason != ""
 			obj.Status = api.BackupStatus{Succeeded: st.Succeeded, Reason: st.Reason, EtcdVersion: st.EtcdVersion, EtcdRevision: st.EtcdRevision, LastSuccessDate: st.LastSuccessDate}
 			a.put(a.shelves["etcdbackups"], obj)
 		}

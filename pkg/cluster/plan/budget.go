@@ -59,10 +59,10 @@ func KeepBudget(o *Observation) Step {
 			return DeleteBudget{UID: b.UID, why: noBudgetWanted(o)}
 		}
 		return nil
-	case !b.Owned:
-		return CreateBudget{MinAvailable: o.MinAvailable()}
 	case b.Written == o.MinAvailable():
 		return nil
+	case !b.Owned:
+		return CreateBudget{MinAvailable: o.MinAvailable()}
 	case b.Edited != "" || b.MinAvailable != o.MinAvailable():
 		return UpdateBudget{From: b.MinAvailable, To: o.MinAvailable(), Edited: b.Edited}
 	}

@@ -74,6 +74,15 @@ func (o *Observation) Leader() uint64 {
 	return leader
 }
 
+// leadsInSilence reports whether a member leads, according to the others, and an answer of it to
+// the operator was lost. If it is down, the others soon name another one.
+func (o *Observation) leadsInSilence(m MemberState) bool {
+	return !m.Healthy() && m.ID == o.Leader() && o.Now.Sub(m.DownSince) < silenceTolerated
+}
+
+// silenceTolerated is how long the operator waits for the answer of a member that leads.
+const silenceTolerated = 30 * time.Second
+
 // Alarms are the cluster's current alarms. The members agree on them as on their data, so the
 // member that has applied most knows best.
 func (o *Observation) Alarms() []etcd.Alarm {

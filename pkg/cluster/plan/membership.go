@@ -312,6 +312,9 @@ func removeOneMember(o *Observation) Step {
 	if !o.quorumWithout(victim) {
 		return Wait{"for more healthy members before " + victim.PodName + " can be removed"}
 	}
+	if o.leadsInSilence(victim) {
+		return Wait{"for an answer of " + victim.PodName + ", which leads according to the others"}
+	}
 	if why := o.returning(); why != "" && victim.Healthy() && !victim.Learner {
 		return Wait{why}
 	}

@@ -102,7 +102,10 @@ func bootstrap(o *Observation) Step {
 	if s := removeStraySeed(o); s != nil {
 		return s
 	}
-	if o.Quorum || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.Started && !p.Seed }) {
+	// The others join only after the record says that the seed has served. While the record names
+	// the seed, a pod in which perhaps only the launcher ran shows nothing.
+	named := o.Status.Phase == api.ClusterPhaseCreating && len(o.Status.Members.Unready) > 0
+	if o.Quorum || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.Started && !p.Seed && !(p.Unproven && named) }) {
 		// This also holds if somebody wiped the status: the operator adopts running members.
 		return MarkRunning{}
 	}

@@ -37,6 +37,8 @@ const (
 	WrongImage
 	// PodsRefused means that the API server refuses pods of members.
 	PodsRefused
+	// PodsUnlabelled means that pods lack the labels by which Services select them.
+	PodsUnlabelled
 	// CertificatesHeld means that the operator creates no members without certificates.
 	CertificatesHeld
 	// LoginRefused means that etcd asks the operator for a user, and it has none that etcd
@@ -71,6 +73,8 @@ func (k ReasonKind) text() string {
 		return "the tag of an image is wrong: "
 	case PodsRefused:
 		return "Kubernetes refuses the pods of members: "
+	case PodsUnlabelled:
+		return "no Service selects the pods that have lost their labels: "
 	case CertificatesHeld:
 		return "the operator creates no members: "
 	case LoginRefused:
