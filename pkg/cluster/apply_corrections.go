@@ -26,7 +26,7 @@ type correctionCount struct {
 }
 
 // pauseAfterCorrection is the pause after a correction. An edit of the spec does not end a
-// fight, so the count goes on.
+// fight, and does not reset the count.
 func (c *Cluster) pauseAfterCorrection(what string) time.Duration {
 	now := c.cfg.Clock.Now()
 	maps.DeleteFunc(c.corrections, func(_ string, u correctionCount) bool { return now.Sub(u.last) > 2*fightPause })

@@ -53,7 +53,7 @@ func TestAFightOverMetadataCalmsDown(t *testing.T) {
 	if n := fight(5 * time.Minute); n < 4 || n > 6 {
 		t.Errorf("%d writes in the next five minutes", n)
 	}
-	// The operator follows an edit of the spec at once, and the fight goes on.
+	// The operator follows an edit of the spec at once. The fight does not end.
 	c.obj.Generation++
 	if n := fight(time.Second); n != 1 {
 		t.Errorf("%d writes in the second after an edit", n)
