@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
@@ -56,50 +57,60 @@ func openParts(ctx context.Context, place *location.Location, backup *api.Restor
 	if size != backup.Size {
 		return nil, fmt.Errorf("%w: with its log it has %d bytes, and had %d", backupserver.ErrReplaced, size, backup.Size)
 	}
-	body := &storedParts{ctx: ctx, place: place, parts: parts, offset: offset}
+	body := &storedParts{place: place}
+	parts = body.skip(parts, offset)
 	// An error shows before the first byte is sent.
-	if err := body.next(); err != nil {
-		return nil, err
+	if len(parts) > 0 && parts[0].Key == key {
+		base, err := place.Get(ctx, key, body.offset)
+		if err != nil {
+			return nil, err
+		}
+		body.base, body.left = base, parts[0].Size-body.offset
+		body.offset, parts = 0, parts[1:]
 	}
+	body.next, body.stop = iter.Pull2(store.ReadAhead(ctx, parts, body.read))
 	return body, nil
 }
 
-// storedParts reads objects one after the other.
+// storedParts reads a backup, and then the objects of its log.
 type storedParts struct {
-	ctx    context.Context //nolint:containedctx // of the request that reads
-	place  *location.Location
-	parts  []store.Object // that were not opened
-	offset int64          // to begin at, in all of them
-	body   io.ReadCloser  // nil: none is open
-	left   int64          // bytes of body
+	place *location.Location
+	base  io.ReadCloser // nil: it was read, or is not asked for
+	left  int64         // bytes of base
+	// next returns the next object of the log, and offset is where to begin in it.
+	next   func() ([]byte, error, bool)
+	stop   func()
+	offset int64
+	rest   []byte // of the object that is read
 }
 
-// next opens the next object. The error is io.EOF after the last one.
-func (s *storedParts) next() error {
-	for len(s.parts) > 0 && s.offset >= s.parts[0].Size {
-		s.offset -= s.parts[0].Size
-		s.parts = s.parts[1:]
+// skip leaves out the parts before an offset in all of them.
+func (s *storedParts) skip(parts []store.Object, offset int64) []store.Object {
+	for len(parts) > 0 && offset >= parts[0].Size {
+		offset -= parts[0].Size
+		parts = parts[1:]
 	}
-	if len(s.parts) == 0 {
-		return io.EOF
-	}
-	body, err := s.place.Get(s.ctx, s.parts[0].Key, s.offset)
+	s.offset = offset
+	return parts
+}
+
+// read reads an object of the log.
+func (s *storedParts) read(ctx context.Context, object store.Object) ([]byte, error) {
+	body, err := s.place.Get(ctx, object.Key, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.body, s.left = body, s.parts[0].Size-s.offset
-	s.parts, s.offset = s.parts[1:], 0
-	return nil
+	defer body.Close()
+	text := make([]byte, object.Size)
+	if _, err := io.ReadFull(body, text); err != nil {
+		return nil, fmt.Errorf("%s broke off: %w", s.place.Path(object.Key), err)
+	}
+	return text, nil
 }
 
 func (s *storedParts) Read(p []byte) (int, error) {
-	for {
-		if s.body == nil {
-			if err := s.next(); err != nil {
-				return 0, err
-			}
-		}
-		n, err := s.body.Read(p)
+	if s.base != nil {
+		n, err := s.base.Read(p)
 		s.left -= int64(n)
 		switch {
 		case !errors.Is(err, io.EOF):
@@ -108,18 +119,32 @@ func (s *storedParts) Read(p []byte) (int, error) {
 			return n, io.ErrUnexpectedEOF
 		}
 		// Nobody reads what the store says when it is closed.
-		_ = s.body.Close()
-		if s.body = nil; n > 0 {
+		_ = s.base.Close()
+		if s.base = nil; n > 0 {
 			return n, nil
 		}
 	}
+	for len(s.rest) == 0 {
+		text, err, more := s.next()
+		switch {
+		case !more:
+			return 0, io.EOF
+		case err != nil:
+			return 0, err
+		}
+		s.rest, s.offset = text[s.offset:], 0
+	}
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
 }
 
-// Close closes what is open, and the store.
+// Close ends what is under way, and closes the store.
 func (s *storedParts) Close() error {
+	s.stop()
 	var err error
-	if s.body != nil {
-		err = s.body.Close()
+	if s.base != nil {
+		err = s.base.Close()
 	}
 	_ = s.place.Close()
 	return err

@@ -185,35 +185,55 @@ func (l *logs) within(ctx context.Context, segments []changelog.Key, moment time
 
 // segment reads and verifies a segment.
 func (l *logs) segment(ctx context.Context, key changelog.Key) (*changelog.Segment, error) {
-	s, _, err := l.segmentText(ctx, key)
-	return s, err
+	content, err := l.content(ctx, l.object(key))
+	if err != nil {
+		return nil, err
+	}
+	return l.decode(key, content)
 }
 
-func (l *logs) segmentText(ctx context.Context, key changelog.Key) (*changelog.Segment, []byte, error) {
-	path, object := l.place.Path(key.Text), store.Object{Key: key.Text, Size: l.sizes[key.Text]}
+func (l *logs) object(key changelog.Key) store.Object {
+	return store.Object{Key: key.Text, Size: l.sizes[key.Text]}
+}
+
+func (l *logs) content(ctx context.Context, object store.Object) ([]byte, error) {
 	if object.Size > changelog.MaxSize {
-		return nil, nil, damaged{path, fmt.Errorf("%w: it has %d bytes", changelog.ErrDamaged, object.Size)}
+		return nil, damaged{l.place.Path(object.Key), fmt.Errorf("%w: it has %d bytes", changelog.ErrDamaged, object.Size)}
 	}
 	var content bytes.Buffer
 	if err := l.read(ctx, object, &content); err != nil {
-		return nil, nil, fmt.Errorf("read the log of changes: %w", err)
+		return nil, fmt.Errorf("read the log of changes: %w", err)
 	}
-	s, err := changelog.Decode(content.Bytes())
+	return content.Bytes(), nil
+}
+
+func (l *logs) decode(key changelog.Key, content []byte) (*changelog.Segment, error) {
+	s, err := changelog.Decode(content)
 	if err == nil && !key.Fits(s) {
 		err = fmt.Errorf("%w: it is another one than its key says", changelog.ErrDamaged)
 	}
 	if err != nil {
-		return nil, nil, damaged{path, err}
+		return nil, damaged{l.place.Path(key.Text), err}
 	}
-	return s, content.Bytes(), nil
+	return s, nil
 }
 
 // follow verifies the log from a snapshot to a revision, and writes it to sum. It returns its
 // size.
 func (l *logs) follow(ctx context.Context, segments []changelog.Key, from, to int64, sum io.Writer) (size int64, err error) {
-	replay := changelog.Replay{Last: from}
+	var objects []store.Object
 	for _, k := range segments {
-		s, content, err := l.segmentText(ctx, k)
+		objects = append(objects, l.object(k))
+	}
+	replay := changelog.Replay{Last: from}
+	read := 0
+	for content, err := range store.ReadAhead(ctx, objects, l.content) {
+		if err != nil {
+			return 0, err
+		}
+		k := segments[read]
+		read++
+		s, err := l.decode(k, content)
 		if err != nil {
 			return 0, err
 		}
@@ -225,7 +245,10 @@ func (l *logs) follow(ctx context.Context, segments []changelog.Key, from, to in
 		}
 		size += int64(len(content))
 	}
-	if replay.Last < to {
+	switch {
+	case ctx.Err() != nil:
+		return 0, fmt.Errorf("stopped: %w", context.Cause(ctx))
+	case replay.Last < to:
 		return 0, damaged{l.place.Path(l.place.Key), fmt.Errorf("%w: it ends with revision %d", changelog.ErrGap, replay.Last)}
 	}
 	return size, nil

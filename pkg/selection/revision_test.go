@@ -25,7 +25,7 @@ import (
 func holding(t *testing.T, oldest, newest int) []byte {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "db")
-	db, err := bbolt.Open(name, 0o600, nil)
+	db, err := bbolt.Open(name, 0o600, &bbolt.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
