@@ -4,6 +4,7 @@
 package selection
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -21,8 +23,20 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
+// held are the snapshots that were made: bbolt syncs each to the disk.
+var held sync.Map
+
 // holding is a snapshot with some revisions.
 func holding(t *testing.T, oldest, newest int) []byte {
+	t.Helper()
+	made, there := held.Load([2]int{oldest, newest})
+	if !there {
+		made, _ = held.LoadOrStore([2]int{oldest, newest}, makeHolding(t, oldest, newest))
+	}
+	return bytes.Clone(made.([]byte))
+}
+
+func makeHolding(t *testing.T, oldest, newest int) []byte {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "db")
 	db, err := bbolt.Open(name, 0o600, &bbolt.Options{NoSync: true})
