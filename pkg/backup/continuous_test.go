@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
@@ -399,4 +401,33 @@ func TestTheRetentionTrimsTheLog(t *testing.T) {
 		}
 		t.Logf("%d segments of the former cluster are kept", kept)
 	})
+}
+
+// Times in the status have whole seconds.
+func TestABackupIsNeededAfterTheBeginOfALog(t *testing.T) {
+	at := func(second int) *metav1.Time {
+		return &metav1.Time{Time: time.Date(2026, 7, 1, 0, 0, second, 0, time.UTC)}
+	}
+	took := &metav1.Duration{Duration: 400 * time.Millisecond}
+	for name, tc := range map[string]struct {
+		st   api.BackupStatus
+		want bool
+	}{
+		"no backup yet":                       {api.BackupStatus{}, true},
+		"one from before":                     {api.BackupStatus{Succeeded: true, LastExecutionDate: at(9), LastSuccessDate: at(10), Duration: took}, true},
+		"one in the second in which it began": {api.BackupStatus{Succeeded: true, LastExecutionDate: at(10), LastSuccessDate: at(10), Duration: took}, false},
+		"one from before, and a failure":      {api.BackupStatus{LastExecutionDate: at(20), LastSuccessDate: at(10), Duration: took}, true},
+		"one from after, and a failure":       {api.BackupStatus{LastExecutionDate: at(20), LastSuccessDate: at(12), Duration: took}, false},
+		"one of unknown duration":             {api.BackupStatus{LastExecutionDate: at(20), LastSuccessDate: at(12)}, false},
+	} {
+		obj := testBackup(&api.BackupPolicy{BackupIntervalInSecond: 86400})
+		obj.Spec.Continuous = &api.ContinuousBackup{}
+		tc.st.Continuous = &api.ContinuousStatus{StartDate: at(10)}
+		if got := needsBase(obj, &tc.st, at(30).Time); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if needsBase(obj, &tc.st, at(9).Time) {
+			t.Errorf("%s: a backup is due before the log has begun", name)
+		}
+	}
 }

@@ -96,14 +96,16 @@ func needsBase(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) bool {
 	if obj.Spec.Continuous == nil || log == nil || log.StartDate == nil || log.StartDate.After(now) {
 		return false
 	}
-	if st.LastSuccessDate == nil {
+	switch {
+	case st.LastSuccessDate == nil:
 		return true
+	case st.Succeeded && st.LastExecutionDate != nil: // the last attempt has made it
+		return st.LastExecutionDate.Before(log.StartDate)
+	case st.Duration == nil:
+		return st.LastSuccessDate.Before(log.StartDate)
 	}
-	began := st.LastSuccessDate.Time
-	if st.Duration != nil {
-		began = began.Add(-st.Duration.Duration)
-	}
-	return began.Before(log.StartDate.Time)
+	// Its begin is not on record any more. Times have whole seconds.
+	return st.LastSuccessDate.Add(-st.Duration.Duration).Before(log.StartDate.Time)
 }
 
 // unfinished is since when attempts by a spec of the same digest were made that may

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,6 +166,22 @@ func (u *unreadable) Read(ctx context.Context, prefix string) (*Snapshot, error)
 		return nil, errors.New("connection refused")
 	}
 	return u.then.Read(ctx, prefix)
+}
+
+// Whoever returns a pointer to a client returns more than a nil interface with an error.
+func TestWriterSurvivesADialThatFails(t *testing.T) {
+	var failed atomic.Int64
+	w := Start(t.Context(), Config{Prefix: "k/", Clients: 1, Pace: time.Microsecond, Dial: func(context.Context) (Conn, error) {
+		var none *clientv3.Client
+		failed.Add(1)
+		return none, errors.New("no route")
+	}})
+	for failed.Load() < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	if history := w.Stop(); len(history.Acks) > 0 {
+		t.Errorf("acknowledged %d writes", len(history.Acks))
+	}
 }
 
 func TestWriterDialsAgainAfterAFailureAndNeverWritesAKeyTwice(t *testing.T) {

@@ -98,11 +98,13 @@ func (w *Writer) run(ctx context.Context, client int) {
 		case <-ctx.Done():
 			return
 		}
-		err := func() (err error) {
+		err := func() error {
 			if conn == nil {
-				if conn, err = w.cfg.Dial(ctx); err != nil {
+				dialled, err := w.cfg.Dial(ctx)
+				if err != nil { // what came with it may be a nil pointer in an interface
 					return fmt.Errorf("dial: %w", err)
 				}
+				conn = dialled
 			}
 			return w.write(ctx, conn, client, seq)
 		}()
