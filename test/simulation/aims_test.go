@@ -206,11 +206,15 @@ func (w *world) lateCrashes() []*fault {
 	return append(faults, w.lagging(late, 30*time.Second, "pods"), edit)
 }
 
-// halfUnseen takes the power from some members of five, and cuts the operator off from others.
+// halfUnseen takes the power from some members of five, or hangs their disks, and cuts the
+// operator off from others. A leader counts a member with a hung disk as connected, so etcd does
+// not refuse the removal of another one.
 // Somebody shrinks the cluster meanwhile: the operator may not remove a member that it does not
 // see, since the quorum may need that.
 func (w *world) halfUnseen() []*fault {
 	var down, unseen []*node
+	var hung []*disk
+	hang := w.life.number("aim", "hang")%2 == 0
 	f := w.aimAt("two members are down, and the operators do not reach two others", time.Minute, 2*time.Minute)
 	f.lasts = w.aimLasts("dark", time.Minute, 2*time.Minute)
 	operators := []string{"operator", "operator-2"}
@@ -226,12 +230,18 @@ func (w *world) halfUnseen() []*fault {
 			case m == nil || m.leads():
 			case len(unseen) < 2:
 				unseen = append(unseen, m.run.node)
-			case len(down) < 2:
+			case len(down)+len(hung) >= 2:
+			case hang:
+				hung = append(hung, m.disk)
+			default:
 				down = append(down, m.run.node)
 			}
 		}
 		for _, n := range down {
 			n.powerOff()
+		}
+		for _, d := range hung {
+			d.hung = true
 		}
 		for _, n := range unseen {
 			for _, o := range operators {
@@ -245,6 +255,9 @@ func (w *world) halfUnseen() []*fault {
 			if !n.up {
 				n.powerOn()
 			}
+		}
+		for _, d := range hung {
+			d.hung = false
 		}
 		for _, n := range unseen {
 			for _, o := range operators {
