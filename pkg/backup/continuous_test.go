@@ -416,6 +416,7 @@ func TestABackupIsNeededAfterTheBeginOfALog(t *testing.T) {
 		"no backup yet":                       {api.BackupStatus{}, true},
 		"one from before":                     {api.BackupStatus{Succeeded: true, LastExecutionDate: at(9), LastSuccessDate: at(10), Duration: took}, true},
 		"one in the second in which it began": {api.BackupStatus{Succeeded: true, LastExecutionDate: at(10), LastSuccessDate: at(10), Duration: took}, false},
+		"one from before, and a crash":        {api.BackupStatus{Phase: api.BackupPhaseRunning, Succeeded: true, LastExecutionDate: at(20), LastSuccessDate: at(10), Duration: took}, true},
 		"one from before, and a failure":      {api.BackupStatus{LastExecutionDate: at(20), LastSuccessDate: at(10), Duration: took}, true},
 		"one from after, and a failure":       {api.BackupStatus{LastExecutionDate: at(20), LastSuccessDate: at(12), Duration: took}, false},
 		"one of unknown duration":             {api.BackupStatus{LastExecutionDate: at(20), LastSuccessDate: at(12)}, false},

@@ -99,7 +99,7 @@ func needsBase(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) bool {
 	switch {
 	case st.LastSuccessDate == nil:
 		return true
-	case st.Succeeded && st.LastExecutionDate != nil: // the last attempt has made it
+	case st.Succeeded && st.LastExecutionDate != nil && st.Phase != api.BackupPhaseRunning: // the last attempt has made it
 		return st.LastExecutionDate.Before(log.StartDate)
 	case st.Duration == nil:
 		return st.LastSuccessDate.Before(log.StartDate)

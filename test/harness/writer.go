@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/etcd-operator/etcd-operator/test/workload"
@@ -38,10 +39,12 @@ func (c *Cluster) VerifyWrites(w *workload.Writer) *workload.History {
 	c.n.t.Logf(note+"writer: %v", history)
 	ctx, cancel := context.WithTimeout(c.n.t.Context(), Settle)
 	defer cancel()
-	client, err := c.Client()
-	if err != nil {
-		c.n.t.Fatalf("verify writes: %v", err)
-	}
+	var client *clientv3.Client
+	// To log in costs etcd much CPU time, of which a busy machine has little.
+	Wait(c.n.t, "a client that verifies the writes", Settle, func(context.Context) (err error) {
+		client, err = c.Client()
+		return err
+	})
 	defer client.Close()
 	readers := []workload.Reader{workload.Linearizable("client service", client)}
 	for _, pod := range c.livePods() {
