@@ -88,9 +88,17 @@ if $verify; then
 	exit 0
 fi
 
-rm -rf "${root:?}/$generated"
-cp -R "$copy/$generated" "$root/$generated"
-cp -R "$copy/pkg/apis" "$root/pkg"
+# Only what differs is written, and at once: something else may be building the tree.
+(cd "$copy" && find pkg/apis "$generated" -type f) | while read -r file; do
+	cmp -s "$copy/$file" "$root/$file" && continue
+	mkdir -p "$(dirname "$root/$file")"
+	cp "$copy/$file" "$root/$file.part"
+	mv "$root/$file.part" "$root/$file"
+done
+(cd "$root" && find "$generated" -type f) | while read -r file; do
+	[[ -e $copy/$file ]] || rm "$root/$file"
+done
+find "$root/$generated" -type d -empty -delete
 cd "$root"
 go run ./hack/reference .
 go -C hack/manifests run . "$root"

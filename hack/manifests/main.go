@@ -69,8 +69,12 @@ type file struct {
 	text []byte
 }
 
+// write leaves a file alone that is as it should be: somebody may be reading it.
 func write(root string, f file) error {
 	path := filepath.Join(root, f.path)
+	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, f.text) {
+		return nil
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
