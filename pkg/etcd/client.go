@@ -64,17 +64,26 @@ const (
 	// smallBuffer holds the requests and answers of a poll. gRPC's default is 32 KiB for each
 	// direction, which an idle connection keeps.
 	smallBuffer = 2 << 10
+
+	// connectTime is how long an attempt to connect may take over the network, with the
+	// handshake of TLS. The next attempt may reach a restarted member sooner.
+	connectTime = 2 * time.Second
+	// tunnelTime replaces it where each connection goes through a tunnel, with several round trips
+	// more.
+	tunnelTime = 5 * time.Second
 )
 
 // Client queries and changes the members of one cluster. It keeps one connection to each
 // member, because membership and health are requests to one member each. Only the calls of a
 // Conn are safe for concurrent use.
 type Client struct {
-	tls   *tls.Config
-	dial  Dial
-	small bool
-	login *login // nil: no user
-	conns map[Endpoint]*Conn
+	tls  *tls.Config
+	dial Dial
+	// connect is how long an attempt to connect may take, with the handshake.
+	connect time.Duration
+	small   bool
+	login   *login // nil: no user
+	conns   map[Endpoint]*Conn
 }
 
 // Dial connects to an address, which is a host and a port.
@@ -82,9 +91,11 @@ type Dial func(ctx context.Context, address string) (net.Conn, error)
 
 // NewClient returns a client without connections; tlsConfig is nil for plain text.
 func NewClient(tlsConfig *tls.Config) *Client {
-	return NewClientThrough(tlsConfig, func(ctx context.Context, address string) (net.Conn, error) {
+	c := NewClientThrough(tlsConfig, func(ctx context.Context, address string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	})
+	c.connect = connectTime
+	return c
 }
 
 // Small makes new connections hold little memory, and returns c. It is for many members with
@@ -97,7 +108,7 @@ func (c *Client) Small() *Client {
 // NewClientThrough returns a client whose connections are made by dial. Its addresses
 // are those that the endpoints name as IP, with the port of the URL.
 func NewClientThrough(tlsConfig *tls.Config, dial Dial) *Client {
-	return &Client{tls: tlsConfig, dial: dial, conns: map[Endpoint]*Conn{}}
+	return &Client{tls: tlsConfig, dial: dial, connect: tunnelTime, conns: map[Endpoint]*Conn{}}
 }
 
 // SetTLS closes all connections and sets the configuration for new ones. Open connections
@@ -160,7 +171,7 @@ func (c *Client) dialOptions(dial func(context.Context, string) (net.Conn, error
 		// restarted member must be visible at once.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: time.Second},
-			MinConnectTimeout: 2 * time.Second,
+			MinConnectTimeout: c.connect,
 		}),
 	}
 	if c.login != nil {

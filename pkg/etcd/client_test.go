@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"reflect"
 	"strings"
 	"testing"
@@ -313,5 +314,27 @@ func TestWithoutATLSConfigurationTheClientSpeaksPlainText(t *testing.T) {
 	defer cancel()
 	if _, err := conn.Status(ctx); err == nil {
 		t.Error("a client with a TLS configuration speaks plain text")
+	}
+}
+
+// The handshake of TLS through a tunnel needs several round trips by way of the API server.
+func TestAConnectionThroughATunnelMayTakeLong(t *testing.T) {
+	t.Parallel()
+	m := (&etcdtest.Member{Status: &etcdserverpb.StatusResponse{Version: "3.6.16"}}).Start(t)
+	client := etcd.NewClientThrough(nil, func(ctx context.Context, address string) (net.Conn, error) {
+		select {
+		case <-time.After(2500 * time.Millisecond):
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+	defer client.Close()
+	conn, err := client.Conn(etcd.Endpoint{URL: "http://a:" + m.Port, IP: m.IP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Status(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

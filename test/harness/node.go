@@ -79,24 +79,26 @@ func (n *Namespace) bringBack(node, verb string) {
 // returned function.
 func (n *Namespace) Cordon(except ...string) (release func()) {
 	n.t.Helper()
-	set := func(ctx context.Context, unschedulable bool) {
+	set := func(ctx context.Context, unschedulable bool) (cordoned int) {
 		nodes, err := n.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			n.t.Errorf("list nodes: %v", err)
-			return
+			return 0
 		}
 		for _, node := range nodes.Items {
 			if slices.Contains(except, node.Name) {
 				continue
 			}
+			cordoned++
 			patch := fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, unschedulable)
 			_, err := n.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 			if err != nil {
 				n.t.Errorf("cordon %s (%t): %v", node.Name, unschedulable, err)
 			}
 		}
+		return cordoned
 	}
-	set(n.t.Context(), true)
+	cordoned := set(n.t.Context(), true)
 	release = func() {
 		ctx, cancel := later(n.t.Context(), time.Minute)
 		defer cancel()
@@ -113,6 +115,7 @@ func (n *Namespace) Cordon(except ...string) (release func()) {
 		}
 	}
 	n.t.Cleanup(release)
+	n.awaitScheduler(cordoned)
 	return release
 }
 
