@@ -39,6 +39,8 @@ func edits() []placed {
 			"the running etcd can't follow this change of version: "+instead)
 	}
 	root := at("",
+		mustAt(".spec.importFrom", "has(self.spec.importFrom) || !has(oldSelf.spec.importFrom) || (has(self.status) && has(self.status.__import__) && has(self.status.__import__.completionDate))",
+			"importFrom can be removed when the import is complete; to take it back, delete the EtcdCluster"),
 		version(minor(asked)+" >= "+minor(running), "etcd ", running, " can't be downgraded to ",
 			"set the version back to what runs, or restore a backup into a new cluster"),
 		version(minor(asked)+" <= "+minor(running)+" + 1", "etcd ", running, " can't go to ",
@@ -71,6 +73,8 @@ func edits() []placed {
 			"TLS for clients can't be turned on or off after creation: it changes the members' URLs; make a new cluster and copy the data"),
 		mustAt(".pod", domain("self")+" == "+domain("oldSelf"),
 			"ClusterDomain can't be changed after creation: it is part of the members' URLs; make a new cluster and copy the data"),
+		mustAt(".importFrom", "has(oldSelf.importFrom) || !has(self.importFrom)",
+			"importFrom can be set at creation only: the members of an existing cluster can't join another one"),
 	)}
 }
 

@@ -72,6 +72,9 @@ type Config struct {
 	Peers []string
 	// Addresses are those of some peers, by host name. They may be out of date.
 	Addresses map[string]netip.Addr
+	// Reach are peer URLs of members of another etcd that has to answer from here before this one
+	// joins it.
+	Reach []string
 	// DataDir is etcd's data directory. A member with data starts without the membership: all
 	// other members may be down.
 	DataDir string
@@ -141,9 +144,9 @@ func Run(ctx context.Context, cfg Config) error {
 	// host" into the DNS server's cache for seconds. A peer that demands certificates looks up
 	// the name of its caller, with the same effect, so Run does not call such a peer before
 	// the first lookup, or before firstContact where it looks up no name.
-	waits := []func(context.Context, Config, waiter) error{awaitMembership, awaitName}
+	waits := []func(context.Context, Config, waiter) error{awaitReach, awaitMembership, awaitName}
 	if cfg.SkipName {
-		waits = waits[:1]
+		waits = waits[:2]
 	} else if cfg.Certificate != (Certificate{}) {
 		slices.Reverse(waits)
 	}
@@ -178,20 +181,8 @@ func awaitName(ctx context.Context, cfg Config, w waiter) error {
 // awaitMembership waits until the running members expect this one. A seed, and a member that
 // restarts with its data, need not wait.
 func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
-	if cfg.InitialCluster == nil {
+	if cfg.InitialCluster == nil || cfg.hasData(w) {
 		return nil
-	}
-	hasData, err := datadir.HoldsData(cfg.DataDir)
-	if err != nil {
-		w.say("can't read whether the member has data: %v", err)
-	}
-	if hasData {
-		w.say("the member has data in %s: the other members need not answer", cfg.DataDir)
-		return nil
-	}
-	var first time.Duration
-	if cfg.SkipName && cfg.Certificate != (Certificate{}) {
-		first = firstContact - time.Since(w.start)
 	}
 	hint := "check that these members run, and the events of the EtcdCluster for why this member was not added"
 	if cfg.Certificate != (Certificate{}) {
@@ -202,9 +193,53 @@ func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
 		what:     fmt.Sprintf("etcd at %s to have exactly the members %s", strings.Join(cfg.Peers, ", "), cfg.InitialCluster),
 		hint:     hint,
 		try:      func(ctx context.Context) error { return askPeers(ctx, cfg.knownPeers(time.Since(w.start))) },
-		first:    first,
+		first:    cfg.firstContact(w),
 		interval: peersInterval,
 	})
+}
+
+// hasData reports whether the member starts with data. The other members need not answer then:
+// all of them may be down, or gone.
+func (cfg Config) hasData(w waiter) bool {
+	hasData, err := datadir.HoldsData(cfg.DataDir)
+	if err != nil {
+		w.say("can't read whether the member has data: %v", err)
+	}
+	if hasData {
+		w.say("the member has data in %s: the other members need not answer", cfg.DataDir)
+	}
+	return hasData
+}
+
+// awaitReach waits until all members of Reach answer.
+func awaitReach(ctx context.Context, cfg Config, w waiter) error {
+	if len(cfg.Reach) == 0 || cfg.hasData(w) {
+		return nil
+	}
+	return w.until(ctx, wait{
+		what: "the members to import to answer at " + strings.Join(cfg.Reach, ", "),
+		hint: "check that the host names resolve in this namespace, that network policies allow port 2380 in both directions, and that the peer certificate is of their CA",
+		try: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, peerTimeout)
+			defer cancel()
+			for _, peer := range cfg.Reach {
+				if _, _, err := membersOf(ctx, cfg.Transport, peer); err != nil {
+					return fmt.Errorf("%w: %w", errNoAnswer, err)
+				}
+			}
+			return nil
+		},
+		first:    cfg.firstContact(w),
+		interval: lookupInterval,
+	})
+}
+
+// firstContact is the time until the first request to a peer.
+func (cfg Config) firstContact(w waiter) time.Duration {
+	if cfg.SkipName && cfg.Certificate != (Certificate{}) {
+		return firstContact - time.Since(w.start)
+	}
+	return 0
 }
 
 func nameWait(cfg Config) string {

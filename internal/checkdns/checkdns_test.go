@@ -417,3 +417,29 @@ func TestAsksOverTheNetwork(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A member joins another etcd only if it reaches all of its members from here.
+func TestWaitsForTheMembersToImport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := peers{"old-0": knows("old-0", "old-1")}
+		cfg := Config{
+			Name: "c", SkipName: true, Timeout: time.Minute, Resolver: &dns{}, Out: &bytes.Buffer{}, Transport: others,
+			Reach: []string{"http://old-0", "http://old-1"},
+		}
+		start := time.Now()
+		err := Run(t.Context(), cfg)
+		if !errors.Is(err, ErrNotExpected) || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), "network policies") || time.Since(start) != time.Minute {
+			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+		others["old-1"] = knows("old-0", "old-1")
+		if err := Run(t.Context(), cfg); err != nil {
+			t.Error(err)
+		}
+		// It has joined, and the former members are gone.
+		cfg.Transport, cfg.DataDir = peers{}, t.TempDir()
+		putWAL(t, cfg.DataDir)
+		if err := Run(t.Context(), cfg); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/internal/datadir"
@@ -31,6 +32,10 @@ func Parse(args []string, getenv func(string) string, out io.Writer) (Config, er
 	fs.StringVar(&initialCluster, "initial-cluster", "", "wait until the running members know exactly these members (`name=url,...`); each is one that runs or is about to join")
 	fs.Func("peer", "peer `URL` of a member to ask for the membership; repeat for more", func(s string) error {
 		cfg.Peers = append(cfg.Peers, s)
+		return checkURL(s)
+	})
+	fs.Func("reach", "peer `URL` of a member of another etcd that must answer; repeat for more", func(s string) error {
+		cfg.Reach = append(cfg.Reach, s)
 		return checkURL(s)
 	})
 	fs.Func("address", "`HOST=IP` of a peer, so that nobody looks it up; repeat for more; where it does not answer, the name counts", func(s string) error {
@@ -82,7 +87,7 @@ func (cfg *Config) complete(initialCluster, ip string, rest []string) error {
 	if cfg.Started != "" && cfg.DataDir == "" {
 		return errors.New("-started needs -data-dir")
 	}
-	if err = cfg.Certificate.check(cfg.Peers); err != nil {
+	if err = cfg.Certificate.check(slices.Concat(cfg.Peers, cfg.Reach)); err != nil {
 		return err
 	}
 	if initialCluster != "" {

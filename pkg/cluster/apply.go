@@ -76,6 +76,10 @@ func (c *Cluster) apply(ctx context.Context, s plan.Step) error {
 		return c.moveLeader(ctx, s)
 	case plan.AdvanceLog:
 		return c.advanceLog(ctx, s)
+	case plan.HoldImport:
+		return c.holdImport(ctx)
+	case plan.ReleaseImport:
+		return c.releaseImport(ctx)
 	case plan.EnableAuth:
 		return c.enableAuth(ctx)
 	case plan.DisableAuth:

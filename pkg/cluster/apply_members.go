@@ -90,9 +90,14 @@ func (c *Cluster) removeOneMember(ctx context.Context, s plan.RemoveMember) erro
 }
 
 func (c *Cluster) moveLeader(ctx context.Context, s plan.MoveLeader) error {
-	conn, err := c.etcd.Conn(etcd.Endpoint{URL: manifest.NamesOf(c.obj).ClientURL(s.From), IP: s.IP})
-	if err != nil {
-		return err
+	conn, known := c.importer.conns[s.Former]
+	if s.Former == 0 {
+		var err error
+		if conn, err = c.etcd.Conn(etcd.Endpoint{URL: manifest.NamesOf(c.obj).ClientURL(s.From), IP: s.IP}); err != nil {
+			return err
+		}
+	} else if !known {
+		return errNoQuorum
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()

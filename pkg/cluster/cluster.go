@@ -24,6 +24,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/fair"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/importsource"
 	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
@@ -68,6 +69,8 @@ type Config struct {
 	// Members returns the client for the members of a cluster, one for each cluster. Default:
 	// MembersOverNetwork.
 	Members func() Members
+	// Survey looks at an etcd to import. Default: importsource.Source.Look.
+	Survey func(context.Context, *importsource.Source) importsource.Facts
 	// Period defaults to the constant Period.
 	Period time.Duration
 	// Passes limits how many passes of all clusters begin in a second; nil: nothing does.
@@ -99,6 +102,7 @@ type Cluster struct {
 	certs       certReader
 	user        userReader
 	auth        authReader
+	importer    importer
 	podWrites   podWrites
 	shown       map[string]types.UID    // pods of the last observation that nobody had deleted
 	searched    bool                    // whether findStrays has looked
@@ -149,6 +153,9 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 	if cfg.Period == 0 {
 		cfg.Period = Period
 	}
+	if cfg.Survey == nil {
+		cfg.Survey = func(ctx context.Context, s *importsource.Source) importsource.Facts { return s.Look(ctx) }
+	}
 	if cfg.Members == nil {
 		cfg.Members = MembersOverNetwork
 	}
@@ -182,6 +189,7 @@ func (c *Cluster) Run(ctx context.Context) {
 	c.log.WithFields(logrus.Fields{"size": c.obj.Spec.Size, "version": c.obj.Spec.EffectiveVersion(), "phase": c.status.Phase}).Info("managing the cluster")
 	defer c.log.Info("no longer managing the cluster")
 	defer c.etcd.Close()
+	defer c.importer.end()
 	defer c.cfg.Metrics.forget(c.obj)
 
 	loop.Run(ctx, c.cfg.Clock, c.Mailbox, loop.Reconciler[*api.EtcdCluster]{
@@ -315,7 +323,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 // restsOnRecord reports whether a step requires an earlier write of the status.
 func restsOnRecord(s plan.Step) bool {
 	switch s := s.(type) {
-	case plan.ChooseSeed, plan.MarkRunning, plan.MarkFailed:
+	case plan.ChooseSeed, plan.MarkRunning, plan.MarkFailed, plan.BeginImport, plan.CommitImport, plan.FinishImport:
 		return true
 	case plan.CreatePods:
 		return slices.ContainsFunc(s.Pods, func(p manifest.MemberPod) bool { return p.Seed })

@@ -54,6 +54,12 @@ func (fakeMembers) Close() {}
 
 func (fakeMembers) ReceivesSnapshot(context.Context, string) (bool, error) { return false, nil }
 
+func (fakeMembers) ShareLogin(Members) {}
+
+func (fakeMembers) PeerHashKV(context.Context, etcd.Endpoint, int64) (etcd.Hash, error) {
+	return etcd.Hash{}, errors.New("no peer")
+}
+
 func (m *fakeMember) Status(context.Context) (etcd.Status, error) {
 	if m.refusal != nil {
 		return etcd.Status{}, m.refusal

@@ -24,6 +24,10 @@ type Members interface {
 	// ReceivesSnapshot reports whether the member with this metrics listener is receiving a
 	// copy of the database.
 	ReceivesSnapshot(ctx context.Context, address string) (bool, error)
+	// ShareLogin makes it log in as another one does, with the same tokens.
+	ShareLogin(with Members)
+	// PeerHashKV is etcd.PeerHashKV.
+	PeerHashKV(ctx context.Context, peer etcd.Endpoint, revision int64) (etcd.Hash, error)
 	// Close closes all connections.
 	Close()
 }
@@ -40,6 +44,9 @@ type Member interface {
 	PromoteMember(ctx context.Context, id uint64) error
 	RemoveMember(ctx context.Context, id uint64) error
 	MoveLeader(ctx context.Context, to uint64) error
+	HashKV(ctx context.Context, revision int64) (etcd.Hash, error)
+	Keys(ctx context.Context, revision int64) (etcd.Keys, error)
+	ConnectedTo(ctx context.Context, id uint64) (bool, error)
 	AdvanceLog(ctx context.Context, n int) error
 	Disarm(ctx context.Context, a etcd.Alarm) error
 	AuthEnabled(ctx context.Context) (bool, error)
@@ -64,4 +71,14 @@ func (n overNetwork) Conn(ep etcd.Endpoint) (Member, error) {
 
 func (overNetwork) ReceivesSnapshot(ctx context.Context, address string) (bool, error) {
 	return etcd.ReceivesSnapshot(ctx, address)
+}
+
+func (n overNetwork) ShareLogin(with Members) {
+	if other, ok := with.(overNetwork); ok {
+		n.Client.ShareLogin(other.Client)
+	}
+}
+
+func (overNetwork) PeerHashKV(ctx context.Context, peer etcd.Endpoint, revision int64) (etcd.Hash, error) {
+	return etcd.PeerHashKV(ctx, peer, revision)
 }

@@ -65,6 +65,9 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	if err := c.observeUser(ctx, o); err != nil {
 		return nil, err
 	}
+	if err := c.observeImport(ctx, o); err != nil {
+		return nil, err
+	}
 	if !o.Certificates.UnknownCAs() {
 		if o.Template, err = c.template(); err != nil {
 			return nil, err

@@ -45,7 +45,7 @@ type certReader struct {
 // observeCertificates reads the spec's Secrets if they are due, and updates the client with
 // the operator's.
 func (c *Cluster) observeCertificates(ctx context.Context, o *plan.Observation) error {
-	if !o.Ending {
+	if !c.ends(o) {
 		if err := c.readCertificates(ctx, o.Now); err != nil {
 			return err
 		}

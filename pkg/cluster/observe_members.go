@@ -28,7 +28,9 @@ const listPatience = time.Second
 
 // answer is one member's own report.
 type answer struct {
-	pod    manifest.PodState
+	pod manifest.PodState
+	// former is the endpoint of a member of an imported etcd, which has no pod here.
+	former string
 	conn   Member
 	status *etcd.Status
 	err    error
@@ -38,9 +40,17 @@ type answer struct {
 	position etcd.Position
 }
 
+// isOf reports whether an answer is that of a member, whose pod has this name.
+func (a answer) isOf(m etcd.Member, pod string) bool {
+	if a.former != "" {
+		return pod == "" && a.status != nil && a.status.MemberID == m.ID
+	}
+	return pod != "" && a.pod.Name == pod
+}
+
 func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 	answers := c.ask(ctx, o)
-	c.seeTLS(o, answers)
+	c.seeTLS(o, slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.former != "" }))
 	c.seeUser(o, answers)
 	list := c.list(ctx, o, answers)
 	findStalled(ctx, o, answers)
@@ -51,7 +61,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 			name = m.Name // somebody has changed its peer URL
 		}
 		state := plan.MemberState{Member: m, PodName: name, Pod: o.Pod(name), Volume: o.Volume(name)}
-		if i := slices.IndexFunc(answers, func(a answer) bool { return a.pod.Name == name }); i >= 0 {
+		if i := slices.IndexFunc(answers, func(a answer) bool { return a.isOf(m, name) }); i >= 0 {
 			state.Err = answers[i].err
 			switch s := answers[i].status; {
 			case s != nil && s.MemberID == m.ID:
@@ -62,6 +72,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 		}
 		o.Members = append(o.Members, state)
 	}
+	c.prove(ctx, o)
 	c.health.track(o)
 	c.quorum.look(o)
 	c.unconfirmed.look(o)
@@ -94,6 +105,7 @@ func (c *Cluster) ask(ctx context.Context, o *plan.Observation) []answer {
 		answers = append(answers, answer{pod: p, conn: conn, err: err})
 	}
 	c.etcd.Retain(endpoints)
+	answers = append(answers, c.formerAnswers(o)...)
 
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -113,8 +125,13 @@ func (c *Cluster) ask(ctx context.Context, o *plan.Observation) []answer {
 		})
 	}
 	asked.Wait()
+	for _, a := range answers {
+		if c.importer.source != nil && a.status != nil {
+			c.importer.conns[a.status.MemberID] = a.conn
+		}
+	}
 	for i := range o.Pods {
-		if slices.ContainsFunc(answers, func(a answer) bool { return a.status != nil && a.pod.UID == o.Pods[i].UID }) {
+		if slices.ContainsFunc(answers, func(a answer) bool { return a.status != nil && a.former == "" && a.pod.UID == o.Pods[i].UID }) {
 			o.Pods[i].Answered()
 		}
 	}
@@ -151,7 +168,7 @@ func (c *Cluster) list(ctx context.Context, o *plan.Observation, answers []answe
 		o.Quorum = true
 		c.change = through.conn
 		for _, a := range live {
-			if a.pod.Name != through.pod.Name && leads(a) < 2 {
+			if (a.pod.Name != through.pod.Name || a.former != through.former) && leads(a) < 2 {
 				c.otherVoters = append(c.otherVoters, a.conn)
 			}
 		}
@@ -221,8 +238,11 @@ func agreed(ctx context.Context, o *plan.Observation, candidates []answer) ([]et
 // belongs checks that a membership contains the member that sent it. Otherwise another
 // cluster's etcd now has the address.
 func belongs(o *plan.Observation, members []etcd.Member, a answer) bool {
+	if a.former != "" && etcd.FormatID(a.status.ClusterID) != o.Status.Import.ClusterID {
+		return false
+	}
 	return slices.ContainsFunc(members, func(m etcd.Member) bool {
-		return m.ID == a.status.MemberID && (o.Names.MemberAt(m.Host()) == a.pod.Name || m.Name == a.pod.Name)
+		return m.ID == a.status.MemberID && (a.former != "" || o.Names.MemberAt(m.Host()) == a.pod.Name || m.Name == a.pod.Name)
 	})
 }
 

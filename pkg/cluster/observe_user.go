@@ -40,7 +40,7 @@ func (r *userReader) due(now time.Time) bool {
 // user. A Secret that becomes unusable does not affect what is in use.
 func (c *Cluster) observeUser(ctx context.Context, o *plan.Observation) error {
 	r, name := &c.user, o.Spec.CredentialsSecret()
-	if o.Ending || name == r.secret && !r.due(o.Now) {
+	if c.ends(o) || name == r.secret && !r.due(o.Now) {
 		return nil
 	}
 	if name == "" {

@@ -148,6 +148,14 @@ func parseWorld(text string) (*plan.Observation, error) {
 		members[i].Volume = o.Volume(members[i].PodName)
 	}
 	o.Members = members
+	for _, m := range members {
+		if m.PodName != "" && !m.Learner && !strings.Contains(text, "uncompared") {
+			if o.Import.Compared == nil {
+				o.Import.Compared = map[uint64]bool{}
+			}
+			o.Import.Compared[m.ID] = true
+		}
+	}
 	if err := setScriptRecord(o, text); err != nil {
 		return nil, err
 	}
@@ -164,7 +172,11 @@ func parseWorld(text string) (*plan.Observation, error) {
 		}
 		o.Pods[i].InitialCluster = etcd.InitialCluster{}
 		for _, name := range names {
-			o.Pods[i].InitialCluster[o.Names.PeerURL(name)] = name
+			peerURL := o.Names.PeerURL(name)
+			if strings.HasPrefix(name, "old-") { // a former member
+				peerURL = "http://" + name + ":2380"
+			}
+			o.Pods[i].InitialCluster[peerURL] = name
 		}
 	}
 	return o, nil
@@ -254,6 +266,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.JoinSingly = true
 		case "lift-put-off":
 			o.LiftPutOff = true
+		case "import":
+			parseImport(o, strings.Split(value, ":"))
 		case "strangers":
 			o.PodsOfOthers, err = strconv.Atoi(value)
 		default:
@@ -281,6 +295,35 @@ func parseAuth(o *plan.Observation, words []string) {
 			o.Auth.Enabled = nil
 		case "unset":
 			o.Spec.Auth.Enabled = nil
+		}
+	}
+}
+
+// parseImport reads how far an import is. Without the word begun, it has not begun.
+func parseImport(o *plan.Observation, words []string) {
+	o.Spec.ImportFrom = &api.ImportSource{Endpoints: []string{"http://old-0:2379"}}
+	for _, w := range words {
+		switch w {
+		case "new":
+			o.Status.Phase, o.Status.InitialVersion, o.Quorum = api.ClusterPhaseNone, "", false
+		case "answers": // an own member does
+			o.Quorum, o.Seen.ClusterID = true, 7
+		case "checked":
+			o.Import.Checked, o.Import.ClusterID, o.Import.Members = true, 7, []etcd.Member{{ID: 1, Name: "old-0"}}
+		case "obstacle":
+			o.Import.Checked, o.Import.Obstacles = true, []string{"alarms: there are alarms"}
+		case "held":
+			o.Import.Held = true
+		case "begun":
+			o.Status.Import = &api.ImportStatus{ClusterID: "7"}
+		case "unnamed": // the field is gone
+			o.Spec.ImportFrom = nil
+		case "commit":
+			o.Spec.ImportFrom.Commit = true
+		case "committed":
+			o.Spec.ImportFrom.Commit, o.Status.Import.CommitDate = true, "2026-01-01T11:00:00Z"
+		case "complete":
+			o.Status.Import.CompletionDate = "2026-01-01T11:00:00Z"
 		}
 	}
 }
@@ -375,6 +418,20 @@ func parseMember(o *plan.Observation, words []string, running string, id uint64,
 		case "foreign":
 			m.PodName, m.PeerURLs = "", []string{"http://" + name + ":2380"}
 			m.Status, p = nil, nil
+		case "former", "stranger": // a member of an imported etcd
+			m.PodName, m.PeerURLs, p = "", []string{"http://" + name + ":2380"}, nil
+			if value == "down" {
+				m.Status, m.DownSince = nil, o.Now.Add(-time.Hour)
+			}
+			if key == "former" && o.Status.Import != nil {
+				o.Status.Import.Members = append(o.Status.Import.Members, api.ImportedMember{ID: etcd.FormatID(id), Name: name})
+			}
+		case "uncompared":
+		case "proven":
+			if o.Import.Proven == nil {
+				o.Import.Proven = map[uint64]bool{}
+			}
+			o.Import.Proven[id] = true
 		case "unheard":
 			m.Status, m.Err, m.DownSince = nil, etcd.ErrTLS, o.Now.Add(-time.Hour)
 		case "down":

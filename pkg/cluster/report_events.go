@@ -179,8 +179,14 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 	if old.Phase != st.Phase {
 		switch st.Phase {
 		case api.ClusterPhaseCreating:
+			if st.Import != nil {
+				break // the events of the import follow
+			}
 			n.Normal("Bootstrapping", "Bootstrapping the cluster with member %s", st.Members.Unready[0])
 		case api.ClusterPhaseRunning:
+			if st.Import != nil && old.Phase == api.ClusterPhaseCreating {
+				break
+			}
 			n.Normal("Bootstrapped", "The first member serves: the cluster is running")
 		case api.ClusterPhaseFailed:
 			n.Warning("Cluster Failed", "%s", st.Reason)
@@ -190,6 +196,7 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 	if from := st.RestoredFrom; from != nil && (old.RestoredFrom == nil || *from != *old.RestoredFrom) {
 		n.Normal("Restoring", "The first member starts on the backup %s", from.Key)
 	}
+	n.importChanged(old.Import, st.Import)
 	n.reasonChanged(old.Reason, st.Reason)
 	if old.ControlPaused != st.ControlPaused {
 		if st.ControlPaused {
@@ -205,6 +212,27 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 		n.Normal("Upgrade Started", "Upgrading from %s to %s", st.CurrentVersion, st.TargetVersion)
 	case st.TargetVersion == "" && old.TargetVersion != "" && st.CurrentVersion == old.TargetVersion:
 		n.Normal("Upgrade Finished", "All members run %s", st.CurrentVersion)
+	}
+}
+
+// importChanged reports the stages of an import.
+func (n *notices) importChanged(old, st *api.ImportStatus) {
+	if st == nil || old != nil && old.Phase == st.Phase {
+		return
+	}
+	switch st.Phase {
+	case api.ImportJoining:
+		if old == nil || old.Phase == api.ImportChecking {
+			n.Normal("Import Begun", "Members join the etcd of ID %s, which has %d members", st.ClusterID, len(st.Members))
+		}
+	case api.ImportJoined:
+		n.Normal("Import Joined", "The members have joined the imported etcd. Set spec.importFrom.commit to true to let its former members leave")
+	case api.ImportMoving:
+		n.Normal("Import Committed", "The former members of the imported etcd leave, one by one")
+	case api.ImportCompleted:
+		n.Normal("Import Completed", "All members of the etcd are those of the EtcdCluster: spec.importFrom can be removed")
+	case api.ImportTakingBack:
+		n.Normal("Import Taken Back", "The EtcdCluster is being deleted: its members leave the imported etcd")
 	}
 }
 
@@ -227,6 +255,8 @@ func (n *notices) reasonChanged(old, text string) {
 		n.Warning("Wrong Image", "%s", text)
 	case plan.RestoreHeld:
 		n.Warning("Restore Held", "%s", text)
+	case plan.ImportHeld:
+		n.Warning("Import Held", "%s", text)
 	}
 }
 

@@ -43,7 +43,8 @@ func newClusterGauges() clusterGauges {
 				return truth(contradicts(st.Condition(api.ClusterConditionAvailable)))
 			}},
 			{gauge("bootstrapped", "1 once the first member has served: from there on there is data."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
-				return truth(st.Phase == api.ClusterPhaseRunning || st.Phase == api.ClusterPhaseFailed)
+				ran := st.Phase == api.ClusterPhaseRunning || st.Phase == api.ClusterPhaseFailed
+				return truth(ran && st.Condition(api.ClusterConditionAvailable).Reason != reasonImporting)
 			}},
 			{gauge("size", "Number of members that the spec asks for."), func(o *plan.Observation, _ *api.ClusterStatus) float64 {
 				return float64(o.Spec.Size)

@@ -24,6 +24,7 @@ func statusAfter(o *plan.Observation, s plan.Step, generation int64) api.Cluster
 	st.MinAvailable = o.Budget.MinAvailable
 	st.Selector = selector(o)
 	setPhase(&st, o, s)
+	setImport(&st, o, s)
 	why := statusReason(o, s, st.Phase)
 	st.Reason = why.String()
 	setMembers(&st, o, s)

@@ -6,6 +6,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,10 @@ const (
 	reasonNoSpace = "Out of space"
 	reasonCorrupt = "Data corrupt"
 )
+
+// reasonImporting is the reason of Available while clients are served by the members of an imported
+// etcd alone.
+const reasonImporting = "Importing"
 
 // availability returns whether the cluster serves reads and writes, and if not, the problem of
 // each member and the remedy.
@@ -39,6 +44,9 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 		if reason, message := blocked(o); reason != "" {
 			return corev1.ConditionFalse, reason, message
 		}
+		if message := importedOnly(o); message != "" {
+			return corev1.ConditionFalse, reasonImporting, message
+		}
 		if o.Unconfirmed() {
 			return corev1.ConditionFalse, "Quorum lost", fmt.Sprintf("%d of %d voting members confirm reads, %d are needed: writes fail until more do%s",
 				healthy, len(voters), etcd.Quorum(len(voters)), troubles(o))
@@ -55,6 +63,8 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 		return status, reason, message
 	}
 	switch {
+	case o.Importing() && len(o.Members) == 0:
+		return corev1.ConditionFalse, reasonImporting, "no member of the cluster has joined the etcd to import yet"
 	case o.Invalid != "" && len(o.Pods) == 0:
 		return corev1.ConditionFalse, "Spec refused", o.Invalid
 	case len(o.Pods) == 0 && !plan.CertificatesHold(o).IsZero():
@@ -73,6 +83,15 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 	default:
 		return corev1.ConditionFalse, "Quorum lost", "no member answers the operator" + troubles(o)
 	}
+}
+
+// importedOnly says that the clients of the cluster's Service reach no member yet, because only
+// former members of the imported etcd have votes; "" otherwise.
+func importedOnly(o *plan.Observation) string {
+	if !o.Importing() || slices.ContainsFunc(o.Own(), func(m plan.MemberState) bool { return !m.Learner && m.Healthy() }) {
+		return ""
+	}
+	return "only members of the imported etcd have votes: its clients are served there"
 }
 
 // blocked says which alarm makes a cluster with a quorum refuse requests, and the remedy. A

@@ -113,7 +113,9 @@ func sortMembers(list []api.MemberStatus) {
 // empty if it is healthy.
 func problem(m plan.MemberState, o *plan.Observation) string {
 	switch {
-	case m.Foreign():
+	case m.Foreign() && o.Importing() && m.Status == nil:
+		return "it does not answer at an endpoint of spec.importFrom"
+	case m.Foreign() && !o.Importing():
 		return "the operator did not create it and does not ask it"
 	case m.Status != nil && m.Status.LeaderID == 0:
 		return "knows no leader: it does not reach a majority of the members"

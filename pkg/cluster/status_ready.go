@@ -39,6 +39,7 @@ func readyInput(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why pla
 		Waiting:   standstillReason(o).String(),
 		Behind:    waiting != "" || o.Outdated(),
 		Restoring: startsOnBackup(st, o),
+		Importing: importing(st, o),
 		Settled:   idles && idle.Why.Kind == plan.AsSpecified,
 		Edited:    o.Status.ObservedGeneration != st.ObservedGeneration,
 	}
@@ -84,6 +85,8 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan
 		return "PodsUnlabelled", why.String()
 	case plan.RestoreHeld:
 		return "RestoreHeld", why.String()
+	case plan.ImportHeld:
+		return "ImportHeld", why.String()
 	case plan.WrongImage:
 		return "WrongImage", why.String()
 	}

@@ -119,6 +119,8 @@ func New(cfg Config) (*Controller, error) {
 		Kind:        api.EtcdClusterResourceKind,
 		New:         func() *api.EtcdCluster { return &api.EtcdCluster{} },
 		ReasonField: "reason",
+		Finalizer:   api.ImportFinalizer,
+		SomeHeld:    true,
 		Namespace:   cfg.Namespace,
 		ClusterWide: cfg.ClusterWide,
 		Missing:     c.definition.Missing,

@@ -128,6 +128,13 @@ func (c *Client) SetCredentials(credentials Credentials) {
 	}
 }
 
+// ShareLogin closes all connections, and makes new ones use the tokens of another client. A member
+// that issues none, such as a learner, then needs no other member of its own client.
+func (c *Client) ShareLogin(with *Client) {
+	c.Close()
+	c.login = with.login
+}
+
 // Conn returns the connection to a member, and dials in the background.
 func (c *Client) Conn(ep Endpoint) (*Conn, error) {
 	if conn := c.conns[ep]; conn != nil {
@@ -285,17 +292,7 @@ func (c *Conn) members(ctx context.Context, opts ...clientv3.OpOption) ([]Member
 // them. etcd raises it some seconds after the last member has reached a new minor. A member
 // can be at most one minor ahead of it.
 func (c *Conn) ClusterVersion(ctx context.Context) (Version, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/version", nil)
-	if err != nil {
-		return Version{}, fmt.Errorf("cluster version from %s: %w", c.url, err)
-	}
-	// Requests are rare: a transport for each holds no memory in between.
-	transport := &http.Transport{
-		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return c.through(ctx, c.address) },
-		TLSClientConfig:   c.tls,
-		DisableKeepAlives: true,
-	}
-	resp, err := transport.RoundTrip(req)
+	resp, err := c.get(ctx, "/version")
 	if err != nil {
 		return Version{}, fmt.Errorf("cluster version from %s: %w", c.url, err)
 	}
@@ -307,6 +304,21 @@ func (c *Conn) ClusterVersion(ctx context.Context) (Version, error) {
 		return Version{}, fmt.Errorf("cluster version from %s: %w", c.url, err)
 	}
 	return ParseVersion(versions.Cluster)
+}
+
+// get sends a request to the member's HTTP server for clients. Requests are rare: a transport for
+// each holds no memory in between.
+func (c *Conn) get(ctx context.Context, path string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return c.through(ctx, c.address) },
+		TLSClientConfig:   c.tls,
+		DisableKeepAlives: true,
+	}
+	return transport.RoundTrip(req)
 }
 
 // AddMember adds a member with this peer URL, as a learner or with a vote.

@@ -62,6 +62,13 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operator
 	case launches(obj, p):
 		c.Command = append(c.Command, "-leave="+launcherProgram)
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
+		for _, u := range p.Reach {
+			c.Command = append(c.Command, "-reach="+u)
+		}
+		if len(p.Reach) > 0 && n.peerTLS {
+			c.Command = append(c.Command, peerCertFlags()...)
+			c.VolumeMounts = append(c.VolumeMounts, PeerCert.mount())
+		}
 		return c
 	case p.Rejoins:
 		c.Command = append(c.Command, "-require-data")
@@ -103,9 +110,14 @@ func peerFlags(obj *api.EtcdCluster, p MemberPod) []string {
 		flags = append(flags, "-address="+host+"="+p.Addresses[host])
 	}
 	if n.peerTLS {
-		flags = append(flags, "-peer-cert="+PeerCert.path(PeerCert.Cert), "-peer-key="+PeerCert.path(PeerCert.Key), "-peer-ca="+PeerCert.path(PeerCert.CA))
+		flags = append(flags, peerCertFlags()...)
 	}
 	return flags
+}
+
+// peerCertFlags are the certificate that peers demand from a caller.
+func peerCertFlags() []string {
+	return []string{"-peer-cert=" + PeerCert.path(PeerCert.Cert), "-peer-key=" + PeerCert.path(PeerCert.Key), "-peer-ca=" + PeerCert.path(PeerCert.CA)}
 }
 
 // joins reports whether a pod is that of a member that has to wait for others.

@@ -20,6 +20,9 @@ type MemberPod struct {
 	// Addresses are those of members that a joining one asks, by host name. A name that
 	// is looked up before it is published stays unknown where the DNS keeps denials.
 	Addresses map[string]string
+	// Reach are the peer URLs of members that must answer in the pod's own network before the
+	// operator adds the member.
+	Reach []string
 	// Volume is true for a pod on a PersistentVolumeClaim of its name.
 	Volume bool
 	// Rejoins is true for a member that returns with its data: without data it must not start,

@@ -143,8 +143,16 @@ func shapes() map[string]shape {
 		"tls-mixed":        joiner(clusterWithTLS("peer-secret", "server-secret", "operator-secret")).with(CertForms{Operator: certsecret.CertManager}),
 		"tls-peer-only":    joiner(clusterWithTLS("peer-secret", "", "")),
 		"tls-client-only":  joiner(clusterWithTLS("", "server-secret", "operator-secret")),
+		"tls-import":       importer(clusterWithTLS("peer-secret", "server-secret", "operator-secret")),
 		"tls-seed":         seed(clusterWithTLS("peer-secret", "server-secret", "operator-secret")),
 	}
+}
+
+// importer is a joiner of an etcd that serves elsewhere.
+func importer(obj *api.EtcdCluster) shape {
+	s := joiner(obj)
+	s.pod.Reach = []string{"https://old-0.old:2380", "https://old-1.old:2380"}
+	return s
 }
 
 func claimOf(size string) *corev1.PersistentVolumeClaimSpec {

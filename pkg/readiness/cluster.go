@@ -28,6 +28,8 @@ type Cluster struct {
 	Behind bool
 	// Restoring reports whether the first member starts from a backup.
 	Restoring bool
+	// Importing is what the import of a running etcd does; "" without one.
+	Importing string
 	// Sick are the members that are not healthy, with their problems.
 	Sick []string
 	// Exhausted reports whether Waiting or a member's problem has lasted for Patience.
@@ -56,6 +58,8 @@ func (c Cluster) Of() Verdict {
 		return stalled("MemberUnhealthy", trouble)
 	case c.Restoring:
 		return reconciling("Restoring", st.Reason)
+	case c.Importing != "":
+		return reconciling("Importing", c.Importing)
 	case available.Status != corev1.ConditionTrue:
 		return reconciling(CamelCase(available.Reason), available.Message)
 	case c.Waiting != "":

@@ -21,10 +21,10 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/access"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/doctor"
-	"github.com/etcd-operator/etcd-operator/internal/plugin/source"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/importsource"
 	"github.com/etcd-operator/etcd-operator/pkg/usersecret"
 )
 
@@ -39,13 +39,13 @@ type importOptions struct {
 func (app *App) importCommand() *cobra.Command {
 	opts := &importOptions{}
 	cmd := &cobra.Command{
-		Use: "import --check -f FILE --endpoint URL...", GroupID: operate,
+		Use: "import --check -f FILE [--endpoint URL...]", GroupID: operate,
 		Short: "Check whether members of an EtcdCluster could join a running etcd",
 		Long: `Look at an etcd that the operator does not care for, and report what would keep members of
-an EtcdCluster from joining it. The command changes nothing. The operator can't import yet:
-to move the data, use a backup and a restore.
+an EtcdCluster from joining it. The command changes nothing. The import itself begins with
+the creation of an EtcdCluster with spec.importFrom.
 
-Name one endpoint of each member. The command connects through the API server to an
+Name one endpoint of each member. Default: those of spec.importFrom in the manifest. The command connects through the API server to an
 endpoint whose host is a pod of the namespace, such as etcd-0.etcd. It connects to other
 endpoints from this machine.
 
@@ -55,7 +55,7 @@ The exit code is 1 if there is an obstacle, and 0 if there are only warnings.`,
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !opts.check {
-				return usageError(cmd, errors.New("the operator can't import yet: add --check to look for obstacles"))
+				return usageError(cmd, errors.New("add --check to look for obstacles; to import, create an EtcdCluster with spec.importFrom"))
 			}
 			return app.runImportCheck(cmd.Context(), opts)
 		},
@@ -63,11 +63,10 @@ The exit code is 1 if there is an obstacle, and 0 if there are only warnings.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&opts.check, "check", false, "look for obstacles, and change nothing; required")
 	flags.StringVarP(&opts.file, "file", "f", "", "manifest of the EtcdCluster that would take over, or - for standard input; required")
-	flags.StringSliceVar(&opts.endpoints, "endpoint", nil, "client URL of a member; repeat it for each member; required")
-	flags.StringVar(&opts.tlsSecret, "tls-secret", "", "Secret with a client certificate of the etcd, as in clientTLSSecret of an EtcdBackup")
+	flags.StringSliceVar(&opts.endpoints, "endpoint", nil, "client URL of a member; repeat it for each member; default: spec.importFrom.endpoints")
+	flags.StringVar(&opts.tlsSecret, "tls-secret", "", "Secret with a client certificate of the etcd; default: spec.importFrom.clientTLSSecret")
 	flags.StringVar(&opts.credentialsSecret, "credentials-secret", "", "Secret with the username and password of a user of the etcd with the role root")
 	_ = cmd.MarkFlagRequired("file")
-	_ = cmd.MarkFlagRequired("endpoint")
 	opts.format.bind(cmd)
 	return cmd
 }
@@ -77,9 +76,18 @@ func (app *App) runImportCheck(ctx context.Context, opts *importOptions) error {
 	if err != nil {
 		return err
 	}
-	target, err := app.target(opts.file, a.Namespace)
+	target, from, err := app.target(opts.file, a.Namespace)
 	if err != nil {
 		return err
+	}
+	if from != nil && len(opts.endpoints) == 0 {
+		opts.endpoints = from.Endpoints
+	}
+	if from != nil && opts.tlsSecret == "" {
+		opts.tlsSecret = from.ClientTLSSecret
+	}
+	if len(opts.endpoints) == 0 {
+		return fmt.Errorf("the manifest %s has no spec.importFrom: name the client URL of each member with --endpoint", opts.file)
 	}
 	tunnel, end := app.Dial(a)
 	defer end()
@@ -87,7 +95,7 @@ func (app *App) runImportCheck(ctx context.Context, opts *importOptions) error {
 	if err != nil {
 		return err
 	}
-	findings := source.Judge(s.Look(ctx), target)
+	findings := importsource.Judge(s.Look(ctx), target)
 	if err := opts.format.write(app.Out, findings, nil, func(out io.Writer) error { return printFindings(out, findings) }); err != nil {
 		return err
 	}
@@ -97,8 +105,8 @@ func (app *App) runImportCheck(ctx context.Context, opts *importOptions) error {
 	return nil
 }
 
-// target reads the manifest of an EtcdCluster.
-func (app *App) target(file, namespace string) (source.Target, error) {
+// target reads the manifest of an EtcdCluster, with the etcd that it names.
+func (app *App) target(file, namespace string) (importsource.Target, *api.ImportSource, error) {
 	var content []byte
 	var err error
 	if file == "-" {
@@ -107,28 +115,29 @@ func (app *App) target(file, namespace string) (source.Target, error) {
 		content, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return source.Target{}, fmt.Errorf("read the manifest: %w", err)
+		return importsource.Target{}, nil, fmt.Errorf("read the manifest: %w", err)
 	}
 	obj := &api.EtcdCluster{}
 	if err := yaml.UnmarshalStrict(content, obj); err != nil {
-		return source.Target{}, fmt.Errorf("read the manifest %s: it is not one EtcdCluster: %w", file, err)
+		return importsource.Target{}, nil, fmt.Errorf("read the manifest %s: it is not one EtcdCluster: %w", file, err)
 	}
 	if obj.Kind != api.EtcdClusterResourceKind || obj.Name == "" {
-		return source.Target{}, fmt.Errorf("read the manifest %s: it has the kind %q and the name %q; want a named EtcdCluster", file, obj.Kind, obj.Name)
+		return importsource.Target{}, nil, fmt.Errorf("read the manifest %s: it has the kind %q and the name %q; want a named EtcdCluster", file, obj.Kind, obj.Name)
 	}
 	if obj.Namespace != "" && obj.Namespace != namespace {
-		return source.Target{}, fmt.Errorf("the manifest %s is for the namespace %s, and the command for %s: add -n %s", file, obj.Namespace, namespace, obj.Namespace)
+		return importsource.Target{}, nil, fmt.Errorf("the manifest %s is for the namespace %s, and the command for %s: add -n %s", file, obj.Namespace, namespace, obj.Namespace)
 	}
-	target, err := source.TargetOf(obj, namespace)
+	target, err := importsource.TargetOf(obj, namespace)
 	if err != nil {
-		return target, fmt.Errorf("read the manifest %s: %w", file, err)
+		return target, nil, fmt.Errorf("read the manifest %s: %w", file, err)
 	}
-	return target, nil
+	target.UserFrom, target.CertificateFrom = "--credentials-secret", "--tls-secret"
+	return target, obj.Spec.ImportFrom, nil
 }
 
 // source is how to reach the etcd of the flags.
-func (opts *importOptions) source(ctx context.Context, a *access.Access, tunnel etcd.Dial) (*source.Source, error) {
-	s := &source.Source{}
+func (opts *importOptions) source(ctx context.Context, a *access.Access, tunnel etcd.Dial) (*importsource.Source, error) {
+	s := &importsource.Source{}
 	if opts.tlsSecret != "" {
 		secret, err := a.Kube.CoreV1().Secrets(a.Namespace).Get(ctx, opts.tlsSecret, metav1.GetOptions{})
 		if err != nil {
@@ -174,7 +183,7 @@ func (opts *importOptions) source(ctx context.Context, a *access.Access, tunnel 
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}
 	if ns, err := a.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{}); err == nil {
-		s.KubeSystem = string(ns.UID) // without the right, the finding is a warning
+		s.Own = importsource.MarkOfNamespace(string(ns.UID)) // without the right, the finding is a warning
 	}
 	return s, nil
 }

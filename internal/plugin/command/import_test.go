@@ -30,19 +30,21 @@ func TestImportChecks(t *testing.T) {
 		code           int
 		out, errOut    string
 	}{
-		"all is well":         {importCheck, taker, 0, "ok    members: all 3 answer, and all have a vote", ""},
-		"another minor":       {importCheck, strings.Replace(taker, "3.7.3", "3.6.16", 1), 1, "FAIL  version: the source runs 3.7, and the EtcdCluster 3.6.16\n      fix: set spec.version to a release of 3.7", ""},
-		"a member is missing": {strings.Replace(importCheck, "http://orders-a:2379,", "", 1), taker, 1, "FAIL  members: no endpoint leads to member orders-a (1)", ""},
-		"JSON":                {importCheck + " -o json", taker, 0, `"check": "leader",`, ""},
-		"no word":             {"import -f x --endpoint http://orders-a:2379", "", 1, "", "the operator can't import yet: add --check"},
-		"no file":             {"import --check --endpoint http://orders-a:2379", "", 1, "", `required flag(s) "file"`},
-		"another kind":        {importCheck, "kind: Pod\nmetadata: {name: a}", 1, "", `it has the kind "Pod"`},
-		"an unknown field":    {importCheck, taker + "  sise: 3\n", 1, "", "sise"},
-		"another namespace":   {importCheck, strings.Replace(taker, "name: taker", "name: taker\n  namespace: prod", 1), 1, "", "add -n prod"},
-		"TLS without Secret":  {"import --check -f - --endpoint https://orders-a:2379", taker, 1, "", "with --tls-secret"},
-		"no such Secret":      {importCheck + " --credentials-secret none", taker, 1, "", `secrets "none" not found`},
-		"an empty Secret":     {importCheck + " --credentials-secret empty", taker, 1, "", "lacks username and password"},
-		"no certificate":      {importCheck + " --tls-secret empty", taker, 1, "", "Secret empty lacks"},
+		"all is well":               {importCheck, taker, 0, "ok    members: all 3 answer, and all have a vote", ""},
+		"another minor":             {importCheck, strings.Replace(taker, "3.7.3", "3.6.16", 1), 1, "FAIL  version: the source runs 3.7, and the EtcdCluster 3.6.16\n      fix: set spec.version to a release of 3.7", ""},
+		"a member is missing":       {strings.Replace(importCheck, "http://orders-a:2379,", "", 1), taker, 1, "FAIL  members: no endpoint leads to member orders-a (1)", ""},
+		"JSON":                      {importCheck + " -o json", taker, 0, `"check": "leader",`, ""},
+		"no word":                   {"import -f x --endpoint http://orders-a:2379", "", 1, "", "add --check to look for obstacles"},
+		"endpoints of the manifest": {"import --check -f -", taker + "  importFrom: {endpoints: [\"http://orders-a:2379\", \"http://orders-b:2379\", \"http://orders-c:2379\"]}\n", 0, "ok    members: all 3 answer, and all have a vote", ""},
+		"no endpoint":               {"import --check -f -", taker, 1, "", "has no spec.importFrom: name the client URL"},
+		"no file":                   {"import --check --endpoint http://orders-a:2379", "", 1, "", `required flag(s) "file"`},
+		"another kind":              {importCheck, "kind: Pod\nmetadata: {name: a}", 1, "", `it has the kind "Pod"`},
+		"an unknown field":          {importCheck, taker + "  sise: 3\n", 1, "", "sise"},
+		"another namespace":         {importCheck, strings.Replace(taker, "name: taker", "name: taker\n  namespace: prod", 1), 1, "", "add -n prod"},
+		"TLS without Secret":        {"import --check -f - --endpoint https://orders-a:2379", taker, 1, "", "with --tls-secret"},
+		"no such Secret":            {importCheck + " --credentials-secret none", taker, 1, "", `secrets "none" not found`},
+		"an empty Secret":           {importCheck + " --credentials-secret empty", taker, 1, "", "lacks username and password"},
+		"no certificate":            {importCheck + " --tls-secret empty", taker, 1, "", "Secret empty lacks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "empty", Namespace: "default"}})

@@ -13,28 +13,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/access"
+	"github.com/etcd-operator/etcd-operator/pkg/finding"
 )
 
 // Level is how bad a finding is.
-type Level string
+type Level = finding.Level
 
 // The levels, the best first.
 const (
-	OK Level = "ok"
-	// Unknown is a check that could not be made, mostly because a right is missing.
-	Unknown Level = "unknown"
-	Warning Level = "warning"
-	Failure Level = "failure"
+	OK      = finding.OK
+	Unknown = finding.Unknown
+	Warning = finding.Warning
+	Failure = finding.Failure
 )
 
 // Finding is what one check has found.
-type Finding struct {
-	Check   string `json:"check"`
-	Level   Level  `json:"level"`
-	Message string `json:"message"`
-	// Fix is what to do; empty where nothing is.
-	Fix string `json:"fix,omitempty"`
-}
+type Finding = finding.Finding
 
 // Doctor looks at the Kubernetes cluster and the namespace of an access.
 type Doctor struct {
@@ -71,13 +65,4 @@ func (d *Doctor) Environment(ctx context.Context) {
 }
 
 // Worst is the worst level among findings.
-func Worst(findings []Finding) Level {
-	rank := map[Level]int{OK: 0, Unknown: 1, Warning: 2, Failure: 3}
-	worst := OK
-	for _, f := range findings {
-		if rank[f.Level] > rank[worst] {
-			worst = f.Level
-		}
-	}
-	return worst
-}
+func Worst(findings []Finding) Level { return finding.Worst(findings) }

@@ -15,9 +15,10 @@ type Auth struct {
 }
 
 // followAuth enables or disables authentication as specified, and follows the password. In a
-// new cluster it comes before the client Service, so that no client gets in without a user.
+// new cluster it comes before the client Service, so that no client gets in without a user. An
+// imported etcd keeps its own until the import is complete.
 func followAuth(o *Observation) Step {
-	if o.Spec.Auth == nil || o.Spec.Auth.Enabled == nil || o.Auth.Enabled == nil {
+	if o.Importing() || o.Spec.Auth == nil || o.Spec.Auth.Enabled == nil || o.Auth.Enabled == nil {
 		return nil
 	}
 	switch want, is := *o.Spec.Auth.Enabled, *o.Auth.Enabled; {

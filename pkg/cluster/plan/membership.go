@@ -96,7 +96,7 @@ func dropSurplusLearner(o *Observation) Step {
 func promoteLearner(o *Observation) Step {
 	var ready []MemberState
 	for _, m := range o.Learners() {
-		if m.Healthy() && (m.Pod == nil || !m.Pod.Guarded || m.Pod.Noted) {
+		if m.Healthy() && (m.Pod == nil || !m.Pod.Guarded || m.Pod.Noted) && o.mayVote(m) {
 			ready = append(ready, m)
 		}
 	}
@@ -238,7 +238,7 @@ func joinPlanned(o *Observation) Step {
 // are healthy, because a voter counts before it has started.
 func (o *Observation) add(name string) Step {
 	v, ok := o.LowestVersion()
-	learner := ok && v.HasLearners()
+	learner := o.Importing() || ok && v.HasLearners()
 	if !learner && Count(o.Voters(), MemberState.Healthy) < len(o.Voters()) {
 		return Wait{"for all members to be healthy before " + name + " is added"}
 	}
@@ -251,6 +251,13 @@ func awaitLearners(o *Observation) Step {
 	if learners := o.Learners(); len(learners) > 0 {
 		if s := o.makeRoomForMember(learners[0]); s != nil {
 			return s
+		}
+		switch l := learners[0]; {
+		case !o.Importing() || !l.Healthy():
+		case !o.Import.Proven[l.ID] && len(o.FormerVoters()) > 0:
+			return Wait{cmp.Or(o.Import.Doubt, "for the proof that "+l.PodName+" holds the data of the imported etcd")}
+		case !o.mayVote(l):
+			return nil // the import waits for the user's word
 		}
 		return Wait{"for " + learners[0].PodName + " to join"}
 	}
@@ -333,7 +340,7 @@ func removeOneMember(o *Observation) Step {
 // operator creates the next pods one by one. Otherwise the last of several pods could take the
 // only free node, and the operator would recreate them all, again and again.
 func addMembers(o *Observation) Step {
-	missing := o.Spec.Size - len(o.Own()) - len(o.Planned())
+	missing := o.wanted() - len(o.Own()) - len(o.Planned())
 	if missing <= 0 {
 		return nil
 	}
@@ -392,7 +399,7 @@ func (o *Observation) joinPods(base []string, n int, version string) []manifest.
 		base = append(base, name)
 		pods = append(pods, manifest.MemberPod{
 			Name: name, Version: version, InitialCluster: o.initialCluster(base), Addresses: addresses,
-			Volume: o.Spec.Persistent(),
+			Reach: o.formerPeers(), Volume: o.Spec.Persistent(),
 		})
 	}
 	return pods

@@ -31,6 +31,8 @@ type Observation struct {
 	// Source is the backup that the first member starts on; nil: it starts empty. Only a
 	// bootstrap depends on it.
 	Source *api.SeedBackup
+	// Import is what the operator knows of an etcd that the cluster takes over.
+	Import Import
 	// SourceUnreadable says why the first member's backup is unknown; empty if it is known.
 	SourceUnreadable string
 	// NewNames are names for new members, of which a step takes the first ones.

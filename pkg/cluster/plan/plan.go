@@ -15,9 +15,11 @@ import (
 // decides the pass. Rules that protect the data and the quorum precede those that follow the
 // spec.
 var Rules = []func(*Observation) Step{
+	takeBackImport,
 	leaveAlone,
 	heedRecord,
 	KeepPeerService,
+	followImport,
 	bootstrap,
 	takeBackBadImage,
 	recycleBrokenPod,
@@ -25,6 +27,8 @@ var Rules = []func(*Observation) Step{
 	remakeLostPods,
 	awaitQuorum,
 	noteStarted,
+	commitImport,
+	removeFormerMember,
 	LiftFormerAlarms,
 	followAuth,
 	KeepClientService,
@@ -62,6 +66,8 @@ func Plan(o *Observation) Step {
 	switch planned := o.Planned(); {
 	case o.Now.Before(o.Refused.Until):
 		return Idle{Reason{PodsRefused, o.Refused.Why}}
+	case o.Importing():
+		return Idle{o.importIdle()}
 	case len(planned) > 0:
 		return Idle{because("the pod of " + planned[0].Name + " is starting")}
 	case o.Outdated() && o.CheckVersion() != nil:
@@ -74,7 +80,7 @@ func Plan(o *Observation) Step {
 // runs: once the status says so, the operator tolerates what it can of that spec.
 func leaveAlone(o *Observation) Step {
 	switch {
-	case o.Ending:
+	case o.Ending && !(o.Import.Held && o.Committed()):
 		return Idle{Reason{Kind: BeingDeleted}}
 	case o.Spec.Paused:
 		return Idle{Reason{Kind: Paused}}
@@ -90,6 +96,9 @@ func leaveAlone(o *Observation) Step {
 // that it served before anything else happens. From then on the cluster holds data, and the
 // operator never bootstraps it again.
 func bootstrap(o *Observation) Step {
+	if o.Importing() {
+		return nil
+	}
 	switch o.Status.Phase {
 	case api.ClusterPhaseRunning:
 		return nil
@@ -162,6 +171,9 @@ func bootstrap(o *Observation) Step {
 func awaitQuorum(o *Observation) Step {
 	if o.Quorum {
 		return nil
+	}
+	if o.Importing() {
+		return Wait{"for a quorum of the imported etcd and the members that have joined it"}
 	}
 	if len(o.Volumes) > 0 || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.Started && !p.Finished && !p.Deleting }) {
 		return Wait{"for a quorum"}

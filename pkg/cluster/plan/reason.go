@@ -49,6 +49,10 @@ const (
 	// PodGone means that the member's pod is gone. The operator checks that again at the API
 	// server before it removes the member.
 	PodGone
+	// ImportHeld means that an import can't begin or continue.
+	ImportHeld
+	// ImportJoined means that an import waits for the user's word.
+	ImportJoined
 	// Standstill means that the operator has waited too long.
 	Standstill
 )
@@ -83,6 +87,10 @@ func (k ReasonKind) text() string {
 		return "pods of an earlier cluster of this name are still there"
 	case PodGone:
 		return "its pod is gone"
+	case ImportHeld:
+		return "the import waits: "
+	case ImportJoined:
+		return "the members have joined the imported etcd: "
 	case Standstill:
 		return "for more than a minute the operator has been waiting "
 	}

@@ -160,7 +160,9 @@ type (
 		Volume bool
 		// Dead is true for a replacement, false if the cluster shrinks.
 		Dead bool
-		Why  Reason
+		// Former is true for a member of an imported etcd.
+		Former bool
+		Why    Reason
 	}
 	// AdvanceLog appends entries without effect until all members have taken a snapshot of
 	// their raft state.
@@ -170,7 +172,22 @@ type (
 		From, To string
 		IP       string // the leading member's pod
 		ID       uint64 // the new leader's pod
+		// Former is the leading member's ID if it belongs to an imported etcd.
+		Former uint64
 	}
+	// HoldImport puts the finalizer on the EtcdCluster.
+	HoldImport struct{}
+	// BeginImport records which etcd the cluster takes over.
+	BeginImport struct {
+		ClusterID uint64
+		Members   []etcd.Member
+	}
+	// CommitImport records that the former members leave.
+	CommitImport struct{}
+	// FinishImport records that no former member is left.
+	FinishImport struct{}
+	// ReleaseImport takes the finalizer off the EtcdCluster.
+	ReleaseImport struct{}
 	// EnableAuth makes etcd ask for the user in the Secret.
 	EnableAuth struct{}
 	// DisableAuth makes etcd ask for no user.
@@ -284,6 +301,18 @@ func (s RemoveMember) String() string { return "remove member " + s.Name + ": " 
 func (s AdvanceLog) String() string {
 	return fmt.Sprintf("advance the log from index %d to %d", s.From, s.To)
 }
+
+func (HoldImport) String() string { return "put the finalizer of the import on the EtcdCluster" }
+
+func (s BeginImport) String() string {
+	return fmt.Sprintf("begin the import of cluster %s with %d members", etcd.FormatID(s.ClusterID), len(s.Members))
+}
+
+func (CommitImport) String() string { return "commit the import" }
+
+func (FinishImport) String() string { return "finish the import" }
+
+func (ReleaseImport) String() string { return "take the finalizer of the import off the EtcdCluster" }
 
 func (EnableAuth) String() string { return "enable authentication" }
 

@@ -54,6 +54,9 @@ func updateMetadata(o *Observation) Step {
 // continues with the next member only when all are healthy and caught up. The leader comes
 // last, and transfers leadership before.
 func updateOneMember(o *Observation) Step {
+	if o.Importing() {
+		return nil
+	}
 	behind := o.behind()
 	if len(behind) == 0 {
 		return nil

@@ -80,6 +80,9 @@ func (o *Observation) joinVersion() string {
 // when all members run the version of their pods, healthy and caught up. The leader comes
 // last, and transfers leadership before.
 func upgradeOneMember(o *Observation) Step {
+	if o.Importing() {
+		return nil
+	}
 	target := o.Spec.EffectiveVersion()
 	own := o.Own()
 	slices.SortFunc(own, func(a, b MemberState) int { return cmp.Compare(a.PodName, b.PodName) })

@@ -61,8 +61,8 @@ func (h *handler[T]) see(obj any) {
 
 func (h *handler[T]) seeReadable(obj T) {
 	switch {
-	case obj.GetDeletionTimestamp() != nil && h.source.Finalizer == "":
-		// A finalizer, such as that of a foreground deletion, keeps the object
+	case obj.GetDeletionTimestamp() != nil && !h.source.outlastsDeletion(obj):
+		// Another finalizer, such as that of a foreground deletion, keeps the object
 		// while what belongs to it goes: nobody may make that again.
 		h.fleet.Remove(KeyOf(obj))
 	case !h.source.takes(obj):

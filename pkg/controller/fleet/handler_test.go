@@ -226,6 +226,22 @@ func TestAnObjectUnderDeletionStaysWithTheRunnerThatFinalizesIt(t *testing.T) {
 	})
 }
 
+// Only some clusters have a finalizer: the others end at once.
+func TestAnObjectUnderDeletionStaysWhileItIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, false)
+		s.handler.source.Finalizer, s.handler.source.SomeHeld = "ours", true
+		now := metav1.Now()
+		going := func(finalizers ...string) *api.EtcdCluster {
+			return fleettest.EtcdCluster("a", "1", func(obj *api.EtcdCluster) { obj.DeletionTimestamp, obj.Finalizers = &now, finalizers })
+		}
+		s.handler.OnAdd(going("another", "ours"), true)
+		s.expect("a 1 begins with size 3")
+		s.handler.OnUpdate(nil, going("another"))
+		s.expect("a 1 ends")
+	})
+}
+
 func TestWhatComesChangesAndGoesIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, false)

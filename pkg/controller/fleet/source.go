@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -39,6 +40,8 @@ type Source[T Object] struct {
 	// Finalizer is one that the Runners put on objects. Those under deletion stay
 	// with their Runners until they are gone, to have it taken off. "": there is none.
 	Finalizer string
+	// SomeHeld is true if objects without the Finalizer end with their deletion.
+	SomeHeld bool
 	// Missing is called when the API server does not know the resource; it must not
 	// block.
 	Missing  func()
@@ -120,4 +123,9 @@ func IndexByUID(obj any) ([]string, error) {
 // KeyOf is the namespace and name of an object.
 func KeyOf(obj metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// outlastsDeletion reports whether a Runner has work left with an object under deletion.
+func (s *Source[T]) outlastsDeletion(obj T) bool {
+	return s.Finalizer != "" && (!s.SomeHeld || slices.Contains(obj.GetFinalizers(), s.Finalizer))
 }

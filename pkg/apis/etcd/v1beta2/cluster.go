@@ -117,6 +117,13 @@ type ClusterSpec struct {
 	// +optional
 	Auth *AuthPolicy `json:"auth,omitempty"`
 
+	// Running etcd that the cluster takes over while clients use it. The cluster starts no
+	// etcd of its own then. You can set it at creation only, and remove it when the import
+	// is complete. A deletion of the EtcdCluster before importFrom.commit takes the import
+	// back.
+	// +optional
+	ImportFrom *ImportSource `json:"importFrom,omitempty"`
+
 	// Properties of the client Service.
 	// +optional
 	Service *ServicePolicy `json:"service,omitempty"`

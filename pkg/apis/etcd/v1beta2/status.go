@@ -135,6 +135,10 @@ type ClusterStatus struct {
 	// +optional
 	RestoredFrom *RestoredFrom `json:"restoredFrom,omitempty"`
 
+	// State of the import of a running etcd; absent without spec.importFrom.
+	// +optional
+	Import *ImportStatus `json:"import,omitempty"`
+
 	// Last state that a quorum agreed on. A cluster that contradicts it has lost
 	// data. The operator then changes nothing, and status.reason explains what to
 	// do.

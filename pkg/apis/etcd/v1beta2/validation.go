@@ -91,6 +91,9 @@ func validateSpec(s *ClusterSpec, path *field.Path) (errs field.ErrorList) {
 	if s.Auth != nil {
 		errs = append(errs, validateUserSecret(s.Auth, path.Child("auth"))...)
 	}
+	if s.ImportFrom != nil {
+		errs = append(errs, validateImport(s.ImportFrom, path.Child("importFrom"))...)
+	}
 	if s.Service != nil {
 		errs = append(errs, validateService(s.Service, path.Child("service"))...)
 	}

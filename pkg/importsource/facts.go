@@ -1,9 +1,9 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source looks at a running etcd outside of the operator's care, and judges whether
+// Package importsource looks at a running etcd outside of the operator's care, and judges whether
 // members of an EtcdCluster could join it. It changes nothing.
-package source
+package importsource
 
 import (
 	"net/url"
@@ -42,7 +42,7 @@ const (
 	NoAPIServer APIServer = iota
 	// OtherAPIServer is one of another Kubernetes cluster, or of an unknown one.
 	OtherAPIServer
-	// OwnAPIServer is the one that this command talks to.
+	// OwnAPIServer is the one that keeps the EtcdCluster.
 	OwnAPIServer
 )
 
@@ -69,6 +69,8 @@ type Target struct {
 	PeerTLS bool
 	// AuthToken is the value of --auth-token, or "".
 	AuthToken string
+	// UserFrom and CertificateFrom say where a person names the Secrets for the endpoints.
+	UserFrom, CertificateFrom string
 }
 
 // defaultQuota is etcd's.

@@ -3,7 +3,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package source_test
+package importsource_test
 
 import (
 	"context"
@@ -16,14 +16,14 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcd-operator/etcd-operator/internal/plugin/doctor"
-	"github.com/etcd-operator/etcd-operator/internal/plugin/source"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/finding"
+	"github.com/etcd-operator/etcd-operator/pkg/importsource"
 	"github.com/etcd-operator/etcd-operator/test/members"
 )
 
-func sourceOf(cluster *members.Cluster) *source.Source {
-	s := &source.Source{Dial: func(ctx context.Context, address string) (net.Conn, error) {
+func sourceOf(cluster *members.Cluster) *importsource.Source {
+	s := &importsource.Source{Dial: func(ctx context.Context, address string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}}
 	for _, m := range cluster.Members {
@@ -34,14 +34,14 @@ func sourceOf(cluster *members.Cluster) *source.Source {
 
 // obstacles are the checks that fail. The peer URLs of the members are on the loopback, which
 // is always an obstacle.
-func obstacles(t *testing.T, cluster *members.Cluster, f source.Facts) []string {
+func obstacles(t *testing.T, cluster *members.Cluster, f importsource.Facts) []string {
 	t.Helper()
 	version, err := etcd.ParseVersion(cluster.Release.Version)
 	must(t, err)
 	var checks []string
-	findings := source.Judge(f, source.Target{Version: version, Domain: "orders.default.svc", Quota: 8 << 30, Volume: 8 << 30})
+	findings := importsource.Judge(f, importsource.Target{Version: version, Domain: "orders.default.svc", Quota: 8 << 30, Volume: 8 << 30})
 	for _, x := range findings {
-		if x.Level == doctor.Failure && x.Check != "peers" {
+		if x.Level == finding.Failure && x.Check != "peers" {
 			checks = append(checks, x.Check)
 		}
 	}
@@ -83,7 +83,7 @@ func TestALookChangesNothingAndFindsWhatIsWrong(t *testing.T) {
 					t.Errorf("hash of %s: %+v, %v", a.Endpoint, a.Hash, a.NoHash)
 				}
 			}
-			if f.NoClusterVersion != nil || f.NotSearched != nil || f.Authentication || f.APIServer != source.NoAPIServer {
+			if f.NoClusterVersion != nil || f.NotSearched != nil || f.Authentication || f.APIServer != importsource.NoAPIServer {
 				t.Errorf("facts: %+v", f)
 			}
 			if after := state(t, client); !reflect.DeepEqual(after, before) {
@@ -92,8 +92,8 @@ func TestALookChangesNothingAndFindsWhatIsWrong(t *testing.T) {
 
 			members.Put(t, client, "/registry/namespaces/kube-system", "k8s\x00 uid-1 ")
 			s := sourceOf(cluster)
-			for uid, want := range map[string]source.APIServer{"uid-1": source.OwnAPIServer, "uid-2": source.OtherAPIServer, "": source.OtherAPIServer} {
-				if s.KubeSystem = uid; s.Look(t.Context()).APIServer != want {
+			for uid, want := range map[string]importsource.APIServer{"uid-1": importsource.OwnAPIServer, "uid-2": importsource.OtherAPIServer, "": importsource.OtherAPIServer} {
+				if s.Own = importsource.MarkOfNamespace(uid); s.Look(t.Context()).APIServer != want {
 					t.Errorf("with the UID %q, want the API server %d", uid, want)
 				}
 			}

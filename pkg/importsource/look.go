@@ -1,7 +1,7 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package importsource
 
 import (
 	"context"
@@ -27,8 +27,23 @@ type Source struct {
 	Dial      etcd.Dial
 	TLS       *tls.Config      // nil: plain text
 	User      etcd.Credentials // zero: none
-	// KubeSystem is the UID of the namespace kube-system in the Kubernetes of the EtcdCluster.
-	KubeSystem string
+	// Own is what the API server of the EtcdCluster keeps; zero: unknown.
+	Own Mark
+}
+
+// Mark is an object in the etcd of an API server: its key, and a part of its value that no other
+// API server keeps there.
+type Mark struct{ Key, Value string }
+
+// namespaceKey is where each API server keeps the namespace kube-system.
+const namespaceKey = "/registry/namespaces/kube-system"
+
+// MarkOfNamespace is the mark of the namespace kube-system with this UID.
+func MarkOfNamespace(uid string) Mark { return Mark{namespaceKey, uid} }
+
+// MarkOfCluster is the mark of an EtcdCluster.
+func MarkOfCluster(namespace, name, uid string) Mark {
+	return Mark{"/registry/etcd.database.coreos.com/etcdclusters/" + namespace + "/" + name, uid}
 }
 
 // Look asks the endpoints. It sends only reads. A user logs in, which etcd notes in its log.
@@ -84,15 +99,25 @@ func (s *Source) agreed(ctx context.Context, f *Facts, ep etcd.Endpoint, conn *e
 	}
 	f.ClusterVersion, f.NoClusterVersion = conn.ClusterVersion(ctx)
 	f.Authentication = s.asksForUser(ctx, ep)
-	value, exists, err := conn.Value(ctx, "/registry/namespaces/kube-system")
-	switch {
-	case err != nil:
-		f.NotSearched = err
-	case exists && s.KubeSystem != "" && strings.Contains(value, s.KubeSystem):
-		f.APIServer = OwnAPIServer
-	case exists:
-		f.APIServer = OtherAPIServer
+	f.APIServer, f.NotSearched = s.apiServer(ctx, conn)
+}
+
+// apiServer looks for objects of an API server.
+func (s *Source) apiServer(ctx context.Context, conn *etcd.Conn) (APIServer, error) {
+	if s.Own.Value != "" {
+		value, exists, err := conn.Value(ctx, s.Own.Key)
+		if err != nil {
+			return NoAPIServer, err
+		}
+		if exists && strings.Contains(value, s.Own.Value) {
+			return OwnAPIServer, nil
+		}
 	}
+	_, exists, err := conn.Value(ctx, namespaceKey)
+	if err != nil || !exists {
+		return NoAPIServer, err
+	}
+	return OtherAPIServer, nil
 }
 
 // asksForUser reports whether etcd refuses the result of a read to a client without a user.

@@ -1,0 +1,358 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/finding"
+	"github.com/etcd-operator/etcd-operator/pkg/importsource"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
+)
+
+const (
+	// surveyPeriod is the time between two looks at an etcd with obstacles.
+	surveyPeriod = 15 * time.Second
+	// proofPause is the time between two attempts to prove a learner, and proofRest the time
+	// after one that has read the whole database.
+	proofPause, proofRest = time.Second, 15 * time.Second
+	// importJobTimeout bounds one look or one proof. Both read whole databases.
+	importJobTimeout = 5 * time.Minute
+)
+
+// importer knows the etcd that the cluster takes over. A look at it reads whole databases, so it
+// takes place beside the passes, one at a time.
+type importer struct {
+	source Members
+	id     *etcd.Identity // of source
+	skip   bool
+	user   etcd.Credentials
+
+	secret, version string
+	secretID        *etcd.Identity
+	readAt          time.Time
+	// problem says why the Secret with the client certificate is unusable.
+	problem string
+
+	// conns are the members that have answered in this pass, own and former ones, by ID.
+	conns map[uint64]Member
+
+	job     job
+	nextJob time.Time
+	facts   plan.Import // what the jobs have found
+	// generation is that of the spec that they have looked at.
+	generation int64
+}
+
+// job runs one function beside the passes. The next pass takes its result.
+type job struct {
+	done   chan func()
+	cancel context.CancelFunc
+}
+
+// start runs do, and then wake. Its result is applied by the pass that collects it; failed replaces
+// it if do panics.
+func (j *job) start(ctx context.Context, timeout time.Duration, wake func(), do func(context.Context) func(), failed func(error)) {
+	ctx, j.cancel = context.WithTimeout(ctx, timeout)
+	j.done = make(chan func(), 1)
+	go func(done chan<- func()) {
+		var apply func()
+		err := recovered(func() error {
+			apply = do(ctx)
+			return nil
+		})
+		if err != nil {
+			apply = func() { failed(err) }
+		}
+		done <- apply
+		wake()
+	}(j.done)
+}
+
+// running reports whether a job runs, and applies the result of one that has ended.
+func (j *job) running() bool {
+	if j.done == nil {
+		return false
+	}
+	select {
+	case apply := <-j.done:
+		j.cancel()
+		j.done = nil
+		apply()
+		return false
+	default:
+		return true
+	}
+}
+
+// end ends the job and waits for it.
+func (j *job) end() {
+	if j.done != nil {
+		j.cancel()
+		<-j.done
+		j.done = nil
+	}
+}
+
+// end closes all connections to the etcd.
+func (i *importer) end() {
+	i.job.end()
+	if i.source != nil {
+		i.source.Close()
+	}
+	*i = importer{}
+}
+
+// observeImport fills in what is known of an etcd to import, before the members are asked.
+func (c *Cluster) observeImport(ctx context.Context, o *plan.Observation) error {
+	i := &c.importer
+	held := slices.Contains(c.obj.Finalizers, api.ImportFinalizer)
+	if !o.Importing() || o.Spec.ImportFrom == nil {
+		i.end()
+		o.Import.Held = held
+		return nil
+	}
+	if i.source == nil {
+		i.source = c.cfg.Members()
+	}
+	if err := c.readImportSecret(ctx, o); err != nil {
+		return err
+	}
+	if id, skip := c.importIdentity(o); id != i.id || skip != i.skip {
+		i.id, i.skip = id, skip
+		i.source.SetTLS(clientTLS(id, skip))
+	}
+	if i.user != c.user.inUse {
+		i.user = c.user.inUse
+		i.source.ShareLogin(c.etcd)
+	}
+	if begun := o.Status.Import.Begun(); !begun {
+		if i.generation != c.obj.Generation {
+			i.job.end()
+			i.generation, i.facts, i.nextJob = c.obj.Generation, plan.Import{}, time.Time{}
+		}
+		if !i.job.running() && !o.Now.Before(i.nextJob) {
+			c.survey(ctx, o)
+		}
+	}
+	o.Import = i.facts
+	o.Import.Held = held
+	if i.problem != "" && !o.Status.Import.Begun() {
+		o.Import.Checked, o.Import.Obstacles = true, []string{i.problem}
+	}
+	return nil
+}
+
+// ends reports whether nothing but a deletion is left to do. An import outlasts it.
+func (c *Cluster) ends(o *plan.Observation) bool {
+	return o.Ending && !slices.Contains(c.obj.Finalizers, api.ImportFinalizer)
+}
+
+// clientTLS is the configuration for a client; nil without an identity.
+func clientTLS(id *etcd.Identity, skip bool) *tls.Config {
+	if id == nil {
+		return nil
+	}
+	return id.ClientConfig(skip)
+}
+
+// importIdentity is the client's certificate for the endpoints.
+func (c *Cluster) importIdentity(o *plan.Observation) (id *etcd.Identity, skip bool) {
+	if o.Spec.ImportFrom.ClientTLSSecret != "" {
+		return c.importer.secretID, false
+	}
+	if !o.Spec.ClientTLS() {
+		return nil, false
+	}
+	return c.certs.held["operator"].ID, o.Spec.SkipsVerification()
+}
+
+// readImportSecret reads the Secret with the client certificate if it is due. Content that becomes
+// unusable does not affect what is in use.
+func (c *Cluster) readImportSecret(ctx context.Context, o *plan.Observation) error {
+	i, name := &c.importer, o.Spec.ImportFrom.ClientTLSSecret
+	age := o.Now.Sub(i.readAt)
+	if name == i.secret && (name == "" || age < certRetry || age < certPeriod && i.problem == "") {
+		return nil
+	}
+	if name != i.secret {
+		i.secretID, i.version = nil, ""
+	}
+	i.secret, i.readAt, i.problem = name, o.Now, ""
+	if name == "" {
+		return nil
+	}
+	secret, err := c.cfg.Kube.CoreV1().Secrets(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		i.problem = fmt.Sprintf("Secret %s (spec.importFrom.clientTLSSecret) does not exist: create it, %s", name, certsecret.Client.Wanted())
+		return nil
+	case apierrors.IsForbidden(err):
+		i.problem = fmt.Sprintf("Secret %s (spec.importFrom.clientTLSSecret) can't be read by the operator: grant its service account to get Secrets", name)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read Secret %s with the client certificate of the etcd to import: %w", name, err)
+	}
+	version := string(secret.UID) + "/" + secret.ResourceVersion
+	if version == i.version {
+		return nil
+	}
+	id, err := certsecret.ClientIdentity(secret)
+	if err != nil {
+		i.problem = err.Error()
+		return nil
+	}
+	i.secretID, i.version = id, version
+	return nil
+}
+
+// survey looks at the etcd beside the passes, and changes nothing there.
+func (c *Cluster) survey(ctx context.Context, o *plan.Observation) {
+	i := &c.importer
+	target, err := importsource.TargetOf(c.obj, c.obj.Namespace)
+	if err != nil {
+		i.facts.Checked, i.facts.Obstacles = true, []string{err.Error()}
+		return
+	}
+	target.UserFrom, target.CertificateFrom = "spec.auth.credentialsSecret", "spec.importFrom.clientTLSSecret"
+	source := &importsource.Source{
+		Dial: func(ctx context.Context, address string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		},
+		TLS: clientTLS(i.id, i.skip), User: i.user,
+		Own: importsource.MarkOfCluster(c.obj.Namespace, c.obj.Name, string(c.obj.UID)),
+	}
+	for _, url := range o.Spec.ImportFrom.Endpoints {
+		source.Endpoints = append(source.Endpoints, etcd.Endpoint{URL: url})
+	}
+	i.job.start(ctx, importJobTimeout, c.Wake, func(ctx context.Context) func() {
+		facts := c.cfg.Survey(ctx, source)
+		found := plan.Import{Checked: true, Obstacles: obstacles(importsource.Judge(facts, target)), Members: facts.Members}
+		for _, a := range facts.Answers {
+			if a.Err == nil {
+				found.ClusterID = a.Status.ClusterID
+			}
+		}
+		return func() { i.facts, i.nextJob = found, c.cfg.Clock.Now().Add(surveyPeriod) }
+	}, c.importJobFailed)
+}
+
+// obstacles are the findings that keep members from joining.
+func obstacles(findings []finding.Finding) []string {
+	var list []string
+	for _, f := range findings {
+		if f.Level != finding.Failure {
+			continue
+		}
+		text := f.Check + ": " + notice.Shorten(f.Message, 300)
+		if f.Fix != "" {
+			text += " (" + f.Fix + ")"
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+// formerAnswers are the members of an imported etcd, which a pass asks like own members.
+func (c *Cluster) formerAnswers(o *plan.Observation) []answer {
+	i := &c.importer
+	i.conns = map[uint64]Member{}
+	if i.source == nil || !o.Status.Import.Begun() {
+		return nil
+	}
+	var answers []answer
+	endpoints := map[etcd.Endpoint]bool{}
+	for _, url := range o.Spec.ImportFrom.Endpoints {
+		ep := etcd.Endpoint{URL: url}
+		endpoints[ep] = true
+		conn, err := i.source.Conn(ep)
+		answers = append(answers, answer{former: url, conn: conn, err: err})
+	}
+	i.source.Retain(endpoints)
+	return answers
+}
+
+// prove starts a proof of a member that needs one, and fills in what is proven.
+func (c *Cluster) prove(ctx context.Context, o *plan.Observation) {
+	i := &c.importer
+	if i.source == nil || !o.Quorum {
+		return
+	}
+	if !i.job.running() && !o.Now.Before(i.nextJob) {
+		if m, voter, ok := unproven(o, &i.facts); ok {
+			c.startProof(ctx, o, m, voter)
+		}
+	}
+	held := o.Import.Held
+	o.Import = i.facts
+	o.Import.Held = held
+}
+
+// unproven returns a member whose proof is next: a learner that could vote or, before the commit,
+// a voter.
+func unproven(o *plan.Observation, facts *plan.Import) (m plan.MemberState, voter, ok bool) {
+	for _, m := range o.Own() {
+		switch {
+		case !m.Healthy() || m.Pod == nil:
+		case m.Learner && !facts.Proven[m.ID]:
+			return m, false, true
+		case !m.Learner && !o.Committed() && !facts.Compared[m.ID]:
+			return m, true, true
+		}
+	}
+	return plan.MemberState{}, false, false
+}
+
+func (c *Cluster) startProof(ctx context.Context, o *plan.Observation, m plan.MemberState, voter bool) {
+	i := &c.importer
+	proof := proof{member: m, own: i.conns[m.ID], voter: voter, secure: o.Spec.PeerTLS(), former: map[string]Member{}, peerHash: i.source.PeerHashKV}
+	for _, f := range o.FormerVoters() {
+		proof.former[f.Title()] = i.conns[f.ID]
+	}
+	if len(m.PeerURLs) > 0 {
+		proof.peer = etcd.Endpoint{URL: m.PeerURLs[0], IP: m.Pod.IP}
+	}
+	i.job.start(ctx, importJobTimeout, c.Wake, func(ctx context.Context) func() {
+		doubt, pause := proof.run(ctx)
+		return func() {
+			i.nextJob = c.cfg.Clock.Now().Add(pause)
+			switch i.facts.Doubt = doubt; {
+			case doubt != "":
+			case voter:
+				i.facts.Compared = with(i.facts.Compared, m.ID)
+			default:
+				i.facts.Proven = with(i.facts.Proven, m.ID)
+			}
+		}
+	}, c.importJobFailed)
+}
+
+// importJobFailed notes a panic beside the passes.
+func (c *Cluster) importJobFailed(err error) {
+	c.importer.nextJob = c.cfg.Clock.Now().Add(surveyPeriod)
+	c.log.WithError(err).Error("a look at the etcd to import failed")
+}
+
+// with returns a set with one ID more. Observations share the former set.
+func with(set map[uint64]bool, id uint64) map[uint64]bool {
+	more := maps.Clone(set)
+	if more == nil {
+		more = map[uint64]bool{}
+	}
+	more[id] = true
+	return more
+}

@@ -1,0 +1,338 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// Import is what the operator knows of a running etcd that the cluster takes over.
+//
+// The members of the cluster join that etcd. Two sides share it then: the former members and the
+// own ones. The rule for all steps is that the import never rests in a state in which neither side
+// alone has a quorum. Before the commit the former members have it, and afterwards the own ones. In
+// between, one vote more and one member less follow each other at once.
+type Import struct {
+	// Checked is true once the operator has looked at the running etcd. Obstacles are what keeps
+	// members from joining it.
+	Checked   bool
+	Obstacles []string
+	// ClusterID and Members are those of the etcd without obstacles.
+	ClusterID uint64
+	Members   []etcd.Member
+	// Held is true if a finalizer delays the deletion of the EtcdCluster.
+	Held bool
+	// Proven are the learners whose data is that of the others, and to which all former members
+	// are connected. Doubt says what the proof of another one waits for, such as "for an answer".
+	Proven map[uint64]bool
+	// Compared are the voters whose hash is that of the others.
+	Compared map[uint64]bool
+	Doubt    string
+}
+
+// Importing reports whether an import is to begin, or has begun and is not complete.
+func (o *Observation) Importing() bool {
+	if o.Status.Import.Begun() {
+		return o.Status.Import.CompletionDate == ""
+	}
+	// A restore of an imported cluster keeps the field.
+	restored := o.Source != nil || o.SourceUnreadable != "" || o.Status.RestoredFrom != nil
+	return o.Spec.ImportFrom != nil && !restored && (o.Status.Phase == api.ClusterPhaseNone || o.Status.Phase == api.ClusterPhaseCreating)
+}
+
+// Committed reports whether the former members leave, or have left.
+func (o *Observation) Committed() bool {
+	return o.Status.Import.Begun() && o.Status.Import.CommitDate != ""
+}
+
+// FormerVoters are the members of the imported etcd that are left, without learners.
+func (o *Observation) FormerVoters() []MemberState {
+	return slices.DeleteFunc(o.Voters(), func(m MemberState) bool { return !m.Foreign() })
+}
+
+// ownVoters are the cluster's own members with a vote.
+func (o *Observation) ownVoters() []MemberState {
+	return slices.DeleteFunc(o.Voters(), MemberState.Foreign)
+}
+
+// formerPeers are the peer URLs of the former members, one of each.
+func (o *Observation) formerPeers() []string {
+	if !o.Importing() {
+		return nil
+	}
+	var peers []string
+	for _, m := range o.FormerVoters() {
+		if len(m.PeerURLs) > 0 {
+			peers = append(peers, m.PeerURLs[0])
+		}
+	}
+	return peers
+}
+
+// wanted is how many members the cluster should have now. During an import, more of them than
+// former members could not vote before those have left.
+func (o *Observation) wanted() int {
+	if o.Importing() && len(o.FormerVoters()) > 0 {
+		return min(o.Spec.Size, max(1, len(o.Status.Import.Members)))
+	}
+	return o.Spec.Size
+}
+
+// takeBackImport restores the former membership when somebody deletes the EtcdCluster before the
+// commit. Only the own members leave, the last one first, and the leader last.
+func takeBackImport(o *Observation) Step {
+	if !o.Ending || !o.Import.Held {
+		return nil
+	}
+	own := o.Own()
+	switch {
+	case !o.Status.Import.Begun() || !o.Importing():
+		return ReleaseImport{}
+	case o.Committed():
+		return nil // the import goes forward to its end
+	case !o.Quorum:
+		return Wait{"for a quorum of the imported etcd, which the members can't leave without: start its members; " +
+			"or, to delete the EtcdCluster and leave its members on the list, remove the finalizer " + api.ImportFinalizer}
+	case len(own) == 0:
+		return ReleaseImport{}
+	}
+	last := slices.MaxFunc(own, func(a, b MemberState) int {
+		return cmp.Or(
+			compareBool(a.Learner, b.Learner),
+			-compareBool(a.leader(), b.leader()),
+			cmp.Compare(a.joinedAs(), b.joinedAs()),
+			cmp.Compare(a.PodName, b.PodName),
+		)
+	})
+	if s := o.handBack(last); s != nil {
+		return s
+	}
+	return last.remove(false, "the EtcdCluster is being deleted before the commit of its import")
+}
+
+// joinedAs is the size of the membership in which a member joined; 0: unknown.
+func (m MemberState) joinedAs() int {
+	if m.Pod == nil {
+		return 0
+	}
+	return len(m.Pod.InitialCluster)
+}
+
+// handBack moves leadership from an own member to a former one; nil if the own one does not lead.
+func (o *Observation) handBack(m MemberState) Step {
+	if !m.leader() || m.Pod == nil {
+		return nil
+	}
+	for _, former := range o.FormerVoters() {
+		if former.Healthy() {
+			return MoveLeader{From: m.PodName, IP: m.Pod.IP, To: former.Title(), ID: former.ID}
+		}
+	}
+	return Wait{"for a former member that can lead while " + m.PodName + " leaves"}
+}
+
+// followImport begins and ends an import, and stops one whose etcd somebody else changes.
+func followImport(o *Observation) Step {
+	if !o.Importing() {
+		if o.Import.Held {
+			return ReleaseImport{}
+		}
+		return nil
+	}
+	if !o.Status.Import.Begun() {
+		return o.beginImport()
+	}
+	if !o.Import.Held && !o.Ending {
+		return HoldImport{}
+	}
+	if !o.Quorum {
+		return nil
+	}
+	if why := o.importTrouble(); why != "" {
+		return Idle{Reason{ImportHeld, why}}
+	}
+	former, own := len(o.FormerVoters()), o.ownVoters()
+	switch {
+	case former == 0 && len(own) > 0:
+		return FinishImport{}
+	case o.Committed() || len(own) == 0 || len(own) < former:
+	case o.Spec.ImportFrom.Commit:
+		return CommitImport{} // somebody wiped the status
+	default:
+		// Somebody has removed a former member: the former side must remain a quorum.
+		last := slices.MaxFunc(own, func(a, b MemberState) int {
+			return cmp.Or(-compareBool(a.leader(), b.leader()), cmp.Compare(a.joinedAs(), b.joinedAs()), cmp.Compare(a.PodName, b.PodName))
+		})
+		if s := o.handBack(last); s != nil {
+			return s
+		}
+		return last.remove(false, "a former member has left before the commit of the import, and the others must remain a quorum")
+	}
+	return nil
+}
+
+// beginImport records the etcd that the cluster takes over, after a check without obstacles and
+// with a finalizer. No member joins before.
+func (o *Observation) beginImport() Step {
+	switch {
+	case o.Quorum:
+		// An own member answers: somebody wiped the status.
+		id := o.Seen.ClusterID
+		var former []etcd.Member
+		for _, m := range o.Members {
+			if m.Foreign() {
+				former = append(former, m.Member)
+			}
+		}
+		return BeginImport{ClusterID: id, Members: former}
+	case !o.Import.Checked:
+		return Wait{"for the check of the etcd to import"}
+	case len(o.Import.Obstacles) > 0:
+		return Idle{Reason{ImportHeld, strings.Join(o.Import.Obstacles, "; ")}}
+	case !o.Import.Held:
+		return HoldImport{}
+	}
+	return BeginImport{ClusterID: o.Import.ClusterID, Members: o.Import.Members}
+}
+
+// importTrouble says what stops an import that has begun; "" if nothing does.
+func (o *Observation) importTrouble() string {
+	if o.Spec.ImportFrom == nil {
+		return "spec.importFrom is gone before the import is complete: put it back, or delete the EtcdCluster"
+	}
+	target, err := etcd.ParseVersion(o.Spec.EffectiveVersion())
+	for _, m := range o.Members {
+		if !m.Foreign() {
+			continue
+		}
+		if !o.Status.Import.Has(etcd.FormatID(m.ID)) {
+			return fmt.Sprintf("somebody else has added the member %s: freeze the tool that manages the imported etcd, and remove the member (etcdctl member remove %s)", m.Member, etcd.FormatID(m.ID))
+		}
+		if m.Status == nil || err != nil {
+			continue
+		}
+		if v, err := etcd.ParseVersion(m.Status.Version); err == nil && v.Minor != target.Minor {
+			return fmt.Sprintf("the member %s runs etcd %s, and spec.version is %s: both need the same minor until the import is complete", m.Member, v, target)
+		}
+	}
+	return ""
+}
+
+// Title is the name by which a person finds a member.
+func (m MemberState) Title() string {
+	return cmp.Or(m.PodName, m.Name, "member "+etcd.FormatID(m.ID))
+}
+
+// mayVote reports whether another vote of an own member keeps the rule of the import.
+func (o *Observation) mayVote(m MemberState) bool {
+	if !o.Importing() {
+		return true
+	}
+	former, own := len(o.FormerVoters()), len(o.ownVoters())
+	switch {
+	case former == 0:
+		return true
+	case !o.Import.Proven[m.ID]:
+		return false
+	case own+1 < former:
+		return true
+	case !o.Committed():
+		return false
+	case own >= former:
+		return true
+	}
+	// The vote makes both sides equal, and a former member has to leave at once.
+	voters := o.Voters()
+	return Count(o.ownVoters(), MemberState.Healthy) == own && Count(voters, MemberState.Healthy)+1 >= etcd.Quorum(len(voters)+1)
+}
+
+// joinedBeforeCommit reports whether all members have joined that can before the commit.
+func (o *Observation) joinedBeforeCommit() bool {
+	former, own, learners := o.FormerVoters(), o.ownVoters(), o.Learners()
+	voters := min(o.Spec.Size, len(former)-1)
+	compared := func(m MemberState) bool { return m.Healthy() && o.Import.Compared[m.ID] }
+	if len(own) != voters || Count(own, compared) < voters || Count(former, MemberState.Healthy) < len(former) {
+		return false
+	}
+	if o.Spec.Size == voters {
+		return true
+	}
+	return len(learners) == 1 && o.inSync(learners[0])
+}
+
+// inSync reports whether a learner could vote at once.
+func (o *Observation) inSync(m MemberState) bool {
+	var last uint64
+	for _, other := range o.Members {
+		if other.Status != nil {
+			last = max(last, other.Status.RaftIndex)
+		}
+	}
+	return m.Healthy() && o.Import.Proven[m.ID] && last <= m.Status.RaftApplied+catchUpEntries
+}
+
+// commitImport records the user's word. From then on the import only goes forward.
+func commitImport(o *Observation) Step {
+	if o.Importing() && o.Status.Import.Begun() && !o.Committed() && o.Spec.ImportFrom.Commit && o.joinedBeforeCommit() {
+		return CommitImport{}
+	}
+	return nil
+}
+
+// removeFormerMember lets the former members leave after the commit, one by one.
+func removeFormerMember(o *Observation) Step {
+	if !o.Importing() || !o.Committed() {
+		return nil
+	}
+	former, own := o.FormerVoters(), o.ownVoters()
+	if len(former) == 0 || len(own) == 0 {
+		return nil
+	}
+	leader := o.Leader()
+	if i := slices.IndexFunc(former, func(m MemberState) bool { return m.ID == leader }); i >= 0 {
+		successor, ok := o.successor(former[i])
+		if !ok {
+			return Wait{"for a member that can lead in place of " + former[i].Title()}
+		}
+		return MoveLeader{From: former[i].Title(), Former: leader, To: successor.PodName, ID: successor.ID}
+	}
+	if len(own) < len(former) && (len(o.Own()) < o.wanted() || len(o.Learners()) > 0) {
+		return nil // others are about to join
+	}
+	victim := slices.MinFunc(former, func(a, b MemberState) int {
+		return cmp.Or(compareBool(a.Healthy(), b.Healthy()), cmp.Compare(a.Title(), b.Title()))
+	})
+	if !o.quorumWithout(victim) {
+		return Wait{"for more healthy members before " + victim.Title() + " can leave"}
+	}
+	if len(own) != len(former) && victim.Healthy() {
+		for _, m := range own {
+			if !m.Healthy() {
+				return Wait{"for " + m.PodName + " to be healthy before " + victim.Title() + " leaves"}
+			}
+		}
+	}
+	return RemoveMember{ID: victim.ID, Name: victim.Title(), Former: true, Why: because("the import is committed")}
+}
+
+// importIdle says what an import waits for when no rule has anything to do.
+func (o *Observation) importIdle() Reason {
+	switch {
+	case o.Committed():
+		return because("the former members of the imported etcd are leaving")
+	case o.joinedBeforeCommit():
+		return Reason{ImportJoined, fmt.Sprintf("check that clients use them, and set spec.importFrom.commit to true: the former members leave then; or delete the EtcdCluster to go back. %d of %d votes belong to former members",
+			len(o.FormerVoters()), len(o.Voters()))}
+	}
+	if o.Import.Doubt != "" {
+		return because("the operator waits " + o.Import.Doubt)
+	}
+	return because("members join the imported etcd")
+}

@@ -1,0 +1,65 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+func TestAnImportIsInTheStatusFromItsBeginning(t *testing.T) {
+	o := &plan.Observation{Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), Spec: api.ClusterSpec{Size: 3, Version: "3.6.16", ImportFrom: &api.ImportSource{Endpoints: []string{"http://old:2379"}}}}
+	held := plan.Idle{Why: plan.Reason{Kind: plan.ImportHeld, Detail: "alarms: there are alarms"}}
+	o.Import = plan.Import{Checked: true, Obstacles: []string{"alarms: there are alarms"}}
+	o.Status = statusAfter(o, held, 1)
+	if st := o.Status; st.Phase != api.ClusterPhaseCreating || st.Import == nil || st.Import.Phase != api.ImportChecking || len(st.Import.Obstacles) != 1 ||
+		st.Reason != "the import waits: alarms: there are alarms" || st.Condition(api.ClusterConditionStalled).Reason != "ImportHeld" {
+		t.Errorf("with an obstacle: %+v, %+v", st, st.Import)
+	}
+
+	o.Import = plan.Import{Checked: true, Held: true}
+	begin := plan.BeginImport{ClusterID: 7, Members: []etcd.Member{{ID: 10, Name: "old"}}}
+	o.Status = statusAfter(o, begin, 1)
+	st := o.Status
+	if st.Phase != api.ClusterPhaseRunning || st.Import.Phase != api.ImportJoining || st.Import.ClusterID != "7" || !st.Import.Has("a") || len(st.Import.Obstacles) != 0 {
+		t.Errorf("at the begin: %+v, %+v", st, st.Import)
+	}
+	// It has no members yet, and that is no loss.
+	if c := st.Condition(api.ClusterConditionAvailable); c.Status != corev1.ConditionFalse || c.Reason != "Importing" {
+		t.Errorf("at the begin: %+v", c)
+	}
+	for _, step := range []plan.Step{plan.CommitImport{}, plan.FinishImport{}} {
+		o.Status = statusAfter(o, step, 1)
+	}
+	if i := o.Status.Import; i.Phase != api.ImportCompleted || i.CommitDate != "2026-01-01T12:00:00Z" || i.CompletionDate != i.CommitDate {
+		t.Errorf("at the end: %+v", i)
+	}
+}
+
+func TestAPanicBesideThePassesEndsNothing(t *testing.T) {
+	var j job
+	woken := make(chan struct{})
+	var failure error
+	j.start(t.Context(), time.Minute, func() { close(woken) }, func(context.Context) func() { panic("oh") }, func(err error) { failure = err })
+	<-woken
+	if j.running() || failure == nil || !strings.Contains(failure.Error(), "oh") {
+		t.Errorf("it fails with %v", failure)
+	}
+	j.start(t.Context(), time.Minute, func() {}, func(ctx context.Context) func() { <-ctx.Done(); return func() { t.Error("it is applied") } }, nil)
+	if !j.running() {
+		t.Error("it does not run")
+	}
+	j.end()
+	if j.running() {
+		t.Error("it runs")
+	}
+}

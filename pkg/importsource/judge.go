@@ -1,0 +1,314 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package importsource
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/finding"
+)
+
+// judge collects findings.
+type judge struct {
+	Facts
+	target   Target
+	findings []finding.Finding
+}
+
+// Judge says what keeps members of the target from joining the etcd. A failure is an obstacle.
+func Judge(f Facts, target Target) []finding.Finding {
+	j := &judge{Facts: f, target: target}
+	j.endpoints()
+	if j.oneCluster() {
+		j.membership()
+		j.leader()
+		j.alarms()
+		j.versions()
+		j.quota()
+		j.volume()
+		j.peers()
+		j.hashes()
+		j.authentication()
+		j.apiServer()
+	}
+	return j.findings
+}
+
+func (j *judge) add(check string, level finding.Level, fix, format string, args ...any) {
+	j.findings = append(j.findings, finding.Finding{Check: check, Level: level, Message: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+// answered are the endpoints with a status.
+func (j *judge) answered() []Answer {
+	return slices.DeleteFunc(slices.Clone(j.Answers), func(a Answer) bool { return a.Err != nil })
+}
+
+func (j *judge) endpoints() {
+	for _, a := range j.Answers {
+		fix := "check the address, and that the member runs"
+		switch {
+		case a.Err == nil:
+			j.add("endpoint "+a.Endpoint, finding.OK, "", "member %s, etcd %s", etcd.FormatID(a.Status.MemberID), a.Status.Version)
+			continue
+		case etcd.AsksForUser(a.Err):
+			fix = "name the Secret of a user with the role root: " + j.target.UserFrom
+		case etcd.RefusesUser(a.Err):
+			fix = "correct the name and the password in the Secret of " + j.target.UserFrom
+		case etcd.LacksRole(a.Err):
+			fix = "grant the user the role root"
+		case etcd.IsTLSFailure(a.Err):
+			fix = "name the Secret of a client certificate that the members accept: " + j.target.CertificateFrom
+		}
+		j.add("endpoint "+a.Endpoint, finding.Failure, fix, "%v", a.Err)
+	}
+}
+
+// oneCluster reports whether all answers are those of one cluster.
+func (j *judge) oneCluster() bool {
+	clusters := map[uint64][]string{}
+	for _, a := range j.answered() {
+		clusters[a.Status.ClusterID] = append(clusters[a.Status.ClusterID], a.Endpoint)
+	}
+	if len(clusters) > 1 {
+		var parts []string
+		for id, endpoints := range clusters {
+			parts = append(parts, fmt.Sprintf("%s at %s", etcd.FormatID(id), strings.Join(endpoints, " and ")))
+		}
+		slices.Sort(parts)
+		j.add("cluster", finding.Failure, "name the endpoints of one cluster", "the endpoints belong to several clusters: %s", strings.Join(parts, "; "))
+	}
+	return len(clusters) == 1
+}
+
+func (j *judge) membership() {
+	const check = "members"
+	if j.NotListed != nil {
+		j.add(check, finding.Failure, "start the missing members until a quorum answers", "no quorum agrees on the members: %v", j.NotListed)
+		return
+	}
+	voters, whole := 0, true
+	for _, m := range j.Members {
+		switch {
+		case m.Learner:
+			whole = false
+			j.add(check, finding.Failure, "promote or remove it first: etcd before 3.6 allows one learner at a time", "member %s is a learner", m)
+		case !slices.ContainsFunc(j.answered(), func(a Answer) bool { return a.Status.MemberID == m.ID }):
+			whole = false
+			j.add(check, finding.Failure, "name an endpoint of each member, and start members that are down: etcd adds members only while all are connected",
+				"no endpoint leads to member %s", m)
+		}
+		if !m.Learner {
+			voters++
+		}
+	}
+	if whole {
+		j.add(check, finding.OK, "", "all %d answer, and all have a vote", voters)
+	}
+	if voters == 1 {
+		j.add(check, finding.Warning, "keep backups before the import", "a single member can't be replaced without a moment in which both members must live")
+	}
+}
+
+func (j *judge) leader() {
+	leaders := map[uint64]bool{}
+	for _, a := range j.answered() {
+		leaders[a.Status.LeaderID] = true
+	}
+	if len(leaders) == 1 && !leaders[0] {
+		j.add("leader", finding.OK, "", "all members follow the same leader")
+		return
+	}
+	j.add("leader", finding.Failure, "look again when the election is over", "the members do not agree on a leader")
+}
+
+func (j *judge) alarms() {
+	var found []string
+	for _, a := range j.answered() {
+		for _, alarm := range a.Status.Alarms {
+			found = append(found, fmt.Sprintf("%s of member %s", alarm.Type, etcd.FormatID(alarm.MemberID)))
+		}
+	}
+	slices.Sort(found)
+	if found = slices.Compact(found); len(found) > 0 {
+		j.add("alarms", finding.Failure, "solve the cause, and disarm the alarm with etcdctl alarm disarm", "there are alarms: %s", strings.Join(found, ", "))
+		return
+	}
+	j.add("alarms", finding.OK, "", "there are none")
+}
+
+// zombieFloor is the patch of 3.5 that repairs the list of members for 3.6. Without it, members
+// that have left may come back (https://etcd.io/blog/2025/zombie_members_upgrade/).
+const zombieFloor = 26
+
+func (j *judge) versions() {
+	const check = "version"
+	var minors []string
+	var source etcd.Version
+	for _, a := range j.answered() {
+		v, err := etcd.ParseVersion(a.Status.Version)
+		if err != nil {
+			j.add(check, finding.Failure, "", "%s: %v", a.Endpoint, err)
+			return
+		}
+		source = v
+		minors = append(minors, minor(v))
+	}
+	slices.Sort(minors)
+	minors = slices.Compact(minors)
+	own := j.target.Version
+	switch {
+	case len(minors) > 1:
+		j.add(check, finding.Failure, "finish the upgrade or the downgrade of the source first", "the members run several minors: %s", strings.Join(minors, ", "))
+	case !source.HasLearners():
+		j.add(check, finding.Failure, "upgrade the source to 3.4 first, or move the data by a backup", "etcd %s has no learners", source)
+	case minor(own) != minors[0]:
+		j.add(check, finding.Failure, fmt.Sprintf("set spec.version to a release of %s, and upgrade after the import", minors[0]),
+			"the source runs %s, and the EtcdCluster %s", minors[0], own)
+	case own.Minor == 5 && own.Patch < zombieFloor:
+		j.add(check, finding.Warning, fmt.Sprintf("set spec.version to 3.5.%d or later", zombieFloor), "after an upgrade from %s to 3.6, members that have left may come back", own)
+	default:
+		j.add(check, finding.OK, "", "the source and the EtcdCluster run %s", minors[0])
+	}
+	switch {
+	case len(minors) > 1:
+	case j.NoClusterVersion != nil:
+		j.add(check, finding.Unknown, "run the check again if the source has just started", "whether an upgrade or a downgrade runs: %v", j.NoClusterVersion)
+	case minor(j.ClusterVersion) != minors[0]:
+		j.add(check, finding.Failure, "finish the upgrade or the downgrade of the source first", "the members run %s, and the cluster's version is %s", minors[0], minor(j.ClusterVersion))
+	}
+}
+
+func minor(v etcd.Version) string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+func (j *judge) quota() {
+	const check = "quota"
+	var quota, size int64
+	for _, a := range j.answered() {
+		quota, size = max(quota, a.Status.DBQuota), max(size, a.Status.DBSize)
+	}
+	fix := fmt.Sprintf("add --quota-backend-bytes=%d to spec.pod.extraArgs", max(quota, 2*size))
+	switch own := j.target.Quota; {
+	case size >= own:
+		j.add(check, finding.Failure, fix, "the database has %d bytes, and a member of the EtcdCluster stops all writes at %d", size, own)
+	case quota > own:
+		j.add(check, finding.Failure, fix, "the source's quota is %d bytes, and the EtcdCluster's %d: the smallest quota stops the writes of all members", quota, own)
+	case quota == 0:
+		j.add(check, finding.Unknown, "compare --quota-backend-bytes of the source and of spec.pod.extraArgs: the EtcdCluster's must not be smaller",
+			"etcd before 3.6 does not report its quota; the EtcdCluster's is %d bytes", own)
+	default:
+		j.add(check, finding.OK, "", "%d bytes, and the source's %d", own, quota)
+	}
+}
+
+func (j *judge) volume() {
+	const check = "volume"
+	var size int64
+	for _, a := range j.answered() {
+		size = max(size, a.Status.DBSize)
+	}
+	switch own := j.target.Volume; {
+	case own == 0:
+		j.add(check, finding.Warning, "set spec.pod.persistentVolumeClaimSpec to keep the data if all pods end", "the EtcdCluster has no volumes")
+	case own < size:
+		j.add(check, finding.Failure, "request a larger volume", "a volume has %d bytes, and the database %d", own, size)
+	case own < 2*size:
+		j.add(check, finding.Warning, "request a volume of at least twice the database", "a volume has %d bytes, and the database %d: a member may hold two copies", own, size)
+	default:
+		j.add(check, finding.OK, "", "%d bytes for a database of %d", own, size)
+	}
+}
+
+func (j *judge) peers() {
+	const check = "peers"
+	schemes := map[string]bool{}
+	for _, m := range j.Members {
+		for _, text := range m.PeerURLs {
+			scheme, host := peer(text)
+			schemes[scheme] = true
+			ip := net.ParseIP(host)
+			switch {
+			case host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified()):
+				j.add(check, finding.Failure, "change it with etcdctl member update to one that pods can reach", "pods can't reach the peer URL %s of member %s", text, m)
+			case within(host, j.target.Domain):
+				j.add(check, finding.Failure, "give the EtcdCluster another name", "the peer URL %s of member %s is in the EtcdCluster's own domain", text, m)
+			}
+		}
+	}
+	switch secure, plain := schemes["https"], schemes["http"]; {
+	case secure && plain:
+		j.add(check, finding.Failure, "give all members peer TLS, or none", "some members use peer TLS, and others none")
+	case secure && !j.target.PeerTLS:
+		j.add(check, finding.Failure, "set spec.TLS.static.member.peerSecret to a certificate of the source's peer CA", "the source uses peer TLS, and the EtcdCluster none")
+	case plain && j.target.PeerTLS:
+		j.add(check, finding.Failure, "omit spec.TLS.static.member.peerSecret until the import is over", "the EtcdCluster uses peer TLS, and the source none")
+	case secure:
+		j.add(check, finding.Unknown, "sign the peer Secret with the source's peer CA; with --peer-auto-tls there is none", "whether the members accept the EtcdCluster's peer certificate")
+	case plain:
+		j.add(check, finding.OK, "", "no side uses peer TLS")
+	}
+}
+
+// within reports whether a host is a name in a domain, with or without the cluster domain.
+func within(host, domain string) bool {
+	return strings.HasSuffix(host, "."+domain) || strings.Contains(host, "."+domain+".") || host == domain
+}
+
+func (j *judge) hashes() {
+	const check = "data"
+	if j.HashRevision == 0 {
+		return
+	}
+	type key struct {
+		sum       uint32
+		compacted int64
+	}
+	sums := map[key]bool{}
+	compactions := map[int64]bool{}
+	for _, a := range j.answered() {
+		if a.NoHash != nil {
+			j.add(check, finding.Unknown, "run the check again", "whether the members hold the same data: %v", a.NoHash)
+			return
+		}
+		sums[key{a.Hash.Sum, a.Hash.Compacted}], compactions[a.Hash.Compacted] = true, true
+	}
+	switch {
+	case len(compactions) > 1:
+		j.add(check, finding.Unknown, "run the check again", "whether the members hold the same data: a compaction ran meanwhile")
+	case len(sums) > 1:
+		j.add(check, finding.Failure, "find the member with wrong data, and replace it", "the members hold different data at revision %d", j.HashRevision)
+	default:
+		j.add(check, finding.OK, "", "all members hold the same data at revision %d", j.HashRevision)
+	}
+}
+
+func (j *judge) authentication() {
+	const check = "authentication"
+	switch {
+	case !j.Authentication:
+		j.add(check, finding.OK, "", "it is disabled")
+	case !strings.HasPrefix(j.target.AuthToken, "jwt"):
+		j.add(check, finding.Warning, "if the source runs with --auth-token=jwt, give the EtcdCluster the same flag and key",
+			"it is enabled: clients log in again at each new member, because members do not share simple tokens")
+	default:
+		j.add(check, finding.Warning, "check that the source has the same --auth-token and key", "it is enabled, and the EtcdCluster uses JWT")
+	}
+}
+
+func (j *judge) apiServer() {
+	const check = "api server"
+	switch {
+	case j.NotSearched != nil:
+		j.add(check, finding.Unknown, "", "whether an API server keeps its objects there: %v", j.NotSearched)
+	case j.APIServer == OwnAPIServer:
+		j.add(check, finding.Failure, "leave this etcd to the tool that installed Kubernetes", "this Kubernetes keeps its own objects there, and the EtcdCluster among them")
+	case j.APIServer == OtherAPIServer:
+		j.add(check, finding.Warning, "check that it is not the Kubernetes on which the EtcdCluster will run", "a Kubernetes API server keeps its objects there")
+	default:
+		j.add(check, finding.OK, "", "no Kubernetes API server keeps its objects there")
+	}
+}
