@@ -32,18 +32,26 @@ type Source struct {
 }
 
 // Mark is an object in the etcd of an API server: its key, and a part of its value that no other
-// API server keeps there.
-type Mark struct{ Key, Value string }
+// API server keeps there. Alone is true if few API servers have the key: the key is enough where the
+// API server encrypts its objects.
+type Mark struct {
+	Key, Value string
+	Alone      bool
+}
+
+// encrypted is how an API server begins a value that it encrypts at rest, as
+// https://kubernetes.io/docs/tasks/administer-cluster/encrypt-data shows.
+const encrypted = "k8s:enc:"
 
 // namespaceKey is where each API server keeps the namespace kube-system.
 const namespaceKey = "/registry/namespaces/kube-system"
 
 // MarkOfNamespace is the mark of the namespace kube-system with this UID.
-func MarkOfNamespace(uid string) Mark { return Mark{namespaceKey, uid} }
+func MarkOfNamespace(uid string) Mark { return Mark{Key: namespaceKey, Value: uid} }
 
 // MarkOfCluster is the mark of an EtcdCluster.
 func MarkOfCluster(namespace, name, uid string) Mark {
-	return Mark{"/registry/etcd.database.coreos.com/etcdclusters/" + namespace + "/" + name, uid}
+	return Mark{Key: "/registry/etcd.database.coreos.com/etcdclusters/" + namespace + "/" + name, Value: uid, Alone: true}
 }
 
 // Look asks the endpoints. It sends only reads. A user logs in, which etcd notes in its log.
@@ -109,7 +117,7 @@ func (s *Source) apiServer(ctx context.Context, conn *etcd.Conn) (APIServer, err
 		if err != nil {
 			return NoAPIServer, err
 		}
-		if exists && strings.Contains(value, s.Own.Value) {
+		if exists && (strings.Contains(value, s.Own.Value) || s.Own.Alone && strings.HasPrefix(value, encrypted)) {
 			return OwnAPIServer, nil
 		}
 	}

@@ -97,6 +97,17 @@ func TestALookChangesNothingAndFindsWhatIsWrong(t *testing.T) {
 					t.Errorf("with the UID %q, want the API server %d", uid, want)
 				}
 			}
+			mark := importsource.MarkOfCluster("default", "orders", "uid-3")
+			for value, want := range map[string]importsource.APIServer{
+				"k8s\x00 uid-3 ":           importsource.OwnAPIServer,
+				"k8s\x00 uid-4 ":           importsource.OtherAPIServer,
+				"k8s:enc:aescbc:v1:key1:?": importsource.OwnAPIServer,
+			} {
+				members.Put(t, client, mark.Key, value)
+				if s.Own = mark; s.Look(t.Context()).APIServer != want {
+					t.Errorf("with the value %q, want the API server %d", value, want)
+				}
+			}
 
 			cluster.Members[2].Kill(t)
 			members.Await(t, "a leader serves", func(ctx context.Context) error {

@@ -241,10 +241,11 @@ func (o *Observation) mayVote(m MemberState) bool {
 		return true
 	case !o.Import.Proven[m.ID]:
 		return false
+	case !o.Committed():
+		// Each vote makes the quorum of the former members smaller by one loss.
+		return own+1 < former && o.formerDown() == ""
 	case own+1 < former:
 		return true
-	case !o.Committed():
-		return false
 	case own >= former:
 		return true
 	}
@@ -253,12 +254,22 @@ func (o *Observation) mayVote(m MemberState) bool {
 	return Count(o.ownVoters(), MemberState.Healthy) == own && Count(voters, MemberState.Healthy)+1 >= etcd.Quorum(len(voters)+1)
 }
 
+// formerDown names a former member that does not serve; "" if all do.
+func (o *Observation) formerDown() string {
+	for _, m := range o.FormerVoters() {
+		if !m.Healthy() {
+			return m.Title()
+		}
+	}
+	return ""
+}
+
 // joinedBeforeCommit reports whether all members have joined that can before the commit.
 func (o *Observation) joinedBeforeCommit() bool {
 	former, own, learners := o.FormerVoters(), o.ownVoters(), o.Learners()
 	voters := min(o.Spec.Size, len(former)-1)
 	compared := func(m MemberState) bool { return m.Healthy() && o.Import.Compared[m.ID] }
-	if len(own) != voters || Count(own, compared) < voters || Count(former, MemberState.Healthy) < len(former) {
+	if len(own) != voters || Count(own, compared) < voters || o.formerDown() != "" {
 		return false
 	}
 	if o.Spec.Size == voters {
@@ -331,7 +342,10 @@ func (o *Observation) importIdle() Reason {
 		return Reason{ImportJoined, fmt.Sprintf("check that clients use them, and set spec.importFrom.commit to true: the former members leave then; or delete the EtcdCluster to go back. %d of %d votes belong to former members",
 			len(o.FormerVoters()), len(o.Voters()))}
 	}
-	if o.Import.Doubt != "" {
+	switch down := o.formerDown(); {
+	case down != "":
+		return because("the operator waits for " + down + ", a former member that does not serve: start it, or delete the EtcdCluster to go back")
+	case o.Import.Doubt != "":
 		return because("the operator waits " + o.Import.Doubt)
 	}
 	return because("members join the imported etcd")
