@@ -26,6 +26,7 @@ type Roll struct {
 	pods     map[string]*corev1.Pod
 	images   map[string]string // as of the start
 	changed  []change
+	lost     map[string]time.Time // when a pod that served in its image ceased to be ready
 	leaders  []sighting
 	problems []error
 }
@@ -46,7 +47,7 @@ type sighting struct {
 
 // WatchRoll starts to follow the pods and the leader.
 func (c *Cluster) WatchRoll(ctx context.Context) *Roll {
-	r := &Roll{pods: map[string]*corev1.Pod{}, images: map[string]string{}}
+	r := &Roll{pods: map[string]*corev1.Pod{}, images: map[string]string{}, lost: map[string]time.Time{}}
 	for _, pod := range c.Pods() {
 		r.pods[pod.Name] = pod
 		r.images[pod.Name] = etcdContainer(pod).Image
@@ -68,11 +69,20 @@ func (c *Cluster) WatchRoll(ctx context.Context) *Roll {
 	return r
 }
 
+// lagTime is how long the operator may not know yet that a pod is no longer ready: a probe of a
+// loaded machine can fail at the moment at which the operator acts.
+const lagTime = time.Second
+
+func serves(pod *corev1.Pod) bool { return Ready(pod) && runsItsImage(pod) }
+
 // see records a pod's change from the watch. One watch delivers all changes, in the API
 // server's order.
 func (r *Roll) see(pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if known := r.pods[pod.Name]; known != nil && serves(known) && !serves(pod) {
+		r.lost[pod.Name] = time.Now()
+	}
 	r.pods[pod.Name] = pod
 	image := etcdContainer(pod).Image
 	if image == r.images[pod.Name] || r.hasChanged(pod.Name) {
@@ -80,7 +90,8 @@ func (r *Roll) see(pod *corev1.Pod) {
 	}
 	// An untouched pod may be unready at this moment by chance.
 	for _, before := range r.changed {
-		if other := r.pods[before.pod]; !Ready(other) || !runsItsImage(other) {
+		lost := r.lost[before.pod]
+		if !serves(r.pods[before.pod]) && (!lost.After(before.at) || time.Since(lost) > lagTime) {
 			r.problems = append(r.problems, fmt.Errorf("%s was changed while %s was not ready", pod.Name, before.pod))
 		}
 	}

@@ -6,6 +6,7 @@ package harness
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,7 @@ func etcdPod(name, image, runs string, ready corev1.ConditionStatus) *corev1.Pod
 
 // roll is a Roll over a, b and c, of which a leads in term 2.
 func roll() *Roll {
-	r := &Roll{stop: func() {}, moved: func() []string { return nil }, size: 3, pods: map[string]*corev1.Pod{}, images: map[string]string{}}
+	r := &Roll{stop: func() {}, moved: func() []string { return nil }, size: 3, pods: map[string]*corev1.Pod{}, images: map[string]string{}, lost: map[string]time.Time{}}
 	for _, name := range []string{"a", "b", "c"} {
 		r.pods[name], r.images[name] = etcdPod(name, "old", "old", corev1.ConditionTrue), "old"
 	}
@@ -36,14 +37,22 @@ func roll() *Roll {
 	return r
 }
 
+// tick lets time pass between what happens.
+func tick() { time.Sleep(time.Millisecond) }
+
 func leads(r *Roll, pod string, term uint64) {
+	tick()
 	asked := time.Now()
 	r.leaders = append(r.leaders, sighting{pod, term, asked, time.Now()})
 }
 
-func patch(r *Roll, pod string) { r.see(etcdPod(pod, "new", "old", corev1.ConditionTrue)) }
+func patch(r *Roll, pod string) {
+	tick()
+	r.see(etcdPod(pod, "new", "old", corev1.ConditionTrue))
+}
 
 func restart(r *Roll, pod string) {
+	tick()
 	r.see(etcdPod(pod, "new", "new", corev1.ConditionFalse))
 	r.see(etcdPod(pod, "new", "new", corev1.ConditionTrue))
 }
@@ -115,15 +124,29 @@ func TestRoll(t *testing.T) {
 			patch(r, "c")
 			change3(r, "a")
 		}, "c was changed while b was not ready"},
+		{"a probe that fails while the operator acts", func(r *Roll) {
+			change3(r, "b")
+			r.see(etcdPod("b", "new", "new", corev1.ConditionFalse))
+			time.Sleep(lagTime / 2)
+			change3(r, "c", "a")
+		}, ""},
+		{"a probe that failed long before the operator acts", func(r *Roll) {
+			change3(r, "b")
+			r.see(etcdPod("b", "new", "new", corev1.ConditionFalse))
+			time.Sleep(2 * lagTime)
+			change3(r, "c", "a")
+		}, "c was changed while b was not ready"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			r := roll()
-			c.roll(r)
-			err := r.Check()
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("Check says %v, want %q", err, c.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				r := roll()
+				c.roll(r)
+				err := r.Check()
+				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+					t.Errorf("Check says %v, want %q", err, c.want)
+				}
+			})
 		})
 	}
 }
