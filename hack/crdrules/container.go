@@ -24,15 +24,14 @@ func environment() []placed {
 		at(from+".fieldRef.fieldPath", maxLength(400), pattern(`^(metadata[.](name|namespace|uid)|spec[.](nodeName|serviceAccountName)|status[.](hostIPs?|podIPs?)`+
 			`|metadata[.](labels|annotations)\['([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?'\])$`)),
 		at(from+".resourceFieldRef",
-			must(`!has(self.divisor) || string(self.divisor) in ['', '0', '1', '1m', '1k', '1M', '1G', '1T', '1P', '1E', '1Ki', '1Mi', '1Gi', '1Ti', '1Pi', '1Ei']`,
-				"divisor must be 1, or 1 with a suffix such as 1m or 1Mi"),
-			must(`!has(self.divisor) || string(self.divisor) in ['', '0', '1'] || self.resource.endsWith('cpu') == (string(self.divisor) == '1m')`,
+			// No string(), as for the resources.
+			must(`!has(self.divisor) || type(self.divisor) != string || self.divisor in ['', '0', '1'] || self.resource.endsWith('cpu') == (self.divisor == '1m')`,
 				"divisor of cpu must be 1 or 1m, and that of memory and storage 1 or 1 with a suffix such as 1Mi"),
 		),
 		at(from+".resourceFieldRef.containerName", oneOf("", "etcd")),
 		at(from+".resourceFieldRef.resource", oneOf("limits.cpu", "limits.memory", "limits.ephemeral-storage",
 			"requests.cpu", "requests.memory", "requests.ephemeral-storage")),
-		at(from+".resourceFieldRef.divisor", maxLength(8)),
+		at(from+".resourceFieldRef.divisor", maxLength(8), between(0, 1), pattern(`^(0|1([mkMGTPE]|[KMGTPE]i)?)?$`)),
 	}
 	for _, source := range []string{"configMapKeyRef", "secretKeyRef"} {
 		places = append(places,
@@ -51,7 +50,8 @@ func resources() []placed {
 	// domain.
 	known := `self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || (size(k) <= 200 && k.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$') && !k.contains('kubernetes.io/') && !k.startsWith('requests.')))`
 	const unknown = "resources must be cpu, memory, ephemeral-storage, or of a domain of their own, such as example.com/device"
-	whole := `self.all(k, !k.contains('/') || string(self[k]).matches('^[0-9]{1,18}$'))`
+	// Up to Kubernetes 1.33, string() of an integer or a string costs as much as that of any length.
+	whole := `self.all(k, !k.contains('/') || type(self[k]) != string || quantity(self[k]).isInteger())`
 	const parts = "resources of a domain of their own come in whole numbers"
 	places := []placed{
 		at(r, without("claims", "pods of etcd have no resource claims")),
@@ -68,7 +68,7 @@ func resources() []placed {
 			"the request of "+k+" must not be more than its limit")))
 	}
 	places = append(places, at(r, mustAt(".requests",
-		"!has(self.requests) || self.requests.all(k, !k.contains('/') || (has(self.limits) && k in self.limits && string(self.limits[k]) == string(self.requests[k])))",
+		"!has(self.requests) || self.requests.all(k, !k.contains('/') || (has(self.limits) && k in self.limits && (self.limits[k] == self.requests[k] || int(self.limits[k]) == int(self.requests[k]))))",
 		"the request of a resource with a domain of its own must be its limit")))
 	return places
 }

@@ -17,8 +17,9 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// oldestMinor is the oldest Kubernetes 1.x whose API server takes the CRD.
-const oldestMinor = 28
+// oldestMinor is the oldest Kubernetes 1.x that the tests know (hack/grid). Older API servers may
+// refuse the CRD: they estimate the cost of its rules in other ways.
+const oldestMinor = 33
 
 func (d *Doctor) apiServer() {
 	const check = "Kubernetes"
@@ -32,7 +33,7 @@ func (d *Doctor) apiServer() {
 	case err != nil:
 		d.add(check, Unknown, "", "version %s", version.GitVersion)
 	case version.Major == "1" && minor < oldestMinor:
-		d.add(check, Failure, "upgrade Kubernetes", "version %s: the CRDs need 1.%d or later", version.GitVersion, oldestMinor)
+		d.add(check, Warning, "upgrade Kubernetes", "version %s: the operators are tested with 1.%d and later", version.GitVersion, oldestMinor)
 	default:
 		d.add(check, OK, "", "version %s", version.GitVersion)
 	}
