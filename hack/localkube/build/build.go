@@ -43,6 +43,8 @@ type Builder struct {
 	Pins  string    // directory of the pinned modules
 	Cache string    // directory that keeps the results
 	Out   io.Writer // progress
+	// Kubernetes is a minor version of Kubernetes, such as 1.34; that of go.mod if empty.
+	Kubernetes string
 }
 
 // Build builds the named components that are missing. It returns all existing components by
@@ -53,12 +55,12 @@ func (b Builder) Build(ctx context.Context, names ...string) (map[string]Built, 
 		return nil, fmt.Errorf("ask go for its version: %w (is Go installed and on PATH?)", err)
 	}
 	wanted := map[string]bool{}
-	for _, c := range named(names) {
-		wanted[c.Name] = true
+	for _, name := range names {
+		wanted[name] = true
 	}
 	result := map[string]Built{}
 	var missing []Component
-	for _, c := range components() {
+	for _, c := range b.components() {
 		built, err := b.locate(c, strings.TrimSpace(string(goVersion)))
 		if err != nil {
 			return nil, err
@@ -79,7 +81,7 @@ func (b Builder) Build(ctx context.Context, names ...string) (map[string]Built, 
 
 // locate reads the pin of a component and returns the paths of its programs.
 func (b Builder) locate(c Component, goVersion string) (Built, error) {
-	mod, err := os.ReadFile(filepath.Join(b.Pins, c.Name, "go.mod"))
+	mod, err := os.ReadFile(filepath.Join(b.Pins, c.Name, c.mod()))
 	if err != nil {
 		return Built{}, fmt.Errorf("read the pin of %s: %w", c.Name, err)
 	}
@@ -90,7 +92,7 @@ func (b Builder) locate(c Component, goVersion string) (Built, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, goVersion, runtime.GOARCH, flags(c, version), c.Programs)
 	// The key depends on the pin and on our own programs in it.
-	for _, pattern := range []string{"go.mod", "go.sum", "*/*.go"} {
+	for _, pattern := range []string{c.mod(), c.sum(), "*/*.go"} {
 		files, err := filepath.Glob(filepath.Join(b.Pins, c.Name, pattern))
 		if err != nil {
 			return Built{}, err
@@ -124,7 +126,11 @@ func flags(c Component, version string) []string {
 	if c.VersionVar != "" {
 		linker += " -X " + c.VersionVar + "=" + version
 	}
-	return []string{"-trimpath", "-mod=readonly", "-gcflags=all=-dwarf=false", "-ldflags=" + linker}
+	list := []string{"-trimpath", "-mod=readonly", "-gcflags=all=-dwarf=false", "-ldflags=" + linker}
+	if c.Mod != "" {
+		list = append(list, "-modfile="+c.Mod)
+	}
+	return list
 }
 
 func complete(c Component, dir string) bool {

@@ -27,14 +27,23 @@ func TestPinnedVersionIsFound(t *testing.T) {
 
 func TestEveryComponentIsPinned(t *testing.T) {
 	b := Builder{Pins: filepath.Join("..", "pins"), Cache: t.TempDir()}
-	for _, c := range components() {
-		built, err := b.locate(c, "go1.26.8")
-		if err != nil {
-			t.Errorf("%s: %v", c.Name, err)
-			continue
-		}
-		if !strings.HasPrefix(built.Version, "v") || complete(c, built.Dir) {
-			t.Errorf("%s: %+v", c.Name, built)
+	minors, err := b.Minors()
+	if err != nil || len(minors) == 0 {
+		t.Fatalf("minor versions of Kubernetes: %q, %v", minors, err)
+	}
+	for _, b.Kubernetes = range append(minors, "") {
+		for _, c := range b.components() {
+			built, err := b.locate(c, "go1.26.8")
+			if err != nil {
+				t.Errorf("%s: %v", c.Name, err)
+				continue
+			}
+			if !strings.HasPrefix(built.Version, "v") || complete(c, built.Dir) {
+				t.Errorf("%s: %+v", c.Name, built)
+			}
+			if c.Name == Kubernetes && !strings.HasPrefix(built.Version, "v"+b.Kubernetes) {
+				t.Errorf("%s.mod pins Kubernetes %s", b.Kubernetes, built.Version)
+			}
 		}
 	}
 }

@@ -3,13 +3,19 @@
 
 package build
 
-import "slices"
+import (
+	"cmp"
+	"path/filepath"
+	"strings"
+)
 
 // A Component is a pinned module and the programs built from it.
 type Component struct {
 	Name     string // directory below pins
 	Module   string // whose version is the component's
 	Programs []Program
+	// Mod is the file that pins it; go.mod if empty.
+	Mod string
 	// VersionVar is the variable that the linker sets to the version, if any.
 	VersionVar string
 }
@@ -57,7 +63,27 @@ func components() []Component {
 	return list
 }
 
-// named returns the components of these names, in the order of components.
-func named(names []string) []Component {
-	return slices.DeleteFunc(components(), func(c Component) bool { return !slices.Contains(names, c.Name) })
+// components lists all components as this builder pins them.
+func (b Builder) components() []Component {
+	list := components()
+	for i := range list {
+		if list[i].Name == Kubernetes && b.Kubernetes != "" {
+			list[i].Mod = b.Kubernetes + ".mod"
+		}
+	}
+	return list
+}
+
+// mod is the file that pins a component. Its checksums are in sum, beside it.
+func (c Component) mod() string { return cmp.Or(c.Mod, "go.mod") }
+
+func (c Component) sum() string { return strings.TrimSuffix(c.mod(), "mod") + "sum" }
+
+// Minors lists the other minor versions of Kubernetes that are pinned, such as 1.34.
+func (b Builder) Minors() ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(b.Pins, Kubernetes, "1.*.mod"))
+	for i, file := range files {
+		files[i] = strings.TrimSuffix(filepath.Base(file), ".mod")
+	}
+	return files, err
 }

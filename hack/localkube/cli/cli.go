@@ -12,8 +12,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/etcd-operator/etcd-operator/hack/localkube/build"
 	"github.com/etcd-operator/etcd-operator/hack/localkube/instance"
 )
 
@@ -25,6 +27,8 @@ type App struct {
 	// Cache keeps what is built.
 	Cache    string
 	Instance instance.Instance
+	// Kubernetes is the minor version to start; empty: the newest that is pinned.
+	Kubernetes string
 }
 
 // ErrUsage is returned when the command line is wrong; the message was printed.
@@ -78,6 +82,7 @@ Environment:
   LOCALKUBE_STATE     its directory (/var/lib/etcd-operator-localkube[-NAME])
   LOCALKUBE_NETWORK   its addresses, an IPv4 /16 (10.96.0.0/16), an IPv6 /112, or both with a
                       comma between them
+  LOCALKUBE_KUBERNETES  minor version of Kubernetes to start, such as 1.34 (the newest that is pinned)
   XDG_CACHE_HOME      built programs and images are in $XDG_CACHE_HOME/etcd-operator ($HOME/.cache)
 
 hack/localkube/README.md explains how it works.
@@ -118,8 +123,23 @@ func newApp(stdout, stderr io.Writer) (*App, error) {
 	}
 	a.Cache = filepath.Join(cache, "etcd-operator")
 	var err error
-	a.Instance, err = instance.FromEnv(os.Getenv)
+	if a.Instance, err = instance.FromEnv(os.Getenv); err != nil {
+		return nil, err
+	}
+	a.Kubernetes, err = minor(a.builder(), os.Getenv("LOCALKUBE_KUBERNETES"))
 	return a, err
+}
+
+// minor checks that a minor version of Kubernetes is pinned, beside the newest one.
+func minor(b build.Builder, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	known, err := b.Minors()
+	if err == nil && !slices.Contains(known, name) {
+		err = fmt.Errorf("LOCALKUBE_KUBERNETES=%q: want one of %s, or nothing for the newest one", name, strings.Join(known, ", "))
+	}
+	return name, err
 }
 
 func (a *App) dispatch(ctx context.Context, args []string) error {

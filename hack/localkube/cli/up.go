@@ -144,6 +144,8 @@ func (a *App) builder() build.Builder {
 		Pins:  filepath.Join(a.Root, "hack", "localkube", "pins"),
 		Cache: filepath.Join(a.Cache, "localkube"),
 		Out:   a.Stdout,
+
+		Kubernetes: a.Kubernetes,
 	}
 }
 

@@ -37,7 +37,7 @@ func main() {
 	case "kube-proxy":
 		os.Exit(command(proxy.NewProxyCommand()))
 	case "kubelet":
-		os.Exit(command(kubelet.NewKubeletCommand(context.Background())))
+		os.Exit(command(kubeletCommand(kubelet.NewKubeletCommand)))
 	case "coredns":
 		dns()
 	case "local-path-provisioner":
@@ -46,4 +46,15 @@ func main() {
 		fmt.Fprintf(os.Stderr, "%s is no program of Kubernetes: call this by the name of one\n", name)
 		os.Exit(2)
 	}
+}
+
+// kubeletCommand calls what makes the kubelet's command. Since Kubernetes 1.34 it takes a context.
+func kubeletCommand[F func() *cobra.Command | func(context.Context) *cobra.Command](create F) *cobra.Command {
+	switch create := any(create).(type) {
+	case func(context.Context) *cobra.Command:
+		return create(context.Background())
+	case func() *cobra.Command:
+		return create()
+	}
+	return nil
 }
