@@ -74,45 +74,48 @@ func (c checkout) affected(t *testing.T, args ...string) (stages string, err err
 	return strings.Join(names, " "), nil
 }
 
-const everything = "format scripts prose modules generated e2e alone stores localkube demo chaos docs lint unit mutants monitoring"
+const everything = "format scripts prose e2e alone stores localkube demo chaos docs modules generated lint unit mutants monitoring site"
 
 func TestStagesOfAFile(t *testing.T) {
 	c := newCheckout(t)
 	for file, want := range map[string]string{
-		"pkg/cluster/plan/plan.go":          "format prose modules generated e2e alone stores demo chaos docs lint unit mutants monitoring",
-		"pkg/cluster/plan_test.go":          "format prose modules lint unit",
-		"internal/plugin/command/app.go":    "format prose modules generated e2e docs lint unit",
-		"cmd/kubectl-etcd/main.go":          "format prose modules generated e2e docs lint unit",
-		"internal/plugin/command/a_test.go": "format prose modules lint unit",
-		"pkg/store/s3/s3_test.go":           "format prose modules stores lint unit",
-		"test/e2e/create_test.go":           "format prose modules e2e alone lint unit",
-		"test/simulation/mutants/a.patch":   "format modules lint unit mutants",
-		"hack/simulate":                     "scripts unit mutants",
-		"hack/chaos":                        "scripts chaos unit",
-		"test/chaos/storm_test.go":          "format prose modules chaos lint unit",
-		"test/harness/cluster.go":           everything,
-		"hack/localkube/keeper/keeper.go":   everything,
-		"hack/localkube/smoke/dns_test.go":  "format prose modules localkube lint unit",
-		"hack/localkube/environ/of_test.go": "format prose modules lint unit",
-		"pkg/apis/etcd/v1beta2/cluster.go":  "format prose modules generated e2e alone stores demo chaos docs lint unit mutants monitoring",
-		"doc/tls.md":                        "prose docs unit",
-		"doc/reference.md":                  "prose generated docs unit",
-		"CHANGELOG.md":                      "prose unit",
-		"example/README.md":                 "scripts prose e2e alone demo docs unit",
-		"hack/reference/flags.go":           "format prose modules generated lint unit",
-		"example/tls/certs.sh":              "scripts e2e alone demo docs unit",
-		"hack/demo":                         "scripts demo docs unit",
-		"hack/mutants":                      "scripts unit",
-		"hack/helm":                         "scripts docs unit",
-		"hack/release":                      "scripts unit",
-		"hack/releaser/sbom.go":             "format prose modules lint unit",
-		"hack/manifests/derive.go":          "format prose modules generated docs lint unit",
-		"deploy/namespaced/x.yaml":          "generated docs unit",
-		"charts/etcd-operator/values.yaml":  "generated docs unit",
-		"hack/prose/rules.go":               "format prose modules lint unit",
-		"hack/prose/excluded.txt":           "prose",
-		"go.mod":                            everything,
-		"what/nobody/knows":                 everything,
+		"pkg/cluster/plan/plan.go":                "format prose e2e alone stores demo chaos docs modules generated lint unit mutants monitoring",
+		"pkg/cluster/plan_test.go":                "format prose modules lint unit",
+		"internal/plugin/command/app.go":          "format prose e2e docs modules generated lint unit",
+		"cmd/kubectl-etcd/main.go":                "format prose e2e docs modules generated lint unit",
+		"internal/plugin/command/a_test.go":       "format prose modules lint unit",
+		"pkg/store/s3/s3_test.go":                 "format prose stores modules lint unit",
+		"test/e2e/create_test.go":                 "format prose e2e alone modules lint unit",
+		"test/simulation/mutants/a.patch":         "format modules lint unit mutants",
+		"hack/simulate":                           "scripts unit mutants",
+		"hack/chaos":                              "scripts chaos unit",
+		"test/chaos/storm_test.go":                "format prose chaos modules lint unit",
+		"test/harness/cluster.go":                 everything,
+		"hack/localkube/keeper/keeper.go":         everything,
+		"hack/localkube/smoke/dns_test.go":        "format prose localkube modules lint unit",
+		"hack/localkube/environ/of_test.go":       "format prose modules lint unit",
+		"pkg/apis/etcd/v1beta2/cluster.go":        "format prose e2e alone stores demo chaos docs modules generated lint unit mutants monitoring",
+		"doc/tls.md":                              "prose docs unit site",
+		"doc/reference.md":                        "prose docs generated unit site",
+		"CHANGELOG.md":                            "prose unit site",
+		"example/README.md":                       "scripts prose e2e alone demo docs unit",
+		"hack/reference/flags.go":                 "format prose modules generated lint unit",
+		"example/tls/certs.sh":                    "scripts e2e alone demo docs unit",
+		"hack/demo":                               "scripts demo docs unit",
+		"hack/mutants":                            "scripts unit",
+		"hack/helm":                               "scripts docs unit",
+		"hack/release":                            "scripts unit",
+		"hack/releaser/sbom.go":                   "format prose modules lint unit",
+		"hack/manifests/derive.go":                "format prose docs modules generated lint unit",
+		"deploy/namespaced/x.yaml":                "docs generated unit",
+		"charts/etcd-operator/values.yaml":        "docs generated unit",
+		"hack/prose/rules.go":                     "format prose modules lint unit",
+		"hack/docsite/page.go":                    "format prose modules lint unit site",
+		"hack/grid":                               "scripts unit",
+		"hack/localkube/pins/kubernetes/1.34.mod": "unit",
+		"hack/prose/excluded.txt":                 "prose",
+		"go.mod":                                  everything,
+		"what/nobody/knows":                       everything,
 	} {
 		c.write(t, file, "new\n")
 		if got, err := c.affected(t); err != nil || got != want {
@@ -125,8 +128,8 @@ func TestStagesOfAFile(t *testing.T) {
 func TestTestsOfAPackageThatNeedMoreThanTheCompiler(t *testing.T) {
 	c := newCheckout(t)
 	for tag, want := range map[string]string{
-		"e2e":    "format prose modules e2e lint unit",
-		"stores": "format prose modules stores lint unit",
+		"e2e":    "format prose e2e modules lint unit",
+		"stores": "format prose stores modules lint unit",
 	} {
 		c.write(t, "pkg/cluster/a_test.go", "// Copyright\n\n//go:build "+tag+"\n\npackage cluster\n")
 		if got, err := c.affected(t); err != nil || got != want {
@@ -157,7 +160,7 @@ func TestWhatCountsAsTheChange(t *testing.T) {
 	check("a deleted file", "scripts lint unit")
 	check("a deleted file, since the commit", "scripts unit", "HEAD")
 	c.git(t, "mv", "doc/a.md", ".editorconfig")
-	check("a file that was renamed", "scripts prose docs unit", "HEAD")
+	check("a file that was renamed", "scripts prose docs unit site", "HEAD")
 	check("since another commit", "lint unit", "main~1")
 
 	c.git(t, "checkout", "-q", "-f", "--orphan", "other")
