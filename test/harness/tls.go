@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -201,19 +202,26 @@ func (c *Cluster) ServedCertificate(ctx context.Context, pod *corev1.Pod) (*x509
 	return secured.ConnectionState().PeerCertificates[0], nil
 }
 
-// DialWithoutUser connects to a member as the cluster's clients do, and names no user.
+// DialWithoutUser connects to a member as the cluster's clients do, and names no user. It returns
+// what the member answers, however long a quorum takes to confirm the read: etcd judges the user
+// after that.
 func (c *Cluster) DialWithoutUser(ctx context.Context, pod *corev1.Pod) error {
-	return c.DialAs(ctx, pod, c.security(c.host(pod)))
+	return c.dialAs(ctx, pod, c.security(c.host(pod)), Settle)
 }
 
-// DialAs connects to a member with another TLS configuration.
+// DialAs connects to a member with another TLS configuration. A member that refuses the
+// configuration does not answer, and so an error may be the end of the time for a call.
 func (c *Cluster) DialAs(ctx context.Context, pod *corev1.Pod, security *tls.Config) error {
+	return c.dialAs(ctx, pod, security, callTimeout)
+}
+
+func (c *Cluster) dialAs(ctx context.Context, pod *corev1.Pod, security *tls.Config, patience time.Duration) error {
 	client, err := dial(pod.Status.PodIP, security)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	_, err = client.Get(ctx, "any")
 	return err

@@ -24,3 +24,17 @@ func TestPortsAreFreeAndDiffer(t *testing.T) {
 		t.Errorf("%d of %d ports differ", len(seen), n)
 	}
 }
+
+// A server may be down while its test goes on. Nobody else may get its port then.
+func TestAPortIsReservedUntilItsTestEnds(t *testing.T) {
+	var port string
+	t.Run("in use", func(t *testing.T) {
+		port = Free(t, "127.0.0.1", 1)[0]
+		if free, err := reserve(t, port); err != nil || free {
+			t.Errorf("port %s can be reserved twice: %v, %v", port, free, err)
+		}
+	})
+	if free, err := reserve(t, port); err != nil || !free {
+		t.Errorf("port %s is still reserved after its test: %v, %v", port, free, err)
+	}
+}
