@@ -68,8 +68,8 @@ type bench struct {
 	table table
 }
 
-// measure returns the time from act's write until check finds nothing missing.
-func (b *bench) measure(name string, target float64, act func(), check func(context.Context) error) {
+// measure notes the time from act's write until check finds nothing missing.
+func (b *bench) measure(name string, target aim, act func(), check func(context.Context) error) {
 	b.t.Helper()
 	start := time.Now()
 	act()
@@ -84,7 +84,7 @@ func (b *bench) unitU(round int) {
 	b.t.Helper()
 	pods := b.n.Kube.CoreV1().Pods(b.n.Name)
 	name := fmt.Sprintf("bare-%d", round)
-	b.measure("U: one bare etcd pod", 0, func() {
+	b.measure("U: one bare etcd pod", aim{}, func() {
 		if _, err := pods.Create(b.t.Context(), barePod(name), metav1.CreateOptions{}); err != nil {
 			b.t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func (b *bench) unitS(round int) {
 	ctx, kube := b.t.Context(), b.n.Kube
 	name := fmt.Sprintf("static-%d", round)
 	service, set := staticMembers(name, b.n.Name)
-	b.measure("S: StatefulSet of three static members", 0, func() {
+	b.measure("S: StatefulSet of three static members", aim{}, func() {
 		if _, err := kube.CoreV1().Services(b.n.Name).Create(ctx, service, metav1.CreateOptions{}); err != nil {
 			b.t.Fatal(err)
 		}
@@ -117,38 +117,48 @@ func (b *bench) unitS(round int) {
 	harness.Wait(b.t, "static members gone", harness.Settle, gone(b.n, name))
 }
 
-// life measures a cluster from its creation to an upgrade.
+// life measures a cluster from its creation to an upgrade. A cluster of three members can't be
+// faster than S, and one member not faster than U.
 func (b *bench) life(round int, version, next string) {
 	b.t.Helper()
 	var cluster *harness.Cluster
 	// what names the change and the version, for a readable table.
-	change := func(what string, target float64, act func(), gone ...*corev1.Pod) {
+	change := func(what string, target aim, act func(), gone ...*corev1.Pod) {
 		b.t.Helper()
 		b.measure(fmt.Sprintf(what, version), target, act, func(ctx context.Context) error {
 			_, err := cluster.Settled(ctx, gone...)
 			return err
 		})
 		cluster.WaitSettled(gone...) // including terminating pods
-		select {
-		case <-time.After(settleTime):
-		case <-b.t.Context().Done():
-		}
+		rest(b.t)
 	}
-	change("create 3 members of %s", 3, func() {
+	create := aim{1.6, "S"}
+	if version == etcd35 {
+		create.times = 2
+	}
+	change("create 3 members of %s", create, func() {
 		cluster = b.n.CreateObject(&v1beta2.EtcdCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("etcd-%d", round)},
 			Spec:       v1beta2.ClusterSpec{Size: 3, Version: version},
 		})
 	})
 	follower := cluster.Follower()
-	change("replace a force-deleted follower, %s", 1.7, func() { b.n.DeletePod(follower) }, follower)
+	change("replace a force-deleted follower, %s", aim{1.3, "U"}, func() { b.n.DeletePod(follower) }, follower)
 	leader := cluster.Leader()
-	change("replace a force-deleted leader, %s", 1.7, func() { b.n.DeletePod(leader) }, leader)
-	change("grow from 3 to 5, %s", 2.5, func() { cluster.Resize(5) })
-	change("shrink from 5 to 3, %s", 1, func() { cluster.Resize(3) })
-	change("upgrade 3 members from %s to "+next, 3, func() { cluster.SetVersion(next) })
+	change("replace a force-deleted leader, %s", aim{1.7, "U"}, func() { b.n.DeletePod(leader) }, leader)
+	change("grow from 3 to 5, %s", aim{1.7, "U"}, func() { cluster.Resize(5) })
+	change("shrink from 5 to 3, %s", aim{0.2, "U"}, func() { cluster.Resize(3) })
+	change("upgrade 3 members from %s to "+next, aim{2, "U"}, func() { cluster.SetVersion(next) })
 	cluster.Delete()
 	cluster.WaitGone(harness.Settle)
+}
+
+// rest is a pause of settleTime.
+func rest(t *testing.T) {
+	select {
+	case <-time.After(settleTime):
+	case <-t.Context().Done():
+	}
 }
 
 // machine describes the machine of the measurements, and their number of rounds.

@@ -159,7 +159,7 @@ func (b *restoreBench) restore(what string, spec v1beta2.RestoreSpec) *harness.R
 		_, err := cluster.Settled(ctx)
 		return err
 	})
-	b.table.add(what, 0, time.Since(start))
+	b.table.add(what, aim{}, time.Since(start))
 	if *trace {
 		b.t.Log("\n" + strings.Join(b.n.Timeline(start), "\n"))
 	}

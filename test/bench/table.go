@@ -4,59 +4,81 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-// A series is one measurement over the rounds.
-type series struct {
-	name string
-	// target is the aim as a multiple of U; 0 where there is none.
-	target float64
-	times  []time.Duration
+// An aim is a time as a multiple of a unit, which the table measures too. The zero value is no
+// aim: the time is then a multiple of the first unit.
+type aim struct {
+	times float64
+	unit  string // its letter
 }
 
-// A table is all measurements, in order. The first series is the unit, whose name is a letter,
-// a colon and a description.
+// A series is one measurement over the rounds.
+type series struct {
+	name  string
+	aim   aim
+	times []time.Duration
+}
+
+// A table is all measurements, in order. The name of a unit is a letter, a colon and a
+// description. The first series is a unit.
 type table struct{ rows []*series }
 
 // add adds a time to the series of a name, and creates the series if necessary.
-func (t *table) add(name string, target float64, took time.Duration) {
+func (t *table) add(name string, target aim, took time.Duration) {
 	i := slices.IndexFunc(t.rows, func(s *series) bool { return s.name == name })
 	if i < 0 {
 		i = len(t.rows)
-		t.rows = append(t.rows, &series{name: name, target: target})
+		t.rows = append(t.rows, &series{name: name, aim: target})
 	}
 	t.rows[i].times = append(t.rows[i].times, took)
 }
 
 // String returns the table in Markdown.
 func (t *table) String() string {
-	var b strings.Builder
 	if len(t.rows) == 0 {
 		return ""
 	}
-	letter, _, _ := strings.Cut(t.rows[0].name, ":")
-	fmt.Fprintf(&b, "| what | median | min–max | rounds | ratio to %s | target |\n|---|---|---|---|---|---|\n", letter)
-	unit := median(t.rows[0].times)
+	var b strings.Builder
+	fmt.Fprint(&b, "| what | median | min–max | rounds | ratio | aim |\n|---|---|---|---|---|---|\n")
 	for _, row := range t.rows {
-		ratio := float64(median(row.times)) / float64(unit)
-		fmt.Fprintf(&b, "| %s | %s | %s–%s | %d | %.2f | %s |\n", row.name, seconds(median(row.times)),
-			seconds(slices.Min(row.times)), seconds(slices.Max(row.times)), len(row.times), ratio, verdict(ratio, row.target))
+		unit := cmp.Or(row.aim.unit, t.rows[0].unit())
+		ratio := float64(median(row.times)) / float64(median(t.ofUnit(unit)))
+		fmt.Fprintf(&b, "| %s | %s | %s–%s | %d | %.2f %s | %s |\n", row.name, seconds(median(row.times)),
+			seconds(slices.Min(row.times)), seconds(slices.Max(row.times)), len(row.times), ratio, unit, row.aim.verdict(ratio))
 	}
 	return b.String()
 }
 
-func verdict(ratio, target float64) string {
+// unit returns the letter of a series that is a unit.
+func (s *series) unit() string {
+	letter, _, _ := strings.Cut(s.name, ":")
+	return letter
+}
+
+// ofUnit returns the times of a unit.
+func (t *table) ofUnit(letter string) []time.Duration {
+	for _, row := range t.rows {
+		if row.unit() == letter {
+			return row.times
+		}
+	}
+	return nil
+}
+
+func (a aim) verdict(ratio float64) string {
 	switch {
-	case target == 0:
+	case a.times == 0:
 		return ""
-	case ratio <= target:
-		return fmt.Sprintf("≤ %g: met", target)
+	case ratio <= a.times:
+		return fmt.Sprintf("≤ %g %s: met", a.times, a.unit)
 	default:
-		return fmt.Sprintf("≤ %g: missed", target)
+		return fmt.Sprintf("≤ %g %s: missed", a.times, a.unit)
 	}
 }
 

@@ -29,15 +29,35 @@ func TestMedian(t *testing.T) {
 func TestTable(t *testing.T) {
 	var measured table
 	for _, ms := range []time.Duration{2000, 1900, 2300} {
-		measured.add("U", 0, ms*time.Millisecond)
-		measured.add("create", 3, 2*ms*time.Millisecond)
-		measured.add("replace", 1.7, 2*ms*time.Millisecond)
+		measured.add("U: one", aim{}, ms*time.Millisecond)
+		measured.add("S: three", aim{}, 2*ms*time.Millisecond)
+		measured.add("create", aim{1.6, "S"}, 3*ms*time.Millisecond)
+		measured.add("replace", aim{1.3, "U"}, 2*ms*time.Millisecond)
 	}
-	want := `| what | median | min–max | rounds | ratio to U | target |
+	want := `| what | median | min–max | rounds | ratio | aim |
 |---|---|---|---|---|---|
-| U | 2.00 s | 1.90 s–2.30 s | 3 | 1.00 |  |
-| create | 4.00 s | 3.80 s–4.60 s | 3 | 2.00 | ≤ 3: met |
-| replace | 4.00 s | 3.80 s–4.60 s | 3 | 2.00 | ≤ 1.7: missed |
+| U: one | 2.00 s | 1.90 s–2.30 s | 3 | 1.00 U |  |
+| S: three | 4.00 s | 3.80 s–4.60 s | 3 | 2.00 U |  |
+| create | 6.00 s | 5.70 s–6.90 s | 3 | 1.50 S | ≤ 1.6 S: met |
+| replace | 4.00 s | 3.80 s–4.60 s | 3 | 2.00 U | ≤ 1.3 U: missed |
+`
+	if got := measured.String(); got != want {
+		t.Errorf("table:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestComparison(t *testing.T) {
+	var measured comparison
+	for _, ms := range []time.Duration{2000, 1900, 2300} {
+		measured.add("create", false, ms*time.Millisecond)
+		measured.add("create", true, 3*ms*time.Millisecond)
+	}
+	measured.add("grow", false, time.Second)
+	measured.fail("grow", "2 pods instead of 3")
+	want := `| what | this operator | the other one | ratio |
+|---|---|---|---|
+| create | 2.00 s (1.90 s–2.30 s) | 6.00 s (5.70 s–6.90 s) | 3.00 |
+| grow | 1.00 s (1.00 s–1.00 s) | failed: 2 pods instead of 3 |  |
 `
 	if got := measured.String(); got != want {
 		t.Errorf("table:\n%s\nwant:\n%s", got, want)

@@ -28,6 +28,17 @@ const note = "note: "
 func Wait(t testing.TB, what string, within time.Duration, check func(context.Context) error) {
 	t.Helper()
 	start := time.Now()
+	if missing := Try(t, within, check); missing != nil {
+		t.Fatalf("waited %s for: %s; last seen: %v", time.Since(start).Round(time.Millisecond), what, missing)
+	}
+	t.Logf(note+"%s after %s", what, time.Since(start).Round(time.Millisecond))
+}
+
+// Try repeats check until it returns nil, and returns its last error if it does not within the
+// given time.
+func Try(t testing.TB, within time.Duration, check func(context.Context) error) error {
+	t.Helper()
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	missing := check(ctx)
@@ -35,7 +46,7 @@ func Wait(t testing.TB, what string, within time.Duration, check func(context.Co
 		pause := min(max(interval, time.Since(start)/10), maxInterval)
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited %s for: %s; last seen: %v", time.Since(start).Round(time.Millisecond), what, missing)
+			return missing
 		case <-time.After(pause):
 		}
 		// A check that the deadline has cut off adds nothing.
@@ -43,7 +54,7 @@ func Wait(t testing.TB, what string, within time.Duration, check func(context.Co
 			missing = err
 		}
 	}
-	t.Logf(note+"%s after %s", what, time.Since(start).Round(time.Millisecond))
+	return nil
 }
 
 // Holds repeats check for the given time, and fails as soon as check returns an error.
