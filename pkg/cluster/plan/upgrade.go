@@ -77,8 +77,8 @@ func (o *Observation) joinVersion() string {
 }
 
 // upgradeOneMember changes the version of one member in place. It continues with the next only
-// when all members run the version of their pods, healthy and caught up. The leader comes
-// last, and transfers leadership before.
+// when all members run the version of their pods, healthy and caught up, by etcd's own answers. The
+// leader comes last, and transfers leadership before.
 func upgradeOneMember(o *Observation) Step {
 	if o.Importing() {
 		return nil
@@ -89,10 +89,20 @@ func upgradeOneMember(o *Observation) Step {
 	old := slices.DeleteFunc(own, func(m MemberState) bool {
 		return m.Pod == nil || m.Pod.Legacy || has(*m.Pod, o.Image(target))
 	})
-	if why := o.unsettled(); why != "" {
+	if len(old) == 0 {
+		if why := o.unsettled(); why != "" {
+			return Wait{why}
+		}
+		return nil
+	}
+	next := old[0]
+	if i := slices.IndexFunc(old, func(m MemberState) bool { return !m.leader() }); i >= 0 {
+		next = old[i]
+	}
+	if why := cmp.Or(o.unproven(o.Own()), o.unserved(next)); why != "" {
 		return Wait{why}
 	}
-	if len(old) == 0 || o.CheckVersion() != nil {
+	if o.CheckVersion() != nil {
 		return nil
 	}
 	if why := o.MislabelledTarget(); !why.IsZero() {
@@ -112,10 +122,6 @@ func upgradeOneMember(o *Observation) Step {
 	voters := o.Voters()
 	if slices.ContainsFunc(voters, MemberState.Foreign) && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {
 		return Idle{because("members that the operator did not create may be down: the restart of one more could lose the quorum")}
-	}
-	next := old[0]
-	if i := slices.IndexFunc(old, func(m MemberState) bool { return !m.leader() }); i >= 0 {
-		next = old[i]
 	}
 	if s := o.handOver(next); s != nil {
 		return s
@@ -180,6 +186,18 @@ func (o *Observation) unsettled() string { return o.unsettledOf(o.Own()) }
 
 // unsettledOf asks the same of some of the members.
 func (o *Observation) unsettledOf(members []MemberState) string {
+	if why := o.unproven(members); why != "" {
+		return why
+	}
+	if i := slices.IndexFunc(members, unready); i >= 0 {
+		return waitsForPod(members[i])
+	}
+	return ""
+}
+
+// unproven returns the first of the members that has not shown to etcd that it serves as the
+// version of its pod, as a text, or "".
+func (o *Observation) unproven(members []MemberState) string {
 	var last uint64
 	for _, m := range o.Members {
 		if m.Status != nil {
@@ -194,12 +212,26 @@ func (o *Observation) unsettledOf(members []MemberState) string {
 			return "for " + m.PodName + " to catch up"
 		case !manifest.Holds(m.Pod.Version, m.Status.Version) && !o.mislabelled(m):
 			return fmt.Sprintf("for %s to restart as %s", m.PodName, m.Pod.Version)
-		case !m.Pod.Ready:
-			return "for the pod of " + m.PodName + " to be ready"
 		}
 	}
 	return ""
 }
+
+// unserved returns why the Service can't spare the pod of a member, or "". The kubelet notices a
+// second or more after etcd that a member serves. One member at a time may wait for the kubelet
+// while the next one restarts, if another pod is ready.
+func (o *Observation) unserved(next MemberState) string {
+	others := slices.DeleteFunc(o.Own(), func(m MemberState) bool { return m.ID == next.ID })
+	waiting := slices.DeleteFunc(slices.Clone(others), func(m MemberState) bool { return !unready(m) })
+	if len(waiting) > 1 || len(waiting) > 0 && len(waiting) == len(others) {
+		return waitsForPod(waiting[0])
+	}
+	return ""
+}
+
+func unready(m MemberState) bool { return !m.Pod.Ready }
+
+func waitsForPod(m MemberState) string { return "for the pod of " + m.PodName + " to be ready" }
 
 // returning returns why no healthy voter may stop shortly after an outage, or "". A member whose
 // disk hangs looks healthy until it has something to write, and then the quorum needs the others.
