@@ -89,11 +89,17 @@ func (r *Roll) see(pod *corev1.Pod) {
 		return
 	}
 	// An untouched pod may be unready at this moment by chance.
+	var waiting []string
 	for _, before := range r.changed {
 		lost := r.lost[before.pod]
 		if !serves(r.pods[before.pod]) && (!lost.After(before.at) || time.Since(lost) > lagTime) {
-			r.problems = append(r.problems, fmt.Errorf("%s was changed while %s was not ready", pod.Name, before.pod))
+			waiting = append(waiting, before.pod)
 		}
+	}
+	// The operator asks etcd whether a member serves. The kubelet may notice it later, of one
+	// member at a time and while another pod is ready.
+	if len(waiting) > 1 || len(waiting) > 0 && len(waiting) == r.size-1 {
+		r.problems = append(r.problems, fmt.Errorf("%s was changed while %v were not ready", pod.Name, waiting))
 	}
 	r.changed = append(r.changed, change{pod.Name, time.Now()})
 }
@@ -133,8 +139,8 @@ func (r *Roll) lookForLeader(ctx context.Context, c *Cluster) {
 	}
 }
 
-// Check ends the roll and returns its faults: two members down at a time, or a leader that was
-// restarted or moved before the last follower.
+// Check ends the roll and returns its faults: three members out of the Service at a time, or no
+// member in it, or a leader that was restarted or moved before the last follower.
 func (r *Roll) Check() error {
 	r.stop()
 	r.mu.Lock()
