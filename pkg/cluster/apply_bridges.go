@@ -133,5 +133,5 @@ func (c *Cluster) deleteSlice(ctx context.Context, b *bridge, family corev1.IPFa
 
 // readAgain makes the next pass read the slices.
 func (b *bridge) readAgain() {
-	*b = bridge{slices: map[corev1.IPFamily]*discoveryv1.EndpointSlice{}, told: b.told}
+	*b = bridge{slices: map[corev1.IPFamily]*discoveryv1.EndpointSlice{}, problem: b.problem}
 }

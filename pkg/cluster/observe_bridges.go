@@ -38,8 +38,8 @@ type bridge struct {
 	known    bool
 	service  *corev1.Service // nil: there is none
 	slices   map[corev1.IPFamily]*discoveryv1.EndpointSlice
-	// told is the last reported problem of the Service.
-	told string
+	// problem is the last reported one of the Service.
+	problem string
 }
 
 // due reports whether a Service or its slices must be read again.
@@ -126,8 +126,8 @@ func (c *Cluster) bridgeState(name string, b *bridge, o *plan.Observation) plan.
 		return state
 	}
 	problem := bridgeProblem(name, b.service, c.obj)
-	if b.told != problem {
-		if b.told = problem; problem != "" {
+	if b.problem != problem {
+		if b.problem = problem; problem != "" {
 			c.notices.bridgeHeld(problem)
 		}
 	}
