@@ -46,6 +46,8 @@ func (c *Cluster) apply(ctx context.Context, s plan.Step) error {
 		return c.correctBudget(ctx, s)
 	case plan.DeleteBudget:
 		return c.deleteBudget(ctx, s)
+	case plan.WriteBridge:
+		return c.writeBridge(ctx, s)
 	case plan.CreatePods:
 		return c.createPods(ctx, s)
 	case plan.DeletePod:

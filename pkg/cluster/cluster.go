@@ -103,6 +103,7 @@ type Cluster struct {
 	user        userReader
 	auth        authReader
 	importer    importer
+	bridges     bridges
 	podWrites   podWrites
 	shown       map[string]types.UID    // pods of the last observation that nobody had deleted
 	searched    bool                    // whether findStrays has looked
@@ -176,6 +177,7 @@ func New(cfg Config, obj *api.EtcdCluster) (*Cluster, error) {
 		postponed:      postponed{},
 		corrections:    corrections{},
 		repeats:        repeats{},
+		bridges:        bridges{},
 		health:         healthLog{},
 		mislabels:      newMislabels(),
 		copies:         copies{},
@@ -329,6 +331,8 @@ func restsOnRecord(s plan.Step) bool {
 		return slices.ContainsFunc(s.Pods, func(p manifest.MemberPod) bool { return p.Seed })
 	case plan.CreateService:
 		return s.Client
+	case plan.WriteBridge:
+		return s.First // the record finds the slices again
 	case plan.RemoveMember:
 		// A cluster that shrinks by several members looks like one that forgot them, unless the
 		// record marks each. A replacement is urgent, and one at a time.

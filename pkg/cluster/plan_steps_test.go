@@ -162,6 +162,7 @@ var allSteps = []plan.Step{
 	plan.ChooseSeed{}, plan.MarkRunning{}, plan.MarkFailed{}, plan.CreatePods{}, plan.DeletePod{}, plan.SetVersion{}, plan.RecyclePod{}, plan.SetMetadata{},
 	plan.DeleteVolume{}, plan.ExpandVolume{}, plan.SetVolumeVersion{}, plan.SetVolumeOwner{}, plan.AddMember{}, plan.PromoteMember{}, plan.RemoveMember{}, plan.AdvanceLog{},
 	plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{}, plan.EnableAuth{}, plan.DisableAuth{}, plan.ChangePassword{}, observing{},
+	plan.WriteBridge{},
 	plan.HoldImport{}, plan.BeginImport{}, plan.CommitImport{}, plan.FinishImport{}, plan.ReleaseImport{},
 }
 

@@ -165,6 +165,9 @@ func parseWorld(text string) (*plan.Observation, error) {
 	if err := setBudget(o, text); err != nil {
 		return nil, err
 	}
+	if err := setBridges(o, text); err != nil {
+		return nil, err
+	}
 	for i := range o.Pods {
 		var names []string
 		if list := ic[o.Pods[i].Name]; list != "" {
@@ -238,7 +241,7 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.FormerServices = append(o.FormerServices, plan.OwnedObject{Name: value, UID: types.UID("service-" + value), Owned: true})
 		case "refused":
 			o.Refused = plan.RefusedPods{Why: value, Until: o.Now.Add(time.Second)}
-		case "budget": // set once the members are known
+		case "budget", "bridge": // set once the members are known
 		case "drainable":
 			o.Spec.PodDisruptionBudget = new(false)
 		case "template":
@@ -396,6 +399,45 @@ func setBudget(o *plan.Observation, text string) error {
 	return nil
 }
 
+var bridgeWords = regexp.MustCompile(`bridge=(\S+)`)
+
+// setBridges adds the Services of others: a name, and how each differs from a known and wanted
+// one that leads to all ready members. leads=a,b@old-1,c! are two ready ones, the second under a
+// host name, and one that is not ready.
+func setBridges(o *plan.Observation, text string) error {
+	for _, match := range bridgeWords.FindAllStringSubmatch(text, -1) {
+		words := strings.Split(match[1], ":")
+		b := plan.Bridge{Service: words[0], Known: true, Wanted: true, Families: []corev1.IPFamily{corev1.IPv6Protocol}}
+		for _, w := range words[1:] {
+			key, value, _ := strings.Cut(w, "=")
+			switch key {
+			case "unknown":
+				b.Known = false
+			case "unwanted":
+				b.Wanted = false
+			case "put-off":
+				b.PutOff = true
+			case "not-ready":
+				b.NotReady = true
+			case "edited":
+				b.Edited = value
+			case "hosts":
+				b.Hostnames = strings.Split(value, ",")
+			case "leads":
+				for end := range strings.SplitSeq(value, ",") {
+					name, host, _ := strings.Cut(end, "@")
+					name, stopped := strings.CutSuffix(name, "!")
+					b.Leads = append(b.Leads, manifest.BridgeEnd{Pod: name, UID: podUID(name), Addresses: []string{"ip-of-" + name}, Ready: !stopped, Hostname: host})
+				}
+			default:
+				return fmt.Errorf("unknown word %q of a bridge", w)
+			}
+		}
+		o.Bridges = append(o.Bridges, b)
+	}
+	return nil
+}
+
 func parseMember(o *plan.Observation, words []string, running string, id uint64, ic map[string]string) (plan.MemberState, *manifest.PodState, error) {
 	name := words[0]
 	m := plan.MemberState{
@@ -403,7 +445,7 @@ func parseMember(o *plan.Observation, words []string, running string, id uint64,
 		PodName: name,
 		Status:  &etcd.Status{MemberID: id, LeaderID: 1, Version: running, RaftIndex: 5000, RaftApplied: 5000},
 	}
-	p := &manifest.PodState{Name: name, UID: podUID(name), IP: "ip-of-" + name, Created: o.Now.Add(-time.Hour), Scheduled: true, AtGate: true, Started: true, Running: true, Ready: true, ManyLearners: true}
+	p := &manifest.PodState{Name: name, UID: podUID(name), IP: "ip-of-" + name, IPs: []string{"ip-of-" + name}, Created: o.Now.Add(-time.Hour), Scheduled: true, AtGate: true, Started: true, Running: true, Ready: true, ManyLearners: true}
 	if err := parsePod(o, p, nil, running, ic); err != nil {
 		return m, nil, err
 	}

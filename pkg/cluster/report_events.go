@@ -92,6 +92,8 @@ func (n *notices) serviceTaken(err error) { n.Warning("Service Taken", "%v", err
 
 func (n *notices) budgetTaken(err error) { n.Warning("Disruption Budget Taken", "%v", err) }
 
+func (n *notices) bridgeHeld(problem string) { n.Warning("Bridge Held", "%s", problem) }
+
 // corrected reports the correction of what somebody else has edited.
 func (n *notices) corrected(object, edited string) {
 	n.Normal("Edit Undone", "%s was edited, and the operator undid the edit: %s", object, edited)

@@ -88,7 +88,7 @@ func quiet(o *plan.Observation) bool {
 
 // undisturbed reports whether the cluster rests, and a look finds all as it was.
 func (c *Cluster) undisturbed(ctx context.Context, now time.Time) bool {
-	if c.rest.looks == 0 || c.certificatesDue(now) || c.user.due(now) {
+	if c.rest.looks == 0 || c.certificatesDue(now) || c.user.due(now) || c.bridges.due(now) {
 		return false
 	}
 	c.rest.looks--

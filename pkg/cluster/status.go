@@ -22,6 +22,7 @@ func statusAfter(o *plan.Observation, s plan.Step, generation int64) api.Cluster
 		st.ServiceName, st.ClientPort = o.ClientService.Name, manifest.ClientPort
 	}
 	st.MinAvailable = o.Budget.MinAvailable
+	st.BridgedServices = o.BridgedServices(s)
 	st.Selector = selector(o)
 	setPhase(&st, o, s)
 	setImport(&st, o, s)

@@ -19,6 +19,7 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 	for _, s := range []plan.Step{
 		plan.ChooseSeed{Name: "a"}, plan.MarkRunning{}, plan.MarkFailed{Why: "all is lost"}, plan.CreateService{Client: true}, plan.RemoveMember{Name: "b"},
 		plan.CreatePods{Pods: []manifest.MemberPod{{Name: "a", Seed: true}, {Name: "b"}}}, plan.BeginImport{ClusterID: 7}, plan.CommitImport{}, plan.FinishImport{},
+		plan.WriteBridge{First: true},
 	} {
 		looked[reflect.TypeOf(s)] = true
 		if !restsOnRecord(s) {
@@ -30,7 +31,7 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 		plan.AddMember{Name: "b"}, plan.PromoteMember{Name: "b"}, plan.SetVersion{Pod: "b"},
 		plan.UpdateService{Client: true}, plan.DeleteService{}, plan.CreateBudget{}, plan.UpdateBudget{}, plan.DeleteBudget{}, plan.RecyclePod{}, plan.SetMetadata{},
 		plan.DeleteVolume{}, plan.ExpandVolume{}, plan.SetVolumeVersion{}, plan.SetVolumeOwner{}, plan.AdvanceLog{}, plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{}, plan.EnableAuth{}, plan.DisableAuth{}, plan.ChangePassword{},
-		plan.HoldImport{}, plan.ReleaseImport{},
+		plan.HoldImport{}, plan.ReleaseImport{}, plan.WriteBridge{},
 		plan.Idle{}, plan.Wait{}, observing{}, // these change nothing
 	} {
 		looked[reflect.TypeOf(s)] = true

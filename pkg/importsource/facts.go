@@ -28,6 +28,8 @@ type Facts struct {
 	HashRevision int64
 	// Authentication means that etcd asks clients for a user.
 	Authentication bool
+	// Token is what the login has shown of etcd's tokens.
+	Token etcd.Token
 	// APIServer says whether the data are those of a Kubernetes API server. NotSearched is why
 	// that is unknown.
 	APIServer   APIServer

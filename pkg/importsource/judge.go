@@ -288,15 +288,35 @@ func (j *judge) hashes() {
 
 func (j *judge) authentication() {
 	const check = "authentication"
+	own := strings.HasPrefix(j.target.AuthToken, "jwt")
 	switch {
 	case !j.Authentication:
 		j.add(check, finding.OK, "", "it is disabled")
-	case !strings.HasPrefix(j.target.AuthToken, "jwt"):
+	case j.Token.Algorithm != "" && !own:
+		j.add(check, finding.Failure, "restart the source's members with --auth-token=simple first: their clients log in again, and no key is needed",
+			"the source issues tokens as JWT (%s), and the EtcdCluster has no key for them: its members would refuse the tokens of clients, and the source theirs", j.Token.Algorithm)
+	case j.Token.Algorithm != "" && j.Token.Algorithm != signMethod(j.target.AuthToken):
+		j.add(check, finding.Failure, "give the EtcdCluster the source's --auth-token and key",
+			"the source signs its tokens by %s, and the EtcdCluster by %q: they would refuse each other's tokens", j.Token.Algorithm, signMethod(j.target.AuthToken))
+	case j.Token.Known && j.Token.Algorithm == "" && own:
+		j.add(check, finding.Failure, "remove --auth-token from the EtcdCluster until the import is over",
+			"the source issues simple tokens, and the EtcdCluster JWT: they would refuse each other's tokens")
+	case !own:
 		j.add(check, finding.Warning, "if the source runs with --auth-token=jwt, give the EtcdCluster the same flag and key",
 			"it is enabled: clients log in again at each new member, because members do not share simple tokens")
 	default:
 		j.add(check, finding.Warning, "check that the source has the same --auth-token and key", "it is enabled, and the EtcdCluster uses JWT")
 	}
+}
+
+// signMethod is the algorithm in a value of --auth-token, such as RS256.
+func signMethod(authToken string) string {
+	for option := range strings.SplitSeq(authToken, ",") {
+		if method, ok := strings.CutPrefix(option, "sign-method="); ok {
+			return method
+		}
+	}
+	return ""
 }
 
 func (j *judge) apiServer() {

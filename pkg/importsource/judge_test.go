@@ -105,15 +105,28 @@ func TestEachObstacleIsFoundAlone(t *testing.T) {
 		"peers in our whole domain": {func(f *Facts, _ *Target) {
 			f.Members[0].PeerURLs[0] = "http://orders-a.orders.default.svc.cluster.local:2380"
 		}, finding.Failure, "own domain"},
-		"peers with and without TLS":    {func(f *Facts, _ *Target) { f.Members[0].PeerURLs[0] = "https://etcd-0.etcd.old.svc:2380" }, finding.Failure, "others none"},
-		"only the EtcdCluster has TLS":  {func(_ *Facts, own *Target) { own.PeerTLS = true }, finding.Failure, "omit spec.TLS.static.member.peerSecret"},
-		"only the source has TLS":       {func(f *Facts, _ *Target) { secure(f) }, finding.Failure, "the source uses peer TLS"},
-		"both have TLS":                 {func(f *Facts, own *Target) { secure(f); own.PeerTLS = true }, finding.Unknown, "--peer-auto-tls"},
-		"different data":                {func(f *Facts, _ *Target) { f.Answers[1].Hash.Sum = 6 }, finding.Failure, "different data at revision 20"},
-		"a compaction meanwhile":        {func(f *Facts, _ *Target) { f.Answers[1].Hash = etcd.Hash{Sum: 6, Compacted: 4} }, finding.Unknown, "a compaction ran"},
-		"no hash":                       {func(f *Facts, _ *Target) { f.Answers[1].NoHash = errors.New("timed out") }, finding.Unknown, "timed out"},
-		"authentication":                {func(f *Facts, _ *Target) { f.Authentication = true }, finding.Warning, "do not share simple tokens"},
-		"authentication with JWT":       {func(f *Facts, own *Target) { f.Authentication, own.AuthToken = true, "jwt,pub-key=x" }, finding.Warning, "uses JWT"},
+		"peers with and without TLS":   {func(f *Facts, _ *Target) { f.Members[0].PeerURLs[0] = "https://etcd-0.etcd.old.svc:2380" }, finding.Failure, "others none"},
+		"only the EtcdCluster has TLS": {func(_ *Facts, own *Target) { own.PeerTLS = true }, finding.Failure, "omit spec.TLS.static.member.peerSecret"},
+		"only the source has TLS":      {func(f *Facts, _ *Target) { secure(f) }, finding.Failure, "the source uses peer TLS"},
+		"both have TLS":                {func(f *Facts, own *Target) { secure(f); own.PeerTLS = true }, finding.Unknown, "--peer-auto-tls"},
+		"different data":               {func(f *Facts, _ *Target) { f.Answers[1].Hash.Sum = 6 }, finding.Failure, "different data at revision 20"},
+		"a compaction meanwhile":       {func(f *Facts, _ *Target) { f.Answers[1].Hash = etcd.Hash{Sum: 6, Compacted: 4} }, finding.Unknown, "a compaction ran"},
+		"no hash":                      {func(f *Facts, _ *Target) { f.Answers[1].NoHash = errors.New("timed out") }, finding.Unknown, "timed out"},
+		"authentication":               {func(f *Facts, _ *Target) { f.Authentication = true }, finding.Warning, "do not share simple tokens"},
+		"authentication with JWT":      {func(f *Facts, own *Target) { f.Authentication, own.AuthToken = true, "jwt,pub-key=x" }, finding.Warning, "uses JWT"},
+		"JWT without the key": {func(f *Facts, _ *Target) {
+			f.Authentication, f.Token = true, etcd.Token{Known: true, Algorithm: "RS256"}
+		}, finding.Failure, "issues tokens as JWT (RS256)"},
+		"JWT by another method": {func(f *Facts, own *Target) {
+			f.Authentication, f.Token, own.AuthToken = true, etcd.Token{Known: true, Algorithm: "RS256"}, "jwt,pub-key=x,sign-method=ES256"
+		}, finding.Failure, "by RS256, and the EtcdCluster by \"ES256\""},
+		"JWT by the same method": {func(f *Facts, own *Target) {
+			f.Authentication, f.Token, own.AuthToken = true, etcd.Token{Known: true, Algorithm: "RS256"}, "jwt,pub-key=x,sign-method=RS256"
+		}, finding.Warning, "uses JWT"},
+		"simple tokens, and JWT here": {func(f *Facts, own *Target) {
+			f.Authentication, f.Token, own.AuthToken = true, etcd.Token{Known: true}, "jwt,sign-method=RS256"
+		}, finding.Failure, "issues simple tokens"},
+		"simple tokens":                 {func(f *Facts, _ *Target) { f.Authentication, f.Token = true, etcd.Token{Known: true} }, finding.Warning, "do not share simple tokens"},
 		"the own API server":            {func(f *Facts, _ *Target) { f.APIServer = OwnAPIServer }, finding.Failure, "this Kubernetes keeps its own objects there"},
 		"another API server":            {func(f *Facts, _ *Target) { f.APIServer = OtherAPIServer }, finding.Warning, "a Kubernetes API server keeps"},
 		"nobody knows of an API server": {func(f *Facts, _ *Target) { f.NotSearched = errors.New("denied") }, finding.Unknown, "denied"},

@@ -76,6 +76,7 @@ func (s *Source) Look(ctx context.Context) Facts {
 	if f.NotListed == nil {
 		hashes(ctx, &f, conns)
 	}
+	f.Token = client.Token()
 	return f
 }
 

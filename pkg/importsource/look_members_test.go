@@ -7,8 +7,14 @@ package importsource_test
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -138,6 +144,31 @@ func TestALookAtAnEtcdThatAsksForUsers(t *testing.T) {
 	f := s.Look(ctx)
 	if got := obstacles(t, cluster, f); len(got) > 0 || !f.Authentication || f.NotSearched != nil {
 		t.Errorf("with a user: obstacles %q, %+v", got, f)
+	}
+}
+
+// A token of a login shows whether others need the source's key.
+func TestALookFindsTokensThatNeedAKey(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "jwt.key")
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	must(t, err)
+	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}), 0o600))
+	for algorithm, flags := range map[string][]string{"RS256": {"--auth-token=jwt,priv-key=" + key + ",sign-method=RS256,ttl=10m"}, "": nil} {
+		cluster := members.ReleaseOf(t, "3.6").Start(t, members.Options{Size: 1, Flags: flags})
+		s := sourceOf(cluster)
+		client := etcd.NewClient(nil)
+		t.Cleanup(client.Close)
+		conn, err := client.Conn(s.Endpoints[0])
+		must(t, err)
+		must(t, conn.EnableAuth(t.Context(), "first"))
+		s.User = etcd.Credentials{Username: "root", Password: "first"}
+		f := s.Look(t.Context())
+		if want := (etcd.Token{Known: true, Algorithm: algorithm}); f.Token != want {
+			t.Errorf("%q: token %+v, want %+v", flags, f.Token, want)
+		}
+		if got, want := slices.Contains(obstacles(t, cluster, f), "authentication"), algorithm != ""; got != want {
+			t.Errorf("%q is an obstacle: %t", flags, got)
+		}
 	}
 }
 

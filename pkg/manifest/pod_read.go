@@ -40,6 +40,9 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		Finished:  pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Ready:     hasCondition(pod, corev1.PodReady, corev1.ConditionTrue),
 	}
+	for _, ip := range pod.Status.PodIPs {
+		p.IPs = append(p.IPs, ip.IP)
+	}
 	if p.Deleting {
 		p.DeleteBy = pod.DeletionTimestamp.Add(DeleteMargin)
 	}
@@ -233,6 +236,7 @@ type PodState struct {
 	UID     types.UID
 	Seen    string // its resource version
 	IP      string
+	IPs     []string // of all families
 	Node    string
 	Image   string // of etcd, as last asked for
 	Version string // of etcd, by the tag of that image

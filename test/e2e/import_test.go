@@ -10,6 +10,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -65,6 +66,13 @@ func (f *former) start(version string) {
 	_, err := n.Kube.CoreV1().Services(n.Name).Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name},
 		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: labels},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = n.Kube.CoreV1().Services(n.Name).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: f.name + "-client"},
+		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Name: "etcd-client", Port: 2379}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +204,71 @@ func (f *former) importing(size int, version string) *v1beta2.EtcdCluster {
 		obj.Spec.Auth = &v1beta2.AuthPolicy{CredentialsSecret: "user"}
 	}
 	obj.Spec.ImportFrom = &v1beta2.ImportSource{Endpoints: f.endpoints()}
+	obj.Spec.Service = &v1beta2.ServicePolicy{Bridges: []v1beta2.ServiceBridge{{Name: f.name + "-client"}, {Name: f.name}}}
+	for i := range f.size {
+		obj.Spec.Service.Bridges[1].Hostnames = append(obj.Spec.Service.Bridges[1].Hostnames, fmt.Sprint(f.name, "-", i))
+	}
 	return obj
+}
+
+// service is the URL of the Service that clients of the former etcd know.
+func (f *former) service() string {
+	return f.scheme() + f.n.Service(f.name+"-client").Spec.ClusterIP + ":2379"
+}
+
+// checkBridged waits until the Services of the former etcd lead to members of the EtcdCluster, or
+// no longer do.
+func (f *former) checkBridged(cluster *harness.Cluster, want bool) {
+	f.t.Helper()
+	var services []string
+	if want {
+		services = []string{f.name, f.name + "-client"}
+	}
+	harness.Wait(f.t, fmt.Sprintf("bridges of %q", services), harness.Settle, func(ctx context.Context) error {
+		list, err := f.n.Kube.DiscoveryV1().EndpointSlices(f.n.Name).List(ctx, metav1.ListOptions{LabelSelector: v1beta2.ClusterLabel + "=" + cluster.Name + ",endpointslice.kubernetes.io/managed-by=operator.etcd.database.coreos.com"})
+		if err != nil {
+			return err
+		}
+		var found []string
+		for _, s := range list.Items {
+			found = append(found, s.Labels["kubernetes.io/service-name"])
+		}
+		slices.Sort(found)
+		if found = slices.Compact(found); !slices.Equal(found, services) {
+			return fmt.Errorf("there are slices of %q", found)
+		}
+		return nil
+	})
+}
+
+// checkNames waits until the host names of the former members lead to those of the EtcdCluster.
+func (f *former) checkNames() {
+	f.t.Helper()
+	dns, err := f.n.Kube.CoreV1().Services("kube-system").Get(f.t.Context(), "kube-dns", metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(dns.Spec.ClusterIP, "53"))
+	}}
+	own := map[string]bool{}
+	for _, pod := range f.n.Pods() {
+		if pod.Labels[v1beta2.ClusterLabel] != "" {
+			own[pod.Status.PodIP] = true
+		}
+	}
+	for i := range f.size {
+		harness.Wait(f.t, "the name "+f.host(i), harness.Settle, func(ctx context.Context) error {
+			addresses, err := resolver.LookupHost(ctx, f.host(i)+".cluster.local.")
+			if err != nil {
+				return err
+			}
+			if slices.ContainsFunc(addresses, func(ip string) bool { return !own[ip] }) {
+				return fmt.Errorf("it leads to %q, and members are at %v", addresses, own)
+			}
+			return nil
+		})
+	}
 }
 
 // askForUsers makes the former etcd ask its clients for a user.
@@ -275,6 +347,13 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 				Dial: func(context.Context) (workload.Conn, error) { return f.client(*endpoints.Load()) },
 			})
 			t.Cleanup(func() { writer.Stop() })
+			// Some clients learn nothing: they know a Service of the former etcd.
+			service := f.service()
+			follower := workload.Start(t.Context(), workload.Config{
+				Prefix: "follower/", Pace: 50 * time.Millisecond,
+				Dial: func(context.Context) (workload.Conn, error) { return f.client([]string{service}) },
+			})
+			t.Cleanup(func() { follower.Stop() })
 
 			cluster := n.CreateObject(f.importing(c.size, c.version))
 			waitImport(t, cluster, v1beta2.ImportJoined)
@@ -284,8 +363,10 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 			if got, want := len(f.members()), c.former+min(c.size, c.former); got != want {
 				t.Errorf("%d members, want %d", got, want)
 			}
+			f.checkBridged(cluster, c.former > 1)
 			cluster.Delete()
 			cluster.WaitGone(harness.Settle)
+			f.checkBridged(cluster, false)
 			if after := f.members(); !slices.Equal(after, before) {
 				t.Errorf("taken back, the members are\n%s\nand were\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
 			}
@@ -296,8 +377,8 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 			waitImport(t, cluster, v1beta2.ImportJoined)
 			n.CrashOperator()
 			// Clients learn the Service. It leads to the members that vote.
-			service := n.Service(cluster.Name + "-client")
-			endpoints.Store(new(append(f.addresses(), f.scheme()+service.Spec.ClusterIP+":2379")))
+			own := n.Service(cluster.Name + "-client")
+			endpoints.Store(new(append(f.addresses(), f.scheme()+own.Spec.ClusterIP+":2379")))
 			cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.ImportFrom.Commit = true })
 			waitImport(t, cluster, v1beta2.ImportMoving, v1beta2.ImportCompleted)
 			n.ReplaceOperator()
@@ -321,6 +402,20 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 			}
 			cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.ImportFrom = nil })
 			cluster.WaitSettled()
+			// The bridge outlasts the former pods, and the import.
+			f.checkBridged(cluster, true)
+			f.checkNames()
+			if history := cluster.VerifyWrites(follower); len(history.Acks) == 0 {
+				t.Error("no write through the former Service was acknowledged")
+			}
+			last, err := f.client([]string{service})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer last.Close()
+			if _, err := last.Put(t.Context(), "after", "the former pods"); err != nil {
+				t.Errorf("a write through the former Service: %v", err)
+			}
 			if c.secured {
 				n.CheckNoSecretIsTold()
 			}

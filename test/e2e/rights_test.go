@@ -44,9 +44,6 @@ var unprovoked = map[string]bool{
 	"get etcd.database.coreos.com/etcdbackups": true,
 	// The Endpoints of v0.9.4's Service are mostly gone with it before the lookup.
 	"delete /endpoints": true,
-	// An instance that ended in order leaves no EndpointSlice to take over, and a killed one
-	// is mostly followed by itself, at its address.
-	"update discovery.k8s.io/endpointslices": true,
 	// Similar events are counted up; whether some are is chance.
 	"patch /events": true,
 	// Today's API servers begin a watch with the existing objects. Older ones, and those short

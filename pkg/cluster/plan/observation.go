@@ -65,9 +65,11 @@ type Observation struct {
 	PeerService, ClientService OwnedObject
 	// FormerServices are the cluster's Services under names that it no longer uses.
 	FormerServices []OwnedObject
-	Budget         BudgetState
-	Refused        RefusedPods
-	Pods           []manifest.PodState // sorted by name
+	// Bridges are Services of others that lead to the members, by name.
+	Bridges []Bridge
+	Budget  BudgetState
+	Refused RefusedPods
+	Pods    []manifest.PodState // sorted by name
 	// PodsOfOthers are pods with this cluster's labels that another object owns, such as an
 	// EtcdCluster of the same name that was just deleted.
 	PodsOfOthers int

@@ -55,6 +55,15 @@ var Rules = []func(*Observation) Step{
 
 // Plan decides the next step. It depends on the observation only.
 func Plan(o *Observation) Step {
+	s := follow(o)
+	if bridge := o.keepBridge(s); bridge != nil {
+		return bridge
+	}
+	return s
+}
+
+// follow returns the step of the first rule with something to do.
+func follow(o *Observation) Step {
 	for _, rule := range Rules {
 		if s := through(o, rule(o)); s != nil {
 			return s

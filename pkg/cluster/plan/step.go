@@ -49,6 +49,14 @@ type (
 		UID types.UID
 		why string
 	}
+	// WriteBridge makes the Service of somebody else lead to these members, and to no others.
+	WriteBridge struct {
+		Service string
+		To      []manifest.BridgeEnd
+		// First is true if it leads to none before.
+		First  bool
+		Edited string
+	}
 	// ChooseSeed records the seed's name and backup before its pod exists, so that a restarted
 	// operator can't bootstrap twice.
 	ChooseSeed struct {
@@ -220,6 +228,28 @@ func (s UpdateBudget) String() string {
 }
 
 func (s DeleteBudget) String() string { return "delete disruption budget: " + s.why }
+
+func (s WriteBridge) String() string {
+	var ends []string
+	for _, e := range s.To {
+		text := e.Pod
+		if e.Hostname != "" {
+			text += " as " + e.Hostname
+		}
+		if !e.Ready {
+			text += " (not ready)"
+		}
+		ends = append(ends, text)
+	}
+	text := "bridge service " + s.Service + " to " + strings.Join(ends, ", ")
+	if len(ends) == 0 {
+		text = "end the bridge of service " + s.Service
+	}
+	if s.Edited != "" {
+		text += ": somebody has edited " + s.Edited
+	}
+	return text
+}
 
 func whichService(client bool) string {
 	if client {

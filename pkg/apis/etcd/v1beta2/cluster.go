@@ -379,6 +379,36 @@ type ServicePolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?([.][a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="selector must have keys as Kubernetes knows them: at most 63 letters, digits, dashes, dots and underscores, after an optional DNS name and a slash"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$'))",message="selector must have values as Kubernetes knows them: letters, digits, dashes, dots and underscores, with a letter or digit first and last"
 	Selector map[string]LabelValue `json:"selector,omitempty"`
+
+	// Services of the namespace that the operator did not create, such as those of an etcd
+	// that spec.importFrom takes over. They lead to the members with a vote too. The
+	// operator keeps EndpointSlices for them, and does not edit the Services. Outside of an
+	// import, the pods that such a Service selects must not be those of another etcd.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Bridges []ServiceBridge `json:"bridges,omitempty"`
+}
+
+// ServiceBridge names a Service that the operator did not create, and that leads to the members.
+type ServiceBridge struct {
+	// Name of the Service.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="name must be a DNS label: lowercase letters, digits and dashes, with a letter first, and no dash last"
+	Name string `json:"name"`
+
+	// Host names that lead to a member each, if the Service is headless: `old-0` for
+	// `old-0.<name of the Service>`. During an import, a host name waits until the former
+	// member of that name has left.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=9
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.all(h, h.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",message="hostnames must be DNS labels: lowercase letters, digits and dashes, with a letter or digit first and last"
+	Hostnames []string `json:"hostnames,omitempty"`
 }
 
 // LabelValue has at most 63 letters, digits, dashes, dots and underscores, with a

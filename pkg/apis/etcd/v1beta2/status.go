@@ -103,6 +103,11 @@ type ClusterStatus struct {
 	// +optional
 	ClientPort int `json:"clientPort,omitempty"`
 
+	// Services of spec.service.bridges that lead to members now.
+	// +optional
+	// +listType=set
+	BridgedServices []string `json:"bridgedServices,omitempty"`
+
 	// Members, by the names of their pods.
 	// +optional
 	Members MembersStatus `json:"members,omitempty"`

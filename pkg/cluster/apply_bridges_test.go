@@ -1,0 +1,303 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// bridgeWorld is a cluster of three members, and two Services of somebody else.
+type bridgeWorld struct {
+	*world
+	clock *clocktesting.FakeClock
+	c     *Cluster
+}
+
+func newBridgeWorld(t *testing.T) *bridgeWorld {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(noon)
+	obj := testCluster()
+	obj.Status.Phase = api.ClusterPhaseRunning
+	obj.Spec.Service = &api.ServicePolicy{Bridges: []api.ServiceBridge{{Name: "old"}, {Name: "old-headless", Hostnames: []string{"old-0", "old-1", "old-2"}}}}
+	w := &bridgeWorld{newWorld(t, clock, obj), clock, nil}
+	fakeMembers{}.join(t, w.world, "a", "b", "c")
+	for i, name := range []string{"a", "b", "c"} {
+		w.editPod(name, func(pod *corev1.Pod) {
+			pod.Status.PodIP = "10.1.0." + string(rune('1'+i))
+			pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}, {IP: "fd00::" + string(rune('1'+i))}}
+		})
+	}
+	for _, svc := range []*corev1.Service{
+		{ObjectMeta: metav1.ObjectMeta{Name: "old"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.8", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "old-headless"}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, IPFamilies: manifest.BridgeFamilies}},
+	} {
+		svc.Namespace, svc.Spec.Ports = "ns", []corev1.ServicePort{{Name: "client", Port: 2379}}
+		w.makeService(svc)
+	}
+	w.c = w.cluster(obj)
+	return w
+}
+
+func (w *bridgeWorld) editPod(name string, change func(*corev1.Pod)) {
+	w.t.Helper()
+	pod, err := w.kube.CoreV1().Pods("ns").Get(w.t.Context(), name, metav1.GetOptions{})
+	if err == nil {
+		change(pod)
+		_, err = w.kube.CoreV1().Pods("ns").Update(w.t.Context(), pod, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.watch()
+}
+
+// settle makes passes until several in a row have written no bridge, and returns the writes.
+func (w *bridgeWorld) settle() (written []string) {
+	w.t.Helper()
+	quiet := 0
+	for range 40 {
+		w.watch()
+		s, err := w.c.pass(w.t.Context())
+		if err != nil && !isNotYet(err) {
+			w.t.Fatalf("%s: %v", s, err)
+		}
+		if b, ok := s.(plan.WriteBridge); ok {
+			written, quiet = append(written, b.String()), 0
+		} else if quiet++; quiet == 8 {
+			return written
+		}
+	}
+	w.t.Fatalf("it never settles: %q", written)
+	return nil
+}
+
+// leads are the slices, each with its addresses and host names.
+func (w *bridgeWorld) leads() (all []string) {
+	w.t.Helper()
+	list, err := w.kube.DiscoveryV1().EndpointSlices("ns").List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, s := range list.Items {
+		text := s.Name + ":"
+		for _, e := range s.Endpoints {
+			text += " " + e.Addresses[0]
+			if e.Hostname != nil {
+				text += "@" + *e.Hostname
+			}
+			if !*e.Conditions.Serving {
+				text += "!"
+			}
+		}
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (w *bridgeWorld) wantLeads(want ...string) {
+	w.t.Helper()
+	if got := w.leads(); !slices.Equal(got, want) {
+		w.t.Errorf("the slices are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var bridged []string
+	for _, s := range want {
+		bridged = append(bridged, strings.Split(s, ".")[0])
+	}
+	slices.Sort(bridged)
+	if got := w.etcdCluster().Status.BridgedServices; !slices.Equal(got, slices.Compact(bridged)) {
+		w.t.Errorf("the status says %q, want %q", got, bridged)
+	}
+}
+
+// respec gives the Cluster an edited spec.
+func (w *bridgeWorld) respec(change func(*api.ClusterSpec)) {
+	w.c.take(w.edit(func(obj *api.EtcdCluster) { change(&obj.Spec); obj.Generation++ }))
+}
+
+var whole = []string{
+	"old-headless.c.ipv4: 10.1.0.1@old-0 10.1.0.2@old-1 10.1.0.3@old-2",
+	"old-headless.c.ipv6: fd00::1@old-0 fd00::2@old-1 fd00::3@old-2",
+	"old.c.ipv4: 10.1.0.1 10.1.0.2 10.1.0.3",
+}
+
+func TestServicesOfOthersLeadToTheMembers(t *testing.T) {
+	w := newBridgeWorld(t)
+	w.settle()
+	w.wantLeads(whole...)
+
+	w.editPod("b", func(pod *corev1.Pod) {
+		pod.Status.Conditions = []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionFalse, "")}
+	})
+	w.settle()
+	w.wantLeads(
+		"old-headless.c.ipv4: 10.1.0.1@old-0 10.1.0.2@old-1! 10.1.0.3@old-2",
+		"old-headless.c.ipv6: fd00::1@old-0 fd00::2@old-1! fd00::3@old-2",
+		"old.c.ipv4: 10.1.0.1 10.1.0.3")
+	w.editPod("b", func(pod *corev1.Pod) {
+		pod.Status.Conditions = []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionTrue, "")}
+	})
+	w.settle()
+	w.wantLeads(whole...)
+
+	// Another operator continues, without a write.
+	w.c = w.cluster(w.etcdCluster())
+	if written := w.settle(); len(written) > 0 {
+		t.Errorf("a new operator writes %q", written)
+	}
+	w.respec(func(spec *api.ClusterSpec) { spec.Service.Bridges = spec.Service.Bridges[:1] })
+	w.settle()
+	w.wantLeads(whole[2])
+	// The name is no longer in the spec when the operator starts.
+	obj := w.edit(func(obj *api.EtcdCluster) { obj.Spec.Service = nil; obj.Generation++ })
+	w.c = w.cluster(obj)
+	w.settle()
+	w.wantLeads()
+}
+
+func TestABridgeIsKept(t *testing.T) {
+	w := newBridgeWorld(t)
+	w.settle()
+	client := w.kube.DiscoveryV1().EndpointSlices("ns")
+	if err := client.Delete(t.Context(), "old.c.ipv4", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	other, err := client.Get(t.Context(), "old-headless.c.ipv6", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other = other.DeepCopy()
+	other.Endpoints, other.Labels[discoveryv1.LabelServiceName] = other.Endpoints[:1], "elsewhere"
+	if _, err := client.Update(t.Context(), other, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Step(bridgePeriod)
+	if !w.c.bridges.due(w.clock.Now()) {
+		t.Error("a resting cluster would not look at the bridges")
+	}
+	w.settle()
+	w.wantLeads(whole...)
+
+	// The Service goes, and comes back with another port.
+	if err := w.kube.CoreV1().Services("ns").Delete(t.Context(), "old", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Step(bridgePeriod)
+	w.settle()
+	w.wantLeads(whole[:2]...)
+	if got := w.reasons(); !slices.Contains(got, "Bridge Held") {
+		t.Errorf("events %q", got)
+	}
+}
+
+func TestABridgeLeavesWhatIsSomebodyElses(t *testing.T) {
+	w := newBridgeWorld(t)
+	client := w.kube.DiscoveryV1().EndpointSlices("ns")
+	theirs := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "old.c.ipv4", Namespace: "ns"}, AddressType: discoveryv1.AddressTypeIPv4}
+	if _, err := client.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// That of an EtcdCluster that was deleted is taken over.
+	earlier := testCluster()
+	earlier.UID = "earlier"
+	svc := w.service("old-headless")
+	left := manifest.BuildBridge(earlier, svc, []manifest.BridgeEnd{{Pod: "z", UID: "z", Addresses: []string{"10.1.0.9"}}})[0]
+	if _, err := client.Create(t.Context(), left, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		w.watch()
+		if _, err := w.c.pass(t.Context()); err != nil {
+			t.Log(err)
+		}
+	}
+	want := append([]string{}, whole[:2]...)
+	if got := w.leads(); !slices.Equal(got, append(want, "old.c.ipv4:")) {
+		t.Errorf("the slices are %q", got)
+	}
+	live, err := client.Get(t.Context(), left.Name, metav1.GetOptions{})
+	if err != nil || !metav1.IsControlledBy(live, w.c.obj) {
+		t.Errorf("the earlier slice has the owner %+v, %v", live.OwnerReferences, err)
+	}
+}
+
+func TestARefusedBridgeDelaysNothing(t *testing.T) {
+	for _, verb := range []string{"get", "create"} {
+		w := newBridgeWorld(t)
+		w.kube.PrependReactor(verb, "endpointslices", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), "x", errors.New("no right"))
+		})
+		tried := 0
+		for range 10 {
+			w.watch()
+			if s, _ := w.c.pass(t.Context()); s.String() == "bridge service old to a, b, c" {
+				tried++
+			}
+		}
+		if want := map[string]int{"get": 0, "create": 1}[verb]; tried != want {
+			t.Errorf("%s: the operator has tried it in %d of 10 passes, want %d", verb, tried, want)
+		}
+		if got := w.reasons(); !slices.Contains(got, "Write Refused") {
+			t.Errorf("%s: events %q", verb, got)
+		}
+	}
+}
+
+// Admission that changes each slice must not cost a write in each pass.
+func TestAnAdmissionThatEditsABridgeCausesNoStorm(t *testing.T) {
+	w := newBridgeWorld(t)
+	w.kube.PrependReactor("*", "endpointslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if write, ok := a.(clienttesting.CreateAction); ok {
+			if s, ok := write.GetObject().(*discoveryv1.EndpointSlice); ok {
+				s.Ports = nil
+			}
+		}
+		return false, nil, nil
+	})
+	for range 100 {
+		w.watch()
+		if s, err := w.c.pass(t.Context()); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+		w.clock.Step(100 * time.Millisecond)
+	}
+	if n := w.count("create", "endpointslices") + w.count("update", "endpointslices"); n > 12 {
+		t.Errorf("%d writes in ten seconds", n)
+	}
+}
+
+func TestAServiceThatCanNotLeadToMembersIsTold(t *testing.T) {
+	owned := manifest.BuildClientService(testCluster())
+	for name, c := range map[string]struct {
+		svc  *corev1.Service
+		want string
+	}{
+		"none":              {nil, "does not exist"},
+		"the cluster's":     {owned, "the EtcdCluster's own"},
+		"another name":      {&corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "x"}}, "leads to the name x"},
+		"no port of etcd's": {&corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}, {Port: 2}}}}, "has no port"},
+		"a good one":        {&corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 2379}}}}, ""},
+	} {
+		got := bridgeProblem("old", c.svc, testCluster())
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
