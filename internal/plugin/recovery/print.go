@@ -71,7 +71,9 @@ func (m Missing) line() string {
 func (r *Report) table(out io.Writer, now time.Time) error {
 	table := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(table, "WAY OUT\tREVISION\tLOSES")
-	fmt.Fprintln(table, "bring the missing members back\t-\tnothing")
+	if r.MayReturn() {
+		fmt.Fprintln(table, "bring the missing members back\t-\tnothing")
+	}
 	for _, v := range r.Survivors {
 		fmt.Fprintf(table, "survivor %s\t%d\t%s\n", v.Name, v.Revision, r.survivorLoses(v))
 	}
@@ -107,12 +109,15 @@ func backupLoses(b Backup, now time.Time) string {
 
 // sentences are what to do, in this order.
 func (r *Report) sentences() []string {
-	list := []string{
-		"Bring the missing members back if their nodes, volumes or pods can return: it loses nothing.",
-		"Delete no volume, and no pod without a volume, before the cluster serves again.",
+	var list []string
+	survivor := "Too few members can return. Continue from the survivor: "
+	if r.MayReturn() {
+		list = append(list, "Bring the missing members back if their nodes, volumes or pods can return: it loses nothing.")
+		survivor = "If they cannot return, continue from the survivor: "
 	}
+	list = append(list, "Delete no volume, and no pod without a volume, before the cluster serves again.")
 	if r.Best() != nil {
-		list = append(list, "If they cannot return, continue from the survivor: "+hint.Etcd(r.Namespace, "recover", r.Name, "--from-survivor"))
+		list = append(list, survivor+hint.Etcd(r.Namespace, "recover", r.Name, "--from-survivor"))
 	}
 	if len(r.Backups) > 0 {
 		list = append(list, "Or restore a backup: "+hint.Etcd(r.Namespace, "restore", r.Name, "--newest", "--from", r.Backups[0].Name))

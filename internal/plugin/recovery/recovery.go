@@ -19,6 +19,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // Report is what is left of a cluster without a quorum, and the ways out.
@@ -53,6 +54,8 @@ type Missing struct {
 	// Volume is the phase of its PersistentVolumeClaim; empty if there is none, or if the
 	// user may not see it.
 	Volume corev1.PersistentVolumeClaimPhase `json:"volume,omitempty"`
+	// MayReturn is false if its data is gone: it has neither a pod that can run nor a volume.
+	MayReturn bool `json:"mayReturn"`
 }
 
 // Survivor is a member that answers.
@@ -81,7 +84,7 @@ type Backup struct {
 var ErrQuorum = errors.New("the cluster has a quorum, so there is nothing to recover")
 
 // Of lists the ways out. It returns ErrQuorum if a quorum serves. volumes are the claims of
-// the cluster's members, by name.
+// the cluster's members, by name; nil if the user may not see them.
 func Of(c *observe.Cluster, volumes map[string]corev1.PersistentVolumeClaimPhase) (*Report, error) {
 	if hasQuorum(c) {
 		return nil, ErrQuorum
@@ -96,6 +99,7 @@ func Of(c *observe.Cluster, volumes map[string]corev1.PersistentVolumeClaimPhase
 	}
 	for _, m := range missing(c, s) {
 		m.Volume = volumes[m.Name]
+		m.MayReturn = mayReturn(c, m, volumes == nil)
 		r.Missing = append(r.Missing, m)
 	}
 	known := r.recordedRevision()
@@ -213,6 +217,27 @@ func missing(c *observe.Cluster, s *summary.Summary) []Missing {
 		}
 	}
 	return list
+}
+
+// mayReturn reports whether a missing member may come back with its data.
+func mayReturn(c *observe.Cluster, m Missing, unseen bool) bool {
+	if pod := c.Pod(m.Name); pod != nil {
+		if p := manifest.PodStateOf(pod); !p.Finished && !p.Deleting && !p.Dataless {
+			return true
+		}
+	}
+	return m.Volume == corev1.ClaimBound || unseen && c.Object.Spec.Persistent()
+}
+
+// MayReturn reports whether enough members may come back for a quorum.
+func (r *Report) MayReturn() bool {
+	there := max(0, r.Voters-len(r.Missing))
+	for _, m := range r.Missing {
+		if m.MayReturn {
+			there++
+		}
+	}
+	return r.Voters > 0 && there >= etcd.Quorum(r.Voters)
 }
 
 func recordedMembers(c *observe.Cluster) int {
