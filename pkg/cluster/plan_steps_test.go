@@ -163,6 +163,7 @@ var allSteps = []plan.Step{
 	plan.DeleteVolume{}, plan.ExpandVolume{}, plan.SetVolumeVersion{}, plan.SetVolumeOwner{}, plan.AddMember{}, plan.PromoteMember{}, plan.RemoveMember{}, plan.AdvanceLog{},
 	plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{}, plan.EnableAuth{}, plan.DisableAuth{}, plan.ChangePassword{}, observing{},
 	plan.HoldImport{}, plan.BeginImport{}, plan.CommitImport{}, plan.FinishImport{}, plan.ReleaseImport{},
+	plan.StoreSurvivor{}, plan.RestoreChosen{}, plan.DeleteRestore{},
 }
 
 func TestAllStepsAreKnownToTheTests(t *testing.T) {

@@ -130,13 +130,6 @@ func (w *world) persistent() {
 	})
 }
 
-func (w *world) create(pod *corev1.Pod) {
-	w.t.Helper()
-	if _, err := w.kube.CoreV1().Pods("default").Create(w.t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 func TestASurvivorThatHoldsWhatIsRecorded(t *testing.T) {
 	_, out, _ := lostQuorum(t, 81500, nightly()).run("recover", "orders")
 	contains(t, out, "no recorded revision; perhaps the last writes before the loss")
