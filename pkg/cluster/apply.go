@@ -88,6 +88,12 @@ func (c *Cluster) apply(ctx context.Context, s plan.Step) error {
 		return c.disableAuth(ctx)
 	case plan.ChangePassword:
 		return c.changePassword(ctx)
+	case plan.StoreSurvivor:
+		return c.storeSurvivor(ctx, s)
+	case plan.RestoreChosen:
+		return c.restoreChosen(ctx, s)
+	case plan.DeleteRestore:
+		return c.deleteRestore(ctx, s)
 	case plan.LiftAlarms:
 		return c.liftAlarms(ctx, s)
 	}

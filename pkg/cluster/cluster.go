@@ -127,6 +127,7 @@ type Cluster struct {
 	unconnected   unconnected
 	health        healthLog
 	quorum        quorumLog
+	recovery      recoveryReader
 	unconfirmed   unconfirmedLog
 	mislabels     mislabels
 	copies        copies
@@ -325,7 +326,8 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 // restsOnRecord reports whether a step requires an earlier write of the status.
 func restsOnRecord(s plan.Step) bool {
 	switch s := s.(type) {
-	case plan.ChooseSeed, plan.MarkRunning, plan.MarkFailed, plan.BeginImport, plan.CommitImport, plan.FinishImport:
+	case plan.ChooseSeed, plan.MarkRunning, plan.MarkFailed, plan.BeginImport, plan.CommitImport, plan.FinishImport,
+		plan.StoreSurvivor, plan.RestoreChosen, plan.DeleteRestore:
 		return true
 	case plan.CreatePods:
 		return slices.ContainsFunc(s.Pods, func(p manifest.MemberPod) bool { return p.Seed })

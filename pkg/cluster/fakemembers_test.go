@@ -32,6 +32,8 @@ type fakeMember struct {
 	// position comes with a confirmed read. While it is zero, no look replaces a pass.
 	position etcd.Position
 	agreed   []etcd.Member
+	// remembered is the membership that it knows without a quorum.
+	remembered []etcd.Member
 }
 
 func (f fakeMembers) Conn(ep etcd.Endpoint) (Member, error) {
@@ -74,6 +76,13 @@ func (m *fakeMember) Status(context.Context) (etcd.Status, error) {
 func (m *fakeMember) Commits(context.Context) (etcd.Position, error) { return m.position, m.stalled }
 
 func (m *fakeMember) Members(context.Context) ([]etcd.Member, error) { return m.agreed, nil }
+
+func (m *fakeMember) LocalMembers(ctx context.Context) ([]etcd.Member, error) {
+	if m.remembered == nil {
+		return m.Member.LocalMembers(ctx)
+	}
+	return m.remembered, nil
+}
 
 // join makes pods that run, and voters of them. The first one leads. The cache shows the
 // pods.

@@ -37,6 +37,8 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the golden files in testdata"
 //	member NAME [learner] [leader] [down|unstarted] [pod=…] [key=value …]
 //	pod NAME [key=value …]
 //	volume NAME [key=value …]
+//	etcdbackup NAME [key=value …]
+//	etcdrestore [key=value …]
 //	----
 //	the step
 //	  field=value flag list[0].field=value
@@ -60,7 +62,11 @@ func TestPlan(t *testing.T) {
 				if err != nil {
 					t.Fatalf("case %d: %v", i+1, err)
 				}
-				got := inFull(plan.Plan(o), o.Names)
+				step := plan.Plan(o)
+				got := inFull(step, o.Names)
+				if o.Recovery.Chosen != "" || !o.Recovery.LostSince.IsZero() {
+					got += recoveryInFull(o, step)
+				}
 				if got != strings.TrimSpace(want) && !*rewrite {
 					t.Errorf("in this world\n%s\nthe plan is\n%s\nand should be%s", world, got, want)
 				}
@@ -127,6 +133,10 @@ func parseWorld(text string) (*plan.Observation, error) {
 			o.Pods = append(o.Pods, p)
 		case "volume":
 			err = parseVolume(o, words[1:])
+		case "etcdbackup":
+			err = parseEtcdBackup(o, words[1:])
+		case "etcdrestore":
+			err = parseEtcdRestore(o, words[1:])
 		default:
 			err = fmt.Errorf("unknown line %q", line)
 		}
@@ -265,6 +275,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.Status.RestoredFrom = manifest.RestoredFrom(scriptSource(value))
 		case "mislabelled": // the spec's image, by the version that it holds
 			o.Mislabels = map[string]string{o.Image(o.Spec.Version): value}
+		case "lost", "chosen", "choice", "unread":
+			err = parseRecovery(o, key, value)
 		case "join-singly":
 			o.JoinSingly = true
 		case "lift-put-off":
@@ -527,6 +539,12 @@ func parseMember(o *plan.Observation, words []string, running string, id uint64,
 				return m, nil, err
 			}
 			m.Status.RaftApplied = n
+		case "revision":
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return m, nil, err
+			}
+			m.Status.Revision, m.Status.RaftTerm, m.Status.ClusterID = n, 4, 7
 		case "db":
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err != nil {
@@ -569,6 +587,8 @@ func parseVolume(o *plan.Observation, words []string) error {
 			v.Template = value
 		case "size":
 			v.Size = resource.MustParse(value)
+		case "lost":
+			v.Lost = true
 		case "deleting":
 			v.Deleting = true
 		case "refused":

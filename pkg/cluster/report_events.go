@@ -199,6 +199,7 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 		n.Normal("Restoring", "The first member starts on the backup %s", from.Key)
 	}
 	n.importChanged(old.Import, st.Import)
+	n.recoveryChanged(old.Recovery, st.Recovery)
 	n.reasonChanged(old.Reason, st.Reason)
 	if old.ControlPaused != st.ControlPaused {
 		if st.ControlPaused {

@@ -32,6 +32,7 @@ func statusAfter(o *plan.Observation, s plan.Step, generation int64) api.Cluster
 	setMemberStatuses(&st, o)
 	setVersions(&st, o)
 	setRecord(&st, o, s)
+	setRecovery(&st, o)
 	setConditions(&st, o, s)
 	setReady(&st, o, s, why)
 	steady := st

@@ -49,6 +49,7 @@ type Status struct {
 	// DBQuota is the database size at which the member refuses writes; 0: unknown. etcd
 	// reports it since 3.6.
 	DBQuota   int64
+	RaftTerm  uint64
 	RaftIndex uint64
 	// RaftApplied is the last entry that the member has applied.
 	RaftApplied uint64
@@ -252,6 +253,7 @@ func (c *Conn) Status(ctx context.Context) (Status, error) {
 		DBSize:      resp.DbSize,
 		DBInUse:     resp.DbSizeInUse,
 		DBQuota:     resp.DbSizeQuota,
+		RaftTerm:    resp.RaftTerm,
 		RaftIndex:   resp.RaftIndex,
 		RaftApplied: applied(resp),
 		Revision:    resp.GetHeader().GetRevision(),

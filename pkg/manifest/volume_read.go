@@ -20,6 +20,8 @@ type VolumeState struct {
 	Template string
 	Size     resource.Quantity // as asked for
 	Deleting bool
+	// Lost is true if its PersistentVolume is gone, or if it never had one.
+	Lost bool
 	// Owner is the user whose files the data is, if that is not the usual one; zero: not on
 	// record.
 	Owner Owner
@@ -39,6 +41,7 @@ func VolumeStateOf(claim *corev1.PersistentVolumeClaim) VolumeState {
 		Template: claim.Annotations[VolumeTemplateAnnotation],
 		Size:     claim.Spec.Resources.Requests[corev1.ResourceStorage],
 		Deleting: claim.DeletionTimestamp != nil,
+		Lost:     claim.Status.Phase == corev1.ClaimLost || claim.Status.Phase == corev1.ClaimPending,
 		Owner:    ParseOwner(claim.Annotations[OwnerAnnotation]),
 	}
 }

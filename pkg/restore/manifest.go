@@ -31,6 +31,7 @@ func manifestOf(live *unstructured.Unstructured) (manifest, error) {
 	}
 	annotations := maps.Clone(live.GetAnnotations())
 	delete(annotations, api.RestoreAnnotation)
+	delete(annotations, api.RecoverAnnotation) // this restore does what it asks for
 	if len(annotations) > 0 {
 		metadata["annotations"] = anyOf(annotations)
 	}

@@ -47,6 +47,9 @@ func choose(o *observation) *verdict {
 	if why := refused(o, m); why != "" {
 		return o.choosing(api.RestorePhaseInvalid, why+"; nothing is done until then")
 	}
+	if notChosen(o) {
+		return o.choosing(api.RestorePhaseFailed, "the EtcdCluster no longer asks for this recovery (status.recovery.choice): a quorum is back, or somebody has removed the annotation "+api.RecoverAnnotation+"; delete the EtcdRestore")
+	}
 	if why := obstacle(o); why != "" {
 		return o.choosing(api.RestorePhaseRetrying, why)
 	}
@@ -139,6 +142,20 @@ func obstacle(o *observation) string {
 		return paused(o)
 	}
 	return ""
+}
+
+// notChosen reports whether the way out of a lost quorum that the restore follows is no longer
+// chosen. A quorum that has come back may have taken writes.
+func notChosen(o *observation) bool {
+	begun := o.obj.Annotations[api.RecoveryAnnotation]
+	if begun == "" || committed(&o.obj.Status) {
+		return false
+	}
+	if o.cluster == nil || o.cluster.deleting() || o.cluster.status.Recovery == nil {
+		return true
+	}
+	c := o.cluster.status.Recovery.Choice
+	return c == nil || c.Phase != api.RecoveryRestoring || c.StartDate != begun
 }
 
 func paused(o *observation) string {

@@ -17,10 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/access"
-	"github.com/etcd-operator/etcd-operator/internal/plugin/backups"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/recovery"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backups"
+	ways "github.com/etcd-operator/etcd-operator/pkg/recovery"
 )
 
 // recoveryBump is by how much a recovery raises the revision. Clients may have watched
@@ -94,7 +95,7 @@ func (app *App) runRecover(ctx context.Context, name string, opts *recoverOption
 	if c.NoBackups != nil {
 		return c.NoBackups
 	}
-	like, err := recovery.Template(c.Backups, name, opts.store)
+	like, err := backups.Template(c.Backups, name, opts.store)
 	if err != nil {
 		return fmt.Errorf("the backup of the survivor needs a store: %w; --store names the EtcdBackup", err)
 	}
@@ -188,7 +189,7 @@ func (app *App) storeSurvivor(ctx context.Context, a *access.Access, once *api.E
 
 // stillLost looks again before the point of no return: a quorum that has come back may have
 // taken writes, and a backup may be of another survivor.
-func (app *App) stillLost(ctx context.Context, a *access.Access, o *observe.Observer, name string, best *recovery.Survivor, stored *api.EtcdBackup) error {
+func (app *App) stillLost(ctx context.Context, a *access.Access, o *observe.Observer, name string, best *ways.Survivor, stored *api.EtcdBackup) error {
 	const unchanged = "the cluster is unchanged, and the backup remains"
 	if !stored.Status.Uncertain {
 		return fmt.Errorf("a quorum has confirmed the backup, so there is one again: %s", unchanged)

@@ -76,6 +76,60 @@ func TestTheWaysOutOfALostQuorum(t *testing.T) {
 	contains(t, out, "the quorum is lost", "kubectl etcd recover orders -n default")
 }
 
+// Members without pods and volumes have no data: nobody can bring them back.
+func TestMembersThatCannotReturn(t *testing.T) {
+	claim := func(name string, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": "etcd", "etcd_cluster": "orders"}},
+			Status:     corev1.PersistentVolumeClaimStatus{Phase: phase},
+		}
+	}
+	for name, test := range map[string]struct {
+		objects []runtime.Object
+		change  func(*world)
+		offered bool
+	}{
+		"no pod and no volume":     {},
+		"a lost volume":            {objects: []runtime.Object{claim("orders-a", corev1.ClaimLost)}},
+		"a volume never bound":     {objects: []runtime.Object{claim("orders-a", corev1.ClaimPending)}},
+		"a volume":                 {objects: []runtime.Object{claim("orders-a", corev1.ClaimBound)}, offered: true},
+		"volumes that nobody sees": {change: func(w *world) { w.hideVolumes(); w.persistent() }, offered: true},
+		"no volumes, by the spec":  {change: (*world).hideVolumes},
+		"a pod that waits": {change: func(w *world) {
+			pod := w.pod("orders-a", "n1")
+			pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
+			w.create(pod)
+		}, offered: true},
+		"a pod that has ended": {change: func(w *world) {
+			pod := w.pod("orders-a", "n1")
+			pod.Status = corev1.PodStatus{Phase: corev1.PodFailed}
+			w.create(pod)
+		}},
+	} {
+		w := lostQuorum(t, 81503, append(test.objects, nightly())...)
+		if test.change != nil {
+			test.change(w)
+		}
+		_, out, errOut := w.run("recover", "orders")
+		contains(t, out, "survivor orders-c")
+		if offered := strings.Contains(strings.ToLower(out), "bring the missing members back"); offered != test.offered {
+			t.Errorf("%s: the return is offered: %t\n%s%s", name, offered, out, errOut)
+		}
+	}
+}
+
+func (w *world) hideVolumes() {
+	w.kube.PrependReactor("list", "persistentvolumeclaims", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "", errors.New("no"))
+	})
+}
+
+func (w *world) persistent() {
+	w.update(func(c *api.EtcdCluster) {
+		c.Spec.Pod = &api.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{}}
+	})
+}
+
 func TestASurvivorThatHoldsWhatIsRecorded(t *testing.T) {
 	_, out, _ := lostQuorum(t, 81500, nightly()).run("recover", "orders")
 	contains(t, out, "no recorded revision; perhaps the last writes before the loss")
@@ -248,9 +302,7 @@ func TestARecoveryStopsBeforeTheRestore(t *testing.T) {
 
 func TestARecoveryNeedsNoRightOnVolumes(t *testing.T) {
 	w := lostQuorum(t, 81500, nightly())
-	w.kube.PrependReactor("list", "persistentvolumeclaims", func(k8stesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "", errors.New("no"))
-	})
+	w.hideVolumes()
 	if code, _, errOut := w.run("recover", "orders"); code != 0 {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}

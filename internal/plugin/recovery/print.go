@@ -6,6 +6,7 @@ package recovery
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
+	"github.com/etcd-operator/etcd-operator/pkg/recovery"
 )
 
 // Print prints the report for people, with the command for each way.
@@ -23,7 +25,7 @@ func (r *Report) Print(out io.Writer, now time.Time) error {
 		fmt.Fprintf(out, "The operator recorded revision %d%s. Later writes are not recorded.\n", r.Recorded.Revision, at(r.Recorded.Time))
 	}
 	for _, m := range r.Missing {
-		fmt.Fprintln(out, "Missing: "+m.line())
+		fmt.Fprintln(out, "Missing: "+line(m))
 	}
 	fmt.Fprintln(out)
 	if err := r.table(out, now); err != nil {
@@ -50,7 +52,7 @@ func at(time string) string {
 	return " at " + time
 }
 
-func (m Missing) line() string {
+func line(m recovery.Missing) string {
 	var parts []string
 	if m.Problem != "" {
 		parts = append(parts, m.Problem)
@@ -71,9 +73,11 @@ func (m Missing) line() string {
 func (r *Report) table(out io.Writer, now time.Time) error {
 	table := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(table, "WAY OUT\tREVISION\tLOSES")
-	fmt.Fprintln(table, "bring the missing members back\t-\tnothing")
+	if r.MayReturn() {
+		fmt.Fprintln(table, "bring the missing members back\t-\tnothing")
+	}
 	for _, v := range r.Survivors {
-		fmt.Fprintf(table, "survivor %s\t%d\t%s\n", v.Name, v.Revision, r.survivorLoses(v))
+		fmt.Fprintf(table, "survivor %s\t%d\t%s\n", v.Name, v.Revision, r.Loses(v))
 	}
 	for _, b := range r.Backups {
 		fmt.Fprintf(table, "backup %s\t%d\t%s\n", b.Name, b.Revision, backupLoses(b, now))
@@ -81,24 +85,8 @@ func (r *Report) table(out io.Writer, now time.Time) error {
 	return table.Flush()
 }
 
-func (r *Report) survivorLoses(v Survivor) string {
-	switch {
-	case v.Unfit != "":
-		return "cannot be used: " + v.Unfit
-	case v.Behind > 0:
-		return fmt.Sprintf("%d recorded revisions, and later writes", v.Behind)
-	case r.Recorded == nil:
-		return "unknown: no revision is recorded"
-	default:
-		return "no recorded revision; perhaps the last writes before the loss"
-	}
-}
-
-func backupLoses(b Backup, now time.Time) string {
-	text := "no revision that is known; perhaps later writes"
-	if b.Behind > 0 {
-		text = fmt.Sprintf("%d known revisions, and later writes", b.Behind)
-	}
+func backupLoses(b recovery.Backup, now time.Time) string {
+	text := b.Loses()
 	if b.Taken != nil {
 		text += fmt.Sprintf(": all since %s (%s ago)", b.Taken.UTC().Format(time.RFC3339), summary.Age(now.Sub(*b.Taken)))
 	}
@@ -107,15 +95,23 @@ func backupLoses(b Backup, now time.Time) string {
 
 // sentences are what to do, in this order.
 func (r *Report) sentences() []string {
-	list := []string{
-		"Bring the missing members back if their nodes, volumes or pods can return: it loses nothing.",
-		"Delete no volume, and no pod without a volume, before the cluster serves again.",
+	var list []string
+	survivor := "Too few members can return. Continue from the survivor: "
+	if r.MayReturn() {
+		list = append(list, "Bring the missing members back if their nodes, volumes or pods can return: it loses nothing.")
+		survivor = "If they cannot return, continue from the survivor: "
 	}
+	list = append(list, "Delete no volume, and no pod without a volume, before the cluster serves again.")
 	if r.Best() != nil {
-		list = append(list, "If they cannot return, continue from the survivor: "+hint.Etcd(r.Namespace, "recover", r.Name, "--from-survivor"))
+		list = append(list, survivor+hint.Etcd(r.Namespace, "recover", r.Name, "--from-survivor"))
 	}
 	if len(r.Backups) > 0 {
-		list = append(list, "Or restore a backup: "+hint.Etcd(r.Namespace, "restore", r.Name, "--newest", "--from", r.Backups[0].Name))
+		b := r.Backups[0]
+		args := []string{"restore", r.Name, "--newest", "--from", b.Name}
+		if b.Log {
+			args = append(args, "--revision", strconv.FormatInt(b.Revision, 10))
+		}
+		list = append(list, "Or restore a backup: "+hint.Etcd(r.Namespace, args...))
 	}
 	if r.Best() == nil && len(r.Backups) == 0 {
 		list = append(list, "No survivor can be used, and no EtcdBackup of this cluster has a backup: see doc/disaster.md.")

@@ -128,6 +128,14 @@ func activity(c *observe.Cluster) []string {
 		}
 		list = append(list, text)
 	}
+	if r := c.Object.Status.Recovery; r != nil {
+		for _, w := range r.Ways {
+			list = append(list, fmt.Sprintf("Way out %s: %s", w.Way, w.Message))
+		}
+		if r.Choice != nil {
+			list = append(list, fmt.Sprintf("Recovery %s: %s: %s", r.Choice.Value, r.Choice.Phase, r.Choice.Reason))
+		}
+	}
 	if r := c.Restore; r != nil && !r.Status.Succeeded {
 		list = append(list, fmt.Sprintf("Restore %s: %s", r.Status.Phase, r.Status.Reason))
 	}

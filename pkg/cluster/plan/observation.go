@@ -108,6 +108,8 @@ type Observation struct {
 	Record   *api.ClusterRecord
 	Seen     Testimony
 	Accepted string
+	// Recovery is what is known for a way out of a lost quorum.
+	Recovery Recovery
 	// StatedOrigin is the version with which the cluster began, as a person says; "" if nobody
 	// does.
 	StatedOrigin string

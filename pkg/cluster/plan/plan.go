@@ -21,6 +21,7 @@ var Rules = []func(*Observation) Step{
 	KeepPeerService,
 	followImport,
 	bootstrap,
+	followChoice,
 	takeBackBadImage,
 	recycleBrokenPod,
 	followOwner,

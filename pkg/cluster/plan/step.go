@@ -202,6 +202,21 @@ type (
 	DisableAuth struct{}
 	// ChangePassword gives the user in etcd the password in the Secret.
 	ChangePassword struct{}
+	// StoreSurvivor creates the EtcdBackup that stores the data of a survivor, in the store of
+	// the EtcdBackup Like.
+	StoreSurvivor struct{ Member, Like, Begun string }
+	// RestoreChosen creates the EtcdRestore that continues the cluster from an EtcdBackup.
+	RestoreChosen struct {
+		From string
+		// Revision is 0 for that of the backup.
+		Revision, Bump int64
+		Begun          string
+	}
+	// DeleteRestore deletes the EtcdRestore of an earlier restore.
+	DeleteRestore struct {
+		Name string
+		UID  types.UID
+	}
 	// LiftAlarms disarms alarms that came with a backup.
 	LiftAlarms struct{ Alarms []etcd.Alarm }
 )
@@ -349,6 +364,14 @@ func (EnableAuth) String() string { return "enable authentication" }
 func (DisableAuth) String() string { return "disable authentication" }
 
 func (ChangePassword) String() string { return "change the password of the operator's user" }
+
+func (s StoreSurvivor) String() string {
+	return fmt.Sprintf("store the data of the survivor %s in the store of EtcdBackup %s", s.Member, s.Like)
+}
+
+func (s RestoreChosen) String() string { return "restore the cluster from EtcdBackup " + s.From }
+
+func (s DeleteRestore) String() string { return "delete the earlier EtcdRestore " + s.Name }
 
 func (s LiftAlarms) String() string {
 	return "lift alarms that came with the backup: " + strings.Join(AlarmTexts(s.Alarms), ", ")

@@ -150,6 +150,10 @@ type ClusterStatus struct {
 	// +optional
 	Record *ClusterRecord `json:"record,omitempty"`
 
+	// Ways out of a lost quorum, and what each one loses; absent while there is a quorum.
+	// +optional
+	Recovery *RecoveryStatus `json:"recovery,omitempty"`
+
 	// Oldest etcd version that a member runs, without a leading v. During an
 	// upgrade, it is the old version until all members have moved.
 	// +optional

@@ -43,6 +43,14 @@ func Choose(list []api.EtcdBackup, cluster, name string) (*api.EtcdBackup, error
 	}
 }
 
+// Template returns the EtcdBackup whose store takes one more backup of a cluster.
+func Template(list []api.EtcdBackup, cluster, name string) (*api.EtcdBackup, error) {
+	if name == "" {
+		list = Templates(list)
+	}
+	return Choose(list, cluster, name)
+}
+
 // made matches the names of what Once returns.
 var made = regexp.MustCompile(`-manual-[0-9]{8}-[0-9]{6}$`)
 

@@ -23,7 +23,8 @@ func Once(like *api.EtcdBackup, now time.Time) (*api.EtcdBackup, error) {
 	}
 	spec := *like.Spec.DeepCopy()
 	spec.BackupSource = source
-	spec.BackupPolicy = nil
+	// A log and a test follow a schedule.
+	spec.BackupPolicy, spec.Continuous, spec.RestoreTest = nil, nil, nil
 	if p := like.Spec.BackupPolicy; p != nil && p.TimeoutInSecond > 0 {
 		spec.BackupPolicy = &api.BackupPolicy{TimeoutInSecond: p.TimeoutInSecond}
 	}

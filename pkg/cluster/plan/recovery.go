@@ -1,0 +1,331 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backups"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/recovery"
+)
+
+// recoveryPatience is how long a quorum is missing before the status lists the ways out:
+// elections and restarts take less.
+const recoveryPatience = 10 * time.Second
+
+// Recovery is what the operator knows for a cluster that has lost its quorum.
+type Recovery struct {
+	// Chosen is the way out that a person asks for; "": none.
+	Chosen string
+	// LostSince is when the operator first saw no quorum; zero with one.
+	LostSince time.Time
+	// Backups are the EtcdBackups of the cluster. Unread says why they, or the EtcdRestore,
+	// can't be read; "" if they can.
+	Backups []api.EtcdBackup
+	Unread  string
+	// Restore is the EtcdRestore of the cluster's name, if a way is chosen; nil: there is none.
+	Restore *api.EtcdRestore
+}
+
+// QuorumLost reports whether a cluster that has served is without a quorum for so long that the
+// status lists the ways out.
+func (o *Observation) QuorumLost() bool {
+	if o.Quorum || o.Importing() || o.Ending || len(o.Pods) > 0 && o.Blind != "" {
+		return false
+	}
+	since := o.Recovery.LostSince
+	return o.Status.Phase == api.ClusterPhaseFailed ||
+		o.Status.Phase == api.ClusterPhaseRunning && !since.IsZero() && o.Now.Sub(since) >= recoveryPatience
+}
+
+// Left is what is left of a cluster without a quorum.
+func (o *Observation) Left() *recovery.Report {
+	facts := recovery.Facts{Record: o.Record, Backups: o.Recovery.Backups}
+	if st := o.Status.Recovery; st != nil {
+		facts.LastRevision = st.LastRevision
+	}
+	for _, m := range o.Members {
+		name := m.PodName
+		if name == "" {
+			name = m.Name
+		}
+		facts.Members = append(facts.Members, recovery.Member{
+			Missing: recovery.Missing{Name: name, MayReturn: o.mayReturn(name)},
+			Learner: m.Learner, Status: m.Status,
+		})
+	}
+	if len(o.Members) == 0 && o.Record != nil {
+		for _, m := range o.Record.Members {
+			if !m.Removing {
+				facts.Members = append(facts.Members, recovery.Member{Missing: recovery.Missing{Name: m.Name, MayReturn: o.mayReturn(m.Name)}})
+			}
+		}
+	}
+	return recovery.Of(facts)
+}
+
+// mayReturn reports whether a member that does not answer may come back with its data.
+func (o *Observation) mayReturn(name string) bool {
+	p, v := o.Pod(name), o.Volume(name)
+	switch {
+	case p != nil && p.Dataless, v != nil && v.Lost && (p == nil || !p.Running):
+		return false
+	case p != nil && !p.Finished && !p.Deleting:
+		return true
+	}
+	return v != nil && !v.Deleting
+}
+
+// mayServe is how many of the voters run, as far as they or Kubernetes say. If no member answers
+// the operator, those on record are the voters.
+func (o *Observation) mayServe() (running, voters int) {
+	if len(o.Members) > 0 {
+		list := o.Voters()
+		return Count(list, func(m MemberState) bool { return m.Status != nil || m.Unreached() }), len(list)
+	}
+	for _, p := range o.Pods {
+		if p.Ready && !p.Deleting {
+			running++
+		}
+	}
+	if o.Record != nil {
+		voters = len(o.Record.Members)
+	}
+	return running, max(voters, o.Status.Size, 1)
+}
+
+// FollowedChoice returns how far the way out is that a person has chosen, and what to do next for
+// it. Both are nil without one. The status must be written before the step.
+func (o *Observation) FollowedChoice() (*api.RecoveryChoice, Step) {
+	value := o.Recovery.Chosen
+	if value == "" {
+		return nil, nil
+	}
+	old := &api.RecoveryChoice{}
+	if st := o.Status.Recovery; st != nil && st.Choice != nil && st.Choice.Value == value {
+		old = st.Choice
+	}
+	kept := old
+	if old.Value == "" {
+		kept = nil
+	}
+	begun := o.Status.Phase == api.ClusterPhaseRunning || o.Status.Phase == api.ClusterPhaseFailed
+	switch {
+	case old.Phase == api.RecoveryFailed:
+		return old, nil
+	case o.Ending:
+		return kept, nil
+	case o.Quorum && begun:
+		return failedChoice(value, old, "the cluster has a quorum, and is unchanged"), nil
+	case !o.Quorum && begun && len(o.Pods) > 0 && o.Blind != "" && old.StartDate == "":
+		return refusedChoice(value, "the operator can't ask the members: "+o.Blind), nil
+	case !o.QuorumLost():
+		return kept, nil
+	case o.Spec.Paused:
+		return refusedChoice(value, "spec.paused is true: set it to false"), nil
+	case o.Recovery.Unread != "":
+		if old.StartDate != "" {
+			return waitingChoice(old, o.Recovery.Unread), nil
+		}
+		return refusedChoice(value, o.Recovery.Unread), nil
+	}
+	switch old.Phase {
+	case api.RecoveryBackingUp:
+		return o.awaitSurvivorBackup(old)
+	case api.RecoveryRestoring:
+		return o.awaitRestore(old)
+	}
+	way, err := api.ParseChosenWay(value)
+	running, voters := o.mayServe()
+	switch {
+	case err != nil:
+		return refusedChoice(value, err.Error()), nil
+	case running >= etcd.Quorum(voters):
+		return refusedChoice(value, fmt.Sprintf("%d of %d voting members run: wait until they have elected a leader, or find out why they do not", running, voters)), nil
+	case restoreInTheWay(o.Recovery.Restore):
+		return refusedChoice(value, fmt.Sprintf("a restore is under way (%s): wait for it, or delete the EtcdRestore %s", o.Recovery.Restore.Status.Phase, o.Names.Cluster)), nil
+	case way.Backup != "":
+		return o.beginFromBackup(value, way.Backup)
+	}
+	return o.beginFromSurvivor(value, way)
+}
+
+func refusedChoice(value, why string) *api.RecoveryChoice {
+	return &api.RecoveryChoice{Value: value, Phase: api.RecoveryRefused, Reason: why}
+}
+
+// failedChoice ends a choice for good: another loss of the quorum must not revive it.
+func failedChoice(value string, old *api.RecoveryChoice, why string) *api.RecoveryChoice {
+	c := *old
+	c.Value, c.Phase, c.Reason = value, api.RecoveryFailed, why+"; to try once more, remove the annotation "+api.RecoverAnnotation+" and set it again"
+	return &c
+}
+
+func waitingChoice(old *api.RecoveryChoice, why string) *api.RecoveryChoice {
+	c := *old
+	c.Reason = why
+	return &c
+}
+
+// beginFromBackup checks the chosen backup, and commits to it.
+func (o *Observation) beginFromBackup(value, name string) (*api.RecoveryChoice, Step) {
+	left := o.Left()
+	i := slices.IndexFunc(left.Backups, func(b recovery.Backup) bool { return b.Name == name })
+	if i < 0 {
+		var names []string
+		for _, b := range left.Backups {
+			names = append(names, b.Name)
+		}
+		return refusedChoice(value, fmt.Sprintf("no EtcdBackup %s of this cluster has a backup; those that have one: %s", name, listed(names))), nil
+	}
+	c := &api.RecoveryChoice{
+		Value: value, Phase: api.RecoveryRestoring, StartDate: o.Now.UTC().Format(time.RFC3339),
+		Revision: left.Backups[i].Revision, Backup: name,
+	}
+	return o.awaitRestore(c)
+}
+
+// beginFromSurvivor checks the chosen survivor, and has its data stored.
+func (o *Observation) beginFromSurvivor(value string, way api.ChosenWay) (*api.RecoveryChoice, Step) {
+	left := o.Left()
+	i := slices.IndexFunc(left.Survivors, func(s recovery.Survivor) bool { return s.Name == way.Member })
+	best := left.Best()
+	var fit []string
+	for _, s := range left.Survivors {
+		if s.Unfit == "" {
+			fit = append(fit, s.Name)
+		}
+	}
+	switch {
+	case i < 0:
+		return refusedChoice(value, fmt.Sprintf("no survivor is named %s; those that can be used: %s", way.Member, listed(fit))), nil
+	case left.Survivors[i].Unfit != "":
+		return refusedChoice(value, fmt.Sprintf("%s cannot be used: %s", way.Member, left.Survivors[i].Unfit)), nil
+	case left.Survivors[i].Revision < best.Revision:
+		return refusedChoice(value, fmt.Sprintf("%s has revision %d, and %s has %d: choose %s", way.Member, left.Survivors[i].Revision, best.Name, best.Revision, best.Name)), nil
+	}
+	like, err := backups.Template(o.Recovery.Backups, o.Names.Cluster, way.Store)
+	if err != nil {
+		return refusedChoice(value, fmt.Sprintf("the data of %s needs a store, and survivor=%s,store=ETCDBACKUP chooses one: %s", way.Member, way.Member, err)), nil
+	}
+	once, err := recovery.SurvivorBackup(like, o.Now)
+	if err != nil {
+		return refusedChoice(value, err.Error()), nil
+	}
+	c := &api.RecoveryChoice{
+		Value: value, Phase: api.RecoveryBackingUp, StartDate: o.Now.UTC().Format(time.RFC3339),
+		Revision: left.Survivors[i].Revision, Backup: once.Name,
+		Reason: "the backup operator is to store the data of " + way.Member,
+	}
+	return c, StoreSurvivor{Member: way.Member, Like: like.Name, Begun: c.StartDate}
+}
+
+// awaitSurvivorBackup commits to the stored data of the survivor.
+func (o *Observation) awaitSurvivorBackup(old *api.RecoveryChoice) (*api.RecoveryChoice, Step) {
+	stored := o.backup(old.Backup)
+	if stored == nil {
+		way, err := api.ParseChosenWay(old.Value)
+		if err != nil {
+			return failedChoice(old.Value, old, err.Error()), nil
+		}
+		like, err := backups.Template(o.Recovery.Backups, o.Names.Cluster, way.Store)
+		if err != nil {
+			return failedChoice(old.Value, old, err.Error()), nil
+		}
+		return old, StoreSurvivor{Member: way.Member, Like: like.Name, Begun: old.StartDate}
+	}
+	st := stored.Status
+	switch {
+	case st.Phase == api.BackupPhaseInvalid || st.Phase == api.BackupPhaseFailed:
+		return failedChoice(old.Value, old, fmt.Sprintf("the EtcdBackup %s is %s: %s; the cluster is unchanged", old.Backup, st.Phase, st.Reason)), nil
+	case !st.Succeeded && st.Phase == api.BackupPhaseNone:
+		return waitingChoice(old, "the backup operator has not seen the EtcdBackup "+old.Backup), nil
+	case !st.Succeeded && st.Reason != "":
+		return waitingChoice(old, fmt.Sprintf("the EtcdBackup %s is %s: %s", old.Backup, st.Phase, st.Reason)), nil
+	case !st.Succeeded:
+		return waitingChoice(old, fmt.Sprintf("the EtcdBackup %s is %s", old.Backup, st.Phase)), nil
+	case !st.Uncertain:
+		return failedChoice(old.Value, old, "a quorum has confirmed the EtcdBackup "+old.Backup+", so there is one; the cluster is unchanged"), nil
+	case st.EtcdRevision < old.Revision:
+		return failedChoice(old.Value, old, fmt.Sprintf("the EtcdBackup %s has revision %d, and the survivor had %d: it is of another one; the cluster is unchanged", old.Backup, st.EtcdRevision, old.Revision)), nil
+	}
+	c := *old
+	c.Phase, c.Revision, c.Reason = api.RecoveryRestoring, st.EtcdRevision, ""
+	return o.awaitRestore(&c)
+}
+
+// awaitRestore has the restore operator replace the cluster. The status has the choice before
+// the EtcdRestore exists.
+func (o *Observation) awaitRestore(c *api.RecoveryChoice) (*api.RecoveryChoice, Step) {
+	r := o.Recovery.Restore
+	switch {
+	case r == nil:
+		b := o.backup(c.Backup)
+		if b == nil {
+			return failedChoice(c.Value, c, "the EtcdBackup "+c.Backup+" is gone; the cluster is unchanged"), nil
+		}
+		s := RestoreChosen{From: c.Backup, Begun: c.StartDate}
+		if c.Revision > b.Status.EtcdRevision {
+			s.Revision = c.Revision
+		}
+		if v, err := etcd.ParseVersion(o.Spec.EffectiveVersion()); err == nil && v.HasBumpRevision() {
+			last := int64(0)
+			if o.Record != nil {
+				last = o.Record.Revision
+			}
+			s.Bump = recovery.BumpFor(c.Revision, last, o.Status.RestoredFrom)
+		}
+		return waitingChoice(c, "the EtcdRestore "+o.Names.Cluster+" is to restore the EtcdBackup "+c.Backup), s
+	case r.Annotations[api.RecoveryAnnotation] == c.StartDate && (r.Status.Phase == api.RestorePhaseInvalid || r.Status.Phase == api.RestorePhaseFailed):
+		return failedChoice(c.Value, c, fmt.Sprintf("the EtcdRestore %s is %s, and the cluster is unchanged: %s", r.Name, r.Status.Phase, r.Status.Reason)), nil
+	case r.Annotations[api.RecoveryAnnotation] == c.StartDate && r.Status.Phase == api.RestorePhaseNone:
+		return waitingChoice(c, "the restore operator has not seen the EtcdRestore "+r.Name), nil
+	case r.Annotations[api.RecoveryAnnotation] == c.StartDate:
+		return waitingChoice(c, fmt.Sprintf("the EtcdRestore %s is %s: %s", r.Name, r.Status.Phase, r.Status.Reason)), nil
+	case restoreInTheWay(r):
+		return failedChoice(c.Value, c, fmt.Sprintf("another restore is under way (%s)", r.Status.Phase)), nil
+	case r.DeletionTimestamp != nil:
+		return waitingChoice(c, "waiting for the end of the EtcdRestore of an earlier restore"), nil
+	}
+	return waitingChoice(c, "the EtcdRestore of an earlier restore is to be deleted"), DeleteRestore{Name: r.Name, UID: r.UID}
+}
+
+// restoreInTheWay reports whether an EtcdRestore is neither over, nor of an earlier choice that
+// has touched nothing.
+func restoreInTheWay(r *api.EtcdRestore) bool {
+	if r == nil || r.Status.Succeeded {
+		return false
+	}
+	return r.Annotations[api.RecoveryAnnotation] == "" || r.Status.Backup != nil && r.Status.Cluster != nil
+}
+
+func (o *Observation) backup(name string) *api.EtcdBackup {
+	i := slices.IndexFunc(o.Recovery.Backups, func(b api.EtcdBackup) bool { return b.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &o.Recovery.Backups[i]
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// followChoice takes the way out that a person has chosen. While it waits, the next rules bring
+// back pods on volumes: a survivor may be among them.
+func followChoice(o *Observation) Step {
+	if o.Quorum {
+		return nil
+	}
+	_, step := o.FollowedChoice()
+	return step
+}

@@ -1,0 +1,205 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+	testingclock "k8s.io/utils/clock/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// lost is a cluster of which only a member is left, and an EtcdBackup of it.
+type lost struct {
+	*world
+	clock   *testingclock.FakeClock
+	members fakeMembers
+	c       *Cluster
+}
+
+func loseQuorum(t *testing.T, annotations map[string]string) *lost {
+	t.Helper()
+	obj := testCluster()
+	obj.Annotations = annotations
+	obj.Status.Phase = api.ClusterPhaseRunning
+	obj.Status.Record = &api.ClusterRecord{ClusterID: "7", Revision: 83, Members: []api.RecordedMember{{ID: "1", Name: "a"}, {ID: "2", Name: "b"}, {ID: "3", Name: "d"}}}
+	clock := testingclock.NewFakeClock(noon)
+	w := newWorld(t, clock, obj)
+	taken := metav1.NewTime(noon.Add(-time.Hour))
+	for _, b := range []*api.EtcdBackup{
+		{ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "ns"}, Spec: api.BackupSpec{EtcdCluster: &api.EtcdClusterRef{Name: "c"}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "stranger", Namespace: "ns"}, Spec: api.BackupSpec{EtcdCluster: &api.EtcdClusterRef{Name: "other"}}},
+	} {
+		b.Spec.StorageType, b.Spec.S3 = api.BackupStorageTypeS3, &api.S3BackupSource{Path: "bucket/" + b.Name, AWSSecret: "aws"}
+		b.Spec.BackupPolicy = &api.BackupPolicy{BackupIntervalInSecond: 3600}
+		b.Status = api.BackupStatus{Key: "bucket/x", EtcdRevision: 70, Succeeded: true, LastSuccessDate: &taken}
+		if err := w.clusters.Tracker().Add(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := fakeMembers{}
+	m.join(t, w, "a", "b", "d")
+	for i, name := range []string{"a", "b", "d"} {
+		m[name].agreed, m[name].remembered = nil, m[name].agreed
+		m[name].says = []etcd.Status{{MemberID: uint64(i + 1), ClusterID: 7, Version: "3.6.16", RaftIndex: 5000, RaftTerm: 4, Revision: 80}} //nolint:gosec // small
+	}
+	for _, name := range []string{"b", "d"} {
+		if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.watch()
+	return &lost{w, clock, m, w.cluster(w.etcdCluster())}
+}
+
+// pass makes a pass, and hands back what it has written, as an informer does.
+func (l *lost) pass() *api.RecoveryStatus {
+	l.t.Helper()
+	l.watch()
+	if _, err := l.c.pass(l.t.Context()); err != nil {
+		l.t.Fatal(err)
+	}
+	l.c.take(l.etcdCluster())
+	return l.etcdCluster().Status.Recovery
+}
+
+func (l *lost) backup(name string) *api.EtcdBackup {
+	b, err := l.clusters.EtcdV1beta2().EtcdBackups("ns").Get(l.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return b
+}
+
+func TestTheStatusListsTheWaysOut(t *testing.T) {
+	l := loseQuorum(t, nil)
+	if st := l.pass(); st != nil || l.count("list", "etcdbackups") != 0 {
+		t.Fatalf("after a moment, there is %+v", st)
+	}
+	l.clock.Step(10 * time.Second)
+	st := l.pass()
+	if st == nil || st.LastRevision != 83 || len(st.Ways) != 2 {
+		t.Fatalf("the ways out are %+v", st)
+	}
+	if w := st.Ways[0]; w.Way != api.RecoverySurvivor || w.Member != "a" || w.Revision != 80 || w.RaftTerm != 4 || w.RaftIndex != 5000 ||
+		w.Message != "a has revision 80; the last revision known to be committed was 83: 3 known revisions are lost, and later writes" {
+		t.Errorf("the first is %+v", w)
+	}
+	if w := st.Ways[1]; w.Way != api.RecoveryBackup || w.Backup != "nightly" || w.Revision != 70 || w.Time != "2026-01-01T11:00:00Z" {
+		t.Errorf("the second is %+v", w)
+	}
+
+	// A minute of passes with a member that answers now and then.
+	writes, lists := l.count("update", "etcdclusters"), l.count("list", "etcdbackups")
+	for i := range 60 {
+		l.clock.Step(time.Second)
+		l.members["a"].says[0].Revision = int64(80 + i%2)
+		l.pass()
+	}
+	if n := l.count("update", "etcdclusters") - writes; n > 4 {
+		t.Errorf("a minute took %d writes", n)
+	}
+	if n := l.count("list", "etcdbackups") - lists; n > 5 {
+		t.Errorf("a minute took %d lists", n)
+	}
+
+	a := l.members["a"]
+	a.agreed, a.says[0].LeaderID = a.remembered, 1
+	if st := l.pass(); st != nil {
+		t.Errorf("with a quorum, there is %+v", st)
+	}
+}
+
+func TestAPersonChoosesTheSurvivor(t *testing.T) {
+	l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "survivor=a", api.ScopeAnnotation: api.ScopeClusterWide})
+	l.pass()
+	l.clock.Step(10 * time.Second)
+	const name = "nightly-manual-20260101-120010"
+	if c := l.pass().Choice; c == nil || c.Phase != api.RecoveryBackingUp || c.Backup != name || c.Revision != 80 {
+		t.Fatalf("the choice is %+v", c)
+	}
+	once := l.backup(name)
+	if once.Spec.BackupPolicy != nil || once.Spec.S3.Path != "bucket/nightly-manual-20260101-120010" || once.Spec.EtcdCluster.Name != "c" {
+		t.Errorf("the EtcdBackup is %+v", once.Spec)
+	}
+	// Another operator takes over.
+	l.c = l.cluster(l.etcdCluster())
+	l.pass()
+	l.clock.Step(10 * time.Second)
+	l.pass()
+	if n := l.count("create", "etcdbackups"); n != 1 {
+		t.Errorf("%d EtcdBackups were created", n)
+	}
+	once.Status = api.BackupStatus{Succeeded: true, Uncertain: true, EtcdRevision: 81, Key: once.Spec.S3.Path}
+	if err := l.clusters.Tracker().Update(api.SchemeGroupVersion.WithResource("etcdbackups"), once, "ns"); err != nil {
+		t.Fatal(err)
+	}
+	l.clock.Step(10 * time.Second)
+	c := l.pass().Choice
+	if c.Phase != api.RecoveryRestoring || c.Revision != 81 {
+		t.Fatalf("the choice is %+v", c)
+	}
+	restore, err := l.clusters.EtcdV1beta2().EtcdRestores("ns").Get(t.Context(), "c", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := restore.Spec
+	if spec.Pick != api.RestorePickExact || spec.S3.Path != once.Spec.S3.Path || spec.OldVolumes != api.OldVolumesKeep || spec.BumpRevision != 1_000_000_002 || spec.ClusterTemplate != nil {
+		t.Errorf("the EtcdRestore is %+v", spec)
+	}
+	if restore.Annotations[api.RecoveryAnnotation] != c.StartDate || restore.Annotations[api.ScopeAnnotation] != api.ScopeClusterWide {
+		t.Errorf("its annotations are %v", restore.Annotations)
+	}
+	for range 3 {
+		l.clock.Step(10 * time.Second)
+		l.pass()
+	}
+	if n := l.count("create", "etcdrestores"); n != 1 {
+		t.Errorf("%d EtcdRestores were created", n)
+	}
+	if !l.Told("Recovery Restoring") {
+		t.Errorf("the events are %q", l.Events())
+	}
+}
+
+// The API server must have the choice before anything exists that follows it.
+func TestNothingFollowsAChoiceThatIsNotRecorded(t *testing.T) {
+	l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "survivor=a"})
+	l.pass()
+	l.clock.Step(10 * time.Second)
+	l.watch()
+	up := l.refuseStatus()
+	if _, err := l.c.pass(t.Context()); err == nil {
+		t.Error("the pass succeeded without a status")
+	}
+	if n := l.count("create", "etcdbackups"); n != 0 {
+		t.Errorf("%d EtcdBackups were created", n)
+	}
+	up()
+	if c := l.pass().Choice; c == nil || c.Phase != api.RecoveryBackingUp {
+		t.Errorf("the choice is %+v", c)
+	}
+}
+
+func TestAnOperatorWithoutTheRightsSaysSo(t *testing.T) {
+	l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "backup=nightly"})
+	l.clusters.PrependReactor("list", "etcdbackups", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "etcdbackups"}, "", nil)
+	})
+	l.pass()
+	l.clock.Step(10 * time.Second)
+	c := l.pass().Choice
+	if c == nil || c.Phase != api.RecoveryRefused || !strings.Contains(c.Reason, "grant the service account of the etcd operator to list etcdbackups") {
+		t.Errorf("the choice is %+v", c)
+	}
+}

@@ -1,0 +1,218 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package recovery lists the ways out for a cluster that has lost its quorum, each with what
+// it loses. The etcd operator and the plugin share it, so both state the same. It asks nobody
+// anything.
+package recovery
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// Facts are what is known of a cluster without a quorum.
+type Facts struct {
+	// Record is the last state that a quorum agreed on; nil if nobody wrote one.
+	Record *api.ClusterRecord
+	// LastRevision is the highest revision that a quorum is known to have committed, if it is
+	// later than the record's.
+	LastRevision int64
+	Members      []Member
+	// Backups are the EtcdBackups of the cluster.
+	Backups []api.EtcdBackup
+}
+
+// Member is a member of a cluster without a quorum.
+type Member struct {
+	Missing
+	Learner bool
+	// Status is nil if the member does not answer.
+	Status *etcd.Status
+}
+
+// Report is what is left of a cluster without a quorum, and the ways out.
+type Report struct {
+	// Voters is how many members have a vote; 0 if nobody knows.
+	Voters int `json:"voters"`
+	// Recorded is the last state that the operator wrote down while there was a quorum; nil
+	// if it wrote none.
+	Recorded *Recorded `json:"recorded,omitempty"`
+	// Missing are the voters that do not answer.
+	Missing []Missing `json:"missing"`
+	// Survivors are the members that answer, the most advanced first.
+	Survivors []Survivor `json:"survivors"`
+	// Backups are the newest ones of the EtcdBackups, the highest revision first.
+	Backups []Backup `json:"backups"`
+}
+
+// Recorded is a state that a quorum agreed on.
+type Recorded struct {
+	Revision  int64  `json:"revision"`
+	RaftIndex int64  `json:"raftIndex"`
+	Time      string `json:"time,omitempty"`
+}
+
+// Missing is a voter that does not answer.
+type Missing struct {
+	Name    string `json:"name"`
+	Problem string `json:"problem,omitempty"`
+	Node    string `json:"node,omitempty"`
+	// Volume is the phase of its PersistentVolumeClaim; empty if there is none, or if the
+	// user may not see it.
+	Volume corev1.PersistentVolumeClaimPhase `json:"volume,omitempty"`
+	// MayReturn is false if its data is gone: it has neither a pod that can run nor a volume.
+	MayReturn bool `json:"mayReturn"`
+}
+
+// Survivor is a member that answers.
+type Survivor struct {
+	Name      string `json:"name"`
+	Revision  int64  `json:"revision"`
+	RaftTerm  uint64 `json:"raftTerm"`
+	RaftIndex uint64 `json:"raftIndex"`
+	// Behind is how many recorded revisions it lacks.
+	Behind int64 `json:"behind"`
+	// Unfit is why the cluster can't continue from its data; empty if it can.
+	Unfit string `json:"unfit,omitempty"`
+}
+
+// Backup is the newest backup of an EtcdBackup.
+type Backup struct {
+	Name     string     `json:"name"`
+	Key      string     `json:"key"`
+	Revision int64      `json:"revision"`
+	Taken    *time.Time `json:"taken,omitempty"`
+	// Log is true if the log of changes after the backup takes it to the revision.
+	Log bool `json:"log,omitempty"`
+	// Behind is how many revisions it lacks, of those that are recorded or that a survivor
+	// holds.
+	Behind int64 `json:"behind"`
+}
+
+// Of lists the ways out.
+func Of(f Facts) *Report {
+	r := &Report{Missing: []Missing{}, Survivors: []Survivor{}, Backups: []Backup{}}
+	if rec := f.Record; rec != nil && rec.Revision > 0 {
+		r.Recorded = &Recorded{Revision: rec.Revision, RaftIndex: rec.RaftIndex, Time: rec.LastUpdateTime}
+	}
+	if f.LastRevision > r.LastRevision() {
+		r.Recorded = &Recorded{Revision: f.LastRevision}
+	}
+	for _, m := range f.Members {
+		if !m.Learner {
+			r.Voters++
+		}
+		switch {
+		case m.Status != nil:
+			s := Survivor{Name: m.Name, Revision: m.Status.Revision, RaftTerm: m.Status.RaftTerm, RaftIndex: m.Status.RaftIndex, Unfit: unfit(f, m)}
+			s.Behind = max(0, r.LastRevision()-s.Revision)
+			r.Survivors = append(r.Survivors, s)
+		case !m.Learner:
+			r.Missing = append(r.Missing, m.Missing)
+		}
+	}
+	slices.SortStableFunc(r.Survivors, func(a, b Survivor) int {
+		return cmp.Or(boolFirst(a.Unfit == "", b.Unfit == ""), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.RaftIndex, a.RaftIndex), cmp.Compare(a.Name, b.Name))
+	})
+	r.addBackups(f)
+	return r
+}
+
+func (r *Report) addBackups(f Facts) {
+	known := r.LastRevision()
+	for _, s := range r.Survivors {
+		known = max(known, s.Revision)
+	}
+	for i := range f.Backups {
+		st := f.Backups[i].Status
+		if st.Key == "" || st.EtcdRevision == 0 {
+			continue
+		}
+		b := Backup{Name: f.Backups[i].Name, Key: st.Key, Revision: st.EtcdRevision}
+		if st.LastSuccessDate != nil {
+			b.Taken = &st.LastSuccessDate.Time
+		}
+		if log := st.Continuous; log != nil && log.NewestRevision > b.Revision && f.Record != nil &&
+			strings.TrimLeft(f.Record.ClusterID, "0") == strings.TrimLeft(log.ClusterID, "0") {
+			b.Log, b.Revision = true, log.NewestRevision
+			if log.NewestDate != nil {
+				b.Taken = &log.NewestDate.Time
+			}
+		}
+		b.Behind = max(0, known-b.Revision)
+		r.Backups = append(r.Backups, b)
+	}
+	slices.SortStableFunc(r.Backups, func(a, b Backup) int {
+		return cmp.Or(cmp.Compare(b.Revision, a.Revision), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// LastRevision is the highest revision that a quorum is known to have committed; 0 if nobody
+// knows one.
+func (r *Report) LastRevision() int64 {
+	if r.Recorded == nil {
+		return 0
+	}
+	return r.Recorded.Revision
+}
+
+// Best returns the survivor that the backup operator chooses: the fit one with the highest
+// revision. It is nil if there is none.
+func (r *Report) Best() *Survivor {
+	if len(r.Survivors) == 0 || r.Survivors[0].Unfit != "" {
+		return nil
+	}
+	return &r.Survivors[0]
+}
+
+// MayReturn reports whether enough members may come back for a quorum.
+func (r *Report) MayReturn() bool {
+	there := r.Voters - len(r.Missing)
+	for _, m := range r.Missing {
+		if m.MayReturn {
+			there++
+		}
+	}
+	return r.Voters > 0 && there >= etcd.Quorum(r.Voters)
+}
+
+func boolFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// unfit returns why a cluster can't continue from a member's data.
+func unfit(f Facts, m Member) string {
+	if m.Status.Learner {
+		return "it is a learner, and etcd makes no snapshots of learners"
+	}
+	if id := etcd.FormatID(m.Status.ClusterID); f.Record != nil && f.Record.ClusterID != "" && f.Record.ClusterID != id {
+		return fmt.Sprintf("it belongs to another cluster: its cluster ID is %s, and %s is recorded", id, f.Record.ClusterID)
+	}
+	for _, other := range f.Members {
+		if other.Status == nil {
+			continue
+		}
+		for _, alarm := range other.Status.Alarms {
+			if alarm.Type == etcd.AlarmCorrupt && (alarm.MemberID == m.Status.MemberID || alarm.MemberID == 0) {
+				return "it has the alarm CORRUPT: its data differs from that of others"
+			}
+		}
+	}
+	return ""
+}

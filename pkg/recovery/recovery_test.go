@@ -1,0 +1,76 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package recovery
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// manyFacts are those of a large cluster with many EtcdBackups.
+func manyFacts() Facts {
+	f := Facts{Record: &api.ClusterRecord{ClusterID: "7", Revision: 83}}
+	for i := range 15 {
+		m := Member{Missing: Missing{Name: fmt.Sprintf("m%02d", i)}}
+		if i%5 > 0 {
+			m.Status = &etcd.Status{MemberID: uint64(i), ClusterID: 7, Revision: int64(80 + i%3)} //nolint:gosec // small
+		}
+		f.Members = append(f.Members, m)
+	}
+	for i := range 30 {
+		b := api.EtcdBackup{Status: api.BackupStatus{Key: "k", EtcdRevision: int64(i / 3)}}
+		b.Name = fmt.Sprintf("b%02d", i)
+		f.Backups = append(f.Backups, b)
+	}
+	return f
+}
+
+func TestTheWaysOutAreBoundedAndAlwaysInTheSameOrder(t *testing.T) {
+	f := manyFacts()
+	want := Of(f).Ways()
+	if len(want) != mostWays || want[0].Way != api.RecoveryReturn || want[1].Member != "m02" || want[mostSurvivors+1].Backup != "b27" {
+		t.Errorf("the ways are %+v", want)
+	}
+	for range 20 {
+		rand.Shuffle(len(f.Members), func(i, j int) { f.Members[i], f.Members[j] = f.Members[j], f.Members[i] })
+		rand.Shuffle(len(f.Backups), func(i, j int) { f.Backups[i], f.Backups[j] = f.Backups[j], f.Backups[i] })
+		if got := Of(f).Ways(); !slices.Equal(got[1:], want[1:]) {
+			t.Fatalf("the ways are %+v, and were %+v", got, want)
+		}
+	}
+}
+
+func TestARestoreBeginsAboveAllKnownRevisions(t *testing.T) {
+	for _, test := range []struct {
+		revision, last int64
+		restored       *api.RestoredFrom
+		want           int64
+	}{
+		{80, 83, nil, Bump + 3},
+		{83, 80, nil, Bump},
+		{80, 83, &api.RestoredFrom{EtcdRevision: 70}, Bump + 3},
+		{80, 83, &api.RestoredFrom{EtcdRevision: 70, BumpRevision: 1000}, Bump + 990},
+		{80, 83, &api.RestoredFrom{EtcdRevision: 70, Revision: 60, BumpRevision: 1000}, Bump + 980},
+		{80, 83, &api.RestoredFrom{EtcdRevision: 70, BumpRevision: api.MaxBumpRevision}, api.MaxBumpRevision},
+	} {
+		if got := BumpFor(test.revision, test.last, test.restored); got != test.want {
+			t.Errorf("%+v: %d", test, got)
+		}
+	}
+}
+
+func TestTheLogCountsOnlyInItsOwnCluster(t *testing.T) {
+	b := api.EtcdBackup{Status: api.BackupStatus{Key: "k", EtcdRevision: 70, Continuous: &api.ContinuousStatus{ClusterID: "0000000000000007", NewestRevision: 82}}}
+	for id, want := range map[string]int64{"7": 82, "8": 70} {
+		r := Of(Facts{Record: &api.ClusterRecord{ClusterID: id, Revision: 83}, Backups: []api.EtcdBackup{b}})
+		if got := r.Backups[0]; got.Revision != want || got.Log != (want == 82) || got.Behind != 83-want {
+			t.Errorf("cluster %s: %+v", id, got)
+		}
+	}
+}
