@@ -106,7 +106,7 @@ func (c *changeLog) run(ctx context.Context) error {
 		return fmt.Errorf("record the changes of etcd: %w%s", err, asking.advice(err))
 	}
 	defer closeMember()
-	newest, known, err := c.newest(ctx, place, at.ClusterID)
+	newest, end, err := c.newest(ctx, place, at.ClusterID)
 	if err != nil && !errors.Is(err, changelog.ErrDamaged) {
 		return advised(err, &c.obj.Spec)
 	}
@@ -117,7 +117,7 @@ func (c *changeLog) run(ctx context.Context) error {
 		return err
 	}
 	if !anew {
-		ended := c.record(ctx, place, member, at.ClusterID, newest.Last, known, begin)
+		ended := c.record(ctx, place, member, at.ClusterID, newest.Last, end, begin)
 		var compacted etcd.CompactedError
 		switch {
 		case errors.As(ended, &compacted), errors.Is(ended, changelog.ErrGap):
@@ -171,9 +171,9 @@ func gap(last, head int64, why string) string {
 // last is the newest revision of the log, with what was stored meanwhile.
 func (c *changeLog) last(before changelog.Key) int64 { return max(before.Last, c.seen().newest) }
 
-// newest returns the newest segment of a cluster, and its last revision; zero: there is none.
-// If the segment is damaged, newest returns its key and changelog.ErrDamaged.
-func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (changelog.Key, *changelog.Revision, error) {
+// newest returns the newest segment of a cluster; zero: there is none. If the segment is
+// damaged, newest returns its key and changelog.ErrDamaged.
+func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (changelog.Key, *changelog.Segment, error) {
 	var newest changelog.Key
 	for object, err := range place.List(ctx, changelog.ClusterPrefix(place.Key, cluster)) {
 		if err != nil {
@@ -184,14 +184,14 @@ func (c *changeLog) newest(ctx context.Context, place *location.Location, cluste
 			newest = k
 		}
 	}
-	if newest.Text == "" || newest.Last < newest.First {
+	if newest.Text == "" {
 		return newest, nil, nil
 	}
 	s, err := readSegment(ctx, place, newest)
 	if err != nil {
 		return newest, nil, fmt.Errorf("read the end of the log of changes: %w", err)
 	}
-	return newest, &s.Revisions[len(s.Revisions)-1], nil
+	return newest, s, nil
 }
 
 func readSegment(ctx context.Context, place *location.Location, key changelog.Key) (*changelog.Segment, error) {
@@ -216,12 +216,28 @@ func readSegment(ctx context.Context, place *location.Location, key changelog.Ke
 	return s, nil
 }
 
-// record records from a revision on. begin is reported with the first segment.
-func (c *changeLog) record(ctx context.Context, place *location.Location, member recorder.Member, cluster uint64, last int64, known *changelog.Revision, begin *logBegin) error {
+// record records from a revision on. end is the segment that ends with it; nil: a log begins.
+// begin is reported with the first segment.
+func (c *changeLog) record(ctx context.Context, place *location.Location, member recorder.Member, cluster uint64, last int64, end *changelog.Segment, begin *logBegin) error {
 	c.log.WithFields(logrus.Fields{"cluster": fmt.Sprintf("%016x", cluster), "revision": last + 1}).Info("recording the changes of etcd")
+	tail := changelog.NewTail(cluster, last)
+	var known *changelog.Revision
+	if end != nil {
+		tail = changelog.TailOf(end)
+		if n := len(end.Revisions); n > 0 {
+			known = &end.Revisions[n-1]
+		}
+	}
 	r := recorder.Recorder{
 		Member: member, Cluster: cluster, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock,
-		Store: func(ctx context.Context, s *changelog.Segment) error { return c.store(ctx, place, s) },
+		Store: func(ctx context.Context, s *changelog.Segment) error {
+			tail.Tie(s)
+			if err := c.store(ctx, place, s); err != nil {
+				return err
+			}
+			tail.Stored(s)
+			return nil
+		},
 		Stored: func(s *changelog.Segment) {
 			c.mu.Lock()
 			first := !c.progress.stored

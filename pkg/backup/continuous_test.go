@@ -86,7 +86,7 @@ func (w *logWorld) log(cluster uint64, from int64) changelog.Replay {
 	r := changelog.Replay{Last: from}
 	for _, k := range changelog.Chain(keys, from) {
 		s, err := changelog.Decode(w.store.objects[k.Text].content)
-		if err != nil || !k.Fits(s) {
+		if err != nil || !k.Fits(s) || s.Trail == nil {
 			w.t.Fatalf("%s: %v", k.Text, err)
 		}
 		fresh, err := r.Add(s)

@@ -56,11 +56,13 @@ func Decode(text []byte) (*Segment, error) {
 	if binary.BigEndian.Uint64(text[len(formatName):]) != uint64(end-prefixSize) { //nolint:gosec // positive
 		return nil, damaged("it has %d bytes, and says otherwise", len(text))
 	}
-	if sum := sha256.Sum256(text[:end]); !bytes.Equal(sum[:], text[end:]) {
+	sum := sha256.Sum256(text[:end])
+	if !bytes.Equal(sum[:], text[end:]) {
 		return nil, damaged("its SHA-256 is not the one at its end")
 	}
 	s, err := parse(text[prefixSize:end])
 	if err == nil {
+		s.Sum = sum
 		err = s.check()
 	}
 	if err != nil {
@@ -109,6 +111,9 @@ func parse(text []byte) (*Segment, error) {
 	}
 	unpacked, err := gzip.NewReader(body)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.readExtra(unpacked.Extra); err != nil {
 		return nil, err
 	}
 	content := bufio.NewReader(io.LimitReader(unpacked, maxContent))

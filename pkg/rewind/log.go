@@ -47,11 +47,11 @@ func (f *fold) eachRecord(segment func(*changelog.Segment), do func(record, []by
 			return fmt.Errorf("%w: it ends with revision %d", changelog.ErrGap, replay.Last)
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("the segment after revision %d: %w", replay.Last, err)
 		}
 		fresh, err := replay.Add(s)
 		if err != nil {
-			return err
+			return fmt.Errorf("the segment of the revisions %d to %d: %w", s.First, s.Last, err)
 		}
 		if segment != nil {
 			segment(s)
