@@ -14,7 +14,10 @@ import (
 // What the first release of the format lacks is in the extra field of gzip's header: its
 // readers ignore it. The field has parts (RFC 1952): two bytes of a name, the length (2 bytes,
 // little-endian), and the content. Readers ignore parts of other names.
-const partTrail = "ET"
+const (
+	partTrail      = "ET"
+	partCheckpoint = "EC"
+)
 
 func (s *Segment) extra() (text []byte) {
 	if t := s.Trail; t != nil {
@@ -25,6 +28,9 @@ func (s *Segment) extra() (text []byte) {
 		}
 		text = appendPart(text, partTrail, append(content, t.Previous.Sum[:]...))
 	}
+	if s.Checkpoint != nil {
+		text = appendPart(text, partCheckpoint, s.Checkpoint.bytes())
+	}
 	return text
 }
 
@@ -33,7 +39,7 @@ func appendPart(text []byte, name string, content []byte) []byte {
 	return append(text, content...)
 }
 
-func (s *Segment) readExtra(text []byte) error {
+func (s *Segment) readExtra(text []byte) (err error) {
 	const head = 4
 	for len(text) > 0 {
 		if len(text) < head {
@@ -45,10 +51,13 @@ func (s *Segment) readExtra(text []byte) error {
 		}
 		content := bytes.NewReader(text[:size])
 		text = text[size:]
-		if name != partTrail {
-			continue
+		switch name {
+		case partTrail:
+			err = s.readTrail(content)
+		case partCheckpoint:
+			s.Checkpoint, err = readCheckpoint(content)
 		}
-		if err := s.readTrail(content); err != nil {
+		if err != nil {
 			return err
 		}
 	}

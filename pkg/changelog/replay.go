@@ -46,8 +46,8 @@ func (r *Replay) Add(s *Segment) ([]Revision, error) {
 		return nil, damaged("it is of the cluster %016x, and those before it of %016x", s.Cluster, r.Cluster)
 	case s.First > r.Last+1:
 		return nil, fmt.Errorf("%w: after revision %d it continues with %d", ErrGap, r.Last, s.First)
-	case s.Last < r.Last, before != nil && s.Last == before.Last && !s.Until.After(before.Until):
-		return nil, damaged("it holds the revisions %d to %d, and stands after revision %d", s.First, s.Last, r.Last)
+	case before != nil && (s.Last < before.Last || s.Last == before.Last && !s.Until.After(before.Until)):
+		return nil, damaged("it holds the revisions %d to %d, and stands after revision %d", s.First, s.Last, before.Last)
 	}
 	if before := r.added; before != nil {
 		for main := max(s.First, before.First); main <= before.Last; main++ {
@@ -65,7 +65,7 @@ func (r *Replay) Add(s *Segment) ([]Revision, error) {
 	if s.Until.After(r.Until) {
 		r.Until = s.Until
 	}
-	if s.Last == r.Last {
+	if s.Last <= r.Last {
 		return nil, nil
 	}
 	fresh := s.Revisions[r.Last+1-s.First:]
@@ -83,11 +83,13 @@ func (r *Replay) Add(s *Segment) ([]Revision, error) {
 // follow checks that the trail of a segment continues the one so far.
 func (r *Replay) follow(s *Segment) error {
 	t := s.Trail
+	joins := r.tied && s.First <= r.added.Last+1 // else both are before r.Last
 	if t == nil {
 		// Its writer knew no trails. One that does may continue later.
-		if r.tied {
-			r.digest = r.digest.withAll(s.Revisions[r.Last+1-s.First:])
+		if joins {
+			r.digest = r.digest.withAll(s.Revisions[r.added.Last+1-s.First:])
 		}
+		r.tied = joins
 		return nil
 	}
 	for _, l := range r.seen {
@@ -96,12 +98,12 @@ func (r *Replay) follow(s *Segment) error {
 		}
 	}
 	switch {
-	case !r.tied, t.Origin != r.origin && r.added.Trail == nil:
+	case !joins, t.Origin != r.origin && r.added.Trail == nil:
 		r.tied, r.origin = true, t.Origin
 	case t.Origin != r.origin:
 		return damaged("it is of a log that begins after revision %d, and those before it of one that begins after %d", t.Origin, r.origin)
-	case t.Before.withAll(s.Revisions[:r.Last+1-s.First]) != r.digest:
-		return damaged("what was before it, up to revision %d, is not what its writer stored: this segment or one before it was changed", r.Last)
+	case t.Before.withAll(s.Revisions[:r.added.Last+1-s.First]) != r.digest:
+		return damaged("what was before it, up to revision %d, is not what its writer stored: this segment or one before it was changed", r.added.Last)
 	}
 	r.digest = t.After
 	return nil

@@ -37,6 +37,9 @@ func randomSegment(seed uint64, first int64, revisions int) *Segment {
 		s.Leases = append(s.Leases, Lease{ID: int64(rng.Uint64()), TTL: 1 + rng.Int64N(1000)})
 	}
 	s.Until = at
+	if first > 1 && rng.IntN(2) == 0 {
+		s.Checkpoint = &Checkpoint{Revision: s.Last, Compacted: rng.Int64N(s.Last), Hash: rng.Uint32()}
+	}
 	return s
 }
 
@@ -62,7 +65,12 @@ func TestASegmentIsReadAsItWasWritten(t *testing.T) {
 		segments = append(segments, s)
 		all.Write(text)
 	}
+	heads := bytes.NewReader(all.Bytes())
 	for i, want := range segments {
+		head, err := ReadHead(heads)
+		if err != nil || head.First != want.First || head.Last != want.Last || !reflect.DeepEqual(head.Checkpoint, want.Checkpoint) {
+			t.Fatalf("the head of segment %d is %+v: %v", i, head, err)
+		}
 		got, err := Read(&all)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("segment %d of several came back as another: %v", i, err)
@@ -107,6 +115,7 @@ func TestASegmentThatContradictsItselfIsRefused(t *testing.T) {
 			s.Revisions[4].At, s.Revisions[3].At = s.Revisions[3].At.Add(-time.Hour), s.Revisions[4].At
 		},
 		"revision 5 stands where": func(s *Segment) { s.Revisions[3].Main++ },
+		"a hash of revision 41":   func(s *Segment) { s.Checkpoint = &Checkpoint{Revision: 41} },
 		"no cluster":              func(s *Segment) { s.Cluster = 0 },
 		"0 to 39":                 func(s *Segment) { s.First, s.Last = 0, 39 },
 	} {
@@ -185,6 +194,7 @@ func TestAReplayTakesEachRevisionOnce(t *testing.T) {
 	whole := randomSegment(5, 1, 60)
 	part := func(first, last int64) *Segment {
 		s := *whole
+		s.Checkpoint = nil
 		s.First, s.Last = first, last
 		s.Revisions = append([]Revision(nil), whole.Revisions[first-1:last]...)
 		s.Until = began.Add(time.Duration(last) * time.Hour)
@@ -222,6 +232,7 @@ func cut(t *testing.T, tail *Tail, whole *Segment, first int64, ends ...int64) (
 	t.Helper()
 	for _, last := range ends {
 		s := *whole
+		s.Checkpoint = nil
 		s.First, s.Last = first, last
 		s.Revisions = append([]Revision(nil), whole.Revisions[first-1:last]...)
 		s.Until = began.Add(time.Duration(last) * time.Hour)
