@@ -125,6 +125,9 @@ func (r Restore) rewind(snapshot string, size int64) (string, error) {
 	}
 	fmt.Fprintf(r.Out, "restore-backup: took the backup to revision %d: %d keys; they refer to %d leases, of which %d had ended before the backup and live for %d seconds now\n",
 		r.Revision, result.Keys, result.Leases, result.EndedLeases, rewind.EndedLeaseTTL)
+	if result.Checkpoint > 0 {
+		fmt.Fprintf(r.Out, "restore-backup: the keys at revision %d have the hash that etcd reported\n", result.Checkpoint)
+	}
 	return target, nil
 }
 

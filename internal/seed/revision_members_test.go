@@ -6,6 +6,7 @@
 package seed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -152,9 +153,11 @@ func TestEachRevisionOfABackupComesBackExactly(t *testing.T) {
 	}
 }
 
-func (l *life) checkAt(t *testing.T, revision int64) {
+func (l *life) checkAt(t *testing.T, revision int64) (output string) {
 	t.Helper()
 	r := restoreOf(t, l.backup, l.release)
+	var out bytes.Buffer
+	r.Out = io.MultiWriter(r.Out, &out)
 	r.Revision, r.SnapshotSize = revision, l.snapshotSize
 	if err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -201,6 +204,7 @@ func (l *life) checkAt(t *testing.T, revision int64) {
 		}
 	}
 	checkGoesOn(ctx, t, client, want.Kvs, revision)
+	return out.String()
 }
 
 // compactedHash is the hash at a revision after a compaction at it. The revisions must rise.

@@ -47,6 +47,8 @@ type Config struct {
 	OpenLocation OpenLocation
 	// OpenMember defaults to a member of a real etcd.
 	OpenMember OpenMember
+	// HashAt defaults to a real etcd.
+	HashAt HashAt
 	// Tests limits tests by restoring. OpenRestored defaults to etcd's own client.
 	Tests        *Tests
 	OpenRestored func(snapshot.Source) (Restored, error)
@@ -109,6 +111,9 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 	}
 	if cfg.OpenMember == nil {
 		cfg.OpenMember = openMember
+	}
+	if cfg.HashAt == nil {
+		cfg.HashAt = hashAt
 	}
 	if cfg.OpenRestored == nil {
 		cfg.OpenRestored = openRestored

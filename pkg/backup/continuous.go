@@ -104,6 +104,9 @@ func (b *Backup) keepLog(ctx context.Context, now time.Time) (time.Duration, err
 
 func (b *Backup) startLog(ctx context.Context) {
 	log := &changeLog{cfg: &b.cfg, log: b.log, obj: b.obj.DeepCopy(), status: b.status.Continuous.DeepCopy(), wake: b.Wake}
+	if before := b.logging.log; before != nil {
+		log.hashed = before.lastHash()
+	}
 	b.logging.log = log
 	b.logging.job = loop.Start(ctx, b.Wake, func(ctx context.Context) error {
 		failure, bug := watchdog.Recover(log.log, func() error { return log.run(ctx) })

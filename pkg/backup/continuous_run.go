@@ -30,6 +30,11 @@ const (
 	// farBehind is how many revisions a member is asked for at once. It reads them under a
 	// lock that writers need (etcd issue 22264). A new log and a backup are cheaper.
 	farBehind = 10_000
+	// firstHash is the time from the begin of a recording to the first question for etcd's
+	// hash, and hashEvery that from one question to the next, also of recordings that follow
+	// each other. The member that answers applies no writes meanwhile.
+	firstHash = 5 * time.Minute
+	hashEvery = time.Hour
 	// storeLimit bounds one segment's way to the store.
 	storeLimit = 2 * time.Minute
 )
@@ -44,6 +49,7 @@ type changeLog struct {
 
 	mu       sync.Mutex
 	progress logProgress
+	hashed   time.Time // when etcd was last asked for its hash; zero: it was not
 }
 
 // logProgress is how far a log is.
@@ -106,7 +112,7 @@ func (c *changeLog) run(ctx context.Context) error {
 		return fmt.Errorf("record the changes of etcd: %w%s", err, asking.advice(err))
 	}
 	defer closeMember()
-	newest, known, err := c.newest(ctx, place, at.ClusterID)
+	newest, end, err := c.newest(ctx, place, at.ClusterID)
 	if err != nil && !errors.Is(err, changelog.ErrDamaged) {
 		return advised(err, &c.obj.Spec)
 	}
@@ -117,7 +123,7 @@ func (c *changeLog) run(ctx context.Context) error {
 		return err
 	}
 	if !anew {
-		ended := c.record(ctx, place, member, at.ClusterID, newest.Last, known, begin)
+		ended := c.record(ctx, place, member, at, newest.Last, end, begin)
 		var compacted etcd.CompactedError
 		switch {
 		case errors.As(ended, &compacted), errors.Is(ended, changelog.ErrGap):
@@ -134,7 +140,7 @@ func (c *changeLog) run(ctx context.Context) error {
 		}
 		begin = &logBegin{first: now.Revision + 1, gap: gap(c.last(newest), now.Revision, ended.Error())}
 	}
-	return c.record(ctx, place, member, at.ClusterID, begin.first-1, nil, begin)
+	return c.record(ctx, place, member, at, begin.first-1, nil, begin)
 }
 
 // choose decides whether the log in the store continues. begin is what to report; nil: nothing.
@@ -171,9 +177,9 @@ func gap(last, head int64, why string) string {
 // last is the newest revision of the log, with what was stored meanwhile.
 func (c *changeLog) last(before changelog.Key) int64 { return max(before.Last, c.seen().newest) }
 
-// newest returns the newest segment of a cluster, and its last revision; zero: there is none.
-// If the segment is damaged, newest returns its key and changelog.ErrDamaged.
-func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (changelog.Key, *changelog.Revision, error) {
+// newest returns the newest segment of a cluster; zero: there is none. If the segment is
+// damaged, newest returns its key and changelog.ErrDamaged.
+func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (changelog.Key, *changelog.Segment, error) {
 	var newest changelog.Key
 	for object, err := range place.List(ctx, changelog.ClusterPrefix(place.Key, cluster)) {
 		if err != nil {
@@ -184,14 +190,14 @@ func (c *changeLog) newest(ctx context.Context, place *location.Location, cluste
 			newest = k
 		}
 	}
-	if newest.Text == "" || newest.Last < newest.First {
+	if newest.Text == "" {
 		return newest, nil, nil
 	}
 	s, err := readSegment(ctx, place, newest)
 	if err != nil {
 		return newest, nil, fmt.Errorf("read the end of the log of changes: %w", err)
 	}
-	return newest, &s.Revisions[len(s.Revisions)-1], nil
+	return newest, s, nil
 }
 
 func readSegment(ctx context.Context, place *location.Location, key changelog.Key) (*changelog.Segment, error) {
@@ -216,12 +222,29 @@ func readSegment(ctx context.Context, place *location.Location, key changelog.Ke
 	return s, nil
 }
 
-// record records from a revision on. begin is reported with the first segment.
-func (c *changeLog) record(ctx context.Context, place *location.Location, member recorder.Member, cluster uint64, last int64, known *changelog.Revision, begin *logBegin) error {
+// record records from a revision on. end is the segment that ends with it; nil: a log begins.
+// begin is reported with the first segment.
+func (c *changeLog) record(ctx context.Context, place *location.Location, member recorder.Member, at etcd.Position, last int64, end *changelog.Segment, begin *logBegin) error {
+	cluster := at.ClusterID
 	c.log.WithFields(logrus.Fields{"cluster": fmt.Sprintf("%016x", cluster), "revision": last + 1}).Info("recording the changes of etcd")
+	tail := changelog.NewTail(cluster, last)
+	var known *changelog.Revision
+	if end != nil {
+		tail = changelog.TailOf(end)
+		if n := len(end.Revisions); n > 0 {
+			known = &end.Revisions[n-1]
+		}
+	}
 	r := recorder.Recorder{
-		Member: member, Cluster: cluster, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock,
-		Store: func(ctx context.Context, s *changelog.Segment) error { return c.store(ctx, place, s) },
+		Member: member, Cluster: cluster, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock, Hashes: c.hashes(at),
+		Store: func(ctx context.Context, s *changelog.Segment) error {
+			tail.Tie(s)
+			if err := c.store(ctx, place, s); err != nil {
+				return err
+			}
+			tail.Stored(s)
+			return nil
+		},
 		Stored: func(s *changelog.Segment) {
 			c.mu.Lock()
 			first := !c.progress.stored
@@ -238,6 +261,39 @@ func (c *changeLog) record(ctx context.Context, place *location.Location, member
 		},
 	}
 	return r.Run(ctx, last, known)
+}
+
+// hashes says when to ask for etcd's hash, and does it.
+func (c *changeLog) hashes(at etcd.Position) recorder.Hashes {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := recorder.Hashes{First: firstHash, Every: hashEvery}
+	if !c.hashed.IsZero() {
+		h.First = max(h.First, hashEvery-c.cfg.Clock.Since(c.hashed))
+	}
+	h.Ask = func(ctx context.Context, revision int64) (changelog.Checkpoint, error) {
+		c.mu.Lock()
+		c.hashed = c.cfg.Clock.Now()
+		c.mu.Unlock()
+		// Members and certificates change.
+		source, err := (&attempt{cfg: c.cfg, log: c.log, obj: c.obj}).source(ctx)
+		var hash changelog.Checkpoint
+		if err == nil {
+			hash, err = c.cfg.HashAt(ctx, source, at.ClusterID, at.MemberID, revision)
+		}
+		if err != nil && ctx.Err() == nil {
+			c.log.WithError(err).Warn("no member has answered with the hash of its keys: the next question follows in an hour")
+		}
+		return hash, err
+	}
+	return h
+}
+
+// lastHash is when etcd was last asked for its hash. Any goroutine may call it.
+func (c *changeLog) lastHash() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hashed
 }
 
 // store stores a segment. It gives up on a store that hangs in a call which no context ends.

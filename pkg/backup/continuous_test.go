@@ -29,6 +29,8 @@ import (
 type logWorld struct {
 	*world
 	member *recordertest.Member
+	// hashes are the revisions whose hash the operator has asked for.
+	hashes []int64
 }
 
 const testCluster = 0xabc
@@ -41,11 +43,17 @@ func newLogWorld(t *testing.T, change func(*api.BackupSpec)) *logWorld {
 	if change != nil {
 		change(&obj.Spec)
 	}
-	w := &logWorld{newWorld(t, obj), recordertest.New(testCluster)}
+	w := &logWorld{world: newWorld(t, obj), member: recordertest.New(testCluster)}
 	w.member.Write(100, 10, 0)
 	w.cfg.OpenMember = func(ctx context.Context, _ snapshot.Source) (recorder.Member, etcd.Position, func(), error) {
 		at, err := w.member.Position(ctx)
 		return w.member, at, func() {}, err
+	}
+	w.cfg.HashAt = func(_ context.Context, _ snapshot.Source, _, _ uint64, revision int64) (changelog.Checkpoint, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.hashes = append(w.hashes, revision)
+		return changelog.Checkpoint{Revision: revision, Hash: uint32(revision)}, nil //nolint:gosec // small
 	}
 	snap := w.cfg.OpenSnapshot
 	w.cfg.OpenSnapshot = func(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
@@ -86,7 +94,7 @@ func (w *logWorld) log(cluster uint64, from int64) changelog.Replay {
 	r := changelog.Replay{Last: from}
 	for _, k := range changelog.Chain(keys, from) {
 		s, err := changelog.Decode(w.store.objects[k.Text].content)
-		if err != nil || !k.Fits(s) {
+		if err != nil || !k.Fits(s) || s.Trail == nil {
 			w.t.Fatalf("%s: %v", k.Text, err)
 		}
 		fresh, err := r.Add(s)
@@ -317,6 +325,72 @@ func TestALogContinuesAfterFaults(t *testing.T) {
 					}
 				})
 			})
+		}
+	}
+}
+
+// A member that answers applies nothing meanwhile, so that restarts must not multiply the
+// questions.
+func TestEtcdIsAskedForItsHashOnceAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, nil)
+		stop := w.run()
+		defer stop()
+		for range 3 * 6 {
+			w.write(10 * time.Minute)
+			w.member.Fail(errors.New("it restarts"))
+			time.Sleep(5 * time.Second)
+			w.member.Fail(nil)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if n := len(w.hashes); n != 3 {
+			t.Fatalf("asked for the revisions %v in three hours", w.hashes)
+		}
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		var stored []int64
+		for key, o := range w.store.objects {
+			if _, ours := changelog.ParseKey("etcd", key); !ours {
+				continue
+			}
+			s, err := changelog.Decode(o.content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Checkpoint != nil {
+				stored = append(stored, s.Checkpoint.Revision)
+			}
+		}
+		if slices.Sort(stored); !slices.Equal(stored, w.hashes) {
+			t.Errorf("the log has the hashes of %v, and %v were asked for", stored, w.hashes)
+		}
+	})
+}
+
+func TestTheMemberThatDelaysLeastIsAskedForItsHash(t *testing.T) {
+	of := func(id, leader uint64, revision int64, change func(*etcd.Status)) answering {
+		st := etcd.Status{ClusterID: testCluster, MemberID: id, LeaderID: leader, Revision: revision}
+		if change != nil {
+			change(&st)
+		}
+		return answering{status: st}
+	}
+	for name, tc := range map[string]struct {
+		members []answering
+		want    uint64 // 0: none
+	}{
+		"a follower":           {[]answering{of(1, 1, 9, nil), of(2, 1, 9, nil), of(3, 1, 9, nil)}, 3},
+		"the watched follower": {[]answering{of(1, 1, 9, nil), of(2, 1, 9, nil)}, 2},
+		"one alone":            {[]answering{of(1, 1, 9, nil)}, 1},
+		"one that is behind":   {[]answering{of(1, 1, 9, nil), of(3, 1, 8, nil)}, 1},
+		"a learner":            {[]answering{of(1, 1, 9, nil), of(3, 1, 9, func(s *etcd.Status) { s.Learner = true })}, 1},
+		"another cluster":      {[]answering{of(3, 1, 9, func(s *etcd.Status) { s.ClusterID++ })}, 0},
+		"no answer":            {[]answering{{}}, 0},
+	} {
+		got, found := quietest(tc.members, testCluster, 2, 9)
+		if got.status.MemberID != tc.want || found != (tc.want != 0) {
+			t.Errorf("%s: %d, %t", name, got.status.MemberID, found)
 		}
 	}
 }

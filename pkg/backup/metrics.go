@@ -65,6 +65,12 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		}
 		return objectmetrics.Moment(st.RestoreTest.LastSuccessDate)
 	})
+	set.StatusGauge("restore_test_revision", "Revision of etcd's data in the last test that restored a backup and passed.", func(st *api.BackupStatus) (float64, bool) {
+		if st.RestoreTest == nil {
+			return 0, false
+		}
+		return float64(st.RestoreTest.EtcdRevision), st.RestoreTest.EtcdRevision > 0
+	})
 	set.StatusGauge("restore_test_failed", "1 while the last test that restored a backup did not pass, or could not be carried out.", func(st *api.BackupStatus) (float64, bool) {
 		t := st.RestoreTest
 		return objectmetrics.Truth(t != nil && (t.Result == api.RestoreTestFailed || t.Result == api.RestoreTestNotDone)), t != nil

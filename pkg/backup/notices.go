@@ -4,6 +4,7 @@
 package backup
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -87,13 +88,17 @@ func (n *notices) tidied(t tidied) {
 
 // tested reports the result of a test.
 func (n *notices) tested(r *testResult) {
+	what := r.key
+	if p := r.point; p.revision > 0 {
+		what = fmt.Sprintf("%s and the log of changes, at revision %d, which seed %d chose from %d to %d", cmp.Or(r.from, "a backup"), p.revision, p.seed, p.low, p.high)
+	}
 	switch r.result {
 	case api.RestoreTestPassed:
-		n.Normal("Restore Test Passed", "Restored %s: revision %d, %d keys (%s)", r.key, r.revision, r.keys, r.took.Round(time.Second))
+		n.Normal("Restore Test Passed", "Restored %s: revision %d, %d keys (%s)", what, r.revision, r.keys, r.took.Round(time.Second))
 	case api.RestoreTestFailed:
-		n.Warning("Restore Test Failed", "%s: %s", r.key, r.reason)
+		n.Warning("Restore Test Failed", "%s: %s", what, r.reason)
 	default:
-		n.Warning("Restore Test Not Done", "%s: %s; it is tried again in %s", r.key, r.reason, notDonePause)
+		n.Warning("Restore Test Not Done", "%s: %s; it is tried again in %s", what, r.reason, notDonePause)
 	}
 }
 

@@ -46,7 +46,7 @@ func planTest(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) testVerd
 	switch {
 	case last.Result == api.RestoreTestNotDone:
 		next = began.Add(notDonePause)
-	case last.Key == st.Key:
+	case last.Key == st.Key && (obj.Spec.Continuous == nil || t.IntervalInSecond == 0):
 		return testVerdict{} // this backup has its result
 	default:
 		next = began.Add(t.Interval())
@@ -56,9 +56,12 @@ func planTest(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) testVerd
 
 // testResult is how a test ended.
 type testResult struct {
-	result   api.RestoreTestResult
-	reason   string
-	key      string
+	result api.RestoreTestResult
+	reason string
+	key    string
+	// from is the backup that was restored, if point is one of the log.
+	from     string
+	point    point
 	revision int64
 	keys     int64
 	began    time.Time
@@ -105,7 +108,7 @@ func (b *Backup) keepTest(ctx context.Context, now time.Time) (time.Duration, er
 	default:
 		return v.next.Sub(now), nil
 	}
-	t := &restoreTest{cfg: &b.cfg, log: b.log, obj: b.obj.DeepCopy(), status: *b.status.DeepCopy(), began: now}
+	t := &restoreTest{cfg: &b.cfg, log: b.log, obj: b.obj.DeepCopy(), status: *b.status.DeepCopy(), began: now, point: pointOf(b.obj, &b.status, b.owned, now)}
 	if err := b.write(ctx, true, func(st *api.BackupStatus) { beginTest(st, t) }); err != nil {
 		return 0, err
 	}
@@ -113,7 +116,7 @@ func (b *Backup) keepTest(ctx context.Context, now time.Time) (time.Duration, er
 	b.test = loop.Start(ctx, b.Wake, func(ctx context.Context) testResult {
 		r, err := watchdog.Recover(t.log, func() testResult { return t.run(ctx) })
 		if err != nil {
-			return testResult{result: api.RestoreTestNotDone, reason: reasonOf(err), key: t.status.Key, began: t.began}
+			return testResult{result: api.RestoreTestNotDone, reason: reasonOf(err), key: t.status.Key, point: t.point, began: t.began}
 		}
 		return r
 	})
@@ -143,6 +146,7 @@ func beginTest(st *api.BackupStatus, t *restoreTest) {
 	}
 	r := st.RestoreTest
 	r.Result, r.Reason, r.Key = api.RestoreTestRunning, "", t.status.Key
+	r.Revision, r.Seed = t.point.revision, t.point.seed
 	r.StartDate, r.Duration = notice.Timestamp(t.began), nil
 }
 
@@ -152,6 +156,7 @@ func showTest(st *api.BackupStatus, t *testResult) {
 	}
 	r := st.RestoreTest
 	r.Result, r.Reason, r.Key = t.result, t.reason, t.key
+	r.Revision, r.Seed = t.point.revision, t.point.seed
 	r.StartDate, r.Duration = notice.Timestamp(t.began), &metav1.Duration{Duration: t.took.Round(time.Second)}
 	if t.result == api.RestoreTestPassed {
 		r.LastSuccessDate, r.LastSuccessKey = notice.Timestamp(t.began.Add(t.took)), t.key

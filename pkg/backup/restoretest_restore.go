@@ -58,7 +58,11 @@ func (t *restoreTest) etcdRestore(ctx context.Context) (*api.EtcdRestore, error)
 			BackupSource: *t.obj.Spec.BackupSource.DeepCopy(), ClusterTemplate: template,
 		},
 	}
-	setPath(&restore.Spec.BackupSource, t.obj.Spec.StorageType, t.status.Key)
+	if t.point.revision > 0 {
+		restore.Spec.Pick, restore.Spec.Revision = api.RestorePickNewest, t.point.revision
+	} else {
+		setPath(&restore.Spec.BackupSource, t.obj.Spec.StorageType, t.status.Key)
+	}
 	if scope, there := t.obj.Annotations[api.ScopeAnnotation]; there {
 		restore.Annotations = map[string]string{api.ScopeAnnotation: scope}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/rewind"
 )
 
 const (
@@ -40,6 +42,7 @@ type restoreTest struct {
 	obj    *api.EtcdBackup  // nobody changes it
 	status api.BackupStatus // at the beginning
 	began  time.Time
+	point  point
 
 	// waiting is what the test waits for.
 	waiting atomic.Pointer[string]
@@ -56,7 +59,7 @@ func (t *restoreTest) waitsFor() string {
 }
 
 func (t *restoreTest) run(ctx context.Context) testResult {
-	r := testResult{result: api.RestoreTestPassed, key: t.status.Key, began: t.began}
+	r := testResult{result: api.RestoreTestPassed, key: t.status.Key, point: t.point, began: t.began}
 	release, err := t.cfg.Tests.take(ctx)
 	if err == nil {
 		defer release()
@@ -82,7 +85,7 @@ func (t *restoreTest) restoreAndLook(ctx context.Context, r *testResult) error {
 	if err := t.clean(limited); err != nil {
 		return fmt.Errorf("remove what an earlier test has left: %w", err)
 	}
-	err := t.restore(limited)
+	err := t.restore(limited, r)
 	if err == nil {
 		err = t.examine(limited, r)
 	}
@@ -104,7 +107,7 @@ func (t *restoreTest) restoreAndLook(ctx context.Context, r *testResult) error {
 }
 
 // restore has the backup restored and waits until that has ended.
-func (t *restoreTest) restore(ctx context.Context) error {
+func (t *restoreTest) restore(ctx context.Context, r *testResult) error {
 	want, err := t.etcdRestore(ctx)
 	if err != nil {
 		return err
@@ -119,14 +122,19 @@ func (t *restoreTest) restore(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("look at the EtcdRestore %s: %w", want.Name, granted(err, "get etcdrestores"))
 		}
-		switch st := &live.Status; st.Phase {
-		case api.RestorePhaseSucceeded:
-			return nil
-		case api.RestorePhaseFailed:
+		switch st := &live.Status; {
+		case strings.Contains(st.Reason, rewind.ErrHash.Error()): // the first member refuses, again and again
 			return fmt.Errorf("%w: the restore failed: %s", errBad, st.Reason)
-		case api.RestorePhaseInvalid:
+		case st.Phase == api.RestorePhaseSucceeded:
+			if st.Backup != nil {
+				r.from = st.Backup.Key
+			}
+			return nil
+		case st.Phase == api.RestorePhaseFailed:
+			return fmt.Errorf("%w: the restore failed: %s", errBad, st.Reason)
+		case st.Phase == api.RestorePhaseInvalid:
 			return fmt.Errorf("the restore operator refuses the EtcdRestore of the test: %s", st.Reason)
-		case api.RestorePhaseNone:
+		case st.Phase == api.RestorePhaseNone:
 			t.waitFor("a restore operator that manages the EtcdRestore " + want.Name + ": install one for this namespace")
 		default:
 			t.waitFor(fmt.Sprintf("the EtcdRestore %s, phase %s: %s", want.Name, st.Phase, st.Reason))
@@ -175,7 +183,10 @@ func (t *restoreTest) examine(ctx context.Context, r *testResult) error {
 		return fmt.Errorf("examine the restored etcd: %w", err)
 	}
 	r.revision, r.keys = contents.Revision, contents.Keys
-	if contents.Revision < t.status.EtcdRevision {
+	switch at := t.point.revision; {
+	case at > 0 && contents.Revision != at:
+		return fmt.Errorf("%w: the restored etcd has revision %d, and the test restored revision %d", errBad, contents.Revision, at)
+	case at == 0 && contents.Revision < t.status.EtcdRevision:
 		return fmt.Errorf("%w: the restored etcd has revision %d, and the backup was made of revision %d", errBad, contents.Revision, t.status.EtcdRevision)
 	}
 	check := t.obj.Spec.RestoreTest.Check

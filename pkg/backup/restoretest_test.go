@@ -43,6 +43,7 @@ type restorer struct {
 	// finalizer keeps EtcdRestores that are deleted.
 	finalizer bool
 	contents  etcd.Contents
+	beyond    int64 // the revision of an EtcdRestore by which the restored etcd is
 	values    map[string]string
 	sources   []snapshot.Source
 	closed    int
@@ -83,6 +84,9 @@ func (r *restorer) create(a clienttesting.Action) (bool, runtime.Object, error) 
 		obj.Finalizers = []string{api.RestoreFinalizer}
 	}
 	r.mu.Lock()
+	if at := obj.Spec.Revision; at > 0 {
+		r.contents.Revision = at + r.beyond
+	}
 	r.asks = append(r.asks, obj)
 	r.mu.Unlock()
 	tracker := r.w.etcd.Tracker()

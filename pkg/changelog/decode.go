@@ -6,7 +6,6 @@ package changelog
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -19,25 +18,13 @@ import (
 // Read reads the next of several stored segments that follow each other. The error is io.EOF if
 // there is none, and wraps ErrDamaged if the content is not a whole segment.
 func Read(from io.Reader) (*Segment, error) {
-	prefix := make([]byte, prefixSize)
-	switch _, err := io.ReadFull(from, prefix); {
-	case errors.Is(err, io.EOF):
-		return nil, io.EOF
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, damaged("it ends within its first bytes")
-	case err != nil:
-		return nil, fmt.Errorf("read a segment of the log: %w", err)
-	}
-	if string(prefix[:len(formatName)]) != formatName {
-		return nil, damaged("it does not begin as one")
-	}
-	length := binary.BigEndian.Uint64(prefix[len(formatName):])
-	if length > MaxSize {
-		return nil, damaged("it says that it has %d bytes", length)
+	prefix, length, err := readPrefix(from)
+	if err != nil {
+		return nil, err
 	}
 	// The length may be wrong: memory follows what arrives.
 	text := bytes.NewBuffer(prefix)
-	want := int64(length) + sumSize //nolint:gosec // MaxSize
+	want := length + sumSize
 	switch n, err := io.CopyN(text, from, want); {
 	case errors.Is(err, io.EOF):
 		return nil, damaged("it ends after %d of %d bytes", n, want)
@@ -56,11 +43,13 @@ func Decode(text []byte) (*Segment, error) {
 	if binary.BigEndian.Uint64(text[len(formatName):]) != uint64(end-prefixSize) { //nolint:gosec // positive
 		return nil, damaged("it has %d bytes, and says otherwise", len(text))
 	}
-	if sum := sha256.Sum256(text[:end]); !bytes.Equal(sum[:], text[end:]) {
+	sum := sha256.Sum256(text[:end])
+	if !bytes.Equal(sum[:], text[end:]) {
 		return nil, damaged("its SHA-256 is not the one at its end")
 	}
 	s, err := parse(text[prefixSize:end])
 	if err == nil {
+		s.Sum = sum
 		err = s.check()
 	}
 	if err != nil {
@@ -95,20 +84,11 @@ func (n *numbers) next(bound uint64) uint64 {
 }
 
 func parse(text []byte) (*Segment, error) {
-	body := bytes.NewReader(text)
-	head := &numbers{from: body}
-	s := &Segment{Cluster: head.next(math.MaxUint64)}
-	s.First = int64(head.next(math.MaxInt64)) //nolint:gosec // bounded
-	// A revision takes a byte at the least, compressed a thousandth of it.
-	revisions := head.next(uint64(len(text)) << 12)
-	s.Last = s.First + int64(revisions) - 1 //nolint:gosec // bounded
-	s.Until = moment(head.next(math.MaxInt64))
-	leases := head.next(uint64(len(text)) << 12)
-	if head.err != nil {
-		return nil, head.err
-	}
-	unpacked, err := gzip.NewReader(body)
+	s, leases, unpacked, err := parseHead(bytes.NewReader(text), uint64(len(text)))
 	if err != nil {
+		return nil, err
+	}
+	if err := s.readExtra(unpacked.Extra); err != nil {
 		return nil, err
 	}
 	content := bufio.NewReader(io.LimitReader(unpacked, maxContent))
@@ -121,7 +101,7 @@ func parse(text []byte) (*Segment, error) {
 		s.Leases = append(s.Leases, l)
 	}
 	at := uint64(0)
-	for i := range int64(revisions) { //nolint:gosec // bounded
+	for i := range s.Last - s.First + 1 {
 		at += read.next(math.MaxInt64)
 		r := Revision{Main: s.First + i, At: moment(at)}
 		for range read.next(maxContent) {

@@ -20,7 +20,7 @@ import (
 // number of revisions, Until and the number of leases. Each lease has its ID and TTL. Each
 // revision has its time as the milliseconds since the one before, its number of changes, and
 // for each change the length of its KeyValue, doubled, plus 1 for a tombstone, and the
-// KeyValue.
+// KeyValue. The extra field of gzip's header has the rest.
 const (
 	formatName = "etcdlog1"
 	prefixSize = int64(len(formatName)) + 8
@@ -49,6 +49,7 @@ func (s *Segment) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store a segment of the log: %w", err)
 	}
+	packer.Extra = s.extra()
 	if err := errors.Join(s.write(packer), packer.Close()); err != nil {
 		return nil, fmt.Errorf("store a segment of the log: %w", err)
 	}
@@ -57,8 +58,8 @@ func (s *Segment) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("store a segment of the log: its %d bytes are too many: a transaction at revision %d or after is too large", len(text), s.First)
 	}
 	binary.BigEndian.PutUint64(text[len(formatName):], uint64(int64(len(text))-prefixSize)) //nolint:gosec // positive
-	sum := sha256.Sum256(text)
-	return append(text, sum[:]...), nil
+	s.Sum = sha256.Sum256(text)
+	return append(text, s.Sum[:]...), nil
 }
 
 // write writes what is compressed.
@@ -75,11 +76,7 @@ func (s *Segment) write(into io.Writer) error {
 		part = binary.AppendUvarint(part, uint64(len(r.Changes)))
 		before = at
 		for _, c := range r.Changes {
-			kind := uint64(len(c.KeyValue)) << 1
-			if c.Tombstone {
-				kind |= 1
-			}
-			part = append(binary.AppendUvarint(part, kind), c.KeyValue...)
+			part = append(binary.AppendUvarint(part, c.kind()), c.KeyValue...)
 		}
 		if len(part) >= 64<<10 {
 			if _, err := into.Write(part); err != nil {
@@ -90,6 +87,15 @@ func (s *Segment) write(into io.Writer) error {
 	}
 	_, err := into.Write(part)
 	return err
+}
+
+// kind is the length of the KeyValue, and whether it is a tombstone.
+func (c Change) kind() uint64 {
+	kind := uint64(len(c.KeyValue)) << 1
+	if c.Tombstone {
+		kind |= 1
+	}
+	return kind
 }
 
 func millis(t time.Time) uint64 { return uint64(max(t.UnixMilli(), 0)) } //nolint:gosec // not negative

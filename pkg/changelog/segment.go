@@ -49,6 +49,12 @@ type Segment struct {
 	Revisions []Revision
 	// Leases are those that no earlier segment of the same writer has, of the changes here.
 	Leases []Lease
+	// Trail ties the segment to those before it; nil: its writer knew no trails.
+	Trail *Trail
+	// Checkpoint is of a revision that the log holds with this segment; nil: there is none.
+	Checkpoint *Checkpoint
+	// Sum is the SHA-256 of the stored form. Encode and Decode set it.
+	Sum Digest
 }
 
 // check reports what contradicts the contract of a segment.
@@ -70,6 +76,14 @@ func (s *Segment) check() error {
 			return fmt.Errorf("revision %d is of %s, and the one before it of %s", r.Main, r.At.UTC().Format(time.RFC3339Nano), last.UTC().Format(time.RFC3339Nano))
 		}
 		last = r.At
+	}
+	if s.Checkpoint != nil {
+		if err := s.Checkpoint.check(s); err != nil {
+			return err
+		}
+	}
+	if s.Trail != nil {
+		return s.Trail.check(s)
 	}
 	return nil
 }

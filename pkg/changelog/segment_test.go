@@ -37,6 +37,9 @@ func randomSegment(seed uint64, first int64, revisions int) *Segment {
 		s.Leases = append(s.Leases, Lease{ID: int64(rng.Uint64()), TTL: 1 + rng.Int64N(1000)})
 	}
 	s.Until = at
+	if first > 1 && rng.IntN(2) == 0 {
+		s.Checkpoint = &Checkpoint{Revision: s.Last, Compacted: rng.Int64N(s.Last), Hash: rng.Uint32()}
+	}
 	return s
 }
 
@@ -62,7 +65,12 @@ func TestASegmentIsReadAsItWasWritten(t *testing.T) {
 		segments = append(segments, s)
 		all.Write(text)
 	}
+	heads := bytes.NewReader(all.Bytes())
 	for i, want := range segments {
+		head, err := ReadHead(heads)
+		if err != nil || head.First != want.First || head.Last != want.Last || !reflect.DeepEqual(head.Checkpoint, want.Checkpoint) {
+			t.Fatalf("the head of segment %d is %+v: %v", i, head, err)
+		}
 		got, err := Read(&all)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("segment %d of several came back as another: %v", i, err)
@@ -107,6 +115,7 @@ func TestASegmentThatContradictsItselfIsRefused(t *testing.T) {
 			s.Revisions[4].At, s.Revisions[3].At = s.Revisions[3].At.Add(-time.Hour), s.Revisions[4].At
 		},
 		"revision 5 stands where": func(s *Segment) { s.Revisions[3].Main++ },
+		"a hash of revision 41":   func(s *Segment) { s.Checkpoint = &Checkpoint{Revision: 41} },
 		"no cluster":              func(s *Segment) { s.Cluster = 0 },
 		"0 to 39":                 func(s *Segment) { s.First, s.Last = 0, 39 },
 	} {
@@ -185,6 +194,7 @@ func TestAReplayTakesEachRevisionOnce(t *testing.T) {
 	whole := randomSegment(5, 1, 60)
 	part := func(first, last int64) *Segment {
 		s := *whole
+		s.Checkpoint = nil
 		s.First, s.Last = first, last
 		s.Revisions = append([]Revision(nil), whole.Revisions[first-1:last]...)
 		s.Until = began.Add(time.Duration(last) * time.Hour)
@@ -192,7 +202,9 @@ func TestAReplayTakesEachRevisionOnce(t *testing.T) {
 	}
 	r := Replay{Last: 7}
 	var got []Revision
-	for _, s := range []*Segment{part(1, 10), part(11, 20), part(15, 40), part(30, 40), part(41, 60)} {
+	again := part(30, 40)
+	again.Until = again.Until.Add(time.Millisecond)
+	for _, s := range []*Segment{part(1, 10), part(11, 20), part(15, 40), again, part(41, 60)} {
 		fresh, err := r.Add(s)
 		if err != nil {
 			t.Fatal(err)
@@ -212,5 +224,83 @@ func TestAReplayTakesEachRevisionOnce(t *testing.T) {
 	}
 	if _, err := r.Add(&Segment{Cluster: 1, First: 61, Last: 60}); !errors.Is(err, ErrDamaged) {
 		t.Errorf("another cluster: %v", err)
+	}
+}
+
+// cut makes segments of a history, which end with some revisions.
+func cut(t *testing.T, tail *Tail, whole *Segment, first int64, ends ...int64) (segments []*Segment) {
+	t.Helper()
+	for _, last := range ends {
+		s := *whole
+		s.Checkpoint = nil
+		s.First, s.Last = first, last
+		s.Revisions = append([]Revision(nil), whole.Revisions[first-1:last]...)
+		s.Until = began.Add(time.Duration(last) * time.Hour)
+		if tail != nil {
+			tail.Tie(&s)
+		}
+		text := encoded(t, &s)
+		if tail != nil {
+			tail.Stored(&s)
+		}
+		read, err := Decode(text)
+		if err != nil || !reflect.DeepEqual(read, &s) {
+			t.Fatalf("the segment of %d to %d came back as another: %v", first, last, err)
+		}
+		segments = append(segments, read)
+		first = last + 1
+	}
+	return segments
+}
+
+// Operators before and after this one know no trails, and their logs continue.
+func TestTrailsBeginAndEndWithinALog(t *testing.T) {
+	whole := randomSegment(5, 1, 100)
+	old := cut(t, nil, whole, 1, 10, 20)
+	first := cut(t, TailOf(old[1]), whole, 21, 30, 40)
+	back := cut(t, nil, whole, 41, 50)
+	second := cut(t, TailOf(back[0]), whole, 51, 60, 70)
+	// Another writer continues a segment before the last one.
+	third := cut(t, TailOf(second[0]), whole, 61, 65, 80)
+	idle := cut(t, TailOf(third[1]), whole, 81, 80)
+	idle[0].Until = third[1].Until.Add(time.Second)
+	last := cut(t, TailOf(idle[0]), whole, 81, 100)
+	r := Replay{Last: 5}
+	for _, list := range [][]*Segment{old, first, back, second, third[1:], idle, last} {
+		for _, s := range list {
+			if _, err := r.Add(s); err != nil {
+				t.Errorf("%d to %d: %v", s.First, s.Last, err)
+			}
+		}
+	}
+	if r.Last != 100 {
+		t.Errorf("it ends with %d", r.Last)
+	}
+	if s := last[0]; s.Trail.Origin != 50 || s.Trail.Previous != linkTo(third[1]) {
+		t.Errorf("the last trail is %+v", s.Trail)
+	}
+}
+
+func TestASegmentOfAnotherLogIsRefused(t *testing.T) {
+	whole, other := randomSegment(5, 1, 60), randomSegment(6, 1, 60)
+	ours := cut(t, NewTail(whole.Cluster, 0), whole, 1, 10, 20, 30)
+	for what, s := range map[string]*Segment{
+		"of a log that begins after revision 20": cut(t, NewTail(whole.Cluster, 20), whole, 21, 30)[0],
+		"is not what its writer stored":          cut(t, NewTail(whole.Cluster, 0), other, 1, 20, 30)[1],
+	} {
+		r := Replay{}
+		for _, before := range ours[:2] {
+			if _, err := r.Add(before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.Add(s); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), what) {
+			t.Errorf("want %q, got %v", what, err)
+		}
+	}
+	s := *ours[1]
+	s.Trail = &Trail{Origin: 20}
+	if _, err := s.Encode(); err == nil || !strings.Contains(err.Error(), "and its log after 20") {
+		t.Errorf("a log that begins after its segment: %v", err)
 	}
 }

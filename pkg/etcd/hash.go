@@ -27,3 +27,18 @@ func (c *Conn) HashKV(ctx context.Context, revision int64) (Hash, error) {
 	}
 	return Hash{Sum: resp.Hash, Compacted: resp.CompactRevision}, nil
 }
+
+// HashAt asks the member for the hash of its keys at a revision, and makes sure that it is of
+// this revision. If the member compacts a later one meanwhile, etcd answers HashKV with the hash
+// of the compaction.
+func (c *Conn) HashAt(ctx context.Context, revision int64) (Hash, error) {
+	hash, err := c.HashKV(ctx, revision)
+	if err != nil {
+		return Hash{}, err
+	}
+	_, err = etcdserverpb.NewKVClient(c.cli.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte{0}, Revision: revision, Serializable: true, CountOnly: true})
+	if err != nil {
+		return Hash{}, fmt.Errorf("read from %s at revision %d, to confirm its hash: %w", c.url, revision, clientv3.ContextError(ctx, c.explain(ctx, err)))
+	}
+	return hash, nil
+}

@@ -70,6 +70,7 @@ type Recorder struct {
 	Store func(context.Context, *changelog.Segment) error
 	// Stored gets each segment that the store has.
 	Stored func(*changelog.Segment)
+	Hashes Hashes
 	Clock  clock.Clock
 }
 
@@ -117,6 +118,8 @@ func (r *Recorder) receive(stream Stream, b *buffer) error {
 
 func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
 	known := map[int64]bool{}
+	checks := newCheckpoints(r.Hashes, r.Clock.Now())
+	defer checks.end()
 	var stored time.Time // Until of the last segment
 	for {
 		pause := r.Clock.NewTimer(max(r.Lag/2, 100*time.Millisecond))
@@ -128,11 +131,13 @@ func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
 			if err := r.addLeases(ctx, b.leases(), s, known); err != nil {
 				return err
 			}
+			s.Checkpoint = checks.take()
 			if err := r.Store(ctx, s); err != nil {
 				return err
 			}
 			stored = s.Until
 			r.Stored(s)
+			checks.askIfDue(ctx, r.Clock.Now(), s.Last)
 		}
 		select {
 		case <-ctx.Done():

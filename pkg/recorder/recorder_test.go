@@ -25,6 +25,7 @@ type fake struct {
 	*recordertest.Member
 	segments []*changelog.Segment
 	hang     bool // the store
+	hashes   recorder.Hashes
 }
 
 func newFake(revisions int) *fake {
@@ -49,7 +50,7 @@ func (f *fake) store(ctx context.Context, s *changelog.Segment) error {
 }
 
 func (f *fake) recorder() *recorder.Recorder {
-	return &recorder.Recorder{Member: f.Member, Cluster: 7, Lag: 5 * time.Second, Store: f.store, Stored: func(*changelog.Segment) {}, Clock: clock.RealClock{}}
+	return &recorder.Recorder{Member: f.Member, Cluster: 7, Lag: 5 * time.Second, Store: f.store, Stored: func(*changelog.Segment) {}, Hashes: f.hashes, Clock: clock.RealClock{}}
 }
 
 var errEnough = errors.New("enough")
@@ -225,6 +226,54 @@ func TestASegmentIsStoredEarlyIfItIsLarge(t *testing.T) {
 				list = append(list, fmt.Sprintf("%d-%d after %s", s.First, s.Last, s.Until.Sub(began)))
 			}
 			t.Errorf("segments: %v", list)
+		}
+	})
+}
+
+// The hash of a revision is stored with a later segment, and asking delays none.
+func TestTheHashOfEtcdIsStoredNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(20)
+		var asked []int64
+		f.hashes = recorder.Hashes{First: 5 * time.Minute, Every: time.Hour, Ask: func(ctx context.Context, revision int64) (changelog.Checkpoint, error) {
+			asked = append(asked, revision)
+			select {
+			case <-time.After(30 * time.Second):
+			case <-ctx.Done():
+				return changelog.Checkpoint{}, ctx.Err()
+			}
+			if len(asked) == 2 {
+				return changelog.Checkpoint{}, errors.New("it is busy")
+			}
+			return changelog.Checkpoint{Revision: revision, Compacted: 3, Hash: uint32(revision)}, nil //nolint:gosec // small
+		}}
+		err := f.during(t, 20, nil, func() {
+			for range 4 * 3600 {
+				f.Write(1, 10, 0)
+				time.Sleep(time.Second)
+			}
+			time.Sleep(24 * time.Hour) // nothing changes
+			f.Write(1, 10, 0)
+			time.Sleep(5 * time.Second) // the question is under way
+		})
+		if !errors.Is(err, errEnough) {
+			t.Errorf("it ended with %v", err)
+		}
+		f.replayed(t, 20)
+		var got []int64
+		for i, s := range f.segments {
+			if c := s.Checkpoint; c != nil {
+				if *c != (changelog.Checkpoint{Revision: c.Revision, Compacted: 3, Hash: uint32(c.Revision)}) || c.Revision > f.segments[i-1].Last { //nolint:gosec // small
+					t.Errorf("segment %d has %+v", i, c)
+				}
+				got = append(got, c.Revision)
+			}
+			if len(s.Revisions) > 0 && s.Until.Sub(s.Revisions[0].At) > 5*time.Second {
+				t.Errorf("segment %d waited", i)
+			}
+		}
+		if len(asked) != 6 || len(got) != 4 || got[0] < 300 || got[0] > 330 || got[1] != asked[2] {
+			t.Errorf("asked about %v, stored %v", asked, got)
 		}
 	})
 }

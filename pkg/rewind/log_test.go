@@ -32,9 +32,11 @@ func (h *history) segments(rng *rand.Rand, from int64) (segments []*changelog.Se
 		}
 		revisions[r.main].Changes = append(revisions[r.main].Changes, changelog.Change{Tombstone: r.tombstone, KeyValue: []byte(h.records[key])})
 	}
+	covered := from
 	for first := from; first <= h.span.Newest; {
-		last := min(first+rng.Int64N(20)-1, h.span.Newest)
-		s := &changelog.Segment{Cluster: 7, First: first, Last: last, Until: time.UnixMilli(last * 1000)}
+		last := min(max(first+rng.Int64N(20)-1, covered), h.span.Newest)
+		covered = last
+		s := &changelog.Segment{Cluster: 7, First: first, Last: last, Until: time.UnixMilli(last*1000 + int64(len(segments)))}
 		for at := first; at <= last; at++ {
 			s.Revisions = append(s.Revisions, *revisions[at])
 		}

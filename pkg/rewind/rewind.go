@@ -37,6 +37,9 @@ type Result struct {
 	// Leases counts the leases that these keys refer to; EndedLeases those among them that
 	// have the time to live EndedLeaseTTL.
 	Leases, EndedLeases int
+	// Checkpoint is the revision up to which the hash is the one that etcd reported; 0: the
+	// log has none to compare with.
+	Checkpoint int64
 }
 
 // The buckets of etcd's database that a revision decides about.
@@ -61,7 +64,8 @@ func To(snapshot, target string, revision int64) (Result, error) {
 // ToWithLog is To for a file that begins with a snapshot of a size in bytes. Stored segments of
 // a log follow it. They continue the snapshot without a gap, up to the revision at the least.
 // It also needs memory for one segment. The error wraps changelog.ErrGap or
-// changelog.ErrDamaged for a log that can't be used. If the size is -1, the whole file is the
+// changelog.ErrDamaged for a log that can't be used, and ErrHash if the result differs from what
+// etcd has reported of itself. If the size is -1, the whole file is the
 // snapshot.
 func ToWithLog(file string, size int64, target string, revision int64) (result Result, err error) {
 	source, err := open(file, size)
@@ -129,7 +133,7 @@ func (f *fold) run(tx *bbolt.Tx) (err error) {
 		return err
 	}
 	if f.revision > f.span.Newest {
-		if err := f.followLog(); err != nil {
+		if err := f.followLog(keys); err != nil {
 			return err
 		}
 	}

@@ -42,4 +42,4 @@ func (s *source) snapshot() *io.SectionReader { return io.NewSectionReader(s.fil
 
 func (s *source) hasLog() bool { return s.size < s.ends }
 
-func (s *source) log() io.Reader { return io.NewSectionReader(s.file, s.size, s.ends-s.size) }
+func (s *source) log() io.ReadSeeker { return io.NewSectionReader(s.file, s.size, s.ends-s.size) }

@@ -127,7 +127,8 @@ type BackupSpec struct {
 	AllowSelfSignedCertificates bool `json:"allowSelfSignedCertificates,omitempty"`
 
 	// Proof that backups can be restored: the operator restores the newest backup into
-	// a new EtcdCluster, examines it, and deletes it. The restore operator and the etcd
+	// a new EtcdCluster, examines it, and deletes it. With `continuous`, it restores a
+	// random revision of the backups and the log. The restore operator and the etcd
 	// operator must run. Default: no test.
 	// +optional
 	RestoreTest *RestoreTest `json:"restoreTest,omitempty"`
@@ -154,8 +155,9 @@ type ContinuousBackup struct {
 // after the EtcdBackup, with the suffix -restore-test.
 type RestoreTest struct {
 	// Least time in seconds from one test to the next. A test begins after a backup, and
-	// never for the same backup again once it has a result. 0: each backup that is the
-	// newest one when the test before has ended. Default: 0.
+	// never for the same backup again once it has a result. With `continuous` and an
+	// interval, it also begins without a new backup. 0: each backup that is the newest
+	// one when the test before has ended. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	IntervalInSecond int64 `json:"intervalInSecond,omitempty"`

@@ -225,9 +225,19 @@ type RestoreTestStatus struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Location of the backup that the last test restored.
+	// Location of the backup that the last test restored. With `spec.continuous`, that of
+	// the newest backup at the start of the test.
 	// +optional
 	Key string `json:"key,omitempty"`
+
+	// Revision that the last test restored from a backup and the log of changes, chosen
+	// at random among those that can be restored. Absent without `spec.continuous`.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// Seed of the random choice of `revision`.
+	// +optional
+	Seed int64 `json:"seed,omitempty"`
 
 	// Start of the last test.
 	// +optional
