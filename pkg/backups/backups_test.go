@@ -61,6 +61,7 @@ func TestTheBackupThatIsMeant(t *testing.T) {
 
 func TestABackupThatIsMadeOnceHasAKeyOfItsOwn(t *testing.T) {
 	like := scheduled("nightly")
+	like.Spec.Continuous, like.Spec.RestoreTest = &api.ContinuousBackup{}, &api.RestoreTest{}
 	b, err := Once(&like, now)
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +74,10 @@ func TestABackupThatIsMadeOnceHasAKeyOfItsOwn(t *testing.T) {
 	}
 	if b.Spec.S3.AWSSecret != "aws" || b.Spec.S3.Endpoint != "http://minio" || like.Spec.S3.Path != "mybucket/orders" {
 		t.Errorf("its store is %+v, that of the other one %+v", b.Spec.S3, like.Spec.S3)
+	}
+	// A log needs a schedule, and so does a test of each backup.
+	if b.Spec.Continuous != nil || b.Spec.RestoreTest != nil || like.Spec.Continuous == nil {
+		t.Errorf("it has the log %+v and the test %+v", b.Spec.Continuous, b.Spec.RestoreTest)
 	}
 	if errs := api.ValidateEtcdBackup(b); len(errs) > 0 {
 		t.Errorf("it is refused: %v", errs)

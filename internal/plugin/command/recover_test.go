@@ -74,6 +74,18 @@ func TestTheWaysOutOfALostQuorum(t *testing.T) {
 	}
 	_, out, _ = w.run("status", "orders")
 	contains(t, out, "the quorum is lost", "kubectl etcd recover orders -n default")
+
+	// What the operator has seen since the record counts, and its ways out are shown.
+	w.update(func(c *api.EtcdCluster) {
+		c.Status.Recovery = &api.RecoveryStatus{
+			LastRevision: 81510, Ways: []api.RecoveryWay{{Way: api.RecoverySurvivor, Member: "orders-c", Message: "orders-c has revision 81500"}},
+			Choice: &api.RecoveryChoice{Value: "survivor=orders-c", Phase: api.RecoveryBackingUp, Reason: "why"},
+		}
+	})
+	_, out, _ = w.run("recover", "orders")
+	contains(t, out, "The operator recorded revision 81510.", "10 recorded revisions, and later writes")
+	_, out, _ = w.run("status", "orders")
+	contains(t, out, "Way out Survivor: orders-c has revision 81500", "Recovery survivor=orders-c: BackingUp: why")
 }
 
 // Members without pods and volumes have no data: nobody can bring them back.
