@@ -49,7 +49,7 @@ func (p proof) run(ctx context.Context) (doubt string, pause time.Duration) {
 		case err != nil:
 			return fmt.Sprintf("to see in the metrics of the former member %s whether it is connected to %s: %s", former, name, notice.Shorten(err.Error(), 300)), proofRest
 		case !connected:
-			return fmt.Sprintf("for the former member %s to connect to %s at %s", former, name, p.peer.URL), proofPause
+			return fmt.Sprintf("for the former member %s to connect to %s at %s; if the network allows that, delete the pod of %s, so that both connect again", former, name, p.peer.URL, name), proofPause
 		}
 		through = conn
 	}

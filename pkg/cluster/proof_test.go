@@ -49,7 +49,7 @@ func TestAMemberOfAnImportIsProvenByItsData(t *testing.T) {
 		"other keys with TLS":           {[]Member{same}, with(func(c *compared) { c.keys.Sum[0]++ }), same, false, true, "holds other data"},
 		"a voter":                       {[]Member{same}, same, compared{err: errors.New("EOF")}, true, true, ""},
 		"a voter with other data":       {[]Member{same}, with(func(c *compared) { c.hash.Sum++ }), same, true, false, "holds other data"},
-		"one is not connected":          {[]Member{same, with(func(c *compared) { c.connected = false })}, same, same, false, false, "for the former member old-1 to connect"},
+		"one is not connected":          {[]Member{same, with(func(c *compared) { c.connected = false })}, same, same, false, false, "for the former member old-1 to connect to new at ; if the network allows that, delete the pod of new"},
 		"one has not answered":          {[]Member{nil, same}, same, same, false, false, "for an answer of the former member old-0"},
 		"one hides its metrics":         {[]Member{compared{err: errors.New("404")}}, same, same, false, false, "metrics of the former member old-0"},
 		"the learner has not answered":  {[]Member{same}, nil, same, false, false, "for answers"},

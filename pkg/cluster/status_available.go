@@ -85,11 +85,15 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 	}
 }
 
-// importedOnly says that the clients of the cluster's Service reach no member yet, because only
-// former members of the imported etcd have votes; "" otherwise.
+// importedOnly says that the clients of the cluster's Service reach no member, because none of its
+// own with a vote serves; "" otherwise.
 func importedOnly(o *plan.Observation) string {
-	if !o.Importing() || slices.ContainsFunc(o.Own(), func(m plan.MemberState) bool { return !m.Learner && m.Healthy() }) {
+	voters := slices.DeleteFunc(o.Own(), func(m plan.MemberState) bool { return m.Learner })
+	switch {
+	case !o.Importing() || slices.ContainsFunc(voters, plan.MemberState.Healthy):
 		return ""
+	case len(voters) > 0:
+		return "no own member with a vote is healthy: clients are served by the members of the imported etcd" + troubles(o)
 	}
 	return "only members of the imported etcd have votes: its clients are served there"
 }

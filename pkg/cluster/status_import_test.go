@@ -45,6 +45,27 @@ func TestAnImportIsInTheStatusFromItsBeginning(t *testing.T) {
 	}
 }
 
+// Own members may have votes while the former members alone serve.
+func TestAvailableSaysThatNoOwnMemberServes(t *testing.T) {
+	o := &plan.Observation{Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), Quorum: true, Spec: api.ClusterSpec{Size: 3, Version: "3.6.16", ImportFrom: &api.ImportSource{Endpoints: []string{"http://old:2379"}}}}
+	o.Status = api.ClusterStatus{Phase: api.ClusterPhaseRunning, Import: &api.ImportStatus{ClusterID: "7", Members: []api.ImportedMember{{ID: "1", Name: "old"}}}}
+	former := plan.MemberState{Member: etcd.Member{ID: 1, Name: "old"}, Status: &etcd.Status{MemberID: 1, LeaderID: 1}}
+	for _, test := range []struct {
+		own  []plan.MemberState
+		want string
+	}{
+		{nil, "only members of the imported etcd have votes"},
+		{[]plan.MemberState{{Member: etcd.Member{ID: 2, Learner: true}, PodName: "c-1"}}, "only members of the imported etcd have votes"},
+		{[]plan.MemberState{{Member: etcd.Member{ID: 2}, PodName: "c-1"}}, "no own member with a vote is healthy"},
+	} {
+		o.Members = append([]plan.MemberState{former}, test.own...)
+		status, reason, message := availability(o, api.ClusterPhaseRunning)
+		if status != corev1.ConditionFalse || reason != "Importing" || !strings.HasPrefix(message, test.want) {
+			t.Errorf("%d own members: %s, %s, %s", len(test.own), status, reason, message)
+		}
+	}
+}
+
 func TestAPanicBesideThePassesEndsNothing(t *testing.T) {
 	var j job
 	woken := make(chan struct{})

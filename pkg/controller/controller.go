@@ -32,6 +32,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 	"github.com/etcd-operator/etcd-operator/pkg/fair"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/importsource"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
@@ -68,6 +69,8 @@ type Config struct {
 	Rand         *rand.Rand
 	// Members returns the way to the members of a cluster; nil: the network.
 	Members func() cluster.Members
+	// Survey looks at an etcd to import; nil: through the network.
+	Survey func(context.Context, *importsource.Source) importsource.Facts
 }
 
 // Controller manages the EtcdClusters in its scope.
@@ -251,6 +254,7 @@ func (c *Controller) newCluster(b ownedObjects, obj *api.EtcdCluster) (fleet.Run
 		Clock:         c.cfg.Clock,
 		StatusMissing: c.definition.Missing,
 		Members:       c.cfg.Members,
+		Survey:        c.cfg.Survey,
 		Period:        cluster.Period,
 		Passes:        c.passes,
 	}, obj)

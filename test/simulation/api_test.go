@@ -627,6 +627,7 @@ func (a *apiServer) replace(r *request, live *stored, obj metav1.Object) ([]byte
 			next.Status = o.Status
 			obj = next
 			a.w.checks.records(old, next)
+			a.w.imports.commits(next.Status.Import)
 		} else {
 			o.Status = *old.Status.DeepCopy()
 			if !equality.Semantic.DeepEqual(o.Spec, old.Spec) {

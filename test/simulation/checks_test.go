@@ -153,7 +153,7 @@ func (c *checks) well(o *operator, id uint64) bool {
 // look runs the checks that need no occasion.
 func (c *checks) look() {
 	w := c.w
-	c.mostPods = max(c.mostPods, len(w.api.pods()))
+	c.mostPods = max(c.mostPods, len(w.api.pods())+w.imports.count())
 	h := w.current()
 	if h == nil {
 		return
@@ -172,6 +172,7 @@ func (c *checks) look() {
 	c.conduct.look(w, h)
 	c.noted(h)
 	c.budgeted(h)
+	w.imports.look(h)
 	c.compareAvailable()
 	c.compareNamed()
 }
@@ -197,7 +198,7 @@ func (c *checks) compareAvailable() {
 	if w.hampers() {
 		w.impaired()
 	}
-	if obj == nil || obj.DeletionTimestamp != nil || time.Since(c.hampered) < disagree || (w.wiped || w.taken()) && contradicts(obj) {
+	if obj == nil || obj.DeletionTimestamp != nil || w.imports.alone() || time.Since(c.hampered) < disagree || (w.wiped || w.taken()) && contradicts(obj) || w.imports.contradicted(obj) {
 		// The operator of an earlier release leaves no record. Volumes of members that it has
 		// just removed then look like those of lost ones, and a person decides.
 		c.differ = time.Time{}

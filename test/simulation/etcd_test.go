@@ -97,6 +97,7 @@ type machine struct {
 	revision int64
 	members  map[uint64]memberInfo
 	removed  map[uint64]bool
+	sums     []uint32 // of the data at each revision; only in a life with an import
 }
 
 func newMachine() *machine {
@@ -104,7 +105,15 @@ func newMachine() *machine {
 }
 
 func (m *machine) clone() *machine {
-	return &machine{maps.Clone(m.data), m.revision, maps.Clone(m.members), maps.Clone(m.removed)}
+	return &machine{maps.Clone(m.data), m.revision, maps.Clone(m.members), maps.Clone(m.removed), slices.Clone(m.sums)}
+}
+
+// sum notes the sum of the data after a write.
+func (m *machine) sum(write *write) {
+	for int64(len(m.sums)) < m.revision {
+		m.sums = append(m.sums, 0) // no write has made these revisions
+	}
+	m.sums = append(m.sums, uint32(life{seed: uint64(m.sums[len(m.sums)-1])}.number(write.key, write.value)))
 }
 
 func (m *machine) ids() []uint64 { return slices.Sorted(maps.Keys(m.members)) }
@@ -325,7 +334,7 @@ func (w *world) memberAt(url string) *member {
 			return r.proc
 		}
 	}
-	return nil
+	return w.imports.formerAt(name)
 }
 
 // hostOf returns the name of the pod at a URL.
@@ -544,6 +553,9 @@ func (m *member) apply(e *pb.Entry) {
 		case p.write != nil:
 			m.machine.revision++
 			m.machine.data[p.write.key] = p.write.value
+			if m.w.imports != nil {
+				m.machine.sum(p.write)
+			}
 		case p.publish != nil:
 			if info, ok := m.machine.members[p.publish.member]; ok {
 				info.name = p.publish.name

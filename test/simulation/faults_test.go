@@ -86,23 +86,40 @@ func (w *world) happened(id string) {
 	}
 }
 
-// plan chooses the faults of a seed.
-func (w *world) plan() {
+// draws is what the current storm draws its faults from.
+func (w *world) draws() life {
 	l := w.life
+	if w.storm > 0 {
+		l.seed = l.number("storm", w.storm)
+	}
+	return l
+}
+
+// plan chooses the faults of a storm.
+func (w *world) plan() {
+	l, base := w.draws(), w.elapsed()
 	if w.backups != nil {
 		w.backups.plan()
 	}
 	n := 1 + int(l.number("faults")%10)
 	if w.aim != nil {
 		n %= 4 // others would hide what it shows
-	} else if w.many = l.chance(0.5, "many faults"); w.many {
+	} else if w.many = l.storms > 0 || l.chance(0.5, "many faults"); w.many {
 		n *= 2 + int(l.number("times")%12)
+	}
+	if w.imports != nil {
+		w.imports.plan()
+		if !w.many {
+			n %= 5
+		}
 	}
 	for i := range n {
 		w.expect(w.makeFault(i))
 	}
-	for _, f := range w.aimed() {
-		w.expect(f)
+	if w.storm == 0 {
+		for _, f := range w.aimed() {
+			w.expect(f)
+		}
 	}
 	for i := range int(l.number("skies") % 3) {
 		if w.aim != nil {
@@ -112,7 +129,7 @@ func (w *world) plan() {
 		if l.chance(0.2, "sky from the start", i) {
 			from = 0
 		}
-		we := weather{from: from, to: from + l.between(10*time.Second, 2*time.Minute, "sky lasts", i), p: []float64{0.02, 0.1, 0.3}[l.number("sky p", i)%3]}
+		we := weather{from: base + from, to: base + from + l.between(10*time.Second, 2*time.Minute, "sky lasts", i), p: []float64{0.02, 0.1, 0.3}[l.number("sky p", i)%3]}
 		we.etcd = l.chance(0.25, "sky etcd", i)
 		all := []string{"lost", "done", "500", "done 500", "429", "409", "touched", "crash before", "crash after"}
 		if we.p > 0.1 {
@@ -160,14 +177,17 @@ func (w *world) strike(f *fault) {
 
 // makeFault makes the i-th fault of a life.
 func (w *world) makeFault(i int) *fault {
-	l := w.life
+	l, base := w.draws(), w.elapsed()
 	// Where there are many faults, few destroy data: after the loss of a quorum little can
 	// be seen.
 	destroys := func(p float64, what string) bool {
 		if w.many {
 			p /= 10
 		}
-		if w.taken() {
+		if l.storms > 0 {
+			p /= 4
+		}
+		if w.taken() || w.imports != nil {
 			return false
 		}
 		return l.chance(p, "fault", i, what)
@@ -180,7 +200,7 @@ func (w *world) makeFault(i int) *fault {
 	n := w.nodes[pick("node", len(w.nodes))]
 	m := w.nodes[pick("node 2", len(w.nodes))]
 	name := func(format string, args ...any) {
-		f.id = fmt.Sprintf("%d: ", i) + fmt.Sprintf(format, args...) + fmt.Sprintf(" at %s", f.at.Round(time.Millisecond))
+		f.id = fmt.Sprintf("%d: ", i+100000*w.storm) + fmt.Sprintf(format, args...) + fmt.Sprintf(" at %s", (base+f.at).Round(time.Millisecond))
 		if f.end != nil {
 			f.id += fmt.Sprintf(" for %s", f.lasts.Round(time.Millisecond))
 		}
@@ -351,10 +371,14 @@ func (w *world) makeFault(i int) *fault {
 		name("somebody sets the size to %d", size)
 	case 21:
 		if l.chance(0.5, "fault", i, "version") {
-			f.begin = func() {
-				w.api.edit("etcdclusters", clusterName, func(o metav1.Object) { o.(*api.EtcdCluster).Spec.Version = newVersion })
+			version := newVersion
+			if w.storm > 0 && l.chance(0.5, "fault", i, "back") {
+				version = oldVersion
 			}
-			name("somebody sets the version to 3.6.16")
+			f.begin = func() {
+				w.api.edit("etcdclusters", clusterName, func(o metav1.Object) { o.(*api.EtcdCluster).Spec.Version = version })
+			}
+			name("somebody sets the version to %s", version)
 		} else {
 			f.begin = func() {
 				pods := w.api.pods()

@@ -404,6 +404,12 @@ func (r *podRun) await(cfg checkdns.Config) (bool, error) {
 	if time.Since(r.began) > cfg.Timeout && cfg.Timeout > 0 {
 		return false, errGaveUp
 	}
+	if !d.hasData() && slices.ContainsFunc(cfg.Reach, func(url string) bool {
+		p := r.w.memberAt(url)
+		return p == nil || !r.w.reachable(r.node.name, p.run.node.name) || !r.w.reachable(p.run.node.name, r.node.name)
+	}) {
+		return false, nil
+	}
 	if cfg.InitialCluster != nil && !d.hasData() {
 		return r.membershipIs(cfg)
 	}

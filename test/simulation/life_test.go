@@ -51,6 +51,7 @@ type result struct {
 	mostWrote int
 	clients   []int
 	ended     string
+	storms    int
 }
 
 // live lives one life.
@@ -92,14 +93,14 @@ func newWorld(l life) *world {
 	}
 	w.createsCRD = l.chance(0.05, "create CRD")
 	w.pair = l.chance(0.25, "pair")
-	w.lies = l.chance(0.15, "lies")
+	w.lies = l.storms == 0 && l.chance(0.15, "lies") // an upgrade to such a tag is the end
 	if l.chance(0.15, "large") {
 		w.copyTakes = l.between(30*time.Second, 8*time.Minute, "copy")
 	}
 	switch {
 	case l.aimed:
 		w.aim = &aims[l.seed%uint64(len(aims))]
-	case !l.backups && l.chance(0.35, "aim"):
+	case !l.backups && !l.imports && l.storms == 0 && l.chance(0.35, "aim"):
 		w.aim = &aims[l.number("which aim")%uint64(len(aims))]
 	}
 	return w
@@ -125,7 +126,7 @@ func (w *world) specOf() *api.EtcdCluster {
 	obj.Spec.Pod = &api.PodPolicy{}
 	switch l.number("storage") % 4 {
 	case 1:
-		obj.Spec.Pod.Tmpfs = !w.taken()
+		obj.Spec.Pod.Tmpfs = !w.taken() && l.storms == 0 // the first power loss would be the end
 	case 2:
 		w.local = true
 		fallthrough
@@ -147,6 +148,7 @@ func (w *world) specOf() *api.EtcdCluster {
 func liveInBubble(l life, calm bool) result {
 	w := newWorld(l)
 	obj := w.specOf()
+	w.importSpec(obj)
 	w.narrate("world", "size %d, tmpfs %t, volumes %t (local %t), busybox %t, members apart %t, a copy takes %s, the tag of %s lies %t",
 		obj.Spec.Size, obj.Spec.Pod.Tmpfs, obj.Spec.Persistent(), w.local, obj.Spec.Pod.BusyboxImage != "", obj.Spec.Pod.AntiAffinity, w.copyTakes, newVersion, w.lies)
 	w.api.noWatchLists = l.chance(0.5, "watch lists") || w.aim != nil && w.aim.cached
@@ -169,33 +171,17 @@ func liveInBubble(l life, calm bool) result {
 		w.every(500*time.Millisecond, 500*time.Millisecond, w.reap)
 	}
 	failed := func() bool { return w.checks.failure != "" }
-	if !calm {
-		w.plan()
-		w.run(w.start.Add(stormBegins+stormLasts+15*time.Second), failed)
-	}
-	stormEnd := time.Now()
 	var ended string
-	settled := func() bool {
-		if failed() {
-			return true
+	for w.storm = range max(1, l.storms) {
+		if !calm {
+			w.plan()
+			w.run(time.Now().Add(stormBegins+stormLasts+15*time.Second), failed)
 		}
-		ended = w.settled(time.Since(stormEnd))
-		return ended != ""
-	}
-	var last time.Time
-	patience := w.patience()
-	w.run(stormEnd.Add(patience), func() bool { // one check a second
-		if time.Since(last) < time.Second && !failed() {
-			return false
+		if ended = w.settle(failed); ended != "as specified" || w.rolledBack || failed() {
+			break
 		}
-		last = time.Now()
-		return settled()
-	})
-	if ended == "" {
-		what, _, _ := w.obstacle(w.api.cluster())
-		w.fail("%s after the storm the cluster is not as specified, and status does not say why (%s): %s", patience, what, w.describe())
 	}
-	r := result{life: l, failure: w.checks.failure, faults: w.faults, struck: w.struck, lines: w.tale.lines, hash: w.tale.hash, lasted: w.elapsed(), mostWrote: w.checks.mostWrote, ended: ended}
+	r := result{life: l, failure: w.checks.failure, faults: w.faults, struck: w.struck, lines: w.tale.lines, hash: w.tale.hash, lasted: w.elapsed(), mostWrote: w.checks.mostWrote, ended: ended, storms: w.storm + 1}
 	for _, c := range w.clients {
 		r.clients = append(r.clients, c.done)
 	}
@@ -211,13 +197,41 @@ func liveInBubble(l life, calm bool) result {
 	return r
 }
 
+// settle waits until the cluster is as specified, or the status names what is in the way.
+func (w *world) settle(failed func() bool) (ended string) {
+	stormEnd := time.Now()
+	var last time.Time
+	patience := w.patience()
+	w.run(stormEnd.Add(patience), func() bool { // one check a second
+		if time.Since(last) < time.Second && !failed() {
+			return false
+		}
+		last = time.Now()
+		ended = w.settled(time.Since(stormEnd))
+		return ended != "" || failed()
+	})
+	if ended == "" {
+		var what string
+		if obj := w.api.cluster(); obj != nil {
+			what, _, _ = w.obstacle(obj)
+		}
+		w.fail("%s after the storm the cluster is not as specified, and status does not say why (%s): %s", patience, what, w.describe())
+	}
+	return ended
+}
+
 // settled returns the outcome; "": there is none yet.
 func (w *world) settled(calm time.Duration) string {
 	obj := w.api.cluster()
+	if w.imports != nil && w.operator() != nil && w.lasting == 0 {
+		if ended := w.imports.settled(obj); ended != "" {
+			return ended
+		}
+	}
 	if obj == nil || w.operator() == nil || w.aim != nil && w.lasting > 0 {
 		return ""
 	}
-	if w.asSpecified(obj) {
+	if w.imports == nil && w.asSpecified(obj) {
 		switch {
 		case w.backups != nil && !w.backups.settled(calm):
 		case !w.wentBack:
@@ -292,6 +306,9 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 		return w.backups.stuck(), "", 5 * time.Minute
 	}
 	h := w.current()
+	if what, word, within := w.imports.obstacle(h, obj); what != "" {
+		return what, word, within
+	}
 	if h == nil && !w.backups.replacing() {
 		return "nobody was ever served", "", 20 * time.Minute
 	}
@@ -346,6 +363,9 @@ func (w *world) stranded() bool {
 // keeps reports whether a member's data is somewhere where it can run.
 func (w *world) keeps(id uint64) bool {
 	h := w.current()
+	if w.imports.keeps(id) {
+		return true
+	}
 	for _, n := range w.nodes {
 		for _, r := range n.sorted() {
 			if n.gone || r.pod == nil || claimOf(r.pod) != "" {

@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -39,6 +40,9 @@ type way struct {
 	ep etcd.Endpoint
 }
 
+// at is the address of the connection: that of a pod, or the URL of a former member.
+func (c way) at() string { return cmp.Or(c.ep.IP, c.ep.URL) }
+
 var errRefused = errors.New("connection refused")
 
 type outcome[T any] struct {
@@ -49,10 +53,10 @@ type outcome[T any] struct {
 // asked asks the member at an address.
 func asked[T any](ctx context.Context, c way, what string, early bool, do func(*member, func(T, error))) (T, error) {
 	w := c.o.w
-	cl := &call{actor: c.o, key: c.o.name + " etcd " + what + " " + c.ep.IP}
+	cl := &call{actor: c.o, key: c.o.name + " etcd " + what + " " + c.at()}
 	cl.do = func(reply func(any)) {
 		w.checks.etcdCalls++
-		run := w.addresses[c.ep.IP]
+		run := w.addresses[c.at()]
 		if run == nil || !run.node.up || !w.reachable(c.o.place, run.node.name) || !w.reachable(run.node.name, c.o.place) {
 			return // no member answers
 		}
@@ -179,6 +183,7 @@ func (c way) AddMember(ctx context.Context, peerURL string, learner bool) (etcd.
 func (c way) PromoteMember(ctx context.Context, id uint64) error {
 	_, err := confirmed(ctx, c, fmt.Sprintf("promote %x", id), func(m *member, reply func(bool, error)) {
 		c.o.w.checks.promotes(m, id)
+		c.o.w.imports.promotes(m, id)
 		m.promote(id, func(err error) {
 			if err == nil {
 				c.o.w.narrate(c.o.name, "promoted %s", c.o.w.nameOf(m, id))
@@ -195,6 +200,7 @@ func (c way) PromoteMember(ctx context.Context, id uint64) error {
 func (c way) RemoveMember(ctx context.Context, id uint64) error {
 	_, err := confirmed(ctx, c, fmt.Sprintf("remove %x", id), func(m *member, reply func(bool, error)) {
 		c.o.w.narrate(c.o.name, "removes %s", c.o.w.nameOf(m, id))
+		c.o.w.imports.removes(m, id)
 		c.o.w.checks.removes(c.o, m, id)
 		c.o.w.checks.parts(c.o, m, id)
 		m.remove(id, func(err error) {

@@ -101,6 +101,7 @@ func (w *world) startOperator(name string) {
 			Recorder: t.recorder, Registry: prometheus.NewRegistry(), Logger: t.logger, Clock: t.clock,
 			Rand:    rand.New(rand.NewPCG(w.life.seed, 1)), //nolint:gosec // not for secrets
 			Members: func() cluster.Members { return reach{o} },
+			Survey:  reach{o}.survey,
 		})
 	}})
 }

@@ -29,7 +29,7 @@ func shrink(t *testing.T, r result, patience time.Duration) result {
 				without[id] = true
 			}
 			// Another course of events has calls and faults of its own.
-			next := live(t, life{seed: r.life.seed, backups: r.life.backups, without: without}, false)
+			next := live(t, life{seed: r.life.seed, backups: r.life.backups, imports: r.life.imports, storms: r.life.storms, aimed: r.life.aimed, without: without}, false)
 			if sameFailure(next.failure, r.failure) && len(next.faults) < len(r.faults) {
 				r = next
 				continue

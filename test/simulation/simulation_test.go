@@ -38,8 +38,7 @@ func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil // they would delay other lives
 	runtime.GOMAXPROCS(1)           // one goroutine runs at a time; more processors only cost time
-	debug.SetGCPercent(-1)          // lives are short, and there is memory
-	debug.SetMemoryLimit(256 << 20)
+	debug.SetGCPercent(200)         // a larger heap falls out of the processor's caches
 	os.Exit(m.Run())
 }
 
@@ -58,12 +57,12 @@ func TestAClusterForms(t *testing.T) {
 // TestASeedLivesTheSameLifeTwice ensures that failures are reproducible.
 func TestASeedLivesTheSameLifeTwice(t *testing.T) {
 	for seed := *firstFlag; seed < *firstFlag+min(cmp.Or(*seedsFlag, 6), 6); seed++ {
-		for _, l := range []life{{seed: seed}, {seed: seed, aimed: true}, {seed: seed, backups: true}} {
+		for _, l := range []life{{seed: seed}, {seed: seed, aimed: true}, {seed: seed, backups: true}, {seed: seed, imports: true}, {seed: seed, storms: 2}} {
 			one, two := live(t, l, false), live(t, l, false)
 			if one.hash == two.hash {
 				continue
 			}
-			t.Errorf("seed %d, aimed %t, backups %t: two lives", seed, l.aimed, l.backups)
+			t.Errorf("seed %d, aimed %t, backups %t, imports %t: two lives", seed, l.aimed, l.backups, l.imports)
 			for i := range one.lines {
 				if i >= len(two.lines) || one.lines[i] != two.lines[i] {
 					t.Logf("they part here:\n%s\n%s", strings.Join(one.lines[max(0, i-3):min(len(one.lines), i+3)], "\n"), strings.Join(two.lines[max(0, i-3):min(len(two.lines), i+3)], "\n"))
@@ -89,6 +88,17 @@ func TestBackupLives(t *testing.T) {
 	liveAll(t, cmp.Or(*seedsFlag, 10), func(seed uint64) life { return life{seed: seed, backups: true} })
 }
 
+// TestLongLives runs lives with several storms. Each storm begins with a cluster that has been
+// through the ones before, and costs less than a new life.
+func TestLongLives(t *testing.T) {
+	liveAll(t, cmp.Or(*seedsFlag, 4), func(seed uint64) life { return life{seed: seed, storms: 12} })
+}
+
+// TestImportLives runs lives in which the cluster imports a running etcd.
+func TestImportLives(t *testing.T) {
+	liveAll(t, cmp.Or(*seedsFlag, 10), func(seed uint64) life { return life{seed: seed, imports: true} })
+}
+
 func liveAll(t *testing.T, n uint64, of func(seed uint64) life) {
 	t.Helper()
 	began := time.Now()
@@ -97,7 +107,7 @@ func liveAll(t *testing.T, n uint64, of func(seed uint64) life) {
 		first, n = uint64(*seedFlag), 1 //nolint:gosec // not negative
 	}
 	ends := map[string]int{}
-	lived, failed, struck := 0, 0, 0
+	lived, storms, failed, struck := 0, 0, 0, 0
 	for seed := first; seed < first+n || *forFlag > 0; seed++ {
 		if *forFlag > 0 && time.Since(began) > *forFlag {
 			break
@@ -105,6 +115,7 @@ func liveAll(t *testing.T, n uint64, of func(seed uint64) life) {
 		r := live(t, of(seed), false)
 		lived++
 		struck += r.struck
+		storms += r.storms
 		if lived%1000 == 0 {
 			t.Logf("%d lives with %d fault steps in %s so far, %d failed", lived, struck, time.Since(began).Round(time.Second), failed)
 		}
@@ -125,5 +136,5 @@ func liveAll(t *testing.T, n uint64, of func(seed uint64) life) {
 			}
 		}
 	}
-	t.Logf("%d lives with %d fault steps in %s, %d failed: %v", lived, struck, time.Since(began).Round(time.Millisecond), failed, ends)
+	t.Logf("%d lives with %d storms and %d fault steps in %s, %d failed: %v", lived, storms, struck, time.Since(began).Round(time.Millisecond), failed, ends)
 }

@@ -43,6 +43,7 @@ type world struct {
 	clients   []*client
 	operators []*operator
 	backups   *backups       // nil: this life has none
+	imports   *imports       // nil: this life has none
 	cuts      map[string]int // pairs of places without a link
 	linked    map[string]time.Time
 	checks    checks
@@ -58,6 +59,7 @@ type world struct {
 	createsCRD   bool
 	pair         bool          // of operators
 	many         bool          // faults
+	storm        int           // the number of the current one
 	aim          *aim          // nil: this life has none
 	copyTakes    time.Duration // of a database, to a member that needs a snapshot
 	lies         bool          // the tag of an image
@@ -180,6 +182,11 @@ type life struct {
 	seed uint64
 	// backups is true if the operators of backups and restores take part.
 	backups bool
+	// imports is true if the cluster imports a running etcd.
+	imports bool
+	// storms is the number of storms; 0: one, as in most lives. Each ends with a cluster that is as
+	// specified, or with the life.
+	storms int
 	// aimed is true if the life has an aim: as many seeds in a row as there are aims have each.
 	aimed bool
 	// without are faults left out of this life, to shrink a failure.
