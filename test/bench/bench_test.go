@@ -33,6 +33,7 @@ var (
 	clusters = flag.Int("clusters", 20, "clusters of one member that memory is measured with")
 	idle     = flag.Duration("idle", 2*time.Minute, "how long requests of an idle operator are counted")
 	trace    = flag.Bool("trace", false, "print what happened during each measurement")
+	dns      = flag.String("dns", "", "how the local Kubernetes keeps answers of its DNS")
 	document = flag.Bool("write", false, "write the result into doc/benchmarks.md")
 )
 
@@ -44,6 +45,10 @@ const settleTime = 6 * time.Second
 // TestBench measures everything in turns, so that a slow phase of the machine affects all
 // measurements.
 func TestBench(t *testing.T) {
+	times, err := timesOf(*dns)
+	if *document && err != nil {
+		t.Fatal(err)
+	}
 	n := harness.NewQuiet(t)
 	b := &bench{t: t, n: n}
 	for round := range *rounds {
@@ -56,7 +61,7 @@ func TestBench(t *testing.T) {
 	report := b.table.String() + "\n" + b.idle()
 	fmt.Printf("\n%s\n%s\n", machine(t, n), report)
 	if *document {
-		if err := write(filepath.Join(n.Root, "doc", "benchmarks.md"), clusterTimes, machine(t, n)+"\n"+report); err != nil {
+		if err := write(filepath.Join(n.Root, "doc", "benchmarks.md"), times, machine(t, n)+"\n"+report); err != nil {
 			t.Error(err)
 		}
 	}
@@ -182,6 +187,6 @@ func oneRound(t *testing.T, n *harness.Namespace) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("Measured on %s: %s, Kubernetes %s with %d nodes on this one machine. Load average at the end: %.14s.",
-		time.Now().UTC().Format(time.DateOnly), cpu(t), version.GitVersion, len(nodes.Items), load)
+	return fmt.Sprintf("Measured on %s: %s, Kubernetes %s with %d nodes on this one machine, DNS %s. Load average at the end: %.14s.",
+		time.Now().UTC().Format(time.DateOnly), cpu(t), version.GitVersion, len(nodes.Items), *dns, load)
 }

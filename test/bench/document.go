@@ -16,10 +16,23 @@ type part struct{ begin, end string }
 // The parts of the document.
 var (
 	clusterTimes = part{"<!-- measured: begin (written by hack/bench -write) -->", "<!-- measured: end -->"}
+	cachedTimes  = part{"<!-- measured addon: begin (written by hack/bench -dns addon -write) -->", "<!-- measured addon: end -->"}
 	restores     = part{"<!-- measured restores: begin (written by hack/bench -restores -write) -->", "<!-- measured restores: end -->"}
 	manyClusters = part{"<!-- measured scale: begin (written by hack/bench -scale -write) -->", "<!-- measured scale: end -->"}
 	backups      = part{"<!-- measured backups: begin (written by hack/bench -backups -write) -->", "<!-- measured backups: end -->"}
 )
+
+// timesOf returns the part for clusters on a Kubernetes with a kind of DNS.
+func timesOf(dns string) (part, error) {
+	switch dns {
+	case "fast":
+		return clusterTimes, nil
+	case "addon":
+		return cachedTimes, nil
+	default:
+		return part{}, fmt.Errorf("the document has no part for the DNS %q: -write goes with fast and addon", dns)
+	}
+}
 
 // write replaces a part of a document.
 func write(path string, p part, measured string) error {

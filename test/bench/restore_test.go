@@ -101,7 +101,7 @@ func (b *restoreBench) round(round int) {
 	b.t.Helper()
 	name := fmt.Sprintf("empty-%d", round)
 	var cluster *harness.Cluster
-	b.measure("E: create an empty cluster of 3 members", 0, func() {
+	b.measure("E: create an empty cluster of 3 members", aim{}, func() {
 		cluster = b.n.CreateObject(&v1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: b.spec()})
 	}, func(ctx context.Context) error {
 		_, err := cluster.Settled(ctx)

@@ -78,3 +78,17 @@ func TestAPartOfTheDocumentIsReplaced(t *testing.T) {
 		t.Error("a document without the lines was accepted")
 	}
 }
+
+func TestEachKindOfDNSHasItsPart(t *testing.T) {
+	seen := map[part]bool{}
+	for _, dns := range []string{"fast", "addon"} {
+		p, err := timesOf(dns)
+		if err != nil || seen[p] {
+			t.Errorf("%s: %v, %v", dns, p, err)
+		}
+		seen[p] = true
+	}
+	if _, err := timesOf("kubeadm"); err == nil {
+		t.Error("a table was to be written over that of another DNS")
+	}
+}

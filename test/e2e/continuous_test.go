@@ -23,7 +23,8 @@ import (
 
 // Clients write all the time. The log survives the end of the backup operator and of the
 // member that it reads from. A copy of the cluster at a revision after the backup has each key
-// as it was, and the cluster itself goes back to a moment.
+// as it was, and the cluster itself goes back to a moment. A test of the backup restores a random
+// revision of the log.
 func TestAClusterComesBackAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	r := newRestores(t)
@@ -79,6 +80,13 @@ func TestAClusterComesBackAtAnyMoment(t *testing.T) {
 		}
 	}
 	checkSeries(t, logSeries, nil, r.FromBackupOperator)
+
+	// A random revision of the log is restored, and found good.
+	backup.Edit(func(s *v1beta2.BackupSpec) { s.RestoreTest = &v1beta2.RestoreTest{} })
+	if st := waitTested(backup).Status.RestoreTest; st.Result != v1beta2.RestoreTestPassed || st.Revision < base.Status.EtcdRevision || st.EtcdRevision != st.Revision || st.Keys == 0 {
+		t.Errorf("the test of a revision after %d ended with %+v", base.Status.EtcdRevision, st)
+	}
+	backup.Edit(func(s *v1beta2.BackupSpec) { s.RestoreTest = nil })
 
 	// A copy, beside the cluster.
 	asked := r.backups.source("etcd")

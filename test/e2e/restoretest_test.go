@@ -55,12 +55,7 @@ func TestBackupsAreProvedByRestoringThem(t *testing.T) {
 		{lacks, v1beta2.RestoreTestFailed, `lacks the key "never-written"`},
 		{corrupt, v1beta2.RestoreTestFailed, "damaged"},
 	} {
-		obj := tt.backup.Wait("the result of its test", harness.Settle, func(b *v1beta2.EtcdBackup) error {
-			if st := b.Status.RestoreTest; st == nil || st.Result == v1beta2.RestoreTestRunning {
-				return fmt.Errorf("the test is %+v", st)
-			}
-			return nil
-		})
+		obj := waitTested(tt.backup)
 		st := obj.Status.RestoreTest
 		if st.Result != tt.result || !strings.Contains(st.Reason, tt.reason) || (tt.result == v1beta2.RestoreTestPassed) != (st.Keys > 0 && st.LastSuccessDate != nil) {
 			t.Errorf("%s: %+v, want %s: %s", obj.Name, st, tt.result, tt.reason)
@@ -81,4 +76,14 @@ func TestBackupsAreProvedByRestoringThem(t *testing.T) {
 	cluster.WaitSettled()
 	cluster.VerifyWrites(writer)
 	r.CheckNoSecretIsTold()
+}
+
+// waitTested waits until a backup has been restored for a test, and returns the EtcdBackup.
+func waitTested(backup *harness.Backup) *v1beta2.EtcdBackup {
+	return backup.Wait("the result of its test", harness.Settle, func(b *v1beta2.EtcdBackup) error {
+		if st := b.Status.RestoreTest; st == nil || st.Result == v1beta2.RestoreTestRunning {
+			return fmt.Errorf("the test is %+v", st)
+		}
+		return nil
+	})
 }

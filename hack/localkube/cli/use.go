@@ -86,6 +86,7 @@ func status(ctx context.Context, a *App, args []string) error {
 	if r.ForPID != 0 {
 		a.say("It ends with process %d.", r.ForPID)
 	}
+	a.say("DNS: %s", c.DNS)
 	a.say("\nNodes:")
 	var socket string
 	for _, n := range st.Nodes {

@@ -212,7 +212,9 @@ func TestClusterWorksAndGoesWithoutATrace(t *testing.T) {
 	if out := c.must("up"); !strings.Contains(out, "Already up with 3 nodes") {
 		t.Errorf("a second up said: %s", out)
 	}
-	c.must("status")
+	if status := c.must("status"); !strings.Contains(status, "\nDNS: kubeadm\n") {
+		t.Errorf("the status lacks the kind of the DNS:\n%s", status)
+	}
 
 	c.must("kubectl", "apply", "-f", "testdata/pods.yaml")
 	c.waitPod("etcd")
