@@ -25,7 +25,7 @@ func TestPortsAreFreeAndDiffer(t *testing.T) {
 	}
 }
 
-// A server may be down while its test goes on. Nobody else may get its port then.
+// While a server is down, its test may still run. Nobody else may get its port then.
 func TestAPortIsReservedUntilItsTestEnds(t *testing.T) {
 	var port string
 	t.Run("in use", func(t *testing.T) {
