@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -244,13 +243,10 @@ func (f *former) checkBridged(cluster *harness.Cluster, want bool) {
 // checkNames waits until the host names of the former members lead to those of the EtcdCluster.
 func (f *former) checkNames() {
 	f.t.Helper()
-	dns, err := f.n.Kube.CoreV1().Services("kube-system").Get(f.t.Context(), "kube-dns", metav1.GetOptions{})
+	resolver, err := f.n.Resolver()
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(dns.Spec.ClusterIP, "53"))
-	}}
 	own := map[string]bool{}
 	for _, pod := range f.n.Pods() {
 		if pod.Labels[v1beta2.ClusterLabel] != "" {
