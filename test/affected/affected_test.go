@@ -103,7 +103,7 @@ func TestStagesOfAFile(t *testing.T) {
 		"example/tls/certs.sh":                    "scripts e2e alone demo docs unit",
 		"hack/demo":                               "scripts demo docs unit",
 		"hack/mutants":                            "scripts unit",
-		"hack/lint":                               "scripts unit lint",
+		"hack/lint":                               "scripts lint unit",
 		"hack/helm":                               "scripts docs unit",
 		"hack/release":                            "scripts unit",
 		"hack/releaser/sbom.go":                   "format prose modules lint unit",
