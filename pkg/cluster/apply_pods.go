@@ -162,11 +162,12 @@ func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
 	if why := c.postponed.refusal(imageOf(s.Pod, asked), c.cfg.Clock.Now()); why != "" {
 		return errors.New(why)
 	}
+	annotations := map[string]string{manifest.VersionAnnotation: s.To, manifest.PreviousVersionAnnotation: s.Previous, manifest.ImageAnnotation: asked}
+	if before, err := c.cfg.Pods.Pods(c.obj.Namespace).Get(s.Pod); err == nil && before.UID == s.UID {
+		annotations[manifest.ReplacedAnnotation] = manifest.Replaced(before)
+	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"uid":         s.UID,
-			"annotations": map[string]string{manifest.VersionAnnotation: s.To, manifest.PreviousVersionAnnotation: s.Previous, manifest.ImageAnnotation: asked},
-		},
+		"metadata": map[string]any{"uid": s.UID, "annotations": annotations},
 		"spec": map[string]any{
 			"containers": []map[string]string{{"name": manifest.EtcdContainer, "image": asked}},
 		},
