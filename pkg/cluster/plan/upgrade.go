@@ -208,6 +208,8 @@ func (o *Observation) unproven(members []MemberState) string {
 		switch {
 		case !m.Healthy() || m.Pod == nil:
 			return "for " + m.PodName + " to be healthy"
+		case m.Pod.Deleting:
+			return "for " + m.PodName + " to return: its pod is being deleted"
 		case last > m.Status.RaftApplied+catchUpEntries:
 			return "for " + m.PodName + " to catch up"
 		case m.Pod.Restarting && !showsRestart(m), !manifest.Holds(m.Pod.Version, m.Status.Version) && !o.mislabelled(m):
