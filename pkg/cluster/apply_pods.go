@@ -39,18 +39,21 @@ func (c *Cluster) createPods(ctx context.Context, s plan.CreatePods) error {
 		if p.Seed {
 			p.Token = uuid.NewString()
 		}
-		if c.refused.Why != "" {
-			if created[i], errs[i] = c.createPod(ctx, p); errs[i] != nil {
-				break
-			}
-			continue
-		}
-		making.Go(func() {
+		create := func() {
 			errs[i] = recovered(func() (err error) {
 				created[i], err = c.createPod(ctx, p)
 				return err
 			})
-		})
+		}
+		// A new pod can join only after those before it. If the operator dies between two writes, the
+		// first pod must exist: the next operator deletes the others.
+		if first := i == 0 && !p.Rejoins; !first && c.refused.Why == "" {
+			making.Go(create)
+			continue
+		}
+		if create(); errs[i] != nil && c.refused.Why != "" {
+			break
+		}
 	}
 	making.Wait()
 	err := errors.Join(errs...)
