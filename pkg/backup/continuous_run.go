@@ -229,14 +229,15 @@ func (c *changeLog) record(ctx context.Context, place *location.Location, member
 	c.log.WithFields(logrus.Fields{"cluster": fmt.Sprintf("%016x", cluster), "revision": last + 1}).Info("recording the changes of etcd")
 	tail := changelog.NewTail(cluster, last)
 	var known *changelog.Revision
+	var since time.Time
 	if end != nil {
-		tail = changelog.TailOf(end)
+		tail, since = changelog.TailOf(end), end.Until
 		if n := len(end.Revisions); n > 0 {
 			known = &end.Revisions[n-1]
 		}
 	}
 	r := recorder.Recorder{
-		Member: member, Cluster: cluster, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock, Hashes: c.hashes(at),
+		Member: member, Cluster: cluster, Since: since, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock, Hashes: c.hashes(at),
 		Store: func(ctx context.Context, s *changelog.Segment) error {
 			tail.Tie(s)
 			if err := c.store(ctx, place, s); err != nil {

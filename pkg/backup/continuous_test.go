@@ -177,6 +177,7 @@ func TestALogContinuesAfterTheEndOfTheOperator(t *testing.T) {
 	}{
 		"nothing happened": {meanwhile: func(*logWorld) {}},
 		"some writes":      {meanwhile: func(w *logWorld) { w.member.Write(5000, 10, 0) }},
+		"large writes":     {meanwhile: func(w *logWorld) { w.member.Write(5000, 5000, 0) }},
 		"many writes":      {meanwhile: func(w *logWorld) { w.member.Write(20_000, 10, 0) }, gap: "the log was 20000 revisions behind"},
 		"a compaction": {meanwhile: func(w *logWorld) {
 			w.member.Write(500, 10, 0)

@@ -55,19 +55,6 @@ func newBridgeWorld(t *testing.T) *bridgeWorld {
 	return w
 }
 
-func (w *bridgeWorld) editPod(name string, change func(*corev1.Pod)) {
-	w.t.Helper()
-	pod, err := w.kube.CoreV1().Pods("ns").Get(w.t.Context(), name, metav1.GetOptions{})
-	if err == nil {
-		change(pod)
-		_, err = w.kube.CoreV1().Pods("ns").Update(w.t.Context(), pod, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.watch()
-}
-
 // settle makes passes until several in a row have written no bridge, and returns the writes.
 func (w *bridgeWorld) settle() (written []string) {
 	w.t.Helper()

@@ -39,18 +39,21 @@ func (c *Cluster) createPods(ctx context.Context, s plan.CreatePods) error {
 		if p.Seed {
 			p.Token = uuid.NewString()
 		}
-		if c.refused.Why != "" {
-			if created[i], errs[i] = c.createPod(ctx, p); errs[i] != nil {
-				break
-			}
-			continue
-		}
-		making.Go(func() {
+		create := func() {
 			errs[i] = recovered(func() (err error) {
 				created[i], err = c.createPod(ctx, p)
 				return err
 			})
-		})
+		}
+		// A new pod can join only after those before it. If the operator dies between two writes, the
+		// first pod must exist: the next operator deletes the others.
+		if first := i == 0 && !p.Rejoins; !first && c.refused.Why == "" {
+			making.Go(create)
+			continue
+		}
+		if create(); errs[i] != nil && c.refused.Why != "" {
+			break
+		}
 	}
 	making.Wait()
 	err := errors.Join(errs...)
@@ -162,11 +165,12 @@ func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
 	if why := c.postponed.refusal(imageOf(s.Pod, asked), c.cfg.Clock.Now()); why != "" {
 		return errors.New(why)
 	}
+	annotations := map[string]string{manifest.VersionAnnotation: s.To, manifest.PreviousVersionAnnotation: s.Previous, manifest.ImageAnnotation: asked}
+	if before, err := c.cfg.Pods.Pods(c.obj.Namespace).Get(s.Pod); err == nil && before.UID == s.UID {
+		annotations[manifest.ReplacedAnnotation] = manifest.Replaced(before)
+	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"uid":         s.UID,
-			"annotations": map[string]string{manifest.VersionAnnotation: s.To, manifest.PreviousVersionAnnotation: s.Previous, manifest.ImageAnnotation: asked},
-		},
+		"metadata": map[string]any{"uid": s.UID, "annotations": annotations},
 		"spec": map[string]any{
 			"containers": []map[string]string{{"name": manifest.EtcdContainer, "image": asked}},
 		},

@@ -44,7 +44,7 @@ func (c *Cluster) imageKept(ctx context.Context, s plan.SetVersion, asked string
 		return fmt.Errorf("%s; take back its version: %w", why, err)
 	}
 	annotations := map[string]*string{} // nil removes one
-	for _, key := range []string{manifest.VersionAnnotation, manifest.PreviousVersionAnnotation, manifest.ImageAnnotation} {
+	for _, key := range []string{manifest.VersionAnnotation, manifest.PreviousVersionAnnotation, manifest.ImageAnnotation, manifest.ReplacedAnnotation} {
 		annotations[key] = nil
 		if value, there := before.Annotations[key]; there {
 			annotations[key] = &value

@@ -25,8 +25,9 @@ import (
 )
 
 const (
-	// surveyPeriod is the time between two looks at an etcd with obstacles.
-	surveyPeriod = 15 * time.Second
+	// surveyPeriod is the time between two looks at an etcd with obstacles, and surveyRest that after
+	// a look for which the members have read their whole databases.
+	surveyPeriod, surveyRest = 15 * time.Second, 5 * time.Minute
 	// proofPause is the time between two attempts to prove a learner, and proofRest the time
 	// after one that has read the whole database.
 	proofPause, proofRest = time.Second, 15 * time.Second
@@ -234,7 +235,8 @@ func (c *Cluster) survey(ctx context.Context, o *plan.Observation) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		},
 		TLS: clientTLS(i.id, i.skip), User: i.user,
-		Own: importsource.MarkOfCluster(c.obj.Namespace, c.obj.Name, string(c.obj.UID)),
+		Own:        importsource.MarkOfCluster(c.obj.Namespace, c.obj.Name, string(c.obj.UID)),
+		Worthwhile: func(f importsource.Facts) bool { return len(obstacles(importsource.Judge(f, target))) == 0 },
 	}
 	for _, url := range o.Spec.ImportFrom.Endpoints {
 		source.Endpoints = append(source.Endpoints, etcd.Endpoint{URL: url})
@@ -247,7 +249,11 @@ func (c *Cluster) survey(ctx context.Context, o *plan.Observation) {
 				found.ClusterID = a.Status.ClusterID
 			}
 		}
-		return func() { i.facts, i.nextJob = found, c.cfg.Clock.Now().Add(surveyPeriod) }
+		pause := surveyPeriod
+		if facts.HashRevision > 0 && len(found.Obstacles) > 0 {
+			pause = surveyRest
+		}
+		return func() { i.facts, i.nextJob = found, c.cfg.Clock.Now().Add(pause) }
 	}, c.importJobFailed)
 }
 
@@ -322,6 +328,9 @@ func (c *Cluster) startProof(ctx context.Context, o *plan.Observation, m plan.Me
 	proof := proof{member: m, own: i.conns[m.ID], voter: voter, secure: o.Spec.PeerTLS(), former: map[string]Member{}, peerHash: i.source.PeerHashKV}
 	for _, f := range o.FormerVoters() {
 		proof.former[f.Title()] = i.conns[f.ID]
+		if f.ID == o.Leader() {
+			proof.leader = f.Title()
+		}
 	}
 	if len(m.PeerURLs) > 0 {
 		proof.peer = etcd.Endpoint{URL: m.PeerURLs[0], IP: m.Pod.IP}

@@ -68,9 +68,10 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 			if p.Restarts > before {
 				delete(c.restarting, p.UID)
 			} else {
-				p.Ready = false
+				p.Restarting = true
 			}
 		}
+		p.Ready = p.Ready && !p.Restarting
 		o.Pods = append(o.Pods, p)
 	}
 	gone := func(uid types.UID) bool {

@@ -675,6 +675,8 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.Running, p.Ready = false, false
 		case "notready":
 			p.Ready = false
+		case "restarting":
+			p.Ready, p.Restarting = false, true
 		case "ready":
 			p.Ready = true
 		case "deleting":

@@ -31,6 +31,7 @@ type proof struct {
 	voter, secure bool
 	peer          etcd.Endpoint
 	former        map[string]Member // by name; nil for one that has not answered
+	leader        string            // of the former members, if one of them leads
 	peerHash      func(ctx context.Context, peer etcd.Endpoint, revision int64) (etcd.Hash, error)
 }
 
@@ -51,7 +52,10 @@ func (p proof) run(ctx context.Context) (doubt string, pause time.Duration) {
 		case !connected:
 			return fmt.Sprintf("for the former member %s to connect to %s at %s; if the network allows that, delete the pod of %s, so that both connect again", former, name, p.peer.URL, name), proofPause
 		}
-		through = conn
+		// A member applies no writes while it reads its database, and all clients wait for a leader.
+		if through == nil || former != p.leader {
+			through = conn
+		}
 	}
 	if through == nil || p.own == nil {
 		return "for answers of a former member and of " + name + ", to compare them", proofPause

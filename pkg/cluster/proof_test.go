@@ -71,3 +71,24 @@ func TestAMemberOfAnImportIsProvenByItsData(t *testing.T) {
 		}
 	}
 }
+
+// A member applies no writes while it reads its database for HashKV. All clients wait for a leader.
+func TestTheLeaderOfAnImportedEtcdIsNotAskedForItsData(t *testing.T) {
+	same := compared{hash: etcd.Hash{Sum: 5}, connected: true}
+	leader := same
+	leader.hash.Sum = 6 // shows who was asked
+	for name, former := range map[string]map[string]Member{
+		"the first": {"old-0": leader, "old-1": same, "old-2": same},
+		"the last":  {"old-0": same, "old-1": same, "old-2": leader},
+		"the only":  {"old-0": leader},
+	} {
+		p := proof{member: plan.MemberState{PodName: "new", Status: &etcd.Status{Revision: 7}}, own: same, voter: true, former: former, leader: "old-0"}
+		if former["old-2"] == Member(leader) {
+			p.leader = "old-2"
+		}
+		doubt, _ := p.run(t.Context())
+		if asked := doubt != ""; asked != (len(former) == 1) {
+			t.Errorf("%s: %q", name, doubt)
+		}
+	}
+}

@@ -235,6 +235,19 @@ func (w *world) storedPods() []corev1.Pod {
 	return list.Items
 }
 
+func (w *world) editPod(name string, change func(*corev1.Pod)) {
+	w.t.Helper()
+	pod, err := w.kube.CoreV1().Pods("ns").Get(w.t.Context(), name, metav1.GetOptions{})
+	if err == nil {
+		change(pod)
+		_, err = w.kube.CoreV1().Pods("ns").Update(w.t.Context(), pod, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.watch()
+}
+
 // watch brings the caches up to date.
 func (w *world) watch() {
 	w.t.Helper()

@@ -27,6 +27,9 @@ type Source struct {
 	Dial      etcd.Dial
 	TLS       *tls.Config      // nil: plain text
 	User      etcd.Credentials // zero: none
+	// Worthwhile reports whether the hashes of the members matter, by all other facts. Each member
+	// reads its whole database, and applies no writes meanwhile. nil: they do.
+	Worthwhile func(Facts) bool
 	// Own is what the API server of the EtcdCluster keeps; zero: unknown.
 	Own Mark
 }
@@ -73,10 +76,10 @@ func (s *Source) Look(ctx context.Context) Facts {
 			break
 		}
 	}
-	if f.NotListed == nil {
+	f.Token = client.Token()
+	if f.NotListed == nil && (s.Worthwhile == nil || s.Worthwhile(f)) {
 		hashes(ctx, &f, conns)
 	}
-	f.Token = client.Token()
 	return f
 }
 
@@ -141,14 +144,19 @@ func (s *Source) asksForUser(ctx context.Context, ep etcd.Endpoint) bool {
 	return err == nil && position == etcd.Position{}
 }
 
-// hashes asks all members for the hash of their keys at a revision that all of them hold.
+// hashes asks the members for the hash of their keys at a revision that all of them hold. It asks
+// one after the other: clients of the others can write.
 func hashes(ctx context.Context, f *Facts, conns []*etcd.Conn) {
 	for _, a := range f.Answers {
 		if a.Err == nil && (f.HashRevision == 0 || a.Status.Revision < f.HashRevision) {
 			f.HashRevision = a.Status.Revision
 		}
 	}
-	each(ctx, hashTime, f.Answers, func(ctx context.Context, i int) {
-		f.Answers[i].Hash, f.Answers[i].NoHash = conns[i].HashKV(ctx, f.HashRevision)
-	})
+	for i := range f.Answers {
+		if a := &f.Answers[i]; a.Err == nil {
+			limited, cancel := context.WithTimeout(ctx, hashTime)
+			a.Hash, a.NoHash = conns[i].HashKV(limited, f.HashRevision)
+			cancel()
+		}
+	}
 }

@@ -28,6 +28,9 @@ const (
 	// ImageAnnotation on a pod is the image of etcd that the operator asked for. Admission may
 	// have changed the image in the pod.
 	ImageAnnotation = api.OperatorAnnotations + "image"
+	// ReplacedAnnotation on a pod names the container of etcd, and its image after admission, before
+	// the operator changed the image. While both are still there, etcd has not restarted.
+	ReplacedAnnotation = api.OperatorAnnotations + "replaced"
 )
 
 // Names returns the names and URLs of one cluster's objects.

@@ -45,6 +45,18 @@ func Holds(tag, reported string) bool {
 	return errt == nil && errr == nil && len(r.Pre) == 0 && t.FinalizeVersion() == r.FinalizeVersion()
 }
 
+// Replaced is the ReplacedAnnotation of a pod whose image is about to change; "" while the kubelet
+// has not named its container.
+func Replaced(pod *corev1.Pod) string {
+	p := PodStateOf(pod)
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == EtcdContainer && s.ContainerID != "" {
+			return s.ContainerID + " " + p.Admitted
+		}
+	}
+	return ""
+}
+
 // SameVersion reports whether two texts name the same version of etcd.
 func SameVersion(a, b string) bool {
 	va, erra := etcd.ParseVersion(a)

@@ -76,6 +76,8 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		if s.Name == EtcdContainer {
 			p.readEtcd(s, launcherWaits(pod, s))
 			p.Unproven = p.Started && mayBeLauncher(pod, s)
+			id, image, noted := strings.Cut(pod.Annotations[ReplacedAnnotation], " ")
+			p.Restarting = noted && id == s.ContainerID && image != p.Admitted
 		}
 	}
 	p.Problem, p.ProblemKind = problemOf(pod)
@@ -286,8 +288,11 @@ type PodState struct {
 	// power, for example. Such a member has no vote, because the operator notes a vote before.
 	Unproven bool
 	Running  bool // etcd runs now
-	Ready    bool
-	Deleting bool
+	// Restarting is true from a change of etcd's image until the kubelet reports the restart.
+	// Answers of etcd may be those of the former image until then.
+	Restarting bool
+	Ready      bool
+	Deleting   bool
 	// DeleteBy is when a deleted pod should be gone at the latest.
 	DeleteBy time.Time
 	Finished bool // Failed or Succeeded: it will not run again

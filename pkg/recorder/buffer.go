@@ -27,16 +27,18 @@ type buffer struct {
 	coming    map[int64]bool      // of what waits
 	overlap   *changelog.Revision // that must come first; nil: none, or it has come
 	beginning int64               // the first revision of the log
+	parts     bool                // whether a part of what is announced may be taken
+	announced int64               // revision that the member has; 0: it was not asked yet
 
 	// more has an element after revisions were added, and large after they have exceeded
-	// segmentBytes.
-	more, large chan struct{}
+	// segmentBytes. room has one after something was taken, or announced.
+	more, large, room chan struct{}
 }
 
-func newBuffer(last int64, known *changelog.Revision) *buffer {
+func newBuffer(last int64, known *changelog.Revision, parts bool) *buffer {
 	return &buffer{
-		last: last, overlap: known, beginning: last + 1, coming: map[int64]bool{},
-		more: make(chan struct{}, 1), large: make(chan struct{}, 1),
+		last: last, overlap: known, beginning: last + 1, parts: parts, coming: map[int64]bool{},
+		more: make(chan struct{}, 1), large: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }
 
@@ -58,14 +60,33 @@ func (b *buffer) add(changes []etcd.Change, at time.Time) error {
 		}
 		changes = changes[n:]
 	}
-	if b.size > MaxWaiting {
-		return fmt.Errorf("%w: %d bytes of changes wait for it", ErrBehind, b.size)
-	}
 	signal(b.more)
 	if b.size > segmentBytes {
 		signal(b.large)
 	}
 	return nil
+}
+
+// awaitRoom waits until no more than MaxWaiting bytes wait for the store. What the member had
+// before it was asked last comes as fast as it can send. What it writes meanwhile must not pile up
+// there: a watcher that takes too little costs etcd more than one that begins again.
+func (b *buffer) awaitRoom(ctx context.Context) error {
+	for {
+		b.mu.Lock()
+		size, catchesUp := b.size, b.parts && (b.announced == 0 || b.last < b.announced)
+		b.mu.Unlock()
+		switch {
+		case size <= MaxWaiting:
+			return nil
+		case !catchesUp:
+			return fmt.Errorf("%w: %d bytes of changes wait for it", ErrBehind, size)
+		}
+		select {
+		case <-b.room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 func (b *buffer) addRevision(changes []etcd.Change) error {
@@ -97,23 +118,31 @@ func (b *buffer) addRevision(changes []etcd.Change) error {
 	return nil
 }
 
-// await waits until a revision has been received.
-func (b *buffer) await(ctx context.Context, clk clock.Clock, revision int64) error {
+// await waits until a revision has been received. It returns false before that if the buffer may be
+// taken in parts, and is large enough for one.
+func (b *buffer) await(ctx context.Context, clk clock.Clock, revision int64) (whole bool, err error) {
 	limit := clk.NewTimer(askLimit)
 	defer limit.Stop()
+	b.mu.Lock()
+	b.announced = revision
+	b.mu.Unlock()
+	signal(b.room)
 	for {
 		b.mu.Lock()
-		last := b.last
+		last, size := b.last, b.size
 		b.mu.Unlock()
-		if last >= revision {
-			return nil
+		switch {
+		case last >= revision:
+			return true, nil
+		case b.parts && size > segmentBytes:
+			return false, nil
 		}
 		select {
 		case <-b.more:
 		case <-limit.C():
-			return fmt.Errorf("the member did not send the changes up to revision %d within %s, only up to %d", revision, askLimit, last)
+			return false, fmt.Errorf("the member did not send the changes up to revision %d within %s, only up to %d", revision, askLimit, last)
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		}
 	}
 }
@@ -126,6 +155,7 @@ func (b *buffer) take() (first int64, revisions []changelog.Revision) {
 	b.leaseIDs, b.coming = b.coming, map[int64]bool{}
 	first = b.beginning
 	b.beginning = b.last + 1
+	signal(b.room)
 	return first, revisions
 }
 

@@ -30,7 +30,7 @@ var (
 
 const (
 	// MaxWaiting is how many bytes may wait for the store. A segment that is on its way there
-	// comes on top.
+	// comes on top. While a log catches up with what was written without it, the member waits too.
 	MaxWaiting = 16 << 20
 	// segmentBytes is when a segment is large enough to be stored before its time.
 	segmentBytes = 4 << 20
@@ -64,6 +64,8 @@ type Recorder struct {
 	Member Member
 	// Cluster is the ID of the cluster.
 	Cluster uint64
+	// Since is Until of the log that Run continues; zero: a log begins.
+	Since time.Time
 	// Lag is the intended time from a change to its segment in the store.
 	Lag time.Duration
 	// Store stores a segment. Its caller waits.
@@ -88,11 +90,11 @@ func (r *Recorder) Run(ctx context.Context, last int64, known *changelog.Revisio
 	if err != nil {
 		return err
 	}
-	b := newBuffer(last, known)
+	b := newBuffer(last, known, !r.Since.IsZero())
 	received := make(chan struct{})
 	go func() {
 		defer close(received)
-		cancel(r.receive(stream, b))
+		cancel(r.receive(ctx, stream, b))
 	}()
 	err = r.keepStoring(ctx, b)
 	if cause := context.Cause(ctx); cause != nil {
@@ -104,13 +106,16 @@ func (r *Recorder) Run(ctx context.Context, last int64, known *changelog.Revisio
 }
 
 // receive fills the buffer.
-func (r *Recorder) receive(stream Stream, b *buffer) error {
+func (r *Recorder) receive(ctx context.Context, stream Stream, b *buffer) error {
 	for {
 		changes, err := stream.Next()
 		if err != nil {
 			return err
 		}
 		if err := b.add(changes, r.Clock.Now().Truncate(time.Millisecond)); err != nil {
+			return err
+		}
+		if err := b.awaitRoom(ctx); err != nil {
 			return err
 		}
 	}
@@ -120,10 +125,11 @@ func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
 	known := map[int64]bool{}
 	checks := newCheckpoints(r.Hashes, r.Clock.Now())
 	defer checks.end()
+	until := r.Since
 	var stored time.Time // Until of the last segment
 	for {
 		pause := r.Clock.NewTimer(max(r.Lag/2, 100*time.Millisecond))
-		s, err := r.next(ctx, b)
+		s, err := r.next(ctx, b, until)
 		if err != nil {
 			return err
 		}
@@ -135,7 +141,7 @@ func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
 			if err := r.Store(ctx, s); err != nil {
 				return err
 			}
-			stored = s.Until
+			stored, until = s.Until, s.Until
 			r.Stored(s)
 			checks.askIfDue(ctx, r.Clock.Now(), s.Last)
 		}
@@ -150,8 +156,9 @@ func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
 }
 
 // next takes what has come, and makes sure that everything has come that was acknowledged
-// before it asked.
-func (r *Recorder) next(ctx context.Context, b *buffer) (*changelog.Segment, error) {
+// before it asked. While a log catches up, next takes a part, which shows no more than the segment
+// before it: until.
+func (r *Recorder) next(ctx context.Context, b *buffer, until time.Time) (*changelog.Segment, error) {
 	asked := r.Clock.Now().Truncate(time.Millisecond)
 	limited, cancel := context.WithTimeoutCause(ctx, askLimit, fmt.Errorf("the member did not answer within %s", askLimit))
 	defer cancel()
@@ -164,10 +171,14 @@ func (r *Recorder) next(ctx context.Context, b *buffer) (*changelog.Segment, err
 	case p.ClusterID != r.Cluster:
 		return nil, fmt.Errorf("%w: the member belongs to the cluster %016x now", ErrOther, p.ClusterID)
 	}
-	if err := b.await(ctx, r.Clock, p.Revision); err != nil {
+	whole, err := b.await(ctx, r.Clock, p.Revision)
+	if err != nil {
 		return nil, err
 	}
 	s := &changelog.Segment{Cluster: r.Cluster, Until: asked}
+	if !whole {
+		s.Until = until
+	}
 	s.First, s.Revisions = b.take()
 	s.Last = s.First + int64(len(s.Revisions)) - 1
 	return s, nil

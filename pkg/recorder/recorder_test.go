@@ -25,7 +25,9 @@ type fake struct {
 	*recordertest.Member
 	segments []*changelog.Segment
 	hang     bool // the store
+	slow     time.Duration
 	hashes   recorder.Hashes
+	since    time.Time
 }
 
 func newFake(revisions int) *fake {
@@ -39,6 +41,7 @@ func (f *fake) store(ctx context.Context, s *changelog.Segment) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
+	time.Sleep(f.slow)
 	text, err := s.Encode()
 	if err != nil {
 		return err
@@ -50,7 +53,7 @@ func (f *fake) store(ctx context.Context, s *changelog.Segment) error {
 }
 
 func (f *fake) recorder() *recorder.Recorder {
-	return &recorder.Recorder{Member: f.Member, Cluster: 7, Lag: 5 * time.Second, Store: f.store, Stored: func(*changelog.Segment) {}, Hashes: f.hashes, Clock: clock.RealClock{}}
+	return &recorder.Recorder{Member: f.Member, Cluster: 7, Since: f.since, Lag: 5 * time.Second, Store: f.store, Stored: func(*changelog.Segment) {}, Hashes: f.hashes, Clock: clock.RealClock{}}
 }
 
 var errEnough = errors.New("enough")
@@ -185,6 +188,39 @@ func TestTheMemoryForAStoreThatHangsIsBounded(t *testing.T) {
 		})
 		if !errors.Is(err, recorder.ErrBehind) {
 			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+// While the store or the operator was away, more changes have come than may wait for the store.
+func TestALogCatchesUpWithMoreThanMayWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(0)
+		f.Write(5000, 10_000, 0)
+		f.slow, f.since = time.Second, time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
+		err := f.during(t, 0, nil, func() {
+			for range 60 {
+				f.Write(3, 10_000, 0)
+				time.Sleep(time.Second)
+			}
+			time.Sleep(10 * time.Second)
+		})
+		at, _ := f.Position(t.Context())
+		if r := f.replayed(t, 0); !errors.Is(err, errEnough) || r.Last != at.Revision || time.Since(r.Until) > time.Minute {
+			t.Errorf("it ended with %v, at revision %d of %d, and until %s", err, r.Last, at.Revision, r.Until)
+		}
+		for _, s := range f.segments {
+			size := 0
+			for _, r := range s.Revisions {
+				size += r.Size()
+			}
+			if size > recorder.MaxWaiting+(1<<20) {
+				t.Errorf("%d bytes were in memory", size)
+			}
+			// What follows may have been acknowledged before.
+			if s.Last < 5000 && !s.Until.Equal(f.since) {
+				t.Errorf("the segment up to revision %d claims all up to %s", s.Last, s.Until)
+			}
 		}
 	})
 }

@@ -155,10 +155,11 @@ func (l *logs) since(ctx context.Context, p piece) (time.Time, error) {
 
 // within finds the revision at a moment that a piece contains.
 func (l *logs) within(ctx context.Context, segments []changelog.Key, moment time.Time) (int64, error) {
-	// The segment before the moment may hold changes of after its own.
+	// The segment before the moment may hold changes of after its own. So may all that a log stored
+	// with the same one, while it caught up.
 	begin := 0
 	for i, k := range segments {
-		if k.Until.Before(moment) {
+		if k.Until.Before(moment) && k.Until.After(segments[begin].Until) {
 			begin = i
 		}
 	}

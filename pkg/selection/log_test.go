@@ -158,6 +158,23 @@ func TestAMomentHasItsRevision(t *testing.T) {
 	}
 }
 
+// While a log catches up, its segments show no more than the one before them.
+func TestAMomentOfALogThatCatchesUpHasItsRevision(t *testing.T) {
+	s := newShelf()
+	s.put(monday, holding(t, 4, 12), backupobject.MetaCluster, fmt.Sprintf("%016x", first))
+	s.record(t, first, 11, 10, 100)
+	s.record(t, first, 11, 18, 185)
+	s.record(t, first, 19, 22, 185)
+	s.record(t, first, 23, 26, 185)
+	s.record(t, first, 27, 30, 305)
+	for second, want := range map[int]int64{184: 18, 189: 18, 195: 19, 225: 22, 235: 23, 265: 26, 300: 30} {
+		v, _, err := Find(t.Context(), s.location("a/etcd"), &api.RestoreSpec{Pick: api.RestorePickNewest, Time: &metav1.Time{Time: moment(second)}}, nil)
+		if err != nil || v.Revision != want {
+			t.Errorf("second %d: revision %d, %v; want %d", second, v.Revision, err, want)
+		}
+	}
+}
+
 func TestADamagedLogIsRefused(t *testing.T) {
 	for what, spoil := range map[string]func(*shelf, *book){
 		"a flipped bit":     func(_ *shelf, b *book) { b.content[len(b.content)/2] ^= 1 },

@@ -208,13 +208,21 @@ func (o *Observation) unproven(members []MemberState) string {
 		switch {
 		case !m.Healthy() || m.Pod == nil:
 			return "for " + m.PodName + " to be healthy"
+		case m.Pod.Deleting:
+			return "for " + m.PodName + " to return: its pod is being deleted"
 		case last > m.Status.RaftApplied+catchUpEntries:
 			return "for " + m.PodName + " to catch up"
-		case !manifest.Holds(m.Pod.Version, m.Status.Version) && !o.mislabelled(m):
+		case m.Pod.Restarting && !showsRestart(m), !manifest.Holds(m.Pod.Version, m.Status.Version) && !o.mislabelled(m):
 			return fmt.Sprintf("for %s to restart as %s", m.PodName, m.Pod.Version)
 		}
 	}
 	return ""
+}
+
+// showsRestart reports whether the version of a member shows that it has restarted since the change
+// of its image. The same version of another repository does not.
+func showsRestart(m MemberState) bool {
+	return m.Pod.Previous != "" && !manifest.Holds(m.Pod.Previous, m.Status.Version)
 }
 
 // unserved returns why the Service can't spare the pod of a member, or "". The kubelet notices a

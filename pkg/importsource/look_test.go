@@ -1,0 +1,108 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package importsource
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+)
+
+// reader is a member that reads its database for a while.
+type reader struct {
+	etcdserverpb.UnimplementedMaintenanceServer
+	etcdserverpb.UnimplementedClusterServer
+	etcdserverpb.UnimplementedKVServer
+
+	id      uint64
+	members []*etcdserverpb.Member
+	busy    *atomic.Int32
+	most    *atomic.Int32
+}
+
+func (r *reader) header() *etcdserverpb.ResponseHeader {
+	return &etcdserverpb.ResponseHeader{ClusterId: 7, MemberId: r.id, Revision: 12}
+}
+
+func (r *reader) Status(context.Context, *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
+	return &etcdserverpb.StatusResponse{Header: r.header(), Version: "3.6.16", Leader: 1}, nil
+}
+
+func (r *reader) MemberList(context.Context, *etcdserverpb.MemberListRequest) (*etcdserverpb.MemberListResponse, error) {
+	return &etcdserverpb.MemberListResponse{Header: r.header(), Members: r.members}, nil
+}
+
+func (r *reader) Range(context.Context, *etcdserverpb.RangeRequest) (*etcdserverpb.RangeResponse, error) {
+	return &etcdserverpb.RangeResponse{Header: r.header()}, nil
+}
+
+func (r *reader) HashKV(context.Context, *etcdserverpb.HashKVRequest) (*etcdserverpb.HashKVResponse, error) {
+	r.most.Store(max(r.most.Load(), r.busy.Add(1)))
+	time.Sleep(20 * time.Millisecond)
+	r.busy.Add(-1)
+	return &etcdserverpb.HashKVResponse{Header: r.header(), Hash: 5}, nil
+}
+
+// readers returns a source of three members, and the most of them that have read at once.
+func readers(t *testing.T) (*Source, *atomic.Int32) {
+	t.Helper()
+	var busy, most atomic.Int32
+	s := &Source{Dial: func(ctx context.Context, address string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	}}
+	var serving sync.WaitGroup
+	t.Cleanup(serving.Wait)
+	for i := range uint64(3) {
+		r := &reader{id: i + 1, busy: &busy, most: &most}
+		for id := range uint64(3) {
+			r.members = append(r.members, &etcdserverpb.Member{ID: id + 1, Name: "m"})
+		}
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := grpc.NewServer()
+		etcdserverpb.RegisterMaintenanceServer(server, r)
+		etcdserverpb.RegisterClusterServer(server, r)
+		etcdserverpb.RegisterKVServer(server, r)
+		serving.Go(func() { _ = server.Serve(listener) })
+		t.Cleanup(server.Stop)
+		s.Endpoints = append(s.Endpoints, etcd.Endpoint{URL: "http://" + listener.Addr().String()})
+	}
+	return s, &most
+}
+
+// A member applies no writes while it reads its database: a quorum must not read at once.
+func TestOneMemberAtATimeReadsItsDatabase(t *testing.T) {
+	s, most := readers(t)
+	f := s.Look(t.Context())
+	for _, a := range f.Answers {
+		if a.Err != nil || a.NoHash != nil || a.Hash.Sum != 5 {
+			t.Errorf("%+v", a)
+		}
+	}
+	if most.Load() != 1 {
+		t.Errorf("%d members have read at once", most.Load())
+	}
+}
+
+func TestNoMemberReadsItsDatabaseInVain(t *testing.T) {
+	s, most := readers(t)
+	s.Worthwhile = func(f Facts) bool { return len(f.Members) == 2 }
+	if f := s.Look(t.Context()); most.Load() != 0 || f.HashRevision != 0 {
+		t.Errorf("%d members have read, for revision %d", most.Load(), f.HashRevision)
+	}
+	s.Worthwhile = func(f Facts) bool { return len(f.Members) == 3 }
+	if f := s.Look(t.Context()); most.Load() == 0 || f.HashRevision != 12 {
+		t.Errorf("%d members have read, for revision %d", most.Load(), f.HashRevision)
+	}
+}
