@@ -57,6 +57,10 @@ func position(ctx context.Context, member recorder.Member) (etcd.Position, error
 // the member through which the log is recorded.
 type HashAt func(ctx context.Context, source snapshot.Source, cluster, watched uint64, revision int64) (changelog.Checkpoint, error)
 
+// largestPause is the largest database, in bytes in use, for whose hash a leader is asked. It takes
+// about a second to read, and all clients wait.
+const largestPause = 512 << 20
+
 // hashLimit bounds a question for the hash: a member reads all its data for it.
 const hashLimit = 5 * time.Minute
 
@@ -82,7 +86,7 @@ func hashAt(ctx context.Context, source snapshot.Source, cluster, watched uint64
 	}
 	m, found := quietest(asked, cluster, watched, revision)
 	if !found {
-		return changelog.Checkpoint{}, errors.Join(append(failures, fmt.Errorf("no member of the cluster %016x that answers has revision %d", cluster, revision))...)
+		return changelog.Checkpoint{}, errors.Join(append(failures, fmt.Errorf("no member of the cluster %016x that answers has revision %d, and follows or has a small database", cluster, revision))...)
 	}
 	hash, err := m.conn.HashAt(ctx, revision)
 	if err != nil {
@@ -101,7 +105,9 @@ type answering struct {
 // neither leads nor sends the changes to the log, if there is one.
 func quietest(members []answering, cluster, watched uint64, revision int64) (m answering, found bool) {
 	members = slices.DeleteFunc(slices.Clone(members), func(m answering) bool {
-		return m.status.ClusterID != cluster || m.status.Learner || m.status.Revision < revision
+		st := m.status
+		pauses := st.MemberID == st.LeaderID && cmp.Or(st.DBInUse, st.DBSize) > largestPause
+		return st.ClusterID != cluster || st.Learner || st.Revision < revision || pauses
 	})
 	if len(members) == 0 {
 		return answering{}, false

@@ -67,6 +67,8 @@ type testResult struct {
 	began    time.Time
 	took     time.Duration
 	stopped  bool
+	// cleaned means that the test ended with its operator, and nobody wants another one.
+	cleaned bool
 }
 
 // keepTest begins, notes and ends tests beside backups. It returns how long the next look may
@@ -78,7 +80,7 @@ func (b *Backup) keepTest(ctx context.Context, now time.Time) (time.Duration, er
 			if !r.stopped {
 				b.tested = &r
 			}
-		} else if b.obj.DeletionTimestamp != nil || b.obj.Spec.RestoreTest == nil {
+		} else if b.obj.DeletionTimestamp != nil || b.obj.Spec.RestoreTest == nil && !b.testing.abandoned {
 			b.test.Stop(errEdited)
 		}
 	}
@@ -93,7 +95,14 @@ func (b *Backup) keepTest(ctx context.Context, now time.Time) (time.Duration, er
 			return 0, err
 		}
 		b.tested = nil
-		b.notices.tested(r)
+		if !r.cleaned {
+			b.notices.tested(r)
+		}
+	}
+	if t := b.abandonedTest(now); t != nil {
+		b.testing = t
+		b.test = loop.Start(ctx, b.Wake, t.cleanUp)
+		return loop.LongestSleep, nil
 	}
 	if b.obj.Spec.RestoreTest == nil && b.status.RestoreTest != nil && b.obj.DeletionTimestamp == nil {
 		return loop.LongestSleep, b.write(ctx, false, func(st *api.BackupStatus) { st.RestoreTest = nil })
@@ -121,6 +130,16 @@ func (b *Backup) keepTest(ctx context.Context, now time.Time) (time.Duration, er
 		return r
 	})
 	return loop.LongestSleep, nil
+}
+
+// abandonedTest is a test whose operator has ended, if no other test follows that would remove what
+// it has made; nil: there is none. A deleted EtcdBackup takes that along.
+func (b *Backup) abandonedTest(now time.Time) *restoreTest {
+	last := b.status.RestoreTest
+	if last == nil || last.Result != api.RestoreTestRunning || b.obj.DeletionTimestamp != nil || planTest(b.obj, &b.status, now).run {
+		return nil
+	}
+	return &restoreTest{cfg: &b.cfg, log: b.log, obj: b.obj.DeepCopy(), status: *b.status.DeepCopy(), began: now, abandoned: true}
 }
 
 // showWait shows what a test waits for, after it has waited for a while.

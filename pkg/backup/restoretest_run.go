@@ -18,6 +18,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/rewind"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 const (
@@ -43,6 +44,8 @@ type restoreTest struct {
 	status api.BackupStatus // at the beginning
 	began  time.Time
 	point  point
+	// abandoned is true for a test whose operator has ended: only its remains are removed.
+	abandoned bool
 
 	// waiting is what the test waits for.
 	waiting atomic.Pointer[string]
@@ -104,6 +107,20 @@ func (t *restoreTest) restoreAndLook(ctx context.Context, r *testResult) error {
 		}
 	}
 	return err
+}
+
+// cleanUp removes what a test has made whose operator has ended.
+func (t *restoreTest) cleanUp(ctx context.Context) testResult {
+	r := testResult{result: api.RestoreTestNotDone, reason: "the operator ended during the test", key: t.status.RestoreTest.Key, began: t.began, cleaned: true}
+	cleaning, stop := context.WithTimeout(ctx, testCleaning)
+	defer stop()
+	left, err := watchdog.Recover(t.log, func() error { return t.clean(cleaning) })
+	if err = errors.Join(left, err); err != nil {
+		t.log.WithError(err).Warn("a test of a backup, whose operator ended, left something behind")
+		r.reason = reasonOf(fmt.Errorf("%s, and left something behind: %w", r.reason, err))
+	}
+	r.took, r.stopped = t.cfg.Clock.Since(t.began), ctx.Err() != nil
+	return r
 }
 
 // restore has the backup restored and waits until that has ended.

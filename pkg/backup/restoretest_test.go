@@ -325,6 +325,44 @@ func TestATestWhoseOperatorEndedIsRepeated(t *testing.T) {
 	})
 }
 
+// Nobody may want another test when the next operator begins.
+func TestWhatATestHasMadeGoesAlthoughNoOtherTestFollows(t *testing.T) {
+	for name, edit := range map[string]func(*api.EtcdBackup){
+		"no more tests": func(obj *api.EtcdBackup) { obj.Spec.RestoreTest = nil },
+		"suspended":     func(obj *api.EtcdBackup) { obj.Spec.BackupPolicy.Suspend = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, tested(hourly, api.RestoreTest{}))
+				r := withRestorer(w)
+				r.ends = api.RestoreStatus{Phase: api.RestorePhaseStarting}
+				stop := w.run()
+				pass(time.Minute)
+				stop() // in order; a killed one leaves this:
+				if err := w.etcd.Tracker().Add(&api.EtcdRestore{ObjectMeta: metav1.ObjectMeta{
+					Namespace: "ns", Name: "b-restore-test", UID: "r-1", Labels: map[string]string{api.RestoreTestLabel: string(testUID)},
+				}}); err != nil {
+					t.Fatal(err)
+				}
+				if st := w.status().RestoreTest; st == nil || st.Result != api.RestoreTestRunning || len(r.left()) == 0 {
+					t.Fatalf("status %+v, %v", st, r.left())
+				}
+				w.edit(edit)
+				asked := len(r.asks)
+				defer w.run()()
+				pass(2 * time.Minute)
+				if left := r.left(); len(left) > 0 || len(r.asks) != asked {
+					t.Errorf("%v are left, and %d further tests ran", left, len(r.asks)-asked)
+				}
+				st := w.status().RestoreTest
+				if name == "no more tests" && st != nil || name == "suspended" && (st == nil || st.Result != api.RestoreTestNotDone || !strings.Contains(st.Reason, "the operator ended")) {
+					t.Errorf("status %+v", st)
+				}
+			})
+		})
+	}
+}
+
 func TestADeletedEtcdBackupEndsItsTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, tested(hourly, api.RestoreTest{}))

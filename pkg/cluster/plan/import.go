@@ -86,7 +86,8 @@ func (o *Observation) wanted() int {
 }
 
 // takeBackImport restores the former membership when somebody deletes the EtcdCluster before the
-// commit. Only the own members leave, the last one first, and the leader last.
+// commit. Only the own members leave: learners and those that are down first, then the last one
+// that joined, and the leader last.
 func takeBackImport(o *Observation) Step {
 	if !o.Ending || !o.Import.Held {
 		return nil
@@ -98,24 +99,39 @@ func takeBackImport(o *Observation) Step {
 	case o.Committed():
 		return nil // the import goes forward to its end
 	case !o.Quorum:
-		return Wait{"for a quorum of the imported etcd, which the members can't leave without: start its members; " +
-			"or, to delete the EtcdCluster and leave its members on the list, remove the finalizer " + api.ImportFinalizer}
+		return Wait{"for a quorum of the imported etcd, which the members can't leave without: start its members; " + leaveListed}
 	case len(own) == 0:
 		return ReleaseImport{}
 	}
+	return o.letGo(own, "the EtcdCluster is being deleted before the commit of its import")
+}
+
+// letGo removes one of the own members from the imported etcd. No healthy one leaves that the quorum
+// needs, as long as one that is down could.
+func (o *Observation) letGo(own []MemberState, why string) Step {
 	last := slices.MaxFunc(own, func(a, b MemberState) int {
 		return cmp.Or(
 			compareBool(a.Learner, b.Learner),
+			-compareBool(a.Healthy(), b.Healthy()),
 			-compareBool(a.leader(), b.leader()),
 			cmp.Compare(a.joinedAs(), b.joinedAs()),
 			cmp.Compare(a.PodName, b.PodName),
 		)
 	})
+	// If no former member answers the operator, one of them is in the quorum nevertheless. etcd judges
+	// then, which refuses to remove a member that its peers need.
+	seen := slices.ContainsFunc(o.FormerVoters(), MemberState.Healthy)
+	if !last.Learner && seen && !o.quorumWithout(last) {
+		return Wait{"for more healthy members before " + last.PodName + " can leave: start those of the imported etcd; " + leaveListed}
+	}
 	if s := o.handBack(last); s != nil {
 		return s
 	}
-	return last.remove(false, "the EtcdCluster is being deleted before the commit of its import")
+	return last.remove(false, why)
 }
+
+// leaveListed says how to delete an EtcdCluster whose members can't leave.
+const leaveListed = "or, to delete the EtcdCluster and leave its members on the list, remove the finalizer " + api.ImportFinalizer
 
 // joinedAs is the size of the membership in which a member joined; 0: unknown.
 func (m MemberState) joinedAs() int {
@@ -167,13 +183,7 @@ func followImport(o *Observation) Step {
 		return CommitImport{} // somebody wiped the status
 	default:
 		// Somebody has removed a former member: the former side must remain a quorum.
-		last := slices.MaxFunc(own, func(a, b MemberState) int {
-			return cmp.Or(-compareBool(a.leader(), b.leader()), cmp.Compare(a.joinedAs(), b.joinedAs()), cmp.Compare(a.PodName, b.PodName))
-		})
-		if s := o.handBack(last); s != nil {
-			return s
-		}
-		return last.remove(false, "a former member has left before the commit of the import, and the others must remain a quorum")
+		return o.letGo(own, "a former member has left before the commit of the import, and the others must remain a quorum")
 	}
 	return nil
 }
