@@ -64,7 +64,7 @@ func parseRecovery(o *plan.Observation, key, value string) error {
 		o.Recovery.WatchedSince = o.Now.Add(-d)
 		return err
 	case "announced":
-		scriptRecovery(o).Automatic = &api.AutomaticRecovery{Phase: api.AutomaticWaiting, Value: value}
+		scriptRecovery(o).Automatic = &api.AutomaticRecovery{Phase: api.AutomaticWaiting, Value: value, Time: o.Recovery.LostSince.Add(10 * time.Minute).Format(time.RFC3339)}
 		if value == "yielded" {
 			scriptRecovery(o).Automatic = &api.AutomaticRecovery{Phase: api.AutomaticYielded}
 		}

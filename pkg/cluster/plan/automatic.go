@@ -20,6 +20,9 @@ const (
 	// recovers automatically. The recorded time of the loss may be that of an earlier loss, which
 	// ended while no operator ran, or of another clock.
 	watchPatience = time.Minute
+	// noticePeriod is how long the status announces a way out at least. A member that seems lost
+	// for a moment then stops the recovery before it begins.
+	noticePeriod = time.Minute
 	// calmAfterRestore is how long a restored cluster must have served before an automatic
 	// recovery. A loss within this time may have the cause of the one before.
 	calmAfterRestore = time.Hour
@@ -53,8 +56,14 @@ func (o *Observation) Automatic() (*api.AutomaticRecovery, string) {
 	if c, _ := o.begin(value); c.Phase != api.RecoveryBackingUp && c.Phase != api.RecoveryRestoring {
 		return blocked(c.Reason), ""
 	}
+	same := announced.Phase == api.AutomaticWaiting && announced.Value == value
 	due := o.automaticDue()
-	acts := !o.Now.Before(due) && announced.Phase == api.AutomaticWaiting && announced.Value == value
+	if at, err := time.Parse(time.RFC3339, announced.Time); same && err == nil {
+		due = latest(due, at)
+	} else {
+		due = latest(due, o.Now.Add(noticePeriod))
+	}
+	acts := same && !o.Now.Before(due)
 	if acts && o.Recovery.Confirmed {
 		return nil, value
 	}
@@ -102,11 +111,14 @@ func (o *Observation) AutomaticDue() bool {
 
 // automaticDue is when the patience ends.
 func (o *Observation) automaticDue() time.Time {
-	due := o.LostDate().Add(o.Spec.Recovery.Patience())
-	if watched := o.Recovery.WatchedSince.Add(watchPatience); watched.After(due) {
-		due = watched
+	return latest(o.LostDate().Add(o.Spec.Recovery.Patience()), o.Recovery.WatchedSince.Add(watchPatience))
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-	return due
+	return b
 }
 
 // lookGap is the longest time without a look at a lost quorum. After a longer one, the quorum may
