@@ -26,6 +26,7 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	o := &plan.Observation{
 		Now:       c.cfg.Clock.Now(),
 		Names:     manifest.NamesOf(c.obj),
+		Created:   c.obj.CreationTimestamp.Time,
 		Spec:      *c.obj.Spec.DeepCopy(),
 		Status:    *c.status.DeepCopy(),
 		NewNames:  newMembers(c.obj),

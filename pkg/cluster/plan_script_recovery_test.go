@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
@@ -25,6 +26,14 @@ const begunInScripts = "2026-01-01T11:59:00Z"
 //	chosen=backup=b      a person's choice
 //	choice=Phase:81:name  how far that is, its revision and its EtcdBackup
 //	unread               the EtcdBackups can't be read
+//	automatic=2:1h       the mode, with how many revisions may be lost, and of which time
+//	quorum-seen=8s       by the operator, before the loss
+//	watched=30s          by this operator
+//	announced=WAY        by the automatic recovery; announced=yielded: to a person
+//	confirmed, unconfirmed=why  by the API server
+//	automatic-choice=Phase:81:name:WAY  how far that is
+//	created=2h           the EtcdCluster, so long ago
+//	learner=2            by its ID, as the status says
 func parseRecovery(o *plan.Observation, key, value string) error {
 	switch key {
 	case "lost":
@@ -33,6 +42,49 @@ func parseRecovery(o *plan.Observation, key, value string) error {
 		return err
 	case "chosen":
 		o.Recovery.Chosen = value
+	case "automatic":
+		o.Spec.Recovery = &api.RecoveryPolicy{Mode: api.RecoveryAutomatic}
+		revisions, unseen, _ := strings.Cut(value, ":")
+		n, err := strconv.ParseInt("0"+revisions, 10, 64)
+		if o.Spec.Recovery.MaxLostRevisions = n; err != nil || unseen == "" {
+			return err
+		}
+		d, err := time.ParseDuration(unseen)
+		seconds := int64(d / time.Second)
+		o.Spec.Recovery.MaxLostInSecond = &seconds
+		return err
+	case "quorum-seen":
+		d, err := time.ParseDuration(value)
+		st := scriptRecovery(o)
+		st.LostDate = o.Recovery.LostSince.Format(time.RFC3339)
+		st.LastQuorumDate = o.Recovery.LostSince.Add(-d).Format(time.RFC3339)
+		return err
+	case "watched":
+		d, err := time.ParseDuration(value)
+		o.Recovery.WatchedSince = o.Now.Add(-d)
+		return err
+	case "announced":
+		scriptRecovery(o).Automatic = &api.AutomaticRecovery{Phase: api.AutomaticWaiting, Value: value, Time: o.Recovery.LostSince.Add(10 * time.Minute).Format(time.RFC3339)}
+		if value == "yielded" {
+			scriptRecovery(o).Automatic = &api.AutomaticRecovery{Phase: api.AutomaticYielded}
+		}
+	case "confirmed":
+		o.Recovery.Confirmed = true
+	case "unconfirmed":
+		o.Recovery.Unconfirmed = value
+	case "automatic-choice":
+		parts := strings.SplitN(value, ":", 4)
+		revision, err := strconv.ParseInt("0"+parts[1], 10, 64)
+		scriptRecovery(o).Choice = &api.RecoveryChoice{
+			Value: parts[3], Automatic: true, Phase: api.RecoveryPhase(parts[0]), StartDate: begunInScripts, Revision: revision, Backup: parts[2],
+		}
+		return err
+	case "created":
+		d, err := time.ParseDuration(value)
+		o.Created = o.Now.Add(-d)
+		return err
+	case "learner":
+		o.Status.MemberStatuses = append(o.Status.MemberStatuses, api.MemberStatus{ID: value, Learner: true})
 	case "unread":
 		o.Recovery.Unread = "read the EtcdBackups: no"
 	case "choice":
@@ -46,8 +98,15 @@ func parseRecovery(o *plan.Observation, key, value string) error {
 	return nil
 }
 
-// parseEtcdBackup reads a line such as: etcdbackup NAME revision=81 [log=90] [phase=Retrying]
-// [once] [uncertain]. Without a revision, it has not succeeded.
+func scriptRecovery(o *plan.Observation) *api.RecoveryStatus {
+	if o.Status.Recovery == nil {
+		o.Status.Recovery = &api.RecoveryStatus{}
+	}
+	return o.Status.Recovery
+}
+
+// parseEtcdBackup reads a line such as: etcdbackup NAME revision=81 [began=1h] [log=90]
+// [phase=Retrying] [once] [uncertain]. Without a revision, it has not succeeded.
 func parseEtcdBackup(o *plan.Observation, words []string) error {
 	taken := metav1.NewTime(o.Now.Add(-time.Hour))
 	b := api.EtcdBackup{ObjectMeta: metav1.ObjectMeta{Name: words[0], Namespace: "ns"}}
@@ -64,6 +123,11 @@ func parseEtcdBackup(o *plan.Observation, words []string) error {
 		case "log":
 			b.Status.Continuous = &api.ContinuousStatus{ClusterID: "07", NewestDate: &taken}
 			b.Status.Continuous.NewestRevision, err = strconv.ParseInt(value, 10, 64)
+		case "began": // so long ago
+			var d time.Duration
+			if d, err = time.ParseDuration(value); err == nil {
+				b.Status.Key = backupobject.Key("bucket/"+words[0], b.Status.EtcdRevision, o.Now.Add(-d))
+			}
 		case "once":
 			b.Spec.BackupPolicy = nil
 		case "uncertain":
@@ -115,8 +179,14 @@ func recoveryInFull(o *plan.Observation, s plan.Step) string {
 	for _, w := range st.Ways {
 		fmt.Fprintf(&text, "\n  way %s %s%s revision=%d term=%d index=%d: %s", w.Way, w.Member, w.Backup, w.Revision, w.RaftTerm, w.RaftIndex, w.Message)
 	}
+	if a := st.Automatic; a != nil {
+		fmt.Fprintf(&text, "\n  automatic %s %s at=%s: %s", a.Phase, a.Value, a.Time, a.Message)
+	}
 	if c := st.Choice; c != nil {
 		fmt.Fprintf(&text, "\n  choice %s: %s startDate=%s revision=%d backup=%s: %s", c.Value, c.Phase, c.StartDate, c.Revision, c.Backup, c.Reason)
+		if c.Automatic {
+			text.WriteString(" (automatic)")
+		}
 	}
 	return strings.TrimRight(text.String(), ": ")
 }

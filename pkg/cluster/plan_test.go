@@ -275,7 +275,7 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.Status.RestoredFrom = manifest.RestoredFrom(scriptSource(value))
 		case "mislabelled": // the spec's image, by the version that it holds
 			o.Mislabels = map[string]string{o.Image(o.Spec.Version): value}
-		case "lost", "chosen", "choice", "unread":
+		case "lost", "chosen", "choice", "unread", "automatic", "quorum-seen", "watched", "announced", "confirmed", "unconfirmed", "automatic-choice", "created", "learner":
 			err = parseRecovery(o, key, value)
 		case "join-singly":
 			o.JoinSingly = true

@@ -37,7 +37,7 @@ func statusAfter(o *plan.Observation, s plan.Step, generation int64) api.Cluster
 	setReady(&st, o, s, why)
 	steady := st
 	keepNumbers(&steady, o.Status.MemberStatuses)
-	keepRecord(&steady, o.Status.Record, o.Now)
+	keepRecord(&steady, o.Status.Record, o.Now, o.Spec.RecoversAutomatically() && o.Quorum)
 	if equality.Semantic.DeepEqual(steady, o.Status) {
 		return steady
 	}

@@ -15,6 +15,9 @@ const (
 	// recordInterval is the least time between two writes of the record for only the raft
 	// index and the revision.
 	recordInterval = 5 * time.Minute
+	// automaticRecordInterval replaces it with automatic recovery, also if nothing has moved: the
+	// time of the record bounds the writes that nobody knows of.
+	automaticRecordInterval = time.Minute
 )
 
 // setRecord records what a quorum agrees on. A contradicted record stays.
@@ -29,7 +32,7 @@ func setRecord(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 
 // keepRecord keeps the recorded index and revision while nothing else is new and they are
 // recent, or have not moved.
-func keepRecord(st *api.ClusterStatus, old *api.ClusterRecord, now time.Time) {
+func keepRecord(st *api.ClusterStatus, old *api.ClusterRecord, now time.Time, automatic bool) {
 	r := st.Record
 	if r == nil || old == nil || r.ClusterID != old.ClusterID || !slices.Equal(r.Members, old.Members) {
 		return
@@ -37,6 +40,9 @@ func keepRecord(st *api.ClusterStatus, old *api.ClusterRecord, now time.Time) {
 	written, err := time.Parse(time.RFC3339, old.LastUpdateTime)
 	moved := r.RaftIndex != old.RaftIndex || r.Revision != old.Revision
 	if moved && (err != nil || now.Sub(written) >= recordInterval) {
+		return
+	}
+	if automatic && (err != nil || now.Sub(written) >= automaticRecordInterval) {
 		return
 	}
 	st.Record = old

@@ -15,6 +15,10 @@ import (
 // choice.
 const recoveryInterval = 20 * time.Second
 
+// recoveryHeartbeat is the longest time between two writes while there is no quorum. The next
+// operator sees from it that the quorum has been lost all the time.
+const recoveryHeartbeat = time.Minute
+
 // setRecovery lists the ways out of a lost quorum. With a quorum, only a choice that came too
 // late remains, so that the next loss does not revive it.
 func setRecovery(st *api.ClusterStatus, o *plan.Observation) {
@@ -25,6 +29,11 @@ func setRecovery(st *api.ClusterStatus, o *plan.Observation) {
 		left := o.Left()
 		st.Recovery = &api.RecoveryStatus{
 			LastRevision: left.LastRevision(), Ways: left.Ways(), Choice: choice, LastUpdateTime: o.Now.UTC().Format(time.RFC3339),
+			LostDate: o.LostDate().UTC().Format(time.RFC3339),
+		}
+		st.Recovery.Automatic, _ = o.Automatic()
+		if at := o.LastQuorumDate(); !at.IsZero() {
+			st.Recovery.LastQuorumDate = at.UTC().Format(time.RFC3339)
 		}
 		keepRecovery(st.Recovery, old, o.Now)
 	case choice != nil && (o.Quorum || old == nil):
@@ -43,7 +52,15 @@ func keepRecovery(next, old *api.RecoveryStatus, now time.Time) {
 	}
 	written, err := time.Parse(time.RFC3339, old.LastUpdateTime)
 	recent := err == nil && now.Sub(written) < recoveryInterval
-	same := next.LastRevision == old.LastRevision && slices.Equal(next.Ways, old.Ways)
+	same := now.Sub(written) < recoveryHeartbeat && next.LastRevision == old.LastRevision && slices.Equal(next.Ways, old.Ways)
+	if n, o := next.Automatic, old.Automatic; n != nil && o != nil && n.Phase != api.AutomaticYielded {
+		if *n != *o {
+			same = false
+		}
+		if recent {
+			next.Automatic = o
+		}
+	}
 	if n, o := next.Choice, old.Choice; n != nil && o != nil && n.Value == o.Value && n.Phase == o.Phase {
 		if n.Reason != o.Reason {
 			same = false
@@ -57,14 +74,35 @@ func keepRecovery(next, old *api.RecoveryStatus, now time.Time) {
 	}
 }
 
-// recoveryChanged reports the stages of a chosen way out.
-func (n *notices) recoveryChanged(old, st *api.RecoveryStatus) {
-	if st == nil || st.Choice == nil {
+// automaticChanged reports what the automatic recovery is about to do. The reason of a block may
+// change often; the status has it.
+func (n *notices) automaticChanged(old, st *api.AutomaticRecovery) {
+	if st == nil || old != nil && old.Phase == st.Phase && old.Value == st.Value {
 		return
 	}
-	c := st.Choice
-	if old != nil && old.Choice != nil && old.Choice.Value == c.Value && old.Choice.Phase == c.Phase {
+	switch st.Phase {
+	case api.AutomaticWaiting:
+		n.Warning("Recovery Announced", "The automatic recovery %s", st.Message)
+	case api.AutomaticBlocked, api.AutomaticYielded:
+		n.Warning("Recovery Blocked", "The automatic recovery %s", st.Message)
+	}
+}
+
+// recoveryChanged reports the plan of the automatic recovery, and the stages of a chosen way out.
+func (n *notices) recoveryChanged(old, st *api.RecoveryStatus) {
+	if st == nil {
 		return
+	}
+	if old == nil {
+		old = &api.RecoveryStatus{}
+	}
+	n.automaticChanged(old.Automatic, st.Automatic)
+	c := st.Choice
+	if c == nil || old.Choice != nil && old.Choice.Value == c.Value && old.Choice.Phase == c.Phase && old.Choice.Automatic == c.Automatic {
+		return
+	}
+	if c.Automatic && (old.Choice == nil || !old.Choice.Automatic) {
+		n.Warning("Automatic Recovery", "There is no quorum since %s, and spec.recovery.mode is Automatic: the operator takes the way out %s, as it has announced", st.LostDate, c.Value)
 	}
 	switch c.Phase {
 	case api.RecoveryRefused:

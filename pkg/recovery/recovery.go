@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
@@ -46,6 +47,8 @@ type Report struct {
 	// Recorded is the last state that the operator wrote down while there was a quorum; nil
 	// if it wrote none.
 	Recorded *Recorded `json:"recorded,omitempty"`
+	// Index is the highest raft index on record; 0 if there is none.
+	Index int64 `json:"-"`
 	// Missing are the voters that do not answer.
 	Missing []Missing `json:"missing"`
 	// Survivors are the members that answer, the most advanced first.
@@ -79,6 +82,8 @@ type Survivor struct {
 	Revision  int64  `json:"revision"`
 	RaftTerm  uint64 `json:"raftTerm"`
 	RaftIndex uint64 `json:"raftIndex"`
+	// Applied is the last raft entry in its data.
+	Applied uint64 `json:"-"`
 	// Behind is how many recorded revisions it lacks.
 	Behind int64 `json:"behind"`
 	// Unfit is why the cluster can't continue from its data; empty if it can.
@@ -91,6 +96,11 @@ type Backup struct {
 	Key      string     `json:"key"`
 	Revision int64      `json:"revision"`
 	Taken    *time.Time `json:"taken,omitempty"`
+	// Complete is the time up to which it holds all writes: the beginning of the backup, or the
+	// end of its log; nil if unknown.
+	Complete *time.Time `json:"-"`
+	// Uncertain is true if no quorum confirmed the backup.
+	Uncertain bool `json:"-"`
 	// Log is true if the log of changes after the backup takes it to the revision.
 	Log bool `json:"log,omitempty"`
 	// Behind is how many revisions it lacks, of those that are recorded or that a survivor
@@ -104,6 +114,9 @@ func Of(f Facts) *Report {
 	if rec := f.Record; rec != nil && rec.Revision > 0 {
 		r.Recorded = &Recorded{Revision: rec.Revision, RaftIndex: rec.RaftIndex, Time: rec.LastUpdateTime}
 	}
+	if f.Record != nil {
+		r.Index = f.Record.RaftIndex
+	}
 	if f.LastRevision > r.LastRevision() {
 		r.Recorded = &Recorded{Revision: f.LastRevision}
 	}
@@ -113,7 +126,7 @@ func Of(f Facts) *Report {
 		}
 		switch {
 		case m.Status != nil:
-			s := Survivor{Name: m.Name, Revision: m.Status.Revision, RaftTerm: m.Status.RaftTerm, RaftIndex: m.Status.RaftIndex, Unfit: unfit(f, m)}
+			s := Survivor{Name: m.Name, Revision: m.Status.Revision, RaftTerm: m.Status.RaftTerm, RaftIndex: m.Status.RaftIndex, Applied: m.Status.RaftApplied, Unfit: unfit(f, m)}
 			s.Behind = max(0, r.LastRevision()-s.Revision)
 			r.Survivors = append(r.Survivors, s)
 		case !m.Learner:
@@ -137,15 +150,19 @@ func (r *Report) addBackups(f Facts) {
 		if st.Key == "" || st.EtcdRevision == 0 {
 			continue
 		}
-		b := Backup{Name: f.Backups[i].Name, Key: st.Key, Revision: st.EtcdRevision}
+		b := Backup{Name: f.Backups[i].Name, Key: st.Key, Revision: st.EtcdRevision, Uncertain: st.Uncertain}
+		if _, begun, ok := backupobject.ParseKey(f.Backups[i].Spec.Path(), st.Key); ok {
+			b.Complete = &begun
+		}
 		if st.LastSuccessDate != nil {
 			b.Taken = &st.LastSuccessDate.Time
 		}
 		if log := st.Continuous; log != nil && log.NewestRevision > b.Revision && f.Record != nil &&
 			strings.TrimLeft(f.Record.ClusterID, "0") == strings.TrimLeft(log.ClusterID, "0") {
 			b.Log, b.Revision = true, log.NewestRevision
+			b.Complete = nil
 			if log.NewestDate != nil {
-				b.Taken = &log.NewestDate.Time
+				b.Taken, b.Complete = &log.NewestDate.Time, &log.NewestDate.Time
 			}
 		}
 		b.Behind = max(0, known-b.Revision)

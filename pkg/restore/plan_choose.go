@@ -48,7 +48,7 @@ func choose(o *observation) *verdict {
 		return o.choosing(api.RestorePhaseInvalid, why+"; nothing is done until then")
 	}
 	if notChosen(o) {
-		return o.choosing(api.RestorePhaseFailed, "the EtcdCluster no longer asks for this recovery (status.recovery.choice): a quorum is back, or somebody has removed the annotation "+api.RecoverAnnotation+"; delete the EtcdRestore")
+		return o.choosing(api.RestorePhaseFailed, "the EtcdCluster no longer asks for this recovery (status.recovery.choice): a quorum is back, or somebody has edited the annotation "+api.RecoverAnnotation+" or spec.recovery.mode; delete the EtcdRestore")
 	}
 	if why := obstacle(o); why != "" {
 		return o.choosing(api.RestorePhaseRetrying, why)
@@ -155,7 +155,13 @@ func notChosen(o *observation) bool {
 		return true
 	}
 	c := o.cluster.status.Recovery.Choice
-	return c == nil || c.Phase != api.RecoveryRestoring || c.StartDate != begun
+	return c == nil || c.Phase != api.RecoveryRestoring || c.StartDate != begun || c.Automatic && o.personDecides()
+}
+
+// personDecides reports whether a person has taken the recovery over from the etcd operator, which
+// may not have seen that yet.
+func (o *observation) personDecides() bool {
+	return o.cluster.unreadable == "" && !o.cluster.spec.RecoversAutomatically() || o.cluster.live.GetAnnotations()[api.RecoverAnnotation] != ""
 }
 
 func paused(o *observation) string {

@@ -22,6 +22,18 @@ func chosen(phase api.RecoveryPhase, start string) scene {
 	}
 }
 
+// automatic is a choice of the automatic recovery.
+func automatic(mode api.RecoveryMode, annotation string) scene {
+	return func(o *observation) {
+		chosen(api.RecoveryRestoring, begun)(o)
+		o.cluster.status.Recovery.Choice.Automatic = true
+		o.cluster.spec.Recovery = &api.RecoveryPolicy{Mode: mode}
+		if annotation != "" {
+			o.cluster.live.SetAnnotations(map[string]string{api.RecoverAnnotation: annotation})
+		}
+	}
+}
+
 func held(o *observation) { o.obj.Finalizers = []string{api.RestoreFinalizer} }
 
 // A quorum that is back may have taken writes.
@@ -30,14 +42,17 @@ func TestARecoveryBeginsOnlyWhileItIsChosen(t *testing.T) {
 		scenes []scene
 		phase  api.RestorePhase
 	}{
-		"chosen":                    {[]scene{recovers, held, chosen(api.RecoveryRestoring, begun), read(nil)}, api.RestorePhaseStopping},
-		"chosen, and not yet read":  {[]scene{recovers, chosen(api.RecoveryRestoring, begun)}, api.RestorePhaseVerifying},
-		"no recovery":               {[]scene{held, read(nil)}, api.RestorePhaseStopping},
-		"a quorum is back":          {[]scene{recovers, held, chosen(api.RecoveryFailed, begun), read(nil)}, api.RestorePhaseFailed},
-		"another choice":            {[]scene{recovers, held, chosen(api.RecoveryRestoring, "2026-11-21T18:00:00Z"), read(nil)}, api.RestorePhaseFailed},
-		"nothing is chosen":         {[]scene{recovers, held, read(nil)}, api.RestorePhaseFailed},
-		"the EtcdCluster is gone":   {[]scene{recovers, held, gone}, api.RestorePhaseFailed},
-		"it is too late to go back": {[]scene{recovers, onRecord(api.RestorePhaseStopping), chosen(api.RecoveryFailed, begun)}, api.RestorePhaseStopping},
+		"chosen":                   {[]scene{recovers, held, chosen(api.RecoveryRestoring, begun), read(nil)}, api.RestorePhaseStopping},
+		"chosen, and not yet read": {[]scene{recovers, chosen(api.RecoveryRestoring, begun)}, api.RestorePhaseVerifying},
+		"nobody chose, and the mode is Automatic": {[]scene{recovers, held, automatic(api.RecoveryAutomatic, ""), read(nil)}, api.RestorePhaseStopping},
+		"the mode is Manual now":                  {[]scene{recovers, held, automatic(api.RecoveryManual, ""), read(nil)}, api.RestorePhaseFailed},
+		"a person chooses now":                    {[]scene{recovers, held, automatic(api.RecoveryAutomatic, "backup=b"), read(nil)}, api.RestorePhaseFailed},
+		"no recovery":                             {[]scene{held, read(nil)}, api.RestorePhaseStopping},
+		"a quorum is back":                        {[]scene{recovers, held, chosen(api.RecoveryFailed, begun), read(nil)}, api.RestorePhaseFailed},
+		"another choice":                          {[]scene{recovers, held, chosen(api.RecoveryRestoring, "2026-11-21T18:00:00Z"), read(nil)}, api.RestorePhaseFailed},
+		"nothing is chosen":                       {[]scene{recovers, held, read(nil)}, api.RestorePhaseFailed},
+		"the EtcdCluster is gone":                 {[]scene{recovers, held, gone}, api.RestorePhaseFailed},
+		"it is too late to go back":               {[]scene{recovers, onRecord(api.RestorePhaseStopping), chosen(api.RecoveryFailed, begun)}, api.RestorePhaseStopping},
 	} {
 		v := plan(seen(test.scenes...))
 		if v.status.Phase != test.phase {

@@ -265,6 +265,7 @@ func TestTheReferenceIsComplete(t *testing.T) {
 		{"EtcdCluster: status", statusFields, row, "pkg/apis/etcd/v1beta2/status.go"},
 		{"Events", eventReason, row, "pkg/cluster/report_events.go"},
 		{"Events", eventReason, row, "pkg/cluster/apply_alarms.go"},
+		{"Events", eventReason, row, "pkg/cluster/status_recovery.go"},
 		{"Events", eventReason, row, "pkg/controller/fleet/handler.go"},
 		{"Events", noun, unmanaged, "pkg/controller/controller.go"},
 		{"The operator's flags", flags, flag, "cmd/operator/flags.go"},

@@ -575,6 +575,8 @@ func (a *apiServer) create(who *operator, r *request) ([]byte, error) {
 	case *api.EtcdCluster:
 		o.Status = api.ClusterStatus{}
 		a.w.edited = time.Now()
+	case *api.EtcdBackup:
+		a.w.checks.recovers(who, o)
 	case *api.EtcdRestore:
 		o.Status = api.RestoreStatus{}
 	case *apiextensionsv1.CustomResourceDefinition:

@@ -142,6 +142,7 @@ func (w *world) specOf() *api.EtcdCluster {
 	if w.aim != nil {
 		w.aim.prepare(w, obj)
 	}
+	w.recoverSpec(obj)
 	return obj
 }
 
@@ -153,6 +154,7 @@ func liveInBubble(l life, calm bool) result {
 		obj.Spec.Size, obj.Spec.Pod.Tmpfs, obj.Spec.Persistent(), w.local, obj.Spec.Pod.BusyboxImage != "", obj.Spec.Pod.AntiAffinity, w.copyTakes, newVersion, w.lies)
 	w.api.noWatchLists = l.chance(0.5, "watch lists") || w.aim != nil && w.aim.cached
 	w.api.put(w.api.shelves["etcdclusters"], obj)
+	w.recoverStore(obj)
 	for i := range w.nodesFor(obj.Spec.Size) {
 		n := &node{w: w, name: fmt.Sprintf("node-%d", i+1), up: true, seen: time.Now(), runs: map[types.UID]*podRun{}}
 		w.nodes = append(w.nodes, n)

@@ -132,6 +132,9 @@ func activity(c *observe.Cluster) []string {
 		for _, w := range r.Ways {
 			list = append(list, fmt.Sprintf("Way out %s: %s", w.Way, w.Message))
 		}
+		if r.Automatic != nil {
+			list = append(list, "Automatic recovery: "+r.Automatic.Message)
+		}
 		if r.Choice != nil {
 			list = append(list, fmt.Sprintf("Recovery %s: %s: %s", r.Choice.Value, r.Choice.Phase, r.Choice.Reason))
 		}

@@ -17,10 +17,12 @@ import (
 
 // Observation is one view of the world: everything that a plan may depend on.
 type Observation struct {
-	Now    time.Time
-	Names  manifest.Names
-	Spec   api.ClusterSpec
-	Status api.ClusterStatus // as last written
+	Now   time.Time
+	Names manifest.Names
+	// Created is when the EtcdCluster was created; zero if unknown.
+	Created time.Time
+	Spec    api.ClusterSpec
+	Status  api.ClusterStatus // as last written
 	// Invalid says why the operator can't follow the spec at all; empty if it can.
 	Invalid string
 	// Tolerated says what is refused in the user's spec while the cluster runs on without it;

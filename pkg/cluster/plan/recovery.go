@@ -29,8 +29,20 @@ type Recovery struct {
 	// can't be read; "" if they can.
 	Backups []api.EtcdBackup
 	Unread  string
-	// Restore is the EtcdRestore of the cluster's name, if a way is chosen; nil: there is none.
+	// Restore is the EtcdRestore of the cluster's name, if a way is chosen or the mode is
+	// Automatic; nil: there is none.
 	Restore *api.EtcdRestore
+	// WatchedSince is since when this operator has seen no quorum and the mode Automatic; zero
+	// otherwise.
+	WatchedSince time.Time
+	// LookedAt is when this operator last saw no quorum before, and LostAgain when it saw none
+	// after a time without looks; both are zero otherwise.
+	LookedAt, LostAgain time.Time
+	// Confirmed is true if the API server itself shows no more pods and volumes than the
+	// observation, and the same EtcdCluster. Unconfirmed says why not; both are zero if nobody
+	// asked.
+	Confirmed   bool
+	Unconfirmed string
 }
 
 // QuorumLost reports whether a cluster that has served is without a quorum for so long that the
@@ -100,15 +112,31 @@ func (o *Observation) mayServe() (running, voters int) {
 	return running, max(voters, o.Status.Size, 1)
 }
 
-// FollowedChoice returns how far the way out is that a person has chosen, and what to do next for
-// it. Both are nil without one. The status must be written before the step.
+// FollowedChoice returns how far the way out is that a person or the automatic recovery has chosen,
+// and what to do next for it. Both are nil without one. The status must be written before the step.
 func (o *Observation) FollowedChoice() (*api.RecoveryChoice, Step) {
-	value := o.Recovery.Chosen
-	if value == "" {
+	if o.Recovery.Chosen != "" {
+		return o.follow(o.Recovery.Chosen, false)
+	}
+	value := ""
+	if c := o.automaticChoice(); c != nil {
+		value = c.Value
+	} else if _, value = o.Automatic(); value == "" {
 		return nil, nil
 	}
+	c, s := o.follow(value, true)
+	if c == nil || c.Phase == api.RecoveryRefused || o.Quorum {
+		return nil, nil // without a person, nobody needs to know
+	}
+	automatic := *c
+	automatic.Automatic = true
+	return &automatic, s
+}
+
+// follow returns how far a chosen way out is, and what to do next for it.
+func (o *Observation) follow(value string, automatic bool) (*api.RecoveryChoice, Step) {
 	old := &api.RecoveryChoice{}
-	if st := o.Status.Recovery; st != nil && st.Choice != nil && st.Choice.Value == value {
+	if st := o.Status.Recovery; st != nil && st.Choice != nil && st.Choice.Value == value && st.Choice.Automatic == automatic {
 		old = st.Choice
 	}
 	kept := old
@@ -135,12 +163,22 @@ func (o *Observation) FollowedChoice() (*api.RecoveryChoice, Step) {
 		}
 		return refusedChoice(value, o.Recovery.Unread), nil
 	}
+	if old.Automatic {
+		if why := o.automaticStop(); why != "" {
+			return failedChoice(value, old, why), nil
+		}
+	}
 	switch old.Phase {
 	case api.RecoveryBackingUp:
 		return o.awaitSurvivorBackup(old)
 	case api.RecoveryRestoring:
 		return o.awaitRestore(old)
 	}
+	return o.begin(value)
+}
+
+// begin checks a way out, and takes the first step of it.
+func (o *Observation) begin(value string) (*api.RecoveryChoice, Step) {
 	way, err := api.ParseChosenWay(value)
 	running, voters := o.mayServe()
 	switch {
@@ -164,6 +202,9 @@ func refusedChoice(value, why string) *api.RecoveryChoice {
 func failedChoice(value string, old *api.RecoveryChoice, why string) *api.RecoveryChoice {
 	c := *old
 	c.Value, c.Phase, c.Reason = value, api.RecoveryFailed, why+"; to try once more, remove the annotation "+api.RecoverAnnotation+" and set it again"
+	if old.Automatic {
+		c.Reason = why + "; the operator does not try again by itself: choose a way out with the annotation " + api.RecoverAnnotation
+	}
 	return &c
 }
 

@@ -128,6 +128,10 @@ type ClusterSpec struct {
 	// +optional
 	Service *ServicePolicy `json:"service,omitempty"`
 
+	// Recovery after the loss of the quorum. Default: a person chooses a way out.
+	// +optional
+	Recovery *RecoveryPolicy `json:"recovery,omitempty"`
+
 	// If true, a PodDisruptionBudget protects the quorum from node drains. A cluster
 	// of fewer than 3 members has no budget, because it would block each drain.
 	// Default: true.

@@ -17,13 +17,69 @@ const (
 	RecoveryAnnotation = OperatorAnnotations + "recovery"
 )
 
+// RecoveryMode is who chooses the way out of a lost quorum.
+type RecoveryMode string
+
+// The modes of a recovery.
+const (
+	// RecoveryManual means that a person chooses.
+	RecoveryManual RecoveryMode = "Manual"
+	// RecoveryAutomatic means that the operator chooses if no person does.
+	RecoveryAutomatic RecoveryMode = "Automatic"
+)
+
+// RecoveryPolicy says what happens after the cluster has lost its quorum.
+type RecoveryPolicy struct {
+	// Manual: a person chooses a way out with the annotation
+	// `etcd.database.coreos.com/recover`. Automatic: the operator also takes one without a
+	// person, if too few members for a quorum can return. The loss must be within
+	// maxLostRevisions and maxLostInSecond. The annotation comes first in both modes.
+	// Default: Manual.
+	// +optional
+	// +kubebuilder:validation:Enum=Manual;Automatic
+	Mode RecoveryMode `json:"mode,omitempty"`
+
+	// Time in seconds from the loss of the quorum to the automatic recovery. At least 60.
+	// Default: 600.
+	// +optional
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=604800
+	PatienceInSecond *int64 `json:"patienceInSecond,omitempty"`
+
+	// Number of revisions that a quorum is known to have committed and that the automatic
+	// recovery may lose. Writes after the operator last saw a quorum are not in this number:
+	// maxLostInSecond bounds them. Default: 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxLostRevisions int64 `json:"maxLostRevisions,omitempty"`
+
+	// Time in seconds before the loss of the quorum whose writes may be unknown. The
+	// automatic recovery acts only if the operator has seen a quorum within this time. It
+	// takes a backup only if it began, or its log of changes ends, within this time. At
+	// least 60. Default: 120.
+	// +optional
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=31536000
+	MaxLostInSecond *int64 `json:"maxLostInSecond,omitempty"`
+}
+
 // RecoveryStatus is what is left of a cluster without a quorum. The operator writes
-// changes of the ways at most every 20 seconds.
+// changes of the ways at most every 20 seconds, and lastUpdateTime every minute.
 type RecoveryStatus struct {
 	// Highest revision that a quorum is known to have committed; 0 if unknown. Later
 	// revisions may have been committed too.
 	// +optional
 	LastRevision int64 `json:"lastRevision,omitempty"`
+
+	// Time at which the operator first saw no quorum (RFC 3339, UTC). After two minutes
+	// without a look of any operator, the loss counts from the next look on.
+	// +optional
+	LostDate string `json:"lostDate,omitempty"`
+
+	// Time at which the operator last saw a quorum, as far as it knows (RFC 3339, UTC).
+	// Nobody knows how many writes came after it.
+	// +optional
+	LastQuorumDate string `json:"lastQuorumDate,omitempty"`
 
 	// Ways out: first the return of the members, then the survivors and the backups
 	// with the highest revisions. At most 20.
@@ -32,11 +88,18 @@ type RecoveryStatus struct {
 	Ways []RecoveryWay `json:"ways,omitempty"`
 
 	// Way out that a person has chosen with the annotation
-	// `etcd.database.coreos.com/recover`; absent without one.
+	// `etcd.database.coreos.com/recover`, or that the automatic recovery takes; absent
+	// without one.
 	// +optional
 	Choice *RecoveryChoice `json:"choice,omitempty"`
 
-	// Time of the last write of the ways (RFC 3339, UTC).
+	// Plan of the automatic recovery; absent in the mode Manual, and once choice has a way
+	// that the automatic recovery takes.
+	// +optional
+	Automatic *AutomaticRecovery `json:"automatic,omitempty"`
+
+	// Time of the last write of the ways (RFC 3339, UTC). The operator renews it every
+	// minute while there is no quorum.
 	// +optional
 	LastUpdateTime string `json:"lastUpdateTime,omitempty"`
 }
@@ -105,15 +168,54 @@ const (
 	RecoveryFailed RecoveryPhase = "Failed"
 )
 
-// RecoveryChoice is the way out that a person has chosen.
+// AutomaticPhase is what the automatic recovery is about to do.
+type AutomaticPhase string
+
+// The phases of an automatic recovery before it acts.
+const (
+	// AutomaticWaiting means that the patience runs.
+	AutomaticWaiting AutomaticPhase = "Waiting"
+	// AutomaticBlocked means that the operator does not act as things are.
+	AutomaticBlocked AutomaticPhase = "Blocked"
+	// AutomaticYielded means that a person has chosen a way out since the loss of the quorum.
+	// The operator leaves this loss to the person.
+	AutomaticYielded AutomaticPhase = "Yielded"
+)
+
+// AutomaticRecovery is what the automatic recovery is about to do.
+type AutomaticRecovery struct {
+	// Waiting: the operator takes the way `value` at `time`. Blocked: the operator does not
+	// act; the message says why, and what a person can do. Yielded: a person has set the
+	// annotation `etcd.database.coreos.com/recover` since the loss of the quorum, so the
+	// operator does not act until a quorum is back.
+	Phase AutomaticPhase `json:"phase"`
+
+	// Way out that the operator takes, in the form of the annotation
+	// `etcd.database.coreos.com/recover`; empty if it takes none.
+	// +optional
+	Value string `json:"value,omitempty"`
+
+	// Time at which the operator takes it at the earliest (RFC 3339, UTC).
+	// +optional
+	Time string `json:"time,omitempty"`
+
+	// Next act of the operator and its loss, or the reason why it does not act.
+	Message string `json:"message"`
+}
+
+// RecoveryChoice is the way out that a person or the automatic recovery has chosen.
 type RecoveryChoice struct {
-	// Value of the annotation.
+	// Value of the annotation, or what a person would write there.
 	Value string `json:"value"`
+
+	// True if the automatic recovery has chosen the way, and no person.
+	// +optional
+	Automatic bool `json:"automatic,omitempty"`
 
 	// Refused: the operator cannot take the way now. BackingUp: the backup operator stores
 	// the data of the survivor. Restoring: an EtcdRestore replaces the cluster. Failed:
-	// the operator gave up the way; to try once more, remove the annotation and set it
-	// again.
+	// the operator gave up the way; to try once more, set the annotation, or remove it and
+	// set it again.
 	Phase RecoveryPhase `json:"phase"`
 
 	// Cause of the phase, or the event that the operator waits for.
@@ -140,6 +242,17 @@ type ChosenWay struct {
 	Member, Store string
 	// Backup is the EtcdBackup to restore.
 	Backup string
+}
+
+// String is the value of RecoverAnnotation.
+func (w ChosenWay) String() string {
+	switch {
+	case w.Backup != "":
+		return "backup=" + w.Backup
+	case w.Store != "":
+		return "survivor=" + w.Member + ",store=" + w.Store
+	}
+	return "survivor=" + w.Member
 }
 
 // ParseChosenWay reads the value of RecoverAnnotation.

@@ -19,6 +19,9 @@ func TestTheWaysOutThatCanBeChosen(t *testing.T) {
 		if got, err := v1beta2.ParseChosenWay(value); err != nil || got != want {
 			t.Errorf("%q is %+v, %v", value, got, err)
 		}
+		if again, err := v1beta2.ParseChosenWay(want.String()); err != nil || again != want {
+			t.Errorf("%+v is %q, which is %+v, %v", want, want, again, err)
+		}
 	}
 	for _, value := range []string{"", "a", "survivor", "survivor=", "backup=", "store=a", "survivor=a,backup=b", "backup=b,store=s", "survivor=a,survivor=b", "newest=true"} {
 		if got, err := v1beta2.ParseChosenWay(value); err == nil {

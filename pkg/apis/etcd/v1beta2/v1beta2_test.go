@@ -101,6 +101,8 @@ func TestFieldDocsNameTheDefaults(t *testing.T) {
 		{spec["version"].Description, "Default: " + v1beta2.DefaultVersion + "."},
 		{spec["repository"].Description, "Default: " + v1beta2.DefaultRepository + "."},
 		{spec["pod"].Properties["DNSTimeoutInSecond"].Description, fmt.Sprintf("Default: %d.", v1beta2.DefaultDNSTimeout/time.Second)},
+		{spec["recovery"].Properties["patienceInSecond"].Description, fmt.Sprintf("Default: %d.", v1beta2.DefaultRecoveryPatience/time.Second)},
+		{spec["recovery"].Properties["maxLostInSecond"].Description, fmt.Sprintf("Default: %d.", v1beta2.DefaultMaxLost/time.Second)},
 	} {
 		if !strings.Contains(c.description, c.want) {
 			t.Errorf("the field's comment does not say %q: %s", c.want, c.description)

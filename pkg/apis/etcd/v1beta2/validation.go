@@ -97,6 +97,9 @@ func validateSpec(s *ClusterSpec, path *field.Path) (errs field.ErrorList) {
 	if s.Service != nil {
 		errs = append(errs, validateService(s.Service, path.Child("service"))...)
 	}
+	if s.Recovery != nil {
+		errs = append(errs, validateRecovery(s.Recovery, path.Child("recovery"))...)
+	}
 	return append(errs, validateObjectName(s.PriorityClassName, "PriorityClass", path.Child("priorityClassName"))...)
 }
 
