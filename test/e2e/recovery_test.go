@@ -16,6 +16,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -79,14 +80,7 @@ func TestAPersonChoosesTheSurvivorOfALostQuorum(t *testing.T) {
 	}
 	recovery := func(what string, is func(*v1beta2.RecoveryStatus) bool) *v1beta2.RecoveryStatus {
 		t.Helper()
-		var st *v1beta2.RecoveryStatus
-		harness.Wait(t, what, harness.Settle, func(context.Context) error {
-			if st = cluster.Status().Recovery; st == nil || !is(st) {
-				return fmt.Errorf("status.recovery is %+v", st)
-			}
-			return nil
-		})
-		return st
+		return waitRecovery(t, cluster, what, is)
 	}
 
 	// A choice while there is a quorum does nothing, also not later.
@@ -99,12 +93,7 @@ func TestAPersonChoosesTheSurvivorOfALostQuorum(t *testing.T) {
 	time.Sleep(5 * time.Second)
 	pods := cluster.Pods()
 	survivor := pods[2]
-	for _, pod := range pods[:2] {
-		if err := r.Kube.CoreV1().PersistentVolumeClaims(r.Name).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cluster.LoseMembers(pods[:2]...)
+	loseWithVolumes(r, cluster, pods[:2]...)
 	time.Sleep(2 * time.Second)
 	acked := stop()
 	last := slices.Max(slices.Collect(maps.Values(acked)))
@@ -147,6 +136,69 @@ func TestAPersonChoosesTheSurvivorOfALostQuorum(t *testing.T) {
 		t.Errorf("the restored backup is %+v, and the survivor had revision %d", obj.Status.Backup, way.Revision)
 	}
 	checkLoss(t, cluster, acked, way.Revision)
+}
+
+// Two of three members lose their volumes at night. The operator announces the way out, and takes it
+// when the patience is over, although it was killed meanwhile.
+func TestAClusterRecoversItselfWithinItsBounds(t *testing.T) {
+	t.Parallel()
+	r := newRestores(t)
+	r.DeployBackupOperator(nil)
+	asked := onVolumes(3, etcd36)
+	patience := int64(60)
+	asked.Spec.Recovery = &v1beta2.RecoveryPolicy{Mode: v1beta2.RecoveryAutomatic, PatienceInSecond: &patience}
+	cluster := r.CreateObject(asked)
+	r.cluster = cluster
+	before := cluster.WaitSettled()
+	r.CreateBackup("base", r.backups.spec("base")).WaitSucceeded(cluster.Object().CreationTimestamp.Time)
+	cluster.Put("later", "than the backup")
+
+	pods := cluster.Pods()
+	survivor := pods[2]
+	loseWithVolumes(r, cluster, pods[:2]...)
+	lost := time.Now()
+	restore := r.AdoptRestore(cluster.Name)
+	st := waitRecovery(t, cluster, "the announcement", func(st *v1beta2.RecoveryStatus) bool {
+		return st.Automatic != nil && st.Automatic.Phase == v1beta2.AutomaticWaiting
+	})
+	if a := st.Automatic; a.Value != "survivor="+survivor.Name+",store=base" || a.Time == "" || st.Choice != nil {
+		t.Errorf("the operator announces %+v, and status.recovery is %+v", a, st)
+	}
+	r.CrashOperator()
+	waitRecovery(t, cluster, "the choice of the operator", func(st *v1beta2.RecoveryStatus) bool {
+		return st.Choice != nil && st.Choice.Automatic
+	})
+	if early := time.Since(lost); early < time.Duration(patience)*time.Second {
+		t.Errorf("the operator took a way out after %s", early)
+	}
+	cluster, members := r.checkRestored(cluster.Name, restore.WaitSucceeded())
+	checkStrange(t, members, cluster.Pods(), before[0])
+	if got := cluster.Get("later"); got != "than the backup" {
+		t.Errorf("a write after the backup is %q", got)
+	}
+}
+
+// waitRecovery waits for a state of status.recovery.
+func waitRecovery(t *testing.T, cluster *harness.Cluster, what string, is func(*v1beta2.RecoveryStatus) bool) (st *v1beta2.RecoveryStatus) {
+	t.Helper()
+	harness.Wait(t, what, harness.Settle, func(context.Context) error {
+		if st = cluster.Status().Recovery; st == nil || !is(st) {
+			return fmt.Errorf("status.recovery is %+v", st)
+		}
+		return nil
+	})
+	return st
+}
+
+// loseWithVolumes loses members whose volumes go with them.
+func loseWithVolumes(r *restores, cluster *harness.Cluster, pods ...*corev1.Pod) {
+	r.t.Helper()
+	for _, pod := range pods {
+		if err := r.Kube.CoreV1().PersistentVolumeClaims(r.Name).Delete(r.t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	cluster.LoseMembers(pods...)
 }
 
 // checkLoss fails the test unless the acknowledged writes up to a revision are there, and no later
