@@ -105,8 +105,9 @@ func TestMoveLeaderToOneThatLeadsOrCannot(t *testing.T) {
 	if code, out, _ := w.run("move-leader", "orders", "orders-a"); code != 0 || out != "orders-a leads already\n" {
 		t.Errorf("exit code %d: %s", code, out)
 	}
+	w.tick()
 	w.members["orders-c"].NoQuorum = rpctypes.ErrGRPCTimeout
-	for member, want := range map[string]string{"orders-c": "it is not healthy", "orders-x": "has no member orders-x"} {
+	for member, want := range map[string]string{"orders-c": "nothing was changed; last seen: orders-c cannot lead: it is not healthy", "orders-x": "has no member orders-x"} {
 		if code, _, errOut := w.run("move-leader", "orders", member); code != 1 || !strings.Contains(errOut, want) {
 			t.Errorf("%s: exit code %d: %s", member, code, errOut)
 		}
@@ -115,6 +116,31 @@ func TestMoveLeaderToOneThatLeadsOrCannot(t *testing.T) {
 		if changes := m.Changes(); len(changes) > 0 {
 			t.Errorf("%s was asked %v", name, changes)
 		}
+	}
+}
+
+// Followers without processor time miss a look.
+func TestMoveLeaderWaitsForAHealthyFollower(t *testing.T) {
+	w := newWorld(t)
+	w.tick()
+	for _, name := range []string{"orders-b", "orders-c"} {
+		w.members[name].NoQuorum = rpctypes.ErrGRPCTimeout
+	}
+	looks := 0
+	w.kube.PrependReactor("list", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
+		if looks++; looks == 3 {
+			w.members["orders-c"].NoQuorum = nil
+		}
+		return false, nil, nil
+	})
+	_, out, errOut := w.run("move-leader", "orders")
+	contains(t, out, "there is no healthy follower that could lead")
+	moves := w.members["orders-a"].Changes()
+	if len(moves) != 1 {
+		t.Fatalf("%s; the leader was asked %v", errOut, moves)
+	}
+	if move, ok := moves[0].(*etcdserverpb.MoveLeaderRequest); !ok || move.TargetID != 3 {
+		t.Errorf("it was asked %v: only 3 can lead", moves[0])
 	}
 }
 

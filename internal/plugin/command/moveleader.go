@@ -5,7 +5,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
 )
 
-// electionTime is how long a new leader is waited for.
+// electionTime is how long a member that can lead is waited for, and then how long until it leads.
 const electionTime = 30 * time.Second
 
 func (app *App) moveLeader() *cobra.Command {
@@ -50,18 +49,23 @@ func (app *App) moveLeader() *cobra.Command {
 }
 
 func (app *App) runMoveLeader(ctx context.Context, o *observe.Observer, name, to string) error {
-	c, err := o.Observe(ctx, name)
-	if err != nil {
-		return err
-	}
-	if c.NotAsked != nil {
-		return notAsked(c)
-	}
-	s := summary.Of(c, nil)
-	if s.Leader == "" {
-		return fmt.Errorf("EtcdCluster %s has no leader that commits: %s", name, hint.Etcd(s.Namespace, "status", name))
-	}
-	target, err := successor(s, to)
+	var (
+		c      *observe.Cluster
+		s      *summary.Summary
+		target summary.Member
+	)
+	// A busy member may miss one look.
+	err := app.until(ctx, waitOptions{timeout: electionTime, rest: "nothing was changed"}, func(ctx context.Context) (state string, done bool, err error) {
+		if c, err = o.Observe(ctx, name); err != nil {
+			return "", false, err
+		}
+		if c.NotAsked != nil {
+			return "", false, notAsked(c)
+		}
+		s = summary.Of(c, nil)
+		target, state, err = successor(s, to)
+		return state, err == nil && state == "", err
+	})
 	if err != nil {
 		return err
 	}
@@ -91,28 +95,31 @@ func notAsked(c *observe.Cluster) error {
 	return fmt.Errorf("the plugin cannot ask the members: %w", c.NotAsked)
 }
 
-// successor chooses who leads next.
-func successor(s *summary.Summary, to string) (summary.Member, error) {
+// successor chooses who leads next. wait says why it cannot yet; err, why it never can.
+func successor(s *summary.Summary, to string) (next summary.Member, wait string, err error) {
+	if s.Leader == "" {
+		return next, fmt.Sprintf("EtcdCluster %s has no leader that commits: %s", s.Name, hint.Etcd(s.Namespace, "status", s.Name)), nil
+	}
 	var best *summary.Member
 	for i := range s.Members {
 		m := &s.Members[i]
 		switch {
 		case to == m.Name && !m.Votes():
-			return summary.Member{}, fmt.Errorf("%s cannot lead: it has no vote (%s)", to, m.Role)
+			return next, "", fmt.Errorf("%s cannot lead: it has no vote (%s)", to, m.Role)
 		case to == m.Name && !m.Healthy:
-			return summary.Member{}, fmt.Errorf("%s cannot lead: it is not healthy (%s)", to, m.Problem)
+			return next, fmt.Sprintf("%s cannot lead: it is not healthy (%s)", to, m.Problem), nil
 		case to == m.Name:
-			return *m, nil
+			return *m, "", nil
 		case to == "" && m.Role == summary.Follower && m.Healthy && (best == nil || m.Lag < best.Lag):
 			best = m
 		}
 	}
 	switch {
 	case to != "":
-		return summary.Member{}, fmt.Errorf("EtcdCluster %s has no member %s: %s", s.Name, to, hint.Etcd(s.Namespace, "members", s.Name))
+		return next, "", fmt.Errorf("EtcdCluster %s has no member %s: %s", s.Name, to, hint.Etcd(s.Namespace, "members", s.Name))
 	case best == nil:
-		return summary.Member{}, errors.New("there is no healthy follower that could lead")
+		return next, "there is no healthy follower that could lead", nil
 	default:
-		return *best, nil
+		return *best, "", nil
 	}
 }
