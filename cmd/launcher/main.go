@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	err = checkdns.Run(ctx, cfg)
 	transport.CloseIdleConnections()
 	if err == nil && name == "launch" {
-		err = fmt.Errorf("start etcd: %w", syscall.Exec(command[0], command, environment())) //nolint:gosec // it is there for that
+		err = fmt.Errorf("start etcd: %w", syscall.Exec(command[0], command, environment()))
 	}
 	if err == nil {
 		return exitOK

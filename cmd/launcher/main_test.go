@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // launcher runs the program, and returns its exit code and its output.
 func launcher(t *testing.T, env []string, args ...string) (int, string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...) //nolint:gosec // this test
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(append(os.Environ(), asLauncher+"=1", "MY_POD_IP="), env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

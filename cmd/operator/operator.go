@@ -53,6 +53,6 @@ func newController(ctx context.Context, opts options, s operator.Surroundings) (
 		Registry:      s.Registry,
 		Logger:        s.Log,
 		Clock:         clock.RealClock{},
-		Rand:          rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // chooses victims of tests
+		Rand:          rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), // chooses victims of tests
 	})
 }

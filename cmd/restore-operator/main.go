@@ -92,7 +92,7 @@ func portOf(address string) (int32, error) {
 	if err != nil || port == 0 {
 		return 0, fmt.Errorf("-serve-addr %s: the port must be a number from 1 to 65535", address)
 	}
-	return int32(port), nil //nolint:gosec // it has 16 bits
+	return int32(port), nil // it has 16 bits
 }
 
 // parseFlags reads the command line. It writes errors and the usage to out. The error is

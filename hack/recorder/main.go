@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("%s has shown %d screens, of which each begins with %q", flags.Arg(0), len(screens), o.first)
 	}
 	picture := movie{title: o.title, screens: screens, length: o.length, note: "$ " + o.fault, noteAt: faultAt}
-	return os.WriteFile(o.out, []byte(picture.svg()), 0o644) //nolint:gosec // everybody may look at it
+	return os.WriteFile(o.out, []byte(picture.svg()), 0o644)
 }
 
 // record runs both commands until the recording is long enough.

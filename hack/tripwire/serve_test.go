@@ -89,7 +89,7 @@ func TestConnectionsWithoutARequestAreNoted(t *testing.T) {
 	for name, use := range map[string]func(net.Conn) error{
 		"silent": func(net.Conn) error { return nil },
 		"TLS": func(c net.Conn) error {
-			//nolint:gosec // the server has no certificate
+			// the server has no certificate
 			if tls.Client(c, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context()) == nil {
 				t.Error("the handshake succeeded")
 			}

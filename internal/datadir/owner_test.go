@@ -23,7 +23,7 @@ func TestDataOfAnotherUserIsNamed(t *testing.T) {
 		if err := os.Chmod(dir, 0); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) //nolint:gosec // a directory
+		t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 		if _, err := HoldsData(dir); err == nil {
 			t.Error("data that can't be read counts as none")
 		}

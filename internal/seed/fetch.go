@@ -181,7 +181,7 @@ func (f Fetch) leaveProgram(keep bool) (err error) {
 	if err := checkSpace(f.Dir, info.Size()-spare, "it"); err != nil {
 		return err
 	}
-	target, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755) //nolint:gosec // it is to be run
+	target, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
 	if err != nil {
 		return err
 	}

@@ -185,7 +185,7 @@ func syncTree(root string) error {
 		if entry.IsDir() {
 			return syncDir(path)
 		}
-		f, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // a file that the tool has just made
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			return err
 		}

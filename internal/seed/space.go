@@ -19,7 +19,7 @@ func checkSpace(dir string, need int64, what string) error {
 	if err := syscall.Statfs(dir, &fs); err != nil || fs.Bsize <= 0 {
 		return nil //nolint:nilerr // see above
 	}
-	if free := int64(fs.Bavail) * fs.Bsize; free < need+spare { //nolint:gosec,unconvert // a disk has less than 2^63 bytes; the types differ between systems
+	if free := int64(fs.Bavail) * fs.Bsize; free < need+spare { // a disk has less than 2^63 bytes; the types differ between systems
 		return fmt.Errorf("%s needs %d MiB, and %s has %d MiB free: %w", what, (need+spare)>>20, dir, free>>20, syscall.ENOSPC)
 	}
 	return nil

@@ -53,7 +53,7 @@ func newLogWorld(t *testing.T, change func(*api.BackupSpec)) *logWorld {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.hashes = append(w.hashes, revision)
-		return changelog.Checkpoint{Revision: revision, Hash: uint32(revision)}, nil //nolint:gosec // small
+		return changelog.Checkpoint{Revision: revision, Hash: uint32(revision)}, nil // small
 	}
 	snap := w.cfg.OpenSnapshot
 	w.cfg.OpenSnapshot = func(ctx context.Context, source snapshot.Source) (*Snapshot, error) {

@@ -123,7 +123,7 @@ func (t *tidied) applyTo(b *Backup) {
 	b.owned = t.owned
 	b.abandon(t.abandoned)
 	if t.left >= 0 {
-		b.left = int32(min(t.left, 1<<30)) //nolint:gosec // it fits
+		b.left = int32(min(t.left, 1<<30)) // it fits
 	}
 	b.cfg.Metrics.tidied(b.obj, *t)
 	b.notices.tidied(*t)

@@ -46,6 +46,6 @@ func pointOf(obj *api.EtcdBackup, st *api.BackupStatus, owned map[string]origin,
 }
 
 func choose(p point) int64 {
-	rng := rand.New(rand.NewPCG(uint64(p.seed), 0)) //nolint:gosec // no secret; the bits
+	rng := rand.New(rand.NewPCG(uint64(p.seed), 0)) // no secret; the bits
 	return p.low + rng.Int64N(p.high-p.low+1)
 }

@@ -70,7 +70,7 @@ func TestWhichBackupsAreDeleted(t *testing.T) {
 }
 
 func TestTheNewestBackupIsNeverDeleted(t *testing.T) {
-	random := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // must be repeatable
+	random := rand.New(rand.NewPCG(7, 7)) // must be repeatable
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	moment := func() time.Time { return start.Add(time.Duration(random.IntN(100)) * time.Hour) }
 	for range 2000 {

@@ -131,7 +131,7 @@ func TestSchedulesThatCannotBeFollowed(t *testing.T) {
 }
 
 func TestNothingInsaneIsTakenForASchedule(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 4)) //nolint:gosec // must be repeatable
+	random := rand.New(rand.NewPCG(4, 4)) // must be repeatable
 	const letters = "0123456789*/-,? @TZ=everyhm."
 	good := 0
 	for range 20_000 {
@@ -215,7 +215,7 @@ func TestWhatIsDue(t *testing.T) {
 
 // The latest window is found by halves; step by step it must be the same one.
 func TestTheLatestWindowIsTheLastOneThatCame(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // must be repeatable
+	random := rand.New(rand.NewPCG(1, 2)) // must be repeatable
 	policies := []api.BackupPolicy{
 		{Schedule: "*/7 3-5 * * *", TimeZone: "Europe/Berlin"}, {Schedule: "0 0 1,15 * *"}, {Schedule: "@every 37m"},
 		{Schedule: "30 2 * * 0", TimeZone: "America/New_York"}, {BackupIntervalInSecond: 5000},

@@ -69,7 +69,7 @@ type life struct {
 var errDead = errors.New("the operator is dead")
 
 func newLife(t *testing.T, seed uint64) *life {
-	l := &life{rand: rand.New(rand.NewPCG(seed, 3)), keyOfWindow: map[string]string{}} //nolint:gosec // lives must be repeatable
+	l := &life{rand: rand.New(rand.NewPCG(seed, 3)), keyOfWindow: map[string]string{}} // lives must be repeatable
 	obj := testBackup(l.policy())
 	l.world = newWorld(t, obj)
 	request := func(action clienttesting.Action) (bool, runtime.Object, error) {

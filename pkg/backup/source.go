@@ -62,7 +62,7 @@ func (a *attempt) source(ctx context.Context) (snapshot.Source, error) {
 		}
 		src.TLS = id.ClientConfig(skip)
 	case skip || encrypted:
-		src.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: skip} //nolint:gosec // the user asked for it
+		src.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: skip}
 	}
 	if user != "" {
 		var err error

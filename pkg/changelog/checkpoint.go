@@ -32,7 +32,7 @@ func (c *Checkpoint) check(s *Segment) error {
 }
 
 func (c *Checkpoint) bytes() (text []byte) {
-	for _, n := range []uint64{uint64(c.Revision), uint64(c.Compacted), uint64(c.Hash)} { //nolint:gosec // check: not negative
+	for _, n := range []uint64{uint64(c.Revision), uint64(c.Compacted), uint64(c.Hash)} { // check: not negative
 		text = binary.AppendUvarint(text, n)
 	}
 	return text
@@ -40,8 +40,8 @@ func (c *Checkpoint) bytes() (text []byte) {
 
 func readCheckpoint(content *bytes.Reader) (*Checkpoint, error) {
 	read := &numbers{from: content}
-	c := &Checkpoint{Revision: int64(read.next(math.MaxInt64)), Compacted: int64(read.next(math.MaxInt64))} //nolint:gosec // bounded
-	c.Hash = uint32(read.next(math.MaxUint32))                                                              //nolint:gosec // bounded
+	c := &Checkpoint{Revision: int64(read.next(math.MaxInt64)), Compacted: int64(read.next(math.MaxInt64))} // bounded
+	c.Hash = uint32(read.next(math.MaxUint32))                                                              // bounded
 	return c, read.err
 }
 
@@ -57,7 +57,7 @@ func ReadHead(from io.ReadSeeker) (*Segment, error) {
 		return nil, fmt.Errorf("read a segment of the log: %w", err)
 	}
 	body := bufio.NewReader(io.LimitReader(from, length))
-	s, _, unpacked, err := parseHead(body, uint64(length)) //nolint:gosec // MaxSize
+	s, _, unpacked, err := parseHead(body, uint64(length)) // MaxSize
 	if err == nil {
 		err = s.readExtra(unpacked.Extra)
 	}
@@ -88,7 +88,7 @@ func readPrefix(from io.Reader) (prefix []byte, length int64, err error) {
 	if stated > MaxSize {
 		return nil, 0, damaged("it says that it has %d bytes", stated)
 	}
-	return prefix, int64(stated), nil //nolint:gosec // MaxSize
+	return prefix, int64(stated), nil // MaxSize
 }
 
 // byteReader is what gzip reads from without reading ahead.
@@ -101,10 +101,10 @@ type byteReader interface {
 func parseHead(body byteReader, length uint64) (s *Segment, leases uint64, unpacked *gzip.Reader, err error) {
 	head := &numbers{from: body}
 	s = &Segment{Cluster: head.next(math.MaxUint64)}
-	s.First = int64(head.next(math.MaxInt64)) //nolint:gosec // bounded
+	s.First = int64(head.next(math.MaxInt64)) // bounded
 	// A revision takes a byte at the least, compressed a thousandth of it.
 	revisions := head.next(length << 12)
-	s.Last = s.First + int64(revisions) - 1 //nolint:gosec // bounded
+	s.Last = s.First + int64(revisions) - 1 // bounded
 	s.Until = moment(head.next(math.MaxInt64))
 	leases = head.next(length << 12)
 	if head.err != nil {

@@ -40,7 +40,7 @@ func Decode(text []byte) (*Segment, error) {
 		return nil, damaged("it does not begin as one")
 	}
 	end := int64(len(text)) - sumSize
-	if binary.BigEndian.Uint64(text[len(formatName):]) != uint64(end-prefixSize) { //nolint:gosec // positive
+	if binary.BigEndian.Uint64(text[len(formatName):]) != uint64(end-prefixSize) { // positive
 		return nil, damaged("it has %d bytes, and says otherwise", len(text))
 	}
 	sum := sha256.Sum256(text[:end])
@@ -94,7 +94,7 @@ func parse(text []byte) (*Segment, error) {
 	content := bufio.NewReader(io.LimitReader(unpacked, maxContent))
 	read := &numbers{from: content}
 	for range leases {
-		l := Lease{ID: int64(read.next(math.MaxUint64)), TTL: int64(read.next(math.MaxInt64))} //nolint:gosec // the ID's bits
+		l := Lease{ID: int64(read.next(math.MaxUint64)), TTL: int64(read.next(math.MaxInt64))} // the ID's bits
 		if read.err != nil {
 			return nil, read.err
 		}
@@ -132,4 +132,4 @@ func readChange(content *bufio.Reader, read *numbers) (Change, error) {
 	return c, err
 }
 
-func moment(ms uint64) time.Time { return time.UnixMilli(int64(ms)).UTC() } //nolint:gosec // as it was stored
+func moment(ms uint64) time.Time { return time.UnixMilli(int64(ms)).UTC() } // as it was stored

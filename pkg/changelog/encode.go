@@ -41,7 +41,7 @@ func (s *Segment) Encode() ([]byte, error) {
 	out.WriteString(formatName)
 	out.Write(make([]byte, 8))
 	var header []byte
-	for _, n := range []uint64{s.Cluster, uint64(s.First), uint64(len(s.Revisions)), millis(s.Until), uint64(len(s.Leases))} { //nolint:gosec // check: not negative
+	for _, n := range []uint64{s.Cluster, uint64(s.First), uint64(len(s.Revisions)), millis(s.Until), uint64(len(s.Leases))} { // check: not negative
 		header = binary.AppendUvarint(header, n)
 	}
 	out.Write(header)
@@ -57,7 +57,7 @@ func (s *Segment) Encode() ([]byte, error) {
 	if int64(len(text))+sumSize > MaxSize {
 		return nil, fmt.Errorf("store a segment of the log: its %d bytes are too many: a transaction at revision %d or after is too large", len(text), s.First)
 	}
-	binary.BigEndian.PutUint64(text[len(formatName):], uint64(int64(len(text))-prefixSize)) //nolint:gosec // positive
+	binary.BigEndian.PutUint64(text[len(formatName):], uint64(int64(len(text))-prefixSize)) // positive
 	s.Sum = sha256.Sum256(text)
 	return append(text, s.Sum[:]...), nil
 }
@@ -66,8 +66,8 @@ func (s *Segment) Encode() ([]byte, error) {
 func (s *Segment) write(into io.Writer) error {
 	var part []byte
 	for _, l := range s.Leases {
-		part = binary.AppendUvarint(part, uint64(l.ID))  //nolint:gosec // the ID's bits
-		part = binary.AppendUvarint(part, uint64(l.TTL)) //nolint:gosec // positive
+		part = binary.AppendUvarint(part, uint64(l.ID))  // the ID's bits
+		part = binary.AppendUvarint(part, uint64(l.TTL)) // positive
 	}
 	before := uint64(0)
 	for _, r := range s.Revisions {
@@ -98,4 +98,4 @@ func (c Change) kind() uint64 {
 	return kind
 }
 
-func millis(t time.Time) uint64 { return uint64(max(t.UnixMilli(), 0)) } //nolint:gosec // not negative
+func millis(t time.Time) uint64 { return uint64(max(t.UnixMilli(), 0)) } // not negative

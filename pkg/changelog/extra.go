@@ -21,9 +21,9 @@ const (
 
 func (s *Segment) extra() (text []byte) {
 	if t := s.Trail; t != nil {
-		content := binary.AppendUvarint(nil, uint64(t.Origin)) //nolint:gosec // check: not negative
+		content := binary.AppendUvarint(nil, uint64(t.Origin)) // check: not negative
 		content = append(append(content, t.Before[:]...), t.After[:]...)
-		for _, n := range []uint64{uint64(t.Previous.First), uint64(t.Previous.Last), millis(t.Previous.Until)} { //nolint:gosec // not negative
+		for _, n := range []uint64{uint64(t.Previous.First), uint64(t.Previous.Last), millis(t.Previous.Until)} { // not negative
 			content = binary.AppendUvarint(content, n)
 		}
 		text = appendPart(text, partTrail, append(content, t.Previous.Sum[:]...))
@@ -35,7 +35,7 @@ func (s *Segment) extra() (text []byte) {
 }
 
 func appendPart(text []byte, name string, content []byte) []byte {
-	text = binary.LittleEndian.AppendUint16(append(text, name...), uint16(len(content))) //nolint:gosec // a few hundred bytes
+	text = binary.LittleEndian.AppendUint16(append(text, name...), uint16(len(content))) // a few hundred bytes
 	return append(text, content...)
 }
 
@@ -66,11 +66,11 @@ func (s *Segment) readExtra(text []byte) (err error) {
 
 func (s *Segment) readTrail(content *bytes.Reader) error {
 	read := &numbers{from: content}
-	t := &Trail{Origin: int64(read.next(math.MaxInt64))} //nolint:gosec // bounded
+	t := &Trail{Origin: int64(read.next(math.MaxInt64))} // bounded
 	read.digest(content, &t.Before)
 	read.digest(content, &t.After)
-	t.Previous.First = int64(read.next(math.MaxInt64)) //nolint:gosec // bounded
-	t.Previous.Last = int64(read.next(math.MaxInt64))  //nolint:gosec // bounded
+	t.Previous.First = int64(read.next(math.MaxInt64)) // bounded
+	t.Previous.Last = int64(read.next(math.MaxInt64))  // bounded
 	if until := read.next(math.MaxInt64); until > 0 {
 		t.Previous.Until = moment(until)
 	}

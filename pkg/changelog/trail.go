@@ -43,13 +43,13 @@ func (l Link) names(other Link) bool {
 // originDigest is where the digests of a log begin.
 func originDigest(cluster uint64, origin int64) Digest {
 	text := binary.BigEndian.AppendUint64([]byte("etcd-operator log"), cluster)
-	return sha256.Sum256(binary.BigEndian.AppendUint64(text, uint64(origin))) //nolint:gosec // not negative
+	return sha256.Sum256(binary.BigEndian.AppendUint64(text, uint64(origin))) // not negative
 }
 
 // with returns the digest after one more revision.
 func (d Digest) with(r *Revision) Digest {
 	sum := sha256.New()
-	head := binary.AppendUvarint(d[:], uint64(r.Main)) //nolint:gosec // positive
+	head := binary.AppendUvarint(d[:], uint64(r.Main)) // positive
 	sum.Write(binary.AppendUvarint(head, uint64(len(r.Changes))))
 	for _, c := range r.Changes {
 		sum.Write(binary.AppendUvarint(nil, c.kind()))

@@ -241,7 +241,7 @@ func memory() int64 {
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // far from 2^63 bytes
+	return int64(m.HeapAlloc + m.StackInuse) // far from 2^63 bytes
 }
 
 // pause waits on the wall clock.

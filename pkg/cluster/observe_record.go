@@ -42,7 +42,7 @@ func testify(ctx context.Context, o *plan.Observation, through answer) {
 		o.Seen = plan.Testimony{ClusterID: s.ClusterID, Index: s.RaftIndex, Revision: s.Revision}
 	}
 	take(*through.status)
-	if r := o.Record; r == nil || int64(o.Seen.Index) >= r.RaftIndex && o.Seen.Revision >= r.Revision { //nolint:gosec // far from 2^63 entries
+	if r := o.Record; r == nil || int64(o.Seen.Index) >= r.RaftIndex && o.Seen.Revision >= r.Revision { // far from 2^63 entries
 		return
 	}
 	status, err := within(ctx, statusTimeout, through.conn.Status)

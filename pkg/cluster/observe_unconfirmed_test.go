@@ -23,7 +23,7 @@ func TestAvailableIsFalseWhileMostVotersConfirmNothing(t *testing.T) {
 		"cluster size=3\nmember a leader\nmember b stalled\nmember c", "cluster size=3\nmember a leader\nmember b stalled\nmember c stalled"
 	const unreached = "cluster size=3\nmember a leader\nmember b stalled\nmember c down"
 	idle := func(int) uint64 { return 100 }
-	busy := func(i int) uint64 { return 100 + uint64(i) } //nolint:gosec // not negative
+	busy := func(i int) uint64 { return 100 + uint64(i) } // not negative
 	for name, c := range map[string]struct {
 		looks []string
 		index func(look int) uint64

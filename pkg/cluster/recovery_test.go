@@ -51,7 +51,7 @@ func loseQuorum(t *testing.T, annotations map[string]string) *lost {
 	m.join(t, w, "a", "b", "d")
 	for i, name := range []string{"a", "b", "d"} {
 		m[name].agreed, m[name].remembered = nil, m[name].agreed
-		m[name].says = []etcd.Status{{MemberID: uint64(i + 1), ClusterID: 7, Version: "3.6.16", RaftIndex: 5000, RaftTerm: 4, Revision: 80}} //nolint:gosec // small
+		m[name].says = []etcd.Status{{MemberID: uint64(i + 1), ClusterID: 7, Version: "3.6.16", RaftIndex: 5000, RaftTerm: 4, Revision: 80}} // small
 	}
 	for _, name := range []string{"b", "d"} {
 		if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {

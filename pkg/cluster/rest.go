@@ -129,7 +129,7 @@ func (c *Cluster) untilLook() time.Duration {
 	period := c.cfg.Period - lookTimeout
 	hash := fnv.New64a()
 	hash.Write([]byte(c.obj.UID))
-	phase := lookSpacing * time.Duration(hash.Sum64()%uint64(max(1, period/lookSpacing))) //nolint:gosec // the period is positive
+	phase := lookSpacing * time.Duration(hash.Sum64()%uint64(max(1, period/lookSpacing))) // the period is positive
 	since := time.Duration(c.cfg.Clock.Now().UnixNano()) % period
 	return period - (since-phase+period)%period
 }

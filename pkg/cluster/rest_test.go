@@ -108,7 +108,7 @@ func resting(t *testing.T) (*world, *Cluster, *countedMembers) {
 	f.join(t, w, "a", "b", "c")
 	f.local = f.fakeMembers["a"].agreed
 	for i, name := range []string{"a", "b", "c"} {
-		f.fakeMembers[name].position = etcd.Position{ClusterID: 8, MemberID: uint64(i + 1), Term: 2, Revision: 33} //nolint:gosec // small
+		f.fakeMembers[name].position = etcd.Position{ClusterID: 8, MemberID: uint64(i + 1), Term: 2, Revision: 33} // small
 		f.hangs[name] = new(bool)
 	}
 	w.cfg.Members = func() Members { return f }

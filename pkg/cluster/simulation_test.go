@@ -101,7 +101,7 @@ var goodVersions = []string{"3.5.35", "3.6.16", "3.7.3"}
 
 func play(t *testing.T, seed uint64) {
 	m := &model{
-		t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1e9, 0), //nolint:gosec // lives must be repeatable
+		t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1e9, 0), // lives must be repeatable
 		gate: seed%4 != 3, pods: map[string]*modelPod{}, volumes: map[string]*modelVolume{},
 	}
 	m.spec = api.ClusterSpec{Size: 1 + m.rand.IntN(5), Version: goodVersions[m.rand.IntN(2)]}
@@ -188,7 +188,7 @@ func (m *model) observation() *plan.Observation {
 	}
 	o.Template = m.template()
 	m.restore.observe(o)
-	o.Record, o.Seen = o.Status.Record, plan.Testimony{ClusterID: 1, Index: m.index, Revision: int64(m.index)} //nolint:gosec // small
+	o.Record, o.Seen = o.Status.Record, plan.Testimony{ClusterID: 1, Index: m.index, Revision: int64(m.index)} // small
 	for _, name := range slices.Sorted(maps.Keys(m.volumes)) {
 		v := m.volumes[name]
 		o.Volumes = append(o.Volumes, manifest.VolumeState{Name: name, UID: types.UID(fmt.Sprint(v.uid)), Version: v.version, Template: v.template})

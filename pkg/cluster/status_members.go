@@ -82,7 +82,7 @@ func memberStatuses(o *plan.Observation) []api.MemberStatus {
 		s.Healthy = s.Problem == "" || m.Foreign() && s.Leader
 		if m.Status != nil {
 			s.Version, s.DBSize, s.DBSizeInUse = m.Status.Version, m.Status.DBSize, m.Status.DBInUse
-			s.RaftIndexLag = int64(newest - min(newest, m.Status.RaftApplied)) //nolint:gosec // far from 2^63 entries
+			s.RaftIndexLag = int64(newest - min(newest, m.Status.RaftApplied)) // far from 2^63 entries
 		}
 		for _, a := range alarms {
 			if a.MemberID == m.ID {

@@ -60,7 +60,7 @@ func (c *Conn) Keys(ctx context.Context, revision int64) (Keys, error) {
 		}
 		for _, kv := range resp.Kvs {
 			for i, n := range []int64{int64(len(kv.Key)), kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease} {
-				binary.BigEndian.PutUint64(numbers[i*8:], uint64(n)) //nolint:gosec // the bits
+				binary.BigEndian.PutUint64(numbers[i*8:], uint64(n)) // the bits
 			}
 			hash.Write(numbers[:])
 			hash.Write(kv.Key)

@@ -61,7 +61,7 @@ func (c *Conn) Snapshot(ctx context.Context) (*Snapshot, error) {
 		return nil, fmt.Errorf("snapshot from %s: %w", c.url, clientv3.ContextError(ctx, c.explain(ctx, err)))
 	}
 	return &Snapshot{
-		Size:           int64(len(first.GetBlob())) + int64(first.GetRemainingBytes()) + SnapshotTrailer, //nolint:gosec // no database has 2⁶³ bytes
+		Size:           int64(len(first.GetBlob())) + int64(first.GetRemainingBytes()) + SnapshotTrailer, // no database has 2⁶³ bytes
 		StorageVersion: first.GetVersion(),
 		url:            c.url,
 		ctx:            ctx,

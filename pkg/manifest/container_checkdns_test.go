@@ -80,7 +80,7 @@ func TestTheScriptForBusyboxLooksForTheData(t *testing.T) {
 				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(file, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+				if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
 					t.Fatal(err)
 				}
 				return file
@@ -142,7 +142,7 @@ func makeForeign(t *testing.T, cmd *exec.Cmd, dir string) {
 		if err := os.Chmod(data, 0); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = os.Chmod(data, 0o700) }) //nolint:gosec // a directory
+		t.Cleanup(func() { _ = os.Chmod(data, 0o700) })
 		return
 	}
 	if err := os.Chown(data, dataOwner(), os.Getgid()); err != nil {

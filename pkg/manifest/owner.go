@@ -58,7 +58,7 @@ func ParseOwner(text string) Owner {
 
 func parseID(text string) (int64, error) {
 	id, err := strconv.ParseUint(text, 10, 31)
-	return int64(id), err //nolint:gosec // at most 31 bits
+	return int64(id), err // at most 31 bits
 }
 
 // runsAs returns the user that a pod names for etcd; unknown if the image decides.

@@ -95,5 +95,5 @@ func firstOf(ranges string) *int64 {
 	if err != nil {
 		return nil
 	}
-	return new(int64(id)) //nolint:gosec // at most 31 bits
+	return new(int64(id)) // at most 31 bits
 }

@@ -45,7 +45,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func start(t *testing.T, s *server, group int) *Namespaces {
 	t.Helper()
-	s.group.Store(int32(group)) //nolint:gosec // a status code
+	s.group.Store(int32(group))
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
 	kube, err := kubernetes.NewForConfig(&rest.Config{Host: web.URL})

@@ -281,7 +281,7 @@ func TestTheHashOfEtcdIsStoredNowAndThen(t *testing.T) {
 			if len(asked) == 2 {
 				return changelog.Checkpoint{}, errors.New("it is busy")
 			}
-			return changelog.Checkpoint{Revision: revision, Compacted: 3, Hash: uint32(revision)}, nil //nolint:gosec // small
+			return changelog.Checkpoint{Revision: revision, Compacted: 3, Hash: uint32(revision)}, nil // small
 		}}
 		err := f.during(t, 20, nil, func() {
 			for range 4 * 3600 {
@@ -299,7 +299,7 @@ func TestTheHashOfEtcdIsStoredNowAndThen(t *testing.T) {
 		var got []int64
 		for i, s := range f.segments {
 			if c := s.Checkpoint; c != nil {
-				if *c != (changelog.Checkpoint{Revision: c.Revision, Compacted: 3, Hash: uint32(c.Revision)}) || c.Revision > f.segments[i-1].Last { //nolint:gosec // small
+				if *c != (changelog.Checkpoint{Revision: c.Revision, Compacted: 3, Hash: uint32(c.Revision)}) || c.Revision > f.segments[i-1].Last { // small
 					t.Errorf("segment %d has %+v", i, c)
 				}
 				got = append(got, c.Revision)

@@ -75,7 +75,7 @@ func (r *Report) survivorWithin(b Bounds, against *[]string) *Survivor {
 		*against = append(*against, "no member answers")
 	case s.Behind > b.Revisions:
 		*against = append(*against, fmt.Sprintf("survivor %s: %s lost, and recovery.maxLostRevisions is %d", s.Name, revisionsAre(s.Behind, "known "), b.Revisions))
-	case b.Revisions == 0 && int64(s.Applied) < r.Index: //nolint:gosec // far from 2^63
+	case b.Revisions == 0 && int64(s.Applied) < r.Index: // far from 2^63
 		*against = append(*against, fmt.Sprintf("survivor %s: it has applied raft entry %d, and %d is recorded: it may lack leases, users or roles, which raise no revision", s.Name, s.Applied, r.Index))
 	default:
 		return s

@@ -19,7 +19,7 @@ func manyFacts() Facts {
 	for i := range 15 {
 		m := Member{Missing: Missing{Name: fmt.Sprintf("m%02d", i)}}
 		if i%5 > 0 {
-			m.Status = &etcd.Status{MemberID: uint64(i), ClusterID: 7, Revision: int64(80 + i%3)} //nolint:gosec // small
+			m.Status = &etcd.Status{MemberID: uint64(i), ClusterID: 7, Revision: int64(80 + i%3)} // small
 		}
 		f.Members = append(f.Members, m)
 	}

@@ -26,7 +26,7 @@ func (r *Report) Ways() []api.RecoveryWay {
 		}
 		ways = append(ways, api.RecoveryWay{
 			Way: api.RecoverySurvivor, Member: s.Name, Revision: s.Revision,
-			RaftTerm: int64(s.RaftTerm), RaftIndex: int64(s.RaftIndex), //nolint:gosec // far from 2^63
+			RaftTerm: int64(s.RaftTerm), RaftIndex: int64(s.RaftIndex), // far from 2^63
 			Message: fmt.Sprintf("%s has revision %d; %s", s.Name, s.Revision, r.against(s.Revision, s.Behind)),
 		})
 	}

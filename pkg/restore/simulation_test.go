@@ -74,7 +74,7 @@ type life struct {
 var errDead = errors.New("the operator is dead")
 
 func newLife(t *testing.T, seed uint64) *life {
-	l := &life{rand: rand.New(rand.NewPCG(seed, 5)), world: newWorld(t), backups: 1} //nolint:gosec // lives must be repeatable
+	l := &life{rand: rand.New(rand.NewPCG(seed, 5)), world: newWorld(t), backups: 1} // lives must be repeatable
 	r := testRestore()
 	if l.rand.IntN(4) == 0 {
 		r.Spec.ClusterTemplate = template()

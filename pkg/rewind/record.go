@@ -24,8 +24,8 @@ const recordSize = 8 + 1 + 8
 
 // bytes is the stored form of the record's key.
 func (r record) bytes() []byte {
-	key := binary.BigEndian.AppendUint64(make([]byte, 0, recordSize+1), uint64(r.main)) //nolint:gosec // positive
-	key = binary.BigEndian.AppendUint64(append(key, '_'), uint64(r.sub))                //nolint:gosec // positive
+	key := binary.BigEndian.AppendUint64(make([]byte, 0, recordSize+1), uint64(r.main)) // positive
+	key = binary.BigEndian.AppendUint64(append(key, '_'), uint64(r.sub))                // positive
 	if r.tombstone {
 		key = append(key, 't')
 	}
@@ -39,15 +39,15 @@ func parseRecord(key []byte) (record, error) {
 		return record{}, fmt.Errorf("%x is no key of a record of etcd", key)
 	}
 	return record{
-		main:      int64(binary.BigEndian.Uint64(key)),     //nolint:gosec // as etcd wrote it
-		sub:       int64(binary.BigEndian.Uint64(key[9:])), //nolint:gosec // as etcd wrote it
+		main:      int64(binary.BigEndian.Uint64(key)),     // as etcd wrote it
+		sub:       int64(binary.BigEndian.Uint64(key[9:])), // as etcd wrote it
 		tombstone: len(key) > recordSize,
 	}, nil
 }
 
 // compactionAt is the stored form of a compaction's revision.
 func compactionAt(revision int64) []byte {
-	key := binary.BigEndian.AppendUint64(nil, uint64(revision)) //nolint:gosec // positive
+	key := binary.BigEndian.AppendUint64(nil, uint64(revision)) // positive
 	return binary.BigEndian.AppendUint64(append(key, '_'), 0)
 }
 
@@ -81,7 +81,7 @@ func parseKeyValue(value []byte) (kv keyValue, err error) {
 		case number == fieldLease && kind == protowire.VarintType:
 			var lease uint64
 			lease, n = protowire.ConsumeVarint(value)
-			kv.lease = int64(lease) //nolint:gosec // the ID's bits
+			kv.lease = int64(lease) // the ID's bits
 		default:
 			n = protowire.ConsumeFieldValue(number, kind, value)
 		}
@@ -93,12 +93,12 @@ func parseKeyValue(value []byte) (kv keyValue, err error) {
 	return kv, nil
 }
 
-func leaseKey(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) } //nolint:gosec // the ID's bits
+func leaseKey(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) } // the ID's bits
 
 // newLease is the record of a lease with a time to live in seconds.
 func newLease(id, ttl int64) []byte {
-	value := protowire.AppendVarint(protowire.AppendTag(nil, fieldLeaseID, protowire.VarintType), uint64(id))   //nolint:gosec // the ID's bits
-	return protowire.AppendVarint(protowire.AppendTag(value, fieldLeaseTTL, protowire.VarintType), uint64(ttl)) //nolint:gosec // positive
+	value := protowire.AppendVarint(protowire.AppendTag(nil, fieldLeaseID, protowire.VarintType), uint64(id))   // the ID's bits
+	return protowire.AppendVarint(protowire.AppendTag(value, fieldLeaseTTL, protowire.VarintType), uint64(ttl)) // positive
 }
 
 // digest stands for a key, in constant space. No two keys have the same.

@@ -291,7 +291,7 @@ func verify(snapshot *io.SectionReader) error {
 
 // seal appends the SHA-256 of a file to it.
 func seal(name string) error {
-	file, err := os.OpenFile(name, os.O_RDWR, 0) //nolint:gosec // To has just made it
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("append the SHA-256 to the snapshot: %w", err)
 	}

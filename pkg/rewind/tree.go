@@ -68,7 +68,7 @@ func openTree(from io.ReaderAt) (*tree, error) {
 		}
 		if txid := number.Uint64(text[48:]); t.pageSize == 0 || txid > newest {
 			newest, t.pageSize = txid, int64(number.Uint32(text[8:]))
-			t.root = int64(number.Uint64(text[16:])) * t.pageSize //nolint:gosec // read checks offsets
+			t.root = int64(number.Uint64(text[16:])) * t.pageSize // read checks offsets
 		}
 	}
 	if t.pageSize == 0 {
@@ -139,7 +139,7 @@ func (t *tree) key(p page, element int) ([]byte, error) {
 
 // below returns the offset of the page below an element of a branch.
 func (t *tree) below(p page, element int) int64 {
-	return int64(binary.LittleEndian.Uint64(p.elements[element*elementSize+8:])) * t.pageSize //nolint:gosec // read checks offsets
+	return int64(binary.LittleEndian.Uint64(p.elements[element*elementSize+8:])) * t.pageSize // read checks offsets
 }
 
 // descend goes from a page down to a leaf. choose returns the element to follow.
@@ -223,7 +223,7 @@ func (t *tree) bucket(name []byte) (root int64, found bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	if id := int64(binary.LittleEndian.Uint64(value)); id != 0 { //nolint:gosec // read checks offsets
+	if id := int64(binary.LittleEndian.Uint64(value)); id != 0 { // read checks offsets
 		return id * t.pageSize, true, nil
 	}
 	return at + headerSize, true, nil

@@ -134,17 +134,17 @@ func forge(t *testing.T, s *changelog.Segment, extra []byte) []byte {
 		}
 		return text
 	}
-	out.Write(numbers(s.Cluster, uint64(s.First), uint64(len(s.Revisions)), uint64(s.Until.UnixMilli()), uint64(len(s.Leases)))) //nolint:gosec // positive
+	out.Write(numbers(s.Cluster, uint64(s.First), uint64(len(s.Revisions)), uint64(s.Until.UnixMilli()), uint64(len(s.Leases)))) // positive
 	packer := gzip.NewWriter(out)
 	packer.Extra = extra
 	var content []byte
 	for _, l := range s.Leases {
-		content = append(content, numbers(uint64(l.ID), uint64(l.TTL))...) //nolint:gosec // positive
+		content = append(content, numbers(uint64(l.ID), uint64(l.TTL))...) // positive
 	}
 	before := int64(0)
 	for _, r := range s.Revisions {
 		at := r.At.UnixMilli()
-		content = append(content, numbers(uint64(at-before), uint64(len(r.Changes)))...) //nolint:gosec // positive
+		content = append(content, numbers(uint64(at-before), uint64(len(r.Changes)))...) // positive
 		before = at
 		for _, c := range r.Changes {
 			kind := uint64(len(c.KeyValue)) * 2
@@ -159,7 +159,7 @@ func forge(t *testing.T, s *changelog.Segment, extra []byte) []byte {
 		t.Fatal(err)
 	}
 	text := out.Bytes()
-	binary.BigEndian.PutUint64(text[8:], uint64(len(text)-16)) //nolint:gosec // positive
+	binary.BigEndian.PutUint64(text[8:], uint64(len(text)-16)) // positive
 	sum := sha256.Sum256(text)
 	return append(text, sum[:]...)
 }

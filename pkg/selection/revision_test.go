@@ -44,7 +44,7 @@ func makeHolding(t *testing.T, oldest, newest int) []byte {
 		t.Fatal(err)
 	}
 	key := func(revision int) []byte {
-		return append(append(binary.BigEndian.AppendUint64(nil, uint64(revision)), '_'), make([]byte, 8)...) //nolint:gosec // positive
+		return append(append(binary.BigEndian.AppendUint64(nil, uint64(revision)), '_'), make([]byte, 8)...) // positive
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
 		keys, err := tx.CreateBucket([]byte("key"))

@@ -88,7 +88,7 @@ func (v *Verifier) begins() error {
 	}
 	// etcd sends exactly as many pages as the database has.
 	pages, pageSize := order.Uint64(v.head[metaPagesAt:]), uint64(order.Uint32(v.head[metaPageAt:]))
-	size := uint64(v.check.size) //nolint:gosec // not negative
+	size := uint64(v.check.size) // not negative
 	switch {
 	case pageSize == 0 || pages > size/pageSize:
 		return fmt.Errorf("%w: it was cut off: it has %d bytes, and its database %d pages of %d", ErrDamaged, size, pages, pageSize)

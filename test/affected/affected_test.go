@@ -39,7 +39,7 @@ func (c checkout) write(t *testing.T, name, text string) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(text), 0o755); err != nil { //nolint:gosec // some are scripts
+	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 }

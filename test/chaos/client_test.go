@@ -46,7 +46,7 @@ func startClients(ctx context.Context, n int, seed uint64, dial func() (*clientv
 	ctx, cancel := context.WithCancel(ctx)
 	c := &clients{dial: dial, history: newHistory(), watch: newWatched(), leases: newLeases(), stop: cancel, stopWatch: stopWatch}
 	for id := range n {
-		c.done.Go(func() { c.run(ctx, id, rand.New(rand.NewPCG(seed, uint64(id)))) }) //nolint:gosec // the same for the same seed
+		c.done.Go(func() { c.run(ctx, id, rand.New(rand.NewPCG(seed, uint64(id)))) }) // the same for the same seed
 	}
 	c.done.Go(func() { c.leases.run(ctx, dial) })
 	c.watching.Go(func() { c.watch.follow(watching, dial) })

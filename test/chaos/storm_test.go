@@ -71,7 +71,7 @@ type target struct {
 
 func TestChaos(t *testing.T) {
 	t.Logf("seed %d", *seed)
-	s := &storm{t: t, faults: chosen(t), n: harness.New(t), rand: rand.New(rand.NewPCG(*seed, 0)), struck: map[string]int{}} //nolint:gosec // the same for the same seed
+	s := &storm{t: t, faults: chosen(t), n: harness.New(t), rand: rand.New(rand.NewPCG(*seed, 0)), struck: map[string]int{}} // the same for the same seed
 	s.targets = []*target{
 		{Cluster: s.n.CreateObject(spec("one", 1, true)), size: 1, volumes: true},
 		{Cluster: s.n.CreateObject(spec("three", 3, false)), size: 3, resizes: true},
@@ -80,7 +80,7 @@ func TestChaos(t *testing.T) {
 	}
 	for i, c := range s.targets {
 		c.WaitSettled()
-		c.clients = startClients(t.Context(), clientsEach, *seed+uint64(i), c.Client) //nolint:gosec // i is small
+		c.clients = startClients(t.Context(), clientsEach, *seed+uint64(i), c.Client) // i is small
 	}
 	s.began = time.Now()
 	defer s.report()

@@ -97,7 +97,7 @@ func (f *former) start(version string) {
 	_, err = n.Kube.AppsV1().StatefulSets(n.Name).Create(t.Context(), &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name},
 		Spec: appsv1.StatefulSetSpec{
-			ServiceName: f.name, Replicas: new(int32(size)), PodManagementPolicy: appsv1.ParallelPodManagement, //nolint:gosec // at most 7
+			ServiceName: f.name, Replicas: new(int32(size)), PodManagementPolicy: appsv1.ParallelPodManagement, // at most 7
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
@@ -162,7 +162,7 @@ func (f *former) client(endpoints []string) (*clientv3.Client, error) {
 		roots.AppendCertsFromPEM(f.pki.ca.PEM)
 		cfg.TLS = &tls.Config{
 			Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
-			InsecureSkipVerify: true, //nolint:gosec // it is verified below: the addresses are not in the certificates
+			InsecureSkipVerify: true, // it is verified below: the addresses are not in the certificates
 			VerifyConnection: func(state tls.ConnectionState) error {
 				_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: f.host(0)})
 				return err

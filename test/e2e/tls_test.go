@@ -66,7 +66,7 @@ func checkSecured(t *testing.T, cluster *harness.Cluster, members []harness.Memb
 	}
 	keepsOut(t, cluster, map[string]*tls.Config{
 		"a client in plain text":       nil,
-		"a client without certificate": {InsecureSkipVerify: true}, //nolint:gosec // it is the stranger here
+		"a client without certificate": {InsecureSkipVerify: true},
 	})
 }
 

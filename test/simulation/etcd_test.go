@@ -5,7 +5,7 @@ package simulation
 
 import (
 	"cmp"
-	"crypto/sha1" //nolint:gosec // as etcd makes its IDs
+	"crypto/sha1" // as etcd makes its IDs
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -189,7 +189,7 @@ type raftPanic string
 
 // hashed returns an ID as etcd computes it.
 func hashed(b []byte) uint64 {
-	sum := sha1.Sum(b) //nolint:gosec // as etcd makes its IDs
+	sum := sha1.Sum(b) // as etcd makes its IDs
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
@@ -839,7 +839,7 @@ func (m *member) connectedSince(id uint64) time.Time {
 			since = t
 		}
 	}
-	began, other := uint64(m.startedAt.UnixNano()), uint64(p.startedAt.UnixNano()) //nolint:gosec // any number will do
+	began, other := uint64(m.startedAt.UnixNano()), uint64(p.startedAt.UnixNano()) // any number will do
 	if m.startedAt.Sub(p.startedAt).Abs() < healthInterval && m.w.life.chance(unconnectedChance, "unconnected", m.disk.name, p.disk.name, began, other) {
 		return time.Time{}
 	}

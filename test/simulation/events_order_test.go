@@ -16,7 +16,7 @@ func TestEventsHappenInOrder(t *testing.T) {
 		no int
 	}
 	for seed := range uint64(50) {
-		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not for secrets
+		r := rand.New(rand.NewPCG(seed, 1)) // not for secrets
 		var queue events
 		var want, got []when
 		for no := range 200 {

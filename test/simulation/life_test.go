@@ -67,7 +67,7 @@ func live(t *testing.T, l life, calm bool) result {
 func sow(seed uint64) {
 	source := mathrand2.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24)})
 	rand.Reader = source                                        // raft's election timeouts
-	uuid.SetRand(mathrand.New(mathrand.NewSource(int64(seed)))) //nolint:gosec // not for secrets
+	uuid.SetRand(mathrand.New(mathrand.NewSource(int64(seed)))) // not for secrets
 	utilrand.Seed(int64(seed))
 	mathrand.Seed(int64(seed)) //nolint:staticcheck // what client-go draws from
 }
@@ -76,7 +76,7 @@ func sow(seed uint64) {
 // number of passes before. After a list with several objects, Go's scheduler decides how many
 // passes follow.
 func (w *world) sowNames() {
-	utilrand.Seed(int64(w.life.number("names", int(w.elapsed())) >> 1)) //nolint:gosec // any number will do
+	utilrand.Seed(int64(w.life.number("names", int(w.elapsed())) >> 1)) // any number will do
 }
 
 func newWorld(l life) *world {

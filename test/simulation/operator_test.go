@@ -99,7 +99,7 @@ func (w *world) startOperator(name string) {
 			Namespace: namespace, CreateCRD: w.createsCRD, Version: "1.0.0", OperatorImage: "operator:1.0.0", GCInterval: 10 * time.Minute,
 			Kube: t.kube, EtcdClusters: t.etcds, Dynamic: t.dynamic, CRDs: t.crds,
 			Recorder: t.recorder, Registry: prometheus.NewRegistry(), Logger: t.logger, Clock: t.clock,
-			Rand:    rand.New(rand.NewPCG(w.life.seed, 1)), //nolint:gosec // not for secrets
+			Rand:    rand.New(rand.NewPCG(w.life.seed, 1)), // not for secrets
 			Members: func() cluster.Members { return reach{o} },
 			Survey:  reach{o}.survey,
 		})

@@ -87,7 +87,7 @@ func (w *world) rollBack(old map[*disk]*raft.MemoryStorage) {
 			last = max(last, i)
 		}
 	}
-	if last > 0 && int64(last) < obj.Status.Record.RaftIndex { //nolint:gosec // far from 2^63 entries
+	if last > 0 && int64(last) < obj.Status.Record.RaftIndex { // far from 2^63 entries
 		w.wentBack = true
 	}
 }

@@ -110,7 +110,7 @@ func liveAll(t *testing.T, n uint64, of func(seed uint64) life) {
 	began := time.Now()
 	first := *firstFlag
 	if *seedFlag >= 0 {
-		first, n = uint64(*seedFlag), 1 //nolint:gosec // not negative
+		first, n = uint64(*seedFlag), 1 // not negative
 	}
 	ends := map[string]int{}
 	lived, storms, failed, struck := 0, 0, 0, 0

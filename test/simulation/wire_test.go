@@ -121,5 +121,5 @@ func frame(f format, event string, raw []byte) []byte {
 	}
 	b, err := (&metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: raw}}).Marshal()
 	must(err)
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...) //nolint:gosec // far from 4 GiB
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...) // far from 4 GiB
 }

@@ -203,7 +203,7 @@ func (l life) number(words ...any) uint64 {
 				h = (h ^ uint64(word[i])) * 0x100000001b3
 			}
 		case int:
-			h = (h ^ uint64(word)) * 0x100000001b3 //nolint:gosec // any number will do
+			h = (h ^ uint64(word)) * 0x100000001b3 // any number will do
 		case uint64:
 			h = (h ^ word ^ word>>32) * 0x100000001b3
 		default:

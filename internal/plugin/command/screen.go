@@ -21,7 +21,7 @@ type screen struct {
 
 func newScreen(out io.Writer) *screen {
 	file, ok := out.(*os.File)
-	return &screen{out: out, terminal: ok && term.IsTerminal(int(file.Fd()))} //nolint:gosec // a file's descriptor fits
+	return &screen{out: out, terminal: ok && term.IsTerminal(int(file.Fd()))} // a file's descriptor fits
 }
 
 func (s *screen) show(frame []byte) {

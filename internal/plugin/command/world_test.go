@@ -81,7 +81,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	var listed []*etcdserverpb.Member
 	for i, name := range names {
 		listed = append(listed, &etcdserverpb.Member{
-			ID: uint64(i + 1), Name: name, //nolint:gosec // small
+			ID: uint64(i + 1), Name: name, // small
 			PeerURLs: []string{"http://" + name + ".orders.default.svc:2380"},
 		})
 	}
@@ -89,7 +89,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 		m := &etcdtest.Member{
 			Agreed: listed, Remembered: listed,
 			Status: &etcdserverpb.StatusResponse{
-				Header:  &etcdserverpb.ResponseHeader{MemberId: uint64(i + 1), ClusterId: 99, Revision: 81500}, //nolint:gosec // small
+				Header:  &etcdserverpb.ResponseHeader{MemberId: uint64(i + 1), ClusterId: 99, Revision: 81500}, // small
 				Version: "3.7.3", Leader: 1, DbSize: 1200 << 20, DbSizeInUse: 732 << 20, DbSizeQuota: 8 << 30,
 				RaftIndex: 1000, RaftAppliedIndex: 1000,
 			},

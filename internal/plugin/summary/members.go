@@ -121,7 +121,7 @@ func (m *Member) answered(a *observe.Answer, ahead uint64, earlier *observe.Clus
 	m.learner = m.learner || st.Learner
 	m.Healthy = a.Commits == nil && st.LeaderID != 0
 	if ahead > st.RaftApplied {
-		m.Lag = int64(ahead - st.RaftApplied) //nolint:gosec // raft indexes stay below 2^63
+		m.Lag = int64(ahead - st.RaftApplied) // raft indexes stay below 2^63
 	}
 	for _, alarm := range st.Alarms {
 		if alarm.MemberID == st.MemberID {

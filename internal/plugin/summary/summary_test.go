@@ -33,7 +33,7 @@ func cluster(n int) *observe.Cluster {
 		},
 	}
 	for i := range n {
-		name, node, id := fmt.Sprintf("orders-%d", i), fmt.Sprintf("n%d", i), uint64(i+1) //nolint:gosec // small
+		name, node, id := fmt.Sprintf("orders-%d", i), fmt.Sprintf("n%d", i), uint64(i+1) // small
 		c.Zones[node] = fmt.Sprintf("z%d", i)
 		c.Members = append(c.Members, etcd.Member{ID: id, Name: name})
 		c.Pods = append(c.Pods, corev1.Pod{

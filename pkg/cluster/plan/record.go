@@ -50,7 +50,7 @@ func (o *Observation) Contradiction() (reason, message string) {
 	case len(forgotten) > 0:
 		return ReasonForgotten, o.wayOutOf("the members that answer know nothing of " + strings.Join(forgotten, ", ") +
 			", and no quorum on record has removed them")
-	case r != nil && o.Seen.Index != 0 && int64(o.Seen.Index) < r.RaftIndex: //nolint:gosec // far from 2^63 entries
+	case r != nil && o.Seen.Index != 0 && int64(o.Seen.Index) < r.RaftIndex: // far from 2^63 entries
 		return ReasonWentBack, o.wayOutOf(fmt.Sprintf("a quorum had committed raft index %d, and is before it now", r.RaftIndex))
 	case r != nil && o.Seen.Revision != 0 && o.Seen.Revision < r.Revision:
 		return ReasonWentBack, o.wayOutOf(fmt.Sprintf("a quorum had reached revision %d, and is before it now", r.Revision))
@@ -132,7 +132,7 @@ func heedRecord(o *Observation) Step {
 // FreshRecord returns the record of the current state. It marks a member before etcd removes
 // it: nobody may be left afterwards to report the removal.
 func (o *Observation) FreshRecord(s Step) *api.ClusterRecord {
-	r := &api.ClusterRecord{RaftIndex: int64(o.Seen.Index), Revision: o.Seen.Revision} //nolint:gosec // far from 2^63 entries
+	r := &api.ClusterRecord{RaftIndex: int64(o.Seen.Index), Revision: o.Seen.Revision} // far from 2^63 entries
 	if o.Seen.ClusterID != 0 {
 		r.ClusterID = etcd.FormatID(o.Seen.ClusterID)
 	}

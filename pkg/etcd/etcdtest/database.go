@@ -26,7 +26,7 @@ func SnapshotFile(order binary.ByteOrder, pages int, seed byte) []byte {
 	order.PutUint32(meta[0:], 0xED0CDAED) // magic
 	order.PutUint32(meta[4:], 2)          // version
 	order.PutUint32(meta[8:], PageSize)
-	order.PutUint64(meta[40:], uint64(pages)) //nolint:gosec // not negative
+	order.PutUint64(meta[40:], uint64(pages)) // not negative
 	checksum := fnv.New64a()
 	checksum.Write(meta)
 	order.PutUint64(head[72:], checksum.Sum64())

@@ -28,7 +28,7 @@ func StreamOf(database []byte) *Stream {
 	for rest := database; len(rest) > 0; {
 		n := min(len(rest), pieceSize)
 		stream.Pieces = append(stream.Pieces, &etcdserverpb.SnapshotResponse{
-			Blob: rest[:n], RemainingBytes: uint64(len(rest) - n), //nolint:gosec // not negative
+			Blob: rest[:n], RemainingBytes: uint64(len(rest) - n), // not negative
 		})
 		rest = rest[n:]
 	}
