@@ -20,6 +20,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/test/race"
 )
 
 const (
@@ -407,7 +408,10 @@ func kinds() map[string]damage {
 // Whatever happens to what a restore reads of the log, the restore is refused and names an
 // object. Each kind of damage is tried at random places, also with a SHA-256 that fits.
 func TestEachDamageOfALogIsRefused(t *testing.T) {
-	const variants = 10_000
+	variants := 10_000
+	if race.Enabled {
+		variants = 2_000
+	}
 	l, foreign := newLibrary(t, 900), newLibrary(t, 800)
 	all := kinds()
 	names := slices.Sorted(maps.Keys(all))

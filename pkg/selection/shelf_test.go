@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
@@ -28,6 +29,8 @@ type shelf struct {
 	store.Store // all that isn't reading
 	objects     map[string]*book
 	listErr     error
+	// mu guards asked, and what Get changes in the books: a restore reads ahead.
+	mu sync.Mutex
 	// asked are the calls.
 	asked []string
 	// got gets the key of each Get, before it.
@@ -80,7 +83,9 @@ func (s *shelf) find(key string) (*book, error) {
 }
 
 func (s *shelf) Stat(_ context.Context, key string) (store.Object, error) {
+	s.mu.Lock()
 	s.asked = append(s.asked, "stat "+key)
+	s.mu.Unlock()
 	b, err := s.find(key)
 	if err != nil {
 		return store.Object{}, err
@@ -89,10 +94,12 @@ func (s *shelf) Stat(_ context.Context, key string) (store.Object, error) {
 }
 
 func (s *shelf) Get(ctx context.Context, key string, offset int64) (io.ReadCloser, error) {
-	s.asked = append(s.asked, fmt.Sprintf("get %s from %d", key, offset))
 	if s.got != nil {
 		s.got(key, offset)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, fmt.Sprintf("get %s from %d", key, offset))
 	b, err := s.find(key)
 	if err != nil {
 		return nil, err

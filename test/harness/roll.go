@@ -27,6 +27,7 @@ type Roll struct {
 	images   map[string]string // as of the start
 	changed  []change
 	lost     map[string]time.Time // when a pod that served in its image ceased to be ready
+	started  map[string]time.Time // when etcd first ran in the new image of a pod, to the second
 	leaders  []sighting
 	problems []error
 }
@@ -47,7 +48,7 @@ type sighting struct {
 
 // WatchRoll starts to follow the pods and the leader.
 func (c *Cluster) WatchRoll(ctx context.Context) *Roll {
-	r := &Roll{pods: map[string]*corev1.Pod{}, images: map[string]string{}, lost: map[string]time.Time{}}
+	r := &Roll{pods: map[string]*corev1.Pod{}, images: map[string]string{}, lost: map[string]time.Time{}, started: map[string]time.Time{}}
 	for _, pod := range c.Pods() {
 		r.pods[pod.Name] = pod
 		r.images[pod.Name] = etcdContainer(pod).Image
@@ -85,6 +86,11 @@ func (r *Roll) see(pod *corev1.Pod) {
 	}
 	r.pods[pod.Name] = pod
 	image := etcdContainer(pod).Image
+	if _, known := r.started[pod.Name]; !known && image != r.images[pod.Name] {
+		if at, runs := runsSince(pod); runs {
+			r.started[pod.Name] = at
+		}
+	}
 	if image == r.images[pod.Name] || r.hasChanged(pod.Name) {
 		return
 	}
@@ -111,9 +117,18 @@ func (r *Roll) hasChanged(pod string) bool {
 // runsItsImage reports whether etcd runs the image in the pod's spec: after an edit, the old
 // container runs until the kubelet acts.
 func runsItsImage(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-		return s.Name == "etcd" && s.State.Running != nil && s.Image == etcdContainer(pod).Image
-	})
+	_, runs := runsSince(pod)
+	return runs
+}
+
+// runsSince returns since when etcd runs the image in the pod's spec, to the second.
+func runsSince(pod *corev1.Pod) (at time.Time, runs bool) {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == "etcd" && s.State.Running != nil && s.Image == etcdContainer(pod).Image {
+			return s.State.Running.StartedAt.Time, true
+		}
+	}
+	return at, false
 }
 
 func (r *Roll) watchLeader(ctx context.Context, c *Cluster) {
@@ -139,8 +154,8 @@ func (r *Roll) lookForLeader(ctx context.Context, c *Cluster) {
 	}
 }
 
-// Check ends the roll and returns its faults: three members out of the Service at a time, or no
-// member in it, or a leader that was restarted or moved before the last follower.
+// Check ends the roll and returns its faults: a member that was changed before the one before it had
+// restarted, three members out of the Service at a time, or no member in it, or a leader that was restarted or moved before the last follower.
 func (r *Roll) Check() error {
 	r.stop()
 	r.mu.Lock()
@@ -152,6 +167,10 @@ func (r *Roll) Check() error {
 	for i, change := range r.changed {
 		if i == len(r.changed)-1 {
 			break
+		}
+		next := r.changed[i+1]
+		if at, known := r.started[change.pod]; !known || at.After(next.at) {
+			problems = append(problems, fmt.Errorf("%s was changed before %s had restarted", next.pod, change.pod))
 		}
 		if r.ledThroughout(i) {
 			problems = append(problems, fmt.Errorf("%s led while it was changed, as number %d of %d", change.pod, i+1, r.size))

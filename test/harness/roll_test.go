@@ -20,7 +20,7 @@ func etcdPod(name, image, runs string, ready corev1.ConditionStatus) *corev1.Pod
 		Status: corev1.PodStatus{
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}},
 			ContainerStatuses: []corev1.ContainerStatus{{
-				Name: "etcd", Image: runs, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				Name: "etcd", Image: runs, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
 			}},
 		},
 	}
@@ -28,7 +28,7 @@ func etcdPod(name, image, runs string, ready corev1.ConditionStatus) *corev1.Pod
 
 // roll is a Roll over a, b and c, of which a leads in term 2.
 func roll() *Roll {
-	r := &Roll{stop: func() {}, moved: func() []string { return nil }, size: 3, pods: map[string]*corev1.Pod{}, images: map[string]string{}, lost: map[string]time.Time{}}
+	r := &Roll{stop: func() {}, moved: func() []string { return nil }, size: 3, pods: map[string]*corev1.Pod{}, images: map[string]string{}, lost: map[string]time.Time{}, started: map[string]time.Time{}}
 	for _, name := range []string{"a", "b", "c"} {
 		r.pods[name], r.images[name] = etcdPod(name, "old", "old", corev1.ConditionTrue), "old"
 	}
@@ -117,25 +117,42 @@ func TestRoll(t *testing.T) {
 			patch(r, "b")
 			r.see(etcdPod("b", "new", "new", corev1.ConditionFalse))
 			patch(r, "c")
+			r.see(etcdPod("c", "new", "new", corev1.ConditionFalse))
 			change3(r, "a")
-		}, "c was changed while b was not ready"},
+		}, "a was changed while [b c] were not ready"},
 		{"two at a time, before the kubelet has acted", func(r *Roll) {
 			patch(r, "b")
 			patch(r, "c")
+			restart(r, "b")
+			restart(r, "c")
 			change3(r, "a")
-		}, "c was changed while b was not ready"},
+		}, "c was changed before b had restarted"},
+		{"one that the kubelet never restarts", func(r *Roll) {
+			patch(r, "b")
+			change3(r, "c", "a")
+		}, "c was changed before b had restarted"},
+		{"one that the kubelet reports late", func(r *Roll) {
+			patch(r, "b")
+			began := etcdPod("b", "new", "new", corev1.ConditionFalse)
+			patch(r, "c")
+			r.see(began)
+			restart(r, "b")
+			restart(r, "c")
+			change3(r, "a")
+		}, ""},
 		{"a probe that fails while the operator acts", func(r *Roll) {
 			change3(r, "b")
 			r.see(etcdPod("b", "new", "new", corev1.ConditionFalse))
 			time.Sleep(lagTime / 2)
 			change3(r, "c", "a")
 		}, ""},
-		{"a probe that failed long before the operator acts", func(r *Roll) {
-			change3(r, "b")
+		{"probes that failed long before the operator acts", func(r *Roll) {
+			change3(r, "b", "c")
 			r.see(etcdPod("b", "new", "new", corev1.ConditionFalse))
+			r.see(etcdPod("c", "new", "new", corev1.ConditionFalse))
 			time.Sleep(2 * lagTime)
-			change3(r, "c", "a")
-		}, "c was changed while b was not ready"},
+			change3(r, "a")
+		}, "a was changed while [b c] were not ready"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
