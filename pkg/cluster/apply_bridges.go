@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
@@ -81,6 +82,9 @@ func (c *Cluster) takeOverSlice(ctx context.Context, b *bridge, family corev1.IP
 	case manifest.BelongsToOthers(live, c.obj):
 		c.postponed.put(writeOfBridge(b.service.Name), c.cfg.Clock.Now().Add(takenPause))
 		err := fmt.Errorf("EndpointSlice %s belongs to something else: delete it, the bridge of service %s needs this name", want.Name, b.service.Name)
+		if owner := metav1.GetControllerOfNoCopy(live); owner != nil && owner.Kind == api.EtcdClusterResourceKind {
+			err = fmt.Errorf("service %s leads to EtcdCluster %s, which holds other data: a service can have one bridge; remove it from spec.service.bridges of one of both", b.service.Name, owner.Name)
+		}
 		c.notices.bridgeHeld(err.Error())
 		return err
 	}

@@ -120,9 +120,9 @@ func (w *bridgeWorld) respec(change func(*api.ClusterSpec)) {
 }
 
 var whole = []string{
-	"old-headless.c.ipv4: 10.1.0.1@old-0 10.1.0.2@old-1 10.1.0.3@old-2",
-	"old-headless.c.ipv6: fd00::1@old-0 fd00::2@old-1 fd00::3@old-2",
-	"old.c.ipv4: 10.1.0.1 10.1.0.2 10.1.0.3",
+	"old-headless.etcd-bridge.ipv4: 10.1.0.1@old-0 10.1.0.2@old-1 10.1.0.3@old-2",
+	"old-headless.etcd-bridge.ipv6: fd00::1@old-0 fd00::2@old-1 fd00::3@old-2",
+	"old.etcd-bridge.ipv4: 10.1.0.1 10.1.0.2 10.1.0.3",
 }
 
 func TestServicesOfOthersLeadToTheMembers(t *testing.T) {
@@ -135,9 +135,9 @@ func TestServicesOfOthersLeadToTheMembers(t *testing.T) {
 	})
 	w.settle()
 	w.wantLeads(
-		"old-headless.c.ipv4: 10.1.0.1@old-0 10.1.0.2@old-1! 10.1.0.3@old-2",
-		"old-headless.c.ipv6: fd00::1@old-0 fd00::2@old-1! fd00::3@old-2",
-		"old.c.ipv4: 10.1.0.1 10.1.0.3")
+		"old-headless.etcd-bridge.ipv4: 10.1.0.1@old-0 10.1.0.2@old-1! 10.1.0.3@old-2",
+		"old-headless.etcd-bridge.ipv6: fd00::1@old-0 fd00::2@old-1! fd00::3@old-2",
+		"old.etcd-bridge.ipv4: 10.1.0.1 10.1.0.3")
 	w.editPod("b", func(pod *corev1.Pod) {
 		pod.Status.Conditions = []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionTrue, "")}
 	})
@@ -163,10 +163,10 @@ func TestABridgeIsKept(t *testing.T) {
 	w := newBridgeWorld(t)
 	w.settle()
 	client := w.kube.DiscoveryV1().EndpointSlices("ns")
-	if err := client.Delete(t.Context(), "old.c.ipv4", metav1.DeleteOptions{}); err != nil {
+	if err := client.Delete(t.Context(), "old.etcd-bridge.ipv4", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	other, err := client.Get(t.Context(), "old-headless.c.ipv6", metav1.GetOptions{})
+	other, err := client.Get(t.Context(), "old-headless.etcd-bridge.ipv6", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestABridgeIsKept(t *testing.T) {
 func TestABridgeLeavesWhatIsSomebodyElses(t *testing.T) {
 	w := newBridgeWorld(t)
 	client := w.kube.DiscoveryV1().EndpointSlices("ns")
-	theirs := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "old.c.ipv4", Namespace: "ns"}, AddressType: discoveryv1.AddressTypeIPv4}
+	theirs := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "old.etcd-bridge.ipv4", Namespace: "ns"}, AddressType: discoveryv1.AddressTypeIPv4}
 	if _, err := client.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -216,12 +216,35 @@ func TestABridgeLeavesWhatIsSomebodyElses(t *testing.T) {
 		}
 	}
 	want := append([]string{}, whole[:2]...)
-	if got := w.leads(); !slices.Equal(got, append(want, "old.c.ipv4:")) {
+	if got := w.leads(); !slices.Equal(got, append(want, "old.etcd-bridge.ipv4:")) {
 		t.Errorf("the slices are %q", got)
 	}
 	live, err := client.Get(t.Context(), left.Name, metav1.GetOptions{})
 	if err != nil || !metav1.IsControlledBy(live, w.c.obj) {
 		t.Errorf("the earlier slice has the owner %+v, %v", live.OwnerReferences, err)
+	}
+}
+
+// Two EtcdClusters hold different data: clients of one Service must not reach both.
+func TestAServiceLeadsToOneEtcdClusterAlone(t *testing.T) {
+	w := newBridgeWorld(t)
+	other := testCluster()
+	other.Name, other.UID = "other", "other"
+	theirs := manifest.BuildBridge(other, w.service("old"), []manifest.BridgeEnd{{Pod: "z", UID: "z", Addresses: []string{"10.1.0.9"}}})[0]
+	if _, err := w.kube.DiscoveryV1().EndpointSlices("ns").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	told := false
+	for range 10 {
+		w.watch()
+		_, err := w.c.pass(t.Context())
+		told = told || err != nil && strings.Contains(err.Error(), "service old leads to EtcdCluster other, which holds other data")
+	}
+	if want := append([]string{}, whole[:2]...); !slices.Equal(w.leads(), append(want, "old.etcd-bridge.ipv4: 10.1.0.9!")) {
+		t.Errorf("the slices are %q", w.leads())
+	}
+	if !told {
+		t.Error("no error names the other EtcdCluster")
 	}
 }
 

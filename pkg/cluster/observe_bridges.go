@@ -103,7 +103,7 @@ func (c *Cluster) tryReadBridge(ctx context.Context, name string, b *bridge) err
 		if b.known && !wanted && b.slices[family] == nil {
 			continue
 		}
-		live, err := c.endpointSlices().Get(ctx, manifest.BridgeName(name, c.obj.Name, family), metav1.GetOptions{})
+		live, err := c.endpointSlices().Get(ctx, manifest.BridgeName(name, family), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) || err == nil && manifest.BelongsToOthers(live, c.obj):
 			delete(b.slices, family)

@@ -66,9 +66,10 @@ func familyOf(address string) corev1.IPFamily {
 	return corev1.IPv6Protocol
 }
 
-// BridgeName is the name of a slice. Names of Services and of EtcdClusters contain no dots.
-func BridgeName(service, cluster string, family corev1.IPFamily) string {
-	return service + "." + cluster + "." + strings.ToLower(string(family))
+// BridgeName is the name of a slice. It does not depend on the EtcdCluster, so that the API server
+// lets one of two have the Service: they hold different data. Names of Services contain no dots.
+func BridgeName(service string, family corev1.IPFamily) string {
+	return service + ".etcd-bridge." + strings.ToLower(string(family))
 }
 
 // BuildBridge builds the EndpointSlices by which a Service of somebody else leads to members: one
@@ -82,7 +83,7 @@ func BuildBridge(obj *api.EtcdCluster, svc *corev1.Service, ends []BridgeEnd) (b
 	for _, family := range BridgeFamilies {
 		slice := &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: BridgeName(svc.Name, obj.Name, family), Namespace: obj.Namespace,
+				Name: BridgeName(svc.Name, family), Namespace: obj.Namespace,
 				Labels: maps.Clone(labels), OwnerReferences: []metav1.OwnerReference{OwnerOf(obj)},
 			},
 			AddressType: discoveryv1.AddressType(family),

@@ -42,7 +42,7 @@ func bridgeEnds() []BridgeEnd {
 
 func TestABridgeHasASliceForEachFamily(t *testing.T) {
 	built := BuildBridge(taker(), bridged(nil), bridgeEnds())
-	if len(built) != 2 || built[0].Name != "old.c.ipv4" || built[1].Name != "old.c.ipv6" || built[0].AddressType != discoveryv1.AddressTypeIPv4 || built[1].AddressType != discoveryv1.AddressTypeIPv6 {
+	if len(built) != 2 || built[0].Name != "old.etcd-bridge.ipv4" || built[1].Name != "old.etcd-bridge.ipv6" || built[0].AddressType != discoveryv1.AddressTypeIPv4 || built[1].AddressType != discoveryv1.AddressTypeIPv6 {
 		t.Fatalf("slices %+v", built)
 	}
 	for i, s := range built {

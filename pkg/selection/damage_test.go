@@ -337,7 +337,7 @@ func kinds() map[string]damage {
 			return map[string][]byte{p.keys[at].Text: forge(t, s, nil)}
 		},
 		// It is whole and right, but for that it comes from another log of the same cluster ID.
-		"a segment of another log": func(_ *testing.T, _ *rand.Rand, l, foreign *library, p path, at int) map[string][]byte {
+		"a segment of another log": func(_ *testing.T, _ *rand.Rand, _, foreign *library, p path, at int) map[string][]byte {
 			s := foreign.segments[p.keys[at].Text]
 			if s == nil || len(p.keys) == 1 || len(s.Revisions) == 0 {
 				return nil

@@ -387,7 +387,8 @@ type ServicePolicy struct {
 	// Services of the namespace that the operator did not create, such as those of an etcd
 	// that spec.importFrom takes over. They lead to the members with a vote too. The
 	// operator keeps EndpointSlices for them, and does not edit the Services. Outside of an
-	// import, the pods that such a Service selects must not be those of another etcd.
+	// import, the pods that such a Service selects must not be those of another etcd. A
+	// Service can have the bridge of one EtcdCluster.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
