@@ -111,23 +111,12 @@ func TestTheOperatorRecoversByItselfAfterItsPatience(t *testing.T) {
 	}
 }
 
-// The API server must have the choice before anything exists that follows it.
 func TestNoAutomaticRecoveryBeginsThatIsNotRecorded(t *testing.T) {
 	l := loseForGood(t)
 	l.passesUntil(noon.Add(10*time.Minute - 10*time.Second))
 	l.clock.Step(30 * time.Second)
 	l.watch()
-	up := l.refuseStatus()
-	if _, err := l.c.pass(t.Context()); err == nil {
-		t.Error("the pass succeeded without a status")
-	}
-	if n := l.count("create", "etcdbackups"); n != 0 {
-		t.Errorf("%d EtcdBackups were created", n)
-	}
-	up()
-	if c := l.pass().Choice; c == nil || c.Phase != api.RecoveryBackingUp {
-		t.Errorf("the choice is %+v", c)
-	}
+	l.checkRecordedFirst()
 }
 
 // Before it acts, the operator asks the API server for what the caches may not show.

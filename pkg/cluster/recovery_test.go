@@ -172,22 +172,28 @@ func TestAPersonChoosesTheSurvivor(t *testing.T) {
 	}
 }
 
-// The API server must have the choice before anything exists that follows it.
 func TestNothingFollowsAChoiceThatIsNotRecorded(t *testing.T) {
 	l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "survivor=a"})
 	l.pass()
 	l.clock.Step(10 * time.Second)
 	l.watch()
+	l.checkRecordedFirst()
+}
+
+// checkRecordedFirst fails the test unless the API server has the choice before anything exists that
+// follows it.
+func (l *lost) checkRecordedFirst() {
+	l.t.Helper()
 	up := l.refuseStatus()
-	if _, err := l.c.pass(t.Context()); err == nil {
-		t.Error("the pass succeeded without a status")
+	if _, err := l.c.pass(l.t.Context()); err == nil {
+		l.t.Error("the pass succeeded without a status")
 	}
 	if n := l.count("create", "etcdbackups"); n != 0 {
-		t.Errorf("%d EtcdBackups were created", n)
+		l.t.Errorf("%d EtcdBackups were created", n)
 	}
 	up()
 	if c := l.pass().Choice; c == nil || c.Phase != api.RecoveryBackingUp {
-		t.Errorf("the choice is %+v", c)
+		l.t.Errorf("the choice is %+v", c)
 	}
 }
 

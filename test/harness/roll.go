@@ -154,8 +154,9 @@ func (r *Roll) lookForLeader(ctx context.Context, c *Cluster) {
 	}
 }
 
-// Check ends the roll and returns its faults: a member that was changed before the one before it had
-// restarted, three members out of the Service at a time, or no member in it, or a leader that was restarted or moved before the last follower.
+// Check ends the roll and returns its faults: a member that was changed before the one before it
+// had restarted, three members out of the Service at a time, or no member in it, or a leader that
+// was restarted or moved before the last follower.
 func (r *Roll) Check() error {
 	r.stop()
 	r.mu.Lock()

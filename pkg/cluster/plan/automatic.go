@@ -156,17 +156,14 @@ func (o *Observation) LostDate() time.Time {
 
 // LastQuorumDate is when an operator last saw a quorum; zero if nobody knows.
 func (o *Observation) LastQuorumDate() time.Time {
-	var recorded, remembered time.Time // zero if nobody wrote them
+	var lost, steady time.Time // what the loss and the record state; zero if nobody wrote them
 	if st := o.Status.Recovery; st != nil {
-		recorded, _ = time.Parse(time.RFC3339, st.LastQuorumDate)
+		lost, _ = time.Parse(time.RFC3339, st.LastQuorumDate)
 	}
 	if o.Record != nil {
-		remembered, _ = time.Parse(time.RFC3339, o.Record.LastUpdateTime)
+		steady, _ = time.Parse(time.RFC3339, o.Record.LastUpdateTime)
 	}
-	if remembered.After(recorded) {
-		return remembered
-	}
-	return recorded
+	return latest(lost, steady)
 }
 
 func (o *Observation) bounds() recovery.Bounds {
