@@ -123,24 +123,12 @@ func alarmed(o *plan.Observation, alarm string) string {
 		name := "former member " + etcd.FormatID(a.MemberID)
 		for _, m := range o.Members {
 			if m.ID == a.MemberID {
-				name = memberName(m)
+				name = m.Title()
 			}
 		}
 		names = append(names, name)
 	}
 	return strings.Join(names, ", ")
-}
-
-// memberName returns the name by which a person finds a member.
-func memberName(m plan.MemberState) string {
-	switch {
-	case m.PodName != "":
-		return m.PodName
-	case m.Name != "":
-		return m.Name
-	default:
-		return "member " + etcd.FormatID(m.ID)
-	}
 }
 
 // troubles lists the problems: a clause for each member, and then for each pod that is no

@@ -46,7 +46,7 @@ func readyInput(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why pla
 	in.Blocked, in.BlockedBy = blockedBy(st, o, s, why)
 	for _, m := range o.Own() {
 		if !m.Healthy() {
-			in.Sick = append(in.Sick, memberName(m)+": "+problem(m, o))
+			in.Sick = append(in.Sick, m.Title()+": "+problem(m, o))
 		}
 	}
 	in.Exhausted = exhausted(o)

@@ -235,7 +235,7 @@ func (o *Observation) Returning() (names []string, enough bool) {
 	}
 	remembered, voters := 0, o.Voters()
 	for _, m := range o.Members {
-		name := memberName(m)
+		name := m.Title()
 		switch {
 		case m.Status != nil && !m.Status.Learner:
 			known[name] = true
@@ -277,7 +277,7 @@ func (o *Observation) recordedHolders(note func(string)) (holders, voters int) {
 				holders++
 			}
 		case i >= 0 && (o.Members[i].Foreign() || o.mayHold(r.Name)):
-			note(memberName(o.Members[i]))
+			note(o.Members[i].Title())
 			holders++
 		case i < 0 && (!strings.HasPrefix(r.Name, o.Names.Cluster+"-") || o.mayHold(r.Name)):
 			note(cmp.Or(r.Name, "member "+r.ID))
@@ -319,14 +319,4 @@ func (o *Observation) mayHold(name string) bool {
 		return p.Started // its node may still have the volume mounted
 	}
 	return true
-}
-
-func memberName(m MemberState) string {
-	switch {
-	case m.PodName != "":
-		return m.PodName
-	case m.Name != "":
-		return m.Name
-	}
-	return "member " + etcd.FormatID(m.ID)
 }
