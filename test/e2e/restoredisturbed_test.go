@@ -21,20 +21,32 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// applyInPlace applies an EtcdCluster as GitOps does: as soon as the one with a UID is gone,
-// or over the one that a restore has created, whichever comes first. It returns its UID.
-func (r *restores) applyInPlace(manifest *v1beta2.EtcdCluster, of types.UID) (made types.UID) {
+// hold is a finalizer of this test.
+const hold = "e2e.test/hold"
+
+// hold keeps an EtcdCluster that is deleted, until it is released.
+func (r *restores) hold(cluster *harness.Cluster) (release func()) {
 	r.t.Helper()
-	clusters := r.EtcdClusters.EtcdV1beta2().EtcdClusters(r.Name)
+	change := func(finalizers ...string) {
+		r.t.Helper()
+		harness.Wait(r.t, "the finalizers of EtcdCluster "+cluster.Name, harness.Settle, func(ctx context.Context) error {
+			now := cluster.Object()
+			now.Finalizers = append(slices.DeleteFunc(now.Finalizers, func(f string) bool { return f == hold }), finalizers...)
+			_, err := r.EtcdClusters.EtcdV1beta2().EtcdClusters(r.Name).Update(ctx, now, metav1.UpdateOptions{})
+			return err
+		})
+	}
+	change(hold)
+	return func() { change() }
+}
+
+// applyInPlace applies an EtcdCluster as GitOps does, as soon as the one of the name is gone.
+func (r *restores) applyInPlace(manifest *v1beta2.EtcdCluster) (made types.UID) {
+	r.t.Helper()
 	harness.Wait(r.t, "the EtcdCluster made by another client", harness.Settle, func(ctx context.Context) error {
-		created, err := clusters.Create(ctx, manifest.DeepCopy(), metav1.CreateOptions{})
+		created, err := r.EtcdClusters.EtcdV1beta2().EtcdClusters(r.Name).Create(ctx, manifest.DeepCopy(), metav1.CreateOptions{})
 		if err == nil {
 			made = created.UID
-			return nil
-		}
-		if now, e := clusters.Get(ctx, manifest.Name, metav1.GetOptions{}); e == nil && now.UID != of {
-			e = clusters.Delete(ctx, now.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(now.UID))})
-			err = errors.Join(err, e)
 		}
 		return err
 	})
@@ -65,12 +77,21 @@ func TestRestoreThatOthersDisturb(t *testing.T) {
 	fill(t, client)
 	full := r.take(cluster)
 
-	old := cluster.Object().UID
 	r.StopOperator() // so that nothing is fetched before the disturbances are in place
+	release := r.hold(cluster)
 	restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
-	restore.AwaitPhase(v1beta2.RestorePhaseStopping)
+	restore.Wait("the deleted EtcdCluster is kept", harness.Settle, func(obj *v1beta2.EtcdRestore) error {
+		if !strings.Contains(obj.Status.Reason, "somebody else keeps it by the finalizers "+hold) {
+			return errors.New("it is not")
+		}
+		return nil
+	})
 	r.put("etcd.backup", full)
-	theirs := r.applyInPlace(manifest, old)
+	// The other client rarely wins against an operator that runs.
+	r.StopRestoreOperator()
+	release()
+	theirs := r.applyInPlace(manifest)
+	r.StartRestoreOperator()
 	restore.Wait("the other client's EtcdCluster replaced", harness.Settle, func(obj *v1beta2.EtcdRestore) error {
 		now := cluster.Object()
 		if now == nil || now.UID == theirs || now.UID != obj.Status.ClusterUID || now.Annotations[v1beta2.RestoreAnnotation] == "" {

@@ -197,9 +197,15 @@ func (n *Namespace) deletePod(pod *corev1.Pod) error {
 // StopOperator scales the operator to nothing, and waits until it is gone.
 func (n *Namespace) StopOperator() {
 	n.t.Helper()
-	n.ScaleOperator(0)
-	Wait(n.t, "operator gone", operatorUp, func(context.Context) error {
-		if pods := n.Operators(); len(pods) > 0 {
+	n.stop(operatorApp)
+}
+
+// stop scales one of our programs to nothing, and waits until it is gone.
+func (n *Namespace) stop(app string) {
+	n.t.Helper()
+	n.scale(app, 0)
+	Wait(n.t, app+" gone", operatorUp, func(context.Context) error {
+		if pods := n.podsOf(app); len(pods) > 0 {
 			return fmt.Errorf("%s is still there", pods[0].Name)
 		}
 		return nil
@@ -216,17 +222,22 @@ func (n *Namespace) StartOperator() {
 // ScaleOperator changes the number of operators and does not wait.
 func (n *Namespace) ScaleOperator(replicas int32) {
 	n.t.Helper()
+	n.scale(operatorApp, replicas)
+}
+
+func (n *Namespace) scale(app string, replicas int32) {
+	n.t.Helper()
 	err := retry.RetryOnConflict(conflictPatience, func() error { // the Deployment's status changes meanwhile
-		scale, err := n.Kube.AppsV1().Deployments(n.Name).GetScale(n.t.Context(), operatorApp, metav1.GetOptions{})
+		scale, err := n.Kube.AppsV1().Deployments(n.Name).GetScale(n.t.Context(), app, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		scale.Spec.Replicas = replicas
-		_, err = n.Kube.AppsV1().Deployments(n.Name).UpdateScale(n.t.Context(), operatorApp, scale, metav1.UpdateOptions{})
+		_, err = n.Kube.AppsV1().Deployments(n.Name).UpdateScale(n.t.Context(), app, scale, metav1.UpdateOptions{})
 		return err
 	})
 	if err != nil {
-		n.t.Fatalf("scale the operator to %d: %v", replicas, err)
+		n.t.Fatalf("scale %s to %d: %v", app, replicas, err)
 	}
 }
 

@@ -144,6 +144,31 @@ func TestMoveLeaderWaitsForAHealthyFollower(t *testing.T) {
 	}
 }
 
+// Between the look and the request, etcd may elect another leader.
+func TestMoveLeaderAsksTheNextLeader(t *testing.T) {
+	w := newWorld(t)
+	w.tick()
+	w.members["orders-a"].Refusal = rpctypes.ErrGRPCNotLeader
+	looks := 0
+	w.kube.PrependReactor("list", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
+		if looks++; looks == 2 {
+			for _, m := range w.members {
+				m.Status.Leader = 2
+			}
+		}
+		return false, nil, nil
+	})
+	_, out, errOut := w.run("move-leader", "orders", "orders-c")
+	contains(t, out, "orders-a does not lead any more")
+	moves := w.members["orders-b"].Changes()
+	if len(moves) != 1 {
+		t.Fatalf("%s%s; the new leader was asked %v", out, errOut, moves)
+	}
+	if move, ok := moves[0].(*etcdserverpb.MoveLeaderRequest); !ok || move.TargetID != 3 {
+		t.Errorf("it was asked %v, and not for orders-c", moves[0])
+	}
+}
+
 func TestReplaceDeletesThePodThatItLookedAt(t *testing.T) {
 	w := newWorld(t)
 	var deleted k8stesting.DeleteAction

@@ -5,10 +5,12 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
@@ -50,21 +52,31 @@ func (app *App) moveLeader() *cobra.Command {
 
 func (app *App) runMoveLeader(ctx context.Context, o *observe.Observer, name, to string) error {
 	var (
-		c      *observe.Cluster
 		s      *summary.Summary
 		target summary.Member
 	)
-	// A busy member may miss one look.
+	// A busy member may miss one look, and etcd may elect a leader between a look and the
+	// request.
 	err := app.until(ctx, waitOptions{timeout: electionTime, rest: "nothing was changed"}, func(ctx context.Context) (state string, done bool, err error) {
-		if c, err = o.Observe(ctx, name); err != nil {
+		c, err := o.Observe(ctx, name)
+		if err != nil {
 			return "", false, err
 		}
 		if c.NotAsked != nil {
 			return "", false, notAsked(c)
 		}
 		s = summary.Of(c, nil)
-		target, state, err = successor(s, to)
-		return state, err == nil && state == "", err
+		if target, state, err = successor(s, to); err != nil || state != "" {
+			return state, false, err
+		}
+		if target.Name == s.Leader {
+			return "", true, nil
+		}
+		err = o.MoveLeader(ctx, c, s.Leader, target.Name)
+		if errors.Is(err, rpctypes.ErrNotLeader) {
+			return s.Leader + " does not lead any more", false, nil
+		}
+		return "", err == nil, err
 	})
 	if err != nil {
 		return err
@@ -72,9 +84,6 @@ func (app *App) runMoveLeader(ctx context.Context, o *observe.Observer, name, to
 	if target.Name == s.Leader {
 		fmt.Fprintf(app.Out, "%s leads already\n", target.Name)
 		return nil
-	}
-	if err := o.MoveLeader(ctx, c, s.Leader, target.Name); err != nil {
-		return err
 	}
 	err = app.until(ctx, waitOptions{timeout: electionTime}, func(ctx context.Context) (string, bool, error) {
 		c, err := o.Observe(ctx, name)
