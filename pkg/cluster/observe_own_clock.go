@@ -14,15 +14,15 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// sightings are when the operator, by its own clock, first saw pods and their deletions.
-// Durations need one clock: if the API server's clock differs by minutes, new pods would look
-// old at once.
+// sightings are when the operator, by its own clock, first saw pods, their deletions, and that
+// they are ready. Durations need one clock: if the API server's clock differs by minutes, new pods
+// would look old at once.
 type sightings struct {
-	pods, deletions map[types.UID]time.Time
+	pods, deletions, ready map[types.UID]time.Time
 }
 
 func newSightings() sightings {
-	return sightings{pods: map[types.UID]time.Time{}, deletions: map[types.UID]time.Time{}}
+	return sightings{pods: map[types.UID]time.Time{}, deletions: map[types.UID]time.Time{}, ready: map[types.UID]time.Time{}}
 }
 
 // see sets the times of a pod's state.
@@ -34,6 +34,15 @@ func (s sightings) see(p *manifest.PodState, pod *corev1.Pod, now time.Time) {
 	}
 }
 
+// seeReady sets since when a pod is ready without a break.
+func (s sightings) seeReady(p *manifest.PodState, now time.Time) {
+	if !p.Ready {
+		delete(s.ready, p.UID)
+		return
+	}
+	p.ReadySince = firstSeen(s.ready, p.UID, now)
+}
+
 func firstSeen(seen map[types.UID]time.Time, uid types.UID, now time.Time) time.Time {
 	if _, ok := seen[uid]; !ok {
 		seen[uid] = now
@@ -43,7 +52,7 @@ func firstSeen(seen map[types.UID]time.Time, uid types.UID, now time.Time) time.
 
 // forget drops absent pods.
 func (s sightings) forget(gone func(types.UID) bool) {
-	for _, seen := range []map[types.UID]time.Time{s.pods, s.deletions} {
+	for _, seen := range []map[types.UID]time.Time{s.pods, s.deletions, s.ready} {
 		maps.DeleteFunc(seen, func(uid types.UID, _ time.Time) bool { return gone(uid) })
 	}
 }

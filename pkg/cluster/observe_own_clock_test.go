@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -49,6 +50,24 @@ func TestAPodIsAsOldAsTheOperatorHasSeenIt(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A break in readiness begins the time anew.
+func TestAPodIsReadySinceItsLastBreak(t *testing.T) {
+	s := newSightings()
+	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+	for second, ready := range []bool{false, true, true, false, true, true} {
+		p := manifest.PodState{UID: "a", Ready: ready}
+		s.seeReady(&p, at(second))
+		want := []time.Time{{}, at(1), at(1), {}, at(4), at(4)}[second]
+		if !p.ReadySince.Equal(want) {
+			t.Errorf("in second %d it is ready since %s, want %s", second, p.ReadySince, want)
+		}
+	}
+	s.forget(func(types.UID) bool { return true })
+	if len(s.ready) > 0 {
+		t.Error("a pod that is gone is remembered")
 	}
 }
 

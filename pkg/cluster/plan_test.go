@@ -675,6 +675,12 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.Running, p.Ready = false, false
 		case "notready":
 			p.Ready = false
+		case "readyfor":
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return err
+			}
+			p.ReadySince = o.Now.Add(-d)
 		case "restarting":
 			p.Ready, p.Restarting = false, true
 		case "ready":

@@ -292,6 +292,8 @@ type PodState struct {
 	// Answers of etcd may be those of the former image until then.
 	Restarting bool
 	Ready      bool
+	// ReadySince is when the operator first saw it ready without a break since; zero if it is not.
+	ReadySince time.Time
 	Deleting   bool
 	// DeleteBy is when a deleted pod should be gone at the latest.
 	DeleteBy time.Time

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
@@ -225,14 +226,23 @@ func showsRestart(m MemberState) bool {
 	return m.Pod.Previous != "" && !manifest.Holds(m.Pod.Previous, m.Status.Version)
 }
 
+// steadyTime is how long a pod is ready before the Service can rely on it alone. After a restart in
+// place, the kubelet reports a pod as ready, a second later as not ready, and then as ready again.
+const steadyTime = 1500 * time.Millisecond
+
 // unserved returns why the Service can't spare the pod of a member, or "". The kubelet notices a
 // second or more after etcd that a member serves. One member at a time may wait for the kubelet
-// while the next one restarts, if another pod is ready.
+// while the next one restarts, if another pod is ready and stays so.
 func (o *Observation) unserved(next MemberState) string {
 	others := slices.DeleteFunc(o.Own(), func(m MemberState) bool { return m.ID == next.ID })
 	waiting := slices.DeleteFunc(slices.Clone(others), func(m MemberState) bool { return !unready(m) })
 	if len(waiting) > 1 || len(waiting) > 0 && len(waiting) == len(others) {
 		return waitsForPod(waiting[0])
+	}
+	ready := slices.DeleteFunc(others, unready)
+	steady := func(m MemberState) bool { return o.Now.Sub(m.Pod.ReadySince) >= steadyTime }
+	if len(ready) > 0 && !slices.ContainsFunc(ready, steady) {
+		return "for the pod of " + ready[0].PodName + " to stay ready"
 	}
 	return ""
 }
