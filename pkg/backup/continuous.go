@@ -132,6 +132,9 @@ func (b *Backup) showLog(ctx context.Context, now time.Time) error {
 		}
 		begin = seen.begin
 		seen.applyTo(&next)
+		if differing := l.log.differs(); differing != nil {
+			next.Inconsistency = *differing
+		}
 	}
 	// A segment comes once a minute at the least.
 	overdue := !l.since.IsZero() && now.Sub(l.since) > logOverdue && (next.NewestDate == nil || now.Sub(next.NewestDate.Time) > logOverdue)
@@ -152,7 +155,7 @@ func (b *Backup) showLog(ctx context.Context, now time.Time) error {
 		next.Reason = ""
 	}
 	before := b.status.Continuous
-	news := before == nil || begin != nil || before.Recording != next.Recording || before.Reason != next.Reason || !before.StartDate.Equal(next.StartDate)
+	news := before == nil || begin != nil || before.Recording != next.Recording || before.Reason != next.Reason || before.Inconsistency != next.Inconsistency || !before.StartDate.Equal(next.StartDate)
 	if same(before, &next) || !news && now.Sub(l.shown) < logLook {
 		return nil
 	}
@@ -165,6 +168,9 @@ func (b *Backup) showLog(ctx context.Context, now time.Time) error {
 		b.notices.logBegan(begin)
 	}
 	b.notices.logState(&next, now)
+	if next.Inconsistency != "" && (before == nil || before.Inconsistency != next.Inconsistency) {
+		b.notices.membersDiffer(next.Inconsistency)
+	}
 	return nil
 }
 

@@ -50,6 +50,8 @@ type changeLog struct {
 	mu       sync.Mutex
 	progress logProgress
 	hashed   time.Time // when etcd was last asked for its hash; zero: it was not
+	// differing is which members differ by the last comparison; nil: there was none.
+	differing *string
 }
 
 // logProgress is how far a log is.
@@ -84,6 +86,13 @@ func (c *changeLog) seen() logProgress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.progress
+}
+
+// differs is which members differ by the last comparison; nil: there was none.
+func (c *changeLog) differs() *string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.differing
 }
 
 // told notes that the status has the begin.
@@ -264,7 +273,8 @@ func (c *changeLog) record(ctx context.Context, place *location.Location, member
 	return r.Run(ctx, last, known)
 }
 
-// hashes says when to ask for etcd's hash, and does it.
+// hashes says when to ask for etcd's hash, and does it. Only a hash on which members agree goes into
+// the log: that of one with corrupt data would make restores refuse good backups.
 func (c *changeLog) hashes(at etcd.Position) recorder.Hashes {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,14 +288,23 @@ func (c *changeLog) hashes(at etcd.Position) recorder.Hashes {
 		c.mu.Unlock()
 		// Members and certificates change.
 		source, err := (&attempt{cfg: c.cfg, log: c.log, obj: c.obj}).source(ctx)
-		var hash changelog.Checkpoint
+		var got comparison
 		if err == nil {
-			hash, err = c.cfg.HashAt(ctx, source, at.ClusterID, at.MemberID, revision)
+			got, err = c.cfg.HashAt(ctx, source, at.ClusterID, at.MemberID, revision)
 		}
-		if err != nil && ctx.Err() == nil {
-			c.log.WithError(err).Warn("no member has answered with the hash of its keys: the next question follows in an hour")
+		if ctx.Err() != nil {
+			return changelog.Checkpoint{}, ctx.Err()
 		}
-		return hash, err
+		if err != nil {
+			c.log.WithError(err).Warn("the log gets no hash of etcd's keys: the next question follows in an hour")
+		}
+		if err == nil || got.differing != "" {
+			c.mu.Lock()
+			c.differing = &got.differing
+			c.mu.Unlock()
+			c.wake()
+		}
+		return got.agreed, err
 	}
 	return h
 }

@@ -31,6 +31,8 @@ type logWorld struct {
 	member *recordertest.Member
 	// hashes are the revisions whose hash the operator has asked for.
 	hashes []int64
+	// differing is what the comparison of members shows.
+	differing string
 }
 
 const testCluster = 0xabc
@@ -49,11 +51,14 @@ func newLogWorld(t *testing.T, change func(*api.BackupSpec)) *logWorld {
 		at, err := w.member.Position(ctx)
 		return w.member, at, func() {}, err
 	}
-	w.cfg.HashAt = func(_ context.Context, _ snapshot.Source, _, _ uint64, revision int64) (changelog.Checkpoint, error) {
+	w.cfg.HashAt = func(_ context.Context, _ snapshot.Source, _, _ uint64, revision int64) (comparison, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.hashes = append(w.hashes, revision)
-		return changelog.Checkpoint{Revision: revision, Hash: uint32(revision)}, nil // small
+		if w.differing != "" {
+			return comparison{differing: w.differing}, errors.New(w.differing)
+		}
+		return comparison{agreed: changelog.Checkpoint{Revision: revision, Hash: uint32(revision)}}, nil // small
 	}
 	snap := w.cfg.OpenSnapshot
 	w.cfg.OpenSnapshot = func(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
@@ -367,36 +372,6 @@ func TestEtcdIsAskedForItsHashOnceAnHour(t *testing.T) {
 			t.Errorf("the log has the hashes of %v, and %v were asked for", stored, w.hashes)
 		}
 	})
-}
-
-func TestTheMemberThatDelaysLeastIsAskedForItsHash(t *testing.T) {
-	of := func(id, leader uint64, revision int64, change func(*etcd.Status)) answering {
-		st := etcd.Status{ClusterID: testCluster, MemberID: id, LeaderID: leader, Revision: revision}
-		if change != nil {
-			change(&st)
-		}
-		return answering{status: st}
-	}
-	for name, tc := range map[string]struct {
-		members []answering
-		want    uint64 // 0: none
-	}{
-		"a follower":           {[]answering{of(1, 1, 9, nil), of(2, 1, 9, nil), of(3, 1, 9, nil)}, 3},
-		"the watched follower": {[]answering{of(1, 1, 9, nil), of(2, 1, 9, nil)}, 2},
-		"one alone":            {[]answering{of(1, 1, 9, nil)}, 1},
-		"large and alone":      {[]answering{of(1, 1, 9, func(s *etcd.Status) { s.DBSize, s.DBInUse = 8<<30, largestPause+1 })}, 0},
-		"small by now":         {[]answering{of(1, 1, 9, func(s *etcd.Status) { s.DBSize, s.DBInUse = 8<<30, largestPause })}, 1},
-		"a large follower":     {[]answering{of(1, 1, 9, nil), of(3, 1, 9, func(s *etcd.Status) { s.DBSize, s.DBInUse = 8<<30, 8<<30 })}, 3},
-		"one that is behind":   {[]answering{of(1, 1, 9, nil), of(3, 1, 8, nil)}, 1},
-		"a learner":            {[]answering{of(1, 1, 9, nil), of(3, 1, 9, func(s *etcd.Status) { s.Learner = true })}, 1},
-		"another cluster":      {[]answering{of(3, 1, 9, func(s *etcd.Status) { s.ClusterID++ })}, 0},
-		"no answer":            {[]answering{{}}, 0},
-	} {
-		got, found := quietest(tc.members, testCluster, 2, 9)
-		if got.status.MemberID != tc.want || found != (tc.want != 0) {
-			t.Errorf("%s: %d, %t", name, got.status.MemberID, found)
-		}
-	}
 }
 
 func TestEditsOfALogAreFollowed(t *testing.T) {

@@ -75,6 +75,10 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		t := st.RestoreTest
 		return objectmetrics.Truth(t != nil && (t.Result == api.RestoreTestFailed || t.Result == api.RestoreTestNotDone)), t != nil
 	})
+	set.StatusGauge("log_members_inconsistent", "1 while members of etcd have different keys, as their hashes showed when they were last compared.", func(st *api.BackupStatus) (float64, bool) {
+		c := st.Continuous
+		return objectmetrics.Truth(c != nil && c.Inconsistency != ""), c != nil
+	})
 	set.StatusGauge("log_newest_timestamp_seconds", "The newest moment that the log of changes can bring back.", func(st *api.BackupStatus) (float64, bool) {
 		if st.Continuous == nil {
 			return 0, false

@@ -53,7 +53,7 @@ func TestAPodIsAsOldAsTheOperatorHasSeenIt(t *testing.T) {
 	}
 }
 
-// A break in readiness begins the time anew.
+// After a break in readiness, the time begins again.
 func TestAPodIsReadySinceItsLastBreak(t *testing.T) {
 	s := newSightings()
 	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }

@@ -195,6 +195,12 @@ type ContinuousStatus struct {
 	// The last gap: its revisions, and why the log could not continue.
 	// +optional
 	LastGap string `json:"lastGap,omitempty"`
+
+	// Which members of etcd have other keys than others, by the last comparison of their
+	// hashes. One of them has lost or changed data, and backups may come from it. Replace
+	// the member that differs from the majority. Empty if the hashes were equal.
+	// +optional
+	Inconsistency string `json:"inconsistency,omitempty"`
 }
 
 // RestoreTestResult is the result of a test.
