@@ -88,6 +88,9 @@ func (app *App) runRecover(ctx context.Context, name string, opts *recoverOption
 		return err
 	}
 	fmt.Fprintln(opts.progress)
+	if way := report.Taken(); way != "" {
+		return fmt.Errorf("the operator takes the way out %s, and two must not replace the cluster: wait for it, or choose with the annotation %s; the command has changed nothing", way, api.RecoverAnnotation)
+	}
 	best := report.Best()
 	if best == nil {
 		return errors.New("no survivor can be used, and the command has changed nothing")

@@ -88,6 +88,30 @@ func TestTheWaysOutOfALostQuorum(t *testing.T) {
 	contains(t, out, "Way out Survivor: orders-c has revision 81500", "Recovery survivor=orders-c: BackingUp: why")
 }
 
+// Two recoveries at a time would replace the cluster twice.
+func TestARecoveryOfTheOperatorComesFirst(t *testing.T) {
+	for name, status := range map[string]*api.RecoveryStatus{
+		"automatic": {Automatic: &api.AutomaticRecovery{Phase: api.AutomaticWaiting, Value: "survivor=orders-c", Message: "the operator takes it at noon"}},
+		"chosen":    {Choice: &api.RecoveryChoice{Phase: api.RecoveryRestoring, Value: "survivor=orders-c", Reason: "the operator takes it at noon"}},
+	} {
+		w := lostQuorum(t, 81503, nightly())
+		w.update(func(c *api.EtcdCluster) { c.Status.Recovery = status })
+		_, out, _ := w.run("recover", "orders")
+		contains(t, out, "the operator takes it at noon")
+		code, _, errOut := w.run("recover", "orders", "--from-survivor", "--confirm", "orders")
+		if code != 1 || !strings.Contains(errOut, "the operator takes the way out survivor=orders-c") {
+			t.Errorf("%s: exit code %d: %s", name, code, errOut)
+		}
+	}
+	w := lostQuorum(t, 81503, nightly())
+	w.update(func(c *api.EtcdCluster) {
+		c.Status.Recovery = &api.RecoveryStatus{Automatic: &api.AutomaticRecovery{Phase: api.AutomaticBlocked, Message: "nobody knows what is lost"}}
+	})
+	if code, out, errOut := w.run("recover", "orders", "--from-survivor", "--dry-run"); code != 0 || !strings.Contains(out+errOut, "nobody knows what is lost") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+}
+
 // Members without pods and volumes have no data: nobody can bring them back.
 func TestMembersThatCannotReturn(t *testing.T) {
 	claim := func(name string, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {

@@ -32,6 +32,12 @@ func (r *Report) Print(out io.Writer, now time.Time) error {
 		return err
 	}
 	fmt.Fprintln(out)
+	if r.Choice != nil {
+		fmt.Fprintln(out, summary.Chosen(r.Choice))
+	}
+	if r.Automatic != nil {
+		fmt.Fprintln(out, summary.Automatic(r.Automatic))
+	}
 	for _, sentence := range r.sentences() {
 		fmt.Fprintln(out, sentence)
 	}

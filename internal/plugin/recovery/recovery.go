@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 	"github.com/etcd-operator/etcd-operator/pkg/recovery"
@@ -22,7 +23,21 @@ import (
 type Report struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
+	// Automatic is what the operator is about to do by itself, and Choice what it does now.
+	Automatic *api.AutomaticRecovery `json:"automatic,omitempty"`
+	Choice    *api.RecoveryChoice    `json:"choice,omitempty"`
 	recovery.Report
+}
+
+// Taken returns the way out that the operator takes, or is about to take; "" if it takes none.
+func (r *Report) Taken() string {
+	switch {
+	case r.Choice != nil && (r.Choice.Phase == api.RecoveryBackingUp || r.Choice.Phase == api.RecoveryRestoring):
+		return r.Choice.Value
+	case r.Automatic != nil && r.Automatic.Phase == api.AutomaticWaiting:
+		return r.Automatic.Value
+	}
+	return ""
 }
 
 // ErrQuorum means that the cluster has a quorum.
@@ -44,7 +59,11 @@ func Of(c *observe.Cluster, volumes map[string]corev1.PersistentVolumeClaimPhase
 		m.Volume = volumes[m.Name]
 		m.MayReturn = mayReturn(c, m.Missing, volumes == nil)
 	}
-	return &Report{Name: s.Name, Namespace: s.Namespace, Report: *recovery.Of(facts)}, nil
+	report := &Report{Name: s.Name, Namespace: s.Namespace, Report: *recovery.Of(facts)}
+	if st := c.Object.Status.Recovery; st != nil {
+		report.Automatic, report.Choice = st.Automatic, st.Choice
+	}
+	return report, nil
 }
 
 // hasQuorum reports whether a quorum has confirmed anything through any member.

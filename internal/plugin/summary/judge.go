@@ -133,10 +133,10 @@ func activity(c *observe.Cluster) []string {
 			list = append(list, fmt.Sprintf("Way out %s: %s", w.Way, w.Message))
 		}
 		if r.Automatic != nil {
-			list = append(list, "Automatic recovery: "+r.Automatic.Message)
+			list = append(list, Automatic(r.Automatic))
 		}
 		if r.Choice != nil {
-			list = append(list, fmt.Sprintf("Recovery %s: %s: %s", r.Choice.Value, r.Choice.Phase, r.Choice.Reason))
+			list = append(list, Chosen(r.Choice))
 		}
 	}
 	if r := c.Restore; r != nil && !r.Status.Succeeded {
@@ -144,3 +144,11 @@ func activity(c *observe.Cluster) []string {
 	}
 	return list
 }
+
+// Chosen says how far a recovery is that somebody has chosen.
+func Chosen(c *api.RecoveryChoice) string {
+	return fmt.Sprintf("Recovery %s: %s: %s", c.Value, c.Phase, c.Reason)
+}
+
+// Automatic says what the automatic recovery is about to do.
+func Automatic(a *api.AutomaticRecovery) string { return "Automatic recovery: " + a.Message }
