@@ -562,6 +562,9 @@ func (r *podRun) fill(st *corev1.PodStatus) {
 		st.InitContainerStatuses = append(st.InitContainerStatuses, s)
 	}
 	s := corev1.ContainerStatus{Name: r.pod.Spec.Containers[0].Name, Image: r.image, RestartCount: r.restarts, Ready: r.ready, Started: new(r.opened)}
+	if r.image != "" { // the container was created
+		s.ContainerID = fmt.Sprintf("containerd://%s-%d", r.pod.UID, r.restarts)
+	}
 	switch {
 	case r.stage != inEtcd:
 		s.State = waiting("PodInitializing")
