@@ -106,10 +106,12 @@ func compareTwice(ctx context.Context, members []answering, enough int, ask func
 	if got.differing == "" {
 		return got, err
 	}
+	pause := time.NewTimer(secondLook)
+	defer pause.Stop()
 	select {
 	case <-ctx.Done():
 		return comparison{}, ctx.Err()
-	case <-time.After(secondLook):
+	case <-pause.C:
 	}
 	return compareHashes(members, enough, ask)
 }
