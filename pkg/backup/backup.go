@@ -113,7 +113,7 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 		cfg.OpenMember = openMember
 	}
 	if cfg.HashAt == nil {
-		cfg.HashAt = hashAt
+		cfg.HashAt = hashesOf(secondLook)
 	}
 	if cfg.OpenRestored == nil {
 		cfg.OpenRestored = openRestored

@@ -41,8 +41,14 @@ const (
 	secondLook = time.Minute
 )
 
-// hashAt asks a real etcd.
-func hashAt(ctx context.Context, source snapshot.Source, cluster, watched uint64, revision int64) (comparison, error) {
+// hashesOf asks a real etcd. It confirms a difference after a pause.
+func hashesOf(pause time.Duration) HashAt {
+	return func(ctx context.Context, source snapshot.Source, cluster, watched uint64, revision int64) (comparison, error) {
+		return hashAt(ctx, source, cluster, watched, revision, pause)
+	}
+}
+
+func hashAt(ctx context.Context, source snapshot.Source, cluster, watched uint64, revision int64, pause time.Duration) (comparison, error) {
 	client := etcd.NewClient(source.TLS)
 	client.SetCredentials(source.User)
 	defer client.Close()
@@ -64,7 +70,7 @@ func hashAt(ctx context.Context, source snapshot.Source, cluster, watched uint64
 	if len(members) < enough {
 		return comparison{}, errors.Join(append(failures, fmt.Errorf("of the cluster %016x, %d members answer, have revision %d, and follow or have a small database: the hash of %d is needed", cluster, len(members), revision, enough))...)
 	}
-	return compareTwice(ctx, members, enough, func(m answering) (changelog.Checkpoint, error) {
+	return compareTwice(ctx, pause, members, enough, func(m answering) (changelog.Checkpoint, error) {
 		limited, cancel := context.WithTimeout(ctx, hashLimit)
 		defer cancel()
 		hash, err := m.conn.HashAt(limited, revision)
@@ -101,17 +107,17 @@ func byDelay(members []answering, cluster, watched uint64, revision int64) []ans
 }
 
 // compareTwice compares members, and repeats it before it reports a difference.
-func compareTwice(ctx context.Context, members []answering, enough int, ask func(answering) (changelog.Checkpoint, error)) (comparison, error) {
+func compareTwice(ctx context.Context, pause time.Duration, members []answering, enough int, ask func(answering) (changelog.Checkpoint, error)) (comparison, error) {
 	got, err := compareHashes(members, enough, ask)
 	if got.differing == "" {
 		return got, err
 	}
-	pause := time.NewTimer(secondLook)
-	defer pause.Stop()
+	after := time.NewTimer(pause)
+	defer after.Stop()
 	select {
 	case <-ctx.Done():
 		return comparison{}, ctx.Err()
-	case <-pause.C:
+	case <-after.C:
 	}
 	return compareHashes(members, enough, ask)
 }

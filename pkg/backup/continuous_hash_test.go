@@ -82,7 +82,7 @@ func TestOnlyAHashOnWhichMembersAgreeIsTaken(t *testing.T) {
 				}
 				asked := 0
 				begun := time.Now()
-				got, err := compareTwice(t.Context(), members, tc.enough, func(m answering) (changelog.Checkpoint, error) {
+				got, err := compareTwice(t.Context(), secondLook, members, tc.enough, func(m answering) (changelog.Checkpoint, error) {
 					asked++
 					look := 0
 					if time.Since(begun) >= secondLook {

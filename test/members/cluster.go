@@ -54,6 +54,7 @@ type Member struct {
 
 	program string
 	args    []string
+	data    string
 	log     *os.File
 	running *exec.Cmd
 	exited  chan struct{} // closed when running has exited
@@ -91,7 +92,7 @@ func (r Release) newMember(t testing.TB, name, data, client, peer string) *Membe
 	if data == "" {
 		data = filepath.Join(t.TempDir(), "data")
 	}
-	m := &Member{URL: client, PeerURL: peer, program: filepath.Join(r.dir, "etcd"), args: []string{
+	m := &Member{URL: client, PeerURL: peer, program: filepath.Join(r.dir, "etcd"), data: data, args: []string{
 		"--name", name, "--data-dir", data,
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
@@ -249,6 +250,9 @@ func (m *Member) Kill(t testing.TB) {
 	<-m.exited
 	m.running = nil
 }
+
+// Database is the file with the keys of a member.
+func (m *Member) Database() string { return filepath.Join(m.data, "member", "snap", "db") }
 
 // Freeze stops the process: the kernel accepts connections, and nobody answers until Thaw.
 func (m *Member) Freeze(t testing.TB) {
