@@ -65,6 +65,10 @@ func TestTheWayOutWithinTheBoundsThatLosesLeast(t *testing.T) {
 			l.survivor().RaftApplied = 499
 			l.backedUp("n", 70, time.Hour)
 		}, "", "it may lack leases, users or roles"},
+		"another one knows more entries, and has applied fewer": {80, func(l *loss) {
+			l.Members[1].Status = &etcd.Status{MemberID: 2, ClusterID: 7, Revision: 80, RaftIndex: 510, RaftApplied: 490}
+			l.backedUp("n", 70, time.Hour)
+		}, "survivor=a,store=n", ""},
 		"it knows an entry, and has not applied it": {80, func(l *loss) {
 			l.survivor().RaftApplied, l.survivor().RaftIndex = 499, 501
 			l.backedUp("n", 70, time.Hour)
