@@ -225,6 +225,8 @@ func stop(o *observation) *verdict {
 	switch left := &o.leftovers; {
 	case !o.tokenUsable():
 		return o.ensureToken(v)
+	case old && !c.deleting() && o.lossUnseen:
+		return o.at(api.RestorePhaseStopping, nobodySeesTheLoss).helpless()
 	case old && !c.deleting():
 		return stopOld(o, v)
 	case len(left.services) > 0:

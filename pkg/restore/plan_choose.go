@@ -140,9 +140,13 @@ func obstacle(o *observation) string {
 		return "waiting for an EtcdCluster of the name to go, which is being deleted" + keptBy(c)
 	case c.spec.Paused:
 		return paused(o)
+	case o.lossUnseen:
+		return nobodySeesTheLoss
 	}
 	return ""
 }
+
+const nobodySeesTheLoss = "no etcd operator has confirmed for two minutes that the EtcdCluster has no quorum (status.recovery.lastUpdateTime): a quorum may be back; the restore continues as soon as one does"
 
 const noLongerChosen = "the EtcdCluster no longer asks for this recovery (status.recovery.choice): a quorum is back, or somebody has edited the annotation " + api.RecoverAnnotation + " or spec.recovery.mode; delete the EtcdRestore"
 

@@ -72,6 +72,72 @@ func TestARecoveryBeginsOnlyWhileItIsChosen(t *testing.T) {
 	}
 }
 
+func recovering() *api.EtcdRestore {
+	r := testRestore()
+	r.Annotations = map[string]string{api.RecoveryAnnotation: begun}
+	return r
+}
+
+func restoring() *api.RecoveryChoice {
+	return &api.RecoveryChoice{Value: "survivor=a", Phase: api.RecoveryRestoring, StartDate: begun}
+}
+
+// choose has the etcd operator write a choice, by a clock that is ahead.
+func (w *world) choose(choice *api.RecoveryChoice, ahead time.Duration) {
+	w.change(func() {
+		c := w.cluster()
+		c.Status.Recovery = &api.RecoveryStatus{Choice: choice, LastUpdateTime: time.Now().Add(ahead).UTC().Format(time.RFC3339)}
+		w.setStatus(c)
+	})
+}
+
+// The etcd operator ends after it has made the EtcdRestore. A quorum may be back since, and nobody
+// says so.
+func TestARecoveryWaitsForAnEtcdOperatorThatSeesTheLoss(t *testing.T) {
+	for name, reads := range map[string]bool{"while the backup is read": false, "when the backup is on record": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				old := w.running(2)
+				w.choose(restoring(), 0)
+				w.add("etcdrestores", recovering())
+				if reads {
+					reached := false
+					w.hinder(func(verb, resource, _ string, _ clienttesting.Action) error {
+						if verb == "delete" && resource == "etcdclusters" {
+							reached = true
+							return errors.New("the operator dies")
+						}
+						return nil
+					})
+					stop := w.run()
+					w.await("the request", time.Minute, func() bool { return reached })
+					stop()
+					w.hinder(func(string, string, string, clienttesting.Action) error { return nil })
+				}
+				w.live(10 * time.Minute)
+				stop := w.run()
+				defer stop()
+				w.live(10 * time.Minute)
+				c, r := w.cluster(), w.restore()
+				if c == nil || c.UID != old || c.DeletionTimestamp != nil || !strings.Contains(r.Status.Reason, "no etcd operator") {
+					t.Fatalf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
+				}
+				// The next one sees the loss, by another clock.
+				for range 10 {
+					if c := w.cluster(); c != nil && c.UID == old && c.DeletionTimestamp == nil {
+						w.choose(restoring(), time.Hour)
+					}
+					w.live(time.Minute)
+				}
+				if c, r := w.cluster(), w.restore(); c == nil || c.UID == old || r.Status.Phase != api.RestorePhaseSucceeded {
+					t.Errorf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
+				}
+			})
+		})
+	}
+}
+
 // The operator dies after the commitment. The quorum is back before the next operator.
 func TestAQuorumThatIsBackBeforeTheDeletionEndsTheRecovery(t *testing.T) {
 	for name, tc := range map[string]struct{ verb, resource string }{
@@ -83,17 +149,8 @@ func TestAQuorumThatIsBackBeforeTheDeletionEndsTheRecovery(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				old := w.running(2)
-				choose := func(choice *api.RecoveryChoice) {
-					w.change(func() {
-						c := w.cluster()
-						c.Status.Recovery = &api.RecoveryStatus{Choice: choice}
-						w.setStatus(c)
-					})
-				}
-				choose(&api.RecoveryChoice{Value: "survivor=a", Phase: api.RecoveryRestoring, StartDate: begun})
-				r := testRestore()
-				r.Annotations = map[string]string{api.RecoveryAnnotation: begun}
-				w.add("etcdrestores", r)
+				w.choose(restoring(), 0)
+				w.add("etcdrestores", recovering())
 				reached := false
 				w.hinder(func(verb, resource, _ string, action clienttesting.Action) error {
 					if create, ok := action.(clienttesting.CreateActionImpl); ok && len(create.CreateOptions.DryRun) > 0 {
@@ -111,7 +168,7 @@ func TestAQuorumThatIsBackBeforeTheDeletionEndsTheRecovery(t *testing.T) {
 				if r := w.restore(); !committed(&r.Status) {
 					t.Fatalf("the restore is not committed: %+v", r.Status)
 				}
-				choose(nil)
+				w.choose(nil, 0)
 				w.hinder(func(string, string, string, clienttesting.Action) error { return nil })
 				stop = w.run()
 				defer stop()
