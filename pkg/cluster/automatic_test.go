@@ -186,6 +186,34 @@ func TestAnAutomaticRecoveryCountsOnlyALossThatWasSeenAllTheTime(t *testing.T) {
 	}
 }
 
+// The next operator's clock is half an hour behind. The quorum may have been back in between.
+func TestAnAutomaticRecoveryDoesNotTrustTimesOfAnotherClock(t *testing.T) {
+	l := loseForGood(t)
+	l.passesUntil(noon.Add(5 * time.Minute))
+	l.edit(func(obj *api.EtcdCluster) {
+		ahead := func(text string) string {
+			at, err := time.Parse(time.RFC3339, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return at.Add(30 * time.Minute).Format(time.RFC3339)
+		}
+		st := &obj.Status
+		st.Record.LastUpdateTime = ahead(st.Record.LastUpdateTime)
+		r := st.Recovery
+		r.LostDate, r.LastQuorumDate, r.LastUpdateTime, r.Automatic.Time = ahead(r.LostDate), ahead(r.LastQuorumDate), ahead(r.LastUpdateTime), ahead(r.Automatic.Time)
+	})
+	l.clock.Step(10 * time.Minute)
+	l.c = l.cluster(l.etcdCluster())
+	l.pass()
+	l.clock.Step(10 * time.Second)
+	st := l.pass()
+	if st.LostDate != l.clock.Now().Format(time.RFC3339) || st.LastUpdateTime != st.LostDate {
+		t.Errorf("the loss counts from %s, and the status is of %s", st.LostDate, st.LastUpdateTime)
+	}
+	l.untouched(l.passesUntil(noon.Add(2*time.Hour)), "the clocks of the operators differ")
+}
+
 // The time of the record bounds what nobody knows.
 func TestTheRecordIsRenewedEachMinuteForAutomaticRecovery(t *testing.T) {
 	old := &api.ClusterRecord{ClusterID: "7", Revision: 83, LastUpdateTime: noon.Format(time.RFC3339)}

@@ -172,6 +172,41 @@ func TestAPersonChoosesTheSurvivor(t *testing.T) {
 	}
 }
 
+// If the chosen backup is damaged, an older one would lose more than anybody has agreed to.
+func TestARecoveryTakesTheChosenBackupAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		log      int64 // its end
+		pick     api.RestorePick
+		path     string
+		revision int64
+	}{
+		"a backup":           {0, api.RestorePickExact, "bucket/nightly_v70", 0},
+		"a backup and a log": {82, api.RestorePickNewest, "bucket/nightly", 82},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "backup=nightly"})
+			b := l.backup("nightly")
+			b.Status.Key = "bucket/nightly_v70"
+			if test.log > 0 {
+				b.Status.Continuous = &api.ContinuousStatus{ClusterID: "7", NewestRevision: test.log}
+			}
+			if err := l.clusters.Tracker().Update(api.SchemeGroupVersion.WithResource("etcdbackups"), b, "ns"); err != nil {
+				t.Fatal(err)
+			}
+			l.pass()
+			l.clock.Step(10 * time.Second)
+			l.pass()
+			restore, err := l.clusters.EtcdV1beta2().EtcdRestores("ns").Get(t.Context(), "c", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if spec := restore.Spec; spec.Pick != test.pick || spec.S3.Path != test.path || spec.Revision != test.revision {
+				t.Errorf("the EtcdRestore takes %s of %s, revision %d", spec.Pick, spec.S3.Path, spec.Revision)
+			}
+		})
+	}
+}
+
 func TestNothingFollowsAChoiceThatIsNotRecorded(t *testing.T) {
 	l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "survivor=a"})
 	l.pass()

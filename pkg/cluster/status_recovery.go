@@ -51,8 +51,9 @@ func keepRecovery(next, old *api.RecoveryStatus, now time.Time) {
 		return
 	}
 	written, err := time.Parse(time.RFC3339, old.LastUpdateTime)
-	recent := err == nil && now.Sub(written) < recoveryInterval
-	same := now.Sub(written) < recoveryHeartbeat && next.LastRevision == old.LastRevision && slices.Equal(next.Ways, old.Ways)
+	ago := now.Sub(written).Abs() // another clock may be ahead
+	recent := err == nil && ago < recoveryInterval
+	same := ago < recoveryHeartbeat && next.LastRevision == old.LastRevision && slices.Equal(next.Ways, old.Ways)
 	if n, o := next.Automatic, old.Automatic; n != nil && o != nil && n.Phase != api.AutomaticYielded {
 		if *n != *o {
 			same = false

@@ -37,6 +37,9 @@ type Pick struct {
 	Loses string
 }
 
+// clockError is by how much the clocks of two operators may differ.
+const clockError = 2 * time.Minute
+
 // Within returns the way out that loses least, of those within the bounds. If there is none, it
 // returns nil and why. stores are the EtcdBackups of the cluster: one of them takes the data of a
 // survivor.
@@ -44,6 +47,8 @@ func (r *Report) Within(b Bounds, stores []api.EtcdBackup) (pick *Pick, why stri
 	switch unseen := b.Lost.Sub(b.LastQuorum); {
 	case r.Recorded == nil:
 		return nil, "no committed revision is recorded, so nobody knows what a way out loses"
+	case unseen < -clockError:
+		return nil, fmt.Sprintf("the record says that the operator saw a quorum at %s, and at %s it saw none: the clocks of the operators differ, so nobody knows what a way out loses", stamp(b.LastQuorum), stamp(b.Lost))
 	case unseen > b.Unseen:
 		return nil, fmt.Sprintf("the operator last saw a quorum at %s, and at %s it saw none: nobody knows the writes of these %s, and recovery.maxLostInSecond is %d",
 			stamp(b.LastQuorum), stamp(b.Lost), unseen.Round(time.Second), int64(b.Unseen/time.Second))

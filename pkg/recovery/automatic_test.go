@@ -65,6 +65,10 @@ func TestTheWayOutWithinTheBoundsThatLosesLeast(t *testing.T) {
 			l.survivor().RaftApplied = 499
 			l.backedUp("n", 70, time.Hour)
 		}, "", "it may lack leases, users or roles"},
+		"another one knows more entries, and has applied fewer": {80, func(l *loss) {
+			l.Members[1].Status = &etcd.Status{MemberID: 2, ClusterID: 7, Revision: 80, RaftIndex: 510, RaftApplied: 490}
+			l.backedUp("n", 70, time.Hour)
+		}, "survivor=a,store=n", ""},
 		"it knows an entry, and has not applied it": {80, func(l *loss) {
 			l.survivor().RaftApplied, l.survivor().RaftIndex = 499, 501
 			l.backedUp("n", 70, time.Hour)
@@ -81,6 +85,7 @@ func TestTheWayOutWithinTheBoundsThatLosesLeast(t *testing.T) {
 			l.Unseen, l.LastQuorum = time.Hour, lostAt.Add(-time.Hour)
 			l.backedUp("n", 70, time.Hour)
 		}, "survivor=a,store=n", ""},
+		"its clock was another one's":            {80, func(l *loss) { l.LastQuorum = lostAt.Add(time.Hour); l.backedUp("n", 70, time.Hour) }, "", "the clocks of the operators differ"},
 		"nobody knows when it looked":            {80, func(l *loss) { l.LastQuorum = time.Time{}; l.backedUp("n", 80, time.Second) }, "", "nobody knows the writes"},
 		"a backup has more than the survivor":    {80, func(l *loss) { l.backedUp("n", 82, time.Second) }, "backup=n", ""},
 		"a backup has as much as the survivor":   {80, func(l *loss) { l.backedUp("n", 80, time.Second) }, "survivor=a,store=n", ""},

@@ -4,6 +4,7 @@
 package recovery
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,10 +30,18 @@ func SurvivorBackup(like *api.EtcdBackup, begun time.Time) (*api.EtcdBackup, err
 	return once, nil
 }
 
-// Restore returns the EtcdRestore that continues a cluster from the newest backup of an
-// EtcdBackup. revision is set if only the log after the backup holds it.
+// Restore returns the EtcdRestore that continues a cluster from the backup in the status of an
+// EtcdBackup, and from no other one: an older one would lose more than the choice says. revision is
+// set if only the log after the backup holds it; the restore then fails if it cannot reach it.
 func Restore(cluster *api.EtcdCluster, from *api.EtcdBackup, revision, bump int64, begun string) (*api.EtcdRestore, error) {
-	restore, err := backups.Restore(cluster.Name, from, backups.Pick{Newest: true})
+	pick := backups.Pick{Key: from.Status.Key}
+	switch {
+	case revision > 0:
+		pick = backups.Pick{Newest: true}
+	case pick.Key == "":
+		return nil, fmt.Errorf("EtcdBackup %s has no backup any more", from.Name)
+	}
+	restore, err := backups.Restore(cluster.Name, from, pick)
 	if err != nil {
 		return nil, err
 	}

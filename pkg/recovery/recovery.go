@@ -134,7 +134,7 @@ func Of(f Facts) *Report {
 		}
 	}
 	slices.SortStableFunc(r.Survivors, func(a, b Survivor) int {
-		return cmp.Or(boolFirst(a.Unfit == "", b.Unfit == ""), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.RaftIndex, a.RaftIndex), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(boolFirst(a.Unfit == "", b.Unfit == ""), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.Applied, a.Applied), cmp.Compare(b.RaftIndex, a.RaftIndex), cmp.Compare(a.Name, b.Name))
 	})
 	r.addBackups(f)
 	return r
@@ -183,7 +183,7 @@ func (r *Report) LastRevision() int64 {
 }
 
 // Best returns the survivor that the backup operator chooses: the fit one with the highest
-// revision. It is nil if there is none.
+// revision, and of several the one that has applied most. It is nil if there is none.
 func (r *Report) Best() *Survivor {
 	if len(r.Survivors) == 0 || r.Survivors[0].Unfit != "" {
 		return nil

@@ -32,6 +32,10 @@ type observation struct {
 	// looked for when the new one is back.
 	setAside []corev1.PersistentVolumeClaim
 
+	// lossUnseen means that the restore follows a way out of a lost quorum, and no etcd operator
+	// has reported the loss of late.
+	lossUnseen bool
+
 	// reading is how far the attempt under way has come; nil: none is.
 	reading *string
 	// outcome is what came of the last attempt, where that is not on record yet.

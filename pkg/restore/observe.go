@@ -48,6 +48,9 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 	if o.token, err = r.observeToken(ctx); err != nil {
 		return nil, err
 	}
+	if o.cluster != nil && r.obj.Annotations[api.RecoveryAnnotation] != "" && o.untouched() {
+		o.lossUnseen = !r.loss.fresh(o.cluster.status.Recovery, now)
+	}
 	st := &r.obj.Status
 	if committed(st) && r.obj.DeletionTimestamp != nil {
 		o.namespaceEnds = r.seeNamespace(ctx)
@@ -65,6 +68,31 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 		err = r.tidied(deniedVolumes, r.observeSetAside(ctx, o))
 	}
 	return o, err
+}
+
+// lossFresh is how old the last report of a lost quorum may be. The etcd operator makes one a minute.
+const lossFresh = 2 * time.Minute
+
+// lossReport is the last report of a lost quorum that was seen.
+type lossReport struct {
+	text string    // its time, by the clock of the etcd operator
+	at   time.Time // when it replaced another, by the clock of this operator; zero: it did not
+}
+
+// fresh reports whether an etcd operator has reported the loss of late, by its clock or by this
+// operator's.
+func (l *lossReport) fresh(st *api.RecoveryStatus, now time.Time) bool {
+	if st == nil {
+		return false
+	}
+	if st.LastUpdateTime != l.text {
+		if l.text != "" {
+			l.at = now
+		}
+		l.text = st.LastUpdateTime
+	}
+	at, err := time.Parse(time.RFC3339, st.LastUpdateTime)
+	return err == nil && now.Sub(at).Abs() <= lossFresh || !l.at.IsZero() && now.Sub(l.at).Abs() <= lossFresh
 }
 
 // seeNamespace reports whether the namespace is being deleted. Who may not read it learns

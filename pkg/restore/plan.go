@@ -51,6 +51,7 @@ func plan(o *observation) verdict {
 		finish,       // it has succeeded: tidy up, and never act again
 		endUntouched, // it is being deleted, and nothing was touched
 		giveUp,       // its namespace is being deleted
+		withdraw,     // nobody asks for the recovery any more, and nothing was touched
 		choose,       // the backup is read as a whole; only then all is on record
 		endServed,    // it is being deleted, and its cluster serves
 		hold,         // from here on it stays until it has come to its end
@@ -224,6 +225,8 @@ func stop(o *observation) *verdict {
 	switch left := &o.leftovers; {
 	case !o.tokenUsable():
 		return o.ensureToken(v)
+	case old && !c.deleting() && o.lossUnseen:
+		return o.at(api.RestorePhaseStopping, nobodySeesTheLoss).helpless()
 	case old && !c.deleting():
 		return stopOld(o, v)
 	case len(left.services) > 0:

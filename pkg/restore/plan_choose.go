@@ -47,8 +47,8 @@ func choose(o *observation) *verdict {
 	if why := refused(o, m); why != "" {
 		return o.choosing(api.RestorePhaseInvalid, why+"; nothing is done until then")
 	}
-	if notChosen(o) {
-		return o.choosing(api.RestorePhaseFailed, "the EtcdCluster no longer asks for this recovery (status.recovery.choice): a quorum is back, or somebody has edited the annotation "+api.RecoverAnnotation+" or spec.recovery.mode; delete the EtcdRestore")
+	if !committed(st) && notChosen(o) {
+		return o.choosing(api.RestorePhaseFailed, noLongerChosen)
 	}
 	if why := obstacle(o); why != "" {
 		return o.choosing(api.RestorePhaseRetrying, why)
@@ -140,15 +140,38 @@ func obstacle(o *observation) string {
 		return "waiting for an EtcdCluster of the name to go, which is being deleted" + keptBy(c)
 	case c.spec.Paused:
 		return paused(o)
+	case o.lossUnseen:
+		return nobodySeesTheLoss
 	}
 	return ""
+}
+
+const nobodySeesTheLoss = "no etcd operator has confirmed for two minutes that the EtcdCluster has no quorum (status.recovery.lastUpdateTime): a quorum may be back; the restore continues as soon as one does"
+
+const noLongerChosen = "the EtcdCluster no longer asks for this recovery (status.recovery.choice): a quorum is back, or somebody has edited the annotation " + api.RecoverAnnotation + " or spec.recovery.mode; delete the EtcdRestore"
+
+// withdraw is for a recovery of a lost quorum whose backup is on record, and that is no longer
+// chosen. Until the deletion of the old EtcdCluster, all is as it was. The operator may have been
+// down since the commitment, and the quorum back.
+func withdraw(o *observation) *verdict {
+	if !committed(&o.obj.Status) || !o.untouched() || o.cluster == nil || o.cluster.unreadable != "" || !notChosen(o) {
+		return nil
+	}
+	if o.cluster.hasFinalizer() {
+		return o.at(o.phase(), noLongerChosen).do(letGo{cluster: o.cluster.live})
+	}
+	v := o.at(api.RestorePhaseFailed, noLongerChosen)
+	v.needsPerson, v.wait = true, lookNowAndThen
+	v.status.ObservedGeneration = o.obj.Generation
+	v.status.Backup, v.status.Cluster, v.status.ReplacedUID, v.status.NextExecutionDate = nil, nil, "", nil
+	return v
 }
 
 // notChosen reports whether the way out of a lost quorum that the restore follows is no longer
 // chosen. A quorum that has come back may have taken writes.
 func notChosen(o *observation) bool {
 	begun := o.obj.Annotations[api.RecoveryAnnotation]
-	if begun == "" || committed(&o.obj.Status) {
+	if begun == "" {
 		return false
 	}
 	if o.cluster == nil || o.cluster.deleting() || o.cluster.status.Recovery == nil {

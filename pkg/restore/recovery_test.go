@@ -4,8 +4,13 @@
 package restore
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	clienttesting "k8s.io/client-go/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -52,7 +57,10 @@ func TestARecoveryBeginsOnlyWhileItIsChosen(t *testing.T) {
 		"another choice":                          {[]scene{recovers, held, chosen(api.RecoveryRestoring, "2026-11-21T18:00:00Z"), read(nil)}, api.RestorePhaseFailed},
 		"nothing is chosen":                       {[]scene{recovers, held, read(nil)}, api.RestorePhaseFailed},
 		"the EtcdCluster is gone":                 {[]scene{recovers, held, gone}, api.RestorePhaseFailed},
-		"it is too late to go back":               {[]scene{recovers, onRecord(api.RestorePhaseStopping), chosen(api.RecoveryFailed, begun)}, api.RestorePhaseStopping},
+		"it is on record, and chosen":             {[]scene{onRecord(api.RestorePhaseStopping), recovers, chosen(api.RecoveryRestoring, begun)}, api.RestorePhaseStopping},
+		"a quorum is back before the deletion":    {[]scene{onRecord(api.RestorePhaseStopping), recovers, chosen(api.RecoveryFailed, begun)}, api.RestorePhaseFailed},
+		"the mode is Manual before the deletion":  {[]scene{onRecord(api.RestorePhaseStopping), recovers, automatic(api.RecoveryManual, "")}, api.RestorePhaseFailed},
+		"the deletion has begun":                  {[]scene{onRecord(api.RestorePhaseStopping), recovers, chosen(api.RecoveryFailed, begun), live(deleting)}, api.RestorePhaseStopping},
 	} {
 		v := plan(seen(test.scenes...))
 		if v.status.Phase != test.phase {
@@ -61,6 +69,124 @@ func TestARecoveryBeginsOnlyWhileItIsChosen(t *testing.T) {
 		if failed := v.status.Phase == api.RestorePhaseFailed; failed && (v.step != nil || v.status.Cluster != nil || !strings.Contains(v.status.Reason, "no longer asks")) {
 			t.Errorf("%s: the step is %v, the reason %q", name, v.step, v.status.Reason)
 		}
+	}
+}
+
+func recovering() *api.EtcdRestore {
+	r := testRestore()
+	r.Annotations = map[string]string{api.RecoveryAnnotation: begun}
+	return r
+}
+
+func restoring() *api.RecoveryChoice {
+	return &api.RecoveryChoice{Value: "survivor=a", Phase: api.RecoveryRestoring, StartDate: begun}
+}
+
+// choose has the etcd operator write a choice, by a clock that is ahead.
+func (w *world) choose(choice *api.RecoveryChoice, ahead time.Duration) {
+	w.change(func() {
+		c := w.cluster()
+		c.Status.Recovery = &api.RecoveryStatus{Choice: choice, LastUpdateTime: time.Now().Add(ahead).UTC().Format(time.RFC3339)}
+		w.setStatus(c)
+	})
+}
+
+// The etcd operator ends after it has made the EtcdRestore. A quorum may be back since, and nobody
+// says so.
+func TestARecoveryWaitsForAnEtcdOperatorThatSeesTheLoss(t *testing.T) {
+	for name, reads := range map[string]bool{"while the backup is read": false, "when the backup is on record": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				old := w.running(2)
+				w.choose(restoring(), 0)
+				w.add("etcdrestores", recovering())
+				if reads {
+					reached := false
+					w.hinder(func(verb, resource, _ string, _ clienttesting.Action) error {
+						if verb == "delete" && resource == "etcdclusters" {
+							reached = true
+							return errors.New("the operator dies")
+						}
+						return nil
+					})
+					stop := w.run()
+					w.await("the request", time.Minute, func() bool { return reached })
+					stop()
+					w.hinder(func(string, string, string, clienttesting.Action) error { return nil })
+				}
+				w.live(10 * time.Minute)
+				stop := w.run()
+				defer stop()
+				w.live(10 * time.Minute)
+				c, r := w.cluster(), w.restore()
+				if c == nil || c.UID != old || c.DeletionTimestamp != nil || !strings.Contains(r.Status.Reason, "no etcd operator") {
+					t.Fatalf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
+				}
+				// The next one sees the loss, by another clock.
+				for range 10 {
+					if c := w.cluster(); c != nil && c.UID == old && c.DeletionTimestamp == nil {
+						w.choose(restoring(), time.Hour)
+					}
+					w.live(time.Minute)
+				}
+				if c, r := w.cluster(), w.restore(); c == nil || c.UID == old || r.Status.Phase != api.RestorePhaseSucceeded {
+					t.Errorf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
+				}
+			})
+		})
+	}
+}
+
+// The operator dies after the commitment. The quorum is back before the next operator.
+func TestAQuorumThatIsBackBeforeTheDeletionEndsTheRecovery(t *testing.T) {
+	for name, tc := range map[string]struct{ verb, resource string }{
+		"before the token is made":              {"create", "secrets"},
+		"before the old cluster is held":        {"patch", "etcdclusters"},
+		"when all that is left is its deletion": {"delete", "etcdclusters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				old := w.running(2)
+				w.choose(restoring(), 0)
+				w.add("etcdrestores", recovering())
+				reached := false
+				w.hinder(func(verb, resource, _ string, action clienttesting.Action) error {
+					if create, ok := action.(clienttesting.CreateActionImpl); ok && len(create.CreateOptions.DryRun) > 0 {
+						return nil
+					}
+					if verb == tc.verb && resource == tc.resource {
+						reached = true
+						return errors.New("the operator dies")
+					}
+					return nil
+				})
+				stop := w.run()
+				w.await("the request", time.Minute, func() bool { return reached })
+				stop()
+				if r := w.restore(); !committed(&r.Status) {
+					t.Fatalf("the restore is not committed: %+v", r.Status)
+				}
+				w.choose(nil, 0)
+				w.hinder(func(string, string, string, clienttesting.Action) error { return nil })
+				stop = w.run()
+				defer stop()
+				w.live(time.Minute)
+				c, r := w.cluster(), w.restore()
+				if c == nil || c.UID != old || c.DeletionTimestamp != nil || len(c.Finalizers) > 0 || len(w.all("pods")) != 2 {
+					t.Errorf("the cluster is not as it was: %+v", c)
+				}
+				if committed(&r.Status) || r.Status.Phase != api.RestorePhaseFailed {
+					t.Errorf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
+				}
+				w.remove("etcdrestores", "c")
+				w.live(time.Minute)
+				if w.restore() != nil {
+					t.Error("the EtcdRestore stays after its deletion")
+				}
+			})
+		})
 	}
 }
 

@@ -76,6 +76,7 @@ type Restore struct {
 	outcome   *outcome       // of the last attempt, where it is not on record yet
 	abandoned *abandonedRead // what hangs; nil: nothing
 	offer     *offer         // nil while nothing is offered
+	loss      lossReport     // of the lost quorum that the restore follows
 
 	// statusWrittenAt is the time of the last write of the status.
 	statusWrittenAt time.Time

@@ -68,7 +68,8 @@ func choose(answers []answer) (choice, error) {
 		if linearizable {
 			return cmp.Or(compareBool(a.leads(), b.leads()), newer)
 		}
-		return cmp.Or(newer, compareBool(a.leads(), b.leads()))
+		// Leases, users and roles raise no revision.
+		return cmp.Or(newer, cmp.Compare(b.status.RaftApplied, a.status.RaftApplied), compareBool(a.leads(), b.leads()))
 	})
 	return c, nil
 }

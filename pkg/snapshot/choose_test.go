@@ -41,6 +41,9 @@ func leaderless(a *answer) {
 func learner(a *answer) {
 	a.status.Learner, a.agreed, a.agreedErr = true, 0, rpctypes.ErrNotCapable
 }
+func applied(index uint64) func(*answer) {
+	return func(a *answer) { a.status.RaftApplied = index }
+}
 func stranger(a *answer) { a.status.ClusterID = 10 }
 
 func alarm(kind string, id uint64) func(*answer) {
@@ -72,6 +75,9 @@ func TestTheMemberIsChosen(t *testing.T) {
 		},
 		"without a quorum, the highest revision though it leads": {
 			[]answer{well(1, 120, silent), well(2, 100, silent)}, "m1 m2", true,
+		},
+		"without a quorum, of one revision, whoever has applied most": {
+			[]answer{well(2, 100, leaderless, applied(50)), well(3, 100, leaderless, applied(60)), well(1, 99, leaderless, applied(70))}, "m3 m2 m1", true,
 		},
 		"without a quorum, no learner": {[]answer{well(2, 100, leaderless), well(3, 110, leaderless, learner)}, "m2", true},
 	} {

@@ -122,18 +122,19 @@ func latest(a, b time.Time) time.Time {
 }
 
 // lookGap is the longest time without a look at a lost quorum. After a longer one, the quorum may
-// have been back and lost again: nobody knows the writes of that time.
+// have been back and lost again: nobody knows the writes of that time. The same holds if a look lies
+// further in the future: another clock has measured it.
 const lookGap = 2 * time.Minute
 
 // Interrupted reports whether no operator has looked for so long that the recorded loss may have
 // ended meanwhile.
 func (o *Observation) Interrupted() bool {
 	st := o.Status.Recovery
-	if st == nil || st.LostDate == "" || o.Now.Sub(o.Recovery.LookedAt) <= lookGap {
+	if st == nil || st.LostDate == "" || o.Now.Sub(o.Recovery.LookedAt).Abs() <= lookGap {
 		return false
 	}
 	at, err := time.Parse(time.RFC3339, st.LastUpdateTime)
-	return err != nil || o.Now.Sub(at) > lookGap
+	return err != nil || o.Now.Sub(at).Abs() > lookGap
 }
 
 // LostDate is when an operator first saw no quorum, as recorded, or as this one remembers. After a
@@ -141,7 +142,7 @@ func (o *Observation) Interrupted() bool {
 func (o *Observation) LostDate() time.Time {
 	if st := o.Status.Recovery; st != nil {
 		at, err := time.Parse(time.RFC3339, st.LostDate)
-		if again := o.Recovery.LostAgain; again.After(at) {
+		if again := o.Recovery.LostAgain; again.After(at) || !again.IsZero() && at.After(o.Now) {
 			return again
 		}
 		if err == nil {

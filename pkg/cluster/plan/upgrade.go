@@ -100,7 +100,10 @@ func upgradeOneMember(o *Observation) Step {
 	if i := slices.IndexFunc(old, func(m MemberState) bool { return !m.leader() }); i >= 0 {
 		next = old[i]
 	}
-	if why := cmp.Or(o.unproven(o.Own()), o.unserved(next)); why != "" {
+	if why := o.unproven(o.Own()); why != "" {
+		return Wait{why}
+	}
+	if why := o.unserved(next); why != "" { // all have a pod
 		return Wait{why}
 	}
 	if o.CheckVersion() != nil {
