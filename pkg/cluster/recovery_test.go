@@ -207,6 +207,44 @@ func TestARecoveryTakesTheChosenBackupAlone(t *testing.T) {
 	}
 }
 
+// While no operator looked, the quorum may have been back, taken writes, and been lost again.
+func TestAChoiceFailsIfNobodyHasSeenTheLossAllTheTime(t *testing.T) {
+	for gap, fails := range map[time.Duration]bool{time.Minute: false, 10 * time.Minute: true} {
+		l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "survivor=a"})
+		l.pass()
+		l.clock.Step(10 * time.Second)
+		c := l.pass().Choice
+		once := l.backup(c.Backup)
+		once.Status = api.BackupStatus{Succeeded: true, Uncertain: true, EtcdRevision: 80, Key: once.Spec.S3.Path}
+		if err := l.clusters.Tracker().Update(api.SchemeGroupVersion.WithResource("etcdbackups"), once, "ns"); err != nil {
+			t.Fatal(err)
+		}
+		l.clock.Step(gap)
+		l.c = l.cluster(l.etcdCluster())
+		l.pass()
+		l.clock.Step(10 * time.Second)
+		l.pass()
+		c = l.etcdCluster().Status.Recovery.Choice
+		if restores := l.count("create", "etcdrestores"); fails && (c.Phase != api.RecoveryFailed || restores > 0) || !fails && restores == 0 {
+			t.Errorf("after %s, %d EtcdRestores were created, and the choice is %+v", gap, restores, c)
+		}
+		if !fails {
+			continue
+		}
+		// Somebody sets the annotation again.
+		l.edit(func(obj *api.EtcdCluster) { obj.Annotations = nil })
+		l.pass()
+		l.edit(func(obj *api.EtcdCluster) { obj.Annotations = map[string]string{api.RecoverAnnotation: "survivor=a"} })
+		if c := l.pass().Choice; c == nil || c.Phase != api.RecoveryBackingUp {
+			t.Errorf("the next choice is %+v", c)
+		}
+		l.clock.Step(10 * time.Second)
+		if c := l.pass().Choice; c == nil || c.Phase != api.RecoveryBackingUp {
+			t.Errorf("then the next choice is %+v", c)
+		}
+	}
+}
+
 func TestNothingFollowsAChoiceThatIsNotRecorded(t *testing.T) {
 	l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "survivor=a"})
 	l.pass()
