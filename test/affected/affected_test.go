@@ -74,12 +74,12 @@ func (c checkout) affected(t *testing.T, args ...string) (stages string, err err
 	return strings.Join(names, " "), nil
 }
 
-const everything = "format scripts prose e2e alone stores localkube demo chaos docs modules generated lint unit mutants monitoring site"
+const everything = "format scripts prose e2e docs alone chaos stores localkube demo modules generated lint unit mutants monitoring site"
 
 func TestStagesOfAFile(t *testing.T) {
 	c := newCheckout(t)
 	for file, want := range map[string]string{
-		"pkg/cluster/plan/plan.go":                "format prose e2e alone stores demo chaos docs modules generated lint unit mutants monitoring",
+		"pkg/cluster/plan/plan.go":                "format prose e2e docs alone chaos stores demo modules generated lint unit mutants monitoring",
 		"pkg/cluster/plan_test.go":                "format prose modules lint unit",
 		"internal/plugin/command/app.go":          "format prose e2e docs modules generated lint unit",
 		"cmd/kubectl-etcd/main.go":                "format prose e2e docs modules generated lint unit",
@@ -94,14 +94,14 @@ func TestStagesOfAFile(t *testing.T) {
 		"hack/localkube/keeper/keeper.go":         everything,
 		"hack/localkube/smoke/dns_test.go":        "format prose localkube modules lint unit",
 		"hack/localkube/environ/of_test.go":       "format prose modules lint unit",
-		"pkg/apis/etcd/v1beta2/cluster.go":        "format prose e2e alone stores demo chaos docs modules generated lint unit mutants monitoring",
+		"pkg/apis/etcd/v1beta2/cluster.go":        "format prose e2e docs alone chaos stores demo modules generated lint unit mutants monitoring",
 		"doc/tls.md":                              "prose docs unit site",
 		"doc/reference.md":                        "prose docs generated unit site",
 		"CHANGELOG.md":                            "prose unit site",
-		"example/README.md":                       "scripts prose e2e alone demo docs unit",
+		"example/README.md":                       "scripts prose e2e docs alone demo unit",
 		"hack/reference/flags.go":                 "format prose modules generated lint unit",
-		"example/tls/certs.sh":                    "scripts e2e alone demo docs unit",
-		"hack/demo":                               "scripts demo docs unit",
+		"example/tls/certs.sh":                    "scripts e2e docs alone demo unit",
+		"hack/demo":                               "scripts docs demo unit",
 		"hack/mutants":                            "scripts unit",
 		"hack/lint":                               "scripts lint unit",
 		"hack/helm":                               "scripts docs unit",

@@ -668,8 +668,16 @@ func (m *member) send(messages []*pb.Message) {
 			msg = m.merged(msg)
 		}
 		latency := time.Millisecond + time.Duration(m.w.life.number("net", m.id, to.id)%2000)*time.Microsecond
-		if m.w.rolledBack && msg.GetReject() {
-			latency += tick // two logs that contradict each other reject each other's entries forever
+		// Two logs that contradict each other reject each other's entries forever: each rejection makes
+		// the leader send them again, and so does each heartbeat. One at a time is enough.
+		rejection := [2]uint64{m.id, to.id}
+		rejects := m.w.rolledBack && msg.GetReject()
+		if rejects {
+			if msg.GetType() == pb.MsgAppResp && m.w.rejecting[rejection] {
+				continue
+			}
+			m.w.rejecting[rejection] = true
+			latency += tick
 		}
 		var copying *member
 		if msg.GetType() == pb.MsgSnap && m.w.copyTakes > 0 {
@@ -681,6 +689,9 @@ func (m *member) send(messages []*pb.Message) {
 		}
 		m.w.after(latency, func() {
 			p := m.w.memberAt(to.url)
+			if rejects {
+				delete(m.w.rejecting, rejection)
+			}
 			if copying != nil {
 				copying.receiving--
 				m.w.underWay--

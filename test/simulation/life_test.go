@@ -83,7 +83,7 @@ func newWorld(l life) *world {
 	w := &world{
 		life: l, start: time.Now(), bell: make(chan struct{}, 1), told: map[string]bool{},
 		addresses: map[string]*podRun{}, hosts: map[string]string{}, disks: map[string]*disk{}, histories: map[uint64]*history{},
-		cuts: map[string]int{}, linked: map[string]time.Time{}, counters: map[string]int{},
+		cuts: map[string]int{}, linked: map[string]time.Time{}, counters: map[string]int{}, rejecting: map[[2]uint64]bool{},
 		lags: map[string]time.Duration{}, old: map[string]int{},
 	}
 	w.checks = checks{w: w, sick: map[uint64]time.Time{}}

@@ -57,22 +57,23 @@ type world struct {
 	// createsCRD is true if the operator registers its resource itself. Reading and writing
 	// the long definition takes as long as all else in a short life.
 	createsCRD   bool
-	pair         bool          // of operators
-	many         bool          // faults
-	storm        int           // the number of the current one
-	aim          *aim          // nil: this life has none
-	copyTakes    time.Duration // of a database, to a member that needs a snapshot
-	lies         bool          // the tag of an image
-	wiped        bool          // a node's fault lost a voter's data
-	rolledBack   bool          // a disk: raft promises nothing any more
-	wentBack     bool          // all disks, behind the record
-	progressed   time.Time     // the last edit of more than a status
-	reconfigured time.Time     // the last change of the membership
-	opened       bool          // the client Service has existed
-	lasting      int           // faults that are not over
-	disturbed    time.Time     // when a fault began or ended last
-	underWay     int           // copies of the database
-	edited       time.Time     // the last edit of the spec
+	pair         bool               // of operators
+	many         bool               // faults
+	storm        int                // the number of the current one
+	aim          *aim               // nil: this life has none
+	copyTakes    time.Duration      // of a database, to a member that needs a snapshot
+	lies         bool               // the tag of an image
+	wiped        bool               // a node's fault lost a voter's data
+	rolledBack   bool               // a disk: raft promises nothing any more
+	rejecting    map[[2]uint64]bool // members that reject entries of others, while that is on its way
+	wentBack     bool               // all disks, behind the record
+	progressed   time.Time          // the last edit of more than a status
+	reconfigured time.Time          // the last change of the membership
+	opened       bool               // the client Service has existed
+	lasting      int                // faults that are not over
+	disturbed    time.Time          // when a fault began or ended last
+	underWay     int                // copies of the database
+	edited       time.Time          // the last edit of the spec
 	counters     map[string]int
 }
 

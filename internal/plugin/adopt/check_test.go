@@ -4,11 +4,15 @@
 package adopt_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/adopt"
 )
@@ -134,6 +138,44 @@ func TestARefusedWriteIsAnObstacle(t *testing.T) {
 		w.refuse = resource
 		if p := w.plan(w.move()); !p.Has(adopt.Obstacle) {
 			t.Errorf("%s: %+v", resource, p.Findings)
+		}
+	}
+}
+
+// An operator that runs creates or changes a CustomResourceDefinition between the look and the write.
+func TestAnOvertakenWriteIsRepeated(t *testing.T) {
+	const crd = "customresourcedefinitions"
+	for name, hinder := range map[string]func(*world){
+		"it is created": func(w *world) {
+			const name = "etcdclusters.etcd.database.coreos.com"
+			looks := 0
+			w.client.PrependReactor("get", crd, func(a k8stesting.Action) (bool, runtime.Object, error) {
+				if a.(k8stesting.GetAction).GetName() != name {
+					return false, nil, nil
+				}
+				looks++ // the first one reads the old definition
+				return looks == 2, nil, apierrors.NewNotFound(a.GetResource().GroupResource(), name)
+			})
+			w.client.PrependReactor("create", crd, func(a k8stesting.Action) (bool, runtime.Object, error) {
+				made := a.(k8stesting.CreateAction).GetObject().(*unstructured.Unstructured).GetName()
+				return made == name, nil, apierrors.NewAlreadyExists(a.GetResource().GroupResource(), name)
+			})
+		},
+		"it is changed": func(w *world) {
+			changed := false
+			w.client.PrependReactor("update", crd, func(a k8stesting.Action) (bool, runtime.Object, error) {
+				if changed {
+					return false, nil, nil
+				}
+				changed = true
+				return true, nil, apierrors.NewConflict(a.GetResource().GroupResource(), "etcdclusters", errors.New("it was changed"))
+			})
+		},
+	} {
+		w := forkWorld(t)
+		hinder(w)
+		if p := w.plan(w.move()); p.Has(adopt.Obstacle) {
+			t.Errorf("%s: %+v", name, p.Findings)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -81,24 +82,31 @@ func (s store) everywhere(ctx context.Context, r resource) ([]unstructured.Unstr
 }
 
 // put creates an object, or replaces the one of the same name. A ServiceAccount that exists
-// stays as it is, because others add Secrets and annotations to it.
+// stays as it is, because others add Secrets and annotations to it. Operators that run may write a
+// CustomResourceDefinition between the look and the write: put looks again.
 func (s store) put(ctx context.Context, object *unstructured.Unstructured, dryRun bool) error {
 	r := kinds[object.GetKind()]
 	var all []string
 	if dryRun {
 		all = []string{metav1.DryRunAll}
 	}
-	there, err := s.get(ctx, r, object.GetName())
-	switch {
-	case err != nil:
-	case there == nil:
-		_, err = s.of(r).Create(ctx, object, metav1.CreateOptions{DryRun: all})
-	case object.GetKind() == "ServiceAccount":
-	default:
-		object = object.DeepCopy()
-		object.SetResourceVersion(there.GetResourceVersion())
-		_, err = s.of(r).Update(ctx, object, metav1.UpdateOptions{DryRun: all})
-	}
+	overtaken := func(err error) bool { return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) }
+	err := retry.OnError(retry.DefaultBackoff, overtaken, func() error {
+		there, err := s.get(ctx, r, object.GetName())
+		switch {
+		case err != nil:
+			return err
+		case there == nil:
+			_, err = s.of(r).Create(ctx, object, metav1.CreateOptions{DryRun: all})
+			return err
+		case object.GetKind() == "ServiceAccount":
+			return nil
+		}
+		replacement := object.DeepCopy()
+		replacement.SetResourceVersion(there.GetResourceVersion())
+		_, err = s.of(r).Update(ctx, replacement, metav1.UpdateOptions{DryRun: all})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("put %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
