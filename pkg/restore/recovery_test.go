@@ -180,7 +180,7 @@ func TestAQuorumThatIsBackBeforeTheDeletionEndsTheRecovery(t *testing.T) {
 				if committed(&r.Status) || r.Status.Phase != api.RestorePhaseFailed {
 					t.Errorf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
 				}
-				w.remove("etcdrestores", "c")
+				w.change(func() { w.remove("etcdrestores", "c") })
 				w.live(time.Minute)
 				if w.restore() != nil {
 					t.Error("the EtcdRestore stays after its deletion")
