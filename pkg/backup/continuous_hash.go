@@ -44,38 +44,34 @@ const (
 // hashesOf asks a real etcd. It confirms a difference after a pause.
 func hashesOf(pause time.Duration) HashAt {
 	return func(ctx context.Context, source snapshot.Source, cluster, watched uint64, revision int64) (comparison, error) {
-		return hashAt(ctx, source, cluster, watched, revision, pause)
-	}
-}
-
-func hashAt(ctx context.Context, source snapshot.Source, cluster, watched uint64, revision int64, pause time.Duration) (comparison, error) {
-	client := etcd.NewClient(source.TLS)
-	client.SetCredentials(source.User)
-	defer client.Close()
-	var asked []answering
-	var failures []error
-	for _, ep := range source.Endpoints {
-		conn, err := client.Conn(ep)
-		if err == nil {
-			limited, stop := context.WithTimeout(ctx, memberLimit)
-			var st etcd.Status
-			st, err = conn.Status(limited)
-			stop()
-			asked = append(asked, answering{conn, ep.URL, st})
+		client := etcd.NewClient(source.TLS)
+		client.SetCredentials(source.User)
+		defer client.Close()
+		var asked []answering
+		var failures []error
+		for _, ep := range source.Endpoints {
+			conn, err := client.Conn(ep)
+			if err == nil {
+				limited, stop := context.WithTimeout(ctx, memberLimit)
+				var st etcd.Status
+				st, err = conn.Status(limited)
+				stop()
+				asked = append(asked, answering{conn, ep.URL, st})
+			}
+			failures = append(failures, err)
 		}
-		failures = append(failures, err)
+		members := byDelay(asked, cluster, watched, revision)
+		enough := min(2, len(source.Endpoints))
+		if len(members) < enough {
+			return comparison{}, errors.Join(append(failures, fmt.Errorf("of the cluster %016x, %d members answer, have revision %d, and follow or have a small database: the hash of %d is needed", cluster, len(members), revision, enough))...)
+		}
+		return compareTwice(ctx, pause, members, enough, func(m answering) (changelog.Checkpoint, error) {
+			limited, cancel := context.WithTimeout(ctx, hashLimit)
+			defer cancel()
+			hash, err := m.conn.HashAt(limited, revision)
+			return changelog.Checkpoint{Revision: revision, Compacted: max(hash.Compacted, 0), Hash: hash.Sum}, err
+		})
 	}
-	members := byDelay(asked, cluster, watched, revision)
-	enough := min(2, len(source.Endpoints))
-	if len(members) < enough {
-		return comparison{}, errors.Join(append(failures, fmt.Errorf("of the cluster %016x, %d members answer, have revision %d, and follow or have a small database: the hash of %d is needed", cluster, len(members), revision, enough))...)
-	}
-	return compareTwice(ctx, pause, members, enough, func(m answering) (changelog.Checkpoint, error) {
-		limited, cancel := context.WithTimeout(ctx, hashLimit)
-		defer cancel()
-		hash, err := m.conn.HashAt(limited, revision)
-		return changelog.Checkpoint{Revision: revision, Compacted: max(hash.Compacted, 0), Hash: hash.Sum}, err
-	})
 }
 
 // answering is a member and its answer; the zero Status: it has not answered.
@@ -149,9 +145,9 @@ func compareHashes(members []answering, enough int, ask func(answering) (changel
 		}
 	}
 	var parts []string
-	for i, g := range groups {
+	for _, g := range groups {
 		if slices.ContainsFunc(groups, func(other group) bool { return other.hash.Compacted == g.hash.Compacted && other.hash != g.hash }) {
-			parts = append(parts, fmt.Sprintf("%s: %08x", strings.Join(groups[i].members, " and "), g.hash.Hash))
+			parts = append(parts, fmt.Sprintf("%s: %08x", strings.Join(g.members, " and "), g.hash.Hash))
 		}
 	}
 	if len(parts) > 0 {

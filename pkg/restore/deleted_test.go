@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	clienttesting "k8s.io/client-go/testing"
-
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 )
@@ -40,23 +38,9 @@ func TestOneThatIsEditedAndDeletedEndsWhereNothingWasTouched(t *testing.T) {
 				w := newWorld(t)
 				old := w.running(2)
 				w.add("etcdrestores", testRestore())
-				reached := false
-				w.hinder(func(verb, resource, _ string, action clienttesting.Action) error {
-					if create, ok := action.(clienttesting.CreateActionImpl); ok && len(create.CreateOptions.DryRun) > 0 {
-						return nil
-					}
-					if verb == tc.verb && resource == tc.resource {
-						reached = true
-						return errors.New("the operator dies")
-					}
-					return nil
-				})
-				stop := w.run()
-				w.await("the request", time.Minute, func() bool { return reached })
-				stop()
+				w.runUntil(tc.verb, tc.resource)
 				w.editAndDelete()
-				w.hinder(func(string, string, string, clienttesting.Action) error { return nil })
-				stop = w.run()
+				stop := w.run()
 				defer stop()
 				w.live(time.Minute)
 				if c := w.cluster(); w.restore() != nil || c == nil || c.UID != old || c.DeletionTimestamp != nil || len(c.Finalizers) > 0 || len(w.all("pods")) != 2 {

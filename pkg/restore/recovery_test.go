@@ -4,13 +4,10 @@
 package restore
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	clienttesting "k8s.io/client-go/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -102,18 +99,7 @@ func TestARecoveryWaitsForAnEtcdOperatorThatSeesTheLoss(t *testing.T) {
 				w.choose(restoring(), 0)
 				w.add("etcdrestores", recovering())
 				if reads {
-					reached := false
-					w.hinder(func(verb, resource, _ string, _ clienttesting.Action) error {
-						if verb == "delete" && resource == "etcdclusters" {
-							reached = true
-							return errors.New("the operator dies")
-						}
-						return nil
-					})
-					stop := w.run()
-					w.await("the request", time.Minute, func() bool { return reached })
-					stop()
-					w.hinder(func(string, string, string, clienttesting.Action) error { return nil })
+					w.runUntil("delete", "etcdclusters")
 				}
 				w.live(10 * time.Minute)
 				stop := w.run()
@@ -151,26 +137,12 @@ func TestAQuorumThatIsBackBeforeTheDeletionEndsTheRecovery(t *testing.T) {
 				old := w.running(2)
 				w.choose(restoring(), 0)
 				w.add("etcdrestores", recovering())
-				reached := false
-				w.hinder(func(verb, resource, _ string, action clienttesting.Action) error {
-					if create, ok := action.(clienttesting.CreateActionImpl); ok && len(create.CreateOptions.DryRun) > 0 {
-						return nil
-					}
-					if verb == tc.verb && resource == tc.resource {
-						reached = true
-						return errors.New("the operator dies")
-					}
-					return nil
-				})
-				stop := w.run()
-				w.await("the request", time.Minute, func() bool { return reached })
-				stop()
+				w.runUntil(tc.verb, tc.resource)
 				if r := w.restore(); !committed(&r.Status) {
 					t.Fatalf("the restore is not committed: %+v", r.Status)
 				}
 				w.choose(nil, 0)
-				w.hinder(func(string, string, string, clienttesting.Action) error { return nil })
-				stop = w.run()
+				stop := w.run()
 				defer stop()
 				w.live(time.Minute)
 				c, r := w.cluster(), w.restore()

@@ -33,6 +33,26 @@ func (w *world) hinder(f func(verb, resource, name string, action clienttesting.
 	w.before = f
 }
 
+// runUntil runs an operator that dies at a request, which does not succeed. Rehearsals do not count.
+func (w *world) runUntil(verb, resource string) {
+	w.t.Helper()
+	reached := false
+	w.hinder(func(v, r, _ string, action clienttesting.Action) error {
+		if create, ok := action.(clienttesting.CreateActionImpl); ok && len(create.CreateOptions.DryRun) > 0 {
+			return nil
+		}
+		if v == verb && r == resource {
+			reached = true
+			return errors.New("the operator dies")
+		}
+		return nil
+	})
+	stop := w.run()
+	w.await("the request", time.Minute, func() bool { return reached })
+	stop()
+	w.hinder(func(string, string, string, clienttesting.Action) error { return nil })
+}
+
 // rewrite changes the spec of the EtcdCluster.
 func (w *world) rewrite(change func(*api.EtcdCluster)) {
 	c := w.cluster()

@@ -670,14 +670,16 @@ func (m *member) send(messages []*pb.Message) {
 		latency := time.Millisecond + time.Duration(m.w.life.number("net", m.id, to.id)%2000)*time.Microsecond
 		// Two logs that contradict each other reject each other's entries forever: each rejection makes
 		// the leader send them again, and so does each heartbeat. One at a time is enough.
-		rejection := [2]uint64{m.id, to.id}
-		rejects := m.w.rolledBack && msg.GetReject()
+		pair := [2]uint64{m.id, to.id}
+		if m.w.rolledBack && msg.GetReject() {
+			latency += tick
+		}
+		rejects := m.w.rolledBack && msg.GetReject() && msg.GetType() == pb.MsgAppResp
 		if rejects {
-			if msg.GetType() == pb.MsgAppResp && m.w.rejecting[rejection] {
+			if m.w.rejecting[pair] {
 				continue
 			}
-			m.w.rejecting[rejection] = true
-			latency += tick
+			m.w.rejecting[pair] = true
 		}
 		var copying *member
 		if msg.GetType() == pb.MsgSnap && m.w.copyTakes > 0 {
@@ -690,7 +692,7 @@ func (m *member) send(messages []*pb.Message) {
 		m.w.after(latency, func() {
 			p := m.w.memberAt(to.url)
 			if rejects {
-				delete(m.w.rejecting, rejection)
+				delete(m.w.rejecting, pair)
 			}
 			if copying != nil {
 				copying.receiving--
