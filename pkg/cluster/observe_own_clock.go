@@ -19,10 +19,15 @@ import (
 // would look old at once.
 type sightings struct {
 	pods, deletions, ready map[types.UID]time.Time
+	// startups are the etcd containers whose startup probe the operator has seen unfinished.
+	startups map[types.UID]string
 }
 
 func newSightings() sightings {
-	return sightings{pods: map[types.UID]time.Time{}, deletions: map[types.UID]time.Time{}, ready: map[types.UID]time.Time{}}
+	return sightings{
+		pods: map[types.UID]time.Time{}, deletions: map[types.UID]time.Time{}, ready: map[types.UID]time.Time{},
+		startups: map[types.UID]string{},
+	}
 }
 
 // see sets the times of a pod's state.
@@ -43,6 +48,18 @@ func (s sightings) seeReady(p *manifest.PodState, now time.Time) {
 	p.ReadySince = firstSeen(s.ready, p.UID, now)
 }
 
+// seeStartup sets whether the startup probe of a pod's present etcd container has succeeded.
+//
+// After a restart in place, the kubelet (1.36) takes over what the probe found of the former
+// container, and reports the pod as ready. Up to a second later it forgets that, and reports the pod
+// as not ready until the probe has succeeded. Only a success after that concerns the new container.
+func (s sightings) seeStartup(p *manifest.PodState) {
+	if p.StartingUp {
+		s.startups[p.UID] = p.Container
+	}
+	p.StartedUp = !p.StartingUp && p.Container != "" && s.startups[p.UID] == p.Container
+}
+
 func firstSeen(seen map[types.UID]time.Time, uid types.UID, now time.Time) time.Time {
 	if _, ok := seen[uid]; !ok {
 		seen[uid] = now
@@ -55,4 +72,5 @@ func (s sightings) forget(gone func(types.UID) bool) {
 	for _, seen := range []map[types.UID]time.Time{s.pods, s.deletions, s.ready} {
 		maps.DeleteFunc(seen, func(uid types.UID, _ time.Time) bool { return gone(uid) })
 	}
+	maps.DeleteFunc(s.startups, func(uid types.UID, _ string) bool { return gone(uid) })
 }

@@ -71,6 +71,31 @@ func TestAPodIsReadySinceItsLastBreak(t *testing.T) {
 	}
 }
 
+// The kubelet (1.36) reports a pod as started and ready after a restart in place, because it was so
+// before, and then as starting.
+func TestAPodHasStartedUpOnceTheStartupProbeOfItsContainerSucceeds(t *testing.T) {
+	s := newSightings()
+	for i, step := range []struct {
+		container  string
+		startingUp bool
+		want       bool
+	}{
+		{"x", true, false}, {"x", false, true}, // its first start
+		{"y", false, false}, {"y", true, false}, {"y", false, true},
+		{"z", false, false}, // what the kubelet reports for the former container
+	} {
+		p := manifest.PodState{UID: "a", Container: step.container, StartingUp: step.startingUp}
+		s.seeStartup(&p)
+		if p.StartedUp != step.want {
+			t.Errorf("step %d: started up %t, want %t", i, p.StartedUp, step.want)
+		}
+	}
+	s.forget(func(types.UID) bool { return true })
+	if len(s.startups) > 0 {
+		t.Error("a pod that is gone is remembered")
+	}
+}
+
 func TestAPanicWhileOneMemberIsAskedIsItsOwn(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())

@@ -73,6 +73,7 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 		}
 		p.Ready = p.Ready && !p.Restarting
 		c.sightings.seeReady(&p, o.Now)
+		c.sightings.seeStartup(&p)
 		o.Pods = append(o.Pods, p)
 	}
 	gone := func(uid types.UID) bool {

@@ -681,6 +681,10 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 				return err
 			}
 			p.ReadySince = o.Now.Add(-d)
+		case "startingup":
+			p.StartingUp = true
+		case "startedup":
+			p.StartedUp = true
 		case "restarting":
 			p.Ready, p.Restarting = false, true
 		case "ready":

@@ -91,6 +91,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 // readEtcd reads the state of the etcd container. With waits, its launcher has not started etcd.
 func (p *PodState) readEtcd(s corev1.ContainerStatus, waits bool) {
 	p.Restarts = s.RestartCount
+	p.Container, p.StartingUp = s.ContainerID, s.Started != nil && !*s.Started
 	p.Waiting = waits && s.State.Running != nil
 	p.Running = s.State.Running != nil && !waits
 	p.Started = !waits && (p.Running || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0)
@@ -294,7 +295,12 @@ type PodState struct {
 	Ready      bool
 	// ReadySince is when the operator first saw it ready without a break since; zero if it is not.
 	ReadySince time.Time
-	Deleting   bool
+	// Container is the ID of its present etcd container. StartingUp is true while the kubelet reports
+	// that the startup probe of a container has not succeeded. StartedUp is true if the operator has
+	// seen the end of that for the present container.
+	Container             string
+	StartingUp, StartedUp bool
+	Deleting              bool
 	// DeleteBy is when a deleted pod should be gone at the latest.
 	DeleteBy time.Time
 	Finished bool // Failed or Succeeded: it will not run again

@@ -229,8 +229,9 @@ func showsRestart(m MemberState) bool {
 	return m.Pod.Previous != "" && !manifest.Holds(m.Pod.Previous, m.Status.Version)
 }
 
-// steadyTime is how long a pod is ready before the Service can rely on it alone. After a restart in
-// place, the kubelet reports a pod as ready, a second later as not ready, and then as ready again.
+// steadyTime is how long a pod is ready before the Service can rely on it alone, unless the operator
+// has seen its startup probe succeed. After a restart in place, the kubelet reports a pod as ready, a
+// second later as not ready, and then as ready again.
 const steadyTime = 1500 * time.Millisecond
 
 // unserved returns why the Service can't spare the pod of a member, or "". The kubelet notices a
@@ -243,14 +244,15 @@ func (o *Observation) unserved(next MemberState) string {
 		return waitsForPod(waiting[0])
 	}
 	ready := slices.DeleteFunc(others, unready)
-	steady := func(m MemberState) bool { return o.Now.Sub(m.Pod.ReadySince) >= steadyTime }
+	steady := func(m MemberState) bool { return m.Pod.StartedUp || o.Now.Sub(m.Pod.ReadySince) >= steadyTime }
 	if len(ready) > 0 && !slices.ContainsFunc(ready, steady) {
 		return "for the pod of " + ready[0].PodName + " to stay ready"
 	}
 	return ""
 }
 
-func unready(m MemberState) bool { return !m.Pod.Ready }
+// unready reports whether the kubelet reports a pod as not ready, or is about to.
+func unready(m MemberState) bool { return !m.Pod.Ready || m.Pod.StartingUp }
 
 func waitsForPod(m MemberState) string { return "for the pod of " + m.PodName + " to be ready" }
 
