@@ -113,6 +113,8 @@ func (b *bench) unitS(round int) {
 			b.t.Fatal(err)
 		}
 	}, ready(b.n, name, 3))
+	rest(b.t)
+	b.restartEach(name, etcd37)
 	if err := kube.AppsV1().StatefulSets(b.n.Name).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		b.t.Fatal(err)
 	}

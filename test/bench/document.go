@@ -16,6 +16,7 @@ type part struct{ begin, end string }
 // The parts of the document.
 var (
 	clusterTimes = part{"<!-- measured: begin (written by hack/bench -write) -->", "<!-- measured: end -->"}
+	atOnce       = part{"<!-- measured at once: begin (written by hack/bench -at-once -write) -->", "<!-- measured at once: end -->"}
 	cachedTimes  = part{"<!-- measured addon: begin (written by hack/bench -dns addon -write) -->", "<!-- measured addon: end -->"}
 	restores     = part{"<!-- measured restores: begin (written by hack/bench -restores -write) -->", "<!-- measured restores: end -->"}
 	manyClusters = part{"<!-- measured scale: begin (written by hack/bench -scale -write) -->", "<!-- measured scale: end -->"}
