@@ -22,7 +22,7 @@ import (
 //
 // With the alarm, etcd refuses Put, DeleteRange, Txn, Compact, LeaseGrant and LeaseRevoke, and
 // leases do not end. A transaction that only reads is no write. Reads, watches, keep-alives of
-// leases and snapshots go on. Changes of users, of roles and of the membership do not touch keys,
+// leases and snapshots continue. Changes of users, of roles and of the membership do not touch keys,
 // and etcd accepts them. TestAFenceRefusesAllWrites shows that for each release.
 func Fence(owner string) Alarm {
 	hash := fnv.New64a()
