@@ -33,7 +33,8 @@ func setImport(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 		i.Method = api.ImportJoin
 		if s.WriteStop != nil {
 			i.Method, i.WriteStop = api.ImportCopy, s.WriteStop
-			break // the first member comes after the commit
+			st.Phase = api.ClusterPhaseCreating // the first member comes after the commit
+			break
 		}
 		st.Phase = api.ClusterPhaseRunning
 	case plan.CommitImport:
