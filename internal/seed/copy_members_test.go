@@ -67,8 +67,16 @@ func raise(t *testing.T, c *members.Cluster, user etcd.Credentials, fenced bool)
 func TestACopyHasEveryAcknowledgedWrite(t *testing.T) {
 	t.Parallel() // it waits for writers
 	releases := members.Releases(t)
-	for i, from := range releases {
-		to := releases[min(i+1, len(releases)-1)]
+	type pair struct{ from, to members.Release }
+	var pairs []pair
+	for i, r := range releases {
+		pairs = append(pairs, pair{r, r})
+		if i+1 < len(releases) {
+			pairs = append(pairs, pair{r, releases[i+1]})
+		}
+	}
+	for _, p := range pairs {
+		from, to := p.from, p.to
 		t.Run(from.Minor()+" into "+to.Minor(), func(t *testing.T) {
 			t.Parallel()
 			source := from.Start(t, members.Options{Size: 3})

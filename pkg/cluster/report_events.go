@@ -304,7 +304,7 @@ func (n *notices) availabilityChanged(old, st api.ClusterStatus) {
 	case is.Status == corev1.ConditionUnknown:
 	case (up(was) || was.Status == corev1.ConditionUnknown) && !up(is):
 		n.Warning("Quorum Lost", "%s: %s", is.Reason, is.Message)
-	case !up(was) && up(is) && old.Phase == api.ClusterPhaseRunning:
+	case !up(was) && up(is) && old.Phase == api.ClusterPhaseRunning && was.Reason != reasonImporting:
 		n.Normal("Quorum Restored", "A quorum of members serves again")
 	}
 	switch {

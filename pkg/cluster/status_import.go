@@ -52,12 +52,12 @@ func setImport(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	case i.CompletionDate != "":
 		i.Phase = api.ImportCompleted
 	case i.Copies():
-		i.Phase = copyPhase(o, i)
+		i.Phase = copyPhase(o, i, s)
 	case i.CommitDate != "":
 		i.Phase = api.ImportMoving
 	case o.Ending && i.Begun():
 		i.Phase = api.ImportTakingBack
-	case i.Begun() && isJoined(s):
+	case i.Begun() && idles(s, plan.ImportJoined):
 		i.Phase = api.ImportJoined
 	case i.Begun():
 		i.Phase = api.ImportJoining
@@ -68,14 +68,16 @@ func setImport(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 }
 
 // copyPhase is the phase of a copy that has begun.
-func copyPhase(o *plan.Observation, i *api.ImportStatus) api.ImportPhase {
+func copyPhase(o *plan.Observation, i *api.ImportStatus, s plan.Step) api.ImportPhase {
 	switch {
 	case o.Ending && o.Status.Phase != api.ClusterPhaseRunning:
 		return api.ImportTakingBack
 	case i.CommitDate != "":
 		return api.ImportCopying
+	case i.Phase == api.ImportPrepared || idles(s, plan.ImportPrepared):
+		return api.ImportPrepared
 	}
-	return api.ImportPrepared
+	return api.ImportChecking
 }
 
 // stopAt records when writes stop, unless that is on record.
@@ -98,10 +100,10 @@ func measureStop(w *api.ImportWriteStop, now time.Time) {
 	}
 }
 
-// isJoined reports whether the import waits for the user's word.
-func isJoined(s plan.Step) bool {
+// idles reports whether there is nothing to do for this reason.
+func idles(s plan.Step, why plan.ReasonKind) bool {
 	idle, ok := s.(plan.Idle)
-	return ok && idle.Why.Kind == plan.ImportJoined
+	return ok && idle.Why.Kind == why
 }
 
 // importReason says what an import waits for, if a person has to do something.

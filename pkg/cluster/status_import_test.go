@@ -58,8 +58,9 @@ func TestAWriteStopIsAnnouncedAndMeasured(t *testing.T) {
 		phase api.ImportPhase
 		want  api.ImportWriteStop
 	}{
-		{0, plan.BeginImport{ClusterID: 7, WriteStop: &api.ImportWriteStop{ExpectedSeconds: 9}}, api.ImportPrepared, api.ImportWriteStop{ExpectedSeconds: 9}},
+		{0, plan.BeginImport{ClusterID: 7, WriteStop: &api.ImportWriteStop{ExpectedSeconds: 9}}, api.ImportChecking, api.ImportWriteStop{ExpectedSeconds: 9}},
 		{1, prepared, api.ImportPrepared, api.ImportWriteStop{ExpectedSeconds: 9}},
+		{1, plan.Idle{Why: plan.Reason{Kind: plan.ImportHeld}}, api.ImportPrepared, api.ImportWriteStop{ExpectedSeconds: 9}},
 		{2, plan.CommitImport{}, api.ImportCopying, api.ImportWriteStop{ExpectedSeconds: 9}},
 		{3, plan.ChooseSeed{Name: "a"}, api.ImportCopying, api.ImportWriteStop{ExpectedSeconds: 9}},
 		{10, plan.StopWrites{Fence: fence}, api.ImportCopying, api.ImportWriteStop{ExpectedSeconds: 9, BeginDate: "2026-01-01T12:00:10Z", AlarmID: "63"}},

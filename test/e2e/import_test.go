@@ -488,10 +488,28 @@ func TestAnEtcdThatNobodyCanJoinIsCopied(t *testing.T) {
 	if st := cluster.Status(); st.Import.WriteStop.BeginDate != "" {
 		t.Errorf("writes have stopped for a pod without a node: %+v", st.Import.WriteStop)
 	}
+	// One whose etcd never serves is taken back while nobody can write.
+	cluster.Update(func(spec *v1beta2.ClusterSpec) {
+		spec.Pod = &v1beta2.PodPolicy{ExtraArgs: []string{"--there-is-no-such-flag=true"}}
+	})
+	logged, err := f.client(f.addresses())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logged.Close()
+	harness.Wait(t, "a write stop", harness.Settle, func(ctx context.Context) error {
+		if _, err := logged.Put(ctx, "x", "y"); !errors.Is(err, rpctypes.ErrCorrupt) {
+			return fmt.Errorf("a write to the former etcd: %w", err)
+		}
+		return nil
+	})
+	if _, err := logged.Get(ctx, "leased"); err != nil {
+		t.Errorf("a read from the former etcd: %v", err)
+	}
 	cluster.Delete()
 	cluster.WaitGone(harness.Settle)
-	if _, err := client.MemberList(ctx); err != nil {
-		t.Fatal(err)
+	if _, err := logged.Put(ctx, "taken", "back"); err != nil {
+		t.Errorf("a write after the way back: %v", err)
 	}
 
 	cluster = n.CreateObject(copying())
@@ -505,11 +523,6 @@ func TestAnEtcdThatNobodyCanJoinIsCopied(t *testing.T) {
 	} else {
 		t.Logf("the write stop: %+v", *st.WriteStop)
 	}
-	logged, err := f.client(f.addresses())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer logged.Close()
 	if _, err := logged.Put(ctx, "x", "y"); !errors.Is(err, rpctypes.ErrCorrupt) {
 		t.Errorf("a write to the former etcd: %v", err)
 	}

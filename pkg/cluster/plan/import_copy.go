@@ -188,7 +188,10 @@ func (o *Observation) seedAwaitsCopy() bool {
 // has acknowledged. Before, it refuses writes, by the alarm that came with the copy.
 func (o *Observation) acceptCopy(revision int64) Step {
 	for _, m := range o.ownVoters() {
-		if m.Status != nil && m.Status.Revision != revision {
+		switch {
+		case m.Status == nil:
+			return Wait{"for an answer of " + m.Title() + ", which has the copy"}
+		case m.Status.Revision != revision:
 			return Idle{Reason{ImportHeld, fmt.Sprintf("the new cluster is at revision %d, and the etcd to copy has stopped at %d: nothing is lost there; delete the EtcdCluster to go back, and create it again",
 				m.Status.Revision, revision)}}
 		}
