@@ -109,7 +109,7 @@ func blocked(o *plan.Observation) (reason, message string) {
 	noSpace, corrupt := alarmed(o, etcd.AlarmNoSpace), alarmed(o, etcd.AlarmCorrupt)
 	switch {
 	case corrupt != "":
-		return reasonCorrupt, "reads and writes are refused since an alarm CORRUPT was raised for " + corrupt +
+		return reasonCorrupt, "writes are refused since an alarm CORRUPT was raised for " + corrupt +
 			", whose data differs from the others': compare the members (etcdctl endpoint hashkv --cluster), delete the pod of the one that differs, and its PersistentVolumeClaim if it has one, so that the operator replaces it, and lift the alarm (etcdctl alarm disarm)"
 	case noSpace != "":
 		return reasonNoSpace, "writes are refused since an alarm NOSPACE was raised by " + noSpace +
