@@ -60,15 +60,23 @@ func TestTheCommandsOfRestoredMembersAreSubcommands(t *testing.T) {
 	dir := t.TempDir()
 	for name, args := range map[string]string{
 		"fetch-backup":   "-url=http://restore.invalid/ -token-file=/no/token -size=1 -sha256=" + strings.Repeat("ab", 32) + " -dir=" + dir + " -data-dir=",
+		"check-source":   "-endpoint=http://a:2379 -cluster-id=a -owner=uid -dir=" + dir + " -data-dir=",
+		"copy-source":    "-endpoint=http://a:2379 -cluster-id=a -owner=uid -dir=" + dir + " -data-dir=",
 		"restore-backup": "-tool=/no/etcdutl -name=a -peer-url=http://a:2380 -initial-cluster-token=t -dir=" + dir + " -data-dir=",
 	} {
 		var stdout, stderr bytes.Buffer
 		command := initContainers[name]
-		if code := command(t.Context(), strings.Fields(args+data), &stdout, &stderr); code != operator.ExitOK || !strings.Contains(stdout.String(), name+": the member has data") {
+		if code := command(t.Context(), strings.Fields(args+data), &stdout, &stderr); code != operator.ExitOK || !strings.Contains(stdout.String(), name+": the member has data") && name != "check-source" {
 			t.Errorf("%s: exit code %d: %s%s", name, code, stdout.String(), stderr.String())
 		}
 		if code := command(t.Context(), nil, &stdout, &stderr); code != operator.ExitUsage {
 			t.Errorf("%s: exit code %d without flags", name, code)
+		}
+	}
+	for tool, want := range map[string]int{os.Args[0]: operator.ExitOK, "/no/etcdutl": operator.ExitFailed} {
+		var stdout, stderr bytes.Buffer
+		if code := checkTool(t.Context(), []string{"-tool=" + tool}, &stdout, &stderr); code != want || want != operator.ExitOK && !strings.Contains(stderr.String(), "has no /no/etcdutl") {
+			t.Errorf("check-tool of %s: exit code %d: %s", tool, code, stderr.String())
 		}
 	}
 	// What is left in etcd's image is this program.

@@ -4,8 +4,9 @@
 // The etcd-operator manages the EtcdClusters in its namespace, or with -cluster-wide the
 // annotated ones in all namespaces.
 //
-// The same program has two init containers of a member that starts on a backup: `etcd-operator
-// fetch-backup` and `etcd-operator restore-backup`.
+// The same program has the init containers of a first member that starts on a backup, `etcd-operator
+// fetch-backup` and `etcd-operator restore-backup`, or on the data of a running etcd: `etcd-operator
+// check-source`, `check-tool` and `copy-source` come in place of the first.
 package main
 
 import (
@@ -38,8 +39,11 @@ func main() {
 
 // initContainers are the commands of init containers.
 var initContainers = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
-	"fetch-backup":   fetchBackup,
-	"restore-backup": restoreBackup,
+	seed.CheckCommand: copySource(seed.CheckCommand, seed.Copy.Check),
+	seed.ToolCommand:  checkTool,
+	seed.CopyCommand:  copySource(seed.CopyCommand, seed.Copy.Run),
+	"fetch-backup":    fetchBackup,
+	"restore-backup":  restoreBackup,
 }
 
 // operate runs the operator and returns its exit code.
@@ -61,6 +65,30 @@ func fetchBackup(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	}
 	fetch.Transport, fetch.Out, fetch.Err = seed.Transport(), stdout, stderr
 	return ended("fetch-backup", fetch.Run(ctx), stderr)
+}
+
+// copySource runs an init container of a member that starts on the data of a running etcd.
+func copySource(command string, do func(seed.Copy, context.Context) error) func(context.Context, []string, io.Writer, io.Writer) int {
+	return func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+		c, err := seed.ParseCopy(args, stderr)
+		if err != nil {
+			return operator.UsageCode(err)
+		}
+		if c.Program, err = os.Executable(); err != nil {
+			return ended(command, fmt.Errorf("find this program: %w", err), stderr)
+		}
+		c.Out, c.Err = stdout, stderr
+		return ended(command, do(c, ctx), stderr)
+	}
+}
+
+// checkTool runs one between them, in etcd's image.
+func checkTool(_ context.Context, args []string, _, stderr io.Writer) int {
+	tool, err := seed.ParseTool(args, stderr)
+	if err != nil {
+		return operator.UsageCode(err)
+	}
+	return ended(seed.ToolCommand, seed.CheckTool(tool), stderr)
 }
 
 // restoreBackup runs the second one, in etcd's image.

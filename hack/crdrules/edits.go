@@ -38,9 +38,14 @@ func edits() []placed {
 			fmt.Sprintf("%s + %s + %s + %s + %s", quote(subject), version, quote(cant), asked, quote(": "+instead)),
 			"the running etcd can't follow this change of version: "+instead)
 	}
+	method := func(self string) string {
+		return fmt.Sprintf("(has(%[1]s.spec.importFrom) && has(%[1]s.spec.importFrom.method) && %[1]s.spec.importFrom.method == 'Copy')", self)
+	}
 	root := at("",
 		mustAt(".spec.importFrom", "has(self.spec.importFrom) || !has(oldSelf.spec.importFrom) || (has(self.status) && has(self.status.__import__) && has(self.status.__import__.completionDate))",
 			"importFrom can be removed when the import is complete; to take it back, delete the EtcdCluster"),
+		mustAt(".spec.importFrom.method", "!has(self.spec.importFrom) || !has(self.status) || !has(self.status.__import__) || !has(self.status.__import__.clusterID) || "+method("self")+" == "+method("oldSelf"),
+			"method can't be changed once the import has begun; to take it back, delete the EtcdCluster"),
 		version(minor(asked)+" >= "+minor(running), "etcd ", running, " can't be downgraded to ",
 			"set the version back to what runs, or restore a backup into a new cluster"),
 		version(minor(asked)+" <= "+minor(running)+" + 1", "etcd ", running, " can't go to ",

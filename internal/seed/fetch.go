@@ -84,7 +84,7 @@ func (f Fetch) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := f.leaveProgram(restored); err != nil {
+	if err := leaveProgram(f.Program, f.Dir, restored); err != nil {
 		return err
 	}
 	if restored {
@@ -150,19 +150,19 @@ func (f Fetch) say(format string, args ...any) {
 	fmt.Fprintf(f.Out, "fetch-backup: %s\n", fmt.Sprintf(format, args...))
 }
 
-// leaveProgram copies this program to the directory that the other container reads. If the
+// leaveProgram copies this program to the directory that restore-backup reads; "": not. If the
 // restore is done, an existing copy is enough: a full disk must not stop a member that needs
 // no more space.
-func (f Fetch) leaveProgram(keep bool) (err error) {
-	if f.Program == "" {
+func leaveProgram(program, dir string, keep bool) (err error) {
+	if program == "" {
 		return nil
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("copy the program of restore-backup into %s: %w", f.Dir, err)
+			err = fmt.Errorf("copy the program of restore-backup into %s: %w", dir, err)
 		}
 	}()
-	source, err := os.Open(f.Program)
+	source, err := os.Open(program)
 	if err != nil {
 		return err
 	}
@@ -171,14 +171,14 @@ func (f Fetch) leaveProgram(keep bool) (err error) {
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(f.Dir, programFile)
+	name := filepath.Join(dir, programFile)
 	if there, err := os.Stat(name); keep && err == nil && there.Size() == info.Size() {
 		return nil
 	}
 	if err := remove(name); err != nil {
 		return err
 	}
-	if err := checkSpace(f.Dir, info.Size()-spare, "it"); err != nil {
+	if err := checkSpace(dir, info.Size()-spare, "it"); err != nil {
 		return err
 	}
 	target, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)

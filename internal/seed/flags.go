@@ -13,6 +13,7 @@ import (
 	"regexp"
 
 	"github.com/etcd-operator/etcd-operator/internal/datadir"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
 var digits = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -43,6 +44,39 @@ func ParseFetch(args []string, out io.Writer) (Fetch, error) {
 		return needed("token-file", f.TokenFile, "dir", f.Dir, "data-dir", f.DataDir)
 	})
 	return f, err
+}
+
+// ParseCopy does the same for copy-source, and for check-source.
+func ParseCopy(args []string, out io.Writer) (Copy, error) {
+	c := Copy{Member: os.Getenv(datadir.StartedEnv)}
+	fs := flag.NewFlagSet(CopyCommand, flag.ContinueOnError)
+	fs.Func("endpoint", "client `URL` of a member of the running etcd; repeat it for each", func(text string) error {
+		ep, err := etcd.ParseEndpoint(text, true)
+		c.Endpoints = append(c.Endpoints, ep)
+		return err
+	})
+	fs.StringVar(&c.ClusterID, "cluster-id", "", "`ID` of the running etcd in hexadecimal; no other is copied")
+	fs.StringVar(&c.Owner, "owner", "", "`UID` in whose name the running etcd refuses writes")
+	fs.StringVar(&c.TLSDir, "tls-dir", "", "`directory` with the Secret of the client certificate; none without")
+	fs.StringVar(&c.UserDir, "user-dir", "", "`directory` with the Secret of the user; none without")
+	fs.BoolVar(&c.SkipVerification, "skip-verification", false, "do not compare the names in the endpoints with the certificates")
+	fs.StringVar(&c.Dir, "dir", "", "`directory` to leave the snapshot in, and this program")
+	fs.StringVar(&c.DataDir, "data-dir", "", "etcd's data `directory`; where it holds a write-ahead log, nothing is copied")
+	err := parse(fs, args, out, func() error {
+		if len(c.Endpoints) == 0 {
+			return errors.New("-endpoint is missing")
+		}
+		return needed("cluster-id", c.ClusterID, "owner", c.Owner, "dir", c.Dir, "data-dir", c.DataDir)
+	})
+	return c, err
+}
+
+// ParseTool does the same for check-tool. It returns the file of the tool.
+func ParseTool(args []string, out io.Writer) (tool string, err error) {
+	fs := flag.NewFlagSet(ToolCommand, flag.ContinueOnError)
+	fs.StringVar(&tool, "tool", "", "`file` of etcdutl; of etcdctl for etcd before 3.5")
+	err = parse(fs, args, out, func() error { return needed("tool", tool) })
+	return tool, err
 }
 
 // ParseRestore does the same for restore-backup.

@@ -155,11 +155,19 @@ func (r Restore) runTool(ctx context.Context, snapshot, dataDir string) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("was asked to stop while %s restores the backup: %w", tool, context.Cause(ctx))
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the image of etcd has no %s, which restores backups: use one that has it, as etcd's own images do (spec.repository)", r.Tool)
+		return missesTool(r.Tool, err)
 	case errors.As(err, &exit) && exit.ExitCode() < 0:
 		return fmt.Errorf("%s was ended while it restores the backup (%w): the limit on memory may be too small (spec.pod.resources)", tool, err)
 	}
 	return fmt.Errorf("%s can't restore the backup (%w): %s", tool, err, last)
+}
+
+// missesTool explains the error of a tool that does not exist.
+func missesTool(tool string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the image of etcd has no %s, which restores backups: use one that has it, as etcd's own images do (spec.repository)", tool)
+	}
+	return err
 }
 
 // lastLine keeps the last line of a program's output.

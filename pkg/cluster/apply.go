@@ -94,6 +94,10 @@ func (c *Cluster) apply(ctx context.Context, s plan.Step) error {
 		return c.restoreChosen(ctx, s)
 	case plan.DeleteRestore:
 		return c.deleteRestore(ctx, s)
+	case plan.StopWrites:
+		return c.stopWrites(ctx, s)
+	case plan.ResumeWrites:
+		return c.resumeWrites(ctx, s)
 	case plan.LiftAlarms:
 		return c.liftAlarms(ctx, s)
 	}

@@ -31,7 +31,9 @@ func (c *Cluster) liftAlarms(ctx context.Context, s plan.LiftAlarms) error {
 		}
 		return err
 	}
-	c.notices.alarmsLifted(s)
+	if !s.Fence { // the event of the import says it
+		c.notices.alarmsLifted(s)
+	}
 	return nil
 }
 

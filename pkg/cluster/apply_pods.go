@@ -87,6 +87,12 @@ func (c *Cluster) stillBootstrapping(ctx context.Context, seed manifest.MemberPo
 	if st.Phase != api.ClusterPhaseCreating || !slices.Equal(st.Members.Unready, []string{seed.Name}) {
 		return c.adopt(latest)
 	}
+	if seed.Source != nil && seed.Source.Copy != nil {
+		if latest.DeletionTimestamp != nil || !latest.Status.Import.Copies() || latest.Status.Import.CommitDate == "" {
+			return c.adopt(latest)
+		}
+		return nil
+	}
 	if source, err := api.SeedBackupOf(latest); err != nil || manifest.SourceDigest(source) != manifest.SourceDigest(seed.Source) {
 		return fmt.Errorf("the annotation %s was changed: %w", api.RestoreAnnotation, errors.Join(errSuperseded, err))
 	}

@@ -135,7 +135,7 @@ type Cluster struct {
 	waits         int // checks in a row of something under way
 	failures      int // failed passes in a row
 	// doubtful is true while a quorum serves and most voters do not confirm it: some may be
-	// ending at this moment.
+	// ending at this moment. It is also true while nobody can write because of a copy.
 	doubtful bool
 	// leaderless is the last observation's leaderlessSince.
 	leaderless time.Time
@@ -292,7 +292,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 		c.lastStep = s.String()
 		c.log.Info(c.lastStep)
 	}
-	c.doubtful = o.Quorum && plan.Count(o.Voters(), plan.MemberState.Healthy) < etcd.Quorum(len(o.Voters()))
+	c.doubtful = o.WritesStopped() || o.Quorum && plan.Count(o.Voters(), plan.MemberState.Healthy) < etcd.Quorum(len(o.Voters()))
 	c.notices.look(o)
 	o.Standstill, o.StandstillSince = c.standstill.look(o, s), c.standstill.since
 	st := statusAfter(o, s, c.obj.Generation)
@@ -327,6 +327,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 func restsOnRecord(s plan.Step) bool {
 	switch s := s.(type) {
 	case plan.ChooseSeed, plan.MarkRunning, plan.MarkFailed, plan.BeginImport, plan.CommitImport, plan.FinishImport,
+		plan.StopWrites, plan.RecordStop, plan.ResumeWrites,
 		plan.StoreSurvivor, plan.RestoreChosen, plan.DeleteRestore:
 		return true
 	case plan.CreatePods:

@@ -49,6 +49,7 @@ type Member interface {
 	ConnectedTo(ctx context.Context, id uint64) (bool, error)
 	AdvanceLog(ctx context.Context, n int) error
 	Disarm(ctx context.Context, a etcd.Alarm) error
+	Raise(ctx context.Context, a etcd.Alarm) error
 	AuthEnabled(ctx context.Context) (bool, error)
 	EnableAuth(ctx context.Context, password string) error
 	DisableAuth(ctx context.Context) error

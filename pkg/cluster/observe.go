@@ -69,6 +69,7 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	if err := c.observeImport(ctx, o); err != nil {
 		return nil, err
 	}
+	c.observeCopy(ctx, o)
 	c.observeBridges(ctx, o)
 	if !o.Certificates.UnknownCAs() {
 		if o.Template, err = c.template(); err != nil {

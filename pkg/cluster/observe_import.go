@@ -42,6 +42,8 @@ type importer struct {
 	id     *etcd.Identity // of source
 	skip   bool
 	user   etcd.Credentials
+	// alone is true if source logs in with tokens of its own.
+	alone bool
 
 	secret, version string
 	secretID        *etcd.Identity
@@ -51,6 +53,9 @@ type importer struct {
 
 	// conns are the members that have answered in this pass, own and former ones, by ID.
 	conns map[uint64]Member
+
+	// through is the member of an etcd to copy that has answered in this pass; nil: none.
+	through Member
 
 	job     job
 	nextJob time.Time
@@ -137,10 +142,15 @@ func (c *Cluster) observeImport(ctx context.Context, o *plan.Observation) error 
 		i.id, i.skip = id, skip
 		i.source.SetTLS(clientTLS(id, skip))
 	}
-	if i.user != c.user.inUse {
-		i.user = c.user.inUse
-		i.source.ShareLogin(c.etcd)
+	if alone := o.Copying(); i.user != c.user.inUse || i.alone != alone {
+		i.user, i.alone = c.user.inUse, alone
+		if alone {
+			i.source.SetCredentials(i.user) // a token of one etcd is none of the other
+		} else {
+			i.source.ShareLogin(c.etcd)
+		}
 	}
+	o.Import.Held = held
 	if begun := o.Status.Import.Begun(); !begun {
 		if i.generation != c.obj.Generation {
 			i.job.end()
@@ -229,12 +239,15 @@ func (c *Cluster) survey(ctx context.Context, o *plan.Observation) {
 		i.facts.Checked, i.facts.Obstacles = true, []string{err.Error()}
 		return
 	}
+	if o.Import.Held {
+		target.Fence = etcd.Fence(string(c.obj.UID)) // from before somebody wiped the status
+	}
 	target.UserFrom, target.CertificateFrom = "spec.auth.credentialsSecret", "spec.importFrom.clientTLSSecret"
 	source := &importsource.Source{
 		Dial: func(ctx context.Context, address string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		},
-		TLS: clientTLS(i.id, i.skip), User: i.user,
+		TLS: clientTLS(i.id, i.skip), User: i.user, Copies: target.Copies,
 		Own:        importsource.MarkOfCluster(c.obj.Namespace, c.obj.Name, string(c.obj.UID)),
 		Worthwhile: func(f importsource.Facts) bool { return len(obstacles(importsource.Judge(f, target))) == 0 },
 	}
@@ -249,12 +262,27 @@ func (c *Cluster) survey(ctx context.Context, o *plan.Observation) {
 				found.ClusterID = a.Status.ClusterID
 			}
 		}
+		if target.Copies {
+			found.WriteStop = writeStop(facts)
+		}
 		pause := surveyPeriod
 		if facts.HashRevision > 0 && len(found.Obstacles) > 0 {
 			pause = surveyRest
 		}
 		return func() { i.facts, i.nextJob = found, c.cfg.Clock.Now().Add(pause) }
 	}, c.importJobFailed)
+}
+
+// writeStop is what a copy expects.
+func writeStop(facts importsource.Facts) api.ImportWriteStop {
+	w := api.ImportWriteStop{DatabaseBytes: facts.DatabaseSize()}
+	expected, how, err := facts.WriteStop()
+	if err != nil {
+		w.Expectation = "unknown: " + notice.Shorten(err.Error(), 300)
+		return w
+	}
+	w.ExpectedSeconds, w.Expectation = int64(expected/time.Second), how
+	return w
 }
 
 // obstacles are the findings that keep members from joining.
@@ -277,7 +305,7 @@ func obstacles(findings []finding.Finding) []string {
 func (c *Cluster) formerAnswers(o *plan.Observation) []answer {
 	i := &c.importer
 	i.conns = map[uint64]Member{}
-	if i.source == nil || !o.Status.Import.Begun() {
+	if i.source == nil || !o.Status.Import.Begun() || o.Copying() {
 		return nil
 	}
 	var answers []answer
@@ -295,7 +323,7 @@ func (c *Cluster) formerAnswers(o *plan.Observation) []answer {
 // prove starts a proof of a member that needs one, and fills in what is proven.
 func (c *Cluster) prove(ctx context.Context, o *plan.Observation) {
 	i := &c.importer
-	if i.source == nil || !o.Quorum {
+	if i.source == nil || !o.Quorum || o.Copying() {
 		return
 	}
 	if !i.job.running() && !o.Now.Before(i.nextJob) {

@@ -164,6 +164,7 @@ var allSteps = []plan.Step{
 	plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{}, plan.EnableAuth{}, plan.DisableAuth{}, plan.ChangePassword{}, observing{},
 	plan.WriteBridge{},
 	plan.HoldImport{}, plan.BeginImport{}, plan.CommitImport{}, plan.FinishImport{}, plan.ReleaseImport{},
+	plan.StopWrites{}, plan.RecordStop{}, plan.ResumeWrites{},
 	plan.StoreSurvivor{}, plan.RestoreChosen{}, plan.DeleteRestore{},
 }
 

@@ -283,6 +283,9 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.LiftPutOff = true
 		case "import":
 			parseImport(o, strings.Split(value, ":"))
+			if source := plan.CopiedFrom(o, "uid", false); source != nil {
+				o.Source = source
+			}
 		case "strangers":
 			o.PodsOfOthers, err = strconv.Atoi(value)
 		default:
@@ -331,6 +334,30 @@ func parseImport(o *plan.Observation, words []string) {
 			o.Import.Held = true
 		case "begun":
 			o.Status.Import = &api.ImportStatus{ClusterID: "7"}
+		case "copy": // in place of members that join
+			o.Spec.ImportFrom.Method, o.Import.Fence = api.ImportCopy, etcd.Alarm{MemberID: 99, Type: etcd.AlarmCorrupt}
+		case "joins": // now
+			o.Spec.ImportFrom.Method = api.ImportJoin
+		case "copies": // has begun
+			o.Status.Import = &api.ImportStatus{ClusterID: "7", Method: api.ImportCopy, WriteStop: &api.ImportWriteStop{ExpectedSeconds: 12, DatabaseBytes: 1 << 20}}
+		case "open", "fenced", "moved", "corrupt", "elsewhere": // the etcd to copy answers
+			o.Import.Source = &plan.CopySource{ClusterID: 7, Revision: 20, Fenced: w != "open"}
+			switch w {
+			case "moved":
+				o.Import.Source.Revision = 21
+			case "corrupt":
+				o.Import.Source.Others = []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmCorrupt}}
+			case "elsewhere":
+				o.Import.Source.ClusterID = 8
+			}
+		case "silent": // it does not
+			o.Import.Silence = "no route"
+		case "stopping":
+			o.Status.Import.WriteStop.BeginDate = "2026-01-01T11:59:00Z"
+		case "stopped":
+			o.Status.Import.WriteStop.BeginDate, o.Status.Import.WriteStop.Revision = "2026-01-01T11:59:00Z", 20
+		case "taking-back":
+			o.Status.Import.Phase = api.ImportTakingBack
 		case "unnamed": // the field is gone
 			o.Spec.ImportFrom = nil
 		case "commit":
@@ -660,7 +687,9 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 		case "seed":
 			p.Seed = true
 		case "source":
-			p.Source = manifest.SourceDigest(scriptSource(value))
+			if p.Source = manifest.SourceDigest(scriptSource(value)); value == "copy" {
+				p.Source = manifest.SourceDigest(o.Source)
+			}
 		case "preparing":
 			p.Preparing, p.Scheduled = value, true
 		case "gate":

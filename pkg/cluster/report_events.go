@@ -220,10 +220,17 @@ func (n *notices) statusChanged(old, st api.ClusterStatus) {
 
 // importChanged reports the stages of an import.
 func (n *notices) importChanged(old, st *api.ImportStatus) {
+	if w := writeStopOf(st); w.BeginDate != "" && writeStopOf(old).BeginDate == "" {
+		n.Normal("Writes Stopped", "The etcd to copy refuses all writes from now on, by the alarm CORRUPT of the ID %s. The expectation was %d s", w.AlarmID, w.ExpectedSeconds)
+	}
 	if st == nil || old != nil && old.Phase == st.Phase {
 		return
 	}
 	switch st.Phase {
+	case api.ImportPrepared:
+		n.Normal("Import Prepared", "Nothing is in the way of the copy. Set spec.importFrom.commit to true to stop all writes for about %d s: %s", writeStopOf(st).ExpectedSeconds, writeStopOf(st).Expectation)
+	case api.ImportCopying:
+		n.Normal("Import Committed", "The first member starts. Writes stop when it waits for the data")
 	case api.ImportJoining:
 		if old == nil || old.Phase == api.ImportChecking {
 			n.Normal("Import Begun", "Members join the etcd of ID %s, which has %d members", st.ClusterID, len(st.Members))
@@ -233,10 +240,26 @@ func (n *notices) importChanged(old, st *api.ImportStatus) {
 	case api.ImportMoving:
 		n.Normal("Import Committed", "The former members of the imported etcd leave, one by one")
 	case api.ImportCompleted:
+		if w := writeStopOf(st); st.Copies() {
+			n.Normal("Import Completed", "The cluster accepts writes after revision %d. Nobody could write for %d s, and the expectation was %d s. End the former etcd: it refuses writes, and answers reads with old data", w.Revision, w.Seconds, w.ExpectedSeconds)
+			return
+		}
 		n.Normal("Import Completed", "All members of the etcd are those of the EtcdCluster: spec.importFrom can be removed")
 	case api.ImportTakingBack:
+		if st.Copies() {
+			n.Normal("Import Taken Back", "The EtcdCluster is being deleted before it accepts writes: the etcd to copy accepts them")
+			return
+		}
 		n.Normal("Import Taken Back", "The EtcdCluster is being deleted: its members leave the imported etcd")
 	}
+}
+
+// writeStopOf is the write stop of an import; empty without one.
+func writeStopOf(st *api.ImportStatus) api.ImportWriteStop {
+	if st == nil || st.WriteStop == nil {
+		return api.ImportWriteStop{}
+	}
+	return *st.WriteStop
 }
 
 // reasonChanged reports a new status.reason that needs an action. One standstill may have
@@ -281,7 +304,7 @@ func (n *notices) availabilityChanged(old, st api.ClusterStatus) {
 	case is.Status == corev1.ConditionUnknown:
 	case (up(was) || was.Status == corev1.ConditionUnknown) && !up(is):
 		n.Warning("Quorum Lost", "%s: %s", is.Reason, is.Message)
-	case !up(was) && up(is) && old.Phase == api.ClusterPhaseRunning:
+	case !up(was) && up(is) && old.Phase == api.ClusterPhaseRunning && was.Reason != reasonImporting:
 		n.Normal("Quorum Restored", "A quorum of members serves again")
 	}
 	switch {

@@ -41,6 +41,9 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 	voters := o.Voters()
 	healthy, answering := plan.Count(voters, plan.MemberState.Healthy), plan.Count(voters, plan.MemberState.Answers)
 	if o.Quorum {
+		if o.Fenced() {
+			return corev1.ConditionFalse, reasonImporting, "the cluster holds a copy of another etcd, and refuses writes until the operator has compared it"
+		}
 		if reason, message := blocked(o); reason != "" {
 			return corev1.ConditionFalse, reason, message
 		}
@@ -63,6 +66,8 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 		return status, reason, message
 	}
 	switch {
+	case o.Copying() && len(o.Members) == 0:
+		return corev1.ConditionFalse, reasonImporting, "the cluster has no copy of the other etcd's data yet" + troubles(o)
 	case o.Importing() && len(o.Members) == 0:
 		return corev1.ConditionFalse, reasonImporting, "no member of the cluster has joined the etcd to import yet"
 	case o.Invalid != "" && len(o.Pods) == 0:
@@ -104,7 +109,7 @@ func blocked(o *plan.Observation) (reason, message string) {
 	noSpace, corrupt := alarmed(o, etcd.AlarmNoSpace), alarmed(o, etcd.AlarmCorrupt)
 	switch {
 	case corrupt != "":
-		return reasonCorrupt, "reads and writes are refused since an alarm CORRUPT was raised for " + corrupt +
+		return reasonCorrupt, "writes are refused since an alarm CORRUPT was raised for " + corrupt +
 			", whose data differs from the others': compare the members (etcdctl endpoint hashkv --cluster), delete the pod of the one that differs, and its PersistentVolumeClaim if it has one, so that the operator replaces it, and lift the alarm (etcdctl alarm disarm)"
 	case noSpace != "":
 		return reasonNoSpace, "writes are refused since an alarm NOSPACE was raised by " + noSpace +

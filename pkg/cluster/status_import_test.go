@@ -45,6 +45,52 @@ func TestAnImportIsInTheStatusFromItsBeginning(t *testing.T) {
 	}
 }
 
+// The status announces a write stop, and measures it from before its beginning.
+func TestAWriteStopIsAnnouncedAndMeasured(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	fence := etcd.Alarm{MemberID: 99, Type: etcd.AlarmCorrupt}
+	o := &plan.Observation{Now: noon, Spec: api.ClusterSpec{Size: 3, Version: "3.6.16", ImportFrom: &api.ImportSource{Method: api.ImportCopy, Endpoints: []string{"http://old:2379"}}}}
+	o.Import.Fence = fence
+	prepared := plan.Idle{Why: plan.Reason{Kind: plan.ImportPrepared, Detail: "say when"}}
+	for _, c := range []struct {
+		after time.Duration
+		step  plan.Step
+		phase api.ImportPhase
+		want  api.ImportWriteStop
+	}{
+		{0, plan.BeginImport{ClusterID: 7, WriteStop: &api.ImportWriteStop{ExpectedSeconds: 9}}, api.ImportChecking, api.ImportWriteStop{ExpectedSeconds: 9}},
+		{1, prepared, api.ImportPrepared, api.ImportWriteStop{ExpectedSeconds: 9}},
+		{1, plan.Idle{Why: plan.Reason{Kind: plan.ImportHeld}}, api.ImportPrepared, api.ImportWriteStop{ExpectedSeconds: 9}},
+		{2, plan.CommitImport{}, api.ImportCopying, api.ImportWriteStop{ExpectedSeconds: 9}},
+		{3, plan.ChooseSeed{Name: "a"}, api.ImportCopying, api.ImportWriteStop{ExpectedSeconds: 9}},
+		{10, plan.StopWrites{Fence: fence}, api.ImportCopying, api.ImportWriteStop{ExpectedSeconds: 9, BeginDate: "2026-01-01T12:00:10Z", AlarmID: "63"}},
+		{11, plan.StopWrites{Fence: fence}, api.ImportCopying, api.ImportWriteStop{ExpectedSeconds: 9, BeginDate: "2026-01-01T12:00:10Z", AlarmID: "63"}},
+		{12, plan.RecordStop{Revision: 20}, api.ImportCopying, api.ImportWriteStop{ExpectedSeconds: 9, BeginDate: "2026-01-01T12:00:10Z", AlarmID: "63", Revision: 20}},
+		{15, plan.MarkRunning{}, api.ImportCopying, api.ImportWriteStop{ExpectedSeconds: 9, BeginDate: "2026-01-01T12:00:10Z", AlarmID: "63", Revision: 20}},
+		{18, plan.FinishImport{}, api.ImportCompleted, api.ImportWriteStop{ExpectedSeconds: 9, BeginDate: "2026-01-01T12:00:10Z", AlarmID: "63", Revision: 20, Seconds: 8}},
+	} {
+		o.Now = noon.Add(c.after * time.Second)
+		o.Status = statusAfter(o, c.step, 1)
+		phase := api.ClusterPhaseCreating
+		if c.after >= 15 {
+			phase = api.ClusterPhaseRunning
+		}
+		st := o.Status
+		if st.Phase != phase || st.Import.Phase != c.phase || *st.Import.WriteStop != c.want || st.Import.Method != api.ImportCopy || st.RestoredFrom != nil {
+			t.Errorf("after %s the phase is %s, and the import %+v with %+v", c.step, st.Phase, st.Import, st.Import.WriteStop)
+		}
+		if idle, ok := c.step.(plan.Idle); ok && (st.Reason != idle.Why.String() || st.Condition(api.ClusterConditionAvailable).Reason != "Importing") {
+			t.Errorf("the status is %+v", st)
+		}
+	}
+	// A copy that refuses writes is not available, and no data is corrupt.
+	o.Quorum = true
+	o.Members = []plan.MemberState{{Member: etcd.Member{ID: 1, Name: "a"}, PodName: "a", Status: &etcd.Status{MemberID: 1, LeaderID: 1, Alarms: []etcd.Alarm{fence}}}}
+	if status, reason, message := availability(o, api.ClusterPhaseRunning); status != corev1.ConditionFalse || reason != "Importing" || !strings.Contains(message, "refuses writes until") {
+		t.Errorf("%s, %s, %s", status, reason, message)
+	}
+}
+
 // Own members may have votes while the former members alone serve.
 func TestAvailableSaysThatNoOwnMemberServes(t *testing.T) {
 	o := &plan.Observation{Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), Quorum: true, Spec: api.ClusterSpec{Size: 3, Version: "3.6.16", ImportFrom: &api.ImportSource{Endpoints: []string{"http://old:2379"}}}}

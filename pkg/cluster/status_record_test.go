@@ -19,6 +19,7 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 	for _, s := range []plan.Step{
 		plan.ChooseSeed{Name: "a"}, plan.MarkRunning{}, plan.MarkFailed{Why: "all is lost"}, plan.CreateService{Client: true}, plan.RemoveMember{Name: "b"},
 		plan.CreatePods{Pods: []manifest.MemberPod{{Name: "a", Seed: true}, {Name: "b"}}}, plan.BeginImport{ClusterID: 7}, plan.CommitImport{}, plan.FinishImport{},
+		plan.StopWrites{}, plan.RecordStop{}, plan.ResumeWrites{},
 		plan.WriteBridge{First: true},
 		plan.StoreSurvivor{}, plan.RestoreChosen{}, plan.DeleteRestore{},
 	} {

@@ -24,6 +24,9 @@ func restoring(o *plan.Observation, s plan.Step) plan.Reason {
 		return why
 	}
 	backup := "the backup " + o.Source.Key
+	if o.Source.Copy != nil {
+		backup = o.Source.Key
+	}
 	var seed *manifest.PodState
 	if len(o.Status.Members.Unready) > 0 {
 		seed = o.Pod(o.Status.Members.Unready[0])
@@ -43,6 +46,8 @@ func startingOn(backup string, seed *manifest.PodState) string {
 		return fmt.Sprintf("member %s can't start on %s: %s", seed.Name, backup, seed.Problem)
 	case seed.Preparing == manifest.FetchContainer && seed.Scheduled:
 		return fmt.Sprintf("member %s fetches %s; kubectl logs %s -c %s shows the progress", seed.Name, backup, seed.Name, manifest.FetchContainer)
+	case seed.Preparing == manifest.CopyContainer && seed.Scheduled:
+		return fmt.Sprintf("member %s copies %s; kubectl logs %s -c %s shows the progress", seed.Name, backup, seed.Name, manifest.CopyContainer)
 	case seed.Preparing == manifest.RestoreContainer:
 		return fmt.Sprintf("member %s restores %s", seed.Name, backup)
 	}

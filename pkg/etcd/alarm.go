@@ -19,7 +19,7 @@ const (
 	// accepts deletions and compactions, and no other write.
 	AlarmNoSpace = "NOSPACE"
 	// AlarmCorrupt is raised for a member whose data differs from the others':
-	// the cluster refuses all reads and writes.
+	// the cluster refuses all writes. Fence uses it too.
 	AlarmCorrupt = "CORRUPT"
 )
 

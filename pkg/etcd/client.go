@@ -383,12 +383,12 @@ func (c *Conn) AdvanceLog(ctx context.Context, n int) error {
 // Disarm disarms one alarm of one member, even of a removed one. etcd then accepts all
 // requests until a member raises an alarm again, even if other alarms remain.
 func (c *Conn) Disarm(ctx context.Context, a Alarm) error {
-	kind, known := etcdserverpb.AlarmType_value[a.Type]
-	if !known || kind == int32(etcdserverpb.AlarmType_NONE) {
-		return fmt.Errorf("disarm the alarm %q of member %s: no alarm of that name is known", a.Type, FormatID(a.MemberID))
+	kind, err := a.kind()
+	if err != nil {
+		return fmt.Errorf("disarm %w", err)
 	}
-	_, err := etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
-		Action: etcdserverpb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: etcdserverpb.AlarmType(kind),
+	_, err = etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
+		Action: etcdserverpb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: kind,
 	})
 	if err != nil {
 		return fmt.Errorf("disarm the alarm %s of member %s through %s: %w", a.Type, FormatID(a.MemberID), c.url, clientv3.ContextError(ctx, err))

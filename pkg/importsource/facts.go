@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package importsource looks at a running etcd outside of the operator's care, and judges whether
-// members of an EtcdCluster could join it. It changes nothing.
+// members of an EtcdCluster could join it, or whether a cluster could start on a copy of its data. It
+// changes nothing.
 package importsource
 
 import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -34,6 +36,26 @@ type Facts struct {
 	// that is unknown.
 	APIServer   APIServer
 	NotSearched error
+	// Yield is how fast the etcd has sent its database; zero: nobody has measured. NotYielded is
+	// why it could not be measured.
+	Yield      Yield
+	NotYielded error
+}
+
+// Yield is a part of a snapshot, and the time in which it came.
+type Yield struct {
+	Bytes int64
+	Took  time.Duration
+}
+
+// DatabaseSize is that of the largest member, in bytes.
+func (f Facts) DatabaseSize() (size int64) {
+	for _, a := range f.Answers {
+		if a.Err == nil {
+			size = max(size, a.Status.DBSize)
+		}
+	}
+	return size
 }
 
 // APIServer says whose API server keeps its objects in the etcd.
@@ -69,6 +91,11 @@ type Target struct {
 	// Volume is the size of a member's volume; 0: there is no volume.
 	Volume  int64
 	PeerTLS bool
+	// Copies is true if a new cluster starts on a copy of the data, in place of members that join.
+	Copies bool
+	// Fence is the alarm by which the etcd refuses writes on behalf of an EtcdCluster whose import
+	// has begun before; zero: none has.
+	Fence etcd.Alarm
 	// AuthToken is the value of --auth-token, or "".
 	AuthToken string
 	// UserFrom and CertificateFrom say where a person names the Secrets for the endpoints.
@@ -84,7 +111,7 @@ func TargetOf(obj *api.EtcdCluster, namespace string) (Target, error) {
 	if err != nil {
 		return Target{}, err
 	}
-	t := Target{Version: version, Domain: obj.Name + "." + namespace + ".svc", Quota: defaultQuota, PeerTLS: obj.Spec.PeerTLS()}
+	t := Target{Version: version, Domain: obj.Name + "." + namespace + ".svc", Quota: defaultQuota, PeerTLS: obj.Spec.PeerTLS(), Copies: obj.Spec.ImportFrom.Copies()}
 	pod := obj.Spec.Pod
 	if pod == nil {
 		return t, nil

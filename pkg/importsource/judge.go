@@ -4,10 +4,13 @@
 package importsource
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/finding"
@@ -20,7 +23,8 @@ type judge struct {
 	findings []finding.Finding
 }
 
-// Judge says what keeps members of the target from joining the etcd. A failure is an obstacle.
+// Judge says what keeps members of the target from joining the etcd, or a new cluster from starting on
+// its data. A failure is an obstacle.
 func Judge(f Facts, target Target) []finding.Finding {
 	j := &judge{Facts: f, target: target}
 	j.endpoints()
@@ -31,10 +35,15 @@ func Judge(f Facts, target Target) []finding.Finding {
 		j.versions()
 		j.quota()
 		j.volume()
-		j.peers()
+		if !target.Copies {
+			j.peers() // nobody joins
+		}
 		j.hashes()
 		j.authentication()
 		j.apiServer()
+		if target.Copies {
+			j.writeStop()
+		}
 	}
 	return j.findings
 }
@@ -94,10 +103,15 @@ func (j *judge) membership() {
 	voters, whole := 0, true
 	for _, m := range j.Members {
 		switch {
+		case m.Learner && j.target.Copies: // it has no say
 		case m.Learner:
 			whole = false
 			j.add(check, finding.Failure, "promote or remove it first: etcd before 3.6 allows one learner at a time", "member %s is a learner", m)
-		case !slices.ContainsFunc(j.answered(), func(a Answer) bool { return a.Status.MemberID == m.ID }):
+		case slices.ContainsFunc(j.answered(), func(a Answer) bool { return a.Status.MemberID == m.ID }):
+		case j.target.Copies:
+			whole = false
+			j.add(check, finding.Warning, "name an endpoint of each member: the copy can then come from any of them", "no endpoint leads to member %s", m)
+		default:
 			whole = false
 			j.add(check, finding.Failure, "name an endpoint of each member, and start members that are down: etcd adds members only while all are connected",
 				"no endpoint leads to member %s", m)
@@ -109,7 +123,7 @@ func (j *judge) membership() {
 	if whole {
 		j.add(check, finding.OK, "", "all %d answer, and all have a vote", voters)
 	}
-	if voters == 1 {
+	if voters == 1 && !j.target.Copies {
 		j.add(check, finding.Warning, "keep backups before the import", "a single member can't be replaced without a moment in which both members must live")
 	}
 }
@@ -130,12 +144,16 @@ func (j *judge) alarms() {
 	var found []string
 	for _, a := range j.answered() {
 		for _, alarm := range a.Status.Alarms {
+			if alarm == j.target.Fence {
+				continue
+			}
 			found = append(found, fmt.Sprintf("%s of member %s", alarm.Type, etcd.FormatID(alarm.MemberID)))
 		}
 	}
 	slices.Sort(found)
 	if found = slices.Compact(found); len(found) > 0 {
-		j.add("alarms", finding.Failure, "solve the cause, and disarm the alarm with etcdctl alarm disarm", "there are alarms: %s", strings.Join(found, ", "))
+		j.add("alarms", finding.Failure, "solve the cause, and disarm the alarm with etcdctl alarm disarm; a CORRUPT of an ID that no member has is from an import that was not taken back",
+			"there are alarms: %s", strings.Join(found, ", "))
 		return
 	}
 	j.add("alarms", finding.OK, "", "there are none")
@@ -166,8 +184,14 @@ func (j *judge) versions() {
 		j.add(check, finding.Failure, "finish the upgrade or the downgrade of the source first", "the members run several minors: %s", strings.Join(minors, ", "))
 	case !source.HasLearners():
 		j.add(check, finding.Failure, "upgrade the source to 3.4 first, or move the data by a backup", "etcd %s has no learners", source)
+	case j.target.Copies:
+		if err := etcd.RestoreFits(source, own); err != nil {
+			j.add(check, finding.Failure, "", "the data does not fit: %v", err)
+			break
+		}
+		j.add(check, finding.OK, "", "etcd %s starts on data of %s", own, minors[0])
 	case minor(own) != minors[0]:
-		j.add(check, finding.Failure, fmt.Sprintf("set spec.version to a release of %s, and upgrade after the import", minors[0]),
+		j.add(check, finding.Failure, fmt.Sprintf("set spec.version to a release of %s, and upgrade after the import; or set spec.importFrom.method to Copy", minors[0]),
 			"the source runs %s, and the EtcdCluster %s", minors[0], own)
 	case own.Minor == 5 && own.Patch < zombieFloor:
 		j.add(check, finding.Warning, fmt.Sprintf("set spec.version to 3.5.%d or later", zombieFloor), "after an upgrade from %s to 3.6, members that have left may come back", own)
@@ -195,6 +219,8 @@ func (j *judge) quota() {
 	switch own := j.target.Quota; {
 	case size >= own:
 		j.add(check, finding.Failure, fix, "the database has %d bytes, and a member of the EtcdCluster stops all writes at %d", size, own)
+	case quota > own && j.target.Copies:
+		j.add(check, finding.Warning, fix, "the source's quota is %d bytes, and the EtcdCluster's %d", quota, own)
 	case quota > own:
 		j.add(check, finding.Failure, fix, "the source's quota is %d bytes, and the EtcdCluster's %d: the smallest quota stops the writes of all members", quota, own)
 	case quota == 0:
@@ -233,7 +259,7 @@ func (j *judge) peers() {
 			ip := net.ParseIP(host)
 			switch {
 			case host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified()):
-				j.add(check, finding.Failure, "change it with etcdctl member update to one that pods can reach", "pods can't reach the peer URL %s of member %s", text, m)
+				j.add(check, finding.Failure, "change it with etcdctl member update to one that pods can reach, or set spec.importFrom.method to Copy", "pods can't reach the peer URL %s of member %s", text, m)
 			case within(host, j.target.Domain):
 				j.add(check, finding.Failure, "give the EtcdCluster another name", "the peer URL %s of member %s is in the EtcdCluster's own domain", text, m)
 			}
@@ -247,7 +273,7 @@ func (j *judge) peers() {
 	case plain && j.target.PeerTLS:
 		j.add(check, finding.Failure, "omit spec.TLS.static.member.peerSecret until the import is over", "the EtcdCluster uses peer TLS, and the source none")
 	case secure:
-		j.add(check, finding.Unknown, "sign the peer Secret with the source's peer CA; with --peer-auto-tls there is none", "whether the members accept the EtcdCluster's peer certificate")
+		j.add(check, finding.Unknown, "sign the peer Secret with the source's peer CA; with --peer-auto-tls there is none: set spec.importFrom.method to Copy", "whether the members accept the EtcdCluster's peer certificate")
 	case plain:
 		j.add(check, finding.OK, "", "no side uses peer TLS")
 	}
@@ -292,6 +318,8 @@ func (j *judge) authentication() {
 	switch {
 	case !j.Authentication:
 		j.add(check, finding.OK, "", "it is disabled")
+	case j.target.Copies:
+		j.add(check, finding.Warning, "programs that make their own tokens need the key of the EtcdCluster", "it is enabled: users and roles come along, and clients log in again")
 	case j.Token.Algorithm != "" && !own:
 		j.add(check, finding.Failure, "restart the source's members with --auth-token=simple first: their clients log in again, and no key is needed",
 			"the source issues tokens as JWT (%s), and the EtcdCluster has no key for them: its members would refuse the tokens of clients, and the source theirs", j.Token.Algorithm)
@@ -317,6 +345,40 @@ func signMethod(authToken string) string {
 		}
 	}
 	return ""
+}
+
+// copyOverhead is what a write stop takes beside the copy of the data: etcd starts, and the operator
+// notices each stage. restoreFactor is how much longer the copy takes than the source needs to send
+// it: etcd's tool reads and writes it again, and the disk keeps it.
+const (
+	copyOverhead  = 10 * time.Second
+	restoreFactor = 3
+)
+
+// WriteStop is how long nobody can write during a copy, and how that is computed. The error says why
+// it is unknown.
+func (f Facts) WriteStop() (expected time.Duration, how string, err error) {
+	if f.Yield.Bytes == 0 {
+		return 0, "", cmp.Or(f.NotYielded, errors.New("nobody has measured how fast the source sends its database"))
+	}
+	size := f.DatabaseSize()
+	sends := time.Duration(float64(f.Yield.Took) * float64(size) / float64(f.Yield.Bytes))
+	expected = (copyOverhead + restoreFactor*sends + time.Second - 1).Truncate(time.Second)
+	return expected, fmt.Sprintf("%.0f s, and %d times the time in which the source sends its database of %d bytes; it has sent %d bytes in %d ms",
+		copyOverhead.Seconds(), restoreFactor, size, f.Yield.Bytes, f.Yield.Took.Milliseconds()), nil
+}
+
+func (j *judge) writeStop() {
+	const check = "write stop"
+	if j.HashRevision == 0 {
+		return // other findings come first
+	}
+	expected, how, err := j.WriteStop()
+	if err != nil {
+		j.add(check, finding.Unknown, "run the check again", "how long nobody can write: %v", err)
+		return
+	}
+	j.add(check, finding.OK, "", "nobody can write for about %.0f s after the commit: %s", expected.Seconds(), how)
 }
 
 func (j *judge) apiServer() {

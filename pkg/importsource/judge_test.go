@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	corev1 "k8s.io/api/core/v1"
@@ -168,5 +169,60 @@ func TestATargetIsWhatItsMembersWillRunWith(t *testing.T) {
 	}
 	if got, err := TargetOf(&api.EtcdCluster{}, "prod"); err != nil || got.Quota != 2<<30 || got.Volume != 0 {
 		t.Errorf("an EtcdCluster without a spec: %+v, %v", got, err)
+	}
+}
+
+// copier is a target that starts on a copy.
+func copier() Target {
+	own := taker()
+	own.Copies, own.Version = true, version("3.7.3")
+	return own
+}
+
+// measured are good facts with the speed of a snapshot.
+func measured() Facts {
+	f := good()
+	f.Yield = Yield{Bytes: 1 << 18, Took: time.Second}
+	return f
+}
+
+// What keeps members from joining is no obstacle to a copy, unless the data would suffer.
+func TestWhatKeepsAnEtcdFromACopy(t *testing.T) {
+	fence := etcd.Alarm{MemberID: 99, Type: etcd.AlarmCorrupt}
+	for name, test := range map[string]struct {
+		change func(*Facts, *Target)
+		level  finding.Level
+		want   string
+	}{
+		"nothing":                {func(*Facts, *Target) {}, finding.OK, "nobody can write for about 22 s after the commit: 10 s, and 3 times"},
+		"the same minor":         {func(_ *Facts, own *Target) { own.Version = version("3.6.16") }, finding.OK, "etcd 3.6.16 starts on data of 3.6"},
+		"the next minor":         {func(*Facts, *Target) {}, finding.OK, "etcd 3.7.3 starts on data of 3.6"},
+		"an earlier minor":       {func(_ *Facts, own *Target) { own.Version = version("3.5.35") }, finding.Failure, "the data does not fit"},
+		"no learners":            {func(f *Facts, _ *Target) { runs(f, "3.3.27"); f.ClusterVersion = version("3.3.0") }, finding.Failure, "has no learners"},
+		"peers on the loopback":  {func(f *Facts, _ *Target) { f.Members[0].PeerURLs[0] = "http://127.0.0.1:2380" }, finding.OK, "nobody can write"},
+		"peer TLS of the source": {func(f *Facts, _ *Target) { secure(f) }, finding.OK, "nobody can write"},
+		"tokens that need a key": {func(f *Facts, _ *Target) {
+			f.Authentication, f.Token = true, etcd.Token{Known: true, Algorithm: "RS256"}
+		}, finding.Warning, "clients log in again"},
+		"a learner":           {func(f *Facts, _ *Target) { f.Members[2].Learner = true }, finding.OK, "nobody can write"},
+		"a member is down":    {func(f *Facts, _ *Target) { f.Answers = f.Answers[:2] }, finding.Warning, "no endpoint leads to member etcd-2 (3)"},
+		"no quorum":           {func(f *Facts, _ *Target) { f.NotListed = errors.New("no leader") }, finding.Failure, "no quorum agrees"},
+		"a smaller quota":     {func(_ *Facts, own *Target) { own.Quota = 1 << 30 }, finding.Warning, "the source's quota is"},
+		"a database above it": {func(f *Facts, own *Target) { f.Answers[1].Status.DBSize, own.Volume = 2<<30, 9<<30 }, finding.Failure, "stops all writes"},
+		"an alarm":            {func(f *Facts, _ *Target) { f.Answers[0].Status.Alarms = []etcd.Alarm{fence} }, finding.Failure, "CORRUPT of member 63"},
+		"its own alarm":       {func(f *Facts, own *Target) { f.Answers[0].Status.Alarms, own.Fence = []etcd.Alarm{fence}, fence }, finding.OK, "nobody can write"},
+		"different data":      {func(f *Facts, _ *Target) { f.Answers[1].Hash.Sum = 6 }, finding.Failure, "hold different data"},
+		"our API server":      {func(f *Facts, _ *Target) { f.APIServer = OwnAPIServer }, finding.Failure, "this Kubernetes keeps"},
+		"nobody has measured": {func(f *Facts, _ *Target) { f.Yield, f.NotYielded = Yield{}, errors.New("too slow") }, finding.Unknown, "how long nobody can write: too slow"},
+	} {
+		f, own := measured(), copier()
+		test.change(&f, &own)
+		findings := Judge(f, own)
+		said := slices.ContainsFunc(findings, func(x finding.Finding) bool {
+			return strings.Contains(x.Message+x.Fix, test.want) && x.Level == test.level
+		})
+		if failed := finding.Worst(findings) == finding.Failure; !said || failed != (test.level == finding.Failure) {
+			t.Errorf("%s: %+v", name, findings)
+		}
 	}
 }

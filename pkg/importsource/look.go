@@ -6,6 +6,8 @@ package importsource
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +20,9 @@ const (
 	answerTime = 10 * time.Second
 	// hashTime is how long a member has to read its whole database.
 	hashTime = time.Minute
+	// yieldSize and yieldTime bound the part of a snapshot that is read to measure the speed.
+	yieldSize = 256 << 20
+	yieldTime = 5 * time.Second
 )
 
 // Source is how to reach an etcd.
@@ -32,6 +37,8 @@ type Source struct {
 	Worthwhile func(Facts) bool
 	// Own is what the API server of the EtcdCluster keeps; zero: unknown.
 	Own Mark
+	// Copies asks for the speed at which the etcd sends its database.
+	Copies bool
 }
 
 // Mark is an object in the etcd of an API server: its key, and a part of its value that no other
@@ -79,8 +86,43 @@ func (s *Source) Look(ctx context.Context) Facts {
 	f.Token = client.Token()
 	if f.NotListed == nil && (s.Worthwhile == nil || s.Worthwhile(f)) {
 		hashes(ctx, &f, conns)
+		if s.Copies {
+			f.Yield, f.NotYielded = yield(ctx, f.Answers, conns)
+		}
 	}
 	return f
+}
+
+// yield reads the beginning of a snapshot, from a follower if there is one.
+func yield(ctx context.Context, answers []Answer, conns []*etcd.Conn) (Yield, error) {
+	var from *etcd.Conn
+	for i, a := range answers {
+		if a.Err == nil && (from == nil || a.Status.LeaderID != a.Status.MemberID) {
+			from = conns[i]
+		}
+	}
+	if from == nil {
+		return Yield{}, errors.New("no member answers")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*yieldTime)
+	defer cancel()
+	began := time.Now()
+	snapshot, err := from.Snapshot(ctx)
+	if err != nil {
+		return Yield{}, err
+	}
+	y := Yield{}
+	for y.Bytes < yieldSize && time.Since(began) < yieldTime {
+		piece, err := snapshot.Next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return Yield{}, err
+		}
+		if y.Bytes += int64(len(piece)); err != nil {
+			break
+		}
+	}
+	y.Took = max(time.Since(began), time.Millisecond)
+	return y, nil
 }
 
 func (s *Source) client(user etcd.Credentials) *etcd.Client {

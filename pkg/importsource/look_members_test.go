@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -169,6 +170,23 @@ func TestALookFindsTokensThatNeedAKey(t *testing.T) {
 		if got, want := slices.Contains(obstacles(t, cluster, f), "authentication"), algorithm != ""; got != want {
 			t.Errorf("%q is an obstacle: %t", flags, got)
 		}
+	}
+}
+
+func TestALookMeasuresHowFastASnapshotComes(t *testing.T) {
+	cluster := members.ReleaseOf(t, "3.5").Start(t, members.Options{Size: 3})
+	for i := range 20 {
+		members.Put(t, cluster.Client(t), fmt.Sprint("key-", i), strings.Repeat("x", 200_000))
+	}
+	s := sourceOf(cluster)
+	if f := s.Look(t.Context()); f.Yield != (importsource.Yield{}) {
+		t.Errorf("without a copy: %+v", f.Yield)
+	}
+	s.Copies = true
+	f := s.Look(t.Context())
+	expected, how, err := f.WriteStop()
+	if f.Yield.Bytes < 4_000_000 || f.Yield.Took <= 0 || expected < 10*time.Second || how == "" || err != nil {
+		t.Errorf("%+v (%v): %v, %s, %v", f.Yield, f.NotYielded, expected, how, err)
 	}
 }
 

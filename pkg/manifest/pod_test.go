@@ -105,6 +105,16 @@ func rewound(obj *api.EtcdCluster) shape {
 	return s
 }
 
+// copied is a seed that starts on the data of a running etcd.
+func copied(obj *api.EtcdCluster) shape {
+	s := seed(obj)
+	s.pod.Source = &api.SeedBackup{Key: "the data of the etcd 7", Size: 100 << 20, Copy: &api.SeedCopy{
+		Endpoints: []string{"https://old-0.old:2379", "https://old-1.old:2379"}, ClientTLSSecret: "old-client", CredentialsSecret: "old-user",
+		SkipVerification: true, ClusterID: "7", Owner: "33333333-3333-3333-3333-333333333333",
+	}}
+	return s
+}
+
 func (s shape) with(certs CertForms) shape {
 	s.certs = certs
 	return s
@@ -132,6 +142,7 @@ func shapes() map[string]shape {
 		"restored":       restored(clusterWith("3.6.16", nil)),
 		"restored-tmpfs": restored(clusterWith("3.4.23", &api.PodPolicy{Tmpfs: true, BusyboxImage: "busybox:1.28"})),
 		"restored-all":   rewound(withEveryField(nil)),
+		"copied":         copied(clusterWith("3.6.16", nil)),
 		"tmpfs":          seed(clusterWith("3.6.16", &api.PodPolicy{Tmpfs: true})),
 		"tmpfs-joiner":   joiner(clusterWith("3.6.16", &api.PodPolicy{Tmpfs: true})),
 		"anti-affinity":  joiner(clusterWith("3.6.16", &api.PodPolicy{AntiAffinity: true})),

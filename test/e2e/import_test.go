@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,6 +40,8 @@ type former struct {
 	size int
 	pki  *pki             // nil: plain text
 	user etcd.Credentials // zero: nobody logs in
+	// autoTLS makes the members trust each other by certificates of their own, for which there is no CA.
+	autoTLS bool
 }
 
 // secure makes a former etcd serve with certificates of the EtcdCluster's CA.
@@ -87,8 +91,14 @@ func (f *former) start(version string) {
 	mounts := []corev1.VolumeMount{{Name: "data", MountPath: "/var/etcd"}}
 	if f.pki != nil {
 		command = append(command,
-			"--client-cert-auth=true", "--cert-file=/tls/server/server.crt", "--key-file=/tls/server/server.key", "--trusted-ca-file=/tls/server/server-ca.crt",
-			"--peer-client-cert-auth=true", "--peer-cert-file=/tls/peer/peer.crt", "--peer-key-file=/tls/peer/peer.key", "--peer-trusted-ca-file=/tls/peer/peer-ca.crt")
+			"--client-cert-auth=true", "--cert-file=/tls/server/server.crt", "--key-file=/tls/server/server.key", "--trusted-ca-file=/tls/server/server-ca.crt")
+		peers := []string{
+			"--peer-client-cert-auth=true", "--peer-cert-file=/tls/peer/peer.crt", "--peer-key-file=/tls/peer/peer.key", "--peer-trusted-ca-file=/tls/peer/peer-ca.crt",
+		}
+		if f.autoTLS {
+			peers = []string{"--peer-auto-tls"}
+		}
+		command = append(command, peers...)
 		for _, use := range []string{"server", "peer"} {
 			volumes = append(volumes, corev1.Volume{Name: use, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: tlsSecrets[use].secret}}})
 			mounts = append(mounts, corev1.VolumeMount{Name: use, MountPath: "/tls/" + use})
@@ -417,4 +427,123 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The members of the former etcd trust nobody else, so no member can join. The EtcdCluster copies its
+// data into the next minor, while clients write. First the copy is taken back.
+func TestAnEtcdThatNobodyCanJoinIsCopied(t *testing.T) {
+	t.Parallel()
+	n := harness.New(t)
+	f := &former{t: t, n: n, name: "old", size: 3, autoTLS: true}
+	f.secure()
+	f.start(etcd35)
+	client, err := f.client(f.addresses())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Settle)
+	defer cancel()
+	lease, err := client.Grant(ctx, 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Put(ctx, "leased", "yes", clientv3.WithLease(lease.ID)); err != nil {
+		t.Fatal(err)
+	}
+	f.askForUsers(ctx, client)
+	var endpoints atomic.Pointer[[]string]
+	endpoints.Store(new(f.addresses()))
+	writer := workload.Start(t.Context(), workload.Config{
+		Prefix: "writer/", Pace: 20 * time.Millisecond,
+		Dial: func(context.Context) (workload.Conn, error) { return f.client(*endpoints.Load()) },
+	})
+	t.Cleanup(func() { writer.Stop() })
+	service := f.service()
+	follower := workload.Start(t.Context(), workload.Config{
+		Prefix: "follower/", Pace: 50 * time.Millisecond,
+		Dial: func(context.Context) (workload.Conn, error) { return f.client([]string{service}) },
+	})
+	t.Cleanup(func() { follower.Stop() })
+	copying := func() *v1beta2.EtcdCluster {
+		obj := f.importing(3, etcd36)
+		obj.Spec.ImportFrom.Method = v1beta2.ImportCopy
+		return obj
+	}
+
+	cluster := n.CreateObject(copying())
+	waitImport(t, cluster, v1beta2.ImportPrepared)
+	if st := cluster.Status(); st.Import.WriteStop == nil || st.Import.WriteStop.ExpectedSeconds == 0 || !strings.Contains(st.Reason, "all writes stop then for about") {
+		t.Errorf("the status is %+v", st)
+	}
+	if len(n.Pods()) != f.size+1 { // and the operator
+		t.Errorf("there are %d pods before the commit", len(n.Pods()))
+	}
+	// A first member that finds no node stops no writes, and is taken back.
+	cluster.Update(func(spec *v1beta2.ClusterSpec) {
+		spec.ImportFrom.Commit = true
+		spec.Pod = &v1beta2.PodPolicy{NodeSelector: map[string]string{"there-is": "none"}}
+	})
+	waitImport(t, cluster, v1beta2.ImportCopying)
+	if st := cluster.Status(); st.Import.WriteStop.BeginDate != "" {
+		t.Errorf("writes have stopped for a pod without a node: %+v", st.Import.WriteStop)
+	}
+	// One whose etcd never serves is taken back while nobody can write.
+	cluster.Update(func(spec *v1beta2.ClusterSpec) {
+		spec.Pod = &v1beta2.PodPolicy{ExtraArgs: []string{"--there-is-no-such-flag=true"}}
+	})
+	logged, err := f.client(f.addresses())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logged.Close()
+	harness.Wait(t, "a write stop", harness.Settle, func(ctx context.Context) error {
+		if _, err := logged.Put(ctx, "x", "y"); !errors.Is(err, rpctypes.ErrCorrupt) {
+			return fmt.Errorf("a write to the former etcd: %w", err)
+		}
+		return nil
+	})
+	if _, err := logged.Get(ctx, "leased"); err != nil {
+		t.Errorf("a read from the former etcd: %v", err)
+	}
+	cluster.Delete()
+	cluster.WaitGone(harness.Settle)
+	if _, err := logged.Put(ctx, "taken", "back"); err != nil {
+		t.Errorf("a write after the way back: %v", err)
+	}
+
+	cluster = n.CreateObject(copying())
+	waitImport(t, cluster, v1beta2.ImportPrepared)
+	cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.ImportFrom.Commit = true })
+	waitImport(t, cluster, v1beta2.ImportCopying, v1beta2.ImportCompleted)
+	n.CrashOperator()
+	waitImport(t, cluster, v1beta2.ImportCompleted)
+	if st := cluster.Status().Import; st.WriteStop.Revision == 0 || st.WriteStop.Seconds == 0 || st.WriteStop.BeginDate == "" {
+		t.Errorf("the write stop is %+v", st.WriteStop)
+	} else {
+		t.Logf("the write stop: %+v", *st.WriteStop)
+	}
+	if _, err := logged.Put(ctx, "x", "y"); !errors.Is(err, rpctypes.ErrCorrupt) {
+		t.Errorf("a write to the former etcd: %v", err)
+	}
+	endpoints.Store(new([]string{f.scheme() + n.Service(cluster.Name+"-client").Spec.ClusterIP + ":2379"}))
+	if err := n.Kube.AppsV1().StatefulSets(n.Name).Delete(t.Context(), f.name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.WaitSettled()
+	cluster.Put("after", "the import")
+	for name, w := range map[string]*workload.Writer{"writer": writer, "follower": follower} {
+		if history := cluster.VerifyWrites(w); len(history.Acks) == 0 {
+			t.Errorf("no write of the %s was acknowledged", name)
+		}
+	}
+	if got := cluster.Get("leased"); got != "yes" {
+		t.Errorf("the key with a lease is %q", got)
+	}
+	if obj := cluster.Object(); len(obj.Finalizers) != 0 {
+		t.Errorf("finalizers are left: %v", obj.Finalizers)
+	}
+	f.checkBridged(cluster, true)
+	f.checkNames()
+	n.CheckNoSecretIsTold()
 }

@@ -40,10 +40,11 @@ func (app *App) importCommand() *cobra.Command {
 	opts := &importOptions{}
 	cmd := &cobra.Command{
 		Use: "import --check -f FILE [--endpoint URL...]", GroupID: operate,
-		Short: "Check whether members of an EtcdCluster could join a running etcd",
+		Short: "Check whether an EtcdCluster could take over a running etcd",
 		Long: `Look at an etcd that the operator does not care for, and report what would keep members of
-an EtcdCluster from joining it. The command changes nothing. The import itself begins with
-the creation of an EtcdCluster with spec.importFrom.
+an EtcdCluster from joining it. If spec.importFrom.method is Copy, report what would keep the
+EtcdCluster from starting on its data, and how long nobody could write. The command changes
+nothing. The import itself begins with the creation of an EtcdCluster with spec.importFrom.
 
 Name one endpoint of each member. Default: those of spec.importFrom in the manifest. The command connects through the API server to an
 endpoint whose host is a pod of the namespace, such as etcd-0.etcd. It connects to other
@@ -95,6 +96,7 @@ func (app *App) runImportCheck(ctx context.Context, opts *importOptions) error {
 	if err != nil {
 		return err
 	}
+	s.Copies = target.Copies
 	findings := importsource.Judge(s.Look(ctx), target)
 	if err := opts.format.write(app.Out, findings, nil, func(out io.Writer) error { return printFindings(out, findings) }); err != nil {
 		return err

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,7 @@ func TestImportChecks(t *testing.T) {
 	}{
 		"all is well":               {importCheck, taker, 0, "ok    members: all 3 answer, and all have a vote", ""},
 		"another minor":             {importCheck, strings.Replace(taker, "3.7.3", "3.6.16", 1), 1, "FAIL  version: the source runs 3.7, and the EtcdCluster 3.6.16\n      fix: set spec.version to a release of 3.7", ""},
+		"another minor, by a copy":  {importCheck, taker + "  importFrom: {method: Copy, endpoints: [\"http://orders-a:2379\"]}\n", 0, "write stop: ", ""},
 		"a member is missing":       {strings.Replace(importCheck, "http://orders-a:2379,", "", 1), taker, 1, "FAIL  members: no endpoint leads to member orders-a (1)", ""},
 		"JSON":                      {importCheck + " -o json", taker, 0, `"check": "leader",`, ""},
 		"no word":                   {"import -f x --endpoint http://orders-a:2379", "", 1, "", "add --check to look for obstacles"},
@@ -70,7 +72,8 @@ func TestImportChecks(t *testing.T) {
 				}
 			}
 			for name, m := range w.members {
-				if changes := m.Changes(); len(changes) > 0 {
+				changes := slices.DeleteFunc(m.Changes(), func(change any) bool { return change == "snapshot" }) // it reads
+				if len(changes) > 0 {
 					t.Errorf("it changed %s: %v", name, changes)
 				}
 			}

@@ -18,7 +18,13 @@ import (
 //
 // - with NOSPACE and a database as large as its quota, which the next write would hit. Once
 // somebody has freed space, the alarm is disarmed.
+//
+// The alarm that came with the copy of a running etcd is the operator's own. It goes first: until
+// then, nobody can write.
 func LiftFormerAlarms(o *Observation) Step {
+	if o.Fenced() && !o.LiftPutOff {
+		return LiftAlarms{Alarms: []etcd.Alarm{o.Import.Fence}, Fence: true}
+	}
 	if o.Status.RestoredFrom == nil || o.Source == nil && o.SourceUnreadable == "" || o.LiftPutOff {
 		return nil
 	}
@@ -38,7 +44,7 @@ func LiftFormerAlarms(o *Observation) Step {
 	if len(alarms) == 0 {
 		return nil
 	}
-	return LiftAlarms{alarms}
+	return LiftAlarms{Alarms: alarms}
 }
 
 // AlarmTexts names alarms for people: NOSPACE of 8e9e05c52164694d.

@@ -69,8 +69,8 @@ func (o *Observation) tied(next Step) bool {
 // bridgeEnds returns where a Service shall lead: to the ready members with a vote.
 func (o *Observation) bridgeEnds(b Bridge, next Step) []manifest.BridgeEnd {
 	takenBack := o.Importing() && o.Ending && !o.Committed()
-	if !b.Wanted || takenBack {
-		return nil
+	if !b.Wanted || takenBack || o.Copying() || o.Fenced() {
+		return nil // a copy serves clients once it accepts writes
 	}
 	removed := ""
 	if s, ok := next.(RemoveMember); ok && !s.Former {

@@ -35,6 +35,14 @@ type Import struct {
 	// Compared are the voters whose hash is that of the others.
 	Compared map[uint64]bool
 	Doubt    string
+	// WriteStop is what a copy without obstacles expects.
+	WriteStop api.ImportWriteStop
+	// Fence is the alarm by which an etcd refuses writes on behalf of this EtcdCluster.
+	Fence etcd.Alarm
+	// Source is what the etcd to copy says in this pass; nil: it does not answer, or nobody has
+	// asked. Silence is why.
+	Source  *CopySource
+	Silence string
 }
 
 // Importing reports whether an import is to begin, or has begun and is not complete.
@@ -94,7 +102,11 @@ func takeBackImport(o *Observation) Step {
 	}
 	own := o.Own()
 	switch {
-	case !o.Status.Import.Begun() || !o.Importing():
+	case !o.Importing():
+		return ReleaseImport{}
+	case o.Copying():
+		return o.takeBackCopy()
+	case !o.Status.Import.Begun():
 		return ReleaseImport{}
 	case o.Committed():
 		return nil // the import goes forward to its end
@@ -161,6 +173,9 @@ func followImport(o *Observation) Step {
 			return ReleaseImport{}
 		}
 		return nil
+	}
+	if o.Copying() {
+		return o.followCopy()
 	}
 	if !o.Status.Import.Begun() {
 		return o.beginImport()
@@ -301,7 +316,7 @@ func (o *Observation) inSync(m MemberState) bool {
 
 // commitImport records the user's word. From then on the import only goes forward.
 func commitImport(o *Observation) Step {
-	if o.Importing() && o.Status.Import.Begun() && !o.Committed() && o.Spec.ImportFrom.Commit && o.joinedBeforeCommit() {
+	if o.Importing() && !o.Copying() && o.Status.Import.Begun() && !o.Committed() && o.Spec.ImportFrom.Commit && o.joinedBeforeCommit() {
 		return CommitImport{}
 	}
 	return nil
@@ -309,7 +324,7 @@ func commitImport(o *Observation) Step {
 
 // removeFormerMember lets the former members leave after the commit, one by one.
 func removeFormerMember(o *Observation) Step {
-	if !o.Importing() || !o.Committed() {
+	if !o.Importing() || !o.Committed() || o.Copying() {
 		return nil
 	}
 	former, own := o.FormerVoters(), o.ownVoters()
@@ -346,6 +361,8 @@ func removeFormerMember(o *Observation) Step {
 // importIdle says what an import waits for when no rule has anything to do.
 func (o *Observation) importIdle() Reason {
 	switch {
+	case o.Copying():
+		return because("the new cluster is about to accept writes")
 	case o.Committed():
 		return because("the former members of the imported etcd are leaving")
 	case o.joinedBeforeCommit():

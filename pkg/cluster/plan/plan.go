@@ -106,8 +106,8 @@ func leaveAlone(o *Observation) Step {
 // that it served before anything else happens. From then on the cluster holds data, and the
 // operator never bootstraps it again.
 func bootstrap(o *Observation) Step {
-	if o.Importing() {
-		return nil
+	if o.Importing() && (!o.Copying() || o.Source == nil) {
+		return nil // it never starts empty
 	}
 	switch o.Status.Phase {
 	case api.ClusterPhaseRunning:
@@ -182,7 +182,7 @@ func awaitQuorum(o *Observation) Step {
 	if o.Quorum {
 		return nil
 	}
-	if o.Importing() {
+	if o.Importing() && !o.Copying() {
 		return Wait{"for a quorum of the imported etcd and the members that have joined it"}
 	}
 	if len(o.Volumes) > 0 || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.Started && !p.Finished && !p.Deleting }) {

@@ -53,6 +53,8 @@ const (
 	ImportHeld
 	// ImportJoined means that an import waits for the user's word.
 	ImportJoined
+	// ImportPrepared means that a copy waits for the user's word.
+	ImportPrepared
 	// Standstill means that the operator has waited too long.
 	Standstill
 )
@@ -91,6 +93,8 @@ func (k ReasonKind) text() string {
 		return "the import waits: "
 	case ImportJoined:
 		return "the members have joined the imported etcd: "
+	case ImportPrepared:
+		return "the copy is prepared: "
 	case Standstill:
 		return "for more than a minute the operator has been waiting "
 	}

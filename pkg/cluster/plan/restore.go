@@ -51,7 +51,7 @@ func removeStraySeed(o *Observation) Step {
 	return nil
 }
 
-// bootstrapRestored starts a seed on the data of a backup. As in any bootstrap, the status
+// bootstrapRestored starts a seed on the data of a backup, or of a running etcd. As in any bootstrap, the status
 // records its name, and here the backup, before its pod exists. A lost seed keeps its name: if
 // its volume holds restored data, it continues with that. A seed with another source gets
 // another name, and with it a new volume: it must not build on data restored for something
@@ -73,7 +73,7 @@ func bootstrapRestored(o *Observation) Step {
 	name := o.Status.Members.Unready[0]
 	seed := o.Pod(name)
 	started := seed != nil && seed.Started
-	if from := o.Status.RestoredFrom; !started && (from == nil || from.RestoreUID != o.Source.RestoreUID || from.SHA256 != o.Source.SHA256) {
+	if from := o.Status.RestoredFrom; !started && o.Source.Copy == nil && (from == nil || from.RestoreUID != o.Source.RestoreUID || from.SHA256 != o.Source.SHA256) {
 		return another("another backup was put into the annotation before the seed served")
 	}
 	for _, p := range o.Pods {
@@ -91,7 +91,7 @@ func bootstrapRestored(o *Observation) Step {
 	image := o.Image(o.Spec.EffectiveVersion())
 	switch {
 	case seed == nil:
-		return CreatePods{Pods: []manifest.MemberPod{o.seedPod(name)}, why: "restore"}
+		return CreatePods{Pods: []manifest.MemberPod{o.seedPod(name)}, why: restoreWhy(o.Source)}
 	case seed.Deleting && o.Now.After(seed.DeleteBy):
 		return another("its node is gone")
 	case seed.Deleting:
@@ -103,7 +103,7 @@ func bootstrapRestored(o *Observation) Step {
 	case o.podOutdated(*seed):
 		return another("the spec was changed before the seed served")
 	case seed.Source != manifest.SourceDigest(o.Source):
-		return another("the annotation was changed before the seed served")
+		return another("the annotation, or spec.importFrom, was changed before the seed served")
 	}
 	if further := o.furtherMembers(seed); len(further) > 0 {
 		return CreatePods{Pods: further, why: "the seed has the backup"}
@@ -135,6 +135,13 @@ func awaitStartedSeed(o *Observation, seed manifest.PodState) Step {
 		return CreatePods{Pods: further, why: "the seed has the backup"}
 	}
 	return Wait{"for the seed to serve"}
+}
+
+func restoreWhy(source *api.SeedBackup) string {
+	if source.Copy != nil {
+		return "copy"
+	}
+	return "restore"
 }
 
 // startsOnSource reports whether a seed's pod was built for the current backup, after the loss

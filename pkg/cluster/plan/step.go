@@ -189,10 +189,12 @@ type (
 	BeginImport struct {
 		ClusterID uint64
 		Members   []etcd.Member
+		// WriteStop is what a copy expects; nil: members join.
+		WriteStop *api.ImportWriteStop
 	}
-	// CommitImport records that the former members leave.
+	// CommitImport records that the former members leave, or that the etcd to copy stops all writes.
 	CommitImport struct{}
-	// FinishImport records that no former member is left.
+	// FinishImport records that no former member is left, or that the new cluster accepts writes.
 	FinishImport struct{}
 	// ReleaseImport takes the finalizer off the EtcdCluster.
 	ReleaseImport struct{}
@@ -217,8 +219,18 @@ type (
 		Name string
 		UID  types.UID
 	}
-	// LiftAlarms disarms alarms that came with a backup.
-	LiftAlarms struct{ Alarms []etcd.Alarm }
+	// StopWrites makes the etcd to copy refuse all writes.
+	StopWrites struct{ Fence etcd.Alarm }
+	// RecordStop records the revision of the last write that it has accepted.
+	RecordStop struct{ Revision int64 }
+	// ResumeWrites makes the etcd to copy accept writes again.
+	ResumeWrites struct{ Fence etcd.Alarm }
+	// LiftAlarms disarms alarms that came with a backup. With Fence it is the operator's own, which
+	// came with a copy.
+	LiftAlarms struct {
+		Alarms []etcd.Alarm
+		Fence  bool
+	}
 )
 
 func (s Idle) String() string { return "idle: " + s.Why.String() }
@@ -275,7 +287,10 @@ func whichService(client bool) string {
 
 func (s ChooseSeed) String() string {
 	text := "choose seed " + s.Name
-	if s.Source != nil {
+	switch {
+	case s.Source != nil && s.Source.Copy != nil:
+		text += " for " + s.Source.Key
+	case s.Source != nil:
 		text += " for backup " + s.Source.Key
 	}
 	if s.why != "" {
@@ -293,6 +308,8 @@ func (s CreatePods) String() string {
 	for i, p := range s.Pods {
 		names[i] = fmt.Sprintf("%s v%s of %d", p.Name, p.Version, len(p.InitialCluster))
 		switch {
+		case p.Seed && p.Source != nil && p.Source.Copy != nil:
+			names[i] += " (seed, copied)"
 		case p.Seed && p.Source != nil:
 			names[i] += " (seed, restored)"
 		case p.Seed:
@@ -350,6 +367,9 @@ func (s AdvanceLog) String() string {
 func (HoldImport) String() string { return "put the finalizer of the import on the EtcdCluster" }
 
 func (s BeginImport) String() string {
+	if s.WriteStop != nil {
+		return fmt.Sprintf("prepare the copy of cluster %s", etcd.FormatID(s.ClusterID))
+	}
 	return fmt.Sprintf("begin the import of cluster %s with %d members", etcd.FormatID(s.ClusterID), len(s.Members))
 }
 
@@ -373,7 +393,18 @@ func (s RestoreChosen) String() string { return "restore the cluster from EtcdBa
 
 func (s DeleteRestore) String() string { return "delete the earlier EtcdRestore " + s.Name }
 
+func (StopWrites) String() string { return "make the etcd to copy refuse all writes" }
+
+func (s RecordStop) String() string {
+	return fmt.Sprintf("record that nobody can write after revision %d", s.Revision)
+}
+
+func (ResumeWrites) String() string { return "make the etcd to copy accept writes again" }
+
 func (s LiftAlarms) String() string {
+	if s.Fence {
+		return "accept writes"
+	}
 	return "lift alarms that came with the backup: " + strings.Join(AlarmTexts(s.Alarms), ", ")
 }
 

@@ -117,10 +117,11 @@ type ClusterSpec struct {
 	// +optional
 	Auth *AuthPolicy `json:"auth,omitempty"`
 
-	// Running etcd that the cluster takes over while clients use it. The cluster starts no
-	// etcd of its own then. You can set it at creation only, and remove it when the import
-	// is complete. A deletion of the EtcdCluster before importFrom.commit takes the import
-	// back.
+	// Running etcd that the cluster takes over while clients use it, or whose data it
+	// copies. The cluster does not start empty then. You can set it at creation only, and
+	// remove it when the import is complete. A deletion of the EtcdCluster takes the
+	// import back: with the method Join before importFrom.commit, and with Copy before the
+	// new cluster serves.
 	// +optional
 	ImportFrom *ImportSource `json:"importFrom,omitempty"`
 

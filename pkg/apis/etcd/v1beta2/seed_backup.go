@@ -46,6 +46,24 @@ type SeedBackup struct {
 	Key          string `json:"key"`
 	EtcdVersion  string `json:"etcdVersion,omitempty"`
 	EtcdRevision int64  `json:"etcdRevision,omitempty"`
+
+	// Copy is set if the first member copies the data of a running etcd, in place of a backup
+	// from a server. It is never in the annotation.
+	Copy *SeedCopy `json:"-"`
+}
+
+// SeedCopy is a running etcd whose data the first member copies.
+type SeedCopy struct {
+	// Endpoints are client URLs.
+	Endpoints []string
+	// ClientTLSSecret and CredentialsSecret are Secrets in the cluster's namespace; "": none.
+	ClientTLSSecret, CredentialsSecret string
+	// SkipVerification means that nobody compares the name in an endpoint with its certificate.
+	SkipVerification bool
+	// ClusterID is that of the running etcd.
+	ClusterID string
+	// Owner is in whose name the running etcd refuses writes: etcd.Fence.
+	Owner string
 }
 
 // seedAnnotation is the stored form of a SeedBackup.

@@ -5,6 +5,7 @@ package v1beta2
 
 import (
 	"regexp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -34,6 +35,9 @@ func validateImport(s *ImportSource, path *field.Path) (errs field.ErrorList) {
 		if !importEndpoint.MatchString(e) {
 			errs = append(errs, field.Invalid(endpoints, e, "must be client URLs with a port, such as http://etcd-0.etcd:2379"))
 		}
+	}
+	if methods := []ImportMethod{ImportJoin, ImportCopy}; s.Method != "" && !slices.Contains(methods, s.Method) {
+		errs = append(errs, field.NotSupported(path.Child("method"), s.Method, methods))
 	}
 	return append(errs, validateObjectName(s.ClientTLSSecret, "Secret", path.Child("clientTLSSecret"))...)
 }

@@ -1,0 +1,103 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
+)
+
+// observeCopy asks the etcd to copy whether it refuses writes, and where it stands.
+func (c *Cluster) observeCopy(ctx context.Context, o *plan.Observation) {
+	i := &c.importer
+	i.through = nil
+	o.Import.Fence = etcd.Fence(string(c.obj.UID))
+	if i.source != nil && o.Copying() && o.Import.Held {
+		o.Import.Source, o.Import.Silence = i.askSource(ctx, o.Spec.ImportFrom.Endpoints, o.Import.Fence)
+	}
+	if source := plan.CopiedFrom(o, string(c.obj.UID), i.skip); source != nil && o.Source == nil {
+		o.Source = source
+	}
+}
+
+// sourceAnswer is that of one member of an etcd to copy.
+type sourceAnswer struct {
+	from   Member
+	source *plan.CopySource
+	err    error
+}
+
+// askSource asks all members of an etcd to copy at once, and returns the first answer that a quorum
+// has confirmed. Otherwise silence says why there is none.
+func (i *importer) askSource(ctx context.Context, urls []string, fence etcd.Alarm) (source *plan.CopySource, silence string) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	answers := make(chan sourceAnswer, len(urls))
+	endpoints := map[etcd.Endpoint]bool{}
+	for _, url := range urls {
+		ep := etcd.Endpoint{URL: url}
+		endpoints[ep] = true
+		conn, err := i.source.Conn(ep)
+		if err != nil {
+			answers <- sourceAnswer{err: err}
+			continue
+		}
+		go func() {
+			a := sourceAnswer{from: conn}
+			if err := recovered(func() (err error) { a.source, err = stateOf(ctx, conn, fence); return err }); err != nil {
+				a.err = err
+			}
+			answers <- a
+		}()
+	}
+	var failed []string
+	for range urls { // all goroutines end with ctx
+		a := <-answers
+		if a.err != nil {
+			failed = append(failed, a.err.Error())
+		} else if source == nil {
+			source, i.through = a.source, a.from
+			cancel()
+		}
+	}
+	i.source.Retain(endpoints)
+	if source == nil {
+		slices.Sort(failed)
+		return nil, notice.Shorten(strings.Join(slices.Compact(failed), "; "), 300)
+	}
+	return source, ""
+}
+
+// stateOf asks one member. The first read makes sure that it knows every alarm that was raised
+// before. The second one follows what it says of its alarms: nobody can write after it if one is the
+// fence.
+func stateOf(ctx context.Context, conn Member, fence etcd.Alarm) (*plan.CopySource, error) {
+	if _, err := conn.Commits(ctx); err != nil {
+		return nil, err
+	}
+	status, err := conn.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	position, err := conn.Commits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if position.Revision == 0 {
+		return nil, errors.New("it does not say its revision: the operator needs a user with the role root (spec.auth)")
+	}
+	s := &plan.CopySource{ClusterID: status.ClusterID, Revision: position.Revision, Fenced: slices.Contains(status.Alarms, fence)}
+	for _, a := range status.Alarms {
+		if a != fence {
+			s.Others = append(s.Others, a)
+		}
+	}
+	return s, nil
+}
