@@ -112,7 +112,8 @@ func (r *Recorder) receive(ctx context.Context, stream Stream, b *buffer) error 
 		if err != nil {
 			return err
 		}
-		if err := b.add(changes, r.Clock.Now().Truncate(time.Millisecond)); err != nil {
+		// Rounded down, it would be earlier than the write.
+		if err := b.add(changes, r.Clock.Now().Add(time.Millisecond-1).Truncate(time.Millisecond)); err != nil {
 			return err
 		}
 		if err := b.awaitRoom(ctx); err != nil {

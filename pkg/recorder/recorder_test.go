@@ -132,6 +132,27 @@ func TestEachRevisionIsStoredInTime(t *testing.T) {
 	})
 }
 
+// A restore of a moment must have nothing that was written later.
+func TestARevisionIsNoEarlierThanItsWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(20)
+		var written time.Time
+		_ = f.during(t, 20, nil, func() {
+			time.Sleep(time.Second + 400*time.Microsecond)
+			written = time.Now()
+			f.Write(1, 10, 0)
+			time.Sleep(10 * time.Second)
+		})
+		for _, s := range f.segments {
+			for _, r := range s.Revisions {
+				if r.At.Before(written) {
+					t.Errorf("revision %d is of %s, and was written at %s", r.Main, r.At, written)
+				}
+			}
+		}
+	})
+}
+
 func TestWithoutChangesThereIsASegmentAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(20)
