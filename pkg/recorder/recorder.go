@@ -87,7 +87,10 @@ func (r *Recorder) Run(ctx context.Context, last int64, known *changelog.Revisio
 		from = last
 	}
 	stream, err := r.Member.Changes(ctx, from)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
 		return err
 	}
 	b := newBuffer(last, known, !r.Since.IsZero())

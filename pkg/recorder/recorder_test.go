@@ -166,6 +166,28 @@ func TestWithoutChangesThereIsASegmentAMinute(t *testing.T) {
 	})
 }
 
+// slowStart is a member that has not answered yet when the recording ends.
+type slowStart struct{ *recordertest.Member }
+
+func (slowStart) Changes(ctx context.Context, _ int64) (recorder.Stream, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// The caller knows by it that nothing has failed.
+func TestARecordingThatIsEndedWhileItBeginsSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(20)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errEnough) })
+		r := f.recorder()
+		r.Member = slowStart{f.Member}
+		if err := r.Run(ctx, 20, nil); !errors.Is(err, errEnough) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
 func TestALostRevisionEndsTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(20)
