@@ -206,6 +206,7 @@ func (h *history) steps(ctx context.Context, t *testing.T, n int, stored bool) {
 	for range n {
 		began := time.Now()
 		var header int64
+		var changed bool // otherwise the revision is of a lease that has ended
 		var err error
 		switch what := h.rng.IntN(40); {
 		case what < 4:
@@ -226,7 +227,7 @@ func (h *history) steps(ctx context.Context, t *testing.T, n int, stored bool) {
 		case what < 8:
 			var resp *clientv3.DeleteResponse
 			if resp, err = h.client.Delete(ctx, fmt.Sprintf("key-%d", h.rng.IntN(4)), clientv3.WithPrefix()); err == nil {
-				header = resp.Header.Revision
+				header, changed = resp.Header.Revision, resp.Deleted > 0
 			}
 		case what < 10:
 			h.compact(ctx, t, stored)
@@ -240,18 +241,20 @@ func (h *history) steps(ctx context.Context, t *testing.T, n int, stored bool) {
 		case what < 16:
 			time.Sleep(time.Duration(h.rng.IntN(300)) * time.Millisecond) // leases end, and segments are stored
 		default:
-			header, err = h.transact(ctx)
+			header, changed, err = h.transact(ctx)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if header > h.revision {
-			h.revision, h.begun[header], h.ended[header] = header, began, time.Now()
+		h.revision = max(h.revision, header)
+		if changed {
+			h.begun[header], h.ended[header] = began, time.Now()
 		}
 	}
 }
 
-func (h *history) transact(ctx context.Context) (int64, error) {
+// transact returns the revision, and whether the transaction has made it.
+func (h *history) transact(ctx context.Context) (revision int64, changed bool, err error) {
 	ops := map[string]clientv3.Op{}
 	for range 1 + h.rng.IntN(5) {
 		key := fmt.Sprintf("key-%d", h.rng.IntN(40))
@@ -275,12 +278,15 @@ func (h *history) transact(ctx context.Context) (int64, error) {
 	}
 	resp, err := h.client.Txn(ctx).Then(list...).Commit()
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return 0, nil // it has ended meanwhile
+		return 0, false, nil // it has ended meanwhile
 	}
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	return resp.Header.Revision, nil
+	for _, r := range resp.Responses {
+		changed = changed || r.GetResponsePut() != nil || r.GetResponseDeleteRange().GetDeleted() > 0
+	}
+	return resp.Header.Revision, changed, nil
 }
 
 // anyLease returns a lease that may have ended.
