@@ -121,14 +121,21 @@ func (c *changeLog) run(ctx context.Context) error {
 		return fmt.Errorf("record the changes of etcd: %w%s", err, asking.advice(err))
 	}
 	defer closeMember()
-	newest, end, err := c.newest(ctx, place, at.ClusterID)
-	if err != nil && !errors.Is(err, changelog.ErrDamaged) {
+	newest, mine, err := c.newest(ctx, place, at.ClusterID)
+	if err != nil {
 		return advised(err, &c.obj.Spec)
+	}
+	var end *changelog.Segment
+	if newest.Text != "" {
+		end, err = readSegment(ctx, place, newest)
+	}
+	if err != nil && !errors.Is(err, changelog.ErrDamaged) {
+		return advised(fmt.Errorf("read the end of the log of changes: %w", err), &c.obj.Spec)
 	}
 	begin, anew := &logBegin{first: at.Revision + 1}, true
 	if err != nil {
-		begin.gap = gap(newest.Last, at.Revision, err.Error())
-	} else if begin, anew, err = c.choose(newest, at); err != nil {
+		begin.gap = gap(newest.Last, at.Revision, fmt.Sprintf("read the end of the log of changes: %v", err))
+	} else if begin, anew, err = c.choose(newest, mine, at); err != nil {
 		return err
 	}
 	if !anew {
@@ -152,8 +159,10 @@ func (c *changeLog) run(ctx context.Context) error {
 	return c.record(ctx, place, member, at, begin.first-1, nil, begin)
 }
 
-// choose decides whether the log in the store continues. begin is what to report; nil: nothing.
-func (c *changeLog) choose(newest changelog.Key, at etcd.Position) (begin *logBegin, anew bool, err error) {
+// choose decides whether the log in the store continues. begin is what to report; nil: nothing. If the
+// log is not mine, what the status promises begins with the first own segment: the owner of those
+// before it deletes them by its own retention.
+func (c *changeLog) choose(newest changelog.Key, mine bool, at etcd.Position) (begin *logBegin, anew bool, err error) {
 	here := c.status != nil && c.status.ClusterID == fmt.Sprintf("%016x", at.ClusterID) && c.status.StartDate != nil
 	switch {
 	case newest.Text == "":
@@ -170,7 +179,7 @@ func (c *changeLog) choose(newest changelog.Key, at etcd.Position) (begin *logBe
 	case at.Revision-newest.Last > farBehind:
 		why := fmt.Sprintf("the log was %d revisions behind, and to read them from etcd would delay its clients", at.Revision-newest.Last)
 		return &logBegin{first: at.Revision + 1, gap: gap(newest.Last, at.Revision, why)}, true, nil
-	case !here:
+	case !here || !mine:
 		return &logBegin{first: newest.Last + 1}, false, nil
 	}
 	return nil, false, nil
@@ -186,27 +195,38 @@ func gap(last, head int64, why string) string {
 // last is the newest revision of the log, with what was stored meanwhile.
 func (c *changeLog) last(before changelog.Key) int64 { return max(before.Last, c.seen().newest) }
 
-// newest returns the newest segment of a cluster; zero: there is none. If the segment is
-// damaged, newest returns its key and changelog.ErrDamaged.
-func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (changelog.Key, *changelog.Segment, error) {
-	var newest changelog.Key
-	for object, err := range place.List(ctx, changelog.ClusterPrefix(place.Key, cluster)) {
+// newest returns the newest segment of a cluster, and whether this EtcdBackup has stored it; zero:
+// there is none. The error is errShared if another one records at the path, also another cluster.
+func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (newest changelog.Key, mine bool, err error) {
+	var latest changelog.Key
+	for object, err := range place.List(ctx, changelog.KeyPrefix(place.Key)) {
 		if err != nil {
-			return changelog.Key{}, nil, fmt.Errorf("look for the log of changes: %w", err)
+			return changelog.Key{}, false, fmt.Errorf("look for the log of changes: %w", err)
+		}
+		k, ours := changelog.ParseKey(place.Key, object.Key)
+		if !ours {
+			continue
+		}
+		if latest.Text == "" || k.Until.After(latest.Until) {
+			latest = k
 		}
 		// Of those with the same end, one that holds it.
-		if k, ours := changelog.ParseKey(place.Key, object.Key); ours && (newest.Text == "" || k.Last > newest.Last || k.Last == newest.Last && k.First < newest.First) {
+		if k.Cluster == cluster && (newest.Text == "" || k.Last > newest.Last || k.Last == newest.Last && k.First < newest.First) {
 			newest = k
 		}
 	}
-	if newest.Text == "" {
-		return newest, nil, nil
+	if latest.Text == "" {
+		return newest, true, nil
 	}
-	s, err := readSegment(ctx, place, newest)
-	if err != nil {
-		return newest, nil, fmt.Errorf("read the end of the log of changes: %w", err)
+	last, err := c.ownerOf(ctx, place, latest)
+	if err == nil {
+		err = c.mayRecord(ctx, last)
 	}
-	return newest, s, nil
+	if err != nil || newest.Text == "" || newest.Text == latest.Text {
+		return newest, c.owns(last), err
+	}
+	o, err := c.ownerOf(ctx, place, newest)
+	return newest, c.owns(o), err
 }
 
 func readSegment(ctx context.Context, place *location.Location, key changelog.Key) (*changelog.Segment, error) {
@@ -245,6 +265,7 @@ func (c *changeLog) record(ctx context.Context, place *location.Location, member
 			known = &end.Revisions[n-1]
 		}
 	}
+	others := &rivals{log: c, begun: c.cfg.Clock.Now(), own: map[string]bool{}}
 	r := recorder.Recorder{
 		Member: member, Cluster: cluster, Since: since, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock, Hashes: c.hashes(at),
 		Store: func(ctx context.Context, s *changelog.Segment) error {
@@ -253,7 +274,7 @@ func (c *changeLog) record(ctx context.Context, place *location.Location, member
 				return err
 			}
 			tail.Stored(s)
-			return nil
+			return others.stored(ctx, place, changelog.KeyOf(place.Key, s))
 		},
 		Stored: func(s *changelog.Segment) {
 			c.mu.Lock()

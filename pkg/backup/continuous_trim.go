@@ -29,18 +29,24 @@ func (t *tidying) trimLog(ctx context.Context, place *location.Location, result 
 	if len(oldest) == 0 {
 		return nil
 	}
-	var surplus []string
+	var surplus []changelog.Key
 	for object, err := range place.List(ctx, changelog.KeyPrefix(place.Key)) {
 		if err != nil {
 			return fmt.Errorf("look for the log of changes: %w", err)
 		}
 		k, ours := changelog.ParseKey(place.Key, object.Key)
 		if needed, there := oldest[fmt.Sprintf("%016x", k.Cluster)]; ours && (!there || k.Last < needed) {
-			surplus = append(surplus, object.Key)
+			surplus = append(surplus, k)
 		}
 	}
-	for _, key := range surplus {
-		mine, err := t.deleteMine(ctx, place, key)
+	for _, k := range surplus {
+		if err := t.look(ctx, place); err != nil {
+			return err
+		}
+		if t.readers.follows(k) {
+			continue // since now
+		}
+		mine, err := t.deleteMine(ctx, place, k.Text)
 		if err != nil {
 			return err
 		}

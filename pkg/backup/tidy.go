@@ -46,7 +46,8 @@ type tidying struct {
 	obj  *api.EtcdBackup // nobody changes it
 	last string          // key of the backup that was made; "": none
 	// owned holds what is known of keys: whether this EtcdBackup made them.
-	owned map[string]origin
+	owned   map[string]origin
+	readers readers
 }
 
 // tidied is what came of it.
@@ -116,6 +117,14 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 	newest, age := t.obj.Spec.Kept()
 	var failures []error
 	for _, b := range (keeping{newest, age}).surplus(backups, t.last, t.cfg.Clock.Now()) {
+		if err := t.look(ctx, place); err != nil {
+			failures = append(failures, err)
+			break
+		}
+		if reader := t.readers.reads(place.Path(b.key)); reader != "" {
+			t.log.WithFields(logrus.Fields{"key": place.Path(b.key), "etcdrestore": reader}).Info("kept an old backup, because a restore may read it")
+			continue
+		}
 		mine, err := t.deleteMine(ctx, place, b.key)
 		if err != nil {
 			// One may be locked, and the others not.

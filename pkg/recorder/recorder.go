@@ -87,7 +87,10 @@ func (r *Recorder) Run(ctx context.Context, last int64, known *changelog.Revisio
 		from = last
 	}
 	stream, err := r.Member.Changes(ctx, from)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
 		return err
 	}
 	b := newBuffer(last, known, !r.Since.IsZero())
@@ -112,7 +115,8 @@ func (r *Recorder) receive(ctx context.Context, stream Stream, b *buffer) error 
 		if err != nil {
 			return err
 		}
-		if err := b.add(changes, r.Clock.Now().Truncate(time.Millisecond)); err != nil {
+		// Rounded down, it would be earlier than the write.
+		if err := b.add(changes, r.Clock.Now().Add(time.Millisecond-1).Truncate(time.Millisecond)); err != nil {
 			return err
 		}
 		if err := b.awaitRoom(ctx); err != nil {

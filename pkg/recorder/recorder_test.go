@@ -132,6 +132,27 @@ func TestEachRevisionIsStoredInTime(t *testing.T) {
 	})
 }
 
+// A restore of a moment must have nothing that was written later.
+func TestARevisionIsNoEarlierThanItsWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(20)
+		var written time.Time
+		_ = f.during(t, 20, nil, func() {
+			time.Sleep(time.Second + 400*time.Microsecond)
+			written = time.Now()
+			f.Write(1, 10, 0)
+			time.Sleep(10 * time.Second)
+		})
+		for _, s := range f.segments {
+			for _, r := range s.Revisions {
+				if r.At.Before(written) {
+					t.Errorf("revision %d is of %s, and was written at %s", r.Main, r.At, written)
+				}
+			}
+		}
+	})
+}
+
 func TestWithoutChangesThereIsASegmentAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(20)
@@ -141,6 +162,28 @@ func TestWithoutChangesThereIsASegmentAMinute(t *testing.T) {
 		}
 		if r := f.replayed(t, 20); r.Last != 20 || time.Since(r.Until) > 70*time.Second {
 			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// slowStart is a member that has not answered yet when the recording ends.
+type slowStart struct{ *recordertest.Member }
+
+func (slowStart) Changes(ctx context.Context, _ int64) (recorder.Stream, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// The caller knows by it that nothing has failed.
+func TestARecordingThatIsEndedWhileItBeginsSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(20)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errEnough) })
+		r := f.recorder()
+		r.Member = slowStart{f.Member}
+		if err := r.Run(ctx, 20, nil); !errors.Is(err, errEnough) {
+			t.Errorf("it ended with %v", err)
 		}
 	})
 }

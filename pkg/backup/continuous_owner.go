@@ -1,0 +1,113 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
+)
+
+// errShared means that another EtcdBackup records at the path. Each deletes its own segments by its
+// own retention, so that a log of both would lose what one of them still needs.
+var errShared = errors.New("another EtcdBackup records its log of changes at this path")
+
+// rivalsAfter is when a recording looks for one that began in the same moment.
+const rivalsAfter = time.Minute
+
+// owner is who has stored a segment.
+type owner struct {
+	uid, name string // "": unknown, as after a copy that lost the metadata
+	until     time.Time
+}
+
+func (c *changeLog) ownerOf(ctx context.Context, place *location.Location, key changelog.Key) (owner, error) {
+	stat, err := place.Stat(ctx, key.Text)
+	if err != nil {
+		return owner{}, fmt.Errorf("look whose log of changes is there: %w", err)
+	}
+	o := owner{uid: stat.Metadata[backupobject.MetaUID], name: stat.Metadata[backupobject.MetaName], until: key.Until}
+	if stat.Modified.After(o.until) {
+		o.until = stat.Modified // the clocks of two operators differ
+	}
+	return o, nil
+}
+
+func (c *changeLog) owns(o owner) bool { return o.uid == string(c.obj.UID) }
+
+// mayRecord returns errShared if the owner of the latest segment still records: by the segment, which
+// comes once a minute, or by its EtcdBackup, whose operator may be down.
+func (c *changeLog) mayRecord(ctx context.Context, o owner) error {
+	if c.owns(o) || o.uid == "" {
+		return nil
+	}
+	fresh := c.cfg.Clock.Since(o.until) <= logOverdue
+	if !fresh && !c.isThere(ctx, o) {
+		return nil
+	}
+	return c.shared(o)
+}
+
+func (c *changeLog) shared(o owner) error {
+	return fmt.Errorf("%w: EtcdBackup %s (UID %s), last at %s; give each its own path. If that EtcdBackup is deleted, this one continues the log three minutes later",
+		errShared, o.name, o.uid, o.until.UTC().Format(time.RFC3339))
+}
+
+// isThere reports whether the owner exists in this Kubernetes, and asks for a log at the same path.
+func (c *changeLog) isThere(ctx context.Context, o owner) bool {
+	namespace, name, _ := strings.Cut(o.name, "/")
+	other, err := c.cfg.Etcd.EtcdV1beta2().EtcdBackups(namespace).Get(ctx, name, metav1.GetOptions{})
+	// An operator of one namespace may not look into others.
+	return err == nil && string(other.UID) == o.uid && other.Spec.Continuous != nil && other.Spec.Periodic() && other.DeletionTimestamp == nil &&
+		other.Spec.StorageType == c.obj.Spec.StorageType && other.Spec.Path() == c.obj.Spec.Path() &&
+		(other.Namespace == c.obj.Namespace || c.obj.Spec.StorageType != api.BackupStorageTypeVolume) // each has its directory
+}
+
+// rivals finds another EtcdBackup that began to record in the same moment, when neither saw the
+// other.
+type rivals struct {
+	log   *changeLog
+	begun time.Time
+	own   map[string]bool // segments that this recording has stored; nil: it has looked
+}
+
+// stored notes a segment. A minute after the begin, it looks once. Of two EtcdBackups, the one with
+// the lower UID continues: both must decide the same.
+func (r *rivals) stored(ctx context.Context, place *location.Location, key string) error {
+	if r.own == nil {
+		return nil
+	}
+	r.own[key] = true
+	if r.log.cfg.Clock.Since(r.begun) < rivalsAfter {
+		return nil
+	}
+	own := r.own
+	r.own = nil
+	for object, err := range place.List(ctx, changelog.KeyPrefix(place.Key)) {
+		if err != nil {
+			return fmt.Errorf("look who else records at this path: %w", err)
+		}
+		k, ours := changelog.ParseKey(place.Key, object.Key)
+		if !ours || own[object.Key] || !k.Until.After(r.begun) {
+			continue
+		}
+		o, err := r.log.ownerOf(ctx, place, k)
+		if err != nil {
+			return err
+		}
+		if o.uid != "" && o.uid < string(r.log.obj.UID) {
+			return r.log.shared(o)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+)
+
+// secondUID is of an EtcdBackup of the same name in another Kubernetes, or of one that was recreated.
+const secondUID types.UID = "22222222-2222-2222-2222-222222222222"
+
+// twoLogs are two EtcdBackups in two Kubernetes clusters, for the same etcd and the same path.
+func twoLogs(t *testing.T, change func(*api.BackupSpec)) (first, second *logWorld) {
+	t.Helper()
+	first, second = newLogWorld(t, change), newLogWorld(t, change)
+	second.edit(func(obj *api.EtcdBackup) { obj.UID = secondUID })
+	second.member, second.store = first.member, first.store
+	return first, second
+}
+
+// own is how far the segments of one EtcdBackup alone take a backup of a revision.
+func (w *logWorld) own(from int64) int64 {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	var keys []changelog.Key
+	for key, o := range w.store.objects {
+		if k, ours := changelog.ParseKey("etcd", key); ours && o.Metadata[backupobject.MetaUID] == string(w.stored().UID) {
+			keys = append(keys, k)
+		}
+	}
+	for _, k := range changelog.Chain(keys, from) {
+		from = max(from, k.Last)
+	}
+	return from
+}
+
+func refused(st api.ContinuousStatus) bool {
+	return !st.Recording && strings.Contains(st.Reason, "ns/b") && strings.Contains(st.Reason, string(testUID))
+}
+
+func TestTheSecondWriterOfALogIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := twoLogs(t, nil)
+		stopFirst, stopSecond := first.run(), func() {}
+		defer func() { stopFirst(); stopSecond() }()
+		first.write(2 * time.Minute)
+		stopSecond = second.run()
+		first.write(5 * time.Minute)
+		if st := second.continuous(); !refused(st) {
+			t.Errorf("the second one: %+v", st)
+		}
+		if got := second.Events(); !slices.ContainsFunc(got, func(e string) bool { return strings.Contains(e, "Log Behind") && strings.Contains(e, "ns/b") }) {
+			t.Errorf("events %q", got)
+		}
+		if st := first.continuous(); !st.Recording || st.Gaps != 0 {
+			t.Errorf("the first one: %+v", st)
+		}
+		// The first one is deleted.
+		stopFirst()
+		first.write(5 * time.Minute)
+		st := second.continuous()
+		at, _ := second.member.Position(t.Context())
+		if !st.Recording || st.Gaps != 0 || at.Revision-st.NewestRevision > 100 {
+			t.Errorf("alone: %+v, and etcd is at %d", st, at.Revision)
+		}
+		if got := second.backups(); got[len(got)-1] < st.StartRevision-1 {
+			t.Errorf("it has made the backups %v, and its log begins with %d", got, st.StartRevision)
+		}
+	})
+}
+
+// Both begin in the same moment, as two objects of one file do.
+func TestOfTwoWritersThatBeginTogetherOneStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := twoLogs(t, nil)
+		stopFirst, stopSecond := first.run(), second.run()
+		defer func() { stopFirst(); stopSecond() }()
+		first.write(5 * time.Minute)
+		if st := second.continuous(); !refused(st) {
+			t.Errorf("the second one: %+v", st)
+		}
+		if st := first.continuous(); !st.Recording || st.Gaps != 0 {
+			t.Errorf("the first one: %+v", st)
+		}
+	})
+}
+
+// Its operator is down, as during an upgrade.
+func TestALogOfAnEtcdBackupThatIsThereIsNotTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := twoLogs(t, nil)
+		other := first.stored()
+		other.Name = "first"
+		stop := first.run()
+		first.write(2 * time.Minute)
+		stop()
+		for key, o := range first.store.objects { // as if it had that name
+			o.Metadata[backupobject.MetaName] = "ns/first"
+			first.store.objects[key] = o
+		}
+		if err := second.etcd.Tracker().Add(other); err != nil {
+			t.Fatal(err)
+		}
+		first.write(20 * time.Minute)
+		stop = second.run()
+		defer func() { stop() }()
+		first.write(5 * time.Minute)
+		if st := second.continuous(); st.Recording || !strings.Contains(st.Reason, "ns/first") {
+			t.Errorf("beside it: %+v", st)
+		}
+		// It records at another path from now on.
+		other.Spec.S3.Path = "bucket/other"
+		if err := second.etcd.Tracker().Update(backupsResource, other, "ns"); err != nil {
+			t.Fatal(err)
+		}
+		first.write(10 * time.Minute)
+		if st := second.continuous(); !st.Recording {
+			t.Errorf("alone: %+v", st)
+		}
+	})
+}
+
+// Each deletes only its own segments. So what a status promises must not rest on those of the other.
+func TestALogPromisesOnlyWhatItsOwnerKeeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := twoLogs(t, func(s *api.BackupSpec) {
+			s.BackupPolicy.BackupIntervalInSecond, s.BackupPolicy.MaxBackups = 600, 3
+		})
+		stop := first.run()
+		first.write(25 * time.Minute)
+		stop()
+		stop = second.run() // the first one is down
+		first.write(25 * time.Minute)
+		stop()
+		stop = first.run()
+		defer func() { stop() }()
+		first.write(10 * time.Minute)
+		st := first.continuous()
+		if got := first.own(st.StartRevision - 1); !st.Recording || got < st.NewestRevision {
+			t.Errorf("the log is %+v, and its own segments end with %d", st, got)
+		}
+		newest := int64(0)
+		for key, o := range first.store.objects {
+			if revision, _, ours := backupobject.ParseKey("etcd", key); ours && o.Metadata[backupobject.MetaUID] == string(testUID) {
+				newest = max(newest, revision)
+			}
+		}
+		if newest < st.StartRevision-1 {
+			t.Errorf("its newest backup has revision %d, and its log begins with %d", newest, st.StartRevision)
+		}
+	})
+}

@@ -1,0 +1,148 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+)
+
+// restoring is an EtcdRestore of the path that a test's EtcdBackup has.
+func (w *logWorld) restoring(namespace string, change func(*api.EtcdRestore)) *api.EtcdRestore {
+	w.t.Helper()
+	r := &api.EtcdRestore{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: namespace, UID: "r", CreationTimestamp: metav1.Now()}}
+	r.Spec.BackupStorageType, r.Spec.Pick = api.BackupStorageTypeS3, api.RestorePickNewest
+	r.Spec.S3 = &api.S3BackupSource{Path: "bucket/etcd"}
+	r.Status.Phase = api.RestorePhaseVerifying
+	if change != nil {
+		change(r)
+	}
+	if err := w.etcd.Tracker().Add(r); err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// ends is the end of a restore.
+func (w *logWorld) ends(r *api.EtcdRestore, phase api.RestorePhase) {
+	w.t.Helper()
+	r = r.DeepCopy()
+	r.Status.Phase = phase
+	if err := w.etcd.Tracker().Update(restoresResource, r, r.Namespace); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func twoOfTen(s *api.BackupSpec) {
+	s.BackupPolicy.BackupIntervalInSecond, s.BackupPolicy.MaxBackups = 600, 2
+}
+
+// Its first member reads the backup when the old cluster is gone: nothing else has the data then.
+func TestTheRetentionKeepsWhatARestoreHasChosen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, twoOfTen)
+		stop := w.run()
+		defer stop()
+		w.write(25 * time.Minute)
+		chosen := w.status()
+		revision := chosen.EtcdRevision
+		restore := w.restoring("staging", func(r *api.EtcdRestore) {
+			r.Status.Phase = api.RestorePhaseStarting
+			r.Status.Backup = &api.RestoredBackup{Key: chosen.Key, ClusterID: fmt.Sprintf("%016x", testCluster), EtcdRevision: revision, Revision: revision + 500}
+		})
+		w.write(60 * time.Minute)
+		if got := w.backups(); len(got) != 3 || got[0] != revision {
+			t.Errorf("the backups are %v, and the restore reads that of revision %d", got, revision)
+		}
+		at, _ := w.member.Position(t.Context())
+		if r := w.log(testCluster, revision); at.Revision-r.Last > 20 {
+			t.Errorf("the log after the backup that is read ends with %d of %d", r.Last, at.Revision)
+		}
+		w.ends(restore, api.RestorePhaseSucceeded)
+		w.write(11 * time.Minute)
+		got := w.backups()
+		if len(got) != 2 || got[0] == revision {
+			t.Errorf("after the restore, the backups are %v", got)
+		}
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		for key := range w.store.objects {
+			if k, ours := changelog.ParseKey("etcd", key); ours && k.Last < got[0] {
+				t.Errorf("%s is of no use", key)
+			}
+		}
+	})
+}
+
+func TestTheRetentionWaitsForARestoreThatChooses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*api.EtcdRestore)
+		waits  bool
+	}{
+		"by the path":    {waits: true},
+		"by a key":       {func(r *api.EtcdRestore) { r.Spec.Pick, r.Spec.S3.Path = "", "bucket/etcd_v12_2000-01-01-00:00:00" }, true},
+		"from elsewhere": {func(r *api.EtcdRestore) { r.Spec.S3.Path = "bucket/etcd2" }, false},
+		"nobody has handled it for two days": {func(r *api.EtcdRestore) {
+			r.CreationTimestamp = metav1.NewTime(time.Now().Add(-48 * time.Hour))
+		}, false},
+		"it has failed":      {func(r *api.EtcdRestore) { r.Status.Phase = api.RestorePhaseFailed }, false},
+		"v0.9.4 has done it": {func(r *api.EtcdRestore) { r.Status.Phase, r.Status.Succeeded = "", true }, false},
+		"it tests the newest backup": {func(r *api.EtcdRestore) {
+			r.OwnerReferences = []metav1.OwnerReference{{Kind: api.EtcdBackupResourceKind, UID: testUID}}
+			r.Labels, r.Spec.ClusterTemplate = map[string]string{api.RestoreTestLabel: string(testUID)}, &api.ClusterTemplate{}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newLogWorld(t, twoOfTen)
+				stop := w.run()
+				defer stop()
+				w.write(25 * time.Minute)
+				before := w.backups()
+				restore := w.restoring("ns", tc.change)
+				w.write(20 * time.Minute)
+				if got := w.backups(); slices.Contains(got, before[0]) != tc.waits {
+					t.Errorf("%v became %v", before, got)
+				}
+				if w.log(testCluster, before[0]).Last > before[0] != tc.waits {
+					t.Errorf("the log ends with %d", w.log(testCluster, before[0]).Last)
+				}
+				w.ends(restore, api.RestorePhaseFailed)
+				w.write(11 * time.Minute)
+				if got := w.backups(); len(got) != 2 {
+					t.Errorf("after it: %v", got)
+				}
+			})
+		})
+	}
+}
+
+// The role of earlier releases does not allow to look for restores.
+func TestTheRetentionNeedsNoRightToSeeRestores(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, twoOfTen)
+		var asked []string
+		w.etcd.PrependReactor("list", "etcdrestores", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			asked = append(asked, a.GetNamespace())
+			return true, nil, apierrors.NewForbidden(api.Resource("etcdrestores"), "", nil)
+		})
+		stop := w.run()
+		defer stop()
+		w.write(45 * time.Minute)
+		if got := w.backups(); len(got) != 2 || !slices.Contains(asked, "ns") {
+			t.Errorf("the backups are %v; asked in %q", got, asked)
+		}
+	})
+}
