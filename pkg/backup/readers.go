@@ -51,7 +51,7 @@ func (t *tidying) look(ctx context.Context, place *location.Location) error {
 	}
 	t.readers = readers{looked: now, chosen: map[string]string{}, from: map[string]int64{}}
 	for i := range list {
-		t.readers.add(&list[i], t.obj, place, now)
+		t.readers.add(&list[i], t.obj, now)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (t *tidying) restores(ctx context.Context) ([]api.EtcdRestore, error) {
 	return list.Items, nil
 }
 
-func (r *readers) add(restore *api.EtcdRestore, of *api.EtcdBackup, place *location.Location, now time.Time) {
+func (r *readers) add(restore *api.EtcdRestore, of *api.EtcdBackup, now time.Time) {
 	st, path := &restore.Status, restore.Spec.Path()
 	switch {
 	case restore.Spec.BackupStorageType != of.Spec.StorageType || path != of.Spec.Path() && !strings.HasPrefix(path, backupobject.KeyPrefix(of.Spec.Path())):
