@@ -23,7 +23,9 @@ type Snapshot struct {
 	Endpoint string // client URL of the member
 	// ClusterID is the ID of the etcd cluster; 0: unknown.
 	ClusterID uint64
-	Size      int64 // in bytes; -1: unknown
+	// RaftApplied is the last raft entry in it at the least; 0: unknown.
+	RaftApplied uint64
+	Size        int64 // in bytes; -1: unknown
 	// Linearizable reports whether all writes are in it that were acknowledged before.
 	Linearizable bool
 	// SHA256 of all bytes, in hexadecimal; "" before the end was read.
@@ -42,7 +44,7 @@ func fromEtcd(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
 	}
 	return &Snapshot{
 		ReadCloser: s, Revision: s.Revision, Version: s.Version, Endpoint: s.Endpoint, Size: s.Size,
-		Linearizable: s.Linearizable, SHA256: s.SHA256, ClusterID: s.ClusterID,
+		Linearizable: s.Linearizable, SHA256: s.SHA256, ClusterID: s.ClusterID, RaftApplied: s.RaftApplied,
 	}, nil
 }
 

@@ -52,6 +52,7 @@ type storedBackup struct {
 	version  string
 	endpoint string
 	cluster  string // its ID in hexadecimal digits; "": unknown
+	applied  int64  // raft entries that it holds at the least; 0: unknown
 	size     int64
 	sha256   string
 	duration time.Duration
@@ -177,6 +178,7 @@ func (a *attempt) store(ctx context.Context) (*storedBackup, error) {
 	return &storedBackup{
 		place: place.Path(key), key: key,
 		cluster:  a.metadata(snap)[backupobject.MetaCluster],
+		applied:  int64(snap.RaftApplied), // far from 2^63
 		revision: snap.Revision, version: snap.Version, endpoint: snap.Endpoint, uncertain: !snap.Linearizable,
 		size: object.Size, sha256: snap.SHA256(),
 		duration: a.cfg.Clock.Since(a.begun), complete: a.cfg.Clock.Now(),

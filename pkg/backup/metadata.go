@@ -33,6 +33,9 @@ func (a *attempt) metadata(snap *Snapshot) map[string]string {
 	if snap.ClusterID != 0 {
 		m[backupobject.MetaCluster] = fmt.Sprintf("%016x", snap.ClusterID)
 	}
+	if snap.RaftApplied != 0 {
+		m[backupobject.MetaApplied] = strconv.FormatUint(snap.RaftApplied, 10)
+	}
 	if !a.window.IsZero() {
 		m[backupobject.MetaScheduled] = a.window.UTC().Format(time.RFC3339)
 	}
@@ -95,6 +98,7 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 	m.uncertain = backupobject.Uncertain(object.Metadata)
 	// What can't be read was not written by us, and is left out.
 	m.revision, _ = strconv.ParseInt(object.Metadata[backupobject.MetaRevision], 10, 64)
+	m.applied, _ = strconv.ParseInt(object.Metadata[backupobject.MetaApplied], 10, 64)
 	m.duration, _ = time.ParseDuration(object.Metadata[backupobject.MetaDuration])
 	return m, nil
 }

@@ -12,6 +12,8 @@ const (
 	MetaVersion = "etcd-version"
 	// MetaCluster is the ID of the etcd cluster, in 16 hexadecimal digits.
 	MetaCluster = "etcd-cluster-id"
+	// MetaApplied is how many raft entries the backup contains at the least.
+	MetaApplied = "etcd-raft-applied"
 	// MetaEndpoint is the URL of the member that sent the snapshot.
 	MetaEndpoint = "etcd-endpoint"
 	// MetaLinearizable is "false" if etcd had no quorum, else "true".

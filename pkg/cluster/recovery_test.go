@@ -207,6 +207,88 @@ func TestARecoveryTakesTheChosenBackupAlone(t *testing.T) {
 	}
 }
 
+// Another cluster had the name, and its EtcdBackup has made no backup since.
+func TestARecoveryRefusesABackupOfAnotherCluster(t *testing.T) {
+	l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "backup=nightly"})
+	b := l.backup("nightly")
+	b.Status.ClusterID = "0000000000000008"
+	if err := l.clusters.Tracker().Update(api.SchemeGroupVersion.WithResource("etcdbackups"), b, "ns"); err != nil {
+		t.Fatal(err)
+	}
+	l.pass()
+	l.clock.Step(10 * time.Second)
+	if c := l.pass().Choice; c == nil || c.Phase != api.RecoveryRefused || !strings.Contains(c.Reason, "it comes from another cluster: its cluster ID is 8") {
+		t.Errorf("the choice is %+v", c)
+	}
+	if n := l.count("create", "etcdrestores"); n != 0 {
+		t.Errorf("%d EtcdRestores were created", n)
+	}
+}
+
+// Leases, users and roles raise no revision.
+func TestTheBackupOfASurvivorHasAllItsEntries(t *testing.T) {
+	for index, fails := range map[int64]bool{0: false, 499: true, 500: false, 510: false} {
+		l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "survivor=a"})
+		l.members["a"].says[0].RaftApplied = 500
+		l.pass()
+		l.clock.Step(10 * time.Second)
+		c := l.pass().Choice
+		if c.RaftIndex != 500 {
+			t.Errorf("the choice is %+v", c)
+		}
+		once := l.backup(c.Backup)
+		once.Status = api.BackupStatus{Succeeded: true, Uncertain: true, EtcdRevision: c.Revision, RaftIndex: index, Key: once.Spec.S3.Path}
+		if err := l.clusters.Tracker().Update(api.SchemeGroupVersion.WithResource("etcdbackups"), once, "ns"); err != nil {
+			t.Fatal(err)
+		}
+		l.clock.Step(10 * time.Second)
+		c = l.pass().Choice
+		if (c.Phase == api.RecoveryFailed) != fails || fails && !strings.Contains(c.Reason, "has raft entry 499, and the survivor had applied 500") {
+			t.Errorf("with entry %d: %+v", index, c)
+		}
+	}
+}
+
+// Whoever deletes the EtcdRestore before it has touched anything takes the choice back.
+func TestTheDeletionOfTheRestoreTakesTheChoiceBack(t *testing.T) {
+	l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "backup=nightly"})
+	l.clusters.PrependReactor("create", "etcdrestores", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		a.(clienttesting.CreateAction).GetObject().(*api.EtcdRestore).UID = "made" // as the API server does
+		return false, nil, nil
+	})
+	l.pass()
+	l.clock.Step(10 * time.Second)
+	l.pass()
+	l.clock.Step(10 * time.Second)
+	if c := l.pass().Choice; c == nil || c.Phase != api.RecoveryRestoring || l.count("create", "etcdrestores") != 1 {
+		t.Fatalf("the choice is %+v", c)
+	}
+	l.c = l.cluster(l.etcdCluster()) // another operator
+	l.pass()
+	if err := l.clusters.EtcdV1beta2().EtcdRestores("ns").Delete(t.Context(), "c", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		l.clock.Step(10 * time.Second)
+		l.pass()
+	}
+	c := l.etcdCluster().Status.Recovery.Choice
+	if c.Phase != api.RecoveryFailed || !strings.Contains(c.Reason, "somebody has deleted the EtcdRestore c") || l.count("create", "etcdrestores") != 1 {
+		t.Errorf("%d EtcdRestores were created, and the choice is %+v", l.count("create", "etcdrestores"), c)
+	}
+	if !l.Told("Recovery Failed") {
+		t.Errorf("the events are %q", l.Events())
+	}
+	l.edit(func(obj *api.EtcdCluster) { obj.Annotations = nil })
+	l.pass()
+	l.edit(func(obj *api.EtcdCluster) {
+		obj.Annotations = map[string]string{api.RecoverAnnotation: "backup=nightly"}
+	})
+	if c := l.pass().Choice; c == nil || c.Phase != api.RecoveryRestoring || l.count("create", "etcdrestores") != 2 {
+		t.Errorf("once more: %+v", c)
+	}
+}
+
 // While no operator looked, the quorum may have been back, taken writes, and been lost again.
 func TestAChoiceFailsIfNobodyHasSeenTheLossAllTheTime(t *testing.T) {
 	for gap, fails := range map[time.Duration]bool{time.Minute: false, 10 * time.Minute: true} {

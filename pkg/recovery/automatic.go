@@ -94,6 +94,8 @@ func (r *Report) backupWithin(b Bounds, against *[]string) *Backup {
 		k := &r.Backups[i]
 		why := ""
 		switch {
+		case k.Unfit != "":
+			why = k.Unfit
 		case k.Uncertain:
 			why = "no quorum confirmed it"
 		case k.Complete == nil:

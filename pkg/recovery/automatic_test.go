@@ -112,7 +112,9 @@ func TestTheWayOutWithinTheBoundsThatLosesLeast(t *testing.T) {
 		"the end of the log is unknown": {79, func(l *loss) {
 			l.backedUp("n", 70, time.Second).Status.Continuous = &api.ContinuousStatus{ClusterID: "7", NewestRevision: 80}
 		}, "", "unknown when it began"},
-		"nobody answers": {0, func(l *loss) { l.Members[0].Status = nil; l.backedUp("n", 80, time.Hour) }, "", "no member answers"},
+		"the backup is of another cluster": {79, func(l *loss) { l.backedUp("n", 80, time.Second).Status.ClusterID = "0000000000000008" }, "", "backup n: it comes from another cluster: its cluster ID is 8, and 7 is recorded"},
+		"the backup is of this cluster":    {79, func(l *loss) { l.backedUp("n", 80, time.Second).Status.ClusterID = "0000000000000007" }, "backup=n", ""},
+		"nobody answers":                   {0, func(l *loss) { l.Members[0].Status = nil; l.backedUp("n", 80, time.Hour) }, "", "no member answers"},
 	} {
 		l := lose(test.revision)
 		test.change(l)

@@ -27,6 +27,9 @@ type Facts struct {
 	// LastRevision is the highest revision that a quorum is known to have committed, if it is
 	// later than the record's.
 	LastRevision int64
+	// RestoredFrom is the key of the backup that the cluster began from; "": none. Its cluster had
+	// another ID.
+	RestoredFrom string
 	Members      []Member
 	// Backups are the EtcdBackups of the cluster.
 	Backups []api.EtcdBackup
@@ -106,6 +109,8 @@ type Backup struct {
 	// Behind is how many revisions it lacks, of those that are recorded or that a survivor
 	// holds.
 	Behind int64 `json:"behind"`
+	// Unfit is why the cluster can't continue from it; empty if it can.
+	Unfit string `json:"unfit,omitempty"`
 }
 
 // Of lists the ways out.
@@ -157,8 +162,10 @@ func (r *Report) addBackups(f Facts) {
 		if st.LastSuccessDate != nil {
 			b.Taken = &st.LastSuccessDate.Time
 		}
-		if log := st.Continuous; log != nil && log.NewestRevision > b.Revision && f.Record != nil &&
-			strings.TrimLeft(f.Record.ClusterID, "0") == strings.TrimLeft(log.ClusterID, "0") {
+		if st.Key != f.RestoredFrom {
+			b.Unfit = f.foreign(st.ClusterID)
+		}
+		if log := st.Continuous; log != nil && log.NewestRevision > b.Revision && f.Record != nil && b.Unfit == "" && sameID(f.Record.ClusterID, log.ClusterID) {
 			b.Log, b.Revision = true, log.NewestRevision
 			b.Complete = nil
 			if log.NewestDate != nil {
@@ -169,9 +176,22 @@ func (r *Report) addBackups(f Facts) {
 		r.Backups = append(r.Backups, b)
 	}
 	slices.SortStableFunc(r.Backups, func(a, b Backup) int {
-		return cmp.Or(cmp.Compare(b.Revision, a.Revision), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(boolFirst(a.Unfit == "", b.Unfit == ""), cmp.Compare(b.Revision, a.Revision), cmp.Compare(a.Name, b.Name))
 	})
 }
+
+// foreign returns why nothing of another etcd cluster may be used; "" if the ID is that of this
+// one, or if one of both is unknown. A cluster of the same name may have been deleted, or it was
+// restored since: its revisions are of another history.
+func (f Facts) foreign(id string) string {
+	if id == "" || f.Record == nil || f.Record.ClusterID == "" || sameID(id, f.Record.ClusterID) {
+		return ""
+	}
+	return fmt.Sprintf("it comes from another cluster: its cluster ID is %s, and %s is recorded; to give up the cluster for its data, create an EtcdRestore", strings.TrimLeft(id, "0"), f.Record.ClusterID)
+}
+
+// sameID compares IDs of clusters with and without leading zeros.
+func sameID(a, b string) bool { return strings.TrimLeft(a, "0") == strings.TrimLeft(b, "0") }
 
 // LastRevision is the highest revision that a quorum is known to have committed; 0 if nobody
 // knows one.

@@ -74,3 +74,36 @@ func TestTheLogCountsOnlyInItsOwnCluster(t *testing.T) {
 		}
 	}
 }
+
+// An EtcdCluster was deleted and recreated under its name, and its EtcdBackup has made no backup since.
+func TestABackupOfAnotherClusterIsNoWayOut(t *testing.T) {
+	backup := func(name, key, id string, revision int64) api.EtcdBackup {
+		b := api.EtcdBackup{Status: api.BackupStatus{Key: key, EtcdRevision: revision, ClusterID: id}}
+		b.Name = name
+		return b
+	}
+	f := Facts{
+		Record: &api.ClusterRecord{ClusterID: "7", Revision: 83}, RestoredFrom: "bucket/origin",
+		Backups: []api.EtcdBackup{
+			backup("other", "bucket/other", "0000000000000008", 9000), backup("unknown", "bucket/unknown", "", 81),
+			backup("own", "bucket/own", "0000000000000007", 82), backup("origin", "bucket/origin", "0000000000000009", 60),
+		},
+	}
+	r := Of(f)
+	var ways []string
+	for _, w := range r.Ways() {
+		if w.Way == api.RecoveryBackup {
+			ways = append(ways, w.Backup)
+		}
+	}
+	if !slices.Equal(ways, []string{"own", "unknown", "origin"}) {
+		t.Errorf("the ways out are %q", ways)
+	}
+	if last := r.Backups[3]; last.Name != "other" || last.Unfit == "" || last.Loses() != "cannot be used: "+last.Unfit {
+		t.Errorf("the last one is %+v", last)
+	}
+	f.Record = nil
+	if got := Of(f).Backups[0]; got.Name != "other" || got.Unfit != "" {
+		t.Errorf("without a record: %+v", got)
+	}
+}

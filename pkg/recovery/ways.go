@@ -31,8 +31,8 @@ func (r *Report) Ways() []api.RecoveryWay {
 		})
 	}
 	for _, b := range r.Backups {
-		if len(ways) == mostWays {
-			break
+		if b.Unfit != "" || len(ways) == mostWays {
+			break // they are the last
 		}
 		way := api.RecoveryWay{
 			Way: api.RecoveryBackup, Backup: b.Name, Revision: b.Revision,
@@ -99,7 +99,10 @@ func (r *Report) Loses(s Survivor) string {
 
 // Loses says which revisions a backup lacks, in a few words.
 func (b Backup) Loses() string {
-	if b.Behind > 0 {
+	switch {
+	case b.Unfit != "":
+		return "cannot be used: " + b.Unfit
+	case b.Behind > 0:
 		return fmt.Sprintf("%d known revisions, and later writes", b.Behind)
 	}
 	return "no revision that is known; perhaps later writes"

@@ -51,6 +51,9 @@ type Snapshot struct {
 	// Revision is the lowest revision that the snapshot can hold: the member's just before.
 	// etcd does not report a snapshot's own revision.
 	Revision int64
+	// RaftApplied is the last raft entry that the snapshot holds at the least: that which the
+	// member had applied just before.
+	RaftApplied uint64
 	// Size in bytes, including the sha256 that etcd appends.
 	Size int64
 	// Linearizable means that the snapshot holds all writes acknowledged before Open. Without
@@ -179,10 +182,11 @@ func begin(ctx context.Context, conn Conn, a answer) (*Snapshot, error) {
 	return &Snapshot{
 		Endpoint: a.url,
 		Version:  shown(status.Version), ClusterID: status.ClusterID,
-		Revision: max(status.Revision, a.revision()),
-		Size:     size,
-		stream:   stream,
-		check:    newCheck(size),
+		Revision:    max(status.Revision, a.revision()),
+		RaftApplied: status.RaftApplied,
+		Size:        size,
+		stream:      stream,
+		check:       newCheck(size),
 	}, nil
 }
 

@@ -93,7 +93,7 @@ func (r *Report) table(out io.Writer, now time.Time) error {
 
 func backupLoses(b recovery.Backup, now time.Time) string {
 	text := b.Loses()
-	if b.Taken != nil {
+	if b.Taken != nil && b.Unfit == "" {
 		text += fmt.Sprintf(": all since %s (%s ago)", b.Taken.UTC().Format(time.RFC3339), summary.Age(now.Sub(*b.Taken)))
 	}
 	return text
@@ -111,7 +111,8 @@ func (r *Report) sentences() []string {
 	if r.Best() != nil {
 		list = append(list, survivor+hint.Etcd(r.Namespace, "recover", r.Name, "--from-survivor"))
 	}
-	if len(r.Backups) > 0 {
+	fit := len(r.Backups) > 0 && r.Backups[0].Unfit == ""
+	if fit {
 		b := r.Backups[0]
 		args := []string{"restore", r.Name, "--newest", "--from", b.Name}
 		if b.Log {
@@ -119,7 +120,7 @@ func (r *Report) sentences() []string {
 		}
 		list = append(list, "Or restore a backup: "+hint.Etcd(r.Namespace, args...))
 	}
-	if r.Best() == nil && len(r.Backups) == 0 {
+	if r.Best() == nil && !fit {
 		list = append(list, "No survivor can be used, and no EtcdBackup of this cluster has a backup: see doc/disaster.md.")
 	}
 	return list

@@ -51,6 +51,9 @@ func Of(c *observe.Cluster, volumes map[string]corev1.PersistentVolumeClaimPhase
 	}
 	s := summary.Of(c, nil)
 	facts := recovery.Facts{Record: c.Object.Status.Record, Backups: c.Backups, Members: members(c, s)}
+	if from := c.Object.Status.RestoredFrom; from != nil {
+		facts.RestoredFrom = from.Key
+	}
 	if st := c.Object.Status.Recovery; st != nil {
 		facts.LastRevision = st.LastRevision
 	}

@@ -59,6 +59,9 @@ func (o *Observation) QuorumLost() bool {
 // Left is what is left of a cluster without a quorum.
 func (o *Observation) Left() *recovery.Report {
 	facts := recovery.Facts{Record: o.Record, Backups: o.Recovery.Backups}
+	if from := o.Status.RestoredFrom; from != nil {
+		facts.RestoredFrom = from.Key
+	}
 	if st := o.Status.Recovery; st != nil {
 		facts.LastRevision = st.LastRevision
 	}
@@ -240,6 +243,9 @@ func (o *Observation) beginFromBackup(value, name string) (*api.RecoveryChoice, 
 		}
 		return refusedChoice(value, fmt.Sprintf("no EtcdBackup %s of this cluster has a backup; those that have one: %s", name, listed(names))), nil
 	}
+	if why := left.Backups[i].Unfit; why != "" {
+		return refusedChoice(value, fmt.Sprintf("the backup of %s cannot be used: %s", name, why)), nil
+	}
 	c := &api.RecoveryChoice{
 		Value: value, Phase: api.RecoveryRestoring, StartDate: o.Now.UTC().Format(time.RFC3339),
 		Revision: left.Backups[i].Revision, Backup: name,
@@ -276,7 +282,7 @@ func (o *Observation) beginFromSurvivor(value string, way api.ChosenWay) (*api.R
 	}
 	c := &api.RecoveryChoice{
 		Value: value, Phase: api.RecoveryBackingUp, StartDate: o.Now.UTC().Format(time.RFC3339),
-		Revision: left.Survivors[i].Revision, Backup: once.Name,
+		Revision: left.Survivors[i].Revision, RaftIndex: int64(left.Survivors[i].Applied), Backup: once.Name, // far from 2^63
 		Reason: "the backup operator is to store the data of " + way.Member,
 	}
 	return c, StoreSurvivor{Member: way.Member, Like: like.Name, Begun: c.StartDate}
@@ -310,6 +316,8 @@ func (o *Observation) awaitSurvivorBackup(old *api.RecoveryChoice) (*api.Recover
 		return failedChoice(old.Value, old, "a quorum has confirmed the EtcdBackup "+old.Backup+", so there is one; the cluster is unchanged"), nil
 	case st.EtcdRevision < old.Revision:
 		return failedChoice(old.Value, old, fmt.Sprintf("the EtcdBackup %s has revision %d, and the survivor had %d: it is of another one; the cluster is unchanged", old.Backup, st.EtcdRevision, old.Revision)), nil
+	case st.RaftIndex > 0 && st.RaftIndex < old.RaftIndex:
+		return failedChoice(old.Value, old, fmt.Sprintf("the EtcdBackup %s has raft entry %d, and the survivor had applied %d: it is of another one, or the survivor has restarted and lost entries; it may lack leases, users or roles; the cluster is unchanged", old.Backup, st.RaftIndex, old.RaftIndex)), nil
 	}
 	c := *old
 	c.Phase, c.Revision, c.Reason = api.RecoveryRestoring, st.EtcdRevision, ""
@@ -320,7 +328,15 @@ func (o *Observation) awaitSurvivorBackup(old *api.RecoveryChoice) (*api.Recover
 // the EtcdRestore exists.
 func (o *Observation) awaitRestore(c *api.RecoveryChoice) (*api.RecoveryChoice, Step) {
 	r := o.Recovery.Restore
+	if r != nil && r.Annotations[api.RecoveryAnnotation] == c.StartDate {
+		seen := *c
+		seen.RestoreUID = r.UID
+		c = &seen
+	}
 	switch {
+	case r == nil && c.RestoreUID != "":
+		// It goes only if it has touched nothing, or when its cluster is back.
+		return failedChoice(c.Value, c, "somebody has deleted the EtcdRestore "+o.Names.Cluster+", and so has taken the choice back; the cluster is unchanged"), nil
 	case r == nil:
 		b := o.backup(c.Backup)
 		if b == nil {

@@ -82,6 +82,16 @@ type BackupStatus struct {
 	// +optional
 	EtcdRevision int64 `json:"etcdRevision,omitempty"`
 
+	// ID of the etcd cluster that the newest backup comes from, in 16 hexadecimal
+	// digits. Absent if unknown, as in backups of earlier operators.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// Raft entries that the newest backup contains at the least. Leases, users and
+	// roles raise it, and no revision. 0 if unknown.
+	// +optional
+	RaftIndex int64 `json:"raftIndex,omitempty"`
+
 	// Completion time of the newest backup.
 	// +optional
 	LastSuccessDate *metav1.Time `json:"lastSuccessDate,omitempty"`

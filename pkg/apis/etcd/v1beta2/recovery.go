@@ -6,6 +6,8 @@ package v1beta2
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -230,9 +232,19 @@ type RecoveryChoice struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
+	// Raft entries that the survivor had applied at the choice. Its backup must contain
+	// them: leases, users and roles raise no revision. 0 if the way is a backup.
+	// +optional
+	RaftIndex int64 `json:"raftIndex,omitempty"`
+
 	// EtcdBackup with that revision.
 	// +optional
 	Backup string `json:"backup,omitempty"`
+
+	// UID of the EtcdRestore, once it exists. If somebody deletes it before it has
+	// changed anything, the choice is Failed.
+	// +optional
+	RestoreUID types.UID `json:"restoreUID,omitempty"`
 }
 
 // ChosenWay is the value of RecoverAnnotation.
