@@ -40,7 +40,7 @@ func (t *tidying) trimLog(ctx context.Context, place *location.Location, result 
 		}
 	}
 	for _, k := range surplus {
-		if err := t.look(ctx, place); err != nil {
+		if err := t.look(ctx); err != nil {
 			return err
 		}
 		if t.readers.follows(k) {

@@ -15,7 +15,6 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
-	"github.com/etcd-operator/etcd-operator/pkg/location"
 )
 
 const (
@@ -40,7 +39,7 @@ type readers struct {
 }
 
 // look asks again if the last answer is old.
-func (t *tidying) look(ctx context.Context, place *location.Location) error {
+func (t *tidying) look(ctx context.Context) error {
 	now := t.cfg.Clock.Now()
 	if t.readers.chosen != nil && now.Sub(t.readers.looked) < readersLook {
 		return nil

@@ -117,7 +117,7 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 	newest, age := t.obj.Spec.Kept()
 	var failures []error
 	for _, b := range (keeping{newest, age}).surplus(backups, t.last, t.cfg.Clock.Now()) {
-		if err := t.look(ctx, place); err != nil {
+		if err := t.look(ctx); err != nil {
 			failures = append(failures, err)
 			break
 		}

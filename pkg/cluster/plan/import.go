@@ -106,10 +106,14 @@ func takeBackImport(o *Observation) Step {
 		return ReleaseImport{}
 	case o.Copying():
 		return o.takeBackCopy()
-	case !o.Status.Import.Begun():
+	case !o.Status.Import.Begun() && len(o.Pods) == 0:
 		return ReleaseImport{}
+	case !o.Status.Import.Begun() && o.Quorum && len(o.FormerVoters()) > 0:
+		return o.beginImport() // somebody wiped the status, and the own members are on the list
 	case o.Committed():
 		return nil // the import goes forward to its end
+	case o.Quorum && o.Spec.ImportFrom != nil && o.Spec.ImportFrom.Commit && len(o.ownVoters()) >= max(1, len(o.FormerVoters())):
+		return CommitImport{} // somebody wiped the status
 	case !o.Quorum:
 		return Wait{"for a quorum of the imported etcd, which the members can't leave without: start its members; " + leaveListed}
 	case len(own) == 0:
