@@ -145,11 +145,15 @@ func (l *logs) since(ctx context.Context, p piece) (time.Time, error) {
 	if !p.since.IsZero() {
 		return p.since, nil
 	}
-	// What was before is deleted: the piece begins with the first change that is left.
 	s, err := l.segment(ctx, p.segments[0])
 	if err != nil {
 		return time.Time{}, err
 	}
+	// If the log begins with it, its writer had read the revision before, and then asked.
+	if s.Trail != nil && s.Trail.Origin == s.First-1 && s.Until.Before(s.Revisions[0].At) {
+		return s.Until, nil
+	}
+	// What was before is deleted: the piece begins with the first change that is left.
 	return s.Revisions[0].At, nil
 }
 

@@ -175,6 +175,39 @@ func TestAMomentOfALogThatCatchesUpHasItsRevision(t *testing.T) {
 	}
 }
 
+// A change came before the log was a moment old, so that no segment says that nothing has changed yet.
+func TestALogBeginsWhenItsFirstSegmentWasAsked(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tail *changelog.Tail
+		want int64 // of the moments before the first change; 0: they are refused
+	}{
+		"the log begins with it":        {changelog.NewTail(first, 12), 12},
+		"what was before it is deleted": {changelog.NewTail(first, 4), 0},
+		"nobody knows":                  {nil, 0},
+	} {
+		s := newShelf()
+		s.put(monday, holding(t, 4, 12), backupobject.MetaCluster, fmt.Sprintf("%016x", first))
+		segment := &changelog.Segment{Cluster: first, First: 13, Last: 13, Until: moment(125), Revisions: []changelog.Revision{
+			{Main: 13, At: moment(130), Changes: []changelog.Change{{KeyValue: []byte("13")}}},
+		}}
+		if tc.tail != nil {
+			tc.tail.Tie(segment)
+		}
+		text, err := segment.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.put(changelog.KeyOf("a/etcd", segment), text)
+		s.record(t, first, 14, 13, 200)
+		for second, want := range map[int]int64{124: 0, 125: tc.want, 129: tc.want, 130: 13, 199: 13} {
+			v, _, err := Find(t.Context(), s.location("a/etcd"), &api.RestoreSpec{Pick: api.RestorePickNewest, Time: &metav1.Time{Time: moment(second)}}, nil)
+			if v.Revision != want || (err == nil) != (want > 0) || want == 0 && !errors.Is(err, ErrOutside) {
+				t.Errorf("%s, second %d: revision %d, %v; want %d", name, second, v.Revision, err, want)
+			}
+		}
+	}
+}
+
 func TestADamagedLogIsRefused(t *testing.T) {
 	for what, spoil := range map[string]func(*shelf, *book){
 		"a flipped bit":     func(_ *shelf, b *book) { b.content[len(b.content)/2] ^= 1 },
