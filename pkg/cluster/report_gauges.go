@@ -82,6 +82,12 @@ func newClusterGauges() clusterGauges {
 			{gauge("upgrading", "1 while members move to another version."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
 				return truth(st.TargetVersion != "")
 			}},
+			{gauge("recovering", "1 while the operators take a way out of a lost quorum."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
+				return truth(recovers(st.Recovery))
+			}},
+			{gauge("recovery_needs_person", "1 while a quorum is lost, and the operators wait for a person to choose a way out."), func(_ *plan.Observation, st *api.ClusterStatus) float64 {
+				return truth(needsPerson(st.Recovery))
+			}},
 		},
 	}
 }
@@ -120,6 +126,16 @@ func (g clusterGauges) forget(obj *api.EtcdCluster) {
 	for _, v := range g.vectors() {
 		v.DeleteLabelValues(obj.Namespace, obj.Name)
 	}
+}
+
+// recovers reports whether the operators take a way out of a lost quorum. r is nil with a quorum.
+func recovers(r *api.RecoveryStatus) bool {
+	return r != nil && r.Choice != nil && (r.Choice.Phase == api.RecoveryBackingUp || r.Choice.Phase == api.RecoveryRestoring)
+}
+
+// needsPerson reports whether neither a choice nor the automatic recovery does anything.
+func needsPerson(r *api.RecoveryStatus) bool {
+	return r != nil && !recovers(r) && (r.Choice != nil || r.Automatic == nil || r.Automatic.Phase != api.AutomaticWaiting)
 }
 
 func truth(b bool) float64 {

@@ -53,21 +53,21 @@ func TestGaugesTellHowAClusterIs(t *testing.T) {
 			o.Members[1].Status.RaftIndex = 5003
 		}, map[string]float64{
 			"available": 1, "data_missing": 0, "bootstrapped": 1, "size": 3, "members": 3, "voters": 2, "healthy_members": 3, "alarms": 0,
-			"db_size_bytes": 4096, "raft_index_lag": 13, "paused": 0, "refused": 0, "upgrading": 0,
+			"db_size_bytes": 4096, "raft_index_lag": 13, "paused": 0, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
 		}},
 		"without a quorum, and paused": {"cluster size=5 paused no-quorum\nmember a\nmember b down\nmember c down", nil, map[string]float64{
 			"available": 0, "data_missing": 0, "bootstrapped": 1, "size": 5, "members": 3, "voters": 3, "healthy_members": 0, "alarms": 0,
-			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 1, "refused": 0, "upgrading": 0,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 1, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
 		}},
 		"with an alarm, and an upgrade": {"cluster size=1 version=3.7.3\nmember a leader", func(o *plan.Observation) {
 			o.Members[0].Status.Alarms = []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}}
 		}, map[string]float64{
 			"available": 0, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 1,
-			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 1,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 1, "recovering": 0, "recovery_needs_person": 0,
 		}},
 		"with a version that is refused": {"cluster size=1 version=3.7.3 running=3.5.35\nmember a leader", nil, map[string]float64{
 			"available": 1, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 0,
-			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 1, "upgrading": 0,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 1, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,6 +86,37 @@ func TestGaugesTellHowAClusterIs(t *testing.T) {
 				t.Errorf("gauges %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+func TestGaugesTellWhoRecoversACluster(t *testing.T) {
+	waiting := &api.AutomaticRecovery{Phase: api.AutomaticWaiting}
+	choice := func(phase api.RecoveryPhase) *api.RecoveryChoice { return &api.RecoveryChoice{Phase: phase} }
+	for name, c := range map[string]struct {
+		recovery            *api.RecoveryStatus
+		recovering, persons float64
+	}{
+		"there is a quorum":               {nil, 0, 0},
+		"nobody has chosen":               {&api.RecoveryStatus{}, 0, 1},
+		"the operator waits":              {&api.RecoveryStatus{Automatic: waiting}, 0, 0},
+		"the operator does not act":       {&api.RecoveryStatus{Automatic: &api.AutomaticRecovery{Phase: api.AutomaticBlocked}}, 0, 1},
+		"the choice is refused":           {&api.RecoveryStatus{Choice: choice(api.RecoveryRefused)}, 0, 1},
+		"the choice has failed":           {&api.RecoveryStatus{Automatic: waiting, Choice: choice(api.RecoveryFailed)}, 0, 1},
+		"the data of a survivor is saved": {&api.RecoveryStatus{Automatic: waiting, Choice: choice(api.RecoveryBackingUp)}, 1, 0},
+		"the cluster is restored":         {&api.RecoveryStatus{Choice: choice(api.RecoveryRestoring)}, 1, 0},
+	} {
+		registry := prometheus.NewRegistry()
+		m, err := NewMetrics(registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := look(t, "cluster size=3 no-quorum\nmember a\nmember b down\nmember c down")
+		st := statusAfter(o, plan.Plan(o), 1)
+		st.Recovery = c.recovery
+		m.state.saw(testCluster(), o, &st)
+		if got := gaugesIn(t, registry); got["recovering"] != c.recovering || got["recovery_needs_person"] != c.persons {
+			t.Errorf("%s: recovering is %v, recovery_needs_person %v", name, got["recovering"], got["recovery_needs_person"])
+		}
 	}
 }
 
