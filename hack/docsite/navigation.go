@@ -33,7 +33,7 @@ var navigation = []struct {
 		"doc/user/sizing.md", "doc/persistence.md", "doc/tls.md", "doc/user/auth.md", "doc/cluster-wide.md",
 		"doc/user/gitops.md", "doc/user/openshift.md",
 	}},
-	{"Move here", []string{"doc/user/v0.9.4.md", "doc/user/adopt.md", "doc/user/import.md", "doc/user/import-sources.md"}},
+	{"Move here", []string{"doc/user/v0.9.4.md", "doc/user/adopt.md", "doc/user/import.md", "doc/user/import-copy.md", "doc/user/import-sources.md"}},
 	{"Backups", []string{
 		"doc/backup.md", "doc/restore.md", "doc/backup/s3.md", "doc/backup/abs.md", "doc/backup/gcs.md",
 		"doc/backup/oss.md", "doc/backup/volume.md",

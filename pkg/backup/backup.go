@@ -30,6 +30,8 @@ const shutdownTimeout = 3 * time.Second
 type Config struct {
 	Kube kubernetes.Interface
 	Etcd versioned.Interface
+	// Namespace is the one that the operator manages; "": all.
+	Namespace string
 	// VolumeDir is the directory of backups with storageType Volume; "": there are
 	// none.
 	VolumeDir string

@@ -66,8 +66,10 @@ func (c *changeLog) shared(o owner) error {
 // isThere reports whether the owner exists in this Kubernetes, and asks for a log at the same path.
 func (c *changeLog) isThere(ctx context.Context, o owner) bool {
 	namespace, name, _ := strings.Cut(o.name, "/")
+	if c.cfg.Namespace != "" && namespace != c.cfg.Namespace {
+		return false // it may not look into others
+	}
 	other, err := c.cfg.Etcd.EtcdV1beta2().EtcdBackups(namespace).Get(ctx, name, metav1.GetOptions{})
-	// An operator of one namespace may not look into others.
 	return err == nil && string(other.UID) == o.uid && other.Spec.Continuous != nil && other.Spec.Periodic() && other.DeletionTimestamp == nil &&
 		other.Spec.StorageType == c.obj.Spec.StorageType && other.Spec.Path() == c.obj.Spec.Path() &&
 		(other.Namespace == c.obj.Namespace || c.obj.Spec.StorageType != api.BackupStorageTypeVolume) // each has its directory

@@ -57,11 +57,7 @@ func (t *tidying) look(ctx context.Context) error {
 
 // restores are the EtcdRestores that this operator may see.
 func (t *tidying) restores(ctx context.Context) ([]api.EtcdRestore, error) {
-	client := t.cfg.Etcd.EtcdV1beta2()
-	list, err := client.EtcdRestores(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if apierrors.IsForbidden(err) { // its role is of one namespace
-		list, err = client.EtcdRestores(t.obj.Namespace).List(ctx, metav1.ListOptions{})
-	}
+	list, err := t.cfg.Etcd.EtcdV1beta2().EtcdRestores(t.cfg.Namespace).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		t.log.WithError(err).Info("can't look for restores that read the backups: grant the right to list etcdrestores")

@@ -141,7 +141,7 @@ func TestTheRetentionNeedsNoRightToSeeRestores(t *testing.T) {
 		stop := w.run()
 		defer stop()
 		w.write(45 * time.Minute)
-		if got := w.backups(); len(got) != 2 || !slices.Contains(asked, "ns") {
+		if got := w.backups(); len(got) != 2 || !slices.Contains(asked, metav1.NamespaceAll) {
 			t.Errorf("the backups are %v; asked in %q", got, asked)
 		}
 	})

@@ -122,11 +122,14 @@ func TestASnapshotUnderWritesRestores(t *testing.T) {
 			})
 			defer writer.Wait()
 			defer stop()
-			for range 100 {
-				time.Sleep(time.Millisecond) // lets some writes through
+			var before int64
+			for begun := time.Now(); before == 0 || time.Since(begun) < 100*time.Millisecond; time.Sleep(time.Millisecond) { // lets some writes through
+				if time.Since(begun) > time.Minute {
+					t.Fatal("no write was acknowledged")
+				}
+				before = <-acknowledged
+				acknowledged <- before
 			}
-			before := <-acknowledged
-			acknowledged <- before
 			s, path := save(t, sourceOf(t, c.Members...))
 			stop()
 			writer.Wait()

@@ -116,6 +116,7 @@ func New(cfg Config) (*Controller, error) {
 	shared := backup.Config{
 		Kube:      cfg.Kube,
 		Etcd:      cfg.Etcd,
+		Namespace: cfg.Namespace,
 		VolumeDir: cfg.VolumeDir,
 		Slots:     backup.NewSlots(cfg.ClusterWide),
 		Keys:      backup.NewKeys(),
