@@ -526,7 +526,14 @@ func TestAnEtcdThatNobodyCanJoinIsCopied(t *testing.T) {
 	if _, err := logged.Put(ctx, "x", "y"); !errors.Is(err, rpctypes.ErrCorrupt) {
 		t.Errorf("a write to the former etcd: %v", err)
 	}
-	endpoints.Store(new([]string{f.scheme() + n.Service(cluster.Name+"-client").Spec.ClusterIP + ":2379"}))
+	harness.Wait(t, "the Service for clients", harness.Settle, func(context.Context) error {
+		service := n.Service(cluster.Name + "-client")
+		if service == nil {
+			return errors.New("there is none")
+		}
+		endpoints.Store(new([]string{f.scheme() + service.Spec.ClusterIP + ":2379"}))
+		return nil
+	})
 	if err := n.Kube.AppsV1().StatefulSets(n.Name).Delete(t.Context(), f.name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
