@@ -107,7 +107,7 @@ func (f Fetch) Run(ctx context.Context) error {
 }
 
 func (f Fetch) keepTrying(ctx context.Context, d *download) error {
-	pause, wrong := firstPause, wrongPause
+	next, wrong := firstPause, wrongPause
 	for spoilt := 0; ; {
 		before := d.have
 		err := f.attempt(ctx, d)
@@ -126,9 +126,9 @@ func (f Fetch) keepTrying(ctx context.Context, d *download) error {
 			}
 			return err
 		case d.have > before && !errors.Is(err, errWrongContent):
-			pause = firstPause
+			next = firstPause
 		}
-		wait := pause
+		wait := next
 		if errors.Is(err, errSpoilt) {
 			// The first failure may be a mix of two objects.
 			if spoilt++; spoilt > 1 {
@@ -136,13 +136,8 @@ func (f Fetch) keepTrying(ctx context.Context, d *download) error {
 			}
 		}
 		fmt.Fprintf(f.Err, "fetch-backup: %v; %d of %d bytes are here; the next attempt is in %s\n", err, d.have, f.Size, wait)
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
-		pause = min(2*pause, longestPause)
+		pause(ctx, wait)
+		next = min(2*next, longestPause)
 	}
 }
 

@@ -3,8 +3,8 @@
 
 // Package seed is the init containers of a cluster's first member that starts on a backup, or on
 // the data of a running etcd. One fetches the backup (Fetch), or copies the data (Copy). The other
-// makes a data directory from it with etcd's own tool (Restore). The second runs in etcd's image, which has no shell and no program of the
-// operator, so the first copies its program for it.
+// makes a data directory from it with etcd's own tool (Restore). The second runs in etcd's image,
+// which has no shell and no program of the operator, so the first copies its program for it.
 //
 // Both may be killed at any moment, and run again, even long after the restore when the pod's
 // node has restarted. They decide by the files on the disk what is left to do. Only complete

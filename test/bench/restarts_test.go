@@ -13,9 +13,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
 // restartEach changes the image of one static member after another. The next one follows as soon
@@ -30,25 +31,9 @@ func (b *bench) restartEach(set string, version string) {
 		if _, err := b.n.Kube.CoreV1().Pods(b.n.Name).Patch(b.t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 			b.t.Fatal(err)
 		}
-		b.until(name+" restarted", func(ctx context.Context) error { return b.restarted(ctx, name) })
+		harness.Wait(b.t, name+" restarted", time.Minute, func(ctx context.Context) error { return b.restarted(ctx, name) })
 	}
 	b.table.add("R: three restarts of static members, one after another", aim{}, time.Since(start))
-}
-
-// until looks every 20 milliseconds.
-func (b *bench) until(what string, check func(context.Context) error) {
-	b.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		err := check(b.t.Context())
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%s: %v", what, err)
-		}
-		b.pause(20 * time.Millisecond)
-	}
 }
 
 // restarted returns an error unless the kubelet has restarted the etcd of a pod, and etcd serves.

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -82,23 +81,16 @@ func (b *bench) restCost(operator outsideOperator) restCost {
 // createClusters creates those from one number to another, as fast as the API server takes them.
 func (b *bench) createClusters(from, to int) {
 	b.t.Helper()
-	creating, ctx := errgroup.WithContext(b.t.Context())
-	creating.SetLimit(20)
-	for i := from; i < to; i++ {
-		creating.Go(func() error {
-			_, err := b.n.EtcdClusters.EtcdV1beta2().EtcdClusters(b.n.Name).Create(ctx, &v1beta2.EtcdCluster{
-				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("c", i)},
-				Spec: v1beta2.ClusterSpec{
-					Size: 1, Version: etcd36,
-					Pod: &v1beta2.PodPolicy{NodeSelector: map[string]string{simulatedLabel: b.n.Name}},
-				},
-			}, metav1.CreateOptions{})
-			return err
-		})
-	}
-	if err := creating.Wait(); err != nil {
-		b.t.Fatalf("create clusters: %v", err)
-	}
+	b.together(to-from, func(ctx context.Context, i int) error {
+		_, err := b.n.EtcdClusters.EtcdV1beta2().EtcdClusters(b.n.Name).Create(ctx, &v1beta2.EtcdCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("c", from+i)},
+			Spec: v1beta2.ClusterSpec{
+				Size: 1, Version: etcd36,
+				Pod: &v1beta2.PodPolicy{NodeSelector: map[string]string{simulatedLabel: b.n.Name}},
+			},
+		}, metav1.CreateOptions{})
+		return err
+	})
 }
 
 // allReady returns an error unless so many clusters are as specified.

@@ -182,6 +182,24 @@ func (f *former) client(endpoints []string) (*clientv3.Client, error) {
 	return clientv3.New(cfg)
 }
 
+// leased returns a client, after it has put a key that a lease keeps for an hour.
+func (f *former) leased(ctx context.Context) *clientv3.Client {
+	f.t.Helper()
+	client, err := f.client(f.addresses())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	lease, err := client.Grant(ctx, 3600)
+	if err == nil {
+		_, err = client.Put(ctx, "leased", "yes", clientv3.WithLease(lease.ID))
+	}
+	if err != nil {
+		_ = client.Close()
+		f.t.Fatal(err)
+	}
+	return client
+}
+
 // members are the lines of etcd's list of members.
 func (f *former) members() (lines []string) {
 	f.t.Helper()
@@ -328,20 +346,10 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 				f.secure()
 			}
 			f.start(c.version)
-			client, err := f.client(f.addresses())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), harness.Settle)
 			defer cancel()
-			lease, err := client.Grant(ctx, 3600)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := client.Put(ctx, "leased", "yes", clientv3.WithLease(lease.ID)); err != nil {
-				t.Fatal(err)
-			}
+			client := f.leased(ctx)
+			defer client.Close()
 			if c.secured {
 				f.askForUsers(ctx, client)
 			}
@@ -390,7 +398,7 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 			n.ReplaceOperator()
 			waitImport(t, cluster, v1beta2.ImportCompleted)
 			cluster.WaitSettled()
-			err = n.Kube.AppsV1().StatefulSets(n.Name).Delete(t.Context(), f.name, metav1.DeleteOptions{})
+			err := n.Kube.AppsV1().StatefulSets(n.Name).Delete(t.Context(), f.name, metav1.DeleteOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
 				t.Fatal(err)
 			}
@@ -437,20 +445,10 @@ func TestAnEtcdThatNobodyCanJoinIsCopied(t *testing.T) {
 	f := &former{t: t, n: n, name: "old", size: 3, autoTLS: true}
 	f.secure()
 	f.start(etcd35)
-	client, err := f.client(f.addresses())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Settle)
 	defer cancel()
-	lease, err := client.Grant(ctx, 3600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Put(ctx, "leased", "yes", clientv3.WithLease(lease.ID)); err != nil {
-		t.Fatal(err)
-	}
+	client := f.leased(ctx)
+	defer client.Close()
 	f.askForUsers(ctx, client)
 	var endpoints atomic.Pointer[[]string]
 	endpoints.Store(new(f.addresses()))
