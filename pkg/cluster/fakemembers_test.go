@@ -58,9 +58,6 @@ func (fakeMembers) ReceivesSnapshot(context.Context, string) (bool, error) { ret
 
 func (fakeMembers) ShareLogin(Members) {}
 
-func (fakeMembers) PeerHashKV(context.Context, etcd.Endpoint, int64) (etcd.Hash, error) {
-	return etcd.Hash{}, errors.New("no peer")
-}
 
 func (m *fakeMember) Status(context.Context) (etcd.Status, error) {
 	if m.refusal != nil {

@@ -97,7 +97,7 @@ func (w *importWorld) apiWrite(a clienttesting.Action) (bool, runtime.Object, er
 func (w *importWorld) facts() importsource.Facts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f := importsource.Facts{Members: slices.Clone(w.members), HashRevision: 20}
+	f := importsource.Facts{Members: slices.Clone(w.members), DataRevision: 20}
 	f.ClusterVersion, _ = etcd.ParseVersion("3.6.0")
 	for _, m := range w.members {
 		f.Answers = append(f.Answers, importsource.Answer{Endpoint: m.Name, Status: w.status(m)})
@@ -153,10 +153,6 @@ func (i importedMembers) Conn(ep etcd.Endpoint) (Member, error) {
 	return importedMember{&fakeMember{}, i.w, name}, nil
 }
 
-func (importedMembers) PeerHashKV(context.Context, etcd.Endpoint, int64) (etcd.Hash, error) {
-	return etcd.Hash{Sum: 5}, nil
-}
-
 // importedMember is the member of a name, which may not exist.
 type importedMember struct {
 	*fakeMember
@@ -196,8 +192,8 @@ func (m importedMember) Members(context.Context) ([]etcd.Member, error) {
 	return slices.Clone(m.w.members), err
 }
 
-func (m importedMember) HashKV(context.Context, int64) (etcd.Hash, error) {
-	return etcd.Hash{Sum: 5}, nil
+func (m importedMember) Digest(context.Context, int64) (etcd.Digest, error) {
+	return etcd.Digest{Keys: 5}, nil
 }
 func (m importedMember) ConnectedTo(context.Context, uint64) (bool, error) { return true, nil }
 

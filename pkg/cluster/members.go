@@ -26,8 +26,6 @@ type Members interface {
 	ReceivesSnapshot(ctx context.Context, address string) (bool, error)
 	// ShareLogin makes it log in as another one does, with the same tokens.
 	ShareLogin(with Members)
-	// PeerHashKV is etcd.PeerHashKV.
-	PeerHashKV(ctx context.Context, peer etcd.Endpoint, revision int64) (etcd.Hash, error)
 	// Close closes all connections.
 	Close()
 }
@@ -44,8 +42,7 @@ type Member interface {
 	PromoteMember(ctx context.Context, id uint64) error
 	RemoveMember(ctx context.Context, id uint64) error
 	MoveLeader(ctx context.Context, to uint64) error
-	HashKV(ctx context.Context, revision int64) (etcd.Hash, error)
-	Keys(ctx context.Context, revision int64) (etcd.Keys, error)
+	Digest(ctx context.Context, revision int64) (etcd.Digest, error)
 	ConnectedTo(ctx context.Context, id uint64) (bool, error)
 	AdvanceLog(ctx context.Context, n int) error
 	Disarm(ctx context.Context, a etcd.Alarm) error
@@ -80,6 +77,3 @@ func (n overNetwork) ShareLogin(with Members) {
 	}
 }
 
-func (overNetwork) PeerHashKV(ctx context.Context, peer etcd.Endpoint, revision int64) (etcd.Hash, error) {
-	return etcd.PeerHashKV(ctx, peer, revision)
-}

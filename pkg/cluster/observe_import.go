@@ -31,8 +31,9 @@ const (
 	// proofPause is the time between two attempts to prove a learner, and proofRest the time
 	// after one that has read the whole database.
 	proofPause, proofRest = time.Second, 15 * time.Second
-	// importJobTimeout bounds one look or one proof. Both read whole databases.
-	importJobTimeout = 5 * time.Minute
+	// importJobTimeout bounds one look or one proof. Both read whole databases, page by page: a member
+	// that sends nothing ends them much earlier.
+	importJobTimeout = time.Hour
 )
 
 // importer knows the etcd that the cluster takes over. A look at it reads whole databases, so it
@@ -60,6 +61,7 @@ type importer struct {
 	job     job
 	nextJob time.Time
 	facts   plan.Import // what the jobs have found
+	known   digestAt    // what the former members have held
 	// generation is that of the spec that they have looked at.
 	generation int64
 }
@@ -266,7 +268,7 @@ func (c *Cluster) survey(ctx context.Context, o *plan.Observation) {
 			found.WriteStop = writeStop(facts)
 		}
 		pause := surveyPeriod
-		if facts.HashRevision > 0 && len(found.Obstacles) > 0 {
+		if facts.DataRevision > 0 && len(found.Obstacles) > 0 {
 			pause = surveyRest
 		}
 		return func() { i.facts, i.nextJob = found, c.cfg.Clock.Now().Add(pause) }
@@ -327,8 +329,8 @@ func (c *Cluster) prove(ctx context.Context, o *plan.Observation) {
 		return
 	}
 	if !i.job.running() && !o.Now.Before(i.nextJob) {
-		if m, voter, ok := unproven(o, &i.facts); ok {
-			c.startProof(ctx, o, m, voter)
+		if m, ok := unproven(o, &i.facts); ok {
+			c.startProof(ctx, o, m)
 		}
 	}
 	held := o.Import.Held
@@ -337,41 +339,43 @@ func (c *Cluster) prove(ctx context.Context, o *plan.Observation) {
 }
 
 // unproven returns a member whose proof is next: a learner that could vote or, before the commit,
-// a voter.
-func unproven(o *plan.Observation, facts *plan.Import) (m plan.MemberState, voter, ok bool) {
+// a voter, which another operator has proven.
+func unproven(o *plan.Observation, facts *plan.Import) (m plan.MemberState, ok bool) {
 	for _, m := range o.Own() {
-		switch {
-		case !m.Healthy() || m.Pod == nil:
-		case m.Learner && !facts.Proven[m.ID]:
-			return m, false, true
-		case !m.Learner && !o.Committed() && !facts.Compared[m.ID]:
-			return m, true, true
+		if m.Healthy() && m.Pod != nil && !facts.Proven[m.ID] && (m.Learner || !o.Committed()) {
+			return m, true
 		}
 	}
-	return plan.MemberState{}, false, false
+	return plan.MemberState{}, false
 }
 
-func (c *Cluster) startProof(ctx context.Context, o *plan.Observation, m plan.MemberState, voter bool) {
+func (c *Cluster) startProof(ctx context.Context, o *plan.Observation, m plan.MemberState) {
 	i := &c.importer
-	proof := proof{member: m, own: i.conns[m.ID], voter: voter, secure: o.Spec.PeerTLS(), former: map[string]Member{}, peerHash: i.source.PeerHashKV}
+	p := &proof{member: m, own: i.conns[m.ID], former: map[string]Member{}}
 	for _, f := range o.FormerVoters() {
-		proof.former[f.Title()] = i.conns[f.ID]
+		p.former[f.Title()] = i.conns[f.ID]
 		if f.ID == o.Leader() {
-			proof.leader = f.Title()
+			p.leader = f.Title()
 		}
 	}
 	if len(m.PeerURLs) > 0 {
-		proof.peer = etcd.Endpoint{URL: m.PeerURLs[0], IP: m.Pod.IP}
+		p.peer = m.PeerURLs[0]
+	}
+	if i.known.revision > 0 && o.Now.Sub(i.known.at) < digestReuse {
+		p.known = i.known
+	}
+	if i.facts.Doubt == "" {
+		i.facts.Doubt = "for the comparison of " + m.PodName + " with a former member, which reads all keys and values of both"
 	}
 	i.job.start(ctx, importJobTimeout, c.Wake, func(ctx context.Context) func() {
-		doubt, pause := proof.run(ctx)
+		doubt, pause := p.run(ctx)
 		return func() {
 			i.nextJob = c.cfg.Clock.Now().Add(pause)
-			switch i.facts.Doubt = doubt; {
-			case doubt != "":
-			case voter:
-				i.facts.Compared = with(i.facts.Compared, m.ID)
-			default:
+			if p.known.revision != i.known.revision {
+				p.known.at = o.Now
+				i.known = p.known
+			}
+			if i.facts.Doubt = doubt; doubt == "" {
 				i.facts.Proven = with(i.facts.Proven, m.ID)
 			}
 		}

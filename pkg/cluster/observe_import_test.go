@@ -20,15 +20,15 @@ func TestTheDatabasesOfAnEtcdWithObstaclesAreSeldomRead(t *testing.T) {
 		looks++
 		f := w.facts()
 		if !s.Worthwhile(f) {
-			t.Error("hashes of an etcd without obstacles are not worthwhile")
+			t.Error("the data of an etcd without obstacles is not worthwhile")
 		}
 		f.Members = f.Members[:2]
 		f.Members[1].Learner = true
 		if s.Worthwhile(f) {
-			t.Error("hashes of an etcd with a learner are worthwhile")
+			t.Error("the data of an etcd with a learner is worthwhile")
 		}
 		f = w.facts()
-		f.Answers[1].Hash.Sum++
+		f.Answers[1].Digest.Keys++
 		return f
 	}
 	w.c = w.cluster(w.etcdCluster())

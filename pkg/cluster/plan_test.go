@@ -160,10 +160,10 @@ func parseWorld(text string) (*plan.Observation, error) {
 	o.Members = members
 	for _, m := range members {
 		if m.PodName != "" && !m.Learner && !strings.Contains(text, "uncompared") {
-			if o.Import.Compared == nil {
-				o.Import.Compared = map[uint64]bool{}
+			if o.Import.Proven == nil {
+				o.Import.Proven = map[uint64]bool{}
 			}
-			o.Import.Compared[m.ID] = true
+			o.Import.Proven[m.ID] = true
 		}
 	}
 	if err := setScriptRecord(o, text); err != nil {

@@ -5,7 +5,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,28 +15,34 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
-// errCompacted means that hashes can't be compared.
-var errCompacted = errors.New("a compaction ran meanwhile; the operator compares again")
-
 // proof shows that a member holds the data of an imported etcd, and that all former members are
 // connected to it.
 //
-// HashKV proves most, because it reads the values too. A voter answers it to clients, and a learner
-// to peers alone. With TLS, peers turn away all callers but members. There, a learner shows its keys
-// and their revisions, and HashKV follows once it votes, before the commit.
+// The proof is that both have the same keys and values at one revision (etcd.Digest). HashKV would
+// make all clients of the member wait that answers it.
 type proof struct {
-	member        plan.MemberState
-	own           Member
-	voter, secure bool
-	peer          etcd.Endpoint
-	former        map[string]Member // by name; nil for one that has not answered
-	leader        string            // of the former members, if one of them leads
-	peerHash      func(ctx context.Context, peer etcd.Endpoint, revision int64) (etcd.Hash, error)
+	member plan.MemberState
+	own    Member
+	peer   string            // URL of the member
+	former map[string]Member // by name; nil for one that has not answered
+	leader string            // of the former members, if one of them leads
+	known  digestAt          // of the former members, from an earlier proof
 }
+
+// digestAt is what the members of an imported etcd hold at a revision.
+type digestAt struct {
+	revision int64
+	digest   etcd.Digest
+	at       time.Time
+}
+
+// digestReuse is how long a digest of the former members serves for other proofs: each one costs
+// them a read of their whole database.
+const digestReuse = 10 * time.Minute
 
 // run returns what the operator waits for, and the least time until the next attempt; "" if the
 // proof is complete.
-func (p proof) run(ctx context.Context) (doubt string, pause time.Duration) {
+func (p *proof) run(ctx context.Context) (doubt string, pause time.Duration) {
 	name := p.member.PodName
 	var through Member
 	for _, former := range slices.Sorted(maps.Keys(p.former)) {
@@ -45,14 +50,14 @@ func (p proof) run(ctx context.Context) (doubt string, pause time.Duration) {
 		if conn == nil {
 			return fmt.Sprintf("for an answer of the former member %s, to compare it with %s", former, name), proofPause
 		}
-		connected, err := conn.ConnectedTo(ctx, p.member.ID)
+		connected, err := p.connected(ctx, conn)
 		switch {
 		case err != nil:
 			return fmt.Sprintf("to see in the metrics of the former member %s whether it is connected to %s: %s", former, name, notice.Shorten(err.Error(), 300)), proofRest
 		case !connected:
-			return fmt.Sprintf("for the former member %s to connect to %s at %s; if the network allows that, delete the pod of %s, so that both connect again", former, name, p.peer.URL, name), proofPause
+			return fmt.Sprintf("for the former member %s to connect to %s at %s; if the network allows that, delete the pod of %s, so that both connect again", former, name, p.peer, name), proofPause
 		}
-		// A member applies no writes while it reads its database, and all clients wait for a leader.
+		// A leader has the most to do.
 		if through == nil || former != p.leader {
 			through = conn
 		}
@@ -70,29 +75,28 @@ func (p proof) run(ctx context.Context) (doubt string, pause time.Duration) {
 	return "", 0
 }
 
-// compare reports whether the member holds the same as a former one at the member's revision.
-func (p proof) compare(ctx context.Context, former Member) (bool, error) {
-	revision := p.member.Status.Revision
-	if !p.voter && p.secure {
-		theirs, err := former.Keys(ctx, revision)
-		if err != nil {
-			return false, err
+// compare reports whether the member holds the same as a former one. If a former one was read a
+// short time ago, its revision of that time is compared.
+func (p *proof) compare(ctx context.Context, former Member) (bool, error) {
+	if p.known.revision > 0 && p.known.revision <= p.member.Status.Revision {
+		ours, err := p.own.Digest(ctx, p.known.revision)
+		if err == nil && ours == p.known.digest {
+			return true, nil
 		}
-		ours, err := p.own.Keys(ctx, revision)
-		return ours == theirs, err
 	}
-	theirs, err := former.HashKV(ctx, revision)
+	// Both are read in full now: a compaction may have removed what the earlier revision had.
+	revision := p.member.Status.Revision
+	theirs, err := former.Digest(ctx, revision)
 	if err != nil {
 		return false, err
 	}
-	var ours etcd.Hash
-	if p.voter {
-		ours, err = p.own.HashKV(ctx, revision)
-	} else {
-		ours, err = p.peerHash(ctx, p.peer, revision)
-	}
-	if err == nil && ours.Compacted != theirs.Compacted {
-		err = errCompacted
-	}
+	p.known.revision, p.known.digest = revision, theirs
+	ours, err := p.own.Digest(ctx, revision)
 	return ours == theirs, err
+}
+
+func (p *proof) connected(ctx context.Context, former Member) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, proofRest)
+	defer cancel()
+	return former.ConnectedTo(ctx, p.member.ID)
 }

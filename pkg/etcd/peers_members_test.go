@@ -8,7 +8,11 @@ package etcd_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/test/members"
@@ -53,25 +57,42 @@ func TestALearnerIsComparedWithTheOthers(t *testing.T) {
 			if got, err := conn(c.Members[0]).ConnectedTo(t.Context(), 12345); err != nil || got {
 				t.Errorf("connected to a stranger: %t, %v", got, err)
 			}
-			peer := etcd.Endpoint{URL: learner.PeerURL}
-			theirs, err := conn(c.Members[0]).HashKV(t.Context(), status.Revision)
-			must(t, err)
-			ours, err := etcd.PeerHashKV(t.Context(), peer, status.Revision)
-			must(t, err)
-			earlier, err := etcd.PeerHashKV(t.Context(), peer, status.Revision-1)
-			must(t, err)
-			if ours != theirs || ours.Sum == 0 || earlier == ours {
-				t.Errorf("the learner has %+v, the others %+v, and a revision earlier %+v", ours, theirs, earlier)
+			for i := 0; i < 1200; i += 100 { // several pages
+				var puts []clientv3.Op
+				for j := range 100 {
+					puts = append(puts, clientv3.OpPut(fmt.Sprintf("many/%05d", i+j), "2"))
+				}
+				_, err := admin.Txn(t.Context()).Then(puts...).Commit()
+				must(t, err)
+			}
+			digest := func(m *members.Member, revision int64) (d etcd.Digest) {
+				members.Await(t, "the data of "+m.URL, func(ctx context.Context) (err error) {
+					d, err = conn(m).Digest(ctx, revision)
+					return err
+				})
+				return d
 			}
 			for _, m := range c.Members[:3] {
-				want, err := conn(m).Keys(t.Context(), status.Revision)
-				must(t, err)
-				if got, err := conn(learner).Keys(t.Context(), status.Revision); err != nil || got != want || got.Count != 1 {
-					t.Errorf("the learner has %+v, and %s %+v: %v", got, m.URL, want, err)
+				if got, want := digest(learner, 14), digest(m, 14); got != want || got.Keys != 1201 {
+					t.Errorf("the learner has %+v, and %s %+v", got, m.URL, want)
 				}
 			}
-			if _, err := etcd.PeerHashKV(t.Context(), peer, 1000); err == nil {
-				t.Error("it has the hash of a revision to come")
+			members.Put(t, admin, "many/00700", "3")
+			value := digest(learner, 15)
+			members.Put(t, admin, "many/00700", "3")
+			if version, before := digest(learner, 16), digest(learner, 14); value == before || version == value || version.Keys != 1201 {
+				t.Errorf("after a change of a value, %+v, and of a version, %+v", value, version)
+			}
+			if got, err := conn(learner).Digest(t.Context(), 1000); err == nil {
+				t.Errorf("it has the data of a revision to come: %+v", got)
+			}
+			_, err := admin.Compact(t.Context(), 15)
+			must(t, err)
+			if got := digest(learner, 16); got != digest(c.Members[0], 16) {
+				t.Errorf("after a compaction, the learner has %+v", got)
+			}
+			if got, err := conn(c.Members[0]).Digest(t.Context(), 14); !errors.Is(err, rpctypes.ErrCompacted) {
+				t.Errorf("a compacted revision has %+v: %v", got, err)
 			}
 			learner.Kill(t)
 			connected(false)

@@ -26,8 +26,8 @@ type Facts struct {
 	// unknown.
 	ClusterVersion   etcd.Version
 	NoClusterVersion error
-	// HashRevision is the revision of all hashes; 0: nobody has asked for them.
-	HashRevision int64
+	// DataRevision is the revision of all digests; 0: nobody has asked for them.
+	DataRevision int64
 	// Authentication means that etcd asks clients for a user.
 	Authentication bool
 	// Token is what the login has shown of etcd's tokens.
@@ -76,9 +76,9 @@ type Answer struct {
 	Status   etcd.Status
 	// Err is why there is no status.
 	Err error
-	// Hash is that of the member's keys. NoHash is why there is none.
-	Hash   etcd.Hash
-	NoHash error
+	// Digest is that of the member's data. NoDigest is why there is none.
+	Digest   etcd.Digest
+	NoDigest error
 }
 
 // Target is what the judgement needs of the EtcdCluster that would take over.

@@ -38,7 +38,7 @@ func Judge(f Facts, target Target) []finding.Finding {
 		if !target.Copies {
 			j.peers() // nobody joins
 		}
-		j.hashes()
+		j.data()
 		j.authentication()
 		j.apiServer()
 		if target.Copies {
@@ -284,32 +284,24 @@ func within(host, domain string) bool {
 	return strings.HasSuffix(host, "."+domain) || strings.Contains(host, "."+domain+".") || host == domain
 }
 
-func (j *judge) hashes() {
+func (j *judge) data() {
 	const check = "data"
-	if j.HashRevision == 0 {
+	if j.DataRevision == 0 {
 		return
 	}
-	type key struct {
-		sum       uint32
-		compacted int64
-	}
-	sums := map[key]bool{}
-	compactions := map[int64]bool{}
+	digests := map[etcd.Digest]bool{}
 	for _, a := range j.answered() {
-		if a.NoHash != nil {
-			j.add(check, finding.Unknown, "run the check again", "whether the members hold the same data: %v", a.NoHash)
+		if a.NoDigest != nil {
+			j.add(check, finding.Unknown, "run the check again", "whether the members hold the same data: %v", a.NoDigest)
 			return
 		}
-		sums[key{a.Hash.Sum, a.Hash.Compacted}], compactions[a.Hash.Compacted] = true, true
+		digests[a.Digest] = true
 	}
-	switch {
-	case len(compactions) > 1:
-		j.add(check, finding.Unknown, "run the check again", "whether the members hold the same data: a compaction ran meanwhile")
-	case len(sums) > 1:
-		j.add(check, finding.Failure, "find the member with wrong data, and replace it", "the members hold different data at revision %d", j.HashRevision)
-	default:
-		j.add(check, finding.OK, "", "all members hold the same data at revision %d", j.HashRevision)
+	if len(digests) > 1 {
+		j.add(check, finding.Failure, "find the member with wrong data, and replace it", "the members hold different data at revision %d", j.DataRevision)
+		return
 	}
+	j.add(check, finding.OK, "", "all members hold the same data at revision %d", j.DataRevision)
 }
 
 func (j *judge) authentication() {
@@ -370,7 +362,7 @@ func (f Facts) WriteStop() (expected time.Duration, how string, err error) {
 
 func (j *judge) writeStop() {
 	const check = "write stop"
-	if j.HashRevision == 0 {
+	if j.DataRevision == 0 {
 		return // other findings come first
 	}
 	expected, how, err := j.WriteStop()

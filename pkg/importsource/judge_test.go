@@ -22,13 +22,13 @@ import (
 
 // good are the facts of three members without any obstacle.
 func good() Facts {
-	f := Facts{ClusterVersion: version("3.6.0"), HashRevision: 20}
+	f := Facts{ClusterVersion: version("3.6.0"), DataRevision: 20}
 	for i := range uint64(3) {
 		f.Members = append(f.Members, etcd.Member{ID: i + 1, Name: fmt.Sprint("etcd-", i), PeerURLs: []string{fmt.Sprintf("http://etcd-%d.etcd.old.svc:2380", i)}})
 		f.Answers = append(f.Answers, Answer{
 			Endpoint: fmt.Sprintf("http://etcd-%d.etcd:2379", i),
 			Status:   etcd.Status{MemberID: i + 1, ClusterID: 8, LeaderID: 2, Version: "3.6.16", DBSize: 1 << 20, DBQuota: 2 << 30, Revision: 20},
-			Hash:     etcd.Hash{Sum: 5, Compacted: 3},
+			Digest:   etcd.Digest{Keys: 5},
 		})
 	}
 	return f
@@ -110,9 +110,8 @@ func TestEachObstacleIsFoundAlone(t *testing.T) {
 		"only the EtcdCluster has TLS": {func(_ *Facts, own *Target) { own.PeerTLS = true }, finding.Failure, "omit spec.TLS.static.member.peerSecret"},
 		"only the source has TLS":      {func(f *Facts, _ *Target) { secure(f) }, finding.Failure, "the source uses peer TLS"},
 		"both have TLS":                {func(f *Facts, own *Target) { secure(f); own.PeerTLS = true }, finding.Unknown, "--peer-auto-tls"},
-		"different data":               {func(f *Facts, _ *Target) { f.Answers[1].Hash.Sum = 6 }, finding.Failure, "different data at revision 20"},
-		"a compaction meanwhile":       {func(f *Facts, _ *Target) { f.Answers[1].Hash = etcd.Hash{Sum: 6, Compacted: 4} }, finding.Unknown, "a compaction ran"},
-		"no hash":                      {func(f *Facts, _ *Target) { f.Answers[1].NoHash = errors.New("timed out") }, finding.Unknown, "timed out"},
+		"different data":               {func(f *Facts, _ *Target) { f.Answers[1].Digest.Keys = 6 }, finding.Failure, "different data at revision 20"},
+		"no data":                      {func(f *Facts, _ *Target) { f.Answers[1].NoDigest = errors.New("timed out") }, finding.Unknown, "timed out"},
 		"authentication":               {func(f *Facts, _ *Target) { f.Authentication = true }, finding.Warning, "do not share simple tokens"},
 		"authentication with JWT":      {func(f *Facts, own *Target) { f.Authentication, own.AuthToken = true, "jwt,pub-key=x" }, finding.Warning, "uses JWT"},
 		"JWT without the key": {func(f *Facts, _ *Target) {
@@ -211,7 +210,7 @@ func TestWhatKeepsAnEtcdFromACopy(t *testing.T) {
 		"a database above it": {func(f *Facts, own *Target) { f.Answers[1].Status.DBSize, own.Volume = 2<<30, 9<<30 }, finding.Failure, "stops all writes"},
 		"an alarm":            {func(f *Facts, _ *Target) { f.Answers[0].Status.Alarms = []etcd.Alarm{fence} }, finding.Failure, "CORRUPT of member 63"},
 		"its own alarm":       {func(f *Facts, own *Target) { f.Answers[0].Status.Alarms, own.Fence = []etcd.Alarm{fence}, fence }, finding.OK, "nobody can write"},
-		"different data":      {func(f *Facts, _ *Target) { f.Answers[1].Hash.Sum = 6 }, finding.Failure, "hold different data"},
+		"different data":      {func(f *Facts, _ *Target) { f.Answers[1].Digest.Keys = 6 }, finding.Failure, "hold different data"},
 		"our API server":      {func(f *Facts, _ *Target) { f.APIServer = OwnAPIServer }, finding.Failure, "this Kubernetes keeps"},
 		"nobody has measured": {func(f *Facts, _ *Target) { f.Yield, f.NotYielded = Yield{}, errors.New("too slow") }, finding.Unknown, "how long nobody can write: too slow"},
 	} {

@@ -18,8 +18,6 @@ import (
 const (
 	// answerTime is how long the members have for one round of questions.
 	answerTime = 10 * time.Second
-	// hashTime is how long a member has to read its whole database.
-	hashTime = time.Minute
 	// yieldSize and yieldTime bound the part of a snapshot that is read to measure the speed.
 	yieldSize = 256 << 20
 	yieldTime = 5 * time.Second
@@ -32,8 +30,8 @@ type Source struct {
 	Dial      etcd.Dial
 	TLS       *tls.Config      // nil: plain text
 	User      etcd.Credentials // zero: none
-	// Worthwhile reports whether the hashes of the members matter, by all other facts. Each member
-	// reads its whole database, and applies no writes meanwhile. nil: they do.
+	// Worthwhile reports whether the data of the members matters, by all other facts. The comparison
+	// reads the whole database of each. nil: it does.
 	Worthwhile func(Facts) bool
 	// Own is what the API server of the EtcdCluster keeps; zero: unknown.
 	Own Mark
@@ -85,7 +83,7 @@ func (s *Source) Look(ctx context.Context) Facts {
 	}
 	f.Token = client.Token()
 	if f.NotListed == nil && (s.Worthwhile == nil || s.Worthwhile(f)) {
-		hashes(ctx, &f, conns)
+		digests(ctx, &f, conns)
 		if s.Copies {
 			f.Yield, f.NotYielded = yield(ctx, f.Answers, conns)
 		}
@@ -186,19 +184,17 @@ func (s *Source) asksForUser(ctx context.Context, ep etcd.Endpoint) bool {
 	return err == nil && position == etcd.Position{}
 }
 
-// hashes asks the members for the hash of their keys at a revision that all of them hold. It asks
-// one after the other: clients of the others can write.
-func hashes(ctx context.Context, f *Facts, conns []*etcd.Conn) {
+// digests reads the data of the members at a revision that all of them hold, one after the other: it
+// costs each of them time that its clients need.
+func digests(ctx context.Context, f *Facts, conns []*etcd.Conn) {
 	for _, a := range f.Answers {
-		if a.Err == nil && (f.HashRevision == 0 || a.Status.Revision < f.HashRevision) {
-			f.HashRevision = a.Status.Revision
+		if a.Err == nil && (f.DataRevision == 0 || a.Status.Revision < f.DataRevision) {
+			f.DataRevision = a.Status.Revision
 		}
 	}
 	for i := range f.Answers {
 		if a := &f.Answers[i]; a.Err == nil {
-			limited, cancel := context.WithTimeout(ctx, hashTime)
-			a.Hash, a.NoHash = conns[i].HashKV(limited, f.HashRevision)
-			cancel()
+			a.Digest, a.NoDigest = conns[i].Digest(ctx, f.DataRevision)
 		}
 	}
 }

@@ -86,8 +86,8 @@ func TestALookChangesNothingAndFindsWhatIsWrong(t *testing.T) {
 				t.Errorf("obstacles of a healthy etcd: %q", got)
 			}
 			for _, a := range f.Answers {
-				if a.NoHash != nil || a.Hash != f.Answers[0].Hash || a.Hash.Sum == 0 {
-					t.Errorf("hash of %s: %+v, %v", a.Endpoint, a.Hash, a.NoHash)
+				if a.NoDigest != nil || a.Digest != f.Answers[0].Digest || a.Digest.Keys == 0 {
+					t.Errorf("data of %s: %+v, %v", a.Endpoint, a.Digest, a.NoDigest)
 				}
 			}
 			if f.NoClusterVersion != nil || f.NotSearched != nil || f.Authentication || f.APIServer != importsource.NoAPIServer {

@@ -7,11 +7,14 @@ package e2e
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -312,6 +315,30 @@ func (f *former) askForUsers(ctx context.Context, client *clientv3.Client) {
 	}
 }
 
+// fill puts as many MiB into the former etcd as IMPORT_MIB says, in values of 16 KiB. Default: none.
+func (f *former) fill(ctx context.Context, client *clientv3.Client) {
+	f.t.Helper()
+	text := os.Getenv("IMPORT_MIB")
+	if text == "" {
+		return
+	}
+	mib, err := strconv.Atoi(text)
+	if err != nil {
+		f.t.Fatalf("IMPORT_MIB: %v", err)
+	}
+	value := make([]byte, 16<<10)
+	for i := range mib {
+		var puts []clientv3.Op
+		for j := range 64 {
+			_, _ = rand.Read(value)
+			puts = append(puts, clientv3.OpPut(fmt.Sprintf("filling/%05d/%02d", i, j), string(value)))
+		}
+		if _, err := client.Txn(ctx).Then(puts...).Commit(); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
 // waitImport waits for one of the phases of an import.
 func waitImport(t *testing.T, cluster *harness.Cluster, phases ...v1beta2.ImportPhase) {
 	t.Helper()
@@ -334,7 +361,7 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 		version      string
 		secured      bool
 	}{
-		{"three to three, with TLS and a user", 3, 3, etcd36, true},
+		{"five to five, with TLS and a user", 5, 5, etcd36, true},
 		{"one to three", 1, 3, etcd35, false},
 		{"three to one", 3, 1, etcd37, false},
 	} {
@@ -351,6 +378,7 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 			client := f.leased(ctx)
 			defer client.Close()
 			if c.secured {
+				f.fill(ctx, client)
 				f.askForUsers(ctx, client)
 			}
 			before := f.members()
@@ -404,6 +432,9 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 			}
 			cluster.Put("after", "the import")
 			history := cluster.VerifyWrites(writer)
+			for _, gap := range history.Gaps(time.Second) {
+				t.Logf("clients of the former pods waited %s at %s", gap.Took, gap.From.Format(time.StampMilli))
+			}
 			if len(history.Acks) == 0 {
 				t.Error("no write was acknowledged")
 			}

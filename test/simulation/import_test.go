@@ -32,8 +32,8 @@ func (r reach) survey(ctx context.Context, s *importsource.Source) importsource.
 		if through == nil {
 			through = &way{r.o, ep}
 		}
-		if f.HashRevision == 0 || a.Status.Revision < f.HashRevision {
-			f.HashRevision = a.Status.Revision
+		if f.DataRevision == 0 || a.Status.Revision < f.DataRevision {
+			f.DataRevision = a.Status.Revision
 		}
 	}
 	if through == nil {
@@ -47,7 +47,7 @@ func (r reach) survey(ctx context.Context, s *importsource.Source) importsource.
 	f.ClusterVersion, f.NoClusterVersion = through.ClusterVersion(ctx)
 	for i := range f.Answers {
 		if a := &f.Answers[i]; a.Err == nil {
-			a.Hash, a.NoHash = way{r.o, s.Endpoints[i]}.HashKV(ctx, f.HashRevision)
+			a.Digest, a.NoDigest = way{r.o, s.Endpoints[i]}.Digest(ctx, f.DataRevision)
 		}
 	}
 	return f
@@ -55,29 +55,15 @@ func (r reach) survey(ctx context.Context, s *importsource.Source) importsource.
 
 func (reach) ShareLogin(cluster.Members) {}
 
-// PeerHashKV is answered to all callers, because the model has no TLS.
-func (r reach) PeerHashKV(ctx context.Context, peer etcd.Endpoint, revision int64) (etcd.Hash, error) {
-	return asked(ctx, way{r.o, peer}, fmt.Sprintf("peer hash at %d", revision), false, hashAt(revision))
-}
-
-func (c way) HashKV(ctx context.Context, revision int64) (etcd.Hash, error) {
-	return confirmed(ctx, c, fmt.Sprintf("hash at %d", revision), hashAt(revision))
-}
-
-// Keys returns the hash as one of keys: the model's members never ask for TLS.
-func (c way) Keys(ctx context.Context, revision int64) (etcd.Keys, error) {
-	_, err := c.HashKV(ctx, revision)
-	return etcd.Keys{}, err
-}
-
-func hashAt(revision int64) func(*member, func(etcd.Hash, error)) {
-	return func(m *member, reply func(etcd.Hash, error)) {
+// Digest has the hash of the model as a number of keys. A learner answers serializable reads too.
+func (c way) Digest(ctx context.Context, revision int64) (etcd.Digest, error) {
+	return asked(ctx, c, fmt.Sprintf("digest at %d", revision), false, func(m *member, reply func(etcd.Digest, error)) {
 		if revision > m.machine.revision {
-			reply(etcd.Hash{}, rpctypes.ErrFutureRev)
+			reply(etcd.Digest{}, rpctypes.ErrFutureRev)
 			return
 		}
-		reply(etcd.Hash{Sum: m.machine.sums[revision]}, nil)
-	}
+		reply(etcd.Digest{Keys: int64(m.machine.sums[revision])}, nil)
+	})
 }
 
 func (c way) ConnectedTo(ctx context.Context, id uint64) (bool, error) {

@@ -29,11 +29,9 @@ type Import struct {
 	Members   []etcd.Member
 	// Held is true if a finalizer delays the deletion of the EtcdCluster.
 	Held bool
-	// Proven are the learners whose data is that of the others, and to which all former members
-	// are connected. Doubt says what the proof of another one waits for, such as "for an answer".
+	// Proven are the own members whose data is that of the others, and to which all former members
+	// were connected. Doubt says what the proof of another one waits for, such as "for an answer".
 	Proven map[uint64]bool
-	// Compared are the voters whose hash is that of the others.
-	Compared map[uint64]bool
 	Doubt    string
 	// WriteStop is what a copy without obstacles expects.
 	WriteStop api.ImportWriteStop
@@ -297,8 +295,8 @@ func (o *Observation) formerDown() string {
 func (o *Observation) joinedBeforeCommit() bool {
 	former, own, learners := o.FormerVoters(), o.ownVoters(), o.Learners()
 	voters := min(o.Spec.Size, len(former)-1)
-	compared := func(m MemberState) bool { return m.Healthy() && o.Import.Compared[m.ID] }
-	if len(own) != voters || Count(own, compared) < voters || o.formerDown() != "" {
+	proven := func(m MemberState) bool { return m.Healthy() && o.Import.Proven[m.ID] }
+	if len(own) != voters || Count(own, proven) < voters || o.formerDown() != "" {
 		return false
 	}
 	if o.Spec.Size == voters {
