@@ -58,7 +58,6 @@ func (fakeMembers) ReceivesSnapshot(context.Context, string) (bool, error) { ret
 
 func (fakeMembers) ShareLogin(Members) {}
 
-
 func (m *fakeMember) Status(context.Context) (etcd.Status, error) {
 	if m.refusal != nil {
 		return etcd.Status{}, m.refusal

@@ -76,4 +76,3 @@ func (n overNetwork) ShareLogin(with Members) {
 		n.Client.ShareLogin(other.Client)
 	}
 }
-

@@ -32,7 +32,7 @@ type Import struct {
 	// Proven are the own members whose data is that of the others, and to which all former members
 	// were connected. Doubt says what the proof of another one waits for, such as "for an answer".
 	Proven map[uint64]bool
-	Doubt    string
+	Doubt  string
 	// WriteStop is what a copy without obstacles expects.
 	WriteStop api.ImportWriteStop
 	// Fence is the alarm by which an etcd refuses writes on behalf of this EtcdCluster.
