@@ -318,16 +318,8 @@ func (f *former) askForUsers(ctx context.Context, client *clientv3.Client) {
 // fill puts as many MiB into the former etcd as IMPORT_MIB says, in values of 16 KiB. Default: none.
 func (f *former) fill(ctx context.Context, client *clientv3.Client) {
 	f.t.Helper()
-	text := os.Getenv("IMPORT_MIB")
-	if text == "" {
-		return
-	}
-	mib, err := strconv.Atoi(text)
-	if err != nil {
-		f.t.Fatalf("IMPORT_MIB: %v", err)
-	}
 	value := make([]byte, 16<<10)
-	for i := range mib {
+	for i := range largeImport(f.t) {
 		var puts []clientv3.Op
 		for j := range 64 {
 			_, _ = rand.Read(value)
@@ -339,10 +331,30 @@ func (f *former) fill(ctx context.Context, client *clientv3.Client) {
 	}
 }
 
+// importTime bounds each stage of an import: each MiB of IMPORT_MIB is read ten times.
+func importTime(t *testing.T) time.Duration {
+	t.Helper()
+	return harness.Settle + time.Duration(largeImport(t))*time.Second/2
+}
+
+// largeImport is the number in IMPORT_MIB. Default: 0.
+func largeImport(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("IMPORT_MIB")
+	if text == "" {
+		return 0
+	}
+	mib, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("IMPORT_MIB: %v", err)
+	}
+	return mib
+}
+
 // waitImport waits for one of the phases of an import.
 func waitImport(t *testing.T, cluster *harness.Cluster, phases ...v1beta2.ImportPhase) {
 	t.Helper()
-	harness.Wait(t, fmt.Sprintf("an import that is %v", phases), harness.Settle, func(context.Context) error {
+	harness.Wait(t, fmt.Sprintf("an import that is %v", phases), importTime(t), func(context.Context) error {
 		status := cluster.Status()
 		if st := status.Import; st == nil || !slices.Contains(phases, st.Phase) {
 			return fmt.Errorf("the import is %+v: %s", st, status.Reason)
