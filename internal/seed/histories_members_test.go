@@ -20,7 +20,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -42,6 +41,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/selection"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 	"github.com/etcd-operator/etcd-operator/pkg/store/volume"
+	"github.com/etcd-operator/etcd-operator/test/environment"
 	"github.com/etcd-operator/etcd-operator/test/members"
 )
 
@@ -51,20 +51,6 @@ const (
 	randomMoments   = 5
 )
 
-// fromEnvironment is a number that whoever runs the test may choose.
-func fromEnvironment(t *testing.T, name string, usual uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return usual
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
 // Random histories of a real etcd: transactions, deletions, leases that expire, compactions, large
 // values, backups, and recorders that take over from each other. Whatever revision or moment is
 // restored, it has what etcd's own client saw: key by key, and by etcd's own hash. Every second
@@ -73,7 +59,7 @@ func fromEnvironment(t *testing.T, name string, usual uint64) uint64 {
 // HISTORIES is how many of each release, HISTORIES_FIRST the seed of the first, and HISTORIES_ETCD the
 // only release, such as 3.6.
 func TestRandomHistoriesComeBackExactly(t *testing.T) {
-	first, number := fromEnvironment(t, "HISTORIES_FIRST", 0), fromEnvironment(t, "HISTORIES", 2)
+	first, number := environment.Number(t, "HISTORIES_FIRST", 0), environment.Number(t, "HISTORIES", 2)
 	ran := 0
 	for _, release := range members.Releases(t) {
 		only := os.Getenv("HISTORIES_ETCD")
@@ -109,7 +95,7 @@ type history struct {
 	cluster *members.Cluster
 	client  *clientv3.Client
 	conn    *etcd.Conn
-	truth   *truth
+	truth   *members.Truth
 
 	clusterID         uint64
 	revision          int64 // that the client knows
@@ -172,7 +158,7 @@ func newHistory(t *testing.T, release members.Release, seed uint64) *history {
 	if h.conn, err = connections.Conn(etcd.Endpoint{URL: url}); err != nil {
 		t.Fatal(err)
 	}
-	h.truth = watch(t, h.client)
+	h.truth = members.Watch(t, h.client)
 	shelf, err := volume.Open(t.Context(), volume.Config{Root: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +300,7 @@ func (h *history) compact(ctx context.Context, t *testing.T, stored bool) {
 	if to <= h.compacted {
 		return
 	}
-	h.truth.await(t, to)
+	h.truth.Await(t, to)
 	if stored {
 		h.awaitStored(t, to)
 	}
@@ -332,8 +318,8 @@ func (h *history) compareHash(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.truth.await(t, revision)
-	if want, certain := h.truth.hash(t, revision, resp.CompactRevision); certain {
+	h.truth.Await(t, revision)
+	if want, certain := h.truth.Hash(t, revision, resp.CompactRevision); certain {
 		if h.hashes++; resp.Hash != want {
 			t.Errorf("etcd's hash at revision %d, compacted at %d, is %08x, and %08x by what its client saw", revision, resp.CompactRevision, resp.Hash, want)
 		}
@@ -472,7 +458,7 @@ func (h *history) checkUntil(t *testing.T) {
 func (h *history) restoreAll(t *testing.T) {
 	t.Helper()
 	last := h.end.Last
-	h.truth.await(t, last)
+	h.truth.Await(t, last)
 	for range randomRevisions {
 		revision := h.oldest + h.rng.Int64N(last-h.oldest+1)
 		h.restore(t, fmt.Sprintf("revision %d", revision), &api.RestoreSpec{Pick: api.RestorePickNewest, Revision: revision}, revision)
@@ -561,12 +547,12 @@ func (h *history) fetch(t *testing.T, v selection.Verified) string {
 
 func (h *history) compare(t *testing.T, client *clientv3.Client, revision int64) {
 	t.Helper()
-	want := h.truth.at(revision)
+	want := h.truth.At(revision)
 	got := members.Everything(t, client, revision)
 	brief := false // a lease that ends, and its keys, by now
 	for _, c := range want {
-		ttl := h.ttls[clientv3.LeaseID(c.kv.Lease)]
-		brief = brief || c.kv.Lease != 0 && ttl < 1000
+		ttl := h.ttls[clientv3.LeaseID(c.KV.Lease)]
+		brief = brief || c.KV.Lease != 0 && ttl < 1000
 	}
 	if head := got.Header.Revision; head != revision && (!brief || head < revision) {
 		t.Errorf("it is at revision %d, want %d", head, revision)
@@ -576,14 +562,14 @@ func (h *history) compare(t *testing.T, client *clientv3.Client, revision int64)
 	}
 	leased := map[int64]bool{}
 	for i, c := range want {
-		if got.Kvs[i].String() != c.kv.String() {
-			t.Errorf("it has %.200s, want %.200s", got.Kvs[i], c.kv)
+		if got.Kvs[i].String() != c.KV.String() {
+			t.Errorf("it has %.200s, want %.200s", got.Kvs[i], c.KV)
 		}
-		if c.kv.Lease != 0 {
-			leased[c.kv.Lease] = true
+		if c.KV.Lease != 0 {
+			leased[c.KV.Lease] = true
 		}
 	}
-	if sum, certain := h.truth.hash(t, revision, revision); certain {
+	if sum, certain := h.truth.Hash(t, revision, revision); certain {
 		if got := hashAt(t, client, revision); got != sum {
 			t.Errorf("etcd's hash is %08x, want %08x", got, sum)
 		}
@@ -602,7 +588,7 @@ func (h *history) compare(t *testing.T, client *clientv3.Client, revision int64)
 	if brief || len(want) == 0 {
 		return
 	}
-	kv := want[0].kv
+	kv := want[0].KV
 	put, err := client.Put(t.Context(), string(kv.Key), "after")
 	if err != nil {
 		t.Fatal(err)

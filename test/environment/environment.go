@@ -8,6 +8,7 @@ package environment
 import (
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -40,4 +41,18 @@ func Forget(t testing.TB, prefixes ...string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Number is a number that whoever runs the test may choose by a variable.
+func Number(t testing.TB, name string, usual uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
 }

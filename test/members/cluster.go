@@ -4,6 +4,7 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -38,6 +39,8 @@ type Options struct {
 	// Data is the data directory of a cluster of one, such as a restored one; default: empty
 	// directories of the test.
 	Data string
+	// PeerURL is where a cluster of one listens for others; default: a free port.
+	PeerURL string
 }
 
 // Cluster is a cluster that runs until the test ends.
@@ -71,12 +74,13 @@ func (r Release) Start(t testing.TB, o Options) *Cluster {
 		scheme, security = "https", o.TLS.serverFlags()
 	}
 	found := ports.Free(t, "127.0.0.1", 2*size)
-	var initial []string
+	var initial, peers []string
 	for i := range size {
-		initial = append(initial, fmt.Sprintf("m%d=http://127.0.0.1:%s", i, found[2*i+1]))
+		peers = append(peers, cmp.Or(o.PeerURL, "http://127.0.0.1:"+found[2*i+1]))
+		initial = append(initial, fmt.Sprintf("m%d=%s", i, peers[i]))
 	}
 	for i := range size {
-		m := r.newMember(t, fmt.Sprintf("m%d", i), o.Data, scheme+"://127.0.0.1:"+found[2*i], "http://127.0.0.1:"+found[2*i+1])
+		m := r.newMember(t, fmt.Sprintf("m%d", i), o.Data, scheme+"://127.0.0.1:"+found[2*i], peers[i])
 		m.args = append(append(append(m.args, "--initial-cluster", strings.Join(initial, ",")), security...), o.Flags...)
 		c.Members = append(c.Members, m)
 		m.Start(t)
@@ -249,6 +253,28 @@ func (m *Member) Kill(t testing.TB) {
 	m.signal(t, syscall.SIGKILL)
 	<-m.exited
 	m.running = nil
+}
+
+// Dir is the data directory of a member.
+func (m *Member) Dir() string { return m.data }
+
+// Destroy ends the process at once, and deletes its data.
+func (m *Member) Destroy(t testing.TB) {
+	t.Helper()
+	m.Kill(t)
+	if err := os.RemoveAll(m.data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Log is what the process has logged so far, in all its lives.
+func (m *Member) Log(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(m.log.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // Database is the file with the keys of a member.

@@ -1,0 +1,268 @@
+//go:build stores
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cuts
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-operator/etcd-operator/test/members"
+)
+
+// summary is what a cut has shown.
+type summary struct {
+	acked, lost int
+	inLog       int // lost ones that the survivor had in its log, and had not applied
+	hashes      int
+}
+
+// truth is what a client saw of the survivor, up to its end.
+func (c *cut) truth() *members.Truth { return c.truths[c.survivor] }
+
+// survivorHash compares the survivor's own hash with what its client saw.
+func (c *cut) survivorHash(t *testing.T) {
+	t.Helper()
+	c.truth().Await(t, c.has)
+	resp, err := c.clients[c.survivor].HashKV(t.Context(), c.survivor.URL, c.has)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, certain := c.truth().Hash(t, c.has, 0); certain {
+		if c.hashes++; resp.Hash != want {
+			t.Errorf("the survivor's hash at revision %d is %08x, and %08x by what its client saw", c.has, resp.Hash, want)
+		}
+	}
+}
+
+// checkStatus compares what the status said with what the writers know.
+func (c *cut) checkStatus(t *testing.T) {
+	t.Helper()
+	known, way := c.said.LastRevision, c.way
+	if c.ends {
+		if len(c.said.Ways) > 0 {
+			t.Errorf("nobody can ask the survivor, and the ways out are %+v", c.said.Ways)
+		}
+		return
+	}
+	if way.Member != c.name {
+		t.Errorf("the survivor is %s, and the status names %s", c.name, way.Member)
+	}
+	last := c.writers.last()
+	for _, truth := range c.truths {
+		last = max(last, truth.Last())
+	}
+	if recorded := c.ops.cluster(t).Status.Record.Revision; known < recorded || known > last {
+		t.Errorf("the status says that revision %d was committed, %d is recorded, and the clients know %d", known, recorded, last)
+	}
+	if way.Revision > c.has || c.stored.EtcdRevision < way.Revision || c.stored.EtcdRevision > c.has {
+		t.Errorf("the status says that the survivor has revision %d, its backup %d, and it has %d", way.Revision, c.stored.EtcdRevision, c.has)
+	}
+	if c.has < c.before {
+		t.Errorf("the survivor has revision %d, and had %d before", c.has, c.before)
+	}
+	loss := fmt.Sprintf("the last revision known to be committed was %d: no known revision is lost; perhaps the last writes are", known)
+	switch behind := known - way.Revision; {
+	case behind == 1:
+		loss = fmt.Sprintf("the last revision known to be committed was %d: 1 known revision is lost, and later writes", known)
+	case behind > 1:
+		loss = fmt.Sprintf("the last revision known to be committed was %d: %d known revisions are lost, and later writes", known, behind)
+	}
+	if want := fmt.Sprintf("%s has revision %d; %s", c.name, way.Revision, loss); way.Message != want {
+		t.Errorf("the status says %q, want %q", way.Message, want)
+	}
+	// Each known revision that is lost was a write, so nobody knows more of them than the status says.
+	missing := map[int64]bool{}
+	for _, truth := range c.truths {
+		for revision := range truth.Changes() {
+			missing[revision] = true
+		}
+	}
+	for revision := range c.writers.acked {
+		missing[revision] = true
+	}
+	maps.DeleteFunc(missing, func(revision int64, _ bool) bool { return revision <= c.has || revision > known })
+	if way.Revision == c.has && int64(len(missing)) > max(0, known-way.Revision) {
+		t.Errorf("%d known revisions are lost, and the status says %q", len(missing), way.Message)
+	}
+	if c.bump > 0 && c.has+c.bump <= last {
+		t.Errorf("the new cluster begins at revision %d, and clients know %d", c.has+c.bump, last)
+	}
+}
+
+// compare compares the restored cluster with the survivor, and both with what the writers know.
+func (c *cut) compare(t *testing.T) {
+	t.Helper()
+	client := c.restored.Client(t)
+	at := c.has + c.bump
+	var got *clientv3.GetResponse
+	got, err := client.Get(t.Context(), "", clientv3.WithPrefix(), clientv3.WithRev(at))
+	if err != nil {
+		t.Fatalf("what the survivor had at revision %d is not there: %v", c.has, err)
+	}
+	if got.Header.Revision > at+int64(len(c.writers.ttls)) { // leases may have ended
+		t.Errorf("the restored cluster is at revision %d, want %d", got.Header.Revision, at)
+	}
+	want := c.truth().At(c.has)
+	if len(got.Kvs) != len(want) {
+		t.Errorf("there are %d keys, and the survivor had %d", len(got.Kvs), len(want))
+	}
+	for i := range min(len(want), len(got.Kvs)) {
+		if got.Kvs[i].String() != want[i].KV.String() {
+			t.Errorf("there is %.200s, and the survivor had %.200s", got.Kvs[i], want[i].KV)
+		}
+	}
+	if c.bump == 0 {
+		resp, err := client.HashKV(t.Context(), c.restored.Members[0].URL, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum, certain := c.truth().Hash(t, at, 0); certain {
+			if c.hashes++; resp.Hash != sum {
+				t.Errorf("the hash is %08x, and %08x by what a client of the survivor saw", resp.Hash, sum)
+			}
+		}
+	}
+	put, err := client.Put(t.Context(), "new", "cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.back = time.Since(c.chosen)
+	if put.Header.Revision <= at {
+		t.Errorf("the first write is at revision %d, and the data at %d", put.Header.Revision, at)
+	}
+	c.compareAcknowledged(t)
+	c.compareHistories(t)
+}
+
+// compareAcknowledged compares the history of the survivor with the acknowledgements.
+func (c *cut) compareAcknowledged(t *testing.T) {
+	t.Helper()
+	history := c.truth().Changes()
+	logs := c.unapplied()
+	for revision, changes := range c.writers.acked {
+		c.acked++
+		if revision > c.has {
+			c.lost++
+			for _, w := range changes {
+				if w.value != "" && bytes.Contains(logs, []byte(w.value)) {
+					c.inLog++
+					break
+				}
+			}
+			continue
+		}
+		there := map[string]written{}
+		for _, change := range history[revision] {
+			there[string(change.KV.Key)] = written{string(change.KV.Value), change.KV.Lease}
+		}
+		if !maps.Equal(there, changes) {
+			t.Errorf("revision %d was acknowledged with %.300v, and the survivor has %.300v", revision, changes, there)
+		}
+	}
+	for revision, changes := range history {
+		for _, change := range changes {
+			if key, value := string(change.KV.Key), string(change.KV.Value); revision <= c.has && !change.Tombstone && c.writers.sent[value] != key {
+				t.Errorf("revision %d has %s=%.100s, which nobody has sent", revision, key, value)
+			}
+		}
+	}
+}
+
+// unapplied are the entries in the survivor's log after the last one that it has applied.
+func (c *cut) unapplied() []byte {
+	var all []byte
+	for index, entry := range c.log {
+		if index > c.index {
+			all = append(append(all, entry...), 0)
+		}
+	}
+	return all
+}
+
+// compareHistories compares what the clients of the members saw: there is one history.
+func (c *cut) compareHistories(t *testing.T) {
+	t.Helper()
+	history, of := map[int64]string{}, map[int64]string{}
+	for m, truth := range c.truths {
+		for revision, changes := range truth.Changes() {
+			if truth == c.truth() && revision > c.has {
+				continue // nobody could ask the survivor, and this is of the new cluster
+			}
+			var lines []string
+			for _, change := range changes {
+				lines = append(lines, fmt.Sprint(change.Sub, change.Tombstone, change.KV))
+			}
+			text := strings.Join(lines, "\n")
+			if before, there := history[revision]; there && before != text {
+				t.Errorf("revision %d of %s is %.300s, and of %s %.300s", revision, m.URL, text, of[revision], before)
+			}
+			history[revision], of[revision] = text, m.URL
+		}
+	}
+}
+
+// compareLeases compares the leases, users and roles, which raise no revision, in the files of the survivor
+// and of the restored member.
+func (c *cut) compareLeases(t *testing.T) {
+	t.Helper()
+	want, got := buckets(t, c.survivor.Dir()), buckets(t, c.data)
+	for name, pairs := range want {
+		if !maps.Equal(got[name], pairs) {
+			t.Errorf("in %s there is %q, and the survivor had %q", name, got[name], pairs)
+		}
+	}
+	granted := slices.Collect(maps.Keys(want["lease"]))
+	if len(granted) == 0 && len(c.writers.ttls) > 20 {
+		t.Error("no lease is left")
+	}
+}
+
+// buckets are the contents of etcd's database without the keys, by bucket.
+func buckets(t *testing.T, data string) map[string]map[string]string {
+	t.Helper()
+	db, err := bbolt.Open(filepath.Join(data, "member", "snap", "db"), 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	all := map[string]map[string]string{}
+	err = db.View(func(tx *bbolt.Tx) error {
+		for _, name := range []string{"lease", "authUsers", "authRoles", "alarm"} {
+			pairs := map[string]string{}
+			if bucket := tx.Bucket([]byte(name)); bucket != nil {
+				if err := bucket.ForEach(func(key, value []byte) error {
+					pairs[string(key)] = string(value)
+					return nil
+				}); err != nil {
+					return err
+				}
+			}
+			all[name] = pairs
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func (c *cut) report(t *testing.T) {
+	t.Helper()
+	t.Logf("%+v", c.schedule)
+	t.Logf("%d acknowledged revisions and %d requests without an answer; the survivor had revision %d (%d before it was alone), and %d was known; "+
+		"%d acknowledged revisions are lost, of which %d were in its log; %d hashes; back after %.1f s",
+		c.acked, c.writers.unanswered, c.has, c.before, c.said.LastRevision, c.lost, c.inLog, c.hashes, c.back.Seconds())
+}

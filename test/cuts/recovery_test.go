@@ -1,0 +1,271 @@
+//go:build stores
+
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cuts
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
+	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/pkg/selection"
+
+	"github.com/etcd-operator/etcd-operator/internal/seed"
+	"github.com/etcd-operator/etcd-operator/test/members"
+)
+
+// recovery is what the operators say and do.
+type recovery struct {
+	said     *api.RecoveryStatus // when the person chooses
+	way      api.RecoveryWay     // that the person takes
+	chosen   time.Time
+	asked    *api.EtcdRestore // by the etcd operator
+	stored   api.BackupStatus // of the survivor's data
+	restored *members.Cluster
+	data     string // directory of the restored member
+	// has is the revision of the survivor at its end, and index the last raft entry that it has applied.
+	has   int64
+	index uint64
+	bump  int64
+	log   map[uint64][]byte // of the survivor
+	back  time.Duration     // from the choice to the first write
+}
+
+// choose waits for the ways out, takes the survivor, and waits until the etcd operator asks for the
+// restore.
+func (c *cut) choose(t *testing.T) {
+	t.Helper()
+	if c.ends {
+		c.refuse(t)
+		return
+	}
+	status := func() *api.RecoveryStatus { return c.ops.cluster(t).Status.Recovery }
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if c.said = status(); c.said != nil {
+			i := slices.IndexFunc(c.said.Ways, func(w api.RecoveryWay) bool { return w.Way == api.RecoverySurvivor })
+			if i >= 0 {
+				c.way = c.said.Ways[i]
+				break
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no way out is a survivor: %+v, of %+v", c.said, c.ops.cluster(t).Status)
+		}
+	}
+	c.chosen = time.Now()
+	c.ops.annotate(t, api.RecoverAnnotation, "survivor="+c.way.Member)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if c.asked = c.ops.restore(t); c.asked != nil {
+			break
+		}
+		st := status()
+		if failed := st != nil && st.Choice != nil && st.Choice.Phase == api.RecoveryFailed; failed || time.Now().After(end) {
+			t.Fatalf("the choice does not lead to a restore: %+v", st)
+		}
+	}
+	for _, b := range c.ops.backups(t) {
+		if b.Name == status().Choice.Backup {
+			c.stored = b.Status
+		}
+	}
+	at, err := c.clients[c.survivor].Status(t.Context(), c.survivor.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.has, c.index, c.bump = at.Header.Revision, at.RaftAppliedIndex, c.asked.Spec.BumpRevision
+	c.survivorHash(t)
+	c.survivor.Kill(t) // as the restore operator does before the new cluster starts
+	c.log = logged(t, c.survivor.Dir())
+}
+
+// refuse waits until the status lists no survivor, and no choice changes that. etcd serves no clients after
+// a start without a quorum, so nobody can ask the survivor.
+func (c *cut) refuse(t *testing.T) {
+	t.Helper()
+	c.chosen = time.Now()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if c.said = c.ops.cluster(t).Status.Recovery; c.said != nil && c.said.LostDate != "" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the status does not list the ways out: %+v", c.ops.cluster(t).Status)
+		}
+	}
+	c.ops.annotate(t, api.RecoverAnnotation, "survivor="+c.name)
+	// A pass may take so long on the fast clock that the operator does not get as far as a refusal.
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		st := c.ops.cluster(t).Status.Recovery
+		if st == nil || st.Choice == nil {
+			continue
+		}
+		if st.Choice.Phase != api.RecoveryRefused || !strings.Contains(st.Choice.Reason, "no survivor is named "+c.name) {
+			t.Errorf("the choice is not refused: %+v", st.Choice)
+		}
+		break
+	}
+	if len(c.ops.backups(t)) != 1 {
+		t.Error("the choice has made an EtcdBackup")
+	}
+	if c.ops.restore(t) != nil {
+		t.Error("there is an EtcdRestore")
+	}
+}
+
+// restore starts the new cluster.
+func (c *cut) restore(t *testing.T) {
+	t.Helper()
+	c.data = filepath.Join(t.TempDir(), "data")
+	if c.ends {
+		c.restoreByHand(t)
+	} else {
+		c.restoreBackup(t)
+	}
+	c.compareLeases(t)
+	c.restored = c.release.Start(t, members.Options{Data: c.data, TLS: c.tls, Flags: quick, PeerURL: c.survivor.PeerURL})
+	if c.ends {
+		// Nobody could ask the survivor. The first revision is still there.
+		m := c.restored.Members[0]
+		c.truths[c.survivor] = members.Watch(t, c.restored.Client(t, m))
+		c.truth().Await(t, c.has)
+	}
+}
+
+// restoreByHand restores the file of a survivor that runs and serves nobody, with etcd's own tool.
+func (c *cut) restoreByHand(t *testing.T) {
+	t.Helper()
+	c.awaitLog(t, c.survivor, "failed to publish local member")
+	text, err := os.ReadFile(c.survivor.Database())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.has = c.release.SnapshotStatus(t, file).Revision
+	peer := c.survivor.PeerURL
+	c.release.Run(t, c.release.SnapshotTool(), "snapshot", "restore", c.survivor.Database(), "--skip-hash-check", "--data-dir", c.data, "--name", "m0",
+		"--initial-cluster", "m0="+peer, "--initial-advertise-peer-urls", peer, "--initial-cluster-token", fmt.Sprintf("token-%d", time.Now().UnixNano()))
+	c.survivor.Kill(t)
+	c.log = logged(t, c.survivor.Dir())
+}
+
+// awaitLog waits until a member has logged something.
+func (c *cut) awaitLog(t *testing.T, m *members.Member, text string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !strings.Contains(m.Log(t), text); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s has not logged %q", m.URL, text)
+		}
+	}
+}
+
+// restoreBackup does what the restore operator and the containers of the first member do.
+func (c *cut) restoreBackup(t *testing.T) {
+	t.Helper()
+	spec := &c.asked.Spec
+	place, err := location.Open(t.Context(), nil, namespace, spec.BackupStorageType, spec.BackupSource, c.ops.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer place.Close()
+	found, passed, err := selection.Find(t.Context(), place, spec, nil)
+	if err != nil {
+		t.Fatalf("%v; passed over %q", err, passed)
+	}
+	if found.Path != c.stored.Key || !found.Uncertain || found.EtcdRevision != c.stored.EtcdRevision {
+		t.Errorf("the restore finds %+v, and the backup of the survivor is %+v", found, c.stored)
+	}
+	dir := t.TempDir()
+	c.fetch(t, place, found, dir)
+	r := seed.Restore{
+		// No network is between the old members and the new one: it has the address of an old one.
+		Dir: dir, DataDir: c.data, Tool: c.release.Program(c.release.SnapshotTool()), Name: "m0", PeerURL: c.survivor.PeerURL,
+		ClusterToken: fmt.Sprintf("token-%d", time.Now().UnixNano()), BumpRevision: spec.BumpRevision, Revision: found.Revision, Out: io.Discard, Err: io.Discard,
+	}
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fetch has the restore operator's server serve the backup to the first container.
+func (c *cut) fetch(t *testing.T, place *location.Location, found selection.Verified, dir string) {
+	t.Helper()
+	const token, file = "a-token", "token"
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := backupserver.New(backupserver.Config{})
+	server.Offer(clusterName, token, backupserver.Backup{Size: found.Size, SHA256: found.SHA256, Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
+		return place.Get(ctx, found.Key, offset)
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := server.Run(ctx, listener); err != nil {
+			t.Error(err)
+		}
+	})
+	defer serving.Wait()
+	defer cancel()
+	tokens := filepath.Join(t.TempDir(), file)
+	if err := os.WriteFile(tokens, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := seed.Fetch{
+		URL: "http://" + listener.Addr().String() + backupserver.Path + clusterName, TokenFile: tokens, Size: found.Size, SHA256: found.SHA256,
+		Dir: dir, DataDir: c.data, Transport: seed.Transport(), Out: io.Discard, Err: io.Discard,
+	}
+	if err := f.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkOld starts an old member on its old data. It must have no part in the new cluster.
+func (c *cut) checkOld(t *testing.T) {
+	t.Helper()
+	client, url := c.restored.Client(t), c.restored.Members[0].URL
+	before, err := client.Status(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before.Header.ClusterId == c.clusterID {
+		t.Errorf("the restored cluster has the ID of the old one: %x", c.clusterID)
+	}
+	c.old.Start(t)
+	// Without a quorum, a member that starts serves no clients. Its messages show that it runs.
+	c.awaitLog(t, c.old, "cluster ID mismatch")
+	time.Sleep(time.Second) // two elections
+	old := c.cluster.Client(t, c.old)
+	members.Put(t, client, "after", "the return of an old member")
+	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+	defer cancel()
+	if resp, err := old.Get(ctx, "after"); err == nil {
+		t.Errorf("the old member confirms a read: %v", resp)
+	}
+	after, err := client.Status(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.MemberList(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.RaftTerm != before.RaftTerm || after.Leader != before.Leader || after.Header.ClusterId != before.Header.ClusterId || len(list.Members) != 1 {
+		t.Errorf("with an old member, the new cluster is %+v with the members %v, and was %+v", after, list.Members, before)
+	}
+}
