@@ -84,7 +84,7 @@ func (b *bench) clustersAtOnce(count int) {
 		}, metav1.CreateOptions{})
 		return err
 	})
-	harness.Wait(b.t, fmt.Sprintf("%d clusters", count), allStarted, func(ctx context.Context) error { return allReady(ctx, b.n, count) })
+	harness.Wait(b.t, fmt.Sprintf("%d clusters", count), allStarted, func(ctx context.Context) error { return allReady(ctx, b.n, count, etcd36) })
 	b.table.add(fmt.Sprintf("%d clusters of one member", count), aim{1.1, "B"}, time.Since(start))
 	if err := clusters.DeleteCollection(b.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		b.t.Fatal(err)

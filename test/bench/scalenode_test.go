@@ -7,7 +7,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -21,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
@@ -33,27 +32,27 @@ const (
 	podNetwork = "198.18.0.0/16"
 	// simulatedLabel is that of the node, which pods select.
 	simulatedLabel = "etcd-operator.bench/simulated"
-	// kubeletsAtOnce is how many pods the node starts at once.
+	// kubeletsAtOnce is how many requests about pods the node sends at once.
 	kubeletsAtOnce = 32
 )
 
-// A simulatedNode is a Node without a machine. Its pods are ready as soon as they are bound.
+// A simulatedNode is a Node without a machine. Its pods have a kubelet each.
 type simulatedNode struct {
 	n       *harness.Namespace
 	members *standIns
 	name    string
 
-	running, serving sync.WaitGroup
-	slots            chan struct{}
-	mu               sync.Mutex
-	addresses        map[types.UID]string
-	err              error // the first
+	running   sync.WaitGroup
+	slots     chan struct{}
+	mu        sync.Mutex
+	addresses int   // that it has given
+	err       error // the first
 }
 
 // startNode creates the node, and removes it when the test ends.
 func startNode(t *testing.T, n *harness.Namespace) *simulatedNode {
 	t.Helper()
-	node := &simulatedNode{n: n, members: startStandIns(t), name: n.Name, slots: make(chan struct{}, kubeletsAtOnce), addresses: map[types.UID]string{}}
+	node := &simulatedNode{n: n, members: startStandIns(t), name: n.Name, slots: make(chan struct{}, kubeletsAtOnce)}
 	ctx, stop := context.WithCancel(t.Context())
 	capacity := corev1.ResourceList{"cpu": resource.MustParse("10000"), "memory": resource.MustParse("10Ti"), "ephemeral-storage": resource.MustParse("10Ti"), "pods": resource.MustParse("10000")}
 	object := &corev1.Node{
@@ -71,17 +70,31 @@ func startNode(t *testing.T, n *harness.Namespace) *simulatedNode {
 	factory := informers.NewSharedInformerFactoryWithOptions(n.Kube, 0, informers.WithNamespace(n.Name), informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node.name).String()
 	}))
+	kubelets := map[types.UID]*simulatedPod{} // handlers run one after another
 	handle := func(obj any) {
-		if pod, ok := obj.(*corev1.Pod); ok {
-			node.slots <- struct{}{}
-			node.running.Go(func() {
-				defer func() { <-node.slots }()
-				node.sync(ctx, pod)
-			})
+		pod, ok := obj.(*corev1.Pod)
+		if !ok {
+			return
+		}
+		p := kubelets[pod.UID]
+		if p == nil {
+			p = &simulatedPod{n: node, wake: make(chan struct{}, 1)}
+			kubelets[pod.UID] = p
+			node.running.Go(func() { p.run(ctx) })
+		}
+		p.show(pod)
+	}
+	gone := func(obj any) {
+		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = last.Obj
+		}
+		if pod, ok := obj.(*corev1.Pod); ok && kubelets[pod.UID] != nil {
+			kubelets[pod.UID].show(nil)
+			delete(kubelets, pod.UID)
 		}
 	}
 	if _, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) },
+		AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }, DeleteFunc: gone,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +103,7 @@ func startNode(t *testing.T, n *harness.Namespace) *simulatedNode {
 		stop()
 		factory.Shutdown()
 		node.running.Wait()
-		node.members.server.Stop()
-		node.serving.Wait()
+		node.members.stopAll()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
@@ -150,67 +162,19 @@ func (n *simulatedNode) fail(ctx context.Context, err error) {
 	}
 }
 
-// sync does for a pod what a kubelet does.
-func (n *simulatedNode) sync(ctx context.Context, pod *corev1.Pod) {
-	pods := n.n.Kube.CoreV1().Pods(pod.Namespace)
-	if pod.DeletionTimestamp != nil {
-		err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			n.fail(ctx, fmt.Errorf("end the pod %s: %w", pod.Name, err))
-		}
-		return
-	}
-	if pod.Status.Phase == corev1.PodRunning {
-		return
-	}
-	ip, begun := n.address(pod.UID)
-	if begun {
-		return
-	}
-	if err := n.members.serve(ctx, &n.serving, pod, ip); err != nil {
-		n.fail(ctx, err)
-		return
-	}
-	patch, err := json.Marshal(map[string]any{"status": readyStatus(pod, ip)})
-	if err == nil {
-		_, err = pods.Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	}
-	if err != nil {
-		n.fail(ctx, fmt.Errorf("start the pod %s: %w", pod.Name, err))
-	}
-}
-
-// address returns the address of a pod, and whether it had one before.
-func (n *simulatedNode) address(uid types.UID) (string, bool) {
+// address returns an address that no pod has had. The space holds 64,000.
+func (n *simulatedNode) address() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if ip, known := n.addresses[uid]; known {
-		return ip, true
-	}
-	i := len(n.addresses)
-	ip := fmt.Sprintf("198.18.%d.%d", i/250, i%250+1)
-	n.addresses[uid] = ip
-	return ip, false
+	i := n.addresses
+	n.addresses++
+	return fmt.Sprintf("198.18.%d.%d", i/250, i%250+1)
 }
 
-// readyStatus is the status of a pod whose member serves.
-func readyStatus(pod *corev1.Pod, ip string) corev1.PodStatus {
-	now := metav1.Now()
-	status := corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}, StartTime: &now}
-	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
-		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
-	}
-	for _, c := range pod.Spec.InitContainers {
-		status.InitContainerStatuses = append(status.InitContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, Ready: true,
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now}},
-		})
-	}
-	for _, c := range pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, ImageID: "sha256:" + manifest.EtcdContainer, Ready: true, Started: ptr.To(true),
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
-		})
-	}
-	return status
+// slot waits for a turn to send a request, and returns its end.
+func (n *simulatedNode) slot() (end func()) {
+	n.slots <- struct{}{}
+	return func() { <-n.slots }
 }
+
+func (n *simulatedNode) pods() typedcorev1.PodInterface { return n.n.Kube.CoreV1().Pods(n.n.Name) }
