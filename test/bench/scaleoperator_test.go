@@ -50,7 +50,7 @@ func buildOperator(t *testing.T, n *harness.Namespace) *outsideProgram {
 	return p
 }
 
-// start runs the program until the test ends, and waits until it leads or stands by.
+// start runs the program until the test ends, and waits until it leads or is a standby.
 func (p *outsideProgram) start(t *testing.T) outsideOperator {
 	t.Helper()
 	p.started++
