@@ -26,7 +26,7 @@ var counts = flag.String("counts", "100,300,1000", "numbers of clusters, in risi
 
 // resting passes between the start of clusters and the measurement of their rest. The runtime
 // returns memory in that time.
-const resting = 10 * time.Second
+const resting = 90 * time.Second
 
 // TestScale measures the operator with many clusters of one member. Their pods and members are
 // simulated. The operator is a process of its own, so that its costs are its own. After each failover,

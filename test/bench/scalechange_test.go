@@ -94,14 +94,14 @@ func (b *bench) memberDeaths(count int, version string) []time.Duration {
 	return took
 }
 
-// failover kills the operator while another one stands by, and returns the other one once it cares
+// failover kills the operator while another one is a standby, and returns the other one once it cares
 // for all clusters: it has passed over each and found it available, and has carried out edits made
 // just after the kill.
 func (b *bench) failover(operator outsideOperator, program *outsideProgram, count int) (outsideOperator, failoverCost) {
 	b.t.Helper()
 	next := program.start(b.t)
 	if says, err := next.get(b.t.Context(), "/readyz"); err != nil || !strings.Contains(says, "standing by") {
-		b.t.Fatalf("the second operator does not stand by: %s, %v", says, err)
+		b.t.Fatalf("the second operator is no standby: %s, %v", says, err)
 	}
 	requests := total(b.requests())
 	begin := time.Now()
