@@ -50,11 +50,7 @@ func buildOperator(t *testing.T, n *harness.Namespace) *outsideProgram {
 	return p
 }
 
-<<<<<<< HEAD
-// start runs the program until the test ends, and waits until it leads or waits as a standby.
-=======
 // start runs the program until the test ends, and waits until it leads or is a standby.
->>>>>>> scale
 func (p *outsideProgram) start(t *testing.T) outsideOperator {
 	t.Helper()
 	p.started++
