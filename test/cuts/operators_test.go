@@ -251,10 +251,6 @@ func (reach) ReceivesSnapshot(context.Context, string) (bool, error) { return fa
 
 func (reach) ShareLogin(cluster.Members) {}
 
-func (reach) PeerHashKV(ctx context.Context, peer etcd.Endpoint, revision int64) (etcd.Hash, error) {
-	return etcd.PeerHashKV(ctx, peer, revision)
-}
-
 // reachForBackups is what the backup operator connects with.
 type reachForBackups struct{ client }
 
