@@ -5,10 +5,13 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -80,11 +83,14 @@ func (p *proof) run(ctx context.Context) (doubt string, pause time.Duration) {
 func (p *proof) compare(ctx context.Context, former Member) (bool, error) {
 	if p.known.revision > 0 && p.known.revision <= p.member.Status.Revision {
 		ours, err := p.own.Digest(ctx, p.known.revision)
-		if err == nil && ours == p.known.digest {
+		switch {
+		case err != nil && !errors.Is(err, rpctypes.ErrCompacted):
+			return false, err // no read of a former member would change that
+		case err == nil && ours == p.known.digest:
 			return true, nil
 		}
 	}
-	// Both are read in full now: a compaction may have removed what the earlier revision had.
+	// A compaction may have removed what the earlier revision had.
 	revision := p.member.Status.Revision
 	theirs, err := former.Digest(ctx, revision)
 	if err != nil {

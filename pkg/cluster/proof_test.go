@@ -83,20 +83,22 @@ func TestAFormerMemberIsReadOnceForSeveralProofs(t *testing.T) {
 		revision  int64 // of the member
 		compacted int64 // by it
 		digest    etcd.Digest
+		err       error   // of the member
 		want      []int64 // reads of the former member
 		doubt     bool
 	}{
-		"the first":           {digestAt{}, 7, 0, data, []int64{7}, false},
-		"another":             {known, 7, 0, data, nil, false},
-		"of the same moment":  {known, 6, 0, data, nil, false},
-		"ahead of the member": {known, 5, 0, data, []int64{5}, false},
-		"compacted":           {known, 7, 6, data, []int64{7}, false},
-		"other data":          {known, 7, 0, etcd.Digest{Keys: 6}, []int64{7}, true},
+		"the first":           {digestAt{}, 7, 0, data, nil, []int64{7}, false},
+		"another":             {known, 7, 0, data, nil, nil, false},
+		"of the same moment":  {known, 6, 0, data, nil, nil, false},
+		"ahead of the member": {known, 5, 0, data, nil, []int64{5}, false},
+		"compacted":           {known, 7, 6, data, nil, []int64{7}, false},
+		"other data":          {known, 7, 0, etcd.Digest{Keys: 6}, nil, []int64{7}, true},
+		"no answer":           {known, 7, 0, data, errors.New("refused"), nil, true},
 	} {
 		var reads []int64
 		p := &proof{
 			member: plan.MemberState{PodName: "new", Status: &etcd.Status{Revision: test.revision}}, known: test.known,
-			own:    compared{digest: test.digest, compacted: test.compacted},
+			own:    compared{digest: test.digest, compacted: test.compacted, err: test.err},
 			former: map[string]Member{"old-0": compared{digest: data, connected: true, reads: &reads}},
 		}
 		if doubt, _ := p.run(t.Context()); (doubt != "") != test.doubt || !slices.Equal(reads, test.want) {

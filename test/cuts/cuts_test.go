@@ -143,14 +143,12 @@ func (c *cut) live(t *testing.T) {
 	c.writers = startWriters(t, c.cluster, c.seed, c.schedule.writers)
 	time.Sleep(c.life)
 	// The etcd operator has recorded a state by then.
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if r := c.ops.cluster(t).Status.Record; r != nil && r.Revision > 0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the etcd operator has recorded nothing: %+v", c.ops.cluster(t).Status)
-		}
-	}
+	await(t, func() bool {
+		r := c.ops.cluster(t).Status.Record
+		return r != nil && r.Revision > 0
+	}, func() string {
+		return fmt.Sprintf("the etcd operator has recorded nothing: %+v", c.ops.cluster(t).Status)
+	})
 }
 
 // strike takes two members and their disks away.

@@ -53,18 +53,18 @@ func (c *cut) choose(t *testing.T) {
 		return
 	}
 	status := func() *api.RecoveryStatus { return c.ops.cluster(t).Status.Recovery }
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if c.said = status(); c.said != nil {
-			i := slices.IndexFunc(c.said.Ways, func(w api.RecoveryWay) bool { return w.Way == api.RecoverySurvivor })
-			if i >= 0 {
-				c.way = c.said.Ways[i]
-				break
-			}
+	await(t, func() bool {
+		if c.said = status(); c.said == nil {
+			return false
 		}
-		if time.Now().After(end) {
-			t.Fatalf("no way out is a survivor: %+v, of %+v", c.said, c.ops.cluster(t).Status)
+		i := slices.IndexFunc(c.said.Ways, func(w api.RecoveryWay) bool { return w.Way == api.RecoverySurvivor })
+		if i >= 0 {
+			c.way = c.said.Ways[i]
 		}
-	}
+		return i >= 0
+	}, func() string {
+		return fmt.Sprintf("no way out is a survivor: %+v, of %+v", c.said, c.ops.cluster(t).Status)
+	})
 	c.chosen = time.Now()
 	c.ops.annotate(t, api.RecoverAnnotation, "survivor="+c.way.Member)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -96,14 +96,12 @@ func (c *cut) choose(t *testing.T) {
 func (c *cut) refuse(t *testing.T) {
 	t.Helper()
 	c.chosen = time.Now()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if c.said = c.ops.cluster(t).Status.Recovery; c.said != nil && c.said.LostDate != "" {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the status does not list the ways out: %+v", c.ops.cluster(t).Status)
-		}
-	}
+	await(t, func() bool {
+		c.said = c.ops.cluster(t).Status.Recovery
+		return c.said != nil && c.said.LostDate != ""
+	}, func() string {
+		return fmt.Sprintf("the status does not list the ways out: %+v", c.ops.cluster(t).Status)
+	})
 	c.ops.annotate(t, api.RecoverAnnotation, "survivor="+c.name)
 	// A pass may take so long on the fast clock that the operator does not get as far as a refusal.
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -166,11 +164,7 @@ func (c *cut) restoreByHand(t *testing.T) {
 // awaitLog waits until a member has logged something.
 func (c *cut) awaitLog(t *testing.T, m *members.Member, text string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !strings.Contains(m.Log(t), text); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s has not logged %q", m.URL, text)
-		}
-	}
+	await(t, func() bool { return strings.Contains(m.Log(t), text) }, func() string { return fmt.Sprintf("%s has not logged %q", m.URL, text) })
 }
 
 // restoreBackup does what the restore operator and the containers of the first member do.

@@ -12,9 +12,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,6 +29,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/test/environment"
 	"github.com/etcd-operator/etcd-operator/test/harness"
 	"github.com/etcd-operator/etcd-operator/test/workload"
 )
@@ -338,17 +337,9 @@ func importTime(t *testing.T) time.Duration {
 }
 
 // largeImport is the number in IMPORT_MIB. Default: 0.
-func largeImport(t *testing.T) int {
+func largeImport(t *testing.T) uint64 {
 	t.Helper()
-	text := os.Getenv("IMPORT_MIB")
-	if text == "" {
-		return 0
-	}
-	mib, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("IMPORT_MIB: %v", err)
-	}
-	return mib
+	return environment.Number(t, "IMPORT_MIB", 0)
 }
 
 // waitImport waits for one of the phases of an import.
