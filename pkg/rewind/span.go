@@ -6,6 +6,8 @@ package rewind
 import (
 	"fmt"
 	"io"
+
+	"github.com/etcd-operator/etcd-operator/pkg/pages"
 )
 
 // Span is the revisions that a snapshot can be taken back to, both included.
@@ -36,14 +38,15 @@ func (e OutsideError) Error() string {
 }
 
 // ReadSpan reads the span of a snapshot from a few of its pages. It trusts the content, whose
-// SHA-256 somebody else has to verify. The error is ErrNoDatabase, or that of the reader.
+// SHA-256 somebody else has to verify. The error wraps pages.ErrNoDatabase, or is that of the
+// reader.
 func ReadSpan(snapshot io.ReaderAt) (Span, error) {
-	db, err := openTree(snapshot)
+	db, err := pages.Open(snapshot)
 	if err != nil {
 		return Span{}, err
 	}
 	oldest := int64(1) // etcd begins with it
-	meta, found, err := db.bucket(metaBucket)
+	meta, found, err := db.Bucket(metaBucket)
 	if err != nil {
 		return Span{}, err
 	}
@@ -52,31 +55,27 @@ func ReadSpan(snapshot io.ReaderAt) (Span, error) {
 			break
 		}
 		// A compaction that is scheduled and not finished may have removed records.
-		at, size, there, err := db.get(meta, name)
+		value, there, err := meta.Get(name)
 		if err != nil {
 			return Span{}, err
 		}
-		if !there || size < recordSize {
+		if !there || len(value) < recordSize {
 			continue
 		}
-		value, err := db.read(at, recordSize)
+		r, err := parseRecord(value[:recordSize])
 		if err != nil {
-			return Span{}, err
-		}
-		r, err := parseRecord(value)
-		if err != nil {
-			return Span{}, noDatabase("the revision of the compaction: %w", err)
+			return Span{}, fmt.Errorf("%w: the revision of the compaction: %w", pages.ErrNoDatabase, err)
 		}
 		oldest = max(oldest, r.main)
 	}
-	keys, found, err := db.bucket(keyBucket)
+	keys, found, err := db.Bucket(keyBucket)
 	if err != nil {
 		return Span{}, err
 	}
 	if !found {
-		return Span{}, noDatabase("it has no bucket of keys")
+		return Span{}, fmt.Errorf("%w: it has no bucket of keys", pages.ErrNoDatabase)
 	}
-	last, err := db.last(keys)
+	last, err := keys.Last()
 	if err != nil {
 		return Span{}, err
 	}
@@ -84,7 +83,7 @@ func ReadSpan(snapshot io.ReaderAt) (Span, error) {
 	if last != nil {
 		r, err := parseRecord(last)
 		if err != nil {
-			return Span{}, noDatabase("%w", err)
+			return Span{}, fmt.Errorf("%w: %w", pages.ErrNoDatabase, err)
 		}
 		s.Newest = max(s.Newest, r.main)
 	}

@@ -11,6 +11,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/pages"
 )
 
 // counting counts what is read.
@@ -52,7 +54,7 @@ func TestASpanOfSomethingElse(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"nothing": nil, "text": bytes.Repeat([]byte("no database "), 10_000), "the beginning": text[:9000], "zeros": make([]byte, 100_000),
 	} {
-		if _, err := ReadSpan(bytes.NewReader(content)); !errors.Is(err, ErrNoDatabase) {
+		if _, err := ReadSpan(bytes.NewReader(content)); !errors.Is(err, pages.ErrNoDatabase) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -65,7 +67,7 @@ func TestASpanOfSomethingElse(t *testing.T) {
 			broken[8192+rng.IntN(len(broken)-8192)] = byte(rng.Uint32())
 		}
 		if _, err := ReadSpan(bytes.NewReader(broken)); err != nil {
-			if wrong++; !errors.Is(err, ErrNoDatabase) {
+			if wrong++; !errors.Is(err, pages.ErrNoDatabase) {
 				t.Fatal(err)
 			}
 		}
@@ -82,7 +84,7 @@ var errStore = errors.New("the store is down")
 func (failing) ReadAt([]byte, int64) (int, error) { return 0, errStore }
 
 func TestAnErrorOfTheReaderIsNoFaultOfTheSnapshot(t *testing.T) {
-	if _, err := ReadSpan(failing{}); !errors.Is(err, errStore) || errors.Is(err, ErrNoDatabase) {
+	if _, err := ReadSpan(failing{}); !errors.Is(err, errStore) || errors.Is(err, pages.ErrNoDatabase) {
 		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/pages"
 	"github.com/etcd-operator/etcd-operator/pkg/rewind"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
@@ -29,7 +30,7 @@ func (f finder) checkHolds(ctx context.Context, object store.Object, v *Verified
 	}
 	span, err := rewind.ReadSpan(&parts{finder: f, ctx: ctx, object: object})
 	switch {
-	case errors.Is(err, rewind.ErrNoDatabase):
+	case errors.Is(err, pages.ErrNoDatabase):
 		return nil, damaged{v.Path, err}
 	case err != nil:
 		return nil, fmt.Errorf("look which revisions the backup holds: %w", err)
