@@ -34,7 +34,7 @@ func parseFlags(args []string, out io.Writer) (options, error) {
 	fs.IntVar(&o.chaosLevel, "chaos-level", -1, "DO NOT USE IN PRODUCTION: kill members at random, every 30s. 1: one pod with a probability of 50 %. 2: up to five pods. Below 1: none")
 	fs.StringVar(&o.operatorImage, "operator-image", "", "`image` of the members' init containers; default: the image of the operator's own pod")
 	fs.Usage = func() {
-		fmt.Fprintf(out, "Usage:\n  %s [flags]\n  %s fetch-backup, restore-backup, check-source, check-tool, copy-source [flags]   the init containers of a member that starts on a backup or a copy\n\nFlags:\n", program, program)
+		fmt.Fprintf(out, "Usage:\n  %s [flags]\n  %s fetch-backup, restore-backup, check-source, check-tool, copy-source [flags]   the init containers of a member that starts on a backup or a copy\n  %s serve-data [flags]   gives the data of a member without a quorum\n\nFlags:\n", program, program, program)
 		fs.PrintDefaults()
 		fmt.Fprint(out, "\nEnvironment of the operator's pod:\n  MY_POD_NAME, MY_POD_NAMESPACE   required in a pod\n")
 	}

@@ -65,7 +65,7 @@ func TestTheCommandsOfRestoredMembersAreSubcommands(t *testing.T) {
 		"restore-backup": "-tool=/no/etcdutl -name=a -peer-url=http://a:2380 -initial-cluster-token=t -dir=" + dir + " -data-dir=",
 	} {
 		var stdout, stderr bytes.Buffer
-		command := initContainers[name]
+		command := inPods[name]
 		if code := command(t.Context(), strings.Fields(args+data), &stdout, &stderr); code != operator.ExitOK || !strings.Contains(stdout.String(), name+": the member has data") && name != "check-source" {
 			t.Errorf("%s: exit code %d: %s%s", name, code, stdout.String(), stderr.String())
 		}
@@ -89,5 +89,18 @@ func TestTheCommandsOfRestoredMembersAreSubcommands(t *testing.T) {
 	args := strings.Fields("-url=http://restore.invalid/ -token-file=/no/token -size=1 -sha256=" + strings.Repeat("ab", 32) + " -dir=" + t.TempDir() + " -data-dir=" + t.TempDir())
 	if code := fetchBackup(ctx, args, &stdout, &stderr); code != operator.ExitFailed || !strings.Contains(stderr.String(), "fetch-backup: was asked to stop") {
 		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+}
+
+func TestTheDataOfASurvivorIsServedUntilTheEnd(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	command := inPods["serve-data"]
+	if code := command(t.Context(), nil, &stdout, &stderr); code != operator.ExitUsage || !strings.Contains(stderr.String(), "-data-dir is missing") {
+		t.Errorf("exit code %d without flags: %s", code, stderr.String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if code := command(ctx, strings.Fields("-data-dir=/no/data -listen=127.0.0.1:0"), &stdout, &stderr); code != operator.ExitOK {
+		t.Errorf("exit code %d at the end: %s", code, stderr.String())
 	}
 }

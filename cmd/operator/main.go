@@ -6,7 +6,8 @@
 //
 // The same program has the init containers of a first member that starts on a backup, `etcd-operator
 // fetch-backup` and `etcd-operator restore-backup`, or on the data of a running etcd: `etcd-operator
-// check-source`, `check-tool` and `copy-source` come in place of the first.
+// check-source`, `check-tool` and `copy-source` come in place of the first. `etcd-operator serve-data`
+// is an ephemeral container beside an etcd that has no quorum.
 package main
 
 import (
@@ -17,8 +18,10 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/etcd-operator/etcd-operator/internal/logs"
 	"github.com/etcd-operator/etcd-operator/internal/operator"
 	"github.com/etcd-operator/etcd-operator/internal/seed"
+	"github.com/etcd-operator/etcd-operator/internal/survivor"
 )
 
 const program = "etcd-operator"
@@ -29,7 +32,7 @@ const terminationLog = "/dev/termination-log"
 func main() {
 	os.Exit(operator.Main(context.Background(), func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if len(args) > 0 {
-			if command, ok := initContainers[args[0]]; ok {
+			if command, ok := inPods[args[0]]; ok {
 				return command(ctx, args[1:], stdout, stderr)
 			}
 		}
@@ -37,13 +40,14 @@ func main() {
 	}))
 }
 
-// initContainers are the commands of init containers.
-var initContainers = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
+// inPods are the commands of containers in the pods of members.
+var inPods = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
 	seed.CheckCommand: copySource(seed.CheckCommand, seed.Copy.Check),
 	seed.ToolCommand:  checkTool,
 	seed.CopyCommand:  copySource(seed.CopyCommand, seed.Copy.Run),
 	"fetch-backup":    fetchBackup,
 	"restore-backup":  restoreBackup,
+	survivor.Command:  serveData,
 }
 
 // operate runs the operator and returns its exit code.
@@ -99,6 +103,17 @@ func restoreBackup(ctx context.Context, args []string, stdout, stderr io.Writer)
 	}
 	restore.Out, restore.Err = stdout, stderr
 	return ended("restore-backup", restore.Run(ctx), stderr)
+}
+
+// serveData gives the data of a member without a quorum, until somebody ends the process.
+func serveData(ctx context.Context, args []string, _, stderr io.Writer) int {
+	server, err := survivor.Parse(args, stderr)
+	if err != nil {
+		return operator.UsageCode(err)
+	}
+	server.Log = logs.New(stderr).WithField("pkg", "survivor")
+	server.Run(ctx)
+	return operator.ExitOK
 }
 
 // ended reports on stderr how an init container ended, and returns its exit code.

@@ -46,9 +46,12 @@ func (s *TLS) ClientConfig(t testing.TB, user string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}}
 }
 
+// Files are those of the members: a certificate, its key, and the CA of clients.
+func (s *TLS) Files() (cert, key, ca string) {
+	return filepath.Join(s.dir, "member.crt"), filepath.Join(s.dir, "member.key"), filepath.Join(s.dir, "ca.crt")
+}
+
 func (s *TLS) serverFlags() []string {
-	return []string{
-		"--cert-file", filepath.Join(s.dir, "member.crt"), "--key-file", filepath.Join(s.dir, "member.key"),
-		"--trusted-ca-file", filepath.Join(s.dir, "ca.crt"), "--client-cert-auth",
-	}
+	cert, key, ca := s.Files()
+	return []string{"--cert-file", cert, "--key-file", key, "--trusted-ca-file", ca, "--client-cert-auth"}
 }
