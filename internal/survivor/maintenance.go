@@ -27,10 +27,10 @@ type maintenance struct {
 	*service
 }
 
-// unserved returns an error if the member has a leader. Otherwise, it waits until the database holds
+// notServing returns an error if the member has a leader. Otherwise, it waits until the database holds
 // all, even that authentication is enabled. If the metrics can't be read, it returns at once: etcd
 // may end at each start, and its data is as good.
-func (s *service) unserved(ctx context.Context) error {
+func (s *service) notServing(ctx context.Context) error {
 	member, err := s.metrics.ask(ctx)
 	if errors.Is(err, etcd.ErrHasLeader) {
 		return status.Error(codes.Unavailable, etcd.ErrHasLeader.Error())
@@ -52,7 +52,7 @@ func (s *service) unserved(ctx context.Context) error {
 
 // Status describes the member as etcd would without a leader. It reports no alarms.
 func (m maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
-	if err := m.unserved(ctx); err != nil {
+	if err := m.notServing(ctx); err != nil {
 		return nil, err
 	}
 	if err := m.permit(ctx, anybody); err != nil {
@@ -95,7 +95,7 @@ const pieceSize = 32 << 10
 // Tx.WriteTo would write, then their sha256. It ends with Aborted in place of the sha256 if etcd
 // commits another transaction meanwhile.
 func (m maintenance) Snapshot(_ *etcdserverpb.SnapshotRequest, stream etcdserverpb.Maintenance_SnapshotServer) error {
-	if err := m.unserved(stream.Context()); err != nil {
+	if err := m.notServing(stream.Context()); err != nil {
 		return err
 	}
 	if err := m.permit(stream.Context(), administrator); err != nil {

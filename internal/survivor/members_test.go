@@ -99,7 +99,7 @@ func lose(t *testing.T, r members.Release, authority *members.TLS) scene {
 	s.survivor.Configure("--listen-metrics-urls", "http://"+s.metrics)
 	s.survivor.Start(t)
 	members.Await(t, "the survivor has started", func(ctx context.Context) error {
-		_, err := etcd.Unserved(ctx, s.metrics)
+		_, err := etcd.NotServing(ctx, s.metrics)
 		return err
 	})
 	return s
@@ -128,7 +128,7 @@ func TestASurvivorThatHasRestartedIsBackedUp(t *testing.T) {
 				if taken.Linearizable || taken.ClusterID != s.cluster || taken.Version != r.Version || taken.Revision != s.want.Header.Revision {
 					t.Errorf("%+v, want revision %d of cluster %x", taken, s.want.Header.Revision, s.cluster)
 				}
-				now, err := etcd.Unserved(soon(t), s.metrics)
+				now, err := etcd.NotServing(soon(t), s.metrics)
 				must(t, err)
 				// A crash can lose the commit of the last entries, which are in the database already. The
 				// metrics then name an earlier entry.

@@ -47,12 +47,12 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// ask looks once. The error is that of etcd.Unserved.
+// ask looks once. The error is that of etcd.NotServing.
 func (w *watch) ask(ctx context.Context) (etcd.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	begun := time.Now()
-	s, err := etcd.Unserved(ctx, w.address)
+	s, err := etcd.NotServing(ctx, w.address)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.Version != "" {

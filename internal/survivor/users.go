@@ -27,7 +27,7 @@ type authentication struct {
 
 // Authenticate gives a token to a user with a password, if the database has authentication enabled.
 func (a authentication) Authenticate(ctx context.Context, r *etcdserverpb.AuthenticateRequest) (*etcdserverpb.AuthenticateResponse, error) {
-	if err := a.unserved(ctx); err != nil {
+	if err := a.notServing(ctx); err != nil {
 		return nil, err
 	}
 	account, err := a.readAccount(r.Name)

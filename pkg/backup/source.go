@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,7 +91,7 @@ func (a *attempt) members(ctx context.Context, obj *api.EtcdCluster) ([]etcd.End
 	if err != nil {
 		return nil, fmt.Errorf("look for the pods of the EtcdCluster %s: %w", obj.Name, granted(err, "list pods"))
 	}
-	endpoints := manifest.ClientEndpoints(obj, pods.Items)
+	endpoints := slices.Concat(manifest.ClientEndpoints(obj, pods.Items), manifest.DataEndpoints(obj, pods.Items))
 	if len(endpoints) == 0 {
 		return nil, fmt.Errorf("no member of the EtcdCluster %s runs: look at its status (%d pods, phase %q)", obj.Name, len(pods.Items), obj.Status.Phase)
 	}

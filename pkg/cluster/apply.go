@@ -88,6 +88,8 @@ func (c *Cluster) apply(ctx context.Context, s plan.Step) error {
 		return c.disableAuth(ctx)
 	case plan.ChangePassword:
 		return c.changePassword(ctx)
+	case plan.ServeData:
+		return c.serveData(ctx, s)
 	case plan.StoreSurvivor:
 		return c.storeSurvivor(ctx, s)
 	case plan.RestoreChosen:

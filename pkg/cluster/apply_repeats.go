@@ -50,7 +50,7 @@ func writesObjects(s plan.Step) bool {
 	case plan.CreateService, plan.UpdateService, plan.DeleteService, plan.CreateBudget, plan.UpdateBudget, plan.DeleteBudget,
 		plan.CreatePods, plan.DeletePod, plan.SetVersion, plan.RecyclePod, plan.SetMetadata, plan.NoteMember,
 		plan.DeleteVolume, plan.ExpandVolume, plan.SetVolumeVersion,
-		plan.StoreSurvivor, plan.RestoreChosen, plan.DeleteRestore:
+		plan.ServeData, plan.StoreSurvivor, plan.RestoreChosen, plan.DeleteRestore:
 		return true
 	}
 	return false

@@ -328,7 +328,7 @@ func restsOnRecord(s plan.Step) bool {
 	switch s := s.(type) {
 	case plan.ChooseSeed, plan.MarkRunning, plan.MarkFailed, plan.BeginImport, plan.CommitImport, plan.FinishImport,
 		plan.StopWrites, plan.RecordStop, plan.ResumeWrites,
-		plan.StoreSurvivor, plan.RestoreChosen, plan.DeleteRestore:
+		plan.ServeData, plan.StoreSurvivor, plan.RestoreChosen, plan.DeleteRestore:
 		return true
 	case plan.CreatePods:
 		return slices.ContainsFunc(s.Pods, func(p manifest.MemberPod) bool { return p.Seed })

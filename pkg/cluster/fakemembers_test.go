@@ -34,6 +34,8 @@ type fakeMember struct {
 	agreed   []etcd.Member
 	// remembered is the membership that it knows without a quorum.
 	remembered []etcd.Member
+	// metrics are what it states there, if it serves no clients.
+	metrics *etcd.Status
 }
 
 func (f fakeMembers) Conn(ep etcd.Endpoint) (Member, error) {
@@ -55,6 +57,16 @@ func (fakeMembers) SetCredentials(etcd.Credentials) {}
 func (fakeMembers) Close() {}
 
 func (fakeMembers) ReceivesSnapshot(context.Context, string) (bool, error) { return false, nil }
+
+// NotServing asks the member whose pod has the address.
+func (f fakeMembers) NotServing(_ context.Context, address string) (etcd.Status, error) {
+	for _, m := range f {
+		if m.metrics != nil && address == "10.0.0.1:2381" { // all pods have this address
+			return *m.metrics, nil
+		}
+	}
+	return etcd.Status{}, errors.New("connection refused")
+}
 
 func (fakeMembers) ShareLogin(Members) {}
 

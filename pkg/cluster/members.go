@@ -24,6 +24,9 @@ type Members interface {
 	// ReceivesSnapshot reports whether the member with this metrics listener is receiving a
 	// copy of the database.
 	ReceivesSnapshot(ctx context.Context, address string) (bool, error)
+	// NotServing returns what the member with this metrics listener states there, if it runs and has no
+	// leader. It is for one that serves no clients.
+	NotServing(ctx context.Context, address string) (etcd.Status, error)
 	// ShareLogin makes it log in as another one does, with the same tokens.
 	ShareLogin(with Members)
 	// Close closes all connections.
@@ -69,6 +72,10 @@ func (n overNetwork) Conn(ep etcd.Endpoint) (Member, error) {
 
 func (overNetwork) ReceivesSnapshot(ctx context.Context, address string) (bool, error) {
 	return etcd.ReceivesSnapshot(ctx, address)
+}
+
+func (overNetwork) NotServing(ctx context.Context, address string) (etcd.Status, error) {
+	return etcd.NotServing(ctx, address)
 }
 
 func (n overNetwork) ShareLogin(with Members) {

@@ -15,6 +15,8 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // begunInScripts is when the operator began to follow a choice.
@@ -189,4 +191,29 @@ func recoveryInFull(o *plan.Observation, s plan.Step) string {
 		}
 	}
 	return strings.TrimRight(text.String(), ": ")
+}
+
+// parseNotServing reads a word of a pod:
+//
+//	not-serving=1:80      the member with this ID runs, serves no clients, and holds this revision
+//	data-server=2:state   the second container that serves its data: running, waiting or ended
+func parseNotServing(o *plan.Observation, p *manifest.PodState, key, value string) error {
+	number, rest, _ := strings.Cut(value, ":")
+	n, err := strconv.ParseUint(number, 16, 32)
+	if err != nil {
+		return err
+	}
+	if key == "data-server" {
+		p.DataServer = manifest.DataServer{Begun: int(n), Running: rest == "running", Ended: rest == "ended"}
+		if rest != "running" {
+			p.DataServer.Problem = "a problem"
+		}
+		return nil
+	}
+	revision, err := strconv.ParseInt(rest, 10, 64)
+	if o.Recovery.NotServing == nil {
+		o.Recovery.NotServing = map[string]etcd.Status{}
+	}
+	o.Recovery.NotServing[p.Name] = etcd.Status{MemberID: n, Revision: revision, RaftTerm: 4, RaftIndex: 5000, RaftApplied: 5000}
+	return err
 }

@@ -165,7 +165,7 @@ var allSteps = []plan.Step{
 	plan.WriteBridge{},
 	plan.HoldImport{}, plan.BeginImport{}, plan.CommitImport{}, plan.FinishImport{}, plan.ReleaseImport{},
 	plan.StopWrites{}, plan.RecordStop{}, plan.ResumeWrites{},
-	plan.StoreSurvivor{}, plan.RestoreChosen{}, plan.DeleteRestore{},
+	plan.ServeData{}, plan.StoreSurvivor{}, plan.RestoreChosen{}, plan.DeleteRestore{},
 }
 
 func TestAllStepsAreKnownToTheTests(t *testing.T) {

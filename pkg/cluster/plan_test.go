@@ -684,6 +684,10 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			ic[p.Name] = value
 		case "address":
 			p.IP = "ip-of-" + p.Name
+		case "not-serving", "data-server":
+			if err := parseNotServing(o, p, key, value); err != nil {
+				return err
+			}
 		case "seed":
 			p.Seed = true
 		case "source":

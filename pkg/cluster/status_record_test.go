@@ -21,7 +21,7 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 		plan.CreatePods{Pods: []manifest.MemberPod{{Name: "a", Seed: true}, {Name: "b"}}}, plan.BeginImport{ClusterID: 7}, plan.CommitImport{}, plan.FinishImport{},
 		plan.StopWrites{}, plan.RecordStop{}, plan.ResumeWrites{},
 		plan.WriteBridge{First: true},
-		plan.StoreSurvivor{}, plan.RestoreChosen{}, plan.DeleteRestore{},
+		plan.ServeData{}, plan.StoreSurvivor{}, plan.RestoreChosen{}, plan.DeleteRestore{},
 	} {
 		looked[reflect.TypeOf(s)] = true
 		if !restsOnRecord(s) {

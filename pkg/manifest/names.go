@@ -85,6 +85,11 @@ func (n Names) ClientURL(member string) string {
 	return fmt.Sprintf("%s://%s:%d", scheme(n.clientTLS), n.Host(member), ClientPort)
 }
 
+// dataURL is where a container serves the database of a member. The host is in the member's certificate.
+func (n Names) dataURL(member string) string {
+	return fmt.Sprintf("%s://%s:%d", scheme(n.clientTLS), n.Host(member), DataPort)
+}
+
 func scheme(tls bool) string {
 	if tls {
 		return "https"

@@ -80,6 +80,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 			p.Restarting = noted && id == s.ContainerID && image != p.Admitted
 		}
 	}
+	p.DataServer = dataServerOf(pod)
 	p.Problem, p.ProblemKind = problemOf(pod)
 	if !p.Scheduled {
 		p.Crowded = crowdedNodes(p.Problem)
@@ -322,6 +323,8 @@ type PodState struct {
 	ShellProbes bool
 	// OffVolume is true if no node for the pod has access to its volume.
 	OffVolume bool
+	// DataServer is the container that serves its member's database.
+	DataServer DataServer
 }
 
 // Trouble returns the problem of a pod that the operator replaces.

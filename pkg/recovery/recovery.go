@@ -41,6 +41,9 @@ type Member struct {
 	Learner bool
 	// Status is nil if the member does not answer.
 	Status *etcd.Status
+	// NotServing is true if Status is what its metrics say: it has started without a quorum, and serves
+	// no clients. Its cluster ID is unknown then.
+	NotServing bool
 }
 
 // Report is what is left of a cluster without a quorum, and the ways out.
@@ -89,6 +92,8 @@ type Survivor struct {
 	Applied uint64 `json:"-"`
 	// Behind is how many recorded revisions it lacks.
 	Behind int64 `json:"behind"`
+	// NotServing is true if it has started without a quorum, and serves no clients.
+	NotServing bool `json:"notServing,omitempty"`
 	// Unfit is why the cluster can't continue from its data; empty if it can.
 	Unfit string `json:"unfit,omitempty"`
 }
@@ -131,7 +136,7 @@ func Of(f Facts) *Report {
 		}
 		switch {
 		case m.Status != nil:
-			s := Survivor{Name: m.Name, Revision: m.Status.Revision, RaftTerm: m.Status.RaftTerm, RaftIndex: m.Status.RaftIndex, Applied: m.Status.RaftApplied, Unfit: unfit(f, m)}
+			s := Survivor{Name: m.Name, Revision: m.Status.Revision, RaftTerm: m.Status.RaftTerm, RaftIndex: m.Status.RaftIndex, Applied: m.Status.RaftApplied, NotServing: m.NotServing, Unfit: unfit(f, m)}
 			s.Behind = max(0, r.LastRevision()-s.Revision)
 			r.Survivors = append(r.Survivors, s)
 		case !m.Learner:
@@ -165,7 +170,7 @@ func (r *Report) addBackups(f Facts) {
 		if st.Key != f.RestoredFrom {
 			b.Unfit = f.foreign(st.ClusterID)
 		}
-		if log := st.Continuous; log != nil && log.NewestRevision > b.Revision && f.Record != nil && b.Unfit == "" && sameID(f.Record.ClusterID, log.ClusterID) {
+		if log := st.Continuous; log != nil && log.NewestRevision > b.Revision && f.Record != nil && b.Unfit == "" && SameID(f.Record.ClusterID, log.ClusterID) {
 			b.Log, b.Revision = true, log.NewestRevision
 			b.Complete = nil
 			if log.NewestDate != nil {
@@ -184,14 +189,14 @@ func (r *Report) addBackups(f Facts) {
 // one, or if one of both is unknown. A cluster of the same name may have been deleted, or it was
 // restored since: its revisions are of another history.
 func (f Facts) foreign(id string) string {
-	if id == "" || f.Record == nil || f.Record.ClusterID == "" || sameID(id, f.Record.ClusterID) {
+	if id == "" || f.Record == nil || f.Record.ClusterID == "" || SameID(id, f.Record.ClusterID) {
 		return ""
 	}
 	return fmt.Sprintf("it comes from another cluster: its cluster ID is %s, and %s is recorded; to give up the cluster for its data, create an EtcdRestore", strings.TrimLeft(id, "0"), f.Record.ClusterID)
 }
 
-// sameID compares IDs of clusters with and without leading zeros.
-func sameID(a, b string) bool { return strings.TrimLeft(a, "0") == strings.TrimLeft(b, "0") }
+// SameID compares IDs of clusters with and without leading zeros.
+func SameID(a, b string) bool { return strings.TrimLeft(a, "0") == strings.TrimLeft(b, "0") }
 
 // LastRevision is the highest revision that a quorum is known to have committed; 0 if nobody
 // knows one.
@@ -238,7 +243,7 @@ func unfit(f Facts, m Member) string {
 	if m.Status.Learner {
 		return "it is a learner, and etcd makes no snapshots of learners"
 	}
-	if id := etcd.FormatID(m.Status.ClusterID); f.Record != nil && f.Record.ClusterID != "" && f.Record.ClusterID != id {
+	if id := etcd.FormatID(m.Status.ClusterID); !m.NotServing && f.Record != nil && f.Record.ClusterID != "" && f.Record.ClusterID != id {
 		return fmt.Sprintf("it belongs to another cluster: its cluster ID is %s, and %s is recorded", id, f.Record.ClusterID)
 	}
 	for _, other := range f.Members {

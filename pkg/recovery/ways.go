@@ -25,9 +25,9 @@ func (r *Report) Ways() []api.RecoveryWay {
 			break // they are the last
 		}
 		ways = append(ways, api.RecoveryWay{
-			Way: api.RecoverySurvivor, Member: s.Name, Revision: s.Revision,
+			Way: api.RecoverySurvivor, Member: s.Name, Revision: s.Revision, NotServing: s.NotServing,
 			RaftTerm: int64(s.RaftTerm), RaftIndex: int64(s.RaftIndex), // far from 2^63
-			Message: fmt.Sprintf("%s has revision %d; %s", s.Name, s.Revision, r.against(s.Revision, s.Behind)),
+			Message: fmt.Sprintf("%s has revision %d%s; %s", s.Name, s.Revision, s.restarted(), r.against(s.Revision, s.Behind)),
 		})
 	}
 	for _, b := range r.Backups {
@@ -45,6 +45,14 @@ func (r *Report) Ways() []api.RecoveryWay {
 		ways = append(ways, way)
 	}
 	return ways
+}
+
+// restarted says why a survivor serves no clients; "" if it does.
+func (s Survivor) restarted() string {
+	if !s.NotServing {
+		return ""
+	}
+	return " since its restart, and serves no clients without a quorum"
 }
 
 // returning names the members that may come back.

@@ -133,7 +133,7 @@ func newCut(t *testing.T, release members.Release, seed uint64) *cut {
 		c.clients[m] = c.cluster.Client(t, m)
 		c.truths[m] = members.Watch(t, c.clients[m])
 	}
-	c.ops = startOperators(t, c.cluster, config)
+	c.ops = startOperators(t, c.cluster, c.tls, config)
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,6 +50,8 @@ type operators struct {
 	members map[string]*members.Member // by the URL that the operators use
 	tls     *tls.Config
 	store   string // directory of the backups
+	// data are the servers of survivors' data, by the URL that the backup operator uses.
+	data *dataServers
 
 	stopCluster func()
 	running     sync.WaitGroup // backups
@@ -61,7 +64,7 @@ const (
 	storeName   = "nightly"
 )
 
-func startOperators(t *testing.T, c *members.Cluster, config *tls.Config) *operators {
+func startOperators(t *testing.T, c *members.Cluster, security *members.TLS, config *tls.Config) *operators {
 	t.Helper()
 	obj := &api.EtcdCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: clusterName, Namespace: namespace, UID: "the-uid", Generation: 1, ResourceVersion: "1", CreationTimestamp: metav1.Now()},
@@ -75,10 +78,12 @@ func startOperators(t *testing.T, c *members.Cluster, config *tls.Config) *opera
 	o := &operators{
 		apiServer: newAPIServer(t, obj, like), clock: clocktesting.NewFakeClock(time.Now()), tls: config, store: t.TempDir(),
 		members: map[string]*members.Member{},
+		data:    &dataServers{urls: map[string]string{}},
 	}
 	for i, m := range c.Members {
 		name := fmt.Sprintf("m%d", i)
 		o.members[manifest.NamesOf(obj).ClientURL(name)] = m
+		o.data.add(name, m, security, c.Release.Version)
 		o.addPod(t, obj, name, i)
 	}
 	index := func() cache.Indexer {
@@ -108,6 +113,7 @@ func startOperators(t *testing.T, c *members.Cluster, config *tls.Config) *opera
 		ticking.Wait()
 		o.stopCluster()
 		o.running.Wait()
+		o.data.serving.Wait()
 		if t.Failed() {
 			t.Logf("the events:\n%s", strings.Join(o.Events(), "\n"))
 		}
@@ -178,6 +184,7 @@ func (o *operators) tick(ctx context.Context, t *testing.T, services, budgets ca
 			// A machine that is busy must not make the clock jump: nobody would have looked for minutes.
 			o.clock.Step(min(now.Sub(last), 5*every) * haste)
 			last = now
+			o.serveData(ctx, t)
 			o.watch(t, services, budgets)
 			o.deliver.Load().Update(o.cluster(t))
 			for _, b := range o.backups(t) {
@@ -214,13 +221,17 @@ func (o *operators) runBackup(ctx context.Context, t *testing.T, obj *api.EtcdBa
 type client struct {
 	*etcd.Client
 	members map[string]*members.Member
+	data    *dataServers
 }
 
-func (o *operators) newClient() client { return client{etcd.NewClient(o.tls), o.members} }
+func (o *operators) newClient() client { return client{etcd.NewClient(o.tls), o.members, o.data} }
 
 var errNoSuch = errors.New("no such pod")
 
 func (c client) conn(ep etcd.Endpoint) (*etcd.Conn, error) {
+	if url := c.data.url(ep.URL); url != "" {
+		return c.Client.Conn(etcd.Endpoint{URL: url})
+	}
 	m := c.members[ep.URL]
 	if m == nil {
 		return nil, fmt.Errorf("%s: %w", ep.URL, errNoSuch)
@@ -248,6 +259,15 @@ func (r reach) Conn(ep etcd.Endpoint) (cluster.Member, error) {
 }
 
 func (reach) ReceivesSnapshot(context.Context, string) (bool, error) { return false, nil }
+
+func (r reach) NotServing(ctx context.Context, address string) (etcd.Status, error) {
+	for i, name := range slices.Sorted(maps.Keys(r.members)) { // m0, m1, m2
+		if address == fmt.Sprintf("10.0.0.%d:%d", i+1, manifest.MetricsPort) {
+			return etcd.NotServing(ctx, r.members[name].Metrics)
+		}
+	}
+	return etcd.Status{}, errNoSuch
+}
 
 func (reach) ShareLogin(cluster.Members) {}
 

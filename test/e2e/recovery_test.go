@@ -176,6 +176,48 @@ func TestAClusterRecoversItselfWithinItsBounds(t *testing.T) {
 	checkStrange(t, members, cluster.Pods(), before[0])
 }
 
+// The only survivor has restarted. It has no volume, and etcd serves no clients without a quorum. A container
+// that the operator adds to its pod serves its data to clients with a certificate.
+func TestASurvivorThatHasRestartedIsAWayOut(t *testing.T) {
+	t.Parallel()
+	r := newRestores(t)
+	r.DeployBackupOperator(nil)
+	p := newPKI(t, r.Namespace)
+	p.write("server")
+	p.write("operator")
+	cluster := r.CreateObject(p.cluster(3, etcd36, func(s *v1beta2.StaticTLS) { s.Member.PeerSecret = "" }))
+	r.cluster = cluster
+	before := cluster.WaitSettled()
+	r.CreateBackup("base", r.backups.spec("base")).WaitSucceeded(cluster.Object().CreationTimestamp.Time)
+	cluster.Put("kept", "yes")
+
+	pods := cluster.Pods()
+	survivor := pods[2]
+	cluster.LoseMembers(pods[:2]...)
+	cluster.CrashMember(survivor)
+	st := waitRecovery(t, cluster, "the survivor that serves no clients", func(st *v1beta2.RecoveryStatus) bool {
+		return slices.ContainsFunc(st.Ways, func(w v1beta2.RecoveryWay) bool {
+			return w.Way == v1beta2.RecoverySurvivor && w.Member == survivor.Name && w.NotServing
+		})
+	})
+	t.Logf("%+v", st.Ways)
+	restore := r.AdoptRestore(cluster.Name)
+	begun := time.Now()
+	patch := []byte(`{"metadata":{"annotations":{"` + v1beta2.RecoverAnnotation + `":"survivor=` + survivor.Name + `"}}}`)
+	if _, err := r.EtcdClusters.EtcdV1beta2().EtcdClusters(r.Name).Patch(t.Context(), cluster.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitRecovery(t, cluster, "the choice followed", func(st *v1beta2.RecoveryStatus) bool {
+		return st.Choice != nil && st.Choice.StartDate != ""
+	})
+	r.CrashOperator()
+	obj := restore.WaitSucceeded()
+	t.Logf("back %s after the choice", time.Since(begun).Round(time.Second))
+	// What was written after the backup is there.
+	cluster, members := r.checkRestored(cluster.Name, obj)
+	checkStrange(t, members, cluster.Pods(), before[0])
+}
+
 // waitRecovery waits for a state of status.recovery.
 func waitRecovery(t *testing.T, cluster *harness.Cluster, what string, is func(*v1beta2.RecoveryStatus) bool) (st *v1beta2.RecoveryStatus) {
 	t.Helper()

@@ -237,6 +237,10 @@ func (r *record) follow(ctx context.Context, running *sync.WaitGroup, n *Namespa
 	}
 }
 
+// noKubelet is in the API server's answer to a request for the log of a pod on a simulated node. A thousand
+// such pods, each asked again and again, leave no request for the node's Lease.
+const noKubelet = "no preferred addresses found"
+
 // read reads a log to its end. If an API server or a kubelet ends meanwhile, read resumes
 // after the last line, as long as the same container runs.
 func (r *record) read(ctx context.Context, n *Namespace, pod, container, id string, log *tail) {
@@ -251,6 +255,10 @@ func (r *record) read(ctx context.Context, n *Namespace, pod, container, id stri
 				opts.SinceTime = &metav1.Time{Time: time.Now()}
 			}
 			stream.Close()
+		}
+		if err != nil && strings.Contains(err.Error(), noKubelet) {
+			log.add("(the log cannot be read: " + err.Error() + ")")
+			return
 		}
 		select {
 		case <-ctx.Done():

@@ -54,6 +54,8 @@ type Cluster struct {
 type Member struct {
 	// URL is for clients, PeerURL for the other members.
 	URL, PeerURL string
+	// Metrics is the host and the port of its metrics, which it serves as soon as it runs.
+	Metrics string
 
 	program string
 	args    []string
@@ -73,14 +75,14 @@ func (r Release) Start(t testing.TB, o Options) *Cluster {
 	if o.TLS != nil {
 		scheme, security = "https", o.TLS.serverFlags()
 	}
-	found := ports.Free(t, "127.0.0.1", 2*size)
+	found := ports.Free(t, "127.0.0.1", 3*size)
 	var initial, peers []string
 	for i := range size {
-		peers = append(peers, cmp.Or(o.PeerURL, "http://127.0.0.1:"+found[2*i+1]))
+		peers = append(peers, cmp.Or(o.PeerURL, "http://127.0.0.1:"+found[3*i+1]))
 		initial = append(initial, fmt.Sprintf("m%d=%s", i, peers[i]))
 	}
 	for i := range size {
-		m := r.newMember(t, fmt.Sprintf("m%d", i), o.Data, scheme+"://127.0.0.1:"+found[2*i], peers[i])
+		m := r.newMember(t, fmt.Sprintf("m%d", i), o.Data, scheme+"://127.0.0.1:"+found[3*i], peers[i], "127.0.0.1:"+found[3*i+2])
 		m.args = append(append(append(m.args, "--initial-cluster", strings.Join(initial, ",")), security...), o.Flags...)
 		c.Members = append(c.Members, m)
 		m.Start(t)
@@ -91,15 +93,16 @@ func (r Release) Start(t testing.TB, o Options) *Cluster {
 
 // newMember returns a member without the flags that name the others. data "" means a directory
 // of the test.
-func (r Release) newMember(t testing.TB, name, data, client, peer string) *Member {
+func (r Release) newMember(t testing.TB, name, data, client, peer, metrics string) *Member {
 	t.Helper()
 	if data == "" {
 		data = filepath.Join(t.TempDir(), "data")
 	}
-	m := &Member{URL: client, PeerURL: peer, program: filepath.Join(r.dir, "etcd"), data: data, args: []string{
+	m := &Member{URL: client, PeerURL: peer, Metrics: metrics, program: filepath.Join(r.dir, "etcd"), data: data, args: []string{
 		"--name", name, "--data-dir", data,
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+		"--listen-metrics-urls", "http://" + metrics,
 		"--logger", "zap", "--log-level", "warn",
 	}}
 	var err error

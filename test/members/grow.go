@@ -73,9 +73,9 @@ func (c *Cluster) JoinLearner(t testing.TB, client *clientv3.Client) *Member {
 func (c *Cluster) joinLearner(ctx context.Context, t testing.TB, client *clientv3.Client) (*Member, uint64) {
 	t.Helper()
 	c.awaitVersion(t)
-	found := ports.Free(t, "127.0.0.1", 2)
+	found := ports.Free(t, "127.0.0.1", 3)
 	name := "joined" + found[0]
-	m := c.Release.newMember(t, name, "", "http://127.0.0.1:"+found[0], "http://127.0.0.1:"+found[1])
+	m := c.Release.newMember(t, name, "", "http://127.0.0.1:"+found[0], "http://127.0.0.1:"+found[1], "127.0.0.1:"+found[2])
 	added, err := client.MemberAddAsLearner(ctx, []string{m.PeerURL})
 	if err != nil {
 		t.Fatal(err)

@@ -333,6 +333,8 @@ type request struct {
 	query     url.Values
 	selector  labels.Selector
 	patch     types.PatchType
+	// ephemeral is true for a request to the ephemeral containers of a pod.
+	ephemeral bool
 	body      []byte
 	sent      format // of the body
 	accepts   format
@@ -374,6 +376,7 @@ func parseRequest(a *apiServer, r *http.Request, body []byte) (*request, error) 
 		req.name = parts[1]
 	}
 	req.status = len(parts) > 2 && parts[2] == "status"
+	req.ephemeral = len(parts) > 2 && parts[2] == "ephemeralcontainers"
 	if req.method == http.MethodPost || req.method == http.MethodPut {
 		req.obj = req.shelf.kind.new()
 		if err := req.sent.decode(body, req.obj); err != nil {
@@ -576,7 +579,7 @@ func (a *apiServer) create(who *operator, r *request) ([]byte, error) {
 		o.Status = api.ClusterStatus{}
 		a.w.edited = time.Now()
 	case *api.EtcdBackup:
-		a.w.checks.recovers(who, o)
+		a.w.checks.recovers(who, "the EtcdBackup "+o.Name)
 	case *api.EtcdRestore:
 		o.Status = api.RestoreStatus{}
 	case *apiextensionsv1.CustomResourceDefinition:
@@ -666,7 +669,7 @@ func (a *apiServer) replace(r *request, live *stored, obj metav1.Object) ([]byte
 			if err := a.admit(s, o); err != nil {
 				return nil, err
 			}
-			if err := onlyImages(o, old); err != nil {
+			if err := onlyImages(o, old, r.ephemeral); err != nil {
 				return nil, err
 			}
 		}
@@ -705,9 +708,12 @@ func custom(obj metav1.Object) bool {
 	return false
 }
 
-// onlyImages refuses changes to a pod's immutable fields.
-func onlyImages(pod, old *corev1.Pod) error {
+// onlyImages refuses changes to a pod's immutable fields. Ephemeral containers have a subresource.
+func onlyImages(pod, old *corev1.Pod, ephemeral bool) error {
 	next := old.Spec.DeepCopy()
+	if ephemeral {
+		next.EphemeralContainers = pod.Spec.EphemeralContainers
+	}
 	for i := range next.Containers {
 		if i < len(pod.Spec.Containers) {
 			next.Containers[i].Image = pod.Spec.Containers[i].Image
@@ -745,6 +751,9 @@ func (a *apiServer) patch(who *operator, r *request, live *stored) ([]byte, erro
 	obj := r.shelf.kind.new()
 	if err := json.Unmarshal(raw, obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if pod, ok := obj.(*corev1.Pod); ok && r.ephemeral {
+		a.w.checks.recovers(who, "the container that serves the data of "+pod.Name)
 	}
 	return a.replace(r, live, obj)
 }

@@ -24,7 +24,7 @@ func (w *world) recoverSpec(obj *api.EtcdCluster) {
 }
 
 // recoverStore makes the EtcdBackup whose store would take the data of a survivor. No backup
-// operator runs, so a recovery ends there.
+// operator runs, and no container that serves the data of a survivor, so a recovery ends there.
 func (w *world) recoverStore(obj *api.EtcdCluster) {
 	if !obj.Spec.RecoversAutomatically() {
 		return
@@ -39,12 +39,12 @@ func (w *world) recoverStore(obj *api.EtcdCluster) {
 
 // recovers checks the first object of an automatic recovery: the voters that still have their data
 // must not be enough for a quorum.
-func (c *checks) recovers(o *operator, b *api.EtcdBackup) {
+func (c *checks) recovers(o *operator, made string) {
 	h := c.w.current()
 	if o == nil || h == nil {
 		return
 	}
-	c.w.narrate(o.name, "recovers: it makes the EtcdBackup %s", b.Name)
+	c.w.narrate(o.name, "recovers: it makes %s", made)
 	voters, holders := h.machine.voters(), map[uint64]bool{}
 	note := func(d *disk) {
 		if id, of := c.memberOf(d); of == h && slices.Contains(voters, id) {

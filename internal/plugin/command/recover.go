@@ -108,6 +108,10 @@ func (app *App) runRecover(ctx context.Context, name string, opts *recoverOption
 	}
 	manifest := manifestOf("EtcdBackup", once.Namespace, once.Name, once.Spec)
 	if opts.dryRun {
+		if best.NotServing {
+			fmt.Fprintf(opts.progress, "%s serves no clients, so the operator would have its data served, and create the EtcdBackup. This command would set the annotation %s.\n", best.Name, api.RecoverAnnotation)
+			return nil
+		}
 		return opts.print(app.Out, manifest)
 	}
 	fmt.Fprintf(opts.progress, "The cluster continues from %s, revision %d. The data of all other members is given up.\n", best.Name, best.Revision)
@@ -116,6 +120,12 @@ func (app *App) runRecover(ctx context.Context, name string, opts *recoverOption
 	}
 	if !opts.wait {
 		return errors.New("--wait=false: a recovery needs the command until the restore begins; it has changed nothing")
+	}
+	if best.NotServing {
+		if opts.bump != recoveryBump {
+			return errors.New("--bump-revision: the operator recovers from a survivor that serves no clients, and chooses the number; the command has changed nothing")
+		}
+		return app.chooseSurvivor(ctx, a, name, api.ChosenWay{Member: best.Name, Store: like.Name}, opts)
 	}
 	if err := app.makeWay(ctx, a, name, opts.waitOptions); err != nil {
 		return err

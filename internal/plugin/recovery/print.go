@@ -83,7 +83,11 @@ func (r *Report) table(out io.Writer, now time.Time) error {
 		fmt.Fprintln(table, "bring the missing members back\t-\tnothing")
 	}
 	for _, v := range r.Survivors {
-		fmt.Fprintf(table, "survivor %s\t%d\t%s\n", v.Name, v.Revision, r.Loses(v))
+		name := v.Name
+		if v.NotServing {
+			name += " (restarted)"
+		}
+		fmt.Fprintf(table, "survivor %s\t%d\t%s\n", name, v.Revision, r.Loses(v))
 	}
 	for _, b := range r.Backups {
 		fmt.Fprintf(table, "backup %s\t%d\t%s\n", b.Name, b.Revision, backupLoses(b, now))

@@ -59,6 +59,10 @@ func Of(c *observe.Cluster, volumes map[string]corev1.PersistentVolumeClaimPhase
 	}
 	for i := range facts.Members {
 		m := &facts.Members[i]
+		if m.Status == nil {
+			m.Status = notServing(c.Object.Status.Recovery, m.Name)
+			m.NotServing = m.Status != nil
+		}
 		m.Volume = volumes[m.Name]
 		m.MayReturn = mayReturn(c, m.Missing, volumes == nil)
 	}
@@ -67,6 +71,20 @@ func Of(c *observe.Cluster, volumes map[string]corev1.PersistentVolumeClaimPhase
 		report.Automatic, report.Choice = st.Automatic, st.Choice
 	}
 	return report, nil
+}
+
+// notServing is what the operator has learned of a member that answers no clients, by its metrics; nil if it
+// has learned nothing.
+func notServing(st *api.RecoveryStatus, member string) *etcd.Status {
+	if st == nil {
+		return nil
+	}
+	for _, w := range st.Ways {
+		if w.Way == api.RecoverySurvivor && w.Member == member && w.NotServing {
+			return &etcd.Status{Revision: w.Revision, RaftTerm: uint64(w.RaftTerm), RaftIndex: uint64(w.RaftIndex), RaftApplied: uint64(w.RaftIndex)} // from a status of etcd
+		}
+	}
+	return nil
 }
 
 // hasQuorum reports whether a quorum has confirmed anything through any member.

@@ -29,6 +29,8 @@ type Recovery struct {
 	// can't be read; "" if they can.
 	Backups []api.EtcdBackup
 	Unread  string
+	// NotServing are the states of members that run and serve no clients, by their pods.
+	NotServing map[string]etcd.Status
 	// Restore is the EtcdRestore of the cluster's name, if a way is chosen or the mode is
 	// Automatic; nil: there is none.
 	Restore *api.EtcdRestore
@@ -70,19 +72,31 @@ func (o *Observation) Left() *recovery.Report {
 		if name == "" {
 			name = m.Name
 		}
-		facts.Members = append(facts.Members, recovery.Member{
-			Missing: recovery.Missing{Name: name, MayReturn: o.mayReturn(name)},
-			Learner: m.Learner, Status: m.Status,
-		})
+		left := recovery.Member{Missing: recovery.Missing{Name: name, MayReturn: o.mayReturn(name)}, Learner: m.Learner, Status: m.Status}
+		if left.Status == nil {
+			left.Status = o.metricsOf(name, etcd.FormatID(m.ID))
+			left.NotServing = left.Status != nil
+		}
+		facts.Members = append(facts.Members, left)
 	}
 	if len(o.Members) == 0 && o.Record != nil {
 		for _, m := range o.Record.Members {
 			if !m.Removing {
-				facts.Members = append(facts.Members, recovery.Member{Missing: recovery.Missing{Name: m.Name, MayReturn: o.mayReturn(m.Name)}})
+				st := o.metricsOf(m.Name, m.ID)
+				facts.Members = append(facts.Members, recovery.Member{Missing: recovery.Missing{Name: m.Name, MayReturn: o.mayReturn(m.Name)}, Status: st, NotServing: st != nil})
 			}
 		}
 	}
 	return recovery.Of(facts)
+}
+
+// metricsOf is what a member states that runs and serves no clients; nil if it states nothing, or if the
+// pod now runs another member.
+func (o *Observation) metricsOf(name, id string) *etcd.Status {
+	if st, ok := o.Recovery.NotServing[name]; ok && etcd.FormatID(st.MemberID) == id {
+		return &st
+	}
+	return nil
 }
 
 // mayReturn reports whether a member that does not answer may come back with its data.
@@ -285,7 +299,15 @@ func (o *Observation) beginFromSurvivor(value string, way api.ChosenWay) (*api.R
 		Revision: left.Survivors[i].Revision, RaftIndex: int64(left.Survivors[i].Applied), Backup: once.Name, // far from 2^63
 		Reason: "the backup operator is to store the data of " + way.Member,
 	}
-	return c, StoreSurvivor{Member: way.Member, Like: like.Name, Begun: c.StartDate}
+	return o.store(c, way, like.Name)
+}
+
+// store is the next step towards the stored data of a survivor.
+func (o *Observation) store(c *api.RecoveryChoice, way api.ChosenWay, like string) (*api.RecoveryChoice, Step) {
+	if why, step := o.serve(way.Member); why != "" {
+		return waitingChoice(c, why), step
+	}
+	return c, StoreSurvivor{Member: way.Member, Like: like, Begun: c.StartDate}
 }
 
 // awaitSurvivorBackup commits to the stored data of the survivor.
@@ -300,9 +322,16 @@ func (o *Observation) awaitSurvivorBackup(old *api.RecoveryChoice) (*api.Recover
 		if err != nil {
 			return failedChoice(old.Value, old, err.Error()), nil
 		}
-		return old, StoreSurvivor{Member: way.Member, Like: like.Name, Begun: old.StartDate}
+		return o.store(old, way, like.Name)
 	}
 	st := stored.Status
+	if !st.Succeeded && st.Phase != api.BackupPhaseInvalid && st.Phase != api.BackupPhaseFailed {
+		if way, err := api.ParseChosenWay(old.Value); err == nil {
+			if why, step := o.serve(way.Member); why != "" {
+				return waitingChoice(old, why), step
+			}
+		}
+	}
 	switch {
 	case st.Phase == api.BackupPhaseInvalid || st.Phase == api.BackupPhaseFailed:
 		return failedChoice(old.Value, old, fmt.Sprintf("the EtcdBackup %s is %s: %s; the cluster is unchanged", old.Backup, st.Phase, st.Reason)), nil
@@ -314,6 +343,8 @@ func (o *Observation) awaitSurvivorBackup(old *api.RecoveryChoice) (*api.Recover
 		return waitingChoice(old, fmt.Sprintf("the EtcdBackup %s is %s", old.Backup, st.Phase)), nil
 	case !st.Uncertain:
 		return failedChoice(old.Value, old, "a quorum has confirmed the EtcdBackup "+old.Backup+", so there is one; the cluster is unchanged"), nil
+	case st.ClusterID != "" && o.Record != nil && o.Record.ClusterID != "" && !recovery.SameID(st.ClusterID, o.Record.ClusterID):
+		return failedChoice(old.Value, old, fmt.Sprintf("the EtcdBackup %s comes from another cluster: its cluster ID is %s, and %s is recorded; the cluster is unchanged", old.Backup, strings.TrimLeft(st.ClusterID, "0"), o.Record.ClusterID)), nil
 	case st.EtcdRevision < old.Revision:
 		return failedChoice(old.Value, old, fmt.Sprintf("the EtcdBackup %s has revision %d, and the survivor had %d: it is of another one; the cluster is unchanged", old.Backup, st.EtcdRevision, old.Revision)), nil
 	case st.RaftIndex > 0 && st.RaftIndex < old.RaftIndex:

@@ -204,6 +204,12 @@ type (
 	DisableAuth struct{}
 	// ChangePassword gives the user in etcd the password in the Secret.
 	ChangePassword struct{}
+	// ServeData adds a container to the pod of a survivor that serves no clients. The container serves
+	// its database.
+	ServeData struct {
+		Pod string
+		UID types.UID
+	}
 	// StoreSurvivor creates the EtcdBackup that stores the data of a survivor, in the store of
 	// the EtcdBackup Like.
 	StoreSurvivor struct{ Member, Like, Begun string }
@@ -384,6 +390,10 @@ func (EnableAuth) String() string { return "enable authentication" }
 func (DisableAuth) String() string { return "disable authentication" }
 
 func (ChangePassword) String() string { return "change the password of the operator's user" }
+
+func (s ServeData) String() string {
+	return fmt.Sprintf("serve the database of the survivor %s by a container in its pod", s.Pod)
+}
 
 func (s StoreSurvivor) String() string {
 	return fmt.Sprintf("store the data of the survivor %s in the store of EtcdBackup %s", s.Member, s.Like)

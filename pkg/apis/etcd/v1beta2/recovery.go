@@ -145,6 +145,11 @@ type RecoveryWay struct {
 	// +optional
 	RaftIndex int64 `json:"raftIndex,omitempty"`
 
+	// The member has started without a quorum, and etcd serves no clients then. Only a choice by
+	// the annotation leads on: a container in the member's pod then serves its data.
+	// +optional
+	NotServing bool `json:"notServing,omitempty"`
+
 	// Time of the backup (RFC 3339, UTC).
 	// +optional
 	Time string `json:"time,omitempty"`

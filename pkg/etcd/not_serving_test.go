@@ -54,7 +54,7 @@ func TestAMemberWithoutALeaderIsKnownByItsMetrics(t *testing.T) {
 		MemberID: 0x69b38ac7138de88d, Version: "3.6.16", DBSize: 20717568, DBInUse: 8192000, DBQuota: 2 << 30,
 		RaftIndex: 2469134, RaftApplied: 2469134, Revision: 1234567,
 	}
-	got, err := Unserved(t.Context(), pageAt(t, text(page)))
+	got, err := NotServing(t.Context(), pageAt(t, text(page)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,14 +62,14 @@ func TestAMemberWithoutALeaderIsKnownByItsMetrics(t *testing.T) {
 		got.RaftIndex != want.RaftIndex || got.RaftApplied != want.RaftApplied || got.Revision != want.Revision || got.Learner || got.LeaderID != 0 || got.ClusterID != 0 {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	got, err = Unserved(t.Context(), pageAt(t, text(strings.Replace(page, "is_learner 0", "is_learner 1", 1))))
+	got, err = NotServing(t.Context(), pageAt(t, text(strings.Replace(page, "is_learner 0", "is_learner 1", 1))))
 	if err != nil || !got.Learner {
 		t.Errorf("a learner: %+v, %v", got, err)
 	}
 }
 
-func TestAMemberWithALeaderIsNotUnserved(t *testing.T) {
-	got, err := Unserved(t.Context(), pageAt(t, text(strings.Replace(page, "has_leader 0", "has_leader 1", 1))))
+func TestAMemberWithALeaderHasItsMetricsRefused(t *testing.T) {
+	got, err := NotServing(t.Context(), pageAt(t, text(strings.Replace(page, "has_leader 0", "has_leader 1", 1))))
 	if !errors.Is(err, ErrHasLeader) || got.Revision != 1234567 {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -91,7 +91,7 @@ func TestAPageThatLacksAValueIsAnError(t *testing.T) {
 		"too much":              page + strings.Repeat("other 1\n", mostMetrics/8),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := Unserved(t.Context(), pageAt(t, text(wrong))); err == nil || errors.Is(err, ErrHasLeader) {
+			if got, err := NotServing(t.Context(), pageAt(t, text(wrong))); err == nil || errors.Is(err, ErrHasLeader) {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
@@ -107,13 +107,13 @@ func TestAServerWithoutAPageIsAnError(t *testing.T) {
 		}),
 		"closed": "127.0.0.1:1",
 	} {
-		if _, err := Unserved(t.Context(), address); err == nil || !strings.Contains(err.Error(), address) {
+		if _, err := NotServing(t.Context(), address); err == nil || !strings.Contains(err.Error(), address) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := Unserved(ctx, pageAt(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := NotServing(ctx, pageAt(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a server that hangs: %v", err)
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// ErrHasLeader is wrapped by the error of Unserved if the member has a leader. It then serves
+// ErrHasLeader is wrapped by the error of NotServing if the member has a leader. It then serves
 // clients itself.
 var ErrHasLeader = errors.New("the member has a leader and serves clients itself")
 
 // mostMetrics bounds a page of metrics in bytes. etcd's has less than a tenth.
 const mostMetrics = 8 << 20
 
-// Unserved returns the state of a member that has started and has had no leader since. etcd then
+// NotServing returns the state of a member that has started and has had no leader since. etcd then
 // serves no clients, and its page of metrics is the only thing that describes the member.
 // address is the host and the port of --listen-metrics-urls, in plain text.
 //
@@ -32,15 +32,15 @@ const mostMetrics = 8 << 20
 // stay zero, and there is no LeaderID. The error wraps ErrHasLeader if the member has a leader; the
 // status is then valid too. It is an error if the page lacks the member's ID, its revision, its
 // applied index, or whether it has a leader.
-func Unserved(ctx context.Context, address string) (Status, error) {
-	s, err := unserved(ctx, address)
+func NotServing(ctx context.Context, address string) (Status, error) {
+	s, err := notServing(ctx, address)
 	if err != nil {
 		return s, fmt.Errorf("metrics of the member at %s: %w", address, err)
 	}
 	return s, nil
 }
 
-func unserved(ctx context.Context, address string) (Status, error) {
+func notServing(ctx context.Context, address string) (Status, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
 		return Status{}, err
