@@ -98,6 +98,7 @@ func TestMetricsThatChangeOrEndAreNotSettled(t *testing.T) {
 }
 
 func TestAStatusWaitsUntilTheDatabaseHoldsAll(t *testing.T) {
+	t.Parallel()
 	m := newMetrics(t)
 	server, _ := newServer(newData(t).dir, m.address)
 	begun := time.Now()
@@ -110,6 +111,7 @@ func TestAStatusWaitsUntilTheDatabaseHoldsAll(t *testing.T) {
 }
 
 func TestMetricsThatNeverSettleDoNotHinder(t *testing.T) {
+	t.Parallel()
 	m := newMetrics(t)
 	w := &watch{address: m.address}
 	if _, err := w.ask(soon(t)); err != nil {
@@ -123,6 +125,7 @@ func TestMetricsThatNeverSettleDoNotHinder(t *testing.T) {
 }
 
 func TestAMemberWithALeaderServesItself(t *testing.T) {
+	t.Parallel()
 	m := newMetrics(t)
 	m.set(func(m *metricsServer) { m.leader = true })
 	d := newData(t)

@@ -49,6 +49,7 @@ func TestFlags(t *testing.T) {
 }
 
 func TestAPortInUseDoesNotEndTheServer(t *testing.T) {
+	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
