@@ -25,7 +25,7 @@ func (c *Cluster) serveData(ctx context.Context, s plan.ServeData) error {
 	if pod.UID != s.UID {
 		return errCacheBehind
 	}
-	container, err := manifest.ServeData(c.obj, pod, c.cfg.OperatorImage)
+	container, err := manifest.ServeData(c.obj, pod, s.Number, c.cfg.OperatorImage)
 	if err != nil {
 		return err
 	}

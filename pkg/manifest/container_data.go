@@ -58,16 +58,16 @@ func dataServerOf(pod *corev1.Pod) DataServer {
 	return d
 }
 
-// ServeData returns the next container that serves the database of a pod's member. The volumes and the
+// ServeData returns the container that serves the database of a pod's member, by its number from 1. The volumes and the
 // user are those of etcd. It only reads.
-func ServeData(obj *api.EtcdCluster, pod *corev1.Pod, operatorImage string) (*corev1.EphemeralContainer, error) {
+func ServeData(obj *api.EtcdCluster, pod *corev1.Pod, number int, operatorImage string) (*corev1.EphemeralContainer, error) {
 	i := slices.IndexFunc(pod.Spec.Containers, isEtcd)
 	if i < 0 {
 		return nil, fmt.Errorf("pod %s has no container %s", pod.Name, EtcdContainer)
 	}
 	process := &pod.Spec.Containers[i]
 	c := corev1.EphemeralContainerCommon{
-		Name:  dataContainer + strconv.Itoa(dataServerOf(pod).Begun+1),
+		Name:  dataContainer + strconv.Itoa(number),
 		Image: operatorImage,
 		Command: []string{
 			"/usr/local/bin/etcd-operator", "serve-data", "-data-dir=" + dataDir,

@@ -54,7 +54,7 @@ func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
 	s.kube.PrependReactor("create", "*", s.identify)
 	s.etcd.PrependReactor("create", "*", s.identify)
 	s.etcd.PrependReactor("update", "etcdclusters", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		obj, err := s.update(a.(clienttesting.UpdateAction).GetObject().(*api.EtcdCluster).DeepCopy())
+		obj, err := s.update(a.(clienttesting.UpdateAction).GetObject().(*api.EtcdCluster).DeepCopy(), a.GetSubresource() == "status")
 		return true, obj, err
 	})
 	return s
@@ -73,8 +73,9 @@ func (s *apiServer) identify(action clienttesting.Action) (bool, runtime.Object,
 	return false, nil, nil
 }
 
-// update refuses an update of an older object.
-func (s *apiServer) update(obj *api.EtcdCluster) (*api.EtcdCluster, error) {
+// update refuses an update of an older object. A write of the status changes nothing else, whatever the writer
+// believes the rest to be.
+func (s *apiServer) update(obj *api.EtcdCluster, status bool) (*api.EtcdCluster, error) {
 	s.writes.Lock()
 	defer s.writes.Unlock()
 	current, err := s.etcd.Tracker().Get(clusters, obj.Namespace, obj.Name)
@@ -83,6 +84,11 @@ func (s *apiServer) update(obj *api.EtcdCluster) (*api.EtcdCluster, error) {
 	}
 	if current.(*api.EtcdCluster).ResourceVersion != obj.ResourceVersion {
 		return nil, apierrors.NewConflict(api.Resource("etcdclusters"), obj.Name, fmt.Errorf("the object has been modified"))
+	}
+	if status {
+		next := current.(*api.EtcdCluster).DeepCopy()
+		next.Status = obj.Status
+		obj = next
 	}
 	obj.ResourceVersion = strconv.FormatInt(s.version.Add(1), 10)
 	return obj, s.etcd.Tracker().Update(clusters, obj.DeepCopy(), obj.Namespace)
@@ -107,7 +113,7 @@ func (s *apiServer) annotate(t *testing.T, name, value string) {
 	for range 100 {
 		obj := s.cluster(t)
 		metav1.SetMetaDataAnnotation(&obj.ObjectMeta, name, value)
-		_, err := s.update(obj)
+		_, err := s.update(obj, false)
 		switch {
 		case err == nil:
 			return

@@ -27,7 +27,7 @@ func (o *Observation) serve(member string) (why string, step Step) {
 	case d.Begun >= mostServers:
 		return fmt.Sprintf("%d containers of the pod %s have not served the data of its member, which serves no clients itself%s: kubectl describe pod %s shows them; if you delete a pod without a volume, its data is lost", d.Begun, member, reasonOf(d), member), nil
 	default:
-		return fmt.Sprintf("%s serves no clients, because it has started without a quorum: a container of its pod is to serve its data%s", member, reasonOf(d)), ServeData{Pod: member, UID: p.UID}
+		return fmt.Sprintf("%s serves no clients, because it has started without a quorum: a container of its pod is to serve its data%s", member, reasonOf(d)), ServeData{Pod: member, UID: p.UID, Number: d.Begun + 1}
 	}
 }
 

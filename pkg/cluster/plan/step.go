@@ -205,10 +205,11 @@ type (
 	// ChangePassword gives the user in etcd the password in the Secret.
 	ChangePassword struct{}
 	// ServeData adds a container to the pod of a survivor that serves no clients. The container serves
-	// its database.
+	// its database. Number is its number in the pod: the same step twice adds one container.
 	ServeData struct {
-		Pod string
-		UID types.UID
+		Pod    string
+		UID    types.UID
+		Number int
 	}
 	// StoreSurvivor creates the EtcdBackup that stores the data of a survivor, in the store of
 	// the EtcdBackup Like.
