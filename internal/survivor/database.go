@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/etcd/api/v3/authpb"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/etcd-operator/etcd-operator/pkg/pages"
@@ -22,6 +23,7 @@ var (
 	metaBucket  = []byte("meta")
 	authBucket  = []byte("auth")
 	usersBucket = []byte("authUsers")
+	alarmBucket = []byte("alarm")
 
 	consistentIndexKey = []byte("consistent_index")
 	termKey            = []byte("term")
@@ -86,9 +88,12 @@ type facts struct {
 	consistentIndex uint64
 	term            uint64
 	storageVersion  string
+	// corrupt means that an alarm says that the data of the member differs from that of others.
+	corrupt bool
 }
 
-func readFacts(file *os.File) (f facts, err error) {
+// readFacts reads what the database says of itself and of a member.
+func readFacts(file *os.File, member uint64) (f facts, err error) {
 	err = inDatabase(file, func(db *pages.Database) error {
 		f = facts{db: db}
 		span, err := rewind.ReadSpan(file)
@@ -108,9 +113,31 @@ func readFacts(file *os.File) (f facts, err error) {
 		}
 		version, _, err := meta.Get(storageVersionKey)
 		f.storageVersion = string(version)
+		if err == nil {
+			f.corrupt, err = readCorrupt(db, member)
+		}
 		return err
 	})
 	return f, err
+}
+
+// readCorrupt reports whether etcd has raised the alarm CORRUPT for a member, or for one that it does not know.
+// The keys of the bucket are the alarms (server/storage/schema/alarm.go).
+func readCorrupt(db *pages.Database, member uint64) (bool, error) {
+	alarms, found, err := db.Bucket(alarmBucket)
+	if err != nil || !found {
+		return false, err
+	}
+	for _, id := range []uint64{member, 0} {
+		key, err := proto.Marshal(&etcdserverpb.AlarmMember{MemberID: id, Alarm: etcdserverpb.AlarmType_CORRUPT})
+		if err != nil {
+			return false, err
+		}
+		if _, found, err := alarms.Get(key); err != nil || found {
+			return found, err
+		}
+	}
+	return false, nil
 }
 
 // number returns a value of 8 bytes; 0: there is none.

@@ -50,7 +50,8 @@ func (s *service) notServing(ctx context.Context) error {
 	return nil
 }
 
-// Status describes the member as etcd would without a leader. It reports no alarms.
+// Status describes the member as etcd would without a leader. Of the alarms, it reports CORRUPT, for which
+// nobody must take this data.
 func (m maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
 	if err := m.notServing(ctx); err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (m maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 		return nil, m.unavailable(fmt.Errorf("open the database: %w", err))
 	}
 	defer file.Close()
-	f, err := readFacts(file)
+	f, err := readFacts(file, id.member)
 	if err != nil {
 		return nil, m.unavailable(fmt.Errorf("read the database %s: %w", file.Name(), err))
 	}
@@ -75,6 +76,10 @@ func (m maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 	// then name an earlier entry: 0, if the member has found nothing to apply.
 	applied := max(f.consistentIndex, m.metrics.settled(f.revision))
 	version, learner := m.metrics.member()
+	var alarms []string
+	if f.corrupt {
+		alarms = []string{fmt.Sprintf("memberID:%d alarm:%s", id.member, etcdserverpb.AlarmType_CORRUPT)}
+	}
 	return &etcdserverpb.StatusResponse{
 		Header:           &etcdserverpb.ResponseHeader{ClusterId: id.cluster, MemberId: id.member, Revision: f.revision, RaftTerm: f.term},
 		Version:          version,
@@ -85,6 +90,7 @@ func (m maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 		RaftAppliedIndex: applied,
 		RaftTerm:         f.term,
 		IsLearner:        learner,
+		Errors:           alarms,
 	}, nil
 }
 
@@ -106,7 +112,7 @@ func (m maintenance) Snapshot(_ *etcdserverpb.SnapshotRequest, stream etcdserver
 		return m.unavailable(fmt.Errorf("open the database: %w", err))
 	}
 	defer file.Close()
-	f, err := readFacts(file)
+	f, err := readFacts(file, 0)
 	if err != nil {
 		return m.unavailable(fmt.Errorf("read the database %s: %w", file.Name(), err))
 	}

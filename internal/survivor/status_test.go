@@ -5,12 +5,15 @@ package survivor
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
@@ -158,5 +161,29 @@ func TestMetricsOfAnotherMemberAreAnError(t *testing.T) {
 	_, err := connect(t, start(t, server), etcd.Credentials{}).Status(soon(t))
 	if status.Code(errors.Unwrap(err)) != codes.Unavailable {
 		t.Error(err)
+	}
+}
+
+func TestAnAlarmForTheDataIsReported(t *testing.T) {
+	for name, test := range map[string]struct {
+		member uint64
+		kind   etcdserverpb.AlarmType
+		told   bool
+	}{
+		"corrupt":         {memberID, etcdserverpb.AlarmType_CORRUPT, true},
+		"corrupt, nobody": {0, etcdserverpb.AlarmType_CORRUPT, true},
+		"another member":  {5, etcdserverpb.AlarmType_CORRUPT, false},
+		"no space":        {memberID, etcdserverpb.AlarmType_NOSPACE, false},
+	} {
+		d := newData(t)
+		key, err := proto.Marshal(&etcdserverpb.AlarmMember{MemberID: test.member, Alarm: test.kind})
+		must(t, err)
+		d.put(t, "alarm", map[string]string{string(key): ""})
+		server, _ := newServer(d.dir, closedPort)
+		got, err := connect(t, start(t, server), etcd.Credentials{}).Status(soon(t))
+		must(t, err)
+		if want := (etcd.Alarm{MemberID: memberID, Type: etcd.AlarmCorrupt}); slices.Contains(got.Alarms, want) != test.told {
+			t.Errorf("%s: the alarms are %v", name, got.Alarms)
+		}
 	}
 }
