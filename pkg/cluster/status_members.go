@@ -133,6 +133,8 @@ func problem(m plan.MemberState, o *plan.Observation) string {
 		return "its node does not answer, and its pod can't be deleted: the operator replaces it when that has lasted for " + plan.WedgeDeadline.String() + " and the others are a quorum"
 	case m.Pod.Deleting:
 		return "its pod is being deleted"
+	case o.Recovery.NotServing[m.PodName].MemberID != 0:
+		return "has restarted, and serves no clients until it reaches a majority of the members"
 	case m.Pod.Problem != "":
 		return m.Pod.Problem
 	case !m.Pod.Running && m.Pod.Started:

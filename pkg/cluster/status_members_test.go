@@ -63,6 +63,7 @@ func TestAMembersProblemSaysWhy(t *testing.T) {
 		"image":                {"b down badimage", nil, "ImagePullBackOff"},
 		"restarting":           {"b down stopped", nil, "etcd restarts"},
 		"not started":          {"b unstarted", nil, "etcd has not started yet"},
+		"serves no clients":    {"b down not-serving=2:80", nil, "has restarted, and serves no clients until it reaches a majority of the members"},
 		"silent":               {"b down", func(m *plan.MemberState) { m.Err = context.DeadlineExceeded }, "runs, but does not answer"},
 		"refuses connections":  {"b down", func(m *plan.MemberState) { m.Err = refused }, "runs, but does not answer"},
 		"bad certificate":      {"b down", func(m *plan.MemberState) { m.Err = handshake }, "runs, but does not answer: the TLS handshake failed: tls: failed to verify certificate: x509: certificate has expired or is not yet valid (it is after 2025-01-01T12:00:00Z)"},
