@@ -19,7 +19,6 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 	"github.com/etcd-operator/etcd-operator/test/members"
-	"github.com/etcd-operator/etcd-operator/test/ports"
 )
 
 // releases are those whose metrics name the version and the revision.
@@ -45,7 +44,7 @@ func lose(t *testing.T, r members.Release, authority *members.TLS) scene {
 	t.Helper()
 	c := r.Start(t, members.Options{Size: 2, TLS: authority})
 	client, ctx := c.Client(t), soon(t)
-	s := scene{release: r, tls: authority, survivor: c.Members[1], metrics: "127.0.0.1:" + ports.Free(t, "127.0.0.1", 1)[0]}
+	s := scene{release: r, tls: authority, survivor: c.Members[1], metrics: c.Members[1].Metrics}
 	for i := range 300 {
 		members.Put(t, client, fmt.Sprintf("key-%d", i%200), strings.Repeat("v", i*37%5000))
 	}
@@ -79,7 +78,7 @@ func lose(t *testing.T, r members.Release, authority *members.TLS) scene {
 			return err
 		}
 		defer file.Close()
-		f, err := readFacts(file)
+		f, err := readFacts(file, 0)
 		if err != nil {
 			return err
 		}
@@ -96,7 +95,6 @@ func lose(t *testing.T, r members.Release, authority *members.TLS) scene {
 	for _, m := range c.Members {
 		m.Kill(t)
 	}
-	s.survivor.Configure("--listen-metrics-urls", "http://"+s.metrics)
 	s.survivor.Start(t)
 	members.Await(t, "the survivor has started", func(ctx context.Context) error {
 		_, err := etcd.NotServing(ctx, s.metrics)
@@ -194,10 +192,9 @@ func TestOnceAMemberHasALeaderItServesItself(t *testing.T) {
 	for _, r := range releases(t) {
 		t.Run(r.Version, func(t *testing.T) {
 			t.Parallel()
-			metrics := "127.0.0.1:" + ports.Free(t, "127.0.0.1", 1)[0]
-			c := r.Start(t, members.Options{Flags: []string{"--listen-metrics-urls", "http://" + metrics}})
+			c := r.Start(t, members.Options{})
 			members.Put(t, c.Client(t), "key", "value")
-			server, _ := newServer(c.Members[0].Dir(), metrics)
+			server, _ := newServer(c.Members[0].Dir(), c.Members[0].Metrics)
 			_, err := connect(t, start(t, server), etcd.Credentials{}).Status(soon(t))
 			if err == nil || !strings.Contains(err.Error(), etcd.ErrHasLeader.Error()) {
 				t.Error(err)

@@ -80,12 +80,12 @@ func PodStateOf(pod *corev1.Pod) PodState {
 			p.Restarting = noted && id == s.ContainerID && image != p.Admitted
 		}
 	}
-	p.DataServer = dataServerOf(pod)
 	p.Problem, p.ProblemKind = problemOf(pod)
 	if !p.Scheduled {
 		p.Crowded = crowdedNodes(p.Problem)
 	}
 	p.OffVolume = !p.Scheduled && slices.ContainsFunc(volumeTroubles, func(s string) bool { return strings.Contains(p.Problem, s) })
+	p.DataServer = dataServerOf(pod)
 	return p
 }
 

@@ -228,9 +228,6 @@ func Await(t testing.TB, what string, do func(context.Context) error) {
 	}
 }
 
-// Configure adds flags, from the next start on.
-func (m *Member) Configure(flags ...string) { m.args = append(m.args, flags...) }
-
 // Start starts the process unless it runs.
 func (m *Member) Start(t testing.TB) {
 	t.Helper()
