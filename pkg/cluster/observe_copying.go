@@ -6,13 +6,10 @@ package cluster
 import (
 	"context"
 	"maps"
-	"net"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
-	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // copies are when members were last seen to receive a copy of the database.
@@ -33,7 +30,7 @@ func (c copies) look(ctx context.Context, o *plan.Observation, receives func(ctx
 		}
 		asked.Go(func() {
 			err := recovered(func() (err error) {
-				received[i], err = receives(ctx, net.JoinHostPort(m.Pod.IP, strconv.Itoa(manifest.MetricsPort)))
+				received[i], err = receives(ctx, metricsOf(m.Pod))
 				return err
 			})
 			m.CopyUnseen = err != nil

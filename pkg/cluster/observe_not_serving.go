@@ -15,6 +15,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
+// metricsOf is the address where the member in a pod serves its metrics.
+func metricsOf(p *manifest.PodState) string {
+	return net.JoinHostPort(p.IP, strconv.Itoa(manifest.MetricsPort))
+}
+
 // notServing asks the members that run and do not answer what they hold. After a start without a quorum,
 // etcd serves no clients (embed.serve waits for the first agreement), and its metrics are all it says.
 func (c *Cluster) notServing(ctx context.Context, o *plan.Observation) map[string]etcd.Status {
@@ -30,7 +35,7 @@ func (c *Cluster) notServing(ctx context.Context, o *plan.Observation) map[strin
 		}
 		asked.Go(func() {
 			err := recovered(func() error {
-				status, err := c.etcd.NotServing(ctx, net.JoinHostPort(p.IP, strconv.Itoa(manifest.MetricsPort)))
+				status, err := c.etcd.NotServing(ctx, metricsOf(&p))
 				if err == nil {
 					mu.Lock()
 					said[p.Name] = status

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"strconv"
 	"strings"
 )
@@ -41,21 +39,12 @@ func NotServing(ctx context.Context, address string) (Status, error) {
 }
 
 func notServing(ctx context.Context, address string) (Status, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	body, err := openMetrics(ctx, address)
 	if err != nil {
 		return Status{}, err
 	}
-	// As in Conn.get. There is no proxy on the way to a member, and no redirection.
-	transport := &http.Transport{DialContext: (&net.Dialer{}).DialContext, DisableKeepAlives: true}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		return Status{}, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return Status{}, fmt.Errorf("the server answers %s", resp.Status)
-	}
-	page, err := readMetrics(resp.Body)
+	defer body.Close()
+	page, err := readMetrics(body)
 	if err != nil {
 		return Status{}, err
 	}

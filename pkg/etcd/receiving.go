@@ -8,8 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"strconv"
 	"strings"
 )
@@ -25,20 +23,12 @@ const metricsLimit = 4 << 20
 // ReceivesSnapshot reports whether the member with this metrics listener is receiving a copy
 // of the database.
 func ReceivesSnapshot(ctx context.Context, address string) (bool, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	body, err := openMetrics(ctx, address)
 	if err != nil {
 		return false, fmt.Errorf("metrics of %s: %w", address, err)
 	}
-	transport := &http.Transport{DialContext: (&net.Dialer{}).DialContext, DisableKeepAlives: true}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		return false, fmt.Errorf("metrics of %s: %w", address, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("metrics of %s: %s", address, resp.Status)
-	}
-	lines := bufio.NewScanner(io.LimitReader(resp.Body, metricsLimit))
+	defer body.Close()
+	lines := bufio.NewScanner(io.LimitReader(body, metricsLimit))
 	for lines.Scan() {
 		name, value, ok := strings.Cut(lines.Text(), " ")
 		if !ok || name != receiveInflights && !strings.HasPrefix(name, receiveInflights+"{") {

@@ -4,17 +4,14 @@
 package manifest
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
-	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
 // DataPort is where a container serves the database of a member that has started without a quorum.
@@ -58,8 +55,8 @@ func dataServerOf(pod *corev1.Pod) DataServer {
 	return d
 }
 
-// ServeData returns the container that serves the database of a pod's member, by its number from 1. The volumes and the
-// user are those of etcd. It only reads.
+// ServeData returns the container that serves the database of a pod's member, by its number from 1. The
+// volumes and the user are those of etcd. It only reads.
 func ServeData(obj *api.EtcdCluster, pod *corev1.Pod, number int, operatorImage string) (*corev1.EphemeralContainer, error) {
 	i := slices.IndexFunc(pod.Spec.Containers, isEtcd)
 	if i < 0 {
@@ -86,18 +83,4 @@ func ServeData(obj *api.EtcdCluster, pod *corev1.Pod, number int, operatorImage 
 		}
 	}
 	return &corev1.EphemeralContainer{EphemeralContainerCommon: c}, nil
-}
-
-// DataEndpoints returns where containers serve the databases of members that have started without a
-// quorum, ordered by name. It ignores pods of others.
-func DataEndpoints(obj *api.EtcdCluster, pods []corev1.Pod) []etcd.Endpoint {
-	n := NamesOf(obj)
-	var endpoints []etcd.Endpoint
-	for i := range pods {
-		if p := PodStateOf(&pods[i]); metav1.IsControlledBy(&pods[i], obj) && p.DataServer.Running && !p.Deleting && p.IP != "" {
-			endpoints = append(endpoints, etcd.Endpoint{URL: n.dataURL(p.Name), IP: p.IP})
-		}
-	}
-	slices.SortFunc(endpoints, func(a, b etcd.Endpoint) int { return cmp.Compare(a.URL, b.URL) })
-	return endpoints
 }

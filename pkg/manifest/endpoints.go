@@ -23,13 +23,23 @@ func PodSelector(cluster string) labels.Selector {
 // ClientEndpoints returns where the cluster's running members serve clients, ordered by name.
 // It ignores pods of others.
 func ClientEndpoints(obj *api.EtcdCluster, pods []corev1.Pod) []etcd.Endpoint {
+	return endpoints(obj, pods, Names.ClientURL, func(p PodState) bool { return p.Running })
+}
+
+// DataEndpoints returns where containers serve the databases of members that have started without a
+// quorum, ordered by name. It ignores pods of others.
+func DataEndpoints(obj *api.EtcdCluster, pods []corev1.Pod) []etcd.Endpoint {
+	return endpoints(obj, pods, Names.dataURL, func(p PodState) bool { return p.DataServer.Running })
+}
+
+func endpoints(obj *api.EtcdCluster, pods []corev1.Pod, url func(n Names, member string) string, serves func(PodState) bool) []etcd.Endpoint {
 	n := NamesOf(obj)
-	var endpoints []etcd.Endpoint
+	var list []etcd.Endpoint
 	for _, pod := range pods {
-		if p := PodStateOf(&pod); metav1.IsControlledBy(&pod, obj) && p.Running && !p.Deleting && p.IP != "" {
-			endpoints = append(endpoints, etcd.Endpoint{URL: n.ClientURL(p.Name), IP: p.IP})
+		if p := PodStateOf(&pod); metav1.IsControlledBy(&pod, obj) && serves(p) && !p.Deleting && p.IP != "" {
+			list = append(list, etcd.Endpoint{URL: url(n, p.Name), IP: p.IP})
 		}
 	}
-	slices.SortFunc(endpoints, func(a, b etcd.Endpoint) int { return cmp.Compare(a.URL, b.URL) })
-	return endpoints
+	slices.SortFunc(list, func(a, b etcd.Endpoint) int { return cmp.Compare(a.URL, b.URL) })
+	return list
 }

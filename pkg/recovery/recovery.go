@@ -170,7 +170,7 @@ func (r *Report) addBackups(f Facts) {
 		if st.Key != f.RestoredFrom {
 			b.Unfit = f.foreign(st.ClusterID)
 		}
-		if log := st.Continuous; log != nil && log.NewestRevision > b.Revision && f.Record != nil && b.Unfit == "" && SameID(f.Record.ClusterID, log.ClusterID) {
+		if log := st.Continuous; log != nil && log.NewestRevision > b.Revision && f.Record != nil && b.Unfit == "" && sameID(f.Record.ClusterID, log.ClusterID) {
 			b.Log, b.Revision = true, log.NewestRevision
 			b.Complete = nil
 			if log.NewestDate != nil {
@@ -189,14 +189,22 @@ func (r *Report) addBackups(f Facts) {
 // one, or if one of both is unknown. A cluster of the same name may have been deleted, or it was
 // restored since: its revisions are of another history.
 func (f Facts) foreign(id string) string {
-	if id == "" || f.Record == nil || f.Record.ClusterID == "" || SameID(id, f.Record.ClusterID) {
-		return ""
+	if why := Foreign(f.Record, id); why != "" {
+		return "it " + why + "; to give up the cluster for its data, create an EtcdRestore"
 	}
-	return fmt.Sprintf("it comes from another cluster: its cluster ID is %s, and %s is recorded; to give up the cluster for its data, create an EtcdRestore", strings.TrimLeft(id, "0"), f.Record.ClusterID)
+	return ""
 }
 
-// SameID compares IDs of clusters with and without leading zeros.
-func SameID(a, b string) bool { return strings.TrimLeft(a, "0") == strings.TrimLeft(b, "0") }
+// Foreign says that a cluster ID is not the recorded one; "" if it is, or if one of both is unknown.
+func Foreign(record *api.ClusterRecord, id string) string {
+	if id == "" || record == nil || record.ClusterID == "" || sameID(id, record.ClusterID) {
+		return ""
+	}
+	return fmt.Sprintf("comes from another cluster: its cluster ID is %s, and %s is recorded", strings.TrimLeft(id, "0"), record.ClusterID)
+}
+
+// sameID compares IDs of clusters with and without leading zeros.
+func sameID(a, b string) bool { return strings.TrimLeft(a, "0") == strings.TrimLeft(b, "0") }
 
 // LastRevision is the highest revision that a quorum is known to have committed; 0 if nobody
 // knows one.

@@ -28,11 +28,12 @@ type dataServers struct {
 	serving sync.WaitGroup
 }
 
+func newDataServers() *dataServers {
+	return &dataServers{servers: map[string]*survivor.Server{}, urls: map[string]string{}}
+}
+
 // add notes what a container in the pod of a member would serve.
 func (d *dataServers) add(name string, m *members.Member, tls *members.TLS, version string) {
-	if d.servers == nil {
-		d.servers = map[string]*survivor.Server{}
-	}
 	s := &survivor.Server{DataDir: m.Dir(), Metrics: m.Metrics, Version: version}
 	if tls != nil {
 		s.Cert, s.Key, s.CA = tls.Files()

@@ -78,7 +78,7 @@ func startOperators(t *testing.T, c *members.Cluster, security *members.TLS, con
 	o := &operators{
 		apiServer: newAPIServer(t, obj, like), clock: clocktesting.NewFakeClock(time.Now()), tls: config, store: t.TempDir(),
 		members: map[string]*members.Member{},
-		data:    &dataServers{urls: map[string]string{}},
+		data:    newDataServers(),
 	}
 	for i, m := range c.Members {
 		name := fmt.Sprintf("m%d", i)

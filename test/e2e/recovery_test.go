@@ -67,24 +67,13 @@ func TestAPersonChoosesTheSurvivorOfALostQuorum(t *testing.T) {
 	cluster.Put("kept", "yes")
 	r.CreateBackup("base", r.backups.spec("base")).WaitSucceeded(cluster.Object().CreationTimestamp.Time)
 
-	annotate := func(value any) {
-		t.Helper()
-		text := "null"
-		if value != nil {
-			text = strconv.Quote(fmt.Sprint(value))
-		}
-		patch := []byte(`{"metadata":{"annotations":{"` + v1beta2.RecoverAnnotation + `":` + text + `}}}`)
-		if _, err := r.EtcdClusters.EtcdV1beta2().EtcdClusters(r.Name).Patch(t.Context(), cluster.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	recovery := func(what string, is func(*v1beta2.RecoveryStatus) bool) *v1beta2.RecoveryStatus {
 		t.Helper()
 		return waitRecovery(t, cluster, what, is)
 	}
 
 	// A choice while there is a quorum does nothing, also not later.
-	annotate("backup=base")
+	chooseWay(r, cluster, "backup=base")
 	recovery("the choice refused", func(st *v1beta2.RecoveryStatus) bool {
 		return st.Choice != nil && st.Choice.Phase == v1beta2.RecoveryFailed && strings.Contains(st.Choice.Reason, "the cluster has a quorum")
 	})
@@ -107,13 +96,13 @@ func TestAPersonChoosesTheSurvivorOfALostQuorum(t *testing.T) {
 		t.Errorf("status.recovery is %+v", st)
 	}
 
-	annotate("survivor=" + pods[0].Name)
+	chooseWay(r, cluster, "survivor="+pods[0].Name)
 	recovery("a dead member refused", func(st *v1beta2.RecoveryStatus) bool {
 		return st.Choice != nil && st.Choice.Phase == v1beta2.RecoveryRefused && strings.Contains(st.Choice.Reason, survivor.Name)
 	})
 	restore := r.AdoptRestore(cluster.Name)
 	begun := time.Now()
-	annotate("survivor=" + survivor.Name)
+	chooseWay(r, cluster, "survivor="+survivor.Name)
 	recovery("the choice followed", func(st *v1beta2.RecoveryStatus) bool {
 		return st.Choice != nil && st.Choice.StartDate != ""
 	})
@@ -203,10 +192,7 @@ func TestASurvivorThatHasRestartedIsAWayOut(t *testing.T) {
 	t.Logf("%+v", st.Ways)
 	restore := r.AdoptRestore(cluster.Name)
 	begun := time.Now()
-	patch := []byte(`{"metadata":{"annotations":{"` + v1beta2.RecoverAnnotation + `":"survivor=` + survivor.Name + `"}}}`)
-	if _, err := r.EtcdClusters.EtcdV1beta2().EtcdClusters(r.Name).Patch(t.Context(), cluster.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	chooseWay(r, cluster, "survivor="+survivor.Name)
 	waitRecovery(t, cluster, "the choice followed", func(st *v1beta2.RecoveryStatus) bool {
 		return st.Choice != nil && st.Choice.StartDate != ""
 	})
@@ -216,6 +202,15 @@ func TestASurvivorThatHasRestartedIsAWayOut(t *testing.T) {
 	// What was written after the backup is there.
 	cluster, members := r.checkRestored(cluster.Name, obj)
 	checkStrange(t, members, cluster.Pods(), before[0])
+}
+
+// chooseWay names a way out, as a person does.
+func chooseWay(r *restores, cluster *harness.Cluster, value string) {
+	r.t.Helper()
+	patch := []byte(`{"metadata":{"annotations":{"` + v1beta2.RecoverAnnotation + `":` + strconv.Quote(value) + `}}}`)
+	if _, err := r.EtcdClusters.EtcdV1beta2().EtcdClusters(r.Name).Patch(r.t.Context(), cluster.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // waitRecovery waits for a state of status.recovery.

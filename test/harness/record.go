@@ -256,16 +256,12 @@ func (r *record) read(ctx context.Context, n *Namespace, pod, container, id stri
 			}
 			stream.Close()
 		}
-		if err != nil && strings.Contains(err.Error(), noKubelet) {
-			log.add("(the log cannot be read: " + err.Error() + ")")
-			return
-		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(logAgain):
 		}
-		if !r.runs(n.Name, pod, id) {
+		if !r.runs(n.Name, pod, id) || err != nil && strings.Contains(err.Error(), noKubelet) {
 			if err != nil {
 				log.add("(the log cannot be read: " + err.Error() + ")")
 			}

@@ -35,7 +35,9 @@ func (r reach) ReceivesSnapshot(ctx context.Context, address string) (bool, erro
 }
 
 // NotServing learns nothing: what the listener for metrics states is not modelled.
-func (reach) NotServing(context.Context, string) (etcd.Status, error) { return etcd.Status{}, errRefused }
+func (reach) NotServing(context.Context, string) (etcd.Status, error) {
+	return etcd.Status{}, errRefused
+}
 
 // way is a connection to one address.
 type way struct {

@@ -6,7 +6,6 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +30,6 @@ func (app *App) chooseSurvivor(ctx context.Context, a *access.Access, name strin
 	}
 	fmt.Fprintf(opts.progress, "%s serves no clients, so the operator has its data served: the annotation %s is %s\n", way.Member, api.RecoverAnnotation, value)
 	waiting := app.waitingFor("etcd operator", a.Namespace)
-	begun := ""
 	err = app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) {
 		obj, err := clusters.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -46,9 +44,8 @@ func (app *App) chooseSurvivor(ctx context.Context, a *access.Access, name strin
 		case api.RecoveryFailed, api.RecoveryRefused:
 			return "", false, fmt.Errorf("the operator does not take the way out %s: %s", value, c.Reason)
 		case api.RecoveryRestoring:
-			begun = c.StartDate
 			r, err := a.Etcd.EtcdV1beta2().EtcdRestores(a.Namespace).Get(ctx, name, metav1.GetOptions{})
-			if err == nil && r.Annotations[api.RecoveryAnnotation] == begun {
+			if err == nil && r.Annotations[api.RecoveryAnnotation] == c.StartDate {
 				return "", true, nil
 			}
 			if err != nil && !apierrors.IsNotFound(err) {
@@ -57,11 +54,8 @@ func (app *App) chooseSurvivor(ctx context.Context, a *access.Access, name strin
 		}
 		return fmt.Sprint(c.Phase, withReason(c.Reason)), false, nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case begun == "":
-		return errors.New("the operator has not begun the restore")
 	}
 	restoring := app.waitingFor("restore operator", a.Namespace)
 	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) { return restored(ctx, a, name, restoring) })

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
-	"github.com/etcd-operator/etcd-operator/pkg/backups"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/recovery"
 )
@@ -72,31 +71,26 @@ func (o *Observation) Left() *recovery.Report {
 		if name == "" {
 			name = m.Name
 		}
-		left := recovery.Member{Missing: recovery.Missing{Name: name, MayReturn: o.mayReturn(name)}, Learner: m.Learner, Status: m.Status}
-		if left.Status == nil {
-			left.Status = o.metricsOf(name, etcd.FormatID(m.ID))
-			left.NotServing = left.Status != nil
-		}
-		facts.Members = append(facts.Members, left)
+		facts.Members = append(facts.Members, o.memberLeft(name, etcd.FormatID(m.ID), m.Learner, m.Status))
 	}
 	if len(o.Members) == 0 && o.Record != nil {
 		for _, m := range o.Record.Members {
 			if !m.Removing {
-				st := o.metricsOf(m.Name, m.ID)
-				facts.Members = append(facts.Members, recovery.Member{Missing: recovery.Missing{Name: m.Name, MayReturn: o.mayReturn(m.Name)}, Status: st, NotServing: st != nil})
+				facts.Members = append(facts.Members, o.memberLeft(m.Name, m.ID, false, nil))
 			}
 		}
 	}
 	return recovery.Of(facts)
 }
 
-// metricsOf is what a member states that runs and serves no clients; nil if it states nothing, or if the
+// memberLeft is what is known of a member. If it does not answer, its metrics may say what it holds, unless the
 // pod now runs another member.
-func (o *Observation) metricsOf(name, id string) *etcd.Status {
-	if st, ok := o.Recovery.NotServing[name]; ok && etcd.FormatID(st.MemberID) == id {
-		return &st
+func (o *Observation) memberLeft(name, id string, learner bool, answer *etcd.Status) recovery.Member {
+	m := recovery.Member{Missing: recovery.Missing{Name: name, MayReturn: o.mayReturn(name)}, Learner: learner, Status: answer}
+	if st, ok := o.Recovery.NotServing[name]; ok && answer == nil && etcd.FormatID(st.MemberID) == id {
+		m.Status, m.NotServing = &st, true
 	}
-	return nil
+	return m
 }
 
 // mayReturn reports whether a member that does not answer may come back with its data.
@@ -265,94 +259,6 @@ func (o *Observation) beginFromBackup(value, name string) (*api.RecoveryChoice, 
 		Revision: left.Backups[i].Revision, Backup: name,
 	}
 	return o.awaitRestore(c)
-}
-
-// beginFromSurvivor checks the chosen survivor, and has its data stored.
-func (o *Observation) beginFromSurvivor(value string, way api.ChosenWay) (*api.RecoveryChoice, Step) {
-	left := o.Left()
-	i := slices.IndexFunc(left.Survivors, func(s recovery.Survivor) bool { return s.Name == way.Member })
-	best := left.Best()
-	var fit []string
-	for _, s := range left.Survivors {
-		if s.Unfit == "" {
-			fit = append(fit, s.Name)
-		}
-	}
-	switch {
-	case i < 0:
-		return refusedChoice(value, fmt.Sprintf("no survivor is named %s; those that can be used: %s", way.Member, listed(fit))), nil
-	case left.Survivors[i].Unfit != "":
-		return refusedChoice(value, fmt.Sprintf("%s cannot be used: %s", way.Member, left.Survivors[i].Unfit)), nil
-	case left.Survivors[i].Revision < best.Revision:
-		return refusedChoice(value, fmt.Sprintf("%s has revision %d, and %s has %d: choose %s", way.Member, left.Survivors[i].Revision, best.Name, best.Revision, best.Name)), nil
-	}
-	like, err := backups.Template(o.Recovery.Backups, o.Names.Cluster, way.Store)
-	if err != nil {
-		return refusedChoice(value, fmt.Sprintf("the data of %s needs a store, and survivor=%s,store=ETCDBACKUP chooses one: %s", way.Member, way.Member, err)), nil
-	}
-	once, err := recovery.SurvivorBackup(like, o.Now)
-	if err != nil {
-		return refusedChoice(value, err.Error()), nil
-	}
-	c := &api.RecoveryChoice{
-		Value: value, Phase: api.RecoveryBackingUp, StartDate: o.Now.UTC().Format(time.RFC3339),
-		Revision: left.Survivors[i].Revision, RaftIndex: int64(left.Survivors[i].Applied), Backup: once.Name, // far from 2^63
-		Reason: "the backup operator is to store the data of " + way.Member,
-	}
-	return o.store(c, way, like.Name)
-}
-
-// store is the next step towards the stored data of a survivor.
-func (o *Observation) store(c *api.RecoveryChoice, way api.ChosenWay, like string) (*api.RecoveryChoice, Step) {
-	if why, step := o.serve(way.Member); why != "" {
-		return waitingChoice(c, why), step
-	}
-	return c, StoreSurvivor{Member: way.Member, Like: like, Begun: c.StartDate}
-}
-
-// awaitSurvivorBackup commits to the stored data of the survivor.
-func (o *Observation) awaitSurvivorBackup(old *api.RecoveryChoice) (*api.RecoveryChoice, Step) {
-	stored := o.backup(old.Backup)
-	if stored == nil {
-		way, err := api.ParseChosenWay(old.Value)
-		if err != nil {
-			return failedChoice(old.Value, old, err.Error()), nil
-		}
-		like, err := backups.Template(o.Recovery.Backups, o.Names.Cluster, way.Store)
-		if err != nil {
-			return failedChoice(old.Value, old, err.Error()), nil
-		}
-		return o.store(old, way, like.Name)
-	}
-	st := stored.Status
-	if !st.Succeeded && st.Phase != api.BackupPhaseInvalid && st.Phase != api.BackupPhaseFailed {
-		if way, err := api.ParseChosenWay(old.Value); err == nil {
-			if why, step := o.serve(way.Member); why != "" {
-				return waitingChoice(old, why), step
-			}
-		}
-	}
-	switch {
-	case st.Phase == api.BackupPhaseInvalid || st.Phase == api.BackupPhaseFailed:
-		return failedChoice(old.Value, old, fmt.Sprintf("the EtcdBackup %s is %s: %s; the cluster is unchanged", old.Backup, st.Phase, st.Reason)), nil
-	case !st.Succeeded && st.Phase == api.BackupPhaseNone:
-		return waitingChoice(old, "the backup operator has not seen the EtcdBackup "+old.Backup), nil
-	case !st.Succeeded && st.Reason != "":
-		return waitingChoice(old, fmt.Sprintf("the EtcdBackup %s is %s: %s", old.Backup, st.Phase, st.Reason)), nil
-	case !st.Succeeded:
-		return waitingChoice(old, fmt.Sprintf("the EtcdBackup %s is %s", old.Backup, st.Phase)), nil
-	case !st.Uncertain:
-		return failedChoice(old.Value, old, "a quorum has confirmed the EtcdBackup "+old.Backup+", so there is one; the cluster is unchanged"), nil
-	case st.ClusterID != "" && o.Record != nil && o.Record.ClusterID != "" && !recovery.SameID(st.ClusterID, o.Record.ClusterID):
-		return failedChoice(old.Value, old, fmt.Sprintf("the EtcdBackup %s comes from another cluster: its cluster ID is %s, and %s is recorded; the cluster is unchanged", old.Backup, strings.TrimLeft(st.ClusterID, "0"), o.Record.ClusterID)), nil
-	case st.EtcdRevision < old.Revision:
-		return failedChoice(old.Value, old, fmt.Sprintf("the EtcdBackup %s has revision %d, and the survivor had %d: it is of another one; the cluster is unchanged", old.Backup, st.EtcdRevision, old.Revision)), nil
-	case st.RaftIndex > 0 && st.RaftIndex < old.RaftIndex:
-		return failedChoice(old.Value, old, fmt.Sprintf("the EtcdBackup %s has raft entry %d, and the survivor had applied %d: it is of another one, or the survivor has restarted and lost entries; it may lack leases, users or roles; the cluster is unchanged", old.Backup, st.RaftIndex, old.RaftIndex)), nil
-	}
-	c := *old
-	c.Phase, c.Revision, c.Reason = api.RecoveryRestoring, st.EtcdRevision, ""
-	return o.awaitRestore(&c)
 }
 
 // awaitRestore has the restore operator replace the cluster. The status has the choice before
