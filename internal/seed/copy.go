@@ -74,14 +74,21 @@ func (c Copy) Check(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
+	var why error
 	for {
-		var s *snapshot.Snapshot
-		if s, err = c.open(ctx); err == nil {
+		s, err := c.open(ctx)
+		if err == nil {
 			c.say("%s sends its data of %d bytes to this pod", s.Endpoint, s.Size)
 			return s.Close()
 		}
+		if why == nil || ctx.Err() == nil { // the end of the time is no reason
+			if why == nil || err.Error() != why.Error() {
+				fmt.Fprintf(c.Err, "%s: %v\n", CheckCommand, err)
+			}
+			why = err
+		}
 		if !pause(ctx, firstPause) {
-			return fmt.Errorf("the etcd to copy sends no data to this pod: %w", err)
+			return fmt.Errorf("the etcd to copy sends no data to this pod: %w", why)
 		}
 	}
 }

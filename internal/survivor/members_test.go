@@ -175,11 +175,11 @@ func TestASurvivorWithAUserAsksForIt(t *testing.T) {
 			s := lose(t, r, members.NewTLS(t))
 			src := s.source(t)
 			src.User.Password = "wrong"
-			if _, err := open(t, src); !etcd.RefusesUser(err) {
+			if _, err := snapshot.Open(soon(t), src); !etcd.RefusesUser(err) {
 				t.Errorf("with a wrong password: %v", err)
 			}
 			src.User = etcd.Credentials{}
-			if _, err := open(t, src); !etcd.IsDenied(err) {
+			if _, err := snapshot.Open(soon(t), src); !etcd.IsDenied(err) {
 				t.Errorf("with the certificate of somebody: %v", err)
 			}
 			src.TLS = s.tls.ClientConfig(t, "root")

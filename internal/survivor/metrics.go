@@ -16,7 +16,7 @@ const (
 	// settleTime is how long the metrics must stay the same before the database certainly holds all
 	// that etcd has applied. By default, etcd commits its changes to the database every 100 ms.
 	settleTime = 2 * time.Second
-	// mostWait is how long a request waits for that. The survey of pkg/snapshot gives up after 5 s.
+	// mostWait is how long a request waits for that. It is shorter than the survey of pkg/snapshot.
 	mostWait = settleTime + 2*watchPause
 	// askTime bounds one look at the metrics. etcd makes the page in a few milliseconds.
 	askTime = time.Second

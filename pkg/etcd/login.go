@@ -28,10 +28,10 @@ func (c Credentials) String() string { return c.Username + " with a password" }
 func (c Credentials) GoString() string { return c.String() }
 
 const (
-	// loginTimeout bounds a login through one member, whatever is left of the time of the
+	// LoginTimeout bounds a login through one member, whatever is left of the time of the
 	// request that needs it. A fast member takes a tenth of a second of computing time for it
 	// (bcrypt). One with a small CPU limit takes seconds.
-	loginTimeout = 5 * time.Second
+	LoginTimeout = 5 * time.Second
 	// logins is how often one request logs in. A member that lags does not know a token of
 	// another member yet.
 	logins = 3
@@ -166,7 +166,7 @@ func (l *login) renew(ctx context.Context, first *grpc.ClientConn, used string) 
 
 // ask logs in through one member.
 func (l *login) ask(ctx context.Context, cc *grpc.ClientConn) (string, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loginTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), LoginTimeout)
 	defer cancel()
 	resp, err := etcdserverpb.NewAuthClient(cc).Authenticate(ctx, &etcdserverpb.AuthenticateRequest{Name: l.Username, Password: l.Password})
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrAuthNotEnabled) {

@@ -93,7 +93,11 @@ func Open(ctx context.Context, src Source) (*Snapshot, error) {
 		connect = overNetwork
 	}
 	client := connect(src.TLS, src.User)
-	s, err := open(ctx, client, endpoints, src.Logger)
+	limit := surveyLimit
+	if src.User != (etcd.Credentials{}) {
+		limit += etcd.LoginTimeout
+	}
+	s, err := open(ctx, client, limit, endpoints, src.Logger)
 	if err != nil {
 		client.Close()
 		return nil, err
@@ -101,7 +105,7 @@ func Open(ctx context.Context, src Source) (*Snapshot, error) {
 	return s, nil
 }
 
-func open(ctx context.Context, client Client, endpoints []etcd.Endpoint, log *logrus.Entry) (*Snapshot, error) {
+func open(ctx context.Context, client Client, limit time.Duration, endpoints []etcd.Endpoint, log *logrus.Entry) (*Snapshot, error) {
 	urls, conns, members := make([]string, len(endpoints)), make([]Conn, len(endpoints)), make([]member, len(endpoints))
 	for i, ep := range endpoints {
 		conn, err := client.Conn(ep)
@@ -110,7 +114,7 @@ func open(ctx context.Context, client Client, endpoints []etcd.Endpoint, log *lo
 		}
 		urls[i], conns[i], members[i] = ep.URL, conn, conn
 	}
-	answers := survey(ctx, urls, members)
+	answers := survey(ctx, limit, urls, members)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("looking for a member to take a backup from: %w", context.Cause(ctx))
 	}

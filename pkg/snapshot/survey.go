@@ -14,7 +14,8 @@ import (
 
 const (
 	// surveyLimit is how long survey waits for answers at most. It is longer than an election
-	// takes.
+	// takes. With a user it lasts longer, by the time that a login may take (etcd.LoginTimeout): in a
+	// container with a small CPU limit, a comparison of a password takes seconds.
 	surveyLimit = 5 * time.Second
 	// surveyGrace is how long survey waits for other answers after a usable one.
 	surveyGrace = time.Second
@@ -32,9 +33,9 @@ type member interface {
 }
 
 // survey asks all members at once. It waits until all have answered, or one is usable and the
-// others have had surveyGrace.
-func survey(ctx context.Context, urls []string, members []member) []answer {
-	ctx, cancel := context.WithTimeout(ctx, surveyLimit)
+// others have had surveyGrace, or limit is over.
+func survey(ctx context.Context, limit time.Duration, urls []string, members []member) []answer {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()

@@ -5,6 +5,7 @@ package snapshot
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -58,7 +59,7 @@ func surveyed(ctx context.Context, fakes ...fake) ([]answer, time.Duration) {
 	for i, f := range fakes {
 		urls[i], members[i] = f.url, f
 	}
-	answers := survey(ctx, urls, members)
+	answers := survey(ctx, surveyLimit, urls, members)
 	return answers, time.Since(begin)
 }
 
@@ -134,4 +135,47 @@ func TestASurveyEndsWithItsContext(t *testing.T) {
 			t.Errorf("it took %v, want 1s", took)
 		}
 	})
+}
+
+// slow is a client of one member that answers late.
+type slow struct{ after time.Duration }
+
+func (c slow) Conn(etcd.Endpoint) (Conn, error) { return slowConn{after: c.after}, nil }
+func (slow) Retain(map[etcd.Endpoint]bool)      {}
+func (slow) Close()                             {}
+
+type slowConn struct {
+	Conn
+
+	after time.Duration
+}
+
+var errLate = errors.New("a late answer")
+
+func (c slowConn) Status(ctx context.Context) (etcd.Status, error) {
+	if err := wait(ctx, c.after); err != nil {
+		return etcd.Status{}, err
+	}
+	return etcd.Status{}, errLate
+}
+
+func (c slowConn) Revision(ctx context.Context) (int64, error) {
+	_, err := c.Status(ctx)
+	return 0, err
+}
+
+func TestALoginMayTakeAsLongAsTheAnswers(t *testing.T) {
+	for user, want := range map[etcd.Credentials]error{{}: errNoAnswer, {Username: "root", Password: "secret"}: errLate} {
+		synctest.Test(t, func(t *testing.T) {
+			_, err := Open(t.Context(), Source{
+				Endpoints: []etcd.Endpoint{{URL: "http://m"}}, User: user,
+				Connect: func(*tls.Config, etcd.Credentials) Client {
+					return slow{after: surveyLimit + etcd.LoginTimeout - time.Second}
+				},
+			})
+			if !errors.Is(err, want) {
+				t.Errorf("with the user %q: %v, want %v", user.Username, err, want)
+			}
+		})
+	}
 }

@@ -104,6 +104,8 @@ func (r Release) newMember(t testing.TB, name, data, client, peer, metrics strin
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 		"--listen-metrics-urls", "http://" + metrics,
 		"--logger", "zap", "--log-level", "warn",
+		// The cheapest passwords: the race detector makes a comparison in the process of the test twelve times slower.
+		"--bcrypt-cost", "4",
 	}}
 	var err error
 	if m.log, err = os.Create(filepath.Join(t.TempDir(), "log")); err != nil {
