@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,6 +50,18 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 	c.podWrites.record(patched, now)
 	c.notices.corrected("Pod "+pod.Name, "labels")
 	return nil
+}
+
+// unhide makes the cache show a pod that hinders a write, and returns why that can't go on: another
+// pass may come at once, unless the API server refuses to give the pod its labels back.
+func (c *Cluster) unhide(ctx context.Context, pod *corev1.Pod) error {
+	if err := c.relabel(ctx, pod); err != nil {
+		return errors.Join(err, errCacheBehind)
+	}
+	if why := c.postponed.refusal(labelsOf(pod.Name), c.cfg.Clock.Now()); why != "" {
+		return fmt.Errorf("pod %s has lost its labels, and Kubernetes refuses to give them back: %s", pod.Name, why)
+	}
+	return errCacheBehind
 }
 
 // labelsOf names the write that gives a pod its labels back.

@@ -78,6 +78,28 @@ func TestAPodThatIsBeingDeletedGetsItsLabelsBackWhereItIsInTheWay(t *testing.T) 
 	}
 }
 
+// A deleted pod on a dead node lacked its labels, and a quota refused to give them back. The operator
+// tried to create the pod of that name thirty times a minute, as if the cache were about to show it.
+func TestAPodInTheWayWithoutItsLabelsIsNotAskedForAtOnceAgain(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	pod := memberPod(t, c.obj, "a")
+	pod.Labels, pod.Finalizers, pod.DeletionTimestamp = nil, []string{"somebody/s"}, &metav1.Time{Time: noon}
+	w.makePod(pod)
+	w.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("exceeded quota"))
+	})
+	for range 2 {
+		err := c.apply(t.Context(), plan.CreatePods{Pods: []manifest.MemberPod{{Name: "a", Version: "3.6.16", Rejoins: true}}})
+		if err == nil || isNotYet(err) || !strings.Contains(err.Error(), "exceeded quota") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	if n := w.count("patch", "pods"); n != 1 {
+		t.Errorf("%d writes of labels", n)
+	}
+}
+
 // The cache hides the only member's pod without its labels, and no other member can report it.
 // The operator said that all members and their data were gone.
 func TestTheOnlyPodThatLostItsLabelsIsNotTakenForLost(t *testing.T) {

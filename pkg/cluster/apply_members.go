@@ -68,7 +68,7 @@ func (c *Cluster) removeOneMember(ctx context.Context, s plan.RemoveMember) erro
 			return fmt.Errorf("pod %s of the member to remove: %w", s.Name, err)
 		}
 		if err == nil && pod.DeletionTimestamp == nil && !manifest.PodStateOf(pod).Finished {
-			return errors.Join(c.relabel(ctx, pod), errCacheBehind)
+			return c.unhide(ctx, pod)
 		}
 		if kept, err := c.hasVolume(ctx, s.Name); err != nil || kept && !s.Volume {
 			return errors.Join(err, errCacheBehind)

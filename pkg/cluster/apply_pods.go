@@ -64,7 +64,7 @@ func (c *Cluster) createPods(ctx context.Context, s plan.CreatePods) error {
 		}
 		if pod.DeletionTimestamp != nil {
 			// It existed before, and the cache hides it without its labels.
-			err = errors.Join(err, fmt.Errorf("create pod %s, which is still being deleted: %w", pod.Name, errCacheBehind), c.relabel(ctx, pod))
+			err = errors.Join(err, fmt.Errorf("create pod %s, which is still being deleted: %w", pod.Name, c.unhide(ctx, pod)))
 			continue
 		}
 		c.podWrites.record(pod, c.cfg.Clock.Now())

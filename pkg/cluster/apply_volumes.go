@@ -6,7 +6,6 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,7 +65,7 @@ func (c *Cluster) storedVolume(ctx context.Context, name string) (*corev1.Persis
 func (c *Cluster) deleteVolume(ctx context.Context, s plan.DeleteVolume) error {
 	pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if err == nil {
-		return errors.Join(c.relabel(ctx, pod), errCacheBehind)
+		return c.unhide(ctx, pod)
 	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("pod %s of the volume to delete: %w", s.Name, err)

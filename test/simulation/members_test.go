@@ -34,9 +34,21 @@ func (r reach) ReceivesSnapshot(ctx context.Context, address string) (bool, erro
 	})
 }
 
-// NotServing learns nothing: what the listener for metrics states is not modelled.
-func (reach) NotServing(context.Context, string) (etcd.Status, error) {
-	return etcd.Status{}, errRefused
+var errLeads = errors.New("it knows a leader")
+
+// NotServing asks the listener for metrics for what the member holds.
+func (r reach) NotServing(ctx context.Context, address string) (etcd.Status, error) {
+	ip, _, _ := strings.Cut(address, ":")
+	return asked(ctx, way{r.o, etcd.Endpoint{IP: ip}}, "metrics", true, func(m *member, reply func(etcd.Status, error)) {
+		if m.lead != 0 {
+			reply(etcd.Status{}, errLeads)
+			return
+		}
+		reply(etcd.Status{
+			MemberID: m.id, Version: m.version, Learner: m.machine.members[m.id].learner,
+			RaftIndex: m.applied, RaftApplied: m.applied, Revision: m.machine.revision,
+		}, nil)
+	})
 }
 
 // way is a connection to one address.

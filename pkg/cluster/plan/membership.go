@@ -338,10 +338,11 @@ func removeOneMember(o *Observation) Step {
 // addMembers creates the pods of missing members. The pods start together; the operator adds
 // the members one by one as their pods become ready. After a pod has found no node, the
 // operator creates the next pods one by one. Otherwise the last of several pods could take the
-// only free node, and the operator would recreate them all, again and again.
+// only free node, and the operator would recreate them all, again and again. None is created while a
+// member finds no node: the new one could take it.
 func addMembers(o *Observation) Step {
 	missing := o.wanted() - len(o.Own()) - len(o.Planned())
-	if missing <= 0 {
+	if _, crowded := o.crowdedOut(); crowded || missing <= 0 {
 		return nil
 	}
 	why := fmt.Sprintf("the size is %d", o.Spec.Size)

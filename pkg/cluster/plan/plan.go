@@ -25,6 +25,7 @@ var Rules = []func(*Observation) Step{
 	takeBackBadImage,
 	recycleBrokenPod,
 	followOwner,
+	yieldNode,
 	remakeLostPods,
 	awaitQuorum,
 	noteStarted,

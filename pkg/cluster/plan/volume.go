@@ -24,7 +24,7 @@ func remakeLostPods(o *Observation) Step {
 	for _, v := range o.Volumes {
 		p := o.Pod(v.Name)
 		switch {
-		case v.Deleting || !o.mayHoldMember(v):
+		case v.Deleting || !o.mayHoldMember(v) || p == nil && o.yields(v):
 		case p == nil:
 			pods = append(pods, manifest.MemberPod{
 				Name: v.Name, Version: o.rejoinVersion(v), InitialCluster: o.initialCluster([]string{v.Name}),
