@@ -52,7 +52,7 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// unhide makes the cache show a pod that hinders a write, and returns why that can't go on: another
+// unhide makes the cache show a pod that hinders a write, and returns why the write has to wait: another
 // pass may come at once, unless the API server refuses to give the pod its labels back.
 func (c *Cluster) unhide(ctx context.Context, pod *corev1.Pod) error {
 	if err := c.relabel(ctx, pod); err != nil {

@@ -246,13 +246,14 @@ func (b *backups) begins(clusterID uint64, m *machine, state savedState) {
 	}
 }
 
-// served reports whether the client Service leads to a pod.
-func (b *backups) served(pod *corev1.Pod) bool {
-	if b == nil {
-		return true
+// leadsTo reports whether the client Service leads to a pod. Without a Service, only lives with restores
+// keep clients away.
+func (w *world) leadsTo(pod *corev1.Pod) bool {
+	s := w.api.shelves["services"].objects[storedKey(namespace, clusterName+"-client")]
+	if s == nil {
+		return w.backups == nil
 	}
-	s := b.w.api.shelves["services"].objects[storedKey(namespace, clusterName+"-client")]
-	return s != nil && labels.SelectorFromSet(s.obj.(*corev1.Service).Spec.Selector).Matches(labels.Set(pod.Labels))
+	return labels.SelectorFromSet(s.obj.(*corev1.Service).Spec.Selector).Matches(labels.Set(pod.Labels))
 }
 
 // stuck returns why a restore that has begun can't end; "": it can.

@@ -44,7 +44,7 @@ func (c *client) act() {
 		if pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(k corev1.PodCondition) bool {
 			return k.Type == corev1.PodReady && k.Status == corev1.ConditionTrue
 		}) {
-			if !w.backups.served(pod) {
+			if !w.leadsTo(pod) {
 				continue
 			}
 			if r := w.addresses[pod.Status.PodIP]; r != nil {
