@@ -82,9 +82,7 @@ func (c Copy) Check(ctx context.Context) error {
 			return s.Close()
 		}
 		if why == nil || ctx.Err() == nil { // the end of the time is no reason
-			if why == nil || err.Error() != why.Error() {
-				fmt.Fprintf(c.Err, "%s: %v\n", CheckCommand, err)
-			}
+			c.complain(CheckCommand, why, err)
 			why = err
 		}
 		if !pause(ctx, firstPause) {
@@ -114,7 +112,7 @@ func (c Copy) Run(ctx context.Context) error {
 		c.say("the member has data in %s: nothing to copy", c.DataDir)
 		return nil
 	}
-	told := ""
+	var why error
 	for wait := fencePause; ; wait = min(2*wait, longestCopyPause) {
 		err := c.attempt(ctx)
 		var disk *diskError
@@ -126,10 +124,8 @@ func (c Copy) Run(ctx context.Context) error {
 		case errors.As(err, &disk):
 			return err
 		}
-		if err.Error() != told {
-			told = err.Error()
-			fmt.Fprintf(c.Err, "%s: %v\n", CopyCommand, err)
-		}
+		c.complain(CopyCommand, why, err)
+		why = err
 		pause(ctx, wait)
 	}
 }
@@ -315,6 +311,13 @@ func mounted(dir string) (*corev1.Secret, error) {
 
 func (c Copy) say(format string, args ...any) {
 	fmt.Fprintf(c.Out, "%s: %s\n", CopyCommand, fmt.Sprintf(format, args...))
+}
+
+// complain says what hinders a command, unless the attempt before failed for the same reason.
+func (c Copy) complain(command string, before, now error) {
+	if before == nil || before.Error() != now.Error() {
+		fmt.Fprintf(c.Err, "%s: %v\n", command, now)
+	}
 }
 
 // pause reports whether ctx lasts so long.

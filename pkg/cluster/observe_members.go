@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
@@ -141,8 +140,7 @@ func (c *Cluster) ask(ctx context.Context, o *plan.Observation) []answer {
 // mayAnswer reports whether etcd runs in a pod. A launcher starts etcd as soon as the pod's
 // member was added, and the kubelet reports that late.
 func mayAnswer(o *plan.Observation, p manifest.PodState) bool {
-	return p.Running || p.Waiting && o.Record != nil &&
-		slices.ContainsFunc(o.Record.Members, func(m api.RecordedMember) bool { return m.Name == p.Name })
+	return p.Running || p.Waiting && o.Recorded(p.Name)
 }
 
 // list lists the membership. It asks a member with a leader for the membership that the quorum

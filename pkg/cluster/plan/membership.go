@@ -342,7 +342,7 @@ func removeOneMember(o *Observation) Step {
 // member finds no node: the new one could take it.
 func addMembers(o *Observation) Step {
 	missing := o.wanted() - len(o.Own()) - len(o.Planned())
-	if _, crowded := o.crowdedOut(); crowded || missing <= 0 {
+	if missing <= 0 || o.crowdedOut() != nil {
 		return nil
 	}
 	why := fmt.Sprintf("the size is %d", o.Spec.Size)

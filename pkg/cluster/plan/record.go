@@ -112,6 +112,11 @@ func (o *Observation) unknownData() []string {
 	return others
 }
 
+// Recorded reports whether a member of this name is on record.
+func (o *Observation) Recorded(name string) bool {
+	return o.Record != nil && slices.ContainsFunc(o.Record.Members, func(m api.RecordedMember) bool { return m.Name == name })
+}
+
 // RecordID identifies the record, or the absence of one.
 func (o *Observation) RecordID() string {
 	if o.Record == nil {

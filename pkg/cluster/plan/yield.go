@@ -5,19 +5,18 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
-	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // yieldNode deletes the pod of a member to be, if a member's pod finds no node because of others. It
 // needs no quorum: the member may be what the quorum lacks. Without one, nobody knows whether the one to
-// be has joined meanwhile. So the pod must be without data: etcd has not run in it, or finds none. No member votes before the note that it has data, so such a
-// pod takes no part in a quorum, and its volume stays.
+// be has joined meanwhile. So the pod must be without data: etcd has not run in it, or finds none. No
+// member votes before the note that it has data, so such a pod takes no part in a quorum, and its volume
+// stays.
 func yieldNode(o *Observation) Step {
-	m, crowded := o.crowdedOut()
-	if !crowded || o.Now.Sub(m.Created) < roomPatience {
+	m := o.crowdedOut()
+	if m == nil || o.Now.Sub(m.Created) < roomPatience {
 		return nil
 	}
 	for _, p := range o.Pods {
@@ -31,28 +30,23 @@ func yieldNode(o *Observation) Step {
 	return nil
 }
 
-// crowdedOut returns the pod of a member that finds no node because of other pods.
-func (o *Observation) crowdedOut() (manifest.PodState, bool) {
-	i := slices.IndexFunc(o.Pods, func(p manifest.PodState) bool {
-		return o.known(p.Name) && p.Crowded > 0 && !p.Deleting && !p.Finished
-	})
-	if i < 0 {
-		return manifest.PodState{}, false
+// crowdedOut returns the pod of a member that finds no node because of other pods; nil if there is none.
+func (o *Observation) crowdedOut() *manifest.PodState {
+	for i := range o.Pods {
+		if p := &o.Pods[i]; p.Crowded > 0 && !p.Deleting && !p.Finished && o.known(p.Name) {
+			return p
+		}
 	}
-	return o.Pods[i], true
+	return nil
 }
 
-// known reports whether a pod belongs to a member: etcd says so, or the record does.
+// known reports whether a pod belongs to a member: etcd says so, or without a quorum the record.
 func (o *Observation) known(pod string) bool {
-	if o.IsMember(pod) {
-		return true
-	}
-	return !o.Quorum && o.Record != nil && slices.ContainsFunc(o.Record.Members, func(m api.RecordedMember) bool { return m.Name == pod })
+	return o.IsMember(pod) || !o.Quorum && o.Recorded(pod)
 }
 
 // yields reports whether the pod on a volume must wait until members' pods have found nodes. Nothing
 // says that etcd has ever run on that volume.
 func (o *Observation) yields(v manifest.VolumeState) bool {
-	_, crowded := o.crowdedOut()
-	return crowded && !o.known(v.Name) && v.Version == "" && !v.Owner.Known
+	return o.crowdedOut() != nil && !o.known(v.Name) && v.Version == "" && !v.Owner.Known
 }
