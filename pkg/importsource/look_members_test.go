@@ -63,14 +63,15 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// state is what a check must not change.
+// state is what a check must not change. It leaves out the term: on a busy machine, members elect
+// another leader by themselves.
 func state(t *testing.T, client *clientv3.Client) any {
 	t.Helper()
 	list, err := client.MemberList(t.Context())
 	must(t, err)
 	status, err := client.Status(t.Context(), client.Endpoints()[0])
 	must(t, err)
-	return [3]any{list.Members, status.Header.Revision, status.RaftTerm}
+	return [2]any{list.Members, status.Header.Revision}
 }
 
 func TestALookChangesNothingAndFindsWhatIsWrong(t *testing.T) {
@@ -80,6 +81,7 @@ func TestALookChangesNothingAndFindsWhatIsWrong(t *testing.T) {
 			cluster := r.Start(t, members.Options{Size: 3})
 			client := cluster.Client(t)
 			members.Put(t, client, "a", "1")
+			cluster.WaitServing(t) // each has what was written: digests are of the lowest revision
 			before := state(t, client)
 			f := sourceOf(cluster).Look(t.Context())
 			if got := obstacles(t, cluster, f); len(got) > 0 {
@@ -138,9 +140,12 @@ func TestALookAtAnEtcdThatAsksForUsers(t *testing.T) {
 	conn, err := client.Conn(s.Endpoints[0])
 	must(t, err)
 	must(t, conn.EnableAuth(ctx, "first"))
-	if f := s.Look(ctx); !etcd.AsksForUser(f.Answers[1].Err) {
-		t.Errorf("without a user: %+v", f)
-	}
+	members.Await(t, "the second member asks for a user", func(ctx context.Context) error {
+		if f := s.Look(ctx); !etcd.AsksForUser(f.Answers[1].Err) {
+			return fmt.Errorf("without a user: %+v", f)
+		}
+		return nil
+	})
 	s.User = etcd.Credentials{Username: "root", Password: "first"}
 	f := s.Look(ctx)
 	if got := obstacles(t, cluster, f); len(got) > 0 || !f.Authentication || f.NotSearched != nil {
@@ -178,6 +183,7 @@ func TestALookMeasuresHowFastASnapshotComes(t *testing.T) {
 	for i := range 20 {
 		members.Put(t, cluster.Client(t), fmt.Sprint("key-", i), strings.Repeat("x", 200_000))
 	}
+	cluster.WaitServing(t) // each has what was written: any of them may send the snapshot
 	s := sourceOf(cluster)
 	if f := s.Look(t.Context()); f.Yield != (importsource.Yield{}) {
 		t.Errorf("without a copy: %+v", f.Yield)
