@@ -5,11 +5,14 @@ package etcd
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // etcd's alarms. All members agree on them, and they hold for all members until somebody
@@ -54,4 +57,20 @@ func parseAlarms(errs []string) []Alarm {
 		return cmp.Or(cmp.Compare(a.MemberID, b.MemberID), cmp.Compare(a.Type, b.Type))
 	})
 	return slices.Compact(alarms)
+}
+
+// Disarm disarms one alarm of one member, even of a removed one. etcd then accepts all
+// requests until a member raises an alarm again, even if other alarms remain.
+func (c *Conn) Disarm(ctx context.Context, a Alarm) error {
+	kind, err := a.kind()
+	if err != nil {
+		return fmt.Errorf("disarm %w", err)
+	}
+	_, err = etcdserverpb.NewMaintenanceClient(c.cli.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
+		Action: etcdserverpb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: kind,
+	})
+	if err != nil {
+		return fmt.Errorf("disarm the alarm %s of member %s through %s: %w", a.Type, FormatID(a.MemberID), c.url, clientv3.ContextError(ctx, err))
+	}
+	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
 // Member is one entry of a cluster's membership.
@@ -80,4 +82,17 @@ func (ic InitialCluster) String() string {
 	}
 	slices.Sort(pairs)
 	return strings.Join(pairs, ",")
+}
+
+func membersOf(list []*etcdserverpb.Member) []Member {
+	members := make([]Member, 0, len(list))
+	for _, m := range list {
+		members = append(members, memberOf(m))
+	}
+	SortMembers(members)
+	return members
+}
+
+func memberOf(m *etcdserverpb.Member) Member {
+	return Member{ID: m.GetID(), Name: m.GetName(), PeerURLs: m.GetPeerURLs(), Learner: m.GetIsLearner()}
 }
