@@ -205,7 +205,7 @@ const NoMembersLeft = "all members and their data are gone. The operator never r
 // bad version may be what took the quorum.
 func takeBackBadImage(o *Observation) Step {
 	for _, p := range o.Pods {
-		if p.Started && p.BadImage && !p.Running && !p.Deleting && !p.Finished && !has(p, o.Image(p.Version)) {
+		if (p.Started || o.returns(p)) && p.BadImage && !p.Running && !p.Deleting && !p.Finished && !has(p, o.Image(p.Version)) {
 			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: p.Version, Previous: p.Previous, Admitted: p.Admitted} // another repository
 		}
 		if manifest.Holds(p.Version, o.Status.CurrentVersion) {
@@ -229,6 +229,13 @@ func takeBackBadImage(o *Observation) Step {
 		}
 	}
 	return nil
+}
+
+// returns reports whether a pod is that of a member that returns to its volume, on which etcd has run.
+// If its image is unavailable from the start, etcd has not run in the pod itself.
+func (o *Observation) returns(p manifest.PodState) bool {
+	v := o.Volume(p.Name)
+	return !p.Seed && v != nil && !v.Deleting && v.Version != ""
 }
 
 // discardPod deletes pods that no member needs: those of removed members, and those created
