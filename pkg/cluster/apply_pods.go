@@ -190,7 +190,7 @@ func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
 	}
 	c.podWrites.record(pod, c.cfg.Clock.Now())
 	p := manifest.PodStateOf(pod)
-	if p.Admitted != s.Admitted {
+	if p.Admitted != s.Admitted && (p.Started || !p.BadImage) { // a first start is no restart
 		c.restarting[pod.UID] = p.Restarts
 	}
 	if s.From != s.To && p.Admitted != asked && sameImage(p.Admitted, s.Admitted) {

@@ -12,6 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
 // The same etcd from another repository answers the same before its restart as after it.
@@ -62,4 +63,31 @@ func movedTo(w *world, repository string) string {
 		}
 	}
 	return strings.Join(moved, " ")
+}
+
+// A pod whose image was never there starts for the first time with the new one. The operator waited
+// for a second start.
+func TestTheFirstStartAfterAChangeOfTheImageIsSeen(t *testing.T) {
+	obj := testCluster()
+	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+	c := w.cluster(obj)
+	made := w.makePod(memberPod(t, obj, "a"))
+	w.editPod("a", func(pod *corev1.Pod) {
+		kubelet(pod, ended(0, ""), corev1.ContainerState{}, waiting("ImagePullBackOff", "gone"), corev1.ContainerState{}, 0)
+	})
+	before := made.Spec.Containers[0].Image
+	c.obj.Spec.Repository = "mirror.example.com/etcd"
+	if err := c.apply(t.Context(), plan.SetVersion{Pod: "a", UID: made.UID, From: "3.6.16", To: "3.6.16", Admitted: before}); err != nil {
+		t.Fatal(err)
+	}
+	w.editPod("a", func(pod *corev1.Pod) {
+		kubelet(pod, ended(0, ""), corev1.ContainerState{}, runs(), corev1.ContainerState{}, 0)
+	})
+	o, err := c.observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := o.Pod("a"); p == nil || p.Admitted == before || p.Restarting {
+		t.Errorf("the pod is seen as %+v", p)
+	}
 }

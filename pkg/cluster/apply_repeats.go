@@ -49,7 +49,8 @@ func writesObjects(s plan.Step) bool {
 	switch s.(type) {
 	case plan.CreateService, plan.UpdateService, plan.DeleteService, plan.CreateBudget, plan.UpdateBudget, plan.DeleteBudget,
 		plan.CreatePods, plan.DeletePod, plan.SetVersion, plan.RecyclePod, plan.SetMetadata, plan.NoteMember,
-		plan.DeleteVolume, plan.ExpandVolume, plan.SetVolumeVersion,
+		plan.DeleteVolume, plan.ExpandVolume, plan.SetVolumeVersion, plan.SetVolumeOwner,
+		plan.HoldImport, plan.ReleaseImport,
 		plan.ServeData, plan.StoreSurvivor, plan.RestoreChosen, plan.DeleteRestore:
 		return true
 	}

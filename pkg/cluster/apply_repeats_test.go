@@ -70,3 +70,18 @@ func TestAStepIsPausedByItsOwnAttemptsOnly(t *testing.T) {
 		t.Errorf("old attempts are kept: %v", r)
 	}
 }
+
+// A webhook may take the finalizer of an import off again in the same moment.
+func TestAFinalizerThatDoesNotStayIsNotWrittenForever(t *testing.T) {
+	for _, s := range []plan.Step{plan.HoldImport{}, plan.ReleaseImport{}, plan.SetVolumeOwner{Name: "a"}} {
+		r := repeats{}
+		for range mostRepeats {
+			if err := r.begin(s, noon); err != nil {
+				t.Fatalf("%s: %v", s, err)
+			}
+		}
+		if r.begin(s, noon) == nil {
+			t.Errorf("one more attempt to %s is not paused", s)
+		}
+	}
+}

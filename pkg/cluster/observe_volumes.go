@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
@@ -48,22 +49,74 @@ func (c *Cluster) observeVolumes(ctx context.Context, o *plan.Observation) error
 	return nil
 }
 
-// unseenVolumes asks the API server for the claims of pods that the cache does not show. The
-// caches of two kinds lag differently: a pod may appear before its claim. Without its claim,
-// the pod's data would seem to contradict the spec.
+// unseenVolumes asks the API server for claims that the cache does not show: those of pods, and those
+// of recorded members without a pod. The caches of two kinds lag differently: a pod may appear before
+// its claim. Without its claim, the pod's data would seem to contradict the spec. A claim that has
+// lost its labels never appears, and its member would count as lost with its data.
 func (c *Cluster) unseenVolumes(ctx context.Context, o *plan.Observation, cached []*corev1.PersistentVolumeClaim) ([]*corev1.PersistentVolumeClaim, error) {
 	var unseen []*corev1.PersistentVolumeClaim
+	look := func(name string) (found bool, err error) {
+		if slices.ContainsFunc(slices.Concat(cached, unseen), func(claim *corev1.PersistentVolumeClaim) bool { return claim.Name == name }) {
+			return true, nil
+		}
+		claim, err := c.storedVolume(ctx, name)
+		if claim == nil || err != nil {
+			return false, err
+		}
+		unseen = append(unseen, claim)
+		return metav1.IsControlledBy(claim, c.obj), c.relabelVolume(ctx, o, claim)
+	}
 	for _, p := range o.Pods {
-		if !p.Claimed || p.Deleting || slices.ContainsFunc(cached, func(claim *corev1.PersistentVolumeClaim) bool { return claim.Name == p.Name }) {
+		if !p.Claimed || p.Deleting {
 			continue
 		}
-		claim, err := c.storedVolume(ctx, p.Name)
+		if _, err := look(p.Name); err != nil {
+			return nil, err
+		}
+	}
+	if o.Ending || o.Record == nil {
+		return unseen, nil
+	}
+	for _, m := range o.Record.Members {
+		what := "look for PersistentVolumeClaim " + m.Name
+		if p := o.Pod(m.Name); m.Name == "" || p != nil && !p.Deleting || c.postponed.holds(what, o.Now) {
+			continue
+		}
+		found, err := look(m.Name)
 		if err != nil {
 			return nil, err
 		}
-		if claim != nil {
-			unseen = append(unseen, claim)
+		if !found {
+			c.postponed.put(what, o.Now.Add(relabelPause))
 		}
 	}
 	return unseen, nil
+}
+
+// relabelVolume restores the labels by which the cache selects a claim of this cluster.
+func (c *Cluster) relabelVolume(ctx context.Context, o *plan.Observation, claim *corev1.PersistentVolumeClaim) error {
+	lost := map[string]string{}
+	want := o.Names.Labels()
+	want[api.NodeLabel] = claim.Name
+	for key, value := range want {
+		if claim.Labels[key] != value {
+			lost[key] = value
+		}
+	}
+	what := "give PersistentVolumeClaim " + claim.Name + " its labels back"
+	if len(lost) == 0 || o.Ending || claim.DeletionTimestamp != nil || !metav1.IsControlledBy(claim, c.obj) || c.postponed.holds(what, o.Now) {
+		return nil
+	}
+	c.postponed.put(what, o.Now.Add(relabelPause))
+	err := c.patchVolume(ctx, claim.Name, claim.UID, map[string]any{"metadata": map[string]any{"labels": lost}})
+	switch {
+	case refused(err):
+		c.notices.writeRefused(what, err, relabelPause)
+		return nil // the pass continues with the claim as it is
+	case err != nil:
+		return err
+	}
+	delete(c.notices.refused, what)
+	c.notices.corrected("PersistentVolumeClaim "+claim.Name, "labels")
+	return nil
 }

@@ -4,7 +4,9 @@
 package cluster
 
 import (
+	"maps"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -45,5 +47,68 @@ func TestAClaimThatTheCacheMissesIsAskedFor(t *testing.T) {
 	}
 	if o, err = c.observe(t.Context()); err != nil || len(o.Volumes) != 0 {
 		t.Errorf("volumes %v, error %v", o.Volumes, err)
+	}
+}
+
+// The cache hides volumes without their labels. Once all pods were gone, the operator said that all
+// members and their data were gone, and that somebody should delete the EtcdCluster. Kubernetes would
+// have deleted the volumes with it.
+func TestVolumesThatLostTheirLabelsAreNotTakenForLost(t *testing.T) {
+	obj := clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")})
+	obj.Status.Phase, obj.Status.CurrentVersion = api.ClusterPhaseRunning, "3.6.16"
+	obj.Status.Record = &api.ClusterRecord{ClusterID: "1", Members: []api.RecordedMember{{ID: "a", Name: "a"}, {ID: "b", Name: "b"}}}
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, obj)
+	c := w.cluster(obj)
+	claims := w.kube.CoreV1().PersistentVolumeClaims("ns")
+	for _, name := range []string{"a", "b"} {
+		claim := manifest.BuildVolume(obj, name)
+		claim.Labels = map[string]string{"note": "of the user"}
+		if _, err := claims.Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 { // the cache does not show them yet
+		o, err := c.observe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(o.Volumes) != 2 {
+			t.Errorf("volumes %v", o.Volumes)
+		}
+		clock.Step(time.Second)
+	}
+	for _, name := range []string{"a", "b"} {
+		claim, err := claims.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := manifest.BuildVolume(obj, name).Labels
+		want["note"] = "of the user"
+		if !maps.Equal(claim.Labels, want) {
+			t.Errorf("the labels are %v, want %v", claim.Labels, want)
+		}
+	}
+	if n := w.count("patch", "persistentvolumeclaims"); n != 2 || !w.Told("PersistentVolumeClaim a was edited") {
+		t.Errorf("%d patches, events %q", n, w.Events())
+	}
+}
+
+// A member without a volume costs one request a minute.
+func TestAVolumeThatDoesNotExistIsRarelyAskedFor(t *testing.T) {
+	obj := testCluster()
+	obj.Status.Phase = api.ClusterPhaseRunning
+	obj.Status.Record = &api.ClusterRecord{ClusterID: "1", Members: []api.RecordedMember{{ID: "a", Name: "a"}}}
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, obj)
+	c := w.cluster(obj)
+	for range 30 {
+		if o, err := c.observe(t.Context()); err != nil || len(o.Volumes) != 0 {
+			t.Fatalf("volumes %v, error %v", o.Volumes, err)
+		}
+		clock.Step(time.Second)
+	}
+	if n := w.count("get", "persistentvolumeclaims"); n != 1 {
+		t.Errorf("%d requests", n)
 	}
 }

@@ -341,7 +341,7 @@ func parseImport(o *plan.Observation, words []string) {
 		case "copies": // has begun
 			o.Status.Import = &api.ImportStatus{ClusterID: "7", Method: api.ImportCopy, WriteStop: &api.ImportWriteStop{ExpectedSeconds: 12, DatabaseBytes: 1 << 20}}
 		case "open", "fenced", "moved", "corrupt", "elsewhere": // the etcd to copy answers
-			o.Import.Source = &plan.CopySource{ClusterID: 7, Revision: 20, Fenced: w != "open"}
+			o.Import.Source = &plan.CopySource{ClusterID: 7, Revision: 20, Fenced: w != "open" && w != "elsewhere"}
 			switch w {
 			case "moved":
 				o.Import.Source.Revision = 21

@@ -156,11 +156,18 @@ func bootstrapFlags(command []string) (seed bool, ic etcd.InitialCluster) {
 	return seed, ic
 }
 
-// preparing returns the first init container that has not succeeded.
+// preparing returns the first init container that has not succeeded. A sidecar that admission has
+// added (restartPolicy Always) never ends: the next one runs once it has started.
 func preparing(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.InitContainers {
 		if !slices.ContainsFunc(pod.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool {
-			return s.Name == c.Name && s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+			if s.Name != c.Name {
+				return false
+			}
+			if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+				return s.Started != nil && *s.Started
+			}
+			return s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 		}) {
 			return c.Name
 		}

@@ -77,6 +77,11 @@ func (o *Observation) takeBackCopy() Step {
 	case s == nil:
 		return Wait{"for the etcd to copy, which must accept writes again (" + o.Import.Silence + "): start its members; or disarm the alarm " +
 			AlarmTexts([]etcd.Alarm{o.Import.Fence})[0] + " by hand when they run, and remove the finalizer " + api.ImportFinalizer}
+	case stopped && !s.Fenced && etcd.FormatID(s.ClusterID) != o.Status.Import.ClusterID:
+		// Somebody has edited the endpoints. The alarm is still where they led before.
+		return Wait{fmt.Sprintf("for the etcd to copy, which must accept writes again: the etcd at the endpoints has the ID %s, and the one to copy has %s: correct the endpoints; "+
+			"or disarm the alarm %s by hand where it is, and remove the finalizer %s",
+			etcd.FormatID(s.ClusterID), o.Status.Import.ClusterID, AlarmTexts([]etcd.Alarm{o.Import.Fence})[0], api.ImportFinalizer)}
 	case s.Fenced, stopped && o.Status.Import.Phase != api.ImportTakingBack:
 		// The second case is for a stop that may still be on its way.
 		return ResumeWrites{o.Import.Fence}

@@ -205,8 +205,11 @@ const NoMembersLeft = "all members and their data are gone. The operator never r
 // bad version may be what took the quorum.
 func takeBackBadImage(o *Observation) Step {
 	for _, p := range o.Pods {
-		if p.Started && p.BadImage && !p.Running && !p.Deleting && !p.Finished && !has(p, o.Image(p.Version)) {
+		if (p.Started || o.returns(p)) && p.BadImage && !p.Running && !p.Deleting && !p.Finished && !has(p, o.Image(p.Version)) {
 			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: p.Version, Previous: p.Previous, Admitted: p.Admitted} // another repository
+		}
+		if o.imageIsGone(p) {
+			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: o.Spec.EffectiveVersion(), Previous: p.Version, Admitted: p.Admitted}
 		}
 		if manifest.Holds(p.Version, o.Status.CurrentVersion) {
 			continue // the cluster runs it: a crash of etcd has another reason
@@ -229,6 +232,29 @@ func takeBackBadImage(o *Observation) Step {
 		}
 	}
 	return nil
+}
+
+// imageIsGone reports whether the image of the version that the cluster runs is unavailable, for example
+// because its registry has deleted it, and the spec asks for a later patch. Its etcd opens the same data.
+// While a pod with that patch does not run, it may be bad: it must cost one member at most.
+func (o *Observation) imageIsGone(p manifest.PodState) bool {
+	if !p.Started && !o.returns(p) || !p.BadImage || p.Running || p.Deleting || p.Finished || !manifest.Holds(p.Version, o.Status.CurrentVersion) {
+		return false
+	}
+	target := o.Spec.EffectiveVersion()
+	if slices.ContainsFunc(o.Pods, func(other manifest.PodState) bool { return other.Version == target && !other.Running }) {
+		return false
+	}
+	runs, err := etcd.ParseVersion(p.Version)
+	to, toErr := etcd.ParseVersion(target)
+	return err == nil && toErr == nil && runs.Major == to.Major && runs.Minor == to.Minor && to.GT(runs.Version) && o.CheckVersion() == nil
+}
+
+// returns reports whether a pod is that of a member that returns to its volume, on which etcd has run.
+// If its image is unavailable from the start, etcd has not run in the pod itself.
+func (o *Observation) returns(p manifest.PodState) bool {
+	v := o.Volume(p.Name)
+	return !p.Seed && v != nil && !v.Deleting && v.Version != ""
 }
 
 // discardPod deletes pods that no member needs: those of removed members, and those created
