@@ -137,6 +137,8 @@ func (c *changeLog) run(ctx context.Context) error {
 		begin.gap = gap(newest.Last, at.Revision, fmt.Sprintf("read the end of the log of changes: %v", err))
 	} else if begin, anew, err = c.choose(newest, mine, at); err != nil {
 		return err
+	} else if begin == nil {
+		begin = c.unreported(end)
 	}
 	if !anew {
 		ended := c.record(ctx, place, member, at, newest.Last, end, begin)
@@ -183,6 +185,16 @@ func (c *changeLog) choose(newest changelog.Key, mine bool, at etcd.Position) (b
 		return &logBegin{first: newest.Last + 1}, false, nil
 	}
 	return nil, false, nil
+}
+
+// unreported is the begin of the log that ends with a segment, if the status still describes the log
+// before it: its operator has ended in between, or Kubernetes did not answer. nil: the status has it.
+func (c *changeLog) unreported(end *changelog.Segment) *logBegin {
+	t := end.Trail
+	if t == nil || t.Origin < max(c.status.StartRevision, c.status.NewestRevision) {
+		return nil
+	}
+	return &logBegin{first: t.Origin + 1, gap: gap(c.status.NewestRevision, t.Origin, "the log began again, and the operator ended before it could report why")}
 }
 
 func gap(last, head int64, why string) string {

@@ -1,0 +1,53 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The store has the begin of a log, and the status does not: Kubernetes does not answer, and then the
+// operator ends. The gap before it is reported nevertheless, and a backup closes it.
+func TestAGapIsReportedAfterTheEndOfTheOperator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, nil)
+		stop := w.run()
+		w.write(time.Minute)
+		stop()
+		before, backups := w.continuous(), len(w.backups())
+		w.member.Write(20_000, 10, 0)
+		w.apiDown.Store(true)
+		stop = w.run()
+		w.write(10 * time.Second)
+		stop()
+		w.apiDown.Store(false)
+		if st := w.continuous(); st.Gaps != 0 || !st.StartDate.Equal(before.StartDate) {
+			t.Fatalf("the status has the gap already: %+v", st)
+		}
+		stop = w.run()
+		defer func() { stop() }()
+		w.write(2 * time.Minute)
+		st := w.continuous()
+		if !st.Recording || st.Gaps != 1 || !strings.Contains(st.LastGap, "revisions ") || st.StartRevision < before.NewestRevision+20_000 {
+			t.Errorf("the log was %+v, and is %+v", before, st)
+		}
+		if r := w.log(testCluster, st.StartRevision-1); r.Last < st.NewestRevision {
+			t.Errorf("from revision %d on, the log ends with %d of %d", st.StartRevision, r.Last, st.NewestRevision)
+		}
+		got := w.backups()
+		if len(got) != backups+1 || got[len(got)-1] < st.StartRevision-1 {
+			t.Errorf("%d backups before, and then %v, and the log begins with %d", backups, got, st.StartRevision)
+		}
+		// It is reported once.
+		stop()
+		stop = w.run()
+		w.write(2 * time.Minute)
+		if again := w.continuous(); again.Gaps != 1 || !again.StartDate.Equal(st.StartDate) {
+			t.Errorf("the log was %+v, and is %+v", st, again)
+		}
+	})
+}
