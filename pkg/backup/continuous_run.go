@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 	"sync"
 	"time"
@@ -211,13 +212,9 @@ func (c *changeLog) last(before changelog.Key) int64 { return max(before.Last, c
 // there is none. The error is errShared if another one records at the path, also another cluster.
 func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (newest changelog.Key, mine bool, err error) {
 	var latest changelog.Key
-	for object, err := range place.List(ctx, changelog.KeyPrefix(place.Key)) {
+	for k, err := range segments(ctx, place) {
 		if err != nil {
 			return changelog.Key{}, false, fmt.Errorf("look for the log of changes: %w", err)
-		}
-		k, ours := changelog.ParseKey(place.Key, object.Key)
-		if !ours {
-			continue
 		}
 		if latest.Text == "" || k.Until.After(latest.Until) {
 			latest = k
@@ -239,6 +236,32 @@ func (c *changeLog) newest(ctx context.Context, place *location.Location, cluste
 	}
 	o, err := c.ownerOf(ctx, place, newest)
 	return newest, c.owns(o), err
+}
+
+// segments lists those of all clusters. It gives up on a store that delivers none of them for
+// storeLimit: its answer may have begun, so that no other limit ends it.
+func segments(ctx context.Context, place *location.Location) iter.Seq2[changelog.Key, error] {
+	return func(yield func(changelog.Key, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		stalled := fmt.Errorf("the store has not continued its list for %s", storeLimit)
+		watch := time.AfterFunc(storeLimit, func() { cancel(stalled) })
+		defer watch.Stop()
+		for object, err := range place.List(ctx, changelog.KeyPrefix(place.Key)) {
+			if err != nil && errors.Is(context.Cause(ctx), stalled) {
+				err = stalled
+			}
+			k, ours := changelog.ParseKey(place.Key, object.Key)
+			if err == nil && !ours {
+				watch.Reset(storeLimit)
+				continue
+			}
+			if !yield(k, err) || err != nil {
+				return
+			}
+			watch.Reset(storeLimit)
+		}
+	}
 }
 
 func readSegment(ctx context.Context, place *location.Location, key changelog.Key) (*changelog.Segment, error) {
