@@ -4,10 +4,13 @@
 package backup
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 )
 
 // The store has the begin of a log, and the status does not: Kubernetes does not answer, and then the
@@ -48,6 +51,43 @@ func TestAGapIsReportedAfterTheEndOfTheOperator(t *testing.T) {
 		w.write(2 * time.Minute)
 		if again := w.continuous(); again.Gaps != 1 || !again.StartDate.Equal(st.StartDate) {
 			t.Errorf("the log was %+v, and is %+v", st, again)
+		}
+	})
+}
+
+// An operator stores a backup and ends before it reports that. The next one begins a log, waits for a
+// slot, and then finds the backup, which is older than the log.
+func TestABackupThatIsFoundIsNotTakenForThatOfALaterLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, nil)
+		w.store.meddle(nil, func(_ context.Context, operation, key string) error {
+			if operation == "put" && strings.HasPrefix(key, backupobject.KeyPrefix("etcd")) {
+				w.apiDown.Store(true)
+			}
+			return nil
+		})
+		stop := w.run()
+		time.Sleep(time.Second)
+		stop()
+		w.apiDown.Store(false)
+		w.store.meddle(nil, nil)
+		if st := w.status(); st.UnfinishedSince == nil || len(w.backups()) != 1 {
+			t.Fatalf("backups %v, status %+v", w.backups(), st)
+		}
+		w.member.Replace(0xdef, 40)
+		for range slots {
+			w.cfg.Slots.all <- struct{}{}
+		}
+		stop = w.run()
+		defer func() { stop() }()
+		w.write(time.Minute)
+		for range slots {
+			<-w.cfg.Slots.all
+		}
+		w.write(5 * time.Minute)
+		st := w.status()
+		if st.ClusterID != "0000000000000def" || st.EtcdRevision < st.Continuous.StartRevision-1 || len(w.backups()) != 2 {
+			t.Errorf("the newest backup is of revision %d of the cluster %s, of %v, and the log is %+v", st.EtcdRevision, st.ClusterID, w.backups(), st.Continuous)
 		}
 	})
 }
