@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 )
 
 // The store has the begin of a log, and the status does not: Kubernetes does not answer, and then the
@@ -88,6 +90,35 @@ func TestABackupThatIsFoundIsNotTakenForThatOfALaterLog(t *testing.T) {
 		st := w.status()
 		if st.ClusterID != "0000000000000def" || st.EtcdRevision < st.Continuous.StartRevision-1 || len(w.backups()) != 2 {
 			t.Errorf("the newest backup is of revision %d of the cluster %s, of %v, and the log is %+v", st.EtcdRevision, st.ClusterID, w.backups(), st.Continuous)
+		}
+	})
+}
+
+// A store takes its time for each of many segments. What one backup leaves to delete is gone before the
+// next one, or the log would grow for ever.
+func TestTheRetentionKeepsUpWithABusyLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, func(s *api.BackupSpec) {
+			s.BackupPolicy.BackupIntervalInSecond, s.BackupPolicy.MaxBackups = 1200, 1
+		})
+		w.store.meddle(func(_ context.Context, operation, key string) error {
+			if operation == "delete" && strings.HasPrefix(key, changelog.KeyPrefix("etcd")) {
+				time.Sleep(time.Second)
+			}
+			return nil
+		}, nil)
+		stop := w.run()
+		defer stop()
+		w.write(35 * time.Minute)
+		backups := w.backups()
+		surplus := 0
+		for _, key := range w.store.keys() {
+			if k, ours := changelog.ParseKey("etcd", key); ours && k.Last < backups[0] {
+				surplus++
+			}
+		}
+		if surplus > 0 {
+			t.Errorf("%d segments before the backup %d are left", surplus, backups[0])
 		}
 	})
 }
