@@ -59,8 +59,9 @@ type storedBackup struct {
 	complete time.Time
 	// uncertain means that no quorum could say whether all writes are in it.
 	uncertain bool
-	// found means that an attempt before has stored it.
+	// found means that an attempt before has stored it, which began at begun.
 	found bool
+	begun time.Time
 }
 
 // patientLooks is how many failures in a row it takes until an attempt continues though

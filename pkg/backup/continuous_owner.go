@@ -95,12 +95,11 @@ func (r *rivals) stored(ctx context.Context, place *location.Location, key strin
 	}
 	own := r.own
 	r.own = nil
-	for object, err := range place.List(ctx, changelog.KeyPrefix(place.Key)) {
+	for k, err := range segments(ctx, place) {
 		if err != nil {
 			return fmt.Errorf("look who else records at this path: %w", err)
 		}
-		k, ours := changelog.ParseKey(place.Key, object.Key)
-		if !ours || own[object.Key] || !k.Until.After(r.begun) {
+		if own[k.Text] || !k.Until.After(r.begun) {
 			continue
 		}
 		o, err := r.log.ownerOf(ctx, place, k)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 	"sync"
 	"time"
@@ -137,6 +138,8 @@ func (c *changeLog) run(ctx context.Context) error {
 		begin.gap = gap(newest.Last, at.Revision, fmt.Sprintf("read the end of the log of changes: %v", err))
 	} else if begin, anew, err = c.choose(newest, mine, at); err != nil {
 		return err
+	} else if begin == nil {
+		begin = c.unreported(end)
 	}
 	if !anew {
 		ended := c.record(ctx, place, member, at, newest.Last, end, begin)
@@ -185,6 +188,16 @@ func (c *changeLog) choose(newest changelog.Key, mine bool, at etcd.Position) (b
 	return nil, false, nil
 }
 
+// unreported is the begin of the log that ends with a segment, if the status still describes the log
+// before it: its operator has ended in between, or Kubernetes did not answer. nil: the status has it.
+func (c *changeLog) unreported(end *changelog.Segment) *logBegin {
+	t := end.Trail
+	if t == nil || t.Origin < max(c.status.StartRevision, c.status.NewestRevision) {
+		return nil
+	}
+	return &logBegin{first: t.Origin + 1, gap: gap(c.status.NewestRevision, t.Origin, "the log began again, and the operator ended before it could report why")}
+}
+
 func gap(last, head int64, why string) string {
 	if head <= last {
 		return fmt.Sprintf("after revision %d: %s", last, why)
@@ -199,13 +212,9 @@ func (c *changeLog) last(before changelog.Key) int64 { return max(before.Last, c
 // there is none. The error is errShared if another one records at the path, also another cluster.
 func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (newest changelog.Key, mine bool, err error) {
 	var latest changelog.Key
-	for object, err := range place.List(ctx, changelog.KeyPrefix(place.Key)) {
+	for k, err := range segments(ctx, place) {
 		if err != nil {
 			return changelog.Key{}, false, fmt.Errorf("look for the log of changes: %w", err)
-		}
-		k, ours := changelog.ParseKey(place.Key, object.Key)
-		if !ours {
-			continue
 		}
 		if latest.Text == "" || k.Until.After(latest.Until) {
 			latest = k
@@ -227,6 +236,32 @@ func (c *changeLog) newest(ctx context.Context, place *location.Location, cluste
 	}
 	o, err := c.ownerOf(ctx, place, newest)
 	return newest, c.owns(o), err
+}
+
+// segments lists those of all clusters. It gives up on a store that delivers none of them for
+// storeLimit: its answer may have begun, so that no other limit ends it.
+func segments(ctx context.Context, place *location.Location) iter.Seq2[changelog.Key, error] {
+	return func(yield func(changelog.Key, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		stalled := fmt.Errorf("the store has not continued its list for %s", storeLimit)
+		watch := time.AfterFunc(storeLimit, func() { cancel(stalled) })
+		defer watch.Stop()
+		for object, err := range place.List(ctx, changelog.KeyPrefix(place.Key)) {
+			if err != nil && errors.Is(context.Cause(ctx), stalled) {
+				err = stalled
+			}
+			k, ours := changelog.ParseKey(place.Key, object.Key)
+			if err == nil && !ours {
+				watch.Reset(storeLimit)
+				continue
+			}
+			if !yield(k, err) || err != nil {
+				return
+			}
+			watch.Reset(storeLimit)
+		}
+	}
 }
 
 func readSegment(ctx context.Context, place *location.Location, key changelog.Key) (*changelog.Segment, error) {

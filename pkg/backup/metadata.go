@@ -81,7 +81,8 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 		}
 	}
 	// One of the same spec may have been made before that was edited to and fro.
-	if started, err := time.Parse(time.RFC3339, object.Metadata[backupobject.MetaStarted]); err != nil || started.Before(a.since.Truncate(time.Second)) {
+	started, err := time.Parse(time.RFC3339, object.Metadata[backupobject.MetaStarted])
+	if err != nil || started.Before(a.since.Truncate(time.Second)) {
 		return nil, nil
 	}
 	sum, summed := object.Metadata[backupobject.MetaSHA256]
@@ -90,7 +91,7 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 		return nil, nil
 	}
 	m := &storedBackup{
-		place: place.Path(key), key: key, found: true,
+		place: place.Path(key), key: key, found: true, begun: started,
 		version: object.Metadata[backupobject.MetaVersion], endpoint: object.Metadata[backupobject.MetaEndpoint],
 		cluster: object.Metadata[backupobject.MetaCluster],
 		size:    object.Size, sha256: object.Metadata[backupobject.MetaSHA256], complete: object.Modified,

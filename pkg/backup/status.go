@@ -71,6 +71,9 @@ func succeed(st *api.BackupStatus, a *attempt, m *storedBackup, next time.Time) 
 	if m.duration > 0 {
 		st.Duration = &metav1.Duration{Duration: m.duration.Round(time.Millisecond)}
 	}
+	if m.found {
+		st.LastExecutionDate = notice.Timestamp(m.begun) // what it holds is as of then
+	}
 	st.LastSuccessDate = notice.Timestamp(m.complete)
 	st.NextExecutionDate = notice.Timestamp(next)
 	st.Phase = api.BackupPhaseSucceeded

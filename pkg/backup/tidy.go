@@ -26,6 +26,9 @@ const (
 	// tidyLimit bounds the tidying after a backup, and sweepLimit the sweep alone.
 	tidyLimit  = 5 * time.Minute
 	sweepLimit = 10 * time.Second
+	// trimLimit bounds the tidying with a log: a busy one gets 34,560 segments a day, and two
+	// requests delete each. An attempt that is due, an edit and the operator's end cut it short.
+	trimLimit = 4 * time.Hour
 	// tidyPatience is for how long an attempt that is due waits for tidying where the
 	// one before was cut short.
 	tidyPatience = 30 * time.Second
@@ -69,8 +72,11 @@ type tidied struct {
 func (t *tidied) progress() bool { return t.learned || len(t.deleted) > 0 || t.trimmed > 0 }
 
 func (t *tidying) limit() time.Duration {
-	if t.last == "" {
+	switch {
+	case t.last == "":
 		return sweepLimit
+	case t.obj.Spec.Continuous != nil && t.retains():
+		return trimLimit
 	}
 	return tidyLimit
 }

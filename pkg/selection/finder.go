@@ -24,8 +24,11 @@ type finder struct {
 	revision int64
 	// log is what may follow a backup; nil: nothing. cluster is the ID of that which the backup
 	// must come from; 0: any.
-	log      *logs
-	cluster  uint64
+	log     *logs
+	cluster uint64
+	// moment is the one that is asked for; zero: none is. Users, roles and leases are those of the
+	// backup, so one from before it goes first.
+	moment   time.Time
 	progress func(key string, read, size int64)
 }
 

@@ -235,3 +235,32 @@ func TestADamagedLogIsRefused(t *testing.T) {
 		t.Errorf("without a segment: %v", err)
 	}
 }
+
+// Users and roles are those of the backup. One that began after the moment may still hold the
+// revision, and has what somebody has changed since.
+func TestAMomentIsRestoredFromABackupBeforeIt(t *testing.T) {
+	const later = "a/etcd_v33_2026-07-01-00:05:30"
+	for what, tc := range map[string]struct {
+		meddle func(*shelf)
+		want   string
+	}{
+		"as ever": {func(*shelf) {}, tuesday},
+		"it is damaged": {func(s *shelf) {
+			s.objects[tuesday].content[9000] ^= 1
+			delete(s.objects, monday)
+		}, later},
+		"it is deleted": {func(s *shelf) {
+			delete(s.objects, tuesday)
+			delete(s.objects, monday)
+		}, later},
+	} {
+		s := logged(t)
+		b := s.put(later, holding(t, 15, 33), backupobject.MetaCluster, fmt.Sprintf("%016x", first))
+		b.Modified = moment(331)
+		tc.meddle(s)
+		v, passed, err := Find(t.Context(), s.location("a/etcd"), &api.RestoreSpec{Pick: api.RestorePickNewest, Time: &metav1.Time{Time: moment(285)}}, nil)
+		if err != nil || v.Key != tc.want || v.Revision != 28 {
+			t.Errorf("%s: revision %d of %s, %v, passed over %q", what, v.Revision, v.Key, err, passed)
+		}
+	}
+}

@@ -83,3 +83,14 @@ func mostAdvanced(uncertain []candidate) []candidate {
 	slices.SortStableFunc(uncertain, func(a, b candidate) int { return cmp.Compare(b.revision, a.revision) })
 	return uncertain
 }
+
+// compareBool sorts false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

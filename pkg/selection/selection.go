@@ -65,7 +65,8 @@ func Find(ctx context.Context, place *location.Location, spec *api.RestoreSpec, 
 			return Verified{}, nil, err
 		}
 		if spec.Time != nil {
-			if f.cluster, f.revision, err = f.log.at(ctx, spec.Time.Time); err != nil {
+			f.moment = spec.Time.Time
+			if f.cluster, f.revision, err = f.log.at(ctx, f.moment); err != nil {
 				return Verified{}, nil, err
 			}
 		}
