@@ -69,7 +69,7 @@ an object, apply the values to it, and print it. So the chart and deploy/ have o
 {{- $_ := set $mount "readOnly" true }}
 {{- if not $values.affinity }}{{ $_ := set $pod "affinity" (include "etcd-operator.near-backups" . | fromYaml) }}{{ end }}
 {{- end }}
-{{- $_ := set $spec "strategy" (dict "type" "Recreate") }}
+{{- $_ := set $spec "strategy" (dict "type" "RollingUpdate" "rollingUpdate" (dict "maxSurge" 0 "maxUnavailable" 1)) }}
 {{- /* OpenShift chooses the group, and refuses others. */}}
 {{- if not ($root.Capabilities.APIVersions.Has "security.openshift.io/v1") }}{{ $_ := set $pod.securityContext "fsGroup" 65532 }}{{ end }}
 {{- $_ := set $container "volumeMounts" (list $mount) }}

@@ -10,10 +10,13 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 // Back is a way back that has been looked up.
 type Back struct {
+	Checked
 	before, after []*unstructured.Unstructured
 	olds          []*old
 }
@@ -32,7 +35,60 @@ func (m *Move) PlanBack(ctx context.Context) (*Back, error) {
 		return nil, err
 	}
 	after, err := m.manifest(p.olds)
-	return &Back{before: before, after: after, olds: p.olds}, err
+	if err != nil {
+		return nil, err
+	}
+	// Where another namespace moved before, its record has the old CRDs, and this one those of
+	// this release. They are not what old operators work with, wherever the way back begins.
+	b := &Back{before: slices.DeleteFunc(before, ofThisRelease), after: after, olds: p.olds}
+	return b, m.checkBack(ctx, b)
+}
+
+// ofThisRelease reports whether an object is a CRD with a subresource for the status. Those of
+// v0.9.4 and its fork have none.
+func ofThisRelease(object *unstructured.Unstructured) bool {
+	if object.GetKind() != "CustomResourceDefinition" {
+		return false
+	}
+	versions, _, _ := unstructured.NestedSlice(object.Object, "spec", "versions")
+	return slices.ContainsFunc(versions, func(version any) bool {
+		v, ok := version.(map[string]any)
+		if !ok {
+			return false
+		}
+		_, status, _ := unstructured.NestedMap(v, "subresources", "status")
+		return status
+	})
+}
+
+// checkBack looks for operators that the CRDs would not fit after the way back: all namespaces
+// share them.
+func (m *Move) checkBack(ctx context.Context, b *Back) error {
+	if !slices.ContainsFunc(b.before, func(o *unstructured.Unstructured) bool { return o.GetKind() == "CustomResourceDefinition" }) {
+		there, err := m.get(ctx, crds, api.EtcdClusterCRDName)
+		if err == nil && there != nil && ofThisRelease(there) {
+			b.add(Problem, "go back in the namespace that moved first too, because its ConfigMap "+RecordName+" has the old CRDs",
+				"the CRDs of this release were there before the move, and stay: with them, the old operators cannot write the status")
+		}
+		return err
+	}
+	all, err := m.everywhere(ctx, deployments)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if all[i].GetNamespace() == m.Namespace || !ours(&all[i]) {
+			continue
+		}
+		o, err := operatorOf(&all[i])
+		if err != nil {
+			return err
+		}
+		if o != nil && o.replicas() > 0 {
+			b.add(Problem, "go back there right after this", "%s/%s of this release shares the CRDs: with the old ones, it cannot write the status, and does nothing", o.Namespace, o.Name)
+		}
+	}
+	return nil
 }
 
 // Steps are what the way back does, one line each.

@@ -40,13 +40,18 @@ type Finding struct {
 	Fix string
 }
 
-func (p *Plan) add(level Level, fix, format string, args ...any) {
-	p.Findings = append(p.Findings, Finding{level, fmt.Sprintf(format, args...), fix})
+// Checked holds what checks found.
+type Checked struct {
+	Findings []Finding
+}
+
+func (c *Checked) add(level Level, fix, format string, args ...any) {
+	c.Findings = append(c.Findings, Finding{level, fmt.Sprintf(format, args...), fix})
 }
 
 // Has reports whether there is a finding of a level.
-func (p *Plan) Has(level Level) bool {
-	return slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Level == level })
+func (c *Checked) Has(level Level) bool {
+	return slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Level == level })
 }
 
 // check looks for what does not fit.

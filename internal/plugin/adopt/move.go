@@ -46,7 +46,7 @@ func New(client dynamic.Interface, namespace string) *Move {
 
 // Plan is a move that has been checked.
 type Plan struct {
-	Findings []Finding
+	Checked
 	// Continues is true if a move had begun before.
 	Continues bool
 

@@ -40,12 +40,17 @@ type old struct {
 
 // oldOf returns a Deployment that runs an operator of an earlier release; nil if it is another.
 func oldOf(object *unstructured.Unstructured) (*old, error) {
+	if ours(object) {
+		return nil, nil
+	}
+	return operatorOf(object)
+}
+
+// operatorOf returns a Deployment that runs an operator of any release; nil if it is another.
+func operatorOf(object *unstructured.Unstructured) (*old, error) {
 	d := &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d); err != nil {
 		return nil, err
-	}
-	if ours(d) {
-		return nil, nil
 	}
 	o := &old{Deployment: d}
 	for i := range d.Spec.Template.Spec.Containers {

@@ -83,12 +83,12 @@ func (app *App) runAdopt(ctx context.Context, opts *adoptOptions) error {
 	if err != nil {
 		return err
 	}
-	printAdoptFindings(app.Out, plan)
-	switch {
-	case plan.Has(adopt.Obstacle):
-		return errors.New("there are obstacles, and the command has changed nothing")
-	case plan.Has(adopt.Problem) && !opts.force:
-		return errors.New("there are problems, and the command has changed nothing: solve them, or accept them by --force")
+	printAdoptFindings(app.Out, plan.Findings)
+	if plan.Continues {
+		fmt.Fprintln(app.Out, "A move has begun here, and the command continues it with the same settings.")
+	}
+	if err := refusal(&plan.Checked, opts.force); err != nil {
+		return err
 	}
 	printSteps(app.Out, plan.Steps())
 	if opts.dryRun {
@@ -113,6 +113,10 @@ func (app *App) runAdoptBack(ctx context.Context, opts *adoptOptions) error {
 	if err != nil {
 		return err
 	}
+	printAdoptFindings(app.Out, back.Findings)
+	if err := refusal(&back.Checked, opts.force); err != nil {
+		return err
+	}
 	printSteps(app.Out, back.Steps())
 	if opts.dryRun {
 		return nil
@@ -127,16 +131,24 @@ func (app *App) runAdoptBack(ctx context.Context, opts *adoptOptions) error {
 	return nil
 }
 
-func printAdoptFindings(out io.Writer, plan *adopt.Plan) {
+// refusal is why findings stop the command.
+func refusal(found *adopt.Checked, force bool) error {
+	switch {
+	case found.Has(adopt.Obstacle):
+		return errors.New("there are obstacles, and the command has changed nothing")
+	case found.Has(adopt.Problem) && !force:
+		return errors.New("there are problems, and the command has changed nothing: solve them, or accept them by --force")
+	}
+	return nil
+}
+
+func printAdoptFindings(out io.Writer, findings []adopt.Finding) {
 	signs := map[adopt.Level]string{adopt.Note: "note", adopt.Problem: "PROB", adopt.Obstacle: "STOP"}
-	for _, f := range plan.Findings {
+	for _, f := range findings {
 		fmt.Fprintf(out, "%s  %s\n", signs[f.Level], f.Message)
 		if f.Fix != "" {
 			fmt.Fprintf(out, "      fix: %s\n", f.Fix)
 		}
-	}
-	if plan.Continues {
-		fmt.Fprintln(out, "A move has begun here, and the command continues it with the same settings.")
 	}
 }
 

@@ -204,7 +204,13 @@ func TestDoctorFinds(t *testing.T) {
 		"nothing is installed": {func(w *world) { w.kube.Resources = nil }, 1, "FAIL  API: EtcdCluster is not registered"},
 		"a right is missing":   {func(w *world) { w.install("create pods/portforward") }, 0, "WARN  your rights: you may not create pods/portforward"},
 		"the operator's right is missing": {func(w *world) { w.install("create services") }, 1,
-			"FAIL  etcd-operator rights: the service account default/default may not create services"},
+			"FAIL  etcd-operator rights: the service account default/default may not create services\n      fix: grant them: example/rbac/create_role.sh"},
+		"the right of an operator with its own service account is missing": {func(w *world) {
+			w.install("create services")
+			pod, _ := w.kube.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), "default", "etcd-operator-1")
+			pod.(*corev1.Pod).Spec.ServiceAccountName = "etcd-operator"
+			_ = w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, "default")
+		}, 1, "the service account default/etcd-operator may not create services\n      fix: apply the roles of the release that runs again"},
 		"no operator": {func(w *world) {
 			w.install()
 			_ = w.kube.Tracker().Delete(coordinationv1.SchemeGroupVersion.WithResource("leases"), "default", "etcd-operator")

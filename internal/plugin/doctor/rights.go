@@ -110,7 +110,12 @@ func (d *Doctor) rightsOf(ctx context.Context, program, serviceAccount, namespac
 		}
 	}
 	if len(missing) > 0 {
-		d.add(check, Failure, "grant them: example/rbac/create_role.sh", "the service account %s/%s may not %s", namespace, serviceAccount, strings.Join(missing, ", "))
+		// The script grants to the service account that each pod of the namespace has by default.
+		fix := "grant them: example/rbac/create_role.sh"
+		if serviceAccount != "default" {
+			fix = "apply the roles of the release that runs again (doc/user/rbac.md)"
+		}
+		d.add(check, Failure, fix, "the service account %s/%s may not %s", namespace, serviceAccount, strings.Join(missing, ", "))
 		return
 	}
 	d.add(check, OK, "", "the service account %s/%s has the rights that matter", namespace, serviceAccount)

@@ -1,0 +1,69 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package adopt_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/etcd-operator/etcd-operator/internal/plugin/adopt"
+)
+
+// twoNamespaces is a world where default moved first, and then other.
+func twoNamespaces(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, append(operator("default", "etcd-operator", "etcd-operator"), operator("other", "etcd-operator", "etcd-operator")...)...)
+	for _, namespace := range []string{"default", "other"} {
+		m := w.moveIn(namespace)
+		if err := m.Run(t.Context(), w.plan(m)); err != nil {
+			t.Fatal(err, w.said)
+		}
+	}
+	return w
+}
+
+func (w *world) moveIn(namespace string) *adopt.Move {
+	m := w.move()
+	again := adopt.New(w.client, namespace)
+	again.Say, again.Until = m.Say, m.Until
+	return again
+}
+
+func (w *world) back(namespace string) *adopt.Back {
+	w.t.Helper()
+	m := w.moveIn(namespace)
+	back, err := m.PlanBack(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := m.RunBack(w.t.Context(), back); err != nil {
+		w.t.Fatal(err, w.said)
+	}
+	return back
+}
+
+// The record of the namespace that moved second has the CRDs of this release. Whichever goes back
+// first, both then have the old ones.
+func TestTwoNamespacesGoBackToTheOldCRDs(t *testing.T) {
+	for _, c := range []struct{ first, second, finding string }{
+		{"default", "other", "other/etcd-operator of this release shares the CRDs"},
+		{"other", "default", "the CRDs of this release were there before the move"},
+	} {
+		w := twoNamespaces(t)
+		first := w.back(c.first)
+		if len(first.Findings) != 1 || !first.Has(adopt.Problem) || !strings.Contains(first.Findings[0].Message, c.finding) {
+			t.Errorf("%s goes back first: findings %+v, want a problem: %s", c.first, first.Findings, c.finding)
+		}
+		if second := w.back(c.second); len(second.Findings) > 0 {
+			t.Errorf("%s goes back second: findings %+v", c.second, second.Findings)
+		}
+		crd := w.get("customresourcedefinitions", "etcdclusters.etcd.database.coreos.com")
+		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		if versions[0].(map[string]any)["subresources"] != nil {
+			t.Errorf("%s goes back first: at the end, the CRD is that of this release", c.first)
+		}
+	}
+}
