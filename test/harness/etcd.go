@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -55,9 +56,9 @@ func (c *Cluster) Members(ctx context.Context) ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	listCtx, cancel := context.WithTimeout(ctx, callTimeout) // each member has as long for its status
 	defer cancel()
-	list, err := client.MemberList(ctx)
+	list, err := client.MemberList(listCtx)
 	if err != nil {
 		return nil, fmt.Errorf("member list through %s: %w", pods[0].Name, err)
 	}
@@ -88,14 +89,16 @@ func (c *Cluster) Members(ctx context.Context) ([]Member, error) {
 	return members, nil
 }
 
-func (c *Cluster) memberStatus(ctx context.Context, pod *corev1.Pod) (*clientv3.StatusResponse, error) {
+func (c *Cluster) memberStatus(ctx context.Context, pod *corev1.Pod) (*etcdserverpb.StatusResponse, error) {
 	client, err := c.etcd.to(pod)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	status, err := client.Status(ctx, client.Endpoints()[0])
+	// The client's own Status would dial a connection for each call: a busy machine takes long for a
+	// TLS handshake.
+	status, err := etcdserverpb.NewMaintenanceClient(client.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("status of %s: %w", pod.Name, err)
 	}
