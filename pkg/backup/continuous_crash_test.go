@@ -95,7 +95,7 @@ func TestABackupThatIsFoundIsNotTakenForThatOfALaterLog(t *testing.T) {
 }
 
 // A store takes its time for each of many segments. What one backup leaves to delete is gone before the
-// next one, or the log would grow for ever.
+// next one, or the log would grow forever.
 func TestTheRetentionKeepsUpWithABusyLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLogWorld(t, func(s *api.BackupSpec) {

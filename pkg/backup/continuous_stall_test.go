@@ -13,7 +13,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 )
 
-// A server begins to answer, and stands still within the list. No limit of the transport ends that.
+// A server begins to answer, and stops within the list. No limit of the transport ends that.
 func TestALogContinuesAfterAListThatHangs(t *testing.T) {
 	for name, which := range map[string]int32{"where the log ends": 1, "who else records": 2} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 // A service mesh adds its proxy as the first init container, which never ends. The first member of
-// a copy seemed to wait for the proxy for ever, and writes never stopped.
+// a copy seemed to wait for the proxy forever, and writes never stopped.
 func TestASidecarIsNotWhatAPodPrepares(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{

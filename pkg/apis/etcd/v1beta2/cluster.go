@@ -38,7 +38,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 || oldSelf.hasValue()",optionalOldSelf=true,message="metadata.name must be at most 52 characters: pod names append 11 more, and the limit of a host name is 63",fieldPath=".metadata"
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') || oldSelf.hasValue()",optionalOldSelf=true,message="metadata.name must not contain a dot: it names Services, which are single DNS labels",fieldPath=".metadata"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]') || oldSelf.hasValue()",optionalOldSelf=true,message="metadata.name must start with a lowercase letter: it names Services, which must",fieldPath=".metadata"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.service) || !has(self.spec.service.name) || self.spec.service.name != self.metadata.name || oldSelf.?spec.?service.?name.orValue('') == self.spec.service.name",optionalOldSelf=true,message="service.name must not be the name of the cluster: the Service of the members' names has it",fieldPath=".spec.service.name"
+// +kubebuilder:validation:XValidation:rule=`!has(self.spec.service) || !has(self.spec.service.name) || self.spec.service.name != self.metadata.name || oldSelf.?spec.?service.?name.orValue("") == self.spec.service.name`,optionalOldSelf=true,message="service.name must not be the name of the cluster: the Service of the members' names has it",fieldPath=".spec.service.name"
 type EtcdCluster struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata. The names of Services and pods begin with the name of

@@ -24,7 +24,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`,description="What the restore waits for, or why it failed"
 // +kubebuilder:printcolumn:name="Backup",type=string,priority=1,JSONPath=`.status.backup.key`,description="Location of the backup"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.etcdCluster.name || oldSelf.?spec.?etcdCluster.?name.orValue('') == self.spec.etcdCluster.name",optionalOldSelf=true,message="etcdCluster.name must be the name of the EtcdRestore: the restored cluster has it",fieldPath=".spec.etcdCluster.name"
+// +kubebuilder:validation:XValidation:rule=`self.metadata.name == self.spec.etcdCluster.name || oldSelf.?spec.?etcdCluster.?name.orValue("") == self.spec.etcdCluster.name`,optionalOldSelf=true,message="etcdCluster.name must be the name of the EtcdRestore: the restored cluster has it",fieldPath=".spec.etcdCluster.name"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') || oldSelf.hasValue()",optionalOldSelf=true,message="metadata.name must be the name of an EtcdCluster: at most 52 lowercase letters, digits and dashes, with a letter first",fieldPath=".metadata"
 type EtcdRestore struct {
 	metav1.TypeMeta `json:",inline"`
