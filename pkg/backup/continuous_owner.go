@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -51,11 +52,14 @@ func (c *changeLog) mayRecord(ctx context.Context, o owner) error {
 	if c.owns(o) || o.uid == "" {
 		return nil
 	}
-	fresh := c.cfg.Clock.Since(o.until) <= logOverdue
-	if !fresh && !c.isThere(ctx, o) {
-		return nil
+	if c.cfg.Clock.Since(o.until) <= logOverdue {
+		return c.shared(o)
 	}
-	return c.shared(o)
+	there, err := c.isThere(ctx, o)
+	if there {
+		err = c.shared(o)
+	}
+	return err
 }
 
 func (c *changeLog) shared(o owner) error {
@@ -63,16 +67,23 @@ func (c *changeLog) shared(o owner) error {
 		errShared, o.name, o.uid, o.until.UTC().Format(time.RFC3339))
 }
 
-// isThere reports whether the owner exists in this Kubernetes, and asks for a log at the same path.
-func (c *changeLog) isThere(ctx context.Context, o owner) bool {
+// isThere reports whether the owner exists in this Kubernetes, and asks for a log at the same path. Only an
+// answer says that it does not.
+func (c *changeLog) isThere(ctx context.Context, o owner) (bool, error) {
 	namespace, name, _ := strings.Cut(o.name, "/")
 	if c.cfg.Namespace != "" && namespace != c.cfg.Namespace {
-		return false // it may not look into others
+		return false, nil // it may not look into others
 	}
 	other, err := c.cfg.Etcd.EtcdV1beta2().EtcdBackups(namespace).Get(ctx, name, metav1.GetOptions{})
-	return err == nil && string(other.UID) == o.uid && other.Spec.Continuous != nil && other.Spec.Periodic() && other.DeletionTimestamp == nil &&
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look whether EtcdBackup %s, whose log of changes is there, still records: %w", o.name, err)
+	}
+	return string(other.UID) == o.uid && other.Spec.Continuous != nil && other.Spec.Periodic() && other.DeletionTimestamp == nil &&
 		other.Spec.StorageType == c.obj.Spec.StorageType && other.Spec.Path() == c.obj.Spec.Path() &&
-		(other.Namespace == c.obj.Namespace || c.obj.Spec.StorageType != api.BackupStorageTypeVolume) // each has its directory
+		(other.Namespace == c.obj.Namespace || c.obj.Spec.StorageType != api.BackupStorageTypeVolume), nil // each has its directory
 }
 
 // rivals finds another EtcdBackup that began to record in the same moment, when neither saw the

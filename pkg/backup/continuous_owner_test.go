@@ -4,13 +4,18 @@
 package backup
 
 import (
+	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
@@ -119,11 +124,24 @@ func TestALogOfAnEtcdBackupThatIsThereIsNotTakenOver(t *testing.T) {
 		if st := second.continuous(); st.Recording || !strings.Contains(st.Reason, "ns/first") {
 			t.Errorf("beside it: %+v", st)
 		}
-		// It records at another path from now on.
+		// It records at another path from now on, and the API server does not say so.
+		var failing atomic.Bool
+		failing.Store(true)
+		second.etcd.PrependReactor("get", "etcdbackups", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.(clienttesting.GetAction).GetName() == "first" && failing.Load() {
+				return true, nil, apierrors.NewInternalError(errors.New("etcd is busy"))
+			}
+			return false, nil, nil
+		})
 		other.Spec.S3.Path = "bucket/other"
 		if err := second.etcd.Tracker().Update(backupsResource, other, "ns"); err != nil {
 			t.Fatal(err)
 		}
+		first.write(10 * time.Minute)
+		if st := second.continuous(); st.Recording || !strings.Contains(st.Reason, "etcd is busy") {
+			t.Errorf("without an answer: %+v", st)
+		}
+		failing.Store(false)
 		first.write(10 * time.Minute)
 		if st := second.continuous(); !st.Recording {
 			t.Errorf("alone: %+v", st)
