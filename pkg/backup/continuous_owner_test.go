@@ -179,3 +179,17 @@ func TestALogPromisesOnlyWhatItsOwnerKeeps(t *testing.T) {
 		}
 	})
 }
+
+// An operator may end while it stores a segment. Stores keep what it has sent, and take money for it.
+func TestWhatCutOffSegmentsLeaveIsSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, nil)
+		defer w.run()()
+		w.write(5 * time.Minute)
+		for _, prefix := range []string{"etcd_v", changelog.KeyPrefix("etcd")} {
+			if w.store.count("sweep "+prefix) == 0 {
+				t.Errorf("no remains below %s were looked for: %q", prefix, w.store.asked)
+			}
+		}
+	})
+}

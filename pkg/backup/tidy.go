@@ -14,6 +14,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
@@ -180,19 +181,27 @@ func (t *tidying) sweep(ctx context.Context, place *location.Location) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, errTimeUp)
 	defer cancel()
 	before := t.cfg.Clock.Now().Add(-max(sweepAge, 2*t.obj.Spec.Timeout()))
-	prefix, mine := place.Key, func(key string) bool { return key == place.Key }
-	if t.obj.Spec.Periodic() {
-		prefix = backupobject.KeyPrefix(place.Key)
-		mine = func(key string) bool {
-			_, _, ours := backupobject.ParseKey(place.Key, key)
-			return ours
+	below := func(prefix string, mine func(key string) bool) {
+		switch n, err := place.Sweep(ctx, prefix, before, mine); {
+		case err != nil:
+			t.log.WithError(err).Info("could not look for what uploads have left that were cut off")
+		case n > 0:
+			t.log.WithField("uploads", n).Info("removed what uploads have left that were cut off")
 		}
 	}
-	switch n, err := place.Sweep(ctx, prefix, before, mine); {
-	case err != nil:
-		t.log.WithError(err).Info("could not look for what uploads have left that were cut off")
-	case n > 0:
-		t.log.WithField("uploads", n).Info("removed what uploads have left that were cut off")
+	if !t.obj.Spec.Periodic() {
+		below(place.Key, func(key string) bool { return key == place.Key })
+		return
+	}
+	below(backupobject.KeyPrefix(place.Key), func(key string) bool {
+		_, _, ours := backupobject.ParseKey(place.Key, key)
+		return ours
+	})
+	if t.obj.Spec.Continuous != nil {
+		below(changelog.KeyPrefix(place.Key), func(key string) bool {
+			_, ours := changelog.ParseKey(place.Key, key)
+			return ours
+		})
 	}
 }
 
