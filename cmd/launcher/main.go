@@ -7,7 +7,8 @@
 // `etcd-launcher check-dns` is the init container. `etcd-launcher launch FLAGS -- COMMAND` is
 // the first process of the etcd container of a member that joins: it waits until the running
 // members expect this one, and becomes etcd in that moment. The kubelet notices the end of an
-// init container up to a second late.
+// init container up to a second late. `etcd-launcher stop` is for people: it restarts etcd in such
+// a container.
 package main
 
 import (
@@ -45,10 +46,18 @@ func main() {
 
 const usage = `usage: etcd-launcher check-dns FLAGS            the init container of members
        etcd-launcher launch FLAGS -- COMMAND    waits, and becomes the command
+       etcd-launcher stop                       ends etcd, so that Kubernetes restarts it in its pod
 `
 
 // run executes a command line, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) == 1 && args[0] == "stop" {
+		if err := stop(firstProcess, stdout); err != nil {
+			fmt.Fprintf(stderr, "stop: %v\n", err)
+			return exitFailed
+		}
+		return exitOK
+	}
 	if len(args) == 0 || args[0] != "check-dns" && args[0] != "launch" {
 		fmt.Fprint(stderr, usage)
 		return exitUsage

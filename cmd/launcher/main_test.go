@@ -19,6 +19,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asLauncher) != "" {
 		main()
 	}
+	if os.Getenv(asProcess) != "" {
+		endOnSIGTERM()
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -650,6 +650,10 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.MetadataOutdated = true
 		case "guarded":
 			p.Guarded = true
+		case "launcher":
+			p.Launcher = "/launcher"
+		case "claimed":
+			p.Claimed = true
 		case "noted":
 			p.Guarded, p.Noted = true, true
 		case "note-put-off":

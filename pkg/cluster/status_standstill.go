@@ -23,9 +23,11 @@ const (
 // standstill notices that passes lead to nothing new.
 type standstill struct {
 	since time.Time // without a successful step; zero: there is nothing to do
-	// failing is the last failed step, and err its error.
-	failing string
-	err     error
+	// failed is the last failed step, and err its error.
+	failed plan.Step
+	err    error
+	// misjudged is since when etcd has refused that step in error; zero if it does not.
+	misjudged time.Time
 
 	text   string
 	textAt time.Time
@@ -41,7 +43,13 @@ func (s *standstill) look(o *plan.Observation, next plan.Step) string {
 	if s.since.IsZero() {
 		s.since = o.Now
 	}
-	if o.Now.Sub(s.since) < standstillAfter || acts(next) && attempt(next) != s.failing {
+	switch {
+	case !misjudges(o, s.failed, s.err):
+		s.misjudged = time.Time{}
+	case s.misjudged.IsZero():
+		s.misjudged = o.Now
+	}
+	if o.Now.Sub(s.since) < standstillAfter || acts(next) && !s.fails(next) {
 		s.text = ""
 		return ""
 	}
@@ -59,8 +67,13 @@ func (s *standstill) ended(next plan.Step, err error) {
 	case err == nil:
 		*s = standstill{}
 	default:
-		s.failing, s.err = attempt(next), err
+		s.failed, s.err = next, err
 	}
+}
+
+// fails reports whether the last attempt at a step has failed.
+func (s *standstill) fails(next plan.Step) bool {
+	return s.failed != nil && attempt(next) == attempt(s.failed)
 }
 
 // attempt names a step in the words that stay the same at the next attempt: a new member then has
@@ -114,6 +127,9 @@ func (s *standstill) describe(o *plan.Observation, next plan.Step) string {
 	text := "for this to succeed: " + attempt(next)
 	if s.err != nil {
 		text += ": " + notice.Shorten(s.err.Error(), 500)
+	}
+	if !s.misjudged.IsZero() && o.Now.Sub(s.misjudged) >= misjudgedAfter {
+		text += reconnection(o)
 	}
 	return text + troubles(o)
 }

@@ -33,6 +33,16 @@ func launch(c *corev1.Container, obj *api.EtcdCluster, policy *api.PodPolicy, p 
 	c.Env = append([]corev1.EnvVar{startedVariable()}, slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == startedEnv })...)
 }
 
+// launcherIn returns the path of the launcher in the etcd container of a pod; "" without one.
+func launcherIn(pod *corev1.Pod) string {
+	if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return isEtcd(c) && len(c.Command) > 0 && c.Command[0] == launcherProgram
+	}) {
+		return launcherProgram
+	}
+	return ""
+}
+
 // launcherWaits reports whether etcd has never run in a pod, according to the state of its etcd
 // container and the note on it: the launcher waits, or has ended without starting etcd.
 func launcherWaits(pod *corev1.Pod, s corev1.ContainerStatus) bool {
@@ -52,8 +62,5 @@ func launcherWaits(pod *corev1.Pod, s corev1.ContainerStatus) bool {
 // mayBeLauncher reports whether a pod has a launcher, and neither the note nor the startup probe
 // shows that etcd has run after it.
 func mayBeLauncher(pod *corev1.Pod, s corev1.ContainerStatus) bool {
-	launched := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
-		return isEtcd(c) && len(c.Command) > 0 && c.Command[0] == launcherProgram
-	})
-	return launched && pod.Annotations[StartedAnnotation] == "" && (s.Started == nil || !*s.Started)
+	return launcherIn(pod) != "" && pod.Annotations[StartedAnnotation] == "" && (s.Started == nil || !*s.Started)
 }

@@ -26,6 +26,9 @@ func TestJoiningMembersWaitInTheEtcdContainer(t *testing.T) {
 		if launches := etcd.Command[0] == launcherProgram; launches != leaves || launches != waits(etcd) || launches && waits(init) {
 			t.Errorf("%s: commands %s, %s", name, init.Command, etcd.Command)
 		}
+		if state := PodStateOf(s.build(t)); (state.Launcher == launcherProgram) != leaves || !leaves && state.Launcher != "" {
+			t.Errorf("%s: the state of the pod names the launcher %q", name, state.Launcher)
+		}
 		if !leaves {
 			continue
 		}

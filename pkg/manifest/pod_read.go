@@ -61,6 +61,9 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	p.Claimed = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == pod.Name
 	})
+	if !ptr.Deref(pod.Spec.ShareProcessNamespace, false) {
+		p.Launcher = launcherIn(pod)
+	}
 	p.Preparing = preparing(pod)
 	p.Guarded, p.Noted = heedsNote(pod), pod.Annotations[StartedAnnotation] != ""
 	for _, s := range pod.Status.InitContainerStatuses {
@@ -288,6 +291,10 @@ type PodState struct {
 
 	// Claimed is true for a pod that mounts the PersistentVolumeClaim of its name.
 	Claimed bool
+
+	// Launcher is the path of the etcd-launcher that can restart etcd in its container; "" without
+	// one. Where the containers of a pod share their processes, it can not.
+	Launcher string
 
 	Scheduled bool
 	AtGate    bool // its init container runs, or has succeeded

@@ -6,10 +6,13 @@
 package e2e
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
@@ -40,7 +43,7 @@ func lose(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, pod *cor
 	cluster.WaitEvent("Member Removed", "Existing member "+pod.Name+" removed from the cluster")
 }
 
-// A crash of etcd is no loss: the member restarts in its pod with its data.
+// An end of etcd is no loss, by a crash or by a person: the member restarts in its pod with its data.
 func TestCrashedMemberRestartsInPlace(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{etcd35, etcd36, etcd37} {
@@ -53,6 +56,7 @@ func TestCrashedMemberRestartsInPlace(t *testing.T) {
 			victim := cluster.Leader()
 			cluster.CrashMember(victim)
 			cluster.WaitRestarted(victim)
+			stopByCommand(t, n, cluster, victim)
 			after := cluster.WaitSettled()
 			for i := range before {
 				if before[i].ID != after[i].ID || before[i].Name != after[i].Name {
@@ -60,10 +64,29 @@ func TestCrashedMemberRestartsInPlace(t *testing.T) {
 				}
 			}
 			if replaced := cluster.EventMessages("Replacing Dead Member"); len(replaced) > 0 {
-				t.Errorf("a member that only crashed was replaced: %q", replaced)
+				t.Errorf("a member that only restarted was replaced: %q", replaced)
 			}
 			cluster.VerifyWrites(writer)
 		})
+	}
+}
+
+// stopByCommand restarts etcd in a pod except one, by the command that the status names for a member
+// in an emptyDir.
+func stopByCommand(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, except *corev1.Pod) {
+	t.Helper()
+	cluster.WaitSettled()
+	pods := cluster.Pods()
+	i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Name != except.Name && manifest.PodStateOf(p).Launcher != "" })
+	if i < 0 {
+		t.Fatal("no other pod has the launcher")
+	}
+	n.Shell(fmt.Sprintf("kubectl exec %s -n %s -c etcd -- %s stop", pods[i].Name, n.Name, manifest.PodStateOf(pods[i]).Launcher))
+	cluster.WaitRestarted(pods[i])
+	for _, p := range cluster.Pods() {
+		if s := p.Status.ContainerStatuses; p.UID == pods[i].UID && (s[0].LastTerminationState.Terminated == nil || s[0].LastTerminationState.Terminated.ExitCode != 0) {
+			t.Errorf("etcd in pod %s has ended: %+v", p.Name, s[0].LastTerminationState)
+		}
 	}
 }
 

@@ -233,6 +233,7 @@ func (w *world) settled(calm time.Duration) string {
 	if obj == nil || w.operator() == nil || w.aim != nil && w.lasting > 0 {
 		return ""
 	}
+	w.reconnect(obj)
 	if w.imports == nil && w.asSpecified(obj) {
 		switch {
 		case w.backups != nil && !w.backups.settled(calm):
@@ -346,6 +347,8 @@ func (w *world) obstacle(obj *api.EtcdCluster) (what, word string, within time.D
 		return "no node is left for a replacement", "can't be scheduled", 10 * time.Minute
 	case w.lies && obj.Spec.Version == newVersion:
 		return "the tag of the image lies", "the tag of an image is wrong", 25 * time.Minute
+	case strings.Contains(obj.Status.Reason, noCommand) && strings.Contains(obj.Status.Reason, "undo"):
+		return "an edit waits for a member that can not join", noCommand, 10 * time.Minute
 	case w.rolledBack:
 		// The remaining members may have an older membership, whose quorum has lost its data.
 		return "disks went back", "", 25 * time.Minute
