@@ -20,8 +20,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	if os.Getenv(asProcess) != "" {
-		endOnSIGTERM()
-		return
+		os.Exit(endOnSIGTERM())
 	}
 	os.Exit(m.Run())
 }

@@ -20,14 +20,15 @@ import (
 // asProcess makes the test binary a process that ends cleanly on SIGTERM, as etcd does.
 const asProcess = "RUN_AS_PROCESS"
 
-func endOnSIGTERM() {
+func endOnSIGTERM() (code int) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	os.Stdout.WriteString("ready\n")
 	select {
 	case <-ctx.Done():
+		return 0
 	case <-time.After(time.Minute): // the test is gone
-		os.Exit(1)
+		return 1
 	}
 }
 
