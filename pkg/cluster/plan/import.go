@@ -242,7 +242,7 @@ func (o *Observation) importTrouble() string {
 		if !o.Status.Import.Has(etcd.FormatID(m.ID)) {
 			return fmt.Sprintf("somebody else has added the member %s: freeze the tool that manages the imported etcd, and remove the member (etcdctl member remove %s)", m.Member, etcd.FormatID(m.ID))
 		}
-		if m.Status == nil || err != nil {
+		if m.Status == nil || err != nil || o.sidesEqual() {
 			continue
 		}
 		if v, err := etcd.ParseVersion(m.Status.Version); err == nil && v.Minor != target.Minor {
@@ -250,6 +250,12 @@ func (o *Observation) importTrouble() string {
 		}
 	}
 	return ""
+}
+
+// sidesEqual reports whether neither side of an import has a quorum alone. It must not rest there: an edit of
+// the version then waits until a former member has left.
+func (o *Observation) sidesEqual() bool {
+	return o.Committed() && len(o.ownVoters()) == len(o.FormerVoters())
 }
 
 // Title is the name by which a person finds a member.
