@@ -88,6 +88,7 @@ func (f *former) start(version string) {
 		"--initial-advertise-peer-urls=" + host + ":2380", "--listen-peer-urls=" + f.scheme() + "0.0.0.0:2380",
 		"--advertise-client-urls=" + host + ":2379", "--listen-client-urls=" + f.scheme() + "0.0.0.0:2379",
 		"--initial-cluster=" + strings.Join(initial, ","), "--initial-cluster-state=new",
+		"--bcrypt-cost=4", // the cheapest passwords: writers log in again and again
 	}
 	volumes := []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	mounts := []corev1.VolumeMount{{Name: "data", MountPath: "/var/etcd"}}
@@ -162,6 +163,16 @@ func (f *former) addresses() (urls []string) {
 	return urls
 }
 
+// connect is client, until it succeeds: to log in takes long on a busy machine.
+func (f *former) connect(endpoints []string) (client *clientv3.Client) {
+	f.t.Helper()
+	harness.Wait(f.t, "a client of the former etcd", harness.Settle, func(context.Context) (err error) {
+		client, err = f.client(endpoints)
+		return err
+	})
+	return client
+}
+
 // client connects to some endpoints.
 func (f *former) client(endpoints []string) (*clientv3.Client, error) {
 	cfg := clientv3.Config{Endpoints: endpoints, DialTimeout: 5 * time.Second, Logger: zap.NewNop(), Username: f.user.Username, Password: f.user.Password}
@@ -187,10 +198,7 @@ func (f *former) client(endpoints []string) (*clientv3.Client, error) {
 // leased returns a client, after it has put a key that a lease keeps for an hour.
 func (f *former) leased(ctx context.Context) *clientv3.Client {
 	f.t.Helper()
-	client, err := f.client(f.addresses())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	client := f.connect(f.addresses())
 	lease, err := client.Grant(ctx, 3600)
 	if err == nil {
 		_, err = client.Put(ctx, "leased", "yes", clientv3.WithLease(lease.ID))
@@ -205,10 +213,7 @@ func (f *former) leased(ctx context.Context) *clientv3.Client {
 // members are the lines of etcd's list of members.
 func (f *former) members() (lines []string) {
 	f.t.Helper()
-	client, err := f.client(f.addresses())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	client := f.connect(f.addresses())
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(f.t.Context(), harness.Settle)
 	defer cancel()
@@ -456,10 +461,7 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 			if history := cluster.VerifyWrites(follower); len(history.Acks) == 0 {
 				t.Error("no write through the former Service was acknowledged")
 			}
-			last, err := f.client([]string{service})
-			if err != nil {
-				t.Fatal(err)
-			}
+			last := f.connect([]string{service})
 			defer last.Close()
 			if _, err := last.Put(t.Context(), "after", "the former pods"); err != nil {
 				t.Errorf("a write through the former Service: %v", err)
@@ -524,10 +526,7 @@ func TestAnEtcdThatNobodyCanJoinIsCopied(t *testing.T) {
 	cluster.Update(func(spec *v1beta2.ClusterSpec) {
 		spec.Pod = &v1beta2.PodPolicy{ExtraArgs: []string{"--there-is-no-such-flag=true"}}
 	})
-	logged, err := f.client(f.addresses())
-	if err != nil {
-		t.Fatal(err)
-	}
+	logged := f.connect(f.addresses())
 	defer logged.Close()
 	harness.Wait(t, "a write stop", harness.Settle, func(ctx context.Context) error {
 		if _, err := logged.Put(ctx, "x", "y"); !errors.Is(err, rpctypes.ErrCorrupt) {

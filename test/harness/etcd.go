@@ -324,16 +324,19 @@ func dial(host string, security *tls.Config) (*clientv3.Client, error) {
 
 // dialAs is dial as a user. The zero user is for an etcd that asks for none.
 func dialAs(user etcd.Credentials, host string, security *tls.Config) (*clientv3.Client, error) {
-	scheme := "http://"
+	scheme, timeout := "http://", dialTimeout
 	if security != nil {
 		scheme = "https://"
+	}
+	if user != (etcd.Credentials{}) {
+		timeout += etcd.LoginTimeout // a busy machine compares a password for seconds
 	}
 	return clientv3.New(clientv3.Config{
 		Endpoints:   []string{scheme + net.JoinHostPort(host, strconv.Itoa(clientPort))},
 		TLS:         security,
 		Username:    user.Username,
 		Password:    user.Password,
-		DialTimeout: dialTimeout,
+		DialTimeout: timeout,
 		Logger:      zap.NewNop(),
 	})
 }
