@@ -29,6 +29,7 @@ const (
 
 // clients are a cluster's clients, through its Service.
 type clients struct {
+	name    string // of the cluster: no two clusters have a key in common
 	dial    func() (*clientv3.Client, error)
 	history *history
 	watch   *watched
@@ -41,10 +42,10 @@ type clients struct {
 	ended     atomic.Int64 // how long clients wrote, in nanoseconds; 0 while they do
 }
 
-func startClients(ctx context.Context, n int, seed uint64, dial func() (*clientv3.Client, error)) *clients {
+func startClients(ctx context.Context, n int, seed uint64, name string, id uint64, dial func() (*clientv3.Client, error)) *clients {
 	watching, stopWatch := context.WithCancel(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	c := &clients{dial: dial, history: newHistory(), watch: newWatched(), leases: newLeases(), stop: cancel, stopWatch: stopWatch}
+	c := &clients{name: name, dial: dial, history: newHistory(), watch: newWatched(id), leases: newLeases(name), stop: cancel, stopWatch: stopWatch}
 	for id := range n {
 		c.done.Go(func() { c.run(ctx, id, rand.New(rand.NewPCG(seed, uint64(id)))) }) // the same for the same seed
 	}
@@ -114,7 +115,7 @@ func (c *clients) run(ctx context.Context, id int, r *rand.Rand) {
 func (c *clients) operate(ctx context.Context, client *clientv3.Client, id, n int, r *rand.Rand) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	key := fmt.Sprintf("%s%d/%d", prefix, time.Since(c.history.start)/keyLife, r.IntN(3))
+	key := fmt.Sprintf("%s%s/%d/%d", prefix, c.name, time.Since(c.history.start)/keyLife, r.IntN(3))
 	value := fmt.Sprintf("%d-%d", id, n)
 	switch r.IntN(5) {
 	case 0, 1:

@@ -4,10 +4,12 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -142,8 +144,21 @@ func (h *history) check(patience time.Duration) error {
 	defer h.mu.Unlock()
 	for _, part := range model.Partition(h.ops) {
 		if result := porcupine.CheckOperationsTimeout(model, part, patience); result != porcupine.Ok {
-			return fmt.Errorf("the history of key %s is %s: %d operations", part[0].Input.(op).key, result, len(part))
+			return fmt.Errorf("the history of key %s is %s: %d operations%s", part[0].Input.(op).key, result, len(part), story(part))
 		}
 	}
 	return nil
+}
+
+// story lists operations by their begin, unless there are too many to read.
+func story(ops []porcupine.Operation) string {
+	if len(ops) > 60 {
+		return ""
+	}
+	ops = slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	var b strings.Builder
+	for _, o := range ops {
+		fmt.Fprintf(&b, "\n%v to %v, client %d: %s", time.Duration(o.Call), time.Duration(o.Return), o.ClientId, model.DescribeOperation(o.Input, o.Output))
+	}
+	return b.String()
 }

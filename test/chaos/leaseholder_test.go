@@ -27,7 +27,8 @@ const (
 // leases is a client that keeps a key alive by its lease for a while, revokes the lease, and
 // starts over. It reads the key after each step.
 type leases struct {
-	start time.Time
+	prefix string // of its keys
+	start  time.Time
 
 	mu      sync.Mutex
 	granted int
@@ -35,12 +36,14 @@ type leases struct {
 	broken  error // violations of a lease
 }
 
-func newLeases() *leases { return &leases{start: time.Now()} }
+func newLeases(cluster string) *leases {
+	return &leases{prefix: leasePrefix + cluster + "/", start: time.Now()}
+}
 
 func (l *leases) run(ctx context.Context, dial func() (*clientv3.Client, error)) {
 	for n := 0; ctx.Err() == nil; n++ {
 		if client, err := dial(); err == nil {
-			l.life(ctx, client, fmt.Sprintf("%s%d", leasePrefix, n), dial)
+			l.life(ctx, client, fmt.Sprintf("%s%d", l.prefix, n), dial)
 		}
 		l.pause(ctx)
 	}

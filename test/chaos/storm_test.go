@@ -79,8 +79,9 @@ func TestChaos(t *testing.T) {
 		{Cluster: s.n.CreateObject(spec("five", 5, false)), size: 5},
 	}
 	for i, c := range s.targets {
-		c.WaitSettled()
-		c.clients = startClients(t.Context(), clientsEach, *seed+uint64(i), c.Client) // i is small
+		id := c.WaitSettled()[0].ClusterID
+		dial := func() (*clientv3.Client, error) { return c.ClientOf(id) }
+		c.clients = startClients(t.Context(), clientsEach, *seed+uint64(i), c.Name, id, dial) // i is small
 	}
 	s.began = time.Now()
 	defer s.report()

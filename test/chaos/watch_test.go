@@ -24,6 +24,7 @@ type written struct {
 // watched is the events that one client's watch of all keys has received. The watch resumes
 // after each break.
 type watched struct {
+	id     uint64 // of the cluster
 	mu     sync.Mutex
 	seen   map[string]written // the last of each key
 	next   int64              // revision from which it resumes
@@ -31,7 +32,7 @@ type watched struct {
 	broken error // violations by the watch
 }
 
-func newWatched() *watched { return &watched{seen: map[string]written{}, next: 1} }
+func newWatched(id uint64) *watched { return &watched{id: id, seen: map[string]written{}, next: 1} }
 
 func (w *watched) follow(ctx context.Context, dial func() (*clientv3.Client, error)) {
 	for ctx.Err() == nil {
@@ -57,7 +58,7 @@ func (w *watched) once(ctx context.Context, client *clientv3.Client) {
 	for {
 		select {
 		case resp, ok := <-stream:
-			if !ok || resp.Err() != nil {
+			if !ok || resp.Err() != nil || resp.Header.ClusterId != w.id {
 				return
 			}
 			w.take(resp)

@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -185,7 +186,24 @@ func (c *Cluster) waitRoles(what string, wanted func(leader *corev1.Pod, followe
 }
 
 // Client connects to the client Service. The caller closes the client.
-func (c *Cluster) Client() (*clientv3.Client, error) {
+func (c *Cluster) Client() (*clientv3.Client, error) { return c.client() }
+
+// ClientOf is Client for an etcd cluster with this ID: a call fails if another one answers. After the loss
+// of a node, its pods get other addresses. For a moment, a Service may lead to the pod of another cluster,
+// from which only TLS keeps a client.
+func (c *Cluster) ClientOf(id uint64) (*clientv3.Client, error) {
+	return c.client(grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, conn, opts...)
+		if of, has := reply.(interface {
+			GetHeader() *etcdserverpb.ResponseHeader
+		}); err == nil && has && of.GetHeader().GetClusterId() != id {
+			return fmt.Errorf("%s: the etcd cluster %x answers in place of %x", method, of.GetHeader().GetClusterId(), id)
+		}
+		return err
+	}))
+}
+
+func (c *Cluster) client(options ...grpc.DialOption) (*clientv3.Client, error) {
 	service := c.n.Service(c.Name + "-client")
 	if service == nil {
 		return nil, fmt.Errorf("there is no service %s-client", c.Name)
@@ -194,7 +212,7 @@ func (c *Cluster) Client() (*clientv3.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dialAs(user, service.Spec.ClusterIP, c.security(c.Name+"-client."+c.n.Name+".svc"))
+	return dialAs(user, service.Spec.ClusterIP, c.security(c.Name+"-client."+c.n.Name+".svc"), options...)
 }
 
 // user is the user in the Secret of spec.auth, at the creation. Without that, it is zero.
@@ -323,7 +341,7 @@ func dial(host string, security *tls.Config) (*clientv3.Client, error) {
 }
 
 // dialAs is dial as a user. The zero user is for an etcd that asks for none.
-func dialAs(user etcd.Credentials, host string, security *tls.Config) (*clientv3.Client, error) {
+func dialAs(user etcd.Credentials, host string, security *tls.Config, options ...grpc.DialOption) (*clientv3.Client, error) {
 	scheme, timeout := "http://", dialTimeout
 	if security != nil {
 		scheme = "https://"
@@ -337,6 +355,7 @@ func dialAs(user etcd.Credentials, host string, security *tls.Config) (*clientv3
 		Username:    user.Username,
 		Password:    user.Password,
 		DialTimeout: timeout,
+		DialOptions: options,
 		Logger:      zap.NewNop(),
 	})
 }
