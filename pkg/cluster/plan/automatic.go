@@ -298,7 +298,7 @@ func (o *Observation) otherHolders(known map[string]bool, note func(string)) int
 		}
 	}
 	for _, p := range o.Pods {
-		if p.Started && !o.Recorded(p.Name) {
+		if p.Started && !(o.Record != nil && slices.ContainsFunc(o.Record.Members, func(m api.RecordedMember) bool { return m.Name == p.Name && !m.Removing })) {
 			count(p.Name)
 		}
 	}
