@@ -16,28 +16,48 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// relabelPause is the least time between two restorations of one pod's labels.
+// relabelPause is the least time between two restorations of one object's labels.
 const relabelPause = time.Minute
 
 // relabel restores the labels by which the operator finds a pod of this cluster. Without them,
 // the operator can neither use nor recreate the pod. On a dead node, a pod exists for long after
-// its deletion. If the API server refuses, the pass continues with the pod as it is.
+// its deletion.
 func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
+	return c.giveLabelsBack("Pod", labelsOf(pod.Name), pod, func(lost map[string]string) error {
+		patched, err := c.patchMetadata(ctx, pod.Name, pod.UID, "labels", lost)
+		if err == nil {
+			c.podWrites.record(patched, c.cfg.Clock.Now())
+		}
+		return err
+	})
+}
+
+// relabelVolume restores the labels by which the cache selects a claim of this cluster.
+func (c *Cluster) relabelVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	const kind = "PersistentVolumeClaim"
+	return c.giveLabelsBack(kind, "give "+kind+" "+claim.Name+" its labels back", claim, func(lost map[string]string) error {
+		return c.patchVolume(ctx, claim.Name, claim.UID, map[string]any{"metadata": map[string]any{"labels": lost}})
+	})
+}
+
+// giveLabelsBack writes the labels that an object of this cluster has lost, but not twice within
+// relabelPause. what names that write. If the API server refuses, the pass continues with the object as
+// it is.
+func (c *Cluster) giveLabelsBack(kind, what string, object metav1.Object, write func(lost map[string]string) error) error {
 	lost := map[string]string{}
 	want := manifest.NamesOf(c.obj).Labels()
-	want[api.NodeLabel] = pod.Name
+	want[api.NodeLabel] = object.GetName()
 	for key, value := range want {
-		if pod.Labels[key] != value {
+		if object.GetLabels()[key] != value {
 			lost[key] = value
 		}
 	}
-	what := labelsOf(pod.Name)
 	now := c.cfg.Clock.Now()
-	if len(lost) == 0 || !metav1.IsControlledBy(pod, c.obj) || c.postponed.holds(what, now) {
+	if len(lost) == 0 || !metav1.IsControlledBy(object, c.obj) || c.postponed.holds(what, now) {
 		return nil
 	}
 	c.postponed.put(what, now.Add(relabelPause))
-	patched, err := c.patchMetadata(ctx, pod.Name, pod.UID, "labels", lost)
+	err := write(lost)
 	switch {
 	case refused(err):
 		c.postponed.putRefused(what, err.Error(), now.Add(relabelPause))
@@ -47,8 +67,7 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	delete(c.notices.refused, what)
-	c.podWrites.record(patched, now)
-	c.notices.corrected("Pod "+pod.Name, "labels")
+	c.notices.corrected(kind+" "+object.GetName(), "labels")
 	return nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
@@ -64,7 +63,10 @@ func (c *Cluster) unseenVolumes(ctx context.Context, o *plan.Observation, cached
 			return false, err
 		}
 		unseen = append(unseen, claim)
-		return metav1.IsControlledBy(claim, c.obj), c.relabelVolume(ctx, o, claim)
+		if o.Ending || claim.DeletionTimestamp != nil {
+			return metav1.IsControlledBy(claim, c.obj), nil
+		}
+		return metav1.IsControlledBy(claim, c.obj), c.relabelVolume(ctx, claim)
 	}
 	for _, p := range o.Pods {
 		if !p.Claimed || p.Deleting {
@@ -91,32 +93,4 @@ func (c *Cluster) unseenVolumes(ctx context.Context, o *plan.Observation, cached
 		}
 	}
 	return unseen, nil
-}
-
-// relabelVolume restores the labels by which the cache selects a claim of this cluster.
-func (c *Cluster) relabelVolume(ctx context.Context, o *plan.Observation, claim *corev1.PersistentVolumeClaim) error {
-	lost := map[string]string{}
-	want := o.Names.Labels()
-	want[api.NodeLabel] = claim.Name
-	for key, value := range want {
-		if claim.Labels[key] != value {
-			lost[key] = value
-		}
-	}
-	what := "give PersistentVolumeClaim " + claim.Name + " its labels back"
-	if len(lost) == 0 || o.Ending || claim.DeletionTimestamp != nil || !metav1.IsControlledBy(claim, c.obj) || c.postponed.holds(what, o.Now) {
-		return nil
-	}
-	c.postponed.put(what, o.Now.Add(relabelPause))
-	err := c.patchVolume(ctx, claim.Name, claim.UID, map[string]any{"metadata": map[string]any{"labels": lost}})
-	switch {
-	case refused(err):
-		c.notices.writeRefused(what, err, relabelPause)
-		return nil // the pass continues with the claim as it is
-	case err != nil:
-		return err
-	}
-	delete(c.notices.refused, what)
-	c.notices.corrected("PersistentVolumeClaim "+claim.Name, "labels")
-	return nil
 }
