@@ -205,10 +205,10 @@ const NoMembersLeft = "all members and their data are gone. The operator never r
 // bad version may be what took the quorum.
 func takeBackBadImage(o *Observation) Step {
 	for _, p := range o.Pods {
-		if (p.Started || o.returns(p)) && p.BadImage && !p.Running && !p.Deleting && !p.Finished && !has(p, o.Image(p.Version)) {
+		switch missing := o.missesImage(p); {
+		case missing && !has(p, o.Image(p.Version)):
 			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: p.Version, Previous: p.Previous, Admitted: p.Admitted} // another repository
-		}
-		if o.imageIsGone(p) {
+		case missing && o.mayTakeNextPatch(p):
 			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: o.Spec.EffectiveVersion(), Previous: p.Version, Admitted: p.Admitted}
 		}
 		if manifest.Holds(p.Version, o.Status.CurrentVersion) {
@@ -234,11 +234,16 @@ func takeBackBadImage(o *Observation) Step {
 	return nil
 }
 
-// imageIsGone reports whether the image of the version that the cluster runs is unavailable, for example
-// because its registry has deleted it, and the spec asks for a later patch. Its etcd opens the same data.
-// While a pod with that patch does not run, it may be bad: it must cost one member at most.
-func (o *Observation) imageIsGone(p manifest.PodState) bool {
-	if !p.Started && !o.returns(p) || !p.BadImage || p.Running || p.Deleting || p.Finished || !manifest.Holds(p.Version, o.Status.CurrentVersion) {
+// missesImage reports whether etcd has run on a pod's data, and does not run because its image is unavailable.
+func (o *Observation) missesImage(p manifest.PodState) bool {
+	return (p.Started || o.returns(p)) && p.BadImage && !p.Running && !p.Deleting && !p.Finished
+}
+
+// mayTakeNextPatch reports whether a pod may get the version of the spec, although its own is what the
+// cluster runs: a registry may have deleted that image. A later patch opens the same data. While a pod with
+// that patch does not run, the patch may be bad: it must cost one member at most.
+func (o *Observation) mayTakeNextPatch(p manifest.PodState) bool {
+	if !manifest.Holds(p.Version, o.Status.CurrentVersion) {
 		return false
 	}
 	target := o.Spec.EffectiveVersion()
