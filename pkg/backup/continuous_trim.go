@@ -30,12 +30,11 @@ func (t *tidying) trimLog(ctx context.Context, place *location.Location, result 
 		return nil
 	}
 	var surplus []changelog.Key
-	for object, err := range place.List(ctx, changelog.KeyPrefix(place.Key)) {
+	for k, err := range segments(ctx, place) {
 		if err != nil {
 			return fmt.Errorf("look for the log of changes: %w", err)
 		}
-		k, ours := changelog.ParseKey(place.Key, object.Key)
-		if needed, there := oldest[fmt.Sprintf("%016x", k.Cluster)]; ours && (!there || k.Last < needed) {
+		if needed, there := oldest[fmt.Sprintf("%016x", k.Cluster)]; !there || k.Last < needed {
 			surplus = append(surplus, k)
 		}
 	}
