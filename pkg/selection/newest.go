@@ -41,7 +41,7 @@ func (f finder) newest(ctx context.Context, before time.Time) (Verified, []strin
 	}
 	ordered := newestFirst(candidates, before)
 	if !f.moment.IsZero() {
-		slices.SortStableFunc(ordered, func(a, b candidate) int { return compareBool(a.time().After(f.moment), b.time().After(f.moment)) })
+		ordered = lateLast(ordered, f.moment)
 	}
 	if len(ordered) == 0 {
 		return Verified{}, nil, f.none(before, seen, len(candidates))

@@ -41,6 +41,19 @@ func newestFirst(candidates []candidate, before time.Time) []candidate {
 	})
 }
 
+// lateLast moves the backups that began after a moment behind the others.
+func lateLast(ordered []candidate, moment time.Time) []candidate {
+	var late []candidate
+	early := slices.DeleteFunc(ordered, func(c candidate) bool {
+		if !c.time().After(moment) {
+			return false
+		}
+		late = append(late, c)
+		return true
+	})
+	return append(early, late...)
+}
+
 // queue orders backups, newest first, for the search to try. It learns whether a backup is
 // uncertain only in its turn, since that takes a request to the store.
 //
@@ -82,15 +95,4 @@ func (q *queue) rest() []candidate {
 func mostAdvanced(uncertain []candidate) []candidate {
 	slices.SortStableFunc(uncertain, func(a, b candidate) int { return cmp.Compare(b.revision, a.revision) })
 	return uncertain
-}
-
-// compareBool sorts false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
