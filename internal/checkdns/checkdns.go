@@ -38,6 +38,10 @@ const (
 	firstContact  = time.Second
 	lookupTimeout = 2 * time.Second
 	peersInterval = 50 * time.Millisecond
+	// turnInterval is the interval of a member that still waits for its turn after patience.
+	turnInterval = 200 * time.Millisecond
+	// slowAnswer is how long a peer may take before the next one is asked too.
+	slowAnswer = 200 * time.Millisecond
 	// patience is how long requests to silent peers stay that frequent. etcd logs a line for
 	// each caller that it rejects.
 	patience = 5 * time.Second
@@ -195,6 +199,7 @@ func awaitMembership(ctx context.Context, cfg Config, w waiter) error {
 		try:      func(ctx context.Context) error { return askPeers(ctx, cfg.knownPeers(time.Since(w.start))) },
 		first:    cfg.firstContact(w),
 		interval: peersInterval,
+		later:    turnInterval,
 	})
 }
 
@@ -286,6 +291,7 @@ type wait struct {
 	try        func(context.Context) error
 	first      time.Duration // before the first attempt; none if negative
 	interval   time.Duration // between attempts
+	later      time.Duration // between attempts after patience; 0: as before
 }
 
 type waiter struct {
@@ -329,11 +335,14 @@ func (w waiter) until(ctx context.Context, wait wait) error {
 			if ctx.Err() == nil { // otherwise the attempt failed because ctx ended
 				last = err
 			}
-			if errors.Is(err, errNoAnswer) && time.Since(start) > patience {
+			switch patient := time.Since(start) > patience; {
+			case patient && errors.Is(err, errNoAnswer):
 				pause.Reset(patientInterval)
-				continue
+			case patient && wait.later > 0:
+				pause.Reset(wait.later)
+			default:
+				pause.Reset(wait.interval)
 			}
-			pause.Reset(wait.interval)
 		}
 	}
 }

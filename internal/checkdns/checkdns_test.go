@@ -230,27 +230,28 @@ func TestWaitsForExactlyTheMembershipOfInitialCluster(t *testing.T) {
 }
 
 func TestJoinsWithinAMomentOfBeingAdded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		added := start.Add(10 * time.Second)
-		err := Run(t.Context(), Config{
-			Name: "c", Timeout: time.Minute, Resolver: &dns{answers: []any{"10.0.0.1"}}, Out: &bytes.Buffer{},
-			InitialCluster: expect(t, "a=http://a,c=http://c"),
-			Peers:          []string{"http://a"},
-			Transport: peers{"a": func() (int, any) {
-				if time.Now().Before(added) {
-					return knows("a")()
-				}
-				return knows("a", "c")()
-			}},
+	for after, moment := range map[time.Duration]time.Duration{2 * time.Second: peersInterval, 10 * time.Second: turnInterval} {
+		synctest.Test(t, func(t *testing.T) {
+			added := time.Now().Add(after)
+			err := Run(t.Context(), Config{
+				Name: "c", Timeout: time.Minute, Resolver: &dns{answers: []any{"10.0.0.1"}}, Out: &bytes.Buffer{},
+				InitialCluster: expect(t, "a=http://a,c=http://c"),
+				Peers:          []string{"http://a"},
+				Transport: peers{"a": func() (int, any) {
+					if time.Now().Before(added) {
+						return knows("a")()
+					}
+					return knows("a", "c")()
+				}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if late := time.Since(added); late > moment {
+				t.Errorf("added after %s, noticed after %s", after, late)
+			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if late := time.Since(added); late > peersInterval {
-			t.Errorf("noticed after %s", late)
-		}
-	})
+	}
 }
 
 // silent is a peer whose network swallows all packets.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // maxAnswer bounds how much of an answer is read. A membership is smaller than 10 KiB.
@@ -74,33 +75,22 @@ func checkURL(s string) error {
 // askPeers returns nil if etcd, started now, would find the membership that its
 // --initial-cluster names. etcd asks its peers in the order of their URLs and believes the
 // first answer, even from a member that lags behind. So askPeers judges by that answer.
+//
+// A peer is asked only if those before it have failed, or are slow: whoever waits for its turn
+// asks often, and a request that is given up costs its connection.
 func askPeers(ctx context.Context, cfg Config) error {
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
-	type answer struct {
-		members Membership
-		started Membership // the members that have started
-		err     error
-	}
 	peers := slices.Sorted(slices.Values(cfg.Peers))
 	if cfg.asked != nil {
 		peers = slices.Sorted(slices.Values(cfg.asked))
 	}
-	ctx = withAddresses(ctx, cfg.Addresses)
-	answers := make([]chan answer, len(peers))
-	var asking sync.WaitGroup
-	defer asking.Wait()
+	questions := newQuestions(withAddresses(ctx, cfg.Addresses), cfg.Transport, peers)
+	defer questions.asking.Wait()
 	defer cancel() // before the Wait: the other answers do not matter
-	for i, peer := range peers {
-		answers[i] = make(chan answer, 1)
-		asking.Go(func() {
-			m, started, err := membersOf(ctx, cfg.Transport, peer)
-			answers[i] <- answer{m, started, err}
-		})
-	}
 	var errs []error
 	for i, peer := range peers {
-		a := <-answers[i]
+		a := questions.answer(i)
 		switch {
 		case a.err != nil:
 			errs = append(errs, a.err)
@@ -117,6 +107,57 @@ func askPeers(ctx context.Context, cfg Config) error {
 		}
 	}
 	return fmt.Errorf("%w: %w", errNoAnswer, oneLine(errs))
+}
+
+// An answer is the membership as one peer knows it.
+type answer struct {
+	members Membership
+	started Membership // the members that have started
+	err     error
+}
+
+// questions are the requests of one attempt, to peers in their order.
+type questions struct {
+	ask     func(peer string) answer
+	peers   []string
+	asked   int           // of the peers, from the first
+	answers []chan answer // by peer
+	asking  sync.WaitGroup
+}
+
+func newQuestions(ctx context.Context, transport http.RoundTripper, peers []string) *questions {
+	q := &questions{peers: peers, answers: make([]chan answer, len(peers))}
+	q.ask = func(peer string) answer {
+		m, started, err := membersOf(ctx, transport, peer)
+		return answer{m, started, err}
+	}
+	for i := range q.answers {
+		q.answers[i] = make(chan answer, 1)
+	}
+	return q
+}
+
+// answer waits for what one peer says. While it is slow, others are asked already.
+func (q *questions) answer(i int) answer {
+	q.askUpTo(i)
+	slow := time.NewTicker(slowAnswer)
+	defer slow.Stop()
+	for {
+		select {
+		case a := <-q.answers[i]:
+			return a
+		case <-slow.C:
+			q.askUpTo(q.asked)
+		}
+	}
+}
+
+// askUpTo asks the peers up to and including the one at index last that are not asked yet.
+func (q *questions) askUpTo(last int) {
+	for ; q.asked <= last && q.asked < len(q.peers); q.asked++ {
+		i := q.asked
+		q.asking.Go(func() { q.answers[i] <- q.ask(q.peers[i]) })
+	}
 }
 
 // membersOf asks a member's peer listener for the membership.
