@@ -98,6 +98,40 @@ func create(hierarchy, dir string) error {
 	return nil
 }
 
+// A weight decides how much of a busy processor a cgroup gets. That of any other cgroup, and of
+// each session of processes outside of one, is a tenth of these.
+const (
+	sharesV1 = "10240" // cpu.shares
+	weightV2 = "1000"  // cpu.weight
+)
+
+// Prefer lets the processes in a cgroup, and below it, run before those of the rest of the
+// machine. The nice value of a process does not do that: it only counts within a cgroup.
+func Prefer(group string) error {
+	hs, err := Hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, h := range hs {
+		for file, value := range map[string]string{"cpu.shares": sharesV1, "cpu.weight": weightV2} {
+			// Most hierarchies of version 1 are not of the processor. In a cgroup, whoever asks for
+			// a file that is missing to be made is refused, so os.WriteFile would not do.
+			f, err := os.OpenFile(filepath.Join(h, group, file), os.O_WRONLY, 0)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("prefer the cgroup %s: %w", group, err)
+			}
+			_, err = f.WriteString(value)
+			if err := errors.Join(err, f.Close()); err != nil {
+				return fmt.Errorf("prefer the cgroup %s: %w", group, err)
+			}
+		}
+	}
+	return nil
+}
+
 // Enter moves a process into the cgroup, in each hierarchy. "/" is the root.
 func Enter(group string, pid int) error {
 	hs, err := Hierarchies()

@@ -130,6 +130,10 @@ func enterCgroup(i instance.Instance) error {
 	if err := cgroup.Create(system); err != nil {
 		return err
 	}
+	// Without it, two compilers beside an etcd take so much that requests to it time out.
+	if err := cgroup.Prefer(i.Cgroup()); err != nil {
+		return err
+	}
 	return cgroup.Enter(system, os.Getpid())
 }
 

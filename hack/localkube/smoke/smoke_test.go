@@ -176,6 +176,16 @@ func (c *cluster) leftFiles(files ...string) []error {
 	return found
 }
 
+// isPreferred holds the cluster's cgroup to the weight that keeps it alive beside compilers.
+func (c *cluster) isPreferred() {
+	c.Helper()
+	v1, errV1 := os.ReadFile(filepath.Join(cgroup.Root, "cpu", c.Cgroup(), "cpu.shares"))
+	v2, errV2 := os.ReadFile(filepath.Join(cgroup.Root, c.Cgroup(), "cpu.weight"))
+	if string(v1) != "10240\n" && string(v2) != "1000\n" {
+		c.Errorf("the weight of the cluster's cgroup is %q (%v) or %q (%v)", v1, errV1, v2, errV2)
+	}
+}
+
 func (c *cluster) node(pod string) string {
 	c.Helper()
 	return c.must("kubectl", "get", "pod", pod, "-o", "jsonpath={.spec.nodeName}")
@@ -215,6 +225,7 @@ func TestClusterWorksAndGoesWithoutATrace(t *testing.T) {
 	if status := c.must("status"); !strings.Contains(status, "\nDNS: kubeadm\n") {
 		t.Errorf("the status lacks the kind of the DNS:\n%s", status)
 	}
+	c.isPreferred()
 
 	c.must("kubectl", "apply", "-f", "testdata/pods.yaml")
 	c.waitPod("etcd")
