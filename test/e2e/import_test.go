@@ -393,14 +393,14 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 			var endpoints atomic.Pointer[[]string]
 			endpoints.Store(new(f.addresses()))
 			writer := workload.Start(t.Context(), workload.Config{
-				Prefix: "writer/", Pace: 50 * time.Millisecond,
+				Prefix: "writer/", Pace: 150 * time.Millisecond,
 				Dial: func(context.Context) (workload.Conn, error) { return f.client(*endpoints.Load()) },
 			})
 			t.Cleanup(func() { writer.Stop() })
 			// Some clients learn nothing: they know a Service of the former etcd.
 			service := f.service()
 			follower := workload.Start(t.Context(), workload.Config{
-				Prefix: "follower/", Pace: 50 * time.Millisecond,
+				Prefix: "follower/", Pace: 150 * time.Millisecond,
 				Dial: func(context.Context) (workload.Conn, error) { return f.client([]string{service}) },
 			})
 			t.Cleanup(func() { follower.Stop() })
@@ -489,13 +489,13 @@ func TestAnEtcdThatNobodyCanJoinIsCopied(t *testing.T) {
 	var endpoints atomic.Pointer[[]string]
 	endpoints.Store(new(f.addresses()))
 	writer := workload.Start(t.Context(), workload.Config{
-		Prefix: "writer/", Pace: 20 * time.Millisecond,
+		Prefix: "writer/", Pace: 50 * time.Millisecond,
 		Dial: func(context.Context) (workload.Conn, error) { return f.client(*endpoints.Load()) },
 	})
 	t.Cleanup(func() { writer.Stop() })
 	service := f.service()
 	follower := workload.Start(t.Context(), workload.Config{
-		Prefix: "follower/", Pace: 50 * time.Millisecond,
+		Prefix: "follower/", Pace: 150 * time.Millisecond,
 		Dial: func(context.Context) (workload.Conn, error) { return f.client([]string{service}) },
 	})
 	t.Cleanup(func() { follower.Stop() })

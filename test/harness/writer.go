@@ -18,7 +18,7 @@ import (
 func (c *Cluster) StartWriter() *workload.Writer {
 	w := workload.Start(c.n.t.Context(), workload.Config{
 		Prefix: "writer/",
-		Pace:   100 * time.Millisecond, // many tests share two cores
+		Pace:   250 * time.Millisecond, // many tests share two cores
 		Dial:   func(context.Context) (workload.Conn, error) { return c.Client() },
 	})
 	c.n.t.Cleanup(func() { w.Stop() })
