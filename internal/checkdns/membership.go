@@ -178,7 +178,12 @@ func membersOf(ctx context.Context, transport http.RoundTripper, peer string) (a
 		PeerURLs []string `json:"peerURLs"`
 		Name     string   `json:"name"`
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&members); err != nil {
+	// To its end, or the connection would not be kept. The answer about many members has chunks.
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, nil, fmt.Errorf("GET %s: %w", req.URL, err)
+	}
+	if err := json.Unmarshal(body, &members); err != nil {
 		return nil, nil, fmt.Errorf("GET %s: the answer is not a list of members: %w", req.URL, err)
 	}
 	if len(members) == 0 {

@@ -25,6 +25,9 @@ func TestAWaitKeepsItsConnections(t *testing.T) {
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			requests.Add(1)
 			fmt.Fprint(w, `[{"id":1,"peerURLs":["http://a:2380"]},{"id":2,"peerURLs":["http://b:2380"]},{"id":3,"peerURLs":["http://d:2380"]}]`)
+			// The end of an answer in chunks comes after the list. So answers etcd about many members.
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(time.Millisecond)
 		}))
 		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 			if state == http.StateNew {
