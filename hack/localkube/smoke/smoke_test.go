@@ -181,7 +181,7 @@ func (c *cluster) isPreferred() {
 	c.Helper()
 	v1, errV1 := os.ReadFile(filepath.Join(cgroup.Root, "cpu", c.Cgroup(), "cpu.shares"))
 	v2, errV2 := os.ReadFile(filepath.Join(cgroup.Root, c.Cgroup(), "cpu.weight"))
-	if string(v1) != "10240\n" && string(v2) != "1000\n" {
+	if string(v1) != "4096\n" && string(v2) != "400\n" {
 		c.Errorf("the weight of the cluster's cgroup is %q (%v) or %q (%v)", v1, errV1, v2, errV2)
 	}
 }
@@ -222,6 +222,7 @@ func TestClusterWorksAndGoesWithoutATrace(t *testing.T) {
 	if out := c.must("up"); !strings.Contains(out, "Already up with 3 nodes") {
 		t.Errorf("a second up said: %s", out)
 	}
+	c.isPreferred()
 	if status := c.must("status"); !strings.Contains(status, "\nDNS: kubeadm\n") {
 		t.Errorf("the status lacks the kind of the DNS:\n%s", status)
 	}

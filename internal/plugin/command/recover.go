@@ -74,6 +74,7 @@ func (app *App) runRecover(ctx context.Context, name string, opts *recoverOption
 		return err
 	}
 	defer end()
+	//o.BePatient()
 	c, report, err := lookForSurvivors(ctx, a, o, name)
 	if err != nil {
 		return err

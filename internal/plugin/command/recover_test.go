@@ -191,6 +191,14 @@ func TestNobodyIsLeft(t *testing.T) {
 	w.changedNothing()
 }
 
+// Where nobody has a quorum, nodes are often busy.
+func TestASurvivorMayTakeItsTime(t *testing.T) {
+	w := lostQuorum(t, 81503, nightly())
+	w.members["orders-c"].Slow = 6 * time.Second
+	_, out, _ := w.run("recover", "orders")
+	contains(t, out, "1 of 3 members answer", "survivor orders-c")
+}
+
 func TestAnUnfitSurvivor(t *testing.T) {
 	for want, change := range map[string]func(*etcdserverpb.StatusResponse){
 		"it is a learner":               func(s *etcdserverpb.StatusResponse) { s.IsLearner = true },

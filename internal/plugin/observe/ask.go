@@ -48,8 +48,6 @@ func Running(pod *corev1.Pod) bool {
 
 // ask asks all members that run at once, and then for the membership.
 func (o *Observer) ask(ctx context.Context, c *Cluster) {
-	asked, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
 	var asking sync.WaitGroup
 	used := map[etcd.Endpoint]bool{}
 	conns := map[string]*etcd.Conn{}
@@ -67,7 +65,7 @@ func (o *Observer) ask(ctx context.Context, c *Cluster) {
 	o.client.Retain(used)
 	for i := range c.Answers {
 		if answer := &c.Answers[i]; answer.Err == nil {
-			asking.Go(func() { o.askMember(asked, answer, conns[answer.Pod]) })
+			asking.Go(func() { o.askMember(ctx, answer, conns[answer.Pod]) })
 		}
 	}
 	asking.Wait()
@@ -80,9 +78,13 @@ func (o *Observer) ask(ctx context.Context, c *Cluster) {
 
 // askMember asks one member all questions at once.
 func (o *Observer) askMember(ctx context.Context, answer *Answer, conn *etcd.Conn) {
+	patient, cancelPatient := context.WithTimeout(ctx, o.statusTime)
+	defer cancelPatient()
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	// gRPC keeps no more of an error than its text, and tries again for long. So the
 	// API server is asked for a connection first.
-	try, err := o.dial(ctx, net.JoinHostPort(answer.Pod, clientPort))
+	try, err := o.dial(patient, net.JoinHostPort(answer.Pod, clientPort))
 	if err != nil {
 		answer.Err, answer.Commits = err, err
 		return
@@ -90,7 +92,7 @@ func (o *Observer) askMember(ctx context.Context, answer *Answer, conn *etcd.Con
 	try.Close()
 	var asking sync.WaitGroup
 	asking.Go(func() { answer.Metrics, _ = o.metrics(ctx, answer.Pod) })
-	asking.Go(func() { answer.Status, answer.Err = conn.Status(ctx) })
+	asking.Go(func() { answer.Status, answer.Err = conn.Status(patient) })
 	asking.Go(func() { _, answer.Commits = conn.Commits(ctx) })
 	asking.Wait()
 }

@@ -24,6 +24,9 @@ import (
 // answerTime is how long all members together are waited for.
 const answerTime = 5 * time.Second
 
+// patientTime is how long a patient Observer waits for what a member says of itself.
+const patientTime = 20 * time.Second
+
 // Observer observes the EtcdClusters of a namespace. It is not safe for concurrent use.
 type Observer struct {
 	access *access.Access
@@ -34,12 +37,17 @@ type Observer struct {
 	secretVersion string
 	user          etcd.Credentials
 	zones         map[string]string
+	statusTime    time.Duration // for what a member says of itself
 }
+
+// BePatient waits longer for members that need no quorum for their answer: where data depends
+// on it, a busy machine must not make a member look lost.
+func (o *Observer) BePatient() { o.statusTime = patientTime }
 
 // New returns an observer whose connections to members are made by dial, which takes
 // addresses of the form pod:port.
 func New(a *access.Access, dial etcd.Dial, now func() time.Time) *Observer {
-	return &Observer{access: a, dial: dial, now: now, client: etcd.NewClientThrough(nil, dial), zones: map[string]string{}}
+	return &Observer{access: a, dial: dial, now: now, client: etcd.NewClientThrough(nil, dial), zones: map[string]string{}, statusTime: answerTime}
 }
 
 // Close ends the connections to members.

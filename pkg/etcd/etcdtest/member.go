@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
@@ -39,6 +40,8 @@ type Member struct {
 	TLS *tls.Config
 	// Hang makes it accept requests and never answer them.
 	Hang bool
+	// Slow is how long it takes to report its status.
+	Slow time.Duration
 
 	IP   string
 	Port string
@@ -148,6 +151,11 @@ type maintenance struct {
 func (s maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
 	if err := s.m.hang(ctx); err != nil {
 		return nil, err
+	}
+	select {
+	case <-time.After(s.m.Slow):
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	if s.m.Status == nil {
 		return &etcdserverpb.StatusResponse{}, nil
