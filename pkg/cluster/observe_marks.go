@@ -13,7 +13,7 @@ import (
 )
 
 // markLog remembers since when each member that the record marks as removing has stayed. A new
-// operator begins anew.
+// operator starts again.
 type markLog struct {
 	since  map[string]time.Time // by ID
 	looked time.Time
@@ -44,7 +44,7 @@ func (l *markLog) look(o *plan.Observation) {
 	l.since, o.StaysSince = since, maps.Clone(since)
 }
 
-// planned begins anew for a member that the operator tries to remove.
+// planned starts the time again for a member that the operator tries to remove.
 func (l *markLog) planned(s plan.Step) {
 	if removal, is := s.(plan.RemoveMember); is {
 		delete(l.since, etcd.FormatID(removal.ID))

@@ -140,7 +140,7 @@ func heedRecord(o *Observation) Step {
 // voter. A voter that answers has sent it long before. The log of a former leader does not
 // count: without the entries of the current one, it wins no election. Only an operator that
 // froze between the mark and the request could still send one. If two members were left, the
-// operator would then stop, and a person would decide. A mark that stays for ever is worse:
+// operator would then stop, and a person would decide. A mark that stays forever is worse:
 // the loss of its member's data would count as a removal.
 const markLasts = 10 * time.Minute
 
