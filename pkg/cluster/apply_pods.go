@@ -117,6 +117,11 @@ func (c *Cluster) createPod(ctx context.Context, p manifest.MemberPod) (*corev1.
 			return nil, err
 		}
 	}
+	if p.Rejoins {
+		if err := c.opensVolume(ctx, p); err != nil {
+			return nil, err
+		}
+	}
 	pods := c.cfg.Kube.CoreV1().Pods(pod.Namespace)
 	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -170,6 +175,11 @@ func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
 	asked := manifest.Image(&c.obj.Spec, s.To, c.literalTags)
 	if why := c.postponed.refusal(imageOf(s.Pod, asked), c.cfg.Clock.Now()); why != "" {
 		return errors.New(why)
+	}
+	if s.Volume != "" {
+		if err := c.setVolumeVersion(ctx, plan.SetVolumeVersion{Name: s.Pod, UID: s.Volume, Version: s.To}); err != nil {
+			return fmt.Errorf("note %s on the volume of pod %s: %w", s.To, s.Pod, err)
+		}
 	}
 	annotations := map[string]string{manifest.VersionAnnotation: s.To, manifest.PreviousVersionAnnotation: s.Previous, manifest.ImageAnnotation: asked}
 	if before, err := c.cfg.Pods.Pods(c.obj.Namespace).Get(s.Pod); err == nil && before.UID == s.UID {

@@ -40,6 +40,9 @@ func (c *Cluster) imageKept(ctx context.Context, s plan.SetVersion, asked string
 		s.Pod, s.Admitted, asked)
 	c.postponed.putRefused(imageOf(s.Pod, asked), why, c.cfg.Clock.Now().Add(specRefusedPause))
 	before, err := c.cfg.Pods.Pods(c.obj.Namespace).Get(s.Pod)
+	if err == nil && s.Volume != "" && s.Previous != "" {
+		err = c.setVolumeVersion(ctx, plan.SetVolumeVersion{Name: s.Pod, UID: s.Volume, Version: s.Previous})
+	}
 	if err != nil {
 		return fmt.Errorf("%s; take back its version: %w", why, err)
 	}

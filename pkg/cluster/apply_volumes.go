@@ -15,6 +15,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
@@ -40,6 +41,21 @@ func (c *Cluster) createVolume(ctx context.Context, p manifest.MemberPod) error 
 		return nil
 	}
 	return wrap(err, "create PersistentVolumeClaim %s", claim.Name)
+}
+
+// opensVolume asks the API server whether the version of a pod opens the data on its volume: the
+// cache may not show yet that a later one was about to run.
+func (c *Cluster) opensVolume(ctx context.Context, p manifest.MemberPod) error {
+	claim, err := c.storedVolume(ctx, p.Name)
+	if err != nil || claim == nil {
+		return err
+	}
+	ran, ranErr := etcd.ParseVersion(manifest.VolumeStateOf(claim).Version)
+	to, toErr := etcd.ParseVersion(p.Version)
+	if ranErr == nil && toErr == nil && ran.Minor > to.Minor {
+		return fmt.Errorf("create pod %s with etcd %s on data of %s: %w", p.Name, to, ran, errCacheBehind)
+	}
+	return nil
 }
 
 // hasVolume asks the API server whether a member's data is on a volume.

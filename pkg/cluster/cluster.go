@@ -127,6 +127,7 @@ type Cluster struct {
 	unconnected   unconnected
 	health        healthLog
 	quorum        quorumLog
+	marks         markLog
 	recovery      recoveryReader
 	unconfirmed   unconfirmedLog
 	mislabels     mislabels
@@ -288,6 +289,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	c.literalTags = o.LiteralTags()
 	c.tellUnanswered(o)
 	s := plan.Plan(o)
+	c.marks.planned(s)
 	if s.String() != c.lastStep {
 		c.lastStep = s.String()
 		c.log.Info(c.lastStep)

@@ -31,6 +31,7 @@ type fakeMember struct {
 	stalled      error // is the answer to a linearizable read
 	// position comes with a confirmed read. While it is zero, no look replaces a pass.
 	position etcd.Position
+	removal  error // is the answer to the removal of a member
 	agreed   []etcd.Member
 	// remembered is the membership that it knows without a quorum.
 	remembered []etcd.Member
@@ -82,6 +83,8 @@ func (m *fakeMember) Status(context.Context) (etcd.Status, error) {
 }
 
 func (m *fakeMember) Commits(context.Context) (etcd.Position, error) { return m.position, m.stalled }
+
+func (m *fakeMember) RemoveMember(context.Context, uint64) error { return m.removal }
 
 func (m *fakeMember) Members(context.Context) ([]etcd.Member, error) { return m.agreed, nil }
 

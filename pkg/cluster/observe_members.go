@@ -74,6 +74,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 	c.prove(ctx, o)
 	c.health.track(o)
 	c.quorum.look(o)
+	c.marks.look(o)
 	c.unconfirmed.look(o)
 	o.Mislabels = c.mislabels.learn(o)
 	c.copies.look(ctx, o, c.etcd.ReceivesSnapshot)

@@ -201,7 +201,7 @@ func (m *model) observation() *plan.Observation {
 		}
 		o.Pods = append(o.Pods, manifest.PodState{
 			Template: p.template, Problem: problem,
-			Name: name, UID: types.UID(fmt.Sprint(p.uid)), Image: p.image, Version: strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v"),
+			Name: name, UID: types.UID(fmt.Sprint(p.uid)), Image: p.image, Version: p.asked(),
 			Previous: p.before, Created: p.created, Seed: p.Seed, InitialCluster: p.InitialCluster, ManyLearners: true, Scheduled: true,
 			Guarded: m.wipes.guarded, Noted: p.noted,
 			Source: manifest.SourceDigest(p.Source), Preparing: p.preparing(), AtGate: p.atGate, Started: p.started, Running: p.running, Ready: p.running, BadImage: p.bad, Crashing: p.refused,
@@ -246,9 +246,7 @@ func (m *model) observation() *plan.Observation {
 func (m *model) pass() plan.Step {
 	m.now = m.now.Add(time.Second)
 	m.index++
-	if all, alive := m.voters(); all == alive && len(m.members) > 0 && m.rand.IntN(5) == 0 {
-		m.agreed = m.lowest() // etcd's leader looks at the members' versions now and then
-	}
+	m.agree()
 	if low := m.lowest(); low.Major > 0 && low.Minor < 6 {
 		m.oldEntries = m.index
 	}
@@ -334,6 +332,9 @@ func (m *model) apply(s plan.Step) {
 			if p.Rejoins && m.volumes[p.Name] == nil {
 				m.t.Errorf("pod %s is to rejoin without a volume", p.Name)
 			}
+			if p.Rejoins && m.volumes[p.Name] != nil && m.volumes[p.Name].data && mustVersion(p.Version).Minor < m.agreed.Minor {
+				m.t.Errorf("%s: the members have agreed on %s, and an earlier etcd does not open such data", s, m.agreed)
+			}
 			if p.Volume && m.volumes[p.Name] == nil {
 				m.volumes[p.Name] = &modelVolume{uid: m.serial, template: m.template().Volume}
 				m.serial++
@@ -372,16 +373,33 @@ func (m *model) apply(s plan.Step) {
 	case plan.SetVersion:
 		m.checkPod(s, s.Pod, s.UID)
 		p := m.pods[s.Pod]
+		if s.Volume != "" {
+			m.checkVolume(s, s.Pod, s.Volume)
+			m.volumes[s.Pod].version = s.To
+			if m.rand.IntN(10) == 0 {
+				return // the operator dies between the two writes
+			}
+		}
 		p.image, p.running, p.before = manifest.Image(&m.spec, s.To, false), false, s.Previous
 		p.bad = !slices.Contains(goodVersions, s.To)
 		if mustVersion(s.To).Minor == 7 && m.oldEntries > 0 && m.index < m.oldEntries+etcd.SnapshotCount {
 			m.t.Errorf("%s: its log still holds entries of etcd 3.5", s)
 		}
-		if err := etcd.CheckChange(m.lowest(), mustVersion(s.To)); err != nil {
+		from := m.lowest()
+		if from.Major == 0 {
+			from = m.agreed // all pods are new
+		}
+		if err := etcd.CheckChange(from, mustVersion(s.To)); err != nil {
 			m.t.Errorf("%s: %v", s, err)
 		}
 		if to := mustVersion(s.To); to.Minor > m.agreed.Minor+1 {
 			m.t.Errorf("%s: the cluster's version is still %s", s, m.agreed)
+		}
+		if v := m.volumes[s.Pod]; v != nil && v.data && !p.bad && m.rand.IntN(4) == 0 {
+			p.running, p.runs = true, s.To
+			m.agree()
+			m.note("!! pod %s restarts, and is drained before the operator looks", s.Pod)
+			delete(m.pods, s.Pod)
 		}
 	case plan.AddMember:
 		if !m.quorum() || m.rand.IntN(3) == 0 {
@@ -446,6 +464,18 @@ func (m *model) checkVolume(s plan.Step, name string, uid types.UID) {
 	}
 }
 
+// asked is the version in the tag of the pod's image.
+func (p *modelPod) asked() string {
+	return strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v")
+}
+
+// agree lets etcd's leader look at the members' versions, as it does now and then.
+func (m *model) agree() {
+	if all, alive := m.voters(); all == alive && len(m.members) > 0 && m.rand.IntN(5) == 0 {
+		m.agreed = m.lowest()
+	}
+}
+
 func (m *model) lowest() etcd.Version {
 	var lowest etcd.Version
 	for _, mm := range m.members {
@@ -487,9 +517,9 @@ func (m *model) progress() {
 		case p.Rejoins && !p.started:
 			// check-dns lets nobody pass whose data is not there.
 			if v := m.volumes[name]; v != nil && v.data && i >= 0 && m.members[i].joined {
-				p.started, p.running, p.runs = true, true, p.Version
-				if low := m.lowest(); low.Major > 0 && mustVersion(p.Version).Minor+1 < low.Minor {
-					m.t.Errorf("%s comes back as %s among %s", name, p.Version, low)
+				p.started, p.running, p.runs = true, true, p.asked()
+				if low := m.lowest(); low.Major > 0 && mustVersion(p.runs).Minor+1 < low.Minor {
+					m.t.Errorf("%s comes back as %s among %s", name, p.runs, low)
 				}
 			}
 		case p.Seed && !p.started:
@@ -508,6 +538,7 @@ func (m *model) progress() {
 		case p.started:
 			if i >= 0 && m.members[i].joined {
 				p.running, p.refused, p.runs = true, false, strings.TrimPrefix(p.image[strings.LastIndex(p.image, ":")+1:], "v")
+				m.agree() // before the operator looks
 			}
 		case i >= 0 && m.expects(p):
 			// check-dns ends; etcd looks at the membership once more a moment later.

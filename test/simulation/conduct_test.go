@@ -119,8 +119,10 @@ func (c *checks) creates(o *operator, pod *corev1.Pod) {
 	if fresh && !slices.Equal(obj.Status.Members.Unready, []string{pod.Name}) {
 		w.fail("the operator makes the first member %s, and the status names %q", pod.Name, obj.Status.Members.Unready)
 	}
-	if w.disks[w.diskKeyOf(pod)].hasData() {
-		return // without a quorum, a pod for each volume is right
+	if rejoins(pod) {
+		// Without a quorum, a pod for each volume is right. Nobody knows then which volumes are
+		// empty, because their pods had yet to join: such a pod starts no etcd.
+		return
 	}
 	pods, members := 0, 0
 	for _, p := range w.api.pods() {
@@ -134,6 +136,14 @@ func (c *checks) creates(o *operator, pod *corev1.Pod) {
 	if most := 2 * max(obj.Spec.Size, members); pods > most {
 		w.fail("the operator makes pod %s beside %d others, for %d members", pod.Name, pods, obj.Spec.Size)
 	}
+}
+
+// rejoins reports whether a pod starts etcd only on data that its volume has.
+func rejoins(pod *corev1.Pod) bool {
+	init := pod.Spec.InitContainers
+	return claimOf(pod) != "" && slices.ContainsFunc(init[len(init)-1].Command, func(arg string) bool {
+		return arg == "-require-data" || arg == "require-data"
+	})
 }
 
 // promotes checks that the pod of a member notes that it holds data before the member votes.

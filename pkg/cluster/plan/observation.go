@@ -110,6 +110,9 @@ type Observation struct {
 	Record   *api.ClusterRecord
 	Seen     Testimony
 	Accepted string
+	// StaysSince is since when each observation has shown a member that the record marks as
+	// removing, by its ID, while all voters were healthy and no step removed it.
+	StaysSince map[string]time.Time
 	// Recovery is what is known for a way out of a lost quorum.
 	Recovery Recovery
 	// StatedOrigin is the version with which the cluster began, as a person says; "" if nobody

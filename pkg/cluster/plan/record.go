@@ -134,6 +134,22 @@ func heedRecord(o *Observation) Step {
 	return nil
 }
 
+// markLasts is how long a member stays before the record no longer marks it as removing. A
+// removal can time out and be committed later, so etcd's refusal alone proves nothing. Such a
+// request is in the log of the leader, which a linearizable read confirms, or in a buffer of a
+// voter. A voter that answers has sent it long before. The log of a former leader does not
+// count: without the entries of the current one, it wins no election. Only an operator that
+// froze between the mark and the request could still send one. If two members were left, the
+// operator would then stop, and a person would decide. A mark that stays forever is worse:
+// the loss of its member's data would count as a removal.
+const markLasts = 10 * time.Minute
+
+// stays reports whether the removal of a member that the record marks has come to nothing.
+func (o *Observation) stays(id string) bool {
+	since, known := o.StaysSince[id]
+	return known && o.Now.Sub(since) >= markLasts
+}
+
 // FreshRecord returns the record of the current state. It marks a member before etcd removes
 // it: nobody may be left afterwards to report the removal.
 func (o *Observation) FreshRecord(s Step) *api.ClusterRecord {
@@ -154,7 +170,7 @@ func (o *Observation) FreshRecord(s Step) *api.ClusterRecord {
 		before := slices.IndexFunc(old.Members, func(n api.RecordedMember) bool { return n.ID == id })
 		r.Members = append(r.Members, api.RecordedMember{
 			ID: id, Name: cmp.Or(m.PodName, m.Name),
-			Removing: removal.ID == m.ID || before >= 0 && old.Members[before].Removing,
+			Removing: removal.ID == m.ID || before >= 0 && old.Members[before].Removing && !o.stays(id),
 		})
 	}
 	r.LastUpdateTime = o.Now.UTC().Format(time.RFC3339)

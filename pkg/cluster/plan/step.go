@@ -94,6 +94,9 @@ type (
 		Previous string
 		// Admitted is the pod's image before the change.
 		Admitted string
+		// Volume is the UID of the pod's volume if the version has yet to be noted there; ""
+		// otherwise.
+		Volume types.UID
 	}
 
 	// RecyclePod deletes a pod, which the operator then recreates by the current spec, on its
@@ -131,7 +134,7 @@ type (
 		UID      types.UID
 		From, To string
 	}
-	// SetVolumeVersion records which etcd ran on a volume's data.
+	// SetVolumeVersion records which etcd may have run last on a volume's data.
 	SetVolumeVersion struct {
 		Name    string
 		UID     types.UID

@@ -42,11 +42,17 @@ func updateMetadata(o *Observation) Step {
 		if owner := ownerToRecord(m); owner.Known && m.Healthy() && !m.Volume.Deleting && !m.Volume.PutOff {
 			return SetVolumeOwner{Name: m.Volume.Name, UID: m.Volume.UID, Owner: owner}
 		}
-		if m.Volume != nil && !m.Volume.Deleting && !m.Volume.PutOff && m.Status != nil && m.Volume.Version != o.dataVersion(m) {
+		if m.Volume != nil && !m.Volume.Deleting && !m.Volume.PutOff && m.Status != nil && m.Volume.Version != o.dataVersion(m) && !o.aboutToRun(m) {
 			return SetVolumeVersion{Name: m.Volume.Name, UID: m.Volume.UID, Version: o.dataVersion(m)}
 		}
 	}
 	return nil
+}
+
+// aboutToRun reports whether a member's volume names the version to which the member is about to
+// restart: that of its pod, or the next one of its pod.
+func (o *Observation) aboutToRun(m MemberState) bool {
+	return m.Pod != nil && !o.mislabelled(m) && slices.Contains([]string{m.Pod.Version, o.Spec.EffectiveVersion()}, m.Volume.Version)
 }
 
 // updateOneMember lets one member follow an edit of the template. A member that keeps its data

@@ -133,7 +133,7 @@ func upgradeOneMember(o *Observation) Step {
 	if next.Pod.ShellProbes && next.KeepsData() && o.UpdateRefused == "" {
 		return recycle(*next.Pod, "its probes need a shell, which newer images of etcd do not have")
 	}
-	return SetVersion{Pod: next.Pod.Name, UID: next.Pod.UID, From: next.Pod.Version, To: target, Previous: ranAs(next), Admitted: next.Pod.Admitted}
+	return SetVersion{Pod: next.Pod.Name, UID: next.Pod.UID, From: next.Pod.Version, To: target, Previous: ranAs(next), Admitted: next.Pod.Admitted, Volume: o.unnoted(next.PodName, target)}
 }
 
 // ranAs returns the version of the image to which a member can return.

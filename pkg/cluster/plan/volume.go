@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -51,8 +52,19 @@ func (o *Observation) mayHoldMember(v manifest.VolumeState) bool {
 	return i >= 0 && o.Members[i].KeepsData()
 }
 
-// rejoinVersion is the version to start on a volume's data: the last one on it. The volume's
-// record may be late; the recorded cluster version is the lowest that any member runs.
+// unnoted returns the UID of a pod's volume that does not name this version; "": there is none.
+// The volume names a version before etcd can start as it. etcd may change the data at once, and
+// the pod may be lost before an operator looks. An earlier etcd does not open that data.
+func (o *Observation) unnoted(pod, version string) types.UID {
+	if v := o.Volume(pod); v != nil && !v.Deleting && v.Version != version {
+		return v.UID
+	}
+	return ""
+}
+
+// rejoinVersion is the version to start on a volume's data: the last one that may have run on
+// it. The volume of an earlier operator may name it late. The recorded cluster version is the
+// lowest that any member runs.
 func (o *Observation) rejoinVersion(v manifest.VolumeState) string {
 	ran, err := etcd.ParseVersion(v.Version)
 	if err != nil {
