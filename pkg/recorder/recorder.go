@@ -24,6 +24,8 @@ import (
 var (
 	// ErrOther means that the member has another history than the log.
 	ErrOther = errors.New("the cluster has another history than its log")
+	// ErrReplaced means that the member belongs to another cluster than before.
+	ErrReplaced = errors.New("another cluster has taken its place")
 	// ErrBehind means that the store took too little: what waits exceeds MaxWaiting.
 	ErrBehind = errors.New("the store takes less than etcd writes")
 )
@@ -173,7 +175,7 @@ func (r *Recorder) next(ctx context.Context, b *buffer, until time.Time) (*chang
 	case err != nil:
 		return nil, err
 	case p.ClusterID != r.Cluster:
-		return nil, fmt.Errorf("%w: the member belongs to the cluster %016x now", ErrOther, p.ClusterID)
+		return nil, fmt.Errorf("%w: the member belongs to the cluster %016x now", ErrReplaced, p.ClusterID)
 	}
 	whole, err := b.await(ctx, r.Clock, p.Revision)
 	if err != nil {
