@@ -104,8 +104,11 @@ func (b *Backup) keepLog(ctx context.Context, now time.Time) (time.Duration, err
 
 func (b *Backup) startLog(ctx context.Context) {
 	log := &changeLog{cfg: &b.cfg, log: b.log, obj: b.obj.DeepCopy(), status: b.status.Continuous.DeepCopy(), wake: b.Wake}
+	if log.status != nil {
+		log.other = log.status.OtherHistory
+	}
 	if before := b.logging.log; before != nil {
-		log.hashed = before.lastHash()
+		log.hashed, log.other = before.lastHash(), before.otherHistory()
 	}
 	b.logging.log = log
 	b.logging.job = loop.Start(ctx, b.Wake, func(ctx context.Context) error {
@@ -132,6 +135,7 @@ func (b *Backup) showLog(ctx context.Context, now time.Time) error {
 		}
 		begin = seen.begin
 		seen.applyTo(&next)
+		next.OtherHistory = l.log.otherHistory()
 		if differing := l.log.differs(); differing != nil {
 			next.Inconsistency = *differing
 		}
@@ -155,7 +159,7 @@ func (b *Backup) showLog(ctx context.Context, now time.Time) error {
 		next.Reason = ""
 	}
 	before := b.status.Continuous
-	news := before == nil || begin != nil || before.Recording != next.Recording || before.Reason != next.Reason || before.Inconsistency != next.Inconsistency || !before.StartDate.Equal(next.StartDate)
+	news := before == nil || begin != nil || before.Recording != next.Recording || before.Reason != next.Reason || before.Inconsistency != next.Inconsistency || before.OtherHistory != next.OtherHistory || !before.StartDate.Equal(next.StartDate)
 	if same(before, &next) || !news && now.Sub(l.shown) < logLook {
 		return nil
 	}

@@ -51,6 +51,8 @@ type changeLog struct {
 	hashed   time.Time // when etcd was last asked for its hash; zero: it was not
 	// differing is which members differ by the last comparison; nil: there was none.
 	differing *string
+	// other is the end of a log in the store of another history, under the same ID of the cluster.
+	other string
 }
 
 // logProgress is how far a log is.
@@ -131,14 +133,27 @@ func (c *changeLog) run(ctx context.Context) error {
 	if err != nil && !errors.Is(err, changelog.ErrDamaged) {
 		return advised(fmt.Errorf("read the end of the log of changes: %w", err), &c.obj.Spec)
 	}
-	begin, anew := &logBegin{first: at.Revision + 1}, true
-	if err != nil {
-		begin.gap = gap(newest.Last, at.Revision, fmt.Sprintf("read the end of the log of changes: %v", err))
-	} else if begin, anew, err = c.choose(newest, mine, at); err != nil {
+	ended := c.follow(ctx, place, member, at, newest, mine, end, err)
+	if errors.Is(ended, recorder.ErrOther) {
+		c.refuse(place, newest)
+	}
+	return ended
+}
+
+// follow continues the log that ends with a segment, or begins one. unread is why the segment is not
+// readable; nil: it is.
+func (c *changeLog) follow(ctx context.Context, place *location.Location, member recorder.Member, at etcd.Position, newest changelog.Key, mine bool, end *changelog.Segment, unread error) error {
+	begin, anew, err := c.choose(newest, mine, at)
+	switch {
+	case err != nil:
 		return err
-	} else if begin == nil {
+	case unread != nil:
+		begin, anew = &logBegin{first: at.Revision + 1}, true
+		begin.gap = gap(newest.Last, at.Revision, fmt.Sprintf("read the end of the log of changes: %v", unread))
+	case begin == nil:
 		begin = c.unreported(end)
 	}
+	last := at.Revision
 	if !anew {
 		ended := c.record(ctx, place, member, at, newest.Last, end, begin)
 		var compacted etcd.CompactedError
@@ -147,7 +162,7 @@ func (c *changeLog) run(ctx context.Context) error {
 		case errors.Is(ended, recorder.ErrBehind):
 			return fmt.Errorf("%w; the log continues when the store takes it, or begins again if it is more than %d revisions behind then", ended, farBehind)
 		case errors.Is(ended, recorder.ErrOther):
-			return fmt.Errorf("%w: its members were given other data under the same ID: name another path, so that nobody restores a mix of both", ended)
+			return fmt.Errorf("%w: its members were given other data under the same ID: %s", ended, otherPath)
 		default:
 			return ended
 		}
@@ -155,7 +170,11 @@ func (c *changeLog) run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("record the changes of etcd: %w", err)
 		}
-		begin = &logBegin{first: now.Revision + 1, gap: gap(c.last(newest), now.Revision, ended.Error())}
+		last = now.Revision
+		begin = &logBegin{first: last + 1, gap: gap(c.last(newest), last, ended.Error())}
+	}
+	if err := c.mayBeginAnew(place, newest, c.last(newest), last); err != nil {
+		return err
 	}
 	return c.record(ctx, place, member, at, begin.first-1, nil, begin)
 }
@@ -176,7 +195,7 @@ func (c *changeLog) choose(newest changelog.Key, mine bool, at etcd.Position) (b
 		}
 		return begin, true, nil
 	case at.Revision < newest.Last:
-		return nil, false, fmt.Errorf("%w: etcd has not reached revision %d, the last of the log under the same ID of the cluster: name another path, so that nobody restores a mix of both", recorder.ErrOther, newest.Last)
+		return nil, false, behindItsLog(newest.Last)
 	case at.Revision-newest.Last > farBehind:
 		why := fmt.Sprintf("the log was %d revisions behind, and to read them from etcd would delay its clients", at.Revision-newest.Last)
 		return &logBegin{first: at.Revision + 1, gap: gap(newest.Last, at.Revision, why)}, true, nil
@@ -270,6 +289,7 @@ func (c *changeLog) record(ctx context.Context, place *location.Location, member
 				first = true
 			}
 			c.progress.cluster, c.progress.newest, c.progress.until, c.progress.stored = cluster, s.Last, s.Until, true
+			c.other = "" // etcd has the last revision of the log, or the log is at another place
 			c.mu.Unlock()
 			if first {
 				c.wake()

@@ -31,7 +31,7 @@ func TestALogIsProvedAtARandomRevision(t *testing.T) {
 		}
 		var revisions []int64
 		for _, ask := range r.asks[1:] {
-			if ask.Spec.Pick != api.RestorePickNewest || ask.Spec.S3.Path != "bucket/etcd" {
+			if ask.Spec.Pick != api.RestorePickNewest || ask.Spec.S3.Path != "bucket/etcd" || ask.Spec.ClusterID != fmt.Sprintf("%016x", testCluster) {
 				t.Errorf("the EtcdRestore is %+v", ask.Spec)
 			}
 			revisions = append(revisions, ask.Spec.Revision)

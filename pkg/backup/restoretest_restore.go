@@ -60,6 +60,7 @@ func (t *restoreTest) etcdRestore(ctx context.Context) (*api.EtcdRestore, error)
 	}
 	if t.point.revision > 0 {
 		restore.Spec.Pick, restore.Spec.Revision = api.RestorePickNewest, t.point.revision
+		restore.Spec.ClusterID = t.status.Continuous.ClusterID // others may store below the same path
 	} else {
 		setPath(&restore.Spec.BackupSource, t.obj.Spec.StorageType, t.status.Key)
 	}

@@ -123,7 +123,7 @@ func parseEtcdBackup(o *plan.Observation, words []string) error {
 			b.Status.EtcdRevision, err = strconv.ParseInt(value, 10, 64)
 			b.Status.Key, b.Status.Succeeded, b.Status.LastSuccessDate = "bucket/"+words[0]+"_v"+value, true, &taken
 		case "log":
-			b.Status.Continuous = &api.ContinuousStatus{ClusterID: "07", NewestDate: &taken}
+			b.Status.ClusterID, b.Status.Continuous = "07", &api.ContinuousStatus{ClusterID: "07", NewestDate: &taken}
 			b.Status.Continuous.NewestRevision, err = strconv.ParseInt(value, 10, 64)
 		case "began": // so long ago
 			var d time.Duration

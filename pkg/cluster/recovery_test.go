@@ -188,7 +188,7 @@ func TestARecoveryTakesTheChosenBackupAlone(t *testing.T) {
 			b := l.backup("nightly")
 			b.Status.Key = "bucket/nightly_v70"
 			if test.log > 0 {
-				b.Status.Continuous = &api.ContinuousStatus{ClusterID: "7", NewestRevision: test.log}
+				b.Status.ClusterID, b.Status.Continuous = "7", &api.ContinuousStatus{ClusterID: "7", NewestRevision: test.log}
 			}
 			if err := l.clusters.Tracker().Update(api.SchemeGroupVersion.WithResource("etcdbackups"), b, "ns"); err != nil {
 				t.Fatal(err)

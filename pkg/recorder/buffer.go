@@ -129,10 +129,10 @@ func (b *buffer) await(ctx context.Context, clk clock.Clock, revision int64) (wh
 	signal(b.room)
 	for {
 		b.mu.Lock()
-		last, size := b.last, b.size
+		last, size, compared := b.last, b.size, b.overlap == nil
 		b.mu.Unlock()
 		switch {
-		case last >= revision:
+		case last >= revision && compared:
 			return true, nil
 		case b.parts && size > segmentBytes:
 			return false, nil

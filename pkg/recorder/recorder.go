@@ -24,6 +24,8 @@ import (
 var (
 	// ErrOther means that the member has another history than the log.
 	ErrOther = errors.New("the cluster has another history than its log")
+	// ErrReplaced means that the member belongs to another cluster than before.
+	ErrReplaced = errors.New("another cluster has taken its place")
 	// ErrBehind means that the store took too little: what waits exceeds MaxWaiting.
 	ErrBehind = errors.New("the store takes less than etcd writes")
 )
@@ -130,14 +132,21 @@ func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
 	checks := newCheckpoints(r.Hashes, r.Clock.Now())
 	defer checks.end()
 	until := r.Since
-	var stored time.Time // Until of the last segment
+	beat := r.Clock.NewTimer(heartbeat) // the clock may be set back meanwhile
+	defer beat.Stop()
+	due := true // a log begins, or shows that it continues
 	for {
 		pause := r.Clock.NewTimer(max(r.Lag/2, 100*time.Millisecond))
 		s, err := r.next(ctx, b, until)
 		if err != nil {
 			return err
 		}
-		if len(s.Revisions) > 0 || s.Until.Sub(stored) >= heartbeat {
+		select {
+		case <-beat.C():
+			due = true
+		default:
+		}
+		if len(s.Revisions) > 0 || due {
 			if err := r.addLeases(ctx, b.leases(), s, known); err != nil {
 				return err
 			}
@@ -145,7 +154,14 @@ func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
 			if err := r.Store(ctx, s); err != nil {
 				return err
 			}
-			stored, until = s.Until, s.Until
+			if !beat.Stop() {
+				select {
+				case <-beat.C():
+				default:
+				}
+			}
+			beat.Reset(heartbeat)
+			due, until = false, s.Until
 			r.Stored(s)
 			checks.askIfDue(ctx, r.Clock.Now(), s.Last)
 		}
@@ -173,7 +189,7 @@ func (r *Recorder) next(ctx context.Context, b *buffer, until time.Time) (*chang
 	case err != nil:
 		return nil, err
 	case p.ClusterID != r.Cluster:
-		return nil, fmt.Errorf("%w: the member belongs to the cluster %016x now", ErrOther, p.ClusterID)
+		return nil, fmt.Errorf("%w: the member belongs to the cluster %016x now", ErrReplaced, p.ClusterID)
 	}
 	whole, err := b.await(ctx, r.Clock, p.Revision)
 	if err != nil {

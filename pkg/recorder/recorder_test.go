@@ -284,7 +284,7 @@ func TestALogContinuesOnlyItsOwnHistory(t *testing.T) {
 			t.Errorf("another history: %v", err)
 		}
 		f.Replace(8, 25)
-		if err := f.during(t, 25, nil, func() { time.Sleep(time.Minute) }); !errors.Is(err, recorder.ErrOther) {
+		if err := f.during(t, 25, nil, func() { time.Sleep(time.Minute) }); !errors.Is(err, recorder.ErrReplaced) {
 			t.Errorf("another cluster: %v", err)
 		}
 	})

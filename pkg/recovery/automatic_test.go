@@ -31,7 +31,7 @@ func (l *loss) backedUp(name string, revision int64, before time.Duration) *api.
 	b := api.EtcdBackup{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	b.Spec.StorageType, b.Spec.S3 = api.BackupStorageTypeS3, &api.S3BackupSource{Path: "bucket/" + name}
 	b.Spec.BackupPolicy = &api.BackupPolicy{BackupIntervalInSecond: 60}
-	b.Status = api.BackupStatus{Key: backupobject.Key("bucket/"+name, revision, begun), EtcdRevision: revision, LastSuccessDate: &done}
+	b.Status = api.BackupStatus{Key: backupobject.Key("bucket/"+name, revision, begun), EtcdRevision: revision, ClusterID: "7", LastSuccessDate: &done}
 	l.Backups = append(l.Backups, b)
 	return &l.Backups[len(l.Backups)-1]
 }

@@ -47,6 +47,10 @@ func Restore(cluster *api.EtcdCluster, from *api.EtcdBackup, revision, bump int6
 	}
 	restore.Namespace = cluster.Namespace
 	restore.Spec.Revision, restore.Spec.BumpRevision = revision, bump
+	if rec := cluster.Status.Record; rec != nil && revision > 0 {
+		// Another cluster may have stored its backups below the same path, and has the revision too.
+		restore.Spec.ClusterID = rec.ClusterID
+	}
 	restore.Spec.OldVolumes = api.OldVolumesKeep
 	metav1.SetMetaDataAnnotation(&restore.ObjectMeta, api.RecoveryAnnotation, begun)
 	if scope, scoped := cluster.Annotations[api.ScopeAnnotation]; scoped {

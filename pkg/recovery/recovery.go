@@ -111,6 +111,8 @@ type Backup struct {
 	Uncertain bool `json:"-"`
 	// Log is true if the log of changes after the backup takes it to the revision.
 	Log bool `json:"log,omitempty"`
+	// ClusterID is that of the log.
+	ClusterID string `json:"-"`
 	// Behind is how many revisions it lacks, of those that are recorded or that a survivor
 	// holds.
 	Behind int64 `json:"behind"`
@@ -170,8 +172,8 @@ func (r *Report) addBackups(f Facts) {
 		if st.Key != f.RestoredFrom {
 			b.Unfit = f.foreign(st.ClusterID)
 		}
-		if log := st.Continuous; log != nil && log.NewestRevision > b.Revision && f.Record != nil && b.Unfit == "" && sameID(f.Record.ClusterID, log.ClusterID) {
-			b.Log, b.Revision = true, log.NewestRevision
+		if log := st.Continuous; f.continues(log, &st) {
+			b.Log, b.Revision, b.ClusterID = true, log.NewestRevision, log.ClusterID
 			b.Complete = nil
 			if log.NewestDate != nil {
 				b.Taken, b.Complete = &log.NewestDate.Time, &log.NewestDate.Time
@@ -183,6 +185,13 @@ func (r *Report) addBackups(f Facts) {
 	slices.SortStableFunc(r.Backups, func(a, b Backup) int {
 		return cmp.Or(boolFirst(a.Unfit == "", b.Unfit == ""), cmp.Compare(b.Revision, a.Revision), cmp.Compare(a.Name, b.Name))
 	})
+}
+
+// continues reports whether a log takes a backup further: both are of this cluster, and the log has no
+// gap since the backup.
+func (f Facts) continues(log *api.ContinuousStatus, backup *api.BackupStatus) bool {
+	return log != nil && f.Record != nil && sameID(f.Record.ClusterID, log.ClusterID) && sameID(backup.ClusterID, log.ClusterID) &&
+		backup.EtcdRevision >= log.StartRevision-1 && log.NewestRevision > backup.EtcdRevision
 }
 
 // foreign returns why nothing of another etcd cluster may be used; "" if the ID is that of this

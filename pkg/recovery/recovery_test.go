@@ -66,7 +66,7 @@ func TestARestoreBeginsAboveAllKnownRevisions(t *testing.T) {
 }
 
 func TestTheLogCountsOnlyInItsOwnCluster(t *testing.T) {
-	b := api.EtcdBackup{Status: api.BackupStatus{Key: "k", EtcdRevision: 70, Continuous: &api.ContinuousStatus{ClusterID: "0000000000000007", NewestRevision: 82}}}
+	b := api.EtcdBackup{Status: api.BackupStatus{Key: "k", EtcdRevision: 70, ClusterID: "0000000000000007", Continuous: &api.ContinuousStatus{ClusterID: "0000000000000007", NewestRevision: 82}}}
 	for id, want := range map[string]int64{"7": 82, "8": 70} {
 		r := Of(Facts{Record: &api.ClusterRecord{ClusterID: id, Revision: 83}, Backups: []api.EtcdBackup{b}})
 		if got := r.Backups[0]; got.Revision != want || got.Log != (want == 82) || got.Behind != 83-want {

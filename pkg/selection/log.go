@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
@@ -34,7 +33,7 @@ func (f finder) readLogs(ctx context.Context) (*logs, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look for the log of changes: %w", err)
 		}
-		if k, ours := changelog.ParseKey(f.place.Key, object.Key); ours {
+		if k, ours := changelog.ParseKey(f.place.Key, object.Key); ours && (f.cluster == 0 || k.Cluster == f.cluster) {
 			l.keys[k.Cluster], l.sizes[k.Text] = append(l.keys[k.Cluster], k), object.Size
 		}
 	}
@@ -60,15 +59,6 @@ func reach(keys []changelog.Key, from int64) int64 {
 		last = max(last, k.Last)
 	}
 	return last
-}
-
-// clusterOf returns the ID of the cluster that a backup comes from; 0: unknown.
-func clusterOf(object store.Object) uint64 {
-	id, err := strconv.ParseUint(object.Metadata[backupobject.MetaCluster], 16, 64)
-	if err != nil {
-		return 0
-	}
-	return id
 }
 
 // at finds the revision that a cluster had at a moment. If another cluster has taken its place

@@ -28,6 +28,8 @@ type search struct {
 	damaged int
 	// damage is why the first of those is damaged.
 	damage error
+	// foreign counts the backups of other clusters.
+	foreign int
 	// nearest are the restorable revisions next to the one that is asked for.
 	nearest nearest
 	found   *Verified
@@ -56,6 +58,12 @@ func (f finder) newest(ctx context.Context, before time.Time) (Verified, []strin
 		if err != nil {
 			return Verified{}, s.passed, fmt.Errorf("look at a backup: %w", err)
 		}
+		if why := f.otherCluster(object); why != nil {
+			// Its revisions say nothing about those of the others.
+			s.foreign, s.tried[c.key] = s.foreign+1, true
+			s.pass(c, why)
+			continue
+		}
 		s.objects[c.key] = object
 		if err := s.try(ctx, s.queue.add(c, backupobject.Uncertain(object.Metadata))); err != nil {
 			return Verified{}, s.passed, err
@@ -76,6 +84,8 @@ func (f finder) newest(ctx context.Context, before time.Time) (Verified, []strin
 		return Verified{}, s.passed, fmt.Errorf("%w: none of the %d backups %s holds revision %d: %s", ErrOutside, len(s.passed), f.place.Path(f.pattern()), f.revision, s.nearest)
 	case s.found == nil && s.damaged > 0:
 		return Verified{}, s.passed, damaged{f.place.Path(f.pattern()), fmt.Errorf("none of the %d backups that were tried is good; the newest: %s", len(s.passed), s.passed[0])}
+	case s.found == nil && s.foreign > 0:
+		return Verified{}, s.passed, fmt.Errorf("%w: none of the %d backups %s comes from the cluster %016x; the newest: %s", store.ErrNotFound, len(s.passed), f.place.Path(f.pattern()), f.cluster, s.passed[0])
 	case s.found == nil:
 		return Verified{}, s.passed, fmt.Errorf("%w: all of the %d backups that were there have been deleted meanwhile", store.ErrNotFound, len(s.passed))
 	}
@@ -85,6 +95,9 @@ func (f finder) newest(ctx context.Context, before time.Time) (Verified, []strin
 	if more, ok := s.holdsMore(ordered); ok && f.revision == 0 {
 		s.passed = slices.Insert(s.passed, 0, fmt.Sprintf("%s: it is older, and its revision is %d, where that of %s is %d: if the cluster was lost and recreated in between, and not restored, this backup holds the lost data",
 			f.place.Path(more.key), more.revision, s.found.Path, s.found.EtcdRevision))
+	}
+	if also := f.alsoIn(s.found.ClusterID); also != "" {
+		s.passed = slices.Insert(s.passed, 0, also)
 	}
 	return *s.found, s.passed, nil
 }
@@ -112,7 +125,6 @@ func (s *search) try(ctx context.Context, candidates []candidate) error {
 		// While one backup is unreadable, the newest good one is unknown.
 		case errors.As(err, &outside):
 			s.nearest.add(outside)
-		case errors.Is(err, errOtherCluster):
 		case !errors.Is(err, ErrDamaged) && !errors.Is(err, store.ErrNotFound):
 			return err
 		case errors.Is(err, ErrDamaged):

@@ -25,9 +25,6 @@ func (f finder) checkHolds(ctx context.Context, object store.Object, v *Verified
 		return nil, nil
 	}
 	id := clusterOf(object)
-	if f.cluster != 0 && id != f.cluster {
-		return nil, fmt.Errorf("%w: %s comes from the cluster %016x, and the log at that time from %016x", errOtherCluster, v.Path, id, f.cluster)
-	}
 	span, err := rewind.ReadSpan(&parts{finder: f, ctx: ctx, object: object})
 	switch {
 	case errors.Is(err, pages.ErrNoDatabase):
@@ -47,9 +44,6 @@ func (f finder) checkHolds(ctx context.Context, object store.Object, v *Verified
 	}
 	return nil, fmt.Errorf("%w: %s: %w", ErrOutside, v.Path, rewind.OutsideError{Revision: f.revision, Span: span})
 }
-
-// errOtherCluster: the backup comes from another cluster than the log.
-var errOtherCluster = errors.New("it is a backup of another cluster")
 
 // parts reads an object at any offset, and keeps the last part.
 type parts struct {

@@ -8,6 +8,8 @@ package selection
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -59,6 +61,12 @@ type Verified struct {
 // return soon, and may be nil.
 func Find(ctx context.Context, place *location.Location, spec *api.RestoreSpec, progress func(key string, read, size int64)) (Verified, []string, error) {
 	f := finder{place: place, revision: spec.Revision, progress: progress}
+	if spec.Newest() && spec.ClusterID != "" {
+		var err error
+		if f.cluster, err = strconv.ParseUint(spec.ClusterID, 16, 64); err != nil {
+			return Verified{}, nil, fmt.Errorf("spec.clusterID: %w", err)
+		}
+	}
 	if spec.Newest() && (spec.Revision > 0 || spec.Time != nil) {
 		var err error
 		if f.log, err = f.readLogs(ctx); err != nil {

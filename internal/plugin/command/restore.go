@@ -32,6 +32,7 @@ type restoreOptions struct {
 	moment  string
 	from    string
 	rev     int64
+	cluster string
 	bump    int64
 	keep    bool
 	confirm string
@@ -68,6 +69,7 @@ EtcdRestore with a clusterTemplate: see doc/restore.md.`,
 	flags.StringVar(&opts.pick.Key, "key", "", "restore this backup, such as mybucket/orders_v80912_2026-11-21-03:00:00")
 	flags.StringVar(&opts.from, "from", "", "use the store of this EtcdBackup")
 	flags.Int64Var(&opts.rev, "revision", 0, "restore this revision, which the backup must hold, or its log")
+	flags.StringVar(&opts.cluster, "cluster-id", "", "with --newest, --before or --time, use only backups of the etcd cluster with this ID (status.clusterID of the EtcdBackup)")
 	flags.Int64Var(&opts.bump, "bump-revision", 0, "raise the revision by this number, for clients with watches (doc/restore.md)")
 	flags.BoolVar(&opts.keep, "keep-volumes", false, "keep the old members' volumes")
 	flags.StringVar(&opts.confirm, "confirm", "", "name of the cluster; a script gives it here instead of typing it")
@@ -117,7 +119,7 @@ func (app *App) runRestore(ctx context.Context, name string, opts *restoreOption
 	if err != nil {
 		return err
 	}
-	restore.Spec.Revision, restore.Spec.BumpRevision = opts.rev, opts.bump
+	restore.Spec.Revision, restore.Spec.BumpRevision, restore.Spec.ClusterID = opts.rev, opts.bump, opts.cluster
 	if errs := api.ValidateEtcdRestore(restore); len(errs) > 0 {
 		return errs.ToAggregate()
 	}

@@ -120,7 +120,7 @@ func (r *Report) sentences() []string {
 		b := r.Backups[0]
 		args := []string{"restore", r.Name, "--newest", "--from", b.Name}
 		if b.Log {
-			args = append(args, "--revision", strconv.FormatInt(b.Revision, 10))
+			args = append(args, "--revision", strconv.FormatInt(b.Revision, 10), "--cluster-id", b.ClusterID)
 		}
 		list = append(list, "Or restore a backup: "+hint.Etcd(r.Namespace, args...))
 	}

@@ -53,6 +53,15 @@ func (m *Member) Replace(cluster uint64, revisions int) {
 	m.Write(revisions, 5, 0)
 }
 
+// Swap makes it the member of another history, until somebody calls back.
+func (m *Member) Swap(cluster uint64, revisions int) (back func()) {
+	m.mu.Lock()
+	before, history, compacted := m.cluster, m.history, m.compacted
+	m.mu.Unlock()
+	m.Replace(cluster, revisions)
+	return func() { m.set(func() { m.cluster, m.history, m.compacted = before, history, compacted }) }
+}
+
 // Fail makes all calls and streams fail; nil: they work again.
 func (m *Member) Fail(err error) { m.set(func() { m.down = err }) }
 

@@ -206,6 +206,12 @@ type ContinuousStatus struct {
 	// +optional
 	LastGap string `json:"lastGap,omitempty"`
 
+	// End of a log in the store that has the same cluster ID and another history: the
+	// members were given other data. The operator does not write to this log. It records
+	// again after you name another path in the spec. Absent without such a log.
+	// +optional
+	OtherHistory string `json:"otherHistory,omitempty"`
+
 	// Which members of etcd have other keys than others, by the last comparison of their
 	// hashes. One of them has lost or changed data, and backups may come from it. Replace
 	// the member that differs from the majority. Empty if the hashes were equal.

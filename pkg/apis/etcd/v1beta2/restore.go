@@ -70,6 +70,8 @@ type EtcdRestoreList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.before) || has(self.pick) && self.pick == 'Newest'",message="before chooses among several backups: it needs pick: Newest",fieldPath=".before"
 // +kubebuilder:validation:XValidation:rule="!has(self.time) || has(self.pick) && self.pick == 'Newest'",message="time chooses among backups and their log: it needs pick: Newest",fieldPath=".time"
 // +kubebuilder:validation:XValidation:rule="!has(self.time) || !has(self.before) && (!has(self.revision) || self.revision == 0)",message="time excludes before and revision",fieldPath=".time"
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterID) || size(self.clusterID) == 0 || has(self.pick) && self.pick == 'Newest'",message="clusterID chooses among several backups: it needs pick: Newest",fieldPath=".clusterID"
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterID) || self.clusterID.matches('^[0-9a-f]*$')",message="clusterID must have up to 16 hexadecimal digits, such as cdf818194e3a8c32",fieldPath=".clusterID"
 type RestoreSpec struct {
 	// EtcdCluster to restore. Its name must equal the name of the EtcdRestore.
 	EtcdCluster EtcdClusterRef `json:"etcdCluster"`
@@ -113,6 +115,13 @@ type RestoreSpec struct {
 	// backup operator receives them. Default: the moment of the backup.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
+
+	// ID of the etcd cluster that the backup must come from, in hexadecimal digits, as in
+	// `status.clusterID` of an EtcdBackup. Requires `pick: Newest`. Set it if
+	// several clusters have stored backups at this path. Default: any cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	ClusterID string `json:"clusterID,omitempty"`
 
 	// Number of revisions to add to the restored data, such as 1000000000. etcd marks
 	// all lower revisions as compacted. Clients that watch or cache data, such as

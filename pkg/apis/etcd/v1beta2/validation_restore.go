@@ -17,7 +17,11 @@ var (
 	restorePicks  = []RestorePick{RestorePickExact, RestorePickNewest}
 	oldVolumes    = []OldVolumes{OldVolumesDeleteWhenRestored, OldVolumesKeep, OldVolumesDeleteFirst}
 	clusterFormat = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
+	clusterIDForm = regexp.MustCompile(`^[0-9a-f]*$`)
 )
+
+// maxClusterIDLength is that of 64 bits in hexadecimal digits.
+const maxClusterIDLength = 16
 
 // ValidateEtcdRestore returns what is wrong with the name and the spec of a restore,
 // in the words of the CRD's schema.
@@ -42,6 +46,13 @@ func ValidateEtcdRestore(r *EtcdRestore) (errs field.ErrorList) {
 	}
 	if s.Time != nil && (s.Before != nil || s.Revision != 0) {
 		errs = append(errs, field.Invalid(path.Child("time"), s.Time, "time excludes before and revision"))
+	}
+	errs = append(errs, validateLength(s.ClusterID, maxClusterIDLength, path.Child("clusterID"))...)
+	if !clusterIDForm.MatchString(s.ClusterID) {
+		errs = append(errs, field.Invalid(path.Child("clusterID"), s.ClusterID, "clusterID must have up to 16 hexadecimal digits, such as cdf818194e3a8c32"))
+	}
+	if s.ClusterID != "" && !s.Newest() {
+		errs = append(errs, field.Invalid(path.Child("clusterID"), s.ClusterID, "clusterID chooses among several backups: it needs pick: Newest"))
 	}
 	if s.Revision < 0 {
 		errs = append(errs, field.Invalid(path.Child("revision"), s.Revision, "should be greater than or equal to 0"))

@@ -1,0 +1,52 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+)
+
+// clusterOf returns the ID of the cluster that a backup comes from; 0: unknown.
+func clusterOf(object store.Object) uint64 {
+	id, err := strconv.ParseUint(object.Metadata[backupobject.MetaCluster], 16, 64)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// otherCluster returns why a backup does not come from the cluster that is asked for; nil: it does.
+func (f finder) otherCluster(object store.Object) error {
+	switch id := clusterOf(object); {
+	case f.cluster == 0 || id == f.cluster:
+		return nil
+	case id == 0:
+		return fmt.Errorf("its metadata does not say which cluster it comes from, and one of the cluster %016x is needed", f.cluster)
+	default:
+		return fmt.Errorf("it comes from the cluster %016x, and one of the cluster %016x is needed", id, f.cluster)
+	}
+}
+
+// alsoIn names other clusters whose log has the revision that is asked for, if nobody has said which
+// cluster is meant; "": there are none.
+func (f finder) alsoIn(chosen string) string {
+	if f.log == nil || f.cluster != 0 {
+		return ""
+	}
+	for _, id := range slices.Sorted(maps.Keys(f.log.keys)) {
+		other := fmt.Sprintf("%016x", id)
+		holds := func(k changelog.Key) bool { return k.First <= f.revision && f.revision <= k.Last }
+		if other != chosen && slices.ContainsFunc(f.log.keys[id], holds) {
+			return fmt.Sprintf("%s: the log of changes of another cluster has revision %d too: to restore that one, set spec.clusterID: %s", f.place.Path(changelog.ClusterPrefix(f.place.Key, id)), f.revision, other)
+		}
+	}
+	return ""
+}
