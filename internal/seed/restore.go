@@ -77,7 +77,17 @@ func (r Restore) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.runTool(ctx, snapshot, restoring); err != nil {
+	extra := ""
+	if r.Revision == 0 {
+		replayed, err := r.replay(ctx, snapshot, info.Size())
+		if err != nil {
+			return err
+		}
+		if replayed != "" {
+			snapshot, extra = replayed, "--skip-hash-check" // a file of etcd has no hash
+		}
+	}
+	if err := r.makeData(ctx, snapshot, restoring, extra); err != nil {
 		return err
 	}
 	if err := syncTree(restoring); err != nil {
@@ -107,6 +117,9 @@ func (r Restore) conclude() error {
 			return fmt.Errorf("remove the backup after it was restored: %w", err)
 		}
 	}
+	if err := os.RemoveAll(filepath.Join(r.Dir, replayDir)); err != nil {
+		return fmt.Errorf("remove the backup after it was restored: %w", err)
+	}
 	return nil
 }
 
@@ -131,7 +144,8 @@ func (r Restore) rewind(snapshot string, size int64) (string, error) {
 	return target, nil
 }
 
-func (r Restore) runTool(ctx context.Context, snapshot, dataDir string) error {
+// makeData makes the data directory from a snapshot. extra is another flag of the tool; "": none.
+func (r Restore) makeData(ctx context.Context, snapshot, dataDir, extra string) error {
 	args := []string{
 		"snapshot", "restore", snapshot, "--data-dir=" + dataDir, "--name=" + r.Name,
 		"--initial-cluster=" + r.Name + "=" + r.PeerURL, "--initial-advertise-peer-urls=" + r.PeerURL,
@@ -140,6 +154,13 @@ func (r Restore) runTool(ctx context.Context, snapshot, dataDir string) error {
 	if r.BumpRevision > 0 {
 		args = append(args, "--bump-revision="+strconv.FormatInt(r.BumpRevision, 10), "--mark-compacted")
 	}
+	if extra != "" {
+		args = append(args, extra)
+	}
+	return r.runTool(ctx, args...)
+}
+
+func (r Restore) runTool(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, r.Tool, args...)
 	cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
 	// The tool ends with this program: two must never write at a time.

@@ -24,6 +24,7 @@ import (
 const (
 	snapshotFile = "snapshot.db"      // the whole backup
 	rewoundFile  = "rewound.db"       // what it was at an earlier revision
+	replayDir    = "replay"           // where etcd applies the raft entries at the end of the backup
 	partFile     = "snapshot.db.part" // the part that has arrived
 	programFile  = "etcd-operator"    // for the container in etcd's image
 	doneFile     = "done"             // the data directory is complete

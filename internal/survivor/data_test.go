@@ -23,9 +23,9 @@ import (
 	"go.etcd.io/etcd/api/v3/authpb"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"golang.org/x/crypto/bcrypt"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/etcd-operator/etcd-operator/internal/raftlog"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
@@ -126,22 +126,12 @@ func logOf(t *testing.T, previous uint32, cluster, member uint64) []byte {
 	metadata, err := proto.Marshal(&etcdserverpb.Metadata{NodeID: &member, ClusterID: &cluster})
 	must(t, err)
 	text := frame(4, previous, nil)
-	text = append(text, frame(1, crc32.Update(previous, castagnoli, metadata), metadata)...)
+	text = append(text, frame(1, crc32.Update(previous, raftlog.Castagnoli, metadata), metadata)...)
 	return append(text, make([]byte, 4096)...) // etcd allocates ahead
 }
 
 func frame(kind uint64, checksum uint32, content []byte) []byte {
-	record := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), kind)
-	record = protowire.AppendVarint(protowire.AppendTag(record, 2, protowire.VarintType), uint64(checksum))
-	if content != nil {
-		record = protowire.AppendBytes(protowire.AppendTag(record, 3, protowire.BytesType), content)
-	}
-	length, padding := uint64(len(record)), (8-len(record)%8)%8
-	if padding != 0 {
-		length |= uint64(0x80|padding) << 56
-	}
-	text := append(binary.LittleEndian.AppendUint64(nil, length), record...)
-	return append(text, make([]byte, padding)...)
+	return raftlog.Record{Kind: kind, Checksum: checksum, Data: content}.Frame()
 }
 
 // metricsServer serves the metrics of a member.

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/etcd-operator/etcd-operator/internal/raftlog"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/pages"
 )
@@ -75,6 +76,8 @@ func (m maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 	// A crash can lose the commit of the last entries, which are in the database already. The metrics
 	// then name an earlier entry: 0, if the member has found nothing to apply.
 	applied := max(f.consistentIndex, m.metrics.settled(f.revision))
+	tail := m.readTail(f.consistentIndex)
+	defer tail.Close()
 	version, learner := m.metrics.member()
 	var alarms []string
 	if f.corrupt {
@@ -84,9 +87,9 @@ func (m maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 		Header:           &etcdserverpb.ResponseHeader{ClusterId: id.cluster, MemberId: id.member, Revision: f.revision, RaftTerm: f.term},
 		Version:          version,
 		StorageVersion:   f.storageVersion,
-		DbSize:           f.db.Size(),
+		DbSize:           f.db.Size() + tail.AppendixSize(),
 		DbSizeInUse:      f.db.Size(), // the free pages are unknown
-		RaftIndex:        applied,
+		RaftIndex:        max(applied, tail.Last()),
 		RaftAppliedIndex: applied,
 		RaftTerm:         f.term,
 		IsLearner:        learner,
@@ -94,11 +97,23 @@ func (m maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 	}, nil
 }
 
+// readTail reads the entries of the log after an index. If it can't read all, it logs that, and the database
+// and the others are still worth having. The caller closes the tail.
+func (s *service) readTail(after uint64) *raftlog.Tail {
+	tail, err := raftlog.ReadTail(s.DataDir, after)
+	if err != nil {
+		s.Log.WithError(err).Warnf("read the raft entries after %d: those after %d are lost if the cluster continues from this member", after, tail.Last())
+	}
+	return tail
+}
+
 // pieceSize is etcd's (snapshotSendBufferSize in server/etcdserver/api/v3rpc/maintenance.go).
 const pieceSize = 32 << 10
 
 // Snapshot sends the newest transaction of the database, as etcd does: the bytes that bbolt's
-// Tx.WriteTo would write, then their sha256. It ends with Aborted in place of the sha256 if etcd
+// Tx.WriteTo would write, then their sha256. The raft entries that the database lacks come between, as
+// an appendix: the member may have confirmed them, and the leader acknowledged their writes, before it
+// knew that they are committed. Snapshot ends with Aborted in place of the sha256 if etcd
 // commits another transaction meanwhile.
 func (m maintenance) Snapshot(_ *etcdserverpb.SnapshotRequest, stream etcdserverpb.Maintenance_SnapshotServer) error {
 	if err := m.notServing(stream.Context()); err != nil {
@@ -116,8 +131,13 @@ func (m maintenance) Snapshot(_ *etcdserverpb.SnapshotRequest, stream etcdserver
 	if err != nil {
 		return m.unavailable(fmt.Errorf("read the database %s: %w", file.Name(), err))
 	}
-	c := &transfer{to: stream, version: f.storageVersion, left: f.db.Size(), sum: sha256.New()}
+	tail := m.readTail(f.consistentIndex)
+	defer tail.Close()
+	c := &transfer{to: stream, version: f.storageVersion, left: f.db.Size() + tail.AppendixSize(), sum: sha256.New()}
 	if err := c.database(file, f.db); err != nil {
+		return err
+	}
+	if err := c.copy(tail.Appendix(), tail.AppendixSize(), "write-ahead log in "+m.DataDir); err != nil {
 		return err
 	}
 	switch err := unmoved(file, f.db); {
@@ -133,7 +153,7 @@ func (m maintenance) Snapshot(_ *etcdserverpb.SnapshotRequest, stream etcdserver
 type transfer struct {
 	to      etcdserverpb.Maintenance_SnapshotServer
 	version string
-	left    int64 // bytes of the database that are not sent yet
+	left    int64 // bytes of database and log that are not sent yet
 	sum     hash.Hash
 }
 
@@ -143,12 +163,18 @@ func (c *transfer) database(file *os.File, db *pages.Database) error {
 		bytes.NewReader(heads),
 		io.NewSectionReader(file, int64(len(heads)), db.Size()-int64(len(heads))),
 	)
-	for c.left > 0 {
+	return c.copy(from, db.Size(), "database "+file.Name())
+}
+
+// copy sends so many bytes.
+func (c *transfer) copy(from io.Reader, size int64, what string) error {
+	for size > 0 {
 		// gRPC may still read a piece after it has taken it.
-		piece := make([]byte, min(pieceSize, c.left))
+		piece := make([]byte, min(pieceSize, size))
 		if _, err := io.ReadFull(from, piece); err != nil {
-			return status.Errorf(codes.DataLoss, "read the database %s, %d bytes before its end: %v", file.Name(), c.left, err)
+			return status.Errorf(codes.DataLoss, "read the %s, %d bytes before its end: %v", what, size, err)
 		}
+		size -= int64(len(piece))
 		c.left -= int64(len(piece))
 		c.sum.Write(piece)
 		if err := c.send(piece); err != nil {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/etcd-operator/etcd-operator/internal/raftlog"
 )
 
 func TestTheNewestFileOfTheLogNamesTheCluster(t *testing.T) {
@@ -40,7 +42,7 @@ func TestALogWithAnotherBeginningIsAnError(t *testing.T) {
 	}
 	end := len(bytes.TrimRight(text, "\x00"))
 	for at := range end {
-		if _, err := parseIdentity(bytes.NewReader(text[:at])); !errors.Is(err, errNoLog) {
+		if _, err := parseIdentity(bytes.NewReader(text[:at])); !errors.Is(err, raftlog.ErrNoLog) {
 			t.Errorf("cut after %d bytes: %v", at, err)
 		}
 		broken := bytes.Clone(text)
@@ -49,14 +51,14 @@ func TestALogWithAnotherBeginningIsAnError(t *testing.T) {
 		if err == nil && got != (identity{cluster: 3, member: 4}) {
 			t.Errorf("byte %d differs, and the identity is %+v", at, got)
 		}
-		if err != nil && !errors.Is(err, errNoLog) {
+		if err != nil && !errors.Is(err, raftlog.ErrNoLog) {
 			t.Errorf("byte %d differs: %v", at, err)
 		}
 	}
-	if _, err := parseIdentity(bytes.NewReader(logOf(t, 7, 0, 4))); !errors.Is(err, errNoLog) {
+	if _, err := parseIdentity(bytes.NewReader(logOf(t, 7, 0, 4))); !errors.Is(err, raftlog.ErrNoLog) {
 		t.Errorf("without a cluster: %v", err)
 	}
-	if _, err := parseIdentity(bytes.NewReader(make([]byte, 4096))); !errors.Is(err, errNoLog) {
+	if _, err := parseIdentity(bytes.NewReader(make([]byte, 4096))); !errors.Is(err, raftlog.ErrNoLog) {
 		t.Errorf("zeros: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// serveData adds a container to the pod of a survivor that serves no clients. A new pod would need the
+// serveData adds a container to the pod of a survivor. A new pod would need the
 // volume, and many pods have none that lives longer than they do.
 func (c *Cluster) serveData(ctx context.Context, s plan.ServeData) error {
 	pod, err := c.cfg.Pods.Pods(c.obj.Namespace).Get(s.Pod)

@@ -203,7 +203,7 @@ func TestALimitOnEphemeralStorageLeavesRoomForTheBackup(t *testing.T) {
 	source.Size = 2 << 30
 	pod := restoredSeed(t, obj, source)
 	fetch, etcd := pod.Spec.InitContainers[0].Resources.Limits, pod.Spec.Containers[0].Resources.Limits
-	if got := fetch.StorageEphemeral().Value(); got != 3<<30+128<<20 {
+	if got := fetch.StorageEphemeral().Value(); got != 5<<30+128<<20 {
 		t.Errorf("fetch-backup may take %d bytes", got)
 	}
 	if fetch.Memory().Value() != 1<<30 || etcd.StorageEphemeral().Value() != 1<<30 || obj.Spec.Pod.Resources.Limits.StorageEphemeral().Value() != 1<<30 {

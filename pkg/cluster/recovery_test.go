@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -58,8 +59,26 @@ func loseQuorum(t *testing.T, annotations map[string]string) *lost {
 			t.Fatal(err)
 		}
 	}
+	l := &lost{w, clock, m, w.cluster(w.etcdCluster())}
+	l.serveData(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
 	w.watch()
-	return &lost{w, clock, m, w.cluster(w.etcdCluster())}
+	return l
+}
+
+// serveData sets the state of the container that serves the data of the survivor.
+func (l *lost) serveData(state corev1.ContainerState) {
+	l.t.Helper()
+	pod := l.survivor()
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "serve-data-1"}}}
+	pod.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "serve-data-1", State: state}}
+	l.update(pod)
+}
+
+func (l *lost) update(pod *corev1.Pod) {
+	l.t.Helper()
+	if err := l.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, "ns"); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 // pass makes a pass, and hands back what it has written, as an informer does.

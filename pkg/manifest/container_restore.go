@@ -71,13 +71,13 @@ func restoreContainers(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod,
 			{Name: dataVolume, MountPath: dataMountPath},
 		},
 	}
-	room := p.Source.Size
+	// The backup, and what it was at the revision, or what etcd makes of it with the raft entries at its end.
+	room := 2 * p.Source.Size
 	if p.Source.Revision > 0 {
 		restore.Command = append(restore.Command, "-revision="+strconv.FormatInt(p.Source.Revision, 10))
 		if p.Source.SnapshotSize > 0 {
 			restore.Command = append(restore.Command, "-snapshot-size="+strconv.FormatInt(p.Source.SnapshotSize, 10))
 		}
-		room *= 2 // the backup, and what it was at the revision
 	}
 	if p.Source.BumpRevision > 0 {
 		restore.Command = append(restore.Command, "-bump-revision="+strconv.FormatInt(p.Source.BumpRevision, 10))

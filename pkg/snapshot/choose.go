@@ -68,8 +68,9 @@ func choose(answers []answer) (choice, error) {
 		if linearizable {
 			return cmp.Or(compareBool(a.leads(), b.leads()), newer)
 		}
-		// Leases, users and roles raise no revision.
-		return cmp.Or(newer, cmp.Compare(b.status.RaftApplied, a.status.RaftApplied), compareBool(a.leads(), b.leads()))
+		// Leases, users and roles raise no revision. A server of data also gives the entries after the last
+		// applied one, and reports the last of them.
+		return cmp.Or(newer, cmp.Compare(b.status.RaftApplied, a.status.RaftApplied), cmp.Compare(b.status.RaftIndex, a.status.RaftIndex), compareBool(a.leads(), b.leads()))
 	})
 	return c, nil
 }

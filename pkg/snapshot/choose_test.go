@@ -44,6 +44,9 @@ func learner(a *answer) {
 func applied(index uint64) func(*answer) {
 	return func(a *answer) { a.status.RaftApplied = index }
 }
+func known(index uint64) func(*answer) {
+	return func(a *answer) { silent(a); a.status.RaftIndex = index }
+}
 func stranger(a *answer) { a.status.ClusterID = 10 }
 
 func alarm(kind string, id uint64) func(*answer) {
@@ -78,6 +81,9 @@ func TestTheMemberIsChosen(t *testing.T) {
 		},
 		"without a quorum, of one revision, whoever has applied most": {
 			[]answer{well(2, 100, leaderless, applied(50)), well(3, 100, leaderless, applied(60)), well(1, 99, leaderless, applied(70))}, "m3 m2 m1", true,
+		},
+		"without a quorum, of one entry, whoever knows the later ones": {
+			[]answer{well(2, 100, leaderless, known(60)), well(3, 100, leaderless, known(61)), well(1, 100, known(59))}, "m3 m2 m1", true,
 		},
 		"without a quorum, no learner": {[]answer{well(2, 100, leaderless), well(3, 110, leaderless, learner)}, "m2", true},
 	} {

@@ -5,7 +5,9 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
@@ -29,6 +31,30 @@ func (o *Observation) serve(member string) (why string, step Step) {
 	default:
 		return fmt.Sprintf("%s serves no clients, because it has started without a quorum: a container of its pod is to serve its data%s", member, reasonOf(d)), ServeData{Pod: member, UID: p.UID, Number: d.Begun + 1}
 	}
+}
+
+// logWait is how long a choice waits for a container that also serves the log of a survivor.
+const logWait = 2 * time.Minute
+
+// serveLog does the same before the data of a survivor is stored, for one that serves clients too: its own snapshot
+// lacks the entries of its log that it has not applied. It gives up when a container has not served them for
+// logWait, because the cluster must not depend on it. Old releases of Kubernetes know no such container.
+func (o *Observation) serveLog(member string, c *api.RecoveryChoice) (why string, step Step) {
+	p := o.Pod(member)
+	if _, notServing := o.Recovery.NotServing[member]; notServing || p == nil {
+		return o.serve(member)
+	}
+	begun, err := time.Parse(time.RFC3339, c.StartDate)
+	d := p.DataServer
+	if err != nil || d.Running || d.Begun >= mostServers || o.Now.Sub(begun) >= logWait {
+		return "", nil
+	}
+	why = fmt.Sprintf("a container of the pod %s is to serve the data of its member, with the entries of its log that it has not applied%s; at %s, etcd's own snapshot without them has to do",
+		member, reasonOf(d), begun.Add(logWait).UTC().Format(time.RFC3339))
+	if d.Begun > 0 && !d.Ended {
+		return why, nil
+	}
+	return why, ServeData{Pod: member, UID: p.UID, Number: d.Begun + 1}
 }
 
 // reasonOf gives the reason for a container that does not run.

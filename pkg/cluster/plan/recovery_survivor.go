@@ -50,7 +50,7 @@ func (o *Observation) beginFromSurvivor(value string, way api.ChosenWay) (*api.R
 
 // store is the next step towards the stored data of a survivor.
 func (o *Observation) store(c *api.RecoveryChoice, way api.ChosenWay, like string) (*api.RecoveryChoice, Step) {
-	if why, step := o.serve(way.Member); why != "" {
+	if why, step := o.serveLog(way.Member, c); why != "" {
 		return waitingChoice(c, why), step
 	}
 	return c, StoreSurvivor{Member: way.Member, Like: like, Begun: c.StartDate}

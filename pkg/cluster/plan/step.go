@@ -204,7 +204,7 @@ type (
 	DisableAuth struct{}
 	// ChangePassword gives the user in etcd the password in the Secret.
 	ChangePassword struct{}
-	// ServeData adds a container to the pod of a survivor that serves no clients. The container serves
+	// ServeData adds a container to the pod of a survivor. The container serves
 	// its database. Number is its number in the pod: the same step twice adds one container.
 	ServeData struct {
 		Pod    string
