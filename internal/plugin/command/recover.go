@@ -74,7 +74,7 @@ func (app *App) runRecover(ctx context.Context, name string, opts *recoverOption
 		return err
 	}
 	defer end()
-	//o.BePatient()
+	o.BePatient()
 	c, report, err := lookForSurvivors(ctx, a, o, name)
 	if err != nil {
 		return err
