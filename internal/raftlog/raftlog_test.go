@@ -164,7 +164,7 @@ func TestTheTailIsWhatTheDatabaseLacks(t *testing.T) {
 			}
 			test.write(l)
 			tail, err := ReadTail(l.dir, test.after)
-			defer tail.Close()
+			t.Cleanup(func() { tail.Close() })
 			if (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
 				t.Errorf("the error is %v", err)
 			}

@@ -25,7 +25,7 @@ import (
 const answerTime = 5 * time.Second
 
 // patientTime is how long a patient Observer waits for what a member says of itself.
-const patientTime = 20 * time.Second
+const patientTime = 10 * time.Second
 
 // Observer observes the EtcdClusters of a namespace. It is not safe for concurrent use.
 type Observer struct {

@@ -152,8 +152,10 @@ func (s maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 	if err := s.m.hang(ctx); err != nil {
 		return nil, err
 	}
+	slow := time.NewTimer(s.m.Slow)
+	defer slow.Stop()
 	select {
-	case <-time.After(s.m.Slow):
+	case <-slow.C:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -207,7 +207,7 @@ type ContinuousStatus struct {
 	LastGap string `json:"lastGap,omitempty"`
 
 	// End of a log in the store that has the same cluster ID and another history: the
-	// members were given other data. The operator does not write to this log. It records
+	// members have other data now. The operator does not write to this log. It records
 	// again after you name another path in the spec. Absent without such a log.
 	// +optional
 	OtherHistory string `json:"otherHistory,omitempty"`
