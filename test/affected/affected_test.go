@@ -74,30 +74,30 @@ func (c checkout) affected(t *testing.T, args ...string) (stages string, err err
 	return strings.Join(names, " "), nil
 }
 
-const everything = "format scripts prose e2e docs alone chaos stores localkube demo modules generated lint unit mutants monitoring site"
+const everything = "format scripts prose e2e docs alone chaos localkube demo stores modules generated lint mutants monitoring site unit"
 
 func TestStagesOfAFile(t *testing.T) {
 	c := newCheckout(t)
 	for file, want := range map[string]string{
-		"pkg/cluster/plan/plan.go":                "format prose e2e docs alone chaos stores demo modules generated lint unit mutants monitoring",
+		"pkg/cluster/plan/plan.go":                "format prose e2e docs alone chaos demo stores modules generated lint mutants monitoring unit",
 		"pkg/cluster/plan_test.go":                "format prose modules lint unit",
 		"internal/plugin/command/app.go":          "format prose e2e docs modules generated lint unit",
 		"cmd/kubectl-etcd/main.go":                "format prose e2e docs modules generated lint unit",
 		"internal/plugin/command/a_test.go":       "format prose modules lint unit",
 		"pkg/store/s3/s3_test.go":                 "format prose stores modules lint unit",
 		"test/e2e/create_test.go":                 "format prose e2e alone modules lint unit",
-		"test/simulation/mutants/a.patch":         "format modules lint unit mutants",
-		"hack/simulate":                           "scripts unit mutants",
+		"test/simulation/mutants/a.patch":         "format modules lint mutants unit",
+		"hack/simulate":                           "scripts mutants unit",
 		"hack/chaos":                              "scripts chaos unit",
 		"test/chaos/storm_test.go":                "format prose chaos modules lint unit",
 		"test/harness/cluster.go":                 everything,
 		"hack/localkube/keeper/keeper.go":         everything,
 		"hack/localkube/smoke/dns_test.go":        "format prose localkube modules lint unit",
 		"hack/localkube/environ/of_test.go":       "format prose modules lint unit",
-		"pkg/apis/etcd/v1beta2/cluster.go":        "format prose e2e docs alone chaos stores demo modules generated lint unit mutants monitoring",
-		"doc/tls.md":                              "prose docs unit site",
-		"doc/reference.md":                        "prose docs generated unit site",
-		"CHANGELOG.md":                            "prose unit site",
+		"pkg/apis/etcd/v1beta2/cluster.go":        "format prose e2e docs alone chaos demo stores modules generated lint mutants monitoring unit",
+		"doc/tls.md":                              "prose docs site unit",
+		"doc/reference.md":                        "prose docs generated site unit",
+		"CHANGELOG.md":                            "prose site unit",
 		"example/README.md":                       "scripts prose e2e docs alone demo unit",
 		"hack/reference/flags.go":                 "format prose modules generated lint unit",
 		"example/tls/certs.sh":                    "scripts e2e docs alone demo unit",
@@ -111,7 +111,7 @@ func TestStagesOfAFile(t *testing.T) {
 		"deploy/namespaced/x.yaml":                "docs generated unit",
 		"charts/etcd-operator/values.yaml":        "docs generated unit",
 		"hack/prose/rules.go":                     "format prose modules lint unit",
-		"hack/docsite/page.go":                    "format prose modules lint unit site",
+		"hack/docsite/page.go":                    "format prose modules lint site unit",
 		"hack/grid":                               "scripts unit",
 		"hack/localkube/pins/kubernetes/1.34.mod": "unit",
 		"hack/prose/excluded.txt":                 "prose",
@@ -161,7 +161,7 @@ func TestWhatCountsAsTheChange(t *testing.T) {
 	check("a deleted file", "scripts lint unit")
 	check("a deleted file, since the commit", "scripts unit", "HEAD")
 	c.git(t, "mv", "doc/a.md", ".editorconfig")
-	check("a file that was renamed", "scripts prose docs unit site", "HEAD")
+	check("a file that was renamed", "scripts prose docs site unit", "HEAD")
 	check("since another commit", "lint unit", "main~1")
 
 	c.git(t, "checkout", "-q", "-f", "--orphan", "other")
