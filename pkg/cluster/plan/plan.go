@@ -207,9 +207,9 @@ func takeBackBadImage(o *Observation) Step {
 	for _, p := range o.Pods {
 		switch missing := o.missesImage(p); {
 		case missing && !has(p, o.Image(p.Version)):
-			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: p.Version, Previous: p.Previous, Admitted: p.Admitted, Volume: o.unnoted(p.Name, p.Version)} // another repository
+			return o.setVersion(p, p.Version, p.Previous) // another repository
 		case missing && o.mayTakeNextPatch(p):
-			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: o.Spec.EffectiveVersion(), Previous: p.Version, Admitted: p.Admitted, Volume: o.unnoted(p.Name, o.Spec.EffectiveVersion())}
+			return o.setVersion(p, o.Spec.EffectiveVersion(), p.Version)
 		}
 		if manifest.Holds(p.Version, o.Status.CurrentVersion) {
 			continue // the cluster runs it: a crash of etcd has another reason
@@ -228,7 +228,7 @@ func takeBackBadImage(o *Observation) Step {
 			to = ran
 		}
 		if p.Version != to.String() {
-			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: to.String(), Previous: ran.String(), Admitted: p.Admitted, Volume: o.unnoted(p.Name, to.String())}
+			return o.setVersion(p, to.String(), ran.String())
 		}
 	}
 	return nil

@@ -133,7 +133,12 @@ func upgradeOneMember(o *Observation) Step {
 	if next.Pod.ShellProbes && next.KeepsData() && o.UpdateRefused == "" {
 		return recycle(*next.Pod, "its probes need a shell, which newer images of etcd do not have")
 	}
-	return SetVersion{Pod: next.Pod.Name, UID: next.Pod.UID, From: next.Pod.Version, To: target, Previous: ranAs(next), Admitted: next.Pod.Admitted, Volume: o.unnoted(next.PodName, target)}
+	return o.setVersion(*next.Pod, target, ranAs(next))
+}
+
+// setVersion restarts a pod's etcd as another version. previous is the one to which it can return.
+func (o *Observation) setVersion(p manifest.PodState, to, previous string) SetVersion {
+	return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: to, Previous: previous, Admitted: p.Admitted, Volume: o.unnoted(p.Name, to)}
 }
 
 // ranAs returns the version of the image to which a member can return.
