@@ -44,7 +44,6 @@ func Files(dir string) ([]string, error) {
 type Tail struct {
 	after  uint64
 	places []place // one for each entry
-	bytes  int64   // of all of them
 	files  []*os.File
 }
 
@@ -134,7 +133,6 @@ func (t *Tail) add(data []byte, p place) error {
 	default:
 		t.places = append(t.places[:index-t.after-1], p)
 	}
-	t.bytes = 0
 	return nil
 }
 
@@ -142,13 +140,11 @@ func (t *Tail) add(data []byte, p place) error {
 func (t *Tail) Last() uint64 { return t.after + uint64(len(t.places)) }
 
 // size is the number of bytes of all records.
-func (t *Tail) size() int64 {
-	if t.bytes == 0 {
-		for _, p := range t.places {
-			t.bytes += p.size
-		}
+func (t *Tail) size() (size int64) {
+	for _, p := range t.places {
+		size += p.size
 	}
-	return t.bytes
+	return size
 }
 
 // records reads the records of the entries.

@@ -153,7 +153,6 @@ func (c *changeLog) follow(ctx context.Context, place *location.Location, member
 	case begin == nil:
 		begin = c.unreported(end)
 	}
-	last := at.Revision
 	if !anew {
 		ended := c.record(ctx, place, member, at, newest.Last, end, begin)
 		var compacted etcd.CompactedError
@@ -170,10 +169,9 @@ func (c *changeLog) follow(ctx context.Context, place *location.Location, member
 		if err != nil {
 			return fmt.Errorf("record the changes of etcd: %w", err)
 		}
-		last = now.Revision
-		begin = &logBegin{first: last + 1, gap: gap(c.last(newest), last, ended.Error())}
+		begin = &logBegin{first: now.Revision + 1, gap: gap(c.last(newest), now.Revision, ended.Error())}
 	}
-	if err := c.mayBeginAnew(place, newest, c.last(newest), last); err != nil {
+	if err := c.mayBeginAnew(place, newest, c.last(newest), begin.first-1); err != nil {
 		return err
 	}
 	return c.record(ctx, place, member, at, begin.first-1, nil, begin)

@@ -133,7 +133,7 @@ func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
 	defer checks.end()
 	until := r.Since
 	beat := r.Clock.NewTimer(heartbeat) // the clock may be set back meanwhile
-	defer beat.Stop()
+	defer func() { beat.Stop() }()
 	due := true // a log begins, or shows that it continues
 	for {
 		pause := r.Clock.NewTimer(max(r.Lag/2, 100*time.Millisecond))
@@ -154,13 +154,8 @@ func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
 			if err := r.Store(ctx, s); err != nil {
 				return err
 			}
-			if !beat.Stop() {
-				select {
-				case <-beat.C():
-				default:
-				}
-			}
-			beat.Reset(heartbeat)
+			beat.Stop()
+			beat = r.Clock.NewTimer(heartbeat)
 			due, until = false, s.Until
 			r.Stored(s)
 			checks.askIfDue(ctx, r.Clock.Now(), s.Last)
