@@ -11,8 +11,9 @@ import (
 
 const (
 	// fightAfter is how many corrections of the same object in a row count as a fight with
-	// somebody who undoes each.
-	fightAfter = 5
+	// somebody who undoes each. With its creation, and an attempt before the cache shows that, an
+	// object costs at most six writes in the first minute.
+	fightAfter = 3
 	// fightPause is the least time between two attempts in such a fight.
 	fightPause = time.Minute
 )
