@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -32,6 +33,10 @@ const (
 	maxContent = 1 << 30
 )
 
+// packers are compressors that no segment uses. Each has more than half a MiB of tables, which cost
+// more to make than a small segment costs to compress.
+var packers sync.Pool
+
 // Encode returns the stored form of a segment.
 func (s *Segment) Encode() ([]byte, error) {
 	if err := s.check(); err != nil {
@@ -45,10 +50,14 @@ func (s *Segment) Encode() ([]byte, error) {
 		header = binary.AppendUvarint(header, n)
 	}
 	out.Write(header)
-	packer, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	packer, err := packTo(&out)
 	if err != nil {
 		return nil, fmt.Errorf("store a segment of the log: %w", err)
 	}
+	defer func() {
+		packer.Reset(io.Discard) // it must not hold the segment in memory
+		packers.Put(packer)
+	}()
 	packer.Extra = s.extra()
 	if err := errors.Join(s.write(packer), packer.Close()); err != nil {
 		return nil, fmt.Errorf("store a segment of the log: %w", err)
@@ -60,6 +69,14 @@ func (s *Segment) Encode() ([]byte, error) {
 	binary.BigEndian.PutUint64(text[len(formatName):], uint64(int64(len(text))-prefixSize)) // positive
 	s.Sum = sha256.Sum256(text)
 	return append(text, s.Sum[:]...), nil
+}
+
+func packTo(out io.Writer) (*gzip.Writer, error) {
+	if packer, is := packers.Get().(*gzip.Writer); is {
+		packer.Reset(out)
+		return packer, nil
+	}
+	return gzip.NewWriterLevel(out, gzip.BestSpeed)
 }
 
 // write writes what is compressed.
