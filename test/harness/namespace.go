@@ -68,6 +68,9 @@ func newNamespace(t testing.TB, logs bool) *Namespace {
 				t.Errorf("remove the operator's rights: %v", err)
 			}
 		}
+		if err := n.freeBackups(ctx); err != nil {
+			t.Errorf("free the EtcdBackups of namespace %s: %v", n.Name, err)
+		}
 		if err := n.Kube.CoreV1().Namespaces().Delete(ctx, n.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) { // the test may have deleted it
 			t.Errorf("delete namespace %s: %v", n.Name, err)
 		}

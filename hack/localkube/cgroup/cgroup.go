@@ -99,10 +99,10 @@ func create(hierarchy, dir string) error {
 }
 
 // A weight decides how much of a busy processor a cgroup gets. That of any other cgroup, and of
-// each session of processes outside of one, is a quarter of these.
+// each session of processes outside of one, is half of these.
 const (
-	sharesV1 = "4096" // cpu.shares
-	weightV2 = "400"  // cpu.weight
+	sharesV1 = "2048" // cpu.shares
+	weightV2 = "200"  // cpu.weight
 )
 
 // Prefer lets the processes in a cgroup, and below it, run before those of the rest of the

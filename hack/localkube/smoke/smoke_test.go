@@ -181,7 +181,7 @@ func (c *cluster) isPreferred() {
 	c.Helper()
 	v1, errV1 := os.ReadFile(filepath.Join(cgroup.Root, "cpu", c.Cgroup(), "cpu.shares"))
 	v2, errV2 := os.ReadFile(filepath.Join(cgroup.Root, c.Cgroup(), "cpu.weight"))
-	if string(v1) != "4096\n" && string(v2) != "400\n" {
+	if string(v1) != "2048\n" && string(v2) != "200\n" {
 		c.Errorf("the weight of the cluster's cgroup is %q (%v) or %q (%v)", v1, errV1, v2, errV2)
 	}
 }
