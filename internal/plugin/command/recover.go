@@ -21,19 +21,13 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/plugin/recovery"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backups"
-	ways "github.com/etcd-operator/etcd-operator/pkg/recovery"
 )
-
-// recoveryBump is by how much a recovery raises the revision. Clients may have watched
-// revisions that the survivor lacks. It covers a week of 1,600 writes a second.
-const recoveryBump = 1_000_000_000
 
 type recoverOptions struct {
 	waitOptions
 	creation
 	survivor bool
 	store    string
-	bump     int64
 	confirm  string
 }
 
@@ -46,10 +40,11 @@ func (app *App) recoverCommand() *cobra.Command {
 		Long: `Show what is left of a cluster that has lost its quorum, and what each way out loses.
 Without --from-survivor, the command changes nothing.
 
-With --from-survivor, the command backs up the survivor with the highest revision into the
-store of an EtcdBackup, and restores the cluster from that backup. The restored cluster has
-a new cluster ID, so the missing members cannot join it when they return. Their volumes
-remain until you delete them. The command stops before the restore if a quorum returns.`,
+With --from-survivor, the command has the operator continue from the survivor with the highest
+revision: it sets the annotation etcd.database.coreos.com/recover. The operators back up the
+survivor into the store of an EtcdBackup, and restore the cluster from that backup. The restored
+cluster has a new cluster ID, so the missing members cannot join it when they return. Their volumes
+remain until you delete them. The operators stop before the restore if a quorum returns.`,
 		Example: `  kubectl etcd recover orders
   kubectl etcd recover orders --from-survivor --dry-run
   kubectl etcd recover orders --from-survivor --store nightly`,
@@ -58,11 +53,10 @@ remain until you delete them. The command stops before the restore if a quorum r
 		RunE:              func(cmd *cobra.Command, args []string) error { return app.runRecover(cmd.Context(), args[0], opts) },
 	}
 	opts.waitOptions.bind(cmd, 30*time.Minute)
-	opts.creation.bind(cmd, "print the ways out and the EtcdBackup, and change nothing")
+	opts.creation.bind(cmd, "print the ways out and the annotation, and change nothing")
 	flags := cmd.Flags()
-	flags.BoolVar(&opts.survivor, "from-survivor", false, "back up the survivor with the highest revision, and restore that backup")
+	flags.BoolVar(&opts.survivor, "from-survivor", false, "continue from the survivor with the highest revision")
 	flags.StringVar(&opts.store, "store", "", "use the store of this EtcdBackup")
-	flags.Int64Var(&opts.bump, "bump-revision", recoveryBump, "raise the revision by this number, for clients with watches; 0 for etcd older than 3.4.27 or 3.5.10 (doc/restore.md)")
 	flags.StringVar(&opts.confirm, "confirm", "", "name of the cluster; a script gives it here instead of typing it")
 	_ = cmd.RegisterFlagCompletionFunc("store", app.completeBackup)
 	return cmd
@@ -79,8 +73,9 @@ func (app *App) runRecover(ctx context.Context, name string, opts *recoverOption
 	if err != nil {
 		return err
 	}
+	names := []string{"etcdcluster." + api.GroupName + "/" + name}
 	if !opts.survivor {
-		return opts.output.write(app.Out, report, []string{"etcdcluster." + api.GroupName + "/" + name}, func(out io.Writer) error {
+		return opts.output.write(app.Out, report, names, func(out io.Writer) error {
 			return report.Print(out, app.Clock.Now())
 		})
 	}
@@ -103,48 +98,21 @@ func (app *App) runRecover(ctx context.Context, name string, opts *recoverOption
 	if err != nil {
 		return fmt.Errorf("the backup of the survivor needs a store: %w; --store names the EtcdBackup", err)
 	}
-	once, err := backups.Once(like, app.Clock.Now())
-	if err != nil {
-		return err
-	}
-	manifest := manifestOf("EtcdBackup", once.Namespace, once.Name, once.Spec)
-	if opts.dryRun {
-		if best.NotServing {
-			fmt.Fprintf(opts.progress, "%s serves no clients, so the operator would have its data served, and create the EtcdBackup. This command would set the annotation %s.\n", best.Name, api.RecoverAnnotation)
-			return nil
+	way := api.ChosenWay{Member: best.Name, Store: like.Name}
+	if opts.output.machine() {
+		if err := opts.output.write(app.Out, report, names, nil); err != nil {
+			return err
 		}
-		return opts.print(app.Out, manifest)
+	}
+	if opts.dryRun {
+		fmt.Fprintf(opts.progress, "This command would set the annotation %s to %s.\n", api.RecoverAnnotation, way.String())
+		return nil
 	}
 	fmt.Fprintf(opts.progress, "The cluster continues from %s, revision %d. The data of all other members is given up.\n", best.Name, best.Revision)
 	if err := app.confirmed(ctx, opts.progress, name, opts.confirm); err != nil {
 		return err
 	}
-	if !opts.wait {
-		return errors.New("--wait=false: a recovery needs the command until the restore begins; it has changed nothing")
-	}
-	if best.NotServing {
-		if opts.bump != recoveryBump {
-			return errors.New("--bump-revision: the operator recovers from a survivor that serves no clients, and chooses the number; the command has changed nothing")
-		}
-		return app.chooseSurvivor(ctx, a, name, api.ChosenWay{Member: best.Name, Store: like.Name}, opts)
-	}
-	if err := app.makeWay(ctx, a, name, opts.waitOptions); err != nil {
-		return err
-	}
-	if once, err = a.Etcd.EtcdV1beta2().EtcdBackups(a.Namespace).Create(ctx, once, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	if err := opts.print(app.Out, manifest); err != nil {
-		return err
-	}
-	stored, err := app.storeSurvivor(ctx, a, once, opts)
-	if err != nil {
-		return err
-	}
-	if err := app.stillLost(ctx, a, o, name, best, stored); err != nil {
-		return err
-	}
-	return app.restoreSurvivor(ctx, a, name, stored, opts)
+	return app.chooseSurvivor(ctx, a, name, way, opts)
 }
 
 // lookForSurvivors observes a cluster, and returns the ways out. It fails if there is a quorum.
@@ -184,57 +152,4 @@ func volumesOf(ctx context.Context, a *access.Access, name string) (map[string]c
 		phases[list.Items[i].Name] = list.Items[i].Status.Phase
 	}
 	return phases, nil
-}
-
-// storeSurvivor waits until the backup is stored, and returns it.
-func (app *App) storeSurvivor(ctx context.Context, a *access.Access, once *api.EtcdBackup, opts *recoverOptions) (*api.EtcdBackup, error) {
-	var stored *api.EtcdBackup
-	waiting := app.waitingFor("backup operator", a.Namespace)
-	err := app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) {
-		b, state, done, err := backedUp(ctx, a, once.Name, waiting)
-		stored = b
-		return state, done, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%w; the cluster is unchanged", err)
-	}
-	return stored, nil
-}
-
-// stillLost looks again before the point of no return: a quorum that has come back may have
-// taken writes, and a backup may be of another survivor.
-func (app *App) stillLost(ctx context.Context, a *access.Access, o *observe.Observer, name string, best *ways.Survivor, stored *api.EtcdBackup) error {
-	const unchanged = "the cluster is unchanged, and the backup remains"
-	if !stored.Status.Uncertain {
-		return fmt.Errorf("a quorum has confirmed the backup, so there is one again: %s", unchanged)
-	}
-	if stored.Status.EtcdRevision < best.Revision {
-		return fmt.Errorf("the backup has revision %d, and %s had %d: it is of another survivor; %s: find out why %s gave none",
-			stored.Status.EtcdRevision, best.Name, best.Revision, unchanged, best.Name)
-	}
-	if _, _, err := lookForSurvivors(ctx, a, o, name); err != nil {
-		return fmt.Errorf("%w; %s", err, unchanged)
-	}
-	return nil
-}
-
-// restoreSurvivor restores the cluster from the backup of the survivor.
-func (app *App) restoreSurvivor(ctx context.Context, a *access.Access, name string, stored *api.EtcdBackup, opts *recoverOptions) error {
-	restore, err := backups.Restore(name, stored, backups.Pick{Newest: true})
-	if err != nil {
-		return err
-	}
-	restore.Spec.BumpRevision = opts.bump
-	restore.Spec.OldVolumes = api.OldVolumesKeep
-	if _, err := a.Etcd.EtcdV1beta2().EtcdRestores(a.Namespace).Create(ctx, restore, metav1.CreateOptions{}); err != nil {
-		if apierrors.IsNotFound(err) {
-			err = fmt.Errorf("%w: deploy the restore operator, see \"Restore\" in doc/disaster.md", err)
-		}
-		return fmt.Errorf("%w; the cluster is unchanged, and the backup %s remains", err, stored.Status.Key)
-	}
-	if err := opts.print(app.Out, manifestOf("EtcdRestore", restore.Namespace, restore.Name, restore.Spec)); err != nil {
-		return err
-	}
-	waiting := app.waitingFor("restore operator", a.Namespace)
-	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) { return restored(ctx, a, name, waiting) })
 }
