@@ -26,32 +26,32 @@ import (
 
 const certificatesValid = v1beta2.ClusterConditionCertificatesValid
 
-// The two example clusters, with certificates from the script beside them, on each etcd.
+// The two example clusters, with certificates from the script beside them. Between them, they run each etcd.
 func TestTLSExamples(t *testing.T) {
 	t.Parallel()
-	for _, example := range []struct{ name, manifest, flags string }{
-		{"example", "example-tls-cluster.yaml", ""},
-		{"example-cert-manager", "example-cert-manager-cluster.yaml", " --cluster=example-cert-manager --form=cert-manager"},
+	const certManager = " --cluster=example-cert-manager --form=cert-manager"
+	for _, example := range []struct{ name, version, manifest, flags string }{
+		{"example", etcd35, "example-tls-cluster.yaml", ""},
+		{"example-cert-manager", etcd36, "example-cert-manager-cluster.yaml", certManager},
+		{"example", etcd37, "example-tls-cluster.yaml", ""},
 	} {
-		for _, version := range []string{etcd35, etcd36, etcd37} {
-			t.Run(example.name+"/"+version, func(t *testing.T) {
-				t.Parallel()
-				n := harness.New(t)
-				n.Shell("example/tls/generate.sh --dir=" + t.TempDir() + example.flags)
-				n.Shell("sed 's/version: .*/version: " + version + "/' example/tls/" + example.manifest + " | kubectl apply -f -")
-				cluster := n.Adopt(example.name)
-				checkSecured(t, cluster, cluster.WaitSettled())
-				cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue, "Certificates valid")
+		t.Run(example.name+"/"+example.version, func(t *testing.T) {
+			t.Parallel()
+			n := harness.New(t)
+			n.Shell("example/tls/generate.sh --dir=" + t.TempDir() + example.flags)
+			n.Shell("sed 's/version: .*/version: " + example.version + "/' example/tls/" + example.manifest + " | kubectl apply -f -")
+			cluster := n.Adopt(example.name)
+			checkSecured(t, cluster, cluster.WaitSettled())
+			cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue, "Certificates valid")
 
-				lost := cluster.Follower()
-				n.DeletePod(lost)
-				cluster.WaitSettled(lost)
-				if got := cluster.Get("kept"); got != "yes" {
-					t.Errorf("the key that was written is %q", got)
-				}
-				n.CheckNoSecretIsTold()
-			})
-		}
+			lost := cluster.Follower()
+			n.DeletePod(lost)
+			cluster.WaitSettled(lost)
+			if got := cluster.Get("kept"); got != "yes" {
+				t.Errorf("the key that was written is %q", got)
+			}
+			n.CheckNoSecretIsTold()
+		})
 	}
 }
 
