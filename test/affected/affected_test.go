@@ -74,17 +74,17 @@ func (c checkout) affected(t *testing.T, args ...string) (stages string, err err
 	return strings.Join(names, " "), nil
 }
 
-const everything = "format scripts prose e2e alone localkube docs demo chaos modules generated lint monitoring mutants site stores unit"
+const everything = "format scripts prose e2e alone localkube docs demo chaos stores modules generated lint monitoring mutants site unit"
 
 func TestStagesOfAFile(t *testing.T) {
 	c := newCheckout(t)
 	for file, want := range map[string]string{
-		"pkg/cluster/plan/plan.go":                "format prose e2e alone docs demo chaos modules generated lint monitoring mutants stores unit",
+		"pkg/cluster/plan/plan.go":                "format prose e2e alone docs demo chaos stores modules generated lint monitoring mutants unit",
 		"pkg/cluster/plan_test.go":                "format prose modules lint unit",
 		"internal/plugin/command/app.go":          "format prose e2e docs modules generated lint unit",
 		"cmd/kubectl-etcd/main.go":                "format prose e2e docs modules generated lint unit",
 		"internal/plugin/command/a_test.go":       "format prose modules lint unit",
-		"pkg/store/s3/s3_test.go":                 "format prose modules lint stores unit",
+		"pkg/store/s3/s3_test.go":                 "format prose stores modules lint unit",
 		"test/e2e/create_test.go":                 "format prose e2e alone modules lint unit",
 		"test/simulation/mutants/a.patch":         "format modules lint mutants unit",
 		"hack/simulate":                           "scripts mutants unit",
@@ -94,7 +94,7 @@ func TestStagesOfAFile(t *testing.T) {
 		"hack/localkube/keeper/keeper.go":         everything,
 		"hack/localkube/smoke/dns_test.go":        "format prose localkube modules lint unit",
 		"hack/localkube/environ/of_test.go":       "format prose modules lint unit",
-		"pkg/apis/etcd/v1beta2/cluster.go":        "format prose e2e alone docs demo chaos modules generated lint monitoring mutants stores unit",
+		"pkg/apis/etcd/v1beta2/cluster.go":        "format prose e2e alone docs demo chaos stores modules generated lint monitoring mutants unit",
 		"doc/tls.md":                              "prose docs site unit",
 		"doc/reference.md":                        "prose docs generated site unit",
 		"CHANGELOG.md":                            "prose site unit",
@@ -130,7 +130,7 @@ func TestTestsOfAPackageThatNeedMoreThanTheCompiler(t *testing.T) {
 	c := newCheckout(t)
 	for tag, want := range map[string]string{
 		"e2e":    "format prose e2e modules lint unit",
-		"stores": "format prose modules lint stores unit",
+		"stores": "format prose stores modules lint unit",
 	} {
 		c.write(t, "pkg/cluster/a_test.go", "// Copyright\n\n//go:build "+tag+"\n\npackage cluster\n")
 		if got, err := c.affected(t); err != nil || got != want {
