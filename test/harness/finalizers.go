@@ -13,8 +13,8 @@ import (
 )
 
 // freeBackups deletes the EtcdBackups with a schedule and takes their finalizer off. Their operator
-// goes with the namespace, so nobody else would. For each namespace that stays, Kubernetes lists and
-// deletes all kinds of objects in it again and again: forty requests a second for three of them.
+// goes with the namespace, so nobody else would. In each namespace that stays, Kubernetes lists and
+// deletes all kinds of objects again and again.
 func (n *Namespace) freeBackups(ctx context.Context) error {
 	backups := n.EtcdClusters.EtcdV1beta2().EtcdBackups(n.Name)
 	list, err := backups.List(ctx, metav1.ListOptions{})

@@ -14,7 +14,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-// creation is the flags of commands that create an object.
+// creation is the flags of commands that create an object, or have an operator create one.
 type creation struct {
 	output output
 	dryRun dryRun
