@@ -15,8 +15,23 @@ import (
 // copies are when members were last seen to receive a copy of the database.
 type copies map[uint64]time.Time
 
-// look asks the running learners that do not answer whether they receive a copy. etcd serves
-// clients only after the copy.
+// voterPatience is how long a voter serves nothing before the operator asks whether it receives a copy. It
+// needs one after it was away for longer than the others keep their log.
+const voterPatience = time.Minute
+
+// mayCopy reports whether a member may be receiving a copy. A new one serves clients only after it.
+func mayCopy(m *plan.MemberState, now time.Time) bool {
+	switch {
+	case m.Foreign() || m.Pod == nil || !m.Pod.Running && !m.Pod.Waiting || m.Pod.IP == "":
+		return false
+	case m.Learner:
+		return m.Status == nil
+	default:
+		return !m.DownSince.IsZero() && now.Sub(m.DownSince) >= voterPatience
+	}
+}
+
+// look asks the members that may receive a copy of the database whether they do.
 func (c copies) look(ctx context.Context, o *plan.Observation, receives func(ctx context.Context, address string) (bool, error)) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -25,7 +40,7 @@ func (c copies) look(ctx context.Context, o *plan.Observation, receives func(ctx
 	for i := range o.Members {
 		m := &o.Members[i]
 		current[m.ID] = true
-		if !m.Learner || m.Foreign() || m.Status != nil || m.Pod == nil || !m.Pod.Running && !m.Pod.Waiting || m.Pod.IP == "" {
+		if !mayCopy(m, o.Now) {
 			continue
 		}
 		asked.Go(func() {

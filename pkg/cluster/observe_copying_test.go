@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,6 +49,30 @@ member n learner copying=25m`
 	}
 	if m := observed(time.Minute, func(context.Context, string) (bool, error) { panic("of the test") }); !m.CopyUnseen {
 		t.Errorf("after a panic: %+v", m)
+	}
+}
+
+// A voter that was away for long receives a copy too, and serves nothing meanwhile.
+func TestAVoterThatServesNothingIsAskedForItsCopy(t *testing.T) {
+	for down, want := range map[time.Duration]bool{30 * time.Second: false, 2 * time.Minute: true} {
+		o := look(t, "cluster\nmember a leader\nmember b\nmember c stalled="+down.String())
+		for i := range o.Pods {
+			o.Pods[i].IP = "10.0.0." + o.Pods[i].Name
+		}
+		asked := map[string]bool{}
+		var one sync.Mutex
+		copies{}.look(t.Context(), o, func(_ context.Context, address string) (bool, error) {
+			one.Lock()
+			defer one.Unlock()
+			asked[address] = true
+			return true, nil
+		})
+		if c := o.Members[2]; asked["10.0.0.c:2381"] != want || c.Copies(o.Now) != want || asked["10.0.0.a:2381"] {
+			t.Errorf("after %s: %v were asked, and it copies: %t", down, asked, c.Copies(o.Now))
+		}
+		if got := problem(o.Members[2], o) == "receives a copy of the database"; got != want {
+			t.Errorf("after %s: its problem is %q", down, problem(o.Members[2], o))
+		}
 	}
 }
 

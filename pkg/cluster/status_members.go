@@ -121,6 +121,8 @@ func problem(m plan.MemberState, o *plan.Observation) string {
 		return "knows no leader: it does not reach a majority of the members"
 	case m.Status != nil && !o.Quorum:
 		return "serves no reads: it does not reach a majority of the members"
+	case m.Stalled && m.Copies(o.Now):
+		return "receives a copy of the database"
 	case m.Stalled:
 		return "answers, but confirms no reads: its disk hangs, or it does not reach a majority of the members"
 	case m.Status != nil:

@@ -122,6 +122,9 @@ func (c *checks) leads(o *operator, h *history, id uint64, act string) {
 	if !c.isOurs(o) || m == nil || m.id != id || !m.leads() || !m.commits() || len(voters) < 3 {
 		return
 	}
+	if pod := c.w.api.pod(m.run.name); pod == nil || pod.UID != m.run.uid || !manifest.PodStateOf(pod).Running {
+		return // Kubernetes does not know yet that it runs again
+	}
 	if !c.w.reachable(o.place, m.run.node.name) || !c.w.reachable(m.run.node.name, o.place) {
 		return // the operator can't ask it to hand over
 	}

@@ -704,22 +704,17 @@ func (m *member) send(messages []*pb.Message) {
 				if !m.stopped && m.held == nil {
 					m.guard(func() {
 						m.node.ReportUnreachable(to.id)
-						if msg.GetType() == pb.MsgSnap {
-							m.node.ReportSnapshot(to.id, raft.SnapshotFailure)
-						}
 						m.pump()
 					})
+				}
+				if msg.GetType() == pb.MsgSnap {
+					m.reportSnapshot(to.id, raft.SnapshotFailure)
 				}
 			case p.machine.removed[m.id]:
 				m.stop("the member has been permanently removed from the cluster")
 			case p.held != nil:
-				// The sender of a snapshot gets an error at some time, and sends another one. Without
-				// it, raft sends this member nothing more.
-				if msg.GetType() == pb.MsgSnap && !m.stopped && m.held == nil {
-					m.guard(func() {
-						m.node.ReportSnapshot(to.id, raft.SnapshotFailure)
-						m.pump()
-					})
+				if msg.GetType() == pb.MsgSnap {
+					m.reportSnapshot(to.id, raft.SnapshotFailure)
 				}
 			default:
 				// A member answers one that joined after its own log ends: the request names the
@@ -734,13 +729,25 @@ func (m *member) send(messages []*pb.Message) {
 					_ = p.node.Step(msg)
 					p.pump()
 				})
-				if msg.GetType() == pb.MsgSnap && !m.stopped && m.held == nil {
-					m.guard(func() {
-						m.node.ReportSnapshot(to.id, raft.SnapshotFinish)
-						m.pump()
-					})
+				if msg.GetType() == pb.MsgSnap {
+					m.reportSnapshot(to.id, raft.SnapshotFinish)
 				}
 			}
+		})
+	}
+}
+
+// reportSnapshot lets raft know how the sending of a snapshot ended, as etcd always does: until then, raft
+// sends that member nothing more. While the disk hangs, the report waits.
+func (m *member) reportSnapshot(to uint64, status raft.SnapshotStatus) {
+	switch {
+	case m.stopped:
+	case m.held != nil:
+		m.w.after(tick, func() { m.reportSnapshot(to, status) })
+	default:
+		m.guard(func() {
+			m.node.ReportSnapshot(to, status)
+			m.pump()
 		})
 	}
 }
@@ -799,9 +806,21 @@ func (m *member) commits() bool {
 }
 
 // confirms reports whether a read through the member succeeds: what /readyz of etcd asks. No
-// such read needs a disk. A leader whose disk hangs confirms them until it has to write.
+// such read needs a disk. A leader whose disk hangs confirms them until it has to write. A member that
+// needs a copy of the database lacks what it would have to read.
 func (m *member) confirms() bool {
-	return m.agrees(func(p *member) bool { return p.held == nil })
+	return m.agrees(func(p *member) bool { return p.held == nil }) && !m.needsCopy()
+}
+
+// needsCopy reports whether the member's leader sends it the database in place of entries.
+func (m *member) needsCopy() bool {
+	needs := false
+	if l := m.w.memberAt(m.machine.members[m.lead].url); l != nil && l.leads() {
+		l.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
+			needs = needs || id == m.id && p.State == tracker.StateSnapshot
+		})
+	}
+	return needs
 }
 
 // agrees reports whether the member, its leader and a quorum follow that leader, and are able.

@@ -16,9 +16,9 @@ const (
 	copySeenFor = 11 * time.Second
 )
 
-// Copies reports whether a silent member was just seen to receive a copy of the database.
+// Copies reports whether a member that serves nothing was just seen to receive a copy of the database.
 func (m MemberState) Copies(now time.Time) bool {
-	return m.Status == nil && !m.Received.IsZero() && now.Sub(m.Received) < copySeenFor
+	return (m.Status == nil || m.Stalled) && !m.Received.IsZero() && now.Sub(m.Received) < copySeenFor
 }
 
 // overdue reports whether a learner takes too long to join. Progress counts, not time: a copy
@@ -34,9 +34,7 @@ func (o *Observation) overdue(m MemberState) bool {
 	if !m.Pod.Running {
 		return o.Now.Sub(began) > joinDeadline
 	}
-	size := o.dbSize()
-	load := joinDeadline + time.Duration(size/slowestLoad)*time.Second
-	whole := load + time.Duration(size/slowestCopy)*time.Second
+	load, whole := o.copyTimes()
 	if m.CopyUnseen {
 		return o.Now.Sub(began) > whole // the operator can't see its progress
 	}
@@ -45,4 +43,18 @@ func (o *Observation) overdue(m MemberState) bool {
 		moved = m.Received
 	}
 	return o.Now.Sub(moved) > load || o.Now.Sub(began) > whole
+}
+
+// copyTimes returns how long a member may take to load a copy of the database, and to receive and load it.
+func (o *Observation) copyTimes() (load, whole time.Duration) {
+	size := o.dbSize()
+	load = joinDeadline + time.Duration(size/slowestLoad)*time.Second
+	return load, load + time.Duration(size/slowestCopy)*time.Second
+}
+
+// catchesUp reports whether a voter that serves nothing receives a copy of the database, or has received
+// one lately. It was away for longer than the others keep their log.
+func (o *Observation) catchesUp(m MemberState) bool {
+	load, whole := o.copyTimes()
+	return !m.Received.Before(m.DownSince) && o.Now.Sub(m.Received) <= load && o.Now.Sub(m.DownSince) <= WedgeDeadline+whole
 }

@@ -55,7 +55,8 @@ func replaceLostMember(o *Observation) Step {
 }
 
 // replaceWedgedMember removes a voter with a pod that has been silent for long. A pod without
-// a working image needs a person: its replacement would have the same image.
+// a working image needs a person: its replacement would have the same image. One that receives a copy of the
+// database stays: its replacement would need a copy too.
 func replaceWedgedMember(o *Observation) Step {
 	if o.Now.Sub(o.QuorumSince) < settleTime {
 		return nil // it may be about to answer, as the others just did
@@ -63,8 +64,8 @@ func replaceWedgedMember(o *Observation) Step {
 	// If a pod can't start as the first one after an edit, the edit is at fault: the next one
 	// would not start either.
 	edited := slices.ContainsFunc(o.Own(), o.BehindTemplate)
-	for _, m := range o.Voters() { // dropStuckLearner judges learners: a copy may take hours
-		if m.Pod == nil || m.DistrustsOperator() || m.Unreached() || m.DownSince.IsZero() || o.Now.Sub(m.DownSince) <= WedgeDeadline || !o.quorumWithout(m) {
+	for _, m := range o.Voters() { // dropStuckLearner judges learners
+		if m.Pod == nil || m.DistrustsOperator() || m.Unreached() || m.DownSince.IsZero() || o.Now.Sub(m.DownSince) <= WedgeDeadline || o.catchesUp(m) || !o.quorumWithout(m) {
 			continue
 		}
 		switch {

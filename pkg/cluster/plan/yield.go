@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
@@ -45,8 +46,16 @@ func (o *Observation) known(pod string) bool {
 	return o.IsMember(pod) || !o.Quorum && o.Recorded(pod)
 }
 
+// awaitsNode reports whether the pod of a member has no node yet.
+func (o *Observation) awaitsNode() bool {
+	return slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool {
+		return !p.Scheduled && !p.Deleting && !p.Finished && o.known(p.Name)
+	})
+}
+
 // yields reports whether the pod on a volume must wait until members' pods have found nodes. Nothing
-// says that etcd has ever run on that volume.
+// says that etcd has ever run on that volume. A pod that no longer blocks a member's may do so again
+// when it returns, so whatever keeps the member from a node counts.
 func (o *Observation) yields(v manifest.VolumeState) bool {
-	return o.crowdedOut() != nil && !o.known(v.Name) && v.Version == "" && !v.Owner.Known
+	return o.awaitsNode() && !o.known(v.Name) && v.Version == "" && !v.Owner.Known
 }
