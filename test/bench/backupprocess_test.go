@@ -11,8 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -44,12 +42,18 @@ type backupResult struct {
 }
 
 func TestMain(m *testing.M) {
-	if config := os.Getenv(backupVariable); config != "" {
-		if err := makeBackups(context.Background(), config); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for variable, work := range map[string]func(string) error{
+		backupVariable:    func(config string) error { return makeBackups(context.Background(), config) },
+		rewindVariable:    rewindAsOrdered,
+		recordingVariable: recordAsOrdered,
+	} {
+		if order := os.Getenv(variable); order != "" {
+			if err := work(order); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
 		}
-		return
 	}
 	os.Exit(m.Run())
 }
@@ -64,11 +68,7 @@ func makeBackups(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	bucket, err := s3store.Open(ctx, s3store.Config{
-		Bucket: config.Bucket, Endpoint: config.Endpoint, ForcePathStyle: true,
-		Credentials: fmt.Appendf(nil, "[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", config.AccessKey, config.SecretKey),
-		ConfigFile:  fmt.Appendf(nil, "[default]\nregion = %s\n", config.Region),
-	})
+	bucket, err := openBucket(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -95,6 +95,14 @@ func makeBackups(ctx context.Context, text string) error {
 	}
 }
 
+func openBucket(ctx context.Context, config backupConfig) (store.Store, error) {
+	return s3store.Open(ctx, s3store.Config{
+		Bucket: config.Bucket, Endpoint: config.Endpoint, ForcePathStyle: true,
+		Credentials: fmt.Appendf(nil, "[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", config.AccessKey, config.SecretKey),
+		ConfigFile:  fmt.Appendf(nil, "[default]\nregion = %s\n", config.Region),
+	})
+}
+
 func makeBackup(ctx context.Context, endpoint etcd.Endpoint, bucket store.Store, key string) (int64, error) {
 	s, err := snapshot.Open(ctx, snapshot.Source{Endpoints: []etcd.Endpoint{endpoint}})
 	if err != nil {
@@ -118,18 +126,9 @@ func processorTime() int64 {
 
 // peak returns the peak of resident memory since the last call, and resets it.
 func peak() (int64, error) {
-	text, err := os.ReadFile("/proc/self/status")
+	most, err := statusBytes(os.Getpid(), "VmHWM")
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(text)) {
-		if value, found := strings.CutPrefix(line, "VmHWM:"); found {
-			kibibytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			if err != nil {
-				return 0, err
-			}
-			return kibibytes << 10, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // proc(5)
-		}
-	}
-	return 0, fmt.Errorf("/proc/self/status has no VmHWM")
+	return most, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // proc(5)
 }

@@ -20,6 +20,8 @@ var (
 	cachedTimes  = part{"<!-- measured addon: begin (written by hack/bench -dns addon -write) -->", "<!-- measured addon: end -->"}
 	restores     = part{"<!-- measured restores: begin (written by hack/bench -restores -write) -->", "<!-- measured restores: end -->"}
 	manyClusters = part{"<!-- measured scale: begin (written by hack/bench -scale -write) -->", "<!-- measured scale: end -->"}
+	logs         = part{"<!-- measured logs: begin (written by hack/bench -logs -write) -->", "<!-- measured logs: end -->"}
+	logRestores  = part{"<!-- measured log restores: begin (written by hack/bench -log-restores -write) -->", "<!-- measured log restores: end -->"}
 	backups      = part{"<!-- measured backups: begin (written by hack/bench -backups -write) -->", "<!-- measured backups: end -->"}
 )
 

@@ -260,6 +260,9 @@ func (m *Member) Kill(t testing.TB) {
 	m.running = nil
 }
 
+// Pid is the ID of the running process.
+func (m *Member) Pid() int { return m.running.Process.Pid }
+
 // Dir is the data directory of a member.
 func (m *Member) Dir() string { return m.data }
 
