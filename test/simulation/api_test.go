@@ -468,6 +468,9 @@ func (a *apiServer) serve(who *operator, r *request) ([]byte, error) {
 	case http.MethodPut:
 		return a.update(r, live)
 	case http.MethodPatch:
+		if r.ephemeral && a.w.backups != nil {
+			return nil, apierrors.NewForbidden(s.kind.group(), r.name, errors.New("the Role lacks patch on pods/ephemeralcontainers"))
+		}
 		return a.patch(who, r, live)
 	case http.MethodDelete:
 		var options metav1.DeleteOptions
@@ -582,6 +585,7 @@ func (a *apiServer) create(who *operator, r *request) ([]byte, error) {
 		a.w.checks.recovers(who, "the EtcdBackup "+o.Name)
 	case *api.EtcdRestore:
 		o.Status = api.RestoreStatus{}
+		a.w.checks.chooses(who)
 	case *apiextensionsv1.CustomResourceDefinition:
 		o.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
 	case *corev1.Event:

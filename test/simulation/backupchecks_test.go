@@ -135,6 +135,14 @@ func (b *backups) restoreReports(old, next *api.EtcdRestore) {
 		}
 		b.named(next)
 	}
+	if least := b.w.checks.atLeast; least > 0 && committed(next) && !committed(old) {
+		b.w.checks.atLeast = 0
+		state, err := decodeState(b.taken[st.Backup.SHA256])
+		must(err)
+		if b.w.narrate("status", "the recovery continues from revision %d", state.Revision); state.Revision < least {
+			b.w.fail("the cluster continues from revision %d, and a survivor had %d", state.Revision, least)
+		}
+	}
 	if !st.Succeeded || old.Status.Succeeded {
 		return
 	}

@@ -13,9 +13,13 @@ import (
 // plan chooses the faults of stores, and of the operators of backups and restores.
 func (b *backups) plan() {
 	w, l := b.w, b.w.life
-	if l.chance(0.7, "restore") {
+	recovers := w.api.cluster() != nil && w.api.cluster().Spec.RecoversAutomatically()
+	if l.chance(map[bool]float64{false: 0.7, true: 0.1}[recovers], "restore") {
 		at := l.between(90*time.Second, stormBegins+stormLasts, "restore at")
 		w.expect(&fault{id: "somebody restores the cluster", at: at, begin: func() { b.restore("in the storm") }})
+	}
+	if recovers {
+		w.expect(w.disaster())
 	}
 	if w.taken() {
 		w.expect(w.takeover())
@@ -38,10 +42,17 @@ func (b *backups) plan() {
 	})
 }
 
-// onCall is a person who restores a cluster that has lost its data.
+// onCall is a person who restores a cluster that has lost its data, and that does not recover by itself.
 func (b *backups) onCall() {
 	obj := b.w.api.cluster()
-	if obj == nil || time.Since(b.stormEnd) < 3*time.Minute || named(obj) == "" {
+	if obj == nil || named(obj) == "" {
+		return
+	}
+	patience := 3 * time.Minute
+	if obj.Spec.RecoversAutomatically() {
+		patience = 8 * time.Minute
+	}
+	if time.Since(b.stormEnd) < patience {
 		return
 	}
 	if what, _, _ := b.w.obstacle(obj); slices.Contains(lostData, what) {

@@ -52,6 +52,9 @@ type checks struct {
 	hampered time.Time
 	differ   time.Time
 	unnamed  int // seconds without progress, while the status did not say why
+	// atLeast is the highest revision of a survivor, when the operator chose what to recover from; 0: it
+	// did not.
+	atLeast int64
 	// accepted is true if a person has given up data.
 	accepted bool
 	conduct  conduct
@@ -198,7 +201,7 @@ func (c *checks) compareAvailable() {
 	if w.hampers() {
 		w.impaired()
 	}
-	if obj == nil || obj.DeletionTimestamp != nil || w.imports.alone() || time.Since(c.hampered) < disagree || (w.wiped || w.taken()) && contradicts(obj) || w.imports.contradicted(obj) {
+	if obj == nil || obj.DeletionTimestamp != nil || w.imports.alone() || obj.Spec.Paused && w.backups != nil && w.api.shelves["services"].objects[storedKey(namespace, clusterName+"-client")] == nil || time.Since(c.hampered) < disagree || (w.wiped || w.taken()) && contradicts(obj) || w.imports.contradicted(obj) {
 		// The operator of an earlier release leaves no record. Volumes of members that it has
 		// just removed then look like those of lost ones, and a person decides.
 		c.differ = time.Time{}
