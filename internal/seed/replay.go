@@ -26,6 +26,8 @@ import (
 const (
 	// replayPause is the pause between two looks at the database.
 	replayPause = 50 * time.Millisecond
+	// replayStall is how long etcd may apply nothing. It first reads all keys of the database.
+	replayStall = 15 * time.Minute
 	// replayEnd is how long etcd may take to end. It then has to write what it has applied.
 	replayEnd = time.Minute
 )
@@ -116,6 +118,10 @@ func (r Restore) runEtcd(ctx context.Context, dir, data string, last uint64) err
 	go func() { ended <- cmd.Wait() }()
 	pause := time.NewTicker(replayPause)
 	defer pause.Stop()
+	stall := cmp.Or(r.stall, replayStall)
+	stalled := time.NewTimer(stall)
+	defer stalled.Stop()
+	seen := uint64(0)
 	for {
 		select {
 		case err := <-ended:
@@ -125,11 +131,20 @@ func (r Restore) runEtcd(ctx context.Context, dir, data string, last uint64) err
 			return fmt.Errorf("etcd ended while it applied raft entries (%w): %s", cmp.Or(err, errors.New("exit code 0")), output)
 		case <-pause.C:
 			// etcd notes the name of the member after the last entry, so it writes an index that is not lower.
-			if index, err := consistentIndex(data); err == nil && index >= last {
+			index, err := consistentIndex(data)
+			if err == nil && index >= last {
 				cancel()
 				<-ended // the signal is its error
 				return applied(data, last)
 			}
+			if err == nil && index > seen {
+				seen = index
+				stalled.Reset(stall)
+			}
+		case <-stalled.C:
+			cancel()
+			<-ended
+			return fmt.Errorf("etcd has applied no raft entry for %v: %s", stall, output)
 		}
 	}
 }

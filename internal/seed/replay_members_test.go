@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,5 +172,44 @@ func compareOthers(t *testing.T, got, want *clientv3.Client) {
 	wantLeases, wantUsers := state(want)
 	if !slices.Equal(gotLeases, wantLeases) || len(wantLeases) != 1 || !slices.Equal(gotUsers, wantUsers) || len(wantUsers) != 1 {
 		t.Errorf("leases %v, want %v; users %v, want %v", gotLeases, wantLeases, gotUsers, wantUsers)
+	}
+}
+
+// An entry at which etcd ends, or never returns, must not keep the cluster from coming back. The person gives up
+// what the survivor has not applied.
+func TestARestoreGoesOnWithoutEntriesThatEtcdCannotApply(t *testing.T) {
+	t.Parallel()
+	releases := members.Releases(t)
+	release := releases[len(releases)-1]
+	c, backup := backUpSurvivor(t, release)
+	applied := release.SnapshotStatus(t, backup).Revision
+	for name, etcd := range map[string]struct{ program, want string }{
+		"it ends":   {"#!/bin/sh\necho 'panic: unexpected error during txn with writes' >&2\nexit 2\n", "panic: unexpected error during txn with writes"},
+		"it blocks": {"#!/bin/sh\nexec sleep 600\n", "etcd has applied no raft entry for 200ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := restoreOf(t, backup, release)
+			r.stall = 200 * time.Millisecond
+			tools := t.TempDir()
+			must(t, os.Symlink(r.Tool, filepath.Join(tools, "etcdutl")))
+			must(t, os.WriteFile(filepath.Join(tools, "etcd"), []byte(etcd.program), 0o700)) //nolint:gosec // a program
+			r.Tool = filepath.Join(tools, "etcdutl")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for range 2 { // the kubelet starts the container again
+				err := r.Run(ctx)
+				if err == nil || !strings.Contains(err.Error(), etcd.want) || !strings.Contains(err.Error(), "set spec.revision of the EtcdRestore to status.backup.etcdRevision") {
+					t.Fatalf("the error is %v", err)
+				}
+			}
+			r.Revision, r.BumpRevision = applied, 1_000_000_000
+			must(t, r.Run(ctx))
+			got := members.Everything(t, release.Start(t, members.Options{Data: r.DataDir}).Client(t), 0)
+			want := members.Everything(t, c.Client(t), 0)
+			if len(got.Kvs) != 20 || got.Header.Revision != applied+r.BumpRevision || want.Header.Revision <= applied {
+				t.Errorf("%d keys at revision %d are restored; the survivor had applied 20 at %d, and has %d", len(got.Kvs), got.Header.Revision, applied, want.Header.Revision)
+			}
+		})
 	}
 }

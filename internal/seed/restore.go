@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/rewind"
 )
@@ -39,6 +40,9 @@ type Restore struct {
 	Revision int64
 	// BumpRevision is how much to raise the revision; 0: not at all.
 	BumpRevision int64
+
+	// stall is how long etcd may apply no entry of a survivor's log; 0: replayStall.
+	stall time.Duration
 
 	Out, Err io.Writer
 }

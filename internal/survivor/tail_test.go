@@ -53,7 +53,10 @@ func TestASnapshotHasTheEntriesThatTheDatabaseLacks(t *testing.T) {
 	if status.RaftIndex != 99 || status.RaftApplied != 90 {
 		t.Errorf("%+v", status)
 	}
-	_, got := take(t, snapshot.Source{Endpoints: []etcd.Endpoint{ep}})
+	taken, got := take(t, snapshot.Source{Endpoints: []etcd.Endpoint{ep}})
+	if taken.Unapplied != 9 {
+		t.Errorf("it is said to have %d entries that are not applied", taken.Unapplied)
+	}
 	want := d.snapshot(t)
 	if !bytes.HasPrefix(got, want) {
 		t.Error("the database differs from what etcd would send")

@@ -25,7 +25,9 @@ type Snapshot struct {
 	ClusterID uint64
 	// RaftApplied is the last raft entry in it at the least; 0: unknown.
 	RaftApplied uint64
-	Size        int64 // in bytes; -1: unknown
+	// Unapplied is how many entries after that are in it at the most.
+	Unapplied uint64
+	Size      int64 // in bytes; -1: unknown
 	// Linearizable reports whether all writes are in it that were acknowledged before.
 	Linearizable bool
 	// SHA256 of all bytes, in hexadecimal; "" before the end was read.
@@ -44,7 +46,7 @@ func fromEtcd(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
 	}
 	return &Snapshot{
 		ReadCloser: s, Revision: s.Revision, Version: s.Version, Endpoint: s.Endpoint, Size: s.Size,
-		Linearizable: s.Linearizable, SHA256: s.SHA256, ClusterID: s.ClusterID, RaftApplied: s.RaftApplied,
+		Linearizable: s.Linearizable, SHA256: s.SHA256, ClusterID: s.ClusterID, RaftApplied: s.RaftApplied, Unapplied: s.Unapplied,
 	}, nil
 }
 

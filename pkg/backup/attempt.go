@@ -53,10 +53,12 @@ type storedBackup struct {
 	endpoint string
 	cluster  string // its ID in hexadecimal digits; "": unknown
 	applied  int64  // raft entries that it holds at the least; 0: unknown
-	size     int64
-	sha256   string
-	duration time.Duration
-	complete time.Time
+	// unapplied is how many entries after these it holds at the most; nil: unknown, or a quorum has confirmed it.
+	unapplied *int64
+	size      int64
+	sha256    string
+	duration  time.Duration
+	complete  time.Time
 	// uncertain means that no quorum could say whether all writes are in it.
 	uncertain bool
 	// found means that an attempt before has stored it, which began at begun.
@@ -146,11 +148,12 @@ func (a *attempt) store(ctx context.Context) (*storedBackup, error) {
 		return nil, err
 	}
 	a.log.WithFields(logrus.Fields{"endpoint": snap.Endpoint, "revision": snap.Revision, "version": snap.Version, "key": place.Path(key)}).Info("storing a backup")
+	metadata := a.metadata(snap)
 	body := &counted{from: snap, progress: &a.progress}
 	a.sent = true
 	object, err := place.Put(ctx, key, store.Upload{
 		Body: body, Size: snap.Size,
-		Metadata: a.metadata(snap),
+		Metadata: metadata,
 		FinalMetadata: func() map[string]string {
 			return map[string]string{
 				backupobject.MetaSHA256:   snap.SHA256(),
@@ -178,7 +181,7 @@ func (a *attempt) store(ctx context.Context) (*storedBackup, error) {
 	}
 	return &storedBackup{
 		place: place.Path(key), key: key,
-		cluster:  a.metadata(snap)[backupobject.MetaCluster],
+		cluster: metadata[backupobject.MetaCluster], unapplied: unappliedBy(metadata),
 		applied:  int64(snap.RaftApplied), // far from 2^63
 		revision: snap.Revision, version: snap.Version, endpoint: snap.Endpoint, uncertain: !snap.Linearizable,
 		size: object.Size, sha256: snap.SHA256(),

@@ -13,23 +13,36 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
-// segments lists those of all clusters. It gives up on a store that delivers none of them for
-// storeLimit: its answer may have begun, so that no other limit ends it.
+// segments lists those of all clusters.
 func segments(ctx context.Context, place *location.Location) iter.Seq2[changelog.Key, error] {
 	return func(yield func(changelog.Key, error) bool) {
+		for object, err := range listed(ctx, place, changelog.KeyPrefix(place.Key)) {
+			k, ours := changelog.ParseKey(place.Key, object.Key)
+			if (err != nil || ours) && (!yield(k, err) || err != nil) {
+				return
+			}
+		}
+	}
+}
+
+// listed lists objects. It gives up on a store that delivers none of them for storeLimit: its answer may have
+// begun, so that no other limit ends it. The time that the caller takes does not count.
+func listed(ctx context.Context, place *location.Location, prefix string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		stalled := fmt.Errorf("the store has not continued its list for %s", storeLimit)
 		watch := time.AfterFunc(storeLimit, func() { cancel(stalled) })
 		defer watch.Stop()
-		for object, err := range place.List(ctx, changelog.KeyPrefix(place.Key)) {
+		for object, err := range place.List(ctx, prefix) {
+			watch.Stop()
 			if err != nil && errors.Is(context.Cause(ctx), stalled) {
 				err = stalled
 			}
-			k, ours := changelog.ParseKey(place.Key, object.Key)
-			if (err != nil || ours) && (!yield(k, err) || err != nil) {
+			if !yield(object, err) || err != nil {
 				return
 			}
 			watch.Reset(storeLimit)

@@ -28,13 +28,14 @@ type job struct {
 	// yields means that it gives way to an attempt that is due, from a time on.
 	yields bool
 	until  time.Time
+	begun  time.Time
 }
 
 // jobResult is how a job ended; applyTo notes it.
 type jobResult interface{ applyTo(b *Backup) }
 
 func (b *Backup) start(ctx context.Context, obj *api.EtcdBackup, work func(context.Context) jobResult) *job {
-	return &job{Job: loop.Start(ctx, b.Wake, work), obj: obj}
+	return &job{Job: loop.Start(ctx, b.Wake, work), obj: obj, begun: b.cfg.Clock.Now()}
 }
 
 // overtakenBy reports whether the job must not continue for a newer state of its object.

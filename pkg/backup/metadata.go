@@ -36,6 +36,9 @@ func (a *attempt) metadata(snap *Snapshot) map[string]string {
 	if snap.RaftApplied != 0 {
 		m[backupobject.MetaApplied] = strconv.FormatUint(snap.RaftApplied, 10)
 	}
+	if !snap.Linearizable {
+		m[backupobject.MetaUnapplied] = strconv.FormatUint(snap.Unapplied, 10)
+	}
 	if !a.window.IsZero() {
 		m[backupobject.MetaScheduled] = a.window.UTC().Format(time.RFC3339)
 	}
@@ -100,6 +103,16 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 	// What can't be read was not written by us, and is left out.
 	m.revision, _ = strconv.ParseInt(object.Metadata[backupobject.MetaRevision], 10, 64)
 	m.applied, _ = strconv.ParseInt(object.Metadata[backupobject.MetaApplied], 10, 64)
+	m.unapplied = unappliedBy(object.Metadata)
 	m.duration, _ = time.ParseDuration(object.Metadata[backupobject.MetaDuration])
 	return m, nil
+}
+
+// unappliedBy is what MetaUnapplied says; nil: nothing.
+func unappliedBy(metadata map[string]string) *int64 {
+	n, err := strconv.ParseInt(metadata[backupobject.MetaUnapplied], 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
 }

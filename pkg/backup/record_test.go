@@ -367,26 +367,29 @@ func TestABackupOfMoreIsNotReplacedByOneOfLess(t *testing.T) {
 // A recovery of a lost quorum decides by both.
 func TestTheStatusNamesTheClusterAndTheRaftEntries(t *testing.T) {
 	for name, found := range map[string]bool{"by the attempt": false, "by the one after a crash": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, testBackup(nil))
-				open := w.cfg.OpenSnapshot
-				w.cfg.OpenSnapshot = func(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
-					s, err := open(ctx, source)
-					if err == nil {
-						s.ClusterID, s.RaftApplied = 0xabc, 1234
+		for _, certain := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, certain), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, testBackup(nil))
+					open := w.cfg.OpenSnapshot
+					w.cfg.OpenSnapshot = func(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
+						s, err := open(ctx, source)
+						if err == nil {
+							s.ClusterID, s.RaftApplied, s.Unapplied, s.Linearizable = 0xabc, 1234, 5, certain
+						}
+						return s, err
 					}
-					return s, err
-				}
-				if found {
-					w.dieAfterStoring()
-				}
-				defer w.run()()
-				pass(time.Minute)
-				if st := w.status(); !st.Succeeded || st.ClusterID != "0000000000000abc" || st.RaftIndex != 1234 || len(w.store.keys()) != 1 {
-					t.Errorf("%+v", st)
-				}
+					if found {
+						w.dieAfterStoring()
+					}
+					defer w.run()()
+					pass(time.Minute)
+					if st := w.status(); !st.Succeeded || st.ClusterID != "0000000000000abc" || st.RaftIndex != 1234 ||
+						(st.UnappliedEntries == nil) != certain || !certain && *st.UnappliedEntries != 5 || len(w.store.keys()) != 1 {
+						t.Errorf("%+v", st)
+					}
+				})
 			})
-		})
+		}
 	}
 }

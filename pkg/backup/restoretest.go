@@ -19,6 +19,10 @@ import (
 // the status states what for.
 const testLook = 30 * time.Second
 
+// tidyingPatience is how long a test waits for the tidying of the store, which says what backups are left.
+// The tidying of a long log takes hours.
+const tidyingPatience = 5 * time.Minute
+
 // notDonePause is the time from a test that could not be carried out to the next attempt.
 const notDonePause = 10 * time.Minute
 
@@ -109,15 +113,21 @@ func (b *Backup) keepTest(ctx context.Context, now time.Time) (time.Duration, er
 	}
 	v := planTest(b.obj, &b.status, now)
 	switch {
-	case v.run && (b.due || b.job != nil):
+	case v.run && (b.due || b.job != nil && !b.job.yields):
 		return loop.LongestSleep, nil // a newer backup comes, whose end wakes the loop
+	case v.run && b.job != nil && now.Sub(b.job.begun) < tidyingPatience:
+		return b.job.begun.Add(tidyingPatience).Sub(now), nil
 	case v.run:
 	case v.next.IsZero():
 		return loop.LongestSleep, nil
 	default:
 		return v.next.Sub(now), nil
 	}
-	t := &restoreTest{cfg: &b.cfg, log: b.log, obj: b.obj.DeepCopy(), status: *b.status.DeepCopy(), began: now, point: pointOf(b.obj, &b.status, b.owned, now)}
+	owned := b.owned
+	if b.job != nil {
+		owned = nil // the retention is about to delete old ones, and never the newest
+	}
+	t := &restoreTest{cfg: &b.cfg, log: b.log, obj: b.obj.DeepCopy(), status: *b.status.DeepCopy(), began: now, point: pointOf(b.obj, &b.status, owned, now)}
 	if err := b.write(ctx, true, func(st *api.BackupStatus) { beginTest(st, t) }); err != nil {
 		return 0, err
 	}

@@ -64,7 +64,7 @@ func succeed(st *api.BackupStatus, a *attempt, m *storedBackup, next time.Time) 
 	st.Succeeded, st.Reason, st.Failures = true, "", 0
 	st.UnfinishedSince = nil
 	st.EtcdVersion, st.EtcdRevision, st.Endpoint = m.version, m.revision, m.endpoint
-	st.ClusterID, st.RaftIndex = m.cluster, m.applied
+	st.ClusterID, st.RaftIndex, st.UnappliedEntries = m.cluster, m.applied, m.unapplied
 	st.Key, st.Size, st.SHA256 = m.place, m.size, m.sha256
 	st.Uncertain = m.uncertain
 	st.Duration = nil

@@ -211,7 +211,7 @@ func (t *tidying) sweep(ctx context.Context, place *location.Location) {
 func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored, map[string]origin, error) {
 	var backups []stored
 	owned := map[string]origin{}
-	for object, err := range place.List(ctx, backupobject.KeyPrefix(place.Key)) {
+	for object, err := range listed(ctx, place, backupobject.KeyPrefix(place.Key)) {
 		if err != nil {
 			return nil, merged(t.owned, owned), err
 		}

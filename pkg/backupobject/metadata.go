@@ -14,6 +14,9 @@ const (
 	MetaCluster = "etcd-cluster-id"
 	// MetaApplied is how many raft entries the backup contains at the least.
 	MetaApplied = "etcd-raft-applied"
+	// MetaUnapplied is how many raft entries after these it contains at the most. Only a backup that no
+	// quorum has confirmed has it.
+	MetaUnapplied = "etcd-raft-unapplied"
 	// MetaEndpoint is the URL of the member that sent the snapshot.
 	MetaEndpoint = "etcd-endpoint"
 	// MetaLinearizable is "false" if etcd had no quorum, else "true".

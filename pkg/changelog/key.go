@@ -4,10 +4,8 @@
 package changelog
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +32,11 @@ func ClusterPrefix(path string, cluster uint64) string {
 // cover the same and were made in the same millisecond. In the order of the alphabet, keys of a
 // cluster are in that of their revisions.
 func KeyOf(path string, s *Segment) string {
-	return ClusterPrefix(path, s.Cluster) + fmt.Sprintf("%019d-%019d-%013d", s.First, s.Last, millis(s.Until))
+	return textOf(path, Key{Cluster: s.Cluster, First: s.First, Last: s.Last, Until: s.Until})
+}
+
+func textOf(path string, k Key) string {
+	return ClusterPrefix(path, k.Cluster) + fmt.Sprintf("%019d-%019d-%013d", k.First, k.Last, millis(k.Until))
 }
 
 var keyFormat = regexp.MustCompile(`^([0-9a-f]{16})/([0-9]{19})-([0-9]{19})-([0-9]{13})$`)
@@ -65,30 +67,4 @@ func ParseKey(path, key string) (Key, bool) {
 // Fits reports whether a segment is what its key says.
 func (k Key) Fits(s *Segment) bool {
 	return k.Cluster == s.Cluster && k.First == s.First && k.Last == s.Last && k.Until.Equal(s.Until)
-}
-
-// Chain returns the segments of one cluster that continue a revision without a gap, in their
-// order. Two writers may have overlapped for a moment, so a segment may begin before the end of
-// the one before it. Each segment adds revisions, or a later Until.
-func Chain(keys []Key, from int64) []Key {
-	sorted := slices.SortedFunc(slices.Values(keys), func(a, b Key) int {
-		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(b.Last, a.Last), b.Until.Compare(a.Until), strings.Compare(a.Text, b.Text))
-	})
-	var chain []Key
-	last, until := from, time.Time{}
-	for _, k := range sorted {
-		switch {
-		case k.First > last+1:
-			return chain
-		case k.Last < last, k.Last == last && !k.Until.After(until):
-			continue
-		}
-		// What holds nothing new but a time replaces one before it that does the same.
-		if n := len(chain) - 1; k.Last == last && n >= 0 && chain[n].Last < chain[n].First {
-			chain = chain[:n]
-		}
-		chain = append(chain, k)
-		last, until = k.Last, k.Until
-	}
-	return chain
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -302,5 +303,70 @@ func TestASegmentOfAnotherLogIsRefused(t *testing.T) {
 	s.Trail = &Trail{Origin: 20}
 	if _, err := s.Encode(); err == nil || !strings.Contains(err.Error(), "and its log after 20") {
 		t.Errorf("a log that begins after its segment: %v", err)
+	}
+}
+
+// An index keeps less than the keys, and its chains are the same.
+func TestAnIndexHasTheChainsOfItsKeys(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		var keys []Key
+		index := NewIndex(7)
+		earliest, idle := map[int64]time.Time{}, 0
+		for last, n := int64(0), 0; n < 40; n++ {
+			first := max(1, last+1-rng.Int64N(3)+rng.Int64N(8)/7*5) // often after the last one, at times before its end, or after a gap
+			end := first - 1 + rng.Int64N(3)*rng.Int64N(10)
+			k := Key{Cluster: 7, First: first, Last: end, Until: began.Add(time.Duration(n+rng.IntN(3)) * time.Second)}
+			k.Text = textOf("x", k)
+			if parsed, ours := ParseKey("x", k.Text); !ours || parsed != k {
+				t.Fatalf("%+v is %+v", k, parsed)
+			}
+			keys, last = append(keys, k), max(last, end)
+		}
+		slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.Text, b.Text) })
+		keys = slices.Compact(keys)
+		if seed%2 == 0 {
+			rng.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		}
+		for _, k := range keys {
+			index.Add(k, 9)
+			if k.Last < k.First {
+				idle++
+				if at, there := earliest[k.First]; !there || k.Until.Before(at) {
+					earliest[k.First] = k.Until
+				}
+			}
+		}
+		for from := int64(-1); from < 200; from += 1 + rng.Int64N(9) {
+			var got []Key
+			for m := range index.Chain(from) {
+				if m.Size() != 9 {
+					t.Fatalf("the size is %d", m.Size())
+				}
+				got = append(got, index.Key("x", m))
+			}
+			if want := Chain(keys, from); !slices.Equal(got, want) {
+				t.Fatalf("seed %d: the chain after %d is %+v, want %+v", seed, from, got, want)
+			}
+		}
+		for m := range index.Marks() {
+			if m.Last < m.First && m.Until().Equal(earliest[m.First]) {
+				delete(earliest, m.First)
+			}
+		}
+		if len(earliest) > 0 || idle == 0 {
+			t.Fatalf("seed %d: %d without changes; the index lacks the first ones after %v", seed, idle, earliest)
+		}
+	}
+}
+
+// A cluster to which nobody writes stores a segment a minute.
+func TestAnIdleLogTakesNoMemory(t *testing.T) {
+	index := NewIndex(7)
+	for i := range 100_000 {
+		index.Add(Key{Cluster: 7, First: 11, Last: 10, Until: began.Add(time.Duration(i) * time.Minute)}, 9)
+	}
+	if len(index.marks) != 2 || !index.marks[0].Until().Equal(began) || !index.marks[1].Until().Equal(began.Add(99_999*time.Minute)) {
+		t.Errorf("there are %d marks: %+v", len(index.marks), index.marks[:2])
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -111,7 +112,7 @@ func TestTheStatusListsTheWaysOut(t *testing.T) {
 		t.Fatalf("the ways out are %+v", st)
 	}
 	if w := st.Ways[0]; w.Way != api.RecoverySurvivor || w.Member != "a" || w.Revision != 80 || w.RaftTerm != 4 || w.RaftIndex != 5000 ||
-		w.Message != "a has revision 80; the last revision known to be committed was 83: 3 known revisions are lost, and later writes" {
+		w.Message != "a has revision 80; its log may hold later ones; the last revision known to be committed was 83: at most 3 known revisions are lost, and perhaps later writes" {
 		t.Errorf("the first is %+v", w)
 	}
 	if w := st.Ways[1]; w.Way != api.RecoveryBackup || w.Backup != "nightly" || w.Revision != 70 || w.Time != "2026-01-01T11:00:00Z" {
@@ -159,13 +160,14 @@ func TestAPersonChoosesTheSurvivor(t *testing.T) {
 	if n := l.count("create", "etcdbackups"); n != 1 {
 		t.Errorf("%d EtcdBackups were created", n)
 	}
-	once.Status = api.BackupStatus{Succeeded: true, Uncertain: true, EtcdRevision: 81, Key: once.Spec.S3.Path}
+	once.Status = api.BackupStatus{Succeeded: true, Uncertain: true, EtcdRevision: 81, UnappliedEntries: ptr.To[int64](1), Key: once.Spec.S3.Path}
 	if err := l.clusters.Tracker().Update(api.SchemeGroupVersion.WithResource("etcdbackups"), once, "ns"); err != nil {
 		t.Fatal(err)
 	}
 	l.clock.Step(10 * time.Second)
 	c := l.pass().Choice
-	if c.Phase != api.RecoveryRestoring || c.Revision != 81 {
+	if c.Phase != api.RecoveryRestoring || c.Revision != 81 || c.HighestRevision != 82 ||
+		c.Message != "revision 81 is restored, and at most 1 later one from the log of the survivor; the last revision known to be committed was 83: 1 to 2 known revisions are lost, and later writes" {
 		t.Fatalf("the choice is %+v", c)
 	}
 	restore, err := l.clusters.EtcdV1beta2().EtcdRestores("ns").Get(t.Context(), "c", metav1.GetOptions{})

@@ -113,6 +113,6 @@ func (n *notices) recoveryChanged(old, st *api.RecoveryStatus) {
 	case api.RecoveryBackingUp:
 		n.Normal("Recovery Started", "The way out is %s: EtcdBackup %s stores its data, at revision %d or later", c.Value, c.Backup, c.Revision)
 	case api.RecoveryRestoring:
-		n.Normal("Recovery Restoring", "The way out is %s: an EtcdRestore continues the cluster from EtcdBackup %s, revision %d", c.Value, c.Backup, c.Revision)
+		n.Normal("Recovery Restoring", "The way out is %s: an EtcdRestore continues the cluster from EtcdBackup %s: %s", c.Value, c.Backup, c.Message)
 	}
 }

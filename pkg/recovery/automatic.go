@@ -62,7 +62,7 @@ func (r *Report) Within(b Bounds, stores []api.EtcdBackup) (pick *Pick, why stri
 		if way.Store == "" {
 			return nil, "the survivor " + survivor.Name + " is within the bounds, and its data needs a store: create an EtcdBackup of this cluster (doc/backup.md)"
 		}
-		return &Pick{Way: way, Revision: survivor.Revision, Loses: r.against(survivor.Revision, survivor.Behind)}, ""
+		return &Pick{Way: way, Revision: survivor.Revision, Loses: r.loss(survivor.Revision, Unknown)}, ""
 	case backup != nil:
 		return &Pick{Way: api.ChosenWay{Backup: backup.Name}, Revision: backup.Revision, Loses: r.against(backup.Revision, backup.Behind) + "; all writes since " + stamp(*backup.Complete) + " are lost"}, ""
 	}
@@ -79,7 +79,7 @@ func (r *Report) survivorWithin(b Bounds, against *[]string) *Survivor {
 	case s == nil:
 		*against = append(*against, "no member answers")
 	case s.Behind > b.Revisions:
-		*against = append(*against, fmt.Sprintf("survivor %s: %s lost, and recovery.maxLostRevisions is %d", s.Name, revisionsAre(s.Behind, "known "), b.Revisions))
+		*against = append(*against, fmt.Sprintf("survivor %s: at most %s lost, and recovery.maxLostRevisions is %d", s.Name, revisionsAre(s.Behind, "known "), b.Revisions))
 	case b.Revisions == 0 && int64(s.Applied) < r.Index: // far from 2^63
 		*against = append(*against, fmt.Sprintf("survivor %s: it has applied raft entry %d, and %d is recorded: it may lack leases, users or roles, which raise no revision", s.Name, s.Applied, r.Index))
 	default:

@@ -57,7 +57,7 @@ func TestTheWayOutWithinTheBoundsThatLosesLeast(t *testing.T) {
 		"the survivor has more":              {81, func(l *loss) { l.backedUp("n", 70, time.Hour) }, "survivor=a,store=n", ""},
 		"it lacks a revision": {
 			79, func(l *loss) { l.backedUp("n", 70, time.Hour) }, "",
-			"backup n: 10 known revisions are lost, and recovery.maxLostRevisions is 0; survivor a: 1 known revision is lost, and recovery.maxLostRevisions is 0",
+			"backup n: 10 known revisions are lost, and recovery.maxLostRevisions is 0; survivor a: at most 1 known revision is lost, and recovery.maxLostRevisions is 0",
 		},
 		"it lacks a revision, and may": {79, func(l *loss) { l.Revisions = 1; l.backedUp("n", 70, time.Hour) }, "survivor=a,store=n", ""},
 		"it lacks more than it may":    {77, func(l *loss) { l.Revisions = 2; l.backedUp("n", 70, time.Hour) }, "", "3 known revisions are lost"},

@@ -107,3 +107,40 @@ func TestABackupOfAnotherClusterIsNoWayOut(t *testing.T) {
 		t.Errorf("without a record: %+v", got)
 	}
 }
+
+// The end of a survivor's log is restored too, and before the choice nobody knows what it holds.
+func TestALossIsStatedAsFarAsTheLogOfTheSurvivorIsKnown(t *testing.T) {
+	f := Facts{
+		Record:  &api.ClusterRecord{ClusterID: "7", Revision: 83},
+		Members: []Member{{Missing: Missing{Name: "a"}, Status: &etcd.Status{MemberID: 1, ClusterID: 7, Revision: 80, RaftIndex: 500, RaftApplied: 500}}, {Missing: Missing{Name: "b"}}, {Missing: Missing{Name: "c"}}},
+	}
+	r := Of(f)
+	if got, want := r.Ways()[0].Message, "a has revision 80; its log may hold later ones; the last revision known to be committed was 83: at most 3 known revisions are lost, and perhaps later writes"; got != want {
+		t.Errorf("before the choice, it says %q, want %q", got, want)
+	}
+	if got, want := r.Loses(r.Survivors[0]), "at most 3 recorded revisions, and perhaps later writes"; got != want {
+		t.Errorf("in a few words, it says %q, want %q", got, want)
+	}
+	for unapplied, want := range map[int64]string{
+		Unknown: "revision 80 is restored, and perhaps later ones from the log of the survivor; the last revision known to be committed was 83: at most 3 known revisions are lost, and perhaps later writes",
+		0:       "revision 80 is restored; the last revision known to be committed was 83: 3 known revisions are lost, and later writes",
+		1:       "revision 80 is restored, and at most 1 later one from the log of the survivor; the last revision known to be committed was 83: 2 to 3 known revisions are lost, and later writes",
+		3:       "revision 80 is restored, and at most 3 later ones from the log of the survivor; the last revision known to be committed was 83: at most 3 known revisions are lost, and perhaps later writes",
+		9:       "revision 80 is restored, and at most 9 later ones from the log of the survivor; the last revision known to be committed was 83: at most 3 known revisions are lost, and perhaps later writes",
+	} {
+		if got := r.Restored(80, unapplied); got != want {
+			t.Errorf("with %d entries, it says %q, want %q", unapplied, got, want)
+		}
+	}
+	for unapplied, want := range map[int64]string{
+		0: "revision 83 is restored; the last revision known to be committed was 83: no known revision is lost; perhaps the last writes are",
+		2: "revision 83 is restored, and at most 2 later ones from the log of the survivor; the last revision known to be committed was 83: no known revision is lost; perhaps the last writes are",
+	} {
+		if got := r.Restored(83, unapplied); got != want {
+			t.Errorf("with %d entries, it says %q, want %q", unapplied, got, want)
+		}
+	}
+	if got, want := Of(Facts{}).Restored(83, 1), "revision 83 is restored, and at most 1 later one from the log of the survivor; no committed revision is recorded, so the loss is unknown"; got != want {
+		t.Errorf("without a record, it says %q, want %q", got, want)
+	}
+}

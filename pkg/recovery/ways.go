@@ -27,7 +27,7 @@ func (r *Report) Ways() []api.RecoveryWay {
 		ways = append(ways, api.RecoveryWay{
 			Way: api.RecoverySurvivor, Member: s.Name, Revision: s.Revision, NotServing: s.NotServing,
 			RaftTerm: int64(s.RaftTerm), RaftIndex: int64(s.RaftIndex), // far from 2^63
-			Message: fmt.Sprintf("%s has revision %d%s; %s", s.Name, s.Revision, s.restarted(), r.against(s.Revision, s.Behind)),
+			Message: fmt.Sprintf("%s has revision %d%s; its log may hold later ones; %s", s.Name, s.Revision, s.restarted(), r.loss(s.Revision, Unknown)),
 		})
 	}
 	for _, b := range r.Backups {
@@ -36,11 +36,10 @@ func (r *Report) Ways() []api.RecoveryWay {
 		}
 		way := api.RecoveryWay{
 			Way: api.RecoveryBackup, Backup: b.Name, Revision: b.Revision,
-			Message: fmt.Sprintf("%s has revision %d; %s", b.Name, b.Revision, r.against(b.Revision, b.Behind)),
+			Message: fmt.Sprintf("%s has revision %d; %s", b.Name, b.Revision, r.without(b)),
 		}
 		if b.Taken != nil {
 			way.Time = b.Taken.UTC().Format(time.RFC3339)
-			way.Message += "; all writes since " + way.Time + " are lost"
 		}
 		ways = append(ways, way)
 	}
@@ -84,6 +83,53 @@ func (r *Report) against(revision, behind int64) string {
 	}
 }
 
+// RestoredFrom says what continues from a backup, and what is lost then.
+func (r *Report) RestoredFrom(b Backup) string {
+	return fmt.Sprintf("revision %d is restored; %s", b.Revision, r.without(b))
+}
+
+// without says what a backup lacks.
+func (r *Report) without(b Backup) string {
+	text := r.against(b.Revision, b.Behind)
+	if b.Taken != nil {
+		text += "; all writes since " + b.Taken.UTC().Format(time.RFC3339) + " are lost"
+	}
+	return text
+}
+
+// Unknown says that nobody knows how many entries of its log a survivor has not applied.
+const Unknown = -1
+
+// Restored says what continues from the data of a survivor, and what is lost then. unapplied is how many
+// entries its log holds after those that gave it the revision.
+func (r *Report) Restored(revision, unapplied int64) string {
+	log := ""
+	switch {
+	case unapplied == Unknown:
+		log = ", and perhaps later ones from the log of the survivor"
+	case unapplied == 1:
+		log = ", and at most 1 later one from the log of the survivor"
+	case unapplied > 1:
+		log = fmt.Sprintf(", and at most %d later ones from the log of the survivor", unapplied)
+	}
+	return fmt.Sprintf("revision %d is restored%s; %s", revision, log, r.loss(revision, unapplied))
+}
+
+// loss compares a survivor with the last revision that is known. An entry of its log raises the revision by
+// one, or not at all.
+func (r *Report) loss(revision, unapplied int64) string {
+	last := r.LastRevision()
+	most := last - revision
+	if last == 0 || most <= 0 || unapplied == 0 {
+		return r.against(revision, max(0, most))
+	}
+	known := fmt.Sprintf("the last revision known to be committed was %d: ", last)
+	if least := most - unapplied; unapplied != Unknown && least > 0 {
+		return known + fmt.Sprintf("%d to %d known revisions are lost, and later writes", least, most)
+	}
+	return known + "at most " + revisionsAre(most, "known ") + " lost, and perhaps later writes"
+}
+
 func revisionsAre(n int64, which string) string {
 	if n == 1 {
 		return "1 " + which + "revision is"
@@ -97,7 +143,7 @@ func (r *Report) Loses(s Survivor) string {
 	case s.Unfit != "":
 		return "cannot be used: " + s.Unfit
 	case s.Behind > 0:
-		return fmt.Sprintf("%d recorded revisions, and later writes", s.Behind)
+		return fmt.Sprintf("at most %d recorded revisions, and perhaps later writes", s.Behind)
 	case r.Recorded == nil:
 		return "unknown: no revision is recorded"
 	default:

@@ -41,11 +41,15 @@ func (f finder) alsoIn(chosen string) string {
 	if f.log == nil || f.cluster != 0 {
 		return ""
 	}
-	for _, id := range slices.Sorted(maps.Keys(f.log.keys)) {
+	for _, id := range slices.Sorted(maps.Keys(f.log.of)) {
 		other := fmt.Sprintf("%016x", id)
-		holds := func(k changelog.Key) bool { return k.First <= f.revision && f.revision <= k.Last }
-		if other != chosen && slices.ContainsFunc(f.log.keys[id], holds) {
-			return fmt.Sprintf("%s: the log of changes of another cluster has revision %d too: to restore that one, set spec.clusterID: %s", f.place.Path(changelog.ClusterPrefix(f.place.Key, id)), f.revision, other)
+		if other == chosen {
+			continue
+		}
+		for m := range f.log.of[id].Marks() {
+			if m.First <= f.revision && f.revision <= m.Last {
+				return fmt.Sprintf("%s: the log of changes of another cluster has revision %d too: to restore that one, set spec.clusterID: %s", f.place.Path(changelog.ClusterPrefix(f.place.Key, id)), f.revision, other)
+			}
 		}
 	}
 	return ""

@@ -104,13 +104,17 @@ type path struct {
 }
 
 func (l *library) path(from, to int64) path {
-	var keys []changelog.Key
-	for key := range l.objects {
+	log := changelog.NewIndex(first)
+	for key, book := range l.objects {
 		if k, ours := changelog.ParseKey("a/etcd", key); ours {
-			keys = append(keys, k)
+			log.Add(k, book.Size)
 		}
 	}
-	return path{from, to, chain(keys, from, to)}
+	p := path{from: from, to: to}
+	for _, m := range chain(log, from, to) {
+		p.keys = append(p.keys, log.Key("a/etcd", m))
+	}
+	return p
 }
 
 // with is the library with other content of some objects; nil: without them.

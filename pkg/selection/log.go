@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,41 +23,51 @@ import (
 // logs is the logs of changes below a path.
 type logs struct {
 	finder
-	keys  map[uint64][]changelog.Key // of each cluster
-	sizes map[string]int64           // of the segments, by key
+	of map[uint64]*changelog.Index // by the ID of the cluster
 }
 
 // readLogs lists the logs.
 func (f finder) readLogs(ctx context.Context) (*logs, error) {
-	l := &logs{finder: f, keys: map[uint64][]changelog.Key{}, sizes: map[string]int64{}}
+	l := &logs{finder: f, of: map[uint64]*changelog.Index{}}
 	for object, err := range f.place.List(ctx, changelog.KeyPrefix(f.place.Key)) {
 		if err != nil {
 			return nil, fmt.Errorf("look for the log of changes: %w", err)
 		}
-		if k, ours := changelog.ParseKey(f.place.Key, object.Key); ours && (f.cluster == 0 || k.Cluster == f.cluster) {
-			l.keys[k.Cluster], l.sizes[k.Text] = append(l.keys[k.Cluster], k), object.Size
+		k, ours := changelog.ParseKey(f.place.Key, object.Key)
+		if !ours || f.cluster != 0 && k.Cluster != f.cluster || f.revision > 0 && k.First > f.revision {
+			continue // the restore does not need it
 		}
+		if l.of[k.Cluster] == nil {
+			l.of[k.Cluster] = changelog.NewIndex(k.Cluster)
+		}
+		l.of[k.Cluster].Add(k, object.Size)
 	}
 	return l, nil
 }
 
 // chain returns the segments that take a snapshot of a revision to another one; nil: they do
-// not reach it.
-func chain(keys []changelog.Key, from, to int64) []changelog.Key {
-	all := changelog.Chain(keys, from)
-	for i, k := range all {
-		if k.Last >= to {
-			return all[:i+1]
+// not reach it. index may be nil.
+func chain(index *changelog.Index, from, to int64) (segments []changelog.Mark) {
+	if index == nil {
+		return nil
+	}
+	for m := range index.Chain(from) {
+		segments = append(segments, m)
+		if m.Last >= to {
+			return segments
 		}
 	}
 	return nil
 }
 
-// reach returns how far the log takes a snapshot of a revision.
-func reach(keys []changelog.Key, from int64) int64 {
+// reach returns how far the log takes a snapshot of a revision. index may be nil.
+func reach(index *changelog.Index, from int64) int64 {
 	last := from
-	for _, k := range changelog.Chain(keys, from) {
-		last = max(last, k.Last)
+	if index == nil {
+		return last
+	}
+	for m := range index.Chain(from) {
+		last = max(last, m.Last)
 	}
 	return last
 }
@@ -67,13 +78,13 @@ func (l *logs) at(ctx context.Context, moment time.Time) (cluster uint64, revisi
 	log := l.place.Path(changelog.KeyPrefix(l.place.Key))
 	var nearest []string
 	var found time.Time
-	for _, id := range slices.Sorted(maps.Keys(l.keys)) {
-		for _, p := range pieces(l.keys[id]) {
+	for _, id := range slices.Sorted(maps.Keys(l.of)) {
+		for _, p := range pieces(l.of[id]) {
 			since, err := l.since(ctx, p)
 			if err != nil {
 				return 0, 0, err
 			}
-			until := p.segments[len(p.segments)-1].Until
+			until := p.until
 			if moment.Before(since) || moment.After(until) {
 				nearest = append(nearest, text(since)+" to "+text(until))
 				continue
@@ -82,7 +93,7 @@ func (l *logs) at(ctx context.Context, moment time.Time) (cluster uint64, revisi
 				continue
 			}
 			found, cluster = until, id
-			if revision, err = l.within(ctx, p.segments, moment); err != nil {
+			if revision, err = l.within(ctx, p, moment); err != nil {
 				return 0, 0, err
 			}
 		}
@@ -100,33 +111,46 @@ func text(moment time.Time) string { return moment.UTC().Format(time.RFC3339) }
 
 // piece is a part of a log without a gap.
 type piece struct {
-	segments []changelog.Key
+	log *changelog.Index
+	// from is the revision before it, and first the first segment.
+	from  int64
+	first changelog.Mark
 	// since is the earliest moment that lies in the piece by its keys; zero: they do not show
 	// it.
 	since time.Time
+	// until is when the last segment ends.
+	until time.Time
 }
 
-// pieces cuts the segments of a cluster where the log has a gap.
-func pieces(keys []changelog.Key) (all []piece) {
+// segments yields those of the piece.
+func (p piece) segments() iter.Seq[changelog.Mark] { return p.log.Chain(p.from) }
+
+// pieces cuts the log of a cluster at its gaps.
+func pieces(log *changelog.Index) (all []piece) {
 	for end := int64(-1); ; {
-		first := int64(-1)
-		for _, k := range keys {
-			if k.First-1 > end && (first < 0 || k.First < first) {
-				first = k.First
+		p := piece{log: log, from: -1}
+		for m := range log.After(end + 1) {
+			if p.from >= 0 && m.First-1 > p.from {
+				break
+			}
+			p.from = m.First - 1
+			// A log begins with a segment that says that nothing has changed yet.
+			if m.Last == p.from && (p.since.IsZero() || m.Until().Before(p.since)) {
+				p.since = m.Until()
 			}
 		}
-		if first < 0 {
+		if p.from < 0 {
 			return all
 		}
-		p := piece{segments: changelog.Chain(keys, first-1)}
-		for _, k := range keys {
-			// A log begins with a segment that says that nothing has changed yet.
-			if k.Last == first-1 && (p.since.IsZero() || k.Until.Before(p.since)) {
-				p.since = k.Until
+		begun := false
+		end = p.from
+		for m := range p.segments() {
+			if !begun {
+				p.first, begun = m, true
 			}
+			p.until, end = m.Until(), max(end, m.Last)
 		}
 		all = append(all, p)
-		end = reach(keys, first-1)
 	}
 }
 
@@ -135,7 +159,7 @@ func (l *logs) since(ctx context.Context, p piece) (time.Time, error) {
 	if !p.since.IsZero() {
 		return p.since, nil
 	}
-	s, err := l.segment(ctx, p.segments[0])
+	s, err := l.segment(ctx, p.log, p.first)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -148,19 +172,22 @@ func (l *logs) since(ctx context.Context, p piece) (time.Time, error) {
 }
 
 // within finds the revision at a moment that a piece contains.
-func (l *logs) within(ctx context.Context, segments []changelog.Key, moment time.Time) (int64, error) {
+func (l *logs) within(ctx context.Context, p piece, moment time.Time) (int64, error) {
 	// The segment before the moment may hold changes of after its own. So may all that a log stored
 	// with the same one, while it caught up.
-	begin := 0
-	for i, k := range segments {
-		if k.Until.Before(moment) && k.Until.After(segments[begin].Until) {
-			begin = i
+	begin := p.first
+	for m := range p.segments() {
+		if m.Until().Before(moment) && m.Until().After(begin.Until()) {
+			begin = m
 		}
 	}
-	revision := segments[begin].First - 1
-	for _, k := range segments[begin:] {
-		if k.Last >= k.First {
-			s, err := l.segment(ctx, k)
+	revision, begun := begin.First-1, false
+	for m := range p.segments() {
+		if begun = begun || m == begin; !begun {
+			continue
+		}
+		if m.Last >= m.First {
+			s, err := l.segment(ctx, p.log, m)
 			if err != nil {
 				return 0, err
 			}
@@ -171,7 +198,7 @@ func (l *logs) within(ctx context.Context, segments []changelog.Key, moment time
 				revision = max(revision, r.Main)
 			}
 		}
-		if !k.Until.Before(moment) {
+		if !m.Until().Before(moment) {
 			break
 		}
 	}
@@ -179,16 +206,13 @@ func (l *logs) within(ctx context.Context, segments []changelog.Key, moment time
 }
 
 // segment reads and verifies a segment.
-func (l *logs) segment(ctx context.Context, key changelog.Key) (*changelog.Segment, error) {
-	content, err := l.content(ctx, l.object(key))
+func (l *logs) segment(ctx context.Context, log *changelog.Index, m changelog.Mark) (*changelog.Segment, error) {
+	key := log.Key(l.place.Key, m)
+	content, err := l.content(ctx, store.Object{Key: key.Text, Size: m.Size()})
 	if err != nil {
 		return nil, err
 	}
 	return l.decode(key, content)
-}
-
-func (l *logs) object(key changelog.Key) store.Object {
-	return store.Object{Key: key.Text, Size: l.sizes[key.Text]}
 }
 
 func (l *logs) content(ctx context.Context, object store.Object) ([]byte, error) {
@@ -215,10 +239,10 @@ func (l *logs) decode(key changelog.Key, content []byte) (*changelog.Segment, er
 
 // follow verifies the log from a snapshot to a revision, and writes it to sum. It returns its
 // size.
-func (l *logs) follow(ctx context.Context, segments []changelog.Key, from, to int64, sum io.Writer) (size int64, err error) {
+func (l *logs) follow(ctx context.Context, log *changelog.Index, segments []changelog.Mark, from, to int64, sum io.Writer) (size int64, err error) {
 	var objects []store.Object
-	for _, k := range segments {
-		objects = append(objects, l.object(k))
+	for _, m := range segments {
+		objects = append(objects, store.Object{Key: log.Key(l.place.Key, m).Text, Size: m.Size()})
 	}
 	replay := changelog.Replay{Last: from}
 	read := 0
@@ -226,7 +250,7 @@ func (l *logs) follow(ctx context.Context, segments []changelog.Key, from, to in
 		if err != nil {
 			return 0, err
 		}
-		k := segments[read]
+		k := log.Key(l.place.Key, segments[read])
 		read++
 		s, err := l.decode(k, content)
 		if err != nil {
@@ -256,23 +280,22 @@ func Segments(ctx context.Context, place *location.Location, cluster string, fro
 	if err != nil {
 		return nil, fmt.Errorf("%q is no ID of a cluster: %w", cluster, err)
 	}
-	var keys []changelog.Key
-	objects := map[string]store.Object{}
+	log := changelog.NewIndex(id)
 	for object, err := range place.List(ctx, changelog.ClusterPrefix(place.Key, id)) {
 		if err != nil {
 			return nil, fmt.Errorf("look for the log of changes: %w", err)
 		}
-		if k, ours := changelog.ParseKey(place.Key, object.Key); ours {
-			keys, objects[object.Key] = append(keys, k), object
+		if k, ours := changelog.ParseKey(place.Key, object.Key); ours && k.First <= to && k.Last >= from {
+			log.Add(k, object.Size)
 		}
 	}
-	segments := chain(keys, from, to)
+	segments := chain(log, from, to)
 	if segments == nil {
 		return nil, fmt.Errorf("%w: the log of changes from revision %d to %d", store.ErrNotFound, from, to)
 	}
 	var found []store.Object
-	for _, k := range segments {
-		found = append(found, objects[k.Text])
+	for _, m := range segments {
+		found = append(found, store.Object{Key: log.Key(place.Key, m).Text, Size: m.Size()})
 	}
 	return found, nil
 }

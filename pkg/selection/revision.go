@@ -20,7 +20,7 @@ import (
 // checkHolds checks that an object holds the revision that is asked for, or that the log takes
 // it there: by the segments that it returns. It reads a few parts of the object, so that a search
 // among many backups is cheap. The whole is verified later.
-func (f finder) checkHolds(ctx context.Context, object store.Object, v *Verified) ([]changelog.Key, error) {
+func (f finder) checkHolds(ctx context.Context, object store.Object, v *Verified) ([]changelog.Mark, error) {
 	if f.revision == 0 {
 		return nil, nil
 	}
@@ -37,10 +37,10 @@ func (f finder) checkHolds(ctx context.Context, object store.Object, v *Verified
 		return nil, nil
 	}
 	if f.revision > span.Newest && f.log != nil && id != 0 {
-		if segments := chain(f.log.keys[id], span.Newest, f.revision); segments != nil {
+		if segments := chain(f.log.of[id], span.Newest, f.revision); segments != nil {
 			return segments, nil
 		}
-		span.Newest = reach(f.log.keys[id], span.Newest)
+		span.Newest = reach(f.log.of[id], span.Newest)
 	}
 	return nil, fmt.Errorf("%w: %s: %w", ErrOutside, v.Path, rewind.OutsideError{Revision: f.revision, Span: span})
 }

@@ -82,7 +82,7 @@ func (f finder) verify(ctx context.Context, object store.Object) (Verified, erro
 	if segments == nil {
 		return v, nil
 	}
-	size, err := f.log.follow(ctx, segments, v.EtcdRevision, f.revision, all)
+	size, err := f.log.follow(ctx, f.log.of[clusterOf(object)], segments, v.EtcdRevision, f.revision, all)
 	if err != nil {
 		return Verified{}, err
 	}

@@ -54,6 +54,9 @@ type Snapshot struct {
 	// RaftApplied is the last raft entry that the snapshot holds at the least: that which the
 	// member had applied just before.
 	RaftApplied uint64
+	// Unapplied is how many entries after RaftApplied the snapshot holds at the most. That of a server of
+	// data ends with those in the log of the member (internal/raftlog).
+	Unapplied uint64
 	// Size in bytes, including the sha256 that etcd appends.
 	Size int64
 	// Linearizable means that the snapshot holds all writes acknowledged before Open. Without
@@ -188,6 +191,7 @@ func begin(ctx context.Context, conn Conn, a answer) (*Snapshot, error) {
 		Version:  shown(status.Version), ClusterID: status.ClusterID,
 		Revision:    max(status.Revision, a.revision()),
 		RaftApplied: status.RaftApplied,
+		Unapplied:   status.RaftIndex - min(status.RaftIndex, a.status.RaftApplied, status.RaftApplied),
 		Size:        size,
 		stream:      stream,
 		check:       newCheck(size),

@@ -122,9 +122,12 @@ func TestADeadEndpointDoesNotHinder(t *testing.T) {
 }
 
 func TestWithoutAQuorumASnapshotIsMadeAndToldApart(t *testing.T) {
-	src := start(t, member(2, func(m *etcdtest.Member) { m.NoQuorum, m.Status.Leader = status.Error(codes.Internal, "no quorum"), 0 }))
-	if s := open(t, src); s.Linearizable {
-		t.Error("it is said to be linearizable")
+	src := start(t, member(2, func(m *etcdtest.Member) {
+		m.NoQuorum, m.Status.Leader = status.Error(codes.Internal, "no quorum"), 0
+		m.Status.RaftAppliedIndex, m.Status.RaftIndex = 20, 23
+	}))
+	if s := open(t, src); s.Linearizable || s.Unapplied != 3 {
+		t.Errorf("it is said to be linearizable: %t, and to hold %d entries more", s.Linearizable, s.Unapplied)
 	}
 }
 

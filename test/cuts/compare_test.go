@@ -26,6 +26,7 @@ type summary struct {
 	inLog       int // lost ones that the survivor had in its log
 	replayed    int // those that it had in its log alone, and that are restored
 	hashes      int
+	unknown     int64 // revisions between the restored one and the highest that the status allowed
 }
 
 // truth is what a client saw of the survivor, up to its end.
@@ -69,18 +70,59 @@ func (c *cut) checkStatus(t *testing.T) {
 	loss := fmt.Sprintf("the last revision known to be committed was %d: no known revision is lost; perhaps the last writes are", known)
 	switch behind := known - way.Revision; {
 	case behind == 1:
-		loss = fmt.Sprintf("the last revision known to be committed was %d: 1 known revision is lost, and later writes", known)
+		loss = fmt.Sprintf("the last revision known to be committed was %d: at most 1 known revision is lost, and perhaps later writes", known)
 	case behind > 1:
-		loss = fmt.Sprintf("the last revision known to be committed was %d: %d known revisions are lost, and later writes", known, behind)
+		loss = fmt.Sprintf("the last revision known to be committed was %d: at most %d known revisions are lost, and perhaps later writes", known, behind)
 	}
 	restarted := ""
 	if c.ends {
 		restarted = " since its restart, and serves no clients without a quorum"
 	}
-	if want := fmt.Sprintf("%s has revision %d%s; %s", c.name, way.Revision, restarted, loss); way.Message != want || way.NotServing != c.ends {
+	if want := fmt.Sprintf("%s has revision %d%s; its log may hold later ones; %s", c.name, way.Revision, restarted, loss); way.Message != want || way.NotServing != c.ends {
 		t.Errorf("the status says %q, want %q", way.Message, want)
 	}
-	// Each known revision that is lost was a write, so nobody knows more of them than the status says.
+	if c.bump > 0 && c.has+c.bump <= last {
+		t.Errorf("the new cluster begins at revision %d, and clients know %d", c.has+c.bump, last)
+	}
+}
+
+// checkLoss compares what the status said of the restore with what is restored.
+func (c *cut) checkLoss(t *testing.T) {
+	t.Helper()
+	known, lowest, highest := c.said.LastRevision, c.choice.Revision, c.choice.HighestRevision
+	if n := c.stored.UnappliedEntries; n == nil || lowest != c.stored.EtcdRevision || highest != lowest+*n {
+		t.Errorf("the choice is %+v, and the status of the backup %+v", c.choice, c.stored)
+	}
+	if c.has < lowest || c.has > highest {
+		t.Errorf("revision %d is restored, and the status says from %d to %d", c.has, lowest, highest)
+	}
+	least, most := max(0, known-highest), max(0, known-lowest)
+	var loss string
+	switch {
+	case most == 0:
+		loss = "no known revision is lost; perhaps the last writes are"
+	case least == most && most == 1:
+		loss = "1 known revision is lost, and later writes"
+	case least == most:
+		loss = fmt.Sprintf("%d known revisions are lost, and later writes", most)
+	case least > 0:
+		loss = fmt.Sprintf("%d to %d known revisions are lost, and later writes", least, most)
+	case most == 1:
+		loss = "at most 1 known revision is lost, and perhaps later writes"
+	default:
+		loss = fmt.Sprintf("at most %d known revisions are lost, and perhaps later writes", most)
+	}
+	if !strings.HasPrefix(c.choice.Message, fmt.Sprintf("revision %d is restored", lowest)) || !strings.HasSuffix(c.choice.Message, ": "+loss) {
+		t.Errorf("the status says %q, want %q", c.choice.Message, loss)
+	}
+	if highest == lowest != !strings.Contains(c.choice.Message, "from the log of the survivor") {
+		t.Errorf("the status says %q, and the log holds %d entries", c.choice.Message, highest-lowest)
+	}
+	if lost := max(0, known-c.has); lost < least || lost > most {
+		t.Errorf("%d known revisions are lost, and the status says %q", lost, c.choice.Message)
+	}
+	c.unknown = highest - c.has
+	// Each known revision was a write, so nobody knows more lost ones than the status says.
 	missing := map[int64]bool{}
 	for _, truth := range c.truths {
 		for revision := range truth.Changes() {
@@ -91,11 +133,8 @@ func (c *cut) checkStatus(t *testing.T) {
 		missing[revision] = true
 	}
 	maps.DeleteFunc(missing, func(revision int64, _ bool) bool { return revision <= c.has || revision > known })
-	if way.Revision == c.has && int64(len(missing)) > max(0, known-way.Revision) {
-		t.Errorf("%d known revisions are lost, and the status says %q", len(missing), way.Message)
-	}
-	if c.bump > 0 && c.has+c.bump <= last {
-		t.Errorf("the new cluster begins at revision %d, and clients know %d", c.has+c.bump, last)
+	if int64(len(missing)) > most {
+		t.Errorf("%d known revisions are lost, and the status says %q", len(missing), c.choice.Message)
 	}
 }
 
@@ -250,6 +289,6 @@ func (c *cut) report(t *testing.T) {
 	t.Helper()
 	t.Logf("%+v", c.schedule)
 	t.Logf("%d acknowledged revisions and %d requests without an answer; the survivor had revision %d (%d before it was alone), and %d was known; "+
-		"%d acknowledged revisions are lost, of which %d were in its log; %d others come from its log; %d hashes; back after %.1f s",
-		c.acked, c.writers.unanswered, c.applied, c.before, c.said.LastRevision, c.lost, c.inLog, c.replayed, c.hashes, c.back.Seconds())
+		"%d acknowledged revisions are lost, of which %d were in its log; %d others come from its log, of which the status allowed %d more; %d hashes; back after %.1f s",
+		c.acked, c.writers.unanswered, c.applied, c.before, c.said.LastRevision, c.lost, c.inLog, c.replayed, c.unknown, c.hashes, c.back.Seconds())
 }

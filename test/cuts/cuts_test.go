@@ -52,6 +52,7 @@ func TestWhatASurvivorHasComesBackExactly(t *testing.T) {
 			c.choose(t)
 			c.checkStatus(t)
 			c.restore(t)
+			c.checkLoss(t)
 			c.compare(t)
 			c.checkOld(t)
 			c.report(t)

@@ -31,6 +31,7 @@ import (
 type recovery struct {
 	said     *api.RecoveryStatus // when the person chooses
 	way      api.RecoveryWay     // that the person takes
+	choice   api.RecoveryChoice  // once the data of the survivor is stored
 	chosen   time.Time
 	asked    *api.EtcdRestore // by the etcd operator
 	stored   api.BackupStatus // of the survivor's data
@@ -73,8 +74,9 @@ func (c *cut) choose(t *testing.T) {
 			t.Fatalf("the choice does not lead to a restore: %+v", st)
 		}
 	}
+	c.choice = *status().Choice
 	for _, b := range c.ops.backups(t) {
-		if b.Name == status().Choice.Backup {
+		if b.Name == c.choice.Backup {
 			c.stored = b.Status
 		}
 	}

@@ -64,7 +64,7 @@ func TestTheWaysOutOfALostQuorum(t *testing.T) {
 		"Missing: orders-a: it has no pod; its volume is Bound, and may hold its data",
 		"Missing: orders-b: it has no pod\n",
 		"bring the missing members back   -          nothing",
-		"survivor orders-c                81500      3 recorded revisions, and later writes",
+		"survivor orders-c                81500      at most 3 recorded revisions, and perhaps later writes",
 		"backup nightly                   80912      591 known revisions, and later writes: all since 2026-11-22T06:00:00Z (6 h ago)",
 		"kubectl etcd recover orders --from-survivor -n default",
 		"kubectl etcd restore orders --newest --from nightly -n default")
@@ -80,13 +80,13 @@ func TestTheWaysOutOfALostQuorum(t *testing.T) {
 	w.update(func(c *api.EtcdCluster) {
 		c.Status.Recovery = &api.RecoveryStatus{
 			LastRevision: 81510, Ways: []api.RecoveryWay{{Way: api.RecoverySurvivor, Member: "orders-c", Message: "orders-c has revision 81500"}},
-			Choice: &api.RecoveryChoice{Value: "survivor=orders-c", Phase: api.RecoveryBackingUp, Reason: "why"},
+			Choice: &api.RecoveryChoice{Value: "survivor=orders-c", Phase: api.RecoveryBackingUp, Reason: "why", Message: "what is lost"},
 		}
 	})
 	_, out, _ = w.run("recover", "orders")
-	contains(t, out, "The operator recorded revision 81510.", "10 recorded revisions, and later writes")
+	contains(t, out, "The operator recorded revision 81510.", "at most 10 recorded revisions, and perhaps later writes")
 	_, out, _ = w.run("status", "orders")
-	contains(t, out, "Way out Survivor: orders-c has revision 81500", "Recovery survivor=orders-c: BackingUp: why")
+	contains(t, out, "Way out Survivor: orders-c has revision 81500", "Recovery survivor=orders-c: BackingUp: why. What it restores and loses: what is lost")
 }
 
 // Two recoveries at a time would replace the cluster twice.

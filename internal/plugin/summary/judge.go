@@ -147,7 +147,11 @@ func activity(c *observe.Cluster) []string {
 
 // Chosen says how far a recovery is that somebody has chosen.
 func Chosen(c *api.RecoveryChoice) string {
-	return fmt.Sprintf("Recovery %s: %s: %s", c.Value, c.Phase, c.Reason)
+	text := fmt.Sprintf("Recovery %s: %s: %s", c.Value, c.Phase, c.Reason)
+	if c.Message != "" {
+		text += ". What it restores and loses: " + c.Message
+	}
+	return text
 }
 
 // Automatic says what the automatic recovery is about to do.

@@ -256,7 +256,7 @@ func (o *Observation) beginFromBackup(value, name string) (*api.RecoveryChoice, 
 	}
 	c := &api.RecoveryChoice{
 		Value: value, Phase: api.RecoveryRestoring, StartDate: o.Now.UTC().Format(time.RFC3339),
-		Revision: left.Backups[i].Revision, Backup: name,
+		Revision: left.Backups[i].Revision, Backup: name, Message: left.RestoredFrom(left.Backups[i]),
 	}
 	return o.awaitRestore(c)
 }

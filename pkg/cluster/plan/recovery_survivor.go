@@ -95,5 +95,10 @@ func (o *Observation) awaitSurvivorBackup(old *api.RecoveryChoice) (*api.Recover
 	}
 	c := *old
 	c.Phase, c.Revision, c.Reason = api.RecoveryRestoring, st.EtcdRevision, ""
+	unapplied := int64(recovery.Unknown)
+	if n := st.UnappliedEntries; n != nil && *n >= 0 {
+		unapplied, c.HighestRevision = *n, st.EtcdRevision+*n
+	}
+	c.Message = o.Left().Restored(st.EtcdRevision, unapplied)
 	return o.awaitRestore(&c)
 }

@@ -92,6 +92,12 @@ type BackupStatus struct {
 	// +optional
 	RaftIndex int64 `json:"raftIndex,omitempty"`
 
+	// Raft entries after these that the newest backup contains at the most: those in the
+	// log of the member. A restore applies them, and each raises the revision by one, or
+	// not at all. Absent if a quorum has confirmed the backup, or if unknown.
+	// +optional
+	UnappliedEntries *int64 `json:"unappliedEntries,omitempty"`
+
 	// Completion time of the newest backup.
 	// +optional
 	LastSuccessDate *metav1.Time `json:"lastSuccessDate,omitempty"`

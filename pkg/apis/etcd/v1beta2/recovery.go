@@ -133,7 +133,8 @@ type RecoveryWay struct {
 	// +optional
 	Backup string `json:"backup,omitempty"`
 
-	// Revision that the cluster continues from.
+	// Revision that the cluster continues from, at the least. The log of a survivor may hold
+	// later ones, which are restored too.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
@@ -233,7 +234,7 @@ type RecoveryChoice struct {
 	// +optional
 	StartDate string `json:"startDate,omitempty"`
 
-	// Revision that the cluster continues from.
+	// Revision that the cluster continues from, at the least: see highestRevision.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
@@ -241,6 +242,16 @@ type RecoveryChoice struct {
 	// them: leases, users and roles raise no revision. 0 if the way is a backup.
 	// +optional
 	RaftIndex int64 `json:"raftIndex,omitempty"`
+
+	// Highest revision that the cluster may continue from. Each entry in the log of the
+	// survivor that it has not applied raises the revision by one, or not at all. Absent
+	// before the data of a survivor is stored, and if the way is a backup.
+	// +optional
+	HighestRevision int64 `json:"highestRevision,omitempty"`
+
+	// Revisions that are restored, and the loss. Absent before the restore.
+	// +optional
+	Message string `json:"message,omitempty"`
 
 	// EtcdBackup with that revision.
 	// +optional

@@ -176,6 +176,11 @@ func (in *BackupStatus) DeepCopyInto(out *BackupStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.UnappliedEntries != nil {
+		in, out := &in.UnappliedEntries, &out.UnappliedEntries
+		*out = new(int64)
+		**out = **in
+	}
 	if in.LastSuccessDate != nil {
 		in, out := &in.LastSuccessDate, &out.LastSuccessDate
 		*out = (*in).DeepCopy()
