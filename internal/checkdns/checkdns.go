@@ -124,13 +124,15 @@ func PureResolver() *net.Resolver { return &net.Resolver{PreferGo: true} }
 // Run waits. Its error says in one line what it waited for, what it saw last and what to
 // check.
 func Run(ctx context.Context, cfg Config) error {
-	bounded := ctx
+	bounded, w := ctx, waiter{out: cfg.Out, start: time.Now()}
 	if cfg.Timeout > 0 {
-		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, cfg.Timeout)
-		defer cancel()
+		var cancel context.CancelCauseFunc
+		bounded, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		limit := time.AfterFunc(cfg.Timeout, func() { cancel(context.DeadlineExceeded) })
+		defer limit.Stop()
+		w.extend = func() { limit.Reset(cfg.Timeout) }
 	}
-	w := waiter{out: cfg.Out, start: time.Now()}
 	if err := datadir.CheckStarted(cfg.DataDir, cfg.Member); err != nil {
 		return err
 	}
@@ -297,6 +299,8 @@ type wait struct {
 type waiter struct {
 	out   io.Writer
 	start time.Time // of the whole wait
+	// extend makes the whole timeout begin again; nil: there is none.
+	extend func()
 }
 
 func (w waiter) say(format string, args ...any) {
@@ -317,7 +321,7 @@ func (w waiter) until(ctx context.Context, wait wait) error {
 		select {
 		case <-ctx.Done():
 			reason := "was asked to stop"
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 				reason = "gave up"
 			}
 			return notExpected{fmt.Errorf("%s after %s of waiting for %s: %w: %s", reason, elapsed(), wait.what, last, wait.hint)}
@@ -334,6 +338,9 @@ func (w waiter) until(ctx context.Context, wait wait) error {
 			}
 			if ctx.Err() == nil { // otherwise the attempt failed because ctx ended
 				last = err
+			}
+			if w.extend != nil && errors.As(err, new(turnError)) {
+				w.extend()
 			}
 			switch patient := time.Since(start) > patience; {
 			case patient && errors.Is(err, errNoAnswer):

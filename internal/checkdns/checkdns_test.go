@@ -207,7 +207,9 @@ func TestWaitsForExactlyTheMembershipOfInitialCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				err := Run(t.Context(), Config{
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := Run(ctx, Config{
 					Name: "c", Timeout: 20 * time.Second, Resolver: &dns{answers: []any{"10.0.0.1"}}, Out: &bytes.Buffer{},
 					InitialCluster: expect(t, "a=http://a,b=http://b,c=http://c"),
 					Peers:          []string{"http://b", "http://a"},

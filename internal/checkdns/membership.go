@@ -102,12 +102,24 @@ func askPeers(ctx context.Context, cfg Config) error {
 			// A kept connection would outlive a correction of the DNS record.
 			(&http.Client{Transport: cfg.Transport}).CloseIdleConnections()
 			return fmt.Errorf("%s knows the members %s: its address belongs to another cluster now", peer, a.members)
-		default:
+		case slices.ContainsFunc(a.members, cfg.isThisMember):
 			return fmt.Errorf("%s knows the members %s", peer, a.members)
+		default:
+			return turnError{peer, a.members}
 		}
 	}
 	return fmt.Errorf("%w: %w", errNoAnswer, oneLine(errs))
 }
+
+// turnError means that members of the cluster answer, and that nobody has added this one yet. Another
+// member may copy a large database first. That has no limit: a container that fails and restarts again and
+// again would wait for the kubelet when its turn comes.
+type turnError struct {
+	peer    string
+	members Membership
+}
+
+func (e turnError) Error() string { return fmt.Sprintf("%s knows the members %s", e.peer, e.members) }
 
 // An answer is the membership as one peer knows it.
 type answer struct {

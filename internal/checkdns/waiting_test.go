@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -43,8 +44,10 @@ func TestAWaitKeepsItsConnections(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, network, hosts[address])
 	}
 	defer transport.CloseIdleConnections()
-	err := Run(t.Context(), Config{
-		Name: "c", Timeout: 2 * time.Second, Resolver: &dns{answers: []any{"10.0.0.1"}}, Out: &bytes.Buffer{},
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	err := Run(ctx, Config{
+		Name: "c", Resolver: &dns{answers: []any{"10.0.0.1"}}, Out: &bytes.Buffer{},
 		InitialCluster: expect(t, "a=http://a:2380,b=http://b:2380,c=http://c:2380,d=http://d:2380"),
 		Peers:          []string{"http://a:2380", "http://b:2380", "http://d:2380"},
 		Transport:      transport,
@@ -73,6 +76,37 @@ func TestAWaitAsksOnePeerThatAnswers(t *testing.T) {
 		fast, slow := int(patience/peersInterval), int((time.Minute-patience)/turnInterval)
 		if transport.count < fast+slow-2 || transport.count > fast+slow+2 {
 			t.Errorf("%d calls in a minute, want %d", transport.count, fast+slow)
+		}
+	})
+}
+
+// Another member may copy a large database first. A container that fails meanwhile, again and again, would
+// wait for the kubelet when its turn comes.
+func TestTheTurnOfAMemberHasNoTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, peer := time.Now(), ""
+		answers := peers{"a": func() (int, any) {
+			switch {
+			case peer != "":
+				return http.StatusServiceUnavailable, nil
+			case time.Since(start) < time.Hour:
+				return knows("a", "b")()
+			default:
+				return knows("a", "b", "c")()
+			}
+		}}
+		join := func() error {
+			return Run(t.Context(), Config{
+				Name: "c", Timeout: time.Minute, Resolver: &dns{answers: []any{"10.0.0.1"}}, Out: &bytes.Buffer{},
+				InitialCluster: expect(t, "a=http://a,b=http://b,c=http://c"), Peers: []string{"http://a", "http://b"}, Transport: answers,
+			})
+		}
+		if err := join(); err != nil || time.Since(start) < time.Hour {
+			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+		start, peer = time.Now(), "silent"
+		if err := join(); err == nil || !strings.Contains(err.Error(), "gave up after 1m") {
+			t.Errorf("without an answer: %v after %s", err, time.Since(start))
 		}
 	})
 }

@@ -64,6 +64,7 @@ type podRun struct {
 	stage    stage
 	next     time.Time // the kubelet waits until then
 	began    time.Time // of the stage
+	answered time.Time // when a member last told its launcher the membership
 	tries    int
 	lastExit string
 	restarts int32
@@ -401,7 +402,7 @@ func (r *podRun) await(cfg checkdns.Config) (bool, error) {
 	case cfg.Started != "" && d.started:
 		return false, errors.New("etcd was started in this pod before, and it holds no data of it now")
 	}
-	if time.Since(r.began) > cfg.Timeout && cfg.Timeout > 0 {
+	if time.Since(r.began) > cfg.Timeout && time.Since(r.answered) > cfg.Timeout && cfg.Timeout > 0 {
 		return false, errGaveUp
 	}
 	if !d.hasData() && slices.ContainsFunc(cfg.Reach, func(url string) bool {
@@ -432,6 +433,9 @@ func (r *podRun) membershipIs(cfg checkdns.Config) (bool, error) {
 			}
 		}
 		slices.Sort(urls)
+		if !slices.ContainsFunc(urls, func(u string) bool { return slices.Contains(cfg.InitialCluster, u) && !slices.Contains(cfg.Peers, u) }) {
+			r.answered = time.Now() // nobody has added it yet
+		}
 		return slices.Equal(urls, cfg.InitialCluster), nil
 	}
 	return false, nil

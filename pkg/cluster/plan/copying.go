@@ -22,11 +22,11 @@ func (m MemberState) Copies(now time.Time) bool {
 }
 
 // overdue reports whether a learner takes too long to join. Progress counts, not time: a copy
-// of a large database may take hours.
+// of a large database may take hours. Its pod may have waited for long before the member was added.
 func (o *Observation) overdue(m MemberState) bool {
-	began := m.Pod.Created
-	if m.Joined() {
-		began = m.DownSince
+	began := m.DownSince
+	if !m.Joined() && m.Pod.Created.After(began) {
+		began = m.Pod.Created
 	}
 	if began.IsZero() {
 		return false

@@ -275,7 +275,8 @@ type PodPolicy struct {
 
 	// Seconds until the container in which a member waits before etcd starts fails and
 	// restarts. The member waits until its name resolves, or until the other members
-	// expect it. 0: no limit. Default: 120. An edit applies to new pods.
+	// expect it. 0: no limit. Default: 120. While other members answer, and the operator has
+	// yet to add this one, there is no limit. An edit applies to new pods.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	DNSTimeoutInSecond *int64 `json:"DNSTimeoutInSecond,omitempty"`
