@@ -32,10 +32,9 @@ var gaugeLabels = []string{"cluster", "namespace"}
 
 func newGaugeTable() *gaugeTable { return &gaugeTable{rows: map[types.NamespacedName]*gaugeRow{}} }
 
-// add adds a number and returns its column.
-func (t *gaugeTable) add(name, help string) (column int) {
+// add adds a number in the next column.
+func (t *gaugeTable) add(name, help string) {
 	t.descs = append(t.descs, prometheus.NewDesc(prometheus.BuildFQName("etcd_operator", "cluster", name), help, gaugeLabels, nil))
-	return len(t.descs) - 1
 }
 
 // set stores numbers of a cluster in columns that follow each other.

@@ -110,7 +110,7 @@ func rests(s plan.Idle) bool {
 func (s *standstill) describe(o *plan.Observation, next plan.Step) string {
 	const see = "; see kubectl describe pod and kubectl logs of the pods named here"
 	if pod, ok := next.(plan.WaitForPod); ok {
-		next = plan.Wait{Why: pod.Why}
+		next = plan.Wait(pod)
 	}
 	switch next := next.(type) {
 	case plan.Wait:
