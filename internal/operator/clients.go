@@ -6,6 +6,7 @@ package operator
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
@@ -18,6 +19,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/leader"
 	"github.com/etcd-operator/etcd-operator/internal/pod"
 	"github.com/etcd-operator/etcd-operator/internal/version"
+	"github.com/etcd-operator/etcd-operator/pkg/fair"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 )
 
@@ -105,6 +107,11 @@ func newClients(program string, config *rest.Config) (*Clients, error) {
 	core := CoreConfig(config)
 	leases := rest.CopyConfig(core)
 	leases.Timeout = leader.RenewDeadline / 2 // a hanging call must leave time for another
+
+	slots := fair.NewSlots(requestsAtOnce)
+	for _, config := range []*rest.Config{config, core} {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return atOnce{slots, next} })
+	}
 
 	var c Clients
 	var errs [5]error

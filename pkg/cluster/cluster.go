@@ -267,6 +267,14 @@ func (c *Cluster) reconcile(ctx context.Context) time.Duration {
 		return c.cfg.Period
 	case plan.Wait:
 		return c.nextLook()
+	case plan.WaitForPod:
+		if c.doubtful {
+			return c.nextLook()
+		}
+		// A thousand clusters that restart wait long for a busy API server. Checks of etcd would cost
+		// most of the processor time, and find nothing.
+		c.waits = 0
+		return c.cfg.Period
 	default:
 		c.waits = 0
 		return 0

@@ -112,7 +112,7 @@ func guardedCluster(t *testing.T, auth *api.AuthPolicy) (w *world, members guard
 			clock.Step(time.Millisecond)
 			w.watch()
 			switch s.(type) {
-			case plan.Idle, plan.Wait:
+			case plan.Idle, plan.Wait, plan.WaitForPod:
 				return s, w.etcdCluster().Status
 			}
 		}

@@ -158,7 +158,7 @@ func quoted(s string) string {
 
 // allSteps is one of each kind.
 var allSteps = []plan.Step{
-	plan.Idle{}, plan.Wait{}, plan.CreateService{}, plan.UpdateService{}, plan.DeleteService{}, plan.CreateBudget{}, plan.UpdateBudget{}, plan.DeleteBudget{},
+	plan.Idle{}, plan.Wait{}, plan.WaitForPod{}, plan.CreateService{}, plan.UpdateService{}, plan.DeleteService{}, plan.CreateBudget{}, plan.UpdateBudget{}, plan.DeleteBudget{},
 	plan.ChooseSeed{}, plan.MarkRunning{}, plan.MarkFailed{}, plan.CreatePods{}, plan.DeletePod{}, plan.SetVersion{}, plan.RecyclePod{}, plan.SetMetadata{},
 	plan.DeleteVolume{}, plan.ExpandVolume{}, plan.SetVolumeVersion{}, plan.SetVolumeOwner{}, plan.AddMember{}, plan.PromoteMember{}, plan.RemoveMember{}, plan.AdvanceLog{},
 	plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{}, plan.EnableAuth{}, plan.DisableAuth{}, plan.ChangePassword{}, observing{},

@@ -35,7 +35,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		certificateExpiry: newCertificateExpiry(),
 	}
 	m.state = newClusterGauges()
-	for _, c := range append(m.state.collectors(), m.duration, m.failed, m.certificateExpiry) {
+	for _, c := range []prometheus.Collector{m.state.table, m.duration, m.failed, m.certificateExpiry} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register the metrics of clusters: %w", err)
 		}

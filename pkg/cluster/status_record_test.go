@@ -34,7 +34,7 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 		plan.UpdateService{Client: true}, plan.DeleteService{}, plan.CreateBudget{}, plan.UpdateBudget{}, plan.DeleteBudget{}, plan.RecyclePod{}, plan.SetMetadata{},
 		plan.DeleteVolume{}, plan.ExpandVolume{}, plan.SetVolumeVersion{}, plan.SetVolumeOwner{}, plan.AdvanceLog{}, plan.MoveLeader{}, plan.LiftAlarms{}, plan.NoteMember{}, plan.EnableAuth{}, plan.DisableAuth{}, plan.ChangePassword{},
 		plan.HoldImport{}, plan.ReleaseImport{}, plan.WriteBridge{},
-		plan.Idle{}, plan.Wait{}, observing{}, // these change nothing
+		plan.Idle{}, plan.Wait{}, plan.WaitForPod{}, observing{}, // these change nothing
 	} {
 		looked[reflect.TypeOf(s)] = true
 		if restsOnRecord(s) {

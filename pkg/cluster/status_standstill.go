@@ -92,7 +92,7 @@ func attempt(s plan.Step) string {
 // acts reports whether a step changes something.
 func acts(s plan.Step) bool {
 	switch s.(type) {
-	case plan.Wait, plan.Idle:
+	case plan.Wait, plan.WaitForPod, plan.Idle:
 		return false
 	}
 	return true
@@ -109,6 +109,9 @@ func rests(s plan.Idle) bool {
 
 func (s *standstill) describe(o *plan.Observation, next plan.Step) string {
 	const see = "; see kubectl describe pod and kubectl logs of the pods named here"
+	if pod, ok := next.(plan.WaitForPod); ok {
+		next = plan.Wait(pod)
+	}
 	switch next := next.(type) {
 	case plan.Wait:
 		if lost := o.LostData(); !o.Quorum && len(lost) > 0 {

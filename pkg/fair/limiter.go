@@ -1,14 +1,13 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fair shares a limited rate between namespaces. A namespace with a thousand objects
-// must not delay the one object of another namespace.
+// Package fair shares a limited rate, or a limited number of slots, between namespaces. A namespace
+// with a thousand objects must not delay the one object of another namespace.
 package fair
 
 import (
 	"context"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,9 +24,7 @@ type Limiter struct {
 	mu     sync.Mutex
 	tokens float64
 	at     time.Time // when tokens was right
-	// turns are the namespaces with waiting callers; the first one is next.
-	turns   []string
-	waiting map[string][]chan struct{}
+	queue  queue
 	// idle ends the goroutine that serves those who wait; nil: there is none.
 	idle chan struct{}
 }
@@ -37,7 +34,7 @@ type Limiter struct {
 func New(clk clock.Clock, rate func() float64, burst int) *Limiter {
 	return &Limiter{
 		clock: clk, rate: rate, burst: float64(burst),
-		tokens: float64(burst), at: clk.Now(), waiting: map[string][]chan struct{}{},
+		tokens: float64(burst), at: clk.Now(), queue: newQueue(),
 	}
 }
 
@@ -72,14 +69,10 @@ func (l *Limiter) WaitAlways() {
 func (l *Limiter) enter(namespace string) chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.turns) == 0 && l.take() == 0 {
+	if l.queue.empty() && l.take() == 0 {
 		return nil
 	}
-	turn := make(chan struct{})
-	if len(l.waiting[namespace]) == 0 {
-		l.turns = append(l.turns, namespace)
-	}
-	l.waiting[namespace] = append(l.waiting[namespace], turn)
+	turn := l.queue.add(namespace)
 	if l.idle == nil {
 		l.idle = make(chan struct{})
 		go l.serve(l.idle)
@@ -91,7 +84,7 @@ func (l *Limiter) enter(namespace string) chan struct{} {
 func (l *Limiter) TryWait() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.turns) == 0 && l.take() == 0
+	return l.queue.empty() && l.take() == 0
 }
 
 // take takes a token and returns 0, or returns how long the next one needs.
@@ -135,48 +128,25 @@ func (l *Limiter) serveOne(idle chan struct{}) time.Duration {
 	if wait := l.take(); wait > 0 {
 		return wait
 	}
-	close(l.next())
+	close(l.queue.next())
 	l.endIfIdle()
 	return 0
 }
 
 func (l *Limiter) endIfIdle() {
-	if len(l.turns) == 0 {
+	if l.queue.empty() {
 		close(l.idle)
 		l.idle = nil
 	}
 }
 
-// next removes the caller whose turn it is. Its namespace goes to the end.
-func (l *Limiter) next() chan struct{} {
-	namespace := l.turns[0]
-	turn := l.waiting[namespace][0]
-	l.turns = l.turns[1:]
-	if rest := l.waiting[namespace][1:]; len(rest) > 0 {
-		l.waiting[namespace] = rest
-		l.turns = append(l.turns, namespace)
-	} else {
-		delete(l.waiting, namespace)
-	}
-	return turn
-}
-
-// leave removes a caller who no longer waits, unless its turn came at the same moment.
+// leave removes a caller who no longer waits.
 func (l *Limiter) leave(namespace string, turn chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rest := l.waiting[namespace]
-	i := slices.Index(rest, turn)
-	if i < 0 {
-		return
+	if l.queue.leave(namespace, turn) {
+		l.endIfIdle()
 	}
-	if rest = slices.Delete(rest, i, i+1); len(rest) > 0 {
-		l.waiting[namespace] = rest
-		return
-	}
-	delete(l.waiting, namespace)
-	l.turns = slices.DeleteFunc(l.turns, func(n string) bool { return n == namespace })
-	l.endIfIdle()
 }
 
 type key struct{}

@@ -20,6 +20,9 @@ type (
 	Idle struct{ Why Reason }
 	// Wait does nothing during a change that sends no event; the next pass follows shortly.
 	Wait struct{ Why string }
+	// WaitForPod does nothing until the kubelet reports a pod as ready. etcd has nothing left to say, and
+	// the watch of pods starts the next pass.
+	WaitForPod struct{ Why string }
 
 	// CreateService creates a missing Service.
 	CreateService struct{ Client bool }

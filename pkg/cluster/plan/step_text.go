@@ -12,7 +12,8 @@ import (
 
 func (s Idle) String() string { return "idle: " + s.Why.String() }
 
-func (s Wait) String() string { return "wait: " + s.Why }
+func (s Wait) String() string       { return "wait: " + s.Why }
+func (s WaitForPod) String() string { return "wait: " + s.Why }
 
 func (s CreateService) String() string { return "create " + whichService(s.Client) }
 

@@ -76,7 +76,7 @@ func updateOneMember(o *Observation) Step {
 		return nil
 	}
 	if why := cmp.Or(o.unsettled(), o.short(), o.returning()); why != "" {
-		return Wait{why}
+		return o.waitOn(why)
 	}
 	next, _ := o.nextBehind()
 	if o.needsReplacing(next) {

@@ -92,7 +92,7 @@ func upgradeOneMember(o *Observation) Step {
 	})
 	if len(old) == 0 {
 		if why := o.unsettled(); why != "" {
-			return Wait{why}
+			return o.waitOn(why)
 		}
 		return nil
 	}
@@ -104,7 +104,7 @@ func upgradeOneMember(o *Observation) Step {
 		return Wait{why}
 	}
 	if why := o.unserved(next); why != "" { // all have a pod
-		return Wait{why}
+		return o.waitOn(why)
 	}
 	if o.CheckVersion() != nil {
 		return nil
@@ -260,6 +260,14 @@ func (o *Observation) unserved(next MemberState) string {
 func unready(m MemberState) bool { return !m.Pod.Ready || m.Pod.StartingUp }
 
 func waitsForPod(m MemberState) string { return "for the pod of " + m.PodName + " to be ready" }
+
+// waitOn returns the step for a reason of unsettled or unserved.
+func (o *Observation) waitOn(why string) Step {
+	if slices.ContainsFunc(o.Own(), func(m MemberState) bool { return why == waitsForPod(m) }) {
+		return WaitForPod{why}
+	}
+	return Wait{why}
+}
 
 // returning returns why no healthy voter may stop shortly after an outage, or "". A member whose
 // disk hangs looks healthy until it has something to write, and then the quorum needs the others.
