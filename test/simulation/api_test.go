@@ -290,6 +290,9 @@ func (a *apiServer) edit(resource, name string, change func(metav1.Object)) {
 	if resource == "etcdclusters" {
 		obj.SetGeneration(obj.GetGeneration() + 1)
 		a.w.edited = time.Now()
+		if c, ok := obj.(*api.EtcdCluster); ok {
+			a.w.largest = max(a.w.largest, s.objects[storedKey(namespace, clusterName)].obj.(*api.EtcdCluster).Spec.Size, c.Spec.Size)
+		}
 	}
 	a.put(s, obj)
 }

@@ -132,6 +132,8 @@ func (c *checks) creates(o *operator, pod *corev1.Pod) {
 	}
 	if h := w.current(); h != nil {
 		members = len(h.machine.members)
+	} else {
+		members = w.largest // no pod of a smaller size goes before the first member serves
 	}
 	if most := 2 * max(obj.Spec.Size, members); pods > most {
 		w.fail("the operator makes pod %s beside %d others, for %d members", pod.Name, pods, obj.Spec.Size)

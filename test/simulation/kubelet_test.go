@@ -64,7 +64,7 @@ type podRun struct {
 	stage    stage
 	next     time.Time // the kubelet waits until then
 	began    time.Time // of the stage
-	answered time.Time // when a member last told its launcher the membership
+	answered time.Time // when a member last answered its launcher, and nobody had added it
 	tries    int
 	lastExit string
 	restarts int32

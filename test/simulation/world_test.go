@@ -74,6 +74,7 @@ type world struct {
 	disturbed    time.Time          // when a fault began or ended last
 	underWay     int                // copies of the database
 	edited       time.Time          // the last edit of the spec
+	largest      int                // size that an edit had to do with
 	adviser      adviser
 	counters     map[string]int
 }

@@ -166,6 +166,9 @@ func bootstrap(o *Observation) Step {
 	case o.podOutdated(*seed) && !seed.Running:
 		return removeSeed(*seed, "the spec was changed before the seed served")
 	}
+	if s := yieldNode(o); s != nil {
+		return s
+	}
 	if further := o.followers(seed.Name); seed.IP != "" && seed.Problem == "" && len(further) > 0 {
 		return CreatePods{Pods: further, why: "the seed has an address"}
 	}

@@ -105,6 +105,9 @@ func bootstrapRestored(o *Observation) Step {
 	case seed.Source != manifest.SourceDigest(o.Source):
 		return another("the annotation, or spec.importFrom, was changed before the seed served")
 	}
+	if s := yieldNode(o); s != nil {
+		return s
+	}
 	if further := o.furtherMembers(seed); len(further) > 0 {
 		return CreatePods{Pods: further, why: "the seed has the backup"}
 	}
@@ -130,6 +133,9 @@ func awaitStartedSeed(o *Observation, seed manifest.PodState) Step {
 		return removeSeed(seed, "the image was changed to "+image+" before the seed served")
 	case o.podOutdated(seed) && failing:
 		return removeSeed(seed, "the spec was changed before the seed served")
+	}
+	if s := yieldNode(o); s != nil {
+		return s
 	}
 	if further := o.furtherMembers(&seed); len(further) > 0 {
 		return CreatePods{Pods: further, why: "the seed has the backup"}

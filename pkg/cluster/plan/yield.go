@@ -7,14 +7,15 @@ import (
 	"fmt"
 	"slices"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// yieldNode deletes the pod of a member to be, if a member's pod finds no node because of others. It
-// needs no quorum: the member may be what the quorum lacks. Without one, nobody knows whether the one to
-// be has joined meanwhile. So the pod must be without data: etcd has not run in it, or finds none. No
-// member votes before the note that it has data, so such a pod takes no part in a quorum, and its volume
-// stays.
+// yieldNode deletes the pod of a member to be, if a member's pod finds no node because of others. A
+// bootstrap counts the seed as a member. The rule needs no quorum: the member may be what the quorum
+// lacks. Without one, nobody knows whether the one to be has joined meanwhile. So the pod must be without
+// data: etcd has not run in it, or finds none. No member votes before the note that it has data, so such
+// a pod takes no part in a quorum, and its volume stays.
 func yieldNode(o *Observation) Step {
 	m := o.crowdedOut()
 	if m == nil || o.Now.Sub(m.Created) < roomPatience {
@@ -41,8 +42,12 @@ func (o *Observation) crowdedOut() *manifest.PodState {
 	return nil
 }
 
-// known reports whether a pod belongs to a member: etcd says so, or without a quorum the record.
+// known reports whether a pod belongs to a member: etcd says so, or without a quorum the record. During
+// the bootstrap, that is the seed alone: the others are of use after it serves.
 func (o *Observation) known(pod string) bool {
+	if o.Status.Phase == api.ClusterPhaseCreating && len(o.Status.Members.Unready) > 0 {
+		return pod == o.Status.Members.Unready[0]
+	}
 	return o.IsMember(pod) || !o.Quorum && o.Recorded(pod)
 }
 
