@@ -24,7 +24,7 @@ import (
 const (
 	// recent bounds the age of an answer on which an act may rest.
 	recent = 30 * time.Second
-	// mostSame bounds how often the operator begins the same write in a minute, with the repeats
+	// mostSame bounds how often one process begins the same write in a minute, with the repeats
 	// of client-go. mostFutile bounds it for a write that never succeeds, or that somebody undoes.
 	mostSame   = 30
 	mostFutile = 6

@@ -112,6 +112,7 @@ func (w *world) launch(o *operator, p program) {
 	o.cancel, o.done, o.dead, o.leads = cancel, make(chan struct{}), make(chan struct{}), func() bool { return true }
 	*o.kin = append(*o.kin, o)
 	o.no = len(*o.kin)
+	clear(w.checks.acts.same) // a process knows nothing of the one before
 	w.narrate(o.name, "starts, its clock is ahead by %s", w.ahead(o.name).Round(time.Second))
 	config := &rest.Config{Host: "http://api.invalid", Transport: o, QPS: 100, Burst: 200, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
 	core := rest.CopyConfig(config) // as the operator's program does
