@@ -95,7 +95,11 @@ type backwards struct{ *shelf }
 func (b backwards) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
 	return func(yield func(store.Object, error) bool) {
 		var all []store.Object
-		for object := range b.shelf.List(ctx, prefix) {
+		for object, err := range b.shelf.List(ctx, prefix) {
+			if err != nil {
+				yield(store.Object{}, err)
+				return
+			}
 			all = append([]store.Object{object}, all...)
 		}
 		for _, object := range all {

@@ -36,11 +36,11 @@ func TestLogReport(t *testing.T) {
 }
 
 func TestRewindReport(t *testing.T) {
-	r := rewindReport{snapshot: 100 << 20, log: 30 << 20, events: 1000}
+	r := rewindReport{snapshot: 100 << 20, log: 30 << 20, events: 1000, value: 100}
 	r.add(2*time.Minute, 10*time.Second, 20*time.Second, time.Minute, 200<<20, 100<<20)
 	r.add(5*time.Minute, 20*time.Second, 10*time.Second, time.Minute, 100<<20, 150<<20)
 	r.add(3*time.Minute, 30*time.Second, 30*time.Second, time.Minute, 100<<20, 150<<20)
-	want := `| what, with a snapshot of 100 MiB and a log of 1000 changes (30 MiB) | median | min–max | rounds |
+	want := `| what, with a snapshot of 100 MiB and a log of 1000 changes of 100 bytes (30 MiB) | median | min–max | rounds |
 |---|---|---|---|
 | the database at the log's last revision is written | 180.00 s | 120.00 s–300.00 s | 3 |
 | ` + "`etcdutl snapshot restore`" + ` of it | 20.00 s | 10.00 s–30.00 s | 3 |

@@ -27,7 +27,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/members"
 )
 
-var eventsFlag = flag.Int64("events", 10_000_000, "number of changes in the log that is restored")
+var (
+	eventsFlag = flag.Int64("events", 10_000_000, "number of changes in the log that is restored")
+	valueFlag  = flag.Int("value", 100, "size in bytes of the value of each of these changes")
+)
 
 // rewindVariable marks the process that writes a restored database, in which nothing else uses memory.
 const rewindVariable = "ETCD_OPERATOR_BENCH_REWIND"
@@ -61,7 +64,6 @@ func rewindAsOrdered(text string) error {
 
 const (
 	loggedKeys     = 1_000_000 // that the changes of a log concern
-	loggedValue    = 100       // bytes
 	loggedRevision = 4000      // in a segment
 )
 
@@ -77,7 +79,7 @@ func TestRewind(t *testing.T) {
 		t.Fatal(err)
 	}
 	logged := appendLog(t, file, cluster, first, *eventsFlag)
-	r := &rewindReport{snapshot: info.Size(), log: logged, events: *eventsFlag}
+	r := &rewindReport{snapshot: info.Size(), log: logged, events: *eventsFlag, value: *valueFlag}
 	for round := range *rounds {
 		target := filepath.Join(dir, fmt.Sprintf("restored-%d", round))
 		result, memory := rewound(t, rewindOrder{File: file, Target: target, SnapshotSize: info.Size(), Revision: first + *eventsFlag})
@@ -100,6 +102,18 @@ func TestRewind(t *testing.T) {
 		r.add(time.Duration(result.Nanoseconds), restored, served, time.Duration(result.Processor), memory, peak)
 		t.Logf("round %d of %d: written in %v, with %v of the processor and %s of memory, %d keys; etcdutl %v; etcd serves after %v more, with %s",
 			round+1, *rounds, time.Duration(result.Nanoseconds), time.Duration(result.Processor), mebibytes(memory), result.Keys, restored, served, mebibytes(peak))
+	}
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := fmt.Sprintf("Measured on %s: %s, etcd %s, %d rounds. Load average at the end: %.14s.\n\n%s",
+		time.Now().UTC().Format(time.DateOnly), cpu(t), release.Version, *rounds, load, r)
+	fmt.Printf("\n%s\n", report)
+	if *document {
+		if err := write(filepath.Join("..", "..", "doc", "benchmarks.md"), logRestores, report); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -143,7 +157,7 @@ func appendLog(t *testing.T, file string, cluster uint64, last, events int64) (s
 			if versions[key]++; created[key] == 0 {
 				created[key] = last
 			}
-			value := make([]byte, loggedValue)
+			value := make([]byte, *valueFlag)
 			_, _ = content.Read(value) // never fails
 			kv, err := proto.Marshal(&mvccpb.KeyValue{
 				Key: fmt.Appendf(nil, "logged-%d", key), Value: value, CreateRevision: created[key], ModRevision: last, Version: versions[key],

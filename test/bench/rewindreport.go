@@ -16,6 +16,7 @@ const rewindTarget = 5 * time.Minute
 // rewindReport is the measurements of restores of a snapshot and a log after it, in rounds.
 type rewindReport struct {
 	snapshot, log, events     int64 // bytes, bytes, changes
+	value                     int   // bytes of each change
 	written, restored, served []time.Duration
 	processor                 []time.Duration // until the database is written
 	memory, etcd              int64           // peaks, in bytes, of the restoring process and of etcd
@@ -39,7 +40,7 @@ func (r *rewindReport) whole() []time.Duration {
 // String returns the report in Markdown.
 func (r *rewindReport) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| what, with a snapshot of %s and a log of %d changes (%s) | median | min–max | rounds |\n|---|---|---|---|\n", mebibytes(r.snapshot), r.events, mebibytes(r.log))
+	fmt.Fprintf(&b, "| what, with a snapshot of %s and a log of %d changes of %d bytes (%s) | median | min–max | rounds |\n|---|---|---|---|\n", mebibytes(r.snapshot), r.events, r.value, mebibytes(r.log))
 	for _, row := range []struct {
 		name  string
 		times []time.Duration
