@@ -45,7 +45,7 @@ func (r *rewindReport) String() string {
 		name  string
 		times []time.Duration
 	}{
-		{"the database at the log's last revision is written", r.written},
+		{"the process writes the database of the log's last revision", r.written},
 		{"`etcdutl snapshot restore` of it", r.restored},
 		{"start of etcd, until it serves", r.served},
 		{"all three", r.whole()},
@@ -55,7 +55,7 @@ func (r *rewindReport) String() string {
 	whole := median(r.whole())
 	fmt.Fprintf(&b, "\n| | measured | target |\n|---|---|---|\n")
 	fmt.Fprintf(&b, "| all three | %s | ≤ %s: %s |\n", seconds(whole), seconds(rewindTarget), met(whole <= rewindTarget))
-	fmt.Fprintf(&b, "| processor time until the database is written | %s | |\n", seconds(median(r.processor)))
+	fmt.Fprintf(&b, "| processor time of the process | %s | |\n", seconds(median(r.processor)))
 	fmt.Fprintf(&b, "| memory of the restoring process | %s | ≤ etcd's %s: %s |\n", mebibytes(r.memory), mebibytes(r.etcd), met(r.memory <= r.etcd))
 	return b.String()
 }
