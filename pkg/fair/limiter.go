@@ -40,23 +40,7 @@ func New(clk clock.Clock, rate func() float64, burst int) *Limiter {
 
 // Wait returns when the caller may begin, or the error of the context that ended before. The
 // context names the namespace; see In.
-func (l *Limiter) Wait(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	namespace := namespaceOf(ctx)
-	turn := l.enter(namespace)
-	if turn == nil {
-		return nil
-	}
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-		l.leave(namespace, turn)
-		return ctx.Err()
-	}
-}
+func (l *Limiter) Wait(ctx context.Context) error { return pass(ctx, l) }
 
 // WaitAlways is Wait for a caller without a context.
 func (l *Limiter) WaitAlways() {

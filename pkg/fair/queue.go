@@ -3,7 +3,36 @@
 
 package fair
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
+
+// gate is what callers wait at. enter returns the channel that closes when the caller may pass; nil: at once.
+// leave removes a caller who no longer waits.
+type gate interface {
+	enter(namespace string) chan struct{}
+	leave(namespace string, turn chan struct{})
+}
+
+// pass returns when the caller may pass the gate, or the error of the context that ended before.
+func pass(ctx context.Context, g gate) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	namespace := namespaceOf(ctx)
+	turn := g.enter(namespace)
+	if turn == nil {
+		return nil
+	}
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		g.leave(namespace, turn)
+		return ctx.Err()
+	}
+}
 
 // queue holds callers who wait. Namespaces take turns, and callers of one namespace keep their
 // order.

@@ -21,23 +21,7 @@ func NewSlots(n int) *Slots { return &Slots{free: n, queue: newQueue()} }
 
 // Take returns when the caller has a slot, which it must give back by Free, or the error of the
 // context that ended before. The context names the namespace; see In.
-func (s *Slots) Take(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	namespace := namespaceOf(ctx)
-	turn := s.enter(namespace)
-	if turn == nil {
-		return nil
-	}
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-		s.leave(namespace, turn)
-		return ctx.Err()
-	}
-}
+func (s *Slots) Take(ctx context.Context) error { return pass(ctx, s) }
 
 // Free gives a slot back.
 func (s *Slots) Free() {

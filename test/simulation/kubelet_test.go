@@ -426,15 +426,18 @@ func (r *podRun) membershipIs(cfg checkdns.Config) (bool, error) {
 			continue
 		}
 		var urls []string
+		added := false
 		for _, info := range p.machine.members {
 			urls = append(urls, info.url)
-			if info.name != "" && slices.Contains(cfg.InitialCluster, info.url) && !slices.Contains(cfg.Peers, info.url) {
+			own := slices.Contains(cfg.InitialCluster, info.url) && !slices.Contains(cfg.Peers, info.url)
+			added = added || own
+			if own && info.name != "" {
 				return false, errors.New("the other members know that this member has started before, and it holds no data now")
 			}
 		}
 		slices.Sort(urls)
-		if !slices.ContainsFunc(urls, func(u string) bool { return slices.Contains(cfg.InitialCluster, u) && !slices.Contains(cfg.Peers, u) }) {
-			r.answered = time.Now() // nobody has added it yet
+		if !added {
+			r.answered = time.Now()
 		}
 		return slices.Equal(urls, cfg.InitialCluster), nil
 	}

@@ -79,8 +79,12 @@ func (c *checks) chooses(o *operator) {
 	c.atLeast = 0
 	for _, info := range h.machine.members {
 		m := c.w.memberAt(info.url)
+		if m == nil || m.id != info.id || !m.serving || m.stopped {
+			continue
+		}
 		// Nobody knows of a process whose pod somebody has deleted by force.
-		if m != nil && c.w.api.pod(m.run.name) != nil && c.w.api.pod(m.run.name).UID == m.run.uid && m.id == info.id && m.serving && !m.stopped && c.w.reachable(o.place, m.run.node.name) && c.w.reachable(m.run.node.name, o.place) {
+		pod := c.w.api.pod(m.run.name)
+		if pod != nil && pod.UID == m.run.uid && c.w.reachable(o.place, m.run.node.name) && c.w.reachable(m.run.node.name, o.place) {
 			c.atLeast = max(c.atLeast, m.machine.revision)
 		}
 	}

@@ -105,11 +105,8 @@ func bootstrapRestored(o *Observation) Step {
 	case seed.Source != manifest.SourceDigest(o.Source):
 		return another("the annotation, or spec.importFrom, was changed before the seed served")
 	}
-	if s := yieldNode(o); s != nil {
+	if s := o.prepareOthers(seed); s != nil {
 		return s
-	}
-	if further := o.furtherMembers(seed); len(further) > 0 {
-		return CreatePods{Pods: further, why: "the seed has the backup"}
 	}
 	return Idle{because("the seed's pod is starting")}
 }
@@ -134,11 +131,8 @@ func awaitStartedSeed(o *Observation, seed manifest.PodState) Step {
 	case o.podOutdated(seed) && failing:
 		return removeSeed(seed, "the spec was changed before the seed served")
 	}
-	if s := yieldNode(o); s != nil {
+	if s := o.prepareOthers(&seed); s != nil {
 		return s
-	}
-	if further := o.furtherMembers(&seed); len(further) > 0 {
-		return CreatePods{Pods: further, why: "the seed has the backup"}
 	}
 	return Wait{"for the seed to serve"}
 }
@@ -154,6 +148,17 @@ func restoreWhy(source *api.SeedBackup) string {
 // of the record.
 func (o *Observation) startsOnSource(p manifest.PodState) bool {
 	return p.Seed && !p.Deleting && !p.Finished && p.Source == manifest.SourceDigest(o.Source)
+}
+
+// prepareOthers makes the pods that follow a seed, unless such a pod has its node.
+func (o *Observation) prepareOthers(seed *manifest.PodState) Step {
+	if s := yieldNode(o); s != nil {
+		return s
+	}
+	if further := o.furtherMembers(seed); len(further) > 0 {
+		return CreatePods{Pods: further, why: "the seed has the backup"}
+	}
+	return nil
 }
 
 // furtherMembers returns the pods of members that follow a seed that will soon serve.
