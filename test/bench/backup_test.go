@@ -14,7 +14,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -82,18 +81,7 @@ func TestBackups(t *testing.T) {
 		t.Logf("round %d of %d: saved in %v, copied in %v, backed up in %v with %v of the processor; peak memory %s above idle", round+1, *rounds,
 			saved, copied, time.Duration(backup.Nanoseconds), time.Duration(backup.Processor), mebibytes(backup.PeakBytes-child.idle))
 	}
-	load, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	report := fmt.Sprintf("Measured on %s: %s, etcd %s, %d rounds. Load average at the end: %.14s.\n\n%s",
-		time.Now().UTC().Format(time.DateOnly), cpu(t), release.Version, *rounds, load, r)
-	fmt.Printf("\n%s\n", report)
-	if *document {
-		if err := write(filepath.Join("..", "..", "doc", "benchmarks.md"), backups, report); err != nil {
-			t.Error(err)
-		}
-	}
+	publish(t, backups, release, fmt.Sprintf("%d rounds", *rounds), r)
 }
 
 // fillDatabase writes keys of 100 bytes to 1 MB with incompressible content. Most bytes are in
@@ -182,13 +170,7 @@ type backupsProcess struct {
 // startBackups starts this test binary again, as a process that only takes backups.
 func startBackups(t *testing.T, config backupConfig) *backupsProcess {
 	t.Helper()
-	text, err := json.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), backupVariable+"="+string(text))
-	cmd.Stderr = os.Stderr
+	cmd := child(t, backupVariable, config)
 	orders, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

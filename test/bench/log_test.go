@@ -13,9 +13,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -74,18 +72,7 @@ func TestLog(t *testing.T) {
 	if err := w.failure(); err != nil {
 		t.Fatal(err)
 	}
-	load, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	report := fmt.Sprintf("Measured on %s: %s, etcd %s, %d puts of 1 KiB a second for %s, recorded in every second %s. Load average at the end: %.14s.\n\n%s",
-		time.Now().UTC().Format(time.DateOnly), cpu(t), release.Version, *rateFlag, *logFlag, *turnFlag, load, r)
-	fmt.Printf("\n%s\n", report)
-	if *document {
-		if err := write(filepath.Join("..", "..", "doc", "benchmarks.md"), logs, report); err != nil {
-			t.Error(err)
-		}
-	}
+	publish(t, logs, release, fmt.Sprintf("%d puts of 1 KiB a second for %s, recorded in every second %s", *rateFlag, *logFlag, *turnFlag), r)
 }
 
 // writing is clients that write at a steady rate.
@@ -178,13 +165,8 @@ type recording struct {
 
 func startRecording(t *testing.T, config recordingConfig) *recording {
 	t.Helper()
-	text, err := json.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &recording{cmd: exec.CommandContext(t.Context(), os.Args[0]), segments: make(chan []recordedSegment, 1)}
-	r.cmd.Env = append(os.Environ(), recordingVariable+"="+string(text))
-	r.cmd.Stderr = os.Stderr
+	r := &recording{cmd: child(t, recordingVariable, config), segments: make(chan []recordedSegment, 1)}
+	var err error
 	if r.orders, err = r.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

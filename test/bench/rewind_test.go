@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,18 +102,7 @@ func TestRewind(t *testing.T) {
 		t.Logf("round %d of %d: written in %v, with %v of the processor and %s of memory, %d keys; etcdutl %v; etcd serves after %v more, with %s",
 			round+1, *rounds, time.Duration(result.Nanoseconds), time.Duration(result.Processor), mebibytes(memory), result.Keys, restored, served, mebibytes(peak))
 	}
-	load, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	report := fmt.Sprintf("Measured on %s: %s, etcd %s, %d rounds. Load average at the end: %.14s.\n\n%s",
-		time.Now().UTC().Format(time.DateOnly), cpu(t), release.Version, *rounds, load, r)
-	fmt.Printf("\n%s\n", report)
-	if *document {
-		if err := write(filepath.Join("..", "..", "doc", "benchmarks.md"), logRestores, report); err != nil {
-			t.Error(err)
-		}
-	}
+	publish(t, logRestores, release, fmt.Sprintf("%d rounds", *rounds), r)
 }
 
 // takeSnapshot fills an etcd and saves its snapshot. It returns its revision and the cluster's ID.
@@ -188,19 +176,15 @@ func appendLog(t *testing.T, file string, cluster uint64, last, events int64) (s
 // rewound runs the process, and returns the peak of its memory.
 func rewound(t *testing.T, order rewindOrder) (result rewindResult, peak int64) {
 	t.Helper()
-	text, err := json.Marshal(order)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), rewindVariable+"="+string(text))
+	cmd := child(t, rewindVariable, order)
 	var answer bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &answer, os.Stderr
+	cmd.Stdout = &answer
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	watch := watchMemory(cmd.Process.Pid)
-	if err = cmd.Wait(); err == nil {
+	err := cmd.Wait()
+	if err == nil {
 		err = json.Unmarshal(answer.Bytes(), &result)
 	}
 	if err != nil {
