@@ -674,6 +674,8 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.Problem, p.Dataless = "the volume holds no data", true
 		case "legacy":
 			p.Legacy = true
+		case "recorded":
+			p.ImageOnRecord = true
 		case "digest": // of the admitted image
 			p.Admitted = p.Image + "@" + value
 		case "image":

@@ -21,12 +21,20 @@ func RememberImage(pod *corev1.Pod) {
 	}
 }
 
+// recordsImage reports whether a pod states which image the operator asked for. A pod from v0.9.4
+// does so after its adoption: for as long as nobody edits the spec, that is the spec's image,
+// although admission or an edit before the adoption may have given it another one.
+func recordsImage(pod *corev1.Pod) bool {
+	asked := pod.Annotations[ImageAnnotation]
+	return asked != "" && SameVersion(VersionOf(asked, ""), pod.Annotations[VersionAnnotation])
+}
+
 // imageAskedFor returns the image that the operator asked for in a pod with the image
 // admitted, and the version in its tag. Earlier operators noted only the version. If it
 // differs, somebody has changed the image since.
 func imageAskedFor(pod *corev1.Pod, admitted string) (image, version string) {
 	asked, version := pod.Annotations[ImageAnnotation], pod.Annotations[VersionAnnotation]
-	if asked != "" && SameVersion(VersionOf(asked, ""), version) {
+	if recordsImage(pod) {
 		return asked, VersionOf(asked, "")
 	}
 	// The operator never asks for a digest behind a tag.

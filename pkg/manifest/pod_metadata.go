@@ -63,7 +63,7 @@ func MetadataOutdated(obj *api.EtcdCluster, pod *corev1.Pod, t Template) bool {
 }
 
 // MetadataPatch returns the merge patch that updates labels and annotations. For a pod from
-// before the templates' record, it assumes the current spec.
+// before the records of template and image, it assumes the current spec.
 func MetadataPatch(obj *api.EtcdCluster, pod *corev1.Pod, t Template, uid types.UID) ([]byte, error) {
 	labels, annotations := metadataChanges(obj, pod, t)
 	patch, err := json.Marshal(map[string]any{
@@ -91,6 +91,11 @@ func metadataChanges(obj *api.EtcdCluster, pod *corev1.Pod, t Template) (labels,
 	}
 	if pod.Annotations[PodTemplateAnnotation] == "" && t.Pod != "" {
 		annotations[PodTemplateAnnotation] = t.Pod
+	}
+	if isLegacy(pod) && !recordsImage(pod) {
+		if p := PodStateOf(pod); SameVersion(p.Version, pod.Annotations[VersionAnnotation]) {
+			annotations[ImageAnnotation] = Image(&obj.Spec, p.Version, p.LiteralTag)
+		}
 	}
 	return labels, annotations
 }

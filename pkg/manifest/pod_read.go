@@ -23,6 +23,9 @@ import (
 // node counts as lost.
 const DeleteMargin = 10 * time.Second
 
+// isLegacy reports whether v0.9.4 made a pod.
+func isLegacy(pod *corev1.Pod) bool { return pod.Spec.RestartPolicy == corev1.RestartPolicyNever }
+
 // PodStateOf reads what a plan needs from a pod.
 func PodStateOf(pod *corev1.Pod) PodState {
 	p := PodState{
@@ -35,7 +38,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		Scheduled: pod.Spec.NodeName != "",
 		Deleting:  pod.DeletionTimestamp != nil,
 		Previous:  pod.Annotations[PreviousVersionAnnotation],
-		Legacy:    pod.Spec.RestartPolicy == corev1.RestartPolicyNever,
+		Legacy:    isLegacy(pod),
 		Template:  Template{pod.Annotations[PodTemplateAnnotation], pod.Annotations[VolumeTemplateAnnotation]},
 		Finished:  pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Ready:     hasCondition(pod, corev1.PodReady, corev1.ConditionTrue),
@@ -49,6 +52,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	if i := slices.IndexFunc(pod.Spec.Containers, isEtcd); i >= 0 {
 		c := pod.Spec.Containers[i]
 		p.Image, p.Version = imageAskedFor(pod, c.Image)
+		p.ImageOnRecord = recordsImage(pod)
 		p.Admitted = c.Image
 		tagged, _, _ := strings.Cut(p.Image, "@")
 		p.LiteralTag = p.Version != "" && strings.HasSuffix(tagged, ":"+p.Version)
@@ -254,6 +258,9 @@ type PodState struct {
 	Node    string
 	Image   string // of etcd, as last asked for
 	Version string // of etcd, by the tag of that image
+	// ImageOnRecord is false if nothing states which image was asked for. Image is what admission
+	// has left of it then.
+	ImageOnRecord bool
 	// Admitted is the image after admission. Only its changes matter: the kubelet restarts
 	// etcd after one.
 	Admitted string

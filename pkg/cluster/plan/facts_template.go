@@ -21,10 +21,17 @@ func (o *Observation) size() int {
 // podOutdated reports whether another template than the spec's built a pod. A pod without a
 // recorded template counts as current.
 func (o *Observation) podOutdated(p manifest.PodState) bool {
-	if p.Legacy && p.Version != o.Spec.EffectiveVersion() && o.CheckVersion() == nil {
-		return true // the operator can't upgrade it in place
+	if p.Legacy && o.CheckVersion() == nil && o.imageOutdated(p) {
+		return true // the operator can't change it in place
 	}
 	return o.Template.Pod != "" && p.Template.Pod != "" && p.Template.Pod != o.Template.Pod
+}
+
+// imageOutdated reports whether a pod from v0.9.4 has another image than the spec asks for now. A
+// pod that the operator has not adopted yet only counts by its version.
+func (o *Observation) imageOutdated(p manifest.PodState) bool {
+	target := o.Spec.EffectiveVersion()
+	return p.Version != target || p.ImageOnRecord && !has(p, manifest.Image(&o.Spec, target, p.LiteralTag))
 }
 
 // volumeOutdated reports whether a member keeps its data differently than the spec says.
