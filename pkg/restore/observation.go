@@ -53,6 +53,8 @@ type observation struct {
 	namespaceEnds bool
 	// creations is how often the operator created the EtcdCluster within recreationWindow.
 	creations int
+	// edits is how often an edit of the EtcdCluster made a look in vain within editsWindow.
+	edits int
 	// denied are steps of the tidying that the operator may not do.
 	denied map[string]bool
 }

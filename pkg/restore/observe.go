@@ -62,6 +62,8 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 	}
 	r.createdAt = slices.DeleteFunc(r.createdAt, func(t time.Time) bool { return now.Sub(t) > recreationWindow })
 	o.creations = len(r.createdAt)
+	r.editsSeen = slices.DeleteFunc(r.editsSeen, func(t time.Time) bool { return now.Sub(t) > editsWindow })
+	o.edits = len(r.editsSeen)
 	policy := r.obj.Spec.EffectiveOldVolumes()
 	after := done(r.obj) && policy == api.OldVolumesDeleteWhenRestored
 	if st.ReplacedUID != "" && committed(st) && (after || policy == api.OldVolumesDeleteFirst) && !r.denied[deniedVolumes] {

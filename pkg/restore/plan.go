@@ -29,6 +29,10 @@ const (
 	// maxRecreations limits the creations of an EtcdCluster within recreationWindow.
 	maxRecreations   = 3
 	recreationWindow = 5 * time.Minute
+	// maxEdits limits how often the restore follows an edit of the EtcdCluster at once within
+	// editsWindow. Each time costs writes.
+	maxEdits    = 3
+	editsWindow = time.Minute
 )
 
 // verdict is what is to be done about an EtcdRestore now: the status is put on record
@@ -40,6 +44,8 @@ type verdict struct {
 	wait time.Duration
 	// consumed means that the outcome of an attempt is on record with the status.
 	consumed bool
+	// overtaken means that the EtcdCluster was edited since it was last looked at.
+	overtaken bool
 	// needsPerson reports whether the restore waits for what only a person can do.
 	needsPerson bool
 }
@@ -247,6 +253,9 @@ func stop(o *observation) *verdict {
 	return o.at(api.RestorePhaseCreating, "the EtcdCluster is being made")
 }
 
+// editedAgain is the reason of a restore that waits for an EtcdCluster that stays as it is.
+const editedAgain = "somebody edits the EtcdCluster again and again, and the restore looks at it once more within a minute: stop the tool that writes to it"
+
 // stopOld deletes the old EtcdCluster. What somebody has made of it since the backup
 // was read goes into the status first: nobody's edit is lost.
 func stopOld(o *observation, v *verdict) *verdict {
@@ -263,9 +272,10 @@ func stopOld(o *observation, v *verdict) *verdict {
 		return o.at(api.RestorePhaseStopping, "the EtcdCluster was edited: "+why).helpless()
 	}
 	switch {
+	case was != now && o.edits >= maxEdits:
+		return o.at(api.RestorePhaseStopping, editedAgain)
 	case was != now:
-		v.status.Cluster = now.raw()
-		v.wait = 0
+		v.status.Cluster, v.overtaken = now.raw(), true
 		return v
 	case !c.hasFinalizer():
 		return v.do(holdCluster{c.live})

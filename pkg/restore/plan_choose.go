@@ -227,7 +227,11 @@ func conclude(o *observation, m manifest) *verdict {
 	}
 	if o.outcome.manifest != m { // it was edited meanwhile
 		v := o.choosing(api.RestorePhaseVerifying, "the EtcdCluster was edited: it is looked at again")
-		v.consumed = true
+		v.consumed, v.overtaken = true, true
+		if o.edits >= maxEdits {
+			v = o.choosing(api.RestorePhaseRetrying, editedAgain)
+			v.consumed, v.status.NextExecutionDate = true, notice.Timestamp(o.now.Add(editsWindow/2))
+		}
 		return v
 	}
 	if !hasFinalizer(o.obj) && o.obj.DeletionTimestamp == nil {

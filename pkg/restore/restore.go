@@ -88,6 +88,7 @@ type Restore struct {
 	namespaceEnds bool
 	denied        map[string]bool
 	createdAt     []time.Time // when the EtcdCluster was made, of late
+	editsSeen     []time.Time // when an edit of the EtcdCluster made a look in vain, of late
 	behind        int         // looks in a row after which the world had moved on
 	// gone is true when the object is no longer there; ctx will end.
 	gone    bool
@@ -223,6 +224,9 @@ func (r *Restore) look(ctx context.Context, now time.Time) (time.Duration, error
 	}
 	if v.consumed {
 		r.outcome = nil
+	}
+	if v.overtaken {
+		r.editsSeen = append(r.editsSeen, now)
 	}
 	r.keepOffer(o.token)
 	if v.step == nil {

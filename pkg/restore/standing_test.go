@@ -6,6 +6,8 @@ package restore
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,6 +257,55 @@ func TestAnEditOfTheOldClusterIsNotLost(t *testing.T) {
 				}
 				if c.UID == old || c.Spec.Size != tc.size || c.Spec.Version != w.manifest(t).Version || !st.Succeeded {
 					t.Errorf("spec %+v, status %+v", c.Spec, st)
+				}
+			})
+		})
+	}
+}
+
+// The restore put each of hundreds of edits into its status, and deleted nothing meanwhile.
+func TestARestoreWaitsForAClusterThatIsEditedAgainAndAgain(t *testing.T) {
+	for _, begins := range []string{"before the backup is on record", "after that"} {
+		t.Run(begins, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				old := w.running(1)
+				edits, writes := 0, 0
+				w.add("etcdrestores", testRestore())
+				w.hinder(func(verb, resource, _ string, _ clienttesting.Action) error {
+					if verb != "get" && verb != "list" {
+						writes++
+					}
+					if committed(&w.restore().Status) || begins != "after that" {
+						if edits < 1000 && verb == "get" && resource == "etcdclusters" {
+							edits++
+							u := w.get("etcdclusters", "c").DeepCopy()
+							u.SetLabels(map[string]string{"edited": strconv.Itoa(edits)})
+							w.put("etcdclusters", u)
+						}
+					}
+					return nil
+				})
+				stop := w.run()
+				defer stop()
+				w.live(time.Minute)
+				if st := w.restore().Status; !strings.Contains(st.Reason, editedAgain) {
+					t.Errorf("status %+v", st)
+				}
+				w.mu.Lock()
+				writes = 0
+				w.mu.Unlock()
+				w.live(time.Minute)
+				w.mu.Lock()
+				n, at := writes, edits
+				edits = 1000 // nobody edits it any more
+				w.mu.Unlock()
+				if c := w.cluster(); n > 20 || c == nil || c.UID != old {
+					t.Errorf("%d writes in a minute", n)
+				}
+				w.live(3 * time.Minute)
+				if c := w.cluster(); c == nil || c.UID == old || c.Labels["edited"] != strconv.Itoa(at) || !w.restore().Status.Succeeded {
+					t.Errorf("it did not come back as it was after edit %d: %+v", at, c)
 				}
 			})
 		})
