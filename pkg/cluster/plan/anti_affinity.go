@@ -35,7 +35,7 @@ func (o *Observation) makeRoomForMember(m MemberState) Step {
 	if o.Gate || o.UpdateRefused != "" || len(o.Learners()) > 1 || len(others) < 3 || slices.ContainsFunc(others, MemberState.Foreign) {
 		return nil
 	}
-	if m.Joined() || m.Pod == nil || m.Pod.Deleting || !o.needsRoom(*m.Pod) || o.unsettledOf(others) != "" || o.returning() != "" {
+	if m.Joined() || m.Pod == nil || m.Pod.Deleting || !o.needsRoom(*m.Pod) || o.unsettledOf(others) != nil || o.returning() != "" {
 		return nil
 	}
 	next, ok := o.nextBehind()

@@ -75,8 +75,11 @@ func updateOneMember(o *Observation) Step {
 	if o.UpdateRefused != "" {
 		return nil
 	}
-	if why := cmp.Or(o.unsettled(), o.short(), o.returning()); why != "" {
-		return o.waitOn(why)
+	if s := o.unsettled(); s != nil {
+		return s
+	}
+	if why := cmp.Or(o.short(), o.returning()); why != "" {
+		return Wait{why}
 	}
 	next, _ := o.nextBehind()
 	if o.needsReplacing(next) {

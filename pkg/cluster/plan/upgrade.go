@@ -91,10 +91,7 @@ func upgradeOneMember(o *Observation) Step {
 		return m.Pod == nil || m.Pod.Legacy || has(*m.Pod, o.Image(target))
 	})
 	if len(old) == 0 {
-		if why := o.unsettled(); why != "" {
-			return o.waitOn(why)
-		}
-		return nil
+		return o.unsettled()
 	}
 	next := old[0]
 	if i := slices.IndexFunc(old, func(m MemberState) bool { return !m.leader() }); i >= 0 {
@@ -103,8 +100,8 @@ func upgradeOneMember(o *Observation) Step {
 	if why := o.unproven(o.Own()); why != "" {
 		return Wait{why}
 	}
-	if why := o.unserved(next); why != "" { // all have a pod
-		return o.waitOn(why)
+	if s := o.unserved(next); s != nil { // all have a pod
+		return s
 	}
 	if o.CheckVersion() != nil {
 		return nil
@@ -190,18 +187,18 @@ func (o *Observation) freshSnapshots(target string) Step {
 	return nil
 }
 
-// unsettled returns why no member may restart now, or "".
-func (o *Observation) unsettled() string { return o.unsettledOf(o.Own()) }
+// unsettled waits for what must be before a member may restart; nil: one may.
+func (o *Observation) unsettled() Step { return o.unsettledOf(o.Own()) }
 
 // unsettledOf asks the same of some of the members.
-func (o *Observation) unsettledOf(members []MemberState) string {
+func (o *Observation) unsettledOf(members []MemberState) Step {
 	if why := o.unproven(members); why != "" {
-		return why
+		return Wait{why}
 	}
 	if i := slices.IndexFunc(members, unready); i >= 0 {
-		return waitsForPod(members[i])
+		return untilReady(members[i])
 	}
-	return ""
+	return nil
 }
 
 // unproven returns the first of the members that has not shown to etcd that it serves as the
@@ -239,34 +236,28 @@ func showsRestart(m MemberState) bool {
 // second later as not ready, and then as ready again.
 const steadyTime = 1500 * time.Millisecond
 
-// unserved returns why the Service can't spare the pod of a member, or "". The kubelet notices a
+// unserved waits until the Service can spare the pod of a member; nil: it can. The kubelet notices a
 // second or more after etcd that a member serves. One member at a time may wait for the kubelet
 // while the next one restarts, if another pod is ready and stays so.
-func (o *Observation) unserved(next MemberState) string {
+func (o *Observation) unserved(next MemberState) Step {
 	others := slices.DeleteFunc(o.Own(), func(m MemberState) bool { return m.ID == next.ID })
 	waiting := slices.DeleteFunc(slices.Clone(others), func(m MemberState) bool { return !unready(m) })
 	if len(waiting) > 1 || len(waiting) > 0 && len(waiting) == len(others) {
-		return waitsForPod(waiting[0])
+		return untilReady(waiting[0])
 	}
 	ready := slices.DeleteFunc(others, unready)
 	steady := func(m MemberState) bool { return m.Pod.StartedUp || o.Now.Sub(m.Pod.ReadySince) >= steadyTime }
 	if len(ready) > 0 && !slices.ContainsFunc(ready, steady) {
-		return "for the pod of " + ready[0].PodName + " to stay ready"
+		return Wait{"for the pod of " + ready[0].PodName + " to stay ready"}
 	}
-	return ""
+	return nil
 }
 
 // unready reports whether the kubelet reports a pod as not ready, or is about to.
 func unready(m MemberState) bool { return !m.Pod.Ready || m.Pod.StartingUp }
 
-func waitsForPod(m MemberState) string { return "for the pod of " + m.PodName + " to be ready" }
-
-// waitOn returns the step for a reason of unsettled or unserved.
-func (o *Observation) waitOn(why string) Step {
-	if slices.ContainsFunc(o.Own(), func(m MemberState) bool { return why == waitsForPod(m) }) {
-		return WaitForPod{why}
-	}
-	return Wait{why}
+func untilReady(m MemberState) Step {
+	return WaitForPod{"for the pod of " + m.PodName + " to be ready"}
 }
 
 // returning returns why no healthy voter may stop shortly after an outage, or "". A member whose
