@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +67,12 @@ func TestClusterOfV094IsTakenOver(t *testing.T) {
 			t.Errorf("pod %s was recreated when the operator took over", pod.Name)
 		}
 	}
+	waitPods(t, cluster, "the old pods state the image of the spec, so that an edit of the repository is seen", func(pod *corev1.Pod) error {
+		if got := pod.Annotations["etcd.database.coreos.com/image"]; got != v1beta2.DefaultRepository+":v"+etcd35 {
+			return fmt.Errorf("it states %q", got)
+		}
+		return nil
+	})
 	lost := cluster.Follower()
 	n.DeletePod(lost)
 	cluster.WaitSettled(lost)
