@@ -11,10 +11,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/fair"
 )
 
-// requestsAtOnce is how many requests of all clients the API server has at the same time. The API
-// server accepts 100 on one connection. For each request beyond, the transport would open another
-// connection: hundreds while a thousand clusters change and the API server is slow. The rest is
-// for watches and the Lease.
+// requestsAtOnce is how many requests of all clients the API server has at most at the same time.
+// The API server accepts 100 on one connection. For each request beyond, the transport would open
+// another connection: hundreds while a thousand clusters change and the API server is slow. The
+// rest is for watches and the Lease.
 const requestsAtOnce = 64
 
 // atOnce delays requests while the API server has as many as it may. Watches do not count: they

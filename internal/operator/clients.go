@@ -19,7 +19,6 @@ import (
 	"github.com/etcd-operator/etcd-operator/internal/leader"
 	"github.com/etcd-operator/etcd-operator/internal/pod"
 	"github.com/etcd-operator/etcd-operator/internal/version"
-	"github.com/etcd-operator/etcd-operator/pkg/fair"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 )
 
@@ -108,9 +107,10 @@ func newClients(program string, config *rest.Config) (*Clients, error) {
 	leases := rest.CopyConfig(core)
 	leases.Timeout = leader.RenewDeadline / 2 // a hanging call must leave time for another
 
-	slots := fair.NewSlots(requestsAtOnce)
+	pace := newPace()
+	leases.Wrap(func(next http.RoundTripper) http.RoundTripper { return measured{pace, next} })
 	for _, config := range []*rest.Config{config, core} {
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return atOnce{slots, next} })
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return atOnce{pace.slots, next} })
 	}
 
 	var c Clients

@@ -11,13 +11,13 @@ import (
 // Slots limits how many callers work at the same time. While all slots are taken, namespaces take
 // turns, and callers of one namespace are served in their order.
 type Slots struct {
-	mu    sync.Mutex
-	free  int
-	queue queue
+	mu           sync.Mutex
+	limit, taken int
+	queue        queue
 }
 
 // NewSlots returns n slots.
-func NewSlots(n int) *Slots { return &Slots{free: n, queue: newQueue()} }
+func NewSlots(n int) *Slots { return &Slots{limit: n, queue: newQueue()} }
 
 // Take returns when the caller has a slot, which it must give back by Free, or the error of the
 // context that ended before. The context names the namespace; see In.
@@ -27,15 +27,31 @@ func (s *Slots) Take(ctx context.Context) error { return pass(ctx, s) }
 func (s *Slots) Free() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.taken--
 	s.hand()
+}
+
+// Resize changes the number of slots. Callers that have one keep it.
+func (s *Slots) Resize(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = n
+	s.hand()
+}
+
+// Scarce reports whether callers wait.
+func (s *Slots) Scarce() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.queue.empty()
 }
 
 // enter returns the channel that closes when the caller has a slot; nil: it has one.
 func (s *Slots) enter(namespace string) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.free > 0 {
-		s.free--
+	if s.taken < s.limit {
+		s.taken++
 		return nil
 	}
 	return s.queue.add(namespace)
@@ -47,15 +63,15 @@ func (s *Slots) leave(namespace string, turn chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.queue.leave(namespace, turn) {
+		s.taken--
 		s.hand()
 	}
 }
 
-// hand gives a slot to the next caller.
+// hand gives the free slots to the next callers.
 func (s *Slots) hand() {
-	if s.queue.empty() {
-		s.free++
-		return
+	for s.taken < s.limit && !s.queue.empty() {
+		s.taken++
+		close(s.queue.next())
 	}
-	close(s.queue.next())
 }
