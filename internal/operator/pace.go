@@ -8,13 +8,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/etcd-operator/etcd-operator/internal/leader"
 	"github.com/etcd-operator/etcd-operator/pkg/fair"
 )
 
 const (
-	// slowLease is how long a request for the Lease takes if the API server has too much to do. An
-	// instance that cannot renew its Lease for leader.RenewDeadline has to end.
-	slowLease = time.Second
+	// slowLease is how long a request for the Lease takes if the API server has too much to do: half
+	// of its time-out. An instance that cannot renew its Lease for leader.RenewDeadline has to end.
+	slowLease = leader.RenewDeadline / 4
+	// quickLease is how long it takes at most if the API server can do more.
+	quickLease = 250 * time.Millisecond
 	// fewRequests at once keep an API server busy that answers in milliseconds, and fewestRequests
 	// are left if it is slow all the same.
 	fewRequests, fewestRequests = 8, 2
@@ -36,14 +39,22 @@ func newPace() *pace { return &pace{slots: fair.NewSlots(fewRequests), now: fewR
 // slower is for a request for the Lease that lasts.
 func (p *pace) slower() { p.change(func(n int) int { return max(n/4, fewestRequests) }) }
 
-// good is for a request for the Lease that had a quick answer. More slots are only for those who
+// answered is for a request for the Lease that had its answer. More slots are only for those who
 // wait: nothing has shown that the API server can answer as many requests at once.
-func (p *pace) good() {
-	if p.slots.Scarce() {
-		p.change(func(n int) int { return min(2*n, requestsAtOnce) })
-	} else {
-		p.change(func(n int) int { return max(n/2, fewRequests) })
-	}
+func (p *pace) answered(after time.Duration) {
+	scarce := p.slots.Scarce()
+	p.change(func(n int) int {
+		switch {
+		case after > slowLease/2:
+			return n
+		case after > quickLease:
+			return max(n, min(2*n, fewRequests))
+		case scarce:
+			return min(2*n, requestsAtOnce)
+		default:
+			return max(n/2, fewRequests)
+		}
+	})
 }
 
 func (p *pace) change(how func(int) int) {
@@ -60,10 +71,11 @@ type measured struct {
 }
 
 func (m measured) RoundTrip(req *http.Request) (*http.Response, error) {
-	slow := time.AfterFunc(slowLease, m.pace.slower)
+	begun, slow := time.Now(), time.AfterFunc(slowLease, m.pace.slower)
 	resp, err := m.next.RoundTrip(req)
-	if slow.Stop() && err == nil {
-		m.pace.good()
+	slow.Stop()
+	if err == nil {
+		m.pace.answered(time.Since(begun))
 	}
 	return resp, err
 }

@@ -142,9 +142,11 @@ func TestThePaceRecovers(t *testing.T) {
 		if p.now != fewestRequests {
 			t.Errorf("%d requests at once", p.now)
 		}
-		p.good()
+		for range 5 {
+			p.answered(slowLease / 3)
+		}
 		if p.now != fewRequests {
-			t.Errorf("%d requests at once at rest", p.now)
+			t.Errorf("%d requests at once at an API server that is neither quick nor slow", p.now)
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		for range 2 * requestsAtOnce {
@@ -152,7 +154,7 @@ func TestThePaceRecovers(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 10 {
-			p.good()
+			p.answered(quickLease)
 		}
 		if p.now != requestsAtOnce {
 			t.Errorf("%d requests at once although some wait", p.now)
@@ -160,7 +162,7 @@ func TestThePaceRecovers(t *testing.T) {
 		leave()
 		synctest.Wait()
 		for range 10 {
-			p.good()
+			p.answered(quickLease)
 		}
 		if p.now != fewRequests {
 			t.Errorf("%d requests at once when nobody waits any more", p.now)
