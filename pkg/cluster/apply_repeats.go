@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
@@ -33,7 +34,7 @@ func (r repeats) begin(s plan.Step, now time.Time) error {
 	if !writesObjects(s) {
 		return nil
 	}
-	name := s.String()
+	name := attempted(s)
 	begun := slices.DeleteFunc(r[name], over)
 	if len(begun) >= mostRepeats {
 		r[name] = begun
@@ -41,6 +42,21 @@ func (r repeats) begin(s plan.Step, now time.Time) error {
 	}
 	r[name] = append(begun, now)
 	return nil
+}
+
+// attempted names what a step writes, without the reason: while its result is hidden, the reason may
+// change.
+func attempted(s plan.Step) string {
+	create, ok := s.(plan.CreatePods)
+	if !ok {
+		name, _, _ := strings.Cut(s.String(), ": ")
+		return name
+	}
+	names := make([]string, len(create.Pods))
+	for i, p := range create.Pods {
+		names[i] = p.Name
+	}
+	return "create pods " + strings.Join(names, ", ")
 }
 
 // writesObjects reports whether a step writes to the API server. Members refuse a change that

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // The watch of Services hangs. The operator creates the peer Service, does not see it, and
@@ -39,6 +41,26 @@ func TestAWriteWhoseResultStaysHiddenIsNotRepeatedForever(t *testing.T) {
 	live(time.Minute)
 	if len(w.storedPods()) != 1 {
 		t.Errorf("the operator has not continued: %q", c.lastStep)
+	}
+}
+
+// The watch of pods hangs, and the reason of a step changes meanwhile. Each reason had attempts of
+// its own.
+func TestAnotherReasonIsNoOtherWrite(t *testing.T) {
+	r, attempts := repeats{}, 0
+	for i := range 3 * mostRepeats {
+		pod := manifest.MemberPod{Name: "a", Rejoins: i%2 == 0}
+		for _, s := range []plan.Step{plan.CreatePods{Pods: []manifest.MemberPod{pod}}, plan.DeletePod{Name: "b", Why: fmt.Sprint("reason ", i)}} {
+			if r.begin(s, noon) == nil {
+				attempts++
+			}
+		}
+	}
+	if attempts != 2*mostRepeats {
+		t.Errorf("%d attempts at two writes", attempts)
+	}
+	if err := r.begin(plan.CreatePods{Pods: []manifest.MemberPod{{Name: "c"}}}, noon); err != nil {
+		t.Errorf("another pod: %v", err)
 	}
 }
 

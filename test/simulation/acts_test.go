@@ -59,20 +59,21 @@ func (o *operator) hasAsked(what string) bool {
 // isOurs reports whether a process is one of the operator.
 func (c *checks) isOurs(o *operator) bool { return o != nil && o.kin == &c.w.operators }
 
-// repeats counts a write to an object.
-func (c *checks) repeats(r *request) {
+// repeats counts a write to an object. A process knows nothing of the attempts of another.
+func (c *checks) repeats(o *operator, r *request) {
 	if !slices.Contains([]string{"pods", "services", "persistentvolumeclaims", "poddisruptionbudgets"}, r.shelf.kind.resource) {
 		return
 	}
 	if c.acts.same == nil {
 		c.acts.same = map[string]int{}
 	}
-	c.acts.same[r.String()]++
-	n := c.acts.same[r.String()]
+	what := o.name + " " + r.String()
+	c.acts.same[what]++
+	n := c.acts.same[what]
 	// Each change of the membership changes the budget, in a fight too.
 	futile := c.acts.futile && r.shelf.kind.resource != "poddisruptionbudgets"
 	if n > mostSame || futile && n > mostFutile {
-		c.w.fail("%s for the %dth time in a minute", r, n)
+		c.w.fail("%s for the %dth time in a minute", what, n)
 	}
 }
 

@@ -260,7 +260,7 @@ func (c *checks) wrote(o *operator, r *request) {
 		c.w.backups.wrote(o, r)
 		return
 	}
-	c.repeats(r)
+	c.repeats(o, r)
 	if r.shelf.kind.resource != "events" && r.shelf.kind.resource != "leases" {
 		c.writes++
 	}
