@@ -5,7 +5,6 @@ package operator
 
 import (
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/internal/leader"
@@ -27,23 +26,19 @@ const (
 // sooner if it has more of them, and the request for the Lease waits behind them. So that request
 // measures the API server. Its time does not depend on a webhook that delays the pods of one
 // namespace.
-type pace struct {
-	slots *fair.Slots
+type pace struct{ slots *fair.Slots }
 
-	mu  sync.Mutex
-	now int // slots
-}
-
-func newPace() *pace { return &pace{slots: fair.NewSlots(fewRequests), now: fewRequests} }
+func newPace() pace { return pace{fair.NewSlots(fewRequests)} }
 
 // slower is for a request for the Lease that lasts.
-func (p *pace) slower() { p.change(func(n int) int { return max(n/4, fewestRequests) }) }
+func (p pace) slower() {
+	p.slots.Resize(func(n int, _ bool) int { return max(n/4, fewestRequests) })
+}
 
 // answered is for a request for the Lease that had its answer. More slots are only for those who
 // wait: nothing has shown that the API server can answer as many requests at once.
-func (p *pace) answered(after time.Duration) {
-	scarce := p.slots.Scarce()
-	p.change(func(n int) int {
+func (p pace) answered(after time.Duration) {
+	p.slots.Resize(func(n int, scarce bool) int {
 		switch {
 		case after > slowLease/2:
 			return n
@@ -57,16 +52,9 @@ func (p *pace) answered(after time.Duration) {
 	})
 }
 
-func (p *pace) change(how func(int) int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.now = how(p.now)
-	p.slots.Resize(p.now)
-}
-
 // measured adapts a pace to the time that requests take.
 type measured struct {
-	pace *pace
+	pace pace
 	next http.RoundTripper
 }
 

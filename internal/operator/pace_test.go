@@ -132,6 +132,9 @@ func TestManyRequestsWaitForASlowWebhookAtOnce(t *testing.T) {
 	})
 }
 
+// atOnce is how many requests the API server may have at the same time.
+func (p pace) atOnce() int { return p.slots.Resize(func(n int, _ bool) int { return n }) }
+
 // An API server that hangs gets few requests when it is back, and more as soon as it is quick.
 func TestThePaceRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -139,14 +142,14 @@ func TestThePaceRecovers(t *testing.T) {
 		for range 5 {
 			p.slower()
 		}
-		if p.now != fewestRequests {
-			t.Errorf("%d requests at once", p.now)
+		if p.atOnce() != fewestRequests {
+			t.Errorf("%d requests at once", p.atOnce())
 		}
 		for range 5 {
 			p.answered(slowLease / 3)
 		}
-		if p.now != fewRequests {
-			t.Errorf("%d requests at once at an API server that is neither quick nor slow", p.now)
+		if p.atOnce() != fewRequests {
+			t.Errorf("%d requests at once at an API server that is neither quick nor slow", p.atOnce())
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		for range 2 * requestsAtOnce {
@@ -156,16 +159,16 @@ func TestThePaceRecovers(t *testing.T) {
 		for range 10 {
 			p.answered(quickLease)
 		}
-		if p.now != requestsAtOnce {
-			t.Errorf("%d requests at once although some wait", p.now)
+		if p.atOnce() != requestsAtOnce {
+			t.Errorf("%d requests at once although some wait", p.atOnce())
 		}
 		leave()
 		synctest.Wait()
 		for range 10 {
 			p.answered(quickLease)
 		}
-		if p.now != fewRequests {
-			t.Errorf("%d requests at once when nobody waits any more", p.now)
+		if p.atOnce() != fewRequests {
+			t.Errorf("%d requests at once when nobody waits any more", p.atOnce())
 		}
 	})
 }

@@ -31,19 +31,14 @@ func (s *Slots) Free() {
 	s.hand()
 }
 
-// Resize changes the number of slots. Callers that have one keep it.
-func (s *Slots) Resize(n int) {
+// Resize changes the number of slots, which depends on the present one and on whether callers wait.
+// Callers that have a slot keep it. It returns the new number.
+func (s *Slots) Resize(to func(n int, scarce bool) int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limit = n
+	s.limit = to(s.limit, !s.queue.empty())
 	s.hand()
-}
-
-// Scarce reports whether callers wait.
-func (s *Slots) Scarce() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.queue.empty()
+	return s.limit
 }
 
 // enter returns the channel that closes when the caller has a slot; nil: it has one.

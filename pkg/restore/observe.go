@@ -60,16 +60,19 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 			return nil, err
 		}
 	}
-	r.createdAt = slices.DeleteFunc(r.createdAt, func(t time.Time) bool { return now.Sub(t) > recreationWindow })
-	o.creations = len(r.createdAt)
-	r.editsSeen = slices.DeleteFunc(r.editsSeen, func(t time.Time) bool { return now.Sub(t) > editsWindow })
-	o.edits = len(r.editsSeen)
+	r.createdAt, r.editsSeen = within(recreationWindow, now, r.createdAt), within(editsWindow, now, r.editsSeen)
+	o.creations, o.edits = len(r.createdAt), len(r.editsSeen)
 	policy := r.obj.Spec.EffectiveOldVolumes()
 	after := done(r.obj) && policy == api.OldVolumesDeleteWhenRestored
 	if st.ReplacedUID != "" && committed(st) && (after || policy == api.OldVolumesDeleteFirst) && !r.denied[deniedVolumes] {
 		err = r.tidied(deniedVolumes, r.observeSetAside(ctx, o))
 	}
 	return o, err
+}
+
+// within leaves out the times before a window that ends now.
+func within(window time.Duration, now time.Time, times []time.Time) []time.Time {
+	return slices.DeleteFunc(times, func(t time.Time) bool { return now.Sub(t) > window })
 }
 
 // lossFresh is how old the last report of a lost quorum may be. The etcd operator makes one a minute.

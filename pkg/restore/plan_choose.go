@@ -226,12 +226,13 @@ func conclude(o *observation, m manifest) *verdict {
 		return failed(o)
 	}
 	if o.outcome.manifest != m { // it was edited meanwhile
+		if o.edits >= maxEdits {
+			v := o.choosing(api.RestorePhaseRetrying, editedAgain)
+			v.consumed, v.status.NextExecutionDate = true, notice.Timestamp(o.now.Add(editsWindow/2))
+			return v
+		}
 		v := o.choosing(api.RestorePhaseVerifying, "the EtcdCluster was edited: it is looked at again")
 		v.consumed, v.overtaken = true, true
-		if o.edits >= maxEdits {
-			v = o.choosing(api.RestorePhaseRetrying, editedAgain)
-			v.consumed, v.status.NextExecutionDate = true, notice.Timestamp(o.now.Add(editsWindow/2))
-		}
 		return v
 	}
 	if !hasFinalizer(o.obj) && o.obj.DeletionTimestamp == nil {
