@@ -45,11 +45,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/members"
 )
 
-// What is restored of each history.
-const (
-	randomRevisions = 20
-	randomMoments   = 5
-)
+// points is how much is restored of a history.
+type points struct{ revisions, moments int }
+
+// somePoints are restored in each run of the tests, allPoints of the histories that HISTORIES asks for.
+var somePoints, allPoints = points{6, 2}, points{20, 5}
 
 // Random histories of a real etcd: transactions, deletions, leases that expire, compactions, large
 // values, backups, and recorders that take over from each other. Whatever revision or moment is
@@ -66,9 +66,9 @@ func TestRandomHistoriesComeBackExactly(t *testing.T) {
 		if release.Minor() == "3.4" || only != "" && only != release.Minor() {
 			continue // 3.4 hashes nothing that it has compacted
 		}
-		first, number := first, number
+		first, number, restored := first, number, allPoints
 		if number == 0 {
-			first, number = first+uint64(i), 1 // with and without TLS
+			first, number, restored = first+uint64(i), 1, somePoints // with and without TLS
 		}
 		for seed := first; seed < first+number; seed++ {
 			ran++
@@ -81,7 +81,7 @@ func TestRandomHistoriesComeBackExactly(t *testing.T) {
 				})
 				h := newHistory(t, release, seed)
 				h.live(t)
-				h.restoreAll(t)
+				h.restoreAll(t, restored)
 			})
 		}
 	}
@@ -459,21 +459,21 @@ func (h *history) checkUntil(t *testing.T) {
 	}
 }
 
-func (h *history) restoreAll(t *testing.T) {
+func (h *history) restoreAll(t *testing.T, restored points) {
 	t.Helper()
 	last := h.end.Last
 	h.truth.Await(t, last)
-	for range randomRevisions {
+	for range restored.revisions {
 		revision := h.oldest + h.rng.Int64N(last-h.oldest+1)
 		h.restore(t, fmt.Sprintf("revision %d", revision), &api.RestoreSpec{Pick: api.RestorePickNewest, Revision: revision}, revision)
 	}
 	since, until := h.segments[0].Until, h.end.Until
-	for range randomMoments {
+	for range restored.moments {
 		moment := since.Add(time.Duration(h.rng.Int64N(int64(until.Sub(since)))))
 		at := metav1.NewTime(moment)
 		h.restore(t, "moment "+moment.Format(time.RFC3339Nano), &api.RestoreSpec{Pick: api.RestorePickNewest, Time: &at}, h.expectedAt(t, moment))
 	}
-	t.Logf("revisions %d to %d, %d segments, %d hashes of etcd compared with what its client saw, %d restores", h.oldest, last, len(h.segments), h.hashes, randomRevisions+randomMoments)
+	t.Logf("revisions %d to %d, %d segments, %d hashes of etcd compared with what its client saw, %d restores", h.oldest, last, len(h.segments), h.hashes, restored.revisions+restored.moments)
 }
 
 // expectedAt is the revision that the log has received last at a moment. Nothing that began later is

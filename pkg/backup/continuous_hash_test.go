@@ -123,7 +123,7 @@ func TestMembersThatDifferAreReported(t *testing.T) {
 		w.mu.Lock()
 		w.differing = ""
 		w.mu.Unlock()
-		w.write(time.Hour)
+		w.writeEvery(10*time.Second, time.Hour)
 		if st := w.continuous(); st.Inconsistency != "" {
 			t.Errorf("with equal hashes again, the status is %+v", st)
 		}

@@ -77,8 +77,11 @@ func newLogWorld(t *testing.T, change func(*api.BackupSpec)) *logWorld {
 }
 
 // write makes some revisions a second.
-func (w *logWorld) write(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+func (w *logWorld) write(d time.Duration) { w.writeEvery(time.Second, d) }
+
+// writeEvery makes some revisions in each interval: for tests of hours, in which each write costs.
+func (w *logWorld) writeEvery(interval, d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(interval) {
 		w.member.Write(3, 10, 0)
 	}
 	synctest.Wait()

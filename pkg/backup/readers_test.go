@@ -109,10 +109,10 @@ func TestTheRetentionWaitsForARestoreThatChooses(t *testing.T) {
 				w := newLogWorld(t, twoOfTen)
 				stop := w.run()
 				defer stop()
-				w.write(25 * time.Minute)
+				w.writeEvery(10*time.Second, 25*time.Minute)
 				before := w.backups()
 				restore := w.restoring("ns", tc.change)
-				w.write(20 * time.Minute)
+				w.writeEvery(10*time.Second, 20*time.Minute)
 				if got := w.backups(); slices.Contains(got, before[0]) != tc.waits {
 					t.Errorf("%v became %v", before, got)
 				}

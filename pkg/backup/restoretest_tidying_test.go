@@ -34,13 +34,13 @@ func TestATestDoesNotWaitForLongTidying(t *testing.T) {
 					return context.Cause(ctx)
 				}, nil)
 				defer w.run()()
-				w.write(6*time.Hour - time.Minute)
+				w.writeEvery(time.Minute, 6*time.Hour-time.Minute)
 				before := len(r.asks)
 				slow.Store(true)
 				w.write(2 * time.Minute) // the next backup, and the retention deletes the oldest one
 				base := w.backups()[len(w.backups())-1]
 				during := len(r.asks)
-				w.write(time.Hour)
+				w.writeEvery(time.Minute, time.Hour)
 				asks := r.asks[during:]
 				if before < 30 || len(asks) < 5 {
 					t.Fatalf("%d tests in six hours, and %d in the hour of the tidying", before, len(asks))

@@ -6,7 +6,6 @@ package backup
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -23,29 +22,17 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
-	"github.com/etcd-operator/etcd-operator/test/race"
 )
 
-var simulations = flag.Int("simulations", 10, "number of lives that TestSimulatedLives plays; a third under the race detector")
-
-// TestSimulatedLives plays random lives of backups on schedules: the operator dies
-// before or after any of its requests, answers are lost, API server, store and etcd
-// fail for a while, and the spec is edited. What must always hold is checked with
-// each request; in the end, when the trouble is over, everything must be as the
-// spec says.
-func TestSimulatedLives(t *testing.T) {
-	lives := *simulations
-	if race.Enabled {
-		lives = (lives + 2) / 3
-	}
-	for seed := range lives {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { newLife(t, uint64(seed)).play() })
-		})
-	}
+// TestASimulatedLife plays one life, with the race detector too. TestSimulatedLives plays more.
+func TestASimulatedLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { newLife(t, 0).play() })
 }
 
-// life is a world in which things go wrong.
+// life is a world in which things go wrong. The operator dies before or after any of its requests,
+// answers are lost, API server, store and etcd fail for a while, and the spec is edited. What must
+// always hold is checked with each request; in the end, when the trouble is over, everything must be
+// as the spec says.
 type life struct {
 	*world
 	fate sync.Mutex // guards what follows

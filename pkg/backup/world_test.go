@@ -85,7 +85,7 @@ var backupsResource = api.SchemeGroupVersion.WithResource(api.EtcdBackupResource
 func newWorld(t *testing.T, objects ...*api.EtcdBackup) *world {
 	t.Helper()
 	w := &world{
-		t: t, kube: fake.NewClientset(), etcd: versionedfake.NewSimpleClientset(), store: newMemory(),
+		t: t, kube: fake.NewSimpleClientset(), etcd: versionedfake.NewSimpleClientset(), store: newMemory(),
 		registry: prometheus.NewRegistry(), changed: make(chan struct{}, 1), linearizable: true,
 	}
 	w.version.Store(1000)

@@ -4,7 +4,6 @@
 package cluster
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -21,21 +20,6 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
-
-var simulations = flag.Int("simulations", 100, "number of lives that TestSimulatedLives plays")
-
-// TestSimulatedLives plays random lives of clusters against a model of Kubernetes and etcd.
-// Pods start slowly, die and crash, users edit the spec, and the operator itself dies before or
-// after any step. The operator must never take the quorum itself, and never bootstrap twice.
-// After the trouble, the cluster must match its spec.
-func TestSimulatedLives(t *testing.T) {
-	for seed := range *simulations {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			t.Parallel()
-			play(t, uint64(seed))
-		})
-	}
-}
 
 // model is the world as it is, where the operator sees only observations.
 type model struct {

@@ -61,7 +61,7 @@ type apiServer struct {
 }
 
 func newAPIServer(t *testing.T) *apiServer {
-	s := &apiServer{t: t, kube: fake.NewClientset(), etcd: versionedfake.NewSimpleClientset(), objects: map[string]*unstructured.Unstructured{}}
+	s := &apiServer{t: t, kube: fake.NewSimpleClientset(), etcd: versionedfake.NewSimpleClientset(), objects: map[string]*unstructured.Unstructured{}}
 	s.dynamic = dynamicfake.NewSimpleDynamicClient(etcdscheme.Scheme)
 	s.kube.PrependReactor("*", "*", s.react)
 	s.etcd.PrependReactor("*", "*", s.react)

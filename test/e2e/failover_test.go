@@ -46,7 +46,7 @@ func lose(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, pod *cor
 // An end of etcd is no loss, by a crash or by a person: the member restarts in its pod with its data.
 func TestCrashedMemberRestartsInPlace(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{etcd35, etcd36, etcd37} {
+	for _, version := range []string{etcd35, etcd37} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			n := harness.New(t)

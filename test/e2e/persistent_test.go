@@ -36,7 +36,7 @@ func onVolumes(size int, version string) *v1beta2.EtcdCluster {
 // recover in the same way.
 func TestVolumesOutliveTheirPods(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{etcd35, etcd36, etcd37} {
+	for _, version := range []string{etcd35, etcd37} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			n := harness.New(t)

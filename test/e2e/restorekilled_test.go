@@ -35,7 +35,6 @@ func TestRestoreWhoseOperatorsAreKilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	for name, victim := range map[string]struct{ crash, replace func(*restores) }{
 		"the restore operator": {(*restores).CrashRestoreOperator, (*restores).ReplaceRestoreOperator},
-		"the etcd operator":    {(*restores).CrashOperator, (*restores).ReplaceOperator},
 		"both": {
 			func(r *restores) { r.CrashRestoreOperator(); r.CrashOperator() },
 			func(r *restores) { r.ReplaceRestoreOperator(); r.ReplaceOperator() },

@@ -149,7 +149,7 @@ func whatHappened(s v1beta2.ClusterStatus) string {
 // A full database makes etcd refuse writes. The operator reports it, names the member, and
 // reports the end.
 func TestStatusTellsAlarms(t *testing.T) {
-	for _, version := range []string{etcd35, etcd36, etcd37} {
+	for _, version := range []string{etcd35, etcd37} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			n := harness.New(t)
