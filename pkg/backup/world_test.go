@@ -84,7 +84,7 @@ var backupsResource = api.SchemeGroupVersion.WithResource(api.EtcdBackupResource
 
 func newWorld(t *testing.T, objects ...*api.EtcdBackup) *world {
 	t.Helper()
-	w := &world{
+	w := &world{ // without managed fields, as in pkg/cluster
 		t: t, kube: fake.NewSimpleClientset(), etcd: versionedfake.NewSimpleClientset(), store: newMemory(),
 		registry: prometheus.NewRegistry(), changed: make(chan struct{}, 1), linearizable: true,
 	}

@@ -61,6 +61,7 @@ type apiServer struct {
 }
 
 func newAPIServer(t *testing.T) *apiServer {
+	// Without managed fields, as in pkg/cluster.
 	s := &apiServer{t: t, kube: fake.NewSimpleClientset(), etcd: versionedfake.NewSimpleClientset(), objects: map[string]*unstructured.Unstructured{}}
 	s.dynamic = dynamicfake.NewSimpleDynamicClient(etcdscheme.Scheme)
 	s.kube.PrependReactor("*", "*", s.react)

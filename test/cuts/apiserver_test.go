@@ -44,7 +44,8 @@ type delivery struct{ *cluster.Cluster }
 
 func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
 	t.Helper()
-	s := &apiServer{kube: fake.NewClientset(), etcd: versionedfake.NewSimpleClientset()}
+	// Without managed fields, as in pkg/cluster.
+	s := &apiServer{kube: fake.NewSimpleClientset(), etcd: versionedfake.NewSimpleClientset()}
 	s.version.Store(1000)
 	for _, obj := range objects {
 		if err := s.etcd.Tracker().Add(obj); err != nil {

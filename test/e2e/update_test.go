@@ -23,8 +23,8 @@ import (
 // they keep their identity.
 func TestEditIsRolledOut(t *testing.T) {
 	t.Parallel()
-	for version, persistent := range map[string]bool{etcd35: false, etcd36: false, etcd37: true} {
-		kind := map[bool]string{true: "volumes", false: "emptyDir"}[persistent]
+	for version, kind := range map[string]string{etcd35: "emptyDir", etcd36: "emptyDir", etcd37: "volumes"} {
+		persistent := kind == "volumes"
 		t.Run(version+"/"+kind, func(t *testing.T) {
 			t.Parallel()
 			n := harness.New(t)
