@@ -121,6 +121,8 @@ func TestTheSchemaRefuses(t *testing.T) {
 		{"restoreOperator: {replicas: -1}", "/restoreOperator/replicas"},
 		{"etcdOperator: {extraArgs: [-cluster-wide]}", "/etcdOperator/extraArgs/0"},
 		{"etcdOperator: {extraArgs: [--create-crd=true]}", "/etcdOperator/extraArgs/0"},
+		{"backupOperator: {volumes: [{name: backups, emptyDir: {}}]}", "/backupOperator/volumes/0/name"}, // backupVolume's
+		{"backupOperator: {volumeMounts: [{name: gcp}]}", "missing property 'mountPath'"},
 		{"etcdOperator: {podLabels: {name: mine}}", "invalid propertyName 'name'"}, // the selector's
 	} {
 		_, err := tryRender(release, c.values)
@@ -144,7 +146,7 @@ func TestEveryValueIsDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, p := range schema.Properties {
-		if name == "global" { // Helm's own
+		if name == "global" || name == "enabled" { // Helm's own
 			continue
 		}
 		if _, ok := values[name]; !ok || p.Description == "" {
@@ -174,6 +176,8 @@ func TestValuesOfThePods(t *testing.T) {
 	text := renderIn(t, release, `
 crds: register
 image: {tag: v1.2.3, pullPolicy: Always}
+enabled: true # of the chart that depends on this one
+backupVolume: {claimName: etcd-backups}
 etcdOperator: {enabled: false}
 restoreOperator: {enabled: false}
 backupOperator:
@@ -186,6 +190,9 @@ backupOperator:
   nodeSelector: {pool: infra}
   tolerations: [{key: infra, operator: Exists}]
   affinity: {nodeAffinity: {}}
+  topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]
+  volumes: [{name: gcp, secret: {secretName: gcp-credentials}}]
+  volumeMounts: [{name: gcp, mountPath: /etc/gcp}]
 `)
 	found := parse(t, text, release)
 	if len(found) != 6 {
@@ -194,8 +201,9 @@ backupOperator:
 	deployment := toText(t, found["Deployment etcd-backup-operator"])
 	for _, want := range []string{
 		"image: docker.io/etcd-operator/etcd-operator:v1.2.3\n", "imagePullPolicy: Always\n",
-		"- etcd-backup-operator\n        - -listen-addr=:9090\n", "name: HTTPS_PROXY\n", "name: MY_POD_NAME\n", "annotations:\n        a: b\n", "team: storage\n",
+		"- etcd-backup-operator\n        - -volume-dir=/var/lib/etcd-backups\n        - -listen-addr=:9090\n", "name: HTTPS_PROXY\n", "name: MY_POD_NAME\n", "annotations:\n        a: b\n", "team: storage\n",
 		"priorityClassName: system-cluster-critical\n", "pool: infra\n", "operator: Exists\n", "nodeAffinity: {}\n",
+		"topologyKey: zone\n", "secretName: gcp-credentials\n", "mountPath: /etc/gcp\n", "claimName: etcd-backups\n", "mountPath: /var/lib/etcd-backups\n",
 	} {
 		if !strings.Contains(deployment, want) {
 			t.Errorf("the Deployment lacks %q:\n%s", want, deployment)

@@ -6,6 +6,7 @@ package cluster
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -38,6 +39,9 @@ func newClusterGauges() clusterGauges {
 	}
 	gauge("available", "1 while the condition Available is True: the cluster serves reads and writes.", func(_ *plan.Observation, st *api.ClusterStatus) float64 {
 		return truth(conditionIsTrue(st, api.ClusterConditionAvailable))
+	})
+	gauge("availability_unknown", "1 while the condition Available is Unknown: the operator can't connect to the members, and Kubernetes finds enough of them ready.", func(_ *plan.Observation, st *api.ClusterStatus) float64 {
+		return truth(st.Condition(api.ClusterConditionAvailable).Status == corev1.ConditionUnknown)
 	})
 	gauge("data_missing", "1 while the cluster contradicts what is on record: it has lost members or data, and the operator changes nothing.", func(_ *plan.Observation, st *api.ClusterStatus) float64 {
 		return truth(contradicts(st.Condition(api.ClusterConditionAvailable)))

@@ -52,21 +52,27 @@ func TestGaugesTellHowAClusterIs(t *testing.T) {
 			o.Members[1].Status.DBSize = 4096
 			o.Members[1].Status.RaftIndex = 5003
 		}, map[string]float64{
-			"available": 1, "data_missing": 0, "bootstrapped": 1, "size": 3, "members": 3, "voters": 2, "healthy_members": 3, "alarms": 0,
+			"available": 1, "availability_unknown": 0, "data_missing": 0, "bootstrapped": 1, "size": 3, "members": 3, "voters": 2, "healthy_members": 3, "alarms": 0,
 			"db_size_bytes": 4096, "raft_index_lag": 13, "paused": 0, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
 		}},
 		"without a quorum, and paused": {"cluster size=5 paused no-quorum\nmember a\nmember b down\nmember c down", nil, map[string]float64{
-			"available": 0, "data_missing": 0, "bootstrapped": 1, "size": 5, "members": 3, "voters": 3, "healthy_members": 0, "alarms": 0,
+			"available": 0, "availability_unknown": 0, "data_missing": 0, "bootstrapped": 1, "size": 5, "members": 3, "voters": 3, "healthy_members": 0, "alarms": 0,
 			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 1, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
+		}},
+		"out of the operator's sight, with a quorum of ready pods": {"cluster size=3\nmember a leader\nmember b\nmember c", func(o *plan.Observation) {
+			o.Quorum, o.Blind, o.Members = false, "x509: certificate signed by unknown authority", nil
+		}, map[string]float64{
+			"available": 0, "availability_unknown": 1, "data_missing": 0, "bootstrapped": 1, "size": 3, "members": 0, "voters": 0, "healthy_members": 0, "alarms": 0,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
 		}},
 		"with an alarm, and an upgrade": {"cluster size=1 version=3.7.3\nmember a leader", func(o *plan.Observation) {
 			o.Members[0].Status.Alarms = []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}}
 		}, map[string]float64{
-			"available": 0, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 1,
+			"available": 0, "availability_unknown": 0, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 1,
 			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 1, "recovering": 0, "recovery_needs_person": 0,
 		}},
 		"with a version that is refused": {"cluster size=1 version=3.7.3 running=3.5.35\nmember a leader", nil, map[string]float64{
-			"available": 1, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 0,
+			"available": 1, "availability_unknown": 0, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 0,
 			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 1, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
 		}},
 	} {

@@ -58,9 +58,11 @@ an object, apply the values to it, and print it. So the chart and deploy/ have o
 {{- with $values.env }}{{ $_ := set $container "env" (concat $container.env .) }}{{ end }}
 {{- with $values.podAnnotations }}{{ $_ := set $spec.template.metadata "annotations" . }}{{ end }}
 {{- with $values.podLabels }}{{ $_ := set $spec.template.metadata "labels" (merge $spec.template.metadata.labels .) }}{{ end }}
-{{- range $field := list "priorityClassName" "nodeSelector" "tolerations" "affinity" }}
+{{- range $field := list "priorityClassName" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}
 {{- with index $values $field }}{{ $_ := set $pod $field . }}{{ end }}
 {{- end }}
+{{- $volumes := $values.volumes | default list }}
+{{- $mounts := $values.volumeMounts | default list }}
 {{- $claim := dig "claimName" "" ($root.Values.backupVolume | default dict) }}
 {{- if and $claim (ne .object.metadata.name "etcd-operator") }}
 {{- $command = append $command "-volume-dir=/var/lib/etcd-backups" }}
@@ -72,9 +74,11 @@ an object, apply the values to it, and print it. So the chart and deploy/ have o
 {{- $_ := set $spec "strategy" (dict "type" "RollingUpdate" "rollingUpdate" (dict "maxSurge" 0 "maxUnavailable" 1)) }}
 {{- /* OpenShift chooses the group, and refuses others. */}}
 {{- if not ($root.Capabilities.APIVersions.Has "security.openshift.io/v1") }}{{ $_ := set $pod.securityContext "fsGroup" 65532 }}{{ end }}
-{{- $_ := set $container "volumeMounts" (list $mount) }}
-{{- $_ := set $pod "volumes" (list (dict "name" "backups" "persistentVolumeClaim" (dict "claimName" $claim))) }}
+{{- $mounts = append $mounts $mount }}
+{{- $volumes = append $volumes (dict "name" "backups" "persistentVolumeClaim" (dict "claimName" $claim)) }}
 {{- end }}
+{{- with $mounts }}{{ $_ := set $container "volumeMounts" . }}{{ end }}
+{{- with $volumes }}{{ $_ := set $pod "volumes" . }}{{ end }}
 {{- $_ := set $container "command" (concat $command ($values.extraArgs | default list)) }}
 {{- end }}
 

@@ -25,7 +25,7 @@ func judge(c *observe.Cluster, s *Summary) (State, []string) {
 		down = append(down, fmt.Sprintf("%d of %d voters are healthy: a quorum is %d", s.Healthy, s.Voters, s.Voters/2+1))
 	}
 	if slices.Contains(alarms, etcd.AlarmCorrupt) {
-		down = append(down, "alarm CORRUPT: the members' data differ, etcd refuses reads and writes")
+		down = append(down, "alarm CORRUPT: the members' data differ, etcd refuses writes, and reads may differ between members")
 	}
 	if slices.Contains(alarms, etcd.AlarmNoSpace) {
 		down = append(down, "alarm NOSPACE: a database is full, etcd refuses writes")
