@@ -19,8 +19,14 @@ type abandonedWork struct {
 	reason   string // for people
 }
 
+// What is held until abandoned work has returned, for people.
+const (
+	holdsAll = "nothing else is begun for this EtcdBackup"
+	holdsLog = "the log of changes does not continue"
+)
+
 // abandonedAfter describes abandoned work; nil: the work has returned.
-func abandonedAfter(ctx context.Context, left <-chan struct{}, spec *api.BackupSpec) *abandonedWork {
+func abandonedAfter(ctx context.Context, left <-chan struct{}, spec *api.BackupSpec, holds string) *abandonedWork {
 	if left == nil {
 		return nil
 	}
@@ -28,8 +34,8 @@ func abandonedAfter(ctx context.Context, left <-chan struct{}, spec *api.BackupS
 	if spec.StorageType == api.BackupStorageTypeVolume {
 		what = "the volume"
 	}
-	return &abandonedWork{returned: left, reason: fmt.Sprintf("%s does not answer: what was under way on it was to end (%v), and has not %s later; nothing else is begun for this EtcdBackup until it has: look at what serves %s",
-		what, context.Cause(ctx), watchdog.GracePeriod, what)}
+	return &abandonedWork{returned: left, reason: fmt.Sprintf("%s does not answer: what was under way on it was to end (%v), and has not %s later; %s until it has: look at what serves %s",
+		what, context.Cause(ctx), watchdog.GracePeriod, holds, what)}
 }
 
 // hasReturned reports whether abandoned work has returned.

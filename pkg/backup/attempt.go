@@ -89,7 +89,7 @@ func (a *attempt) make(ctx context.Context) (*storedBackup, *abandonedWork, erro
 		})
 		return errors.Join(failure, bug)
 	})
-	if h := abandonedAfter(limited, left, &a.obj.Spec); h != nil {
+	if h := abandonedAfter(limited, left, &a.obj.Spec, holdsAll); h != nil {
 		return nil, h, errors.New(h.reason)
 	}
 	if err == nil {

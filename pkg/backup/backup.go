@@ -144,15 +144,17 @@ func (b *Backup) Run(ctx context.Context) {
 	defer b.cfg.Metrics.Forget(b.obj)
 	defer func() { // also in a panic
 		b.dropClaim()
+		b.logging.stop(errStopped) // all end at the same time: each may hang for a while
+		if b.test != nil {
+			b.test.Stop(errStopped)
+		}
 		if b.job != nil {
 			b.job.Stop(errStopped)
 			b.job.Wait()
 		}
 		if b.test != nil {
-			b.test.Stop(errStopped)
 			b.test.Wait()
 		}
-		b.logging.stop(errStopped)
 		b.logging.wait()
 	}()
 	b.cfg.Metrics.appear(b.obj)

@@ -25,8 +25,10 @@ const logFailures = 4
 
 // logging is the log of an EtcdBackup. All fields belong to the goroutine of Run.
 type logging struct {
-	job *loop.Job[error]
+	job *loop.Job[logEnd]
 	log *changeLog // that the job writes
+	// abandoned is the last job, which hangs; nil: it has returned.
+	abandoned *abandonedWork
 	// failed is why the last job ended, if several have ended and stored nothing. Streams end
 	// whenever a member restarts.
 	failed error
@@ -36,6 +38,12 @@ type logging struct {
 	since   time.Time
 	backoff loop.Backoff
 	shown   time.Time // when the status was last written
+}
+
+// logEnd is how a job ended.
+type logEnd struct {
+	err       error
+	abandoned *abandonedWork
 }
 
 func (l *logging) stop(cause error) {
@@ -59,15 +67,23 @@ func records(obj *api.EtcdBackup, st *api.BackupStatus) bool {
 // may wait.
 func (b *Backup) keepLog(ctx context.Context, now time.Time) (time.Duration, error) {
 	l := &b.logging
+	if l.abandoned.hasReturned() {
+		b.log.Info("what the log of changes hung in has returned")
+		l.abandoned = nil
+	}
 	if l.job != nil {
-		err, ended := l.job.Result()
+		end, ended := l.job.Result()
+		if ended && end.abandoned != nil {
+			l.abandoned = end.abandoned
+			b.WakeAfter(l.abandoned.returned)
+		}
 		switch {
-		case ended && !errors.Is(err, errEdited):
-			l.job, l.last = nil, err
+		case ended && !errors.Is(end.err, errEdited):
+			l.job, l.last = nil, end.err
 			if l.backoff.Fail(now); l.backoff.Failures() >= logFailures {
-				l.failed = err
+				l.failed = end.err
 			}
-			b.log.WithError(err).Warn("the log of changes ended; it is continued")
+			b.log.WithError(end.err).Warn("the log of changes ended; it is continued")
 		case ended:
 			l.job, l.failed, l.last, l.since, l.shown = nil, nil, nil, time.Time{}, time.Time{}
 		case !records(b.obj, &b.status) || interrupts(&l.log.obj.Spec, &b.obj.Spec) || !same(l.log.obj.Spec.Continuous, b.obj.Spec.Continuous):
@@ -84,7 +100,7 @@ func (b *Backup) keepLog(ctx context.Context, now time.Time) (time.Duration, err
 		return loop.LongestSleep, nil
 	}
 	wait := logLook
-	if records(b.obj, &b.status) && l.job == nil {
+	if records(b.obj, &b.status) && l.job == nil && l.abandoned == nil {
 		if wait = l.backoff.Remaining(now); wait <= 0 {
 			if l.since.IsZero() {
 				l.since = now
@@ -111,9 +127,21 @@ func (b *Backup) startLog(ctx context.Context) {
 		log.hashed, log.other = before.lastHash(), before.otherHistory()
 	}
 	b.logging.log = log
-	b.logging.job = loop.Start(ctx, b.Wake, func(ctx context.Context) error {
-		failure, bug := watchdog.Recover(log.log, func() error { return log.run(ctx) })
-		return errors.Join(failure, bug)
+	b.logging.job = loop.Start(ctx, b.Wake, func(ctx context.Context) logEnd {
+		ctx, giveUp := context.WithCancelCause(ctx)
+		defer giveUp(nil)
+		log.giveUp = giveUp
+		err, left := watchdog.Run(ctx, log.cfg.Clock, func() error {
+			failure, bug := watchdog.Recover(log.log, func() error { return log.run(ctx) })
+			return errors.Join(failure, bug)
+		})
+		abandoned := abandonedAfter(ctx, left, &log.obj.Spec, holdsLog)
+		if cause := context.Cause(ctx); abandoned != nil && errors.Is(cause, errEdited) {
+			err = cause
+		} else if abandoned != nil {
+			err = errors.New(abandoned.reason)
+		}
+		return logEnd{err, abandoned}
 	})
 }
 
@@ -142,12 +170,14 @@ func (b *Backup) showLog(ctx context.Context, now time.Time) error {
 	}
 	// A segment comes once a minute at the least.
 	overdue := !l.since.IsZero() && now.Sub(l.since) > logOverdue && (next.NewestDate == nil || now.Sub(next.NewestDate.Time) > logOverdue)
-	next.Recording = !overdue && stored && records(b.obj, &b.status) && l.failed == nil
+	next.Recording = !overdue && stored && records(b.obj, &b.status) && l.failed == nil && l.abandoned == nil
 	switch {
 	case b.obj.Spec.Suspended():
 		next.Reason = "spec.backupPolicy.suspend is true: set it to false to record again"
 	case b.status.Phase == api.BackupPhaseInvalid:
 		next.Reason = "the EtcdBackup is invalid: see status.Reason"
+	case l.abandoned != nil:
+		next.Reason = l.abandoned.reason
 	case l.failed != nil:
 		next.Reason = notice.Shorten(l.failed.Error(), 1000)
 	case overdue:

@@ -22,7 +22,6 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/recorder"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
-	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 const (
@@ -45,6 +44,7 @@ type changeLog struct {
 	obj    *api.EtcdBackup       // nobody changes it
 	status *api.ContinuousStatus // when it began; nil: there was none
 	wake   func()
+	giveUp context.CancelCauseFunc // ends the context of run
 
 	mu       sync.Mutex
 	progress logProgress
@@ -105,7 +105,8 @@ func (c *changeLog) told(begin *logBegin) {
 	}
 }
 
-// run records until ctx ends, or something fails.
+// run records until ctx ends, or something fails. It can hang in a call to a store that no context
+// ends.
 func (c *changeLog) run(ctx context.Context) error {
 	place, err := c.cfg.OpenLocation(ctx, c.obj.Namespace, &c.obj.Spec)
 	if err != nil {
@@ -340,33 +341,28 @@ func (c *changeLog) lastHash() time.Time {
 	return c.hashed
 }
 
-// store stores a segment. It gives up on a store that hangs in a call which no context ends.
+// store stores a segment. A store that does not take it in time ends the whole log: it may hang in a call
+// that no context ends, and nothing else may be stored beside that.
 func (c *changeLog) store(ctx context.Context, place *location.Location, s *changelog.Segment) error {
 	text, err := s.Encode()
 	if err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, storeLimit, fmt.Errorf("the store did not take %s of changes within %s", notice.Bytes(int64(len(text))), storeLimit))
-	defer cancel()
-	key := changelog.KeyOf(place.Key, s)
-	err, abandoned := watchdog.Run(limited, c.cfg.Clock, func() error {
-		_, err := place.Put(limited, key, store.Upload{
-			Body: bytes.NewReader(text), Size: int64(len(text)),
-			Metadata: map[string]string{
-				backupobject.MetaUID: string(c.obj.UID), backupobject.MetaName: c.obj.Namespace + "/" + c.obj.Name,
-				backupobject.MetaSize: strconv.Itoa(len(text)),
-			},
-		})
-		return err
+	tooLate := fmt.Errorf("the store did not take %s of changes within %s", notice.Bytes(int64(len(text))), storeLimit)
+	watch := time.AfterFunc(storeLimit, func() { c.giveUp(tooLate) })
+	defer watch.Stop()
+	_, err = place.Put(ctx, changelog.KeyOf(place.Key, s), store.Upload{
+		Body: bytes.NewReader(text), Size: int64(len(text)),
+		Metadata: map[string]string{
+			backupobject.MetaUID: string(c.obj.UID), backupobject.MetaName: c.obj.Namespace + "/" + c.obj.Name,
+			backupobject.MetaSize: strconv.Itoa(len(text)),
+		},
 	})
-	if abandoned != nil {
-		err = errors.New("the store does not answer: what was under way on it was to end, and has not")
-	}
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case limited.Err() != nil:
-		err = context.Cause(limited)
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, tooLate):
+		err = tooLate
+	case cause != nil:
+		return cause
 	}
 	if err != nil {
 		return advised(fmt.Errorf("store the log of changes: %w", err), &c.obj.Spec)

@@ -99,7 +99,7 @@ func (t *tidying) work(ctx context.Context) jobResult {
 	defer cancel()
 	result, left := watchdog.Run(limited, t.cfg.Clock, func() tidied { return t.runRecovered(limited) })
 	if left != nil {
-		result = tidied{left: -1, owned: t.owned, abandoned: abandonedAfter(limited, left, &t.obj.Spec)}
+		result = tidied{left: -1, owned: t.owned, abandoned: abandonedAfter(limited, left, &t.obj.Spec, holdsAll)}
 	}
 	switch {
 	case ctx.Err() != nil:
