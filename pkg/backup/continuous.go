@@ -79,7 +79,7 @@ func (b *Backup) keepLog(ctx context.Context, now time.Time) (time.Duration, err
 		}
 		switch {
 		case ended && !errors.Is(end.err, errEdited):
-			l.job, l.last = nil, end.err
+			l.job, l.last, l.shown = nil, end.err, time.Time{} // a way out of a lost quorum reads the status
 			if l.backoff.Fail(now); l.backoff.Failures() >= logFailures {
 				l.failed = end.err
 			}
@@ -99,18 +99,21 @@ func (b *Backup) keepLog(ctx context.Context, now time.Time) (time.Duration, err
 	case b.obj.Spec.Continuous == nil:
 		return loop.LongestSleep, nil
 	}
-	wait := logLook
+	wait, due := logLook, false
 	if records(b.obj, &b.status) && l.job == nil && l.abandoned == nil {
-		if wait = l.backoff.Remaining(now); wait <= 0 {
-			if l.since.IsZero() {
-				l.since = now
-			}
-			b.startLog(ctx)
-			wait = logLook
-		}
+		wait = l.backoff.Remaining(now)
+		due = wait <= 0
 	}
+	// What a job has stored is on record before the next one begins, which knows nothing of it.
 	if err := b.showLog(ctx, now); err != nil {
 		return 0, err
+	}
+	if due {
+		if l.since.IsZero() {
+			l.since = now
+		}
+		b.startLog(ctx)
+		wait = logLook
 	}
 	if log := b.status.Continuous; log != nil && log.StartDate != nil && log.StartDate.After(now) {
 		wait = min(wait, log.StartDate.Sub(now)) // a backup is due then
@@ -125,6 +128,8 @@ func (b *Backup) startLog(ctx context.Context) {
 	}
 	if before := b.logging.log; before != nil {
 		log.hashed, log.other = before.lastHash(), before.otherHistory()
+	} else {
+		log.afterAnother = log.status != nil && log.status.ClusterID != ""
 	}
 	b.logging.log = log
 	b.logging.job = loop.Start(ctx, b.Wake, func(ctx context.Context) logEnd {

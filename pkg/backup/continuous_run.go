@@ -43,8 +43,10 @@ type changeLog struct {
 	log    *logrus.Entry
 	obj    *api.EtcdBackup       // nobody changes it
 	status *api.ContinuousStatus // when it began; nil: there was none
-	wake   func()
-	giveUp context.CancelCauseFunc // ends the context of run
+	// afterAnother is true if the operator before may have stored more than the status says.
+	afterAnother bool
+	wake         func()
+	giveUp       context.CancelCauseFunc // ends the context of run
 
 	mu       sync.Mutex
 	progress logProgress
@@ -64,10 +66,12 @@ type logProgress struct {
 	newest int64
 	until  time.Time
 	stored bool // at least one segment
+	// found is true if the operator before had stored up to newest.
+	found bool
 }
 
 func (p *logProgress) applyTo(st *api.ContinuousStatus) {
-	if !p.stored {
+	if !p.stored && !p.found {
 		return
 	}
 	st.ClusterID = fmt.Sprintf("%016x", p.cluster)
@@ -113,6 +117,11 @@ func (c *changeLog) run(ctx context.Context) error {
 		return fmt.Errorf("open the store (storageType %s): %w", c.obj.Spec.StorageType, err)
 	}
 	defer place.Close()
+	if c.afterAnother {
+		if err := c.findEnd(ctx, place); err != nil {
+			return advised(err, &c.obj.Spec)
+		}
+	}
 	asking := &attempt{cfg: c.cfg, log: c.log, obj: c.obj}
 	source, err := asking.source(ctx)
 	if err != nil {
@@ -123,13 +132,19 @@ func (c *changeLog) run(ctx context.Context) error {
 		return fmt.Errorf("record the changes of etcd: %w%s", err, asking.advice(err))
 	}
 	defer closeMember()
-	newest, mine, err := c.newest(ctx, place, at.ClusterID)
+	newest, beside, mine, err := c.newest(ctx, place, at.ClusterID)
 	if err != nil {
 		return advised(err, &c.obj.Spec)
 	}
 	var end *changelog.Segment
 	if newest.Text != "" {
 		end, err = readSegment(ctx, place, newest)
+	}
+	if errors.Is(err, changelog.ErrDamaged) && beside.Text != "" {
+		// Another log has begun after the damaged segment, and does not need it.
+		if s, failure := readSegment(ctx, place, beside); failure == nil && s.Trail != nil && s.Trail.Origin == newest.Last {
+			newest, end, err = beside, s, nil
+		}
 	}
 	if err != nil && !errors.Is(err, changelog.ErrDamaged) {
 		return advised(fmt.Errorf("read the end of the log of changes: %w", err), &c.obj.Spec)
@@ -139,6 +154,40 @@ func (c *changeLog) run(ctx context.Context) error {
 		c.refuse(place, newest)
 	}
 	return ended
+}
+
+// findEnd looks how far the store continues the log of the status. Without a quorum, no recording begins
+// that would see it, and a way out restores no more than the status says.
+func (c *changeLog) findEnd(ctx context.Context, place *location.Location) error {
+	cluster, err := strconv.ParseUint(c.status.ClusterID, 16, 64)
+	if err != nil {
+		return nil //nolint:nilerr // no operator has written that
+	}
+	log := changelog.NewIndex(cluster)
+	for k, err := range segments(ctx, place) {
+		if err != nil {
+			return fmt.Errorf("look for the log of changes: %w", err)
+		}
+		if k.Cluster == cluster && k.Last >= c.status.NewestRevision {
+			log.Add(k, 0)
+		}
+	}
+	var end changelog.Mark
+	for m := range log.Chain(c.status.NewestRevision) {
+		end = m
+	}
+	if end.Last <= c.status.NewestRevision {
+		return nil
+	}
+	o, err := c.ownerOf(ctx, place, log.Key(place.Key, end))
+	if err != nil || !c.owns(o) {
+		return err
+	}
+	c.mu.Lock()
+	c.progress = logProgress{cluster: cluster, newest: end.Last, until: end.Until(), found: true}
+	c.mu.Unlock()
+	c.wake()
+	return nil
 }
 
 // follow continues the log that ends with a segment, or begins one. unread is why the segment is not
@@ -224,34 +273,45 @@ func gap(last, head int64, why string) string {
 // last is the newest revision of the log, with what was stored meanwhile.
 func (c *changeLog) last(before changelog.Key) int64 { return max(before.Last, c.seen().newest) }
 
-// newest returns the newest segment of a cluster, and whether this EtcdBackup has stored it; zero:
-// there is none. The error is errShared if another one records at the path, also another cluster.
-func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (newest changelog.Key, mine bool, err error) {
+// newest returns the newest segment of a cluster, the latest one beside it that ends there too, and whether
+// this EtcdBackup has stored the newest; zero: there is none. The error is errShared if another one
+// records at the path, also another cluster.
+func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (newest, beside changelog.Key, mine bool, err error) {
 	var latest changelog.Key
 	for k, err := range segments(ctx, place) {
 		if err != nil {
-			return changelog.Key{}, false, fmt.Errorf("look for the log of changes: %w", err)
+			return changelog.Key{}, changelog.Key{}, false, fmt.Errorf("look for the log of changes: %w", err)
 		}
 		if latest.Text == "" || k.Until.After(latest.Until) {
 			latest = k
 		}
+		if k.Cluster != cluster || newest.Text != "" && k.Last < newest.Last {
+			continue
+		}
 		// Of those with the same end, one that holds it.
-		if k.Cluster == cluster && (newest.Text == "" || k.Last > newest.Last || k.Last == newest.Last && k.First < newest.First) {
-			newest = k
+		switch {
+		case newest.Text == "" || k.Last > newest.Last:
+			newest, beside = k, changelog.Key{}
+			continue
+		case k.First < newest.First:
+			newest, k = k, newest
+		}
+		if beside.Text == "" || k.Until.After(beside.Until) {
+			beside = k
 		}
 	}
 	if latest.Text == "" {
-		return newest, true, nil
+		return newest, beside, true, nil
 	}
 	last, err := c.ownerOf(ctx, place, latest)
 	if err == nil {
 		err = c.mayRecord(ctx, last)
 	}
 	if err != nil || newest.Text == "" || newest.Text == latest.Text {
-		return newest, c.owns(last), err
+		return newest, beside, c.owns(last), err
 	}
 	o, err := c.ownerOf(ctx, place, newest)
-	return newest, c.owns(o), err
+	return newest, beside, c.owns(o), err
 }
 
 // record records from a revision on. end is the segment that ends with it; nil: a log begins.

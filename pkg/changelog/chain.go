@@ -26,7 +26,7 @@ func Chain(keys []Key, from int64) []Key {
 func chain[K any](sorted iter.Seq[K], mark func(K) Mark, from int64) iter.Seq[K] {
 	return func(yield func(K) bool) {
 		var link K // the last one, which a later one may replace
-		linked, idle := false, false
+		linked, idle, known := false, false, false
 		last, until := from, int64(math.MinInt64)
 		for k := range sorted {
 			m := mark(k)
@@ -36,11 +36,13 @@ func chain[K any](sorted iter.Seq[K], mark func(K) Mark, from int64) iter.Seq[K]
 			if m.Last < last || m.Last == last && m.until <= until {
 				continue
 			}
-			// What holds nothing new but a time replaces one before it that does the same.
-			if linked && !(m.Last == last && idle) && !yield(link) {
+			// What holds nothing new but a time replaces one before it that does the same. So does
+			// any later segment, if that one holds changes before from: they may be damaged.
+			needless := m.Last == last && idle || known && m.until >= until
+			if linked && !needless && !yield(link) {
 				return
 			}
-			link, linked, idle = k, true, m.Last < m.First
+			link, linked, idle, known = k, true, m.Last < m.First, m.First <= m.Last && m.Last == from
 			last, until = m.Last, m.until
 		}
 		if linked {

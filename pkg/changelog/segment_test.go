@@ -175,8 +175,8 @@ func TestAChainEndsBeforeAGap(t *testing.T) {
 	for from, want := range map[int64]string{
 		0:  "1-10 11-20 15-25 26-25",
 		5:  "1-10 11-20 15-25 26-25",
-		10: "1-10 11-20 15-25 26-25",
-		25: "15-25 26-25",
+		10: "11-20 15-25 26-25", // 1-10 holds nothing that comes after 10
+		25: "26-25",
 		28: "",
 		29: "30-40",
 	} {

@@ -82,6 +82,7 @@ type Recorder struct {
 // the member must have the same one. Run ends with ctx, or with the first error. No goroutine
 // of it is left then. The first segment may be empty: it shows that the log begins.
 func (r *Recorder) Run(ctx context.Context, last int64, known *changelog.Revision) error {
+	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	from := last + 1
@@ -101,7 +102,7 @@ func (r *Recorder) Run(ctx context.Context, last int64, known *changelog.Revisio
 		defer close(received)
 		cancel(r.receive(ctx, stream, b))
 	}()
-	err = r.keepStoring(ctx, b)
+	err = r.keepStoring(ctx, outer, b)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // why the stream ended, or that of the caller
 	}
@@ -127,20 +128,26 @@ func (r *Recorder) receive(ctx context.Context, stream Stream, b *buffer) error 
 	}
 }
 
-func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
+// keepStoring stores what comes. outer ends with the recording alone, and ctx with the stream too.
+func (r *Recorder) keepStoring(ctx, outer context.Context, b *buffer) error {
 	known := map[int64]bool{}
 	checks := newCheckpoints(r.Hashes, r.Clock.Now())
 	defer checks.end()
 	until := r.Since
 	beat := r.Clock.NewTimer(heartbeat) // the clock may be set back meanwhile
 	defer func() { beat.Stop() }()
-	due := true // a log begins, or shows that it continues
+	due := true        // a log begins, or shows that it continues
+	confirmed := false // the member has answered, and is one of the cluster
 	for {
 		pause := r.Clock.NewTimer(max(r.Lag/2, 100*time.Millisecond))
 		s, err := r.next(ctx, b, until)
+		if err != nil && confirmed {
+			r.storeRest(outer, b, until, known, err)
+		}
 		if err != nil {
 			return err
 		}
+		confirmed = true
 		select {
 		case <-beat.C():
 			due = true
@@ -162,12 +169,31 @@ func (r *Recorder) keepStoring(ctx context.Context, b *buffer) error {
 		}
 		select {
 		case <-ctx.Done():
+			r.storeRest(outer, b, until, known, context.Cause(ctx))
 			return context.Cause(ctx)
 		case <-b.large:
 		case <-pause.C():
 		}
 		pause.Stop()
 	}
+}
+
+// storeRest stores what the member sent before it failed: a quorum has committed that, and may be gone.
+// Nobody knows what else there was, so the segment shows no later moment than the one before it.
+func (r *Recorder) storeRest(ctx context.Context, b *buffer, until time.Time, known map[int64]bool, failure error) {
+	switch {
+	case ctx.Err() != nil, until.IsZero():
+		return // the next recording continues, or no log has begun
+	case errors.Is(failure, ErrOther), errors.Is(failure, ErrReplaced), errors.Is(failure, changelog.ErrGap):
+		return // nobody knows whose changes these are
+	}
+	s := &changelog.Segment{Cluster: r.Cluster, Until: until}
+	s.First, s.Revisions = b.take()
+	s.Last = s.First + int64(len(s.Revisions)) - 1
+	if len(s.Revisions) == 0 || r.addLeases(ctx, b.leases(), s, known) != nil || r.Store(ctx, s) != nil {
+		return
+	}
+	r.Stored(s)
 }
 
 // next takes what has come, and makes sure that everything has come that was acknowledged

@@ -356,3 +356,37 @@ func TestTheHashOfEtcdIsStoredNowAndThen(t *testing.T) {
 		}
 	})
 }
+
+// The quorum may be gone for good: what it has committed is worth having.
+func TestWhatCameBeforeTheMemberFailedIsStored(t *testing.T) {
+	for name, test := range map[string]struct {
+		lease int64
+		fail  func(*fake)
+		want  int64
+	}{
+		"no quorum is left": {0, func(f *fake) { f.Fail(errors.New("etcdserver: no leader")) }, 23},
+		// A restore would have keys whose lease nobody knows.
+		"no quorum is left, and nobody knows a lease": {5, func(f *fake) { f.Fail(errors.New("etcdserver: no leader")) }, 20},
+		"another cluster has taken its place":         {0, func(f *fake) { f.Replace(8, 30) }, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(20)
+				f.since = time.Now()
+				if err := f.during(t, 20, nil, func() {
+					time.Sleep(6 * time.Second)
+					f.Write(3, 10, test.lease)
+					synctest.Wait()
+					test.fail(f)
+					time.Sleep(time.Minute)
+				}); err == nil || errors.Is(err, errEnough) {
+					t.Errorf("it ended with %v", err)
+				}
+				r := f.replayed(t, 20)
+				if r.Last != test.want || r.Until.After(time.Now().Add(-time.Minute-500*time.Millisecond)) {
+					t.Errorf("the log ends with %+v, want revision %d", r, test.want)
+				}
+			})
+		})
+	}
+}
