@@ -74,6 +74,8 @@ type Backup struct {
 	test    *loop.Job[testResult]
 	testing *restoreTest
 	tested  *testResult
+	// turn ends the turn among all tests that the next one has already; nil: it has none.
+	turn    func()
 	logging logging
 	// result is of an attempt that has ended and is not in the status yet.
 	result *attemptResult
@@ -153,8 +155,9 @@ func (b *Backup) Run(ctx context.Context) {
 			b.job.Wait()
 		}
 		if b.test != nil {
-			b.test.Wait()
+			b.turn = b.test.Wait().turn
 		}
+		b.endTurn()
 		b.logging.wait()
 	}()
 	b.cfg.Metrics.appear(b.obj)

@@ -73,15 +73,27 @@ type testResult struct {
 	stopped  bool
 	// cleaned means that the test ended with its operator, and nobody wants another one.
 	cleaned bool
+	// turn ends the turn of a test that waited long for it and did nothing: the test is to choose
+	// once more what it restores. nil: another end.
+	turn func()
 }
 
 // keepTest begins, notes and ends tests beside backups. It returns how long the next look may
 // wait.
 func (b *Backup) keepTest(ctx context.Context, now time.Time) (time.Duration, error) {
+	keepTurn := false
+	defer func() {
+		if !keepTurn {
+			b.endTurn()
+		}
+	}()
 	if b.test != nil {
 		if r, ended := b.test.Result(); ended {
 			b.test = nil
-			if !r.stopped {
+			switch {
+			case r.turn != nil:
+				b.turn = r.turn
+			case !r.stopped:
 				b.tested = &r
 			}
 		} else if b.obj.DeletionTimestamp != nil || b.obj.Spec.RestoreTest == nil && !b.testing.abandoned {
@@ -116,6 +128,7 @@ func (b *Backup) keepTest(ctx context.Context, now time.Time) (time.Duration, er
 	case v.run && (b.due || b.job != nil && !b.job.yields):
 		return loop.LongestSleep, nil // a newer backup comes, whose end wakes the loop
 	case v.run && b.job != nil && now.Sub(b.job.begun) < tidyingPatience:
+		keepTurn = true
 		return b.job.begun.Add(tidyingPatience).Sub(now), nil
 	case v.run:
 	case v.next.IsZero():
@@ -132,6 +145,7 @@ func (b *Backup) keepTest(ctx context.Context, now time.Time) (time.Duration, er
 		return 0, err
 	}
 	b.testing = t
+	t.turn, b.turn = b.turn, nil
 	b.test = loop.Start(ctx, b.Wake, func(ctx context.Context) testResult {
 		r, err := watchdog.Recover(t.log, func() testResult { return t.run(ctx) })
 		if err != nil {
@@ -140,6 +154,14 @@ func (b *Backup) keepTest(ctx context.Context, now time.Time) (time.Duration, er
 		return r
 	})
 	return loop.LongestSleep, nil
+}
+
+// endTurn gives back the turn of a test that does not begin.
+func (b *Backup) endTurn() {
+	if b.turn != nil {
+		b.turn()
+		b.turn = nil
+	}
 }
 
 // abandonedTest is a test whose operator has ended, if no other test follows that would remove what

@@ -130,3 +130,46 @@ func TestTheRevisionOfATestFollowsFromItsSeed(t *testing.T) {
 		t.Errorf("without a backup since the log began: %+v", p)
 	}
 }
+
+// Tests of many EtcdBackups wait for each other, for hours.
+func TestATestThatWaitedForItsTurnRestoresWhatIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, func(s *api.BackupSpec) {
+			s.RestoreTest = &api.RestoreTest{IntervalInSecond: 600}
+			s.BackupPolicy.BackupIntervalInSecond, s.BackupPolicy.MaxBackups = 600, 4
+		})
+		r := withRestorer(w.world)
+		w.cfg.Tests = NewTests(1)
+		stop := w.run()
+		w.writeEvery(time.Minute, 2*time.Hour)
+		others := w.cfg.Tests.slots
+		others <- struct{}{}
+		for range 6 {
+			w.writeEvery(time.Minute, 2*time.Hour)
+			oldest := w.backups()[0]
+			r.mu.Lock()
+			before := len(r.asks)
+			r.mu.Unlock()
+			<-others
+			pass(100 * time.Millisecond)
+			others <- struct{}{}
+			r.mu.Lock()
+			if len(r.asks) != before+1 {
+				t.Errorf("%d tests in one turn", len(r.asks)-before)
+			}
+			for _, ask := range r.asks[before:] {
+				if ask.Spec.Revision < oldest {
+					t.Errorf("a test restores revision %d, and the oldest backup has %d", ask.Spec.Revision, oldest)
+				}
+			}
+			r.mu.Unlock()
+		}
+		stop()
+		<-others
+		select {
+		case others <- struct{}{}:
+		default:
+			t.Error("an operator that ended has kept a turn")
+		}
+	})
+}
