@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -21,9 +22,25 @@ func (c *Cluster) observeCopy(ctx context.Context, o *plan.Observation) {
 	o.Import.Fence = etcd.Fence(string(c.obj.UID))
 	if i.source != nil && o.Copying() && o.Import.Held {
 		o.Import.Source, o.Import.Silence = i.askSource(ctx, o.Spec.ImportFrom.Endpoints, o.Import.Fence)
+		i.noteSilence(o)
+	} else {
+		i.silentSince = time.Time{}
 	}
 	if source := plan.CopiedFrom(o, string(c.obj.UID), i.skip); source != nil && o.Source == nil {
 		o.Source = source
+	}
+}
+
+// noteSilence remembers for how long an etcd to copy has not answered, and what it said last.
+func (i *importer) noteSilence(o *plan.Observation) {
+	switch {
+	case o.Import.Source != nil:
+		i.silentSince, i.disarmed = time.Time{}, o.SourceDisarmed()
+	case i.silentSince.IsZero():
+		i.silentSince = o.Now
+	}
+	if o.Import.Source == nil {
+		o.Import.SilentFor, o.Import.Disarmed = o.Now.Sub(i.silentSince), i.disarmed
 	}
 }
 

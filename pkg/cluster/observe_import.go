@@ -57,6 +57,10 @@ type importer struct {
 
 	// through is the member of an etcd to copy that has answered in this pass; nil: none.
 	through Member
+	// silentSince is since when that etcd has not answered; zero: it has. disarmed is true if it said last
+	// that it may have taken writes after the last one that the copy holds.
+	silentSince time.Time
+	disarmed    bool
 
 	job     job
 	nextJob time.Time
@@ -205,11 +209,16 @@ func (c *Cluster) readImportSecret(ctx context.Context, o *plan.Observation) err
 	if name != i.secret {
 		i.secretID, i.version = nil, ""
 	}
-	i.secret, i.readAt, i.problem = name, o.Now, ""
 	if name == "" {
+		i.secret, i.readAt, i.problem = "", o.Now, ""
 		return nil
 	}
 	secret, err := c.cfg.Kube.CoreV1().Secrets(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		// Nothing is known of the Secret: the next pass reads it.
+		return fmt.Errorf("read Secret %s with the client certificate of the etcd to import: %w", name, err)
+	}
+	i.secret, i.readAt, i.problem = name, o.Now, ""
 	switch {
 	case apierrors.IsNotFound(err):
 		i.problem = fmt.Sprintf("Secret %s (spec.importFrom.clientTLSSecret) does not exist: create it, %s", name, certsecret.Client.Wanted())
@@ -217,8 +226,6 @@ func (c *Cluster) readImportSecret(ctx context.Context, o *plan.Observation) err
 	case apierrors.IsForbidden(err):
 		i.problem = fmt.Sprintf("Secret %s (spec.importFrom.clientTLSSecret) can't be read by the operator: grant its service account to get Secrets", name)
 		return nil
-	case err != nil:
-		return fmt.Errorf("read Secret %s with the client certificate of the etcd to import: %w", name, err)
 	}
 	version := string(secret.UID) + "/" + secret.ResourceVersion
 	if version == i.version {

@@ -350,8 +350,12 @@ func parseImport(o *plan.Observation, words []string) {
 			case "elsewhere":
 				o.Import.Source.ClusterID = 8
 			}
-		case "silent": // it does not
-			o.Import.Silence = "no route"
+		case "silent": // it does not, for long
+			o.Import.Silence, o.Import.SilentFor = "no route", time.Minute
+		case "slow":
+			o.Import.Silence, o.Import.SilentFor = "no answer within 2s", 8*time.Second
+		case "disarmed": // when it answered last
+			o.Import.Disarmed = true
 		case "stopping":
 			o.Status.Import.WriteStop.BeginDate = "2026-01-01T11:59:00Z"
 		case "stopped":

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -41,6 +42,11 @@ type Import struct {
 	// asked. Silence is why.
 	Source  *CopySource
 	Silence string
+	// SilentFor is for how long this operator has asked it and got no answer.
+	SilentFor time.Duration
+	// Disarmed is true if its last answer said that it may have taken writes after the last one that
+	// the copy holds.
+	Disarmed bool
 }
 
 // Importing reports whether an import is to begin, or has begun and is not complete.

@@ -7,11 +7,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
+
+// sourceSilence is how long an etcd to copy is silent before the new cluster takes over without its
+// confirmation that no write has followed. One that is slow answers before.
+const sourceSilence = time.Minute
 
 // CopySource is what the etcd to copy says.
 type CopySource struct {
@@ -118,6 +123,8 @@ func (o *Observation) followCopy() Step {
 		return RecordStop{o.Import.Source.Revision}
 	case revision == 0 && (stopped || waits):
 		return StopWrites{o.Import.Fence}
+	case o.Quorum && o.Import.Source == nil && o.Import.SilentFor < sourceSilence:
+		return Wait{"for the etcd to copy to confirm that no write has followed (" + o.Import.Silence + "), at most for a minute"}
 	case o.Quorum:
 		return o.acceptCopy(revision)
 	}
@@ -151,17 +158,35 @@ func (o *Observation) copyTrouble() string {
 		return "spec.importFrom is gone before the import is complete: put it back, or delete the EtcdCluster"
 	case !o.Spec.ImportFrom.Copies():
 		return "spec.importFrom.method has changed: set it to Copy again, or delete the EtcdCluster"
-	case s == nil:
+	case s == nil && !o.Import.Disarmed:
 		return ""
+	case s == nil:
+		return o.disarmed()
 	case etcd.FormatID(s.ClusterID) != o.Status.Import.ClusterID:
 		return fmt.Sprintf("the etcd at the endpoints has the ID %s, and the one to copy has %s: correct the endpoints, or %s", etcd.FormatID(s.ClusterID), o.Status.Import.ClusterID, back)
 	case len(s.Others) > 0:
 		return "the etcd to copy has alarms: " + strings.Join(AlarmTexts(s.Others), ", ") + ": solve the cause and disarm them, or " + back
 	}
-	if revision, _ := o.stopped(); revision > 0 && (!s.Fenced || s.Revision != revision) {
-		return fmt.Sprintf("somebody has disarmed the alarm by which the etcd to copy refuses writes, and its data may have changed since revision %d: %s, and create it again", revision, back)
+	if o.SourceDisarmed() {
+		return o.disarmed()
 	}
 	return ""
+}
+
+// SourceDisarmed reports whether the etcd to copy may have taken writes after the last one that the copy
+// holds.
+func (o *Observation) SourceDisarmed() bool {
+	s := o.Import.Source
+	if s == nil || !o.Status.Import.Begun() {
+		return false
+	}
+	revision, _ := o.stopped()
+	return revision > 0 && (!s.Fenced || s.Revision != revision)
+}
+
+func (o *Observation) disarmed() string {
+	revision, _ := o.stopped()
+	return fmt.Sprintf("somebody has disarmed the alarm by which the etcd to copy refuses writes, and its data may have changed since revision %d: delete the EtcdCluster to go back, and create it again", revision)
 }
 
 // awaitWord waits for the user's word.
