@@ -35,6 +35,8 @@ type observation struct {
 	// lossUnseen means that the restore follows a way out of a lost quorum, and no etcd operator
 	// has reported the loss of late.
 	lossUnseen bool
+	// readyAgain says that a quorum of its members is ready; "": none is, or nobody has looked.
+	readyAgain string
 
 	// reading is how far the attempt under way has come; nil: none is.
 	reading *string

@@ -50,6 +50,9 @@ func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, err
 	}
 	if o.cluster != nil && r.obj.Annotations[api.RecoveryAnnotation] != "" && o.untouched() {
 		o.lossUnseen = !r.loss.fresh(o.cluster.status.Recovery, now)
+		if o.readyAgain, err = r.readyAgain(ctx, o.cluster); err != nil {
+			return nil, err
+		}
 	}
 	st := &r.obj.Status
 	if committed(st) && r.obj.DeletionTimestamp != nil {
@@ -98,6 +101,43 @@ func (l *lossReport) fresh(st *api.RecoveryStatus, now time.Time) bool {
 	}
 	at, err := time.Parse(time.RFC3339, st.LastUpdateTime)
 	return err == nil && now.Sub(at).Abs() <= lossFresh || !l.at.IsZero() && now.Sub(l.at).Abs() <= lossFresh
+}
+
+// readyAgain says that enough members of a cluster are ready for a quorum; "" if they are not. etcd is
+// ready only with a quorum. The etcd operator may have died before it saw that.
+func (r *Restore) readyAgain(ctx context.Context, c *clusterState) (string, error) {
+	voters := c.status.Size
+	if rec := c.status.Record; rec != nil {
+		voters = len(rec.Members)
+	}
+	pods, err := r.pods(ctx)
+	if err != nil {
+		return "", err
+	}
+	ready := 0
+	for i := range pods {
+		ref := metav1.GetControllerOfNoCopy(&pods[i])
+		if pods[i].DeletionTimestamp == nil && ref != nil && ref.UID == c.uid() && isReady(&pods[i]) {
+			ready++
+		}
+	}
+	if voters == 0 || ready < voters/2+1 {
+		return "", nil
+	}
+	return fmt.Sprintf("%d of %d members of the EtcdCluster are ready, so a quorum may be back: the restore continues if that ends; to keep the cluster, delete the EtcdRestore", ready, voters), nil
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+}
+
+// pods lists the pods with the labels of the cluster's members.
+func (r *Restore) pods(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := r.cfg.Kube.CoreV1().Pods(r.obj.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{api.AppLabel: api.AppEtcd, api.ClusterLabel: r.obj.Name}.String()})
+	if err != nil {
+		return nil, fmt.Errorf("look for the old cluster's pods: %w", granted(err, "list pods"))
+	}
+	return list.Items, nil
 }
 
 // seeNamespace reports whether the namespace is being deleted. Who may not read it learns
@@ -179,11 +219,11 @@ func (r *Restore) observeLeftovers(ctx context.Context, o *observation, owner ty
 			o.leftovers.volumes = append(o.leftovers.volumes, claim)
 		}
 	}
-	pods, err := r.cfg.Kube.CoreV1().Pods(r.obj.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{api.AppLabel: api.AppEtcd, api.ClusterLabel: r.obj.Name}.String()})
+	pods, err := r.pods(ctx)
 	if err != nil {
-		return fmt.Errorf("look for the old cluster's pods: %w", granted(err, "list pods"))
+		return err
 	}
-	for _, pod := range pods.Items {
+	for _, pod := range pods {
 		if belongs(&pod) {
 			o.leftovers.pods = append(o.leftovers.pods, pod)
 		}

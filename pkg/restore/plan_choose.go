@@ -142,6 +142,8 @@ func obstacle(o *observation) string {
 		return paused(o)
 	case o.lossUnseen:
 		return nobodySeesTheLoss
+	case o.readyAgain != "":
+		return o.readyAgain
 	}
 	return ""
 }

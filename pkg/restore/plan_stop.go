@@ -33,6 +33,8 @@ func stop(o *observation) *verdict {
 		return o.ensureToken(v)
 	case old && !c.deleting() && o.lossUnseen:
 		return o.at(api.RestorePhaseStopping, nobodySeesTheLoss).helpless()
+	case old && !c.deleting() && o.readyAgain != "":
+		return o.at(api.RestorePhaseStopping, o.readyAgain).helpless()
 	case old && !c.deleting():
 		return stopOld(o, v)
 	case len(left.services) > 0:

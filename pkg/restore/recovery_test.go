@@ -9,6 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
@@ -170,4 +174,64 @@ func TestTheChoiceEndsWithTheOldCluster(t *testing.T) {
 	if err != nil || strings.Contains(string(m), api.RecoverAnnotation) || !strings.Contains(string(m), "kept") {
 		t.Errorf("the manifest is %s: %v", m, err)
 	}
+}
+
+// The members return and take writes, and the etcd operator died before it could see that. Its last
+// report is new enough.
+func TestARecoveryWaitsWhileAQuorumOfTheMembersIsReady(t *testing.T) {
+	for name, reads := range map[string]bool{"while the backup is read": false, "when the backup is on record": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				old := w.running(3)
+				w.choose(restoring(), 0)
+				w.add("etcdrestores", recovering())
+				if reads {
+					w.runUntil("delete", "etcdclusters")
+				}
+				w.ready(old, 2)
+				stop := w.run()
+				defer stop()
+				for range 5 {
+					w.live(time.Minute)
+					w.choose(restoring(), 0)
+				}
+				c, r := w.cluster(), w.restore()
+				if c == nil || c.UID != old || c.DeletionTimestamp != nil || !strings.Contains(r.Status.Reason, "2 of 3 members of the EtcdCluster are ready") {
+					t.Fatalf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
+				}
+				w.ready(old, 1)
+				for range 10 {
+					if c := w.cluster(); c != nil && c.UID == old && c.DeletionTimestamp == nil {
+						w.choose(restoring(), 0)
+					}
+					w.live(time.Minute)
+				}
+				if c, r := w.cluster(), w.restore(); c == nil || c.UID == old || r.Status.Phase != api.RestorePhaseSucceeded {
+					t.Errorf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
+				}
+			})
+		})
+	}
+}
+
+// ready makes so many members of a cluster ready, and the others not.
+func (w *world) ready(cluster types.UID, n int) {
+	w.change(func() {
+		for _, p := range w.all("pods") {
+			if ref := metav1.GetControllerOf(p); ref == nil || ref.UID != cluster {
+				continue
+			}
+			is := "False"
+			if n > 0 {
+				is = "True"
+			}
+			n--
+			p = p.DeepCopy()
+			if err := unstructured.SetNestedSlice(p.Object, []any{map[string]any{"type": "Ready", "status": is}}, "status", "conditions"); err != nil {
+				w.t.Fatal(err)
+			}
+			w.put("pods", p)
+		}
+	})
 }

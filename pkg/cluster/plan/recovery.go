@@ -182,6 +182,11 @@ func (o *Observation) follow(value string, automatic bool) (*api.RecoveryChoice,
 			return failedChoice(value, old, why), nil
 		}
 	}
+	if old.StartDate != "" {
+		if why := o.surpassed(old); why != "" {
+			return failedChoice(value, old, why), nil
+		}
+	}
 	switch old.Phase {
 	case api.RecoveryBackingUp:
 		return o.awaitSurvivorBackup(old)

@@ -31,6 +31,9 @@ func (o *Observation) beginFromSurvivor(value string, way api.ChosenWay) (*api.R
 		return refusedChoice(value, fmt.Sprintf("%s cannot be used: %s", way.Member, left.Survivors[i].Unfit)), nil
 	case left.Survivors[i].Revision < best.Revision:
 		return refusedChoice(value, fmt.Sprintf("%s has revision %d, and %s has %d: choose %s", way.Member, left.Survivors[i].Revision, best.Name, best.Revision, best.Name)), nil
+	case left.Survivors[i].Revision == best.Revision && left.Survivors[i].Applied < best.Applied:
+		return refusedChoice(value, fmt.Sprintf("%s has applied raft entry %d, and %s has applied %d: it may lack leases, users or roles; choose %s",
+			way.Member, left.Survivors[i].Applied, best.Name, best.Applied, best.Name)), nil
 	}
 	like, err := backups.Template(o.Recovery.Backups, o.Names.Cluster, way.Store)
 	if err != nil {
@@ -46,6 +49,23 @@ func (o *Observation) beginFromSurvivor(value string, way api.ChosenWay) (*api.R
 		Reason: "the backup operator is to store the data of " + way.Member,
 	}
 	return o.store(c, way, like.Name)
+}
+
+// surpassed says which survivor has more than a choice of a survivor restores; "" if none has. Members
+// return, and a quorum may have been back before this operator looked.
+func (o *Observation) surpassed(c *api.RecoveryChoice) string {
+	way, err := api.ParseChosenWay(c.Value)
+	best := o.Left().Best()
+	if err != nil || way.Member == "" || best == nil || best.Revision <= max(c.Revision, c.HighestRevision) {
+		return ""
+	}
+	if best.Name == way.Member && c.Phase == api.RecoveryBackingUp {
+		return "" // it applies what it knew to be committed, and the backup will have that
+	}
+	if r := o.Recovery.Restore; r != nil && r.Annotations[api.RecoveryAnnotation] == c.StartDate && r.Status.Backup != nil && r.Status.Cluster != nil {
+		return "" // the restore operator has committed
+	}
+	return fmt.Sprintf("%s has revision %d, and the choice restores %d: it has returned since, or a quorum has; the cluster is unchanged", best.Name, best.Revision, c.Revision)
 }
 
 // store is the next step towards the stored data of a survivor.
