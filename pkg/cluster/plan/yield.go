@@ -26,7 +26,10 @@ func yieldNode(o *Observation) Step {
 			continue
 		}
 		if !p.Started || p.Unproven || p.Dataless {
-			return removePod(p, fmt.Sprintf("the pod of member %s finds no node, and this one holds no member's data", m.Name))
+			return DeletePod{
+				Name: p.Name, UID: p.UID, Creating: o.Status.Phase == api.ClusterPhaseCreating,
+				Why: fmt.Sprintf("the pod of member %s finds no node, and this one holds no member's data", m.Name),
+			}
 		}
 	}
 	return nil
