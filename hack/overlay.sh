@@ -21,3 +21,13 @@ overlay() {
 	printf '{"Replace":{%s}}\n' "$(<"$dir/list")" >"$dir/overlay.json"
 	echo "$dir/overlay.json"
 }
+
+# sample prints N of the names that follow. Files alone decide which: a commit has the same ones on every
+# day.
+sample() {
+	local count=$1 digits i
+	shift
+	local all=("$@")
+	digits=$(find internal pkg test/simulation -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c 1-8)
+	for ((i = 0; i < count; i++)); do echo "${all[(16#$digits + i) % ${#all[@]}]}"; done
+}
