@@ -6,6 +6,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,7 +91,7 @@ func (c *Cluster) readCertificates(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	problems, unread := map[string]*certcheck.CertProblem{}, map[string]error{}
-	for name := range secrets {
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		secret, err := c.cfg.Kube.CoreV1().Secrets(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case err == nil:

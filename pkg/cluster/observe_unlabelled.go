@@ -6,6 +6,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,7 +63,7 @@ func (c *Cluster) findVanished(ctx context.Context, o *plan.Observation) error {
 		}
 	}
 	found := false
-	for name, uid := range c.shown {
+	for _, name := range slices.Sorted(maps.Keys(c.shown)) {
 		if o.Pod(name) != nil || o.Ending {
 			continue
 		}
@@ -69,7 +71,7 @@ func (c *Cluster) findVanished(ctx context.Context, o *plan.Observation) error {
 		if err != nil {
 			return err
 		}
-		if pod != nil && pod.UID == uid {
+		if pod != nil && pod.UID == c.shown[name] {
 			found = true
 			if err := c.showPod(ctx, pod, o.Now); err != nil {
 				return err

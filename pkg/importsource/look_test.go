@@ -46,10 +46,16 @@ func (r *reader) Range(_ context.Context, req *etcdserverpb.RangeRequest) (*etcd
 	if req.Revision == 0 {
 		return &etcdserverpb.RangeResponse{Header: r.header()}, nil
 	}
-	r.most.Store(max(r.most.Load(), r.busy.Add(1)))
+	raise(r.most, r.busy.Add(1))
 	time.Sleep(20 * time.Millisecond)
 	r.busy.Add(-1)
 	return &etcdserverpb.RangeResponse{Header: r.header(), Count: 1, Kvs: []*mvccpb.KeyValue{{Key: []byte("a"), Value: []byte("b")}}}, nil
+}
+
+// raise makes n at least as large as to.
+func raise(n *atomic.Int32, to int32) {
+	for old := n.Load(); old < to && !n.CompareAndSwap(old, to); old = n.Load() {
+	}
 }
 
 // readers returns a source of three members, and the most of them that have read at once.

@@ -20,12 +20,18 @@ func many(n int, size int64) (objects []Object) {
 	return objects
 }
 
+// raise makes n at least as large as to.
+func raise(n *atomic.Int64, to int64) {
+	for old := n.Load(); old < to && !n.CompareAndSwap(old, to); old = n.Load() {
+	}
+}
+
 func TestObjectsAreReadAheadInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most, bytes, mostBytes atomic.Int64
 		slow := func(ctx context.Context, o Object) ([]byte, error) {
-			most.Store(max(most.Load(), now.Add(1)))
-			mostBytes.Store(max(mostBytes.Load(), bytes.Add(o.Size)))
+			raise(&most, now.Add(1))
+			raise(&mostBytes, bytes.Add(o.Size))
 			defer now.Add(-1)
 			defer bytes.Add(-o.Size)
 			time.Sleep(100 * time.Millisecond)
