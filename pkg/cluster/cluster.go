@@ -315,7 +315,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	if err == nil || o.Accepted == "" && !errors.Is(err, errSuperseded) {
 		c.remember(o, s, &st)
 	}
-	if err != nil && (restsOnRecord(s) || errors.Is(err, errSuperseded) || apierrors.IsNotFound(err)) {
+	if err != nil && (restsOnRecord(s) || replacesBlindly(o, s, err) || errors.Is(err, errSuperseded) || apierrors.IsNotFound(err)) {
 		return s, err
 	}
 	// A failed status write must not stop a replacement.
@@ -348,10 +348,21 @@ func restsOnRecord(s plan.Step) bool {
 		return s.First // the record finds the slices again
 	case plan.RemoveMember:
 		// A cluster that shrinks by several members looks like one that forgot them, unless the
-		// record marks each. A replacement is urgent, and one at a time.
+		// record marks each. A replacement is urgent, and one at a time: see replacesBlindly.
 		return !s.Dead
 	}
 	return false
+}
+
+// replacesBlindly reports whether a step replaces a member while the status can't be written, and should not.
+// If the API server does not answer, what is known of the member's pod is old, and no other pod can take its
+// place. If the record does not mark the member and the others are no quorum of it, they look like members
+// that forgot it.
+func replacesBlindly(o *plan.Observation, s plan.Step, err error) bool {
+	var answer apierrors.APIStatus
+	answered := errors.As(err, &answer) && answer.Status().Code >= 400 && answer.Status().Code < 500
+	r, removes := s.(plan.RemoveMember)
+	return removes && r.Dead && (!answered || !o.QuorumOfRecordWithout(r.ID))
 }
 
 // observing is the name of a failed observation in errors.

@@ -4,12 +4,16 @@
 package cluster
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
@@ -44,6 +48,30 @@ func TestWhatRestsOnTheRecordWaitsForIt(t *testing.T) {
 	for _, s := range allSteps {
 		if !looked[reflect.TypeOf(s)] {
 			t.Errorf("does a %T rest on the record?", s)
+		}
+	}
+}
+
+// A member counts as dead if it does not answer at its address, which may be an old one by then.
+func TestNobodyIsReplacedWhileTheAPIServerDoesNotAnswer(t *testing.T) {
+	refused := fmt.Errorf("write: %w", apierrors.NewForbidden(api.Resource("etcdclusters"), "c", nil))
+	overloaded := apierrors.NewServiceUnavailable("busy")
+	const three = "cluster size=3\nmember a leader\nmember b down\nmember c"
+	for name, tc := range map[string]struct {
+		world string
+		err   error
+		want  bool
+	}{
+		"it refuses the status":               {three, refused, false},
+		"it does not answer":                  {three, context.DeadlineExceeded, true},
+		"it is overloaded":                    {three, overloaded, true},
+		"the others are no quorum of the two": {"cluster size=2\nmember a leader\nmember b down", refused, true},
+		"nothing is on record":                {"cluster size=2 no-record\nmember a leader\nmember b down", refused, false},
+	} {
+		o := look(t, tc.world)
+		removed := plan.RemoveMember{ID: o.Members[1].ID, Name: "b", Dead: true}
+		if got := replacesBlindly(o, removed, tc.err); got != tc.want {
+			t.Errorf("%s: it waits: %t, want %t", name, got, tc.want)
 		}
 	}
 }

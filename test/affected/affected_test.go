@@ -102,7 +102,7 @@ func TestStagesOfAFile(t *testing.T) {
 		"hack/reference/flags.go":                 "format prose modules generated lint unit",
 		"example/tls/certs.sh":                    "scripts e2e alone docs demo unit",
 		"hack/demo":                               "scripts docs demo unit",
-		"hack/mutants":                            "scripts unit",
+		"hack/mutants":                            "scripts mutants unit",
 		"hack/lint":                               "scripts lint unit",
 		"hack/helm":                               "scripts docs unit",
 		"hack/release":                            "scripts unit",

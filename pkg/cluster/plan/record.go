@@ -91,6 +91,25 @@ func (o *Observation) forgotten() []string {
 	return forgotten
 }
 
+// QuorumOfRecordWithout reports whether the members that stay after a removal are a quorum of those on
+// record, also if the record does not mark the removal. Without a record, they are.
+func (o *Observation) QuorumOfRecordWithout(removed uint64) bool {
+	if o.Record == nil {
+		return true
+	}
+	expected, stay := 0, 0
+	for _, m := range o.Record.Members {
+		is := slices.ContainsFunc(o.Members, func(n MemberState) bool { return etcd.FormatID(n.ID) == m.ID })
+		if is || !m.Removing {
+			expected++
+		}
+		if is && m.ID != etcd.FormatID(removed) {
+			stay++
+		}
+	}
+	return stay >= etcd.Quorum(expected)
+}
+
 // unknownData replaces forgotten if there is no record, as after the upgrade of an operator.
 // Pods and volumes that may hold data of others than the members must not be the majority.
 func (o *Observation) unknownData() []string {
