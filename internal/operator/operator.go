@@ -52,7 +52,8 @@ type Program struct {
 }
 
 // Run runs an operator until ctx ends, and then returns nil. It returns after everything that
-// it started has ended.
+// it started has ended, but for what sends the last events. If another instance may lead by now, it
+// returns leader.ErrLost and waits for nothing: the process must exit at once.
 func (p Program) Run(ctx context.Context) error {
 	p.Log.WithFields(logrus.Fields{"version": version.Version, "git": version.GitSHA}).Info("starting")
 	clients, self, err := connect(p.Name, p.Flags.Kubeconfig, os.Getenv)
@@ -78,6 +79,9 @@ func (p Program) Run(ctx context.Context) error {
 	}()
 	err = p.work(working, Surroundings{Clients: clients, Self: self, Registry: registry, Log: p.Log}, &ready)
 	stopServing()
+	if errors.Is(err, leader.ErrLost) {
+		return err // work that hangs ends with the process
+	}
 	return errors.Join(err, <-served)
 }
 
