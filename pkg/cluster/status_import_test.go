@@ -130,3 +130,16 @@ func TestAPanicBesideThePassesEndsNothing(t *testing.T) {
 		t.Error("it runs")
 	}
 }
+
+// The first own member has joined and does not answer yet, so no version is on record.
+func TestAnImportRefusesNoVersionBeforeItsFirstMemberAnswers(t *testing.T) {
+	o := look(t, "cluster import=begun:held size=1\nmember old-0 former leader\nmember old-1 former\nmember old-2 former\nmember a learner down")
+	o.Status.CurrentVersion = ""
+	if !o.Outdated() {
+		t.Fatal("the member has the version of the spec")
+	}
+	st := statusAfter(o, plan.Plan(o), 1)
+	if c := st.Condition(api.ClusterConditionStalled); c.Status == corev1.ConditionTrue {
+		t.Errorf("the condition Stalled is %+v", c)
+	}
+}

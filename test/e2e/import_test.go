@@ -221,8 +221,8 @@ func (f *former) members() (lines []string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	for _, m := range list.Members {
-		lines = append(lines, m.String())
+	for _, m := range list.Members { // each publishes its client URLs in its own time
+		lines = append(lines, fmt.Sprintf("%016x %s %s", m.ID, m.Name, m.PeerURLs))
 	}
 	slices.Sort(lines)
 	return lines

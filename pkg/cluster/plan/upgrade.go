@@ -25,6 +25,9 @@ func (o *Observation) CheckVersion() error {
 		return err
 	}
 	running, err := o.runningVersion()
+	if err != nil && o.Importing() && o.Status.CurrentVersion == "" {
+		return nil // no own member has served yet
+	}
 	if err != nil {
 		return err
 	}
