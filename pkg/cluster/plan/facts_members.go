@@ -190,6 +190,18 @@ func (o *Observation) quorumWithout(m MemberState) bool {
 	return len(others) > 0 && Count(others, MemberState.Healthy) >= etcd.Quorum(len(others))
 }
 
+// quorumOfSteady reports the same of members that are not about to stop.
+func (o *Observation) quorumOfSteady(without MemberState) bool {
+	others := slices.DeleteFunc(o.Voters(), func(v MemberState) bool { return v.ID == without.ID })
+	return Count(others, func(m MemberState) bool { return m.Healthy() && !stopping(m) }) >= etcd.Quorum(len(others))
+}
+
+// stopping reports whether a member still serves, and is about to stop: its pod is being deleted, or gets
+// another image.
+func stopping(m MemberState) bool {
+	return m.Healthy() && m.Pod != nil && (m.Pod.Deleting || m.Pod.Restarting && !showsRestart(m))
+}
+
 // NobodyAnswers reports whether there may be members, and none of them answers: a loaded
 // machine is enough for that. It does not mean that a change has failed.
 func (o *Observation) NobodyAnswers() bool {

@@ -320,6 +320,9 @@ func removeOneMember(o *Observation) Step {
 	if !o.quorumWithout(victim) {
 		return Wait{"for more healthy members before " + victim.PodName + " can be removed"}
 	}
+	if i := slices.IndexFunc(o.Voters(), stopping); i >= 0 && victim.Healthy() && !o.quorumOfSteady(victim) {
+		return Wait{"for " + o.Voters()[i].Title() + " to restart before " + victim.PodName + " can be removed"}
+	}
 	if o.leadsInSilence(victim) {
 		return Wait{"for an answer of " + victim.PodName + ", which leads according to the others"}
 	}
