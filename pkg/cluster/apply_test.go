@@ -574,3 +574,21 @@ func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
 		}
 	}
 }
+
+// The API server held the write of the status for a while. Other members may have failed meanwhile.
+func TestNoMemberIsTakenAwayAfterAnOldLook(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	w.makePod(memberPod(t, c.obj, "a"))
+	s := plan.DeletePod{Name: "a", UID: w.storedPods()[0].UID}
+	o := &plan.Observation{Now: clock.Now()}
+	clock.Step(freshFor)
+	if err := c.applyFresh(t.Context(), o, s); !errors.Is(err, errOldObservation) || len(w.storedPods()) != 1 {
+		t.Errorf("after an old look: %v, and %d pods are left", err, len(w.storedPods()))
+	}
+	o.Now = clock.Now().Add(time.Second - freshFor)
+	if err := c.applyFresh(t.Context(), o, s); err != nil || len(w.storedPods()) != 0 {
+		t.Errorf("after a new look: %v, and %d pods are left", err, len(w.storedPods()))
+	}
+}

@@ -321,7 +321,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	// A failed status write must not stop a replacement.
 	applied := c.repeats.begin(s, o.Now)
 	if applied == nil {
-		applied = c.apply(ctx, s)
+		applied = c.applyFresh(ctx, o, s)
 	} else if c.paused != s.String() {
 		c.paused = s.String()
 		c.log.WithError(applied).Warnf("pausing: %s", s)
@@ -331,6 +331,30 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 		c.mayRest(o, s)
 	}
 	return s, err
+}
+
+// freshFor is how old an observation may be when a step takes a member away for a while, or for good. The
+// API server may have held the write of the status for a minute, and other members failed meanwhile.
+const freshFor = 15 * time.Second
+
+// errOldObservation ends such a step. The next pass looks again.
+var errOldObservation = errors.New("what the step rests on is too old: the API server took too long")
+
+// applyFresh applies a step. One that takes a member away must begin and end while the observation is
+// new.
+func (c *Cluster) applyFresh(ctx context.Context, o *plan.Observation, s plan.Step) error {
+	switch s.(type) {
+	case plan.RemoveMember, plan.DeletePod, plan.RecyclePod, plan.SetVersion:
+	default:
+		return c.apply(ctx, s)
+	}
+	left := freshFor - c.cfg.Clock.Since(o.Now)
+	if left <= 0 {
+		return errOldObservation
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, left, errOldObservation)
+	defer cancel()
+	return c.apply(ctx, s)
 }
 
 // restsOnRecord reports whether a step requires an earlier write of the status.
