@@ -128,9 +128,8 @@ func (b *Backup) startLog(ctx context.Context) {
 	}
 	if before := b.logging.log; before != nil {
 		log.hashed, log.other = before.lastHash(), before.otherHistory()
-	} else {
-		log.afterAnother = log.status != nil && log.status.ClusterID != ""
 	}
+	log.endUnknown = log.status != nil && log.status.ClusterID != "" && (b.logging.log == nil || b.logging.log.isEndUnknown())
 	b.logging.log = log
 	b.logging.job = loop.Start(ctx, b.Wake, func(ctx context.Context) logEnd {
 		ctx, giveUp := context.WithCancelCause(ctx)

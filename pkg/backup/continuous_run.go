@@ -43,14 +43,14 @@ type changeLog struct {
 	log    *logrus.Entry
 	obj    *api.EtcdBackup       // nobody changes it
 	status *api.ContinuousStatus // when it began; nil: there was none
-	// afterAnother is true if the operator before may have stored more than the status says.
-	afterAnother bool
-	wake         func()
-	giveUp       context.CancelCauseFunc // ends the context of run
+	wake   func()
+	giveUp context.CancelCauseFunc // ends the context of run
 
 	mu       sync.Mutex
 	progress logProgress
-	hashed   time.Time // when etcd was last asked for its hash; zero: it was not
+	// endUnknown is true if the operator before may have stored more than the status says.
+	endUnknown bool
+	hashed     time.Time // when etcd was last asked for its hash; zero: it was not
 	// differing is which members differ by the last comparison; nil: there was none.
 	differing *string
 	// other is the end of a log in the store of another history, under the same ID of the cluster.
@@ -117,11 +117,17 @@ func (c *changeLog) run(ctx context.Context) error {
 		return fmt.Errorf("open the store (storageType %s): %w", c.obj.Spec.StorageType, err)
 	}
 	defer place.Close()
-	if c.afterAnother {
-		if err := c.findEnd(ctx, place); err != nil {
-			return advised(err, &c.obj.Spec)
+	err = c.recordAt(ctx, place)
+	if err != nil && ctx.Err() == nil && c.isEndUnknown() {
+		if failure := c.findEnd(ctx, place); failure != nil {
+			c.log.WithError(failure).Warn("nobody knows how far the log of changes goes in the store: the next attempt looks again")
 		}
 	}
+	return err
+}
+
+// recordAt records in a place.
+func (c *changeLog) recordAt(ctx context.Context, place *location.Location) error {
 	asking := &attempt{cfg: c.cfg, log: c.log, obj: c.obj}
 	source, err := asking.source(ctx)
 	if err != nil {
@@ -136,16 +142,7 @@ func (c *changeLog) run(ctx context.Context) error {
 	if err != nil {
 		return advised(err, &c.obj.Spec)
 	}
-	var end *changelog.Segment
-	if newest.Text != "" {
-		end, err = readSegment(ctx, place, newest)
-	}
-	if errors.Is(err, changelog.ErrDamaged) && beside.Text != "" {
-		// Another log has begun after the damaged segment, and does not need it.
-		if s, failure := readSegment(ctx, place, beside); failure == nil && s.Trail != nil && s.Trail.Origin == newest.Last {
-			newest, end, err = beside, s, nil
-		}
-	}
+	newest, end, err := readEnd(ctx, place, newest, beside)
 	if err != nil && !errors.Is(err, changelog.ErrDamaged) {
 		return advised(fmt.Errorf("read the end of the log of changes: %w", err), &c.obj.Spec)
 	}
@@ -154,40 +151,6 @@ func (c *changeLog) run(ctx context.Context) error {
 		c.refuse(place, newest)
 	}
 	return ended
-}
-
-// findEnd looks how far the store continues the log of the status. Without a quorum, no recording begins
-// that would see it, and a way out restores no more than the status says.
-func (c *changeLog) findEnd(ctx context.Context, place *location.Location) error {
-	cluster, err := strconv.ParseUint(c.status.ClusterID, 16, 64)
-	if err != nil {
-		return nil //nolint:nilerr // no operator has written that
-	}
-	log := changelog.NewIndex(cluster)
-	for k, err := range segments(ctx, place) {
-		if err != nil {
-			return fmt.Errorf("look for the log of changes: %w", err)
-		}
-		if k.Cluster == cluster && k.Last >= c.status.NewestRevision {
-			log.Add(k, 0)
-		}
-	}
-	var end changelog.Mark
-	for m := range log.Chain(c.status.NewestRevision) {
-		end = m
-	}
-	if end.Last <= c.status.NewestRevision {
-		return nil
-	}
-	o, err := c.ownerOf(ctx, place, log.Key(place.Key, end))
-	if err != nil || !c.owns(o) {
-		return err
-	}
-	c.mu.Lock()
-	c.progress = logProgress{cluster: cluster, newest: end.Last, until: end.Until(), found: true}
-	c.mu.Unlock()
-	c.wake()
-	return nil
 }
 
 // follow continues the log that ends with a segment, or begins one. unread is why the segment is not
@@ -273,47 +236,6 @@ func gap(last, head int64, why string) string {
 // last is the newest revision of the log, with what was stored meanwhile.
 func (c *changeLog) last(before changelog.Key) int64 { return max(before.Last, c.seen().newest) }
 
-// newest returns the newest segment of a cluster, the latest one beside it that ends there too, and whether
-// this EtcdBackup has stored the newest; zero: there is none. The error is errShared if another one
-// records at the path, also another cluster.
-func (c *changeLog) newest(ctx context.Context, place *location.Location, cluster uint64) (newest, beside changelog.Key, mine bool, err error) {
-	var latest changelog.Key
-	for k, err := range segments(ctx, place) {
-		if err != nil {
-			return changelog.Key{}, changelog.Key{}, false, fmt.Errorf("look for the log of changes: %w", err)
-		}
-		if latest.Text == "" || k.Until.After(latest.Until) {
-			latest = k
-		}
-		if k.Cluster != cluster || newest.Text != "" && k.Last < newest.Last {
-			continue
-		}
-		// Of those with the same end, one that holds it.
-		switch {
-		case newest.Text == "" || k.Last > newest.Last:
-			newest, beside = k, changelog.Key{}
-			continue
-		case k.First < newest.First:
-			newest, k = k, newest
-		}
-		if beside.Text == "" || k.Until.After(beside.Until) {
-			beside = k
-		}
-	}
-	if latest.Text == "" {
-		return newest, beside, true, nil
-	}
-	last, err := c.ownerOf(ctx, place, latest)
-	if err == nil {
-		err = c.mayRecord(ctx, last)
-	}
-	if err != nil || newest.Text == "" || newest.Text == latest.Text {
-		return newest, beside, c.owns(last), err
-	}
-	o, err := c.ownerOf(ctx, place, newest)
-	return newest, beside, c.owns(o), err
-}
-
 // record records from a revision on. end is the segment that ends with it; nil: a log begins.
 // begin is reported with the first segment.
 func (c *changeLog) record(ctx context.Context, place *location.Location, member recorder.Member, at etcd.Position, last int64, end *changelog.Segment, begin *logBegin) error {
@@ -348,6 +270,7 @@ func (c *changeLog) record(ctx context.Context, place *location.Location, member
 				first = true
 			}
 			c.progress.cluster, c.progress.newest, c.progress.until, c.progress.stored = cluster, s.Last, s.Until, true
+			c.endUnknown = false
 			c.other = "" // etcd has the last revision of the log, or the log is at another place
 			c.mu.Unlock()
 			if first {

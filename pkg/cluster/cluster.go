@@ -383,10 +383,8 @@ func restsOnRecord(s plan.Step) bool {
 // place. If the record does not mark the member and the others are no quorum of it, they look like members
 // that forgot it.
 func replacesBlindly(o *plan.Observation, s plan.Step, err error) bool {
-	var answer apierrors.APIStatus
-	answered := errors.As(err, &answer) && answer.Status().Code >= 400 && answer.Status().Code < 500
 	r, removes := s.(plan.RemoveMember)
-	return removes && r.Dead && (!answered || !o.QuorumOfRecordWithout(r.ID))
+	return removes && r.Dead && (!refused(err) || !o.QuorumOfRecordWithout(r.ID))
 }
 
 // observing is the name of a failed observation in errors.

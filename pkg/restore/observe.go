@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
@@ -116,15 +117,20 @@ func (r *Restore) readyAgain(ctx context.Context, c *clusterState) (string, erro
 	}
 	ready := 0
 	for i := range pods {
-		ref := metav1.GetControllerOfNoCopy(&pods[i])
-		if pods[i].DeletionTimestamp == nil && ref != nil && ref.UID == c.uid() && isReady(&pods[i]) {
+		if belongs(&pods[i], c.uid()) && pods[i].DeletionTimestamp == nil && isReady(&pods[i]) {
 			ready++
 		}
 	}
-	if voters == 0 || ready < voters/2+1 {
+	if voters == 0 || ready < etcd.Quorum(voters) {
 		return "", nil
 	}
 	return fmt.Sprintf("%d of %d members of the EtcdCluster are ready, so a quorum may be back: the restore continues if that ends; to keep the cluster, delete the EtcdRestore", ready, voters), nil
+}
+
+// belongs reports whether an EtcdCluster controls an object.
+func belongs(obj metav1.Object, cluster types.UID) bool {
+	ref := metav1.GetControllerOfNoCopy(obj)
+	return ref != nil && ref.UID == cluster
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -196,17 +202,13 @@ func (r *Restore) observeToken(ctx context.Context) (*tokenState, error) {
 
 // observeLeftovers looks for what an EtcdCluster controls.
 func (r *Restore) observeLeftovers(ctx context.Context, o *observation, owner types.UID) error {
-	belongs := func(obj metav1.Object) bool {
-		ref := metav1.GetControllerOfNoCopy(obj)
-		return ref != nil && ref.UID == owner
-	}
 	// Not by labels: what somebody has labelled otherwise would go with its owner.
 	services, err := r.cfg.Kube.CoreV1().Services(r.obj.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("look for the old cluster's Services: %w", granted(err, "list services"))
 	}
 	for _, svc := range services.Items {
-		if belongs(&svc) && svc.DeletionTimestamp == nil {
+		if belongs(&svc, owner) && svc.DeletionTimestamp == nil {
 			o.leftovers.services = append(o.leftovers.services, svc)
 		}
 	}
@@ -215,7 +217,7 @@ func (r *Restore) observeLeftovers(ctx context.Context, o *observation, owner ty
 		return fmt.Errorf("look for the old cluster's volumes: %w", granted(err, "list persistentvolumeclaims"))
 	}
 	for _, claim := range claims.Items {
-		if belongs(&claim) && claim.DeletionTimestamp == nil {
+		if belongs(&claim, owner) && claim.DeletionTimestamp == nil {
 			o.leftovers.volumes = append(o.leftovers.volumes, claim)
 		}
 	}
@@ -224,7 +226,7 @@ func (r *Restore) observeLeftovers(ctx context.Context, o *observation, owner ty
 		return err
 	}
 	for _, pod := range pods {
-		if belongs(&pod) {
+		if belongs(&pod, owner) {
 			o.leftovers.pods = append(o.leftovers.pods, pod)
 		}
 	}

@@ -92,6 +92,21 @@ func (w *world) choose(choice *api.RecoveryChoice, ahead time.Duration) {
 	})
 }
 
+// replaces checks that the restore replaces a cluster whose loss the etcd operator reports, by a clock
+// that is ahead.
+func (w *world) replaces(old types.UID, ahead time.Duration) {
+	w.t.Helper()
+	for range 10 {
+		if c := w.cluster(); c != nil && c.UID == old && c.DeletionTimestamp == nil {
+			w.choose(restoring(), ahead)
+		}
+		w.live(time.Minute)
+	}
+	if c, r := w.cluster(), w.restore(); c == nil || c.UID == old || r.Status.Phase != api.RestorePhaseSucceeded {
+		w.t.Errorf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
+	}
+}
+
 // The etcd operator ends after it has made the EtcdRestore. A quorum may be back since, and nobody
 // says so.
 func TestARecoveryWaitsForAnEtcdOperatorThatSeesTheLoss(t *testing.T) {
@@ -113,16 +128,7 @@ func TestARecoveryWaitsForAnEtcdOperatorThatSeesTheLoss(t *testing.T) {
 				if c == nil || c.UID != old || c.DeletionTimestamp != nil || !strings.Contains(r.Status.Reason, "no etcd operator") {
 					t.Fatalf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
 				}
-				// The next one sees the loss, by another clock.
-				for range 10 {
-					if c := w.cluster(); c != nil && c.UID == old && c.DeletionTimestamp == nil {
-						w.choose(restoring(), time.Hour)
-					}
-					w.live(time.Minute)
-				}
-				if c, r := w.cluster(), w.restore(); c == nil || c.UID == old || r.Status.Phase != api.RestorePhaseSucceeded {
-					t.Errorf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
-				}
+				w.replaces(old, time.Hour) // the next one sees the loss, by another clock
 			})
 		})
 	}
@@ -201,15 +207,7 @@ func TestARecoveryWaitsWhileAQuorumOfTheMembersIsReady(t *testing.T) {
 					t.Fatalf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
 				}
 				w.ready(old, 1)
-				for range 10 {
-					if c := w.cluster(); c != nil && c.UID == old && c.DeletionTimestamp == nil {
-						w.choose(restoring(), 0)
-					}
-					w.live(time.Minute)
-				}
-				if c, r := w.cluster(), w.restore(); c == nil || c.UID == old || r.Status.Phase != api.RestorePhaseSucceeded {
-					t.Errorf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
-				}
+				w.replaces(old, 0)
 			})
 		})
 	}

@@ -208,8 +208,8 @@ func (o *Observation) automaticObstacle() string {
 // automaticStop says why the operator gives up an automatic recovery before its commit; "" if it
 // continues.
 func (o *Observation) automaticStop() string {
-	if r := o.Recovery.Restore; r != nil && r.Annotations[api.RecoveryAnnotation] == o.automaticChoice().StartDate && r.Status.Backup != nil && r.Status.Cluster != nil {
-		return "" // the restore operator has committed
+	if o.committedTo(o.automaticChoice()) {
+		return ""
 	}
 	if !o.Spec.RecoversAutomatically() {
 		return "spec.recovery.mode is no longer Automatic; the cluster is unchanged"

@@ -186,15 +186,17 @@ func (m MemberState) Unreached() bool {
 // quorumWithout reports whether the healthy voters except m are a quorum of the membership
 // without m.
 func (o *Observation) quorumWithout(m MemberState) bool {
-	others := slices.DeleteFunc(o.Voters(), func(v MemberState) bool { return v.ID == m.ID })
-	return len(others) > 0 && Count(others, MemberState.Healthy) >= etcd.Quorum(len(others))
+	return o.quorumOfOthers(m, MemberState.Healthy)
 }
 
-// quorumOfSteady reports the same of members that are not about to stop.
-func (o *Observation) quorumOfSteady(without MemberState) bool {
-	others := slices.DeleteFunc(o.Voters(), func(v MemberState) bool { return v.ID == without.ID })
-	return Count(others, func(m MemberState) bool { return m.Healthy() && !stopping(m) }) >= etcd.Quorum(len(others))
+// quorumOfOthers reports the same of the voters that count.
+func (o *Observation) quorumOfOthers(m MemberState, counts func(MemberState) bool) bool {
+	others := slices.DeleteFunc(o.Voters(), func(v MemberState) bool { return v.ID == m.ID })
+	return Count(others, counts) >= etcd.Quorum(len(others))
 }
+
+// steady reports whether a member is healthy, and not about to stop.
+func steady(m MemberState) bool { return m.Healthy() && !stopping(m) }
 
 // stopping reports whether a member still serves, and is about to stop: its pod is being deleted, or gets
 // another image.

@@ -320,7 +320,7 @@ func removeOneMember(o *Observation) Step {
 	if !o.quorumWithout(victim) {
 		return Wait{"for more healthy members before " + victim.PodName + " can be removed"}
 	}
-	if i := slices.IndexFunc(o.Voters(), stopping); i >= 0 && victim.Healthy() && !o.quorumOfSteady(victim) {
+	if i := slices.IndexFunc(o.Voters(), stopping); i >= 0 && victim.Healthy() && !o.quorumOfOthers(victim, steady) {
 		return Wait{"for " + o.Voters()[i].Title() + " to restart before " + victim.PodName + " can be removed"}
 	}
 	if o.leadsInSilence(victim) {

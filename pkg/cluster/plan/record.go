@@ -73,19 +73,8 @@ func (o *Observation) forgotten() []string {
 	if o.Record == nil {
 		return o.unknownData()
 	}
-	var forgotten []string
-	expected, stay := 0, 0
-	for _, m := range o.Record.Members {
-		switch {
-		case slices.ContainsFunc(o.Members, func(n MemberState) bool { return etcd.FormatID(n.ID) == m.ID }):
-			expected++
-			stay++
-		case !m.Removing:
-			expected++
-			forgotten = append(forgotten, cmp.Or(m.Name, "member "+m.ID))
-		}
-	}
-	if stay >= etcd.Quorum(expected) {
+	forgotten, agree := o.compareRecord(0)
+	if agree {
 		return nil
 	}
 	return forgotten
@@ -97,17 +86,27 @@ func (o *Observation) QuorumOfRecordWithout(removed uint64) bool {
 	if o.Record == nil {
 		return true
 	}
+	_, agree := o.compareRecord(removed)
+	return agree
+}
+
+// compareRecord names the members on record that the membership lacks and that nobody was to remove. agree
+// is true if those that it has, but for one, are a quorum of the record.
+func (o *Observation) compareRecord(without uint64) (lacking []string, agree bool) {
 	expected, stay := 0, 0
 	for _, m := range o.Record.Members {
-		is := slices.ContainsFunc(o.Members, func(n MemberState) bool { return etcd.FormatID(n.ID) == m.ID })
-		if is || !m.Removing {
+		switch {
+		case slices.ContainsFunc(o.Members, func(n MemberState) bool { return etcd.FormatID(n.ID) == m.ID }):
 			expected++
-		}
-		if is && m.ID != etcd.FormatID(removed) {
-			stay++
+			if m.ID != etcd.FormatID(without) {
+				stay++
+			}
+		case !m.Removing:
+			expected++
+			lacking = append(lacking, cmp.Or(m.Name, "member "+m.ID))
 		}
 	}
-	return stay >= etcd.Quorum(expected)
+	return lacking, stay >= etcd.Quorum(expected)
 }
 
 // unknownData replaces forgotten if there is no record, as after the upgrade of an operator.

@@ -316,8 +316,17 @@ func restoreInTheWay(r *api.EtcdRestore) bool {
 	if r == nil || r.Status.Succeeded {
 		return false
 	}
-	return r.Annotations[api.RecoveryAnnotation] == "" || r.Status.Backup != nil && r.Status.Cluster != nil
+	return r.Annotations[api.RecoveryAnnotation] == "" || committed(r)
 }
+
+// committedTo reports whether the restore operator has committed to a choice.
+func (o *Observation) committedTo(c *api.RecoveryChoice) bool {
+	r := o.Recovery.Restore
+	return r != nil && r.Annotations[api.RecoveryAnnotation] == c.StartDate && committed(r)
+}
+
+// committed reports whether a restore has on record what it restores, and into what.
+func committed(r *api.EtcdRestore) bool { return r.Status.Backup != nil && r.Status.Cluster != nil }
 
 func (o *Observation) backup(name string) *api.EtcdBackup {
 	i := slices.IndexFunc(o.Recovery.Backups, func(b api.EtcdBackup) bool { return b.Name == name })

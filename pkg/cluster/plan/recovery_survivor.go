@@ -62,8 +62,8 @@ func (o *Observation) surpassed(c *api.RecoveryChoice) string {
 	if best.Name == way.Member && c.Phase == api.RecoveryBackingUp {
 		return "" // it applies what it knew to be committed, and the backup will have that
 	}
-	if r := o.Recovery.Restore; r != nil && r.Annotations[api.RecoveryAnnotation] == c.StartDate && r.Status.Backup != nil && r.Status.Cluster != nil {
-		return "" // the restore operator has committed
+	if o.committedTo(c) {
+		return ""
 	}
 	return fmt.Sprintf("%s has revision %d, and the choice restores %d: it has returned since, or a quorum has; the cluster is unchanged", best.Name, best.Revision, c.Revision)
 }
