@@ -68,6 +68,26 @@ func TestLostQuorumsAndAlarmsAreToldOnceEach(t *testing.T) {
 	}
 }
 
+func TestAWarningAboutASpecIsToldOnceForEachEdit(t *testing.T) {
+	even := testCluster()
+	even.Generation, even.Spec.Size = 1, 2
+	w := newWorld(t, clocktesting.NewFakeClock(noon), even)
+	c := w.cluster(even)
+	for i, want := range [][]string{{"Spec Warning"}, nil} {
+		c.notices.look(look(t, "cluster size=2\nmember a leader\nmember b"))
+		if got := w.reasons(); !slices.Equal(got, want) {
+			t.Errorf("look %d: events %q, want %q", i+1, got, want)
+		}
+	}
+	edited := even.DeepCopy()
+	edited.Generation = 2
+	c.notices.Object = edited
+	c.notices.look(look(t, "cluster size=2\nmember a leader\nmember b"))
+	if got := w.reasons(); !slices.Equal(got, []string{"Spec Warning"}) {
+		t.Errorf("after an edit: events %q", got)
+	}
+}
+
 func TestAMemberThatStaysUnhealthyIsToldAndItsRecovery(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -169,21 +170,45 @@ func (b *backups) checkOnly(key string, obj *v1beta2.EtcdBackup) {
 	b.checkStored(obj)
 }
 
+// clear deletes the backup that was cut off, and all objects.
+func (b *backups) clear() {
+	b.t.Helper()
+	b.ShellWithin(harness.Settle, "kubectl delete etcdbackup --all --timeout=1m")
+	name := bucket
+	for _, key := range b.keys() {
+		if _, err := b.minio.Client().DeleteObject(b.t.Context(), &s3.DeleteObjectInput{Bucket: &name, Key: &key}); err != nil {
+			b.t.Fatalf("delete %s: %v", key, err)
+		}
+	}
+}
+
 // Whatever dies during a backup, the correct backup exists in the end, and nothing of failed
 // ones.
 func TestBackupsThatAreCutOff(t *testing.T) {
 	t.Parallel()
-	single := func(n *harness.Namespace) *harness.Cluster { return n.Create(1, "") }
-	const tooLong = "it takes too long"
-	for name, cut := range map[string]func(*testing.T, *backups){
-		"the store dies": func(_ *testing.T, b *backups) {
+	b := newBackups(t, func(n *harness.Namespace) *harness.Cluster { return n.Create(1, "") })
+	b.setCredentials(b.minio.SecretKey)
+	for _, c := range []struct {
+		name string
+		cut  func(*testing.T, *backups)
+	}{
+		{"it takes too long", func(_ *testing.T, b *backups) {
+			spec := b.spec("etcd.backup")
+			spec.BackupPolicy = &v1beta2.BackupPolicy{TimeoutInSecond: 20} // enough for the next attempt
+			backup := b.stall("cut", spec)
+			waitReason(backup, "timeoutInSecond")
+			b.minio.Thaw(b.t)
+			b.checkOnly("etcd.backup", backup.WaitSucceeded(time.Time{}))
+			b.fill() // the attempt in time had little work
+		}},
+		{"the store dies", func(_ *testing.T, b *backups) {
 			backup := b.stall("cut", b.spec("etcd.backup"))
 			b.minio.Kill(b.t)
 			waitReason(backup, "mybucket")
 			b.minio.Restart(b.t)
 			b.checkOnly("etcd.backup", backup.WaitSucceeded(time.Time{}))
-		},
-		"the member dies": func(t *testing.T, b *backups) {
+		}},
+		{"the member dies", func(t *testing.T, b *backups) {
 			backup := b.stall("cut", b.spec("etcd.backup"))
 			pod := b.cluster.Pods()[0]
 			b.cluster.CrashMember(pod)
@@ -196,8 +221,8 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 				}
 				return nil
 			})
-		},
-		"the operator dies": func(_ *testing.T, b *backups) {
+		}},
+		{"the operator dies", func(_ *testing.T, b *backups) {
 			spec := b.spec("etcd.backup")
 			spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 3600}
 			backup := b.stall("cut", spec)
@@ -214,8 +239,8 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 				return err
 			})
 			b.checkStored(obj)
-		},
-		"its pod is lost": func(_ *testing.T, b *backups) {
+		}},
+		{"its pod is lost", func(_ *testing.T, b *backups) {
 			b.ShellWithin(harness.Settle, "kubectl scale deployment/etcd-backup-operator --replicas=2 && kubectl rollout status deployment/etcd-backup-operator --timeout=2m")
 			spec := b.spec("etcd.backup")
 			spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 3600}
@@ -228,14 +253,14 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 				b.t.Errorf("the bucket holds %v", keys)
 			}
 			b.checkStored(obj)
-		},
-		"the spec is edited": func(_ *testing.T, b *backups) {
+		}},
+		{"the spec is edited", func(_ *testing.T, b *backups) {
 			backup := b.stall("cut", b.spec("old"))
 			backup.Edit(func(s *v1beta2.BackupSpec) { s.S3.Path = bucket + "/new" })
 			b.minio.Thaw(b.t)
 			b.checkOnly("new", backup.WaitSucceeded(time.Time{}))
-		},
-		"the object is deleted": func(t *testing.T, b *backups) {
+		}},
+		{"the object is deleted", func(t *testing.T, b *backups) {
 			spec := b.spec("etcd.backup")
 			spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 3600}
 			backup := b.stall("cut", spec)
@@ -250,25 +275,11 @@ func TestBackupsThatAreCutOff(t *testing.T) {
 				}
 				return err
 			})
-		},
-		tooLong: func(_ *testing.T, b *backups) {
-			spec := b.spec("etcd.backup")
-			spec.BackupPolicy = &v1beta2.BackupPolicy{TimeoutInSecond: 20} // enough for the next attempt
-			backup := b.stall("cut", spec)
-			waitReason(backup, "timeoutInSecond")
-			b.minio.Thaw(b.t)
-			b.checkOnly("etcd.backup", backup.WaitSucceeded(time.Time{}))
-		},
+		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBackups(t, single)
-			b.setCredentials(b.minio.SecretKey)
-			if name != tooLong { // its work on a schedule is little after that
-				b.fill()
-			}
-			cut(t, b)
-		})
+		t.Log(c.name)
+		c.cut(t, b)
+		b.clear()
 	}
 }
 

@@ -25,40 +25,30 @@ const (
 	etcd37 = "3.7.3"
 )
 
+// Each release of etcd is created by other tests: TestTLSExamples, TestUpgrade.
 func TestCreate(t *testing.T) {
 	t.Parallel()
-	cases := []struct{ name, version, runs string }{
-		{"3.5", etcd35, etcd35},
-		{"3.6", "v" + etcd36, etcd36},
-		{"3.7", etcd37, etcd37},
-		{"default", "", v1beta2.DefaultVersion},
+	n := harness.New(t)
+	cluster := n.Create(3, "")
+	members := cluster.WaitSettled()
+	if got := cluster.Status().CurrentVersion; got != v1beta2.DefaultVersion {
+		t.Errorf("currentVersion is %q, want %q", got, v1beta2.DefaultVersion)
 	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			n := harness.New(t)
-			cluster := n.Create(3, c.version)
-			members := cluster.WaitSettled()
-			if got := cluster.Status().CurrentVersion; got != c.runs {
-				t.Errorf("currentVersion is %q, want %q", got, c.runs)
-			}
-			seeds := 0
-			for i, pod := range cluster.Pods() {
-				seeds += checkPod(t, n.Name, cluster.Object(), pod, c.runs)
-				if want := fmt.Sprintf("http://%s.etcd.%s.svc:2380", pod.Name, n.Name); members[i].PeerURL != want {
-					t.Errorf("peer URL of %s is %q, want %q", pod.Name, members[i].PeerURL, want)
-				}
-				cluster.WaitEvent("New Member Added", "New member "+pod.Name+" added to cluster")
-			}
-			if seeds != 1 {
-				t.Errorf("%d pods start a new cluster, want 1", seeds)
-			}
-			checkServices(t, n, cluster)
-			cluster.Put("greeting", "hello")
-			if got := cluster.Get("greeting"); got != "hello" {
-				t.Errorf("get after put: %q", got)
-			}
-		})
+	seeds := 0
+	for i, pod := range cluster.Pods() {
+		seeds += checkPod(t, n.Name, cluster.Object(), pod, v1beta2.DefaultVersion)
+		if want := fmt.Sprintf("http://%s.etcd.%s.svc:2380", pod.Name, n.Name); members[i].PeerURL != want {
+			t.Errorf("peer URL of %s is %q, want %q", pod.Name, members[i].PeerURL, want)
+		}
+		cluster.WaitEvent("New Member Added", "New member "+pod.Name+" added to cluster")
+	}
+	if seeds != 1 {
+		t.Errorf("%d pods start a new cluster, want 1", seeds)
+	}
+	checkServices(t, n, cluster)
+	cluster.Put("greeting", "hello")
+	if got := cluster.Get("greeting"); got != "hello" {
+		t.Errorf("get after put: %q", got)
 	}
 }
 
@@ -204,10 +194,7 @@ func TestBusyboxImage(t *testing.T) {
 	want := object("etcd", 3, etcd35)
 	want.Spec.Pod = &v1beta2.PodPolicy{BusyboxImage: "docker.io/library/busybox:1.35"}
 	var cluster *harness.Cluster
-	killAt(t, n, nil, moments[2], n.CrashOperator, func() []*corev1.Pod {
-		cluster = n.CreateObject(want)
-		return nil
-	})
+	killAsAPodBecomesReady(t, n, func() { cluster = n.CreateObject(want) })
 	cluster.WaitSettled()
 	for _, pod := range cluster.Pods() {
 		if got := pod.Spec.InitContainers[0].Image; got != want.Spec.Pod.BusyboxImage {

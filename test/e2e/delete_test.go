@@ -15,11 +15,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-func TestDeleteLeavesNothing(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	cluster := n.Create(3, "")
-	cluster.WaitSettled()
+// leavesNothing deletes a cluster, and waits until nothing is left of it.
+func leavesNothing(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) {
+	t.Helper()
 	cluster.Delete()
 	cluster.WaitGone(harness.Settle)
 	harness.Wait(t, "no endpoint slice, volume claim or disruption budget left", harness.Settle, func(ctx context.Context) error {
@@ -58,8 +56,8 @@ func TestDeleteWhileCreating(t *testing.T) {
 }
 
 // A cluster that is recreated under its name, while the old pods still terminate, is another
-// cluster: without the old data, pods and Services.
-func TestDeleteAndCreateAgainAtOnce(t *testing.T) {
+// cluster: without the old data, pods and Services. Nothing is left of either.
+func TestDeleteLeavesNothing(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
 	old := n.Create(3, "")
@@ -86,4 +84,5 @@ func TestDeleteAndCreateAgainAtOnce(t *testing.T) {
 	if seeds := countAllSeeds(cluster); seeds != 1 {
 		t.Errorf("%d pods start a new cluster, want 1", seeds)
 	}
+	leavesNothing(t, n, cluster)
 }

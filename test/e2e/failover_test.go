@@ -18,19 +18,14 @@ import (
 
 func TestLostMemberIsReplaced(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{etcd35, etcd36, etcd37} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			n := harness.New(t)
-			cluster := n.Create(3, version)
-			cluster.WaitSettled()
-			writer := cluster.StartWriter()
-			follower := cluster.Follower()
-			lose(t, n, cluster, follower)
-			lose(t, n, cluster, cluster.Leader(), follower)
-			cluster.VerifyWrites(writer)
-		})
-	}
+	n := harness.New(t)
+	cluster := n.Create(3, etcd35)
+	cluster.WaitSettled()
+	writer := cluster.StartWriter()
+	follower := cluster.Follower()
+	lose(t, n, cluster, follower)
+	lose(t, n, cluster, cluster.Leader(), follower)
+	cluster.VerifyWrites(writer)
 }
 
 // lose deletes a member's pod without grace and waits for a replacement. Members lost before
@@ -46,29 +41,24 @@ func lose(t *testing.T, n *harness.Namespace, cluster *harness.Cluster, pod *cor
 // An end of etcd is no loss, by a crash or by a person: the member restarts in its pod with its data.
 func TestCrashedMemberRestartsInPlace(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{etcd35, etcd37} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			n := harness.New(t)
-			cluster := n.Create(3, version)
-			before := cluster.WaitSettled()
-			writer := cluster.StartWriter()
-			victim := cluster.Leader()
-			cluster.CrashMember(victim)
-			cluster.WaitRestarted(victim)
-			stopByCommand(t, n, cluster, victim)
-			after := cluster.WaitSettled()
-			for i := range before {
-				if before[i].ID != after[i].ID || before[i].Name != after[i].Name {
-					t.Errorf("member %s (%x) became %s (%x)", before[i].Name, before[i].ID, after[i].Name, after[i].ID)
-				}
-			}
-			if replaced := cluster.EventMessages("Replacing Dead Member"); len(replaced) > 0 {
-				t.Errorf("a member that only restarted was replaced: %q", replaced)
-			}
-			cluster.VerifyWrites(writer)
-		})
+	n := harness.New(t)
+	cluster := n.Create(3, etcd37)
+	before := cluster.WaitSettled()
+	writer := cluster.StartWriter()
+	victim := cluster.Leader()
+	cluster.CrashMember(victim)
+	cluster.WaitRestarted(victim)
+	stopByCommand(t, n, cluster, victim)
+	after := cluster.WaitSettled()
+	for i := range before {
+		if before[i].ID != after[i].ID || before[i].Name != after[i].Name {
+			t.Errorf("member %s (%x) became %s (%x)", before[i].Name, before[i].ID, after[i].Name, after[i].ID)
+		}
 	}
+	if replaced := cluster.EventMessages("Replacing Dead Member"); len(replaced) > 0 {
+		t.Errorf("a member that only restarted was replaced: %q", replaced)
+	}
+	cluster.VerifyWrites(writer)
 }
 
 // stopByCommand restarts etcd in a pod except one, by the command that the status names for a member
@@ -106,27 +96,4 @@ func TestSingleMemberSurvivesACrash(t *testing.T) {
 	if got := cluster.Get("kept"); got != "yes" {
 		t.Errorf("the key written before the crash is %q", got)
 	}
-}
-
-// A cluster of five survives the loss of one member after the other, repeatedly, and of two at
-// once.
-func TestAllButAQuorumLostOneAfterTheOther(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	cluster := n.Create(5, "")
-	cluster.WaitSettled()
-	writer := cluster.StartWriter()
-
-	pods := cluster.Pods()
-	n.DeletePod(pods[0]) // the second is lost during the replacement of the first
-	n.DeletePod(pods[1])
-	cluster.WaitSettled(pods[0], pods[1])
-
-	gone := pods[:2]
-	for range 2 {
-		victim := cluster.Leader()
-		lose(t, n, cluster, victim, gone...)
-		gone = append(gone, victim)
-	}
-	cluster.VerifyWrites(writer)
 }

@@ -36,44 +36,39 @@ func onVolumes(size int, version string) *v1beta2.EtcdCluster {
 // recover in the same way.
 func TestVolumesOutliveTheirPods(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{etcd35, etcd37} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			n := harness.New(t)
-			cluster := n.CreateObject(onVolumes(3, version))
-			before := cluster.WaitSettled()
-			volumes := claims(t, n, cluster)
-			if names := podNamesOf(cluster); !slices.Equal(slices.Sorted(maps.Keys(volumes)), names) {
-				t.Fatalf("volumes %v of pods %v", volumes, names)
-			}
-			writer := cluster.StartWriter()
-			cluster.Put("kept", "yes")
-			seeds := countSeeds(cluster)
+	n := harness.New(t)
+	cluster := n.CreateObject(onVolumes(3, etcd35))
+	before := cluster.WaitSettled()
+	volumes := claims(t, n, cluster)
+	if names := podNamesOf(cluster); !slices.Equal(slices.Sorted(maps.Keys(volumes)), names) {
+		t.Fatalf("volumes %v of pods %v", volumes, names)
+	}
+	writer := cluster.StartWriter()
+	cluster.Put("kept", "yes")
+	seeds := countSeeds(cluster)
 
-			pods := cluster.Pods()
-			for _, pod := range pods {
-				n.DeletePod(pod)
-			}
-			sameMembers(t, before, cluster.WaitSettled(pods...))
-			if got := cluster.Get("kept"); got != "yes" {
-				t.Errorf("the key written before all pods were lost is %q", got)
-			}
-			for _, choose := range []func() *corev1.Pod{cluster.Follower, cluster.Leader} {
-				victim := choose() // the leader may change with each loss
-				n.DeletePod(victim)
-				sameMembers(t, before, cluster.WaitSettled(victim))
-			}
-			cluster.VerifyWrites(writer)
-			if again := seeds(); len(again) > 0 {
-				t.Errorf("pods %v start a new cluster", again)
-			}
-			if now := claims(t, n, cluster); fmt.Sprint(now) != fmt.Sprint(volumes) {
-				t.Errorf("volumes %v became %v", volumes, now)
-			}
-			if replaced := cluster.EventMessages("Replacing Dead Member"); len(replaced) > 0 {
-				t.Errorf("members with their data were replaced: %q", replaced)
-			}
-		})
+	pods := cluster.Pods()
+	for _, pod := range pods {
+		n.DeletePod(pod)
+	}
+	sameMembers(t, before, cluster.WaitSettled(pods...))
+	if got := cluster.Get("kept"); got != "yes" {
+		t.Errorf("the key written before all pods were lost is %q", got)
+	}
+	for _, choose := range []func() *corev1.Pod{cluster.Follower, cluster.Leader} {
+		victim := choose() // the leader may change with each loss
+		n.DeletePod(victim)
+		sameMembers(t, before, cluster.WaitSettled(victim))
+	}
+	cluster.VerifyWrites(writer)
+	if again := seeds(); len(again) > 0 {
+		t.Errorf("pods %v start a new cluster", again)
+	}
+	if now := claims(t, n, cluster); fmt.Sprint(now) != fmt.Sprint(volumes) {
+		t.Errorf("volumes %v became %v", volumes, now)
+	}
+	if replaced := cluster.EventMessages("Replacing Dead Member"); len(replaced) > 0 {
+		t.Errorf("members with their data were replaced: %q", replaced)
 	}
 }
 

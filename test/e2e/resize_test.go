@@ -19,41 +19,29 @@ import (
 
 func TestResize(t *testing.T) {
 	t.Parallel()
-	cases := []struct {
-		version string
-		sizes   []int
-	}{
-		{etcd36, []int{3, 5, 3}},
-		{etcd36, []int{1, 3, 1}},
-		{etcd35, []int{1, 3, 1}},
-		{etcd37, []int{3, 5, 3}},
+	n := harness.New(t)
+	from := 1
+	cluster := n.Create(from, etcd36)
+	cluster.WaitSettled()
+	writer := cluster.StartWriter()
+	for _, size := range []int{3, 5, 3, 1} {
+		before := cluster.Pods()
+		reason := "Scaling up"
+		if size < from {
+			reason = "Scaling down"
+		}
+		resizing := cluster.Observe(v1beta2.ClusterConditionScaling)
+		cluster.Resize(size)
+		cluster.WaitSettled()
+		if want := fmt.Sprintf("%s: Current cluster size: %d, desired cluster size: %d", reason, from, size); !slices.Contains(resizing(), want) {
+			t.Errorf("condition Scaling was never True with %q; it was %q", want, resizing())
+		}
+		checkKept(t, before, cluster.Pods(), min(from, size))
+		from = size
 	}
-	for _, c := range cases {
-		t.Run(fmt.Sprintf("%s from %d over %d to %d", c.version, c.sizes[0], c.sizes[1], c.sizes[2]), func(t *testing.T) {
-			t.Parallel()
-			n := harness.New(t)
-			cluster := n.Create(c.sizes[0], c.version)
-			cluster.WaitSettled()
-			writer := cluster.StartWriter()
-			for i, size := range c.sizes[1:] {
-				from := c.sizes[i]
-				before := cluster.Pods()
-				reason := "Scaling up"
-				if size < from {
-					reason = "Scaling down"
-				}
-				resizing := cluster.Observe(v1beta2.ClusterConditionScaling)
-				cluster.Resize(size)
-				cluster.WaitSettled()
-				if want := fmt.Sprintf("%s: Current cluster size: %d, desired cluster size: %d", reason, from, size); !slices.Contains(resizing(), want) {
-					t.Errorf("condition Scaling was never True with %q; it was %q", want, resizing())
-				}
-				checkKept(t, before, cluster.Pods(), min(from, size))
-			}
-			cluster.VerifyWrites(writer)
-			checkRemovals(cluster, c.sizes)
-		})
-	}
+	cluster.VerifyWrites(writer)
+	cluster.WaitEvents(5, "New Member Added")
+	cluster.WaitEvents(4, "Member Removed")
 }
 
 // `kubectl scale` and autoscalers use the scale subresource.
@@ -86,20 +74,4 @@ func checkKept(t *testing.T, before, after []*corev1.Pod, want int) {
 	if kept != want {
 		t.Errorf("%d of %d pods were kept, want %d", kept, len(before), want)
 	}
-}
-
-// checkRemovals checks that each removed member has an event.
-func checkRemovals(cluster *harness.Cluster, sizes []int) {
-	cluster.WaitEvents(sizes[1], "New Member Added")
-	cluster.WaitEvents(sizes[1]-sizes[2], "Member Removed")
-}
-
-func TestEvenSizeWarns(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	cluster := n.Create(2, "")
-	cluster.WaitSettled()
-	cluster.WaitWarning(harness.Settle, "even", "prefer")
-	cluster.Resize(1)
-	cluster.WaitSettled()
 }

@@ -33,41 +33,32 @@ var restoreSteps = []v1beta2.RestorePhase{
 // the next time.
 func TestRestoreWhoseOperatorsAreKilledAtEachStep(t *testing.T) {
 	t.Parallel()
-	for name, victim := range map[string]struct{ crash, replace func(*restores) }{
-		"the restore operator": {(*restores).CrashRestoreOperator, (*restores).ReplaceRestoreOperator},
-		"both": {
-			func(r *restores) { r.CrashRestoreOperator(); r.CrashOperator() },
-			func(r *restores) { r.ReplaceRestoreOperator(); r.ReplaceOperator() },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRestores(t)
-			cluster := r.Create(2, etcd36)
-			r.backedUp(cluster, "etcd.backup")
-			services := addresses(t, r.Namespace, cluster.Name)
-			restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
-			for i, step := range restoreSteps {
-				restore.AwaitPhase(step)
-				if i%2 == 0 {
-					victim.crash(r)
-				} else {
-					victim.replace(r)
-				}
-			}
-			obj := restore.WaitSucceeded()
-			cluster, _ = r.checkRestored(cluster.Name, obj)
-			if got := addresses(t, r.Namespace, cluster.Name); !maps.Equal(got, services) {
-				t.Errorf("Services %v became %v", services, got)
-			}
-			if seeds := countAllSeeds(cluster); seeds != 1 {
-				t.Errorf("%d of the pods %v start a new cluster", seeds, podNamesOf(cluster))
-			}
-			all := slices.Concat([]v1beta2.RestorePhase{v1beta2.RestorePhaseNone}, restoreSteps, []v1beta2.RestorePhase{v1beta2.RestorePhaseSucceeded})
-			if phases := restore.Phases(); !slices.Equal(phases, all) {
-				t.Errorf("it went through %q, want each once, in order: %q", phases, all)
-			}
-		})
+	r := newRestores(t)
+	cluster := r.Create(2, etcd36)
+	r.backedUp(cluster, "etcd.backup")
+	services := addresses(t, r.Namespace, cluster.Name)
+	restore := r.CreateRestore(r.spec(cluster.Name, "etcd.backup"))
+	for i, step := range restoreSteps {
+		restore.AwaitPhase(step)
+		if i%2 == 0 {
+			r.CrashRestoreOperator()
+			r.CrashOperator()
+		} else {
+			r.ReplaceRestoreOperator()
+			r.ReplaceOperator()
+		}
+	}
+	obj := restore.WaitSucceeded()
+	cluster, _ = r.checkRestored(cluster.Name, obj)
+	if got := addresses(t, r.Namespace, cluster.Name); !maps.Equal(got, services) {
+		t.Errorf("Services %v became %v", services, got)
+	}
+	if seeds := countAllSeeds(cluster); seeds != 1 {
+		t.Errorf("%d of the pods %v start a new cluster", seeds, podNamesOf(cluster))
+	}
+	all := slices.Concat([]v1beta2.RestorePhase{v1beta2.RestorePhaseNone}, restoreSteps, []v1beta2.RestorePhase{v1beta2.RestorePhaseSucceeded})
+	if phases := restore.Phases(); !slices.Equal(phases, all) {
+		t.Errorf("it went through %q, want each once, in order: %q", phases, all)
 	}
 }
 

@@ -21,12 +21,19 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// On a network with two families of addresses, clients reach the members by both.
-func TestServiceHasTheFamiliesOfThePods(t *testing.T) {
+func TestServices(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
 	cluster := n.Create(1, "")
 	cluster.WaitSettled()
+	haveTheFamiliesOfThePods(t, n, cluster)
+	returnAfterTheyAreDeleted(t, n, cluster)
+	comeBackAfterEdits(t, n, cluster)
+}
+
+// On a network with two families of addresses, clients reach the members by both.
+func haveTheFamiliesOfThePods(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) {
+	t.Helper()
 	service, pod := n.Service(cluster.Name+"-client"), cluster.Pods()[0]
 	if len(service.Spec.ClusterIPs) != len(pod.Status.PodIPs) {
 		t.Fatalf("the Service has the addresses %v, and the pod %v", service.Spec.ClusterIPs, pod.Status.PodIPs)
@@ -46,11 +53,8 @@ func TestServiceHasTheFamiliesOfThePods(t *testing.T) {
 	}
 }
 
-func TestServiceDeletedByHandReturns(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	cluster := n.Create(3, "")
-	cluster.WaitSettled()
+func returnAfterTheyAreDeleted(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) {
+	t.Helper()
 	writer := cluster.StartWriter()
 	for _, name := range []string{cluster.Name + "-client", cluster.Name} {
 		deleteService(t, n, name)
@@ -78,11 +82,8 @@ func deleteService(t *testing.T, n *harness.Namespace, name string) {
 }
 
 // The operator reverts manual edits, and keeps others' additions.
-func TestServiceEditedByHandComesBack(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	cluster := n.Create(1, "")
-	cluster.WaitSettled()
+func comeBackAfterEdits(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) {
+	t.Helper()
 	client, peer := cluster.Name+"-client", cluster.Name
 	n.Shell(`
 kubectl annotate service ` + client + ` team=storage

@@ -149,67 +149,63 @@ func whatHappened(s v1beta2.ClusterStatus) string {
 // A full database makes etcd refuse writes. The operator reports it, names the member, and
 // reports the end.
 func TestStatusTellsAlarms(t *testing.T) {
-	for _, version := range []string{etcd35, etcd37} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			n := harness.New(t)
-			cluster := n.CreateObject(&v1beta2.EtcdCluster{
-				ObjectMeta: metav1.ObjectMeta{Name: "etcd"},
-				Spec: v1beta2.ClusterSpec{Size: 1, Version: version, Pod: &v1beta2.PodPolicy{
-					EtcdEnv: []corev1.EnvVar{{Name: "ETCD_QUOTA_BACKEND_BYTES", Value: "2097152"}},
-				}},
-			})
-			cluster.WaitSettled()
-			checkMetrics(t, cluster, []string{"etcd_network_peer_round_trip_time_seconds_bucket"}) // it has no peers
-			client, err := cluster.Client()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
-			revision := fill(t, client)
+	t.Parallel()
+	n := harness.New(t)
+	cluster := n.CreateObject(&v1beta2.EtcdCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "etcd"},
+		Spec: v1beta2.ClusterSpec{Size: 1, Version: etcd37, Pod: &v1beta2.PodPolicy{
+			EtcdEnv: []corev1.EnvVar{{Name: "ETCD_QUOTA_BACKEND_BYTES", Value: "2097152"}},
+		}},
+	})
+	cluster.WaitSettled()
+	checkMetrics(t, cluster, []string{"etcd_network_peer_round_trip_time_seconds_bucket"}) // it has no peers
+	client, err := cluster.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	revision := fill(t, client)
 
-			member := cluster.Pods()[0].Name
-			cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "Out of space", member, "etcdctl alarm disarm")
-			harness.Wait(t, "a member that is healthy and has an alarm", harness.Settle, func(context.Context) error {
-				if m := cluster.Status().MemberStatuses[0]; !slices.Equal(m.Alarms, []string{"NOSPACE"}) || !m.Healthy {
-					return fmt.Errorf("member %+v", m)
-				}
-				return nil
-			})
-			cluster.WaitWarning(harness.Settle, "Alarm Raised", member)
-			for _, message := range cluster.EventMessages("Quorum Lost") {
-				if strings.Contains(message, "Out of space") {
-					t.Errorf("the quorum was not lost: %q", message)
-				}
-			}
+	member := cluster.Pods()[0].Name
+	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "Out of space", member, "etcdctl alarm disarm")
+	harness.Wait(t, "a member that is healthy and has an alarm", harness.Settle, func(context.Context) error {
+		if m := cluster.Status().MemberStatuses[0]; !slices.Equal(m.Alarms, []string{"NOSPACE"}) || !m.Healthy {
+			return fmt.Errorf("member %+v", m)
+		}
+		return nil
+	})
+	cluster.WaitWarning(harness.Settle, "Alarm Raised", member)
+	for _, message := range cluster.EventMessages("Quorum Lost") {
+		if strings.Contains(message, "Out of space") {
+			t.Errorf("the quorum was not lost: %q", message)
+		}
+	}
 
-			heal := func(what string, do func(context.Context) error) {
-				t.Helper()
-				harness.Wait(t, what, harness.Settle, func(ctx context.Context) error {
-					ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-					defer cancel()
-					return do(ctx)
-				})
-			}
-			heal("compact", func(ctx context.Context) error {
-				_, err := client.Compact(ctx, revision)
-				if errors.Is(err, rpctypes.ErrCompacted) {
-					return nil // the previous answer was lost
-				}
-				return err
-			})
-			heal("defragment", func(ctx context.Context) error {
-				_, err := client.Defragment(ctx, client.Endpoints()[0])
-				return err
-			})
-			heal("disarm", func(ctx context.Context) error {
-				_, err := client.AlarmDisarm(ctx, &clientv3.AlarmMember{Alarm: etcdserverpb.AlarmType_NONE})
-				return err
-			})
-			cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue)
-			cluster.WaitEvents(1, "Alarm Cleared")
+	heal := func(what string, do func(context.Context) error) {
+		t.Helper()
+		harness.Wait(t, what, harness.Settle, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			return do(ctx)
 		})
 	}
+	heal("compact", func(ctx context.Context) error {
+		_, err := client.Compact(ctx, revision)
+		if errors.Is(err, rpctypes.ErrCompacted) {
+			return nil // the previous answer was lost
+		}
+		return err
+	})
+	heal("defragment", func(ctx context.Context) error {
+		_, err := client.Defragment(ctx, client.Endpoints()[0])
+		return err
+	})
+	heal("disarm", func(ctx context.Context) error {
+		_, err := client.AlarmDisarm(ctx, &clientv3.AlarmMember{Alarm: etcdserverpb.AlarmType_NONE})
+		return err
+	})
+	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue)
+	cluster.WaitEvents(1, "Alarm Cleared")
 }
 
 // fill writes until the database is full, and returns the last revision.

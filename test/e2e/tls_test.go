@@ -91,7 +91,7 @@ func TestTLSBetweenPeersAlone(t *testing.T) {
 	n := harness.New(t)
 	p := newPKI(t, n)
 	p.write("peer")
-	cluster := n.CreateObject(p.cluster(3, etcd36, func(s *v1beta2.StaticTLS) { s.Member.ServerSecret, s.OperatorSecret = "", "" }))
+	cluster := n.CreateObject(p.cluster(2, etcd36, func(s *v1beta2.StaticTLS) { s.Member.ServerSecret, s.OperatorSecret = "", "" }))
 	for _, m := range cluster.WaitSettled() {
 		if !strings.HasPrefix(m.PeerURL, "https://") {
 			t.Errorf("peer URL %s", m.PeerURL)
@@ -109,7 +109,7 @@ func TestTLSForClientsAlone(t *testing.T) {
 	p := newPKI(t, n)
 	p.write("server")
 	p.write("operator")
-	cluster := n.CreateObject(p.cluster(3, etcd36, func(s *v1beta2.StaticTLS) { s.Member.PeerSecret = "" }))
+	cluster := n.CreateObject(p.cluster(1, etcd36, func(s *v1beta2.StaticTLS) { s.Member.PeerSecret = "" }))
 	for _, m := range cluster.WaitSettled() {
 		if !strings.HasPrefix(m.PeerURL, "http://") {
 			t.Errorf("peer URL %s", m.PeerURL)
@@ -126,7 +126,7 @@ func TestTLSWithServersThatAreNotVerified(t *testing.T) {
 	p.write("peer")
 	p.write("operator")
 	p.writeLeaf("server", etcdtest.NewCA(t, "nobody"), etcdtest.Leaf{Name: "no names"})
-	cluster := n.CreateObject(p.cluster(3, etcd36, func(s *v1beta2.StaticTLS) { s.AllowSelfSignedCertificates = true }))
+	cluster := n.CreateObject(p.cluster(1, etcd36, func(s *v1beta2.StaticTLS) { s.AllowSelfSignedCertificates = true }))
 	cluster.WaitSettled()
 	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue)
 }
@@ -139,7 +139,7 @@ func TestTLSMissingSecretIsToldAndHealed(t *testing.T) {
 	p := newPKI(t, n)
 	p.write("peer")
 	p.write("operator")
-	cluster := n.CreateObject(p.cluster(3, etcd36, nil))
+	cluster := n.CreateObject(p.cluster(1, etcd36, nil))
 	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionFalse, "Secret Missing", "etcd-server-tls", "server-ca.crt")
 	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionFalse, "etcd-server-tls")
 	cluster.WaitWarning(harness.Settle, "Certificate Problem", "etcd-server-tls")

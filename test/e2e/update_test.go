@@ -23,7 +23,7 @@ import (
 // they keep their identity.
 func TestEditIsRolledOut(t *testing.T) {
 	t.Parallel()
-	for version, kind := range map[string]string{etcd35: "emptyDir", etcd36: "emptyDir", etcd37: "volumes"} {
+	for version, kind := range map[string]string{etcd35: "emptyDir", etcd37: "volumes"} {
 		persistent := kind == "volumes"
 		t.Run(version+"/"+kind, func(t *testing.T) {
 			t.Parallel()

@@ -207,6 +207,6 @@ healthzBindAddress: 127.0.0.1:10256
 metricsBindAddress: 127.0.0.1:10249
 oomScoreAdj: 0
 conntrack: {maxPerCore: 0, min: 0}
-nftables: {minSyncPeriod: 100ms}
+nftables: {minSyncPeriod: 1s}
 `, kubeconfig, node, instance.ForStacks(c.Instance, instance.Instance.Pods), wildcard(c.Instance))
 }
