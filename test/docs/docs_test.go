@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +34,7 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(page, func(t *testing.T) {
-			if !needsAll(page, found) {
+			if !needsAll(page) {
 				t.Parallel()
 			}
 			typePage(t, page, found)
@@ -43,10 +42,9 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// needsAll reports whether a page must run alone: it starts another local Kubernetes, or
-// operators that manage all namespaces.
-func needsAll(page string, found []block) bool {
-	return page == "doc/cluster-wide.md" || page == "doc/user/install.md" || slices.ContainsFunc(found, func(b block) bool { return b.kind == "sh local" })
+// needsAll reports whether a page must run alone: it starts operators that manage all namespaces.
+func needsAll(page string) bool {
+	return page == "doc/cluster-wide.md" || page == "doc/user/install.md"
 }
 
 func typePage(t *testing.T, page string, found []block) {

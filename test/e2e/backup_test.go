@@ -372,25 +372,6 @@ func TestBackupOfAClusterWithTLS(t *testing.T) {
 	b.CheckNoSecretIsTold()
 }
 
-// Backups go to a PersistentVolumeClaim that is mounted into the operator.
-func TestBackupOntoAVolume(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	n.Shell("kubectl apply -f example/etcd-backup-operator/volume.yaml")
-	n.WaitBackupOperator()
-	cluster := n.Create(1, "")
-	cluster.WaitSettled()
-	backup := n.CreateBackup("volume", v1beta2.BackupSpec{
-		EtcdCluster:  &v1beta2.EtcdClusterRef{Name: cluster.Name},
-		StorageType:  v1beta2.BackupStorageTypeVolume,
-		BackupSource: v1beta2.BackupSource{Volume: &v1beta2.VolumeBackupSource{Path: "example/etcd.backup"}},
-	})
-	obj := backup.WaitSucceeded(time.Time{})
-	if !strings.HasSuffix(obj.Status.Key, "example/etcd.backup") {
-		t.Errorf("status.key is %q", obj.Status.Key)
-	}
-}
-
 // The backup operator's own Role is enough.
 func TestBackupsByAnAccountOfTheirOwn(t *testing.T) {
 	t.Parallel()

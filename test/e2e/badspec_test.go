@@ -26,20 +26,6 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// The five lines of a first manifest.
-func TestFiveLineManifest(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	n.Shell(`kubectl apply -f - <<END
-apiVersion: etcd.database.coreos.com/v1beta2
-kind: EtcdCluster
-metadata: {name: five}
-spec:
-  size: 3
-END`)
-	n.Adopt("five").WaitSettled()
-}
-
 // badSpec is an entry of testdata/badspecs.yaml, which explains the fields.
 type badSpec struct {
 	What    string   `json:"what"`

@@ -25,7 +25,7 @@ const (
 	etcd37 = "3.7.3"
 )
 
-// Each release of etcd is created by other tests: TestTLSExamples, TestUpgrade.
+// Other tests create the releases that are not the default: TestEditIsRolledOut, TestResize.
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)

@@ -134,18 +134,3 @@ func TestNodeShortageFreezesNothingElse(t *testing.T) {
 	cluster.WaitSettled()
 	cluster.VerifyWrites(writer)
 }
-
-// All nodes are full from the start: the operator creates the cluster when they have space.
-func TestNodeShortageAtCreation(t *testing.T) {
-	n := harness.New(t)
-	uncordon := n.Cordon()
-	cluster := n.Create(3, "")
-	harness.Wait(t, "the seed's pod", harness.Settle, func(context.Context) error {
-		if len(cluster.Pods()) == 0 {
-			return fmt.Errorf("there is none")
-		}
-		return nil
-	})
-	uncordon()
-	cluster.WaitSettled()
-}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,23 +105,6 @@ func TestClusterWideTwice(t *testing.T) {
 	lost := cluster.Follower()
 	left.DeletePod(lost)
 	cluster.WaitSettled(lost)
-}
-
-func TestClusterWideAndAnUnknownScope(t *testing.T) {
-	n := harness.New(t)
-	n.DeployBeside("-wide", "-cluster-wide")
-	awaitWideLeader(t, n)
-	odd := object("odd", 1, "")
-	odd.Annotations = map[string]string{scopeAnnotation: "cluster-wide"}
-	cluster := n.CreateObject(odd)
-	harness.Holds(t, "nobody touches it", 10*time.Second, func(context.Context) error {
-		if pods := cluster.Pods(); len(pods) > 0 {
-			return fmt.Errorf("it has pods: %v", names(pods))
-		}
-		return nil
-	})
-	n.Shell("kubectl annotate etcd/odd --overwrite " + scopeAnnotation + "=clusterwide")
-	cluster.WaitSettled()
 }
 
 func names(pods []*corev1.Pod) []string {
