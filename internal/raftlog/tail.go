@@ -43,6 +43,7 @@ func Files(dir string) ([]string, error) {
 // confirmed them to the leader. It may not know that they are committed.
 type Tail struct {
 	after  uint64
+	term   uint64  // of the last entry
 	places []place // one for each entry
 	files  []*os.File
 }
@@ -131,13 +132,16 @@ func (t *Tail) add(data []byte, p place) error {
 	case index > t.Last()+1:
 		return fmt.Errorf("the entries from %d to %d are missing", t.Last()+1, index-1)
 	default:
-		t.places = append(t.places[:index-t.after-1], p)
+		t.places, t.term = append(t.places[:index-t.after-1], p), entry.GetTerm()
 	}
 	return nil
 }
 
 // Last is the index of the last entry. If there is none, it is that after which the tail would begin.
 func (t *Tail) Last() uint64 { return t.after + uint64(len(t.places)) }
+
+// LastTerm is the term of the last entry; 0 if there is none.
+func (t *Tail) LastTerm() uint64 { return t.term }
 
 // size is the number of bytes of all records.
 func (t *Tail) size() (size int64) {

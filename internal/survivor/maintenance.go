@@ -51,7 +51,8 @@ func (s *service) notServing(ctx context.Context) error {
 	return nil
 }
 
-// Status describes the member as etcd would without a leader. Of the alarms, it reports CORRUPT, for which
+// Status describes the member as etcd would without a leader, but RaftIndex and RaftTerm are those of the
+// last entry of its log: by them, an election compares logs. Of the alarms, it reports CORRUPT, for which
 // nobody must take this data.
 func (m maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
 	if err := m.notServing(ctx); err != nil {
@@ -91,7 +92,7 @@ func (m maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 		DbSizeInUse:      f.db.Size(), // the free pages are unknown
 		RaftIndex:        max(applied, tail.Last()),
 		RaftAppliedIndex: applied,
-		RaftTerm:         f.term,
+		RaftTerm:         max(f.term, tail.LastTerm()),
 		IsLearner:        learner,
 		Errors:           alarms,
 	}, nil

@@ -34,7 +34,7 @@ func (d *data) logEntries(t *testing.T, first, last uint64) {
 	put, err := proto.Marshal(&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: 1}, Put: &etcdserverpb.PutRequest{Key: []byte("k")}})
 	must(t, err)
 	for i := first; i <= last; i++ {
-		entry, err := proto.Marshal(&raftpb.Entry{Type: raftpb.EntryNormal.Enum(), Term: proto.Uint64(7), Index: &i, Data: put})
+		entry, err := proto.Marshal(&raftpb.Entry{Type: raftpb.EntryNormal.Enum(), Term: proto.Uint64(8), Index: &i, Data: put})
 		must(t, err)
 		sum = crc32.Update(sum, raftlog.Castagnoli, entry)
 		text = append(text, frame(raftlog.Entry, sum, entry)...)
@@ -45,12 +45,12 @@ func (d *data) logEntries(t *testing.T, first, last uint64) {
 // etcd acknowledges a write when a quorum has it in the log. A member that has it there may not have applied it.
 func TestASnapshotHasTheEntriesThatTheDatabaseLacks(t *testing.T) {
 	d := newData(t)
-	d.logEntries(t, 80, 99)
+	d.logEntries(t, 80, 99) // of the term 8; the database is of the term 7
 	server, _ := newServer(d.dir, closedPort)
 	ep := start(t, server)
 	status, err := connect(t, ep, etcd.Credentials{}).Status(soon(t))
 	must(t, err)
-	if status.RaftIndex != 99 || status.RaftApplied != 90 {
+	if status.RaftIndex != 99 || status.RaftApplied != 90 || status.RaftTerm != 8 {
 		t.Errorf("%+v", status)
 	}
 	taken, got := take(t, snapshot.Source{Endpoints: []etcd.Endpoint{ep}})

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -91,8 +92,16 @@ func (a *attempt) members(ctx context.Context, obj *api.EtcdCluster) ([]etcd.End
 	if err != nil {
 		return nil, fmt.Errorf("look for the pods of the EtcdCluster %s: %w", obj.Name, granted(err, "list pods"))
 	}
+	// Of a survivor, the database and the log may be served, and of the others the database alone.
+	survivor := a.obj.Annotations[api.SurvivorAnnotation]
+	if survivor != "" {
+		pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Name != survivor })
+	}
 	endpoints := slices.Concat(manifest.ClientEndpoints(obj, pods.Items), manifest.DataEndpoints(obj, pods.Items))
-	if len(endpoints) == 0 {
+	switch {
+	case len(endpoints) == 0 && survivor != "":
+		return nil, fmt.Errorf("the member %s of the EtcdCluster %s does not run, and the annotation %s wants its data", survivor, obj.Name, api.SurvivorAnnotation)
+	case len(endpoints) == 0:
 		return nil, fmt.Errorf("no member of the EtcdCluster %s runs: look at its status (%d pods, phase %q)", obj.Name, len(pods.Items), obj.Status.Phase)
 	}
 	return endpoints, nil

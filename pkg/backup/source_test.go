@@ -36,9 +36,14 @@ func member(owner *api.EtcdCluster, name, ip string) *corev1.Pod {
 // sourceOf is the source of an attempt, with the objects that there are.
 func sourceOf(t *testing.T, spec func(*api.BackupSpec), clusters []*api.EtcdCluster, objects ...runtime.Object) (src snapshot.Source, err error) {
 	t.Helper()
+	return sourceFor(t, func(obj *api.EtcdBackup) { spec(&obj.Spec) }, clusters, objects...)
+}
+
+func sourceFor(t *testing.T, edit func(*api.EtcdBackup), clusters []*api.EtcdCluster, objects ...runtime.Object) (src snapshot.Source, err error) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		obj := testBackup(nil)
-		spec(&obj.Spec)
+		edit(obj)
 		w := newWorld(t, obj)
 		for _, c := range clusters {
 			if err := w.etcd.Tracker().Add(c); err != nil {
@@ -88,6 +93,30 @@ func TestTheMembersOfAClusterAreFound(t *testing.T) {
 	}
 	if !slices.Equal(src.Endpoints, want) || src.TLS != nil {
 		t.Errorf("source %+v, want %+v", src, want)
+	}
+}
+
+// Of several survivors, the one that somebody chose gives its data, whatever others have.
+func TestTheDataOfASurvivorComesFromItAlone(t *testing.T) {
+	c := &api.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", UID: "u"}}
+	served := member(c, "c-1", "10.0.0.1")
+	served.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "serve-data-1"}}}
+	served.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "serve-data-1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	for survivor, want := range map[string][]etcd.Endpoint{
+		"c-1": {{URL: "http://c-1.c.ns.svc:2379", IP: "10.0.0.1"}, {URL: "http://c-1.c.ns.svc:2382", IP: "10.0.0.1"}},
+		"c-2": {{URL: "http://c-2.c.ns.svc:2379", IP: "10.0.0.2"}},
+		"c-3": nil,
+	} {
+		src, err := sourceFor(t, func(obj *api.EtcdBackup) {
+			byName(&obj.Spec)
+			obj.Annotations = map[string]string{api.SurvivorAnnotation: survivor}
+		}, []*api.EtcdCluster{c}, served.DeepCopy(), member(c, "c-2", "10.0.0.2"))
+		if !slices.Equal(src.Endpoints, want) {
+			t.Errorf("of %s: %+v, want %+v", survivor, src.Endpoints, want)
+		}
+		if told := err != nil && strings.Contains(err.Error(), "the member c-3 of the EtcdCluster c does not run"); told != (want == nil) {
+			t.Errorf("of %s: %v", survivor, err)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func (c *Cluster) storeSurvivor(ctx context.Context, s plan.StoreSurvivor) error
 	if err != nil {
 		return fmt.Errorf("read EtcdBackup %s: %w", s.Like, granted(err, "get etcdbackups"))
 	}
-	once, err := recovery.SurvivorBackup(like, begun)
+	once, err := recovery.SurvivorBackup(like, s.Member, begun)
 	if err != nil {
 		return err
 	}

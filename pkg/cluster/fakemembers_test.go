@@ -37,13 +37,18 @@ type fakeMember struct {
 	remembered []etcd.Member
 	// metrics are what it states there, if it serves no clients.
 	metrics *etcd.Status
+	// served is what the container that serves its data states; nil: it does not answer.
+	served *etcd.Status
 }
 
 func (f fakeMembers) Conn(ep etcd.Endpoint) (Member, error) {
 	n := manifest.Names{Namespace: "ns", Cluster: "c"}
 	for name, m := range f {
-		if ep.URL == n.ClientURL(name) {
+		switch {
+		case ep.URL == n.ClientURL(name):
 			return m, nil
+		case ep.URL == n.DataURL(name) && m.served != nil:
+			return &fakeMember{says: []etcd.Status{*m.served}}, nil
 		}
 	}
 	return nil, errors.New("no such member")

@@ -70,7 +70,7 @@ func (c *Cluster) observeRecovery(ctx context.Context, o *plan.Observation) {
 	}
 	if r.read.Chosen != chosen || o.Now.Sub(r.readAt) >= period {
 		c.readRecovery(ctx, chosen)
-		r.read.NotServing = c.notServing(ctx, o)
+		r.read.NotServing, r.read.LogEnds = c.notServing(ctx, o), c.logEnds(ctx, o)
 		r.readAt = o.Now
 	}
 	o.Recovery = r.read

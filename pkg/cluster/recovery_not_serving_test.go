@@ -38,8 +38,11 @@ func (l *lost) withoutServer() {
 	l.update(pod)
 }
 
-func (l *lost) survivor() *corev1.Pod {
-	pod, err := l.kube.CoreV1().Pods("ns").Get(l.t.Context(), "a", metav1.GetOptions{})
+func (l *lost) survivor() *corev1.Pod { return l.pod("a") }
+
+func (l *lost) pod(name string) *corev1.Pod {
+	l.t.Helper()
+	pod, err := l.kube.CoreV1().Pods("ns").Get(l.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,10 +32,19 @@ type lost struct {
 
 func loseQuorum(t *testing.T, annotations map[string]string) *lost {
 	t.Helper()
+	return loseAllBut(t, 1, annotations, "a", "b", "d")
+}
+
+// loseAllBut loses all members except the first ones.
+func loseAllBut(t *testing.T, left int, annotations map[string]string, members ...string) *lost {
+	t.Helper()
 	obj := testCluster()
 	obj.Annotations = annotations
 	obj.Status.Phase = api.ClusterPhaseRunning
-	obj.Status.Record = &api.ClusterRecord{ClusterID: "7", Revision: 83, Members: []api.RecordedMember{{ID: "1", Name: "a"}, {ID: "2", Name: "b"}, {ID: "3", Name: "d"}}}
+	obj.Status.Record = &api.ClusterRecord{ClusterID: "7", Revision: 83}
+	for i, name := range members {
+		obj.Status.Record.Members = append(obj.Status.Record.Members, api.RecordedMember{ID: fmt.Sprint(i + 1), Name: name})
+	}
 	clock := testingclock.NewFakeClock(noon)
 	w := newWorld(t, clock, obj)
 	taken := metav1.NewTime(noon.Add(-time.Hour))
@@ -50,12 +60,12 @@ func loseQuorum(t *testing.T, annotations map[string]string) *lost {
 		}
 	}
 	m := fakeMembers{}
-	m.join(t, w, "a", "b", "d")
-	for i, name := range []string{"a", "b", "d"} {
+	m.join(t, w, members...)
+	for i, name := range members {
 		m[name].agreed, m[name].remembered = nil, m[name].agreed
 		m[name].says = []etcd.Status{{MemberID: uint64(i + 1), ClusterID: 7, Version: "3.6.16", RaftIndex: 5000, RaftTerm: 4, Revision: 80}} // small
 	}
-	for _, name := range []string{"b", "d"} {
+	for _, name := range members[left:] {
 		if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +79,12 @@ func loseQuorum(t *testing.T, annotations map[string]string) *lost {
 // serveData sets the state of the container that serves the data of the survivor.
 func (l *lost) serveData(state corev1.ContainerState) {
 	l.t.Helper()
-	pod := l.survivor()
+	l.serveDataOf("a", state)
+}
+
+func (l *lost) serveDataOf(member string, state corev1.ContainerState) {
+	l.t.Helper()
+	pod := l.pod(member)
 	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "serve-data-1"}}}
 	pod.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "serve-data-1", State: state}}
 	l.update(pod)

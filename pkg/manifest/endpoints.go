@@ -29,7 +29,7 @@ func ClientEndpoints(obj *api.EtcdCluster, pods []corev1.Pod) []etcd.Endpoint {
 // DataEndpoints returns where containers serve the databases of members that have started without a
 // quorum, ordered by name. It ignores pods of others.
 func DataEndpoints(obj *api.EtcdCluster, pods []corev1.Pod) []etcd.Endpoint {
-	return endpoints(obj, pods, Names.dataURL, func(p PodState) bool { return p.DataServer.Running })
+	return endpoints(obj, pods, Names.DataURL, func(p PodState) bool { return p.DataServer.Running })
 }
 
 func endpoints(obj *api.EtcdCluster, pods []corev1.Pod, url func(n Names, member string) string, serves func(PodState) bool) []etcd.Endpoint {

@@ -85,8 +85,8 @@ func (n Names) ClientURL(member string) string {
 	return fmt.Sprintf("%s://%s:%d", scheme(n.clientTLS), n.Host(member), ClientPort)
 }
 
-// dataURL is where a container serves the database of a member. The host is in the member's certificate.
-func (n Names) dataURL(member string) string {
+// DataURL is where a container serves the database of a member. The host is in the member's certificate.
+func (n Names) DataURL(member string) string {
 	return fmt.Sprintf("%s://%s:%d", scheme(n.clientTLS), n.Host(member), DataPort)
 }
 

@@ -17,9 +17,9 @@ import (
 // the cluster continues without. It covers a week of 1,600 writes a second.
 const Bump = 1_000_000_000
 
-// SurvivorBackup returns the EtcdBackup that takes the data of the best survivor into the
+// SurvivorBackup returns the EtcdBackup that takes the data of a survivor into the
 // store of another EtcdBackup. Its name depends on that one and on the time alone.
-func SurvivorBackup(like *api.EtcdBackup, begun time.Time) (*api.EtcdBackup, error) {
+func SurvivorBackup(like *api.EtcdBackup, member string, begun time.Time) (*api.EtcdBackup, error) {
 	once, err := backups.Once(like, begun)
 	if err != nil {
 		return nil, err
@@ -27,6 +27,7 @@ func SurvivorBackup(like *api.EtcdBackup, begun time.Time) (*api.EtcdBackup, err
 	if scope, scoped := like.Annotations[api.ScopeAnnotation]; scoped {
 		metav1.SetMetaDataAnnotation(&once.ObjectMeta, api.ScopeAnnotation, scope)
 	}
+	metav1.SetMetaDataAnnotation(&once.ObjectMeta, api.SurvivorAnnotation, member)
 	return once, nil
 }
 

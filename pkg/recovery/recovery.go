@@ -44,6 +44,8 @@ type Member struct {
 	// NotServing is true if Status is what its metrics say: it has started without a quorum, and serves
 	// no clients. Its cluster ID is unknown then.
 	NotServing bool
+	// LogEnd is the end of its write-ahead log; nil if it is unknown.
+	LogEnd *LogEnd
 }
 
 // Report is what is left of a cluster without a quorum, and the ways out.
@@ -90,6 +92,8 @@ type Survivor struct {
 	RaftIndex uint64 `json:"raftIndex"`
 	// Applied is the last raft entry in its data.
 	Applied uint64 `json:"-"`
+	// LogEnd is the end of its write-ahead log; nil if it is unknown.
+	LogEnd *LogEnd `json:"-"`
 	// Behind is how many recorded revisions it lacks.
 	Behind int64 `json:"behind"`
 	// NotServing is true if it has started without a quorum, and serves no clients.
@@ -138,15 +142,20 @@ func Of(f Facts) *Report {
 		}
 		switch {
 		case m.Status != nil:
-			s := Survivor{Name: m.Name, Revision: m.Status.Revision, RaftTerm: m.Status.RaftTerm, RaftIndex: m.Status.RaftIndex, Applied: m.Status.RaftApplied, NotServing: m.NotServing, Unfit: unfit(f, m)}
+			s := Survivor{Name: m.Name, Revision: m.Status.Revision, RaftTerm: m.Status.RaftTerm, RaftIndex: m.Status.RaftIndex, Applied: m.Status.RaftApplied, LogEnd: m.LogEnd, NotServing: m.NotServing, Unfit: unfit(f, m)}
 			s.Behind = max(0, r.LastRevision()-s.Revision)
 			r.Survivors = append(r.Survivors, s)
 		case !m.Learner:
 			r.Missing = append(r.Missing, m.Missing)
 		}
 	}
+	known := !slices.ContainsFunc(r.Survivors, func(s Survivor) bool { return s.Unfit == "" && s.LogEnd == nil })
 	slices.SortStableFunc(r.Survivors, func(a, b Survivor) int {
-		return cmp.Or(boolFirst(a.Unfit == "", b.Unfit == ""), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.Applied, a.Applied), cmp.Compare(b.RaftIndex, a.RaftIndex), cmp.Compare(a.Name, b.Name))
+		logs := 0
+		if known && a.Unfit == "" && b.Unfit == "" {
+			logs = b.LogEnd.Compare(*a.LogEnd)
+		}
+		return cmp.Or(boolFirst(a.Unfit == "", b.Unfit == ""), logs, cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.Applied, a.Applied), cmp.Compare(b.RaftIndex, a.RaftIndex), cmp.Compare(a.Name, b.Name))
 	})
 	r.addBackups(f)
 	return r
@@ -224,13 +233,33 @@ func (r *Report) LastRevision() int64 {
 	return r.Recorded.Revision
 }
 
-// Best returns the survivor that the backup operator chooses: the fit one with the highest
-// revision, and of several the one that has applied most. It is nil if there is none.
+// Best returns the fit survivor to continue from: the one with the longest log, if the logs of all are
+// known, and otherwise the one that has applied most. It is nil if there is none.
 func (r *Report) Best() *Survivor {
 	if len(r.Survivors) == 0 || r.Survivors[0].Unfit != "" {
 		return nil
 	}
 	return &r.Survivors[0]
+}
+
+// LongestLog returns the fit survivor whose log ends last, of those whose end is known; nil if there is none.
+func (r *Report) LongestLog() *Survivor {
+	var longest *Survivor
+	for i := range r.Survivors {
+		s := &r.Survivors[i]
+		if s.Unfit == "" && s.LogEnd != nil && (longest == nil || s.LogEnd.Compare(*longest.LogEnd) > 0) {
+			longest = s
+		}
+	}
+	return longest
+}
+
+// Survivor returns the survivor of a name; nil if there is none.
+func (r *Report) Survivor(name string) *Survivor {
+	if i := slices.IndexFunc(r.Survivors, func(s Survivor) bool { return s.Name == name }); i >= 0 {
+		return &r.Survivors[i]
+	}
+	return nil
 }
 
 // MayReturn reports whether enough members may come back for a quorum.

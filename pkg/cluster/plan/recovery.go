@@ -30,6 +30,8 @@ type Recovery struct {
 	Unread  string
 	// NotServing are the states of members that run and serve no clients, by their pods.
 	NotServing map[string]etcd.Status
+	// LogEnds are the ends of the logs that containers serve, by the pods of the members.
+	LogEnds map[string]MemberLogEnd
 	// Restore is the EtcdRestore of the cluster's name, if a way is chosen or the mode is
 	// Automatic; nil: there is none.
 	Restore *api.EtcdRestore
@@ -44,6 +46,12 @@ type Recovery struct {
 	// asked.
 	Confirmed   bool
 	Unconfirmed string
+}
+
+// MemberLogEnd is the end of the log of a member.
+type MemberLogEnd struct {
+	Member uint64
+	End    recovery.LogEnd
 }
 
 // QuorumLost reports whether a cluster that has served is without a quorum for so long that the
@@ -89,6 +97,9 @@ func (o *Observation) memberLeft(name, id string, learner bool, answer *etcd.Sta
 	m := recovery.Member{Missing: recovery.Missing{Name: name, MayReturn: o.mayReturn(name)}, Learner: learner, Status: answer}
 	if st, ok := o.Recovery.NotServing[name]; ok && answer == nil && etcd.FormatID(st.MemberID) == id {
 		m.Status, m.NotServing = &st, true
+	}
+	if log, ok := o.Recovery.LogEnds[name]; ok && etcd.FormatID(log.Member) == id {
+		m.LogEnd = &log.End
 	}
 	return m
 }

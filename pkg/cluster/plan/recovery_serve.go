@@ -4,11 +4,14 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+	"github.com/etcd-operator/etcd-operator/pkg/recovery"
 )
 
 // mostServers is how often the operator begins to serve the database of one pod.
@@ -55,6 +58,36 @@ func (o *Observation) serveLog(member string, c *api.RecoveryChoice) (why string
 		return why, nil
 	}
 	return why, ServeData{Pod: member, UID: p.UID, Number: d.Begun + 1}
+}
+
+// serveLogs has the logs of all fit survivors served, if there are several, and waits until their ends are known.
+// For the others than the chosen one, it gives up after logWait.
+func (o *Observation) serveLogs(chosen string, c *api.RecoveryChoice) (why string, step Step) {
+	why, step = o.serveLog(chosen, c)
+	begun, err := time.Parse(time.RFC3339, c.StartDate)
+	if step != nil || err != nil || o.Now.Sub(begun) >= logWait {
+		return why, step
+	}
+	fit := slices.DeleteFunc(o.Left().Survivors, func(s recovery.Survivor) bool { return s.Unfit != "" })
+	if len(fit) < 2 {
+		return why, nil
+	}
+	until := begun.Add(logWait).UTC().Format(time.RFC3339)
+	for _, s := range fit {
+		p := o.Pod(s.Name)
+		if s.LogEnd != nil || p == nil {
+			continue
+		}
+		d := p.DataServer
+		switch {
+		case s.Name != chosen && !d.Running && (d.Begun == 0 || d.Ended) && d.Begun < mostServers:
+			why = fmt.Sprintf("a container of the pod %s is to serve its log, because several members are left and the ends of their logs count%s; at %s, what they have applied has to do", s.Name, reasonOf(d), until)
+			return why, ServeData{Pod: s.Name, UID: p.UID, Number: d.Begun + 1}
+		case d.Begun < mostServers || d.Running:
+			why = cmp.Or(why, fmt.Sprintf("the end of the log of %s is not known yet%s; at %s, what the members that are left have applied has to do", s.Name, reasonOf(d), until))
+		}
+	}
+	return why, nil
 }
 
 // reasonOf gives the reason for a container that does not run.

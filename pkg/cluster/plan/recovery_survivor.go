@@ -29,17 +29,15 @@ func (o *Observation) beginFromSurvivor(value string, way api.ChosenWay) (*api.R
 		return refusedChoice(value, fmt.Sprintf("no survivor is named %s; those that can be used: %s", way.Member, listed(fit))), nil
 	case left.Survivors[i].Unfit != "":
 		return refusedChoice(value, fmt.Sprintf("%s cannot be used: %s", way.Member, left.Survivors[i].Unfit)), nil
-	case left.Survivors[i].Revision < best.Revision:
-		return refusedChoice(value, fmt.Sprintf("%s has revision %d, and %s has %d: choose %s", way.Member, left.Survivors[i].Revision, best.Name, best.Revision, best.Name)), nil
-	case left.Survivors[i].Revision == best.Revision && left.Survivors[i].Applied < best.Applied:
-		return refusedChoice(value, fmt.Sprintf("%s has applied raft entry %d, and %s has applied %d: it may lack leases, users or roles; choose %s",
-			way.Member, left.Survivors[i].Applied, best.Name, best.Applied, best.Name)), nil
+	}
+	if why := lacks(left.Survivors[i], *best); why != "" {
+		return refusedChoice(value, fmt.Sprintf("%s: choose %s", why, best.Name)), nil
 	}
 	like, err := backups.Template(o.Recovery.Backups, o.Names.Cluster, way.Store)
 	if err != nil {
 		return refusedChoice(value, fmt.Sprintf("the data of %s needs a store, and survivor=%s,store=ETCDBACKUP chooses one: %s", way.Member, way.Member, err)), nil
 	}
-	once, err := recovery.SurvivorBackup(like, o.Now)
+	once, err := recovery.SurvivorBackup(like, way.Member, o.Now)
 	if err != nil {
 		return refusedChoice(value, err.Error()), nil
 	}
@@ -55,23 +53,55 @@ func (o *Observation) beginFromSurvivor(value string, way api.ChosenWay) (*api.R
 // return, and a quorum may have been back before this operator looked.
 func (o *Observation) surpassed(c *api.RecoveryChoice) string {
 	way, err := api.ParseChosenWay(c.Value)
-	best := o.Left().Best()
-	if err != nil || way.Member == "" || best == nil || best.Revision <= max(c.Revision, c.HighestRevision) {
+	if err != nil || way.Member == "" || o.committedTo(c) {
 		return ""
 	}
-	if best.Name == way.Member && c.Phase == api.RecoveryBackingUp {
-		return "" // it applies what it knew to be committed, and the backup will have that
+	left := o.Left()
+	chosen := left.Survivor(way.Member)
+	for _, s := range left.Survivors {
+		switch {
+		case s.Unfit != "" || s.Revision <= max(c.Revision, c.HighestRevision):
+		case s.Name == way.Member && c.Phase == api.RecoveryBackingUp:
+			// It applies what it knew to be committed, and the backup will have that.
+		case chosen != nil && chosen.LogEnd != nil && s.LogEnd != nil && s.LogEnd.Compare(*chosen.LogEnd) <= 0:
+			// The log of the chosen one has these entries.
+		default:
+			return fmt.Sprintf("%s has revision %d, and the choice restores %d: it has returned since, or a quorum has; the cluster is unchanged", s.Name, s.Revision, c.Revision)
+		}
 	}
-	if o.committedTo(c) {
-		return ""
-	}
-	return fmt.Sprintf("%s has revision %d, and the choice restores %d: it has returned since, or a quorum has; the cluster is unchanged", best.Name, best.Revision, c.Revision)
+	return ""
 }
 
-// store is the next step towards the stored data of a survivor.
+// lacks says what a survivor may lack that a better one has; "" if nothing is known.
+func lacks(s, best recovery.Survivor) string {
+	switch {
+	case s.LogEnd != nil && best.LogEnd != nil:
+		if s.LogEnd.Compare(*best.LogEnd) >= 0 {
+			return ""
+		}
+		return fmt.Sprintf("the log of %s ends with raft entry %d of term %d, and that of %s with %d of term %d: a quorum may have agreed on what it lacks",
+			s.Name, s.LogEnd.Index, s.LogEnd.Term, best.Name, best.LogEnd.Index, best.LogEnd.Term)
+	case s.Revision < best.Revision:
+		return fmt.Sprintf("%s has revision %d, and %s has %d", s.Name, s.Revision, best.Name, best.Revision)
+	case s.Revision == best.Revision && s.Applied < best.Applied:
+		return fmt.Sprintf("%s has applied raft entry %d, and %s has applied %d: it may lack leases, users or roles", s.Name, s.Applied, best.Name, best.Applied)
+	}
+	return ""
+}
+
+// store is the next step towards the stored data of a survivor. What another one lacks shows only now.
 func (o *Observation) store(c *api.RecoveryChoice, way api.ChosenWay, like string) (*api.RecoveryChoice, Step) {
-	if why, step := o.serveLog(way.Member, c); why != "" {
+	if why, step := o.serveLogs(way.Member, c); why != "" {
 		return waitingChoice(c, why), step
+	}
+	left := o.Left()
+	if chosen, best := left.Survivor(way.Member), left.LongestLog(); chosen != nil && chosen.LogEnd != nil && best != nil {
+		switch why := lacks(*chosen, *best); {
+		case why != "" && c.Automatic:
+			return o.begin(api.ChosenWay{Member: best.Name, Store: way.Store}.String())
+		case why != "":
+			return failedChoice(c.Value, c, fmt.Sprintf("%s: choose %s; the cluster is unchanged", why, best.Name)), nil
+		}
 	}
 	return c, StoreSurvivor{Member: way.Member, Like: like, Begun: c.StartDate}
 }

@@ -14,6 +14,9 @@ const (
 	// RecoverAnnotation on an EtcdCluster without a quorum is the way out that a person
 	// chooses: survivor=MEMBER, survivor=MEMBER,store=ETCDBACKUP, or backup=ETCDBACKUP.
 	RecoverAnnotation = OperatorAnnotations + "recover"
+	// SurvivorAnnotation on an EtcdBackup names the member whose data is stored. Without it, the
+	// backup operator chooses one.
+	SurvivorAnnotation = OperatorAnnotations + "survivor"
 	// RecoveryAnnotation on an EtcdRestore is the startDate of the choice that it follows. The
 	// restore begins only while the EtcdCluster still has that choice.
 	RecoveryAnnotation = OperatorAnnotations + "recovery"
