@@ -316,12 +316,19 @@ func TestUpInterruptedHalfwayLeavesNothing(t *testing.T) {
 				_, err := os.Stat(c.Log("apiserver"))
 				return err
 			})
+			send := func(s syscall.Signal) {
+				if err := up.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Without the stop, the first up could be over before the second one begins: a busy machine
+			// takes half a minute to build that.
+			send(syscall.SIGSTOP)
 			if out, err := c.try("up"); err == nil || !strings.Contains(out, "another command is changing") {
 				t.Errorf("an up beside an up said: %s", out)
 			}
-			if err := up.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			send(sig)
+			send(syscall.SIGCONT)
 			if err := up.Wait(); err == nil {
 				t.Error("up succeeded")
 			}
