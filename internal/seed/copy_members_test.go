@@ -90,6 +90,8 @@ func TestACopyHasEveryAcknowledgedWrite(t *testing.T) {
 			var writing, copying sync.WaitGroup
 			var last int64
 			acknowledged := map[string]string{}
+			underWay := make(chan struct{})
+			started := sync.OnceFunc(func() { close(underWay) })
 			writing.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
 					key, value := fmt.Sprint("key-", n%100), fmt.Sprint(n)
@@ -100,11 +102,18 @@ func TestACopyHasEveryAcknowledgedWrite(t *testing.T) {
 					if err == nil {
 						last, acknowledged[key] = resp.Header.Revision, value
 					}
+					if last >= 20 {
+						started()
+					}
 				}
 			})
 			var failed error
 			copying.Go(func() { failed = cp.Run(ctx) })
-			time.Sleep(time.Second)
+			select { // a busy machine makes five writes in a second
+			case <-underWay:
+			case <-ctx.Done():
+				t.Fatal("there are no twenty writes after a minute")
+			}
 			if _, err := os.Stat(filepath.Join(cp.Dir, snapshotFile)); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("there is a copy before the fence: %v", err)
 			}

@@ -146,11 +146,14 @@ func TestNoAcknowledgedWriteIsBehindAFence(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			const writers = 12
-			var acknowledged [writers]int64 // the highest revision
-			var writing sync.WaitGroup
+			var acknowledged [writers]int64    // the highest revision
+			var writing, writes sync.WaitGroup // the second: each has had an answer
 			for i := range writers {
 				client := c.Client(t, c.Members[i%len(c.Members)])
+				writes.Add(1)
+				begun := sync.OnceFunc(writes.Done)
 				writing.Go(func() {
+					defer begun()
 					for n := 0; ; n++ {
 						resp, err := client.Put(ctx, fmt.Sprint("key-", i), fmt.Sprint(n))
 						if errors.Is(err, rpctypes.ErrCorrupt) || ctx.Err() != nil {
@@ -158,11 +161,13 @@ func TestNoAcknowledgedWriteIsBehindAFence(t *testing.T) {
 						}
 						if err == nil {
 							acknowledged[i] = resp.Header.Revision
+							begun()
 						}
 					}
 				})
 			}
-			time.Sleep(2 * time.Second)
+			writes.Wait() // a busy machine makes five writes in a second
+			time.Sleep(time.Second)
 			must(t, conns[0].Raise(ctx, etcd.Fence("x")))
 			last, err := conns[0].Revision(ctx)
 			must(t, err)
