@@ -92,7 +92,7 @@ func (a *attempt) members(ctx context.Context, obj *api.EtcdCluster) ([]etcd.End
 	if err != nil {
 		return nil, fmt.Errorf("look for the pods of the EtcdCluster %s: %w", obj.Name, granted(err, "list pods"))
 	}
-	// Of a survivor, the database and the log may be served, and of the others the database alone.
+	// Another member may have applied more, and lack what the log of the survivor holds.
 	survivor := a.obj.Annotations[api.SurvivorAnnotation]
 	if survivor != "" {
 		pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Name != survivor })

@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -23,31 +22,10 @@ func metricsOf(p *manifest.PodState) string {
 // notServing asks the members that run and do not answer what they hold. After a start without a quorum,
 // etcd serves no clients (embed.serve waits for the first agreement), and its metrics are all it says.
 func (c *Cluster) notServing(ctx context.Context, o *plan.Observation) map[string]etcd.Status {
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
-	defer cancel()
-	var asked sync.WaitGroup
-	var mu sync.Mutex
-	said := map[string]etcd.Status{}
-	for _, p := range o.Pods {
-		answers := slices.ContainsFunc(o.Members, func(m plan.MemberState) bool { return m.PodName == p.Name && m.Status != nil })
-		if answers || !p.Running || p.Deleting || p.IP == "" {
-			continue
-		}
-		asked.Go(func() {
-			err := recovered(func() error {
-				status, err := c.etcd.NotServing(ctx, metricsOf(&p))
-				if err == nil {
-					mu.Lock()
-					said[p.Name] = status
-					mu.Unlock()
-				}
-				return err
-			})
-			if err != nil {
-				c.log.WithError(err).Debugf("pod %s does not say what it holds", p.Name)
-			}
-		})
+	silent := func(p *manifest.PodState) bool {
+		return p.Running && !slices.ContainsFunc(o.Members, func(m plan.MemberState) bool { return m.PodName == p.Name && m.Status != nil })
 	}
-	asked.Wait()
-	return said
+	return askPods(ctx, c, o, "does not say what it holds", silent, func(ctx context.Context, p *manifest.PodState) (etcd.Status, error) {
+		return c.etcd.NotServing(ctx, metricsOf(p))
+	})
 }

@@ -32,8 +32,16 @@ func (o *Observation) serve(member string) (why string, step Step) {
 	case d.Begun >= mostServers:
 		return fmt.Sprintf("%d containers of the pod %s have not served the data of its member, which serves no clients itself%s: kubectl describe pod %s shows them; if you delete a pod without a volume, its data is lost", d.Begun, member, reasonOf(d), member), nil
 	default:
-		return fmt.Sprintf("%s serves no clients, because it has started without a quorum: a container of its pod is to serve its data%s", member, reasonOf(d)), ServeData{Pod: member, UID: p.UID, Number: d.Begun + 1}
+		return fmt.Sprintf("%s serves no clients, because it has started without a quorum: a container of its pod is to serve its data%s", member, reasonOf(d)), serveNext(p)
 	}
+}
+
+// serveNext has the data of a pod's member served, unless a container for that is on its way.
+func serveNext(p *manifest.PodState) Step {
+	if d := p.DataServer; d.Begun > 0 && !d.Ended {
+		return nil
+	}
+	return ServeData{Pod: p.Name, UID: p.UID, Number: p.DataServer.Begun + 1}
 }
 
 // logWait is how long a choice waits for a container that also serves the log of a survivor.
@@ -54,10 +62,7 @@ func (o *Observation) serveLog(member string, c *api.RecoveryChoice) (why string
 	}
 	why = fmt.Sprintf("a container of the pod %s is to serve the data of its member, with the entries of its log that it has not applied%s; at %s, etcd's own snapshot without them has to do",
 		member, reasonOf(d), begun.Add(logWait).UTC().Format(time.RFC3339))
-	if d.Begun > 0 && !d.Ended {
-		return why, nil
-	}
-	return why, ServeData{Pod: member, UID: p.UID, Number: d.Begun + 1}
+	return why, serveNext(p)
 }
 
 // serveLogs has the logs of all fit survivors served, if there are several, and waits until their ends are known.
@@ -79,13 +84,14 @@ func (o *Observation) serveLogs(chosen string, c *api.RecoveryChoice) (why strin
 			continue
 		}
 		d := p.DataServer
-		switch {
-		case s.Name != chosen && !d.Running && (d.Begun == 0 || d.Ended) && d.Begun < mostServers:
-			why = fmt.Sprintf("a container of the pod %s is to serve its log, because several members are left and the ends of their logs count%s; at %s, what they have applied has to do", s.Name, reasonOf(d), until)
-			return why, ServeData{Pod: s.Name, UID: p.UID, Number: d.Begun + 1}
-		case d.Begun < mostServers || d.Running:
-			why = cmp.Or(why, fmt.Sprintf("the end of the log of %s is not known yet%s; at %s, what the members that are left have applied has to do", s.Name, reasonOf(d), until))
+		if !d.Running && d.Begun >= mostServers {
+			continue
 		}
+		if step := serveNext(p); step != nil && !d.Running && s.Name != chosen {
+			why = fmt.Sprintf("a container of the pod %s is to serve its log, because several members are left and the ends of their logs count%s; at %s, what they have applied has to do", s.Name, reasonOf(d), until)
+			return why, step
+		}
+		why = cmp.Or(why, fmt.Sprintf("the end of the log of %s is not known yet%s; at %s, what the members that are left have applied has to do", s.Name, reasonOf(d), until))
 	}
 	return why, nil
 }

@@ -1,0 +1,43 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"sync"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
+
+// askPods asks the pods that can be reached and pass a filter something, all at once. It returns the answers by
+// the names of the pods, without those that give none. what completes "pod a ...", for the log.
+func askPods[T any](ctx context.Context, c *Cluster, o *plan.Observation, what string, asked func(*manifest.PodState) bool, ask func(context.Context, *manifest.PodState) (T, error)) map[string]T {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	said := map[string]T{}
+	for _, p := range o.Pods {
+		if p.Deleting || p.IP == "" || !asked(&p) {
+			continue
+		}
+		asking.Go(func() {
+			err := recovered(func() error {
+				answer, err := ask(ctx, &p)
+				if err == nil {
+					mu.Lock()
+					said[p.Name] = answer
+					mu.Unlock()
+				}
+				return err
+			})
+			if err != nil {
+				c.log.WithError(err).Debugf("pod %s %s", p.Name, what)
+			}
+		})
+	}
+	asking.Wait()
+	return said
+}
