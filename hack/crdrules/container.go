@@ -25,13 +25,13 @@ func environment() []placed {
 			`|metadata[.](labels|annotations)\['([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?'\])$`)),
 		at(from+".resourceFieldRef",
 			// No string(), as for the resources.
-			must(`!has(self.divisor) || type(self.divisor) != string || self.divisor in ['', '0', '1'] || self.resource.endsWith('cpu') == (self.divisor == '1m')`,
+			must(`!has(self.divisor) || type(self.divisor) != string || self.divisor in ['0', '1'] || self.resource.endsWith('cpu') == (self.divisor == '1m')`,
 				"divisor of cpu must be 1 or 1m, and that of memory and storage 1 or 1 with a suffix such as 1Mi"),
 		),
 		at(from+".resourceFieldRef.containerName", oneOf("", "etcd")),
 		at(from+".resourceFieldRef.resource", oneOf("limits.cpu", "limits.memory", "limits.ephemeral-storage",
 			"requests.cpu", "requests.memory", "requests.ephemeral-storage")),
-		at(from+".resourceFieldRef.divisor", maxLength(8), between(0, 1), pattern(`^(0|1([mkMGTPE]|[KMGTPE]i)?)?$`)),
+		at(from+".resourceFieldRef.divisor", maxLength(8), between(0, 1), pattern(`^(0|1([mkMGTPE]|[KMGTPE]i)?)$`)),
 	}
 	for _, source := range []string{"configMapKeyRef", "secretKeyRef"} {
 		places = append(places,

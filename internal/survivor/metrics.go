@@ -18,8 +18,10 @@ const (
 	settleTime = 2 * time.Second
 	// mostWait is how long a request waits for that. It is shorter than the survey of pkg/snapshot.
 	mostWait = settleTime + 2*watchPause
-	// askTime bounds one look at the metrics. etcd makes the page in a few milliseconds.
-	askTime = time.Second
+	// askTime bounds one look at the metrics. etcd makes the page in a few milliseconds, but on a machine
+	// with many processes for each core, that took longer than a second. With mostWait, it is not longer than
+	// the survey of pkg/snapshot.
+	askTime = 2 * time.Second
 )
 
 // watch looks at the metrics of the member all the time.

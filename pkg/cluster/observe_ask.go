@@ -14,18 +14,24 @@ import (
 // askPods asks the pods that can be reached and pass a filter something, all at once. It returns the answers by
 // the names of the pods, without those that give none. what completes "pod a ...", for the log.
 func askPods[T any](ctx context.Context, c *Cluster, o *plan.Observation, what string, asked func(*manifest.PodState) bool, ask func(context.Context, *manifest.PodState) (T, error)) map[string]T {
+	var pods []*manifest.PodState
+	for i := range o.Pods {
+		if p := &o.Pods[i]; !p.Deleting && p.IP != "" && asked(p) {
+			pods = append(pods, p)
+		}
+	}
+	if len(pods) == 0 { // as in nearly all passes
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	var asking sync.WaitGroup
 	var mu sync.Mutex
 	said := map[string]T{}
-	for _, p := range o.Pods {
-		if p.Deleting || p.IP == "" || !asked(&p) {
-			continue
-		}
+	for _, p := range pods {
 		asking.Go(func() {
 			err := recovered(func() error {
-				answer, err := ask(ctx, &p)
+				answer, err := ask(ctx, p)
 				if err == nil {
 					mu.Lock()
 					said[p.Name] = answer
