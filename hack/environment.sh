@@ -50,10 +50,11 @@ clean_environment() {
 # operators' image and the tests, in every checkout. git refuses the checkout of another user, and
 # hack/image passes the version itself. Nobody debugs the programs: without symbols, they compile in
 # nine tenths of the time and link in half of it. The programs are built without C. If the tests were
-# not, nearly all packages would be compiled twice. Only the race detector needs C.
+# not, nearly all packages would be compiled twice. Only the race detector needs C. The linters vet, so
+# go test need not.
 share_builds() {
 	[[ ${GOFLAGS-} == *-dwarf=false* ]] ||
-		export GOFLAGS="${GOFLAGS-} -buildvcs=false -trimpath -gcflags=all=-dwarf=false '-ldflags=-s -w'"
+		export GOFLAGS="${GOFLAGS-} -buildvcs=false -trimpath -vet=off -gcflags=all=-dwarf=false '-ldflags=-s -w'"
 	export CGO_ENABLED=0
 }
 

@@ -74,17 +74,17 @@ func (c checkout) affected(t *testing.T, args ...string) (stages string, err err
 	return strings.Join(names, " "), nil
 }
 
-const everything = "format scripts prose e2e alone localkube docs demo chaos stores modules generated lint monitoring mutants site unit"
+const everything = "format scripts prose docs e2e alone demo chaos localkube modules generated lint monitoring mutants site unit stores"
 
 func TestStagesOfAFile(t *testing.T) {
 	c := newCheckout(t)
 	for file, want := range map[string]string{
-		"pkg/cluster/plan/plan.go":                "format prose e2e alone docs demo chaos stores modules generated lint monitoring mutants unit",
+		"pkg/cluster/plan/plan.go":                "format prose docs e2e alone demo chaos modules generated lint monitoring mutants unit stores",
 		"pkg/cluster/plan_test.go":                "format prose modules lint unit",
-		"internal/plugin/command/app.go":          "format prose e2e docs modules generated lint unit",
-		"cmd/kubectl-etcd/main.go":                "format prose e2e docs modules generated lint unit",
+		"internal/plugin/command/app.go":          "format prose docs e2e modules generated lint unit",
+		"cmd/kubectl-etcd/main.go":                "format prose docs e2e modules generated lint unit",
 		"internal/plugin/command/a_test.go":       "format prose modules lint unit",
-		"pkg/store/s3/s3_test.go":                 "format prose stores modules lint unit",
+		"pkg/store/s3/s3_test.go":                 "format prose modules lint unit stores",
 		"test/e2e/create_test.go":                 "format prose e2e alone modules lint unit",
 		"test/simulation/mutants/a.patch":         "format modules lint mutants unit",
 		"hack/simulate":                           "scripts mutants unit",
@@ -94,13 +94,13 @@ func TestStagesOfAFile(t *testing.T) {
 		"hack/localkube/keeper/keeper.go":         everything,
 		"hack/localkube/smoke/dns_test.go":        "format prose localkube modules lint unit",
 		"hack/localkube/environ/of_test.go":       "format prose modules lint unit",
-		"pkg/apis/etcd/v1beta2/cluster.go":        "format prose e2e alone docs demo chaos stores modules generated lint monitoring mutants unit",
+		"pkg/apis/etcd/v1beta2/cluster.go":        "format prose docs e2e alone demo chaos modules generated lint monitoring mutants unit stores",
 		"doc/tls.md":                              "prose docs site unit",
 		"doc/reference.md":                        "prose docs generated site unit",
 		"CHANGELOG.md":                            "prose site unit",
-		"example/README.md":                       "scripts prose e2e alone docs demo unit",
+		"example/README.md":                       "scripts prose docs e2e alone demo unit",
 		"hack/reference/flags.go":                 "format prose modules generated lint unit",
-		"example/tls/certs.sh":                    "scripts e2e alone docs demo unit",
+		"example/tls/certs.sh":                    "scripts docs e2e alone demo unit",
 		"hack/demo":                               "scripts docs demo unit",
 		"hack/mutants":                            "scripts mutants unit",
 		"hack/lint":                               "scripts lint unit",
@@ -129,7 +129,7 @@ func TestTestsOfAPackageThatNeedMoreThanTheCompiler(t *testing.T) {
 	c := newCheckout(t)
 	for tag, want := range map[string]string{
 		"e2e":    "format prose e2e modules lint unit",
-		"stores": "format prose stores modules lint unit",
+		"stores": "format prose modules lint unit stores",
 	} {
 		c.write(t, "pkg/cluster/a_test.go", "// Copyright\n\n//go:build "+tag+"\n\npackage cluster\n")
 		if got, err := c.affected(t); err != nil || got != want {
