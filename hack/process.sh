@@ -22,6 +22,23 @@ attend() {
 	return "$status"
 }
 
+# own_group SCRIPT ARGUMENT... is the first command of a script whose commands run in the foreground. It
+# runs the script again, in a process group, and exits as that does. A signal to the script ends the
+# group. In the group, it returns at once.
+own_group() {
+	if [[ -n ${OWN_GROUP-} ]]; then
+		unset OWN_GROUP
+		return
+	fi
+	trap end_child EXIT
+	trap 'exit 129' HUP
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	local status=0
+	OWN_GROUP=true attend "$@" || status=$?
+	exit "$status"
+}
+
 # end_group LEADER... asks the process groups to end, and kills them if they take too long.
 end_group() {
 	local leader i
