@@ -52,7 +52,7 @@ func look(t *testing.T, s *site, pages ...string) found {
 	home, err := os.MkdirTemp("", "site") //nolint:usetesting // t.TempDir contains the test's name
 	must(t, err)
 	defer os.RemoveAll(home)
-	browser := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+	browser := exec.CommandContext(ctx, "chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 		"--user-data-dir="+home+"/profile", "--remote-debugging-port=0", server.URL+"/look.html#"+url.PathEscape(string(list)))
 	browser.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home, "TMPDIR="+home)
