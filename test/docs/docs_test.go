@@ -6,12 +6,14 @@
 package docs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,16 +30,20 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := map[string][]block{}
 	for _, page := range list {
-		found, err := blocks(root, page)
-		if err != nil {
+		if all[page], err = blocks(root, page); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// Of parallel tests, the testing package begins with the last. A long page that begins late holds up all.
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(len(all[a]), len(all[b])) })
+	for _, page := range list {
 		t.Run(page, func(t *testing.T) {
 			if !needsAll(page) {
 				t.Parallel()
 			}
-			typePage(t, page, found)
+			typePage(t, page, all[page])
 		})
 	}
 }
