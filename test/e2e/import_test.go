@@ -10,7 +10,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	appsv1 "k8s.io/api/apps/v1"
@@ -470,117 +468,4 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The members of the former etcd trust nobody else, so no member can join. The EtcdCluster copies its
-// data into the next minor, while clients write. First the copy is taken back.
-func TestAnEtcdThatNobodyCanJoinIsCopied(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	f := &former{t: t, n: n, name: "old", size: 3, autoTLS: true}
-	f.secure()
-	f.start(etcd35)
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Settle)
-	defer cancel()
-	client := f.leased(ctx)
-	defer client.Close()
-	f.askForUsers(ctx, client)
-	var endpoints atomic.Pointer[[]string]
-	endpoints.Store(new(f.addresses()))
-	writer := workload.Start(t.Context(), workload.Config{
-		Prefix: "writer/", Pace: 50 * time.Millisecond,
-		Dial: func(context.Context) (workload.Conn, error) { return f.client(*endpoints.Load()) },
-	})
-	t.Cleanup(func() { writer.Stop() })
-	service := f.service()
-	follower := workload.Start(t.Context(), workload.Config{
-		Prefix: "follower/", Pace: 150 * time.Millisecond,
-		Dial: func(context.Context) (workload.Conn, error) { return f.client([]string{service}) },
-	})
-	t.Cleanup(func() { follower.Stop() })
-	copying := func() *v1beta2.EtcdCluster {
-		obj := f.importing(3, etcd36)
-		obj.Spec.ImportFrom.Method = v1beta2.ImportCopy
-		return obj
-	}
-
-	cluster := n.CreateObject(copying())
-	waitImport(t, cluster, v1beta2.ImportPrepared)
-	if st := cluster.Status(); st.Import.WriteStop == nil || st.Import.WriteStop.ExpectedSeconds == 0 || !strings.Contains(st.Reason, "all writes stop then for about") {
-		t.Errorf("the status is %+v", st)
-	}
-	if len(n.Pods()) != f.size+1 { // and the operator
-		t.Errorf("there are %d pods before the commit", len(n.Pods()))
-	}
-	// A first member that finds no node stops no writes, and is taken back.
-	cluster.Update(func(spec *v1beta2.ClusterSpec) {
-		spec.ImportFrom.Commit = true
-		spec.Pod = &v1beta2.PodPolicy{NodeSelector: map[string]string{"there-is": "none"}}
-	})
-	waitImport(t, cluster, v1beta2.ImportCopying)
-	if st := cluster.Status(); st.Import.WriteStop.BeginDate != "" {
-		t.Errorf("writes have stopped for a pod without a node: %+v", st.Import.WriteStop)
-	}
-	// One whose etcd never serves is taken back while nobody can write.
-	cluster.Update(func(spec *v1beta2.ClusterSpec) {
-		spec.Pod = &v1beta2.PodPolicy{ExtraArgs: []string{"--there-is-no-such-flag=true"}}
-	})
-	logged := f.connect(f.addresses())
-	defer logged.Close()
-	harness.Wait(t, "a write stop", harness.Settle, func(ctx context.Context) error {
-		if _, err := logged.Put(ctx, "x", "y"); !errors.Is(err, rpctypes.ErrCorrupt) {
-			return fmt.Errorf("a write to the former etcd: %w", err)
-		}
-		return nil
-	})
-	if _, err := logged.Get(ctx, "leased"); err != nil {
-		t.Errorf("a read from the former etcd: %v", err)
-	}
-	cluster.Delete()
-	cluster.WaitGone(harness.Settle)
-	if _, err := logged.Put(ctx, "taken", "back"); err != nil {
-		t.Errorf("a write after the way back: %v", err)
-	}
-
-	cluster = n.CreateObject(copying())
-	waitImport(t, cluster, v1beta2.ImportPrepared)
-	cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.ImportFrom.Commit = true })
-	waitImport(t, cluster, v1beta2.ImportCopying, v1beta2.ImportCompleted)
-	n.CrashOperator()
-	waitImport(t, cluster, v1beta2.ImportCompleted)
-	if st := cluster.Status().Import; st.WriteStop.Revision == 0 || st.WriteStop.Seconds == 0 || st.WriteStop.BeginDate == "" {
-		t.Errorf("the write stop is %+v", st.WriteStop)
-	} else {
-		t.Logf("the write stop: %+v", *st.WriteStop)
-	}
-	if _, err := logged.Put(ctx, "x", "y"); !errors.Is(err, rpctypes.ErrCorrupt) {
-		t.Errorf("a write to the former etcd: %v", err)
-	}
-	harness.Wait(t, "the Service for clients", harness.Settle, func(context.Context) error {
-		service := n.Service(cluster.Name + "-client")
-		if service == nil {
-			return errors.New("there is none")
-		}
-		endpoints.Store(new([]string{f.scheme() + service.Spec.ClusterIP + ":2379"}))
-		return nil
-	})
-	if err := n.Kube.AppsV1().StatefulSets(n.Name).Delete(t.Context(), f.name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	cluster.WaitSettled()
-	cluster.Put("after", "the import")
-	for name, w := range map[string]*workload.Writer{"writer": writer, "follower": follower} {
-		if history := cluster.VerifyWrites(w); len(history.Acks) == 0 {
-			t.Errorf("no write of the %s was acknowledged", name)
-		}
-	}
-	if got := cluster.Get("leased"); got != "yes" {
-		t.Errorf("the key with a lease is %q", got)
-	}
-	if obj := cluster.Object(); len(obj.Finalizers) != 0 {
-		t.Errorf("finalizers are left: %v", obj.Finalizers)
-	}
-	f.checkBridged(cluster, true)
-	f.checkNames()
-	n.CheckNoSecretIsTold()
 }

@@ -24,29 +24,6 @@ func object(name string, size int, version string) *v1beta2.EtcdCluster {
 	}
 }
 
-func TestTwoClustersAtOnce(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	// One name is a prefix of the other: no cluster may take the other's pods.
-	a := n.CreateObject(object("data", 3, etcd36))
-	b := n.CreateObject(object("data-b", 3, etcd35))
-	inA, inB := a.WaitSettled(), b.WaitSettled()
-	if inA[0].ClusterID == inB[0].ClusterID {
-		t.Errorf("both have cluster ID %x", inA[0].ClusterID)
-	}
-	writerA, writerB := a.StartWriter(), b.StartWriter()
-	a.Resize(1)
-	lost := b.Follower()
-	n.DeletePod(lost)
-	a.WaitSettled()
-	b.WaitSettled(lost)
-	a.VerifyWrites(writerA)
-	a.Delete()
-	a.WaitGone(harness.Settle)
-	b.WaitSettled()
-	b.VerifyWrites(writerB)
-}
-
 // Another cluster goes through its whole life while two are stuck: no work on one cluster waits
 // for another.
 func TestStuckClusterDelaysNoOther(t *testing.T) {

@@ -35,7 +35,7 @@ func TestPause(t *testing.T) {
 	before := images(cluster)
 	delete(before, lost.UID)
 	n.DeletePod(lost)
-	cluster.Update(func(spec *v1beta2.ClusterSpec) { spec.Size, spec.Version = 5, etcd37 })
+	cluster.SetVersion(etcd37)
 	harness.Wait(t, "the pod deleted by hand is gone", harness.Settle, func(context.Context) error { return sameImages(cluster, before) })
 	harness.Holds(t, "nothing changes while paused", 20*time.Second, func(context.Context) error {
 		if !cluster.Status().ControlPaused {

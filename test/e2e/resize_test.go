@@ -8,7 +8,6 @@ package e2e
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,24 +41,6 @@ func TestResize(t *testing.T) {
 	cluster.VerifyWrites(writer)
 	cluster.WaitEvents(5, "New Member Added")
 	cluster.WaitEvents(4, "Member Removed")
-}
-
-// `kubectl scale` and autoscalers use the scale subresource.
-func TestScaleSubresource(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	cluster := n.Create(1, "")
-	cluster.WaitSettled()
-	wants(t, n.Shell("kubectl scale -n $NAMESPACE etcd/"+cluster.Name+" --replicas=3 --current-replicas=1"), "scaled")
-	n.Adopt(cluster.Name).WaitSettled()
-	n.Shell("kubectl wait -n $NAMESPACE etcd/" + cluster.Name + " --for=condition=Ready --timeout=1m")
-	scale := n.Shell("kubectl get -n $NAMESPACE etcd/" + cluster.Name + " --subresource=scale -o jsonpath='{.spec.replicas} {.status.replicas} {.status.selector}'")
-	if want := "3 3 app=etcd,etcd_cluster=" + cluster.Name; strings.TrimSpace(scale) != want {
-		t.Errorf("the scale is %q, want %q", scale, want)
-	}
-	refused := n.Shell("! kubectl scale -n $NAMESPACE etcd/" + cluster.Name + " --replicas=8")
-	wants(t, refused, "spec.size", "7")
-	cluster.WaitEvents(3, "New Member Added")
 }
 
 // checkKept checks that resizing replaced no member.

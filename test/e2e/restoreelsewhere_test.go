@@ -7,7 +7,6 @@ package e2e
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,100 +15,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/test/harness"
-	"github.com/etcd-operator/etcd-operator/test/stores"
 )
-
-// storage is a backup's place, as both kinds of specs name it.
-type storage struct {
-	kind   v1beta2.BackupStorageType
-	source v1beta2.BackupSource
-}
-
-// everyStore starts a store of each kind beside the cluster, with its Secret.
-func everyStore(t *testing.T, r *restores) map[string]storage {
-	t.Helper()
-	ip := stores.Options{IP: r.HostIP(t)}
-	google := stores.FakeGCS(t, ip)
-	google.CreateBucket(t, bucket)
-	r.SetSecret("google", map[string][]byte{"credentials.json": stores.GoogleServiceAccount(t, ip)})
-	azure := stores.Azurite(t, ip)
-	azure.CreateContainer(t, bucket)
-	r.SetSecret("azure", map[string][]byte{"storage-account": []byte(azure.Account), "storage-key": []byte(azure.Key)})
-	alibaba := stores.OSS(t, ip, bucket)
-	r.SetSecret("alibaba", map[string][]byte{"accessKeyID": []byte(alibaba.AccessKeyID), "accessKeySecret": []byte(alibaba.AccessKeySecret)})
-	const key = bucket + "/etcd.backup"
-	return map[string]storage{
-		"S3":     {v1beta2.BackupStorageTypeS3, r.source("etcd.backup")},
-		"GCS":    {v1beta2.BackupStorageTypeGCS, v1beta2.BackupSource{GCS: &v1beta2.GCSBackupSource{Path: key, GCPSecret: "google", Endpoint: google.Endpoint}}},
-		"ABS":    {v1beta2.BackupStorageTypeABS, v1beta2.BackupSource{ABS: &v1beta2.ABSBackupSource{Path: key, ABSSecret: "azure", Endpoint: azure.Service}}},
-		"OSS":    {v1beta2.BackupStorageTypeOSS, v1beta2.BackupSource{OSS: &v1beta2.OSSBackupSource{Path: key, OSSSecret: "alibaba", Endpoint: alibaba.Endpoint}}},
-		"Volume": {v1beta2.BackupStorageTypeVolume, v1beta2.BackupSource{Volume: &v1beta2.VolumeBackupSource{Path: "etcd.backup"}}},
-	}
-}
-
-// One operator restores backups of each minor version from each store, all at the same time,
-// beside their running sources: into the same minor and into the next.
-func TestRestoresBesideTheSourceFromEveryStore(t *testing.T) {
-	t.Parallel()
-	r := withoutRestoreOperator(t)
-	n := r.Namespace
-	n.Shell("kubectl apply -f example/etcd-backup-operator/volume.yaml -f example/etcd-restore-operator/volume.yaml")
-	places := everyStore(t, r)
-
-	sources := map[string]*harness.Cluster{}
-	members := map[string][]harness.Member{}
-	for _, version := range []string{etcd35, etcd36, etcd37} {
-		sources[version] = n.CreateObject(object("from-"+version[:1]+version[2:3], 1, version))
-	}
-	for version, source := range sources {
-		members[version] = source.WaitSettled()
-		source.Put("kept", "yes")
-	}
-	n.WaitBackupOperator()
-	n.WaitRestoreOperator()
-	table := []struct{ from, to, store string }{
-		{etcd35, etcd35, "GCS"},
-		{etcd35, etcd36, "ABS"},
-		{etcd36, etcd36, "OSS"},
-		{etcd36, etcd37, "Volume"},
-		{etcd37, etcd37, "S3"},
-	}
-	for _, c := range table {
-		at := places[c.store]
-		n.CreateBackup("to-"+strings.ToLower(c.store), v1beta2.BackupSpec{
-			EtcdCluster: &v1beta2.EtcdClusterRef{Name: sources[c.from].Name}, StorageType: at.kind, BackupSource: at.source,
-		})
-	}
-	for _, c := range table {
-		n.AdoptBackup("to-" + strings.ToLower(c.store)).WaitSucceeded(time.Time{})
-	}
-	for _, source := range sources {
-		source.Put("later", "yes")
-	}
-	restored := map[string]*harness.Restore{}
-	for _, c := range table {
-		at := places[c.store]
-		restored[c.store] = n.CreateRestore(v1beta2.RestoreSpec{
-			EtcdCluster: v1beta2.EtcdClusterRef{Name: strings.ToLower(c.store)}, BackupStorageType: at.kind, BackupSource: at.source,
-			ClusterTemplate: template(t, v1beta2.ClusterSpec{Size: 1, Version: c.to, Pod: &v1beta2.PodPolicy{Tmpfs: c.store == "GCS"}}),
-		})
-	}
-	for _, c := range table {
-		obj := restored[c.store].WaitSucceeded()
-		copied, _ := r.checkRestored(strings.ToLower(c.store), obj)
-		checkStrange(t, copied.WaitSettled(), copied.Pods(), members[c.from][0])
-		if got := obj.Status.Backup; got.EtcdVersion != c.from || obj.Status.ReplacedUID != "" {
-			t.Errorf("from %s: the backup is of etcd %s, replaced was %q; want %s and nothing", c.store, got.EtcdVersion, obj.Status.ReplacedUID, c.from)
-		}
-	}
-	for version, source := range sources {
-		sameMembers(t, members[version], source.WaitSettled())
-		if got := source.Get("later") + source.Get("again"); got != "yes" {
-			t.Errorf("the source %s was touched: %q", source.Name, got)
-		}
-	}
-	n.CheckNoSecretIsTold()
-}
 
 // An operator for all namespaces runs the restores with the annotation, in two namespaces at
 // once, and leaves the others alone.

@@ -8,10 +8,8 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -192,50 +190,6 @@ func TestTLSOperatorWithoutItsCertificateTouchesNothing(t *testing.T) {
 	}
 	cluster.VerifyWrites(writer)
 	n.CheckNoSecretIsTold()
-}
-
-// A condition, an event and a metric warn of a certificate that expires soon.
-func TestTLSExpiringCertificateIsTold(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	p := newPKI(t, n)
-	p.writeAll()
-	soon := time.Now().Add(5 * 24 * time.Hour).Truncate(time.Second)
-	p.writeLeaf("server", p.ca, etcdtest.Leaf{DNS: p.names, To: soon})
-	cluster := n.CreateObject(p.cluster(1, etcd36, nil))
-	cluster.WaitSettled()
-	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionFalse,
-		"Certificate Expiring", "etcd-server-tls", "server.crt", soon.UTC().Format(time.RFC3339))
-	cluster.WaitWarning(harness.Settle, "Certificate Problem", "etcd-server-tls")
-	want := fmt.Sprintf(`etcd_operator_cluster_certificate_expiry_timestamp_seconds{certificate="server",cluster="etcd",namespace=%q} %s`,
-		n.Name, strconv.FormatFloat(float64(soon.Unix()), 'g', -1, 64))
-	harness.Wait(t, "the metric", harness.Settle, func(ctx context.Context) error {
-		_, page, err := n.FromOperator(ctx, "/metrics")
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(page, want) {
-			lines := slices.DeleteFunc(strings.Split(page, "\n"), func(l string) bool { return !strings.Contains(l, "certificate_expiry") })
-			return fmt.Errorf("want %s among %q", want, lines)
-		}
-		return nil
-	})
-	p.write("server")
-	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue)
-	cluster.Delete()
-	cluster.WaitGone(harness.Settle)
-	harness.Wait(t, "the metric gone", harness.Settle, func(ctx context.Context) error {
-		_, page, err := n.FromOperator(ctx, "/metrics")
-		switch {
-		case err != nil:
-			return err
-		case !hasMetric(page, "etcd_operator_controller_clusters"):
-			return errors.New("the page has no metrics")
-		case hasMetric(page, "etcd_operator_cluster_certificate_expiry_timestamp_seconds"):
-			return errors.New("it is there")
-		}
-		return nil
-	})
 }
 
 func sameUIDs(before, after []*corev1.Pod) error {

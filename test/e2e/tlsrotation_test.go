@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,49 +22,6 @@ import (
 // refreshed bounds the time until a kubelet brings a changed Secret to the pods, on a busy
 // machine.
 const refreshed = 4 * time.Minute
-
-// All processes use new certificates of the same CA without a restart.
-func TestTLSRotatedCertificatesAreTakenUp(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	p := newPKI(t, n)
-	p.writeAll()
-	cluster := n.CreateObject(p.cluster(3, etcd36, nil))
-	cluster.WaitSettled()
-	writer := cluster.StartWriter()
-	pods := cluster.Pods()
-	waitDialled := func(times int) {
-		t.Helper()
-		harness.Wait(t, fmt.Sprintf("the operator with its certificate number %d", times), harness.Settle, func(ctx context.Context) error {
-			log, err := n.Kube.CoreV1().Pods(n.Name).GetLogs(n.Operators()[0].Name, &corev1.PodLogOptions{}).DoRaw(ctx)
-			if err != nil {
-				return err
-			}
-			if got := strings.Count(string(log), "connecting to the members with the certificate of the Secret"); got != times {
-				return fmt.Errorf("it has taken up %d", got)
-			}
-			return nil
-		})
-	}
-	waitDialled(1)
-	p.writeAll()
-	waitServed(t, n, cluster, "etcd-server-tls", "server.crt")
-	waitDialled(2)
-	cluster.WaitSettled()
-	if err := sameUIDs(pods, cluster.Pods()); err != nil {
-		t.Errorf("members were recreated: %v", err)
-	}
-	for _, pod := range cluster.Pods() {
-		if n := pod.Status.ContainerStatuses[0].RestartCount; n > 0 {
-			t.Errorf("etcd in %s was restarted %d times", pod.Name, n)
-		}
-	}
-	lost := cluster.Follower()
-	n.DeletePod(lost)
-	cluster.WaitSettled(lost)
-	cluster.VerifyWrites(writer)
-	n.CheckNoSecretIsTold()
-}
 
 // A new CA for all processes, in the three steps of doc/tls.md, under load.
 func TestTLSRotatedCAIsSurvived(t *testing.T) {

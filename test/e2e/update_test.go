@@ -93,34 +93,6 @@ func TestLabelsAreEditedInPlace(t *testing.T) {
 	}
 }
 
-// Pods that Kubernetes refuses, or that can't run, stop no member: the status reports the edit
-// as refused or stuck, and the user can revert it.
-func TestBadEditIsTakenBack(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	cluster := n.CreateObject(onVolumes(3, ""))
-	before := cluster.WaitSettled()
-	pods := cluster.Pods()
-	writer := cluster.StartWriter()
-
-	cluster.Update(func(s *v1beta2.ClusterSpec) { s.PriorityClassName = "there-is-none" })
-	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionUpdating, corev1.ConditionFalse, "Update refused", "there-is-none")
-	for i, pod := range cluster.Pods() {
-		if pod.UID != pods[i].UID {
-			t.Errorf("pod %s was given for one that Kubernetes refuses", pod.Name)
-		}
-	}
-	cluster.Update(func(s *v1beta2.ClusterSpec) { s.PriorityClassName = "" })
-	sameMembers(t, before, cluster.WaitSettled())
-
-	cluster.Update(func(s *v1beta2.ClusterSpec) { s.Pod.ExtraArgs = []string{"--there-is-no-such-flag=1"} })
-	cluster.WaitWarning(harness.Settle, "Member Stuck", "does not know one of its flags")
-	cluster.WaitCondition(harness.Settle, v1beta2.ClusterConditionAvailable, corev1.ConditionTrue) // two of three serve
-	cluster.Update(func(s *v1beta2.ClusterSpec) { s.Pod.ExtraArgs = nil })
-	sameMembers(t, before, cluster.WaitSettled())
-	cluster.VerifyWrites(writer)
-}
-
 // waitPods waits until all of a cluster's pods, as many as its size, pass a check.
 func waitPods(t *testing.T, cluster *harness.Cluster, what string, check func(*corev1.Pod) error) {
 	t.Helper()

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -71,33 +70,6 @@ func TestUpgradeOfASingleMember(t *testing.T) {
 	}
 }
 
-// The API server or the operator refuses what etcd can't do, with the reason, and nothing
-// changes.
-func TestUpgradeRefused(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	for _, c := range []struct {
-		name, from, to string
-		words          []string
-	}{
-		{"skips", etcd35, etcd37, []string{etcd35, etcd37, "can't be skipped"}},
-		{"falls", etcd36, etcd35, []string{etcd36, etcd35, "can't be downgraded"}},
-	} {
-		cluster := n.CreateObject(object(c.name, 1, c.from))
-		cluster.WaitSettled()
-		before := images(cluster)
-		err := cluster.TryUpdate(func(s *v1beta2.ClusterSpec) { s.Version = c.to })
-		for _, word := range c.words {
-			if err == nil || !strings.Contains(err.Error(), word) {
-				t.Errorf("from %s to %s: the answer should hold %q: %v", c.from, c.to, word, err)
-			}
-		}
-		if err := sameImages(cluster, before); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // A version whose image can't be pulled stops at most one member, and the user can revert it.
 func TestBadVersionCostsOneMemberAndCanBeTakenBack(t *testing.T) {
 	t.Parallel()
@@ -126,27 +98,6 @@ func TestBadVersionCostsOneMemberAndCanBeTakenBack(t *testing.T) {
 	cluster.WaitSettled()
 	quorumWasKept(t, serving)
 	cluster.VerifyWrites(writer)
-}
-
-// A cluster that was created with a bad version has no data: it starts as soon as the user
-// corrects the version.
-func TestBadVersionAtCreationCanBeCorrected(t *testing.T) {
-	t.Parallel()
-	n := harness.New(t)
-	cluster := n.Create(3, "3.6.99")
-	harness.Wait(t, "a seed that can't be pulled", time.Minute, func(context.Context) error {
-		for _, pod := range cluster.Pods() {
-			for _, status := range pod.Status.ContainerStatuses {
-				if w := status.State.Waiting; w != nil && (w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull") {
-					return nil
-				}
-			}
-		}
-		return fmt.Errorf("%d pods", len(cluster.Pods()))
-	})
-	cluster.WaitWarning(time.Minute, "3.6.99")
-	cluster.SetVersion(etcd36)
-	cluster.WaitSettled()
 }
 
 func withVersion(cluster *harness.Cluster, version string) int {

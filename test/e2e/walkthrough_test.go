@@ -6,43 +6,11 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
-
-// v0.9.4's walkthrough, command by command. create_role.sh takes its names from the
-// environment, so that it does not affect other tests.
-func TestWalkthrough(t *testing.T) {
-	t.Parallel()
-	n := harness.NewNamespace(t)
-	n.ForgetRoles()
-	n.Shell("example/rbac/create_role.sh")
-	n.Shell("kubectl create -f example/deployment.yaml")
-	n.WaitOperator()
-	wants(t, n.Shell("kubectl get pods"), "etcd-operator-", "1/1", "Running")
-	wants(t, n.Shell("kubectl get crd"), "etcdclusters.etcd.database.coreos.com")
-	wants(t, n.Shell("kubectl describe crd  etcdclusters.etcd.database.coreos.com"),
-		"Group:", "etcd.database.coreos.com", "EtcdCluster", "EtcdClusterList", "etcdclusters", "etcd", "Namespaced", "v1beta2")
-	n.Shell("kubectl apply -f example/example-etcd-cluster.yaml")
-	cluster := n.Adopt("example-etcd-cluster")
-	cluster.WaitSettled()
-	harness.Wait(t, "three members and the operator, all ready", harness.Settle, func(context.Context) error {
-		pods := n.Shell("kubectl get pods")
-		if members, ready := strings.Count(pods, "example-etcd-cluster-"), strings.Count(pods, "1/1"); members != 3 || ready != 4 {
-			return fmt.Errorf("kubectl get pods shows %d members and %d ready pods", members, ready)
-		}
-		return nil
-	})
-	wants(t, n.Shell("kubectl get etcd"), "example-etcd-cluster", "Running", "3")
-	wants(t, n.Shell("kubectl get services"), "example-etcd-cluster-client", "2379/TCP")
-	n.Shell("kubectl delete -f example/example-etcd-cluster.yaml")
-	cluster.WaitGone(harness.Settle)
-	n.Shell("kubectl delete -f example/deployment.yaml")
-}
 
 // create_role.sh takes the same as flags.
 func TestCreateRoleFlags(t *testing.T) {

@@ -35,17 +35,6 @@ func (c *Cluster) WaitCondition(within time.Duration, kind v1beta2.ClusterCondit
 	})
 }
 
-// Statuses returns a function. Its first call returns the last status, and later calls the
-// statuses written since, in order.
-func (c *Cluster) Statuses() func() []v1beta2.ClusterStatus {
-	from := max(0, len(c.n.record.statusesOf(c.Name))-1)
-	return func() []v1beta2.ClusterStatus {
-		written := c.n.record.statusesOf(c.Name)[from:]
-		from += len(written)
-		return written
-	}
-}
-
 // Observe returns a function that returns, as "reason: message", each text of a condition
 // while it was True from now on.
 func (c *Cluster) Observe(kind v1beta2.ClusterConditionType) func() []string {

@@ -56,24 +56,6 @@ func (n *Namespace) ReplaceRestoreOperator() {
 	}
 }
 
-// StopRestoreOperator scales the restore operator to nothing, and waits until it is gone.
-func (n *Namespace) StopRestoreOperator() {
-	n.t.Helper()
-	n.stop(restoreApp)
-}
-
-// StartRestoreOperator scales the restore operator up again, and waits until it is ready.
-func (n *Namespace) StartRestoreOperator() {
-	n.t.Helper()
-	n.scale(restoreApp, 1)
-	n.WaitRestoreOperator()
-}
-
-// FromRestoreOperator gets a page of the restore operator's HTTP server.
-func (n *Namespace) FromRestoreOperator(ctx context.Context, path string) (status int, body string, err error) {
-	return fromProgram(ctx, n.RestoreOperator(), path)
-}
-
 // Restore is an EtcdRestore of a test.
 type Restore struct {
 	handle[*v1beta2.EtcdRestore]
