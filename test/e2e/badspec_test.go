@@ -52,7 +52,7 @@ func TestBadSpecs(t *testing.T) {
 		t.Fatalf("the table has %d cases", len(cases))
 	}
 	n := harness.New(t)
-	neighbour := n.CreateObject(object("neighbour", 3, etcd36))
+	neighbour := n.CreateObject(object("neighbour", 1, etcd36))
 	before := neighbour.WaitSettled()
 	podsBefore := uids(neighbour.Pods())
 	writer := neighbour.StartWriter()

@@ -25,7 +25,7 @@ func TestBackupsAreProvedByRestoringThem(t *testing.T) {
 	t.Parallel()
 	r := newRestores(t)
 	r.DeployBackupOperator(nil)
-	cluster := r.Create(3, etcd36)
+	cluster := r.Create(1, etcd36)
 	r.cluster = cluster
 	cluster.WaitSettled()
 	cluster.Put("kept", "yes")
