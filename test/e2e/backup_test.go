@@ -193,42 +193,6 @@ func (b *backups) snapshots(path string) []string {
 // timeOf returns the time in the name of a scheduled backup.
 func timeOf(key string) string { return key[strings.LastIndex(key, "_")+1:] }
 
-// The walkthrough of a backup that users of v0.9.4 know, command by command.
-func TestBackupWalkthrough(t *testing.T) {
-	t.Parallel()
-	n := harness.NewNamespace(t)
-	minio := stores.MinIO(t, stores.Options{IP: n.HostIP(t)})
-	minio.CreateBucket(t, bucket)
-	b := &backups{Namespace: n, t: t, minio: minio}
-	with := "AWS_DIR=" + b.awsDirectory() + "; "
-	n.ForgetRoles()
-	n.Shell("example/rbac/create_role.sh")
-	n.Shell("kubectl create -f example/deployment.yaml")
-	n.WaitOperator()
-	n.Shell("kubectl apply -f example/example-etcd-cluster.yaml")
-	n.Adopt("example-etcd-cluster").WaitSettled()
-
-	n.Shell("kubectl create -f example/etcd-backup-operator/deployment.yaml")
-	n.WaitBackupOperator()
-	wants(t, n.Shell("kubectl get pod"), "etcd-backup-operator-", "1/1", "Running")
-	wants(t, n.Shell("kubectl get crd"), "etcdbackups.etcd.database.coreos.com")
-	n.Shell(with + "cat $AWS_DIR/credentials")
-	n.Shell(with + "cat $AWS_DIR/config")
-	n.Shell(with + "kubectl create secret generic aws --from-file=$AWS_DIR/credentials --from-file=$AWS_DIR/config")
-	n.Shell(`sed -e 's|<full-s3-path>|mybucket/etcd.backup|g' \
-    -e 's|<aws-secret>|aws|g' \
-    -e 's|<etcd-cluster-endpoints>|"http://example-etcd-cluster-client:2379"|g' \
-    example/etcd-backup-operator/backup_cr.yaml \
-    | kubectl create -f -`)
-	b.checkStored(n.AdoptBackup("example-etcd-cluster-backup").WaitSucceeded(time.Time{}))
-	if keys := b.keys(); !slices.Equal(keys, []string{"etcd.backup"}) {
-		t.Errorf("the bucket holds %v", keys)
-	}
-	wants(t, n.Shell("kubectl get etcdbackup"), "example-etcd-cluster-backup", "Succeeded", "true")
-	wants(t, n.Shell("kubectl get etcdbackup example-etcd-cluster-backup -o yaml"), "succeeded: true", "etcdRevision: ", "etcdVersion: ", "lastSuccessDate: ")
-	n.CheckNoSecretIsTold()
-}
-
 // A schedule takes more than twenty backups, keeps the newest four, and touches nothing else.
 // Meanwhile clients write, and the operator is killed.
 func TestPeriodicBackupsAndTheirRetention(t *testing.T) {

@@ -282,12 +282,6 @@ kubectl patch etcd/example-etcd-cluster --type=merge -p "{\"metadata\":{\"ownerR
 	if got := addresses(t, n, cluster.Name); !maps.Equal(got, services) {
 		t.Errorf("Services %v became %v", services, got)
 	}
-	// From now on, it is a cluster like any other.
-	lost := cluster.Follower()
-	n.DeletePod(lost)
-	cluster.WaitSettled(lost)
-	cluster.Resize(1)
-	cluster.WaitSettled()
 	n.CheckNoSecretIsTold()
 }
 

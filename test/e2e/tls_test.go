@@ -24,32 +24,23 @@ import (
 
 const certificatesValid = v1beta2.ClusterConditionCertificatesValid
 
-// The two example clusters, with certificates from the script beside them. A page applies them as they are.
-func TestTLSExamples(t *testing.T) {
+// The example with Secrets in the form of cert-manager. Pages apply both examples.
+func TestTLSWithCertificatesOfCertManager(t *testing.T) {
 	t.Parallel()
-	const certManager = " --cluster=example-cert-manager --form=cert-manager"
-	for _, example := range []struct{ name, version, manifest, flags string }{
-		{"example", etcd35, "example-tls-cluster.yaml", ""},
-		{"example-cert-manager", etcd36, "example-cert-manager-cluster.yaml", certManager},
-	} {
-		t.Run(example.name+"/"+example.version, func(t *testing.T) {
-			t.Parallel()
-			n := harness.New(t)
-			n.Shell("example/tls/generate.sh --dir=" + t.TempDir() + example.flags)
-			n.Shell("sed 's/version: .*/version: " + example.version + "/' example/tls/" + example.manifest + " | kubectl apply -f -")
-			cluster := n.Adopt(example.name)
-			checkSecured(t, cluster, cluster.WaitSettled())
-			cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue, "Certificates valid")
+	n := harness.New(t)
+	n.Shell("example/tls/generate.sh --cluster=example-cert-manager --form=cert-manager --dir=" + t.TempDir())
+	n.Shell("kubectl apply -f example/tls/example-cert-manager-cluster.yaml")
+	cluster := n.Adopt("example-cert-manager")
+	checkSecured(t, cluster, cluster.WaitSettled())
+	cluster.WaitCondition(harness.Settle, certificatesValid, corev1.ConditionTrue, "Certificates valid")
 
-			lost := cluster.Follower()
-			n.DeletePod(lost)
-			cluster.WaitSettled(lost)
-			if got := cluster.Get("kept"); got != "yes" {
-				t.Errorf("the key that was written is %q", got)
-			}
-			n.CheckNoSecretIsTold()
-		})
+	lost := cluster.Follower()
+	n.DeletePod(lost)
+	cluster.WaitSettled(lost)
+	if got := cluster.Get("kept"); got != "yes" {
+		t.Errorf("the key that was written is %q", got)
 	}
+	n.CheckNoSecretIsTold()
 }
 
 // checkSecured writes a key, and tries to connect without a certificate.
