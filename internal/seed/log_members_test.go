@@ -24,7 +24,6 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/recorder"
 	"github.com/etcd-operator/etcd-operator/pkg/rewind"
-	"github.com/etcd-operator/etcd-operator/test/members"
 )
 
 // record records the life from now on. end waits until everything is stored, and appends the
@@ -110,8 +109,8 @@ func (l *life) record(t *testing.T) (end func()) {
 // At each revision after a snapshot, the snapshot and the log give what etcd had: key by key,
 // with all revisions, versions and leases, and by etcd's own hash.
 func TestEachRevisionOfALogComesBackExactly(t *testing.T) {
-	for i, release := range members.Releases(t) {
-		seed := uint64(i)
+	for i, release := range oldestAndNewest(t) { // random histories are those of all minors from 3.5 on
+		seed := uint64(3 * i)
 		t.Run(release.Minor(), func(t *testing.T) {
 			t.Parallel()
 			l := begin(t, release, 100+seed)

@@ -338,45 +338,6 @@ func TestALogContinuesAfterFaults(t *testing.T) {
 	}
 }
 
-// A member that answers applies nothing meanwhile, so that restarts must not multiply the
-// questions.
-func TestEtcdIsAskedForItsHashOnceAnHour(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newLogWorld(t, nil)
-		stop := w.run()
-		defer stop()
-		for range 3 * 6 {
-			w.write(10 * time.Minute)
-			w.member.Fail(errors.New("it restarts"))
-			time.Sleep(5 * time.Second)
-			w.member.Fail(nil)
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if n := len(w.hashes); n != 3 {
-			t.Fatalf("asked for the revisions %v in three hours", w.hashes)
-		}
-		w.store.mu.Lock()
-		defer w.store.mu.Unlock()
-		var stored []int64
-		for key, o := range w.store.objects {
-			if _, ours := changelog.ParseKey("etcd", key); !ours {
-				continue
-			}
-			s, err := changelog.Decode(o.content)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s.Checkpoint != nil {
-				stored = append(stored, s.Checkpoint.Revision)
-			}
-		}
-		if slices.Sort(stored); !slices.Equal(stored, w.hashes) {
-			t.Errorf("the log has the hashes of %v, and %v were asked for", stored, w.hashes)
-		}
-	})
-}
-
 func TestEditsOfALogAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLogWorld(t, nil)

@@ -1,3 +1,5 @@
+//go:build !race
+
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 

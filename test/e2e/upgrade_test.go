@@ -117,16 +117,3 @@ func images(cluster *harness.Cluster) map[types.UID]string {
 	}
 	return images
 }
-
-func sameImages(cluster *harness.Cluster, before map[types.UID]string) error {
-	after := images(cluster)
-	if len(after) != len(before) {
-		return fmt.Errorf("pods %v became %v", before, after)
-	}
-	for uid, image := range before {
-		if after[uid] != image {
-			return fmt.Errorf("images %v became %v", before, after)
-		}
-	}
-	return nil
-}

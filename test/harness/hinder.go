@@ -71,12 +71,3 @@ func (n *Namespace) hinder(pod *corev1.Pod, program, hook, rule string) (release
 		n.record.addState("pod "+pod.Name+" hindered", "no longer")
 	})
 }
-
-// SizeIn returns the size of a file as a program in a pod sees it; 0 if there is none.
-func SizeIn(pod *corev1.Pod, program, path string) (int64, error) {
-	pid, err := Process(pod, program)
-	if err != nil {
-		return 0, err
-	}
-	return sizeOf(fmt.Sprintf("/proc/%d/root%s", pid, path))
-}

@@ -4,9 +4,7 @@
 package harness
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -70,16 +68,4 @@ func ResidentBytes(pod *corev1.Pod, program string) (int64, error) {
 	}
 	pages, err := strconv.ParseInt(fields[1], 10, 64)
 	return pages * int64(os.Getpagesize()), err
-}
-
-// sizeOf returns the size of a file; 0 if there is none.
-func sizeOf(path string) (int64, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }
