@@ -22,6 +22,13 @@ attend() {
 	return "$status"
 }
 
+# exit_on_signals lets a signal end the script as exit does: with the trap of EXIT.
+exit_on_signals() {
+	trap 'exit 129' HUP
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+}
+
 # own_group SCRIPT ARGUMENT... is the first command of a script whose commands run in the foreground. It
 # runs the script again, in a process group, and exits as that does. A signal to the script ends the
 # group. In the group, it returns at once.
@@ -31,9 +38,7 @@ own_group() {
 		return
 	fi
 	trap end_child EXIT
-	trap 'exit 129' HUP
-	trap 'exit 130' INT
-	trap 'exit 143' TERM
+	exit_on_signals
 	local status=0
 	OWN_GROUP=true attend "$@" || status=$?
 	exit "$status"
