@@ -16,7 +16,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 )
 
-// Tests of hours take a minute each with the race detector. Others show it the same goroutines.
+// With the race detector, the tests here, and in readers_test.go and restoretest_tidying_test.go, take a minute
+// each: their backups run for hours. Others show it the same goroutines.
 
 // A member that answers applies nothing meanwhile, so that restarts must not multiply the
 // questions.

@@ -16,21 +16,24 @@ import (
 	"time"
 )
 
-// A signal to a script alone, as from a supervisor, ends what the script runs in the foreground.
-func TestASignalToAScriptEndsItsGroup(t *testing.T) {
+// grouped returns a script that runs commands in a group of its own.
+func grouped(t *testing.T, commands string) string {
+	t.Helper()
 	library, err := filepath.Abs("../../hack/process.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	script := filepath.Join(t.TempDir(), "script")
-	text := "#!/usr/bin/env bash\nset -euo pipefail\nsource " + library + "\nown_group " + script + ` "$@"
-[[ $* == "one two" && -z ${OWN_GROUP-} ]]
-echo "$$"
-sleep 600
-`
+	text := "#!/usr/bin/env bash\nset -euo pipefail\nsource " + library + "\nown_group " + script + " \"$@\"\n" + commands + "\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	return script
+}
+
+// A signal to a script alone, as from a supervisor, ends what the script runs in the foreground.
+func TestASignalToAScriptEndsItsGroup(t *testing.T) {
+	script := grouped(t, `[[ $* == "one two" && -z ${OWN_GROUP-} ]]; echo "$$"; sleep 600`)
 	cmd := exec.CommandContext(t.Context(), script, "one", "two")
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -62,16 +65,8 @@ sleep 600
 }
 
 func TestAScriptExitsAsItsGroupDoes(t *testing.T) {
-	library, err := filepath.Abs("../../hack/process.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("#!/usr/bin/env bash\nset -euo pipefail\nsource "+library+"\nown_group "+script+"\nexit 7\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	var exit *exec.ExitError
-	if err := exec.CommandContext(t.Context(), script).Run(); !errors.As(err, &exit) || exit.ExitCode() != 7 {
+	if err := exec.CommandContext(t.Context(), grouped(t, "exit 7")).Run(); !errors.As(err, &exit) || exit.ExitCode() != 7 {
 		t.Errorf("the script ended with %v", err)
 	}
 }
