@@ -266,12 +266,28 @@ func (c *checks) wrote(o *operator, r *request) {
 	}
 	if r.method != http.MethodDelete && r.shelf.kind.resource == "pods" {
 		c.w.narrate("operator", "%s", r)
-		if r.method == http.MethodPatch && slices.Contains([]types.PatchType{types.StrategicMergePatchType}, r.patch) {
-			if pod := c.w.api.pod(r.name); pod != nil {
-				c.restarts(o, pod, "the change of its image")
-			}
+		if pod := c.imageOf(r); pod != nil {
+			c.restarts(o, pod, "the change of its image")
 		}
 	}
+}
+
+// answered notes what an operator's write has done, once the API server has decided.
+func (c *checks) answered(o *operator, r *request, code int) {
+	if o.kin != &c.w.operators || code >= http.StatusBadRequest {
+		return
+	}
+	if pod := c.imageOf(r); pod != nil {
+		c.restarted(o, pod)
+	}
+}
+
+// imageOf returns the pod whose image a request changes, or nil.
+func (c *checks) imageOf(r *request) *corev1.Pod {
+	if r.shelf.kind.resource != "pods" || r.method != http.MethodPatch || r.patch != types.StrategicMergePatchType {
+		return nil
+	}
+	return c.w.api.pod(r.name)
 }
 
 // minute checks what the operator did in a minute.
@@ -318,6 +334,7 @@ func (c *checks) deletes(o *operator, resource string, obj metav1.Object) {
 		}
 		c.gives(o, obj)
 		c.restarts(o, obj, "the deletion of its pod")
+		c.restarted(o, obj)
 		if claimOf(obj) != "" {
 			return
 		}
@@ -350,7 +367,6 @@ func (c *checks) restarts(o *operator, pod *corev1.Pod, act string) {
 	if !slices.Contains(voters, id) {
 		return
 	}
-	defer c.conduct.restarts(o, id, m)
 	c.leads(o, h, id, act)
 	if len(voters) < 3 || m == nil && !c.w.aboutToRestart(h, id) || m != nil && m.id != id || !c.well(o, id) {
 		return
@@ -363,6 +379,13 @@ func (c *checks) restarts(o *operator, pod *corev1.Pod, act string) {
 	}
 	if n+1 >= etcd.Quorum(len(voters)) && n < etcd.Quorum(len(voters)) {
 		c.w.fail("%s takes %s: %d of %d voters are left", act, d.name, n, len(voters))
+	}
+}
+
+// restarted notes that an operator has restarted a voter.
+func (c *checks) restarted(o *operator, pod *corev1.Pod) {
+	if id, h := c.memberOf(c.w.disks[c.w.diskKeyOf(pod)]); h != nil && slices.Contains(h.machine.voters(), id) {
+		c.conduct.restarts(o, id, c.w.memberAt(h.machine.members[id].url))
 	}
 }
 

@@ -258,6 +258,9 @@ func (o *operator) RoundTrip(r *http.Request) (*http.Response, error) {
 			w.checks.wrote(o, req)
 		}
 		a := w.api.handle(o, req)
+		if req.writes() {
+			w.checks.answered(o, req, a.code)
+		}
 		w.note(fmt.Sprintf("%s %s -> %d", o.name, req, a.code))
 		reply(a)
 	}
