@@ -24,8 +24,8 @@ import (
 type Facts struct {
 	// Record is the last state that a quorum agreed on; nil if nobody wrote one.
 	Record *api.ClusterRecord
-	// LastRevision is the highest revision that a quorum is known to have committed, if it is
-	// later than the record's.
+	// LastRevision is the highest revision that was known to be committed at an earlier look; 0 if none was.
+	// A survivor that has it may be gone.
 	LastRevision int64
 	// RestoredFrom is the key of the backup that the cluster began from; "": none. Its cluster had
 	// another ID.
@@ -55,6 +55,8 @@ type Report struct {
 	// Recorded is the last state that the operator wrote down while there was a quorum; nil
 	// if it wrote none.
 	Recorded *Recorded `json:"recorded,omitempty"`
+	// known is the highest revision that a quorum is known to have committed. A member applies nothing else.
+	known int64
 	// Index is the highest raft index on record; 0 if there is none.
 	Index int64 `json:"-"`
 	// Missing are the voters that do not answer.
@@ -94,7 +96,7 @@ type Survivor struct {
 	Applied uint64 `json:"-"`
 	// LogEnd is the end of its write-ahead log; nil if it is unknown.
 	LogEnd *LogEnd `json:"-"`
-	// Behind is how many recorded revisions it lacks.
+	// Behind is how many known revisions it lacks.
 	Behind int64 `json:"behind"`
 	// NotServing is true if it has started without a quorum, and serves no clients.
 	NotServing bool `json:"notServing,omitempty"`
@@ -117,8 +119,7 @@ type Backup struct {
 	Log bool `json:"log,omitempty"`
 	// ClusterID is that of the log.
 	ClusterID string `json:"-"`
-	// Behind is how many revisions it lacks, of those that are recorded or that a survivor
-	// holds.
+	// Behind is how many known revisions it lacks.
 	Behind int64 `json:"behind"`
 	// Unfit is why the cluster can't continue from it; empty if it can.
 	Unfit string `json:"unfit,omitempty"`
@@ -133,9 +134,10 @@ func Of(f Facts) *Report {
 	if f.Record != nil {
 		r.Index = f.Record.RaftIndex
 	}
-	if f.LastRevision > r.LastRevision() {
+	if r.Recorded == nil && f.LastRevision > 0 {
 		r.Recorded = &Recorded{Revision: f.LastRevision}
 	}
+	r.known = f.committed()
 	for _, m := range f.Members {
 		if !m.Learner {
 			r.Voters++
@@ -143,7 +145,9 @@ func Of(f Facts) *Report {
 		switch {
 		case m.Status != nil:
 			s := Survivor{Name: m.Name, Revision: m.Status.Revision, RaftTerm: m.Status.RaftTerm, RaftIndex: m.Status.RaftIndex, Applied: m.Status.RaftApplied, LogEnd: m.LogEnd, NotServing: m.NotServing, Unfit: unfit(f, m)}
-			s.Behind = max(0, r.LastRevision()-s.Revision)
+			if r.Recorded != nil {
+				s.Behind = max(0, r.known-s.Revision)
+			}
 			r.Survivors = append(r.Survivors, s)
 		case !m.Learner:
 			r.Missing = append(r.Missing, m.Missing)
@@ -161,11 +165,21 @@ func Of(f Facts) *Report {
 	return r
 }
 
-func (r *Report) addBackups(f Facts) {
-	known := r.LastRevision()
-	for _, s := range r.Survivors {
-		known = max(known, s.Revision)
+// committed returns the highest revision that a quorum is known to have committed; 0 if none is known.
+func (f Facts) committed() int64 {
+	known := f.LastRevision
+	if f.Record != nil {
+		known = max(known, f.Record.Revision)
 	}
+	for _, m := range f.Members {
+		if m.Status != nil && (m.Status.Learner || unfit(f, m) == "") && (m.NotServing || Foreign(f.Record, etcd.FormatID(m.Status.ClusterID)) == "") {
+			known = max(known, m.Status.Revision)
+		}
+	}
+	return known
+}
+
+func (r *Report) addBackups(f Facts) {
 	for i := range f.Backups {
 		st := f.Backups[i].Status
 		if st.Key == "" || st.EtcdRevision == 0 {
@@ -188,7 +202,7 @@ func (r *Report) addBackups(f Facts) {
 				b.Taken, b.Complete = &log.NewestDate.Time, &log.NewestDate.Time
 			}
 		}
-		b.Behind = max(0, known-b.Revision)
+		b.Behind = max(0, r.known-b.Revision)
 		r.Backups = append(r.Backups, b)
 	}
 	slices.SortStableFunc(r.Backups, func(a, b Backup) int {
@@ -224,13 +238,13 @@ func Foreign(record *api.ClusterRecord, id string) string {
 // sameID compares IDs of clusters with and without leading zeros.
 func sameID(a, b string) bool { return strings.TrimLeft(a, "0") == strings.TrimLeft(b, "0") }
 
-// LastRevision is the highest revision that a quorum is known to have committed; 0 if nobody
-// knows one.
+// LastRevision is the highest revision that a quorum is known to have committed: the recorded one, or that
+// of a survivor. It is 0 if none is recorded: the most advanced survivor may lack any number of writes.
 func (r *Report) LastRevision() int64 {
 	if r.Recorded == nil {
 		return 0
 	}
-	return r.Recorded.Revision
+	return r.known
 }
 
 // Best returns the fit survivor to continue from: the one with the longest log, if the logs of all are

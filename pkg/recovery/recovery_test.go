@@ -75,6 +75,49 @@ func TestTheLogCountsOnlyInItsOwnCluster(t *testing.T) {
 	}
 }
 
+// A member applies what a quorum has committed, and nothing else.
+func TestWhatAnotherSurvivorHasAppliedIsKnown(t *testing.T) {
+	member := func(name string, id, cluster uint64, revision int64) Member {
+		return Member{Missing: Missing{Name: name}, Status: &etcd.Status{MemberID: id, ClusterID: cluster, Revision: revision}}
+	}
+	f := Facts{
+		Record:  &api.ClusterRecord{ClusterID: "7", Revision: 70},
+		Members: []Member{member("a", 1, 7, 80), member("b", 2, 7, 83), member("foreign", 3, 8, 9000), {Missing: Missing{Name: "c"}}, {Missing: Missing{Name: "d"}}},
+		Backups: []api.EtcdBackup{{Status: api.BackupStatus{Key: "k", EtcdRevision: 60}}},
+	}
+	check := func(what string, want int64) {
+		t.Helper()
+		r := Of(f)
+		if got := r.LastRevision(); got != want {
+			t.Errorf("%s: the last known revision is %d, want %d", what, got, want)
+		}
+		if s := r.Survivor("a"); s.Behind != max(0, want-80) {
+			t.Errorf("%s: %+v", what, s)
+		}
+	}
+	check("with a survivor that has more", 83)
+	text := saidOf(f, "a")
+	if want := "a has revision 80; its log may hold later ones; the last revision known to be committed was 83: at most 3 known revisions are lost, and perhaps later writes"; text != want {
+		t.Errorf("it says %q, want %q", text, want)
+	}
+	f.LastRevision, f.Members = 83, f.Members[:1]
+	check("once that survivor is gone", 83)
+	f.Record, f.LastRevision = nil, 0
+	if got := Of(f).LastRevision(); got != 0 {
+		t.Errorf("without a record: %d", got)
+	}
+}
+
+// saidOf is what a report says of a survivor.
+func saidOf(f Facts, name string) string {
+	for _, way := range Of(f).Ways() {
+		if way.Member == name {
+			return way.Message
+		}
+	}
+	return ""
+}
+
 // An EtcdCluster was deleted and recreated under its name, and its EtcdBackup has made no backup since.
 func TestABackupOfAnotherClusterIsNoWayOut(t *testing.T) {
 	backup := func(name, key, id string, revision int64) api.EtcdBackup {
@@ -118,7 +161,7 @@ func TestALossIsStatedAsFarAsTheLogOfTheSurvivorIsKnown(t *testing.T) {
 	if got, want := r.Ways()[0].Message, "a has revision 80; its log may hold later ones; the last revision known to be committed was 83: at most 3 known revisions are lost, and perhaps later writes"; got != want {
 		t.Errorf("before the choice, it says %q, want %q", got, want)
 	}
-	if got, want := r.Loses(r.Survivors[0]), "at most 3 recorded revisions, and perhaps later writes"; got != want {
+	if got, want := r.Loses(r.Survivors[0]), "at most 3 known revisions, and perhaps later writes"; got != want {
 		t.Errorf("in a few words, it says %q, want %q", got, want)
 	}
 	for unapplied, want := range map[int64]string{

@@ -76,8 +76,6 @@ func (r *Report) against(revision, behind int64) string {
 		return "no committed revision is recorded, so the loss is unknown"
 	case last > revision:
 		return fmt.Sprintf("the last revision known to be committed was %d: %s lost, and later writes", last, revisionsAre(behind, "known "))
-	case behind > 0:
-		return fmt.Sprintf("a survivor has more: %s lost", revisionsAre(behind, ""))
 	default:
 		return fmt.Sprintf("the last revision known to be committed was %d: no known revision is lost; perhaps the last writes are", last)
 	}
@@ -143,11 +141,11 @@ func (r *Report) Loses(s Survivor) string {
 	case s.Unfit != "":
 		return "cannot be used: " + s.Unfit
 	case s.Behind > 0:
-		return fmt.Sprintf("at most %d recorded revisions, and perhaps later writes", s.Behind)
+		return fmt.Sprintf("at most %d known revisions, and perhaps later writes", s.Behind)
 	case r.Recorded == nil:
 		return "unknown: no revision is recorded"
 	default:
-		return "no recorded revision; perhaps the last writes before the loss"
+		return "no known revision; perhaps the last writes before the loss"
 	}
 }
 

@@ -86,7 +86,7 @@ func TestASurvivorIsLeftToTheOperator(t *testing.T) {
 			if code != 0 {
 				t.Errorf("exit code %d: %s", code, errOut)
 			}
-			contains(t, out, "1 of 3 members answer", "survivor orders-c", "81500      at most 3 recorded revisions, and perhaps later writes", "--from-survivor")
+			contains(t, out, "1 of 3 members answer", "survivor orders-c", "81500      at most 3 known revisions, and perhaps later writes", "--from-survivor")
 			if strings.Contains(out, "(restarted)") != (name == "it has restarted") {
 				t.Errorf("it says\n%s", out)
 			}

@@ -64,7 +64,7 @@ func TestTheWaysOutOfALostQuorum(t *testing.T) {
 		"Missing: orders-a: it has no pod; its volume is Bound, and may hold its data",
 		"Missing: orders-b: it has no pod\n",
 		"bring the missing members back   -          nothing",
-		"survivor orders-c                81500      at most 3 recorded revisions, and perhaps later writes",
+		"survivor orders-c                81500      at most 3 known revisions, and perhaps later writes",
 		"backup nightly                   80912      591 known revisions, and later writes: all since 2026-11-22T06:00:00Z (6 h ago)",
 		"kubectl etcd recover orders --from-survivor -n default",
 		"kubectl etcd restore orders --newest --from nightly -n default")
@@ -84,7 +84,7 @@ func TestTheWaysOutOfALostQuorum(t *testing.T) {
 		}
 	})
 	_, out, _ = w.run("recover", "orders")
-	contains(t, out, "The operator recorded revision 81510.", "at most 10 recorded revisions, and perhaps later writes")
+	contains(t, out, "The operator recorded revision 81503 at", "Revision 81510 is known to be committed.", "at most 10 known revisions, and perhaps later writes")
 	_, out, _ = w.run("status", "orders")
 	contains(t, out, "Way out Survivor: orders-c has revision 81500", "Recovery survivor=orders-c: BackingUp: why. What it restores and loses: what is lost")
 }
@@ -169,7 +169,7 @@ func (w *world) persistent() {
 
 func TestASurvivorThatHoldsWhatIsRecorded(t *testing.T) {
 	_, out, _ := lostQuorum(t, 81500, nightly()).run("recover", "orders")
-	contains(t, out, "no recorded revision; perhaps the last writes before the loss")
+	contains(t, out, "no known revision; perhaps the last writes before the loss")
 }
 
 func TestNobodyIsLeft(t *testing.T) {

@@ -23,6 +23,9 @@ func (r *Report) Print(out io.Writer, now time.Time) error {
 	fmt.Fprintf(out, "EtcdCluster %s has lost its quorum: %s.\n", r.Name, r.headcount())
 	if r.Recorded != nil {
 		fmt.Fprintf(out, "The operator recorded revision %d%s. Later writes are not recorded.\n", r.Recorded.Revision, at(r.Recorded.Time))
+		if last := r.LastRevision(); last > r.Recorded.Revision {
+			fmt.Fprintf(out, "Revision %d is known to be committed.\n", last)
+		}
 	}
 	for _, m := range r.Missing {
 		fmt.Fprintln(out, "Missing: "+line(m))
