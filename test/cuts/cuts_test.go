@@ -3,8 +3,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cuts destroys two of three members of a real etcd under load, and has the operators recover
-// what the third one has. It needs no Kubernetes.
+// Package cuts destroys most members of a real etcd under load, and has the operators recover what
+// another one has. It needs no Kubernetes.
 package cuts
 
 import (
@@ -22,9 +22,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/test/members"
 )
 
-// At a random moment, two of three members lose their disks under load. The etcd operator lists the ways
-// out, a person chooses the survivor, the backup operator stores its data, and the containers of the
-// first member restore that. Nothing is lost that the survivor had, the loss is what the status said, and
+// At a random moment, two of three members lose their disks under load, or three of five. The etcd operator
+// lists the ways out, a person chooses a survivor, the backup operator stores its data, and the containers of
+// the first member restore that. Nothing is lost that the survivor had, the loss is what the status said, and
 // no old member takes part in the new cluster.
 //
 // CUTS is how many, CUTS_FIRST the seed of the first, and CUTS_ETCD the only release, such as 3.6.
@@ -75,6 +75,7 @@ type schedule struct {
 	floods bool
 	// successor is true if another etcd operator takes over, which knows the status alone.
 	successor bool
+	size      int
 }
 
 func scheduleOf(seed uint64) schedule {
@@ -91,6 +92,10 @@ func scheduleOf(seed uint64) schedule {
 		s.gap = 0
 	}
 	s.floods = s.lag > 0 && rng.IntN(3) > 0
+	s.size = 3
+	if rng.IntN(3) == 0 {
+		s.size = 5
+	}
 	return s
 }
 
@@ -108,7 +113,10 @@ type cut struct {
 
 	survivor, old *members.Member // old is destroyed for the operators, and returns
 	name          string          // of the survivor
-	clusterID     uint64
+	// other is a second survivor, which nobody chooses; nil with three members. otherName is its name.
+	other     *members.Member
+	otherName string
+	clusterID uint64
 	// before is the revision that the survivor is known to have had while it was not alone.
 	before int64
 	recovery
@@ -129,7 +137,7 @@ func newCut(t *testing.T, release members.Release, seed uint64) *cut {
 		c.tls = members.NewTLS(t)
 		config = c.tls.ClientConfig(t, "root")
 	}
-	c.cluster = release.Start(t, members.Options{Size: 3, TLS: c.tls, Flags: quick})
+	c.cluster = release.Start(t, members.Options{Size: c.size, TLS: c.tls, Flags: quick})
 	for _, m := range c.cluster.Members {
 		c.clients[m] = c.cluster.Client(t, m)
 		c.truths[m] = members.Watch(t, c.clients[m])
@@ -152,13 +160,16 @@ func (c *cut) live(t *testing.T) {
 	})
 }
 
-// strike takes two members and their disks away.
+// strike takes most members and their disks away.
 func (c *cut) strike(t *testing.T) {
 	t.Helper()
 	leader, followers := c.cluster.Leader(t)
 	c.survivor = leader
 	if !c.leads {
 		c.survivor = followers[c.seed/2%2]
+	}
+	if c.size > 3 {
+		c.other = followers[2]
 	}
 	status, err := c.clients[c.survivor].Status(t.Context(), c.survivor.URL)
 	if err != nil {
@@ -167,11 +178,14 @@ func (c *cut) strike(t *testing.T) {
 	c.clusterID = status.Header.ClusterId
 	var lost []*members.Member
 	for i, m := range c.cluster.Members {
-		if m == c.survivor {
-			c.name = fmt.Sprintf("m%d", i)
-			continue
+		switch name := fmt.Sprintf("m%d", i); m {
+		case c.survivor:
+			c.name = name
+		case c.other:
+			c.otherName = name
+		default:
+			lost = append(lost, m)
 		}
-		lost = append(lost, m)
 	}
 	c.old = lost[c.seed/4%2]
 	if c.lag > 0 {
@@ -194,10 +208,11 @@ func (c *cut) strike(t *testing.T) {
 		c.survivor.Thaw(t)
 	}
 	for i, m := range c.cluster.Members {
-		if m != c.survivor {
-			c.ops.losePod(t, fmt.Sprintf("m%d", i))
+		if !slices.Contains(lost, m) {
+			continue
 		}
-		if m != c.survivor && m != c.old {
+		c.ops.losePod(t, fmt.Sprintf("m%d", i))
+		if m != c.old {
 			m.Destroy(t)
 		}
 	}

@@ -68,8 +68,8 @@ func startOperators(t *testing.T, c *members.Cluster, security *members.TLS, con
 	t.Helper()
 	obj := &api.EtcdCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: clusterName, Namespace: namespace, UID: "the-uid", Generation: 1, ResourceVersion: "1", CreationTimestamp: metav1.Now()},
-		Spec:       api.ClusterSpec{Size: 3, Version: c.Release.Version},
-		Status:     api.ClusterStatus{Phase: api.ClusterPhaseRunning, Size: 3, CurrentVersion: c.Release.Version},
+		Spec:       api.ClusterSpec{Size: len(c.Members), Version: c.Release.Version},
+		Status:     api.ClusterStatus{Phase: api.ClusterPhaseRunning, Size: len(c.Members), CurrentVersion: c.Release.Version},
 	}
 	like := &api.EtcdBackup{ObjectMeta: metav1.ObjectMeta{Name: storeName, Namespace: namespace, UID: "the-store", ResourceVersion: "1"}}
 	like.Spec.EtcdCluster = &api.EtcdClusterRef{Name: clusterName}
@@ -261,7 +261,7 @@ func (r reach) Conn(ep etcd.Endpoint) (cluster.Member, error) {
 func (reach) ReceivesSnapshot(context.Context, string) (bool, error) { return false, nil }
 
 func (r reach) NotServing(ctx context.Context, address string) (etcd.Status, error) {
-	for i, name := range slices.Sorted(maps.Keys(r.members)) { // m0, m1, m2
+	for i, name := range slices.Sorted(maps.Keys(r.members)) { // m0, m1 and so on
 		if address == fmt.Sprintf("10.0.0.%d:%d", i+1, manifest.MetricsPort) {
 			return etcd.NotServing(ctx, r.members[name].Metrics)
 		}

@@ -31,6 +31,7 @@ import (
 type recovery struct {
 	said     *api.RecoveryStatus // when the person chooses
 	way      api.RecoveryWay     // that the person takes
+	otherWay api.RecoveryWay     // the second survivor's, with five members
 	choice   api.RecoveryChoice  // once the data of the survivor is stored
 	chosen   time.Time
 	asked    *api.EtcdRestore // by the etcd operator
@@ -55,14 +56,20 @@ func (c *cut) choose(t *testing.T) {
 		if c.said = status(); c.said == nil {
 			return false
 		}
-		i := slices.IndexFunc(c.said.Ways, func(w api.RecoveryWay) bool { return w.Way == api.RecoverySurvivor })
-		if i >= 0 {
-			c.way = c.said.Ways[i]
+		survivors := slices.DeleteFunc(slices.Clone(c.said.Ways), func(w api.RecoveryWay) bool { return w.Way != api.RecoverySurvivor })
+		i := slices.IndexFunc(survivors, func(w api.RecoveryWay) bool { return w.Member == c.name })
+		if i < 0 || c.other != nil && len(survivors) < 2 {
+			return false
 		}
-		return i >= 0
+		c.way = survivors[i]
+		if c.other != nil {
+			c.otherWay = survivors[1-i]
+		}
+		return true
 	}, func() string {
-		return fmt.Sprintf("no way out is a survivor: %+v, of %+v", c.said, c.ops.cluster(t).Status)
+		return fmt.Sprintf("the survivors %q are not the ways out: %+v, of %+v", []string{c.name, c.otherName}, c.said, c.ops.cluster(t).Status)
 	})
+	c.compareWays(t)
 	c.chosen = time.Now()
 	c.ops.annotate(t, api.RecoverAnnotation, "survivor="+c.way.Member)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -92,9 +99,34 @@ func (c *cut) choose(t *testing.T) {
 	}
 	c.bump = c.asked.Spec.BumpRevision
 	c.survivor.Kill(t) // as the restore operator does before the new cluster starts
+	if c.other != nil {
+		c.other.Kill(t)
+	}
 	c.log = logged(t, c.survivor.Dir())
 	if c.ends {
 		c.readByHand(t)
+	}
+}
+
+// compareWays compares the ways of two survivors: the status names first what loses less.
+func (c *cut) compareWays(t *testing.T) {
+	t.Helper()
+	if c.other == nil {
+		return
+	}
+	at, err := c.clients[c.other].Status(t.Context(), c.other.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.otherWay.Member != c.otherName || c.otherWay.Revision != at.Header.Revision {
+		t.Errorf("the status says that %s has revision %d, and %s has %d", c.otherWay.Member, c.otherWay.Revision, c.otherName, at.Header.Revision)
+	}
+	if c.said.LastRevision < at.Header.Revision {
+		t.Errorf("the status says that revision %d was committed, and %s has %d", c.said.LastRevision, c.otherName, at.Header.Revision)
+	}
+	first := c.said.Ways[0]
+	if first.Way == api.RecoverySurvivor && first.Revision < max(c.way.Revision, c.otherWay.Revision) {
+		t.Errorf("the status names %s first, with revision %d, and the survivors have %d and %d", first.Member, first.Revision, c.way.Revision, c.otherWay.Revision)
 	}
 }
 
@@ -196,7 +228,7 @@ func (c *cut) fetch(t *testing.T, place *location.Location, found selection.Veri
 	}
 }
 
-// checkOld starts an old member on its old data. It must have no part in the new cluster.
+// checkOld starts old members on their old data. They must have no part in the new cluster.
 func (c *cut) checkOld(t *testing.T) {
 	t.Helper()
 	client, url := c.restored.Client(t), c.restored.Members[0].URL
@@ -207,11 +239,19 @@ func (c *cut) checkOld(t *testing.T) {
 	if before.Header.ClusterId == c.clusterID {
 		t.Errorf("the restored cluster has the ID of the old one: %x", c.clusterID)
 	}
-	c.old.Start(t)
-	// Without a quorum, a member that starts serves no clients. Its messages show that it runs.
-	c.awaitLog(t, c.old, "cluster ID mismatch")
+	returning := []*members.Member{c.old}
+	if c.other != nil {
+		returning = append(returning, c.other)
+	}
+	for _, m := range returning {
+		m.Start(t)
+	}
+	for _, m := range returning {
+		// Without a quorum, a member that starts serves no clients. Its messages show that it runs.
+		c.awaitLog(t, m, "cluster ID mismatch")
+	}
 	time.Sleep(time.Second) // two elections
-	old := c.cluster.Client(t, c.old)
+	old := c.cluster.Client(t, returning...)
 	members.Put(t, client, "after", "the return of an old member")
 	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 	defer cancel()
