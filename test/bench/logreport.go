@@ -20,7 +20,7 @@ const (
 // logReport is the measurements of a continuous backup.
 type logReport struct {
 	rate          int           // puts a second
-	lag           time.Duration // spec.continuous.maxLagSeconds
+	lag           time.Duration // spec.continuous.maxLagInSecond
 	lags          []time.Duration
 	with, without []time.Duration // puts, while a log was recorded and while none was
 
@@ -52,7 +52,7 @@ func (r *logReport) String() string {
 	row := func(name string, list []time.Duration, digits string) {
 		fmt.Fprintf(&b, "| %s | "+digits+" | "+digits+" | "+digits+" | %d |\n", name, milliseconds(quantile(list, 0.5)), milliseconds(quantile(list, 0.99)), milliseconds(quantile(list, 1)), len(list))
 	}
-	row(fmt.Sprintf("from a write to its copy in the store, with `maxLagSeconds: %g`", r.lag.Seconds()), r.lags, "%.0f ms")
+	row(fmt.Sprintf("from a write to its copy in the store, with `maxLagInSecond: %g`", r.lag.Seconds()), r.lags, "%.0f ms")
 	row("a put beside the recording", r.with, "%.1f ms")
 	row("a put without it", r.without, "%.1f ms")
 	lag, ratio := quantile(r.lags, 0.99), float64(quantile(r.with, 0.99))/float64(max(1, quantile(r.without, 0.99)))

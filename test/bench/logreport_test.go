@@ -16,7 +16,7 @@ func TestLogReport(t *testing.T) {
 	r.with = []time.Duration{3 * time.Millisecond, 2 * time.Millisecond}
 	r.without = []time.Duration{2 * time.Millisecond, 1 * time.Millisecond}
 	want := "| what | p50 | p99 | most | number |\n|---|---|---|---|---|\n" +
-		"| from a write to its copy in the store, with `maxLagSeconds: 5` | 5100 ms | 10000 ms | 10000 ms | 100 |\n" +
+		"| from a write to its copy in the store, with `maxLagInSecond: 5` | 5100 ms | 10000 ms | 10000 ms | 100 |\n" +
 		"| a put beside the recording | 3.0 ms | 3.0 ms | 3.0 ms | 2 |\n" +
 		"| a put without it | 2.0 ms | 2.0 ms | 2.0 ms | 2 |\n" + `
 | | measured | target |
