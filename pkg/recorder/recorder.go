@@ -154,11 +154,12 @@ func (r *Recorder) keepStoring(ctx, outer context.Context, b *buffer) error {
 		default:
 		}
 		if len(s.Revisions) > 0 || due {
-			if err := r.addLeases(ctx, b.leases(), s, known); err != nil {
+			// A quorum has committed it, and the stream may end meanwhile.
+			if err := r.addLeases(outer, b.leases(), s, known); err != nil {
 				return err
 			}
 			s.Checkpoint = checks.take()
-			if err := r.Store(ctx, s); err != nil {
+			if err := r.Store(outer, s); err != nil {
 				return err
 			}
 			beat.Stop()

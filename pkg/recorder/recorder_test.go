@@ -41,7 +41,11 @@ func (f *fake) store(ctx context.Context, s *changelog.Segment) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	time.Sleep(f.slow)
+	select {
+	case <-time.After(f.slow):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	text, err := s.Encode()
 	if err != nil {
 		return err
@@ -297,7 +301,7 @@ func TestASegmentIsStoredEarlyIfItIsLarge(t *testing.T) {
 		_ = f.during(t, 0, nil, func() {
 			time.Sleep(time.Second)
 			f.Write(600, 10_000, 0)
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute + time.Second)
 		})
 		if s := f.segments[len(f.segments)-2]; len(f.segments) < 3 || s.Until.Sub(began) > 2*time.Second {
 			var list []string
@@ -361,18 +365,25 @@ func TestTheHashOfEtcdIsStoredNowAndThen(t *testing.T) {
 func TestWhatCameBeforeTheMemberFailedIsStored(t *testing.T) {
 	for name, test := range map[string]struct {
 		lease int64
+		slow  time.Duration // the store
 		fail  func(*fake)
 		want  int64
 	}{
-		"no quorum is left": {0, func(f *fake) { f.Fail(errors.New("etcdserver: no leader")) }, 23},
+		"no quorum is left": {0, 0, func(f *fake) { f.Fail(errors.New("etcdserver: no leader")) }, 23},
 		// A restore would have keys whose lease nobody knows.
-		"no quorum is left, and nobody knows a lease": {5, func(f *fake) { f.Fail(errors.New("etcdserver: no leader")) }, 20},
-		"another cluster has taken its place":         {0, func(f *fake) { f.Replace(8, 30) }, 20},
+		"no quorum is left, and nobody knows a lease": {5, 0, func(f *fake) { f.Fail(errors.New("etcdserver: no leader")) }, 20},
+		"another cluster has taken its place":         {0, 0, func(f *fake) { f.Replace(8, 30) }, 20},
+		"no quorum is left while a segment is on its way": {0, 2 * time.Second, func(f *fake) {
+			time.Sleep(3 * time.Second)
+			f.Write(2, 10, 0)
+			synctest.Wait()
+			f.Fail(errors.New("etcdserver: no leader"))
+		}, 25},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(20)
-				f.since = time.Now()
+				f.since, f.slow = time.Now(), test.slow
 				if err := f.during(t, 20, nil, func() {
 					time.Sleep(6 * time.Second)
 					f.Write(3, 10, test.lease)
