@@ -69,34 +69,55 @@ func readEnd(ctx context.Context, place *location.Location, newest, beside chang
 	return newest, end, err
 }
 
-// isEndUnknown reports whether the operator before may have stored more than the status says.
+// isEndUnknown reports whether the store may have more than the status says.
 func (c *changeLog) isEndUnknown() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.endUnknown
 }
 
-// findEnd looks how far the store continues the log of the status. Without a quorum, no recording begins
+// loseEnd notes that the store may have a segment whose answer is lost.
+func (c *changeLog) loseEnd() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endUnknown = true
+}
+
+// knownEnd is how far the log goes by what was stored, or else by the status. false: there is no log.
+func (c *changeLog) knownEnd() (cluster uint64, newest int64, known bool, err error) {
+	if p := c.seen(); p.stored {
+		return p.cluster, p.newest, true, nil
+	}
+	if c.status == nil || c.status.ClusterID == "" {
+		return 0, 0, false, nil
+	}
+	if cluster, err = strconv.ParseUint(c.status.ClusterID, 16, 64); err != nil {
+		return 0, 0, false, fmt.Errorf("read status.continuous.clusterID: %w", err)
+	}
+	return cluster, c.status.NewestRevision, true, nil
+}
+
+// findEnd looks how far the store continues what is known of the log. Without a quorum, no recording begins
 // that would see it, and a way out restores no more than the status says.
 func (c *changeLog) findEnd(ctx context.Context, place *location.Location) error {
-	cluster, err := strconv.ParseUint(c.status.ClusterID, 16, 64)
-	if err != nil {
-		return fmt.Errorf("read status.continuous.clusterID: %w", err)
+	cluster, newest, known, err := c.knownEnd()
+	if !known {
+		return err
 	}
 	log := changelog.NewIndex(cluster)
 	for k, err := range segments(ctx, place) {
 		if err != nil {
 			return fmt.Errorf("look for the log of changes: %w", err)
 		}
-		if k.Cluster == cluster && k.Last >= c.status.NewestRevision {
+		if k.Cluster == cluster && k.Last >= newest {
 			log.Add(k, 0)
 		}
 	}
 	var end changelog.Mark
-	for m := range log.Chain(c.status.NewestRevision) {
+	for m := range log.Chain(newest) {
 		end = m
 	}
-	further := end.Last > c.status.NewestRevision
+	further := end.Last > newest
 	if further {
 		o, err := c.ownerOf(ctx, place, log.Key(place.Key, end))
 		if err != nil {
@@ -107,7 +128,7 @@ func (c *changeLog) findEnd(ctx context.Context, place *location.Location) error
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.endUnknown = false; further {
-		c.progress = logProgress{cluster: cluster, newest: end.Last, until: end.Until(), found: true}
+		c.progress.cluster, c.progress.newest, c.progress.until, c.progress.found = cluster, end.Last, end.Until(), true
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ type changeLog struct {
 
 	mu       sync.Mutex
 	progress logProgress
-	// endUnknown is true if the operator before may have stored more than the status says.
+	// endUnknown is true if the store may have more than the status says: of the operator before, or a
+	// segment whose answer is lost.
 	endUnknown bool
 	hashed     time.Time // when etcd was last asked for its hash; zero: it was not
 	// differing is which members differ by the last comparison; nil: there was none.
@@ -66,7 +67,7 @@ type logProgress struct {
 	newest int64
 	until  time.Time
 	stored bool // at least one segment
-	// found is true if the operator before had stored up to newest.
+	// found is true if the store had more than anybody knew, up to newest.
 	found bool
 }
 
@@ -255,11 +256,15 @@ func (c *changeLog) record(ctx context.Context, place *location.Location, member
 		Member: member, Cluster: cluster, Since: since, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock, Hashes: c.hashes(at),
 		Store: func(ctx context.Context, s *changelog.Segment) error {
 			tail.Tie(s)
-			if err := c.store(ctx, place, s); err != nil {
-				return err
+			err := c.store(ctx, place, s)
+			if err == nil {
+				tail.Stored(s)
+				err = others.stored(ctx, place, changelog.KeyOf(place.Key, s))
 			}
-			tail.Stored(s)
-			return others.stored(ctx, place, changelog.KeyOf(place.Key, s))
+			if err != nil {
+				c.loseEnd()
+			}
+			return err
 		},
 		Stored: func(s *changelog.Segment) {
 			c.mu.Lock()
@@ -341,14 +346,14 @@ func (c *changeLog) store(ctx context.Context, place *location.Location, s *chan
 			backupobject.MetaSize: strconv.Itoa(len(text)),
 		},
 	})
+	if err == nil {
+		return nil // also after the end of ctx: the store has it
+	}
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, tooLate):
 		err = tooLate
 	case cause != nil:
 		return cause
 	}
-	if err != nil {
-		return advised(fmt.Errorf("store the log of changes: %w", err), &c.obj.Spec)
-	}
-	return nil
+	return advised(fmt.Errorf("store the log of changes: %w", err), &c.obj.Spec)
 }
