@@ -88,7 +88,7 @@ type Backup struct {
 	// owned holds what is known of keys in the store. ownedIn names that store.
 	owned   map[string]origin
 	ownedIn api.BackupSpec
-	// cut means that the tidying before gave way to an attempt.
+	// cut means that the tidying before gave way to an attempt or an edit.
 	cut bool
 	// wrong are keys under which attempts have left what must not be trusted, since
 	// the last success.
@@ -269,6 +269,7 @@ func (b *Backup) step(ctx context.Context, now time.Time) (time.Duration, error)
 	case b.job != nil:
 		if b.job.overtakenBy(b.obj) {
 			b.job.Stop(errEdited)
+			b.cut = b.cut || b.job.yields
 			return loop.LongestSleep, nil // its end is waited for
 		}
 		return b.yield(now), nil

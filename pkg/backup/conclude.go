@@ -30,7 +30,7 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 		return err
 	}
 	b.result = nil
-	if tidy && b.obj.DeletionTimestamp == nil {
+	if tidy && b.obj.DeletionTimestamp == nil && !b.obj.Spec.Suspended() {
 		spec := o.attempt.obj.Spec
 		if in := (api.BackupSpec{StorageType: spec.StorageType, BackupSource: spec.BackupSource}); !same(b.ownedIn, in) {
 			b.owned, b.ownedIn = map[string]origin{}, in // the same key in another bucket is another object

@@ -38,9 +38,10 @@ func (b *Backup) start(ctx context.Context, obj *api.EtcdBackup, work func(conte
 	return &job{Job: loop.Start(ctx, b.Wake, work), obj: obj, begun: b.cfg.Clock.Now()}
 }
 
-// overtakenBy reports whether the job must not continue for a newer state of its object.
+// overtakenBy reports whether the job must not continue for a newer state of its object. A suspended
+// one has nothing deleted: somebody may restore elsewhere.
 func (j *job) overtakenBy(obj *api.EtcdBackup) bool {
-	return obj.DeletionTimestamp != nil || obj.Generation != j.obj.Generation && interrupts(&j.obj.Spec, &obj.Spec)
+	return obj.DeletionTimestamp != nil || j.yields && obj.Spec.Suspended() || obj.Generation != j.obj.Generation && interrupts(&j.obj.Spec, &obj.Spec)
 }
 
 // run makes the backup. It never panics: others are under way in the process.
