@@ -18,6 +18,9 @@ const (
 	// automaticRecordInterval replaces it with automatic recovery, also if nothing has moved: the
 	// time of the record bounds the writes that nobody knows of.
 	automaticRecordInterval = time.Minute
+	// recordAhead is how far the clock of another operator may be ahead. A record further in the
+	// future would stay until then.
+	recordAhead = 10 * time.Second
 )
 
 // setRecord records what a quorum agrees on. A contradicted record stays.
@@ -31,13 +34,16 @@ func setRecord(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 }
 
 // keepRecord keeps the recorded index and revision while nothing else is new and they are
-// recent, or have not moved.
+// recent, or have not moved. A date in the future is that of another clock, and says nothing.
 func keepRecord(st *api.ClusterStatus, old *api.ClusterRecord, now time.Time, automatic bool) {
 	r := st.Record
 	if r == nil || old == nil || r.ClusterID != old.ClusterID || !slices.Equal(r.Members, old.Members) {
 		return
 	}
 	written, err := time.Parse(time.RFC3339, old.LastUpdateTime)
+	if err == nil && written.Sub(now) > recordAhead {
+		return
+	}
 	moved := r.RaftIndex != old.RaftIndex || r.Revision != old.Revision
 	if moved && (err != nil || now.Sub(written) >= recordInterval) {
 		return

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -89,5 +90,39 @@ func TestNoSeedIsMadeWhileTheStatusCanNotBeWritten(t *testing.T) {
 	up()
 	if s, err := c.pass(t.Context()); err != nil || len(w.storedPods()) != 1 {
 		t.Errorf("%s: %v, %d pods", s, err, len(w.storedPods()))
+	}
+}
+
+// The record of an operator whose clock was ahead would keep an old revision for as long as the clocks
+// differ. The automatic recovery would take it for one that is as new as its time.
+func TestARecordFromTheFutureIsRenewedAtOnce(t *testing.T) {
+	for _, test := range []struct {
+		ahead   time.Duration
+		moved   bool
+		renewed bool
+	}{
+		{time.Hour, true, true},
+		{time.Hour, false, true},
+		{3 * time.Minute, true, true},
+		{3 * time.Second, true, false}, // clocks differ by seconds, and each takeover must not cost a write
+		{0, true, false},
+	} {
+		for _, automatic := range []bool{false, true} {
+			old := &api.ClusterRecord{ClusterID: "7", Revision: 83, LastUpdateTime: noon.Add(test.ahead).Format(time.RFC3339)}
+			next := &api.ClusterRecord{ClusterID: "7", Revision: 83, LastUpdateTime: noon.Format(time.RFC3339)}
+			if test.moved {
+				next.Revision = 9000
+			}
+			st := &api.ClusterStatus{Record: next}
+			if keepRecord(st, old, noon, automatic); (st.Record == next) != test.renewed {
+				t.Errorf("%+v, automatic %t: the record is %+v", test, automatic, st.Record)
+			}
+			if test.renewed {
+				later := &api.ClusterStatus{Record: &api.ClusterRecord{ClusterID: "7", Revision: 9001, LastUpdateTime: noon.Add(time.Second).Format(time.RFC3339)}}
+				if keepRecord(later, next, noon.Add(time.Second), automatic); later.Record != next {
+					t.Errorf("%+v, automatic %t: the record is written again a second later", test, automatic)
+				}
+			}
+		}
 	}
 }
