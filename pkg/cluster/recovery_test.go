@@ -363,6 +363,36 @@ func TestAChoiceFailsIfNobodyHasSeenTheLossAllTheTime(t *testing.T) {
 	}
 }
 
+// The clock of the operator that began to follow the choice was half an hour ahead.
+func TestAChoiceFailsIfAnotherClockDatesIt(t *testing.T) {
+	l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "survivor=a"})
+	l.pass()
+	l.clock.Step(10 * time.Second)
+	once := l.backup(l.pass().Choice.Backup)
+	once.Status = api.BackupStatus{Succeeded: true, Uncertain: true, EtcdRevision: 80, Key: once.Spec.S3.Path}
+	if err := l.clusters.Tracker().Update(api.SchemeGroupVersion.WithResource("etcdbackups"), once, "ns"); err != nil {
+		t.Fatal(err)
+	}
+	l.edit(func(obj *api.EtcdCluster) {
+		r := obj.Status.Recovery
+		for _, date := range []*string{&r.LostDate, &r.LastUpdateTime, &r.Choice.StartDate} {
+			at, err := time.Parse(time.RFC3339, *date)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*date = at.Add(30 * time.Minute).Format(time.RFC3339)
+		}
+	})
+	l.clock.Step(10 * time.Minute)
+	l.c = l.cluster(l.etcdCluster())
+	l.pass()
+	l.clock.Step(10 * time.Second)
+	l.pass()
+	if c, restores := l.etcdCluster().Status.Recovery.Choice, l.count("create", "etcdrestores"); c.Phase != api.RecoveryFailed || restores > 0 {
+		t.Errorf("%d EtcdRestores were created, and the choice is %+v", restores, c)
+	}
+}
+
 func TestNothingFollowsAChoiceThatIsNotRecorded(t *testing.T) {
 	l := loseQuorum(t, map[string]string{api.RecoverAnnotation: "survivor=a"})
 	l.pass()

@@ -104,10 +104,11 @@ func grow(o *observation) *verdict {
 // afresh is what to do where a restore is not repeated.
 const afresh = "a newer backup may hold what was written since; delete this EtcdRestore and make another"
 
-// mayRepeat reports whether nobody can have come to rely on the restored cluster.
+// mayRepeat reports whether nobody can have come to rely on the restored cluster. A date in the future is
+// that of another clock, and says nothing.
 func (o *observation) mayRepeat() bool {
 	served := o.obj.Status.ServedDate
-	return served == nil || o.now.Sub(served.Time) < repeatWindow
+	return served == nil || o.now.Sub(served.Time).Abs() < repeatWindow
 }
 
 // servedBackup is what a cluster says of the backup that it began with.

@@ -244,12 +244,13 @@ func TestPlan(t *testing.T) {
 		"the token is lost":                       {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) { o.token = nil }), "createToken", "Starting", "waiting for the first member to start on the backup"},
 		"it runs, and began empty":                {seen(starting, there("new", api.ClusterPhaseRunning), members(3)), "", "Starting", "did not begin with the backup"},
 		"it runs, and its operator made it empty": {seen(starting, createdByUs(api.ClusterPhaseRunning), members(3)), "", "Starting", "does not know restores"},
-		"it runs":                      {seen(starting, createdByUs(api.ClusterPhaseRunning), from, members(1)), "", "Growing", "1 of 3"},
-		"all data is lost again":       {seen(growing, createdByUs(api.ClusterPhaseFailed), from), "", "Stopping", "lost"},
-		"but not long after it served": {seen(growing, createdByUs(api.ClusterPhaseFailed), from, servedSince(repeatWindow)), "", "Growing", "make another"},
+		"it runs":                                         {seen(starting, createdByUs(api.ClusterPhaseRunning), from, members(1)), "", "Growing", "1 of 3"},
+		"all data is lost again":                          {seen(growing, createdByUs(api.ClusterPhaseFailed), from), "", "Stopping", "lost"},
+		"but not long after it served":                    {seen(growing, createdByUs(api.ClusterPhaseFailed), from, servedSince(repeatWindow)), "", "Growing", "make another"},
+		"nor where another clock says when it served":     {seen(growing, createdByUs(api.ClusterPhaseFailed), from, servedSince(-time.Hour)), "", "Growing", "make another"},
 		"nor is one recreated that somebody deleted then": {seen(growing, gone, servedSince(repeatWindow)), "", "Growing", "make another"},
-		"it refuses writes":                          {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3), func(o *observation) { o.cluster.status.Conditions = isAvailable(false) }), "", "Growing", "NOSPACE"},
-		"deleted, it leaves the cluster that serves": {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "unannotate cluster=new/7", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
+		"it refuses writes":                               {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3), func(o *observation) { o.cluster.status.Conditions = isAvailable(false) }), "", "Growing", "NOSPACE"},
+		"deleted, it leaves the cluster that serves":      {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "unannotate cluster=new/7", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
 		"and goes": {seen(growing, there("new", api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "release", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
 		"there is no room for old volumes": {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) {
 			o.setAside, o.obj.Spec.OldVolumes = volumes("aside-1"), api.OldVolumesDeleteFirst

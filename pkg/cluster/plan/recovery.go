@@ -186,7 +186,7 @@ func (o *Observation) follow(value string, automatic bool) (*api.RecoveryChoice,
 		return refusedChoice(value, o.Recovery.Unread), nil
 	}
 	if o.lostSince(old) {
-		return failedChoice(value, old, "no operator has looked for some time since the choice: a quorum may have been back, and taken writes; the cluster is unchanged"), nil
+		return failedChoice(value, old, "no operator has looked for some time since the choice, or the clocks of the operators differ: a quorum may have been back, and taken writes; the cluster is unchanged"), nil
 	}
 	if old.Automatic {
 		if why := o.automaticStop(); why != "" {
@@ -209,14 +209,15 @@ func (o *Observation) follow(value string, automatic bool) (*api.RecoveryChoice,
 
 // lostSince reports whether the loss counts from after the begin of a choice: as this operator has
 // seen it, or as another one has recorded it. StartDate lacks fractions of a second, and clocks
-// differ.
+// differ. If the begin lies in the future, another clock has measured it.
 func (o *Observation) lostSince(c *api.RecoveryChoice) bool {
 	begun, err := time.Parse(time.RFC3339, c.StartDate)
 	if err != nil {
 		return false
 	}
 	recorded, err := time.Parse(time.RFC3339, o.Status.Recovery.LostDate) // it has the choice
-	return o.Recovery.LostAgain.Sub(begun) > time.Second || err == nil && recorded.Sub(begun) > lookGap/2
+	again := o.Recovery.LostAgain
+	return again.Sub(begun) > time.Second || !again.IsZero() && begun.Sub(o.Now) > time.Second || err == nil && recorded.Sub(begun) > lookGap/2
 }
 
 // begin checks a way out, and takes the first step of it.
