@@ -52,7 +52,9 @@ mkdir -p "$generated"
 	--go-header-file "$header" \
 	--output-file zz_generated.deepcopy.go \
 	"$apis"
-"$tmp/bin/controller-gen" crd paths="$apis" output:crd:dir=pkg/apis/etcd/crd
+# The CRDs that v0.9.4 registered set preserveUnknownFields. kubectl apply changes only what a file names,
+# and the API server refuses defaults in a CRD that sets it.
+"$tmp/bin/controller-gen" crd:deprecatedV1beta1CompatibilityPreserveUnknownFields=false paths="$apis" output:crd:dir=pkg/apis/etcd/crd
 go run ./hack/crdrules pkg/apis/etcd/crd/etcd.database.coreos.com_etcdclusters.yaml
 "$tmp/bin/client-gen" \
 	--go-header-file "$header" \

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
@@ -131,6 +132,49 @@ func TestAPIServerWouldTakeTheCRD(t *testing.T) {
 	})
 }
 
+// kubectl apply leaves a field alone that the file does not name. The CRDs that v0.9.4 registered set
+// preserveUnknownFields, and the API server refuses defaults in such a CRD. So our files name the field.
+func TestOurCRDAppliesOverThatOfV094(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		live := readFile(t, "testdata/v0.9.4/"+k.plural+".yaml")
+		applied, err := jsonpatch.MergePatch(live, readFile(t, "etcd.database.coreos.com_"+k.plural+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := decodeCRD(t, applied)
+		if loose := result.Spec.PreserveUnknownFields; loose == nil || *loose {
+			t.Error("the CRD still preserves unknown fields, so the API server prunes nothing")
+		}
+		errs := crdvalidation.ValidateCustomResourceDefinitionUpdate(t.Context(), result, decodeCRD(t, live))
+		if len(errs) > 0 {
+			t.Error(errs.ToAggregate())
+		}
+	})
+}
+
+// readFile returns a YAML file as JSON.
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
+func decodeCRD(t *testing.T, document []byte) *apiextensions.CustomResourceDefinition {
+	t.Helper()
+	published := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(document, published); err != nil {
+		t.Fatal(err)
+	}
+	return internal(t, published)
+}
+
 func TestEachCallReturnsACRDOfItsOwn(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		first, err := k.crd()
@@ -213,6 +257,11 @@ func internalCRD(t *testing.T, k kind) *apiextensions.CustomResourceDefinition {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return internal(t, published)
+}
+
+func internal(t *testing.T, published *apiextensionsv1.CustomResourceDefinition) *apiextensions.CustomResourceDefinition {
+	t.Helper()
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(published)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&published.Spec)
 	internal := &apiextensions.CustomResourceDefinition{}
