@@ -8,19 +8,24 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
+	"github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/test/harness"
 )
 
-// Two admission policies do in one namespace what OpenShift does in all. The operator and the
-// members of a cluster run as users that the namespace reserves.
+// Three admission policies do in one namespace what OpenShift does in all. The operators and the
+// members of a cluster run as users that the namespace reserves. The operators write EndpointSlices.
 func TestOnOpenShift(t *testing.T) {
 	t.Parallel()
 	n := harness.NewNamespace(t)
@@ -33,11 +38,13 @@ func TestOnOpenShift(t *testing.T) {
 		defer cancel()
 		admission, none := n.Kube.AdmissionregistrationV1(), metav1.DeleteOptions{}
 		for what, err := range map[string]error{
-			"MutatingAdmissionPolicyBinding":   admission.MutatingAdmissionPolicyBindings().Delete(ctx, n.Name, none),
-			"MutatingAdmissionPolicy":          admission.MutatingAdmissionPolicies().Delete(ctx, n.Name, none),
-			"ValidatingAdmissionPolicyBinding": admission.ValidatingAdmissionPolicyBindings().Delete(ctx, n.Name, none),
-			"ValidatingAdmissionPolicy":        admission.ValidatingAdmissionPolicies().Delete(ctx, n.Name, none),
-			"CustomResourceDefinition":         n.CRDs.ApiextensionsV1().CustomResourceDefinitions().Delete(ctx, "securitycontextconstraints.security.openshift.io", none),
+			"MutatingAdmissionPolicyBinding":             admission.MutatingAdmissionPolicyBindings().Delete(ctx, n.Name, none),
+			"MutatingAdmissionPolicy":                    admission.MutatingAdmissionPolicies().Delete(ctx, n.Name, none),
+			"ValidatingAdmissionPolicyBinding":           admission.ValidatingAdmissionPolicyBindings().Delete(ctx, n.Name, none),
+			"ValidatingAdmissionPolicy":                  admission.ValidatingAdmissionPolicies().Delete(ctx, n.Name, none),
+			"ValidatingAdmissionPolicyBinding of slices": admission.ValidatingAdmissionPolicyBindings().Delete(ctx, n.Name+"-slices", none),
+			"ValidatingAdmissionPolicy of slices":        admission.ValidatingAdmissionPolicies().Delete(ctx, n.Name+"-slices", none),
+			"CustomResourceDefinition":                   n.CRDs.ApiextensionsV1().CustomResourceDefinitions().Delete(ctx, "securitycontextconstraints.security.openshift.io", none),
 		} {
 			if err != nil {
 				t.Errorf("delete the %s: %v", what, err)
@@ -62,9 +69,32 @@ func TestOnOpenShift(t *testing.T) {
 		}
 		return nil
 	})
+	awaitRefusedSlice(t, n)
 	n.DeployOperator()
-	cluster := n.CreateObject(onVolumes(3, etcd36))
+	n.DeployRestoreOperator(nil)
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "former"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "client", Port: 2379}}},
+	}
+	if _, err := n.Kube.CoreV1().Services(n.Name).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	bridged := onVolumes(3, etcd36)
+	bridged.Spec.Service = &v1beta2.ServicePolicy{Bridges: []v1beta2.ServiceBridge{{Name: service.Name}}}
+	cluster := n.CreateObject(bridged)
 	cluster.WaitSettled()
+	harness.Wait(t, "EndpointSlices of both operators", harness.Settle, func(ctx context.Context) error {
+		for _, name := range []string{service.Name, "etcd-restore-operator"} {
+			list, err := n.Kube.DiscoveryV1().EndpointSlices(n.Name).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
+			if err != nil {
+				return err
+			}
+			if len(list.Items) == 0 {
+				return fmt.Errorf("the Service %s has none", name)
+			}
+		}
+		return nil
+	})
 	cluster.Put("greeting", "hello")
 	for _, pod := range cluster.Pods() {
 		process := processOf(t, pod)
@@ -75,4 +105,33 @@ func TestOnOpenShift(t *testing.T) {
 			t.Errorf("%s has the groups %s", pod.Name, got)
 		}
 	}
+}
+
+// awaitRefusedSlice waits until nobody can write addresses of pods who may create EndpointSlices
+// alone.
+func awaitRefusedSlice(t *testing.T, n *harness.Namespace) {
+	t.Helper()
+	n.Shell("kubectl create role writer --verb=create --resource=endpointslices.discovery.k8s.io")
+	n.Shell("kubectl create rolebinding writer --role=writer --serviceaccount=$NAMESPACE:writer")
+	config := rest.CopyConfig(n.REST)
+	config.Impersonate.UserName = "system:serviceaccount:" + n.Name + ":writer"
+	writer, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "refused"},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
+	}
+	harness.Wait(t, "an OpenShift that refuses an EndpointSlice", harness.Settle, func(ctx context.Context) error {
+		_, err := writer.DiscoveryV1().EndpointSlices(n.Name).Create(ctx, slice, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case err == nil:
+			return errors.New("the namespace takes one")
+		case !strings.Contains(err.Error(), "endpoint address is not allowed"):
+			return err
+		}
+		return nil
+	})
 }
