@@ -25,7 +25,7 @@ var (
 	// errServedBefore means that the other members have seen this member start, and that it
 	// has no data now. A member's name appears in the membership only after its first start.
 	errServedBefore = errors.New("the other members know that this member has started before, and it holds no data now: " +
-		"it must not start without its data, which could lose writes; delete the pod, and its PersistentVolumeClaim if it has one, so that the operator replaces the member")
+		"it must not start without its data, which could lose writes; delete its PersistentVolumeClaim, if it has one, and then the pod, so that the operator replaces the member")
 )
 
 // Membership lists the members of a cluster by their peer URLs, sorted. It leaves out names: a

@@ -23,7 +23,7 @@ func CheckStarted(dataDir, member string) error {
 		return fmt.Errorf("look for the data of member %s in %s: %w", member, dataDir, err)
 	case !hasData:
 		return fmt.Errorf("member %s has served from this pod before, and %s holds no data of it now: it must not start without its data, which could lose writes; "+
-			"restore the data; or, while the other members have a quorum, delete the pod, and its PersistentVolumeClaim if it has one, so that the operator replaces the member", member, dataDir)
+			"restore the data; or, while the other members have a quorum, delete its PersistentVolumeClaim, if it has one, and then the pod, so that the operator replaces the member", member, dataDir)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (p *proof) run(ctx context.Context) (doubt string, pause time.Duration) {
 	case err != nil:
 		return fmt.Sprintf("to compare the data of %s: %s", name, notice.Shorten(err.Error(), 300)), proofRest
 	case !equal:
-		return fmt.Sprintf("because %s holds other data than the former members: delete its pod and its volume, so that another member joins", name), proofRest
+		return fmt.Sprintf("because %s holds other data than the former members: delete its volume, and then its pod, so that another member joins", name), proofRest
 	}
 	return "", 0
 }

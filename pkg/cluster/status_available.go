@@ -110,7 +110,7 @@ func blocked(o *plan.Observation) (reason, message string) {
 	switch {
 	case corrupt != "":
 		return reasonCorrupt, "writes are refused since an alarm CORRUPT was raised for " + corrupt +
-			", whose data differs from the others': compare the members (etcdctl endpoint hashkv --cluster), delete the pod of the one that differs, and its PersistentVolumeClaim if it has one, so that the operator replaces it, and lift the alarm (etcdctl alarm disarm)"
+			", whose data differs from the others': compare the members (etcdctl endpoint hashkv --cluster), delete the PersistentVolumeClaim, if there is one, and then the pod of the one that differs, so that the operator replaces it, and lift the alarm (etcdctl alarm disarm)"
 	case noSpace != "":
 		return reasonNoSpace, "writes are refused since an alarm NOSPACE was raised by " + noSpace +
 			", whose database has reached its quota: free space (etcdctl compact, then etcdctl defrag member by member) or raise ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv, then lift the alarm (etcdctl alarm disarm)"

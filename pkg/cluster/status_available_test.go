@@ -64,7 +64,7 @@ func TestAvailableIsWhatAClientWouldSee(t *testing.T) {
 		"a database is full": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(2, etcd.AlarmNoSpace),
 			[]string{"False / Out of space / writes are refused since an alarm NOSPACE was raised by b,", "etcdctl defrag", "etcdctl alarm disarm"}},
 		"data differ": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(3, etcd.AlarmCorrupt),
-			[]string{"False / Data corrupt / writes are refused since an alarm CORRUPT was raised for c,", "etcdctl alarm disarm"}},
+			[]string{"False / Data corrupt / writes are refused since an alarm CORRUPT was raised for c,", "delete the PersistentVolumeClaim, if there is one, and then the pod", "etcdctl alarm disarm"}},
 		"a member went and its alarm stayed": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(0xabc, etcd.AlarmNoSpace),
 			[]string{"False / Out of space / writes are refused since an alarm NOSPACE was raised by former member abc,"}},
 		"an alarm that blocks nothing": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(2, "7"),
