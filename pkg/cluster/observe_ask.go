@@ -6,14 +6,15 @@ package cluster
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 // askPods asks the pods that can be reached and pass a filter something, all at once. It returns the answers by
-// the names of the pods, without those that give none. what completes "pod a ...", for the log.
-func askPods[T any](ctx context.Context, c *Cluster, o *plan.Observation, what string, asked func(*manifest.PodState) bool, ask func(context.Context, *manifest.PodState) (T, error)) map[string]T {
+// the names of the pods, without those that give none within a time. what completes "pod a ...", for the log.
+func askPods[T any](ctx context.Context, c *Cluster, o *plan.Observation, timeout time.Duration, what string, asked func(*manifest.PodState) bool, ask func(context.Context, *manifest.PodState) (T, error)) map[string]T {
 	var pods []*manifest.PodState
 	for i := range o.Pods {
 		if p := &o.Pods[i]; !p.Deleting && p.IP != "" && asked(p) {
@@ -23,7 +24,7 @@ func askPods[T any](ctx context.Context, c *Cluster, o *plan.Observation, what s
 	if len(pods) == 0 { // as in nearly all passes
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var asking sync.WaitGroup
 	var mu sync.Mutex

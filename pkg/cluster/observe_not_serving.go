@@ -25,7 +25,7 @@ func (c *Cluster) notServing(ctx context.Context, o *plan.Observation) map[strin
 	silent := func(p *manifest.PodState) bool {
 		return p.Running && !slices.ContainsFunc(o.Members, func(m plan.MemberState) bool { return m.PodName == p.Name && m.Status != nil })
 	}
-	return askPods(ctx, c, o, "does not say what it holds", silent, func(ctx context.Context, p *manifest.PodState) (etcd.Status, error) {
+	return askPods(ctx, c, o, statusTimeout, "does not say what it holds", silent, func(ctx context.Context, p *manifest.PodState) (etcd.Status, error) {
 		return c.etcd.NotServing(ctx, metricsOf(p))
 	})
 }

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
@@ -32,6 +33,8 @@ const confirmTimeout = 10 * time.Second
 type recoveryReader struct {
 	readAt time.Time
 	read   plan.Recovery
+	// logEnds are the ends of the logs that containers have stated since the loss, by the pods.
+	logEnds map[types.UID]plan.MemberLogEnd
 	// watched is since when there is no quorum and the mode is Automatic; zero otherwise.
 	watched time.Time
 	// looked is when the last pass saw no quorum, by the clock on the wall: a machine may have
@@ -60,7 +63,7 @@ func (c *Cluster) observeRecovery(ctx context.Context, o *plan.Observation) {
 	}
 	o.Recovery.LookedAt = r.looked
 	if r.looked = o.Now.Round(0); o.Interrupted() {
-		r.afresh, r.watched = o.Now, o.Now
+		r.afresh, r.watched, r.logEnds = o.Now, o.Now, nil // a quorum may have been back
 	}
 	switch {
 	case !o.Spec.RecoversAutomatically():

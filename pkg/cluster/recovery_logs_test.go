@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -140,5 +141,94 @@ func TestTheAutomaticRecoveryTakesTheSurvivorWithTheLongerLog(t *testing.T) {
 	}
 	if once := l.backup(c.Backup); once.Annotations[api.SurvivorAnnotation] != "b" || l.count("create", "etcdbackups") != 1 {
 		t.Errorf("%d EtcdBackups were created, and this one has %v", l.count("create", "etcdbackups"), once.Annotations)
+	}
+}
+
+// chooseTheLongerLog has the log of b chosen, which ends later. a has the higher revision.
+func chooseTheLongerLog(t *testing.T, automatic bool) *lost {
+	t.Helper()
+	if !automatic {
+		l := twoLeft(t, map[string]string{api.RecoverAnnotation: "survivor=b"})
+		l.serveDataOf("b", runsNow)
+		l.pass()
+		l.clock.Step(10 * time.Second)
+		l.pass()
+		return l
+	}
+	l := twoLeft(t, nil)
+	l.edit(func(obj *api.EtcdCluster) {
+		obj.Spec.Recovery = &api.RecoveryPolicy{Mode: api.RecoveryAutomatic}
+		obj.Status.Record.LastUpdateTime = noon.Format(time.RFC3339)
+	})
+	l.c = l.cluster(l.etcdCluster())
+	l.passesUntil(l.clock.Now().Add(10 * time.Minute))
+	l.serveDataOf("b", runsNow)
+	for range 5 {
+		l.lookAgain()
+	}
+	return l
+}
+
+// A lost answer of a survivor is no news of it.
+func TestALostAnswerDoesNotEndARecovery(t *testing.T) {
+	restart := func(l *lost) { l.c = l.cluster(l.etcdCluster()) }
+	for name, test := range map[string]struct {
+		loses func(*lost)
+		waits string
+	}{
+		"the log of the other one":  {func(l *lost) { l.members["a"].served = nil }, ""},
+		"the log of the chosen one": {func(l *lost) { l.members["b"].served = nil }, ""},
+		"the status of the chosen one": {func(l *lost) {
+			l.members["b"].served, l.members["b"].refusal = nil, errors.New("lost")
+		}, ""},
+		"the log of the other one, for a new operator": {func(l *lost) {
+			l.members["a"].served = nil
+			restart(l)
+		}, "the end of the log of a is not known"},
+		"the log of the chosen one, for a new operator": {func(l *lost) {
+			l.members["b"].served = nil
+			restart(l)
+		}, "the end of the log of b is not known"},
+	} {
+		for _, automatic := range []bool{false, true} {
+			l := chooseTheLongerLog(t, automatic)
+			before := l.etcdCluster().Status.Recovery.Choice
+			if before == nil || before.Phase != api.RecoveryBackingUp || before.Automatic != automatic || !strings.HasPrefix(before.Value, "survivor=b") || before.Revision != 83 {
+				t.Fatalf("%s: the choice is %+v", name, before)
+			}
+			answers := map[string]*etcd.Status{"a": l.members["a"].served, "b": l.members["b"].served}
+			test.loses(l)
+			l.passesUntil(l.clock.Now().Add(20 * time.Second))
+			if c := l.lookAgain().Choice; c == nil || c.Phase != api.RecoveryBackingUp || c.Value != before.Value || !strings.Contains(c.Reason, test.waits) {
+				t.Errorf("%s, automatic %t: the choice is %+v", name, automatic, c)
+				continue
+			}
+			for member, answer := range answers {
+				l.members[member].served, l.members[member].refusal = answer, nil
+			}
+			once := l.backup(before.Backup)
+			once.Status = api.BackupStatus{Succeeded: true, Uncertain: true, EtcdRevision: 83, Key: once.Spec.S3.Path}
+			if err := l.clusters.Tracker().Update(api.SchemeGroupVersion.WithResource("etcdbackups"), once, "ns"); err != nil {
+				t.Fatal(err)
+			}
+			if c := l.lookAgain().Choice; c == nil || c.Phase != api.RecoveryRestoring {
+				t.Errorf("%s, automatic %t: after the answers, the choice is %+v", name, automatic, c)
+			}
+		}
+	}
+}
+
+// What a survivor has applied after its last answer is news.
+func TestAnEntryAfterTheKnownEndOfALogCounts(t *testing.T) {
+	l := chooseTheLongerLog(t, false)
+	l.members["a"].served = nil
+	l.members["a"].says[0].Revision, l.members["a"].says[0].RaftApplied = 90, 110
+	l.passesUntil(l.clock.Now().Add(20 * time.Second))
+	if c := l.lookAgain().Choice; c.Phase != api.RecoveryBackingUp || !strings.Contains(c.Reason, "the end of the log of a is not known") {
+		t.Fatalf("the choice is %+v", c)
+	}
+	l.members["a"].served = &etcd.Status{MemberID: 1, RaftTerm: 5, RaftIndex: 110}
+	if c := l.lookAgain().Choice; c.Phase != api.RecoveryFailed || !strings.Contains(c.Reason, "a has revision 90, and the choice restores 83") {
+		t.Errorf("the choice is %+v", c)
 	}
 }

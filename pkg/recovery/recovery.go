@@ -44,8 +44,6 @@ type Member struct {
 	// NotServing is true if Status is what its metrics say: it has started without a quorum, and serves
 	// no clients. Its cluster ID is unknown then.
 	NotServing bool
-	// LogEnd is the end of its write-ahead log; nil if it is unknown.
-	LogEnd *LogEnd
 }
 
 // Report is what is left of a cluster without a quorum, and the ways out.
@@ -84,6 +82,8 @@ type Missing struct {
 	Volume corev1.PersistentVolumeClaimPhase `json:"volume,omitempty"`
 	// MayReturn is false if its data is gone: it has neither a pod that can run nor a volume.
 	MayReturn bool `json:"mayReturn"`
+	// LogEnd is the end of its write-ahead log; nil if it is unknown.
+	LogEnd *LogEnd `json:"-"`
 }
 
 // Survivor is a member that answers.
@@ -266,6 +266,17 @@ func (r *Report) LongestLog() *Survivor {
 		}
 	}
 	return longest
+}
+
+// LogEnd returns the end of the log of a member, whether it answers or not; nil if it is unknown.
+func (r *Report) LogEnd(member string) *LogEnd {
+	if s := r.Survivor(member); s != nil {
+		return s.LogEnd
+	}
+	if i := slices.IndexFunc(r.Missing, func(m Missing) bool { return m.Name == member }); i >= 0 {
+		return r.Missing[i].LogEnd
+	}
+	return nil
 }
 
 // Survivor returns the survivor of a name; nil if there is none.

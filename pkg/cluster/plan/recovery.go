@@ -30,7 +30,8 @@ type Recovery struct {
 	Unread  string
 	// NotServing are the states of members that run and serve no clients, by their pods.
 	NotServing map[string]etcd.Status
-	// LogEnds are the ends of the logs that containers serve, by the pods of the members.
+	// LogEnds are the ends of the logs that containers serve, by the pods of the members. If a container
+	// does not answer, it is the last one that is known: without a leader, no log grows.
 	LogEnds map[string]MemberLogEnd
 	// Restore is the EtcdRestore of the cluster's name, if a way is chosen or the mode is
 	// Automatic; nil: there is none.
@@ -98,7 +99,8 @@ func (o *Observation) memberLeft(name, id string, learner bool, answer *etcd.Sta
 	if st, ok := o.Recovery.NotServing[name]; ok && answer == nil && etcd.FormatID(st.MemberID) == id {
 		m.Status, m.NotServing = &st, true
 	}
-	if log, ok := o.Recovery.LogEnds[name]; ok && etcd.FormatID(log.Member) == id {
+	// A log has all entries that the member has applied: an end before them is old.
+	if log, ok := o.Recovery.LogEnds[name]; ok && etcd.FormatID(log.Member) == id && (m.Status == nil || m.Status.RaftApplied <= log.End.Index) {
 		m.LogEnd = &log.End
 	}
 	return m
@@ -194,8 +196,11 @@ func (o *Observation) follow(value string, automatic bool) (*api.RecoveryChoice,
 		}
 	}
 	if old.StartDate != "" {
-		if why := o.surpassed(old); why != "" {
-			return failedChoice(value, old, why), nil
+		switch news, unknown, step := o.surpassed(old); {
+		case news != "":
+			return failedChoice(value, old, news), nil
+		case unknown != "":
+			return waitingChoice(old, unknown), step
 		}
 	}
 	switch old.Phase {

@@ -50,26 +50,48 @@ func (o *Observation) beginFromSurvivor(value string, way api.ChosenWay) (*api.R
 }
 
 // surpassed says which survivor has more than a choice of a survivor restores; "" if none has. Members
-// return, and a quorum may have been back before this operator looked.
-func (o *Observation) surpassed(c *api.RecoveryChoice) string {
+// return, and a quorum may have been back before this operator looked. unknown says which log may have no more
+// than that of the chosen one, and step has it served.
+func (o *Observation) surpassed(c *api.RecoveryChoice) (news, unknown string, step Step) {
 	way, err := api.ParseChosenWay(c.Value)
 	if err != nil || way.Member == "" || o.committedTo(c) {
-		return ""
+		return "", "", nil
 	}
 	left := o.Left()
-	chosen := left.Survivor(way.Member)
+	end := left.LogEnd(way.Member)
 	for _, s := range left.Survivors {
 		switch {
 		case s.Unfit != "" || s.Revision <= max(c.Revision, c.HighestRevision):
 		case s.Name == way.Member && c.Phase == api.RecoveryBackingUp:
 			// It applies what it knew to be committed, and the backup will have that.
-		case chosen != nil && chosen.LogEnd != nil && s.LogEnd != nil && s.LogEnd.Compare(*chosen.LogEnd) <= 0:
+		case end != nil && s.LogEnd != nil && s.LogEnd.Compare(*end) <= 0:
 			// The log of the chosen one has these entries.
+		case c.Phase == api.RecoveryBackingUp && end == nil && o.hasServedLog(way.Member):
+			unknown, step = o.awaitLogEnd(way.Member, s, c)
+		case c.Phase == api.RecoveryBackingUp && s.LogEnd == nil && o.hasServedLog(s.Name):
+			unknown, step = o.awaitLogEnd(s.Name, s, c)
 		default:
-			return fmt.Sprintf("%s has revision %d, and the choice restores %d: it has returned since, or a quorum has; the cluster is unchanged", s.Name, s.Revision, c.Revision)
+			return fmt.Sprintf("%s has revision %d, and the choice restores %d: it has returned since, or a quorum has; the cluster is unchanged", s.Name, s.Revision, c.Revision), "", nil
 		}
 	}
-	return ""
+	return "", unknown, step
+}
+
+// hasServedLog reports whether a container of a member's pod was to serve the log, and one can do so. The choice
+// may rest on the end of this log.
+func (o *Observation) hasServedLog(member string) bool {
+	p := o.Pod(member)
+	return p != nil && p.DataServer.Begun > 0 && (p.DataServer.Running || p.DataServer.Begun < mostServers)
+}
+
+// awaitLogEnd says that the end of a member's log decides whether a survivor has more than a choice restores.
+func (o *Observation) awaitLogEnd(member string, s recovery.Survivor, c *api.RecoveryChoice) (why string, step Step) {
+	p := o.Pod(member)
+	if !p.DataServer.Running {
+		step = serveNext(p)
+	}
+	return fmt.Sprintf("the end of the log of %s is not known%s, and decides whether %s, at revision %d, has more than the choice restores: the operator asks the container of the pod %s that serves the log again; kubectl describe pod %s shows it",
+		member, reasonOf(p.DataServer), s.Name, s.Revision, member, member), step
 }
 
 // lacks says what a survivor may lack that a better one has; "" if nothing is known.
