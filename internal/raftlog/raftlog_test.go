@@ -270,3 +270,43 @@ func TestADamagedAppendixIsAnError(t *testing.T) {
 	}
 	t.Error("an entry is damaged, and there is no error")
 }
+
+// A database of etcd 3.4 does not say of which term its last entry is.
+func TestTheTermOfTheLastEntryIsKnownWithoutATail(t *testing.T) {
+	for name, test := range map[string]struct {
+		write func(*log)
+		after uint64
+		want  uint64
+	}{
+		"in the last file": {func(*log) {}, 3, 7},
+		"at the end of the file before": {func(l *log) {
+			l.next(t, 1, 4)
+		}, 3, 7},
+		"a tail": {func(l *log) {
+			l.next(t, 1, 4)
+			l.entry(t, 8, 4, "d")
+		}, 3, 8},
+		"it is gone": {func(l *log) {
+			must(t, os.Remove(l.file))
+			l.next(t, 1, 4)
+		}, 3, 0},
+		"the file before is damaged": {func(l *log) {
+			must(t, os.WriteFile(l.file, nil, 0o600))
+			l.next(t, 1, 4)
+		}, 3, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLog(t)
+			for i := range uint64(3) {
+				l.entry(t, 5+i, i+1, "v")
+			}
+			test.write(l)
+			tail, err := ReadTail(l.dir, test.after)
+			must(t, err)
+			defer tail.Close()
+			if got := tail.LastTerm(); got != test.want {
+				t.Errorf("the term is %d, want %d", got, test.want)
+			}
+		})
+	}
+}

@@ -43,7 +43,7 @@ func Files(dir string) ([]string, error) {
 // confirmed them to the leader. It may not know that they are committed.
 type Tail struct {
 	after  uint64
-	term   uint64  // of the last entry
+	term   uint64  // of the last entry, or of the one before the tail
 	places []place // one for each entry
 	files  []*os.File
 }
@@ -74,16 +74,27 @@ func ReadTail(dataDir string, after uint64) (*Tail, error) {
 	}
 	sum := uint32(0)
 	for i, name := range names[first:] {
-		file, err := os.Open(name)
-		if err != nil {
+		if sum, err = t.open(name, i > 0, sum); err != nil {
 			return t, err
 		}
-		t.files = append(t.files, file)
-		if sum, err = t.read(file, i > 0, sum); err != nil {
-			return t, fmt.Errorf("%s: %w", name, err)
-		}
+	}
+	if t.term == 0 && first > 0 {
+		_, _ = t.open(names[first-1], false, 0) // the tail is whole without it
 	}
 	return t, nil
+}
+
+// open opens and reads one file.
+func (t *Tail) open(name string, follows bool, sum uint32) (uint32, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	t.files = append(t.files, file)
+	if sum, err = t.read(file, follows, sum); err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return sum, nil
 }
 
 // read reads one file, and returns the checksum at its end. A record that is not complete is the end:
@@ -127,8 +138,9 @@ func (t *Tail) add(data []byte, p place) error {
 		return fmt.Errorf("the entry at byte %d: %w", p.at, err)
 	}
 	switch index := entry.GetIndex(); {
-	case index <= t.after:
-		return nil
+	case index < t.after:
+	case index == t.after:
+		t.term = entry.GetTerm()
 	case index > t.Last()+1:
 		return fmt.Errorf("the entries from %d to %d are missing", t.Last()+1, index-1)
 	default:
@@ -140,7 +152,8 @@ func (t *Tail) add(data []byte, p place) error {
 // Last is the index of the last entry. If there is none, it is that after which the tail would begin.
 func (t *Tail) Last() uint64 { return t.after + uint64(len(t.places)) }
 
-// LastTerm is the term of the last entry; 0 if there is none.
+// LastTerm is the term of the last entry. If there is none, it is that of the entry after which the tail would
+// begin; 0 if the log does not have that one.
 func (t *Tail) LastTerm() uint64 { return t.term }
 
 // size is the number of bytes of all records.

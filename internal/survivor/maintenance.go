@@ -92,7 +92,7 @@ func (m maintenance) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 		DbSizeInUse:      f.db.Size(), // the free pages are unknown
 		RaftIndex:        max(applied, tail.Last()),
 		RaftAppliedIndex: applied,
-		RaftTerm:         max(f.term, tail.LastTerm()),
+		RaftTerm:         max(f.term, tail.LastTerm()), // a database of etcd 3.4 has no term
 		IsLearner:        learner,
 		Errors:           alarms,
 	}, nil

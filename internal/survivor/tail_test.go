@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
@@ -83,5 +84,18 @@ func TestALogThatLacksEntriesDoesNotKeepTheDatabaseBack(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "the entries from 91 to 94 are missing") {
 		t.Errorf("the log is %s", log)
+	}
+}
+
+// Recoveries compare the terms of survivors. A database of etcd 3.4 has none.
+func TestTheTermOfAnAppliedLogComesFromTheLog(t *testing.T) {
+	d := newData(t)
+	d.logEntries(t, 80, 90) // all are in the database
+	must(t, d.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(termKey) }))
+	server, _ := newServer(d.dir, closedPort)
+	status, err := connect(t, start(t, server), etcd.Credentials{}).Status(soon(t))
+	must(t, err)
+	if status.RaftIndex != 90 || status.RaftTerm != 8 {
+		t.Errorf("%+v", status)
 	}
 }

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -47,6 +48,9 @@ func (c *Cluster) askLogEnds(ctx context.Context, o *plan.Observation) map[strin
 			return plan.MemberLogEnd{}, err
 		}
 		status, err := server.Status(ctx)
+		if err == nil && status.RaftTerm == 0 { // no term is 0: the log does not have its last entry
+			err = errors.New("the term of the last entry is unknown")
+		}
 		return plan.MemberLogEnd{Member: status.MemberID, End: recovery.LogEnd{Term: status.RaftTerm, Index: status.RaftIndex}}, err
 	})
 }

@@ -232,3 +232,50 @@ func TestAnEntryAfterTheKnownEndOfALogCounts(t *testing.T) {
 		t.Errorf("the choice is %+v", c)
 	}
 }
+
+// An older container states the term 0 if the database of etcd 3.4 names none.
+func TestALogOfAnUnknownTermIsNotCompared(t *testing.T) {
+	l := twoLeft(t, map[string]string{api.RecoverAnnotation: "survivor=a"})
+	l.members["a"].served = &etcd.Status{MemberID: 1, RaftTerm: 0, RaftIndex: 101}
+	l.members["b"].served = &etcd.Status{MemberID: 2, RaftTerm: 4, RaftIndex: 100}
+	l.serveDataOf("b", runsNow)
+	l.pass()
+	l.passesUntil(l.clock.Now().Add(logWaited))
+	if c := l.lookAgain().Choice; c == nil || c.Phase != api.RecoveryBackingUp || c.Revision != 84 {
+		t.Fatalf("the choice is %+v", c)
+	}
+	if n := l.count("create", "etcdbackups"); n != 1 {
+		t.Errorf("%d EtcdBackups were created", n)
+	}
+	l.choose("survivor=b")
+	if c := l.lookAgain().Choice; c.Phase != api.RecoveryRefused || !strings.Contains(c.Reason, "b has revision 83, and a has 84: choose a") {
+		t.Errorf("the choice of b is %+v", c)
+	}
+}
+
+// logWaited is after the time that a choice waits for the ends of logs.
+const logWaited = 3 * time.Minute
+
+// Raft has no later log that lacks committed entries. The disk of such a member has lost them.
+func TestTheAutomaticRecoveryKeepsItsBoundsForALongerLog(t *testing.T) {
+	l := twoLeft(t, nil)
+	l.members["b"].says[0].Revision, l.members["b"].says[0].RaftApplied = 70, 50
+	l.members["b"].served = &etcd.Status{MemberID: 2, RaftTerm: 5, RaftIndex: 51}
+	l.edit(func(obj *api.EtcdCluster) {
+		obj.Spec.Recovery = &api.RecoveryPolicy{Mode: api.RecoveryAutomatic}
+		obj.Status.Record.LastUpdateTime = noon.Format(time.RFC3339)
+	})
+	l.c = l.cluster(l.etcdCluster())
+	l.passesUntil(l.clock.Now().Add(10 * time.Minute))
+	l.serveDataOf("b", runsNow)
+	for range 5 {
+		l.lookAgain()
+	}
+	c := l.etcdCluster().Status.Recovery.Choice
+	if c == nil || c.Phase != api.RecoveryFailed || !strings.Contains(c.Reason, "b lacks at least 13 known revisions, and recovery.maxLostRevisions is 0") {
+		t.Errorf("the choice is %+v", c)
+	}
+	if n := l.count("create", "etcdbackups"); n != 0 {
+		t.Errorf("%d EtcdBackups were created", n)
+	}
+}

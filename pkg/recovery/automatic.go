@@ -88,6 +88,19 @@ func (r *Report) survivorWithin(b Bounds, against *[]string) *Survivor {
 	return nil
 }
 
+// Exceeds says why the log of a survivor exceeds the bounds, whatever of it is restored; "" if it does not. An
+// entry raises the revision by one, or not at all.
+func (r *Report) Exceeds(b Bounds, s Survivor) string {
+	unapplied := max(0, int64(s.LogEnd.Index)-int64(s.Applied)) // far from 2^63
+	switch least := s.Behind - unapplied; {
+	case least > b.Revisions:
+		return fmt.Sprintf("%s lacks at least %d known revisions, and recovery.maxLostRevisions is %d", s.Name, least, b.Revisions)
+	case b.Revisions == 0 && int64(s.LogEnd.Index) < r.Index:
+		return fmt.Sprintf("the log of %s ends with raft entry %d, and %d is recorded: it may lack leases, users or roles, which raise no revision", s.Name, s.LogEnd.Index, r.Index)
+	}
+	return ""
+}
+
 // backupWithin returns the backup with the highest revision, of those within the bounds.
 func (r *Report) backupWithin(b Bounds, against *[]string) *Backup {
 	for i := range r.Backups {

@@ -120,6 +120,9 @@ func (o *Observation) store(c *api.RecoveryChoice, way api.ChosenWay, like strin
 	if chosen, best := left.Survivor(way.Member), left.LongestLog(); chosen != nil && chosen.LogEnd != nil && best != nil {
 		switch why := lacks(*chosen, *best); {
 		case why != "" && c.Automatic:
+			if beyond := left.Exceeds(o.bounds(), *best); beyond != "" {
+				return failedChoice(c.Value, c, fmt.Sprintf("%s; %s; the cluster is unchanged", why, beyond)), nil
+			}
 			return o.begin(api.ChosenWay{Member: best.Name, Store: way.Store}.String())
 		case why != "":
 			return failedChoice(c.Value, c, fmt.Sprintf("%s: choose %s; the cluster is unchanged", why, best.Name)), nil
