@@ -40,7 +40,12 @@ func (c *Cluster) observeAuth(ctx context.Context, o *plan.Observation) {
 		return
 	}
 	o.Auth = plan.Auth{Enabled: &c.auth.enabled, NewPassword: c.user.next != nil}
-	c.user.accepted = c.auth.enabled && o.Quorum
+	switch {
+	case o.Quorum:
+		c.user.accepted = c.auth.enabled
+	case c.user.refused: // somebody may have changed the password in etcd
+		c.user.accepted = false
+	}
 	if !*o.Spec.Auth.Enabled {
 		return
 	}

@@ -257,3 +257,46 @@ func TestAuthenticationNeedsTheUserRoot(t *testing.T) {
 		}
 	}
 }
+
+// Somebody may change the Secret while etcd has no quorum. etcd then still has the former password,
+// without which the operator could not change it.
+func TestAPasswordThatChangesWithoutAQuorumIsFollowed(t *testing.T) {
+	w, members, pass := guardedCluster(t, &api.AuthPolicy{CredentialsSecret: "login", Enabled: new(true)})
+	*members.lets = etcd.Credentials{Username: "root", Password: "first"}
+	members.guard()
+	w.put(userSecret("root", "first"))
+	pass(certPeriod)
+	pass(certPeriod)
+	for _, m := range members.fakeMembers {
+		m.refusal = rpctypes.ErrGRPCNoLeader
+	}
+	pass(time.Second)
+	w.put(userSecret("root", "second"))
+	pass(certPeriod)
+	members.guard() // the quorum is back
+	pass(certPeriod)
+	want := etcd.Credentials{Username: "root", Password: "second"}
+	if _, st := pass(certPeriod); *members.lets != want || *members.user != want || st.Reason != "" {
+		t.Errorf("etcd has the password %s, the operator %s, reason %q", members.lets.Password, members.user.Password, st.Reason)
+	}
+}
+
+// While etcd refuses the operator, somebody may have changed the password there. The Secret that
+// changes next then has the one to log in with.
+func TestAPasswordThatChangesInEtcdFirstIsUsed(t *testing.T) {
+	w, members, pass := guardedCluster(t, &api.AuthPolicy{CredentialsSecret: "login", Enabled: new(true)})
+	*members.lets = etcd.Credentials{Username: "root", Password: "first"}
+	members.guard()
+	w.put(userSecret("root", "first"))
+	pass(certPeriod)
+	pass(certPeriod)
+	*members.lets = etcd.Credentials{Username: "root", Password: "second"}
+	members.guard()
+	if _, st := pass(certPeriod); !strings.Contains(st.Reason, "etcd refuses the user") {
+		t.Fatalf("the reason is %q", st.Reason)
+	}
+	w.put(userSecret("root", "second"))
+	if _, st := pass(certRetry); *members.user != *members.lets || st.Reason != "" {
+		t.Errorf("the operator has the password %s, reason %q", members.user.Password, st.Reason)
+	}
+}
