@@ -47,7 +47,7 @@ func (m *Move) PlanBack(ctx context.Context) (*Back, error) {
 // ofThisRelease reports whether an object is a CRD with a subresource for the status. Those of
 // v0.9.4 and its fork have none.
 func ofThisRelease(object *unstructured.Unstructured) bool {
-	if object.GetKind() != "CustomResourceDefinition" {
+	if object.GetKind() != definitionKind {
 		return false
 	}
 	versions, _, _ := unstructured.NestedSlice(object.Object, "spec", "versions")
@@ -64,7 +64,7 @@ func ofThisRelease(object *unstructured.Unstructured) bool {
 // checkBack looks for operators that the CRDs would not fit after the way back: all namespaces
 // share them.
 func (m *Move) checkBack(ctx context.Context, b *Back) error {
-	if !slices.ContainsFunc(b.before, func(o *unstructured.Unstructured) bool { return o.GetKind() == "CustomResourceDefinition" }) {
+	if !slices.ContainsFunc(b.before, func(o *unstructured.Unstructured) bool { return o.GetKind() == definitionKind }) {
 		there, err := m.get(ctx, crds, api.EtcdClusterCRDName)
 		if err == nil && there != nil && ofThisRelease(there) {
 			b.add(Problem, "go back in the namespace that moved first too, because its ConfigMap "+RecordName+" has the old CRDs",
@@ -159,7 +159,7 @@ func (b *Back) wanted() []*unstructured.Unstructured {
 // withdraw deletes what the move created, except for the CRDs: their objects would go too.
 func (m *Move) withdraw(ctx context.Context, b *Back, object *unstructured.Unstructured) error {
 	switch object.GetKind() {
-	case "CustomResourceDefinition", "Deployment":
+	case definitionKind, "Deployment":
 		return nil
 	}
 	if slices.ContainsFunc(b.before, func(o *unstructured.Unstructured) bool {

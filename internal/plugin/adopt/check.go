@@ -67,6 +67,9 @@ func (m *Move) check(ctx context.Context, p *Plan, elsewhere []*old) error {
 		}
 	}
 	m.checkNobodys(p, all, elsewhere)
+	if err := m.checkDefinitions(ctx, p); err != nil {
+		return err
+	}
 	for _, look := range []func(context.Context, *Plan, []*api.EtcdCluster) error{m.checkBudgets, m.checkOwners} {
 		if err := look(ctx, p, all); err != nil {
 			return err

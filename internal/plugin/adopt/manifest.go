@@ -40,7 +40,7 @@ func (m *Move) manifest(olds []*old) ([]*unstructured.Unstructured, error) {
 		}
 		for _, object := range objects {
 			object = object.DeepCopy()
-			if object.GetKind() == "CustomResourceDefinition" {
+			if object.GetKind() == definitionKind {
 				if !wideFile {
 					result = append(result, object)
 				}

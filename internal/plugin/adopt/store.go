@@ -37,13 +37,13 @@ var (
 
 // kinds are the resources that the manifests contain.
 var kinds = map[string]resource{
-	"CustomResourceDefinition": crds,
-	"Deployment":               deployments,
-	"ServiceAccount":           {schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, true},
-	"Role":                     {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}, true},
-	"RoleBinding":              {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}, true},
-	"ClusterRole":              {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, false},
-	"ClusterRoleBinding":       {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}, false},
+	definitionKind:       crds,
+	"Deployment":         deployments,
+	"ServiceAccount":     {schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, true},
+	"Role":               {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}, true},
+	"RoleBinding":        {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}, true},
+	"ClusterRole":        {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, false},
+	"ClusterRoleBinding": {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}, false},
 }
 
 // store reads and writes objects.
@@ -82,8 +82,8 @@ func (s store) everywhere(ctx context.Context, r resource) ([]unstructured.Unstr
 }
 
 // put creates an object, or replaces the one of the same name. A ServiceAccount that exists
-// stays as it is, because others add Secrets and annotations to it. Operators that run may write a
-// CustomResourceDefinition between the look and the write: put looks again.
+// stays as it is, because others add Secrets and annotations to it. A CustomResourceDefinition keeps
+// what others added. Operators that run may write it between the look and the write: put looks again.
 func (s store) put(ctx context.Context, object *unstructured.Unstructured, dryRun bool) error {
 	r := kinds[object.GetKind()]
 	var all []string
@@ -104,6 +104,11 @@ func (s store) put(ctx context.Context, object *unstructured.Unstructured, dryRu
 		}
 		replacement := object.DeepCopy()
 		replacement.SetResourceVersion(there.GetResourceVersion())
+		if object.GetKind() == definitionKind {
+			if err := keepOthers(replacement, there); err != nil {
+				return err
+			}
+		}
 		_, err = s.of(r).Update(ctx, replacement, metav1.UpdateOptions{DryRun: all})
 		return err
 	})
