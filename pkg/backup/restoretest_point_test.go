@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/rewind"
@@ -62,7 +63,9 @@ func TestWhatATestOfALogFinds(t *testing.T) {
 		change func(*restorer)
 		reason string
 	}{
-		"another revision": {func(r *restorer) { r.beyond = -1 }, "and the test restored revision"},
+		"an earlier revision": {func(r *restorer) { r.beyond = -1 }, "which the test restored: etcdserver: mvcc: required revision is a future revision"},
+		"a later revision":    {func(r *restorer) { r.beyond = 1 }, "which the test restored: etcdserver: mvcc: required revision has been compacted"},
+		"the whole backup":    {func(r *restorer) { r.beyond, r.whole = 20, true }, "and the test restored revision"},
 		"another hash than etcd reported": {func(r *restorer) {
 			r.ends = api.RestoreStatus{Phase: api.RestorePhaseStarting, Reason: "container restore-backup ended with exit code 1: " + rewind.ErrHash.Error()}
 		}, rewind.ErrHash.Error()},
@@ -82,6 +85,22 @@ func TestWhatATestOfALogFinds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Leases start again with the restore. Short ones end before the test looks, and etcd deletes their keys.
+func TestLeasesThatEndAfterARestoreAreNoFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, func(s *api.BackupSpec) {
+			s.RestoreTest = &api.RestoreTest{IntervalInSecond: 600, Check: &api.RestoreCheck{Key: "leader", Value: ptr.To("a")}}
+		})
+		r := withRestorer(w.world)
+		r.ended, r.values["leader"] = 3, "a"
+		defer w.run()()
+		w.write(25 * time.Minute)
+		if st := w.status().RestoreTest; st.Result != api.RestoreTestPassed || st.Revision == 0 || st.EtcdRevision != st.Revision || st.Keys != 7 {
+			t.Errorf("status %+v", st)
+		}
+	})
 }
 
 func TestTheRevisionOfATestFollowsFromItsSeed(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -204,22 +205,19 @@ func (t *restoreTest) examine(ctx context.Context, r *testResult) error {
 		return err
 	}
 	defer restored.Close()
-	contents, err := restored.Contents(ctx)
-	if err != nil {
-		return fmt.Errorf("examine the restored etcd: %w", err)
+	if t.point.revision > 0 {
+		err = t.examinePoint(ctx, restored, r)
+	} else {
+		err = t.examineBackup(ctx, restored, r)
 	}
-	r.revision, r.keys = contents.Revision, contents.Keys
-	switch at := t.point.revision; {
-	case at > 0 && contents.Revision != at:
-		return fmt.Errorf("%w: the restored etcd has revision %d, and the test restored revision %d", errBad, contents.Revision, at)
-	case at == 0 && contents.Revision < t.status.EtcdRevision:
-		return fmt.Errorf("%w: the restored etcd has revision %d, and the backup was made of revision %d", errBad, contents.Revision, t.status.EtcdRevision)
+	if err != nil {
+		return err
 	}
 	check := t.obj.Spec.RestoreTest.Check
 	if check == nil {
 		return nil
 	}
-	value, exists, err := restored.Value(ctx, check.Key)
+	value, exists, err := restored.Value(ctx, check.Key, t.point.revision)
 	switch {
 	case err != nil:
 		return fmt.Errorf("examine the restored etcd: %w", err)
@@ -228,6 +226,43 @@ func (t *restoreTest) examine(ctx context.Context, r *testResult) error {
 	case check.Value != nil && value != *check.Value:
 		return fmt.Errorf("%w: in the restored etcd, the key %q has another value than spec.restoreTest.check states", errBad, check.Key)
 	}
+	return nil
+}
+
+// examineBackup looks whether the restored etcd has the revision of the backup.
+func (t *restoreTest) examineBackup(ctx context.Context, restored Restored, r *testResult) error {
+	contents, err := restored.Contents(ctx, 0)
+	switch {
+	case err != nil:
+		return fmt.Errorf("examine the restored etcd: %w", err)
+	case contents.Revision < t.status.EtcdRevision:
+		return fmt.Errorf("%w: the restored etcd has revision %d, and the backup was made of revision %d", errBad, contents.Revision, t.status.EtcdRevision)
+	}
+	r.revision, r.keys = contents.Revision, contents.Keys
+	return nil
+}
+
+// examinePoint looks whether the test has restored its point. Leases began again, and the end of one
+// raises the revision. So what counts is the oldest revision that etcd has: a restore compacts the history up to it.
+func (t *restoreTest) examinePoint(ctx context.Context, restored Restored, r *testResult) error {
+	at := t.point.revision
+	contents, err := restored.Contents(ctx, at)
+	switch {
+	case errors.Is(err, rpctypes.ErrFutureRev), errors.Is(err, rpctypes.ErrCompacted):
+		return fmt.Errorf("%w: the restored etcd does not have revision %d, which the test restored: %w", errBad, at, err)
+	case err != nil:
+		return fmt.Errorf("examine the restored etcd: %w", err)
+	}
+	if at > 1 && contents.Revision > at {
+		_, err := restored.Contents(ctx, at-1)
+		switch {
+		case err == nil:
+			return fmt.Errorf("%w: the restored etcd has revision %d and the history before, and the test restored revision %d", errBad, contents.Revision, at)
+		case !errors.Is(err, rpctypes.ErrCompacted):
+			return fmt.Errorf("examine the restored etcd: %w", err)
+		}
+	}
+	r.revision, r.keys = at, contents.Keys
 	return nil
 }
 
@@ -282,7 +317,8 @@ func (t *restoreTest) cleanOnce(ctx context.Context, name string) (left string, 
 
 // Restored is an etcd that a test looks into.
 type Restored interface {
-	Contents(ctx context.Context) (etcd.Contents, error)
-	Value(ctx context.Context, key string) (value string, exists bool, err error)
+	// Contents counts the keys at a revision; 0: at the newest one.
+	Contents(ctx context.Context, at int64) (etcd.Contents, error)
+	Value(ctx context.Context, key string, at int64) (value string, exists bool, err error)
 	Close()
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,10 @@ type restorer struct {
 	// finalizer keeps EtcdRestores that are deleted.
 	finalizer bool
 	contents  etcd.Contents
+	compacted int64 // up to this revision
 	beyond    int64 // the revision of an EtcdRestore by which the restored etcd is
+	ended     int64 // leases that have ended since, each with a key of its own
+	whole     bool  // the restored etcd has the history of the backup
 	values    map[string]string
 	sources   []snapshot.Source
 	closed    int
@@ -62,11 +66,20 @@ func withRestorer(w *world) *restorer {
 	return r
 }
 
-func (r *restorer) Contents(context.Context) (etcd.Contents, error) { return r.contents, nil }
+func (r *restorer) Contents(_ context.Context, at int64) (etcd.Contents, error) {
+	switch {
+	case at > r.contents.Revision:
+		return etcd.Contents{}, rpctypes.ErrFutureRev
+	case at > 0 && at < r.compacted:
+		return etcd.Contents{}, rpctypes.ErrCompacted
+	}
+	return r.contents, nil
+}
 
-func (r *restorer) Value(_ context.Context, key string) (string, bool, error) {
+// Value has no key of a lease that has ended, but at the revision before that.
+func (r *restorer) Value(_ context.Context, key string, at int64) (string, bool, error) {
 	value, exists := r.values[key]
-	return value, exists, nil
+	return value, exists && (r.ended == 0 || at == r.compacted), nil
 }
 
 func (r *restorer) Close() { r.closed++ }
@@ -85,7 +98,10 @@ func (r *restorer) create(a clienttesting.Action) (bool, runtime.Object, error) 
 	}
 	r.mu.Lock()
 	if at := obj.Spec.Revision; at > 0 {
-		r.contents.Revision = at + r.beyond
+		r.contents.Revision, r.compacted = at+r.beyond+r.ended, at+r.beyond
+		if r.whole {
+			r.compacted = 0
+		}
 	}
 	r.asks = append(r.asks, obj)
 	r.mu.Unlock()
