@@ -18,6 +18,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 const (
@@ -100,7 +101,7 @@ func (c *Cluster) readCertificates(ctx context.Context, now time.Time) error {
 			problems[name] = &certcheck.CertProblem{Reason: certcheck.SecretMissing, HoldsPods: true, Why: "does not exist: create it, "}
 		case apierrors.IsForbidden(err):
 			problems[name] = &certcheck.CertProblem{Reason: certcheck.SecretMissing, HoldsPods: true,
-				Why: "can't be read by the operator: grant its service account to get Secrets (example/rbac/create_role.sh); "}
+				Why: "can't be read by the operator: grant its service account to get Secrets: " + notice.ApplyRoles + "; "}
 		default:
 			unread[name] = err
 			c.log.WithError(err).WithField("secret", name).Warn("can't read a Secret with certificates just now")

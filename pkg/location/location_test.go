@@ -99,7 +99,7 @@ func TestWhatNamesNoPlaceIsToldSo(t *testing.T) {
 
 		"no Secret named":         {"OSS", oss("b/k", ""), ErrSpec, "the spec must be edited: spec.oss.ossSecret is not set: name the Secret with the credentials of the store"},
 		"no such Secret":          {"OSS", oss("b/k", "gone"), ErrSecret, "the credentials can't be read: Secret gone (spec.oss.ossSecret) does not exist: create it in the namespace ns"},
-		"forbidden":               {"OSS", oss("b/k", "forbidden"), ErrSecret, "the credentials can't be read: Secret forbidden (spec.oss.ossSecret) can't be read by the operator: grant its service account to get Secrets in the namespace ns (example/rbac/create_role.sh)"},
+		"forbidden":               {"OSS", oss("b/k", "forbidden"), ErrSecret, "the credentials can't be read: Secret forbidden (spec.oss.ossSecret) can't be read by the operator: grant its service account to get Secrets in the namespace ns: apply the roles of the installed release again (install.yaml, helm upgrade, or for example/ create_role.sh)"},
 		"API server down":         {"OSS", oss("b/k", "down"), unreachable, "read Secret down (spec.oss.ossSecret): connection refused"},
 		"empty Secret":            {"OSS", oss("b/k", "none"), ErrSecret, "the credentials can't be read: Secret none (spec.oss.ossSecret) lacks accessKeyID and accessKeySecret: it has nothing; add what is missing"},
 		"other keys":              {"OSS", oss("b/k", "other"), ErrSecret, "the credentials can't be read: Secret other (spec.oss.ossSecret) lacks accessKeyID and accessKeySecret: it has bar, foo; add what is missing"},

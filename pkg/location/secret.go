@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // secret is a Secret that a field of a spec names. Only the store may see its values.
@@ -32,7 +34,7 @@ func (o opener) secret(ctx context.Context, field, name string) (secret, error) 
 	case apierrors.IsNotFound(err):
 		return s, s.wrong("does not exist: create it in the namespace %s", o.namespace)
 	case apierrors.IsForbidden(err):
-		return s, s.wrong("can't be read by the operator: grant its service account to get Secrets in the namespace %s (example/rbac/create_role.sh)", o.namespace)
+		return s, s.wrong("can't be read by the operator: grant its service account to get Secrets in the namespace %s: %s", o.namespace, notice.ApplyRoles)
 	default:
 		return s, fmt.Errorf("read Secret %s (%s): %w", name, field, err)
 	}

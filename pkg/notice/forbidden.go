@@ -10,11 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// ApplyRoles is the remedy for a right that an operator lacks.
+const ApplyRoles = "apply the roles of the installed release again (install.yaml, helm upgrade, or for example/ create_role.sh)"
+
 // Forbidden adds a remedy to an error with which the API server denies an operator a right,
 // such as "get secrets". It returns other errors as they are.
 func Forbidden(err error, operator, right string) error {
 	if apierrors.IsForbidden(err) && !NamespaceTerminates(err) {
-		return fmt.Errorf("%w: grant the service account of the %s operator to %s (example/rbac/create_role.sh)", err, operator, right)
+		return fmt.Errorf("%w: grant the service account of the %s operator to %s: %s", err, operator, right, ApplyRoles)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // right is what RBAC grants: a verb on a resource.
@@ -91,6 +92,6 @@ func errUngranted(namespace string, missing []right) error {
 	for i, r := range missing {
 		words[i] = r.String()
 	}
-	return fmt.Errorf("in the namespace %s the service account of the restore operator lacks rights without which the restore would stay half-way: %s; apply the role that grants them, by example/rbac/create_role.sh, or example/rbac/restore-operator.yaml where the operator has a service account of its own",
-		namespace, strings.Join(words, ", "))
+	return fmt.Errorf("in the namespace %s the service account of the restore operator lacks rights without which the restore would stay half-way: %s; %s",
+		namespace, strings.Join(words, ", "), notice.ApplyRoles)
 }
