@@ -195,6 +195,21 @@ func TestDoctorOfAnInstallationThatIsWell(t *testing.T) {
 		"ok    etcd-operator: pod default/etcd-operator-1 leads", "ok    etcd-operator rights", "ok    quorum: 3 of 3 voters", "ok    Services: the Service orders exists")
 }
 
+// A command that fails for lack of a right must not follow "you may use all commands".
+func TestDoctorReportsEachRightOfTheCommands(t *testing.T) {
+	for _, right := range []string{
+		"list etcdclusters", "get pods", "list etcdbackups", "get etcdbackups", "get etcdrestores", "delete etcdrestores",
+		"list persistentvolumeclaims", "get persistentvolumeclaims", "delete persistentvolumeclaims",
+	} {
+		w := newWorld(t, nightly())
+		w.install(right)
+		_, out, _ := w.run("doctor", "orders")
+		if !strings.Contains(out, "your rights: you may not "+right) || strings.Contains(out, "you may use all commands") {
+			t.Errorf("without the right to %s:\n%s", right, out)
+		}
+	}
+}
+
 func TestDoctorFinds(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*world)

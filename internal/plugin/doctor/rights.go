@@ -39,15 +39,24 @@ var yours = []struct {
 	level Level
 }{
 	{right{"get", api.GroupName, "etcdclusters", ""}, "all commands", Failure},
+	{right{"list", api.GroupName, "etcdclusters", ""}, "commands without the name of a cluster", Warning},
 	{right{"list", "", "pods", ""}, "all commands", Failure},
-	{right{"create", "", "pods", "portforward"}, "status asks members", Warning},
-	{right{"get", "", "secrets", ""}, "status and certs of clusters with TLS", Warning},
+	{right{"get", "", "pods", ""}, "replace and import", Warning},
+	{right{"create", "", "pods", "portforward"}, "status and import ask members", Warning},
+	{right{"get", "", "secrets", ""}, "status and certs of clusters with TLS, and import", Warning},
 	{right{"create", "", "pods", "exec"}, "ctl", Warning},
 	{right{"get", "", "pods", "log"}, "logs and report", Warning},
 	{right{"patch", api.GroupName, "etcdclusters", ""}, "pause, resume and upgrade", Warning},
 	{right{"delete", "", "pods", ""}, "replace", Warning},
+	{right{"get", "", "persistentvolumeclaims", ""}, "replace with the volume", Warning},
+	{right{"delete", "", "persistentvolumeclaims", ""}, "replace with the volume", Warning},
+	{right{"list", "", "persistentvolumeclaims", ""}, "recover", Warning},
+	{right{"list", api.GroupName, "etcdbackups", ""}, "status, backup, restore and recover", Warning},
+	{right{"get", api.GroupName, "etcdbackups", ""}, "backup", Warning},
 	{right{"create", api.GroupName, "etcdbackups", ""}, "backup", Warning},
+	{right{"get", api.GroupName, "etcdrestores", ""}, "restore and recover", Warning},
 	{right{"create", api.GroupName, "etcdrestores", ""}, "restore", Warning},
+	{right{"delete", api.GroupName, "etcdrestores", ""}, "restore", Warning},
 }
 
 func (d *Doctor) yourRights(ctx context.Context) {
@@ -68,7 +77,7 @@ func (d *Doctor) yourRights(ctx context.Context) {
 		}
 	}
 	if allowed == len(yours) {
-		d.add(check, OK, "", "you may use all commands in the namespace %s", d.Access.Namespace)
+		d.add(check, OK, "", "you may use all commands in the namespace %s; adopt needs a cluster administrator", d.Access.Namespace)
 	}
 }
 
