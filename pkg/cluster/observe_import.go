@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -227,6 +228,9 @@ func (c *Cluster) survey(ctx context.Context, o *plan.Observation) {
 		if target.Copies {
 			found.WriteStop = writeStop(facts)
 		}
+		if why := uncompared(facts); why != "" && len(found.Obstacles) == 0 {
+			found.Obstacles = []string{why}
+		}
 		pause := surveyPeriod
 		if facts.DataRevision > 0 && len(found.Obstacles) > 0 {
 			pause = surveyRest
@@ -261,6 +265,27 @@ func obstacles(findings []finding.Finding) []string {
 		list = append(list, text)
 	}
 	return list
+}
+
+// uncompared says why a look without obstacles has not compared the data of the members; "" if it has. A
+// member alone has none to compare with. A copy takes the data of any member, and nothing compares it later.
+func uncompared(facts importsource.Facts) string {
+	answered, unread := 0, ""
+	for _, a := range facts.Answers {
+		if a.Err != nil {
+			continue
+		}
+		answered++
+		if a.NoDigest != nil && unread == "" {
+			unread = a.Endpoint + ": " + notice.Shorten(a.NoDigest.Error(), 300)
+		}
+	}
+	if answered < 2 || unread == "" {
+		return ""
+	}
+	return fmt.Sprintf("data: whether the members hold the same data is not known yet, because the operator could not read that of %s"+
+		" (it tries again every %.0f minutes; if the etcd compacts more often than a read takes, compact less often until the import begins)",
+		unread, surveyRest.Minutes())
 }
 
 // formerAnswers are the members of an imported etcd, which a pass asks like own members.

@@ -5,6 +5,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +57,65 @@ func TestTheDatabasesOfAnEtcdWithObstaclesAreSeldomRead(t *testing.T) {
 	if got := w.etcdCluster().Status.Import.Obstacles; looks != 1 || len(got) != 1 {
 		t.Errorf("%d looks in four minutes, obstacles %q", looks, got)
 	}
+}
+
+// The members may hold different data. A copy would take that of one of them, and nothing compares it later.
+func TestNoImportBeginsBeforeTheDataIsCompared(t *testing.T) {
+	for name, newWorld := range map[string]func(*testing.T) *importWorld{
+		"join": func(t *testing.T) *importWorld { return newImportWorld(t, 0) },
+		"copy": func(t *testing.T) *importWorld { return newCopyWorld(t, 0).importWorld },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			look, looks, unread := w.cfg.Survey, 0, 1
+			w.cfg.Survey = func(ctx context.Context, s *importsource.Source) importsource.Facts {
+				f := look(ctx, s)
+				if looks++; looks <= unread {
+					f.Answers[1].NoDigest = errors.New("mvcc: required revision has been compacted")
+				}
+				return f
+			}
+			w.c = w.cluster(w.etcdCluster())
+			began := w.surveyed(surveyRest - time.Minute)
+			got := w.etcdCluster().Status.Import
+			if began || looks != 1 || len(got.Obstacles) != 1 || !strings.Contains(got.Obstacles[0], "could not read that of old-1: mvcc: required revision has been compacted") {
+				t.Errorf("after %d looks, of which none has compared the data, begun is %v, obstacles %q", looks, began, got.Obstacles)
+			}
+			if began := w.surveyed(2 * time.Minute); !began || looks != 2 {
+				t.Errorf("after %d looks, of which the last one has compared the data, begun is %v", looks, began)
+			}
+			w.c.importer.end()
+		})
+	}
+}
+
+// A member alone has none to compare with.
+func TestTheImportOfASingleMemberNeedsNoComparison(t *testing.T) {
+	f := importsource.Facts{Answers: []importsource.Answer{{Endpoint: "old-0", NoDigest: errors.New("compacted")}, {Endpoint: "old-1", Err: errors.New("down")}}}
+	if why := uncompared(f); why != "" {
+		t.Error(why)
+	}
+}
+
+// surveyed runs passes for a time, and reports whether one begins the import.
+func (w *importWorld) surveyed(howLong time.Duration) bool {
+	w.t.Helper()
+	for from := w.clock.Now(); w.clock.Since(from) < howLong; w.clock.Step(Period) {
+		w.watch()
+		w.c.take(w.edit(func(*api.EtcdCluster) {}))
+		s, err := w.c.pass(w.t.Context())
+		if err != nil && !isNotYet(err) {
+			w.t.Fatalf("%s: %v", s, err)
+		}
+		if _, begins := s.(plan.BeginImport); begins {
+			return true
+		}
+		if j := &w.c.importer.job; j.done != nil {
+			apply := <-j.done
+			j.done <- apply
+		}
+	}
+	return false
 }
 
 // Without its certificate, the operator would hold the members for silent, and name a Secret that the
