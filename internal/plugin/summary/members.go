@@ -230,7 +230,8 @@ func podProblem(pod *corev1.Pod) string {
 	return ""
 }
 
-// membersOfStatus lists the members as the operator last saw them.
+// membersOfStatus lists the members as the operator last saw them. That may be long ago: what Kubernetes
+// says of a pod now comes first.
 func membersOfStatus(c *observe.Cluster) []Member {
 	list := []Member{}
 	for _, m := range c.Object.Status.MemberStatuses {
@@ -246,9 +247,38 @@ func membersOfStatus(c *observe.Cluster) []Member {
 		case m.Version == "":
 			entry.Role = Silent
 		}
-		entry.place(c, c.Pod(m.Name))
+		pod := c.Pod(m.Name)
+		entry.place(c, pod)
+		// A former member of an import has no pod of the cluster.
+		former := c.Object.Status.Import != nil && c.Object.Status.Import.Has(m.ID)
+		if problem := podLost(pod); problem != "" && !former {
+			entry.lost(problem)
+		}
 		list = append(list, entry)
 	}
 	slices.SortFunc(list, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
 	return list
+}
+
+// podLost is why no healthy member runs in a pod; "" if one may.
+func podLost(pod *corev1.Pod) string {
+	if pod == nil {
+		return "it has no pod"
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status != corev1.ConditionTrue {
+			return cmp.Or(podProblem(pod), "its pod is not ready")
+		}
+	}
+	return podProblem(pod)
+}
+
+// lost notes that the member has failed since the operator saw it.
+func (m *Member) lost(problem string) {
+	if m.Healthy || m.Problem == "" {
+		m.Problem = problem
+	}
+	if m.Healthy = false; !m.learner {
+		m.Role = Silent
+	}
 }

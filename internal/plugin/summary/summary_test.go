@@ -195,3 +195,55 @@ func TestTheDiskOfAMemberThatHasJustStartedIsNotCalledSlow(t *testing.T) {
 		}
 	}
 }
+
+// staleCluster is one whose members could not be asked, and that was well when the operator last looked.
+func staleCluster() *observe.Cluster {
+	c := cluster(3)
+	c.NotAsked, c.Answers, c.Members, c.Agreed = errors.New("no connection"), nil, nil, false
+	for i := range c.Pods {
+		c.Pods[i].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		c.Object.Status.MemberStatuses = append(c.Object.Status.MemberStatuses, api.MemberStatus{
+			Name: c.Pods[i].Name, ID: etcd.FormatID(uint64(i + 1)), Healthy: true, Version: "3.7.3", Leader: i == 0, // small
+		})
+	}
+	return c
+}
+
+// The operator may be gone with the nodes, and its last word says that all is well.
+func TestTheOperatorsLastWordYieldsToThePods(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose func(*observe.Cluster)
+		want string
+	}{
+		"not ready": {func(c *observe.Cluster) {
+			for i := range c.Pods {
+				c.Pods[i].Status.Conditions[0].Status = corev1.ConditionFalse
+			}
+		}, "orders-0: its pod is not ready"},
+		"deleted": {func(c *observe.Cluster) {
+			for i := range c.Pods {
+				c.Pods[i].DeletionTimestamp = &metav1.Time{Time: now}
+			}
+		}, "orders-0: its pod is being deleted"},
+		"gone": {func(c *observe.Cluster) { c.Pods = nil }, "orders-0: it has no pod"},
+	} {
+		stale := staleCluster()
+		if s := Of(stale, nil); s.State != Serving || s.Leader != "orders-0" {
+			t.Fatalf("%s: before, it is %s: %q", name, s.State, s.Reasons)
+		}
+		c.lose(stale)
+		if s := Of(stale, nil); s.State != Down || s.Leader != "" || s.Members[0].Role != Silent || !strings.Contains(strings.Join(s.Reasons, "; "), c.want) {
+			t.Errorf("%s: %s, leader %q, %q", name, s.State, s.Leader, s.Reasons)
+		}
+	}
+}
+
+// Former members have no pods of the cluster, and the operator sees whether they are well.
+func TestFormerMembersNeedNoPod(t *testing.T) {
+	c := staleCluster()
+	c.Object.Status.MemberStatuses = append(c.Object.Status.MemberStatuses, api.MemberStatus{Name: "old-0", ID: "65", Healthy: true, Version: "3.7.3"})
+	c.Object.Status.Import = &api.ImportStatus{Members: []api.ImportedMember{{ID: "65"}}}
+	if s := Of(c, nil); s.Healthy != 4 {
+		t.Errorf("%d voters are healthy: %q", s.Healthy, s.Reasons)
+	}
+}
