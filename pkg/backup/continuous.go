@@ -122,7 +122,7 @@ func (b *Backup) keepLog(ctx context.Context, now time.Time) (time.Duration, err
 }
 
 func (b *Backup) startLog(ctx context.Context) {
-	log := &changeLog{cfg: &b.cfg, log: b.log, obj: b.obj.DeepCopy(), status: b.status.Continuous.DeepCopy(), wake: b.Wake}
+	log := &changeLog{cfg: &b.cfg, log: b.log, obj: b.obj.DeepCopy(), status: b.status.Continuous.DeepCopy(), wake: b.Wake, failures: b.logging.backoff.Failures()}
 	if log.status != nil {
 		log.other = log.status.OtherHistory
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -45,6 +46,8 @@ type changeLog struct {
 	status *api.ContinuousStatus // when it began; nil: there was none
 	wake   func()
 	giveUp context.CancelCauseFunc // ends the context of run
+	// failures is how many recordings before have stored nothing.
+	failures int
 
 	mu       sync.Mutex
 	progress logProgress
@@ -133,6 +136,10 @@ func (c *changeLog) recordAt(ctx context.Context, place *location.Location) erro
 	source, err := asking.source(ctx)
 	if err != nil {
 		return err
+	}
+	if n := len(source.Endpoints); n > 0 { // the member of the last recording may answer reads alone
+		turn := c.failures % n
+		source.Endpoints = slices.Concat(source.Endpoints[turn:], source.Endpoints[:turn])
 	}
 	member, at, closeMember, err := c.cfg.OpenMember(ctx, source)
 	if err != nil {

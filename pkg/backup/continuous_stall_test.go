@@ -10,8 +10,41 @@ import (
 	"testing/synctest"
 	"time"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/recorder"
+	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
+
+// silent is a member that answers reads, and begins no stream.
+type silent struct{ recorder.Member }
+
+func (silent) Changes(ctx context.Context, _ int64) (recorder.Stream, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestALogTurnsToAnotherMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, func(s *api.BackupSpec) {
+			s.EtcdEndpoints = []string{"http://c-0:2379", "http://c-1:2379", "http://c-2:2379"}
+		})
+		w.cfg.OpenMember = func(ctx context.Context, source snapshot.Source) (recorder.Member, etcd.Position, func(), error) {
+			at, err := w.member.Position(ctx)
+			if source.Endpoints[0].URL == "http://c-0:2379" {
+				return silent{w.member}, at, func() {}, err
+			}
+			return w.member, at, func() {}, err
+		}
+		stop := w.run()
+		defer stop()
+		w.write(time.Minute)
+		if st := w.continuous(); !st.Recording || st.Gaps != 0 {
+			t.Errorf("the log is %+v", st)
+		}
+	})
+}
 
 // A server begins to answer, and stops within the list. No limit of the transport ends that.
 func TestALogContinuesAfterAListThatHangs(t *testing.T) {

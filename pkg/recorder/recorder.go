@@ -89,7 +89,11 @@ func (r *Recorder) Run(ctx context.Context, last int64, known *changelog.Revisio
 	if known != nil {
 		from = last
 	}
+	// The stream lives as long as its context, so no deadline can bound its begin.
+	unconfirmed := fmt.Errorf("the member did not confirm the watch of its changes within %s; a proxy before it must not hold back streams", askLimit)
+	limit := time.AfterFunc(askLimit, func() { cancel(unconfirmed) })
 	stream, err := r.Member.Changes(ctx, from)
+	limit.Stop()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,6 +189,22 @@ func TestARecordingThatIsEndedWhileItBeginsSaysWhy(t *testing.T) {
 		r.Member = slowStart{f.Member}
 		if err := r.Run(ctx, 20, nil); !errors.Is(err, errEnough) {
 			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+// A proxy can answer reads, and hold back streams. A recording through another member may work.
+func TestAMemberThatNeverBeginsAStreamEndsTheRecording(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(20)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Hour, func() { cancel(errEnough) })
+		began := time.Now()
+		r := f.recorder()
+		r.Member = slowStart{f.Member}
+		err := r.Run(ctx, 20, nil)
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "did not confirm") || took > 15*time.Second {
+			t.Errorf("after %s, it ended with %v", took, err)
 		}
 	})
 }
