@@ -68,12 +68,13 @@ func (b *buffer) add(changes []etcd.Change, at time.Time) error {
 }
 
 // awaitRoom waits until no more than MaxWaiting bytes wait for the store. What the member had
-// before it was asked last comes as fast as it can send. What it writes meanwhile must not pile up
-// there: a watcher that takes too little costs etcd more than one that begins again.
+// before it was asked last comes as fast as it can send, and one transaction of it may be larger. What
+// it writes meanwhile must not pile up there: a watcher that takes too little costs etcd more than one
+// that begins again.
 func (b *buffer) awaitRoom(ctx context.Context) error {
 	for {
 		b.mu.Lock()
-		size, catchesUp := b.size, b.parts && (b.announced == 0 || b.last < b.announced)
+		size, catchesUp := b.size, b.parts && (b.announced == 0 || b.beginning <= b.announced)
 		b.mu.Unlock()
 		switch {
 		case size <= MaxWaiting:

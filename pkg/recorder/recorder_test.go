@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/recorder"
 	"github.com/etcd-operator/etcd-operator/pkg/recorder/recordertest"
 )
@@ -285,6 +286,39 @@ func TestALogCatchesUpWithMoreThanMayWait(t *testing.T) {
 			if s.Last < 5000 && !s.Until.Equal(f.since) {
 				t.Errorf("the segment up to revision %d claims all up to %s", s.Last, s.Until)
 			}
+		}
+	})
+}
+
+// late is a member whose changes come after it has said how many there are.
+type late struct{ *recordertest.Member }
+
+type lateStream struct{ recorder.Stream }
+
+func (m late) Changes(ctx context.Context, from int64) (recorder.Stream, error) {
+	stream, err := m.Member.Changes(ctx, from)
+	return lateStream{stream}, err
+}
+
+func (s lateStream) Next() ([]etcd.Change, error) {
+	time.Sleep(time.Second)
+	return s.Stream.Next()
+}
+
+// It was made while nobody recorded, and nothing was written since.
+func TestALogContinuesAfterALargeTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(20)
+		known := &changelog.Revision{Main: 20, Changes: []changelog.Change{{KeyValue: f.Content(20)}}}
+		f.Write(1, recorder.MaxWaiting+1, 0)
+		f.since = time.Now()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { cancel(errEnough) })
+		r := f.recorder()
+		r.Member = late{f.Member}
+		err := r.Run(ctx, 20, known)
+		if got := f.replayed(t, 20); !errors.Is(err, errEnough) || got.Last != 21 {
+			t.Errorf("it ended with %v, at revision %d", err, got.Last)
 		}
 	})
 }
