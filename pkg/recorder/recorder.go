@@ -162,7 +162,9 @@ func (r *Recorder) keepStoring(ctx, outer context.Context, b *buffer) error {
 			if err := r.addLeases(outer, b.leases(), s, known); err != nil {
 				return err
 			}
-			s.Checkpoint = checks.take()
+			if len(s.Revisions) > 0 { // a restore does not read one that a later one repeats
+				s.Checkpoint = checks.take()
+			}
 			if err := r.Store(outer, s); err != nil {
 				return err
 			}

@@ -412,6 +412,42 @@ func TestTheHashOfEtcdIsStoredNowAndThen(t *testing.T) {
 	})
 }
 
+// Clients write every few minutes, so that the answer comes while nothing changes. A restore does not read
+// what a later segment repeats.
+func TestAHashIsStoredWhereARestoreReadsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(20)
+		f.hashes = recorder.Hashes{First: 5 * time.Minute, Every: time.Hour, Ask: func(_ context.Context, revision int64) (changelog.Checkpoint, error) {
+			time.Sleep(time.Second)
+			return changelog.Checkpoint{Revision: revision, Hash: 1}, nil
+		}}
+		_ = f.during(t, 20, nil, func() {
+			for range 200 {
+				f.Write(3, 10, 0)
+				time.Sleep(7*time.Minute + 13*time.Second)
+			}
+		})
+		var keys []changelog.Key
+		hashes := map[string]bool{}
+		for _, s := range f.segments {
+			k, _ := changelog.ParseKey("p", changelog.KeyOf("p", s))
+			keys = append(keys, k)
+			if s.Checkpoint != nil {
+				hashes[k.Text] = true
+			}
+		}
+		read := 0
+		for _, k := range changelog.Chain(keys, 20) {
+			if hashes[k.Text] {
+				read++
+			}
+		}
+		if len(hashes) < 20 || read != len(hashes) {
+			t.Errorf("of %d hashes, a restore reads %d", len(hashes), read)
+		}
+	})
+}
+
 // The quorum may be gone for good: what it has committed is worth having.
 func TestWhatCameBeforeTheMemberFailedIsStored(t *testing.T) {
 	for name, test := range map[string]struct {
