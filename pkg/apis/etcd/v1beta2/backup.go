@@ -31,8 +31,9 @@ type EtcdBackup struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Source, schedule and destination of the backups. An edit stops the current
-	// attempt, and another one follows. Without a schedule, an edit of the source or
-	// the destination starts another backup.
+	// attempt, and another one follows, except if it changes only
+	// `backupPolicy.suspend`, `restoreTest` or `continuous`. Without a schedule, an
+	// edit of the source or the destination starts another backup.
 	Spec BackupSpec `json:"spec"`
 
 	// Result of the last attempts. Only the backup operator writes it.
@@ -122,7 +123,9 @@ type BackupSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	CredentialsSecret string `json:"credentialsSecret,omitempty"`
 
-	// If true, the operator does not verify the members' certificates. Default: false.
+	// If true, the operator does not verify the members' certificates. The same holds if
+	// the TLS of `etcdCluster` says so: false does not switch the verification on.
+	// Default: false.
 	// +optional
 	AllowSelfSignedCertificates bool `json:"allowSelfSignedCertificates,omitempty"`
 
@@ -171,7 +174,8 @@ type RestoreTest struct {
 
 	// Labels, annotations and spec of the EtcdCluster for the test. Default: one member
 	// of the version of the backup, without a volume. It has the repository, the
-	// resources, the image pull secrets and the user of `etcdCluster`. If the source has
+	// resources, the image pull secrets, the nodeSelector, the tolerations, the
+	// securityContext and the user of `etcdCluster`. If the source has
 	// TLS for clients, the template is required: otherwise anybody in the network could
 	// read the copy.
 	// +optional

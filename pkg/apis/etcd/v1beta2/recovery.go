@@ -45,7 +45,7 @@ type RecoveryPolicy struct {
 	Mode RecoveryMode `json:"mode,omitempty"`
 
 	// Time in seconds from the loss of the quorum to the automatic recovery. At least 60.
-	// Default: 600.
+	// At most 604800. Default: 600.
 	// +optional
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=604800
@@ -61,7 +61,7 @@ type RecoveryPolicy struct {
 	// Time in seconds before the loss of the quorum whose writes may be unknown. The
 	// automatic recovery acts only if the operator has seen a quorum within this time. It
 	// takes a backup only if it began, or its log of changes ends, within this time. At
-	// least 60. Default: 120.
+	// least 60. At most 31536000. Default: 120.
 	// +optional
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=31536000

@@ -128,9 +128,9 @@ type RestoreSpec struct {
 	// Kubernetes' API servers, then get an error and read all data again. Otherwise
 	// they can miss changes of a revision that they already know. Requires etcd
 	// 3.4.27, 3.5.10 or 3.6. At most 1125899906842624 (2^50), because etcd cannot start
-	// beyond 2^63. 0: none. Default: 0. With `revision`, and without
-	// `clusterTemplate`, the default is 1000000000 above the revision of the backup,
-	// if etcd has the option. The same holds for `time`.
+	// beyond 2^63. Default: 0, which adds none. With `revision` or `time`, and without
+	// `clusterTemplate`, 0 raises the revision to 1000000000 above that of the backup, if
+	// etcd has the option. The least that you can set then is 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1125899906842624
@@ -162,8 +162,11 @@ type ClusterTemplate struct {
 
 // TemplateMetadata is the metadata of the new EtcdCluster.
 type TemplateMetadata struct {
+	// Labels of the new EtcdCluster. Default: none.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations of the new EtcdCluster, such as the one for operators of all
+	// namespaces. Default: none.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }

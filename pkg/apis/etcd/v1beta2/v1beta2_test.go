@@ -103,6 +103,8 @@ func TestFieldDocsNameTheDefaults(t *testing.T) {
 		{spec["pod"].Properties["DNSTimeoutInSecond"].Description, fmt.Sprintf("Default: %d.", v1beta2.DefaultDNSTimeout/time.Second)},
 		{spec["recovery"].Properties["patienceInSecond"].Description, fmt.Sprintf("Default: %d.", v1beta2.DefaultRecoveryPatience/time.Second)},
 		{spec["recovery"].Properties["maxLostInSecond"].Description, fmt.Sprintf("Default: %d.", v1beta2.DefaultMaxLost/time.Second)},
+		{spec["recovery"].Properties["patienceInSecond"].Description, fmt.Sprintf("At most %.0f.", *spec["recovery"].Properties["patienceInSecond"].Maximum)},
+		{spec["recovery"].Properties["maxLostInSecond"].Description, fmt.Sprintf("At most %.0f.", *spec["recovery"].Properties["maxLostInSecond"].Maximum)},
 	} {
 		if !strings.Contains(c.description, c.want) {
 			t.Errorf("the field's comment does not say %q: %s", c.want, c.description)
