@@ -28,7 +28,10 @@ type fakeMember struct {
 	guarded guarded       // lets users in
 	// losesAnswers is true if changes of users take effect and time out.
 	losesAnswers bool
-	stalled      error // is the answer to a linearizable read
+	// authUnknown is the answer to the question whether it lets only users in; nil: it says so.
+	authUnknown error
+	authAsked   int
+	stalled     error // is the answer to a linearizable read
 	// position comes with a confirmed read. While it is zero, no look replaces a pass.
 	position etcd.Position
 	removal  error // is the answer to the removal of a member

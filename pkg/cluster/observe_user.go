@@ -51,6 +51,7 @@ func (c *Cluster) observeUser(ctx context.Context, o *plan.Observation) error {
 		return nil
 	}
 	secret, err := c.cfg.Kube.CoreV1().Secrets(c.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+	before := r.problem
 	r.problem = ""
 	switch {
 	case apierrors.IsNotFound(err):
@@ -60,6 +61,7 @@ func (c *Cluster) observeUser(ctx context.Context, o *plan.Observation) error {
 	case err != nil && (ctx.Err() != nil || name != r.secret):
 		return fmt.Errorf("read Secret %s with the user of etcd: %w", name, err)
 	case err != nil:
+		r.problem = before // this says nothing about the Secret
 		c.log.WithError(err).WithField("secret", name).Warn("can't read the Secret with the user of etcd just now")
 	}
 	r.secret, r.readAt = name, o.Now

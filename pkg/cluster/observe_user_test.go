@@ -56,7 +56,8 @@ func (g guarded) guard() {
 }
 
 func (m *fakeMember) AuthEnabled(context.Context) (bool, error) {
-	return *m.guarded.lets != etcd.Credentials{}, m.refusal
+	m.authAsked++
+	return *m.guarded.lets != etcd.Credentials{}, errors.Join(m.refusal, m.authUnknown)
 }
 
 func (m *fakeMember) EnableAuth(_ context.Context, password string) error {

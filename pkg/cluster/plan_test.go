@@ -243,6 +243,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.PeerService.Owned = false
 		case "no-client-service":
 			o.ClientService.Owned = false
+		case "served": // by a client Service, which may be gone
+			o.Status.ServiceName = o.ClientService.Name
 		case "peer-service":
 			err = parseBelonging(&o.PeerService, value)
 		case "client-service":

@@ -79,6 +79,8 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan
 		return "CertificatesUnusable", why.String()
 	case plan.LoginRefused:
 		return "LoginRefused", why.String()
+	case plan.AuthenticationHeld:
+		return "AuthenticationHeld", why.String()
 	case plan.PodsRefused:
 		return "PodsRefused", why.String()
 	case plan.PodsUnlabelled:

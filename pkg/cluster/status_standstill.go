@@ -101,7 +101,7 @@ func acts(s plan.Step) bool {
 // rests reports whether there is nothing to wait for, or the status says so elsewhere.
 func rests(s plan.Idle) bool {
 	switch s.Why.Kind {
-	case plan.AsSpecified, plan.BeingDeleted, plan.Paused, plan.SpecInvalid, plan.VersionRefused, plan.PodsRefused, plan.WrongImage, plan.ImportHeld, plan.ImportJoined, plan.ImportPrepared:
+	case plan.AsSpecified, plan.BeingDeleted, plan.Paused, plan.SpecInvalid, plan.VersionRefused, plan.PodsRefused, plan.AuthenticationHeld, plan.WrongImage, plan.ImportHeld, plan.ImportJoined, plan.ImportPrepared:
 		return true
 	}
 	return false

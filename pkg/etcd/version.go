@@ -48,6 +48,10 @@ func (v Version) HasAppliedIndex() bool { return v.atLeast(4) }
 // a cluster holds one learner at a time.
 func (v Version) HasMaxLearners() bool { return v.atLeast(6) }
 
+// HasAuthStatus reports whether etcd can say whether authentication is enabled. The question is
+// an entry in the raft log, and a member of an earlier release ends when it applies one.
+func (v Version) HasAuthStatus() bool { return v.atLeast(5) }
+
 // LooksUpItself reports whether a member resolves its own peer URL when it starts, although
 // --initial-cluster holds the same URL. 3.5.6 is the first release that does not
 // (https://github.com/etcd-io/etcd/pull/14572).

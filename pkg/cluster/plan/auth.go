@@ -8,7 +8,10 @@ package plan
 type Auth struct {
 	// Enabled reports whether etcd asks clients for a user; nil: unknown.
 	Enabled *bool
-	// Unusable says why the Secret holds no user root; "": it does.
+	// Unknown is why etcd did not say that at the last attempt; "" if it did.
+	Unknown string
+	// Unusable says why the operator can't enable authentication, such as a Secret that holds
+	// no user root; "": it can.
 	Unusable string
 	// NewPassword is true if the Secret holds another password than etcd.
 	NewPassword bool
@@ -32,4 +35,48 @@ func followAuth(o *Observation) Step {
 		return DisableAuth{}
 	}
 	return nil
+}
+
+// lacksAuth reports whether the spec wants authentication, and etcd is not known to have it
+// enabled.
+func (o *Observation) lacksAuth() bool {
+	auth := o.Spec.Auth
+	return auth != nil && auth.Enabled != nil && *auth.Enabled && (o.Auth.Enabled == nil || !*o.Auth.Enabled) && !o.Importing()
+}
+
+// holdsBackClients reports whether a cluster gets no client Service yet, because clients would
+// get in without a user. One that has had its client Service keeps it: its clients know it.
+func (o *Observation) holdsBackClients() bool {
+	return o.lacksAuth() && !o.ClientService.Owned && o.Status.ServiceName == ""
+}
+
+// AuthHold says why the operator can't enable authentication; zero if it can, or need not.
+// Without a quorum, nobody can.
+func (o *Observation) AuthHold() Reason {
+	if !o.lacksAuth() || o.Auth.Unusable == "" || !o.Quorum {
+		return Reason{}
+	}
+	why := o.Auth.Unusable
+	if o.Auth.Enabled != nil {
+		why = "etcd lets clients in without a user. " + why
+	}
+	if o.holdsBackClients() {
+		why += ". Until then, the operator creates no client Service"
+	}
+	return Reason{AuthenticationHeld, why}
+}
+
+// awaitAuth waits until a new cluster may have clients; nil if it may.
+func (o *Observation) awaitAuth() Step {
+	if !o.holdsBackClients() {
+		return nil
+	}
+	if why := o.AuthHold(); !why.IsZero() {
+		return Idle{why}
+	}
+	why := "for etcd to say whether authentication is enabled, which precedes the client Service"
+	if o.Auth.Unknown != "" {
+		why += "; look at the logs of the members: " + o.Auth.Unknown
+	}
+	return Wait{why}
 }

@@ -84,6 +84,9 @@ func follow(o *Observation) Step {
 	case o.Outdated() && o.CheckVersion() != nil:
 		return Idle{Reason{VersionRefused, o.CheckVersion().Error()}}
 	}
+	if s := o.awaitAuth(); s != nil {
+		return s
+	}
 	return Idle{Reason{Kind: AsSpecified}}
 }
 

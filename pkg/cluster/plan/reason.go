@@ -44,6 +44,8 @@ const (
 	// LoginRefused means that etcd asks the operator for a user, and it has none that etcd
 	// accepts.
 	LoginRefused
+	// AuthenticationHeld means that the operator can't enable authentication.
+	AuthenticationHeld
 	// EarlierPods means that pods of an earlier cluster of this name still exist.
 	EarlierPods
 	// PodGone means that the member's pod is gone. The operator checks that again at the API
@@ -85,6 +87,8 @@ func (k ReasonKind) text() string {
 		return "the operator creates no members: "
 	case LoginRefused:
 		return "the operator can't log in to etcd: "
+	case AuthenticationHeld:
+		return "the operator can't enable authentication: "
 	case EarlierPods:
 		return "pods of an earlier cluster of this name are still there"
 	case PodGone:

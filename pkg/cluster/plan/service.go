@@ -7,8 +7,14 @@ package plan
 func KeepPeerService(o *Observation) Step { return keepService(o.PeerService, false) }
 
 // KeepClientService creates the client Service only after the bootstrap is on record: before
-// that, no client may write what a second bootstrap would lose.
-func KeepClientService(o *Observation) Step { return keepService(o.ClientService, true) }
+// that, no client may write what a second bootstrap would lose. It also waits for
+// authentication. The members that a cluster lacks do not wait for that.
+func KeepClientService(o *Observation) Step {
+	if o.holdsBackClients() {
+		return nil
+	}
+	return keepService(o.ClientService, true)
+}
 
 func keepService(svc OwnedObject, client bool) Step {
 	switch {

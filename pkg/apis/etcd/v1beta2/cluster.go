@@ -303,9 +303,9 @@ type AuthPolicy struct {
 	CredentialsSecret string `json:"credentialsSecret"`
 
 	// If true, the operator creates the user root with the password in the Secret and
-	// enables authentication, in a new cluster before clients reach it. It follows
-	// later changes of the password in the Secret. If false, the operator disables
-	// authentication. Default: neither; etcd stays as it is.
+	// enables authentication, in a new cluster before clients reach it. It needs etcd
+	// 3.5 or later. It follows later changes of the password in the Secret. If false,
+	// the operator disables authentication. Default: neither; etcd stays as it is.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 }
