@@ -36,7 +36,8 @@ func (c *Cluster) relabel(ctx context.Context, pod *corev1.Pod) error {
 func (c *Cluster) relabelVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	const kind = "PersistentVolumeClaim"
 	return c.giveLabelsBack(kind, "give "+kind+" "+claim.Name+" its labels back", claim, func(lost map[string]string) error {
-		return c.patchVolume(ctx, claim.Name, claim.UID, map[string]any{"metadata": map[string]any{"labels": lost}})
+		_, err := c.patchVolume(ctx, claim.Name, claim.UID, map[string]any{"metadata": map[string]any{"labels": lost}})
+		return err
 	})
 }
 

@@ -247,21 +247,22 @@ func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
 	if err != nil {
 		return err
 	}
+	made, err := c.template()
+	if err != nil {
+		return err
+	}
 	err = c.tryPod(ctx, pod)
 	switch {
 	case err == nil:
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		// The old pod frees its share of the quota.
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
-		made, templateErr := c.template()
-		if templateErr != nil {
-			return templateErr
-		}
 		c.postponed.putRefused(updateOf(made), err.Error(), c.cfg.Clock.Now().Add(specRefusedPause))
 		return nil // the status reports it
 	default:
 		return err
 	}
+	c.postponed.accepted(updateOf(made))
 	if err := c.deletePod(ctx, plan.DeletePod{Name: s.Name, UID: s.UID, Seen: s.Seen, Why: s.Why}); err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (e *podRefusedError) reason() string {
 // stillRefused reports whether a refusal still concerns the spec: its pods may no longer be
 // needed.
 func stillRefused(r plan.RefusedPods, generation int64, now time.Time) bool {
-	return r.Why != "" && r.Generation == generation && now.Before(r.Until.Add(3*refusedPause))
+	return r.Why != "" && r.Generation == generation && now.Before(r.Until.Add(refusalGrace))
 }
 
 // podsEnded notes the result of the creation of pods.

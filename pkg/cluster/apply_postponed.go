@@ -4,10 +4,12 @@
 package cluster
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -19,6 +21,9 @@ const (
 	// specRefusedPause is the pause before the operator retries what the spec asks for and the
 	// API server has refused. An edit of the spec ends the pause.
 	specRefusedPause = time.Minute
+	// refusalGrace is how long the status still reports a refusal after the pause: the next
+	// attempt decides. Without it, the status would change before and after each attempt.
+	refusalGrace = 3 * refusedPause
 	// correctionPause is the least time between two corrections of the same object. If somebody
 	// undoes each at once, the operator does not cause a storm of writes.
 	correctionPause = 5 * time.Second
@@ -47,6 +52,21 @@ func (p postponed) putRefused(what, refusal string, until time.Time) {
 	p[what] = postponement{until, refusal}
 }
 
+// extend delays a write further, and leaves its refusal.
+func (p postponed) extend(what string, until time.Time) {
+	p[what] = postponement{until, p[what].refusal}
+}
+
+// seeKept notes whether an object that the operator has annotated has that annotation. Admission
+// may have dropped it.
+func (p postponed) seeKept(what, object string, result metav1.Object, key, value string) {
+	why := ""
+	if result.GetAnnotations()[key] != value {
+		why = fmt.Sprintf("admission drops the annotation %s=%s of %s: allow it in the webhook or policy that changes annotations", key, value, object)
+	}
+	p[what] = postponement{p[what].until, why}
+}
+
 // holds reports whether the operator still delays a write.
 func (p postponed) holds(what string, now time.Time) bool { return now.Before(p[what].until) }
 
@@ -58,10 +78,22 @@ func (p postponed) refusal(what string, now time.Time) string {
 	return p[what].refusal
 }
 
-// forget drops each write whose pause is over. Nobody may ask about it again: its pod is gone,
+// lastRefusal returns why the API server refuses a write, also while the next attempt is due;
+// "" if it does not.
+func (p postponed) lastRefusal(what string, now time.Time) string {
+	if !now.Before(p[what].until.Add(refusalGrace)) {
+		return ""
+	}
+	return p[what].refusal
+}
+
+// accepted notes that the API server no longer refuses a write.
+func (p postponed) accepted(what string) { delete(p, what) }
+
+// forget drops each write whose pause is over, and whose refusal is. Nobody may ask about it again: its pod is gone,
 // or its Service has another generation.
 func (p postponed) forget(now time.Time) {
-	maps.DeleteFunc(p, func(_ string, w postponement) bool { return !now.Before(w.until) })
+	maps.DeleteFunc(p, func(what string, _ postponement) bool { return !p.holds(what, now) && p.lastRefusal(what, now) == "" })
 }
 
 // writeEnded puts off further attempts at a failed write. It sends an event if the API server

@@ -19,7 +19,8 @@ func (c *Cluster) noteMember(ctx context.Context, s plan.NoteMember) error {
 		return fmt.Errorf("%s: %w", noteOn(s.Pod), err)
 	}
 	// A webhook may remove it each time.
-	c.postponed.put(noteOn(s.Pod), c.cfg.Clock.Now().Add(correctionPause))
+	c.postponed.put(noteOn(s.Pod), c.cfg.Clock.Now().Add(c.pauseAfterCorrection(noteOn(s.Pod))))
+	c.postponed.seeKept(noteOn(s.Pod), "pod "+s.Pod, pod, manifest.StartedAnnotation, etcd.FormatID(s.ID))
 	c.podWrites.record(pod, c.cfg.Clock.Now())
 	return nil
 }

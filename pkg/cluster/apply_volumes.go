@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -107,30 +108,56 @@ func sizeOf(obj *api.EtcdCluster, volume string) string {
 // expandVolume asks for a larger volume. Its StorageClass decides whether it can grow, and the
 // API server knows.
 func (c *Cluster) expandVolume(ctx context.Context, s plan.ExpandVolume) error {
-	err := c.patchVolume(ctx, s.Name, s.UID, map[string]any{
+	claim, err := c.patchVolume(ctx, s.Name, s.UID, map[string]any{
 		"spec": map[string]any{"resources": map[string]any{"requests": map[string]string{"storage": s.To}}},
 	})
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		why := fmt.Sprintf("volume %s can't grow from %s to %s: %v", s.Name, s.From, s.To, err)
-		c.postponed.putRefused(sizeOf(c.obj, s.Name), why, c.cfg.Clock.Now().Add(specRefusedPause))
-		return nil // the status reports it
+	why := ""
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		why = fmt.Sprintf("volume %s can't grow from %s to %s: %v", s.Name, s.From, s.To, err)
+	case err != nil:
+		return err
+	default:
+		why = sizeKept(claim, s.To)
+	}
+	if why == "" {
+		c.postponed.accepted(sizeOf(c.obj, s.Name))
+		return nil
+	}
+	c.postponed.putRefused(sizeOf(c.obj, s.Name), why, c.cfg.Clock.Now().Add(specRefusedPause))
+	return nil // the status reports it
+}
+
+// sizeKept says that admission has undone a change of a volume's size; "" if it has not.
+func sizeKept(claim *corev1.PersistentVolumeClaim, asked string) string {
+	want, err := resource.ParseQuantity(asked)
+	is := manifest.VolumeStateOf(claim).Size
+	if err != nil || is.Cmp(want) >= 0 {
+		return ""
+	}
+	return fmt.Sprintf("admission keeps volume %s at %s, although the operator asked for %s: allow this size in the webhook or policy that sets sizes", claim.Name, is.String(), asked)
+}
+
+func (c *Cluster) setVolumeVersion(ctx context.Context, s plan.SetVolumeVersion) error {
+	return c.annotateVolume(ctx, s.Name, s.UID, manifest.VersionAnnotation, s.Version)
+}
+
+func (c *Cluster) setVolumeOwner(ctx context.Context, s plan.SetVolumeOwner) error {
+	return c.annotateVolume(ctx, s.Name, s.UID, manifest.OwnerAnnotation, s.Owner.String())
+}
+
+func (c *Cluster) annotateVolume(ctx context.Context, name string, uid types.UID, key, value string) error {
+	claim, err := c.patchVolume(ctx, name, uid, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{key: value}},
+	})
+	if err == nil {
+		c.postponed.seeKept(changeOf(name), "PersistentVolumeClaim "+name, claim, key, value)
 	}
 	return err
 }
 
-func (c *Cluster) setVolumeVersion(ctx context.Context, s plan.SetVolumeVersion) error {
-	return c.patchVolume(ctx, s.Name, s.UID, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]string{manifest.VersionAnnotation: s.Version}},
-	})
-}
-
-func (c *Cluster) setVolumeOwner(ctx context.Context, s plan.SetVolumeOwner) error {
-	return c.patchVolume(ctx, s.Name, s.UID, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]string{manifest.OwnerAnnotation: s.Owner.String()}},
-	})
-}
-
-func (c *Cluster) patchVolume(ctx context.Context, name string, uid types.UID, change map[string]any) error {
+// patchVolume changes a volume and returns the result.
+func (c *Cluster) patchVolume(ctx context.Context, name string, uid types.UID, change map[string]any) (*corev1.PersistentVolumeClaim, error) {
 	metadata, ok := change["metadata"].(map[string]any)
 	if !ok {
 		metadata = map[string]any{}
@@ -139,11 +166,15 @@ func (c *Cluster) patchVolume(ctx context.Context, name string, uid types.UID, c
 	metadata["uid"] = uid // not another one of the same name
 	patch, err := json.Marshal(change)
 	if err != nil {
-		return fmt.Errorf("patch of PersistentVolumeClaim %s: %w", name, err)
+		return nil, fmt.Errorf("patch of PersistentVolumeClaim %s: %w", name, err)
 	}
-	_, err = c.cfg.Kube.CoreV1().PersistentVolumeClaims(c.obj.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-	c.postponed.put(changeOf(name), c.cfg.Clock.Now().Add(correctionPause))
-	return wrap(err, "%s", changeOf(name))
+	claim, err := c.cfg.Kube.CoreV1().PersistentVolumeClaims(c.obj.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	pause := correctionPause
+	if err == nil { // a webhook may undo it each time
+		pause = c.pauseAfterCorrection(changeOf(name))
+	}
+	c.postponed.extend(changeOf(name), c.cfg.Clock.Now().Add(pause))
+	return claim, wrap(err, "%s", changeOf(name))
 }
 
 // changeOf names the change of a volume.

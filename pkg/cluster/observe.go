@@ -75,7 +75,8 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 		if o.Template, err = c.template(); err != nil {
 			return nil, err
 		}
-		o.UpdateRefused = c.postponed.refusal(updateOf(o.Template), o.Now)
+		o.UpdateRefused = c.postponed.lastRefusal(updateOf(o.Template), o.Now)
+		o.UpdatePutOff = c.postponed.holds(updateOf(o.Template), o.Now)
 	}
 	if err := c.observePods(ctx, o); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -60,6 +61,7 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 		p.Unlabelled = !own.Matches(labels.Set(pod.Labels))
 		p.RelabelRefused = c.postponed.refusal(labelsOf(pod.Name), o.Now)
 		p.NotePutOff = c.postponed.holds(noteOn(pod.Name), o.Now)
+		o.WriteUndone = cmp.Or(o.WriteUndone, c.postponed.lastRefusal(noteOn(pod.Name), o.Now))
 		if at, ok := c.deleted[p.UID]; ok && !p.Deleting {
 			p.Deleting, p.DeleteBy = true, at.Add(manifest.DeleteMargin+manifest.PodGrace(pod))
 		}

@@ -38,7 +38,9 @@ func (c *Cluster) observeVolumes(ctx context.Context, o *plan.Observation) error
 			v.Deleting = true
 		}
 		v.PutOff = c.postponed.holds(changeOf(v.Name), o.Now)
-		v.RefusedSize = c.postponed.refusal(sizeOf(c.obj, v.Name), o.Now)
+		o.WriteUndone = cmp.Or(o.WriteUndone, c.postponed.lastRefusal(changeOf(v.Name), o.Now))
+		v.RefusedSize = c.postponed.lastRefusal(sizeOf(c.obj, v.Name), o.Now)
+		v.SizePutOff = c.postponed.holds(sizeOf(c.obj, v.Name), o.Now)
 		o.Volumes = append(o.Volumes, v)
 	}
 	slices.SortFunc(o.Volumes, func(a, b manifest.VolumeState) int { return cmp.Compare(a.Name, b.Name) })

@@ -268,7 +268,7 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			d, err = time.ParseDuration(value)
 			o.QuorumSince = o.Now.Add(-d)
 		case "update-refused":
-			o.UpdateRefused = "no"
+			o.UpdateRefused, o.UpdatePutOff = "no", true
 		case "restore":
 			if o.Source = scriptSource(value); value == "unreadable" {
 				o.Source, o.SourceUnreadable = nil, "it can't be read"
@@ -625,7 +625,7 @@ func parseVolume(o *plan.Observation, words []string) error {
 		case "deleting":
 			v.Deleting = true
 		case "refused":
-			v.RefusedSize = "no"
+			v.RefusedSize, v.SizePutOff = "no", true
 		case "owner":
 			v.Owner = manifest.ParseOwner(value)
 		case "adopted": // from an earlier operator

@@ -81,6 +81,8 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan
 		return "LoginRefused", why.String()
 	case plan.AuthenticationHeld:
 		return "AuthenticationHeld", why.String()
+	case plan.WriteUndone:
+		return "WriteUndone", why.String()
 	case plan.PodsRefused:
 		return "PodsRefused", why.String()
 	case plan.PodsUnlabelled:

@@ -22,7 +22,7 @@ func statusReason(o *plan.Observation, s plan.Step, phase api.ClusterPhase) plan
 	if phase == api.ClusterPhaseFailed {
 		return plan.Reason{Detail: o.Status.Reason} // it stays as long as the phase
 	}
-	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), loginRefusal(o), o.AuthHold(), podsRefusal(o), unlabelled(o), importReason(o, s), restoring(o, s), wrongTag(o), standstillReason(o), toleration(o))
+	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), loginRefusal(o), o.AuthHold(), podsRefusal(o), unlabelled(o), importReason(o, s), restoring(o, s), wrongTag(o), standstillReason(o), undone(o), toleration(o))
 }
 
 // specRefusal says which part of the spec the operator does not follow, and why.
@@ -70,6 +70,14 @@ func wrongTag(o *plan.Observation) plan.Reason {
 		return plan.Reason{}
 	}
 	return o.MislabelledTarget()
+}
+
+// undone says what admission undoes. The cluster serves meanwhile.
+func undone(o *plan.Observation) plan.Reason {
+	if o.WriteUndone == "" {
+		return plan.Reason{}
+	}
+	return plan.Reason{Kind: plan.WriteUndone, Detail: o.WriteUndone}
 }
 
 // standstillReason says what the operator has waited for too long.

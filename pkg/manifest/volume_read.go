@@ -30,6 +30,8 @@ type VolumeState struct {
 	PutOff bool
 	// RefusedSize says why the volume can't have the spec's size.
 	RefusedSize string
+	// SizePutOff is true while the operator delays another attempt at that size.
+	SizePutOff bool
 }
 
 // VolumeStateOf reads the state of a volume.

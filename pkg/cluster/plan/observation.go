@@ -63,6 +63,11 @@ type Observation struct {
 	Template manifest.Template
 	// UpdateRefused says why the API server refuses the template's pods; empty if it does not.
 	UpdateRefused string
+	// UpdatePutOff is true while the operator delays another attempt at such a pod.
+	UpdatePutOff bool
+
+	// WriteUndone says which annotation of the operator admission drops; empty if none.
+	WriteUndone string
 
 	PeerService, ClientService OwnedObject
 	// FormerServices are the cluster's Services under names that it no longer uses.

@@ -15,7 +15,7 @@ func followOwner(o *Observation) Step {
 			continue
 		}
 		switch {
-		case v.Owner == p.DataOwner && o.UpdateRefused == "":
+		case v.Owner == p.DataOwner && !o.UpdatePutOff:
 			return RecyclePod{Name: p.Name, UID: p.UID, Seen: p.Seen, Version: p.Version, Owner: p.DataOwner, Why: "its data belongs to user " + p.DataOwner.String()}
 		case v.Owner != p.DataOwner && !v.PutOff:
 			return SetVolumeOwner{Name: v.Name, UID: v.UID, Owner: p.DataOwner}

@@ -46,6 +46,8 @@ const (
 	LoginRefused
 	// AuthenticationHeld means that the operator can't enable authentication.
 	AuthenticationHeld
+	// WriteUndone means that admission undoes what the operator writes.
+	WriteUndone
 	// EarlierPods means that pods of an earlier cluster of this name still exist.
 	EarlierPods
 	// PodGone means that the member's pod is gone. The operator checks that again at the API
@@ -89,6 +91,8 @@ func (k ReasonKind) text() string {
 		return "the operator can't log in to etcd: "
 	case AuthenticationHeld:
 		return "the operator can't enable authentication: "
+	case WriteUndone:
+		return "what the operator writes has no effect: "
 	case EarlierPods:
 		return "pods of an earlier cluster of this name are still there"
 	case PodGone:

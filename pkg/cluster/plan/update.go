@@ -17,7 +17,7 @@ import (
 // only just ended keeps its template. A pod that has started since its observation keeps it
 // too.
 func recycleBrokenPod(o *Observation) Step {
-	if o.Status.Phase != api.ClusterPhaseRunning && o.Status.Phase != api.ClusterPhaseFailed || o.UpdateRefused != "" {
+	if o.Status.Phase != api.ClusterPhaseRunning && o.Status.Phase != api.ClusterPhaseFailed || o.UpdatePutOff {
 		return nil
 	}
 	for _, p := range o.Pods {
@@ -72,7 +72,7 @@ func updateOneMember(o *Observation) Step {
 			return m.remove(true, "it does not run, and the spec has changed since its pod was made")
 		}
 	}
-	if o.UpdateRefused != "" {
+	if o.UpdatePutOff {
 		return nil
 	}
 	if s := o.unsettled(); s != nil {

@@ -101,7 +101,7 @@ func expandVolumes(o *Observation) Step {
 		return nil
 	}
 	for _, v := range o.Volumes {
-		if !v.Deleting && o.IsMember(v.Name) && v.Size.Cmp(want) < 0 && v.RefusedSize == "" && !v.PutOff {
+		if !v.Deleting && o.IsMember(v.Name) && v.Size.Cmp(want) < 0 && !v.SizePutOff && !v.PutOff {
 			return ExpandVolume{Name: v.Name, UID: v.UID, From: v.Size.String(), To: want.String()}
 		}
 	}
