@@ -24,6 +24,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
@@ -192,7 +193,7 @@ func TestDoctorOfAnInstallationThatIsWell(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 	contains(t, out, "ok    Kubernetes: version v1.36.3", "ok    API: EtcdCluster is registered", "ok    your rights: you may use all commands",
-		"ok    etcd-operator: pod default/etcd-operator-1 leads", "ok    etcd-operator rights", "ok    quorum: 3 of 3 voters", "ok    Services: the Service orders exists")
+		"ok    etcd-operator: pod default/etcd-operator-1 leads", "ok    etcd-operator rights", "ok    manager: default/etcd-operator-1 manages orders", "ok    quorum: 3 of 3 voters", "ok    Services: the Service orders exists")
 }
 
 // A command that fails for lack of a right must not follow "you may use all commands".
@@ -234,6 +235,18 @@ func TestDoctorFinds(t *testing.T) {
 			w.install()
 			w.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "etcd-operator-cluster-wide", Namespace: "default"}})
 		}, 0, "WARN  etcd-operator: no instance leads (for all namespaces"},
+		"the cluster is of the operators of all namespaces": {func(w *world) {
+			w.install()
+			w.update(func(c *api.EtcdCluster) { c.Annotations = map[string]string{api.ScopeAnnotation: api.ScopeClusterWide} })
+		}, 1, "FAIL  manager: no operator manages orders: it has the annotation etcd.database.coreos.com/scope"},
+		"the scope of the cluster is unknown": {func(w *world) {
+			w.install()
+			w.update(func(c *api.EtcdCluster) { c.Annotations = map[string]string{api.ScopeAnnotation: "mine"} })
+		}, 1, `FAIL  manager: no operator manages orders: its annotation etcd.database.coreos.com/scope has the value "mine"`},
+		"only an operator of all namespaces leads": {func(w *world) {
+			w.install()
+			w.onlyWideLeads()
+		}, 1, "FAIL  manager: no operator manages orders: it lacks the annotation etcd.database.coreos.com/scope"},
 		"a Service is missing": {func(w *world) {
 			w.install()
 			_ = w.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("services"), "default", "orders")
@@ -260,6 +273,39 @@ func TestDoctorFinds(t *testing.T) {
 			contains(t, out, test.want, "fix: ")
 		})
 	}
+}
+
+// onlyWideLeads moves the Lease of the etcd operator to one with -cluster-wide. The old Lease stays.
+func (w *world) onlyWideLeads() {
+	w.t.Helper()
+	leases := w.kube.CoordinationV1().Leases("default")
+	lease, err := leases.Get(w.t.Context(), "etcd-operator", metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	wide := lease.DeepCopy()
+	wide.Name += "-cluster-wide"
+	w.create(wide)
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-24 * time.Hour)}
+	if _, err := leases.Update(w.t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A user of one namespace may not read the Lease of the operators of all namespaces.
+func TestDoctorDoesNotGuessTheManager(t *testing.T) {
+	w := newWorld(t, nightly())
+	w.install()
+	w.update(func(c *api.EtcdCluster) { c.Annotations = map[string]string{api.ScopeAnnotation: api.ScopeClusterWide} })
+	w.kube.PrependReactor("get", "leases", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		name := a.(k8stesting.GetAction).GetName()
+		return strings.HasSuffix(name, "-cluster-wide"), nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), name, nil)
+	})
+	code, out, _ := w.run("doctor", "orders")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	contains(t, out, "?     manager: you may not look")
 }
 
 // planted returns secrets that are easy to find, one for each place.

@@ -13,12 +13,15 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
+	"github.com/etcd-operator/etcd-operator/internal/plugin/operators"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/summary"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 // Cluster examines one cluster as it was observed.
 func (d *Doctor) Cluster(ctx context.Context, c *observe.Cluster) {
 	s := summary.Of(c, nil)
+	d.manager(ctx, c)
 	d.quorum(s)
 	d.services(ctx, c)
 	d.budget(ctx, c)
@@ -27,6 +30,35 @@ func (d *Doctor) Cluster(ctx context.Context, c *observe.Cluster) {
 	d.certificates(s)
 	for _, advice := range s.Advice {
 		d.add("advice", Warning, "", "%s", advice)
+	}
+}
+
+// manager looks for the operator that manages the cluster. One of a namespace leaves the objects with the
+// annotation alone, and one of all namespaces those without it.
+func (d *Doctor) manager(ctx context.Context, c *observe.Cluster) {
+	const check = "manager"
+	name, namespace := c.Object.Name, c.Object.Namespace
+	annotate := func(change string) string {
+		return hint.Kubectl(namespace, "annotate", "--overwrite", "etcd", name, api.ScopeAnnotation+change) + " (doc/cluster-wide.md)"
+	}
+	scope, wide := c.Object.Annotations[api.ScopeAnnotation]
+	if wide && scope != api.ScopeClusterWide {
+		d.add(check, Failure, "set it to "+api.ScopeClusterWide+", or remove it: "+annotate("-"),
+			"no operator manages %s: its annotation %s has the value %q, which no operator follows", name, api.ScopeAnnotation, scope)
+		return
+	}
+	o, err := operators.OfScope(ctx, d.Access, operators.Programs[0], wide)
+	switch {
+	case err != nil:
+		d.unknown(check, err)
+	case o != nil && o.Alive(d.Now()):
+		d.add(check, OK, "", "%s/%s manages %s", o.Namespace, o.Pod, name)
+	case wide:
+		d.add(check, Failure, "start an etcd operator with -cluster-wide; or remove the annotation, if that of the namespace is to manage the cluster: "+annotate("-"),
+			"no operator manages %s: it has the annotation %s, and no operator with -cluster-wide leads", name, api.ScopeAnnotation)
+	default:
+		d.add(check, Failure, "start the etcd operator of the namespace; or add the annotation, if one with -cluster-wide is to manage the cluster: "+annotate("="+api.ScopeClusterWide),
+			"no operator manages %s: it lacks the annotation %s, and no operator of the namespace %s leads", name, api.ScopeAnnotation, namespace)
 	}
 }
 

@@ -47,24 +47,35 @@ func (o Operator) Alive(now time.Time) bool {
 // looks the same.
 func Find(ctx context.Context, a *access.Access, program string) ([]Operator, error) {
 	var found []Operator
-	for _, place := range []struct {
-		namespace, name string
-		wide            bool
-	}{
-		{a.Namespace, program, false},
-		{clusterWideNamespace, program + clusterWideSuffix, true},
-	} {
-		lease, err := a.Kube.CoordinationV1().Leases(place.namespace).Get(ctx, place.name, metav1.GetOptions{})
+	for _, wide := range []bool{false, true} {
+		o, err := OfScope(ctx, a, program, wide)
 		switch {
-		case err == nil:
-			found = append(found, of(lease, program, place.wide))
-		case apierrors.IsNotFound(err):
-		case place.wide && apierrors.IsForbidden(err): // a user of one namespace
-		default:
+		case wide && apierrors.IsForbidden(err): // a user of one namespace
+		case err != nil:
 			return found, err
+		case o != nil:
+			found = append(found, *o)
 		}
 	}
 	return found, nil
+}
+
+// OfScope returns the instance that holds the Lease of a program for the namespace, or for all
+// namespaces; nil if there is no such Lease.
+func OfScope(ctx context.Context, a *access.Access, program string, wide bool) (*Operator, error) {
+	namespace, name := a.Namespace, program
+	if wide {
+		namespace, name = clusterWideNamespace, program+clusterWideSuffix
+	}
+	lease, err := a.Kube.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := of(lease, program, wide)
+	return &o, nil
 }
 
 func of(lease *coordinationv1.Lease, program string, wide bool) Operator {
