@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -67,8 +68,10 @@ func (m *Move) check(ctx context.Context, p *Plan, elsewhere []*old) error {
 		}
 	}
 	m.checkNobodys(p, all, elsewhere)
-	if err := m.checkDefinitions(ctx, p); err != nil {
-		return err
+	for _, look := range []func(context.Context, *Plan) error{m.checkDefinitions, m.checkBindings} {
+		if err := look(ctx, p); err != nil {
+			return err
+		}
 	}
 	for _, look := range []func(context.Context, *Plan, []*api.EtcdCluster) error{m.checkBudgets, m.checkOwners} {
 		if err := look(ctx, p, all); err != nil {
@@ -104,16 +107,53 @@ func (p *Plan) checkDeployments(elsewhere []*old, anyScope bool) {
 		p.noteLost(o)
 	}
 	for _, o := range elsewhere {
-		for _, program := range o.programs {
-			switch {
-			case p.wide() && o.wide, anyScope && program != clusterProgram:
-				p.add(Problem, "scale it to 0 first", "the Deployment %s/%s also runs %s, and two would lead at once", o.Namespace, o.Name, program)
-			case program == clusterProgram:
-				p.add(Problem, "move it right after this one, and create no cluster there meanwhile",
-					"the older operator %s/%s shares the CRDs: with the new ones it cannot write the status", o.Namespace, o.Name)
+		p.checkElsewhere(o, anyScope)
+	}
+}
+
+// checkElsewhere compares the operators after the move with a Deployment of another namespace.
+func (p *Plan) checkElsewhere(o *old, anyScope bool) {
+	for _, program := range o.programs {
+		same := ofProgram(p.olds, program) != nil &&
+			(p.wide() && o.wide || program != clusterProgram && (anyScope || o.anyScope))
+		switch {
+		case same && ours(o):
+			p.add(Problem, "scale it to 0 first; or delete the Deployment of "+program+" here, and leave its objects to the other one",
+				"the Deployment %s/%s of this release also runs %s for the same objects", o.Namespace, o.Name, program)
+		case same:
+			p.add(Problem, "scale it to 0 first", "the Deployment %s/%s also runs %s, and two would lead at once", o.Namespace, o.Name, program)
+		case program == clusterProgram && !ours(o):
+			p.add(Problem, "move it right after this one, and create no cluster there meanwhile",
+				"the older operator %s/%s shares the CRDs: with the new ones it cannot write the status", o.Namespace, o.Name)
+		}
+	}
+}
+
+// checkBindings looks for ClusterRoleBindings that operators of another namespace have their rights by.
+func (m *Move) checkBindings(ctx context.Context, p *Plan) error {
+	for _, object := range p.after {
+		if object.GetKind() != bindingKind {
+			continue
+		}
+		live, err := m.get(ctx, kinds[bindingKind], object.GetName())
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			continue
+		}
+		binding := &rbacv1.ClusterRoleBinding{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, binding); err != nil {
+			return fmt.Errorf("read the ClusterRoleBinding %s: %w", live.GetName(), err)
+		}
+		for _, subject := range binding.Subjects {
+			if subject.Namespace != "" && subject.Namespace != m.Namespace {
+				p.add(Obstacle, "leave the objects to the operator there; or stop it and delete the ClusterRoleBinding",
+					"the ClusterRoleBinding %s gives rights to the service account %s/%s, which would lose them", binding.Name, subject.Namespace, subject.Name)
 			}
 		}
 	}
+	return nil
 }
 
 // noteLost says which settings of an old Deployment its successor does not have.
@@ -183,7 +223,10 @@ func (m *Move) checkNobodys(p *Plan, all []*api.EtcdCluster, elsewhere []*old) {
 func handled(object metav1.Object, program string, olds []*old) bool {
 	annotated := object.GetAnnotations()[api.ScopeAnnotation] == api.ScopeClusterWide
 	return slices.ContainsFunc(olds, func(o *old) bool {
-		return slices.Contains(o.programs, program) && o.wide == annotated && (o.wide || o.Namespace == object.GetNamespace())
+		if !slices.Contains(o.programs, program) {
+			return false
+		}
+		return o.anyScope && program != clusterProgram || o.wide == annotated && (o.wide || o.Namespace == object.GetNamespace())
 	})
 }
 

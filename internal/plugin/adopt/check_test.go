@@ -47,6 +47,30 @@ func TestFindings(t *testing.T) {
 			documents: append(operator("other", "second", "etcd-operator"), namespaced...),
 			level:     adopt.Problem, want: "the older operator other/second shares the CRDs",
 		},
+		"one of this release for the same backups elsewhere": {
+			documents: append(ofThisRelease("other", "etcd-backup-operator", "etcd-backup-operator, -cluster-wide, -any-scope"), withBackups...),
+			level:     adopt.Problem, want: "other/etcd-backup-operator of this release also runs etcd-backup-operator for the same objects",
+		},
+		"one of this release for all namespaces": {
+			documents: append(ofThisRelease("other", "etcd-operator", "etcd-operator, -cluster-wide"), wide...),
+			level:     adopt.Problem, want: "other/etcd-operator of this release also runs etcd-operator for the same objects",
+		},
+		"the rights of operators elsewhere": {
+			documents: append([]string{`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: etcd-operator-cluster-wide}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: etcd-operator-cluster-wide}
+subjects: [{kind: ServiceAccount, name: etcd-operator, namespace: other}]`}, wide...),
+			level: adopt.Obstacle, want: "gives rights to the service account other/etcd-operator, which would lose them",
+		},
+		"a backup whose operator elsewhere has no pods": {
+			documents: append([]string{without(operator("other", "backups", "etcd-backup-operator")[0]), `
+apiVersion: etcd.database.coreos.com/v1beta2
+kind: EtcdBackup
+metadata: {name: nightly, namespace: other}`}, withBackups...),
+			level: adopt.Problem, want: "no operator would handle these etcdbackups: other/nightly",
+		},
 		"flags": {
 			documents: operator("default", "etcd-operator", "etcd-operator, -chaos-level=1"),
 			level:     adopt.Note, want: "the flag -chaos-level=1 of etcd-operator is not carried over",
@@ -123,6 +147,44 @@ metadata: {name: nightly, namespace: other}`}, withBackups...),
 				t.Errorf("%d writes, findings %+v", w.writes, p.Findings)
 			}
 		})
+	}
+}
+
+// ofThisRelease is a Deployment of this release, and its pod.
+func ofThisRelease(namespace, name, command string) []string {
+	documents := operator(namespace, name, command)
+	documents[0] = strings.Replace(documents[0], `fork: "yes"`, "app.kubernetes.io/part-of: etcd-operator", 1)
+	return documents
+}
+
+// without is a Deployment without pods.
+func without(deployment string) string {
+	return strings.Replace(deployment, "replicas: 1", "replicas: 0", 1)
+}
+
+// An operator elsewhere is no problem if it handles other objects, or none.
+func TestOperatorsElsewhereThatDoNotMatter(t *testing.T) {
+	for name, elsewhere := range map[string][]string{
+		"without pods":                   {without(operator("other", "second", "etcd-operator, -cluster-wide")[0])},
+		"of another program":             operator("other", "backups", "etcd-backup-operator, -cluster-wide"),
+		"of this release, one namespace": ofThisRelease("other", "etcd-operator", "etcd-operator"),
+		"of this release, any scope":     ofThisRelease("other", "backups", "etcd-backup-operator, -cluster-wide, -any-scope"),
+	} {
+		w := newWorld(t, append(elsewhere, operator("default", "etcd-operator", "etcd-operator, -cluster-wide")...)...)
+		if p := w.plan(w.move()); p.Has(adopt.Problem) || p.Has(adopt.Obstacle) {
+			t.Errorf("%s: findings %+v", name, p.Findings)
+		}
+	}
+}
+
+// The operator of this release elsewhere has a Lease of its own.
+func TestAnyScopeBesideThisRelease(t *testing.T) {
+	const restores = "etcd-restore-operator"
+	w := newWorld(t, append(ofThisRelease("other", restores, restores), operator("default", restores, restores)...)...)
+	m := w.move()
+	m.AnyScope = true
+	if p := w.plan(m); !p.Has(adopt.Problem) || !strings.Contains(p.Findings[0].Message, "other/etcd-restore-operator of this release") {
+		t.Errorf("findings %+v", p.Findings)
 	}
 }
 

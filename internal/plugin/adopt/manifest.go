@@ -79,7 +79,7 @@ func (m *Move) fit(object *unstructured.Unstructured, from *old, anyScope bool) 
 		object.SetNamespace(m.Namespace)
 	}
 	switch object.GetKind() {
-	case "RoleBinding", "ClusterRoleBinding":
+	case "RoleBinding", bindingKind:
 		subjects, _, err := unstructured.NestedSlice(object.Object, "subjects")
 		if err != nil {
 			return err

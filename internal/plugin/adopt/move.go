@@ -86,17 +86,19 @@ func (m *Move) Plan(ctx context.Context) (*Plan, error) {
 }
 
 // findOld takes the old Deployments from the record of a move that has begun, or from the
-// namespace. It returns those of other namespaces.
+// namespace. It returns operators of other namespaces that run, of any release.
 func (p *Plan) findOld(namespace string, all []unstructured.Unstructured, before []*unstructured.Unstructured) (elsewhere []*old, err error) {
 	for i := range all {
-		o, err := oldOf(&all[i])
+		o, err := operatorOf(&all[i])
 		switch {
 		case err != nil:
 			return nil, err
 		case o == nil:
 		case o.Namespace != namespace:
-			elsewhere = append(elsewhere, o)
-		case before == nil:
+			if o.replicas() > 0 {
+				elsewhere = append(elsewhere, o)
+			}
+		case before == nil && !ours(o):
 			p.olds = append(p.olds, o)
 		}
 	}

@@ -36,6 +36,9 @@ type old struct {
 	// programs are what its containers run.
 	programs []string
 	wide     bool
+	// anyScope is true for operators of this release that handle the objects of all namespaces, whatever
+	// their annotation.
+	anyScope bool
 }
 
 // oldOf returns a Deployment that runs an operator of an earlier release; nil if it is another.
@@ -60,7 +63,8 @@ func operatorOf(object *unstructured.Unstructured) (*old, error) {
 			continue
 		}
 		o.programs = append(o.programs, program)
-		o.wide = o.wide || isWide(c)
+		o.wide = o.wide || hasFlag(c, "cluster-wide")
+		o.anyScope = o.anyScope || hasFlag(c, "any-scope")
 	}
 	if o.programs == nil {
 		return nil, nil
@@ -82,11 +86,12 @@ func programOf(c *corev1.Container) string {
 	return ""
 }
 
-func isWide(c *corev1.Container) bool {
+// hasFlag reports whether a container runs with a boolean flag.
+func hasFlag(c *corev1.Container, wanted string) bool {
 	for _, word := range append(slices.Clone(c.Command), c.Args...) {
 		for _, flag := range strings.Fields(word) {
 			name, value, given := strings.Cut(strings.TrimLeft(flag, "-"), "=")
-			if name == "cluster-wide" && strings.HasPrefix(flag, "-") {
+			if name == wanted && strings.HasPrefix(flag, "-") {
 				return !given || value == "true" || value == "1" || value == "t"
 			}
 		}

@@ -35,15 +35,17 @@ var (
 	restores    = resource{api.SchemeGroupVersion.WithResource("etcdrestores"), true}
 )
 
+const bindingKind = "ClusterRoleBinding"
+
 // kinds are the resources that the manifests contain.
 var kinds = map[string]resource{
-	definitionKind:       crds,
-	"Deployment":         deployments,
-	"ServiceAccount":     {schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, true},
-	"Role":               {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}, true},
-	"RoleBinding":        {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}, true},
-	"ClusterRole":        {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, false},
-	"ClusterRoleBinding": {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}, false},
+	definitionKind:   crds,
+	"Deployment":     deployments,
+	"ServiceAccount": {schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, true},
+	"Role":           {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}, true},
+	"RoleBinding":    {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}, true},
+	"ClusterRole":    {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, false},
+	bindingKind:      {schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}, false},
 }
 
 // store reads and writes objects.
