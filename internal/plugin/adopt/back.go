@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
@@ -41,6 +42,7 @@ func (m *Move) PlanBack(ctx context.Context) (*Back, error) {
 	// Where another namespace moved before, its record has the old CRDs, and this one those of
 	// this release. They are not what old operators work with, wherever the way back begins.
 	b := &Back{before: slices.DeleteFunc(before, ofThisRelease), after: after, olds: p.olds}
+	b.checkReplicas(m.Namespace)
 	return b, m.checkBack(ctx, b)
 }
 
@@ -59,6 +61,27 @@ func ofThisRelease(object *unstructured.Unstructured) bool {
 		_, status, _ := unstructured.NestedMap(v, "subresources", "status")
 		return status
 	})
+}
+
+// checkReplicas looks for an etcd operator that had no pods before the move. It gets none back.
+func (b *Back) checkReplicas(namespace string) {
+	for _, o := range b.olds {
+		if o.replicas() == 0 && slices.Contains(o.programs, clusterProgram) {
+			b.add(Problem, "start it right after this: "+hint.Kubectl(namespace, "scale", "deployment", o.Name, "--replicas=1"),
+				"the Deployment %s had 0 replicas before the move: after the way back, no operator manages the clusters", o.Name)
+		}
+	}
+}
+
+// Stopped are the old Deployments that stay without pods, as before the move.
+func (b *Back) Stopped() []string {
+	var names []string
+	for _, o := range b.olds {
+		if o.replicas() == 0 {
+			names = append(names, o.Name)
+		}
+	}
+	return names
 }
 
 // checkBack looks for operators that the CRDs would not fit after the way back: all namespaces
@@ -152,7 +175,7 @@ func (m *Move) RunBack(ctx context.Context, b *Back) error {
 // wanted are the old Deployments that had pods.
 func (b *Back) wanted() []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(b.before), func(object *unstructured.Unstructured) bool {
-		return object.GetKind() == "Deployment" && slices.ContainsFunc(b.olds, func(o *old) bool { return o.Name == object.GetName() && o.replicas() == 0 })
+		return object.GetKind() == "Deployment" && slices.Contains(b.Stopped(), object.GetName())
 	})
 }
 

@@ -4,6 +4,7 @@
 package adopt_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,22 @@ func (w *world) back(namespace string) *adopt.Back {
 		w.t.Fatal(err, w.said)
 	}
 	return back
+}
+
+// A Deployment that was stopped before the move is stopped after the way back.
+func TestTheWayBackToAStoppedOperatorIsAProblem(t *testing.T) {
+	w := newWorld(t, append(operator("default", "backups", "etcd-backup-operator"), without(operator("default", "etcd-operator", "etcd-operator")[0]))...)
+	m := w.move()
+	if err := m.Run(t.Context(), w.plan(m)); err != nil {
+		t.Fatal(err)
+	}
+	back := w.back("default")
+	if len(back.Findings) != 1 || !back.Has(adopt.Problem) || !strings.Contains(back.Findings[0].Message, "etcd-operator had 0 replicas before the move") {
+		t.Errorf("findings %+v", back.Findings)
+	}
+	if got := back.Stopped(); !slices.Equal(got, []string{"etcd-operator"}) {
+		t.Errorf("stopped are %q", got)
+	}
 }
 
 // The record of the namespace that moved second has the CRDs of this release. Whichever goes back

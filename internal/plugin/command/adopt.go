@@ -127,6 +127,10 @@ func (app *App) runAdoptBack(ctx context.Context, opts *adoptOptions) error {
 	if err := m.RunBack(ctx, back); err != nil {
 		return fmt.Errorf("%w; run the command again to continue", err)
 	}
+	if stopped := back.Stopped(); len(stopped) > 0 {
+		fmt.Fprintf(app.Out, "The way back is done. These Deployments have 0 replicas, as before the move: %s\n", strings.Join(stopped, ", "))
+		return nil
+	}
 	fmt.Fprintln(app.Out, "The old operators run again.")
 	return nil
 }
