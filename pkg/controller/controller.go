@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -89,6 +91,14 @@ type Controller struct {
 	waiting fleet.Waiting
 }
 
+// bound says why an EtcdCluster that can't be read must stay.
+func bound(u *unstructured.Unstructured) string {
+	if !slices.Contains(u.GetFinalizers(), api.ImportFinalizer) {
+		return ""
+	}
+	return "its import has begun, so the members are on the list of the etcd that it imports, or that etcd refuses writes"
+}
+
 // New returns a Controller and registers its metrics; nothing else happens before
 // Run.
 func New(cfg Config) (*Controller, error) {
@@ -123,6 +133,7 @@ func New(cfg Config) (*Controller, error) {
 		New:         func() *api.EtcdCluster { return &api.EtcdCluster{} },
 		ReasonField: "reason",
 		Finalizer:   api.ImportFinalizer,
+		Bound:       bound,
 		SomeHeld:    true,
 		Namespace:   cfg.Namespace,
 		ClusterWide: cfg.ClusterWide,

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -242,6 +244,36 @@ func TestAnUnreadableObjectHarmsNoOther(t *testing.T) {
 		w.expect("bad 2 ends")
 		end()
 		w.expect("a 1 ends")
+	})
+}
+
+// Its finalizer alone has the operator take its members out of the etcd that it imports.
+func TestADeletedImportStaysThoughItCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		object := func(name string, finalizers ...string) *unstructured.Unstructured {
+			bad, now := asUnstructured(t, fleettest.EtcdCluster(name, types.UID(name))), metav1.Now()
+			bad.SetDeletionTimestamp(&now)
+			bad.SetFinalizers(finalizers)
+			if err := unstructured.SetNestedField(bad.Object, "three", "spec", "size"); err != nil {
+				t.Fatal(err)
+			}
+			return bad
+		}
+		w := newWorld(t, nil, object("a", "theirs", api.ImportFinalizer), object("b", "theirs"))
+		end := w.run()
+		w.expect()
+		clusters := w.dynamic.Resource(etcdClusters).Namespace("ns")
+		for name, want := range map[string]string{"a": "the members are on the list of the etcd", "b": ""} {
+			live, err := clusters.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			reason, _, _ := unstructured.NestedString(live.Object, "status", "reason")
+			if slices.Contains(live.GetFinalizers(), api.ImportFinalizer) != (name == "a") || !strings.Contains(reason, want) || want == "" && reason != "" {
+				t.Errorf("%s: finalizers %q, reason %q", name, live.GetFinalizers(), reason)
+			}
+		}
+		end()
 	})
 }
 

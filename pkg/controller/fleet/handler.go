@@ -96,21 +96,25 @@ func (h *handler[T]) seeUnreadable(obj *unreadable) {
 		return
 	}
 	if obj.DeletionTimestamp != nil {
-		// Nobody could edit it any more so that its Runner would see that it goes.
+		// Its Runner can't see that it goes. If somebody edits it back, another begins.
 		h.fleet.Remove(KeyOf(obj))
-		if slices.Contains(obj.Finalizers, h.source.Finalizer) {
-			h.release(obj)
+		if !slices.Contains(obj.Finalizers, h.source.Finalizer) {
+			return
 		}
-		return
+		if obj.bound == "" {
+			h.release(obj)
+			return
+		}
 	}
 	if !h.fleet.Has(obj.UID) {
 		h.fleet.Remove(KeyOf(obj)) // a former object of this name
 	}
-	reason := fmt.Sprintf("the spec is refused: %v; edit the object or delete it: until then its spec is not followed", obj.err)
+	advice := h.source.advice(obj)
+	reason := fmt.Sprintf("the spec is refused: %v; %s", obj.err, advice)
 	if obj.reason == reason {
 		return // that is what was just written
 	}
-	h.source.Log.WithError(obj.err).Error("edit the object or delete it; until then its spec is not followed")
-	h.source.Recorder.Eventf(obj, corev1.EventTypeWarning, "Spec Not Readable", "%v; edit the object or delete it: until then its spec is not followed", obj.err)
+	h.source.Log.WithError(obj.err).Error(advice)
+	h.source.Recorder.Eventf(obj, corev1.EventTypeWarning, "Spec Not Readable", "%v; %s", obj.err, advice)
 	h.writeReason(obj, reason)
 }

@@ -42,6 +42,9 @@ type Source[T Object] struct {
 	Finalizer string
 	// SomeHeld is true if objects without the Finalizer end with their deletion.
 	SomeHeld bool
+	// Bound says why an object that can't be read must keep the Finalizer until
+	// somebody edits it back; "": it need not. nil: no object must.
+	Bound func(*unstructured.Unstructured) string
 	// Missing is called when the API server does not know the resource; it must not
 	// block.
 	Missing  func()

@@ -27,11 +27,12 @@ type unreadable struct {
 	metav1.ObjectMeta
 	err    error
 	reason string // in the status, as it is
+	bound  string // why it must not go; "": it may
 }
 
 // DeepCopyObject makes it an object that events can be about.
 func (u *unreadable) DeepCopyObject() runtime.Object {
-	return &unreadable{u.TypeMeta, *u.ObjectMeta.DeepCopy(), u.err, u.reason}
+	return &unreadable{u.TypeMeta, *u.ObjectMeta.DeepCopy(), u.err, u.reason, u.bound}
 }
 
 // decode is the informer's transformation: what is stored and handed on is a T or
@@ -48,8 +49,13 @@ func (s *Source[T]) decode(obj any) any {
 		return readable
 	}
 	reason, _, _ := unstructured.NestedString(u.Object, "status", s.ReasonField) // nor need the status be readable
+	bound := ""
+	if s.Bound != nil {
+		bound = s.Bound(u)
+	}
 	return &unreadable{
 		reason:   reason,
+		bound:    bound,
 		TypeMeta: metav1.TypeMeta{APIVersion: u.GetAPIVersion(), Kind: u.GetKind()},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
@@ -58,6 +64,17 @@ func (s *Source[T]) decode(obj any) any {
 		},
 		err: fmt.Errorf("%s %s/%s is not of the form that the operator knows: %w", s.Kind, u.GetNamespace(), u.GetName(), s.whichField(u, err)),
 	}
+}
+
+// advice is what to do about an object that can't be read.
+func (s *Source[T]) advice(obj *unreadable) string {
+	switch {
+	case obj.bound == "":
+		return "edit the object or delete it: until then its spec is not followed"
+	case obj.DeletionTimestamp == nil:
+		return "edit it back, and do not delete it: " + obj.bound + "; until then its spec is not followed"
+	}
+	return "edit it back: " + obj.bound + "; until then its deletion waits; to give that up, remove the finalizer " + s.Finalizer
 }
 
 // whichField replaces an error of the converter, which does not say where it met

@@ -17,6 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -76,6 +77,18 @@ type Config struct {
 	Listen func(ctx context.Context, network, address string) (net.Listener, error)
 }
 
+// bound says why an EtcdRestore that can't be read must stay. From its commit point until its
+// success, the EtcdCluster that it is to make may be nowhere but in its status.
+func bound(u *unstructured.Unstructured) string {
+	_, cluster, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "cluster")
+	_, backup, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "backup")
+	succeeded, _, _ := unstructured.NestedBool(u.Object, "status", "succeeded")
+	if !cluster || !backup || succeeded {
+		return ""
+	}
+	return "the restore has begun, and the EtcdCluster that it makes may be in its status alone"
+}
+
 // Controller manages the EtcdRestores in its scope.
 type Controller struct {
 	cfg        Config
@@ -120,6 +133,7 @@ func New(cfg Config) (*Controller, error) {
 		ClusterWide: cfg.ClusterWide,
 		AnyScope:    cfg.AnyScope,
 		Finalizer:   api.RestoreFinalizer,
+		Bound:       bound,
 		Missing:     c.definition.Missing,
 		Recorder:    cfg.Recorder,
 		Log:         c.log,

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -117,37 +119,44 @@ func unreadable(u *unstructured.Unstructured) {
 	_ = unstructured.SetNestedField(u.Object, "soon", "spec", "bumpRevision")
 }
 
+// newController returns a controller in a synctest bubble, with the objects in its namespace.
+func newController(t *testing.T, n *notes, objects ...runtime.Object) (*Controller, *crdfake.Clientset, dynamic.ResourceInterface) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := api.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	crds := crdfake.NewSimpleClientset()
+	crds.PrependReactor("get", "customresourcedefinitions", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		obj, err := crds.Tracker().Get(a.GetResource(), "", a.(clienttesting.GetAction).GetName())
+		if err != nil {
+			return true, nil, err
+		}
+		c := obj.(*apiextensionsv1.CustomResourceDefinition).DeepCopy()
+		c.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
+		return true, c, nil
+	})
+	client := dynamicfake.NewSimpleDynamicClient(scheme, objects...)
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	c, err := New(Config{
+		Namespace: "ns", CreateCRD: true, Version: "v1.0.0",
+		Kube: fake.NewClientset(), Etcd: versionedfake.NewSimpleClientset(), Dynamic: client, CRDs: crds,
+		Recorder: record.NewFakeRecorder(10), Registry: prometheus.NewRegistry(), Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
+		Service: service{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.cfg.Listen = func(context.Context, string, string) (net.Listener, error) { return listener{make(chan struct{})}, nil }
+	c.makeRestore = func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) { return &stub{n, obj.Name}, nil }
+	return c, crds, client.Resource(api.SchemeGroupVersion.WithResource(api.EtcdRestoreResourcePlural)).Namespace("ns")
+}
+
 func TestTheControllerFollowsItsEtcdRestores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		scheme := runtime.NewScheme()
-		if err := api.AddToScheme(scheme); err != nil {
-			t.Fatal(err)
-		}
-		crds := crdfake.NewSimpleClientset()
-		crds.PrependReactor("get", "customresourcedefinitions", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			obj, err := crds.Tracker().Get(a.GetResource(), "", a.(clienttesting.GetAction).GetName())
-			if err != nil {
-				return true, nil, err
-			}
-			c := obj.(*apiextensionsv1.CustomResourceDefinition).DeepCopy()
-			c.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
-			return true, c, nil
-		})
-		dynamic := dynamicfake.NewSimpleDynamicClient(scheme, object("a"), object("bad", unreadable))
-		logger := logrus.New()
-		logger.SetOutput(io.Discard)
-		c, err := New(Config{
-			Namespace: "ns", CreateCRD: true, Version: "v1.0.0",
-			Kube: fake.NewClientset(), Etcd: versionedfake.NewSimpleClientset(), Dynamic: dynamic, CRDs: crds,
-			Recorder: record.NewFakeRecorder(10), Registry: prometheus.NewRegistry(), Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
-			Service: service{},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		var n notes
-		c.cfg.Listen = func(context.Context, string, string) (net.Listener, error) { return listener{make(chan struct{})}, nil }
-		c.makeRestore = func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) { return &stub{&n, obj.Name}, nil }
+		c, crds, restores := newController(t, &n, object("a"), object("bad", unreadable))
 		if err := c.Ready(); err == nil {
 			t.Error("ready before Run")
 		}
@@ -161,7 +170,6 @@ func TestTheControllerFollowsItsEtcdRestores(t *testing.T) {
 		if _, err := crds.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), api.EtcdRestoreCRDName, metav1.GetOptions{}); err != nil {
 			t.Errorf("the CRD was not registered: %v", err)
 		}
-		restores := dynamic.Resource(api.SchemeGroupVersion.WithResource(api.EtcdRestoreResourcePlural)).Namespace("ns")
 		reported, err := restores.Get(t.Context(), "bad", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -209,4 +217,65 @@ func TestTheControllerFollowsItsEtcdRestores(t *testing.T) {
 			t.Error("ready after Run")
 		}
 	})
+}
+
+// begun is past the commit point: the old EtcdCluster may be gone, and the new one not made.
+func begun(u *unstructured.Unstructured) {
+	_ = unstructured.SetNestedMap(u.Object, map[string]any{
+		"phase": "Creating", "replacedUID": "old",
+		"backup":  map[string]any{"key": "bucket/k", "size": int64(1), "sha256": "x", "generation": int64(1)},
+		"cluster": map[string]any{"kind": "EtcdCluster"},
+	}, "status")
+}
+
+func succeeded(u *unstructured.Unstructured) {
+	_ = unstructured.SetNestedField(u.Object, true, "status", "succeeded")
+}
+
+// Only its status holds the manifest of the EtcdCluster that it is to make.
+func TestARestoreThatHasBegunStaysThoughItCannotBeRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edits       []func(*unstructured.Unstructured)
+		stays       bool
+		says, never string
+	}{
+		"it has begun":             {edits: []func(*unstructured.Unstructured){begun}, says: "edit it back, and do not delete it", never: "or delete it"},
+		"deleted":                  {edits: []func(*unstructured.Unstructured){deleting}},
+		"deleted, it has begun":    {edits: []func(*unstructured.Unstructured){begun, deleting}, stays: true, says: "edit it back", never: "delete it"},
+		"deleted, it has ended":    {edits: []func(*unstructured.Unstructured){begun, succeeded, deleting}},
+		"it has not begun":         {says: "edit the object or delete it"},
+		"it has succeeded already": {edits: []func(*unstructured.Unstructured){begun, succeeded}, says: "edit the object or delete it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n notes
+				c, _, restores := newController(t, &n, object("a", append([]func(*unstructured.Unstructured){unreadable}, tc.edits...)...))
+				ctx, end := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- c.Run(ctx) }()
+				n.expect(t)
+				live, err := restores.Get(t.Context(), "a", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := slices.Contains(live.GetFinalizers(), api.RestoreFinalizer); got != tc.stays {
+					t.Errorf("finalizers %q", live.GetFinalizers())
+				}
+				reason, _, _ := unstructured.NestedString(live.Object, "status", "reason")
+				if !strings.Contains(reason, tc.says) || tc.says == "" && reason != "" || tc.never != "" && strings.Contains(strings.ReplaceAll(reason, "do not delete it", ""), tc.never) {
+					t.Errorf("reason %q", reason)
+				}
+				if tc.stays { // until somebody edits it back
+					if _, err := restores.Update(t.Context(), object("a", begun, deleting), metav1.UpdateOptions{}); err != nil {
+						t.Fatal(err)
+					}
+					n.expect(t, "a begins")
+				}
+				end()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

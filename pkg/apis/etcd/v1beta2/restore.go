@@ -90,8 +90,11 @@ type RestoreSpec struct {
 	Pick RestorePick `json:"pick,omitempty"`
 
 	// Latest start of the backup: the operator chooses the newest backup that began at
-	// this time or before. Requires `pick: Newest`.
+	// this time or before. Requires `pick: Newest`. The form is that of RFC 3339 with
+	// capital letters, such as 2026-11-21T03:30:00Z.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Before *metav1.Time `json:"before,omitempty"`
 
 	// Template of the EtcdCluster, if none with this name exists: it is gone, or you
@@ -112,8 +115,11 @@ type RestoreSpec struct {
 
 	// Moment to restore: the last revision that etcd had by then. Requires `pick: Newest`
 	// and the path of an EtcdBackup with `continuous`. Revisions are dated when the
-	// backup operator receives them. Default: the moment of the backup.
+	// backup operator receives them. The form is that of `before`. Default: the moment of
+	// the backup.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Time *metav1.Time `json:"time,omitempty"`
 
 	// ID of the etcd cluster that the backup must come from, in hexadecimal digits, as in
