@@ -60,8 +60,12 @@ func (c *Cluster) promoteMember(ctx context.Context, s plan.PromoteMember) error
 }
 
 // removeOneMember removes a member from etcd and then deletes its pod. It first asks the API
-// server itself whether the pod and its data are gone: the removal is irreversible.
+// server itself whether the pod and its data are gone, or whether the pods are there that the removal relies
+// on: the removal is irreversible.
 func (c *Cluster) removeOneMember(ctx context.Context, s plan.RemoveMember) error {
+	if err := c.stay(ctx, s.Relies); err != nil {
+		return err
+	}
 	if s.Why.Kind == plan.PodGone {
 		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -87,6 +91,23 @@ func (c *Cluster) removeOneMember(ctx context.Context, s plan.RemoveMember) erro
 		return err
 	}
 	return c.deletePod(ctx, plan.DeletePod{Name: s.Name, UID: s.Pod, Why: s.Why.String()})
+}
+
+// stay asks the API server whether pods are there and stay. The next pass sees the ones that are being deleted.
+func (c *Cluster) stay(ctx context.Context, pods []plan.PodRef) error {
+	for _, p := range pods {
+		pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err), err == nil && pod.UID != p.UID:
+			return fmt.Errorf("pod %s of a member that stays is gone: %w", p.Name, errCacheBehind)
+		case err != nil:
+			return fmt.Errorf("pod %s of a member that stays: %w", p.Name, err)
+		case pod.DeletionTimestamp != nil || manifest.PodStateOf(pod).Finished:
+			c.podWrites.record(pod, c.cfg.Clock.Now())
+			return fmt.Errorf("pod %s of a member that stays is being deleted, or has ended: %w", p.Name, errCacheBehind)
+		}
+	}
+	return nil
 }
 
 func (c *Cluster) moveLeader(ctx context.Context, s plan.MoveLeader) error {

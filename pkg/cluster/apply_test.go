@@ -445,6 +445,52 @@ func TestRemoveMemberStaysWhereTheAPIServerDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// The cache may not show yet that the pods with the data that is left are being deleted.
+func TestAFormerMemberLeavesOnlyWhileTheOwnPodsStay(t *testing.T) {
+	now := metav1.NewTime(noon)
+	for name, tt := range map[string]struct {
+		pod     func(*corev1.Pod) // nil: it is gone
+		removed bool
+	}{
+		"it runs":              {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, true},
+		"it is being deleted":  {func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = &now, []string{"x/y"} }, false},
+		"it was evicted":       {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
+		"another has its name": {func(p *corev1.Pod) { p.Annotations = map[string]string{"another": "yes"} }, false},
+		"it is gone":           {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+			c := w.cluster(testCluster())
+			member := connect(t, c, new(etcdtest.Member))
+			relies := []plan.PodRef{{Name: "a", UID: "earlier"}}
+			if tt.pod != nil {
+				pod := memberPod(t, c.obj, "a")
+				tt.pod(pod)
+				if uid := w.makePod(pod).UID; pod.Annotations["another"] == "" {
+					relies[0].UID = uid
+				}
+			}
+			err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "old-0", Former: true, Relies: relies})
+			if removed := len(member.Changes()) == 1; removed != tt.removed || tt.removed && err != nil || !tt.removed && !errors.Is(err, errCacheBehind) {
+				t.Errorf("error %v, changes %v", err, member.Changes())
+			}
+		})
+	}
+}
+
+func TestAFormerMemberStaysWhereTheAPIServerDoesNotAnswer(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewServiceUnavailable("down")
+	})
+	c := w.cluster(testCluster())
+	member := connect(t, c, new(etcdtest.Member))
+	err := c.apply(t.Context(), plan.RemoveMember{ID: 5, Name: "old-0", Former: true, Relies: []plan.PodRef{{Name: "a", UID: "pod-a"}}})
+	if err == nil || isNotYet(err) || len(member.Changes()) > 0 {
+		t.Errorf("error %v, changes %v", err, member.Changes())
+	}
+}
+
 // connect makes a member the one that takes changes of the membership.
 func connect(t *testing.T, c *Cluster, m *etcdtest.Member) *etcdtest.Member {
 	t.Helper()

@@ -204,6 +204,19 @@ func stopping(m MemberState) bool {
 	return m.Healthy() && m.Pod != nil && (m.Pod.Deleting || m.Pod.Restarting && !showsRestart(m))
 }
 
+// awaited says what the operator waits for while a member that still serves is about to stop. before says what
+// has to wait.
+func (o *Observation) awaited(m MemberState, before string) string {
+	if !m.Pod.Deleting {
+		return "for " + m.PodName + " to restart before " + before
+	}
+	why := "for " + m.PodName + " to return or to be replaced before " + before + ": its pod is being deleted"
+	if m.Pod.LostNode(o.Now) {
+		why += ", and its node does not end it: reconnect the node to Kubernetes, or turn the machine off and delete its Node object"
+	}
+	return why
+}
+
 // NobodyAnswers reports whether there may be members, and none of them answers: a loaded
 // machine is enough for that. It does not mean that a change has failed.
 func (o *Observation) NobodyAnswers() bool {

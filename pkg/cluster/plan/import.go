@@ -132,7 +132,7 @@ func (o *Observation) letGo(own []MemberState, why string) Step {
 	last := slices.MaxFunc(own, func(a, b MemberState) int {
 		return cmp.Or(
 			compareBool(a.Learner, b.Learner),
-			-compareBool(a.Healthy(), b.Healthy()),
+			-compareBool(steady(a), steady(b)),
 			-compareBool(a.leader(), b.leader()),
 			cmp.Compare(a.joinedAs(), b.joinedAs()),
 			cmp.Compare(a.PodName, b.PodName),
@@ -290,7 +290,7 @@ func (o *Observation) mayVote(m MemberState) bool {
 	}
 	// The vote makes both sides equal, and a former member has to leave at once.
 	voters := o.Voters()
-	return Count(o.ownVoters(), MemberState.Healthy) == own && Count(voters, MemberState.Healthy)+1 >= etcd.Quorum(len(voters)+1)
+	return Count(o.ownVoters(), steady) == own && Count(voters, steady)+1 >= etcd.Quorum(len(voters)+1)
 }
 
 // formerDown names a former member that does not serve; "" if all do.
@@ -303,11 +303,12 @@ func (o *Observation) formerDown() string {
 	return ""
 }
 
-// joinedBeforeCommit reports whether all members have joined that can before the commit.
+// joinedBeforeCommit reports whether all members have joined that can before the commit. One whose pod is
+// being deleted may lose its data, and after the commit there is no way back.
 func (o *Observation) joinedBeforeCommit() bool {
 	former, own, learners := o.FormerVoters(), o.ownVoters(), o.Learners()
 	voters := min(o.Spec.Size, len(former)-1)
-	proven := func(m MemberState) bool { return m.Healthy() && o.Import.Proven[m.ID] }
+	proven := func(m MemberState) bool { return steady(m) && o.Import.Proven[m.ID] }
 	if len(own) != voters || Count(own, proven) < voters || o.formerDown() != "" {
 		return false
 	}
@@ -325,7 +326,7 @@ func (o *Observation) inSync(m MemberState) bool {
 			last = max(last, other.Status.RaftIndex)
 		}
 	}
-	return m.Healthy() && o.Import.Proven[m.ID] && last <= m.Status.RaftApplied+catchUpEntries
+	return steady(m) && o.Import.Proven[m.ID] && last <= m.Status.RaftApplied+catchUpEntries
 }
 
 // commitImport records the user's word. From then on the import only goes forward.
@@ -348,8 +349,11 @@ func removeFormerMember(o *Observation) Step {
 	leader := o.Leader()
 	if i := slices.IndexFunc(former, func(m MemberState) bool { return m.ID == leader }); i >= 0 {
 		successor, ok := o.successor(former[i])
+		if s := slices.IndexFunc(own, stopping); !ok && s >= 0 {
+			return o.replaceOr(o.awaited(own[s], former[i].Title()+" can leave"))
+		}
 		if !ok {
-			return Wait{"for a member that can lead in place of " + former[i].Title()}
+			return o.replaceOr("for a member that can lead in place of " + former[i].Title())
 		}
 		return MoveLeader{From: former[i].Title(), Former: leader, To: successor.PodName, ID: successor.ID}
 	}
@@ -359,24 +363,65 @@ func removeFormerMember(o *Observation) Step {
 	victim := slices.MinFunc(former, func(a, b MemberState) int {
 		return cmp.Or(compareBool(a.Healthy(), b.Healthy()), cmp.Compare(a.Title(), b.Title()))
 	})
-	if !o.quorumWithout(victim) {
-		return Wait{"for more healthy members before " + victim.Title() + " can leave"}
+	if why := o.needs(victim); why != "" {
+		return o.replaceOr(why)
 	}
-	if len(own) != len(former) && victim.Healthy() {
-		for _, m := range own {
-			if !m.Healthy() {
-				return Wait{"for " + m.PodName + " to be healthy before " + victim.Title() + " leaves"}
-			}
+	return RemoveMember{ID: victim.ID, Name: victim.Title(), Former: true, Relies: podsOf(own), Why: because("the import is committed")}
+}
+
+// needs says what has to be before a former member can leave, or "". Own members that are about to stop can
+// take their data along. What former members hold is the only copy then.
+func (o *Observation) needs(former MemberState) string {
+	own := o.ownVoters()
+	ends := slices.IndexFunc(own, stopping)
+	switch {
+	case !o.quorumWithout(former):
+		return "for more healthy members before " + former.Title() + " can leave"
+	case ends >= 0 && (former.Healthy() || !o.quorumOfOthers(former, steady)):
+		return o.awaited(own[ends], former.Title()+" can leave")
+	case len(own) == len(o.FormerVoters()) || !former.Healthy():
+		return ""
+	}
+	for _, m := range own {
+		if !m.Healthy() {
+			return "for " + m.PodName + " to be healthy before " + former.Title() + " leaves"
 		}
 	}
-	return RemoveMember{ID: victim.ID, Name: victim.Title(), Former: true, Why: because("the import is committed")}
+	return ""
+}
+
+// replaceOr replaces a member that will not return. Otherwise it waits. The rules that replace members come
+// after the one that waits for them.
+func (o *Observation) replaceOr(why string) Step {
+	if s := replaceLostMember(o); s != nil {
+		return s
+	}
+	if s := replaceWedgedMember(o); s != nil {
+		return s
+	}
+	return Wait{why}
+}
+
+// podsOf are the pods of members that serve and are not about to stop.
+func podsOf(members []MemberState) []PodRef {
+	var pods []PodRef
+	for _, m := range members {
+		if steady(m) && m.Pod != nil {
+			pods = append(pods, PodRef{m.Pod.Name, m.Pod.UID})
+		}
+	}
+	return pods
 }
 
 // importIdle says what an import waits for when no rule has anything to do.
 func (o *Observation) importIdle() Reason {
+	own := o.Own()
+	ends := slices.IndexFunc(own, stopping)
 	switch {
 	case o.Copying():
 		return because("the new cluster is about to accept writes")
+	case ends >= 0:
+		return because("the operator waits " + o.awaited(own[ends], "the import continues"))
 	case o.Committed():
 		return because("the former members of the imported etcd are leaving")
 	case o.joinedBeforeCommit():

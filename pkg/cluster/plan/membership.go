@@ -93,11 +93,12 @@ func dropSurplusLearner(o *Observation) Step {
 }
 
 // promoteLearner gives a vote to the learner that is least behind. etcd itself refuses one
-// that is not in sync. No member votes before the note that it has data.
+// that is not in sync. No member votes before the note that it has data, or while it is about to
+// stop: the end of a learner costs nothing, and that of a voter can cost the quorum.
 func promoteLearner(o *Observation) Step {
 	var ready []MemberState
 	for _, m := range o.Learners() {
-		if m.Healthy() && (m.Pod == nil || !m.Pod.Guarded || m.Pod.Noted) && o.mayVote(m) {
+		if steady(m) && (m.Pod == nil || !m.Pod.Guarded || m.Pod.Noted) && o.mayVote(m) {
 			ready = append(ready, m)
 		}
 	}
@@ -108,15 +109,17 @@ func promoteLearner(o *Observation) Step {
 	return PromoteMember{best.ID, best.PodName}
 }
 
-// dropStuckLearner removes a learner that can't start any more, or takes too long. It has no
-// vote: nothing is lost with it.
+// dropStuckLearner removes a learner that can't start any more, or takes too long, or whose node does not
+// end its deleted pod. It has no vote: nothing is lost with it.
 func dropStuckLearner(o *Observation) Step {
 	for _, m := range o.Learners() {
-		if m.Healthy() || m.Pod == nil || m.DistrustsOperator() {
+		if m.Pod == nil || m.DistrustsOperator() || m.Healthy() && !m.Pod.LostNode(o.Now) {
 			continue
 		}
 		var why string
 		switch {
+		case m.Healthy():
+			why = "its pod was deleted, and its node does not end it"
 		case m.Pod.Dataless:
 			// etcd was started once, and its pod never starts it again without data.
 			why = "its data is gone, and it had no vote yet"
@@ -254,6 +257,8 @@ func awaitLearners(o *Observation) Step {
 			return s
 		}
 		switch l := learners[0]; {
+		case stopping(l):
+			return Wait{o.awaited(l, "it gets a vote")}
 		case !o.Importing() || !l.Healthy():
 		case !o.Import.Proven[l.ID] && len(o.FormerVoters()) > 0:
 			return Wait{cmp.Or(o.Import.Doubt, "for the proof that "+l.PodName+" holds the data of the imported etcd")}

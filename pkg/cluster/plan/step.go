@@ -11,6 +11,12 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
+// PodRef is one pod, and no later one of its name.
+type PodRef struct {
+	Name string
+	UID  types.UID
+}
+
 // Step is the one next thing to do. Its String appears in logs and tests.
 type Step interface{ String() string }
 
@@ -173,6 +179,9 @@ type (
 		Dead bool
 		// Former is true for a member of an imported etcd.
 		Former bool
+		// Relies are the pods with the data that is left without a former member. The operator asks
+		// for them again before the removal.
+		Relies []PodRef
 		Why    Reason
 	}
 	// AdvanceLog appends entries without effect until all members have taken a snapshot of

@@ -283,10 +283,10 @@ func (o *Observation) short() string {
 }
 
 // successor returns the follower to lead next: one that stays and is the most advanced. It already
-// has its new version, since followers go first.
+// has its new version, since followers go first. One that is about to stop would lead for seconds.
 func (o *Observation) successor(leader MemberState) (MemberState, bool) {
 	candidates := slices.DeleteFunc(o.Voters(), func(m MemberState) bool {
-		return m.ID == leader.ID || m.Foreign() || !m.Healthy() || m.Pod == nil
+		return m.ID == leader.ID || m.Foreign() || !steady(m) || m.Pod == nil
 	})
 	if len(candidates) == 0 {
 		return MemberState{}, false
