@@ -1,0 +1,63 @@
+// Copyright The etcd-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package environment
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// kubectl plays a Kubernetes with the CRDs of some release. It logs its calls, and makes no namespace.
+const kubectl = `#!/usr/bin/env bash
+echo "$*" >>"$CALLS"
+case "$*" in
+"version"*) printf 'serverVersion:\n  gitVersion: v1.36.3\n' ;;
+"get crd "*subresources*) printf %s "$STATUS" ;;
+"get crd "*operator-version*) printf %s "$STAMP" ;;
+"get crd "*) echo "customresourcedefinition.apiextensions.k8s.io/$3" ;;
+"create namespace"* | "get namespace"*) exit 1 ;;
+esac
+`
+
+// The operator of the demo replaces CRDs of an earlier release, and all namespaces share them.
+func TestTheDemoLeavesCRDsOfAnotherReleaseAlone(t *testing.T) {
+	for what, c := range map[string]struct {
+		status, stamp string
+		begins        bool
+	}{
+		"v0.9.4":                {"", "", false},
+		"no stamp":              {"{}", "", false},
+		"a later release":       {"{}", "v9.0.0", false},
+		"this release":          {"{}", release(t), true},
+		"a build of a tree":     {"{}", release(t) + "-dev", true},
+		"a build that is dirty": {"map[]", release(t) + "+dirty", true},
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "kubectl"), kubectl)
+		write(t, filepath.Join(dir, "kubeconfig"), "{}")
+		demo := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "demo"), "--kubeconfig", filepath.Join(dir, "kubeconfig"))
+		demo.Env = append(Bare(), "PATH="+dir+":"+os.Getenv("PATH"), "CALLS="+filepath.Join(dir, "calls"), "STATUS="+c.status, "STAMP="+c.stamp)
+		out, err := demo.CombinedOutput()
+		calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
+		if begins := strings.Contains(string(calls), "create namespace"); err == nil || begins != c.begins ||
+			strings.Contains(string(out), "is not that of this release") == c.begins {
+			t.Errorf("%s: begun is %v, %v: %s\n%s", what, begins, err, out, calls)
+		}
+	}
+}
+
+// release is the version that the CRDs of this tree name.
+func release(t *testing.T) string {
+	t.Helper()
+	manifest, err := os.ReadFile(filepath.Join(root, "deploy", "install.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(manifest), "/operator-version: ")
+	version, _, _ := strings.Cut(after, "\n")
+	return version
+}
