@@ -26,6 +26,9 @@ type copyWorld struct {
 	*importWorld
 	fenced   bool  // the etcd to copy
 	revision int64 // of its last write
+	// old is true if the etcd to copy is of 3.5, full if it has the alarm NOSPACE, and forgot if it accepts writes in
+	// spite of its fence.
+	old, full, forgot bool
 	// stuck keeps pods from getting the data.
 	stuck bool
 	// own are the clusters of the EtcdCluster, by the first member's pod.
@@ -208,6 +211,12 @@ func (m copyMember) Status(context.Context) (etcd.Status, error) {
 	if *fenced {
 		s.Alarms = []etcd.Alarm{fence}
 	}
+	if m.name == "" && m.w.old {
+		s.Version = "3.5.35"
+	}
+	if m.name == "" && m.w.full {
+		s.Alarms = append(s.Alarms, etcd.Alarm{MemberID: 300, Type: etcd.AlarmNoSpace})
+	}
 	return s, nil
 }
 
@@ -230,6 +239,13 @@ func (m copyMember) Members(context.Context) ([]etcd.Member, error) {
 func (m copyMember) Raise(_ context.Context, a etcd.Alarm) error { return m.set(a, true) }
 
 func (m copyMember) Disarm(_ context.Context, a etcd.Alarm) error { return m.set(a, false) }
+
+func (m copyMember) RefusesWrites(context.Context) (bool, error) {
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	fenced, _, _, err := m.state()
+	return err == nil && *fenced && !(m.name == "" && m.w.forgot), err
+}
 
 func (m copyMember) set(a etcd.Alarm, to bool) error {
 	if a != m.w.fence() {
@@ -308,6 +324,43 @@ func TestACopySurvivesTheOperatorsDeathAfterEachWrite(t *testing.T) {
 			for after := every; after <= writes; after += every {
 				live(after, false)
 			}
+		})
+	}
+}
+
+// An etcd before 3.6 accepts writes again after the alarm NOSPACE, and may refuse them again when it restarts.
+func TestACopyEndsIfItsEtcdMayHaveTakenWrites(t *testing.T) {
+	for name, lapses := range map[string]func(w *copyWorld, lapsed bool){
+		"NOSPACE":                        func(w *copyWorld, lapsed bool) { w.full = lapsed },
+		"after NOSPACE that nobody sees": func(w *copyWorld, lapsed bool) { w.forgot = lapsed },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newCopyWorld(t, 0)
+			w.old, w.stuck = true, true
+			w.edit(func(obj *api.EtcdCluster) { obj.Spec.ImportFrom.Commit = true; obj.Generation++ })
+			w.until("stopped", func(obj *api.EtcdCluster) bool { return writeStopOf(obj.Status.Import).Revision > 0 })
+			lapses(w, true)
+			w.until("lapsed", func(obj *api.EtcdCluster) bool { return writeStopOf(obj.Status.Import).Lapsed })
+			lapses(w, false)
+			w.stuck = false
+			w.c.importer.end()
+			w.c = w.cluster(w.etcdCluster()) // another operator
+			passes := 0
+			w.until("here", func(obj *api.EtcdCluster) bool {
+				passes++
+				return passes > 40 || obj.Status.Phase == api.ClusterPhaseRunning
+			})
+			if st := w.etcdCluster().Status; st.Phase != api.ClusterPhaseCreating || len(w.own) == 0 || !strings.Contains(st.Reason, "may have taken writes since it stopped") || strings.Contains(st.Reason, "disarm them") {
+				t.Errorf("with the copy in %d clusters, the EtcdCluster is %s: %s", len(w.own), st.Phase, st.Reason)
+			}
+			lapses(w, true)
+			w.edit(func(obj *api.EtcdCluster) { obj.DeletionTimestamp = &metav1.Time{Time: noon} })
+			w.until("taken back", released)
+			if w.fenced {
+				t.Error("the etcd to copy has the operator's alarm after the way back")
+			}
+			w.c.importer.end()
 		})
 	}
 }

@@ -50,6 +50,7 @@ type Member interface {
 	AdvanceLog(ctx context.Context, n int) error
 	Disarm(ctx context.Context, a etcd.Alarm) error
 	Raise(ctx context.Context, a etcd.Alarm) error
+	RefusesWrites(ctx context.Context) (bool, error)
 	AuthEnabled(ctx context.Context) (bool, error)
 	EnableAuth(ctx context.Context, password string) error
 	DisableAuth(ctx context.Context) error

@@ -93,8 +93,8 @@ func (i *importer) askSource(ctx context.Context, urls []string, fence etcd.Alar
 }
 
 // stateOf asks one member. The first read makes sure that it knows every alarm that was raised
-// before. The second one follows what it says of its alarms: nobody can write after it if one is the
-// fence.
+// before. The second one follows what it says of its alarms, and a write that it refuses if one is the fence:
+// nobody can write after it then.
 func stateOf(ctx context.Context, conn Member, fence etcd.Alarm) (*plan.CopySource, error) {
 	if _, err := conn.Commits(ctx); err != nil {
 		return nil, err
@@ -103,6 +103,12 @@ func stateOf(ctx context.Context, conn Member, fence etcd.Alarm) (*plan.CopySour
 	if err != nil {
 		return nil, err
 	}
+	raised, refuses := slices.Contains(status.Alarms, fence), false
+	if raised {
+		if refuses, err = conn.RefusesWrites(ctx); err != nil {
+			return nil, err
+		}
+	}
 	position, err := conn.Commits(ctx)
 	if err != nil {
 		return nil, err
@@ -110,7 +116,8 @@ func stateOf(ctx context.Context, conn Member, fence etcd.Alarm) (*plan.CopySour
 	if position.Revision == 0 {
 		return nil, errors.New("it does not say its revision: the operator needs a user with the role root (spec.auth)")
 	}
-	s := &plan.CopySource{ClusterID: status.ClusterID, Revision: position.Revision, Fenced: slices.Contains(status.Alarms, fence)}
+	version, err := etcd.ParseVersion(status.Version)
+	s := &plan.CopySource{ClusterID: status.ClusterID, Revision: position.Revision, Raised: raised, Fenced: refuses, KeepsFence: err == nil && version.KeepsFence()}
 	for _, a := range status.Alarms {
 		if a != fence {
 			s.Others = append(s.Others, a)

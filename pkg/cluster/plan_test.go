@@ -342,9 +342,12 @@ func parseImport(o *plan.Observation, words []string) {
 			o.Spec.ImportFrom.Method = api.ImportJoin
 		case "copies": // has begun
 			o.Status.Import = &api.ImportStatus{ClusterID: "7", Method: api.ImportCopy, WriteStop: &api.ImportWriteStop{ExpectedSeconds: 12, DatabaseBytes: 1 << 20}}
-		case "open", "fenced", "moved", "corrupt", "elsewhere": // the etcd to copy answers
-			o.Import.Source = &plan.CopySource{ClusterID: 7, Revision: 20, Fenced: w != "open" && w != "elsewhere"}
+		case "open", "fenced", "unfenced", "moved", "corrupt", "full", "full-3.6", "elsewhere": // the etcd to copy answers
+			raised := w != "open" && w != "elsewhere"
+			o.Import.Source = &plan.CopySource{ClusterID: 7, Revision: 20, Raised: raised, Fenced: raised && w != "unfenced", KeepsFence: w == "full-3.6"}
 			switch w {
+			case "full", "full-3.6":
+				o.Import.Source.Others = []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}}
 			case "moved":
 				o.Import.Source.Revision = 21
 			case "corrupt":
@@ -362,6 +365,8 @@ func parseImport(o *plan.Observation, words []string) {
 			o.Status.Import.WriteStop.BeginDate = "2026-01-01T11:59:00Z"
 		case "stopped":
 			o.Status.Import.WriteStop.BeginDate, o.Status.Import.WriteStop.Revision = "2026-01-01T11:59:00Z", 20
+		case "lapsed":
+			o.Status.Import.WriteStop.Lapsed = true
 		case "taking-back":
 			o.Status.Import.Phase = api.ImportTakingBack
 		case "unnamed": // the field is gone

@@ -48,6 +48,9 @@ func setImport(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 		i.CompletionDate = now
 		measureStop(i.WriteStop, o.Now)
 	}
+	if o.StopLapsed() {
+		i.WriteStop.Lapsed = true
+	}
 	switch i.Obstacles = nil; {
 	case i.CompletionDate != "":
 		i.Phase = api.ImportCompleted

@@ -5,10 +5,12 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -24,10 +26,22 @@ import (
 // leases do not end. A transaction that only reads is no write. Reads, watches, keep-alives of
 // leases and snapshots continue. Changes of users, of roles and of the membership do not touch keys,
 // and etcd accepts them. TestAFenceRefusesAllWrites shows that for each release.
+//
+// Before 3.6, the alarm NOSPACE ends that, although the list of alarms stays as it was (KeepsFence).
 func Fence(owner string) Alarm {
 	hash := fnv.New64a()
 	hash.Write([]byte(owner))
 	return Alarm{MemberID: max(hash.Sum64(), 1), Type: AlarmCorrupt}
+}
+
+// RefusesWrites reports whether the member refuses writes because of an alarm CORRUPT. It asks the member to delete
+// the keys from "x" to before "x". There are none, so that raises no revision if the member accepts it.
+func (c *Conn) RefusesWrites(ctx context.Context) (bool, error) {
+	_, err := c.cli.Delete(ctx, "x", clientv3.WithRange("x"))
+	if err != nil && !errors.Is(err, rpctypes.ErrCorrupt) {
+		return false, fmt.Errorf("try whether %s refuses writes: %w", c.url, err)
+	}
+	return err != nil, nil
 }
 
 // Raise activates an alarm. It does nothing if the alarm is active.

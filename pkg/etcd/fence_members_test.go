@@ -135,6 +135,53 @@ func TestAFenceRefusesAllWrites(t *testing.T) {
 	}
 }
 
+// Before 3.6, NOSPACE takes a fence away, and leaves its alarm in the list. The end of NOSPACE lets all writes in.
+func TestNoSpaceTakesAFenceAwayBefore36(t *testing.T) {
+	for _, r := range members.Releases(t) {
+		t.Run(r.Version, func(t *testing.T) {
+			t.Parallel()
+			v, err := etcd.ParseVersion(r.Version)
+			must(t, err)
+			c := r.Start(t, members.Options{Flags: []string{"--quota-backend-bytes=1200000"}})
+			client, conn := c.Client(t), connect(t, c, etcd.Credentials{})[0]
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			members.Put(t, client, "a", "1")
+			refused := func(when string, want bool) {
+				t.Helper()
+				before, err := conn.Revision(ctx)
+				must(t, err)
+				got, err := conn.RefusesWrites(ctx)
+				must(t, err)
+				after, err := conn.Revision(ctx)
+				must(t, err)
+				if got != want || before != after {
+					t.Errorf("%s, it refuses writes: %t, want %t; the revision was %d and is %d", when, got, want, before, after)
+				}
+			}
+			fence := etcd.Fence("an owner")
+			refused("before the fence", false)
+			must(t, conn.Raise(ctx, fence))
+			refused("with the fence", true)
+			if _, err := client.Put(ctx, "a", strings.Repeat("v", 1_400_000)); err == nil {
+				t.Error("a put above the quota is accepted")
+			}
+			status, err := conn.Status(ctx)
+			must(t, err)
+			full := etcd.Alarm{MemberID: status.MemberID, Type: etcd.AlarmNoSpace}
+			if !slices.Contains(status.Alarms, fence) || !slices.Contains(status.Alarms, full) {
+				t.Errorf("the alarms are %v", status.Alarms)
+			}
+			refused("with NOSPACE", v.KeepsFence())
+			must(t, conn.Disarm(ctx, full))
+			refused("after NOSPACE", v.KeepsFence())
+			if _, err := client.Put(ctx, "a", "2"); errors.Is(err, rpctypes.ErrCorrupt) != v.KeepsFence() {
+				t.Errorf("a put after NOSPACE: %v", err)
+			}
+		})
+	}
+}
+
 // Each write that etcd has acknowledged to one of many writers is in a snapshot that was taken from
 // any member after the fence.
 func TestNoAcknowledgedWriteIsBehindAFence(t *testing.T) {

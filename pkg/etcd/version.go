@@ -52,6 +52,10 @@ func (v Version) HasMaxLearners() bool { return v.atLeast(6) }
 // an entry in the raft log, and a member of an earlier release ends when it applies one.
 func (v Version) HasAuthStatus() bool { return v.atLeast(5) }
 
+// KeepsFence reports whether a Fence holds while the alarm NOSPACE comes and goes. Before 3.6, a member that applies
+// NOSPACE accepts deletions again, and one that applies its end accepts all writes. After a restart, it refuses them.
+func (v Version) KeepsFence() bool { return v.atLeast(6) }
+
 // LooksUpItself reports whether a member resolves its own peer URL when it starts, although
 // --initial-cluster holds the same URL. 3.5.6 is the first release that does not
 // (https://github.com/etcd-io/etcd/pull/14572).

@@ -223,6 +223,9 @@ func (j *judge) quota() {
 		j.add(check, finding.Warning, fix, "the source's quota is %d bytes, and the EtcdCluster's %d", quota, own)
 	case quota > own:
 		j.add(check, finding.Failure, fix, "the source's quota is %d bytes, and the EtcdCluster's %d: the smallest quota stops the writes of all members", quota, own)
+	case quota == 0 && j.target.Copies && size >= defaultQuota/10*8:
+		j.add(check, finding.Warning, "make room in the source before the commit (compact, defragment), or make sure that its --quota-backend-bytes is far above the size of its database",
+			"the source's database has %d bytes, and its quota is %d by default: etcd before 3.6 accepts writes again if it reaches the quota after the stop, and the copy ends then", size, defaultQuota)
 	case quota == 0:
 		j.add(check, finding.Unknown, "compare --quota-backend-bytes of the source and of spec.pod.extraArgs: the EtcdCluster's must not be smaller",
 			"etcd before 3.6 does not report its quota; the EtcdCluster's is %d bytes", own)

@@ -203,10 +203,17 @@ func TestWhatKeepsAnEtcdFromACopy(t *testing.T) {
 		"tokens that need a key": {func(f *Facts, _ *Target) {
 			f.Authentication, f.Token = true, etcd.Token{Known: true, Algorithm: "RS256"}
 		}, finding.Warning, "clients log in again"},
-		"a learner":           {func(f *Facts, _ *Target) { f.Members[2].Learner = true }, finding.OK, "nobody can write"},
-		"a member is down":    {func(f *Facts, _ *Target) { f.Answers = f.Answers[:2] }, finding.Warning, "no endpoint leads to member etcd-2 (3)"},
-		"no quorum":           {func(f *Facts, _ *Target) { f.NotListed = errors.New("no leader") }, finding.Failure, "no quorum agrees"},
-		"a smaller quota":     {func(_ *Facts, own *Target) { own.Quota = 1 << 30 }, finding.Warning, "the source's quota is"},
+		"a learner":        {func(f *Facts, _ *Target) { f.Members[2].Learner = true }, finding.OK, "nobody can write"},
+		"a member is down": {func(f *Facts, _ *Target) { f.Answers = f.Answers[:2] }, finding.Warning, "no endpoint leads to member etcd-2 (3)"},
+		"no quorum":        {func(f *Facts, _ *Target) { f.NotListed = errors.New("no leader") }, finding.Failure, "no quorum agrees"},
+		"a smaller quota":  {func(_ *Facts, own *Target) { own.Quota = 1 << 30 }, finding.Warning, "the source's quota is"},
+		"a database near the usual quota": {func(f *Facts, own *Target) {
+			runs(f, "3.5.35")
+			f.ClusterVersion, f.Answers[1].Status.DBSize, own.Quota = version("3.5.0"), 1900<<20, 8<<30
+			for i := range f.Answers {
+				f.Answers[i].Status.DBQuota = 0
+			}
+		}, finding.Warning, "make room in the source before the commit"},
 		"a database above it": {func(f *Facts, own *Target) { f.Answers[1].Status.DBSize, own.Volume = 2<<30, 9<<30 }, finding.Failure, "stops all writes"},
 		"an alarm":            {func(f *Facts, _ *Target) { f.Answers[0].Status.Alarms = []etcd.Alarm{fence} }, finding.Failure, "CORRUPT of member 63"},
 		"its own alarm":       {func(f *Facts, own *Target) { f.Answers[0].Status.Alarms, own.Fence = []etcd.Alarm{fence}, fence }, finding.OK, "nobody can write"},

@@ -266,3 +266,7 @@ func (c way) Disarm(context.Context, etcd.Alarm) error { return nil }
 
 // Raise is for copies, of which no life has one.
 func (c way) Raise(context.Context, etcd.Alarm) error { return errors.New("no alarms are modelled") }
+
+func (c way) RefusesWrites(context.Context) (bool, error) {
+	return false, errors.New("no alarms are modelled")
+}

@@ -21,10 +21,12 @@ const sourceSilence = time.Minute
 // CopySource is what the etcd to copy says.
 type CopySource struct {
 	ClusterID uint64
-	// Fenced is true if it refuses all writes on behalf of this EtcdCluster, and Revision is by a
-	// linearizable read after that.
-	Fenced   bool
-	Revision int64
+	// Raised is true if it has the alarm by which it refuses all writes on behalf of this EtcdCluster. Fenced is true
+	// if it also has refused one, and Revision is by a linearizable read after that.
+	Raised, Fenced bool
+	Revision       int64
+	// KeepsFence is false if the alarm NOSPACE makes it accept writes again.
+	KeepsFence bool
 	// Others are the alarms that are not the operator's.
 	Others []etcd.Alarm
 }
@@ -82,12 +84,12 @@ func (o *Observation) takeBackCopy() Step {
 	case s == nil:
 		return Wait{"for the etcd to copy, which must accept writes again (" + o.Import.Silence + "): start its members; or disarm the alarm " +
 			AlarmTexts([]etcd.Alarm{o.Import.Fence})[0] + " by hand when they run, and remove the finalizer " + api.ImportFinalizer}
-	case stopped && !s.Fenced && etcd.FormatID(s.ClusterID) != o.Status.Import.ClusterID:
+	case stopped && !s.Raised && etcd.FormatID(s.ClusterID) != o.Status.Import.ClusterID:
 		// Somebody has edited the endpoints. The alarm is still where they led before.
 		return Wait{fmt.Sprintf("for the etcd to copy, which must accept writes again: the etcd at the endpoints has the ID %s, and the one to copy has %s: correct the endpoints; "+
 			"or disarm the alarm %s by hand where it is, and remove the finalizer %s",
 			etcd.FormatID(s.ClusterID), o.Status.Import.ClusterID, AlarmTexts([]etcd.Alarm{o.Import.Fence})[0], api.ImportFinalizer)}
-	case s.Fenced, stopped && o.Status.Import.Phase != api.ImportTakingBack:
+	case s.Raised, stopped && o.Status.Import.Phase != api.ImportTakingBack:
 		// The second case is for a stop that may still be on its way.
 		return ResumeWrites{o.Import.Fence}
 	}
@@ -158,6 +160,9 @@ func (o *Observation) copyTrouble() string {
 		return "spec.importFrom is gone before the import is complete: put it back, or delete the EtcdCluster"
 	case !o.Spec.ImportFrom.Copies():
 		return "spec.importFrom.method has changed: set it to Copy again, or delete the EtcdCluster"
+	case o.StopLapsed():
+		return "the etcd to copy may have taken writes since it stopped: before 3.6, etcd accepts writes again once its database has reached the quota (alarm NOSPACE): " + back +
+			"; then make room there (compact, defragment, disarm NOSPACE), and create the EtcdCluster again"
 	case s == nil && !o.Import.Disarmed:
 		return ""
 	case s == nil:
@@ -171,6 +176,20 @@ func (o *Observation) copyTrouble() string {
 		return o.disarmed()
 	}
 	return ""
+}
+
+// StopLapsed reports whether the etcd to copy may have taken writes since its stop, although nobody has lifted the
+// alarm by which it refuses them. The status keeps that: the etcd may look as before afterwards.
+func (o *Observation) StopLapsed() bool {
+	if !o.WritesStopped() || o.Status.Phase == api.ClusterPhaseRunning {
+		return false
+	}
+	s := o.Import.Source
+	if o.Status.Import.WriteStop.Lapsed || s == nil || etcd.FormatID(s.ClusterID) != o.Status.Import.ClusterID {
+		return o.Status.Import.WriteStop.Lapsed
+	}
+	full := slices.ContainsFunc(s.Others, func(a etcd.Alarm) bool { return a.Type == etcd.AlarmNoSpace })
+	return s.Raised && !s.Fenced || full && !s.KeepsFence
 }
 
 // SourceDisarmed reports whether the etcd to copy may have taken writes after the last one that the copy

@@ -161,6 +161,12 @@ type ImportWriteStop struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
+	// True if the running etcd may have accepted writes after the stop. Before 3.6, etcd does so
+	// if its database reaches the quota meanwhile (alarm NOSPACE). The new cluster does not take
+	// over then: delete the EtcdCluster, make room, and create it again.
+	// +optional
+	Lapsed bool `json:"lapsed,omitempty"`
+
 	// How long it took until the new cluster accepted writes, in seconds.
 	// +optional
 	Seconds int64 `json:"seconds,omitempty"`
