@@ -109,6 +109,18 @@ func TestEveryScriptThatRunsKubectlOrTestsCleansItsEnvironment(t *testing.T) {
 	}
 }
 
+// Services and cron may run without a home directory.
+func TestAScriptWithoutAHomeSaysWhatToSet(t *testing.T) {
+	for script, argument := range map[string]string{"kube": "help", "helm": "version"} {
+		run := exec.CommandContext(t.Context(), filepath.Join(root, "hack", script), argument)
+		run.Env = Bare()
+		out, err := run.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "set HOME or XDG_CACHE_HOME") {
+			t.Errorf("hack/%s: %v: %s", script, err, out)
+		}
+	}
+}
+
 // bash runs commands after hack/environment.sh, in the environment of production.
 func bash(t *testing.T, commands string, args ...string) string {
 	t.Helper()
