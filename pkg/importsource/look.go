@@ -157,7 +157,7 @@ func (s *Source) agreed(ctx context.Context, f *Facts, ep etcd.Endpoint, conn *e
 // apiServer looks for objects of an API server.
 func (s *Source) apiServer(ctx context.Context, conn *etcd.Conn) (APIServer, error) {
 	if s.Own.Value != "" {
-		value, exists, err := conn.Value(ctx, s.Own.Key)
+		value, exists, err := conn.Value(ctx, s.Own.Key, 0)
 		if err != nil {
 			return NoAPIServer, err
 		}
@@ -165,7 +165,7 @@ func (s *Source) apiServer(ctx context.Context, conn *etcd.Conn) (APIServer, err
 			return OwnAPIServer, nil
 		}
 	}
-	_, exists, err := conn.Value(ctx, namespaceKey)
+	_, exists, err := conn.Value(ctx, namespaceKey, 0)
 	if err != nil || !exists {
 		return NoAPIServer, err
 	}

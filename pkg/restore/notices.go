@@ -103,6 +103,8 @@ func (n *notices) lost(pods []corev1.Pod) {
 	}
 }
 
+func (n *notices) late(text string) { n.Warning("Edit Too Late", "%s", text) }
+
 func (n *notices) untidy(err error) {
 	n.Warning("Not Tidied", "The cluster is back; what the restore no longer needs could not be removed: %v", err)
 }

@@ -33,6 +33,8 @@ type verdict struct {
 	consumed bool
 	// overtaken means that the EtcdCluster was edited since it was last looked at.
 	overtaken bool
+	// late says that an edit came too late, when the first member serves; "": none did.
+	late string
 	// needsPerson reports whether the restore waits for what only a person can do.
 	needsPerson bool
 }
@@ -45,8 +47,8 @@ func plan(o *observation) verdict {
 		endUntouched, // it is being deleted, and nothing was touched
 		giveUp,       // its namespace is being deleted
 		withdraw,     // nobody asks for the recovery any more, and nothing was touched
-		choose,       // the backup is read as a whole; only then all is on record
 		endServed,    // it is being deleted, and its cluster serves
+		choose,       // the backup is read as a whole; only then all is on record
 		hold,         // from here on it stays until it has come to its end
 		stop,         // the old cluster ends
 		makeRoom,     // for volumes where there is no room for both

@@ -88,10 +88,10 @@ func grow(o *observation) *verdict {
 	v := o.at(api.RestorePhaseGrowing, growing(o))
 	if v.status.ServedDate == nil {
 		v.status.ServedDate = notice.Timestamp(o.now)
+		v.late = tooLate(o)
 	}
-	if from := c.status.RestoredFrom; from.SHA256 != "" && from.SHA256 != v.status.Backup.SHA256 {
-		// An edit came too late for it to be followed.
-		v.status.Backup = servedBackup(c, v.status.Backup.Generation)
+	if o.servesOther() { // an edit came too late for it to be followed
+		v.status.Backup = servedBackup(c, v.status.Backup)
 	}
 	if c.whole() {
 		v.status.CompletionDate = notice.Timestamp(o.now)
@@ -111,10 +111,26 @@ func (o *observation) mayRepeat() bool {
 	return served == nil || o.now.Sub(served.Time).Abs() < repeatWindow
 }
 
-// servedBackup is what a cluster says of the backup that it began with.
-func servedBackup(c *clusterState, generation int64) *api.RestoredBackup {
+// servesOther reports whether the cluster began with other data than is on record, or with other
+// revisions of it.
+func (o *observation) servesOther() bool {
+	from, b := o.cluster.status.RestoredFrom, o.obj.Status.Backup
+	return from.SHA256 != "" && (from.SHA256 != b.SHA256 || from.Revision != b.Revision || from.BumpRevision != bumpOf(o.obj))
+}
+
+// servedBackup is what a cluster says of the backup that it began with. Of the same object, the
+// record knows more.
+func servedBackup(c *clusterState, recorded *api.RestoredBackup) *api.RestoredBackup {
 	from := c.status.RestoredFrom
-	b := &api.RestoredBackup{Generation: generation, Key: from.Key, SHA256: from.SHA256, EtcdRevision: from.EtcdRevision, Revision: from.Revision}
+	if from.SHA256 == recorded.SHA256 && from.Key == recorded.Key {
+		b := recorded.DeepCopy()
+		b.Revision, b.BumpRevision = from.Revision, 0
+		if b.Revision > 0 {
+			b.BumpRevision = from.BumpRevision
+		}
+		return b
+	}
+	b := &api.RestoredBackup{Generation: recorded.Generation, Key: from.Key, SHA256: from.SHA256, EtcdRevision: from.EtcdRevision, Revision: from.Revision}
 	if b.Revision > 0 {
 		b.BumpRevision = from.BumpRevision
 	}

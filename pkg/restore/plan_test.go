@@ -251,7 +251,9 @@ func TestPlan(t *testing.T) {
 		"nor is one recreated that somebody deleted then": {seen(growing, gone, servedSince(repeatWindow)), "", "Growing", "make another"},
 		"it refuses writes":                               {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(3), func(o *observation) { o.cluster.status.Conditions = isAvailable(false) }), "", "Growing", "NOSPACE"},
 		"deleted, it leaves the cluster that serves":      {seen(growing, createdByUs(api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "unannotate cluster=new/7", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
-		"and goes": {seen(growing, there("new", api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "release", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
+		"whatever was edited, though the cluster is gone": {seen(growing, gone, servedSince(time.Minute), edited, deleted), "release", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
+		"and its backup can't be read":                    {seen(growing, gone, servedSince(time.Minute), edited, deleted, read(errors.New("down"))), "release", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
+		"and goes":                                        {seen(growing, there("new", api.ClusterPhaseRunning), from, members(1), servedSince(0), deleted), "release", "Growing", "deleted before the cluster had all its members: the cluster is left as it is"},
 		"there is no room for old volumes": {seen(starting, createdByUs(api.ClusterPhaseCreating), func(o *observation) {
 			o.setAside, o.obj.Spec.OldVolumes = volumes("aside-1"), api.OldVolumesDeleteFirst
 		}), "deleteVolumes volumes=[aside-1]", "Starting", "the old volumes are being deleted"},
@@ -333,6 +335,44 @@ func TestAnEditThatCameTooLateIsTold(t *testing.T) {
 	o.obj.Status.Backup.SHA256 = digest(2)
 	if got := plan(o).status.Backup; got.SHA256 != digest(1) || got.Generation != 1 {
 		t.Errorf("the cluster is said to have begun with %+v", got)
+	}
+}
+
+// The content is the same: only the revisions differ that the cluster began with.
+func TestALateEditOfTheRevisionIsTold(t *testing.T) {
+	taken := notice.Timestamp(testNow.Add(-time.Hour))
+	for name, tc := range map[string]struct {
+		change              func(*observation)
+		tells               bool
+		revision, increased int64
+	}{
+		"none": {func(*observation) {}, false, 100, 1_000_000_000},
+		"on record": {func(o *observation) {
+			o.obj.Generation, o.obj.Spec.Revision = 2, 90
+			o.obj.Status.Backup.Generation, o.obj.Status.Backup.Revision, o.obj.Status.Backup.BumpRevision = 2, 90, 1_000_000_010
+		}, true, 100, 1_000_000_000},
+		"of the raise alone": {func(o *observation) { o.obj.Status.Backup.BumpRevision = 5 }, true, 100, 1_000_000_000},
+		"not read yet":       {func(o *observation) { o.obj.Generation, o.obj.Spec.Revision = 2, 90 }, true, 100, 1_000_000_000},
+		"of the raise of all that the backup holds": {func(o *observation) {
+			o.obj.Status.Backup.Revision, o.obj.Status.Backup.BumpRevision, o.obj.Spec.BumpRevision = 0, 0, 7
+			o.cluster.status.RestoredFrom.Revision, o.cluster.status.RestoredFrom.BumpRevision = 0, 0
+		}, true, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(onRecord(api.RestorePhaseStarting), there("new", api.ClusterPhaseRunning), from)
+			b, began := o.obj.Status.Backup, o.cluster.status.RestoredFrom
+			b.Revision, b.BumpRevision, b.Taken, b.ClusterID = 100, 1_000_000_000, taken, "c1"
+			began.Revision, began.BumpRevision = 100, 1_000_000_000
+			tc.change(o)
+			v := plan(o)
+			got := v.status.Backup
+			if got.Revision != tc.revision || got.BumpRevision != tc.increased || !got.Taken.Equal(taken) || got.ClusterID != "c1" || got.Generation != b.Generation {
+				t.Errorf("the cluster is said to have begun with %+v", got)
+			}
+			if (v.late != "") != tc.tells || tc.revision > 0 && tc.tells && !strings.Contains(v.late, "revision 100") {
+				t.Errorf("the user learns %q", v.late)
+			}
+		})
 	}
 }
 

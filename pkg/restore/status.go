@@ -47,6 +47,9 @@ func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, e
 	r.know(updated)
 	r.cfg.Metrics.changed(updated, before)
 	r.notices.changed(before, &updated.Status, now)
+	if v.late != "" {
+		r.notices.late(v.late)
+	}
 	return true, nil
 }
 

@@ -53,6 +53,23 @@ func growing(o *observation) string {
 	return text + clusterSays(c)
 }
 
+// tooLate says with what the cluster began where that is not by the last edit; "": it is. The first
+// member serves, so no edit changes the data any more.
+func tooLate(o *observation) string {
+	if !o.servesOther() && o.obj.Status.Backup.Generation >= generation(o.obj) {
+		return ""
+	}
+	from := o.cluster.status.RestoredFrom
+	text := "An edit of the EtcdRestore came too late to change the data: the cluster began with " + from.Key
+	if from.Revision > 0 {
+		text += fmt.Sprintf(", taken to revision %d", from.Revision)
+	}
+	if from.BumpRevision > 0 {
+		text += fmt.Sprintf(", with bumpRevision %d", from.BumpRevision)
+	}
+	return text + "; to restore by the edit, delete the EtcdRestore and make another"
+}
+
 func clusterSays(c *clusterState) string {
 	if c.status.Reason == "" {
 		return ""

@@ -298,7 +298,7 @@ func (w *world) operateEtcd() {
 		}
 		st.Phase = api.ClusterPhaseCreating
 		if seed != nil {
-			st.RestoredFrom = &api.RestoredFrom{RestoreUID: seed.RestoreUID, Key: seed.Key, SHA256: seed.SHA256}
+			st.RestoredFrom = &api.RestoredFrom{RestoreUID: seed.RestoreUID, Key: seed.Key, SHA256: seed.SHA256, EtcdRevision: seed.EtcdRevision, Revision: seed.Revision, BumpRevision: seed.BumpRevision}
 		}
 		w.own("services", "c", c)
 		w.own("services", "c-client", c)
