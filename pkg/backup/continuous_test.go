@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -420,6 +421,59 @@ func TestTheRetentionTrimsTheLog(t *testing.T) {
 	})
 }
 
+// The quorum is gone when a log has just begun again. The member with the most data has not reached that begin.
+func TestALogGetsAnotherBackupThatItContinues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, nil)
+		var lost atomic.Bool
+		good := w.cfg.OpenSnapshot
+		w.cfg.OpenSnapshot = func(ctx context.Context, source snapshot.Source) (*Snapshot, error) {
+			if !lost.Load() {
+				return good(ctx, source)
+			}
+			w.member.Fail(errors.New("etcdserver: no leader"))
+			w.revision.Store(899)
+			s, err := w.snapshot(ctx, source)
+			if err == nil {
+				s.ClusterID, s.Linearizable = testCluster, false
+			}
+			return s, err
+		}
+		stop := w.run()
+		w.write(time.Minute)
+		stop()
+		w.member.Write(20_000, 10, 0)
+		lost.Store(true)
+		stop = w.run()
+		defer stop()
+		w.write(30 * time.Second)
+		uncertain := func() (n int) {
+			for _, revision := range w.backups() {
+				if revision == 900 {
+					n++
+				}
+			}
+			return n
+		}
+		if st := w.status(); !st.Uncertain || st.EtcdRevision != 900 || st.Continuous.StartRevision < 20_000 || uncertain() != 1 {
+			t.Fatalf("%d uncertain backups, status %+v", uncertain(), st)
+		}
+		pass(time.Hour)
+		if n := uncertain(); n > 2 {
+			t.Errorf("%d backups in an hour without a quorum", n)
+		}
+		lost.Store(false)
+		w.member.Fail(nil)
+		w.write(time.Minute)
+		if st := w.status(); st.Uncertain || !st.Continuous.Recording || st.EtcdRevision < st.Continuous.StartRevision-1 {
+			t.Errorf("backups of %v, status %+v", w.backups(), st)
+		}
+		if n := len(w.backups()); n > 5 {
+			t.Errorf("backups of %v", w.backups())
+		}
+	})
+}
+
 // Times in the status have whole seconds.
 func TestABackupIsNeededAfterTheBeginOfALog(t *testing.T) {
 	at := func(second int) *metav1.Time {
@@ -437,15 +491,44 @@ func TestABackupIsNeededAfterTheBeginOfALog(t *testing.T) {
 		"one from before, and a failure":      {api.BackupStatus{LastExecutionDate: at(20), LastSuccessDate: at(10), Duration: took}, true},
 		"one from after, and a failure":       {api.BackupStatus{LastExecutionDate: at(20), LastSuccessDate: at(12), Duration: took}, false},
 		"one of unknown duration":             {api.BackupStatus{LastExecutionDate: at(20), LastSuccessDate: at(12)}, false},
+		"one that ends before it":             {api.BackupStatus{Succeeded: true, LastExecutionDate: at(20), LastSuccessDate: at(21), ClusterID: "a", EtcdRevision: 99}, true},
+		"one that it continues":               {api.BackupStatus{Succeeded: true, LastExecutionDate: at(20), LastSuccessDate: at(21), ClusterID: "a", EtcdRevision: 100}, false},
+		"one of unknown cluster":              {api.BackupStatus{Succeeded: true, LastExecutionDate: at(20), LastSuccessDate: at(21), EtcdRevision: 99}, false},
 	} {
 		obj := testBackup(&api.BackupPolicy{BackupIntervalInSecond: 86400})
 		obj.Spec.Continuous = &api.ContinuousBackup{}
-		tc.st.Continuous = &api.ContinuousStatus{StartDate: at(10)}
+		tc.st.Continuous = &api.ContinuousStatus{StartDate: at(10), ClusterID: "a", StartRevision: 101}
 		if got := needsBase(obj, &tc.st, at(30).Time); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 		if needsBase(obj, &tc.st, at(9).Time) {
 			t.Errorf("%s: a backup is due before the log has begun", name)
 		}
+	}
+}
+
+// Each takes room in the store.
+func TestABackupThatEndsBeforeTheLogIsRepeatedSeldom(t *testing.T) {
+	began := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: began.Add(d)} }
+	obj := testBackup(&api.BackupPolicy{BackupIntervalInSecond: 86400})
+	obj.Spec.Continuous = &api.ContinuousBackup{}
+	st := &api.BackupStatus{
+		Succeeded: true, ClusterID: "a", EtcdRevision: 99, LastExecutionDate: at(time.Second), LastSuccessDate: at(2 * time.Second),
+		Continuous: &api.ContinuousStatus{StartDate: at(0), ClusterID: "a", StartRevision: 101},
+	}
+	if baseDue(obj, st, began.Add(time.Hour)) {
+		t.Error("a backup is due, though etcd has no quorum")
+	}
+	st.Continuous.Recording = true
+	attempts := 0
+	for now := began.Add(2 * time.Second); now.Before(began.Add(24 * time.Hour)); now = now.Add(time.Second) {
+		if baseDue(obj, st, now) {
+			attempts++
+			st.LastExecutionDate = &metav1.Time{Time: now}
+		}
+	}
+	if attempts < 5 || attempts > 15 {
+		t.Errorf("%d attempts in a day", attempts)
 	}
 }

@@ -48,7 +48,7 @@ func plan(obj *api.EtcdBackup, st *api.BackupStatus, refused string, now time.Ti
 	if refused == "" && s != nil {
 		o = s.look(v.done, now)
 		v.done = o.done
-		if o.due.IsZero() && needsBase(obj, st, now) {
+		if o.due.IsZero() && baseDue(obj, st, now) {
 			o.due = now.UTC().Truncate(time.Second)
 		}
 	}
@@ -89,13 +89,45 @@ func plan(obj *api.EtcdBackup, st *api.BackupStatus, refused string, now time.Ti
 	return v
 }
 
-// needsBase reports whether the log of changes has begun after the newest backup, so that
-// nothing of it can be restored.
+// basePause is the least time from a backup that the log does not continue to the next one.
+const basePause = time.Minute
+
+// needsBase reports whether the log of changes does not continue the newest backup, so that nothing
+// of it can be restored.
 func needsBase(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) bool {
-	log := st.Continuous
-	if obj.Spec.Continuous == nil || log == nil || log.StartDate == nil || log.StartDate.After(now) {
+	return hasBegun(obj, st, now) && (predatesLog(st) || endsBeforeLog(st))
+}
+
+// baseDue reports whether to make that backup now. While etcd has no quorum, a member may not have
+// reached the begin of the log, and another backup would be no better. The log records again with a quorum.
+func baseDue(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) bool {
+	switch {
+	case !needsBase(obj, st, now):
 		return false
+	case predatesLog(st):
+		return true
 	}
+	paused := false
+	if last := st.LastExecutionDate; last != nil && st.Succeeded {
+		paused = now.Sub(last.Time) < max(basePause, last.Sub(st.Continuous.StartDate.Time)) // it doubles
+	}
+	return st.Continuous.Recording && !paused
+}
+
+func hasBegun(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) bool {
+	log := st.Continuous
+	return obj.Spec.Continuous != nil && log != nil && log.StartDate != nil && !log.StartDate.After(now)
+}
+
+// endsBeforeLog reports whether revisions are missing between the newest backup and the log.
+func endsBeforeLog(st *api.BackupStatus) bool {
+	log := st.Continuous
+	return log.ClusterID != "" && st.ClusterID == log.ClusterID && st.EtcdRevision < log.StartRevision-1
+}
+
+// predatesLog reports whether the newest backup began before the log.
+func predatesLog(st *api.BackupStatus) bool {
+	log := st.Continuous
 	switch {
 	case st.LastSuccessDate == nil:
 		return true
