@@ -49,8 +49,8 @@ func (c *Cluster) takeOverBudget(ctx context.Context, want *policyv1.PodDisrupti
 		return fmt.Errorf("PodDisruptionBudget %s of an earlier EtcdCluster: %w", want.Name, errBeingDeleted)
 	}
 	if manifest.BelongsToOthers(live, c.obj) {
-		c.postponed.put(writeOfBudget, c.cfg.Clock.Now().Add(takenPause))
 		err := fmt.Errorf("PodDisruptionBudget %s belongs to something else: delete it, or set spec.podDisruptionBudget to false and keep it", want.Name)
+		c.postponed.putRefused(writeOfBudget, err.Error(), c.cfg.Clock.Now().Add(takenPause))
 		c.notices.budgetTaken(err)
 		return err
 	}

@@ -101,10 +101,15 @@ func (p postponed) forget(now time.Time) {
 func (c *Cluster) writeEnded(what string, err error) {
 	if err == nil {
 		delete(c.notices.refused, what)
+		if w, delayed := c.postponed[what]; delayed {
+			c.postponed.put(what, w.until) // it is refused no more
+		}
 		return
 	}
-	c.postponed.put(what, c.cfg.Clock.Now().Add(refusedPause))
+	until := c.cfg.Clock.Now().Add(refusedPause)
+	c.postponed.extend(what, until)
 	if refused(err) {
+		c.postponed.putRefused(what, err.Error(), until)
 		c.notices.writeRefused(what, err, refusedPause)
 	}
 }

@@ -60,8 +60,8 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 		if client {
 			what = writeOf(want.Name)
 		}
-		c.postponed.put(what, c.cfg.Clock.Now().Add(takenPause))
 		err := fmt.Errorf("service %s belongs to something else: delete or rename it, the cluster needs this name", want.Name)
+		c.postponed.putRefused(what, err.Error(), c.cfg.Clock.Now().Add(takenPause))
 		c.notices.serviceTaken(err)
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -121,6 +122,65 @@ func TestARefusalThatLastsIsWrittenOnce(t *testing.T) {
 			patched, tried = w.count("patch", "persistentvolumeclaims")-patched, w.count("create", "pods")-tried
 			if patched+tried < 5 || patched > 3*15 || tried > 15 {
 				t.Errorf("%d attempts at the volumes and %d at a pod in ten minutes", patched, tried)
+			}
+		})
+	}
+}
+
+// A client Service or a PodDisruptionBudget that can't exist is not what the spec says. The rest
+// of the cluster goes its way.
+func TestARefusedServiceOrBudgetIsNotAsSpecified(t *testing.T) {
+	forbid := func(w *world, resource, name string) {
+		w.kube.PrependReactor("create", resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+			made := a.(clienttesting.CreateAction).GetObject().(metav1.Object).GetName()
+			return made == name, nil, apierrors.NewForbidden(corev1.Resource(resource), name, errors.New("exceeded quota: q"))
+		})
+	}
+	others := metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "x", UID: "x", Controller: new(true)}}}
+	for name, tt := range map[string]struct {
+		prepare       func(*testing.T, *world)
+		reason, says  string
+		kind, removed string
+	}{
+		"a quota refuses the Service": {func(_ *testing.T, w *world) { forbid(w, "services", "c-client") }, "ServiceRefused", "exceeded quota: q", "", ""},
+		"somebody else's Service": {func(_ *testing.T, w *world) {
+			others.Name = "c-client"
+			w.makeService(&corev1.Service{ObjectMeta: others})
+		}, "ServiceRefused", "service c-client belongs to something else: delete or rename it", "services", "c-client"},
+		"a policy refuses the budget": {func(_ *testing.T, w *world) { forbid(w, "poddisruptionbudgets", "c") }, "BudgetRefused", "exceeded quota: q", "", ""},
+		"somebody else's budget": {func(t *testing.T, w *world) {
+			others.Name = "c"
+			if _, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").Create(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: others}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}, "BudgetRefused", "PodDisruptionBudget c belongs to something else: delete it", "poddisruptionbudgets", "c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _, run := persistentWorld(t)
+			tt.prepare(t, w)
+			run(2 * time.Minute)
+			written := w.count("update", "etcdclusters")
+			run(10 * time.Minute)
+			st := w.etcdCluster().Status
+			if stalled := st.Condition(api.ConditionStalled); stalled.Reason != tt.reason || !strings.Contains(st.Reason, tt.says) || conditionIsTrue(&st, api.ConditionReady) {
+				t.Errorf("Stalled is %+v, reason %q", stalled, st.Reason)
+			}
+			if n := w.count("update", "etcdclusters") - written; n > 1 {
+				t.Errorf("the status was written %d times in ten minutes", n)
+			}
+			if tt.removed == "" {
+				return
+			}
+			gvr := corev1.SchemeGroupVersion.WithResource(tt.kind)
+			if tt.kind == "poddisruptionbudgets" {
+				gvr = policyv1.SchemeGroupVersion.WithResource(tt.kind)
+			}
+			if err := w.kube.Tracker().Delete(gvr, "ns", tt.removed); err != nil {
+				t.Fatal(err)
+			}
+			run(takenPause + 2*Period)
+			if st := w.etcdCluster().Status; !conditionIsTrue(&st, api.ConditionReady) || st.Reason != "" {
+				t.Errorf("the name is free: Ready is %+v, reason %q", st.Condition(api.ConditionReady), st.Reason)
 			}
 		})
 	}

@@ -24,6 +24,7 @@ func (c *Cluster) observeBudget(o *plan.Observation) error {
 	if live != nil {
 		o.Budget.OwnedObject = ownedObjectOf(live, c.obj)
 	}
+	o.Budget.Refused = c.postponed.lastRefusal(writeOfBudget, o.Now)
 	o.Budget.PutOff = c.postponed.holds(writeOfBudget, o.Now)
 	if live == nil && c.postponed.holds(takeoverOfBudget, o.Now) {
 		o.Budget.Written = c.budgetWritten

@@ -57,6 +57,7 @@ func (c *Cluster) observeServices(o *plan.Observation) error {
 	// The operator may delay a write of an existing peer Service too, so that later rules
 	// apply. It tries to create a missing one in each pass, unless somebody hides it.
 	o.PeerService.Taken = !o.PeerService.Owned && c.postponed.holds(takenBy(peer.Name), o.Now)
+	o.ClientService.Refused = c.postponed.lastRefusal(writeOf(client.Name), o.Now)
 	o.ClientService.PutOff = o.ClientService.PutOff || c.postponed.holds(writeOf(client.Name), o.Now)
 	return nil
 }

@@ -81,6 +81,10 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan
 		return "LoginRefused", why.String()
 	case plan.AuthenticationHeld:
 		return "AuthenticationHeld", why.String()
+	case plan.ServiceRefused:
+		return "ServiceRefused", why.String()
+	case plan.BudgetRefused:
+		return "BudgetRefused", why.String()
 	case plan.WriteUndone:
 		return "WriteUndone", why.String()
 	case plan.PodsRefused:

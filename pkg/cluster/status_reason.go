@@ -22,7 +22,7 @@ func statusReason(o *plan.Observation, s plan.Step, phase api.ClusterPhase) plan
 	if phase == api.ClusterPhaseFailed {
 		return plan.Reason{Detail: o.Status.Reason} // it stays as long as the phase
 	}
-	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), loginRefusal(o), o.AuthHold(), podsRefusal(o), unlabelled(o), importReason(o, s), restoring(o, s), wrongTag(o), standstillReason(o), undone(o), toleration(o))
+	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), loginRefusal(o), o.AuthHold(), podsRefusal(o), unlabelled(o), importReason(o, s), restoring(o, s), wrongTag(o), standstillReason(o), objectRefusal(o), undone(o), toleration(o))
 }
 
 // specRefusal says which part of the spec the operator does not follow, and why.
@@ -70,6 +70,18 @@ func wrongTag(o *plan.Observation) plan.Reason {
 		return plan.Reason{}
 	}
 	return o.MislabelledTarget()
+}
+
+// objectRefusal says why the client Service or the PodDisruptionBudget is not as specified. The
+// members need neither.
+func objectRefusal(o *plan.Observation) plan.Reason {
+	switch {
+	case o.ClientService.Refused != "":
+		return plan.Reason{Kind: plan.ServiceRefused, Detail: o.ClientService.Refused}
+	case o.Budget.Refused != "" && o.WantsBudget():
+		return plan.Reason{Kind: plan.BudgetRefused, Detail: o.Budget.Refused}
+	}
+	return plan.Reason{}
 }
 
 // undone says what admission undoes. The cluster serves meanwhile.

@@ -174,6 +174,9 @@ type OwnedObject struct {
 	Remake bool
 	// PutOff is true while the operator delays writes to it.
 	PutOff bool
+	// Refused says why the API server refuses the last write of it, or that the name is taken; ""
+	// if neither.
+	Refused string
 	// Taken is true while somebody else's object has its name. The operator retries after a
 	// while.
 	Taken bool

@@ -46,6 +46,10 @@ const (
 	LoginRefused
 	// AuthenticationHeld means that the operator can't enable authentication.
 	AuthenticationHeld
+	// ServiceRefused means that the client Service can't be written.
+	ServiceRefused
+	// BudgetRefused means that the PodDisruptionBudget can't be written.
+	BudgetRefused
 	// WriteUndone means that admission undoes what the operator writes.
 	WriteUndone
 	// EarlierPods means that pods of an earlier cluster of this name still exist.
@@ -91,6 +95,10 @@ func (k ReasonKind) text() string {
 		return "the operator can't log in to etcd: "
 	case AuthenticationHeld:
 		return "the operator can't enable authentication: "
+	case ServiceRefused:
+		return "the client Service is not as specified: "
+	case BudgetRefused:
+		return "the PodDisruptionBudget is not as specified: "
 	case WriteUndone:
 		return "what the operator writes has no effect: "
 	case EarlierPods:
