@@ -88,6 +88,7 @@ type Backup struct {
 	// owned holds what is known of keys in the store. ownedIn names that store.
 	owned   map[string]origin
 	ownedIn api.BackupSpec
+	again   choices
 	// cut means that the tidying before gave way to an attempt or an edit.
 	cut bool
 	// wrong are keys under which attempts have left what must not be trusted, since
@@ -130,6 +131,7 @@ func New(cfg Config, obj *api.EtcdBackup) (*Backup, error) {
 		obj:     obj,
 		status:  *obj.Status.DeepCopy(),
 		owned:   map[string]origin{},
+		again:   choices{},
 		wrong:   map[string]bool{},
 		left:    obj.Status.Backups,
 	}

@@ -35,7 +35,7 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 		if in := (api.BackupSpec{StorageType: spec.StorageType, BackupSource: spec.BackupSource}); !same(b.ownedIn, in) {
 			b.owned, b.ownedIn = map[string]origin{}, in // the same key in another bucket is another object
 		}
-		t := &tidying{cfg: &b.cfg, log: b.log, obj: o.attempt.obj, owned: b.owned}
+		t := &tidying{cfg: &b.cfg, log: b.log, obj: o.attempt.obj, owned: b.owned, again: b.again}
 		if o.backup != nil {
 			t.last = o.backup.key
 			t.owned[t.last] = origin{mine: true, uncertain: o.backup.uncertain, cluster: o.backup.cluster}

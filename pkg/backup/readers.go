@@ -6,11 +6,14 @@ package backup
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
@@ -34,8 +37,43 @@ type readers struct {
 	choosing string
 	// chosen are the backups that are read, by their places, each with its reader.
 	chosen map[string]string
+	// again dates the edits by which restores choose again.
+	again choices
 	// from are the revisions that logs are read from, by the IDs of the clusters.
 	from map[string]int64
+}
+
+// choice is what an edit asks of a restore that has begun.
+type choice struct {
+	restore    types.UID
+	generation int64
+}
+
+// choices are when they were first seen. An edit of the spec has no date.
+type choices map[choice]time.Time
+
+// since is when a choice was first seen.
+func (c choices) since(restore *api.EtcdRestore, now time.Time) time.Time {
+	key := choice{restore.UID, edits(restore)}
+	if _, known := c[key]; !known {
+		c[key] = now
+	}
+	return c[key]
+}
+
+// forget leaves out the restores that are gone.
+func (c choices) forget(list []api.EtcdRestore) {
+	maps.DeleteFunc(c, func(key choice, _ time.Time) bool {
+		return !slices.ContainsFunc(list, func(r api.EtcdRestore) bool { return r.UID == key.restore })
+	})
+}
+
+// edits counts the edits of the spec. The generation counts the deletion too.
+func edits(restore *api.EtcdRestore) int64 {
+	if restore.DeletionTimestamp != nil {
+		return restore.Generation - 1
+	}
+	return restore.Generation
 }
 
 // look asks again if the last answer is old.
@@ -48,7 +86,8 @@ func (t *tidying) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.readers = readers{looked: now, chosen: map[string]string{}, from: map[string]int64{}}
+	t.again.forget(list)
+	t.readers = readers{looked: now, chosen: map[string]string{}, again: t.again, from: map[string]int64{}}
 	for i := range list {
 		t.readers.add(&list[i], t.obj, now)
 	}
@@ -69,33 +108,53 @@ func (t *tidying) restores(ctx context.Context) ([]api.EtcdRestore, error) {
 }
 
 func (r *readers) add(restore *api.EtcdRestore, of *api.EtcdBackup, now time.Time) {
-	st, path := &restore.Status, restore.Spec.Path()
+	st := &restore.Status
 	switch {
-	case restore.Spec.BackupStorageType != of.Spec.StorageType || path != of.Spec.Path() && !strings.HasPrefix(path, backupobject.KeyPrefix(of.Spec.Path())):
-		return
 	case of.Spec.StorageType == api.BackupStorageTypeVolume && restore.Namespace != of.Namespace:
 		return // each has its directory
 	case st.Succeeded, st.Phase == api.RestorePhaseSucceeded, st.Phase == api.RestorePhaseFailed, st.Phase == api.RestorePhaseInvalid:
 		return
 	}
-	name := restore.Namespace + "/" + restore.Name
-	if st.Backup == nil {
-		since := restore.CreationTimestamp.Time
-		if st.StartDate != nil {
-			since = st.StartDate.Time
-		}
-		// The test of a backup begins right after it, when old ones are deleted. It needs no old one.
-		if !restore.IsTest() && now.Sub(since) < choosingLimit {
-			r.choosing = name
-		}
+	here := looksBelow(&restore.Spec, &of.Spec)
+	again := st.Backup != nil && st.Backup.Generation < edits(restore)
+	if st.Backup != nil && (here || again) { // an edit may have led it elsewhere since
+		r.choose(restore, of)
+	}
+	if !here || st.Backup != nil && !again {
 		return
 	}
-	r.chosen[st.Backup.Key] = name
-	revision, _, ours := backupobject.ParseKey(of.Spec.Path(), st.Backup.Key)
-	if known, there := r.from[st.Backup.ClusterID]; ours && (!there || revision < known) {
-		r.from[st.Backup.ClusterID] = revision
+	var since time.Time
+	switch {
+	case again:
+		since = r.again.since(restore, now)
+	case st.StartDate != nil:
+		since = st.StartDate.Time
+	default:
+		since = restore.CreationTimestamp.Time
+	}
+	// The test of a backup begins right after it, when old ones are deleted. It needs no old one.
+	if !restore.IsTest() && now.Sub(since) < choosingLimit {
+		r.choosing = readerName(restore)
 	}
 }
+
+// looksBelow reports whether the spec of a restore names backups of an EtcdBackup.
+func looksBelow(restore *api.RestoreSpec, of *api.BackupSpec) bool {
+	path := restore.Path()
+	return restore.BackupStorageType == of.StorageType && (path == of.Path() || strings.HasPrefix(path, backupobject.KeyPrefix(of.Path())))
+}
+
+// choose notes what a restore has chosen.
+func (r *readers) choose(restore *api.EtcdRestore, of *api.EtcdBackup) {
+	b := restore.Status.Backup
+	r.chosen[b.Key] = readerName(restore)
+	revision, _, ours := backupobject.ParseKey(of.Spec.Path(), b.Key)
+	if known, there := r.from[b.ClusterID]; ours && (!there || revision < known) {
+		r.from[b.ClusterID] = revision
+	}
+}
+
+func readerName(restore *api.EtcdRestore) string { return restore.Namespace + "/" + restore.Name }
 
 // reads returns which EtcdRestore may read a backup; "": none.
 func (r *readers) reads(key string) string {

@@ -96,6 +96,18 @@ func TestTheRetentionWaitsForARestoreThatChooses(t *testing.T) {
 		"by the path":    {waits: true},
 		"by a key":       {func(r *api.EtcdRestore) { r.Spec.Pick, r.Spec.S3.Path = "", "bucket/etcd_v12_2000-01-01-00:00:00" }, true},
 		"from elsewhere": {func(r *api.EtcdRestore) { r.Spec.S3.Path = "bucket/etcd2" }, false},
+		"again, since an edit": {func(r *api.EtcdRestore) {
+			r.Generation, r.Status.Phase = 3, api.RestorePhaseCreating
+			r.Status.Backup = &api.RestoredBackup{Generation: 2, Key: "bucket/etcd_v99_2000-01-01-00:00:00"}
+		}, true},
+		"again, since an edit before its deletion": {func(r *api.EtcdRestore) {
+			r.Generation, r.Status.Phase, r.DeletionTimestamp, r.Finalizers = 4, api.RestorePhaseCreating, new(metav1.Now()), []string{api.RestoreFinalizer}
+			r.Status.Backup = &api.RestoredBackup{Generation: 2, Key: "bucket/etcd_v99_2000-01-01-00:00:00"}
+		}, true},
+		"no more, and it is deleted": {func(r *api.EtcdRestore) {
+			r.Generation, r.Status.Phase, r.DeletionTimestamp, r.Finalizers = 3, api.RestorePhaseCreating, new(metav1.Now()), []string{api.RestoreFinalizer}
+			r.Status.Backup = &api.RestoredBackup{Generation: 2, Key: "bucket/etcd_v99_2000-01-01-00:00:00"}
+		}, false},
 		"nobody has handled it for two days": {func(r *api.EtcdRestore) {
 			r.CreationTimestamp = metav1.NewTime(time.Now().Add(-48 * time.Hour))
 		}, false},
@@ -128,6 +140,56 @@ func TestTheRetentionWaitsForARestoreThatChooses(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The first member may still fetch what it had chosen, and the restore repeats that one.
+func TestTheRetentionKeepsWhatARestoreHasChosenBeforeAnEdit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, twoOfTen)
+		stop := w.run()
+		defer stop()
+		w.write(25 * time.Minute)
+		chosen := w.status()
+		w.restoring("staging", func(r *api.EtcdRestore) {
+			r.Generation, r.Status.Phase = 2, api.RestorePhaseStarting
+			r.Spec.S3.Path = "elsewhere/etcd"
+			r.Status.Backup = &api.RestoredBackup{Generation: 1, Key: chosen.Key, ClusterID: fmt.Sprintf("%016x", testCluster), EtcdRevision: chosen.EtcdRevision}
+		})
+		w.write(60 * time.Minute)
+		if got := w.backups(); len(got) != 3 || got[0] != chosen.EtcdRevision {
+			t.Errorf("the backups are %v, and the restore reads that of revision %d", got, chosen.EtcdRevision)
+		}
+	})
+}
+
+// An edit has no date. The operator counts from when it saw it.
+func TestTheRetentionWaitsForAnEditedRestoreForADay(t *testing.T) {
+	of, now, again := testBackup(&api.BackupPolicy{BackupIntervalInSecond: 600}), time.Now(), choices{}
+	r := &api.EtcdRestore{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "ns", UID: "r", Generation: 2, CreationTimestamp: metav1.NewTime(now.Add(-48 * time.Hour))}}
+	r.Spec.BackupStorageType, r.Spec.S3 = api.BackupStorageTypeS3, &api.S3BackupSource{Path: "bucket/etcd_v12_2000-01-01-00:00:00"}
+	r.Status.Phase, r.Status.Backup = api.RestorePhaseCreating, &api.RestoredBackup{Generation: 1, Key: "bucket/etcd_v99_2000-01-02-00:00:00"}
+	look := func(after time.Duration) readers {
+		found := readers{chosen: map[string]string{}, from: map[string]int64{}, again: again}
+		found.add(r, of, now.Add(after))
+		return found
+	}
+	for _, c := range []struct {
+		generation int64
+		after      time.Duration
+		waits      bool
+	}{{2, 0, true}, {2, choosingLimit - 1, true}, {2, choosingLimit, false}, {3, choosingLimit, true}, {3, 2*choosingLimit - 1, true}, {3, 2 * choosingLimit, false}} {
+		r.Generation = c.generation
+		found := look(c.after)
+		if waits := found.reads("bucket/etcd_v12_2000-01-01-00:00:00") != ""; waits != c.waits {
+			t.Errorf("generation %d after %s: %t", c.generation, c.after, waits)
+		}
+		if found.reads("bucket/etcd_v99_2000-01-02-00:00:00") == "" {
+			t.Errorf("generation %d after %s: nothing keeps what it has chosen", c.generation, c.after)
+		}
+	}
+	if again.forget(nil); len(again) > 0 {
+		t.Errorf("the restore is gone, and known are %v", again)
 	}
 }
 

@@ -51,6 +51,7 @@ type tidying struct {
 	last string          // key of the backup that was made; "": none
 	// owned holds what is known of keys: whether this EtcdBackup made them.
 	owned   map[string]origin
+	again   choices
 	readers readers
 }
 
