@@ -169,6 +169,32 @@ func TestWhatAnAttemptFoundWrongIsNeverTakenForTheBackup(t *testing.T) {
 	}
 }
 
+func TestTheNextOperatorDoesNotTakeWhatWasFoundWrong(t *testing.T) {
+	for name, policy := range map[string]*api.BackupPolicy{"once": nil, "on schedule": hourly} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, testBackup(policy))
+				sound := w.cfg.OpenLocation
+				w.cfg.OpenLocation = func(context.Context, string, *api.BackupSpec) (*location.Location, error) {
+					return &location.Location{Store: damaging{w.store}, Bucket: "bucket", Key: "etcd"}, nil
+				}
+				stop := w.run()
+				pass(2 * time.Second)
+				stop()
+				if keys, puts := w.store.keys(), w.store.count("put"); len(keys) != 1 || puts != 1 {
+					t.Fatalf("objects %q, %d were stored", keys, puts)
+				}
+				w.cfg.OpenLocation = sound
+				defer w.run()()
+				pass(time.Minute)
+				if st := w.status(); !st.Succeeded || w.store.count("put") != 2 {
+					t.Errorf("%d were stored, status %+v", w.store.count("put"), st)
+				}
+			})
+		})
+	}
+}
+
 // A store that can't be looked into costs some attempts, and not all of them.
 func TestAStoreThatCannotListGetsItsBackups(t *testing.T) {
 	for name, policy := range map[string]*api.BackupPolicy{"once": nil, "on schedule": hourly} {

@@ -51,9 +51,10 @@ func begin(st *api.BackupStatus, v verdict, a *attempt, next time.Time) {
 }
 
 // ended takes back what begin has said where an attempt has certainly stored
-// nothing, nor could one before it.
+// nothing, nor could one before it. It also does where an attempt has left what must not be
+// trusted: the next operator does not know under which key.
 func ended(st *api.BackupStatus, a *attempt) {
-	if !a.look && !a.sent {
+	if a.left != "" || !a.look && !a.sent {
 		st.UnfinishedSince = nil
 	}
 }
