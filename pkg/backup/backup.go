@@ -88,7 +88,8 @@ type Backup struct {
 	// owned holds what is known of keys in the store. ownedIn names that store.
 	owned   map[string]origin
 	ownedIn api.BackupSpec
-	again   choices
+	// again is what begun restores may choose once more after an edit.
+	again choices
 	// cut means that the tidying before gave way to an attempt or an edit.
 	cut bool
 	// wrong are keys under which attempts have left what must not be trusted, since
