@@ -191,7 +191,7 @@ func TestARefusalEndsWithTheNextAttempt(t *testing.T) {
 	w, c, run := persistentWorld(t)
 	run(time.Minute)
 	refuses := true
-	w.kube.PrependReactor("patch", "persistentvolumeclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+	w.kube.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return refuses, nil, apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "a", errors.New("not now"))
 	})
 	c.take(w.edit(func(obj *api.EtcdCluster) {

@@ -79,7 +79,7 @@ func (r *Report) survivorWithin(b Bounds, against *[]string) *Survivor {
 	case s == nil:
 		*against = append(*against, "no member answers")
 	case s.Behind > b.Revisions:
-		*against = append(*against, fmt.Sprintf("survivor %s: at most %s lost, and recovery.maxLostRevisions is %d", s.Name, revisionsAre(s.Behind, "known "), b.Revisions))
+		*against = append(*against, fmt.Sprintf("survivor %s: at most %s lost, and recovery.maxLostRevisions is %d", s.Name, knownAre(s.Behind), b.Revisions))
 	case b.Revisions == 0 && int64(s.Applied) < r.Index: // far from 2^63
 		*against = append(*against, fmt.Sprintf("survivor %s: it has applied raft entry %d, and %d is recorded: it may lack leases, users or roles, which raise no revision", s.Name, s.Applied, r.Index))
 	default:
@@ -118,7 +118,7 @@ func (r *Report) backupWithin(b Bounds, against *[]string) *Backup {
 		case !k.Complete.After(b.Created):
 			why = "it is older than the EtcdCluster: it may hold another history"
 		case k.Behind > b.Revisions:
-			why = fmt.Sprintf("%s lost, and recovery.maxLostRevisions is %d", revisionsAre(k.Behind, "known "), b.Revisions)
+			why = fmt.Sprintf("%s lost, and recovery.maxLostRevisions is %d", knownAre(k.Behind), b.Revisions)
 		case b.Lost.Sub(*k.Complete) > b.Unseen:
 			why = fmt.Sprintf("all writes since %s are lost, and recovery.maxLostInSecond is %d", stamp(*k.Complete), int64(b.Unseen/time.Second))
 		default:

@@ -75,7 +75,7 @@ func (r *Report) against(revision, behind int64) string {
 	case last == 0:
 		return "no committed revision is recorded, so the loss is unknown"
 	case last > revision:
-		return fmt.Sprintf("the last revision known to be committed was %d: %s lost, and later writes", last, revisionsAre(behind, "known "))
+		return fmt.Sprintf("the last revision known to be committed was %d: %s lost, and later writes", last, knownAre(behind))
 	default:
 		return fmt.Sprintf("the last revision known to be committed was %d: no known revision is lost; perhaps the last writes are", last)
 	}
@@ -125,14 +125,14 @@ func (r *Report) loss(revision, unapplied int64) string {
 	if least := most - unapplied; unapplied != Unknown && least > 0 {
 		return known + fmt.Sprintf("%d to %d known revisions are lost, and later writes", least, most)
 	}
-	return known + "at most " + revisionsAre(most, "known ") + " lost, and perhaps later writes"
+	return known + "at most " + knownAre(most) + " lost, and perhaps later writes"
 }
 
-func revisionsAre(n int64, which string) string {
+func knownAre(n int64) string {
 	if n == 1 {
-		return "1 " + which + "revision is"
+		return "1 known revision is"
 	}
-	return fmt.Sprintf("%d %srevisions are", n, which)
+	return fmt.Sprintf("%d known revisions are", n)
 }
 
 // Loses says what a survivor lacks, in a few words.

@@ -64,7 +64,7 @@ func (c *cut) checkStatus(t *testing.T) {
 	if way.Revision > c.has || c.stored.EtcdRevision < way.Revision || c.stored.EtcdRevision > c.has {
 		t.Errorf("the status says that the survivor has revision %d, its backup %d, and it has %d", way.Revision, c.stored.EtcdRevision, c.has)
 	}
-	if c.has < c.before && !c.ends {
+	if c.has < c.before && !c.hasRestarted() {
 		t.Errorf("the survivor has revision %d, and had %d before", c.has, c.before)
 	}
 	loss := fmt.Sprintf("the last revision known to be committed was %d: no known revision is lost; perhaps the last writes are", known)
@@ -75,10 +75,10 @@ func (c *cut) checkStatus(t *testing.T) {
 		loss = fmt.Sprintf("the last revision known to be committed was %d: at most %d known revisions are lost, and perhaps later writes", known, behind)
 	}
 	restarted := ""
-	if c.ends {
+	if c.hasRestarted() {
 		restarted = " since its restart, and serves no clients without a quorum"
 	}
-	if want := fmt.Sprintf("%s has revision %d%s; its log may hold later ones; %s", c.name, way.Revision, restarted, loss); way.Message != want || way.NotServing != c.ends {
+	if want := fmt.Sprintf("%s has revision %d%s; its log may hold later ones; %s", c.name, way.Revision, restarted, loss); way.Message != want || way.NotServing != c.hasRestarted() {
 		t.Errorf("the status says %q, want %q", way.Message, want)
 	}
 	if c.bump > 0 && c.has+c.bump <= last {

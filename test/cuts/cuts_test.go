@@ -116,6 +116,8 @@ type cut struct {
 	// other is a second survivor, which nobody chooses; nil with three members. otherName is its name.
 	other     *members.Member
 	otherName string
+	// restarted is the survivor that has ended too, and has started again; nil if none has.
+	restarted *members.Member
 	clusterID uint64
 	// before is the revision that the survivor is known to have had while it was not alone.
 	before int64
@@ -223,6 +225,7 @@ func (c *cut) strike(t *testing.T) {
 	if c.ends {
 		time.Sleep(c.down)
 		c.survivor.Start(t)
+		c.restarted = c.survivor
 	}
 	time.Sleep(c.alone)
 	c.writers.end()

@@ -47,8 +47,8 @@ type recovery struct {
 	back         time.Duration     // from the choice to the first write
 }
 
-// choose waits for the ways out, takes the survivor, and waits until the etcd operator asks for the
-// restore.
+// choose waits for the ways out, takes the first survivor of them, and waits until the etcd operator asks for
+// the restore. The ends of the logs become known meanwhile, and the operator may name the other survivor.
 func (c *cut) choose(t *testing.T) {
 	t.Helper()
 	status := func() *api.RecoveryStatus { return c.ops.cluster(t).Status.Recovery }
@@ -70,6 +70,9 @@ func (c *cut) choose(t *testing.T) {
 		return fmt.Sprintf("the survivors %q are not the ways out: %+v, of %+v", []string{c.name, c.otherName}, c.said, c.ops.cluster(t).Status)
 	})
 	c.compareWays(t)
+	if c.other != nil && c.said.Ways[slices.IndexFunc(c.said.Ways, func(w api.RecoveryWay) bool { return w.Way == api.RecoverySurvivor })].Member == c.otherName {
+		c.turn()
+	}
 	c.chosen = time.Now()
 	c.ops.annotate(t, api.RecoverAnnotation, "survivor="+c.way.Member)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -77,8 +80,13 @@ func (c *cut) choose(t *testing.T) {
 			break
 		}
 		st := status()
-		if failed := st != nil && st.Choice != nil && st.Choice.Phase == api.RecoveryFailed; failed || time.Now().After(end) {
-			t.Fatalf("the choice does not lead to a restore: %+v", st)
+		failed := st != nil && st.Choice != nil && st.Choice.Phase == api.RecoveryFailed && st.Choice.Value == "survivor="+c.way.Member
+		switch {
+		case failed && c.other != nil && strings.Contains(st.Choice.Reason, ": choose "+c.otherName+";"):
+			c.turn()
+			c.ops.annotate(t, api.RecoverAnnotation, "survivor="+c.way.Member)
+		case failed, time.Now().After(end):
+			t.Fatalf("the choice does not lead to a restore: %+v: %+v", st, st.Choice)
 		}
 	}
 	c.choice = *status().Choice
@@ -87,7 +95,7 @@ func (c *cut) choose(t *testing.T) {
 			c.stored = b.Status
 		}
 	}
-	if c.ends { // it serves no clients: its metrics are all that it says
+	if c.hasRestarted() { // it serves no clients: its metrics are all that it says
 		c.index = uint64(c.way.RaftIndex) // from a status of etcd
 	} else {
 		at, err := c.clients[c.survivor].Status(t.Context(), c.survivor.URL)
@@ -103,7 +111,7 @@ func (c *cut) choose(t *testing.T) {
 		c.other.Kill(t)
 	}
 	c.log = logged(t, c.survivor.Dir())
-	if c.ends {
+	if c.hasRestarted() {
 		c.readByHand(t)
 	}
 }
@@ -114,7 +122,7 @@ func (c *cut) compareWays(t *testing.T) {
 	if c.other == nil {
 		return
 	}
-	at, err := c.clients[c.other].Status(t.Context(), c.other.URL)
+	at, err := c.clients[c.other].Status(t.Context(), c.other.URL) // it has not restarted
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +137,17 @@ func (c *cut) compareWays(t *testing.T) {
 		t.Errorf("the status names %s first, with revision %d, and the survivors have %d and %d", first.Member, first.Revision, c.way.Revision, c.otherWay.Revision)
 	}
 }
+
+// turn makes the other survivor the one that the person chooses.
+func (c *cut) turn() {
+	c.survivor, c.other = c.other, c.survivor
+	c.name, c.otherName = c.otherName, c.name
+	c.way, c.otherWay = c.otherWay, c.way
+	c.before = c.truths[c.survivor].Last()
+}
+
+// hasRestarted reports whether the survivor serves no clients since its restart.
+func (c *cut) hasRestarted() bool { return c.restarted == c.survivor }
 
 // restore starts the new cluster.
 func (c *cut) restore(t *testing.T) {

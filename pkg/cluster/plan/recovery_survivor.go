@@ -67,9 +67,9 @@ func (o *Observation) surpassed(c *api.RecoveryChoice) (news, unknown string, st
 		case end != nil && s.LogEnd != nil && s.LogEnd.Compare(*end) <= 0:
 			// The log of the chosen one has these entries.
 		case c.Phase == api.RecoveryBackingUp && end == nil && o.hasServedLog(way.Member):
-			unknown, step = o.awaitLogEnd(way.Member, s, c)
+			unknown, step = o.awaitLogEnd(way.Member, s)
 		case c.Phase == api.RecoveryBackingUp && s.LogEnd == nil && o.hasServedLog(s.Name):
-			unknown, step = o.awaitLogEnd(s.Name, s, c)
+			unknown, step = o.awaitLogEnd(s.Name, s)
 		default:
 			return fmt.Sprintf("%s has revision %d, and the choice restores %d: it has returned since, or a quorum has; the cluster is unchanged", s.Name, s.Revision, c.Revision), "", nil
 		}
@@ -85,7 +85,7 @@ func (o *Observation) hasServedLog(member string) bool {
 }
 
 // awaitLogEnd says that the end of a member's log decides whether a survivor has more than a choice restores.
-func (o *Observation) awaitLogEnd(member string, s recovery.Survivor, c *api.RecoveryChoice) (why string, step Step) {
+func (o *Observation) awaitLogEnd(member string, s recovery.Survivor) (why string, step Step) {
 	p := o.Pod(member)
 	if !p.DataServer.Running {
 		step = serveNext(p)
