@@ -134,7 +134,7 @@ func TestRestoreThatCanNotBeMadeTouchesNothing(t *testing.T) {
 			r.takeRight("patch", "services")
 			cluster.Update(func(s *v1beta2.ClusterSpec) { s.Paused = false })
 			s.OldVolumes = v1beta2.OldVolumesDeleteFirst
-		}, v1beta2.RestorePhaseRetrying, []string{"patch services", ownRights}},
+		}, v1beta2.RestorePhaseRetrying, []string{"patch services", "apply the roles of the installed release again"}},
 	} {
 		restore.Edit(c.edit)
 		obj := restore.Wait(c.name, harness.Backed, func(obj *v1beta2.EtcdRestore) error {
