@@ -23,12 +23,18 @@ func loseForGood(t *testing.T) *lost {
 	t.Helper()
 	l := loseQuorum(t, nil)
 	l.members["a"].says[0].Revision, l.members["a"].says[0].RaftApplied = 83, 5000
+	l.recoverItself()
+	return l
+}
+
+// recoverItself has a new operator recover the cluster without a person. The loss follows the record at once.
+func (l *lost) recoverItself() {
+	l.t.Helper()
 	l.edit(func(obj *api.EtcdCluster) {
 		obj.Spec.Recovery = &api.RecoveryPolicy{Mode: api.RecoveryAutomatic}
 		obj.Status.Record.LastUpdateTime = noon.Format(time.RFC3339)
 	})
 	l.c = l.cluster(l.etcdCluster())
-	return l
 }
 
 // edit edits the EtcdCluster as another client does.

@@ -119,11 +119,7 @@ func TestALogThatNobodyServesHoldsAChoiceForAWhileOnly(t *testing.T) {
 
 func TestTheAutomaticRecoveryTakesTheSurvivorWithTheLongerLog(t *testing.T) {
 	l := twoLeft(t, nil)
-	l.edit(func(obj *api.EtcdCluster) {
-		obj.Spec.Recovery = &api.RecoveryPolicy{Mode: api.RecoveryAutomatic}
-		obj.Status.Record.LastUpdateTime = noon.Format(time.RFC3339)
-	})
-	l.c = l.cluster(l.etcdCluster())
+	l.recoverItself()
 	l.passesUntil(l.clock.Now().Add(10 * time.Minute))
 	var c *api.RecoveryChoice
 	for range 5 {
@@ -156,11 +152,7 @@ func chooseTheLongerLog(t *testing.T, automatic bool) *lost {
 		return l
 	}
 	l := twoLeft(t, nil)
-	l.edit(func(obj *api.EtcdCluster) {
-		obj.Spec.Recovery = &api.RecoveryPolicy{Mode: api.RecoveryAutomatic}
-		obj.Status.Record.LastUpdateTime = noon.Format(time.RFC3339)
-	})
-	l.c = l.cluster(l.etcdCluster())
+	l.recoverItself()
 	l.passesUntil(l.clock.Now().Add(10 * time.Minute))
 	l.serveDataOf("b", runsNow)
 	for range 5 {
@@ -261,11 +253,7 @@ func TestTheAutomaticRecoveryKeepsItsBoundsForALongerLog(t *testing.T) {
 	l := twoLeft(t, nil)
 	l.members["b"].says[0].Revision, l.members["b"].says[0].RaftApplied = 70, 50
 	l.members["b"].served = &etcd.Status{MemberID: 2, RaftTerm: 5, RaftIndex: 51}
-	l.edit(func(obj *api.EtcdCluster) {
-		obj.Spec.Recovery = &api.RecoveryPolicy{Mode: api.RecoveryAutomatic}
-		obj.Status.Record.LastUpdateTime = noon.Format(time.RFC3339)
-	})
-	l.c = l.cluster(l.etcdCluster())
+	l.recoverItself()
 	l.passesUntil(l.clock.Now().Add(10 * time.Minute))
 	l.serveDataOf("b", runsNow)
 	for range 5 {

@@ -172,7 +172,11 @@ func (f Facts) committed() int64 {
 		known = max(known, f.Record.Revision)
 	}
 	for _, m := range f.Members {
-		if m.Status != nil && (m.Status.Learner || unfit(f, m) == "") && (m.NotServing || Foreign(f.Record, etcd.FormatID(m.Status.ClusterID)) == "") {
+		if m.Status == nil {
+			continue
+		}
+		own := m.NotServing || Foreign(f.Record, etcd.FormatID(m.Status.ClusterID)) == ""
+		if unfit(f, m) == "" || m.Status.Learner && own {
 			known = max(known, m.Status.Revision)
 		}
 	}

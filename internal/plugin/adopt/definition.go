@@ -13,11 +13,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
-const (
-	definitionKind = "CustomResourceDefinition"
-	// stampAnnotation on a CRD is the version of the operator that wrote it.
-	stampAnnotation = api.OperatorAnnotations + "operator-version"
-)
+const definitionKind = "CustomResourceDefinition"
 
 // keepOthers leaves a CRD what others have added to the live one: labels, annotations and the
 // conversion. Without "helm.sh/resource-policy: keep", Helm deletes CRDs that leave its chart, and
@@ -70,7 +66,7 @@ func (m *Move) checkDefinitions(ctx context.Context, p *Plan) error {
 		if live != nil && newer(live, object) {
 			p.add(Obstacle, "use kubectl etcd of that release or a later one",
 				"the CRD %s is that of operator %s, which is newer than the one of this command, %s",
-				object.GetName(), live.GetAnnotations()[stampAnnotation], object.GetAnnotations()[stampAnnotation])
+				object.GetName(), live.GetAnnotations()[api.OperatorVersionAnnotation], object.GetAnnotations()[api.OperatorVersionAnnotation])
 		}
 	}
 	return nil
@@ -78,10 +74,10 @@ func (m *Move) checkDefinitions(ctx context.Context, p *Plan) error {
 
 // newer reports whether a CRD has the stamp of a later operator. One without a version is older.
 func newer(live, object *unstructured.Unstructured) bool {
-	theirs, err := semver.ParseTolerant(live.GetAnnotations()[stampAnnotation])
+	theirs, err := semver.ParseTolerant(live.GetAnnotations()[api.OperatorVersionAnnotation])
 	if err != nil {
 		return false
 	}
-	own, err := semver.ParseTolerant(object.GetAnnotations()[stampAnnotation])
+	own, err := semver.ParseTolerant(object.GetAnnotations()[api.OperatorVersionAnnotation])
 	return err == nil && theirs.GT(own)
 }

@@ -20,10 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
-)
 
-// crdVersionAnnotation on a CRD is the version of the operator that wrote it.
-const crdVersionAnnotation = "etcd.database.coreos.com/operator-version"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+)
 
 const (
 	// establishTimeout bounds one attempt to see the CRD established.
@@ -177,13 +176,13 @@ func judge(live, want *apiextensionsv1.CustomResourceDefinition, version string)
 	if same {
 		return keep, "it is what this operator registers"
 	}
-	stamp, ok := live.Annotations[crdVersionAnnotation]
+	stamp, ok := live.Annotations[api.OperatorVersionAnnotation]
 	if !ok {
 		return update, "it was not written by this operator or a later one"
 	}
 	theirs, err := semver.ParseTolerant(stamp)
 	if err != nil {
-		return update, fmt.Sprintf("its annotation %s=%q is not a version", crdVersionAnnotation, stamp)
+		return update, fmt.Sprintf("its annotation %s=%q is not a version", api.OperatorVersionAnnotation, stamp)
 	}
 	if ours, err := semver.ParseTolerant(version); err == nil && theirs.GT(ours) {
 		return keep, fmt.Sprintf("it is that of operator %s, which is newer than this one, %s", stamp, version)
@@ -233,7 +232,7 @@ func replaced(live, want *apiextensionsv1.CustomResourceDefinition, version stri
 }
 
 func stamped(crd *apiextensionsv1.CustomResourceDefinition, version string) *apiextensionsv1.CustomResourceDefinition {
-	metav1.SetMetaDataAnnotation(&crd.ObjectMeta, crdVersionAnnotation, version)
+	metav1.SetMetaDataAnnotation(&crd.ObjectMeta, api.OperatorVersionAnnotation, version)
 	return crd
 }
 

@@ -130,10 +130,10 @@ func TestReplacingKeepsWhatOthersWrote(t *testing.T) {
 	if got.Spec.Conversion == nil || got.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
 		t.Error("the conversion is lost")
 	}
-	if got.ResourceVersion != "7" || got.Annotations["theirs"] != "a" || got.Labels["theirs"] != "b" || got.Annotations[crdVersionAnnotation] != "v1.0.0" {
+	if got.ResourceVersion != "7" || got.Annotations["theirs"] != "a" || got.Labels["theirs"] != "b" || got.Annotations[api.OperatorVersionAnnotation] != "v1.0.0" {
 		t.Errorf("metadata: %+v", got.ObjectMeta)
 	}
-	if same, err := sameSpec(live, before); err != nil || !same || live.Annotations[crdVersionAnnotation] != "" {
+	if same, err := sameSpec(live, before); err != nil || !same || live.Annotations[api.OperatorVersionAnnotation] != "" {
 		t.Error("the live object was written to")
 	}
 }
@@ -186,7 +186,7 @@ func TestTheCRDIsRegisteredAndAwaited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Annotations[crdVersionAnnotation] != "v1.0.0" {
+		if c.Annotations[api.OperatorVersionAnnotation] != "v1.0.0" {
 			t.Errorf("annotations %v", c.Annotations)
 		}
 	})

@@ -23,6 +23,8 @@ const OperatorAnnotations = GroupName + "/"
 const (
 	// VersionAnnotation on a pod holds the version of etcd. Specs must not contain it.
 	VersionAnnotation = "etcd.version"
+	// OperatorVersionAnnotation on a CRD is the version of the operator that wrote it.
+	OperatorVersionAnnotation = OperatorAnnotations + "operator-version"
 	// ScopeAnnotation on an object selects the operators that manage it.
 	ScopeAnnotation = OperatorAnnotations + "scope"
 	// ScopeClusterWide is the value of ScopeAnnotation for operators with -cluster-wide. It
