@@ -47,6 +47,25 @@ func TestEveryBlockIsOfAKnownKind(t *testing.T) {
 	}
 }
 
+// The files in pkg/apis/etcd/crd name no release, and an operator of an earlier one would replace them.
+func TestNoPageAppliesCRDsThatNameNoRelease(t *testing.T) {
+	list, err := pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range list {
+		found, err := blocks(root, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range found {
+			if strings.Contains(b.text, "kubectl apply") && strings.Contains(b.text, "pkg/apis/etcd/crd") {
+				t.Errorf("%s: apply deploy/crds instead", b)
+			}
+		}
+	}
+}
+
 // hack/test runs each command in a block of kind "sh stage", by its own words; or the command
 // is a target of the Makefile that only runs stages.
 func TestCommandsOfStagesAreStages(t *testing.T) {

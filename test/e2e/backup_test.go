@@ -340,7 +340,7 @@ func TestBackupOfAClusterWithTLS(t *testing.T) {
 func TestBackupsByAnAccountOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	n := harness.New(t)
-	n.Shell("kubectl apply --server-side --force-conflicts -f pkg/apis/etcd/crd/etcd.database.coreos.com_etcdbackups.yaml")
+	n.Shell("kubectl apply --server-side --force-conflicts -k deploy/crds")
 	n.Shell("kubectl apply -f example/rbac/backup-operator.yaml")
 	n.DeployBackupOperator(func(d *appsv1.Deployment) {
 		pod := &d.Spec.Template.Spec

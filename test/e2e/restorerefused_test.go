@@ -44,7 +44,7 @@ const ownRights = "example/rbac/restore-operator.yaml"
 // deployWithOwnRights deploys the restore operator with such a Role.
 func (r *restores) deployWithOwnRights() {
 	r.t.Helper()
-	r.Shell("kubectl apply --server-side --force-conflicts -f pkg/apis/etcd/crd/etcd.database.coreos.com_etcdrestores.yaml -f " + ownRights)
+	r.Shell("kubectl apply --server-side --force-conflicts -k deploy/crds && kubectl apply -f " + ownRights)
 	r.DeployRestoreOperator(func(d *appsv1.Deployment) {
 		pod := &d.Spec.Template.Spec
 		pod.ServiceAccountName = "etcd-restore-operator"

@@ -18,7 +18,7 @@ func TestCreateRoleFlags(t *testing.T) {
 	n := harness.NewNamespace(t)
 	n.ForgetRoles()
 	// kubectl asks about resources that the API server knows.
-	n.Shell("kubectl apply --server-side --force-conflicts -f pkg/apis/etcd/crd/etcd.database.coreos.com_etcdclusters.yaml")
+	n.Shell("kubectl apply --server-side --force-conflicts -k deploy/crds")
 	n.Shell("env -u NAMESPACE -u ROLE_NAME -u ROLE_BINDING_NAME example/rbac/create_role.sh --role-name=" + n.Name + " --role-binding-name=" + n.Name + " --namespace=" + n.Name)
 	wants(t, n.Shell("kubectl auth can-i watch etcdclusters.etcd.database.coreos.com --as=system:serviceaccount:"+n.Name+":default"), "yes")
 }
@@ -29,7 +29,7 @@ func TestNamespacedRole(t *testing.T) {
 	t.Parallel()
 	n := harness.NewNamespace(t)
 	n.ForgetRoles()
-	n.Shell("kubectl apply --server-side --force-conflicts -f pkg/apis/etcd/crd/etcd.database.coreos.com_etcdclusters.yaml")
+	n.Shell("kubectl apply --server-side --force-conflicts -k deploy/crds")
 	n.Shell("example/rbac/create_role.sh --namespaced")
 	n.DeployOperatorUngranted("-create-crd=false")
 	cluster := n.Create(3, "")

@@ -44,7 +44,7 @@ func TestTheDemoLeavesCRDsOfAnotherReleaseAlone(t *testing.T) {
 		out, err := demo.CombinedOutput()
 		calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
 		if begins := strings.Contains(string(calls), "create namespace"); err == nil || begins != c.begins ||
-			strings.Contains(string(out), "is not that of this release") == c.begins {
+			strings.Contains(string(out), "does not name this release") == c.begins {
 			t.Errorf("%s: begun is %v, %v: %s\n%s", what, begins, err, out, calls)
 		}
 	}
