@@ -74,6 +74,31 @@ func TestHelmKeepsTheCRDs(t *testing.T) {
 	}
 }
 
+// Kubernetes deletes all objects with their CRD or their namespace. Flux and Argo CD prune what leaves the
+// manifests, and Argo CD does not heed Helm's annotation then.
+func TestNothingPrunesWhatHoldsTheClusters(t *testing.T) {
+	for from, text := range map[string]string{
+		"the chart":                        renderIn(t, release, "crds: install"),
+		"deploy/install.yaml":              read(t, "deploy/install.yaml"),
+		"deploy/install-cluster-wide.yaml": read(t, "deploy/install-cluster-wide.yaml"),
+	} {
+		found := 0
+		for name, object := range parse(t, text, "") {
+			if kind := object["kind"]; kind != "CustomResourceDefinition" && kind != "Namespace" {
+				continue
+			}
+			found++
+			annotations, _ := object["metadata"].(map[string]any)["annotations"].(map[string]any)
+			if annotations["kustomize.toolkit.fluxcd.io/prune"] != "disabled" || annotations["argocd.argoproj.io/sync-options"] != "Prune=false,Delete=false" {
+				t.Errorf("%s: %s has the annotations %v", from, name, annotations)
+			}
+		}
+		if found < len(operators) {
+			t.Errorf("%s has %d such objects", from, found)
+		}
+	}
+}
+
 // OpenShift chooses the users of pods and the groups of volumes, and refuses others.
 func TestOnOpenShiftTheChartNamesNoUser(t *testing.T) {
 	const values = "backupVolume: {claimName: etcd-backups}"
@@ -121,6 +146,7 @@ func TestTheSchemaRefuses(t *testing.T) {
 		{"restoreOperator: {replicas: -1}", "/restoreOperator/replicas"},
 		{"etcdOperator: {extraArgs: [-cluster-wide]}", "/etcdOperator/extraArgs/0"},
 		{"etcdOperator: {extraArgs: [--create-crd=true]}", "/etcdOperator/extraArgs/0"},
+		{"backupOperator: {extraArgs: ['-listen-addr=:9090']}", "/backupOperator/extraArgs/0"}, // probes ask port 8080
 		{"backupOperator: {volumes: [{name: backups, emptyDir: {}}]}", "/backupOperator/volumes/0/name"}, // backupVolume's
 		{"backupOperator: {volumeMounts: [{name: gcp}]}", "missing property 'mountPath'"},
 		{"etcdOperator: {podLabels: {name: mine}}", "invalid propertyName 'name'"}, // the selector's
@@ -181,7 +207,7 @@ backupVolume: {claimName: etcd-backups}
 etcdOperator: {enabled: false}
 restoreOperator: {enabled: false}
 backupOperator:
-  extraArgs: [-listen-addr=:9090]
+  extraArgs: [-any-scope=false]
   env: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
   serviceAccountAnnotations: {eks.amazonaws.com/role-arn: "arn:aws:iam::1:role/backups"}
   podAnnotations: {a: b}
@@ -201,7 +227,7 @@ backupOperator:
 	deployment := toText(t, found["Deployment etcd-backup-operator"])
 	for _, want := range []string{
 		"image: docker.io/etcd-operator/etcd-operator:v1.2.3\n", "imagePullPolicy: Always\n",
-		"- etcd-backup-operator\n        - -volume-dir=/var/lib/etcd-backups\n        - -listen-addr=:9090\n", "name: HTTPS_PROXY\n", "name: MY_POD_NAME\n", "annotations:\n        a: b\n", "team: storage\n",
+		"- etcd-backup-operator\n        - -volume-dir=/var/lib/etcd-backups\n        - -any-scope=false\n", "name: HTTPS_PROXY\n", "name: MY_POD_NAME\n", "annotations:\n        a: b\n", "team: storage\n",
 		"priorityClassName: system-cluster-critical\n", "pool: infra\n", "operator: Exists\n", "nodeAffinity: {}\n",
 		"topologyKey: zone\n", "secretName: gcp-credentials\n", "mountPath: /etc/gcp\n", "claimName: etcd-backups\n", "mountPath: /var/lib/etcd-backups\n",
 	} {
