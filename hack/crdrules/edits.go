@@ -58,23 +58,27 @@ func edits() []placed {
 			"its members would not start; make a new cluster of that version and copy the data"),
 	)
 
-	secret := func(self, name string) string {
+	secret := func(self string, fields ...string) string {
 		path := self
 		var parts []string
-		for _, p := range []string{"TLS", "static", "member", name} {
+		for _, p := range append([]string{"TLS", "static"}, fields...) {
 			path += "." + p
 			parts = append(parts, "has("+path+")")
 		}
 		return "(" + strings.Join(parts, " && ") + " && " + path + " != '')"
+	}
+	// As ClusterSpec.ClientTLS: v0.9.4 ignored a serverSecret without operatorSecret.
+	clients := func(self string) string {
+		return "(" + secret(self, "member", "serverSecret") + " && " + secret(self, "operatorSecret") + ")"
 	}
 	domain := func(self string) string {
 		return fmt.Sprintf("[has(%[1]s.pod) && has(%[1]s.pod.ClusterDomain) ? %[1]s.pod.ClusterDomain : '']"+
 			".map(d, d.startsWith('.') ? d.substring(1) : d).map(d, d.endsWith('.') ? d.substring(0, size(d) - 1) : d)", self)
 	}
 	return []placed{root, at("spec",
-		mustAt(".TLS", secret("self", "peerSecret")+" == "+secret("oldSelf", "peerSecret"),
+		mustAt(".TLS", secret("self", "member", "peerSecret")+" == "+secret("oldSelf", "member", "peerSecret"),
 			"TLS between members can't be turned on or off after creation: it changes their URLs; make a new cluster and copy the data"),
-		mustAt(".TLS", secret("self", "serverSecret")+" == "+secret("oldSelf", "serverSecret"),
+		mustAt(".TLS", clients("self")+" == "+clients("oldSelf"),
 			"TLS for clients can't be turned on or off after creation: it changes the members' URLs; make a new cluster and copy the data"),
 		mustAt(".pod", domain("self")+" == "+domain("oldSelf"),
 			"ClusterDomain can't be changed after creation: it is part of the members' URLs; make a new cluster and copy the data"),

@@ -76,6 +76,8 @@ func byName(s *api.BackupSpec) { s.EtcdEndpoints, s.EtcdCluster = nil, &api.Etcd
 func TestTheMembersOfAClusterAreFound(t *testing.T) {
 	c := &api.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", UID: "u"}}
 	c.Spec.Pod = &api.PodPolicy{ClusterDomain: "cluster.local"}
+	// v0.9.4 served clients without TLS if there was no operatorSecret.
+	c.Spec.TLS = &api.TLSPolicy{Static: &api.StaticTLS{Member: &api.MemberSecret{ServerSecret: "server"}}}
 	former := &api.EtcdCluster{ObjectMeta: metav1.ObjectMeta{UID: "former"}}
 	pending, ends := member(c, "c-3", ""), member(c, "c-4", "10.0.0.4")
 	pending.Status.ContainerStatuses = nil

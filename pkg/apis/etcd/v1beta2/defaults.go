@@ -73,8 +73,9 @@ func (s *ClusterSpec) EffectivePriorityClass() string {
 // PeerTLS reports whether members communicate with each other over TLS.
 func (s *ClusterSpec) PeerTLS() bool { return s.memberSecret().PeerSecret != "" }
 
-// ClientTLS reports whether clients communicate with members over TLS.
-func (s *ClusterSpec) ClientTLS() bool { return s.memberSecret().ServerSecret != "" }
+// ClientTLS reports whether clients communicate with members over TLS. A server certificate alone does
+// not count: v0.9.4 used no TLS for clients without operatorSecret, and such clusters run.
+func (s *ClusterSpec) ClientTLS() bool { return s.ServerSecret() != "" && s.OperatorSecret() != "" }
 
 // PeerSecret is the name of the Secret with the members' peer certificate, or "".
 func (s *ClusterSpec) PeerSecret() string { return s.memberSecret().PeerSecret }
