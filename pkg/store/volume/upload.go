@@ -71,12 +71,17 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (object sto
 	if err != nil && !absent(err) {
 		return store.Object{}, err
 	}
+	opened, err := s.root.Open(dir) // what fails must fail before the rename
+	if err != nil {
+		return store.Object{}, err
+	}
+	defer opened.Close()
 	if err := s.root.Rename(upload.path(), key); err != nil {
 		return store.Object{}, err
 	}
-	made[0] = key
-	if err := s.syncDir(dir); err != nil {
-		return store.Object{}, err // a crash could lose the content: fail now
+	made = nil // the content is complete, and what it replaces is gone
+	if err := s.fsync(opened); err != nil {
+		return store.Object{}, fmt.Errorf("the file is complete and stays, but a crash of the node could lose it: %w", err)
 	}
 	if former != nil && metadataOf(key, former) != beside {
 		_ = s.root.Remove(metadataOf(key, former).path()) // Sweep removes it after a failure

@@ -38,8 +38,9 @@ const (
 
 // Store is a directory.
 type Store struct {
-	root *os.Root
-	dir  string // for errors
+	root  *os.Root
+	dir   string // for errors
+	fsync func(*os.File) error
 }
 
 var _ store.Store = (*Store)(nil)
@@ -65,7 +66,7 @@ func open(config Config) (*Store, error) {
 	case err != nil:
 		return nil, err
 	}
-	opened := &Store{root: root, dir: filepath.Join(config.Root, config.Dir)}
+	opened := &Store{root: root, dir: filepath.Join(config.Root, config.Dir), fsync: (*os.File).Sync}
 	if config.Dir == "" {
 		return opened, nil
 	}
@@ -138,7 +139,7 @@ func (s *Store) sync(name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(opened.Sync(), opened.Close())
+	return errors.Join(s.fsync(opened), opened.Close())
 }
 
 // explain wraps the kind of a file system's error.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -158,6 +159,29 @@ func TestACrashDoesNotMixMetadata(t *testing.T) {
 		t.Errorf("after the sweep there are %v", found)
 	}
 	expect("swept", "new", "new")
+}
+
+// After the rename, the former content is gone: to remove the new one would leave none.
+func TestAnErrorAfterTheRenameKeepsTheNewContent(t *testing.T) {
+	for _, former := range []bool{true, false} {
+		in := openAt(t, t.TempDir(), "")
+		if former {
+			put(t, in, "key", "old", map[string]string{"of": "old"})
+		}
+		in.fsync = func(file *os.File) error {
+			if info, err := file.Stat(); err != nil || info.IsDir() {
+				return errors.Join(err, syscall.EIO)
+			}
+			return file.Sync()
+		}
+		_, err := in.Put(t.Context(), "key", store.Upload{Body: strings.NewReader("newer"), Size: -1, Metadata: map[string]string{"of": "new"}})
+		if !errors.Is(err, syscall.EIO) || errors.Is(err, store.ErrLeft) {
+			t.Errorf("put: %v", err)
+		}
+		if got, err := in.Stat(t.Context(), "key"); err != nil || got.Metadata["of"] != "new" || got.Size != 5 {
+			t.Errorf("it replaced one: %v, there is %+v, error %v", former, got, err)
+		}
+	}
 }
 
 // File systems of other machines may round times: those of whole seconds stay.
