@@ -336,6 +336,8 @@ func parseImport(o *plan.Observation, words []string) {
 			o.Import.Held = true
 		case "begun":
 			o.Status.Import = &api.ImportStatus{ClusterID: "7"}
+		case "removed": // by somebody else, a former member on record
+			o.Status.Import.Members = append(o.Status.Import.Members, api.ImportedMember{ID: "ff", Name: "old-9"})
 		case "copy": // in place of members that join
 			o.Spec.ImportFrom.Method, o.Import.Fence = api.ImportCopy, etcd.Alarm{MemberID: 99, Type: etcd.AlarmCorrupt}
 		case "joins": // now

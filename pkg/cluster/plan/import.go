@@ -116,8 +116,8 @@ func takeBackImport(o *Observation) Step {
 		return o.beginImport() // somebody wiped the status, and the own members are on the list
 	case o.Committed():
 		return nil // the import goes forward to its end
-	case o.Quorum && o.Spec.ImportFrom != nil && o.Spec.ImportFrom.Commit && len(o.ownVoters()) >= max(1, len(o.FormerVoters())):
-		return CommitImport{} // somebody wiped the status
+	case o.Quorum && o.Spec.ImportFrom != nil && o.Spec.ImportFrom.Commit && len(o.FormerVoters()) == 0 && len(o.ownVoters()) > 0:
+		return CommitImport{} // somebody wiped the status, and no former member is left to go back to
 	case !o.Quorum:
 		return Wait{"for a quorum of the imported etcd, which the members can't leave without: start its members; " + leaveListed}
 	case len(own) == 0:
@@ -202,13 +202,27 @@ func followImport(o *Observation) Step {
 	case former == 0 && len(own) > 0:
 		return FinishImport{}
 	case o.Committed() || len(own) == 0 || len(own) < former:
-	case o.Spec.ImportFrom.Commit:
-		return CommitImport{} // somebody wiped the status
+	case o.committedBefore() && o.allProven(own):
+		return CommitImport{}
+	case o.committedBefore() && len(own) > former:
+		// The own members are a quorum alone, and the proofs of another operator are pending.
 	default:
 		// Somebody has removed a former member: the former side must remain a quorum.
 		return o.letGo(own, "a former member has left before the commit of the import, and the others must remain a quorum")
 	}
 	return nil
+}
+
+// committedBefore reports whether the own members have got the majority by the user's word, and somebody
+// has wiped the record of it. Former members that somebody else has removed don't count: then the
+// record names more of them than own members have votes.
+func (o *Observation) committedBefore() bool {
+	return o.Spec.ImportFrom.Commit && len(o.ownVoters()) >= max(1, len(o.Status.Import.Members))
+}
+
+// allProven reports whether members hold the data of the imported etcd.
+func (o *Observation) allProven(members []MemberState) bool {
+	return !slices.ContainsFunc(members, func(m MemberState) bool { return !o.Import.Proven[m.ID] })
 }
 
 // beginImport records the etcd that the cluster takes over, after a check without obstacles and
