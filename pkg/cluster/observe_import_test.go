@@ -18,6 +18,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
 	"github.com/etcd-operator/etcd-operator/pkg/importsource"
 )
@@ -141,5 +142,19 @@ func TestAnImportWithoutItsSecretAsksNobody(t *testing.T) {
 	o.Now = o.Now.Add(certPeriod)
 	if err := w.c.readImportSecret(t.Context(), o); err == nil || w.c.importer.secretID == nil {
 		t.Errorf("the certificate in use is %v after a failure: %v", w.c.importer.secretID, err)
+	}
+}
+
+// A seed may have begun before somebody set the field. It is no member of the imported etcd.
+func TestASeedIsNoMemberOfTheImportedEtcd(t *testing.T) {
+	o := look(t, "cluster import=begun:held\nmember a leader")
+	seed := answer{pod: *o.Pod("a"), status: &etcd.Status{MemberID: 1, ClusterID: 8, LeaderID: 1}}
+	members := []etcd.Member{o.Members[0].Member}
+	if belongs(o, members, seed) {
+		t.Error("a member of another cluster belongs to the import")
+	}
+	seed.status.ClusterID = 7
+	if !belongs(o, members, seed) {
+		t.Error("a member of the imported cluster does not belong to the import")
 	}
 }

@@ -235,9 +235,11 @@ func agreed(ctx context.Context, o *plan.Observation, candidates []answer) ([]et
 }
 
 // belongs checks that a membership contains the member that sent it. Otherwise another
-// cluster's etcd now has the address.
+// cluster's etcd now has the address. During an import, all members are of the imported cluster: a seed
+// that started before the import is of another one.
 func belongs(o *plan.Observation, members []etcd.Member, a answer) bool {
-	if a.former != "" && etcd.FormatID(a.status.ClusterID) != o.Status.Import.ClusterID {
+	joins := o.Importing() && o.Status.Import.Begun() && !o.Copying()
+	if joins && etcd.FormatID(a.status.ClusterID) != o.Status.Import.ClusterID {
 		return false
 	}
 	return slices.ContainsFunc(members, func(m etcd.Member) bool {

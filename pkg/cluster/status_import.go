@@ -14,6 +14,9 @@ import (
 // setImport sets the state of an import.
 func setImport(st *api.ClusterStatus, o *plan.Observation, s plan.Step) {
 	if !o.Importing() {
+		if !st.Import.Begun() {
+			st.Import = nil // its obstacles count no more
+		}
 		return
 	}
 	if _, adopts := s.(plan.MarkRunning); adopts && !st.Import.Begun() {
@@ -120,6 +123,16 @@ func importReason(o *plan.Observation, s plan.Step) plan.Reason {
 		return idle.Why
 	}
 	return plan.Reason{}
+}
+
+// ignoredImport says that an import can't begin any more, because the cluster holds data of its own.
+func ignoredImport(o *plan.Observation) plan.Reason {
+	if o.Spec.ImportFrom == nil || o.Importing() || o.Status.Import.Begun() || o.Status.Phase != api.ClusterPhaseRunning ||
+		o.Source != nil || o.SourceUnreadable != "" || o.Status.RestoredFrom != nil {
+		return plan.Reason{}
+	}
+	return plan.Reason{Detail: "spec.importFrom has no effect, because the cluster already holds data of its own, and the field counts at the creation only: " +
+		"remove it; to import an etcd, create another EtcdCluster with it"}
 }
 
 // importing says what an import does; "" without one.

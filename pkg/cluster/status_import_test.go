@@ -143,3 +143,24 @@ func TestAnImportRefusesNoVersionBeforeItsFirstMemberAnswers(t *testing.T) {
 		t.Errorf("the condition Stalled is %+v", c)
 	}
 }
+
+// The field came too late, or is gone before the import began.
+func TestTheStatusKeepsNoImportThatNeverBegins(t *testing.T) {
+	for name, c := range map[string]struct {
+		world  string
+		reason string
+	}{
+		"the field is gone":  {"cluster phase=Creating no-quorum", ""},
+		"the field is later": {"cluster import=joins\nmember a leader\nmember b\nmember c", "spec.importFrom has no effect"},
+	} {
+		o := look(t, c.world)
+		o.Status.Import = &api.ImportStatus{Phase: api.ImportChecking, Obstacles: []string{"alarms: there are alarms"}}
+		if st := statusAfter(o, plan.Plan(o), 1); st.Import != nil || !strings.HasPrefix(st.Reason, c.reason) {
+			t.Errorf("%s: the import is %+v, the reason %q", name, st.Import, st.Reason)
+		}
+	}
+	o := look(t, "cluster import=begun:complete\nmember a leader\nmember b\nmember c")
+	if st := statusAfter(o, plan.Plan(o), 1); st.Import == nil || st.Reason != "" {
+		t.Errorf("after a complete import, the status is %+v, the reason %q", st.Import, st.Reason)
+	}
+}

@@ -110,10 +110,10 @@ func takeBackImport(o *Observation) Step {
 		return ReleaseImport{}
 	case o.Copying():
 		return o.takeBackCopy()
-	case !o.Status.Import.Begun() && len(o.Pods) == 0:
-		return ReleaseImport{}
 	case !o.Status.Import.Begun() && o.Quorum && len(o.FormerVoters()) > 0:
 		return o.beginImport() // somebody wiped the status, and the own members are on the list
+	case !o.Status.Import.Begun() && (o.Quorum || len(o.Pods) == 0):
+		return ReleaseImport{}
 	case o.Committed():
 		return nil // the import goes forward to its end
 	case o.Quorum && o.Spec.ImportFrom != nil && o.Spec.ImportFrom.Commit && len(o.FormerVoters()) == 0 && len(o.ownVoters()) > 0:
@@ -230,13 +230,16 @@ func (o *Observation) allProven(members []MemberState) bool {
 func (o *Observation) beginImport() Step {
 	switch {
 	case o.Quorum:
-		// An own member answers: somebody wiped the status.
+		// An own member answers: it has begun before somebody set the field, or somebody wiped the status.
 		id := o.Seen.ClusterID
 		var former []etcd.Member
 		for _, m := range o.Members {
 			if m.Foreign() {
 				former = append(former, m.Member)
 			}
+		}
+		if len(former) == 0 {
+			return MarkRunning{} // there is nothing to import: the own members serve data of their own
 		}
 		return BeginImport{ClusterID: id, Members: former}
 	case !o.Import.Checked:
