@@ -68,6 +68,8 @@ func availability(o *plan.Observation, phase api.ClusterPhase) (status corev1.Co
 	switch {
 	case o.Copying() && len(o.Members) == 0:
 		return corev1.ConditionFalse, reasonImporting, "the cluster has no copy of the other etcd's data yet" + troubles(o)
+	case o.Importing() && len(o.Members) == 0 && o.Spec.ImportFrom == nil:
+		return corev1.ConditionUnknown, reasonImporting, "spec.importFrom is gone, and the operator asks no member of the imported etcd" + troubles(o)
 	case o.Importing() && len(o.Members) == 0:
 		return corev1.ConditionFalse, reasonImporting, "no member of the cluster has joined the etcd to import yet"
 	case o.Invalid != "" && len(o.Pods) == 0:

@@ -164,3 +164,15 @@ func TestTheStatusKeepsNoImportThatNeverBegins(t *testing.T) {
 		t.Errorf("after a complete import, the status is %+v, the reason %q", st.Import, st.Reason)
 	}
 }
+
+// A learner gives no list of the members, and nobody asks the imported etcd.
+func TestAnImportWithoutItsFieldIsNoLostQuorum(t *testing.T) {
+	o := look(t, "cluster import=begun:held:unnamed no-quorum size=1\npod a running started")
+	st := statusAfter(o, plan.Plan(o), 1)
+	if c := st.Condition(api.ClusterConditionAvailable); c.Status != corev1.ConditionUnknown || c.Reason != "Importing" || !strings.Contains(c.Message, "spec.importFrom is gone") {
+		t.Errorf("Available is %+v", c)
+	}
+	if c := st.Condition(api.ClusterConditionStalled); c.Reason != "ImportHeld" || !strings.Contains(st.Reason, "put it back") {
+		t.Errorf("the reason is %q, Stalled %+v", st.Reason, c)
+	}
+}

@@ -118,6 +118,8 @@ func takeBackImport(o *Observation) Step {
 		return nil // the import goes forward to its end
 	case o.Quorum && o.Spec.ImportFrom != nil && o.Spec.ImportFrom.Commit && len(o.FormerVoters()) == 0 && len(o.ownVoters()) > 0:
 		return CommitImport{} // somebody wiped the status, and no former member is left to go back to
+	case !o.Quorum && o.Spec.ImportFrom == nil:
+		return Wait{"for " + putImportBack + "; " + leaveListed}
 	case !o.Quorum:
 		return Wait{"for a quorum of the imported etcd, which the members can't leave without: start its members; " + leaveListed}
 	case len(own) == 0:
@@ -153,6 +155,10 @@ func (o *Observation) letGo(own []MemberState, why string) Step {
 // leaveListed says how to delete an EtcdCluster whose members can't leave.
 const leaveListed = "or, to delete the EtcdCluster and leave its members on the list, remove the finalizer " + api.ImportFinalizer
 
+// putImportBack says what is missing if somebody has removed the field before the import was complete. The
+// members may all serve then.
+const putImportBack = "spec.importFrom, which is gone before the import is complete: put it back, because the operator reaches no member of the imported etcd without it"
+
 // joinedAs is the size of the membership in which a member joined; 0: unknown.
 func (m MemberState) joinedAs() int {
 	if m.Pod == nil {
@@ -171,7 +177,11 @@ func (o *Observation) handBack(m MemberState) Step {
 			return MoveLeader{From: m.PodName, IP: m.Pod.IP, To: former.Title(), ID: former.ID}
 		}
 	}
-	return Wait{"for a former member that can lead while " + m.PodName + " leaves"}
+	why := "for a former member that can lead while " + m.PodName + " leaves"
+	if o.Spec.ImportFrom == nil {
+		why += ", and for " + putImportBack
+	}
+	return Wait{why}
 }
 
 // followImport begins and ends an import, and stops one whose etcd somebody else changes.

@@ -190,6 +190,9 @@ func awaitQuorum(o *Observation) Step {
 		return nil
 	}
 	if o.Importing() && !o.Copying() {
+		if o.Spec.ImportFrom == nil {
+			return Idle{Reason{ImportHeld, "for " + putImportBack}}
+		}
 		return Wait{"for a quorum of the imported etcd and the members that have joined it"}
 	}
 	if len(o.Volumes) > 0 || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.Started && !p.Finished && !p.Deleting }) {
