@@ -44,8 +44,9 @@ func (o *Observation) lacksAuth() bool {
 	return auth != nil && auth.Enabled != nil && *auth.Enabled && (o.Auth.Enabled == nil || !*o.Auth.Enabled) && !o.Importing()
 }
 
-// holdsBackClients reports whether a cluster gets no client Service yet, because clients would
-// get in without a user. One that has had its client Service keeps it: its clients know it.
+// holdsBackClients reports whether a cluster gets no client Service and no bridge yet, because
+// clients would get in without a user. One that has had its client Service keeps it: its clients
+// know it.
 func (o *Observation) holdsBackClients() bool {
 	return o.lacksAuth() && !o.ClientService.Owned && o.Status.ServiceName == ""
 }
@@ -62,6 +63,9 @@ func (o *Observation) AuthHold() Reason {
 	}
 	if o.holdsBackClients() {
 		why += ". Until then, the operator creates no client Service"
+		if len(o.Bridges) > 0 {
+			why += ", and leads no Service of spec.service.bridges to the members"
+		}
 	}
 	return Reason{AuthenticationHeld, why}
 }

@@ -76,6 +76,9 @@ func (o *Observation) bridgeEnds(b Bridge, next Step) []manifest.BridgeEnd {
 	if s, ok := next.(RemoveMember); ok && !s.Former {
 		removed = s.Name
 	}
+	if o.Status.Phase != api.ClusterPhaseRunning || o.holdsBackClients() {
+		return o.stillLed(b, removed) // as with the client Service
+	}
 	var ends []manifest.BridgeEnd
 	for _, m := range o.ownVoters() {
 		p := m.Pod
@@ -88,6 +91,24 @@ func (o *Observation) bridgeEnds(b Bridge, next Step) []manifest.BridgeEnd {
 	}
 	slices.SortFunc(ends, manifest.CompareBridgeEnds)
 	return o.withHostnames(ends, b.Hostnames)
+}
+
+// stillLed returns where a Service leads now, without the addresses that pods no longer have. It
+// adds none. A pod that is not ready keeps its place, so that it gets clients again later.
+func (o *Observation) stillLed(b Bridge, removed string) []manifest.BridgeEnd {
+	var ends []manifest.BridgeEnd
+	for _, end := range b.Leads {
+		p := o.Pod(end.Pod)
+		if p == nil || p.UID != end.UID || p.Deleting || p.Finished || p.Name == removed {
+			continue
+		}
+		end.Ready = p.Ready
+		end.Addresses = slices.DeleteFunc(slices.Clone(end.Addresses), func(ip string) bool { return !slices.Contains(p.IPs, ip) })
+		if len(end.Addresses) > 0 {
+			ends = append(ends, end)
+		}
+	}
+	return ends
 }
 
 // withHostnames gives the host names of former members to members, once their owners have left.
