@@ -254,9 +254,31 @@ func within[T any](ctx context.Context, timeout time.Duration, f func(context.Co
 }
 
 // healthLog remembers since when each member has been unhealthy.
-type healthLog map[uint64]time.Time
+type healthLog map[uint64]downtime
 
-// track fills in DownSince and forgets removed members.
+// downtime is since when a member has been unhealthy, for how long of that time there was a quorum,
+// and the last look, if that saw a quorum.
+type downtime struct {
+	since   time.Time
+	awaited time.Duration
+	looked  time.Time
+}
+
+// look counts the time since the last look, if both have seen a quorum. A late look proves nothing
+// about the time between.
+func (d downtime) look(o *plan.Observation) downtime {
+	if !o.Quorum {
+		d.looked = time.Time{}
+		return d
+	}
+	if gap := o.Now.Sub(d.looked); gap <= longestBlink {
+		d.awaited += gap
+	}
+	d.looked = o.Now
+	return d
+}
+
+// track fills in DownSince and Awaited, and forgets removed members.
 func (h healthLog) track(o *plan.Observation) {
 	current := map[uint64]bool{}
 	for i := range o.Members {
@@ -269,10 +291,13 @@ func (h healthLog) track(o *plan.Observation) {
 			}
 			continue
 		}
-		if _, known := h[m.ID]; !known {
-			h[m.ID] = o.Now
+		down, known := h[m.ID]
+		if !known {
+			down.since = o.Now
 		}
-		m.DownSince = h[m.ID]
+		down = down.look(o)
+		h[m.ID] = down
+		m.DownSince, m.Awaited = down.since, down.awaited
 	}
 	for id := range h {
 		if len(o.Members) > 0 && !current[id] {

@@ -182,6 +182,40 @@ func TestAStalledMemberStaysDownWhileThereIsNoQuorum(t *testing.T) {
 	}
 }
 
+// After an outage, the nodes boot one by one. A member whose node is late has its time from then on,
+// however often the quorum is lost again.
+func TestAMemberIsAwaitedOnlyWhileThereIsAQuorum(t *testing.T) {
+	h := healthLog{}
+	now := noon
+	look := func(after time.Duration, quorum bool) time.Duration {
+		now = now.Add(after)
+		o := &plan.Observation{Now: now, Members: []plan.MemberState{{Member: etcd.Member{ID: 1}}}, Quorum: quorum}
+		h.track(o)
+		if !o.Members[0].DownSince.Equal(noon) {
+			t.Fatalf("down since %v, want %v", o.Members[0].DownSince, noon)
+		}
+		return o.Members[0].Awaited
+	}
+	for i, l := range []struct {
+		after  time.Duration
+		quorum bool
+		want   time.Duration // in all
+	}{
+		{0, true, 0},
+		{10 * time.Second, true, 10 * time.Second},
+		{10 * time.Second, false, 10 * time.Second},
+		{50 * time.Second, false, 10 * time.Second},
+		{10 * time.Second, true, 10 * time.Second}, // it has just returned
+		{10 * time.Second, true, 20 * time.Second},
+		{time.Hour, true, 20 * time.Second}, // the operator was frozen
+		{time.Minute, true, 80 * time.Second},
+	} {
+		if got := look(l.after, l.quorum); got != l.want {
+			t.Errorf("look %d: awaited for %s, want %s", i, got, l.want)
+		}
+	}
+}
+
 func TestOnlyOwnPodsAndServicesAreSeen(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())

@@ -151,8 +151,14 @@ func parseWorld(text string) (*plan.Observation, error) {
 		}
 	}
 	for i := range members {
-		if s := members[i].Status; s != nil && o.Quorum {
+		if s := members[i].Status; s != nil && o.Quorum && s.LeaderID != 0 {
 			s.LeaderID = leader
+		}
+		if down := members[i].DownSince; !down.IsZero() {
+			if o.QuorumReturned.After(down) {
+				down = o.QuorumReturned
+			}
+			members[i].Awaited = o.Now.Sub(down)
 		}
 		members[i].Pod = o.Pod(members[i].PodName)
 		members[i].Volume = o.Volume(members[i].PodName)
@@ -538,6 +544,12 @@ func parseMember(o *plan.Observation, words []string, running string, id uint64,
 				}
 				m.DownSince = o.Now.Add(-d)
 			}
+		case "leaderless":
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return m, nil, err
+			}
+			m.Status.LeaderID, m.DownSince = 0, o.Now.Add(-d)
 		case "silent": // leads, and does not answer the operator for so long
 			d, err := time.ParseDuration(value)
 			if err != nil {

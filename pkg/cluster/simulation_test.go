@@ -215,7 +215,7 @@ func (m *model) observation() *plan.Observation {
 		} else {
 			s.DownSince = m.now
 			if p := m.pods[mm.name]; p != nil && !p.wiped.IsZero() {
-				s.DownSince = p.wiped
+				s.DownSince, s.Awaited = p.wiped, m.now.Sub(p.wiped)
 			}
 		}
 		if answered {

@@ -131,7 +131,7 @@ func exhausted(o *plan.Observation) bool {
 	}
 	for _, m := range o.Own() {
 		// The operator replaces such a member after WedgeDeadline, if it can.
-		if o.Quorum && !m.Healthy() && !m.DownSince.IsZero() && o.Now.Sub(m.DownSince) >= plan.WedgeDeadline+readiness.Patience {
+		if o.Quorum && !m.Healthy() && m.SilentFor(o.Now) >= plan.WedgeDeadline+readiness.Patience {
 			return true
 		}
 	}

@@ -56,5 +56,5 @@ func (o *Observation) copyTimes() (load, whole time.Duration) {
 // one lately. It was away for longer than the others keep their log.
 func (o *Observation) catchesUp(m MemberState) bool {
 	load, whole := o.copyTimes()
-	return !m.Received.Before(m.DownSince) && o.Now.Sub(m.Received) <= load && o.Now.Sub(m.DownSince) <= WedgeDeadline+whole
+	return !m.Received.Before(m.DownSince) && o.Now.Sub(m.Received) <= load && m.Awaited <= WedgeDeadline+whole
 }

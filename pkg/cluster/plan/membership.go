@@ -20,7 +20,7 @@ const (
 
 	// WedgeDeadline is how long a member with a pod may be silent before the operator replaces
 	// it. It is long because a restart, a node's reboot or the start of a large database is
-	// cheaper than another copy of the data.
+	// cheaper than another copy of the data. The time without a quorum does not count.
 	WedgeDeadline = 10 * time.Minute
 
 	// settleTime is how long a quorum must exist before the operator replaces a member. After
@@ -65,7 +65,7 @@ func replaceWedgedMember(o *Observation) Step {
 	// would not start either.
 	edited := slices.ContainsFunc(o.Own(), o.BehindTemplate)
 	for _, m := range o.Voters() { // dropStuckLearner judges learners
-		if m.Pod == nil || m.DistrustsOperator() || m.Unreached() || m.DownSince.IsZero() || o.Now.Sub(m.DownSince) <= WedgeDeadline || o.catchesUp(m) || !o.quorumWithout(m) {
+		if m.Pod == nil || m.DistrustsOperator() || m.Unreached() || m.SilentFor(o.Now) <= WedgeDeadline || o.catchesUp(m) || !o.quorumWithout(m) {
 			continue
 		}
 		switch {
