@@ -80,8 +80,8 @@ func newClusterGauges() clusterGauges {
 	gauge("paused", "1 while the operator leaves the cluster alone because of spec.paused.", func(_ *plan.Observation, st *api.ClusterStatus) float64 {
 		return truth(st.ControlPaused)
 	})
-	gauge("refused", "1 while the spec, or its version, is refused.", func(o *plan.Observation, _ *api.ClusterStatus) float64 {
-		return truth(!specRefusal(o).IsZero())
+	gauge("refused", "1 while the spec, a part of it, or its version is refused.", func(o *plan.Observation, _ *api.ClusterStatus) float64 {
+		return truth(!specRefusal(o).IsZero() || !toleration(o).IsZero())
 	})
 	gauge("upgrading", "1 while members move to another version.", func(_ *plan.Observation, st *api.ClusterStatus) float64 {
 		return truth(st.TargetVersion != "")

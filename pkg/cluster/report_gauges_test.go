@@ -75,6 +75,10 @@ func TestGaugesTellHowAClusterIs(t *testing.T) {
 			"available": 1, "availability_unknown": 0, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 0,
 			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 1, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
 		}},
+		"with a part of the spec that is refused": {"cluster size=1 tolerated=x\nmember a leader", nil, map[string]float64{
+			"available": 1, "availability_unknown": 0, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 0,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 1, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
