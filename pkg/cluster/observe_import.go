@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// surveyPeriod is the time between two looks at an etcd with obstacles, and surveyRest that after
-	// a look for which the members have read their whole databases.
+	// surveyPeriod is the time between two looks at an etcd before the import begins, and surveyRest
+	// that after a look for which the members have read their whole databases.
 	surveyPeriod, surveyRest = 15 * time.Second, 5 * time.Minute
 	// proofPause is the time between two attempts to prove a learner, and proofRest the time
 	// after one that has read the whole database.
@@ -58,10 +58,11 @@ type importer struct {
 	silentSince time.Time
 	disarmed    bool
 
-	job     job
-	nextJob time.Time
-	facts   plan.Import // what the jobs have found
-	known   digestAt    // what the former members have held
+	job job
+	// nextLook is when a look may begin, and nextProof the same for a proof.
+	nextLook, nextProof time.Time
+	facts               plan.Import // what the jobs have found
+	known               digestAt    // what the former members have held
 	// generation is that of the spec that they have looked at.
 	generation int64
 }
@@ -156,9 +157,9 @@ func (c *Cluster) observeImport(ctx context.Context, o *plan.Observation) error 
 	if begun := o.Status.Import.Begun(); !begun {
 		if i.generation != c.obj.Generation {
 			i.job.end()
-			i.generation, i.facts, i.nextJob = c.obj.Generation, plan.Import{}, time.Time{}
+			i.generation, i.facts, i.nextLook = c.obj.Generation, plan.Import{}, time.Time{}
 		}
-		if !i.job.running() && !o.Now.Before(i.nextJob) {
+		if !i.job.running() && mayBegin(o) && !o.Now.Before(i.nextLook) {
 			c.survey(ctx, o)
 		}
 	}
@@ -168,6 +169,11 @@ func (c *Cluster) observeImport(ctx context.Context, o *plan.Observation) error 
 		o.Import.Checked, o.Import.Obstacles = true, []string{i.problem}
 	}
 	return nil
+}
+
+// mayBegin reports whether a look at the etcd can lead to the begin of an import.
+func mayBegin(o *plan.Observation) bool {
+	return !o.Ending && !o.Spec.Paused && o.Invalid == ""
 }
 
 // ends reports whether nothing but a deletion is left to do. An import outlasts it.
@@ -232,10 +238,10 @@ func (c *Cluster) survey(ctx context.Context, o *plan.Observation) {
 			found.Obstacles = []string{why}
 		}
 		pause := surveyPeriod
-		if facts.DataRevision > 0 && len(found.Obstacles) > 0 {
+		if facts.DataRevision > 0 {
 			pause = surveyRest
 		}
-		return func() { i.facts, i.nextJob = found, c.cfg.Clock.Now().Add(pause) }
+		return func() { i.facts, i.nextLook = found, c.cfg.Clock.Now().Add(pause) }
 	}, c.importJobFailed)
 }
 
@@ -313,7 +319,7 @@ func (c *Cluster) prove(ctx context.Context, o *plan.Observation) {
 	if i.source == nil || !o.Quorum || o.Copying() {
 		return
 	}
-	if !i.job.running() && !o.Now.Before(i.nextJob) {
+	if !i.job.running() && !o.Now.Before(i.nextProof) {
 		if m, ok := unproven(o, &i.facts); ok {
 			c.startProof(ctx, o, m)
 		}
@@ -355,7 +361,7 @@ func (c *Cluster) startProof(ctx context.Context, o *plan.Observation, m plan.Me
 	i.job.start(ctx, importJobTimeout, c.Wake, func(ctx context.Context) func() {
 		doubt, pause := p.run(ctx)
 		return func() {
-			i.nextJob = c.cfg.Clock.Now().Add(pause)
+			i.nextProof = c.cfg.Clock.Now().Add(pause)
 			if p.known.revision != i.known.revision {
 				p.known.at = o.Now
 				i.known = p.known
@@ -369,7 +375,8 @@ func (c *Cluster) startProof(ctx context.Context, o *plan.Observation, m plan.Me
 
 // importJobFailed notes a panic beside the passes.
 func (c *Cluster) importJobFailed(err error) {
-	c.importer.nextJob = c.cfg.Clock.Now().Add(surveyPeriod)
+	next := c.cfg.Clock.Now().Add(surveyPeriod)
+	c.importer.nextLook, c.importer.nextProof = next, next
 	c.log.WithError(err).Error("a look at the etcd to import failed")
 }
 

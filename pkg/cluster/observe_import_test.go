@@ -60,6 +60,50 @@ func TestTheDatabasesOfAnEtcdWithObstaclesAreSeldomRead(t *testing.T) {
 	}
 }
 
+// A begin may be impossible although the etcd has no obstacles. Its members must not read their databases
+// again and again meanwhile.
+func TestTheDatabasesOfAnEtcdAreNotReadWhileTheImportCannotBegin(t *testing.T) {
+	for name, c := range map[string]struct {
+		hinder func(*importWorld)
+		looks  int
+	}{
+		"paused": {func(w *importWorld) { w.edit(func(obj *api.EtcdCluster) { obj.Spec.Paused = true }) }, 0},
+		"refused spec": {func(w *importWorld) {
+			w.edit(func(obj *api.EtcdCluster) {
+				obj.Spec.Pod = &api.PodPolicy{EtcdEnv: []corev1.EnvVar{{Name: "ETCD_DATA_DIR", Value: "/"}}}
+			})
+		}, 0},
+		"no finalizer": {func(w *importWorld) {
+			w.clusters.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(api.Resource("etcdclusters"), "c", errors.New("a webhook says no"))
+			})
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newImportWorld(t, 0)
+			looks := 0
+			w.cfg.Survey = func(context.Context, *importsource.Source) importsource.Facts {
+				looks++
+				return w.facts()
+			}
+			c.hinder(w)
+			w.c = w.cluster(w.etcdCluster())
+			for began := w.clock.Now(); w.clock.Since(began) < 4*time.Minute; w.clock.Step(Period) {
+				w.watch()
+				_, _ = w.c.pass(t.Context())
+				if j := &w.c.importer.job; j.done != nil {
+					apply := <-j.done
+					j.done <- apply
+				}
+			}
+			w.c.importer.end()
+			if w.etcdCluster().Status.Import.Begun() || looks != c.looks {
+				t.Errorf("%d looks in four minutes, and should be %d; the status is %+v", looks, c.looks, w.etcdCluster().Status)
+			}
+		})
+	}
+}
+
 // The members may hold different data. A copy would take that of one of them, and nothing compares it later.
 func TestNoImportBeginsBeforeTheDataIsCompared(t *testing.T) {
 	for name, newWorld := range map[string]func(*testing.T) *importWorld{
