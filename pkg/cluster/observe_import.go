@@ -164,7 +164,7 @@ func (c *Cluster) observeImport(ctx context.Context, o *plan.Observation) error 
 		}
 	}
 	o.Import = i.facts
-	o.Import.Held = held
+	o.Import.Held, o.Import.Problem = held, i.problem
 	if i.problem != "" && !o.Status.Import.Begun() {
 		o.Import.Checked, o.Import.Obstacles = true, []string{i.problem}
 	}
@@ -326,7 +326,7 @@ func (c *Cluster) prove(ctx context.Context, o *plan.Observation) {
 	}
 	held := o.Import.Held
 	o.Import = i.facts
-	o.Import.Held = held
+	o.Import.Held, o.Import.Problem = held, i.problem
 }
 
 // unproven returns a member whose proof is next: a learner that could vote or, before the commit,

@@ -202,3 +202,18 @@ func TestASeedIsNoMemberOfTheImportedEtcd(t *testing.T) {
 		t.Error("a member of the imported cluster does not belong to the import")
 	}
 }
+
+// The former members may serve while the operator lacks the certificate with which it asks them.
+func TestAnImportThatHasBegunStillNamesAMissingSecret(t *testing.T) {
+	w := newImportWorld(t, 0)
+	w.c = w.cluster(w.etcdCluster())
+	if !w.surveyed(2 * time.Minute) {
+		t.Fatal("the import does not begin")
+	}
+	w.c.take(w.edit(func(obj *api.EtcdCluster) { obj.Spec.ImportFrom.ClientTLSSecret = "gone" }))
+	o, err := w.c.observe(t.Context())
+	if err != nil || !o.Quorum || !strings.Contains(o.Import.Problem, "Secret gone (spec.importFrom.clientTLSSecret) does not exist") {
+		t.Errorf("the quorum is %v, the problem %q: %v", o.Quorum, o.Import.Problem, err)
+	}
+	w.c.importer.end()
+}

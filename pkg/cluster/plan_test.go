@@ -342,6 +342,8 @@ func parseImport(o *plan.Observation, words []string) {
 			o.Import.Held = true
 		case "begun":
 			o.Status.Import = &api.ImportStatus{ClusterID: "7"}
+		case "no-secret": // with the client certificate
+			o.Import.Problem = "Secret import does not exist: create it"
 		case "removed": // by somebody else, a former member on record
 			o.Status.Import.Members = append(o.Status.Import.Members, api.ImportedMember{ID: "ff", Name: "old-9"})
 		case "copy": // in place of members that join

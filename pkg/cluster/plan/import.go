@@ -25,6 +25,9 @@ type Import struct {
 	// members from joining it.
 	Checked   bool
 	Obstacles []string
+	// Problem is why the operator may reach no member of the etcd although all serve: it has no client
+	// certificate; "" if it knows of nothing.
+	Problem string
 	// ClusterID and Members are those of the etcd without obstacles.
 	ClusterID uint64
 	Members   []etcd.Member
@@ -121,7 +124,7 @@ func takeBackImport(o *Observation) Step {
 	case !o.Quorum && o.Spec.ImportFrom == nil:
 		return Wait{"for " + putImportBack + "; " + leaveListed}
 	case !o.Quorum:
-		return Wait{"for a quorum of the imported etcd, which the members can't leave without: start its members; " + leaveListed}
+		return Wait{"for a quorum of the imported etcd, which the members can't leave without" + o.importProblem() + ": start its members; " + leaveListed}
 	case len(own) == 0:
 		return ReleaseImport{}
 	}
@@ -159,6 +162,14 @@ const leaveListed = "or, to delete the EtcdCluster and leave its members on the 
 // members may all serve then.
 const putImportBack = "spec.importFrom, which is gone before the import is complete: put it back, because the operator reaches no member of the imported etcd without it"
 
+// importProblem follows what the operator waits for, if it may be the operator that reaches no former member.
+func (o *Observation) importProblem() string {
+	if o.Import.Problem == "" {
+		return ""
+	}
+	return " (" + o.Import.Problem + ")"
+}
+
 // joinedAs is the size of the membership in which a member joined; 0: unknown.
 func (m MemberState) joinedAs() int {
 	if m.Pod == nil {
@@ -177,7 +188,7 @@ func (o *Observation) handBack(m MemberState) Step {
 			return MoveLeader{From: m.PodName, IP: m.Pod.IP, To: former.Title(), ID: former.ID}
 		}
 	}
-	why := "for a former member that can lead while " + m.PodName + " leaves"
+	why := "for a former member that can lead while " + m.PodName + " leaves" + o.importProblem()
 	if o.Spec.ImportFrom == nil {
 		why += ", and for " + putImportBack
 	}
@@ -320,11 +331,14 @@ func (o *Observation) mayVote(m MemberState) bool {
 	return Count(o.ownVoters(), steady) == own && Count(voters, steady)+1 >= etcd.Quorum(len(voters)+1)
 }
 
-// formerDown names a former member that does not serve; "" if all do.
+// formerDown names a former member that is not healthy, and says what it does not do; "" if all are.
 func (o *Observation) formerDown() string {
 	for _, m := range o.FormerVoters() {
-		if !m.Healthy() {
-			return m.Title()
+		switch {
+		case m.Status == nil:
+			return m.Title() + ", a former member that does not answer at an endpoint of spec.importFrom" + o.importProblem()
+		case !m.Healthy():
+			return m.Title() + ", a former member that does not serve"
 		}
 	}
 	return ""
@@ -381,7 +395,7 @@ func (o *Observation) importIdle() Reason {
 	}
 	switch down := o.formerDown(); {
 	case down != "":
-		return because("the operator waits for " + down + ", a former member that does not serve: start it, or delete the EtcdCluster to go back")
+		return because("the operator waits for " + down + ": start it, or delete the EtcdCluster to go back")
 	case o.Import.Doubt != "":
 		return because("the operator waits " + o.Import.Doubt)
 	}

@@ -193,7 +193,7 @@ func awaitQuorum(o *Observation) Step {
 		if o.Spec.ImportFrom == nil {
 			return Idle{Reason{ImportHeld, "for " + putImportBack}}
 		}
-		return Wait{"for a quorum of the imported etcd and the members that have joined it"}
+		return Wait{"for a quorum of the imported etcd and the members that have joined it" + o.importProblem()}
 	}
 	if len(o.Volumes) > 0 || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.Started && !p.Finished && !p.Deleting }) {
 		return Wait{"for a quorum"}
