@@ -80,11 +80,11 @@ func (c *Cluster) takeOverSlice(ctx context.Context, b *bridge, family corev1.IP
 	case live.DeletionTimestamp != nil:
 		return fmt.Errorf("EndpointSlice %s of an earlier EtcdCluster: %w", want.Name, errBeingDeleted)
 	case manifest.BelongsToOthers(live, c.obj):
-		c.postponed.put(writeOfBridge(b.service.Name), c.cfg.Clock.Now().Add(takenPause))
 		err := fmt.Errorf("EndpointSlice %s belongs to something else: delete it, the bridge of service %s needs this name", want.Name, b.service.Name)
 		if owner := metav1.GetControllerOfNoCopy(live); owner != nil && owner.Kind == api.EtcdClusterResourceKind {
 			err = fmt.Errorf("service %s leads to EtcdCluster %s, which holds other data: a service can have one bridge; remove it from spec.service.bridges of one of both", b.service.Name, owner.Name)
 		}
+		c.postponed.putRefused(writeOfBridge(b.service.Name), err.Error(), c.cfg.Clock.Now().Add(takenPause))
 		c.notices.bridgeHeld(err.Error())
 		return err
 	}
@@ -137,5 +137,5 @@ func (c *Cluster) deleteSlice(ctx context.Context, b *bridge, family corev1.IPFa
 
 // readAgain makes the next pass read the slices.
 func (b *bridge) readAgain() {
-	*b = bridge{slices: map[corev1.IPFamily]*discoveryv1.EndpointSlice{}, problem: b.problem}
+	*b = bridge{slices: map[corev1.IPFamily]*discoveryv1.EndpointSlice{}, problem: b.problem, unread: b.unread}
 }

@@ -311,3 +311,57 @@ func TestAServiceThatCanNotLeadToMembersIsTold(t *testing.T) {
 		}
 	}
 }
+
+// A bridge that can't exist is not what the spec says, and one state: the status is not written at
+// each attempt.
+func TestABridgeThatIsHeldIsNotAsSpecified(t *testing.T) {
+	refuse := func(w *bridgeWorld, verb string) {
+		w.kube.PrependReactor(verb, "endpointslices", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), "x", errors.New("exceeded quota: q"))
+		})
+	}
+	for name, tt := range map[string]struct {
+		prepare func(*bridgeWorld)
+		says    string
+	}{
+		"a quota refuses the slices": {func(w *bridgeWorld) { refuse(w, "create") }, "exceeded quota: q"},
+		"a right is missing":         {func(w *bridgeWorld) { refuse(w, "get") }, "exceeded quota: q"},
+		"no such Service": {func(w *bridgeWorld) {
+			w.respec(func(spec *api.ClusterSpec) { spec.Service.Bridges[0].Name = "none" })
+		}, "Service none (spec.service.bridges) does not exist"},
+		"another EtcdCluster has the Service": {func(w *bridgeWorld) {
+			other := testCluster()
+			other.Name, other.UID = "other", "other"
+			theirs := manifest.BuildBridge(other, w.service("old"), []manifest.BridgeEnd{{Pod: "z", UID: "z", Addresses: []string{"10.1.0.9"}}})[0]
+			if _, err := w.kube.DiscoveryV1().EndpointSlices("ns").Create(w.t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+				w.t.Fatal(err)
+			}
+		}, "service old leads to EtcdCluster other, which holds other data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newBridgeWorld(t)
+			tt.prepare(w)
+			var bridged []string
+			changes, unsaid := 0, 0
+			for i := range 300 {
+				w.watch()
+				if s, err := w.c.pass(t.Context()); err != nil {
+					t.Logf("%s: %v", s, err)
+				}
+				w.clock.Step(500 * time.Millisecond)
+				st := w.etcdCluster().Status
+				if !slices.Equal(st.BridgedServices, bridged) {
+					bridged = st.BridgedServices
+					changes++
+				}
+				if i > 40 && (!strings.Contains(st.Reason, tt.says) || st.Condition(api.ConditionStalled).Reason != "BridgeHeld") {
+					unsaid++
+				}
+			}
+			if changes > 2 || unsaid > 0 {
+				st := w.etcdCluster().Status
+				t.Errorf("%d changes of bridgedServices, %d passes without the reason: now %q, Stalled is %+v", changes, unsaid, st.Reason, st.Condition(api.ConditionStalled))
+			}
+		})
+	}
+}

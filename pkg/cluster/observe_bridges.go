@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -40,6 +41,8 @@ type bridge struct {
 	slices   map[corev1.IPFamily]*discoveryv1.EndpointSlice
 	// problem is the last reported one of the Service.
 	problem string
+	// unread is the API server's refusal of the last read; "" if it was none.
+	unread string
 }
 
 // due reports whether a Service or its slices must be read again.
@@ -78,13 +81,14 @@ func (c *Cluster) readBridge(ctx context.Context, name string, b *bridge, now ti
 	b.readNext = now.Add(bridgePeriod)
 	err := c.tryReadBridge(ctx, name, b)
 	if err == nil {
-		b.known = true
+		b.known, b.unread = true, ""
 		delete(c.notices.refused, readOfBridge(name))
 		return
 	}
 	b.readNext = now.Add(bridgeRetry)
 	c.log.WithError(err).Warnf("could not %s", readOfBridge(name))
 	if refused(err) {
+		b.unread = err.Error()
 		c.notices.writeRefused(readOfBridge(name), err, bridgeRetry)
 	}
 }
@@ -119,6 +123,7 @@ func (c *Cluster) tryReadBridge(ctx context.Context, name string, b *bridge) err
 // bridgeState returns what a plan needs to know of a Service.
 func (c *Cluster) bridgeState(name string, b *bridge, o *plan.Observation) plan.Bridge {
 	state := plan.Bridge{Service: name, Known: b.known, PutOff: c.postponed.holds(writeOfBridge(name), o.Now)}
+	state.Refused = cmp.Or(b.unread, c.postponed.lastRefusal(writeOfBridge(name), o.Now))
 	live := b.live()
 	state.Leads = manifest.BridgeEndsOf(live)
 	spec := bridgeSpec(&o.Spec, name)
@@ -132,6 +137,7 @@ func (c *Cluster) bridgeState(name string, b *bridge, o *plan.Observation) plan.
 		}
 	}
 	if problem != "" {
+		state.Refused = cmp.Or(state.Refused, problem)
 		return state
 	}
 	state.Wanted, state.Families, state.NotReady = true, b.service.Spec.IPFamilies, b.service.Spec.PublishNotReadyAddresses

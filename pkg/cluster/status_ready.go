@@ -85,6 +85,8 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan
 		return "ServiceRefused", why.String()
 	case plan.BudgetRefused:
 		return "BudgetRefused", why.String()
+	case plan.BridgeHeld:
+		return "BridgeHeld", why.String()
 	case plan.WriteUndone:
 		return "WriteUndone", why.String()
 	case plan.PodsRefused:

@@ -72,14 +72,19 @@ func wrongTag(o *plan.Observation) plan.Reason {
 	return o.MislabelledTarget()
 }
 
-// objectRefusal says why the client Service or the PodDisruptionBudget is not as specified. The
-// members need neither.
+// objectRefusal says why the client Service, the PodDisruptionBudget or a bridge is not as
+// specified. The members need none of them.
 func objectRefusal(o *plan.Observation) plan.Reason {
 	switch {
 	case o.ClientService.Refused != "":
 		return plan.Reason{Kind: plan.ServiceRefused, Detail: o.ClientService.Refused}
 	case o.Budget.Refused != "" && o.WantsBudget():
 		return plan.Reason{Kind: plan.BudgetRefused, Detail: o.Budget.Refused}
+	}
+	for _, b := range o.Bridges {
+		if b.Refused != "" {
+			return plan.Reason{Kind: plan.BridgeHeld, Detail: b.Refused}
+		}
 	}
 	return plan.Reason{}
 }

@@ -30,6 +30,8 @@ type Bridge struct {
 	// Edited says how they differ otherwise from the operator's; "" if they do not.
 	Edited string
 	PutOff bool
+	// Refused says why the Service does not lead where it should; "" if it does.
+	Refused string
 }
 
 // keepBridge adapts the slices of a Service to the members before the next step changes them: no
@@ -143,10 +145,12 @@ func isAt(m etcd.Member, host string) bool {
 func (o *Observation) BridgedServices(s Step) []string {
 	var names []string
 	for _, b := range o.Bridges {
-		unread := !b.Known && slices.Contains(o.Status.BridgedServices, b.Service)
+		// A refused write may have created one of two slices. A name that came and went with each
+		// attempt would cost two writes of the status.
+		kept := (!b.Known || b.PutOff) && slices.Contains(o.Status.BridgedServices, b.Service)
 		w, writes := s.(WriteBridge)
 		begins := writes && w.Service == b.Service && len(w.To) > 0
-		if len(b.Leads) > 0 || begins || unread {
+		if len(b.Leads) > 0 || begins || kept {
 			names = append(names, b.Service)
 		}
 	}

@@ -50,6 +50,8 @@ const (
 	ServiceRefused
 	// BudgetRefused means that the PodDisruptionBudget can't be written.
 	BudgetRefused
+	// BridgeHeld means that a Service of somebody else can't lead to the members.
+	BridgeHeld
 	// WriteUndone means that admission undoes what the operator writes.
 	WriteUndone
 	// EarlierPods means that pods of an earlier cluster of this name still exist.
@@ -99,6 +101,8 @@ func (k ReasonKind) text() string {
 		return "the client Service is not as specified: "
 	case BudgetRefused:
 		return "the PodDisruptionBudget is not as specified: "
+	case BridgeHeld:
+		return "spec.service.bridges is not as specified: "
 	case WriteUndone:
 		return "what the operator writes has no effect: "
 	case EarlierPods:
