@@ -365,3 +365,32 @@ func TestABridgeThatIsHeldIsNotAsSpecified(t *testing.T) {
 		})
 	}
 }
+
+// An address that a pod no longer has may be another pod's. It goes also while the operator leaves
+// the cluster alone, and nothing is added.
+func TestAPausedClusterLosesDeadAddresses(t *testing.T) {
+	w := newBridgeWorld(t)
+	w.settle()
+	w.respec(func(spec *api.ClusterSpec) { spec.Paused = true })
+	if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ready := func(status corev1.ConditionStatus) {
+		w.editPod("a", func(pod *corev1.Pod) {
+			pod.Status.Conditions = []corev1.PodCondition{condition(corev1.PodReady, status, "")}
+		})
+	}
+	ready(corev1.ConditionFalse)
+	w.clock.Step(time.Minute) // the operator has written the pod, and doubts its absence for a while
+	w.settle()
+	w.wantLeads(
+		"old-headless.etcd-bridge.ipv4: 10.1.0.1@old-0! 10.1.0.3@old-2",
+		"old-headless.etcd-bridge.ipv6: fd00::1@old-0! fd00::3@old-2",
+		"old.etcd-bridge.ipv4: 10.1.0.1! 10.1.0.3")
+	ready(corev1.ConditionTrue)
+	w.settle()
+	w.wantLeads(
+		"old-headless.etcd-bridge.ipv4: 10.1.0.1@old-0 10.1.0.3@old-2",
+		"old-headless.etcd-bridge.ipv6: fd00::1@old-0 fd00::3@old-2",
+		"old.etcd-bridge.ipv4: 10.1.0.1 10.1.0.3")
+}

@@ -36,30 +36,35 @@ type Bridge struct {
 
 // keepBridge adapts the slices of a Service to the members before the next step changes them: no
 // client shall be led to a member that is about to leave. It returns nil if nothing is to be done.
+// While the members are not known, or the operator leaves them alone, addresses only leave: another
+// pod may get one.
 func (o *Observation) keepBridge(next Step) Step {
-	if !o.Quorum || o.leftAlone() || o.tied(next) {
-		return nil // the members are not known, or nothing may change or wait
+	if o.Ending && !o.Import.Held || o.tied(next) {
+		return nil // Kubernetes deletes the slices of a deleted EtcdCluster, and no tie may wait
 	}
+	frozen := !o.Quorum || o.leftAlone()
 	for _, b := range o.Bridges {
-		if !b.Known || b.PutOff {
+		if !b.Known || b.PutOff || frozen && !b.Wanted {
 			continue
 		}
-		want := o.bridgeEnds(b, next)
+		want := o.stillLed(b, "")
+		if !frozen {
+			want = o.bridgeEnds(b, next)
+		}
 		switch same := manifest.SameBridgeEnds(want, b.Leads); {
 		case !same:
 			return WriteBridge{Service: b.Service, To: want, First: len(b.Leads) == 0}
-		case b.Edited != "":
+		case b.Edited != "" && !frozen:
 			return WriteBridge{Service: b.Service, To: want, Edited: b.Edited}
 		}
 	}
 	return nil
 }
 
-// leftAlone reports whether the operator changes nothing at all. Kubernetes deletes the slices of
-// a deleted EtcdCluster.
+// leftAlone reports whether the operator changes nothing of the members.
 func (o *Observation) leftAlone() bool {
 	_, contradiction := o.Contradiction()
-	return o.Spec.Paused || o.Invalid != "" || contradiction != "" || o.Ending && !o.Import.Held
+	return o.Spec.Paused || o.Invalid != "" || contradiction != ""
 }
 
 // tied reports whether a step ends a state in which neither side of an import has a quorum alone.
@@ -84,7 +89,7 @@ func (o *Observation) bridgeEnds(b Bridge, next Step) []manifest.BridgeEnd {
 	var ends []manifest.BridgeEnd
 	for _, m := range o.ownVoters() {
 		p := m.Pod
-		if p == nil || p.Deleting || m.PodName == removed || !p.Ready && !b.NotReady {
+		if p == nil || p.Deleting || p.Finished || m.PodName == removed || !p.Ready && !b.NotReady {
 			continue
 		}
 		if addresses := p.AddressesOf(b.Families); len(addresses) > 0 {
