@@ -133,7 +133,7 @@ func (c *Cluster) moveLeader(ctx context.Context, s plan.MoveLeader) error {
 // cluster between two batches.
 func (c *Cluster) advanceLog(ctx context.Context, s plan.AdvanceLog) error {
 	const part = 2500
-	c.logTarget = s.To
+	c.logTarget, c.logCount = s.To, s.Count
 	return c.onMember(ctx, c.change, changeTimeout, func(ctx context.Context, conn Member) error {
 		return conn.AdvanceLog(ctx, int(min(s.To-s.From, part)))
 	})

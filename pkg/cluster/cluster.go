@@ -115,6 +115,7 @@ type Cluster struct {
 	// before the change.
 	restarting  map[types.UID]int32
 	logTarget   uint64
+	logCount    uint64
 	refused     plan.RefusedPods
 	postponed   postponed
 	corrections corrections

@@ -33,6 +33,7 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 		Ending:    c.obj.DeletionTimestamp != nil,
 		Gate:      manifest.BusyboxImage(&c.obj.Spec) == "",
 		LogTarget: c.logTarget,
+		LogCount:  c.logCount,
 		Invalid:   invalid,
 	}
 	if c.tolerated != nil {

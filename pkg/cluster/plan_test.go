@@ -220,6 +220,7 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.StatedOrigin = value
 		case "log-target":
 			o.LogTarget, err = strconv.ParseUint(value, 10, 64)
+			o.LogCount = etcd.SnapshotCount
 		case "phase":
 			o.Status.Phase = api.ClusterPhase(value)
 		case "seed":
@@ -778,6 +779,16 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 				return err
 			}
 			p.Restarts = int32(n)
+		case "snapshots":
+			if value == "unread" {
+				p.SnapshotCount = manifest.UnreadSnapshotCount
+				break
+			}
+			n, err := strconv.ParseUint(value, 10, 64)
+			if err != nil {
+				return err
+			}
+			p.SnapshotCount = n
 		case "fewlearners":
 			p.ManyLearners = false
 		case "node":

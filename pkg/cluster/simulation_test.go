@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -38,7 +39,8 @@ type model struct {
 	volumes                    map[string]*modelVolume
 	members                    []modelMember
 	serial                     int
-	index, logTarget           uint64 // of raft
+	index, logTarget, logCount uint64 // of raft
+	snapshots                  uint64 // the users' snapshot count; 0: none
 	oldEntries                 uint64 // last index that etcd before 3.6 wrote
 	agreed                     etcd.Version
 
@@ -97,6 +99,9 @@ func play(t *testing.T, seed uint64) {
 		m.keepOnVolumes()
 	}
 	m.wipes.guarded = seed%2 == 0
+	if seed%7 == 2 {
+		m.snapshots = 2 * etcd.SnapshotCount
+	}
 	if seed%5 >= 3 {
 		m.restore.source = scriptSource("r1")
 	}
@@ -161,7 +166,7 @@ func (m *model) quorum() bool {
 func (m *model) observation() *plan.Observation {
 	o := &plan.Observation{
 		Now: m.now, Names: manifest.Names{Namespace: "ns", Cluster: "c"}, Spec: *m.spec.DeepCopy(), Status: *m.status.DeepCopy(),
-		ClusterVersion: m.agreed, Gate: m.gate, LogTarget: m.logTarget, Quorum: m.quorum(),
+		ClusterVersion: m.agreed, Gate: m.gate, LogTarget: m.logTarget, LogCount: m.logCount, Quorum: m.quorum(),
 		PeerService:   plan.OwnedObject{Name: "c", Owned: m.peerService},
 		ClientService: plan.OwnedObject{Name: "c-client", Owned: m.clientService},
 		Budget:        plan.BudgetState{OwnedObject: plan.OwnedObject{Name: "c", Owned: m.budget > 0}, MinAvailable: m.budget},
@@ -186,7 +191,7 @@ func (m *model) observation() *plan.Observation {
 		o.Pods = append(o.Pods, manifest.PodState{
 			Template: p.template, Problem: problem,
 			Name: name, UID: types.UID(fmt.Sprint(p.uid)), Image: p.image, Version: p.asked(),
-			Previous: p.before, Created: p.created, Seed: p.Seed, InitialCluster: p.InitialCluster, ManyLearners: true, Scheduled: true,
+			Previous: p.before, Created: p.created, Seed: p.Seed, InitialCluster: p.InitialCluster, ManyLearners: true, SnapshotCount: m.snapshots, Scheduled: true,
 			Guarded: m.wipes.guarded, Noted: p.noted,
 			Source: manifest.SourceDigest(p.Source), Preparing: p.preparing(), AtGate: p.atGate, Started: p.started, Running: p.running, Ready: p.running, BadImage: p.bad, Crashing: p.refused,
 		})
@@ -366,7 +371,7 @@ func (m *model) apply(s plan.Step) {
 		}
 		p.image, p.running, p.before = manifest.Image(&m.spec, s.To, false), false, s.Previous
 		p.bad = !slices.Contains(goodVersions, s.To)
-		if mustVersion(s.To).Minor == 7 && m.oldEntries > 0 && m.index < m.oldEntries+etcd.SnapshotCount {
+		if mustVersion(s.To).Minor == 7 && m.oldEntries > 0 && m.index < m.oldEntries+cmp.Or(m.snapshots, etcd.SnapshotCount) {
 			m.t.Errorf("%s: its log still holds entries of etcd 3.5", s)
 		}
 		from := m.lowest()
@@ -420,7 +425,7 @@ func (m *model) apply(s plan.Step) {
 			}
 		}
 	case plan.AdvanceLog:
-		m.logTarget = s.To
+		m.logTarget, m.logCount = s.To, s.Count
 		m.index += min(2500, s.To-s.From)
 	case plan.LiftAlarms:
 		if len(s.Alarms) != 1 || s.Alarms[0].MemberID != formerMember {

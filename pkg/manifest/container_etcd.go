@@ -5,6 +5,7 @@ package manifest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,9 @@ const (
 	// maxLearnersEnv is a setting of etcd 3.6 and later; older versions ignore it. A version
 	// change in place keeps the environment. The plan relies on the setting, so users must not
 	// set it.
-	maxLearnersEnv   = "ETCD_MAX_LEARNERS"
-	snapshotCountEnv = "ETCD_SNAPSHOT_COUNT"
+	maxLearnersEnv    = "ETCD_MAX_LEARNERS"
+	snapshotCountEnv  = "ETCD_SNAPSHOT_COUNT"
+	snapshotCountFlag = "snapshot-count"
 )
 
 // Image returns the image of a version of etcd. The spec's digest is that of the spec's
@@ -113,6 +115,36 @@ func etcdEnv(policy *api.PodPolicy, command []string) []corev1.EnvVar {
 	return slices.DeleteFunc(env, func(e corev1.EnvVar) bool {
 		return slices.ContainsFunc(command[1:], func(arg string) bool { return envOf(arg) == e.Name })
 	})
+}
+
+// UnreadSnapshotCount stands for a snapshot count that is not in the pod itself.
+const UnreadSnapshotCount = math.MaxUint64
+
+// snapshotCount returns after how many entries the etcd of a container takes a snapshot of its raft
+// state; 0: after etcd's default. A variable can refer to another object, or to another variable.
+func snapshotCount(c corev1.Container) uint64 {
+	text := ""
+	for _, e := range c.Env {
+		if e.Name == snapshotCountEnv && e.ValueFrom != nil {
+			return UnreadSnapshotCount
+		}
+		if e.Name == snapshotCountEnv {
+			text = e.Value
+		}
+	}
+	for _, arg := range c.Command {
+		if flagOf(arg) == snapshotCountFlag {
+			_, text, _ = strings.Cut(arg, "=")
+		}
+	}
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 0, 64) // as etcd does
+	if err != nil {
+		return UnreadSnapshotCount
+	}
+	return n
 }
 
 // flagOf returns the name of the flag in an argument; etcd accepts one dash or two.

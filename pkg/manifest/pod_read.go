@@ -60,6 +60,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		p.Source = pod.Annotations[sourceAnnotation]
 		p.RunsAs = runsAs(pod, &c)
 		p.ShellProbes = slices.ContainsFunc([]*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe}, needsShell)
+		p.SnapshotCount = snapshotCount(c)
 		p.ManyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
 	}
 	p.Claimed = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
@@ -291,6 +292,9 @@ type PodState struct {
 	Preparing      string
 	InitialCluster etcd.InitialCluster
 	ManyLearners   bool // runs with the operator's limit on learners
+	// SnapshotCount is the number of entries after which its etcd takes a snapshot of its raft
+	// state. 0 is etcd's default.
+	SnapshotCount uint64
 
 	// Guarded is true if check-dns reads the note that the member has served. Noted is true if
 	// the pod has that note, NotePutOff while the operator delays it.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
 // A service mesh adds its proxy as the first init container, which never ends. The first member of
@@ -35,5 +37,35 @@ func TestASidecarIsNotWhatAPodPrepares(t *testing.T) {
 		if got := PodStateOf(pod).Preparing; got != step.want {
 			t.Errorf("with %d statuses it prepares %q, want %q", len(step.statuses), got, step.want)
 		}
+	}
+}
+
+// The plan of an upgrade relies on the number after which etcd takes a snapshot.
+func TestThePlanReadsTheSnapshotCount(t *testing.T) {
+	elsewhere := corev1.EnvVar{Name: "ETCD_SNAPSHOT_COUNT", ValueFrom: &corev1.EnvVarSource{
+		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, Key: "count"},
+	}}
+	for name, tc := range map[string]struct {
+		env  []corev1.EnvVar
+		args []string
+		want uint64
+	}{
+		"the operator's":              {nil, nil, 10000},
+		"by the variable":             {variables("ETCD_SNAPSHOT_COUNT=100000"), nil, 100000},
+		"by the flag":                 {nil, []string{"--snapshot-count=100000"}, 100000},
+		"in another base":             {nil, []string{"--snapshot-count=0x10000"}, 65536},
+		"etcd's default":              {variables("ETCD_SNAPSHOT_COUNT=0"), nil, 0},
+		"etcd ignores the variable":   {variables("ETCD_SNAPSHOT_COUNT="), nil, 0},
+		"from a ConfigMap":            {[]corev1.EnvVar{elsewhere}, nil, UnreadSnapshotCount},
+		"from another variable":       {variables("ETCD_SNAPSHOT_COUNT=$(COUNT)"), nil, UnreadSnapshotCount},
+		"with which etcd can't start": {nil, []string{"--snapshot-count=often"}, UnreadSnapshotCount},
+		"also with which it can't":    {nil, []string{"--snapshot-count=-1"}, UnreadSnapshotCount},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := joiner(clusterWith("3.6.16", &api.PodPolicy{EtcdEnv: tc.env, ExtraArgs: tc.args})).build(t)
+			if got := PodStateOf(pod).SnapshotCount; got != tc.want {
+				t.Errorf("the plan reads %d, want %d", got, tc.want)
+			}
+		})
 	}
 }

@@ -49,6 +49,8 @@ type Observation struct {
 	// LogTarget is the raft index at which all members have taken a snapshot of their raft
 	// state since the upgrade needed it; 0 before.
 	LogTarget uint64
+	// LogCount is the largest snapshot count of a member for which LogTarget holds.
+	LogCount uint64
 
 	Certificates certcheck.Certificates
 	// Blind says why the operator can't query running members: it and the members do not

@@ -186,7 +186,10 @@ type (
 	}
 	// AdvanceLog appends entries without effect until all members have taken a snapshot of
 	// their raft state.
-	AdvanceLog struct{ From, To uint64 }
+	AdvanceLog struct {
+		From, To uint64
+		Count    uint64 // the largest snapshot count for which To is enough
+	}
 	// MoveLeader transfers leadership to another member.
 	MoveLeader struct {
 		From, To string

@@ -18,6 +18,10 @@ import (
 // restart. A cluster under load is never at zero.
 const catchUpEntries = 1000
 
+// mostSnapshotCount is the largest snapshot count for which the operator fills the logs of members. It takes
+// minutes to append so many entries.
+const mostSnapshotCount = 1_000_000
+
 // CheckVersion returns why the members can't move to the spec's version.
 func (o *Observation) CheckVersion() error {
 	target, err := etcd.ParseVersion(o.Spec.EffectiveVersion())
@@ -36,7 +40,10 @@ func (o *Observation) CheckVersion() error {
 			return err
 		}
 	}
-	return etcd.CheckChange(running, target)
+	if err := etcd.CheckChange(running, target); err != nil {
+		return err
+	}
+	return o.checkSnapshots(target)
 }
 
 // runningVersion is the oldest running version or, if nobody answers, the cluster's last known
@@ -165,29 +172,63 @@ func (o *Observation) agreedOn(target string) bool {
 // entries, for which a quiet cluster needs weeks.
 func (o *Observation) freshSnapshots(target string) Step {
 	to, err := etcd.ParseVersion(target)
-	if err != nil || to.ReplayableFrom() == 0 {
+	if err != nil || !o.mayHoldOldEntries(to) {
 		return nil
 	}
-	if first, err := etcd.ParseVersion(o.Status.InitialVersion); err == nil && first.Minor >= to.ReplayableFrom() {
-		return nil
-	}
-	lowest, ok := o.LowestVersion()
-	if !ok || lowest.Minor >= to.Minor {
-		return nil
-	}
+	count, _ := o.rarestSnapshots()
 	applied, last := ^uint64(0), uint64(0)
 	for _, m := range o.Own() {
 		applied, last = min(applied, m.Status.RaftApplied), max(last, m.Status.RaftIndex)
 	}
 	switch {
-	case o.LogTarget == 0:
-		return AdvanceLog{last, last + etcd.SnapshotCount + catchUpEntries}
+	case o.LogTarget == 0, count > o.LogCount: // an edit can make snapshots rarer
+		return AdvanceLog{last, last + count + catchUpEntries, count}
 	case last < o.LogTarget:
-		return AdvanceLog{last, o.LogTarget}
+		return AdvanceLog{last, o.LogTarget, o.LogCount}
 	case applied < o.LogTarget:
 		return Wait{"for all members to apply the log"}
 	}
 	return nil
+}
+
+// mayHoldOldEntries reports whether members may have log entries that the target can't replay.
+func (o *Observation) mayHoldOldEntries(target etcd.Version) bool {
+	if target.ReplayableFrom() == 0 {
+		return false
+	}
+	if first, err := etcd.ParseVersion(o.Status.InitialVersion); err == nil && first.Minor >= target.ReplayableFrom() {
+		return false
+	}
+	lowest, ok := o.LowestVersion()
+	return ok && lowest.Minor < target.Minor
+}
+
+// rarestSnapshots returns the largest snapshot count of the members, and the member that has it.
+func (o *Observation) rarestSnapshots() (count uint64, member string) {
+	for _, m := range o.Own() {
+		if m.Pod == nil {
+			continue
+		}
+		if n := cmp.Or(m.Pod.SnapshotCount, etcd.SnapshotCount); n > count {
+			count, member = n, m.PodName
+		}
+	}
+	return count, member
+}
+
+// checkSnapshots returns an error if a member would not take the snapshot that the target needs.
+func (o *Observation) checkSnapshots(target etcd.Version) error {
+	count, member := o.rarestSnapshots()
+	if count <= mostSnapshotCount || !o.mayHoldOldEntries(target) {
+		return nil
+	}
+	when := fmt.Sprintf("takes one only after %d entries", count)
+	if count == manifest.UnreadSnapshotCount {
+		when = "has a setting for that which the operator can't read"
+	}
+	return fmt.Errorf("etcd %s can't replay log entries from before etcd 3.%d, so each member must take a snapshot first, and %s %s: "+
+		"set ETCD_SNAPSHOT_COUNT in spec.pod.etcdEnv, or --snapshot-count in spec.pod.extraArgs, to a number up to %d",
+		target, target.ReplayableFrom(), member, when, mostSnapshotCount)
 }
 
 // unsettled waits for what must be before a member may restart; nil: one may.
