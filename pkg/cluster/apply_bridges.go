@@ -78,7 +78,9 @@ func (c *Cluster) takeOverSlice(ctx context.Context, b *bridge, family corev1.IP
 	case err != nil:
 		return fmt.Errorf("read EndpointSlice %s: %w", want.Name, err)
 	case live.DeletionTimestamp != nil:
-		return fmt.Errorf("EndpointSlice %s of an earlier EtcdCluster: %w", want.Name, errBeingDeleted)
+		// A finalizer may hold it for long, and other steps do not wait for that.
+		c.postponed.put(writeOfBridge(b.service.Name), c.cfg.Clock.Now().Add(refusedPause))
+		return fmt.Errorf("EndpointSlice %s: %w", want.Name, errBeingDeleted)
 	case manifest.BelongsToOthers(live, c.obj):
 		err := fmt.Errorf("EndpointSlice %s belongs to something else: delete it, the bridge of service %s needs this name", want.Name, b.service.Name)
 		if owner := metav1.GetControllerOfNoCopy(live); owner != nil && owner.Kind == api.EtcdClusterResourceKind {

@@ -394,3 +394,32 @@ func TestAPausedClusterLosesDeadAddresses(t *testing.T) {
 		"old-headless.etcd-bridge.ipv6: fd00::1@old-0 fd00::3@old-2",
 		"old.etcd-bridge.ipv4: 10.1.0.1 10.1.0.3")
 }
+
+// A finalizer may hold somebody else's slice for long. Nothing else waits for that.
+func TestASliceThatIsBeingDeletedDelaysNothing(t *testing.T) {
+	w := newBridgeWorld(t)
+	other := testCluster()
+	other.Name, other.UID = "other", "other"
+	theirs := manifest.BuildBridge(other, w.service("old"), []manifest.BridgeEnd{{Pod: "z", UID: "z", Addresses: []string{"10.1.0.9"}}})[0]
+	theirs.DeletionTimestamp, theirs.Finalizers = &metav1.Time{Time: noon}, []string{"x/y"}
+	if _, err := w.kube.DiscoveryV1().EndpointSlices("ns").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	tried, others := 0, 0
+	for range 60 {
+		w.watch()
+		s, err := w.c.pass(t.Context())
+		if err != nil && !isNotYet(err) {
+			t.Fatalf("%s: %v", s, err)
+		}
+		if s.String() == "bridge service old to a, b, c" {
+			tried++
+		} else {
+			others++
+		}
+		w.clock.Step(500 * time.Millisecond)
+	}
+	if tried == 0 || tried > 4 || others < 50 {
+		t.Errorf("the operator has tried it in %d passes, and another step in %d", tried, others)
+	}
+}
