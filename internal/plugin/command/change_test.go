@@ -214,6 +214,49 @@ func TestReplaceKeepsTheQuorum(t *testing.T) {
 	}
 }
 
+// While leadership moves, another member may fail, or the pod may give way to another one.
+func TestReplaceLooksAgainAfterTheLeaderHasMoved(t *testing.T) {
+	for want, change := range map[string]func(*world){
+		"1 of 3 voters are healthy, and a quorum is 2": func(w *world) { w.members["orders-b"].NoQuorum = rpctypes.ErrGRPCTimeout },
+		"its pod is gone or replaced":                  func(w *world) { w.recreated("orders-a") },
+	} {
+		w := newWorld(t, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "orders-a", Namespace: "default", UID: "claim"}})
+		w.tick()
+		w.persistent()
+		w.members["orders-b"].Status.RaftAppliedIndex = 900
+		looks := 0
+		w.kube.PrependReactor("list", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
+			if looks++; looks == 3 { // the first one after the request to move
+				for _, m := range w.members {
+					m.Status.Leader = 3
+				}
+				change(w)
+			}
+			return false, nil, nil
+		})
+		code, out, errOut := w.run("replace", "orders-a", "--with-volume", "--wait=false")
+		if code != 1 || !strings.Contains(errOut, "orders-a is not replaced") || !strings.Contains(errOut, want) {
+			t.Errorf("want %q, exit code %d: %s%s", want, code, out, errOut)
+		}
+		contains(t, out, "orders-c leads, in place of orders-a")
+		if _, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "orders-a", metav1.GetOptions{}); err != nil {
+			t.Errorf("the pod is gone: %v", err)
+		}
+		if _, err := w.kube.CoreV1().PersistentVolumeClaims("default").Get(t.Context(), "orders-a", metav1.GetOptions{}); err != nil {
+			t.Errorf("the volume is gone: %v", err)
+		}
+	}
+}
+
+// recreated puts another pod of the same name in the place of a pod, in a reactor.
+func (w *world) recreated(name string) {
+	pod := w.pod(name, "n1")
+	pod.UID = "another"
+	if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, "default"); err != nil {
+		w.t.Error(err)
+	}
+}
+
 func TestReplaceOfTheOneThatIsIll(t *testing.T) {
 	w := newWorld(t)
 	w.members["orders-c"].NoQuorum = rpctypes.ErrGRPCTimeout

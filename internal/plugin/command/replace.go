@@ -66,13 +66,9 @@ func (app *App) runReplace(ctx context.Context, member string, opts *replaceOpti
 	if owner == nil || owner.Kind != "EtcdCluster" {
 		return fmt.Errorf("the pod %s belongs to no EtcdCluster", member)
 	}
-	c, err := o.Observe(ctx, owner.Name)
+	s, err := lookBeforeReplace(ctx, o, owner.Name, pod, opts.volume)
 	if err != nil {
 		return err
-	}
-	s := summary.Of(c, nil)
-	if err := replaceable(s, c, member, opts.volume); err != nil {
-		return fmt.Errorf("%s is not replaced: %w", member, err)
 	}
 	if opts.dryRun {
 		fmt.Fprintf(app.Out, "would delete pod/%s%s: %d of %d voters stay healthy\n", member, alsoVolume(opts.volume), healthyWithout(s, member), s.Voters)
@@ -80,6 +76,10 @@ func (app *App) runReplace(ctx context.Context, member string, opts *replaceOpti
 	}
 	if s.Leader == member {
 		if err := app.runMoveLeader(ctx, o, s.Name, ""); err != nil {
+			return err
+		}
+		// That may have taken a minute, in which another member may have failed.
+		if _, err := lookBeforeReplace(ctx, o, s.Name, pod, opts.volume); err != nil {
 			return err
 		}
 	}
@@ -92,6 +92,23 @@ func (app *App) runReplace(ctx context.Context, member string, opts *replaceOpti
 	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) {
 		return replaced(ctx, o, s.Name, pod, opts.volume)
 	})
+}
+
+// lookBeforeReplace observes the cluster. The error is why the pod must not be deleted now.
+func lookBeforeReplace(ctx context.Context, o *observe.Observer, cluster string, pod *corev1.Pod, volume bool) (*summary.Summary, error) {
+	c, err := o.Observe(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	s := summary.Of(c, nil)
+	err = replaceable(s, c, pod.Name, volume)
+	if current := c.Pod(pod.Name); err == nil && (current == nil || current.UID != pod.UID) {
+		err = fmt.Errorf("its pod is gone or replaced since the command began: %s", hint.Etcd(s.Namespace, "status", s.Name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s is not replaced: %w", pod.Name, err)
+	}
+	return s, nil
 }
 
 func alsoVolume(volume bool) string {
