@@ -123,7 +123,7 @@ func lookForSurvivors(ctx context.Context, a *access.Access, o *observe.Observer
 		return nil, nil, fmt.Errorf("%w: see \"If the EtcdCluster is gone too\" in doc/disaster.md", err)
 	case err != nil:
 		return nil, nil, err
-	case c.NotAsked != nil && len(c.Answers) > 0:
+	case c.NotAsked != nil && !recovery.Reported(c):
 		return nil, nil, notAsked(c)
 	}
 	volumes, err := volumesOf(ctx, a, name)

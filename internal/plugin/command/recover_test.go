@@ -24,7 +24,7 @@ import (
 
 // lostQuorum is a world in which orders-c alone is left, at revision 81500. The operator
 // recorded a revision.
-func lostQuorum(t *testing.T, recorded int64, objects ...runtime.Object) *world {
+func lostQuorum(t *testing.T, revision int64, objects ...runtime.Object) *world {
 	t.Helper()
 	w := newWorld(t, objects...)
 	for _, name := range names {
@@ -36,13 +36,16 @@ func lostQuorum(t *testing.T, recorded int64, objects ...runtime.Object) *world 
 			t.Fatal(err)
 		}
 	}
-	w.update(func(c *api.EtcdCluster) {
-		c.Status.Record = &api.ClusterRecord{
-			ClusterID: "63", Revision: recorded, RaftIndex: 1000, LastUpdateTime: "2026-11-22T11:58:00Z",
-			Members: []api.RecordedMember{{ID: "1", Name: "orders-a"}, {ID: "2", Name: "orders-b"}, {ID: "3", Name: "orders-c"}},
-		}
-	})
+	w.update(func(c *api.EtcdCluster) { c.Status.Record = recorded(revision) })
 	return w
+}
+
+// recorded is what the operator has recorded of the three members.
+func recorded(revision int64) *api.ClusterRecord {
+	return &api.ClusterRecord{
+		ClusterID: "63", Revision: revision, RaftIndex: 1000, LastUpdateTime: "2026-11-22T11:58:00Z",
+		Members: []api.RecordedMember{{ID: "1", Name: "orders-a"}, {ID: "2", Name: "orders-b"}, {ID: "3", Name: "orders-c"}},
+	}
 }
 
 func TestTheWaysOutOfALostQuorum(t *testing.T) {
@@ -228,6 +231,50 @@ func TestAClusterWithAQuorumIsNotRecovered(t *testing.T) {
 		}
 		w.changedNothing()
 	}
+}
+
+// Without the operator's Secret, the plugin knows nothing of the members: they may be well.
+func TestMembersThatCannotBeAskedAreNotLost(t *testing.T) {
+	for name, status := range map[string]*api.RecoveryStatus{
+		"no loss was reported": nil,
+		"an earlier choice":    {Choice: &api.RecoveryChoice{Phase: api.RecoveryFailed, Value: "survivor=orders-c", Reason: "the cluster has a quorum"}},
+	} {
+		w := newWorld(t, nightly())
+		w.update(func(c *api.EtcdCluster) {
+			withTLS(c)
+			c.Status.Record, c.Status.Recovery = recorded(81503), status
+		})
+		for _, args := range [][]string{{"recover", "orders"}, {"recover", "orders", "--from-survivor", "--confirm", "orders"}} {
+			code, out, errOut := w.run(args...)
+			if code != 1 || !strings.Contains(errOut, "the plugin cannot ask the members: read Secret client") || out != "" {
+				t.Errorf("%s: exit code %d: %s%s", name, code, out, errOut)
+			}
+		}
+		w.changedNothing()
+	}
+}
+
+// The operator has the Secret that the user lacks. What it reports of survivors counts.
+func TestTheOperatorReportsALossToAUserWhoCannotAsk(t *testing.T) {
+	w := lostQuorum(t, 81503, nightly())
+	w.update(func(c *api.EtcdCluster) {
+		withTLS(c)
+		c.Status.Recovery = &api.RecoveryStatus{
+			LastRevision: 81503, LostDate: "2026-11-22T11:59:00Z", LastUpdateTime: "2026-11-22T11:59:30Z",
+			Ways: []api.RecoveryWay{{Way: api.RecoverySurvivor, Member: "orders-c", Revision: 81502, RaftIndex: 1000}},
+		}
+	})
+	code, out, errOut := w.run("recover", "orders")
+	if code != 0 || !strings.HasPrefix(out, "The plugin cannot ask the members: read Secret client") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	contains(t, out, "What follows is the operator's report of 2026-11-22T11:59:30Z.\n",
+		"1 of 3 members answer", "survivor orders-c   81502 ", "backup nightly", "recover orders --from-survivor")
+	if strings.Contains(out, "(restarted)") || strings.Contains(out, "cannot be used") {
+		t.Errorf("it says\n%s", out)
+	}
+	_, out, _ = w.run("recover", "orders", "-o", "json")
+	contains(t, out, `"notAsked": "read Secret client`)
 }
 
 func TestARecoveryThatIsRefused(t *testing.T) {

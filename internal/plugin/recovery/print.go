@@ -20,6 +20,9 @@ import (
 
 // Print prints the report for people, with the command for each way.
 func (r *Report) Print(out io.Writer, now time.Time) error {
+	if r.NotAsked != "" {
+		fmt.Fprintf(out, "The plugin cannot ask the members: %s. What follows is the operator's report of %s.\n", r.NotAsked, r.ReportTime)
+	}
 	fmt.Fprintf(out, "EtcdCluster %s has lost its quorum: %s.\n", r.Name, r.headcount())
 	if r.Recorded != nil {
 		fmt.Fprintf(out, "The operator recorded revision %d%s. Later writes are not recorded.\n", r.Recorded.Revision, at(r.Recorded.Time))

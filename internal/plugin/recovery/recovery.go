@@ -8,6 +8,7 @@ package recovery
 import (
 	"errors"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,6 +24,10 @@ import (
 type Report struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
+	// NotAsked is why the plugin could not ask the members. The operator's report of ReportTime
+	// counts then.
+	NotAsked   string `json:"notAsked,omitempty"`
+	ReportTime string `json:"reportTime,omitempty"`
 	// Automatic is what the operator is about to do by itself, and Choice what it does now.
 	Automatic *api.AutomaticRecovery `json:"automatic,omitempty"`
 	Choice    *api.RecoveryChoice    `json:"choice,omitempty"`
@@ -43,6 +48,13 @@ func (r *Report) Taken() string {
 // ErrQuorum means that the cluster has a quorum.
 var ErrQuorum = errors.New("the cluster has a quorum, so there is nothing to recover")
 
+// Reported reports whether the operator, which asks the members itself, lists the ways out of a lost quorum.
+// A choice that came too late stays in the status with a quorum.
+func Reported(c *observe.Cluster) bool {
+	st := c.Object.Status.Recovery
+	return st != nil && st.LostDate != ""
+}
+
 // Of lists the ways out. It returns ErrQuorum if a quorum serves. volumes are the claims of
 // the cluster's members, by name; nil if the user may not see them.
 func Of(c *observe.Cluster, volumes map[string]corev1.PersistentVolumeClaimPhase) (*Report, error) {
@@ -60,8 +72,7 @@ func Of(c *observe.Cluster, volumes map[string]corev1.PersistentVolumeClaimPhase
 	for i := range facts.Members {
 		m := &facts.Members[i]
 		if m.Status == nil {
-			m.Status = notServing(c.Object.Status.Recovery, m.Name)
-			m.NotServing = m.Status != nil
+			m.Status, m.NotServing = learned(c, m.Name)
 		}
 		m.Volume = volumes[m.Name]
 		m.MayReturn = mayReturn(c, m.Missing, volumes == nil)
@@ -69,22 +80,35 @@ func Of(c *observe.Cluster, volumes map[string]corev1.PersistentVolumeClaimPhase
 	report := &Report{Name: s.Name, Namespace: s.Namespace, Report: *recovery.Of(facts)}
 	if st := c.Object.Status.Recovery; st != nil {
 		report.Automatic, report.Choice = st.Automatic, st.Choice
+		if c.NotAsked != nil {
+			report.NotAsked, report.ReportTime = c.NotAsked.Error(), st.LastUpdateTime
+		}
 	}
 	return report, nil
 }
 
-// notServing is what the operator has learned of a member that answers no clients, by its metrics; nil if it
-// has learned nothing.
-func notServing(st *api.RecoveryStatus, member string) *etcd.Status {
+// learned is what the operator has learned of a survivor: by its metrics if it answers no clients, or by its
+// answer if the plugin can ask nobody. It is nil if the operator has learned nothing.
+func learned(c *observe.Cluster, member string) (status *etcd.Status, notServing bool) {
+	st := c.Object.Status.Recovery
 	if st == nil {
-		return nil
+		return nil, false
 	}
 	for _, w := range st.Ways {
-		if w.Way == api.RecoverySurvivor && w.Member == member && w.NotServing {
-			return &etcd.Status{Revision: w.Revision, RaftTerm: uint64(w.RaftTerm), RaftIndex: uint64(w.RaftIndex), RaftApplied: uint64(w.RaftIndex)} // from a status of etcd
+		if w.Way == api.RecoverySurvivor && w.Member == member && (w.NotServing || c.NotAsked != nil) {
+			return &etcd.Status{ClusterID: recordedID(c), Revision: w.Revision, RaftTerm: uint64(w.RaftTerm), RaftIndex: uint64(w.RaftIndex), RaftApplied: uint64(w.RaftIndex)}, w.NotServing // from a status of etcd
 		}
 	}
-	return nil
+	return nil, false
+}
+
+// recordedID is the cluster ID of the survivors that the operator lists; 0 if none is recorded.
+func recordedID(c *observe.Cluster) uint64 {
+	if c.Object.Status.Record == nil {
+		return 0
+	}
+	id, _ := strconv.ParseUint(c.Object.Status.Record.ClusterID, 16, 64)
+	return id
 }
 
 // hasQuorum reports whether a quorum has confirmed anything through any member.
