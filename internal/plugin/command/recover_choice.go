@@ -38,7 +38,7 @@ func (app *App) chooseSurvivor(ctx context.Context, a *access.Access, name strin
 			return "", false, err
 		}
 		c := choiceOf(obj)
-		if c == nil || c.Value != value {
+		if c == nil || c.Value != value || c.Automatic { // the operator has not seen the annotation yet
 			return waiting(), false, nil
 		}
 		switch c.Phase {

@@ -146,3 +146,29 @@ func TestAChoiceIsMadeAgain(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 }
+
+// The operator looks at the annotation later than the command. Until then, the status has the end of the
+// automatic recovery.
+func TestAChoiceAfterAnAutomaticRecoveryThatFailed(t *testing.T) {
+	w := lostQuorum(t, 81503, nightly())
+	w.tick()
+	w.restores(restoring)
+	failed := api.RecoveryChoice{Value: "survivor=orders-c,store=nightly", Automatic: true, Phase: api.RecoveryFailed, Reason: "members may return"}
+	w.update(func(c *api.EtcdCluster) { c.Status.Recovery = &api.RecoveryStatus{Choice: &failed} })
+	looks := 0
+	w.etcd.PrependReactor("get", "etcdclusters", func(k8stesting.Action) (bool, runtime.Object, error) {
+		c := w.stored()
+		if value := c.Annotations[api.RecoverAnnotation]; value != "" {
+			if looks++; looks >= 3 {
+				chosen := restoring
+				chosen.Value = value
+				c.Status.Recovery.Choice = &chosen
+			}
+		}
+		return true, c, nil
+	})
+	code, out, errOut := w.run("recover", "orders", "--from-survivor", "--confirm", "orders")
+	if code != 0 || !strings.Contains(out, "waiting for the etcd operator") || !strings.Contains(out, "Succeeded") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+}
