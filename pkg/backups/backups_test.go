@@ -110,7 +110,7 @@ func TestRestores(t *testing.T) {
 			t.Errorf("%s: it is refused: %v", name, errs)
 		}
 	}
-	if got := strings.Join(Loss(Contents{Revision: 80900}, Pick{}, 81500, now), "\n"); !strings.Contains(got, "600 revisions are lost") || strings.Contains(got, "that time") {
+	if got := strings.Join(Loss(Contents{Revision: 80900}, Pick{}, Current{Revision: 81500, Confirmed: true}, now), "\n"); !strings.Contains(got, "600 revisions are lost") || strings.Contains(got, "that time") {
 		t.Errorf("of an earlier revision it says %q", got)
 	}
 	if r, err := Restore("orders", &regular, Pick{Moment: now}); err == nil {
@@ -143,7 +143,7 @@ func TestWhatARestoreLoses(t *testing.T) {
 			[]string{"1500 revisions are lost", "since 2026-11-20T06:00:00Z"},
 		},
 	} {
-		got := strings.Join(Loss(Known(&regular, test.pick), test.pick, test.current, now), "\n")
+		got := strings.Join(Loss(Known(&regular, test.pick), test.pick, Current{Revision: test.current, Confirmed: true}, now), "\n")
 		for _, want := range append(test.want, "The restore replaces all members") {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %q is missing in %q", name, want, got)

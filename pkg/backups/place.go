@@ -75,11 +75,11 @@ func Newer(list []api.EtcdBackup, from *api.EtcdBackup, pick Pick) *api.EtcdBack
 	last := Known(from, pick).Taken
 	for i := range list {
 		b := &list[i]
-		taken := b.Status.LastSuccessDate
-		if b.Name == from.Name || taken == nil || !taken.After(last) || !pick.Before.IsZero() && taken.After(pick.Before) {
+		taken := Known(b, Pick{Newest: true}).Taken
+		if b.Name == from.Name || b.Status.LastSuccessDate == nil || !taken.After(last) || !pick.Before.IsZero() && taken.After(pick.Before) {
 			continue
 		}
-		newest, last = b, taken.Time
+		newest, last = b, taken
 	}
 	return newest
 }

@@ -74,6 +74,10 @@ func Known(from *api.EtcdBackup, pick Pick) Contents {
 	if t := from.Status.LastSuccessDate; t != nil {
 		newest.Taken = t.Time
 	}
+	// It holds no writes since it began.
+	if _, begun, ok := backupobject.ParseKey(from.Spec.Path(), newest.Key); ok {
+		newest.Taken = begun
+	}
 	switch {
 	case !pick.Moment.IsZero():
 		return Contents{Taken: pick.Moment}
@@ -94,20 +98,45 @@ func Known(from *api.EtcdBackup, pick Pick) Contents {
 	}
 }
 
-// Loss says in sentences what a restore loses. current is the revision of the cluster; 0
-// where that is not known.
-func Loss(backup Contents, pick Pick, current int64, now time.Time) []string {
+// Current is what is known of the revision of a cluster.
+type Current struct {
+	// Revision is 0 where it is not known.
+	Revision int64
+	// Confirmed is true if a quorum confirms it now. Otherwise, later writes may be committed.
+	Confirmed bool
+	// Recorded is when the operator recorded it; "" if it is known otherwise.
+	Recorded string
+}
+
+// against compares a revision that no quorum confirms with that of a backup.
+func (c Current) against(backup int64) string {
+	known := fmt.Sprintf("Revision %d is known to be committed", c.Revision)
+	if c.Recorded != "" {
+		known = fmt.Sprintf("The operator recorded revision %d at %s", c.Revision, c.Recorded)
+	}
+	loss := ""
+	if c.Revision > backup {
+		loss = fmt.Sprintf(": at least %s lost", revisions(c.Revision-backup))
+	}
+	return fmt.Sprintf("%s, and later writes are not known. The backup is at revision %d%s.", known, backup, loss)
+}
+
+// Loss says in sentences what a restore loses.
+func Loss(backup Contents, pick Pick, cluster Current, now time.Time) []string {
 	var list []string
 	since := backup.Taken
 	if since.IsZero() {
 		since = pick.Before
 	}
-	switch {
-	case backup.Revision > 0 && current > backup.Revision:
+	switch current := cluster.Revision; {
+	case backup.Revision == 0 || current == 0:
+	case !cluster.Confirmed:
+		list = append(list, cluster.against(backup.Revision))
+	case current > backup.Revision:
 		list = append(list, fmt.Sprintf("The cluster is at revision %d, the backup at revision %d: %s lost.", current, backup.Revision, revisions(current-backup.Revision)))
-	case backup.Revision > 0 && current == backup.Revision:
+	case current == backup.Revision:
 		list = append(list, fmt.Sprintf("Cluster and backup are both at revision %d: no write is lost, if the data is the same.", current))
-	case backup.Revision > 0 && current > 0:
+	default:
 		list = append(list, fmt.Sprintf("The cluster is at revision %d, below that of the backup (%d): it is a newer cluster. All its data is lost.", current, backup.Revision))
 	}
 	if !since.IsZero() {

@@ -4,6 +4,7 @@
 package recovery
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -89,11 +90,14 @@ func (r *Report) RestoredFrom(b Backup) string {
 // without says what a backup lacks.
 func (r *Report) without(b Backup) string {
 	text := r.against(b.Revision, b.Behind)
-	if b.Taken != nil {
-		text += "; all writes since " + b.Taken.UTC().Format(time.RFC3339) + " are lost"
+	if since := b.Since(); since != nil {
+		text += "; all writes since " + since.UTC().Format(time.RFC3339) + " are lost"
 	}
 	return text
 }
+
+// Since is the time from which on all writes are lost with it; nil if unknown.
+func (b Backup) Since() *time.Time { return cmp.Or(b.Complete, b.Taken) }
 
 // Unknown says that nobody knows how many entries of its log a survivor has not applied.
 const Unknown = -1

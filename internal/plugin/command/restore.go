@@ -173,7 +173,7 @@ func (app *App) printLoss(out io.Writer, c *observe.Cluster, from *api.EtcdBacku
 	default:
 		fmt.Fprintf(out, "Backup: one of the EtcdBackup %s.\n", from.Name)
 	}
-	for _, sentence := range backups.Loss(known, pick, s.Revision, app.Clock.Now()) {
+	for _, sentence := range backups.Loss(known, pick, backups.Current{Revision: s.Revision, Confirmed: s.Confirmed, Recorded: s.RevisionRecorded}, app.Clock.Now()) {
 		fmt.Fprintln(out, "  "+sentence)
 	}
 	if newer := backups.Newer(c.Backups, from, pick); newer != nil {

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,50 @@ func manual(ago time.Duration) *api.EtcdBackup {
 	b.Spec.S3.Path = "mybucket/orders-manual-20261122-113000"
 	b.Status = api.BackupStatus{Phase: api.BackupPhaseSucceeded, Succeeded: true, LastSuccessDate: &taken, Key: b.Spec.S3.Path, EtcdRevision: 81499}
 	return b
+}
+
+// Without a quorum, the cluster may have taken writes after the last revision that anybody knows.
+func TestARestoreClaimsNoCompletenessWithoutAQuorum(t *testing.T) {
+	const later = ", and later writes are not known"
+	for name, test := range map[string]struct {
+		backup int64
+		change func(*world)
+		want   string
+	}{
+		"the backup has what is recorded": {81503, func(*world) {}, "The operator recorded revision 81503 at 2026-11-22T11:58:00Z" + later + ". The backup is at revision 81503."},
+		"the backup has more":             {81504, func(*world) {}, "The operator recorded revision 81503 at 2026-11-22T11:58:00Z" + later + ". The backup is at revision 81504."},
+		"the backup has less":             {80912, func(*world) {}, "The backup is at revision 80912: at least 591 revisions are lost."},
+		"a survivor has applied more":     {81503, func(w *world) { w.members["orders-c"].Status.Header.Revision = 81507 }, "Revision 81507 is known to be committed" + later + ". The backup is at revision 81503: at least 4 revisions are lost."},
+		"the operator has seen more since": {81503, func(w *world) {
+			w.update(func(c *api.EtcdCluster) { c.Status.Recovery = &api.RecoveryStatus{LastRevision: 81504} })
+		}, "Revision 81504 is known to be committed" + later + ". The backup is at revision 81503: at least 1 revision is lost."},
+		"the members cannot be asked": {81503, func(w *world) { w.update(withTLS) }, "The operator recorded revision 81503 at"},
+	} {
+		backup := nightly()
+		backup.Status.EtcdRevision = test.backup
+		w := lostQuorum(t, 81503, backup)
+		test.change(w)
+		code, out, errOut := w.run("restore", "orders", "--newest", "--dry-run")
+		if code != 0 || !strings.Contains(out, test.want) || strings.Contains(out, "no write is lost") || strings.Contains(out, "newer cluster") {
+			t.Errorf("%s: want %q, exit code %d: %s%s", name, test.want, code, out, errOut)
+		}
+	}
+}
+
+// A backup holds no write that comes after its begin, however long it takes.
+func TestARestoreLosesTheWritesSinceTheBackupBegan(t *testing.T) {
+	slow := nightly()
+	done := metav1.NewTime(now.Add(-5 * time.Hour))
+	slow.Status.LastSuccessDate = &done
+	_, out, _ := newWorld(t, slow).run("restore", "orders", "--newest", "--dry-run")
+	contains(t, out, "All writes since 2026-11-22T06:00:00Z (6h0m0s ago) are lost.")
+	w := newWorld(t, slow)
+	w.update(func(c *api.EtcdCluster) { c.Status.Record = recorded(81500) })
+	for _, name := range names {
+		w.members[name].NoQuorum = errors.New("etcdserver: no leader")
+	}
+	_, out, _ = w.run("recover", "orders")
+	contains(t, out, "all since 2026-11-22T06:00:00Z (6 h ago)")
 }
 
 func TestARestoreNamesANewerBackup(t *testing.T) {

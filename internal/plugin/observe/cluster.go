@@ -6,6 +6,7 @@
 package observe
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,11 @@ func (c *Cluster) Answer(id uint64) *Answer {
 		}
 	}
 	return nil
+}
+
+// Quorum reports whether a quorum has confirmed anything through any member.
+func (c *Cluster) Quorum() bool {
+	return c.Agreed || slices.ContainsFunc(c.Answers, func(a Answer) bool { return a.Commits == nil })
 }
 
 // Pod returns the pod of a name.

@@ -103,8 +103,8 @@ func (r *Report) table(out io.Writer, now time.Time) error {
 
 func backupLoses(b recovery.Backup, now time.Time) string {
 	text := b.Loses()
-	if b.Taken != nil && b.Unfit == "" {
-		text += fmt.Sprintf(": all since %s (%s ago)", b.Taken.UTC().Format(time.RFC3339), summary.Age(now.Sub(*b.Taken)))
+	if since := b.Since(); since != nil && b.Unfit == "" {
+		text += fmt.Sprintf(": all since %s (%s ago)", since.UTC().Format(time.RFC3339), summary.Age(now.Sub(*since)))
 	}
 	return text
 }

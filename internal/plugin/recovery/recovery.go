@@ -7,7 +7,6 @@ package recovery
 
 import (
 	"errors"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +57,7 @@ func Reported(c *observe.Cluster) bool {
 // Of lists the ways out. It returns ErrQuorum if a quorum serves. volumes are the claims of
 // the cluster's members, by name; nil if the user may not see them.
 func Of(c *observe.Cluster, volumes map[string]corev1.PersistentVolumeClaimPhase) (*Report, error) {
-	if hasQuorum(c) {
+	if c.Quorum() {
 		return nil, ErrQuorum
 	}
 	s := summary.Of(c, nil)
@@ -109,11 +108,6 @@ func recordedID(c *observe.Cluster) uint64 {
 	}
 	id, _ := strconv.ParseUint(c.Object.Status.Record.ClusterID, 16, 64)
 	return id
-}
-
-// hasQuorum reports whether a quorum has confirmed anything through any member.
-func hasQuorum(c *observe.Cluster) bool {
-	return c.Agreed || slices.ContainsFunc(c.Answers, func(a observe.Answer) bool { return a.Commits == nil })
 }
 
 // members are those of the membership. If no member answers, those on record count.

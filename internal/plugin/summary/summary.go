@@ -54,9 +54,14 @@ type Summary struct {
 	Tolerates int    `json:"tolerates"`
 	Leader    string `json:"leader,omitempty"`
 	// Source is who was asked: members, or the operator where the members can't be.
-	Source   string   `json:"source"`
-	NotAsked string   `json:"notAsked,omitempty"`
-	Revision int64    `json:"revision,omitempty"`
+	Source   string `json:"source"`
+	NotAsked string `json:"notAsked,omitempty"`
+	// Revision is the highest one that is known, and Confirmed whether a quorum confirms it now.
+	// RevisionRecorded is when the operator recorded it, if nobody knows a later one.
+	Revision         int64  `json:"revision,omitempty"`
+	Confirmed        bool   `json:"revisionConfirmed"`
+	RevisionRecorded string `json:"revisionRecorded,omitempty"`
+
 	Activity []string `json:"activity,omitempty"`
 	Members  []Member `json:"members"`
 	Backups  []Backup `json:"backups"`
@@ -88,6 +93,7 @@ func Of(c, earlier *observe.Cluster) *Summary {
 		s.Members = members(c, earlier)
 	}
 	s.count(c)
+	s.know(c)
 	s.Activity = activity(c)
 	s.State, s.Reasons = judge(c, s)
 	s.Backups = backups(c)
@@ -112,15 +118,27 @@ func (s *Summary) count(c *observe.Cluster) {
 			s.Leader = m.Name
 		}
 	}
+	s.Tolerates = s.Healthy - (s.Voters/2 + 1)
+}
+
+// know finds the highest revision that is known. A survivor of a lost quorum may lack what the operator has
+// seen.
+func (s *Summary) know(c *observe.Cluster) {
+	s.Confirmed = c.Quorum()
 	for _, a := range c.Answers {
 		if a.Err == nil {
 			s.Revision = max(s.Revision, a.Status.Revision)
 		}
 	}
-	if s.Revision == 0 && c.Object.Status.Record != nil {
-		s.Revision = c.Object.Status.Record.Revision
+	if s.Confirmed {
+		return
 	}
-	s.Tolerates = s.Healthy - (s.Voters/2 + 1)
+	if st := c.Object.Status.Recovery; st != nil {
+		s.Revision = max(s.Revision, st.LastRevision)
+	}
+	if rec := c.Object.Status.Record; rec != nil && rec.Revision >= s.Revision {
+		s.Revision, s.RevisionRecorded = rec.Revision, rec.LastUpdateTime
+	}
 }
 
 // age is the time since a moment.
