@@ -60,9 +60,9 @@ func TestGaugesTellHowAClusterIs(t *testing.T) {
 			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 1, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
 		}},
 		"out of the operator's sight, with a quorum of ready pods": {"cluster size=3\nmember a leader\nmember b\nmember c", func(o *plan.Observation) {
-			o.Quorum, o.Blind, o.Members = false, "x509: certificate signed by unknown authority", nil
+			o.Quorum, o.Blind, o.Members, o.Status.Size = false, "x509: certificate signed by unknown authority", nil, 3
 		}, map[string]float64{
-			"available": 0, "availability_unknown": 1, "data_missing": 0, "bootstrapped": 1, "size": 3, "members": 0, "voters": 0, "healthy_members": 0, "alarms": 0,
+			"available": 0, "availability_unknown": 1, "data_missing": 0, "bootstrapped": 1, "size": 3, "members": 3, "voters": 0, "healthy_members": 0, "alarms": 0,
 			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
 		}},
 		"with an alarm, and an upgrade": {"cluster size=1 version=3.7.3\nmember a leader", func(o *plan.Observation) {
