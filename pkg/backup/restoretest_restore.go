@@ -97,7 +97,7 @@ func (t *restoreTest) template(ctx context.Context) (*api.ClusterTemplate, error
 		}
 	} else {
 		var err error
-		if spec, err = t.copiedSpec(ctx); err != nil {
+		if spec, template.Metadata.Annotations, err = t.copied(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -126,27 +126,30 @@ func (t *restoreTest) template(ctx context.Context) (*api.ClusterTemplate, error
 // cluster does.
 var errReadable = errors.New("the cluster has TLS for clients, and everybody in the network could read a copy without it: describe one with TLS in spec.restoreTest.clusterTemplate")
 
-// copiedSpec is one member like those of the cluster that the backup comes from.
-func (t *restoreTest) copiedSpec(ctx context.Context) (map[string]any, error) {
-	spec := map[string]any{"size": 1}
+// copied is one member like those of the cluster that the backup comes from.
+func (t *restoreTest) copied(ctx context.Context) (spec map[string]any, annotations map[string]string, err error) {
+	spec = map[string]any{"size": 1}
 	ref := t.obj.Spec.EtcdCluster
 	if ref == nil {
 		if t.obj.Spec.ClientTLSSecret != "" || t.obj.Spec.AllowSelfSignedCertificates {
-			return nil, errReadable
+			return nil, nil, errReadable
 		}
-		return spec, nil
+		return spec, nil, nil
 	}
 	obj, err := t.cfg.Etcd.EtcdV1beta2().EtcdClusters(t.obj.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("the EtcdCluster %s is gone, and the test copies its settings: describe a cluster in spec.restoreTest.clusterTemplate", ref.Name)
+		return nil, nil, fmt.Errorf("the EtcdCluster %s is gone, and the test copies its settings: describe a cluster in spec.restoreTest.clusterTemplate", ref.Name)
 	case err != nil:
-		return nil, fmt.Errorf("look at the EtcdCluster %s: %w", ref.Name, granted(err, "get etcdclusters"))
+		return nil, nil, fmt.Errorf("look at the EtcdCluster %s: %w", ref.Name, granted(err, "get etcdclusters"))
 	case obj.Spec.ClientTLS():
-		return nil, errReadable
+		return nil, nil, errReadable
 	}
 	if obj.Spec.Repository != "" {
 		spec["repository"] = obj.Spec.Repository
+	}
+	if obj.Status.LiteralTags && !strings.HasPrefix(obj.Spec.Version, "v") {
+		annotations = map[string]string{api.LiteralTagsAnnotation: "true"}
 	}
 	if secret := obj.Spec.CredentialsSecret(); secret != "" {
 		spec["auth"] = map[string]any{"credentialsSecret": secret}
@@ -154,7 +157,7 @@ func (t *restoreTest) copiedSpec(ctx context.Context) (map[string]any, error) {
 	if p := obj.Spec.Pod; p != nil {
 		spec["pod"] = &api.PodPolicy{Resources: p.Resources, ImagePullSecrets: p.ImagePullSecrets, NodeSelector: p.NodeSelector, Tolerations: p.Tolerations, SecurityContext: p.SecurityContext}
 	}
-	return spec, nil
+	return spec, annotations, nil
 }
 
 // openRestored connects to the one member, or to the first of them.

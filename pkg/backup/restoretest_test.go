@@ -397,6 +397,43 @@ func TestADeletedEtcdBackupEndsItsTest(t *testing.T) {
 	})
 }
 
+// A registry with tags that have no leading v may lack those with one.
+func TestACopyHasTheTagsOfTheCluster(t *testing.T) {
+	for name, tt := range map[string]struct {
+		version   string
+		literal   bool
+		annotated bool
+	}{
+		"with a v":               {"3.5.9", false, false},
+		"without a v":            {"3.5.9", true, true},
+		"without a version":      {"", true, true},
+		"with a v by the spec's": {"v3.5.9", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				obj := tested(nil, api.RestoreTest{})
+				obj.Spec.EtcdEndpoints, obj.Spec.EtcdCluster = nil, &api.EtcdClusterRef{Name: "c"}
+				metav1.SetMetaDataAnnotation(&obj.ObjectMeta, api.ScopeAnnotation, api.ScopeClusterWide)
+				w := newWorld(t, obj)
+				if err := w.etcd.Tracker().Add(&api.EtcdCluster{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: types.UID("c")},
+					Spec:       api.ClusterSpec{Repository: "mirror.example/etcd", Version: tt.version}, Status: api.ClusterStatus{LiteralTags: tt.literal},
+				}); err != nil {
+					t.Fatal(err)
+				}
+				test := &restoreTest{cfg: &w.cfg, obj: obj, status: api.BackupStatus{EtcdVersion: "3.5.9"}}
+				template, err := test.template(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if a := template.Metadata.Annotations; (a[api.LiteralTagsAnnotation] == "true") != tt.annotated || a[api.ScopeAnnotation] != api.ScopeClusterWide {
+					t.Errorf("annotations %v", a)
+				}
+			})
+		})
+	}
+}
+
 // The data of a cluster that asks for certificates must not become readable without one.
 func TestACopyIsNotMoreReadableThanTheCluster(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,6 +44,29 @@ func TestARestoredClusterBeginsWithItsBackup(t *testing.T) {
 		w.checkRestoring(t)
 		if !w.Told("Restoring: The first member starts on the backup backups/etcd.backup") || w.Told("Spec Refused") {
 			t.Errorf("events %q", w.Events())
+		}
+	})
+}
+
+// The mirror of a cluster of the fork may have no tag with a leading v.
+func TestARestoredClusterKeepsTheTagsOfItsImages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		obj := restoredCluster()
+		obj.Spec.Repository, obj.Spec.Version = "mirror/etcd", "3.6.16"
+		metav1.SetMetaDataAnnotation(&obj.ObjectMeta, api.LiteralTagsAnnotation, "true")
+		w := newWorld(t, clock.RealClock{}, obj)
+		c := w.cluster(obj)
+		defer run(t, c)()
+		settle(w, c)
+		w.checkRestoring(t)
+		if !w.etcdCluster().Status.LiteralTags {
+			t.Error("status.literalTags is false")
+		}
+		spec := w.storedPods()[0].Spec
+		for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+			if strings.HasPrefix(container.Image, "mirror/etcd:") && container.Image != "mirror/etcd:3.6.16" {
+				t.Errorf("container %s has the image %s", container.Name, container.Image)
+			}
 		}
 	})
 }

@@ -41,6 +41,7 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	}
 	c.postponed.forget(o.Now)
 	o.Record, o.Accepted = o.Status.Record, c.obj.Annotations[plan.AcceptAnnotation]
+	o.StatedLiteralTags = c.obj.Annotations[api.LiteralTagsAnnotation] == "true"
 	o.StatedOrigin = c.obj.Annotations[plan.InitialVersionAnnotation]
 	if c.memory != nil {
 		o.Record = c.memory

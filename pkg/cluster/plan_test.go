@@ -216,6 +216,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 		case "record", "record-index", "record-revision", "record-id", "no-record", "accept", "index", "revision", "id", "went-back": // set once the members are known
 		case "initial":
 			o.Status.InitialVersion = value
+		case "literal-tags": // by an annotation
+			o.StatedLiteralTags = true
 		case "began": // by a person's word
 			o.StatedOrigin = value
 		case "log-target":

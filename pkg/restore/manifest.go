@@ -29,9 +29,13 @@ func manifestOf(live *unstructured.Unstructured) (manifest, error) {
 	if labels := live.GetLabels(); len(labels) > 0 {
 		metadata["labels"] = anyOf(labels)
 	}
-	annotations := maps.Clone(live.GetAnnotations())
+	annotations := map[string]string{}
+	maps.Copy(annotations, live.GetAnnotations())
 	delete(annotations, api.RestoreAnnotation)
 	delete(annotations, api.RecoverAnnotation) // this restore does what it asks for
+	if literal, _, _ := unstructured.NestedBool(live.Object, "status", "literalTags"); literal {
+		annotations[api.LiteralTagsAnnotation] = "true" // no pod of the new cluster shows it yet
+	}
 	if len(annotations) > 0 {
 		metadata["annotations"] = anyOf(annotations)
 	}
@@ -58,7 +62,7 @@ func manifestFrom(obj *api.EtcdRestore) (manifest, error) {
 	if err != nil {
 		return "", fmt.Errorf("spec.clusterTemplate.spec: %w", err)
 	}
-	if typed, err := t.ClusterSpec(); err == nil {
+	if typed, err := t.ClusterSpec(); err == nil && typed.Version == "" {
 		// The etcd operator may have another default.
 		content["version"] = typed.EffectiveVersion()
 	}

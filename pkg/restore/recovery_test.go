@@ -182,6 +182,27 @@ func TestTheChoiceEndsWithTheOldCluster(t *testing.T) {
 	}
 }
 
+// The new cluster has no pods yet that show the form of the tags.
+func TestTheNewClusterKeepsTheTagsOfTheOldOne(t *testing.T) {
+	for _, literal := range []bool{true, false} {
+		o := seen()
+		if err := unstructured.SetNestedField(o.cluster.live.Object, literal, "status", "literalTags"); err != nil {
+			t.Fatal(err)
+		}
+		m, err := manifestOf(o.cluster.live)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := m.cluster("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if value, there := made.GetAnnotations()[api.LiteralTagsAnnotation]; there != literal || literal && value != "true" {
+			t.Errorf("status.literalTags is %v: the annotations are %v", literal, made.GetAnnotations())
+		}
+	}
+}
+
 // The members return and take writes, and the etcd operator died before it could see that. Its last
 // report is new enough.
 func TestARecoveryWaitsWhileAQuorumOfTheMembersIsReady(t *testing.T) {

@@ -56,7 +56,7 @@ func (o *Observation) Image(version string) string {
 // LiteralTags reports whether tags of images have no leading v unless the spec's version has
 // one. The fork takes the version literally, and its registries may have only such tags.
 func (o *Observation) LiteralTags() bool {
-	return o.Status.LiteralTags || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.LiteralTag })
+	return o.Status.LiteralTags || o.StatedLiteralTags || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.LiteralTag })
 }
 
 // has reports whether a pod has an image. An earlier operator may have asked for a digest,

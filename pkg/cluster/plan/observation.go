@@ -122,6 +122,9 @@ type Observation struct {
 	StaysSince map[string]time.Time
 	// Recovery is what is known for a way out of a lost quorum.
 	Recovery Recovery
+	// StatedLiteralTags is true if the EtcdCluster has an annotation that tags of images have
+	// no leading v.
+	StatedLiteralTags bool
 	// StatedOrigin is the version with which the cluster began, as a person says; "" if nobody
 	// does.
 	StatedOrigin string

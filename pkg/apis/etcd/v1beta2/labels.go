@@ -25,6 +25,10 @@ const (
 	VersionAnnotation = "etcd.version"
 	// OperatorVersionAnnotation on a CRD is the version of the operator that wrote it.
 	OperatorVersionAnnotation = OperatorAnnotations + "operator-version"
+	// LiteralTagsAnnotation on an EtcdCluster has the value "true" if tags of images have no
+	// leading v unless the spec's version has one. A restore or a test of a backup keeps
+	// status.literalTags of the original cluster in it.
+	LiteralTagsAnnotation = OperatorAnnotations + "literal-tags"
 	// ScopeAnnotation on an object selects the operators that manage it.
 	ScopeAnnotation = OperatorAnnotations + "scope"
 	// ScopeClusterWide is the value of ScopeAnnotation for operators with -cluster-wide. It
