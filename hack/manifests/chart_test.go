@@ -146,7 +146,7 @@ func TestTheSchemaRefuses(t *testing.T) {
 		{"restoreOperator: {replicas: -1}", "/restoreOperator/replicas"},
 		{"etcdOperator: {extraArgs: [-cluster-wide]}", "/etcdOperator/extraArgs/0"},
 		{"etcdOperator: {extraArgs: [--create-crd=true]}", "/etcdOperator/extraArgs/0"},
-		{"backupOperator: {extraArgs: ['-listen-addr=:9090']}", "/backupOperator/extraArgs/0"}, // probes ask port 8080
+		{"backupOperator: {extraArgs: ['-listen-addr=:9090']}", "/backupOperator/extraArgs/0"},           // probes ask port 8080
 		{"backupOperator: {volumes: [{name: backups, emptyDir: {}}]}", "/backupOperator/volumes/0/name"}, // backupVolume's
 		{"backupOperator: {volumeMounts: [{name: gcp}]}", "missing property 'mountPath'"},
 		{"etcdOperator: {podLabels: {name: mine}}", "invalid propertyName 'name'"}, // the selector's

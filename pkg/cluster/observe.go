@@ -40,8 +40,8 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 		o.Tolerated = c.tolerated.why
 	}
 	c.postponed.forget(o.Now)
-	o.Record, o.Accepted = o.Status.Record, c.obj.Annotations[plan.AcceptAnnotation]
 	o.StatedLiteralTags = c.obj.Annotations[api.LiteralTagsAnnotation] == "true"
+	o.Record, o.Accepted = o.Status.Record, c.obj.Annotations[plan.AcceptAnnotation]
 	o.StatedOrigin = c.obj.Annotations[plan.InitialVersionAnnotation]
 	if c.memory != nil {
 		o.Record = c.memory
