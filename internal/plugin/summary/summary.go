@@ -92,7 +92,7 @@ func Of(c, earlier *observe.Cluster) *Summary {
 	} else {
 		s.Members = members(c, earlier)
 	}
-	s.count(c)
+	s.count()
 	s.know(c)
 	s.Activity = activity(c)
 	s.State, s.Reasons = judge(c, s)
@@ -106,7 +106,7 @@ func Of(c, earlier *observe.Cluster) *Summary {
 }
 
 // count counts the votes.
-func (s *Summary) count(c *observe.Cluster) {
+func (s *Summary) count() {
 	for _, m := range s.Members {
 		if m.Votes() {
 			s.Voters++
