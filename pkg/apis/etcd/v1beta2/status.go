@@ -132,8 +132,8 @@ type ClusterStatus struct {
 	InitialVersion string `json:"initialVersion,omitempty"`
 
 	// True if tags of images have no leading v unless `spec.version` has one. That is
-	// so in a cluster from the fork of v0.9.4 whose images had no v, in one that a
-	// restore makes of it, and with the annotation
+	// so in a cluster from the fork of v0.9.4 whose images had no v, and in one that a
+	// restore makes of it. It is also so with the annotation
 	// `etcd.database.coreos.com/literal-tags: "true"`.
 	// +optional
 	LiteralTags bool `json:"literalTags,omitempty"`
