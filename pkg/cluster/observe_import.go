@@ -163,12 +163,18 @@ func (c *Cluster) observeImport(ctx context.Context, o *plan.Observation) error 
 			c.survey(ctx, o)
 		}
 	}
-	o.Import = i.facts
-	o.Import.Held, o.Import.Problem = held, i.problem
+	o.Import = i.found(held)
 	if i.problem != "" && !o.Status.Import.Begun() {
 		o.Import.Checked, o.Import.Obstacles = true, []string{i.problem}
 	}
 	return nil
+}
+
+// found is what the jobs have found, and what the pass itself knows.
+func (i *importer) found(held bool) plan.Import {
+	found := i.facts
+	found.Held, found.Problem = held, i.problem
+	return found
 }
 
 // mayBegin reports whether a look at the etcd can lead to the begin of an import.
@@ -324,9 +330,7 @@ func (c *Cluster) prove(ctx context.Context, o *plan.Observation) {
 			c.startProof(ctx, o, m)
 		}
 	}
-	held := o.Import.Held
-	o.Import = i.facts
-	o.Import.Held, o.Import.Problem = held, i.problem
+	o.Import = i.found(o.Import.Held)
 }
 
 // unproven returns a member whose proof is next: a learner that could vote or, before the commit,

@@ -49,19 +49,13 @@ func TestEveryBlockIsOfAKnownKind(t *testing.T) {
 
 // The files in pkg/apis/etcd/crd name no release, and an operator of an earlier one would replace them.
 func TestNoPageAppliesCRDsThatNameNoRelease(t *testing.T) {
-	list, err := pages(root)
+	all, err := allBlocks(root, kinds...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range list {
-		found, err := blocks(root, page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, b := range found {
-			if strings.Contains(b.text, "kubectl apply") && strings.Contains(b.text, "pkg/apis/etcd/crd") {
-				t.Errorf("%s: apply deploy/crds instead", b)
-			}
+	for _, b := range all {
+		if strings.Contains(b.text, "kubectl apply") && strings.Contains(b.text, "pkg/apis/etcd/crd") {
+			t.Errorf("%s: apply deploy/crds instead", b)
 		}
 	}
 }
