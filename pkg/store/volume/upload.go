@@ -76,7 +76,7 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (object sto
 		return store.Object{}, err
 	}
 	defer opened.Close()
-	if err := s.root.Rename(upload.path(), key); err != nil {
+	if err := s.rename(upload.path(), key); err != nil && !s.isAt(key, content) {
 		return store.Object{}, err
 	}
 	made = nil // the content is complete, and what it replaces is gone
@@ -87,6 +87,13 @@ func (s *Store) put(ctx context.Context, key string, u store.Upload) (object sto
 		_ = s.root.Remove(metadataOf(key, former).path()) // Sweep removes it after a failure
 	}
 	return store.Object{Key: key, Size: content.Size(), Modified: content.ModTime(), Metadata: values}, nil
+}
+
+// isAt reports whether a key names this file. A rename on NFS can succeed and report an error: the
+// server's answer was lost, and at the second request the file had gone from its former name.
+func (s *Store) isAt(key string, file os.FileInfo) bool {
+	found, err := s.root.Lstat(key)
+	return err == nil && os.SameFile(found, file)
 }
 
 // write durably writes a new file.

@@ -41,6 +41,8 @@ type Store struct {
 	root  *os.Root
 	dir   string // for errors
 	fsync func(*os.File) error
+	// rename is that of root; tests replace it.
+	rename func(from, to string) error
 }
 
 var _ store.Store = (*Store)(nil)
@@ -66,7 +68,7 @@ func open(config Config) (*Store, error) {
 	case err != nil:
 		return nil, err
 	}
-	opened := &Store{root: root, dir: filepath.Join(config.Root, config.Dir), fsync: (*os.File).Sync}
+	opened := &Store{root: root, dir: filepath.Join(config.Root, config.Dir), fsync: (*os.File).Sync, rename: root.Rename}
 	if config.Dir == "" {
 		return opened, nil
 	}
@@ -83,6 +85,7 @@ func open(config Config) (*Store, error) {
 	if opened.root, err = root.OpenRoot(config.Dir); err != nil {
 		return nil, err
 	}
+	opened.rename = opened.root.Rename
 	return opened, nil
 }
 

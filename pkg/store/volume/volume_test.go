@@ -185,6 +185,30 @@ func TestAnErrorAfterTheRenameKeepsTheNewContent(t *testing.T) {
 }
 
 // File systems of other machines may round times: those of whole seconds stay.
+// An NFS client that gets no answer asks again, and then the file is no longer there.
+func TestARenameThatWasDoneIsNoError(t *testing.T) {
+	in := openAt(t, t.TempDir(), "")
+	put(t, in, "etcd.backup", "former", map[string]string{"revision": "1"})
+	in.rename = func(from, to string) error {
+		if err := in.root.Rename(from, to); err != nil {
+			return err
+		}
+		return in.root.Rename(from, to)
+	}
+	put(t, in, "etcd.backup", "newer", map[string]string{"revision": "2"})
+	if kept, err := in.Stat(t.Context(), "etcd.backup"); err != nil || kept.Metadata["revision"] != "2" {
+		t.Errorf("after a rename whose first answer was lost: %+v, %v; want the new metadata", kept, err)
+	}
+
+	in.rename = func(string, string) error { return syscall.EIO }
+	if _, err := in.Put(t.Context(), "etcd.backup", store.Upload{Body: strings.NewReader("third"), Size: -1}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a rename that was not done: %v, want its error", err)
+	}
+	if kept, err := in.Stat(t.Context(), "etcd.backup"); err != nil || kept.Metadata["revision"] != "2" {
+		t.Errorf("after a rename that was not done: %+v, %v; want what was there", kept, err)
+	}
+}
+
 func TestMetadataStayWithContentWhoseTimeIsRounded(t *testing.T) {
 	dir := t.TempDir()
 	in := openAt(t, dir, "")
