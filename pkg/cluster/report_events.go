@@ -65,6 +65,10 @@ func (n *notices) memberUpgraded(s plan.SetVersion) {
 		n.Normal("Member Updated", "Member %s is restarted on the image of version %s from another repository", s.Pod, s.To)
 		return
 	}
+	if s.Previous == "" {
+		n.Normal("Member Upgraded", "The new member %s gets version %s, because the image of version %s is unavailable", s.Pod, s.To, s.From)
+		return
+	}
 	n.Normal("Member Upgraded", "Member %s upgraded from %s to %s", s.Pod, s.From, s.To)
 }
 

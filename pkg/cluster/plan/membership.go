@@ -125,7 +125,7 @@ func dropStuckLearner(o *Observation) Step {
 			why = "its data is gone, and it had no vote yet"
 		case !m.Joined() && !o.canJoin(m.Pod.InitialCluster) && !m.Copies(o.Now):
 			why = "the membership changed before it started"
-		case !m.Joined() && !m.Pod.Started && m.Pod.Image != o.Image(o.joinVersion()):
+		case !m.Joined() && !m.Pod.Started && !o.hasJoinImage(*m.Pod):
 			why = "the image for new members is now " + o.Image(o.joinVersion())
 		case !m.Joined() && !m.Pod.Started && o.BehindTemplate(m):
 			why = "the spec has changed since its pod was made"

@@ -214,16 +214,19 @@ const NoMembersLeft = "all members and their data are gone. The operator never r
 // bad version may be what took the quorum.
 func takeBackBadImage(o *Observation) Step {
 	for _, p := range o.Pods {
-		switch missing := o.missesImage(p); {
-		case missing && !has(p, o.Image(p.Version)):
+		switch missing := missesImage(p); {
+		case missing && o.mayJoinAsNextPatch(p):
+			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: o.Spec.EffectiveVersion(), Admitted: p.Admitted}
+		case !missing || !o.hasRun(p):
+		case !has(p, o.Image(p.Version)):
 			return o.setVersion(p, p.Version, p.Previous) // another repository
-		case missing && o.mayTakeNextPatch(p):
+		case o.mayTakeNextPatch(p):
 			return o.setVersion(p, o.Spec.EffectiveVersion(), p.Version)
 		}
 		if manifest.Holds(p.Version, o.Status.CurrentVersion) {
 			continue // the cluster runs it: a crash of etcd has another reason
 		}
-		if !p.Started && !o.returns(p) || !p.BadImage && !p.Crashing || p.Running || p.Deleting || p.Finished || p.Version == o.Spec.EffectiveVersion() {
+		if !o.hasRun(p) || !p.BadImage && !p.Crashing || p.Running || p.Deleting || p.Finished || p.Version == o.Spec.EffectiveVersion() {
 			continue
 		}
 		ran, err := etcd.ParseVersion(p.Previous)
@@ -243,26 +246,29 @@ func takeBackBadImage(o *Observation) Step {
 	return nil
 }
 
-// missesImage reports whether etcd has run on a pod's data, and does not run because its image is unavailable.
-func (o *Observation) missesImage(p manifest.PodState) bool {
-	return (p.Started || o.returns(p)) && p.BadImage && !p.Running && !p.Deleting && !p.Finished
+// missesImage reports whether etcd does not run in a pod because its image is unavailable.
+func missesImage(p manifest.PodState) bool {
+	return p.BadImage && !p.Running && !p.Deleting && !p.Finished
 }
 
 // mayTakeNextPatch reports whether a pod may get the version of the spec, although its own is what the
-// cluster runs: a registry may have deleted that image. A later patch opens the same data. While a pod with
+// cluster runs: a registry may have deleted that image. A later patch opens the same data. While a member with
 // that patch does not run, the patch may be bad: it must cost one member at most.
 func (o *Observation) mayTakeNextPatch(p manifest.PodState) bool {
 	if !manifest.Holds(p.Version, o.Status.CurrentVersion) {
 		return false
 	}
 	target := o.Spec.EffectiveVersion()
-	if slices.ContainsFunc(o.Pods, func(other manifest.PodState) bool { return other.Version == target && !other.Running }) {
+	if slices.ContainsFunc(o.Pods, func(other manifest.PodState) bool {
+		return other.Version == target && !other.Running && o.hasRun(other)
+	}) {
 		return false
 	}
-	runs, err := etcd.ParseVersion(p.Version)
-	to, toErr := etcd.ParseVersion(target)
-	return err == nil && toErr == nil && runs.Major == to.Major && runs.Minor == to.Minor && to.GT(runs.Version) && o.CheckVersion() == nil
+	return o.nextPatchOf(p.Version)
 }
+
+// hasRun reports whether etcd has run on a pod's data.
+func (o *Observation) hasRun(p manifest.PodState) bool { return p.Started || o.returns(p) }
 
 // returns reports whether a pod is that of a member that returns to its volume, on which etcd has run.
 // If its image is unavailable from the start, etcd has not run in the pod itself.
@@ -290,7 +296,7 @@ func discardPod(o *Observation) Step {
 			return removePod(p, "it is more than the size asks for")
 		case !o.canJoin(p.InitialCluster):
 			return removePod(p, "the membership it was made for has changed")
-		case p.Image != o.Image(o.joinVersion()):
+		case !o.hasJoinImage(p):
 			return removePod(p, "the image for new members is now "+o.Image(o.joinVersion()))
 		case o.podOutdated(p) || o.volumeOutdated(MemberState{Pod: &p, Volume: o.Volume(p.Name)}):
 			return removePod(p, "the spec has changed since it was made")

@@ -87,6 +87,27 @@ func (o *Observation) joinVersion() string {
 	return target
 }
 
+// hasJoinImage reports whether a member to be may join with the image of its pod. The version of the spec
+// may join early if it is the next patch (mayJoinAsNextPatch).
+func (o *Observation) hasJoinImage(p manifest.PodState) bool {
+	join := o.joinVersion()
+	return p.Image == o.Image(join) || p.Image == o.Image(o.Spec.EffectiveVersion()) && o.nextPatchOf(join)
+}
+
+// mayJoinAsNextPatch reports whether a pod in which etcd has not run may get the version of the spec. If the
+// image of the running version is gone, no member could join, and the upgrade waits for missing members. The
+// pod changes in place: a new one would have the image that is gone.
+func (o *Observation) mayJoinAsNextPatch(p manifest.PodState) bool {
+	return !p.Seed && !o.hasRun(p) && p.Image == o.Image(o.joinVersion()) && o.nextPatchOf(p.Version)
+}
+
+// nextPatchOf reports whether the version of the spec is a later patch of a version, and the members may run it.
+func (o *Observation) nextPatchOf(version string) bool {
+	from, err := etcd.ParseVersion(version)
+	to, toErr := etcd.ParseVersion(o.Spec.EffectiveVersion())
+	return err == nil && toErr == nil && from.Major == to.Major && from.Minor == to.Minor && to.GT(from.Version) && o.CheckVersion() == nil
+}
+
 // upgradeOneMember changes the version of one member in place. It continues with the next only
 // when all members run the version of their pods, healthy and caught up, by etcd's own answers. The
 // leader comes last, and transfers leadership before.
