@@ -256,18 +256,22 @@ func within[T any](ctx context.Context, timeout time.Duration, f func(context.Co
 // healthLog remembers since when each member has been unhealthy.
 type healthLog map[uint64]downtime
 
-// downtime is since when a member has been unhealthy, for how long of that time there was a quorum,
-// and the last look, if that saw a quorum.
+// downtime is since when a member has been unhealthy, and for how long of that time it was awaited: while
+// there was a quorum, or its disk hung. looked is the last look, if the time until the next one counts.
 type downtime struct {
 	since   time.Time
 	awaited time.Duration
 	looked  time.Time
+	hangs   bool
 }
 
-// look counts the time since the last look, if both have seen a quorum. A late look proves nothing
-// about the time between.
-func (d downtime) look(o *plan.Observation) downtime {
-	if !o.Quorum {
+// look counts the time since the last look, if the member was awaited at both. A late look proves nothing
+// about the time between. Only with a quorum, the operator asks whether a disk hangs.
+func (d downtime) look(o *plan.Observation, stalled bool) downtime {
+	if o.Quorum {
+		d.hangs = stalled
+	}
+	if !o.Quorum && !d.hangs {
 		d.looked = time.Time{}
 		return d
 	}
@@ -284,20 +288,19 @@ func (h healthLog) track(o *plan.Observation) {
 	for i := range o.Members {
 		m := &o.Members[i]
 		current[m.ID] = true
-		if m.Healthy() {
-			// Without a quorum, nobody asked whether the member confirms reads.
-			if o.Quorum {
-				delete(h, m.ID)
-			}
-			continue
-		}
 		down, known := h[m.ID]
-		if !known {
+		switch {
+		case m.Healthy() && (o.Quorum || !known):
+			delete(h, m.ID)
+			continue
+		case !known:
 			down.since = o.Now
 		}
-		down = down.look(o)
+		down = down.look(o, m.Stalled)
 		h[m.ID] = down
-		m.DownSince, m.Awaited = down.since, down.awaited
+		if !m.Healthy() { // without a quorum, nobody asked whether the member confirms reads
+			m.DownSince, m.Awaited = down.since, down.awaited
+		}
 	}
 	for id := range h {
 		if len(o.Members) > 0 && !current[id] {

@@ -216,6 +216,38 @@ func TestAMemberIsAwaitedOnlyWhileThereIsAQuorum(t *testing.T) {
 	}
 }
 
+// A disk that hangs before an outage hangs through it. A member that was silent and confirms no read at the
+// first look after the outage may only be slow.
+func TestOnlyAHungDiskIsAwaitedWithoutAQuorum(t *testing.T) {
+	silent := plan.MemberState{Member: etcd.Member{ID: 1}}
+	hangs := plan.MemberState{Member: etcd.Member{ID: 1}, Status: &etcd.Status{LeaderID: 2}, Stalled: true}
+	unasked := hangs
+	unasked.Stalled = false // it looks healthy
+	for _, tt := range []struct {
+		before plan.MemberState
+		want   time.Duration
+	}{
+		{silent, 10 * time.Second},
+		{hangs, 80 * time.Second},
+	} {
+		h := healthLog{}
+		var awaited time.Duration
+		for i, l := range []struct {
+			quorum bool
+			member plan.MemberState
+		}{
+			{true, tt.before}, {false, unasked}, {false, unasked}, {false, silent}, {false, unasked}, {false, unasked}, {false, unasked}, {true, hangs}, {true, hangs},
+		} {
+			o := &plan.Observation{Now: noon.Add(time.Duration(i) * 10 * time.Second), Members: []plan.MemberState{l.member}, Quorum: l.quorum}
+			h.track(o)
+			awaited = o.Members[0].Awaited
+		}
+		if awaited != tt.want {
+			t.Errorf("awaited for %s, want %s, after %+v", awaited, tt.want, tt.before)
+		}
+	}
+}
+
 func TestOnlyOwnPodsAndServicesAreSeen(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())

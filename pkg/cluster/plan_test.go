@@ -155,7 +155,7 @@ func parseWorld(text string) (*plan.Observation, error) {
 			s.LeaderID = leader
 		}
 		if down := members[i].DownSince; !down.IsZero() {
-			if o.QuorumReturned.After(down) {
+			if o.QuorumReturned.After(down) && members[i].Awaited == 0 {
 				down = o.QuorumReturned
 			}
 			members[i].Awaited = o.Now.Sub(down)
@@ -561,12 +561,15 @@ func parseMember(o *plan.Observation, words []string, running string, id uint64,
 				return m, nil, err
 			}
 			m.Status, m.DownSince = nil, o.Now.Add(-d)
-		case "stalled":
+		case "stalled", "hung":
 			d, err := time.ParseDuration(cmp.Or(value, "1s"))
 			if err != nil {
 				return m, nil, err
 			}
 			m.Stalled, m.DownSince = true, o.Now.Add(-d)
+			if key == "hung" { // also while there was no quorum
+				m.Awaited = d
+			}
 		case "copying": // for so long, and still
 			m.Name, m.Status, m.Received = "", nil, o.Now
 			p.Ready = false

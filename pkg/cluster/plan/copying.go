@@ -24,25 +24,18 @@ func (m MemberState) Copies(now time.Time) bool {
 // overdue reports whether a learner takes too long to join. Progress counts, not time: a copy
 // of a large database may take hours. Its pod may have waited for long before the member was added.
 func (o *Observation) overdue(m MemberState) bool {
-	began := m.DownSince
-	if !m.Joined() && m.Pod.Created.After(began) {
-		began = m.Pod.Created
-	}
-	if began.IsZero() {
-		return false
+	waited := m.SilentFor(o.Now)
+	if !m.Joined() {
+		waited = min(waited, o.Now.Sub(m.Pod.Created))
 	}
 	if !m.Pod.Running {
-		return o.Now.Sub(began) > joinDeadline
+		return waited > joinDeadline
 	}
 	load, whole := o.copyTimes()
 	if m.CopyUnseen {
-		return o.Now.Sub(began) > whole // the operator can't see its progress
+		return waited > whole // the operator can't see its progress
 	}
-	moved := began
-	if m.Received.After(moved) {
-		moved = m.Received
-	}
-	return o.Now.Sub(moved) > load || o.Now.Sub(began) > whole
+	return min(waited, o.Now.Sub(m.Received)) > load || waited > whole
 }
 
 // copyTimes returns how long a member may take to load a copy of the database, and to receive and load it.

@@ -142,12 +142,12 @@ func (m MemberState) Lost(now time.Time) bool {
 
 // SilentFor returns how long an unhealthy member has had to return; 0 if it is healthy. After an outage
 // of all, the nodes boot one by one, so the time without a quorum does not count. A member without data
-// has nothing to return with, and a hung disk hangs with or without a quorum.
+// has nothing to return with.
 func (m MemberState) SilentFor(now time.Time) time.Duration {
 	switch {
 	case m.DownSince.IsZero():
 		return 0
-	case m.Stalled, m.Pod != nil && m.Pod.Dataless:
+	case m.Pod != nil && m.Pod.Dataless:
 		return now.Sub(m.DownSince)
 	default:
 		return m.Awaited

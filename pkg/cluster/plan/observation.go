@@ -149,7 +149,8 @@ type MemberState struct {
 	// DownSince is when the operator first saw it without an answer or a leader; zero if it is
 	// healthy.
 	DownSince time.Time
-	// Awaited is for how long of that time the operator has seen a quorum.
+	// Awaited is for how long of that time the operator has seen a quorum, or a hung disk, which hangs
+	// without a quorum too.
 	Awaited time.Duration
 	// Received is when it was last seen to receive a copy of the database; zero: never.
 	Received time.Time
