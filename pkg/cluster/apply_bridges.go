@@ -34,6 +34,8 @@ func (c *Cluster) writeBridge(ctx context.Context, s plan.WriteBridge) error {
 	if len(s.To) > 0 {
 		want = manifest.BuildBridge(c.obj, b.service, s.To)
 	}
+	again := b.unfinished // the difference may be the operator's own, and nobody's edit
+	b.unfinished = true
 	for _, family := range manifest.BridgeFamilies {
 		i := slices.IndexFunc(want, func(w *discoveryv1.EndpointSlice) bool { return w.AddressType == discoveryv1.AddressType(family) })
 		var err error
@@ -50,8 +52,9 @@ func (c *Cluster) writeBridge(ctx context.Context, s plan.WriteBridge) error {
 			return err
 		}
 	}
+	b.unfinished = false
 	c.writeEnded(writeOfBridge(s.Service), nil)
-	if s.Edited != "" {
+	if s.Edited != "" && !again {
 		c.notices.corrected("The bridge of Service "+s.Service, s.Edited)
 	}
 	return nil
@@ -139,5 +142,5 @@ func (c *Cluster) deleteSlice(ctx context.Context, b *bridge, family corev1.IPFa
 
 // readAgain makes the next pass read the slices.
 func (b *bridge) readAgain() {
-	*b = bridge{slices: map[corev1.IPFamily]*discoveryv1.EndpointSlice{}, problem: b.problem, unread: b.unread}
+	*b = bridge{slices: map[corev1.IPFamily]*discoveryv1.EndpointSlice{}, problem: b.problem, unread: b.unread, unfinished: b.unfinished}
 }

@@ -194,6 +194,56 @@ func TestABridgeIsKept(t *testing.T) {
 	}
 }
 
+// A write that failed after the first of two slices is no edit of somebody else.
+func TestABridgeWrittenInPartIsNoEdit(t *testing.T) {
+	w := newBridgeWorld(t)
+	w.settle()
+	fails := true
+	w.kube.PrependReactor("update", "endpointslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if s, ok := a.(clienttesting.UpdateAction).GetObject().(*discoveryv1.EndpointSlice); ok && fails && s.AddressType == discoveryv1.AddressTypeIPv6 {
+			return true, nil, apierrors.NewInternalError(errors.New("the API server restarts"))
+		}
+		return false, nil, nil
+	})
+	w.editPod("b", func(pod *corev1.Pod) {
+		pod.Status.Conditions = []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionFalse, "")}
+	})
+	failed := 0
+	for range 60 {
+		w.watch()
+		if _, err := w.c.pass(t.Context()); err != nil {
+			failed++
+		}
+		w.clock.Step(500 * time.Millisecond)
+	}
+	fails = false
+	w.clock.Step(refusedPause)
+	w.settle()
+	w.wantLeads(
+		"old-headless.etcd-bridge.ipv4: 10.1.0.1@old-0 10.1.0.2@old-1! 10.1.0.3@old-2",
+		"old-headless.etcd-bridge.ipv6: fd00::1@old-0 fd00::2@old-1! fd00::3@old-2",
+		"old.etcd-bridge.ipv4: 10.1.0.1 10.1.0.3")
+	if got := w.reasons(); failed < 2 || slices.Contains(got, "Edit Undone") {
+		t.Errorf("%d failed passes, events %q", failed, got)
+	}
+
+	client := w.kube.DiscoveryV1().EndpointSlices("ns")
+	edited, err := client.Get(t.Context(), "old.etcd-bridge.ipv4", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited = edited.DeepCopy()
+	edited.Ports = nil
+	if _, err := client.Update(t.Context(), edited, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Step(bridgePeriod)
+	w.settle()
+	if got := w.reasons(); !slices.Contains(got, "Edit Undone") {
+		t.Errorf("events %q", got)
+	}
+}
+
 func TestABridgeLeavesWhatIsSomebodyElses(t *testing.T) {
 	w := newBridgeWorld(t)
 	client := w.kube.DiscoveryV1().EndpointSlices("ns")

@@ -43,6 +43,8 @@ type bridge struct {
 	problem string
 	// unread is the API server's refusal of the last read; "" if it was none.
 	unread string
+	// unfinished is true from the begin of a write of the slices until all of them are written.
+	unfinished bool
 }
 
 // due reports whether a Service or its slices must be read again.
