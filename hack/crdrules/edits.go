@@ -73,7 +73,7 @@ func edits() []placed {
 	}
 	domain := func(self string) string {
 		return fmt.Sprintf("[has(%[1]s.pod) && has(%[1]s.pod.ClusterDomain) ? %[1]s.pod.ClusterDomain : '']"+
-			".map(d, d.startsWith('.') ? d.substring(1) : d).map(d, d.endsWith('.') ? d.substring(0, size(d) - 1) : d)", self)
+			".map(d, d.startsWith('.') ? d.substring(1) : d).map(d, d.endsWith('.') ? d.substring(0, size(d) - 1) : d).map(d, d.lowerAscii())", self)
 	}
 	return []placed{root, at("spec",
 		mustAt(".TLS", secret("self", "member", "peerSecret")+" == "+secret("oldSelf", "member", "peerSecret"),

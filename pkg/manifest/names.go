@@ -98,10 +98,10 @@ func scheme(tls bool) string {
 }
 
 // MemberAt returns the member of a peer URL's host, or "" for a host in another form than this
-// cluster's.
+// cluster's. An earlier operator may have written the cluster domain in capitals.
 func (n Names) MemberAt(host string) string {
-	name, ok := strings.CutSuffix(host, n.Domain())
-	if !ok || name == "" || strings.Contains(name, ".") {
+	name, domain, _ := strings.Cut(host, ".")
+	if !strings.EqualFold("."+domain, n.Domain()) {
 		return ""
 	}
 	return name

@@ -68,6 +68,9 @@ func tolerateInPod(p *PodPolicy) {
 	if !printable.MatchString(p.BusyboxImage) {
 		p.BusyboxImage = ""
 	}
+	if lower := strings.ToLower(p.ClusterDomain); domainFormat.MatchString(lower) {
+		p.ClusterDomain = lower // DNS makes no difference
+	}
 	if p.DNSTimeoutInSecond != nil && *p.DNSTimeoutInSecond < 0 {
 		*p.DNSTimeoutInSecond = 0 // v0.9.4 never came to its end
 	}

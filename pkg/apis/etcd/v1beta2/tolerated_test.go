@@ -37,6 +37,7 @@ func TestWhatRanBeforeIsTolerated(t *testing.T) {
 		"reserved labels and annotations":    {`{"size":3,"pod":{"labels":{"etcd_zone":"a","team":"a"},"annotations":{"etcd.version":"3.5.9"}}}`, `{"size":3,"pod":{"labels":{"team":"a"},"resources":{}}}`},
 		"a server's certificate alone":       {`{"size":3,"TLS":{"static":{"member":{"peerSecret":"p","serverSecret":"s"}}}}`, `{"size":3,"TLS":{"static":{"member":{"peerSecret":"p"}}}}`},
 		"a limit that is never reached":      {`{"size":3,"pod":{"DNSTimeoutInSecond":-1}}`, `{"size":3,"pod":{"DNSTimeoutInSecond":0,"resources":{}}}`},
+		"a domain in capitals":               {`{"size":3,"pod":{"ClusterDomain":".Cluster.Local"}}`, `{"size":3,"pod":{"ClusterDomain":".cluster.local","resources":{}}}`},
 		"one Service for all":                {`{"size":3,"service":{"name":"c","annotations":{"service.beta.kubernetes.io/load-balancer-source-ranges":"10.0.0.0/8"}}}`, `{"size":3,"service":{}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
