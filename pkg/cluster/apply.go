@@ -21,13 +21,15 @@ var (
 	// errSuperseded means that the EtcdCluster has changed since the plan: somebody has edited
 	// it, deleted it, or written its status.
 	errSuperseded = errors.New("the EtcdCluster has changed since the step was planned")
+	// errLeftOut means that the API server has refused a write that its rule now leaves out.
+	errLeftOut = errors.New("the operator leaves this out for a while")
 
 	errNoQuorum = errors.New("no member that takes changes is known")
 )
 
 // isNotYet reports whether err ends a pass without a failure: the next pass sees more.
 func isNotYet(err error) bool {
-	return etcd.IsNotYet(err) || errors.Is(err, errCacheBehind) || errors.Is(err, errBeingDeleted) || errors.Is(err, errSuperseded) || errors.Is(err, errRepeats)
+	return etcd.IsNotYet(err) || errors.Is(err, errCacheBehind) || errors.Is(err, errBeingDeleted) || errors.Is(err, errSuperseded) || errors.Is(err, errRepeats) || errors.Is(err, errLeftOut)
 }
 
 // apply executes a step. For steps that are only a record in status, there is nothing left:
@@ -51,7 +53,11 @@ func (c *Cluster) apply(ctx context.Context, s plan.Step) error {
 	case plan.CreatePods:
 		return c.createPods(ctx, s)
 	case plan.DeletePod:
-		return c.deletePod(ctx, s)
+		err := c.deletePod(ctx, s)
+		if s.Creating { // the rule of the bootstrap has nothing else to do
+			return err
+		}
+		return leftOut(err)
 	case plan.SetVersion:
 		return c.setVersion(ctx, s)
 	case plan.RecyclePod:

@@ -159,8 +159,12 @@ func (c *Cluster) deletePod(ctx context.Context, s plan.DeletePod) error {
 	if apierrors.IsConflict(err) && s.Seen != "" {
 		return fmt.Errorf("delete pod %s: %w: %w", s.Name, errCacheBehind, err)
 	}
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("delete pod %s: %w", s.Name, err)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		err = nil
+	}
+	c.writeEnded(deletionOfPod(s.Name), err)
+	if err != nil {
+		return wrap(err, "%s", deletionOfPod(s.Name))
 	}
 	c.deleted[s.UID] = c.cfg.Clock.Now()
 	if s.HeldUp {
@@ -169,9 +173,21 @@ func (c *Cluster) deletePod(ctx context.Context, s plan.DeletePod) error {
 	return nil
 }
 
-// setVersion changes the image of a pod in place: the kubelet restarts etcd with its data. The
-// UID ensures that it is the pod of the plan.
+// deletionOfPod names the deletion of a pod.
+func deletionOfPod(name string) string { return "delete pod " + name }
+
+// changeOfImage names any change of a pod's image.
+func changeOfImage(pod string) string { return "change the image of pod " + pod }
+
+// setVersion changes the image of a pod in place: the kubelet restarts etcd with its data.
 func (c *Cluster) setVersion(ctx context.Context, s plan.SetVersion) error {
+	err := c.changeVersion(ctx, s)
+	c.writeEnded(changeOfImage(s.Pod), err)
+	return err
+}
+
+// changeVersion does it. The UID ensures that it is the pod of the plan.
+func (c *Cluster) changeVersion(ctx context.Context, s plan.SetVersion) error {
 	asked := manifest.Image(&c.obj.Spec, s.To, c.literalTags)
 	if why := c.postponed.refusal(imageOf(s.Pod, asked), c.cfg.Clock.Now()); why != "" {
 		return errors.New(why)

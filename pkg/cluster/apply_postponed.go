@@ -10,6 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
 const (
@@ -112,6 +114,39 @@ func (c *Cluster) writeEnded(what string, err error) {
 		c.postponed.putRefused(what, err.Error(), until)
 		c.notices.writeRefused(what, err, refusedPause)
 	}
+}
+
+// refusedTo says for the status which write the API server refuses; "" if it does not.
+func (c *Cluster) refusedTo(what string, now time.Time) string {
+	why := c.postponed.lastRefusal(what, now)
+	if why == "" {
+		return ""
+	}
+	return "Kubernetes refuses to " + what + ": " + why + ": change the policy, webhook or role that refuses it"
+}
+
+// triesAgain reports whether the API server has refused a step before that its rule leaves out between
+// two attempts.
+func (c *Cluster) triesAgain(s plan.Step, now time.Time) bool {
+	what := ""
+	switch s := s.(type) {
+	case plan.DeletePod:
+		what = deletionOfPod(s.Name)
+	case plan.DeleteVolume:
+		what = deletionOfVolume(s.Name)
+	case plan.ExpandVolume:
+		what = sizeOf(c.obj, s.Name)
+	}
+	return c.postponed.lastRefusal(what, now) != ""
+}
+
+// leftOut marks the refusal of a write that its rule leaves out for a while. The next pass follows at
+// once: many such refusals in a row must not delay later rules.
+func leftOut(err error) error {
+	if refused(err) {
+		return fmt.Errorf("%w: %w", errLeftOut, err)
+	}
+	return err
 }
 
 // refused reports whether the API server understood a request and refused it: because of a

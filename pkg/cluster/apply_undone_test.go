@@ -14,10 +14,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
@@ -230,6 +232,130 @@ func TestANoteThatAdmissionUndoesIsToldAndRare(t *testing.T) {
 			}
 			if n := w.count("update", "etcdclusters") - written; n > 1 {
 				t.Errorf("the status was written %d times in ten minutes", n)
+			}
+		})
+	}
+}
+
+// A namespace may refuse deletions. The rest of the plan goes its way, and the status says so, once.
+func TestARefusedDeletionIsToldOnceAndStarvesNothing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		resource string
+		prepare  func(*testing.T, *world)
+		least    int // attempts in ten minutes
+	}{
+		"of volumes": {"persistentvolumeclaims", func(t *testing.T, w *world) {
+			for _, name := range []string{"v", "w", "x", "y", "z"} {
+				made, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Create(t.Context(), manifest.BuildVolume(w.etcdCluster(), name), metav1.CreateOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				made.UID = types.UID(name)
+				if err := w.volumes.Add(made); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, 5 * 30},
+		"of a pod": {"pods", func(t *testing.T, w *world) {
+			former := memberPod(t, w.etcdCluster(), "x")
+			former.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.EtcdContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, Started: new(true)}}
+			w.makePod(former)
+		}, 30},
+		"of a pod that is not needed": {"pods", func(t *testing.T, w *world) { w.makePod(memberPod(t, w.etcdCluster(), "x")) }, 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, c, run := persistentWorld(t)
+			run(time.Minute)
+			tt.prepare(t, w)
+			w.kube.PrependReactor("delete", tt.resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(corev1.Resource(tt.resource), "x", errors.New("no deletions here"))
+			})
+			run(2 * time.Minute)
+			c.take(w.edit(func(obj *api.EtcdCluster) {
+				obj.Spec.Pod.PersistentVolumeClaimSpec.Resources = claimOf("2Gi").Resources
+				obj.Generation++
+			}))
+			run(time.Minute)
+			if n := w.count("patch", "persistentvolumeclaims"); n < 3 {
+				t.Errorf("%d volumes have grown", n)
+			}
+			written, tried := w.count("update", "etcdclusters"), w.count("delete", tt.resource)
+			run(10 * time.Minute)
+			st := w.etcdCluster().Status
+			if stalled := st.Condition(api.ConditionStalled); stalled.Reason != "WriteUndone" || !strings.Contains(st.Reason, "no deletions here") || conditionIsTrue(&st, api.ConditionReady) {
+				t.Errorf("Stalled is %+v, reason %q", stalled, st.Reason)
+			}
+			if n := w.count("update", "etcdclusters") - written; n > 1 {
+				t.Errorf("the status was written %d times in ten minutes", n)
+			}
+			if n := w.count("delete", tt.resource) - tried; n < tt.least || n > 2*tt.least+5 {
+				t.Errorf("%d attempts in ten minutes", n)
+			}
+		})
+	}
+}
+
+// A registry policy may refuse another image for a pod. Another member may give the quorum back.
+func TestARefusedImageIsPutOff(t *testing.T) {
+	w, c, run := persistentWorld(t)
+	run(time.Minute)
+	w.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "b", errors.New("not from this registry"))
+	})
+	w.watch()
+	pod, err := w.cfg.Pods.Pods("ns").Get("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.apply(t.Context(), plan.SetVersion{Pod: "b", UID: pod.UID, From: "3.6.99", To: "3.6.16"})
+	o, lookErr := c.observe(t.Context())
+	if !apierrors.IsForbidden(err) || lookErr != nil || !o.Pod("b").ImagePutOff || o.Pod("a").ImagePutOff || !strings.Contains(imageRefusal(o).String(), "not from this registry") {
+		t.Errorf("error %v; observation %v, refused: %q", err, lookErr, o.ImageRefused)
+	}
+}
+
+// A write that Kubernetes refuses again and again is no progress. What the operator waits for stays in
+// the status.
+func TestARefusedWriteDoesNotEndAStandstill(t *testing.T) {
+	for name, tt := range map[string]struct{ verb, text string }{
+		"an expansion": {"patch", "storage"},
+		"a deletion":   {"delete", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, c, run := persistentWorld(t)
+			run(time.Minute)
+			left := manifest.BuildVolume(w.etcdCluster(), "x")
+			left.UID = "x"
+			if tt.verb == "delete" {
+				if err := w.volumes.Add(left); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tried := 0
+			w.kube.PrependReactor(tt.verb, "persistentvolumeclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if patch, ok := a.(clienttesting.PatchAction); ok && !strings.Contains(string(patch.GetPatch()), tt.text) {
+					return false, nil, nil
+				}
+				tried++
+				return true, nil, apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "x", errors.New("not here"))
+			})
+			if tt.verb == "patch" {
+				c.take(w.edit(func(obj *api.EtcdCluster) {
+					obj.Spec.Pod.PersistentVolumeClaimSpec.Resources = claimOf("2Gi").Resources
+					obj.Generation++
+				}))
+			}
+			w.cfg.Members().(guarded).fakeMembers["c"].refusal = errors.New("not heard of")
+			run(2 * time.Minute)
+			written := w.count("update", "etcdclusters")
+			for range 10 {
+				run(30 * time.Second)
+				if st := w.etcdCluster().Status; !strings.Contains(st.Reason, "the operator has been waiting") {
+					t.Fatalf("the reason is %q", st.Reason)
+				}
+			}
+			if n := w.count("update", "etcdclusters") - written; n > 2 || tried < 5 {
+				t.Errorf("the status was written %d times in five minutes, after %d attempts", n, tried)
 			}
 		})
 	}

@@ -85,16 +85,24 @@ func (c *Cluster) deleteVolume(ctx context.Context, s plan.DeleteVolume) error {
 		return c.unhide(ctx, pod)
 	}
 	if !apierrors.IsNotFound(err) {
+		c.writeEnded(deletionOfVolume(s.Name), err)
 		return fmt.Errorf("pod %s of the volume to delete: %w", s.Name, err)
 	}
 	err = c.cfg.Kube.CoreV1().PersistentVolumeClaims(c.obj.Namespace).Delete(ctx, s.Name,
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.UID))})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("delete PersistentVolumeClaim %s: %w", s.Name, err)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		err = nil
+	}
+	c.writeEnded(deletionOfVolume(s.Name), err)
+	if err != nil {
+		return leftOut(wrap(err, "%s", deletionOfVolume(s.Name)))
 	}
 	c.deletedVolumes[s.UID] = true
 	return nil
 }
+
+// deletionOfVolume names the deletion of a volume.
+func deletionOfVolume(name string) string { return "delete PersistentVolumeClaim " + name }
 
 // sizeOf names the request for a volume of the spec's size.
 func sizeOf(obj *api.EtcdCluster, volume string) string {
@@ -125,7 +133,7 @@ func (c *Cluster) expandVolume(ctx context.Context, s plan.ExpandVolume) error {
 		return nil
 	}
 	c.postponed.putRefused(sizeOf(c.obj, s.Name), why, c.cfg.Clock.Now().Add(specRefusedPause))
-	return nil // the status reports it
+	return fmt.Errorf("%w: %s", errLeftOut, why) // the status reports it
 }
 
 // sizeKept says that admission has undone a change of a volume's size; "" if it has not.

@@ -5,8 +5,10 @@ package cluster
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -63,6 +65,28 @@ func TestDeleteVolumeNamesTheUID(t *testing.T) {
 		}
 	}
 	t.Error("nothing is deleted")
+}
+
+// A refused deletion is put off, so that later rules have their turn.
+func TestARefusedDeletionHoldsNothingBack(t *testing.T) {
+	w, c, s := volumeToDelete(t)
+	w.kube.PrependReactor("delete", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), s.Name, errors.New("no deletions here"))
+	})
+	if err := c.apply(t.Context(), s); !apierrors.IsForbidden(err) || !isNotYet(err) {
+		t.Errorf("error %v", err)
+	}
+	if err := w.volumes.Add(manifest.BuildVolume(c.obj, s.Name)); err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.observe(t.Context())
+	if err != nil || len(o.Volumes) != 1 || !o.Volumes[0].DeletePutOff || o.Volumes[0].Deleting || !strings.Contains(o.WriteUndone, "no deletions here") {
+		t.Fatalf("volumes %+v, undone %q, %v", o.Volumes, o.WriteUndone, err)
+	}
+	c.cfg.Clock.(*clocktesting.FakeClock).Step(refusedPause)
+	if o, err = c.observe(t.Context()); err != nil || o.Volumes[0].DeletePutOff || o.WriteUndone == "" {
+		t.Errorf("volumes %+v, undone %q, %v", o.Volumes, o.WriteUndone, err)
+	}
 }
 
 // volumeToDelete is a volume in the API server, and the step that deletes it.

@@ -305,7 +305,10 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	}
 	c.doubtful = o.WritesStopped() || o.Quorum && plan.Count(o.Voters(), plan.MemberState.Healthy) < etcd.Quorum(len(o.Voters()))
 	c.notices.look(o)
-	o.Standstill, o.StandstillSince = c.standstill.look(o, s), c.standstill.since
+	if !c.triesAgain(s, o.Now) { // it shows nothing new
+		c.standstill.look(o, s)
+	}
+	o.Standstill, o.StandstillSince = c.standstill.text, c.standstill.since
 	st := statusAfter(o, s, c.obj.Generation)
 	c.cfg.Metrics.state.saw(c.obj, o, &st)
 	c.notices.reason = statusReason(o, s, st.Phase)

@@ -29,7 +29,9 @@ func (c *Cluster) observeVolumes(ctx context.Context, o *plan.Observation) error
 	if err != nil {
 		return err
 	}
-	for _, claim := range slices.Concat(claims, unseen) {
+	claims = slices.Concat(claims, unseen)
+	slices.SortFunc(claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
+	for _, claim := range claims {
 		if !metav1.IsControlledBy(claim, c.obj) {
 			continue
 		}
@@ -40,10 +42,11 @@ func (c *Cluster) observeVolumes(ctx context.Context, o *plan.Observation) error
 		v.PutOff = c.postponed.holds(changeOf(v.Name), o.Now)
 		o.WriteUndone = cmp.Or(o.WriteUndone, c.postponed.lastRefusal(changeOf(v.Name), o.Now))
 		v.RefusedSize = c.postponed.lastRefusal(sizeOf(c.obj, v.Name), o.Now)
+		v.DeletePutOff = c.postponed.holds(deletionOfVolume(v.Name), o.Now)
+		o.WriteUndone = cmp.Or(o.WriteUndone, c.refusedTo(deletionOfVolume(v.Name), o.Now))
 		v.SizePutOff = c.postponed.holds(sizeOf(c.obj, v.Name), o.Now)
 		o.Volumes = append(o.Volumes, v)
 	}
-	slices.SortFunc(o.Volumes, func(a, b manifest.VolumeState) int { return cmp.Compare(a.Name, b.Name) })
 	maps.DeleteFunc(c.deletedVolumes, func(uid types.UID, _ bool) bool {
 		return !slices.ContainsFunc(o.Volumes, func(v manifest.VolumeState) bool { return v.UID == uid })
 	})

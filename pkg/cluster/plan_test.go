@@ -653,6 +653,8 @@ func parseVolume(o *plan.Observation, words []string) error {
 			v.Deleting = true
 		case "refused":
 			v.RefusedSize, v.SizePutOff = "no", true
+		case "delete-put-off":
+			v.DeletePutOff = true
 		case "owner":
 			v.Owner = manifest.ParseOwner(value)
 		case "adopted": // from an earlier operator
@@ -691,6 +693,10 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.Guarded, p.Noted = true, true
 		case "note-put-off":
 			p.Guarded, p.NotePutOff = true, true
+		case "delete-put-off":
+			p.DeletePutOff = true
+		case "image-put-off":
+			p.ImagePutOff = true
 		case "pending":
 			p.Started, p.Running, p.Ready = false, false, false
 		case "stuck":

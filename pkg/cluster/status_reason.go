@@ -22,7 +22,7 @@ func statusReason(o *plan.Observation, s plan.Step, phase api.ClusterPhase) plan
 	if phase == api.ClusterPhaseFailed {
 		return plan.Reason{Detail: o.Status.Reason} // it stays as long as the phase
 	}
-	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), loginRefusal(o), o.AuthHold(), podsRefusal(o), unlabelled(o), importReason(o, s), restoring(o, s), wrongTag(o), standstillReason(o), objectRefusal(o), undone(o), ignoredImport(o), toleration(o))
+	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), loginRefusal(o), o.AuthHold(), podsRefusal(o), unlabelled(o), importReason(o, s), restoring(o, s), wrongTag(o), imageRefusal(o), standstillReason(o), objectRefusal(o), undone(o), ignoredImport(o), toleration(o))
 }
 
 // specRefusal says which part of the spec the operator does not follow, and why.
@@ -89,7 +89,15 @@ func objectRefusal(o *plan.Observation) plan.Reason {
 	return plan.Reason{}
 }
 
-// undone says what admission undoes. The cluster serves meanwhile.
+// imageRefusal says why the API server refuses to change the image of a pod.
+func imageRefusal(o *plan.Observation) plan.Reason {
+	if o.ImageRefused == "" {
+		return plan.Reason{}
+	}
+	return plan.Reason{Kind: plan.WriteUndone, Detail: o.ImageRefused}
+}
+
+// undone says what admission undoes, or what is left of former members. The cluster serves meanwhile.
 func undone(o *plan.Observation) plan.Reason {
 	if o.WriteUndone == "" {
 		return plan.Reason{}

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -63,7 +64,7 @@ func (s *standstill) look(o *plan.Observation, next plan.Step) string {
 // ended notes how the attempt at a step ended.
 func (s *standstill) ended(next plan.Step, err error) {
 	switch {
-	case !acts(next):
+	case !acts(next), errors.Is(err, errLeftOut):
 	case err == nil:
 		*s = standstill{}
 	default:
@@ -101,7 +102,7 @@ func acts(s plan.Step) bool {
 // rests reports whether there is nothing to wait for, or the status says so elsewhere.
 func rests(s plan.Idle) bool {
 	switch s.Why.Kind {
-	case plan.AsSpecified, plan.BeingDeleted, plan.Paused, plan.SpecInvalid, plan.VersionRefused, plan.PodsRefused, plan.AuthenticationHeld, plan.WrongImage, plan.ImportHeld, plan.ImportJoined, plan.ImportPrepared:
+	case plan.AsSpecified, plan.BeingDeleted, plan.Paused, plan.SpecInvalid, plan.VersionRefused, plan.PodsRefused, plan.AuthenticationHeld, plan.WrongImage, plan.WriteUndone, plan.ImportHeld, plan.ImportJoined, plan.ImportPrepared:
 		return true
 	}
 	return false

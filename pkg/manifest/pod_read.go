@@ -300,6 +300,10 @@ type PodState struct {
 	// the pod has that note, NotePutOff while the operator delays it.
 	Guarded, Noted, NotePutOff bool
 
+	// DeletePutOff is true while the operator delays another attempt to delete the pod, ImagePutOff
+	// while it delays another change of its image.
+	DeletePutOff, ImagePutOff bool
+
 	// Claimed is true for a pod that mounts the PersistentVolumeClaim of its name.
 	Claimed bool
 

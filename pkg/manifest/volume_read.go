@@ -32,6 +32,8 @@ type VolumeState struct {
 	RefusedSize string
 	// SizePutOff is true while the operator delays another attempt at that size.
 	SizePutOff bool
+	// DeletePutOff is true while the operator delays another attempt to delete it.
+	DeletePutOff bool
 }
 
 // VolumeStateOf reads the state of a volume.

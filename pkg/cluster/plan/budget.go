@@ -21,11 +21,17 @@ func (o *Observation) WantsBudget() bool {
 // whichever of the ready ones are left. Each ready pod without a vote raises it by one:
 // learners, and pods at the gate, which join next. So it rises before the membership grows,
 // falls after it has shrunk, and is right in between. Each voter that has just stopped working
-// raises it too: Kubernetes counts the pods of a silent node as ready for 40 seconds.
+// raises it too: Kubernetes counts the pods of a silent node as ready for 40 seconds. So does the ready pod
+// of a removed member, which Kubernetes may refuse to delete.
 func (o *Observation) MinAvailable() int {
 	least := etcd.Quorum(len(o.Voters())) + len(o.Learners()) + Count(o.Voters(), o.seemsReady)
 	for _, p := range o.Planned() {
 		if p.AtGate {
+			least++
+		}
+	}
+	for _, p := range o.Pods {
+		if p.Started && p.Ready && !p.Deleting && !o.IsMember(p.Name) {
 			least++
 		}
 	}

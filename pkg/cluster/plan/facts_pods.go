@@ -46,6 +46,28 @@ func (o *Observation) plannedNames() []string {
 	return names
 }
 
+// mostLeftovers is how many pods and volumes without a member may be left while the operator creates
+// more: as many as the largest cluster has members.
+const mostLeftovers = 7
+
+// littered reports whether the operator creates no more members, because Kubernetes refuses deletions.
+// Where new members fail to join, each attempt would leave another pod and volume. A pod that must not
+// join any more, and stays, counts as one that joins next: a later one could not know the membership.
+func (o *Observation) littered() bool {
+	left := 0
+	for _, p := range o.Pods {
+		if p.DeletePutOff && !p.Deleting && !o.IsMember(p.Name) {
+			left++
+		}
+	}
+	for _, v := range o.Volumes {
+		if v.DeletePutOff && !v.Deleting && !o.IsMember(v.Name) {
+			left++
+		}
+	}
+	return left >= mostLeftovers || slices.ContainsFunc(o.Planned(), func(p manifest.PodState) bool { return p.DeletePutOff })
+}
+
 // Volume returns the volume of a name; nil if there is none.
 func (o *Observation) Volume(name string) *manifest.VolumeState {
 	for i := range o.Volumes {

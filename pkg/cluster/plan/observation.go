@@ -68,8 +68,9 @@ type Observation struct {
 	// UpdatePutOff is true while the operator delays another attempt at such a pod.
 	UpdatePutOff bool
 
-	// WriteUndone says which annotation of the operator admission drops; empty if none.
-	WriteUndone string
+	// WriteUndone says which annotation of the operator admission drops, or which deletion Kubernetes
+	// refuses; empty if none. ImageRefused says which change of an image it refuses.
+	WriteUndone, ImageRefused string
 
 	PeerService, ClientService OwnedObject
 	// FormerServices are the cluster's Services under names that it no longer uses.

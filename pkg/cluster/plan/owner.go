@@ -11,7 +11,7 @@ import "github.com/etcd-operator/etcd-operator/pkg/manifest"
 func followOwner(o *Observation) Step {
 	for _, p := range o.Pods {
 		v := o.Volume(p.Name)
-		if v == nil || v.Deleting || p.Deleting || p.Running || !manifest.MayRunAs(&o.Spec, p.DataOwner) || p.RunsAs.User == p.DataOwner.User {
+		if v == nil || v.Deleting || p.Deleting || p.DeletePutOff || p.Running || !manifest.MayRunAs(&o.Spec, p.DataOwner) || p.RunsAs.User == p.DataOwner.User {
 			continue
 		}
 		switch {

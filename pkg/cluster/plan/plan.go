@@ -79,6 +79,8 @@ func follow(o *Observation) Step {
 		return Idle{Reason{PodsRefused, o.Refused.Why}}
 	case o.Importing():
 		return Idle{o.importIdle()}
+	case o.littered():
+		return Idle{Reason{WriteUndone, "the operator creates no more members, because Kubernetes refuses to delete pods or volumes that belong to none"}}
 	case len(planned) > 0:
 		return Idle{because("the pod of " + planned[0].Name + " is starting")}
 	case o.Outdated() && o.CheckVersion() != nil:
@@ -214,6 +216,9 @@ const NoMembersLeft = "all members and their data are gone. The operator never r
 // bad version may be what took the quorum.
 func takeBackBadImage(o *Observation) Step {
 	for _, p := range o.Pods {
+		if p.ImagePutOff {
+			continue // another pod may give the quorum back
+		}
 		switch missing := missesImage(p); {
 		case missing && o.mayJoinAsNextPatch(p):
 			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: o.Spec.EffectiveVersion(), Admitted: p.Admitted}
@@ -278,10 +283,11 @@ func (o *Observation) returns(p manifest.PodState) bool {
 }
 
 // discardPod deletes pods that no member needs: those of removed members, and those created
-// for another membership than today's.
+// for another membership than today's. One that Kubernetes refuses to delete does not hold back later
+// rules, but it does not join either.
 func discardPod(o *Observation) Step {
 	for _, p := range o.Pods {
-		if o.IsMember(p.Name) || p.Deleting {
+		if o.IsMember(p.Name) || p.Deleting || p.DeletePutOff {
 			continue
 		}
 		if p.Started || p.Finished || p.Seed {
@@ -292,6 +298,7 @@ func discardPod(o *Observation) Step {
 	slices.Reverse(planned) // the last to join goes first
 	for i, p := range planned {
 		switch surplus := len(o.Own()) + len(planned) - i - o.size(); {
+		case p.DeletePutOff:
 		case surplus > 0:
 			return removePod(p, "it is more than the size asks for")
 		case !o.canJoin(p.InitialCluster):

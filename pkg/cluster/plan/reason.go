@@ -52,7 +52,7 @@ const (
 	BudgetRefused
 	// BridgeHeld means that a Service of somebody else can't lead to the members.
 	BridgeHeld
-	// WriteUndone means that admission undoes what the operator writes.
+	// WriteUndone means that admission undoes what the operator writes, or that Kubernetes refuses it.
 	WriteUndone
 	// EarlierPods means that pods of an earlier cluster of this name still exist.
 	EarlierPods

@@ -23,7 +23,7 @@ func recycleBrokenPod(o *Observation) Step {
 	for _, p := range o.Pods {
 		v := o.Volume(p.Name)
 		ended := p.Started && !p.Crashing // the kubelet is about to restart it
-		if v != nil && !v.Deleting && o.podOutdated(p) && !p.Running && !p.Deleting && p.Problem != "" && !ended {
+		if v != nil && !v.Deleting && o.podOutdated(p) && !p.Running && !p.Deleting && !p.DeletePutOff && p.Problem != "" && !ended {
 			return RecyclePod{Name: p.Name, UID: p.UID, Seen: p.Seen, Version: p.Version, Why: "it does not run: " + p.Problem}
 		}
 	}
@@ -83,6 +83,9 @@ func updateOneMember(o *Observation) Step {
 	}
 	next, _ := o.nextBehind()
 	if o.needsReplacing(next) {
+		if o.littered() {
+			return nil
+		}
 		if len(o.Planned()) > 0 {
 			return o.makeRoom(next)
 		}
@@ -91,6 +94,9 @@ func updateOneMember(o *Observation) Step {
 			return o.add(o.newName())
 		}
 		return CreatePods{Pods: o.joinPods(nil, 1, o.joinVersion()), why: why}
+	}
+	if next.Pod.DeletePutOff {
+		return nil
 	}
 	voters := o.Voters()
 	if slices.ContainsFunc(voters, MemberState.Foreign) && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {

@@ -31,7 +31,7 @@ func remakeLostPods(o *Observation) Step {
 				Name: v.Name, Version: o.rejoinVersion(v), InitialCluster: o.initialCluster([]string{v.Name}),
 				Volume: true, Rejoins: true, Owner: v.Owner,
 			})
-		case p.Finished && !p.Deleting:
+		case p.Finished && !p.Deleting && !p.DeletePutOff:
 			return removePod(*p, "it has ended; the operator recreates it on its volume: "+p.Trouble())
 		}
 	}
@@ -81,10 +81,11 @@ func (o *Observation) rejoinVersion(v manifest.VolumeState) string {
 }
 
 // discardVolume deletes volumes without a member's data. Only a quorum knows that a member has
-// left.
+// left. One that Kubernetes refuses to delete does not hold back later rules: no new member gets its
+// name.
 func discardVolume(o *Observation) Step {
 	for _, v := range o.Volumes {
-		if !v.Deleting && !o.IsMember(v.Name) && o.Pod(v.Name) == nil {
+		if !v.Deleting && !v.DeletePutOff && !o.IsMember(v.Name) && o.Pod(v.Name) == nil {
 			return DeleteVolume{Name: v.Name, UID: v.UID}
 		}
 	}

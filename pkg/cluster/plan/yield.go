@@ -22,7 +22,7 @@ func yieldNode(o *Observation) Step {
 		return nil
 	}
 	for _, p := range o.Pods {
-		if o.known(p.Name) || p.Deleting || p.Finished || !p.Scheduled || p.Noted {
+		if o.known(p.Name) || p.Deleting || p.DeletePutOff || p.Finished || !p.Scheduled || p.Noted {
 			continue
 		}
 		if !p.Started || p.Unproven || p.Dataless {
