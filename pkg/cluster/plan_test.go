@@ -649,6 +649,12 @@ func parseVolume(o *plan.Observation, words []string) error {
 			v.Size = resource.MustParse(value)
 		case "lost":
 			v.Lost = true
+		case "capacity":
+			v.Capacity = resource.MustParse(value)
+		case "resize-pending":
+			v.ResizePending = true
+		case "resize-problem":
+			v.ResizeProblem = value
 		case "deleting":
 			v.Deleting = true
 		case "refused":

@@ -334,6 +334,8 @@ func (n *notices) updating(old, st api.ClusterStatus) {
 	switch {
 	case is.Status == corev1.ConditionFalse && is.Message != was.Message:
 		n.Warning("Update Refused", "%s", is.Message)
+	case is.Status == corev1.ConditionTrue && is.Reason == volumesGrowing && was.Status != corev1.ConditionTrue:
+		n.Normal("Update Started", "The volumes follow the edited spec: %s", is.Message)
 	case is.Status == corev1.ConditionTrue && was.Status != corev1.ConditionTrue:
 		n.Normal("Update Started", "The members follow the edited spec one at a time: %s", is.Message)
 	case is.Status == "" && was.Status == corev1.ConditionTrue:

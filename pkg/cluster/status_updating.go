@@ -13,7 +13,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// updating returns how far the members follow an edit of their template; the status is "" if
+// volumesGrowing is the reason of the condition Updating while the volumes of members grow.
+const volumesGrowing = "Volumes growing"
+
+// updating returns how far the members and their volumes follow an edit of their template; the status is "" if
 // there is nothing to report.
 func updating(o *plan.Observation) (status corev1.ConditionStatus, reason, message string) {
 	own := o.Own()
@@ -25,12 +28,46 @@ func updating(o *plan.Observation) (status corev1.ConditionStatus, reason, messa
 				return corev1.ConditionFalse, "Volume expansion refused", v.RefusedSize
 			}
 		}
-		return "", "", ""
+		return growing(o)
 	case o.UpdateRefused != "":
 		return corev1.ConditionFalse, "Update refused", "Kubernetes refuses the pods that the spec describes; the members stay as they are: " + o.UpdateRefused
 	}
 	message = fmt.Sprintf("%d of %d members follow the spec", len(own)-behind, len(own))
 	return corev1.ConditionTrue, "Cluster updating", message + strings.Join(joiningTroubles(o), "")
+}
+
+// growing returns how far the members' volumes have grown; the status is "" if all have. The API server
+// accepts a larger request before anybody knows whether the volume can grow.
+func growing(o *plan.Observation) (status corev1.ConditionStatus, reason, message string) {
+	want, ok := o.Storage()
+	if !ok {
+		return "", "", ""
+	}
+	var volumes, grow int
+	var wait []string
+	for _, v := range o.Volumes {
+		if v.Deleting || v.Capacity.IsZero() || !o.IsMember(v.Name) {
+			continue
+		}
+		volumes++
+		switch {
+		case v.Capacity.Cmp(want) >= 0: // drivers round up
+			continue
+		case v.ResizeProblem != "":
+			return corev1.ConditionFalse, "Volume expansion refused", fmt.Sprintf("volume %s can't grow to %s: %s", v.Name, want.String(), v.ResizeProblem)
+		case v.ResizePending:
+			wait = append(wait, v.Name)
+		}
+		grow++
+	}
+	if grow == 0 {
+		return "", "", ""
+	}
+	message = fmt.Sprintf("%d of %d volumes have grown to %s", volumes-grow, volumes, want.String())
+	if len(wait) > 0 {
+		message += "; the file systems of " + strings.Join(wait, ", ") + " grow next: if that takes minutes, delete one of these pods after the other, each when all members are ready"
+	}
+	return corev1.ConditionTrue, volumesGrowing, message
 }
 
 // joiningTroubles says why pods of new members are stuck, a clause for each.

@@ -3,10 +3,21 @@
 
 package cluster
 
-import "testing"
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+)
 
 func TestUpdatingTellsHowFarAnEditIs(t *testing.T) {
-	const volumes = "\nvolume a\nvolume b refused"
+	const (
+		volumes = "\nvolume a\nvolume b refused"
+		larger  = "cluster template=t storage=2Gi size=2\nmember a leader\nmember b\n"
+	)
 	for name, tc := range map[string]struct{ world, status, reason, message string }{
 		"nothing to follow":     {world: "cluster template=t size=2\nmember a leader\nmember b"},
 		"under way":             {"cluster template=t size=2\nmember a leader template=old\nmember b", "True", "Cluster updating", "1 of 2 members follow the spec"},
@@ -14,6 +25,15 @@ func TestUpdatingTellsHowFarAnEditIs(t *testing.T) {
 		"pods are refused":      {"cluster template=t update-refused size=1\nmember a leader template=old", "False", "Update refused", "Kubernetes refuses the pods that the spec describes; the members stay as they are: no"},
 		"a volume can't grow":   {"cluster template=t storage=2Gi size=2\nmember a leader\nmember b" + volumes, "False", "Volume expansion refused", "no"},
 		"an edit, and a volume": {"cluster template=t storage=2Gi size=2\nmember a leader template=old\nmember b" + volumes, "True", "Cluster updating", "1 of 2 members follow the spec"},
+		"volumes grow":          {larger + "volume a size=2Gi capacity=3Gi\nvolume b size=2Gi capacity=1Gi", "True", "Volumes growing", "1 of 2 volumes have grown to 2Gi"},
+		"file systems grow next": {
+			larger + "volume a size=2Gi capacity=1Gi resize-pending\nvolume b size=2Gi capacity=1Gi resize-pending", "True", "Volumes growing",
+			"0 of 2 volumes have grown to 2Gi; the file systems of a, b grow next: if that takes minutes, delete one of these pods after the other, each when all members are ready",
+		},
+		"an expansion that fails":      {larger + "volume a size=2Gi capacity=1Gi\nvolume b size=2Gi capacity=1Gi resize-problem=full", "False", "Volume expansion refused", "volume b can't grow to 2Gi: full"},
+		"a size that nobody wants now": {"cluster template=t storage=1Gi size=1\nmember a leader\nvolume a size=2Gi capacity=1Gi resize-problem=full", "", "", ""},
+		"volumes of others":            {larger + "volume a size=2Gi capacity=2Gi\nvolume b size=2Gi capacity=2Gi\nvolume x size=2Gi capacity=1Gi", "", "", ""},
+		"a volume that is not bound":   {larger + "volume a size=2Gi capacity=2Gi\nvolume b size=2Gi", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := parseWorld(tc.world)
@@ -25,5 +45,30 @@ func TestUpdatingTellsHowFarAnEditIs(t *testing.T) {
 				t.Errorf("%s, %q, %q", status, reason, message)
 			}
 		})
+	}
+}
+
+// The API server accepts a larger request before anybody knows whether the volume can grow. The disk
+// filled up, and the cluster was as specified.
+func TestAnExpansionThatFailsLaterIsTold(t *testing.T) {
+	o, err := parseWorld("cluster template=t storage=2Gi size=1\nmember a leader")
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := manifest.BuildVolume(clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("2Gi")}), "a")
+	claim.Status = corev1.PersistentVolumeClaimStatus{
+		Phase: corev1.ClaimBound, Capacity: claimOf("1Gi").Resources.Requests,
+		Conditions: []corev1.PersistentVolumeClaimCondition{
+			{Type: corev1.PersistentVolumeClaimNodeResizeError, Status: corev1.ConditionFalse, Message: "no more"},
+			{Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue, Message: "quota exceeded"},
+		},
+	}
+	o.Volumes = append(o.Volumes, manifest.VolumeStateOf(claim))
+	st := statusAfter(o, plan.Plan(o), 1)
+	if got := conditionOf(st, api.ClusterConditionUpdating); got != "False / Volume expansion refused / volume a can't grow to 2Gi: quota exceeded" {
+		t.Errorf("Updating is %q", got)
+	}
+	if stalled := st.Condition(api.ConditionStalled); stalled.Reason != "VolumeExpansionRefused" {
+		t.Errorf("Stalled is %+v", stalled)
 	}
 }

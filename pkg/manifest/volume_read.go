@@ -4,6 +4,8 @@
 package manifest
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,6 +32,12 @@ type VolumeState struct {
 	PutOff bool
 	// RefusedSize says why the volume can't have the spec's size.
 	RefusedSize string
+	// Capacity is the size that it has; zero if nothing states it, as before it is bound.
+	Capacity resource.Quantity
+	// ResizePending is true while its file system waits to grow, on a node. ResizeProblem says why the
+	// volume or the file system does not grow; "" if nothing is known of that.
+	ResizePending bool
+	ResizeProblem string
 	// SizePutOff is true while the operator delays another attempt at that size.
 	SizePutOff bool
 	// DeletePutOff is true while the operator delays another attempt to delete it.
@@ -38,14 +46,25 @@ type VolumeState struct {
 
 // VolumeStateOf reads the state of a volume.
 func VolumeStateOf(claim *corev1.PersistentVolumeClaim) VolumeState {
-	return VolumeState{
+	v := VolumeState{
 		Name:     claim.Name,
 		UID:      claim.UID,
 		Version:  claim.Annotations[VersionAnnotation],
 		Template: claim.Annotations[VolumeTemplateAnnotation],
 		Size:     claim.Spec.Resources.Requests[corev1.ResourceStorage],
+		Capacity: claim.Status.Capacity[corev1.ResourceStorage],
 		Deleting: claim.DeletionTimestamp != nil,
 		Lost:     claim.Status.Phase == corev1.ClaimLost || claim.Status.Phase == corev1.ClaimPending,
 		Owner:    ParseOwner(claim.Annotations[OwnerAnnotation]),
 	}
+	for _, c := range claim.Status.Conditions {
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == corev1.PersistentVolumeClaimFileSystemResizePending:
+			v.ResizePending = true
+		case c.Type == corev1.PersistentVolumeClaimControllerResizeError, c.Type == corev1.PersistentVolumeClaimNodeResizeError:
+			v.ResizeProblem = cmp.Or(c.Message, c.Reason, string(c.Type))
+		}
+	}
+	return v
 }

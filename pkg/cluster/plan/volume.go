@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -92,12 +93,18 @@ func discardVolume(o *Observation) Step {
 	return nil
 }
 
-// expandVolumes asks for the storage in the spec. A volume never shrinks.
-func expandVolumes(o *Observation) Step {
+// Storage returns the size that the spec asks for each volume; false if it asks for none.
+func (o *Observation) Storage() (resource.Quantity, bool) {
 	if !o.Spec.Persistent() {
-		return nil
+		return resource.Quantity{}, false
 	}
 	want, ok := o.Spec.Pod.PersistentVolumeClaimSpec.Resources.Requests[corev1.ResourceStorage]
+	return want, ok
+}
+
+// expandVolumes asks for the storage in the spec. A volume never shrinks.
+func expandVolumes(o *Observation) Step {
+	want, ok := o.Storage()
 	if !ok {
 		return nil
 	}

@@ -40,8 +40,8 @@ const (
 	ClusterConditionScaling ClusterConditionType = "Scaling"
 	// ClusterConditionUpgrading is True while the version of members changes.
 	ClusterConditionUpgrading ClusterConditionType = "Upgrading"
-	// ClusterConditionUpdating is True while members follow an edit of the pod
-	// template, and False while they cannot.
+	// ClusterConditionUpdating is True while members and their volumes follow an
+	// edit of the pod template, and False while they cannot.
 	ClusterConditionUpdating ClusterConditionType = "Updating"
 	// ClusterConditionCertificatesValid is True while all certificates of the
 	// cluster are valid for at least CertificateWarning and cover the members'
