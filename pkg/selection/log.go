@@ -77,30 +77,27 @@ func reach(index *changelog.Index, from int64) int64 {
 func (l *logs) at(ctx context.Context, moment time.Time) (cluster uint64, revision int64, err error) {
 	log := l.place.Path(changelog.KeyPrefix(l.place.Key))
 	var nearest []string
-	var found time.Time
+	var found piece
+	var begins time.Time // of found
 	for _, id := range slices.Sorted(maps.Keys(l.of)) {
 		for _, p := range pieces(l.of[id]) {
 			since, err := l.since(ctx, p)
 			if err != nil {
 				return 0, 0, err
 			}
-			until := p.until
-			if moment.Before(since) || moment.After(until) {
-				nearest = append(nearest, text(since)+" to "+text(until))
+			if moment.Before(since) || moment.After(p.until) {
+				nearest = append(nearest, text(since)+" to "+text(p.until))
 				continue
 			}
-			if until.Before(found) {
-				continue
-			}
-			found, cluster = until, id
-			if revision, err = l.within(ctx, p, moment); err != nil {
-				return 0, 0, err
+			if !p.until.Before(found.until) {
+				found, begins, cluster = p, since, id
 			}
 		}
 	}
 	switch {
 	case cluster != 0:
-		return cluster, revision, nil
+		revision, err = l.within(ctx, found, begins, moment)
+		return cluster, revision, err
 	case len(nearest) == 0:
 		return 0, 0, fmt.Errorf("%w: spec.time needs a log of changes, and there is none below %s: the path must be that of an EtcdBackup with spec.continuous", store.ErrNotFound, log)
 	}
@@ -171,8 +168,8 @@ func (l *logs) since(ctx context.Context, p piece) (time.Time, error) {
 	return s.Revisions[0].At, nil
 }
 
-// within finds the revision at a moment that a piece contains.
-func (l *logs) within(ctx context.Context, p piece, moment time.Time) (int64, error) {
+// within finds the revision at a moment that a piece contains, which begins at since.
+func (l *logs) within(ctx context.Context, p piece, since, moment time.Time) (int64, error) {
 	// The segment before the moment may hold changes of after its own. So may all that a log stored
 	// with the same one, while it caught up.
 	begin := p.first
@@ -181,9 +178,10 @@ func (l *logs) within(ctx context.Context, p piece, moment time.Time) (int64, er
 			begin = m
 		}
 	}
-	revision, begun := begin.First-1, false
+	d, begun := dating{log: p.log, moment: moment, known: since, revision: begin.First - 1}, false
 	for m := range p.segments() {
 		if begun = begun || m == begin; !begun {
+			d.confirm(m.Until())
 			continue
 		}
 		if m.Last >= m.First {
@@ -192,17 +190,24 @@ func (l *logs) within(ctx context.Context, p piece, moment time.Time) (int64, er
 				return 0, err
 			}
 			for _, r := range s.Revisions {
-				if r.At.After(moment) {
-					return revision, nil
+				if d.pass(r) {
+					return d.revision, nil
 				}
-				revision = max(revision, r.Main)
 			}
+		}
+		// All that etcd had before Until is in the log up to here.
+		if m.Until().After(d.known) {
+			if err := l.undated(d); err != nil {
+				return 0, err
+			}
+			d.pause = pause{}
+			d.confirm(m.Until())
 		}
 		if !m.Until().Before(moment) {
 			break
 		}
 	}
-	return revision, nil
+	return d.revision, l.undated(d)
 }
 
 // segment reads and verifies a segment.

@@ -175,6 +175,79 @@ func TestAMomentOfALogThatCatchesUpHasItsRevision(t *testing.T) {
 	}
 }
 
+// recordLate puts a segment whose revisions were all received at one second: nobody recorded before.
+func (s *shelf) recordLate(t *testing.T, from, to, at, until int) {
+	t.Helper()
+	segment := &changelog.Segment{Cluster: first, First: int64(from), Last: int64(to), Until: moment(until)}
+	for revision := from; revision <= to; revision++ {
+		segment.Revisions = append(segment.Revisions, changelog.Revision{Main: int64(revision), At: moment(at), Changes: []changelog.Change{{KeyValue: fmt.Appendf(nil, "%d", revision)}}})
+	}
+	text, err := segment.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.put(changelog.KeyOf("a/etcd", segment), text)
+}
+
+// What etcd wrote while nobody recorded has the moment at which somebody recorded again.
+func TestAMomentWithoutARecordingIsRefused(t *testing.T) {
+	const refused = "from 2026-07-01T00:03:05Z to 2026-07-01T00:53:05Z: nobody knows which of the revisions 19 to 30 etcd had at "
+	for name, tc := range map[string]struct {
+		record func(*shelf)
+		want   map[int]int64 // 0: refused
+		says   string
+	}{
+		"at once": {func(s *shelf) { s.recordLate(t, 19, 30, 3185, 3186) },
+			map[int]int64{185: 18, 186: 0, 3000: 0, 3184: 0, 3185: 30, 3186: 30}, refused},
+		"while it was asked": {func(s *shelf) { s.recordLate(t, 19, 30, 3185, 3180); s.recordLate(t, 31, 30, 0, 3240) },
+			map[int]int64{185: 18, 3000: 0, 3182: 0, 3185: 30, 3240: 30}, refused},
+		"in parts": {func(s *shelf) {
+			s.recordLate(t, 19, 22, 3000, 185)
+			s.recordLate(t, 23, 26, 3005, 185)
+			s.recordLate(t, 27, 30, 3185, 3186)
+		}, map[int]int64{184: 18, 1000: 0, 3003: 0, 3100: 0, 3185: 30}, refused},
+		"and nothing was written": {func(s *shelf) { s.recordLate(t, 19, 18, 0, 3180); s.recordLate(t, 19, 30, 3185, 3186) },
+			map[int]int64{1000: 18, 3180: 18, 3184: 18, 3185: 30}, ""},
+		"and more comes later": {func(s *shelf) { s.recordLate(t, 19, 30, 3185, 3186); s.recordLate(t, 31, 31, 3190, 3191) },
+			map[int]int64{3000: 0, 3189: 30, 3190: 31}, refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf()
+			s.put(monday, holding(t, 4, 12), backupobject.MetaCluster, fmt.Sprintf("%016x", first))
+			s.record(t, first, 11, 10, 100)
+			s.record(t, first, 11, 18, 185)
+			tc.record(s)
+			for second, want := range tc.want {
+				v, _, err := Find(t.Context(), s.location("a/etcd"), &api.RestoreSpec{Pick: api.RestorePickNewest, Time: &metav1.Time{Time: moment(second)}}, nil)
+				switch {
+				case want > 0 && (err != nil || v.Revision != want):
+					t.Errorf("second %d: revision %d, %v; want %d", second, v.Revision, err, want)
+				case want == 0 && (!errors.Is(err, ErrOutside) || !strings.Contains(err.Error(), tc.says+text(moment(second))+": set spec.revision instead of spec.time")):
+					t.Errorf("second %d: revision %d, %v", second, v.Revision, err)
+				}
+			}
+			v, _, err := Find(t.Context(), s.location("a/etcd"), &api.RestoreSpec{Pick: api.RestorePickNewest, Revision: 24}, nil)
+			if err != nil || v.Revision != 24 {
+				t.Errorf("revision 24: %+v, %v", v, err)
+			}
+		})
+	}
+}
+
+// The store stood still for minutes, while the recorder received the changes as they came.
+func TestAMomentBeforeALateSegmentHasItsRevision(t *testing.T) {
+	s := newShelf()
+	s.put(monday, holding(t, 4, 12), backupobject.MetaCluster, fmt.Sprintf("%016x", first))
+	s.record(t, first, 11, 10, 100)
+	s.record(t, first, 11, 60, 605)
+	for second, want := range map[int]int64{105: 10, 300: 30, 599: 59, 605: 60} {
+		v, _, err := Find(t.Context(), s.location("a/etcd"), &api.RestoreSpec{Pick: api.RestorePickNewest, Time: &metav1.Time{Time: moment(second)}}, nil)
+		if err != nil || v.Revision != want {
+			t.Errorf("second %d: revision %d, %v; want %d", second, v.Revision, err, want)
+		}
+	}
+}
+
 // A change came before the log was a moment old, so that no segment says that nothing has changed yet.
 func TestALogBeginsWhenItsFirstSegmentWasAsked(t *testing.T) {
 	for name, tc := range map[string]struct {
