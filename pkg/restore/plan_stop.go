@@ -27,6 +27,7 @@ func stop(o *observation) *verdict {
 	c, replaced := o.cluster, o.obj.Status.ReplacedUID
 	old := c != nil && replaced != "" && c.uid() == replaced
 	running, ending, lost := o.leftovers.sorted(o.now)
+	deleteFirst := o.obj.Spec.EffectiveOldVolumes() == api.OldVolumesDeleteFirst
 	v := o.at(api.RestorePhaseStopping, "the old cluster is being stopped")
 	switch left := &o.leftovers; {
 	case !o.tokenUsable():
@@ -37,12 +38,13 @@ func stop(o *observation) *verdict {
 		return o.at(api.RestorePhaseStopping, o.readyAgain).helpless()
 	case old && !c.deleting():
 		return stopOld(o, v)
+	case len(left.volumes) > 0 && !deleteFirst:
+		// They may be all that is left of the data. A restore that hangs later must not hold them.
+		return v.do(setAside{left.volumes, replaced})
 	case len(left.services) > 0:
 		return v.do(disownServices{left.services, replaced})
-	case len(left.volumes) > 0 && o.obj.Spec.EffectiveOldVolumes() == api.OldVolumesDeleteFirst:
-		return v.do(deleteVolumes{volumes: left.volumes})
 	case len(left.volumes) > 0:
-		return v.do(setAside{left.volumes, replaced})
+		return v.do(deleteVolumes{volumes: left.volumes})
 	case len(running) > 0:
 		return v.do(deletePods{running})
 	case len(ending) > 0:

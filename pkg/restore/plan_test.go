@@ -153,6 +153,10 @@ func pod(left ...time.Duration) scene {
 
 func volume(o *observation) { o.leftovers.volumes = volumes("v-1") }
 
+func service(o *observation) {
+	o.leftovers.services = []corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "c-client"}}}
+}
+
 func volumes(names ...string) (list []corev1.PersistentVolumeClaim) {
 	for _, name := range names {
 		list = append(list, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -209,10 +213,9 @@ func TestPlan(t *testing.T) {
 			o.cluster.spec.Paused = true
 			_ = unstructured.SetNestedField(o.cluster.live.Object, true, "spec", "paused")
 		}), "", "Stopping", "spec.paused"},
-		"its Services stay": {seen(stopping, stopped, func(o *observation) {
-			o.leftovers.services = []corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "c-client"}}}
-		}, volume, pod()), "disownServices services=[c-client] owner=old", "Stopping", "the old cluster is being stopped"},
-		"its volumes are set aside":           {seen(stopping, stopped, volume, pod()), "setAside volumes=[v-1] owner=old", "Stopping", "the old cluster is being stopped"},
+		"its volumes are set aside first":     {seen(stopping, stopped, service, volume, pod()), "setAside volumes=[v-1] owner=old", "Stopping", "the old cluster is being stopped"},
+		"its Services stay":                   {seen(stopping, stopped, service, pod()), "disownServices services=[c-client] owner=old", "Stopping", "the old cluster is being stopped"},
+		"before volumes are deleted":          {seen(stopping, stopped, service, volume, pod(), func(o *observation) { o.obj.Spec.OldVolumes = api.OldVolumesDeleteFirst }), "disownServices services=[c-client] owner=old", "Stopping", "the old cluster is being stopped"},
 		"or deleted":                          {seen(stopping, stopped, volume, pod(), func(o *observation) { o.obj.Spec.OldVolumes = api.OldVolumesDeleteFirst }), "deleteVolumes volumes=[v-1]", "Stopping", "the old cluster is being stopped"},
 		"its pods end":                        {seen(stopping, stopped, pod(), pod(time.Minute)), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
 		"and are waited for":                  {seen(stopping, stopped, pod(-29*time.Second)), "", "Stopping", "c-1"},
