@@ -92,6 +92,9 @@ func newClusterGauges() clusterGauges {
 	gauge("recovery_needs_person", "1 while a quorum is lost, and the operators wait for a person to choose a way out.", func(_ *plan.Observation, st *api.ClusterStatus) float64 {
 		return truth(needsPerson(st.Recovery))
 	})
+	gauge("import_needs_person", "1 while an import waits until a person sets spec.importFrom.commit.", func(_ *plan.Observation, st *api.ClusterStatus) float64 {
+		return truth(st.Import != nil && (st.Import.Phase == api.ImportPrepared || st.Import.Phase == api.ImportJoined))
+	})
 	return g
 }
 

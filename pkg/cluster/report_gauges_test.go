@@ -53,31 +53,31 @@ func TestGaugesTellHowAClusterIs(t *testing.T) {
 			o.Members[1].Status.RaftIndex = 5003
 		}, map[string]float64{
 			"available": 1, "availability_unknown": 0, "data_missing": 0, "bootstrapped": 1, "size": 3, "members": 3, "voters": 2, "healthy_members": 3, "alarms": 0,
-			"db_size_bytes": 4096, "raft_index_lag": 13, "paused": 0, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
+			"db_size_bytes": 4096, "raft_index_lag": 13, "paused": 0, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0, "import_needs_person": 0,
 		}},
 		"without a quorum, and paused": {"cluster size=5 paused no-quorum\nmember a\nmember b down\nmember c down", nil, map[string]float64{
 			"available": 0, "availability_unknown": 0, "data_missing": 0, "bootstrapped": 1, "size": 5, "members": 3, "voters": 3, "healthy_members": 0, "alarms": 0,
-			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 1, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 1, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0, "import_needs_person": 0,
 		}},
 		"out of the operator's sight, with a quorum of ready pods": {"cluster size=3\nmember a leader\nmember b\nmember c", func(o *plan.Observation) {
 			o.Quorum, o.Blind, o.Members, o.Status.Size = false, "x509: certificate signed by unknown authority", nil, 3
 		}, map[string]float64{
 			"available": 0, "availability_unknown": 1, "data_missing": 0, "bootstrapped": 1, "size": 3, "members": 3, "voters": 0, "healthy_members": 0, "alarms": 0,
-			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0, "import_needs_person": 0,
 		}},
 		"with an alarm, and an upgrade": {"cluster size=1 version=3.7.3\nmember a leader", func(o *plan.Observation) {
 			o.Members[0].Status.Alarms = []etcd.Alarm{{MemberID: 1, Type: etcd.AlarmNoSpace}}
 		}, map[string]float64{
 			"available": 0, "availability_unknown": 0, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 1,
-			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 1, "recovering": 0, "recovery_needs_person": 0,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 0, "upgrading": 1, "recovering": 0, "recovery_needs_person": 0, "import_needs_person": 0,
 		}},
 		"with a version that is refused": {"cluster size=1 version=3.7.3 running=3.5.35\nmember a leader", nil, map[string]float64{
 			"available": 1, "availability_unknown": 0, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 0,
-			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 1, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 1, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0, "import_needs_person": 0,
 		}},
 		"with a part of the spec that is refused": {"cluster size=1 tolerated=x\nmember a leader", nil, map[string]float64{
 			"available": 1, "availability_unknown": 0, "data_missing": 0, "bootstrapped": 1, "size": 1, "members": 1, "voters": 1, "healthy_members": 1, "alarms": 0,
-			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 1, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0,
+			"db_size_bytes": 0, "raft_index_lag": 0, "paused": 0, "refused": 1, "upgrading": 0, "recovering": 0, "recovery_needs_person": 0, "import_needs_person": 0,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +126,40 @@ func TestGaugesTellWhoRecoversACluster(t *testing.T) {
 		m.state.saw(testCluster(), o, &st)
 		if got := gaugesIn(t, registry); got["recovering"] != c.recovering || got["recovery_needs_person"] != c.persons {
 			t.Errorf("%s: recovering is %v, recovery_needs_person %v", name, got["recovering"], got["recovery_needs_person"])
+		}
+	}
+}
+
+// An import may wait for days, with the members of both sides, or without a member.
+func TestGaugesTellWhenAnImportNeedsAPerson(t *testing.T) {
+	const (
+		former = "\nmember old-0 former leader\nmember old-1 former\nmember old-2 former\nmember a\nmember b\n"
+		copies = "cluster phase=Creating no-quorum import=copies:copy:held:open"
+	)
+	for name, c := range map[string]struct {
+		world string
+		want  map[string]float64
+	}{
+		"members join":                {"cluster import=begun:held" + former + "member c learner applied=4000", map[string]float64{"import_needs_person": 0, "bootstrapped": 1, "voters": 5}},
+		"they have joined":            {"cluster import=begun:held" + former + "member c learner proven", map[string]float64{"import_needs_person": 1, "bootstrapped": 1, "voters": 5}},
+		"the former members leave":    {"cluster import=begun:committed:held" + former + "member c", map[string]float64{"import_needs_person": 0, "bootstrapped": 1, "voters": 6}},
+		"a copy is prepared":          {copies, map[string]float64{"import_needs_person": 1, "bootstrapped": 0, "voters": 0}},
+		"a copy has obstacles":        {"cluster phase=Creating import=new:copy:checked", map[string]float64{"import_needs_person": 0, "bootstrapped": 0, "voters": 0}},
+		"the etcd holds its own data": {"cluster size=1\nmember a leader", map[string]float64{"import_needs_person": 0, "bootstrapped": 1, "voters": 1}},
+	} {
+		registry := prometheus.NewRegistry()
+		m, err := NewMetrics(registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := look(t, c.world)
+		st := statusAfter(o, plan.Plan(o), 1)
+		m.state.saw(testCluster(), o, &st)
+		got := gaugesIn(t, registry)
+		for gauge, want := range c.want {
+			if got[gauge] != want {
+				t.Errorf("%s: %s is %v, want %v, with the import %+v", name, gauge, got[gauge], want, st.Import)
+			}
 		}
 	}
 }
