@@ -44,8 +44,9 @@ type keeping struct {
 // never the newest.
 //
 // Where etcd is at a lower revision than it was, it was restored, or lost and recreated.
-// The schedule continues, and would replace all that holds what was lost. So the
-// backup of the highest revision is not one of too many. Its age counts as ever.
+// The schedule continues, and would replace all that holds what was lost. After a long
+// time without a backup, the first one would, because all others are too old. So the
+// backup of the highest revision is never among them.
 func (k keeping) surplus(backups []stored, last string, now time.Time) []stored {
 	if k == (keeping{}) || len(backups) == 0 {
 		return nil
@@ -67,9 +68,9 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 		if b.uncertain {
 			newer = &uncertain
 		}
-		tooMany := k.newest > 0 && *newer >= k.newest && b.key != highest
+		tooMany := k.newest > 0 && *newer >= k.newest
 		tooOld := k.age > 0 && now.Sub(b.time()) > k.age
-		kept := i == 0 || b.key == last || !b.uncertain && (*newer == 0 || lastUncertain)
+		kept := i == 0 || b.key == last || b.key == highest || !b.uncertain && (*newer == 0 || lastUncertain)
 		*newer++
 		if !kept && (tooMany || tooOld) {
 			surplus = append(surplus, b)

@@ -135,7 +135,9 @@ func TestTheBackupThatHoldsMostOutlivesThoseOfANewCluster(t *testing.T) {
 		{"the new one is empty", keeping{newest: 2}, backups(2, 1, 1, 40, 30), "1 3"},
 		{"of several that hold as much, the newest", keeping{newest: 2}, backups(2, 1, 1, 40, 40), "1 3"},
 		{"the new one has come as far", keeping{newest: 2}, backups(40, 2, 1, 40, 30), "1 2 3"},
-		{"its age counts", keeping{newest: 2, age: 150 * time.Minute}, backups(2, 1, 1, 40, 30), "1 2 3"},
+		{"whatever its age", keeping{newest: 2, age: 150 * time.Minute}, backups(2, 1, 1, 40, 30), "1 3"},
+		{"all others are too old at once", keeping{age: 30 * time.Minute}, backups(1, 40, 39), "1"},
+		{"its age counts when the new one has come as far", keeping{age: 30 * time.Minute}, backups(40, 40, 39), "1 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string

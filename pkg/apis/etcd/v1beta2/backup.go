@@ -253,7 +253,7 @@ type BackupPolicy struct {
 	MaxBackups int `json:"maxBackups,omitempty"`
 
 	// Seconds for which to keep a scheduled backup. The operator always keeps the
-	// newest one. 0: forever. Default: 0.
+	// newest one and the one of the highest revision. 0: forever. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxAgeInSecond int64 `json:"maxAgeInSecond,omitempty"`
