@@ -346,6 +346,7 @@ func TestABackupOfMoreIsNotReplacedByOneOfLess(t *testing.T) {
 		"the same, and the annotation says nothing":      {metadata: of("another", "1000"), annotation: "false", refused: true},
 		"the same, and the annotation allows it":         {metadata: of("another", "1000"), annotation: "true"},
 		"the same, and it may not be looked at":          {metadata: of("another", "1000"), stat: fmt.Errorf("stat: %w", store.ErrDenied)},
+		"the same, and there are no credentials to look": {metadata: of("another", "1000"), stat: fmt.Errorf("stat: %w", store.ErrNoCredentials), refused: true},
 		"another's of a lower revision":                  {metadata: of("another", "1")},
 		"its own":                                        {metadata: of(string(testUID), "1000")},
 		"one of v0.9.4":                                  {},

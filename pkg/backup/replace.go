@@ -25,7 +25,8 @@ var errReplace = errors.New("it is not replaced")
 // empty cluster.
 //
 // What carries no revision was made by v0.9.4, or by hand, and is replaced as
-// v0.9.4 did. So is what the credentials do not allow to look at.
+// v0.9.4 did. So is what the credentials do not allow to look at. An operator that has no
+// credentials at the moment knows nothing.
 func (a *attempt) mayReplace(ctx context.Context, place *location.Location, revision int64) error {
 	if a.obj.Annotations[api.BackupReplaceAnnotation] == "true" {
 		return nil

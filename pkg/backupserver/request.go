@@ -185,11 +185,12 @@ func (r *request) stream(offset int64, status int) (sent int64, err error) {
 // text quotes nothing from the store.
 func reason(err error) string {
 	for kind, words := range map[error]string{
-		store.ErrNotFound: "the backup is not in the store any more",
-		store.ErrNoBucket: "the store has no such bucket any more",
-		store.ErrDenied:   "the store refuses the credentials",
-		ErrReplaced:       "the object in the store is not the backup that was verified",
-		io.EOF:            "the object in the store is not the backup that was verified",
+		store.ErrNoCredentials: "the operator has no credentials for the store",
+		store.ErrNotFound:      "the backup is not in the store any more",
+		store.ErrNoBucket:      "the store has no such bucket any more",
+		store.ErrDenied:        "the store refuses the credentials",
+		ErrReplaced:            "the object in the store is not the backup that was verified",
+		io.EOF:                 "the object in the store is not the backup that was verified",
 	} {
 		if errors.Is(err, kind) {
 			return words + ": see the EtcdRestore"

@@ -35,6 +35,9 @@ func TestAStoreThatFailsAtOnceIsTold(t *testing.T) {
 		"it is not allowed": {func(context.Context, int64) (io.Reader, error) {
 			return nil, fmt.Errorf("%s: %w", hidden, store.ErrDenied)
 		}, "refuses the credentials", store.ErrDenied},
+		"there are no credentials": {func(context.Context, int64) (io.Reader, error) {
+			return nil, fmt.Errorf("%s: %w", hidden, store.ErrNoCredentials)
+		}, "no credentials for the store", store.ErrNoCredentials},
 		"it is empty": {func(context.Context, int64) (io.Reader, error) { return failing{io.EOF}, nil }, "is not the backup that was verified", errLength},
 		"it is a little long": {func(context.Context, int64) (io.Reader, error) {
 			return strings.NewReader(strings.Repeat("x", 101)), nil

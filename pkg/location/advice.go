@@ -24,7 +24,7 @@ func Advised(err error, storageType api.BackupStorageType, source api.BackupSour
 	switch {
 	case errors.Is(err, store.ErrNoBucket):
 		return fmt.Errorf("%w: create it, or correct spec.%s.path", err, section)
-	case errors.Is(err, store.ErrDenied):
+	case errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrNoCredentials):
 		return fmt.Errorf("%w: correct the credentials that spec.%s names, or their permissions", err, section)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("%w: the endpoint speaks http, and not https: write http:// before it, or have it speak https", err)

@@ -97,8 +97,12 @@ var (
 	ErrNotFound = errors.New("there is no such object")
 	// ErrNoBucket: the bucket, container or directory does not exist.
 	ErrNoBucket = errors.New("there is no such bucket")
-	// ErrDenied: the credentials are wrong, or do not allow the request.
+	// ErrDenied: the store has answered that the credentials are wrong, or do not allow the
+	// request.
 	ErrDenied = errors.New("the store refused the credentials or what they may do")
+	// ErrNoCredentials: the process obtained no credentials, which may pass. The store was not
+	// asked.
+	ErrNoCredentials = errors.New("no credentials for the store")
 	// ErrLeft: an upload failed, and its remains could not be removed. The object under its
 	// key must not be trusted.
 	ErrLeft = errors.New("what had been sent could not be removed")

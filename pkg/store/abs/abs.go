@@ -79,7 +79,7 @@ func (p place) client(name string, requests policy.Transporter) (*container.Clie
 	}
 	own, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: options})
 	if err != nil {
-		return nil, fmt.Errorf("%w: storage-key is missing, and the operator's pod has no identity: %s", store.ErrDenied, store.Excerpt(err.Error()))
+		return nil, fmt.Errorf("%w: storage-key is missing, and the operator's pod has no identity: %s", store.ErrNoCredentials, store.Excerpt(err.Error()))
 	}
 	return container.NewClient(address, identity{own}, &container.ClientOptions{ClientOptions: options})
 }

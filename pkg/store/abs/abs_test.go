@@ -74,7 +74,7 @@ func openAt(t *testing.T, at *server, config Config) *Store {
 }
 
 func TestAnswersAreOfKnownKinds(t *testing.T) {
-	kinds := []error{store.ErrNotFound, store.ErrNoBucket, store.ErrDenied, store.ErrConfig}
+	kinds := []error{store.ErrNotFound, store.ErrNoBucket, store.ErrDenied, store.ErrNoCredentials, store.ErrConfig}
 	for name, tt := range map[string]struct {
 		status int
 		code   string
@@ -276,7 +276,7 @@ func TestBlocksAreOfOneUpload(t *testing.T) {
 	}
 }
 
-func TestARefusedIdentityIsDenied(t *testing.T) {
+func TestARefusedIdentityIsNoDenialOfTheStore(t *testing.T) {
 	environment.Forget(t, "AZURE_", "IDENTITY_", "IMDS_", "MSI_")
 	t.Setenv("AZURE_TENANT_ID", "tenant")
 	t.Setenv("AZURE_CLIENT_ID", "client")
@@ -286,7 +286,7 @@ func TestARefusedIdentityIsDenied(t *testing.T) {
 		body:   `{"error":"invalid_client","error_description":"AADSTS7000215: Invalid client secret provided."}`,
 	}
 	_, err := openAt(t, at, Config{}).Stat(t.Context(), "k")
-	if !errors.Is(err, store.ErrDenied) || strings.Contains(err.Error(), "hunter2") {
+	if !errors.Is(err, store.ErrNoCredentials) || errors.Is(err, store.ErrDenied) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("stat: %v", err)
 	}
 }

@@ -62,7 +62,7 @@ func refused(err error) bool {
 	if errors.As(err, &status) {
 		return status.Code < http.StatusInternalServerError
 	}
-	return errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrNoBucket) || errors.Is(err, store.ErrNotFound)
+	return errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrNoCredentials) || errors.Is(err, store.ErrNoBucket) || errors.Is(err, store.ErrNotFound)
 }
 
 // identity is the identity of this process. Its errors are distinct from the store's.
@@ -87,5 +87,5 @@ func explainToken(err error) error {
 		return fmt.Errorf("get an access token: %s", store.Excerpt(store.WithoutURL(err).Error()))
 	}
 	return fmt.Errorf("%w: storage-key is missing, and the operator's pod has no identity that Azure takes: %s",
-		store.ErrDenied, store.Excerpt(store.WithoutURL(err).Error()))
+		store.ErrNoCredentials, store.Excerpt(store.WithoutURL(err).Error()))
 }

@@ -45,7 +45,7 @@ func (a *ambient) find() (*auth.Credentials, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: no Secret gives credentials, and the process has none of its own: name a Secret, "+
-			"or give the pod's service account an identity: %s", store.ErrDenied, store.Excerpt(err.Error()))
+			"or give the pod's service account an identity: %s", store.ErrNoCredentials, store.Excerpt(err.Error()))
 	}
 	a.found = found
 	return found, nil

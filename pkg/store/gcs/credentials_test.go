@@ -157,7 +157,7 @@ func TestTokensAreAskedOfGoogleOrTheEndpointsHostOnly(t *testing.T) {
 	}
 }
 
-func TestRefusedKeysAreDenied(t *testing.T) {
+func TestRefusedKeysAreNoDenialOfTheStore(t *testing.T) {
 	bucket, _ := bucketServer(t)
 	for name, tt := range map[string]struct {
 		status int
@@ -169,7 +169,7 @@ func TestRefusedKeysAreDenied(t *testing.T) {
 	} {
 		tokens := tokenServer(t, tt.status, tt.text)
 		_, err := open(t, Config{Bucket: "b", Endpoint: bucket.URL, CredentialsJSON: keyFile(t, tokens.URL)}).Stat(t.Context(), "k")
-		if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "access token") {
+		if !errors.Is(err, store.ErrNoCredentials) || errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "access token") {
 			t.Errorf("%s: %v", name, err)
 		}
 		// The address is named in the Secret: what it answers is not for the status.
@@ -189,11 +189,11 @@ func TestAServerOfTokensThatIsDownIsNoDenial(t *testing.T) {
 	}
 }
 
-func TestAProcessWithoutIdentityIsDenied(t *testing.T) {
+func TestAProcessWithoutIdentityIsTold(t *testing.T) {
 	environment.Forget(t, "GOOGLE_", "GCE_")
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none"))
 	_, err := open(t, Config{Bucket: "b"}).Stat(t.Context(), "k")
-	if !errors.Is(err, store.ErrDenied) {
-		t.Errorf("stat: %v, want %v", err, store.ErrDenied)
+	if !errors.Is(err, store.ErrNoCredentials) || errors.Is(err, store.ErrDenied) {
+		t.Errorf("stat: %v, want %v", err, store.ErrNoCredentials)
 	}
 }

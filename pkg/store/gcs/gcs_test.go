@@ -28,7 +28,7 @@ const (
 func hello() store.Upload { return store.Upload{Body: strings.NewReader("hello"), Size: 5} }
 
 func TestAnswersAreOfKnownKinds(t *testing.T) {
-	kinds := []error{store.ErrNotFound, store.ErrNoBucket, store.ErrDenied, store.ErrConfig}
+	kinds := []error{store.ErrNotFound, store.ErrNoBucket, store.ErrDenied, store.ErrNoCredentials, store.ErrConfig}
 	for name, tt := range map[string]struct {
 		status int
 		text   string

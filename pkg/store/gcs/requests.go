@@ -163,7 +163,7 @@ func explainToken(err error) error {
 	case answer.Response == nil || answer.Temporary():
 		return errors.New("get an access token: the server of tokens has an error of its own")
 	default:
-		return fmt.Errorf("%w: get an access token: HTTP status %d", store.ErrDenied, answer.Response.StatusCode)
+		return fmt.Errorf("%w: get an access token: HTTP status %d", store.ErrNoCredentials, answer.Response.StatusCode)
 	}
 }
 
@@ -173,5 +173,5 @@ func refused(err error) bool {
 	if errors.As(err, &status) {
 		return status.Code < http.StatusInternalServerError
 	}
-	return errors.Is(err, store.ErrDenied)
+	return errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrNoCredentials)
 }

@@ -99,8 +99,8 @@ func (a access) check(endpoint string) error {
 	return fmt.Errorf("%w: the endpoint is not one of Amazon S3 by https, which the operator's own credentials are for: name a Secret with credentials for it", store.ErrConfig)
 }
 
-// ownCredentials are those of the process. If there are none, the error is the same as for
-// refused ones: somebody must give the process rights.
+// ownCredentials are those of the process. If there are none, the error says so: the store has
+// refused nothing, and the failure may pass.
 type ownCredentials struct{ aws.CredentialsProvider }
 
 func (c ownCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {

@@ -5,12 +5,16 @@ package s3
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
 
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 	"github.com/etcd-operator/etcd-operator/test/environment"
@@ -247,7 +251,22 @@ func TestAProcessWithoutCredentialsIsTold(t *testing.T) {
 	}
 	defer opened.Close()
 	_, err = opened.Stat(t.Context(), "key")
-	if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "Secret") {
+	if !errors.Is(err, store.ErrNoCredentials) || errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "Secret") {
 		t.Errorf("stat: %v", err)
+	}
+}
+
+// The service that gives credentials is not the store: what it refuses may be allowed there.
+func TestARoleThatIsRefusedIsNoDenialOfTheStore(t *testing.T) {
+	refusal := func(service string, err error) error {
+		return &smithy.OperationError{ServiceID: service, OperationName: "x", Err: err}
+	}
+	answer := &smithy.GenericAPIError{Code: "AccessDenied", Message: "no sts:AssumeRole"}
+	ofRole := explain(refusal(s3.ServiceID, fmt.Errorf("get identity: %w", refusal(sts.ServiceID, answer))))
+	if !errors.Is(ofRole, store.ErrNoCredentials) || errors.Is(ofRole, store.ErrDenied) {
+		t.Errorf("of the role: %v", ofRole)
+	}
+	if ofStore := explain(refusal(s3.ServiceID, answer)); !errors.Is(ofStore, store.ErrDenied) || errors.Is(ofStore, store.ErrNoCredentials) {
+		t.Errorf("of the store: %v", ofStore)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -46,7 +47,7 @@ func (f *failure) Unwrap() []error {
 	return []error{f.kind, f.err}
 }
 
-// noCredentials: the process has no credentials.
+// noCredentials: the process obtained no credentials.
 type noCredentials struct{ err error }
 
 func (e noCredentials) Error() string { return "find credentials: " + e.err.Error() }
@@ -69,13 +70,16 @@ func explain(err error) error {
 		return &failure{text: context.Canceled.Error(), err: err}
 	case errors.As(err, &none):
 		return &failure{
-			text: fmt.Sprintf("%v: the operator has no credentials of its own; name a Secret with some, or give its service account a role: %v", store.ErrDenied, none.err),
-			kind: store.ErrDenied, err: err,
+			text: fmt.Sprintf("%v: the operator found none of its own; name a Secret with some, or give its service account a role: %v", store.ErrNoCredentials, none.err),
+			kind: store.ErrNoCredentials, err: err,
 		}
 	case errors.As(err, &answered):
 		kind := kinds[answered.ErrorCode()]
 		if kind == nil && (code == http.StatusForbidden || code == http.StatusUnauthorized) {
 			kind = store.ErrDenied
+		}
+		if errors.Is(kind, store.ErrDenied) && ofRole(operation) {
+			kind = store.ErrNoCredentials
 		}
 		text := answered.ErrorCode()
 		if message := store.Excerpt(answered.ErrorMessage()); message != "" && message != text {
@@ -100,6 +104,13 @@ func explain(err error) error {
 	default:
 		return err
 	}
+}
+
+// ofRole reports whether an operation failed because its credentials need a role, which
+// Amazon did not give.
+func ofRole(operation *smithy.OperationError) bool {
+	var inner *smithy.OperationError
+	return errors.As(operation.Err, &inner) && inner.ServiceID == sts.ServiceID
 }
 
 // statusOf returns the HTTP status of an answer; 0: there was none.

@@ -160,7 +160,7 @@ func (s *suite) expectUnreachable(t *testing.T, what string, err error, names ..
 		return
 	}
 	s.expectText(t, what, err, names...)
-	for _, other := range []error{store.ErrNotFound, store.ErrNoBucket, store.ErrDenied, store.ErrConfig} {
+	for _, other := range []error{store.ErrNotFound, store.ErrNoBucket, store.ErrDenied, store.ErrNoCredentials, store.ErrConfig} {
 		if errors.Is(err, other) {
 			t.Errorf("%s: a server that does not answer is reported as %q: %v", what, other, err)
 		}
