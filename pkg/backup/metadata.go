@@ -88,8 +88,7 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 	if err != nil || started.Before(a.since.Truncate(time.Second)) {
 		return nil, nil
 	}
-	sum, summed := object.Metadata[backupobject.MetaSHA256]
-	if object.Metadata[backupobject.MetaSize] != strconv.FormatInt(object.Size, 10) || summed && len(sum) != hex.EncodedLen(sha256.Size) {
+	if !whole(object) {
 		a.log.WithField("key", place.Path(key)).Warn("an attempt before has left something that is not whole")
 		return nil, nil
 	}
@@ -106,6 +105,12 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 	m.unapplied = unappliedBy(object.Metadata)
 	m.duration, _ = time.ParseDuration(object.Metadata[backupobject.MetaDuration])
 	return m, nil
+}
+
+// whole reports whether an object has all that its metadata announce.
+func whole(object store.Object) bool {
+	sum, summed := object.Metadata[backupobject.MetaSHA256]
+	return object.Metadata[backupobject.MetaSize] == strconv.FormatInt(object.Size, 10) && (!summed || len(sum) == hex.EncodedLen(sha256.Size))
 }
 
 // unappliedBy is what MetaUnapplied says; nil: nothing.

@@ -336,6 +336,10 @@ func TestABackupOfMoreIsNotReplacedByOneOfLess(t *testing.T) {
 	of := func(uid, revision string) map[string]string {
 		return map[string]string{backupobject.MetaUID: uid, backupobject.MetaRevision: revision, backupobject.MetaName: "ns/lost"}
 	}
+	whole := func(metadata map[string]string) map[string]string {
+		metadata[backupobject.MetaSize] = "4"
+		return metadata
+	}
 	for name, c := range map[string]struct {
 		metadata   map[string]string
 		annotation string
@@ -348,7 +352,10 @@ func TestABackupOfMoreIsNotReplacedByOneOfLess(t *testing.T) {
 		"the same, and it may not be looked at":          {metadata: of("another", "1000"), stat: fmt.Errorf("stat: %w", store.ErrDenied)},
 		"the same, and there are no credentials to look": {metadata: of("another", "1000"), stat: fmt.Errorf("stat: %w", store.ErrNoCredentials), refused: true},
 		"another's of a lower revision":                  {metadata: of("another", "1")},
-		"its own":                                        {metadata: of(string(testUID), "1000")},
+		"its own":                                        {metadata: whole(of(string(testUID), "1000")), refused: true},
+		"its own, and the annotation allows it":          {metadata: whole(of(string(testUID), "1000")), annotation: "true"},
+		"its own of a lower revision":                    {metadata: whole(of(string(testUID), "1"))},
+		"its own, which is not whole":                    {metadata: of(string(testUID), "1000")},
 		"one of v0.9.4":                                  {},
 		"something whose revision is not one of ours":    {metadata: of("another", "many")},
 		"what can't be reported while the store is down": {metadata: of("another", "1000"), stat: errors.New("down"), refused: true},
@@ -389,6 +396,23 @@ func TestABackupOfMoreIsNotReplacedByOneOfLess(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The cluster is lost and recreated, and somebody corrects the credentials afterwards.
+func TestAnEditDoesNotReplaceABackupByOneOfLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, testBackup(nil))
+		w.revision.Store(99)
+		defer w.run()()
+		w.revision.Store(0)
+		w.edit(func(obj *api.EtcdBackup) { obj.Spec.S3.AWSSecret = "aws" })
+		pass(time.Minute)
+		st := w.status()
+		if got := w.store.objects["etcd"].Metadata[backupobject.MetaRevision]; got != "100" || st.Succeeded || st.Phase != api.BackupPhaseRetrying ||
+			!strings.Contains(st.Reason, "by this EtcdBackup, ns/b") || !strings.Contains(st.Reason, api.BackupReplaceAnnotation) || w.Times("Backup Failed") != 1 {
+			t.Errorf("the object has revision %s, events %q, status %+v", got, w.Events(), st)
+		}
+	})
 }
 
 // A recovery of a lost quorum decides by both.

@@ -12,7 +12,7 @@ import (
 const BackupPeriodicFinalizer = "backup-operator-periodic"
 
 // BackupReplaceAnnotation with the value "true" lets an EtcdBackup without a schedule
-// replace an object of another EtcdBackup with a higher revision.
+// replace a backup with a higher revision.
 const BackupReplaceAnnotation = "etcd.database.coreos.com/replace"
 
 // BackupPhase is the current activity for an EtcdBackup.
