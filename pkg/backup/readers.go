@@ -109,14 +109,20 @@ func (t *tidying) restores(ctx context.Context) ([]api.EtcdRestore, error) {
 
 func (r *readers) add(restore *api.EtcdRestore, of *api.EtcdBackup, now time.Time) {
 	st := &restore.Status
+	seen := st.ObservedGeneration >= edits(restore)
 	switch {
 	case of.Spec.StorageType == api.BackupStorageTypeVolume && restore.Namespace != of.Namespace:
 		return // each has its directory
-	case st.Succeeded, st.Phase == api.RestorePhaseSucceeded, st.Phase == api.RestorePhaseFailed, st.Phase == api.RestorePhaseInvalid:
+	case st.Succeeded, st.Phase == api.RestorePhaseSucceeded:
+		return
+	case seen && (st.Phase == api.RestorePhaseFailed || st.Phase == api.RestorePhaseInvalid):
 		return
 	}
 	here := looksBelow(&restore.Spec, &of.Spec)
-	again := st.Backup != nil && st.Backup.Generation < edits(restore)
+	again := !seen && st.Phase != api.RestorePhaseNone
+	if st.Backup != nil {
+		again = st.Backup.Generation < edits(restore)
+	}
 	if st.Backup != nil && (here || again) { // an edit may have led it elsewhere since
 		r.choose(restore, of)
 	}

@@ -41,7 +41,7 @@ func (w *logWorld) restoring(namespace string, change func(*api.EtcdRestore)) *a
 func (w *logWorld) ends(r *api.EtcdRestore, phase api.RestorePhase) {
 	w.t.Helper()
 	r = r.DeepCopy()
-	r.Status.Phase = phase
+	r.Status.Phase, r.Status.ObservedGeneration = phase, edits(r)
 	if err := w.etcd.Tracker().Update(restoresResource, r, r.Namespace); err != nil {
 		w.t.Fatal(err)
 	}
@@ -111,7 +111,23 @@ func TestTheRetentionWaitsForARestoreThatChooses(t *testing.T) {
 		"nobody has handled it for two days": {func(r *api.EtcdRestore) {
 			r.CreationTimestamp = metav1.NewTime(time.Now().Add(-48 * time.Hour))
 		}, false},
-		"it has failed":      {func(r *api.EtcdRestore) { r.Status.Phase = api.RestorePhaseFailed }, false},
+		"it has failed": {func(r *api.EtcdRestore) { r.Status.Phase = api.RestorePhaseFailed }, false},
+		"it has failed, and an edit is not seen yet": {func(r *api.EtcdRestore) {
+			r.Generation, r.Status.Phase, r.Status.ObservedGeneration = 2, api.RestorePhaseFailed, 1
+			r.Spec.Pick, r.Spec.S3.Path = "", "bucket/etcd_v12_2000-01-01-00:00:00"
+		}, true},
+		"it was invalid, and an edit is not seen yet": {func(r *api.EtcdRestore) {
+			r.Generation, r.Status.Phase, r.Status.ObservedGeneration = 2, api.RestorePhaseInvalid, 1
+			r.CreationTimestamp = metav1.NewTime(time.Now().Add(-48 * time.Hour))
+		}, true},
+		"it retries for two days, and an edit is not seen yet": {func(r *api.EtcdRestore) {
+			r.Generation, r.Status.Phase, r.Status.ObservedGeneration = 2, api.RestorePhaseRetrying, 1
+			r.Status.StartDate = new(metav1.NewTime(time.Now().Add(-48 * time.Hour)))
+		}, true},
+		"it has failed, and is deleted": {func(r *api.EtcdRestore) {
+			r.Generation, r.Status.Phase, r.Status.ObservedGeneration = 2, api.RestorePhaseFailed, 1
+			r.DeletionTimestamp, r.Finalizers = new(metav1.Now()), []string{api.RestoreFinalizer}
+		}, false},
 		"v0.9.4 has done it": {func(r *api.EtcdRestore) { r.Status.Phase, r.Status.Succeeded = "", true }, false},
 		"it tests the newest backup": {func(r *api.EtcdRestore) {
 			r.OwnerReferences = []metav1.OwnerReference{{Kind: api.EtcdBackupResourceKind, UID: testUID}}
