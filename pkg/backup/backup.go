@@ -42,6 +42,9 @@ type Config struct {
 	Metrics  *Metrics
 	Logger   *logrus.Entry
 	Clock    clock.Clock
+	// StatusMissing is called if the API server knows an EtcdBackup and not its status subresource;
+	// may be nil.
+	StatusMissing func()
 	// Members makes clients of members for OpenSnapshot; nil: etcd's own.
 	Members func(*tls.Config, etcd.Credentials) snapshot.Client
 	// OpenSnapshot and OpenLocation default to pkg/snapshot and pkg/location.

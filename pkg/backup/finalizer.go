@@ -6,6 +6,7 @@ package backup
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -45,8 +46,13 @@ func (b *Backup) finalize(ctx context.Context, wanted bool) error {
 		}
 		return err
 	})
+	if apierrors.IsNotFound(err) {
+		if why := b.notFound(ctx); why != nil {
+			err = why
+		}
+	}
 	switch {
-	case apierrors.IsNotFound(err):
+	case errors.Is(err, errGone):
 		return errGone
 	case err != nil:
 		return fmt.Errorf("write the finalizer %s: %w", api.BackupPeriodicFinalizer, err)

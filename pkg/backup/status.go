@@ -140,6 +140,8 @@ var (
 	errOvertaken = errors.New("the status was written by somebody else")
 	// errGone: the object is gone, or another has its name.
 	errGone = errors.New("the EtcdBackup is gone")
+	// errNoStatusSubresource is the error for the status of an object that exists.
+	errNoStatusSubresource = errors.New("the CustomResourceDefinition etcdbackups has no status subresource, as that of an older operator: apply the one of this release")
 )
 
 // write changes the status in the API server. What somebody else wrote meanwhile
@@ -184,7 +186,13 @@ func (b *Backup) write(ctx context.Context, rests bool, change func(*api.BackupS
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		return errGone
+		if why := b.notFound(ctx); why != nil {
+			return fmt.Errorf("write the status: %w", why)
+		}
+		if b.cfg.StatusMissing != nil {
+			b.cfg.StatusMissing()
+		}
+		return fmt.Errorf("write the status: %w: %w", errNoStatusSubresource, err)
 	case err != nil:
 		return fmt.Errorf("write the status: %w", err)
 	}
@@ -192,6 +200,16 @@ func (b *Backup) write(ctx context.Context, rests bool, change func(*api.BackupS
 	b.status = *st
 	b.cfg.Metrics.Saw(b.obj, &b.status)
 	return nil
+}
+
+// notFound looks for the object after an answer that says it is not there: that answer may be about
+// the resource, or about its status. The result is nil if the object is there, and errGone if not.
+func (b *Backup) notFound(ctx context.Context) error {
+	_, err := b.latest(ctx)
+	if apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return errGone
+	}
+	return err
 }
 
 // latest gets the object from the API server.

@@ -56,6 +56,9 @@ type Config struct {
 	Metrics   *Metrics
 	Logger    *logrus.Entry
 	Clock     clock.Clock
+	// StatusMissing is called if the API server knows an EtcdRestore and not its status subresource;
+	// may be nil.
+	StatusMissing func()
 	// OpenLocation and Find default to pkg/location and pkg/selection.
 	OpenLocation OpenLocation
 	Find         Find
@@ -284,6 +287,11 @@ func (r *Restore) refresh(ctx context.Context) error {
 	if done(r.obj) && !hasFinalizer(r.obj) {
 		return nil
 	}
+	return r.read(ctx)
+}
+
+// read gets the object from the API server.
+func (r *Restore) read(ctx context.Context) error {
 	live, err := r.cfg.Etcd.EtcdV1beta2().EtcdRestores(r.obj.Namespace).Get(ctx, r.obj.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):

@@ -18,6 +18,9 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/readiness"
 )
 
+// errNoStatusSubresource is the error for the status of an object that exists.
+var errNoStatusSubresource = errors.New("the CustomResourceDefinition etcdrestores has no status subresource, as that of an older operator: apply the one of this release")
+
 // maxReason bounds a reason in bytes.
 const maxReason = 4000
 
@@ -37,7 +40,9 @@ func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, e
 	next.Status = v.status
 	updated, err := r.cfg.Etcd.EtcdV1beta2().EtcdRestores(next.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err):
+		return false, fmt.Errorf("write the status: %w: %w", r.notFound(ctx), err)
+	case apierrors.IsConflict(err):
 		return false, fmt.Errorf("write the status: %w: %w", errBehind, err)
 	case err != nil:
 		return false, fmt.Errorf("write the status: %w", granted(err, "update etcdrestores/status"))
@@ -51,6 +56,18 @@ func (r *Restore) write(ctx context.Context, now time.Time, v *verdict) (bool, e
 		r.notices.late(v.late)
 	}
 	return true, nil
+}
+
+// notFound looks for the object after an answer that says it is not there: that answer may be about
+// its status.
+func (r *Restore) notFound(ctx context.Context) error {
+	if err := r.read(ctx); err != nil {
+		return err
+	}
+	if r.cfg.StatusMissing != nil {
+		r.cfg.StatusMissing()
+	}
+	return errNoStatusSubresource
 }
 
 func onlyReason(a, b *api.RestoreStatus) bool {

@@ -126,6 +126,8 @@ func New(cfg Config) (*Controller, error) {
 		Logger:    cfg.Logger.WithField("pkg", "backup"),
 		Clock:     cfg.Clock,
 
+		StatusMissing: c.definition.Missing,
+
 		Members:      cfg.Members,
 		OpenLocation: cfg.OpenLocation,
 	}

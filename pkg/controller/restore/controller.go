@@ -156,6 +156,8 @@ func New(cfg Config) (*Controller, error) {
 		Logger:    cfg.Logger.WithField("pkg", "restore"),
 		Clock:     cfg.Clock,
 
+		StatusMissing: c.definition.Missing,
+
 		OpenLocation: cfg.OpenLocation,
 	}
 	c.makeRestore = func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) {
