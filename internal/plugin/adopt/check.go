@@ -122,10 +122,26 @@ func (p *Plan) checkElsewhere(o *old, anyScope bool) {
 				"the Deployment %s/%s of this release also runs %s for the same objects", o.Namespace, o.Name, program)
 		case same:
 			p.add(Problem, "scale it to 0 first", "the Deployment %s/%s also runs %s, and two would lead at once", o.Namespace, o.Name, program)
-		case program == clusterProgram && !ours(o):
-			p.add(Problem, "move it right after this one, and create no cluster there meanwhile",
-				"the older operator %s/%s shares the CRDs: with the new ones it cannot write the status", o.Namespace, o.Name)
+		case !ours(o):
+			p.checkOlder(o, program)
 		}
+	}
+}
+
+// checkOlder names an operator of an earlier release that continues in another namespace. It writes
+// the status together with the rest of the object, and the new CRDs ignore that. So it does again, at its
+// next start at the latest, what it has no record of.
+func (p *Plan) checkOlder(o *old, program string) {
+	const again = "the older operator %s/%s shares the CRDs: with the new ones it cannot record that an %s is done, and repeats it"
+	switch program {
+	case clusterProgram:
+		p.add(Problem, "move it right after this one, and create no cluster there meanwhile",
+			"the older operator %s/%s shares the CRDs: with the new ones it cannot write the status", o.Namespace, o.Name)
+	case backupProgram:
+		p.add(Problem, "move it right after this one", again, o.Namespace, o.Name, api.EtcdBackupResourceKind)
+	case restoreProgram:
+		p.add(Problem, "scale it to 0 first, and move it after this one",
+			again+": the cluster loses all later writes", o.Namespace, o.Name, api.EtcdRestoreResourceKind)
 	}
 }
 

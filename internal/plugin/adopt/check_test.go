@@ -47,6 +47,14 @@ func TestFindings(t *testing.T) {
 			documents: append(operator("other", "second", "etcd-operator"), namespaced...),
 			level:     adopt.Problem, want: "the older operator other/second shares the CRDs",
 		},
+		"an older restore operator elsewhere": {
+			documents: append(operator("other", "restores", "etcd-restore-operator"), namespaced...),
+			level:     adopt.Problem, want: "the older operator other/restores shares the CRDs: with the new ones it cannot record that an EtcdRestore is done, and repeats it",
+		},
+		"an older backup operator elsewhere": {
+			documents: append(operator("other", "backups", "etcd-backup-operator, -cluster-wide"), wide...),
+			level:     adopt.Problem, want: "the older operator other/backups shares the CRDs: with the new ones it cannot record that an EtcdBackup is done, and repeats it",
+		},
 		"one of this release for the same backups elsewhere": {
 			documents: append(ofThisRelease("other", "etcd-backup-operator", "etcd-backup-operator, -cluster-wide, -any-scope"), withBackups...),
 			level:     adopt.Problem, want: "other/etcd-backup-operator of this release also runs etcd-backup-operator for the same objects",
@@ -166,7 +174,7 @@ func without(deployment string) string {
 func TestOperatorsElsewhereThatDoNotMatter(t *testing.T) {
 	for name, elsewhere := range map[string][]string{
 		"without pods":                   {without(operator("other", "second", "etcd-operator, -cluster-wide")[0])},
-		"of another program":             operator("other", "backups", "etcd-backup-operator, -cluster-wide"),
+		"of another program":             ofThisRelease("other", "backups", "etcd-backup-operator, -cluster-wide"),
 		"of this release, one namespace": ofThisRelease("other", "etcd-operator", "etcd-operator"),
 		"of this release, any scope":     ofThisRelease("other", "backups", "etcd-backup-operator, -cluster-wide, -any-scope"),
 	} {
