@@ -25,10 +25,12 @@ const (
 	RenewDeadline = 10 * time.Second
 	RetryPeriod   = 2 * time.Second
 
-	// stopGrace is how long the work may take to stop after the Lease is lost. By then, the
-	// last renewal is RetryPeriod and RenewDeadline ago. Another instance may lead once
-	// LeaseDuration has passed.
+	// stopGrace is how long the work may take to stop after the Lease is lost.
 	stopGrace = 2 * time.Second
+	// workDuration is how long the work may continue after the begin of the last renewal. Another
+	// instance may lead LeaseDuration after the API server had that renewal, however late its answer
+	// was. client-go counts RetryPeriod and RenewDeadline from the answer.
+	workDuration = LeaseDuration - stopGrace - time.Second/2
 )
 
 // ErrLost is wrapped by the error of Run if this instance could not keep the Lease. The
@@ -158,6 +160,8 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context) error) err
 		e.release(ctx)
 		return err
 	case <-over:
+	case <-e.lapsed(electing):
+		stopElecting()
 	}
 	stopWork()
 	lost := fmt.Errorf("%w: Lease %s/%s could not be renewed for %s, or another instance took it", ErrLost, e.cfg.Namespace, e.cfg.Name, RenewDeadline)
@@ -170,6 +174,31 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context) error) err
 	case <-grace.C:
 		return fmt.Errorf("%w; the work did not stop within %s", lost, stopGrace)
 	}
+}
+
+// lapsed returns a channel that closes when the last renewal began workDuration ago. It ends with ctx.
+func (e *Elector) lapsed(ctx context.Context) <-chan struct{} {
+	lapsed := make(chan struct{})
+	go func() {
+		for {
+			left := workDuration
+			if renewed := e.lock.renewed.Load(); renewed != nil {
+				left -= time.Since(*renewed)
+			}
+			if left <= 0 {
+				close(lapsed)
+				return
+			}
+			timer := time.NewTimer(left)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+		}
+	}()
+	return lapsed
 }
 
 // release gives up the Lease if this instance holds it, so that the next one need not wait
@@ -201,11 +230,13 @@ func (e *Elector) tryRelease(ctx context.Context) error {
 	})
 }
 
-// observedLock remembers the last read of the Lease.
+// observedLock remembers the last read of the Lease, and the begin of its last renewal by this
+// instance.
 type observedLock struct {
 	resourcelock.Interface
-	log  *logrus.Entry
-	seen atomic.Pointer[sighting]
+	log     *logrus.Entry
+	seen    atomic.Pointer[sighting]
+	renewed atomic.Pointer[time.Time]
 }
 
 type sighting struct {
@@ -224,4 +255,22 @@ func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 		l.log.WithFields(logrus.Fields{"lease": l.Describe(), "holder": record.HolderIdentity}).Info("standing by: another instance leads")
 	}
 	return record, raw, nil
+}
+
+func (l *observedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	begun := time.Now()
+	return l.ended(begun, l.Interface.Create(ctx, record))
+}
+
+func (l *observedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	begun := time.Now()
+	return l.ended(begun, l.Interface.Update(ctx, record))
+}
+
+// ended notes the begin of a write of the Lease that has succeeded.
+func (l *observedLock) ended(begun time.Time, err error) error {
+	if err == nil {
+		l.renewed.Store(&begun)
+	}
+	return err
 }

@@ -178,6 +178,63 @@ func TestWorkThatHangsDoesNotOutliveTheLease(t *testing.T) {
 	})
 }
 
+// Others count from the moment in which the API server had the renewal, however late its answer is.
+func TestALateAnswerDoesNotLengthenTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		var late atomic.Bool
+		var renewed time.Time
+		kube.PrependReactor("*", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			switch {
+			case !late.Load():
+			case !renewed.IsZero():
+				return true, nil, errors.New("connection refused")
+			case a.GetVerb() == "update":
+				renewed = time.Now()
+				time.Sleep(RenewDeadline/2 - time.Millisecond) // a client waits no longer
+			}
+			return false, nil, nil
+		})
+		hang := make(chan struct{})
+		var stopped time.Time
+		_, result := start(t, newElector(t, kube, "a"), func(ctx context.Context) error {
+			<-ctx.Done()
+			stopped = time.Now()
+			<-hang
+			return nil
+		})
+		late.Store(true)
+		if err := <-result; !errors.Is(err, ErrLost) {
+			t.Errorf("got %v, want ErrLost", err)
+		}
+		if took := time.Since(renewed); took >= LeaseDuration || stopped.Sub(renewed) > LeaseDuration-stopGrace {
+			t.Errorf("the work stopped %s after the last renewal, and Run returned %s after it", stopped.Sub(renewed), took)
+		}
+		close(hang)
+	})
+}
+
+// An API server that needs seconds for each answer costs nobody the Lease.
+func TestSlowAnswersKeepTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		kube.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(RenewDeadline/2 - time.Millisecond)
+			return false, nil, nil
+		})
+		e := newElector(t, kube, "a")
+		cancel, result := start(t, e, untilDone)
+		time.Sleep(10 * time.Minute)
+		if !e.Leading() {
+			t.Error("the Lease is lost")
+		}
+		cancel()
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestWorkThatFailsGivesTheLeaseUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
