@@ -252,15 +252,16 @@ func (c *changeLog) record(ctx context.Context, place *location.Location, member
 	tail := changelog.NewTail(cluster, last)
 	var known *changelog.Revision
 	var since time.Time
+	var leases []int64
 	if end != nil {
-		tail, since = changelog.TailOf(end), end.Until
+		tail, since, leases = changelog.TailOf(end), end.Until, recorder.LeasesLeft(end)
 		if n := len(end.Revisions); n > 0 {
 			known = &end.Revisions[n-1]
 		}
 	}
 	others := &rivals{log: c, begun: c.cfg.Clock.Now(), own: map[string]bool{}}
 	r := recorder.Recorder{
-		Member: member, Cluster: cluster, Since: since, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock, Hashes: c.hashes(at),
+		Member: member, Cluster: cluster, Since: since, Leases: leases, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock, Hashes: c.hashes(at),
 		Store: func(ctx context.Context, s *changelog.Segment) error {
 			tail.Tie(s)
 			err := c.store(ctx, place, s)

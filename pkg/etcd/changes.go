@@ -123,6 +123,15 @@ func changeOf(event *mvccpb.Event) (Change, error) {
 	return change, nil
 }
 
+// LeaseOf returns the lease of a change's KeyValue; 0: it has none, or is no KeyValue.
+func LeaseOf(keyValue []byte) int64 {
+	var kv mvccpb.KeyValue
+	if proto.Unmarshal(keyValue, &kv) != nil {
+		return 0
+	}
+	return kv.GetLease()
+}
+
 // LeaseTTL returns the time to live in seconds that was granted to a lease; 0: the lease has
 // ended.
 func (c *Conn) LeaseTTL(ctx context.Context, id int64) (int64, error) {

@@ -68,6 +68,9 @@ type Recorder struct {
 	Cluster uint64
 	// Since is Until of the log that Run continues; zero: a log begins.
 	Since time.Time
+	// Leases are those that the last segment of that log refers to and does not have: etcd may not have
+	// answered. A later segment has them.
+	Leases []int64
 	// Lag is the intended time from a change to its segment in the store.
 	Lag time.Duration
 	// Store stores a segment. Its caller waits.
@@ -137,7 +140,7 @@ func (r *Recorder) keepStoring(ctx, outer context.Context, b *buffer) error {
 	known := map[int64]bool{}
 	checks := newCheckpoints(r.Hashes, r.Clock.Now())
 	defer checks.end()
-	until := r.Since
+	until, before := r.Since, r.Leases
 	beat := r.Clock.NewTimer(heartbeat) // the clock may be set back meanwhile
 	defer func() { beat.Stop() }()
 	due := true        // a log begins, or shows that it continues
@@ -158,13 +161,14 @@ func (r *Recorder) keepStoring(ctx, outer context.Context, b *buffer) error {
 		default:
 		}
 		if len(s.Revisions) > 0 || due {
-			// A quorum has committed it, and the stream may end meanwhile.
-			if err := r.addLeases(outer, b.leases(), s, known); err != nil {
-				return err
-			}
+			leases := b.leases()
 			if len(s.Revisions) > 0 { // a restore does not read one that a later one repeats
+				leases, before = append(leases, before...), nil
 				s.Checkpoint = checks.take()
 			}
+			// A quorum has committed it, and the stream may end meanwhile. Without an answer, a restore
+			// gives the leases a time to live of its own.
+			unanswered := r.addLeases(outer, leases, s, known)
 			if err := r.Store(outer, s); err != nil {
 				return err
 			}
@@ -172,6 +176,10 @@ func (r *Recorder) keepStoring(ctx, outer context.Context, b *buffer) error {
 			beat = r.Clock.NewTimer(heartbeat)
 			due, until = false, s.Until
 			r.Stored(s)
+			if unanswered != nil {
+				r.storeRest(outer, b, until, known, unanswered)
+				return unanswered
+			}
 			checks.askIfDue(ctx, r.Clock.Now(), s.Last)
 		}
 		select {
@@ -197,10 +205,13 @@ func (r *Recorder) storeRest(ctx context.Context, b *buffer, until time.Time, kn
 	s := &changelog.Segment{Cluster: r.Cluster, Until: until}
 	s.First, s.Revisions = b.take()
 	s.Last = s.First + int64(len(s.Revisions)) - 1
-	if len(s.Revisions) == 0 || r.addLeases(ctx, b.leases(), s, known) != nil || r.Store(ctx, s) != nil {
+	if len(s.Revisions) == 0 {
 		return
 	}
-	r.Stored(s)
+	_ = r.addLeases(ctx, b.leases(), s, known) // the next recording asks for those that are left
+	if r.Store(ctx, s) == nil {
+		r.Stored(s)
+	}
 }
 
 // next takes what has come, and makes sure that everything has come that was acknowledged
@@ -232,7 +243,7 @@ func (r *Recorder) next(ctx context.Context, b *buffer, until time.Time) (*chang
 	return s, nil
 }
 
-// addLeases adds the leases that no segment before has.
+// addLeases adds the leases that no segment before has. After an error, some are left.
 func (r *Recorder) addLeases(ctx context.Context, ids []int64, s *changelog.Segment, known map[int64]bool) error {
 	if len(known) > knownLeases {
 		clear(known)

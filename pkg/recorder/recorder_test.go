@@ -30,6 +30,7 @@ type fake struct {
 	slow     time.Duration
 	hashes   recorder.Hashes
 	since    time.Time
+	leases   []int64
 }
 
 func newFake(revisions int) *fake {
@@ -59,7 +60,7 @@ func (f *fake) store(ctx context.Context, s *changelog.Segment) error {
 }
 
 func (f *fake) recorder() *recorder.Recorder {
-	return &recorder.Recorder{Member: f.Member, Cluster: 7, Since: f.since, Lag: 5 * time.Second, Store: f.store, Stored: func(*changelog.Segment) {}, Hashes: f.hashes, Clock: clock.RealClock{}}
+	return &recorder.Recorder{Member: f.Member, Cluster: 7, Since: f.since, Leases: f.leases, Lag: 5 * time.Second, Store: f.store, Stored: func(*changelog.Segment) {}, Hashes: f.hashes, Clock: clock.RealClock{}}
 }
 
 var errEnough = errors.New("enough")
@@ -457,9 +458,14 @@ func TestWhatCameBeforeTheMemberFailedIsStored(t *testing.T) {
 		want  int64
 	}{
 		"no quorum is left": {0, 0, func(f *fake) { f.Fail(errors.New("etcdserver: no leader")) }, 23},
-		// A restore would have keys whose lease nobody knows.
-		"no quorum is left, and nobody knows a lease": {5, 0, func(f *fake) { f.Fail(errors.New("etcdserver: no leader")) }, 20},
-		"another cluster has taken its place":         {0, 0, func(f *fake) { f.Replace(8, 30) }, 20},
+		// A restore gives a lease that nobody knows a time to live of its own.
+		"no quorum is left, and nobody knows a lease": {5, 0, func(f *fake) { f.Fail(errors.New("etcdserver: no leader")) }, 23},
+		"no quorum is left when the recorder asks for a lease": {5, 0, func(f *fake) {
+			f.FailLeases(errors.New("etcdserver: no leader"))
+			time.Sleep(5 * time.Second)
+			f.Fail(errors.New("etcdserver: no leader"))
+		}, 23},
+		"another cluster has taken its place": {0, 0, func(f *fake) { f.Replace(8, 30) }, 20},
 		"no quorum is left while a segment is on its way": {0, 2 * time.Second, func(f *fake) {
 			time.Sleep(3 * time.Second)
 			f.Write(2, 10, 0)
@@ -487,4 +493,29 @@ func TestWhatCameBeforeTheMemberFailedIsStored(t *testing.T) {
 			})
 		})
 	}
+}
+
+// etcd may not have answered when the log got that segment.
+func TestARecordingAsksForTheLeasesOfTheSegmentBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(20)
+		f.since, f.leases = time.Now(), []int64{5, 6}
+		_ = f.during(t, 20, nil, func() {
+			time.Sleep(5 * time.Minute) // a restore does not read the first of segments without changes
+			f.Write(1, 10, 6)
+			time.Sleep(10 * time.Second)
+		})
+		got := map[int64]int64{}
+		for _, s := range f.segments {
+			for _, l := range s.Leases {
+				if len(s.Revisions) == 0 || got[l.ID] != 0 {
+					t.Errorf("the segment of the revisions %d to %d has the lease %d", s.First, s.Last, l.ID)
+				}
+				got[l.ID] = l.TTL
+			}
+		}
+		if len(got) != 2 || got[5] != 50 || got[6] != 60 {
+			t.Errorf("the log has the leases %v", got)
+		}
+	})
 }

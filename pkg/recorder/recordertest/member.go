@@ -6,6 +6,7 @@ package recordertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"sync"
 
@@ -23,6 +24,7 @@ type Member struct {
 	compacted int64
 	lost      int64
 	down      error
+	unknown   error // of leases
 	leases    int
 }
 
@@ -65,6 +67,9 @@ func (m *Member) Swap(cluster uint64, revisions int) (back func()) {
 // Fail makes all calls and streams fail; nil: they work again.
 func (m *Member) Fail(err error) { m.set(func() { m.down = err }) }
 
+// FailLeases makes calls for leases fail; nil: they work again.
+func (m *Member) FailLeases(err error) { m.set(func() { m.unknown = err }) }
+
 func (m *Member) set(change func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +104,7 @@ func (m *Member) LeaseTTL(_ context.Context, id int64) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.leases++
-	return id * 10, m.down
+	return id * 10, cmp.Or(m.down, m.unknown)
 }
 
 // Changes streams the history, ten revisions at once.
