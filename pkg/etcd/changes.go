@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -49,9 +51,10 @@ type Changes struct {
 // stream ends with ctx, and also if the member loses its leader. The caller must end ctx.
 //
 // The watcher of etcd's client would buffer without a bound if its reader is slow. Here the
-// member waits.
+// member waits. As in etcd's client, no limit of gRPC holds for its messages: --max-request-bytes
+// of etcd bounds them.
 func (c *Conn) Changes(ctx context.Context, from int64) (*Changes, error) {
-	stream, err := etcdserverpb.NewWatchClient(c.cli.ActiveConnection()).Watch(clientv3.WithRequireLeader(ctx))
+	stream, err := etcdserverpb.NewWatchClient(c.cli.ActiveConnection()).Watch(clientv3.WithRequireLeader(ctx), grpc.MaxCallRecvMsgSize(math.MaxInt32))
 	if err == nil {
 		err = stream.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
 			CreateRequest: &etcdserverpb.WatchCreateRequest{Key: []byte{0}, RangeEnd: []byte{0}, StartRevision: from, Fragment: true},

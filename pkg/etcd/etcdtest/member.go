@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 )
@@ -34,6 +35,8 @@ type Member struct {
 	Remembered []*etcdserverpb.Member
 	// Snapshot is the answer to a request for a snapshot.
 	Snapshot *Stream
+	// Events are what each watch gets.
+	Events []*mvccpb.Event
 	// Refusal is the error of each change, and of each request for a snapshot.
 	Refusal error
 	// TLS is nil for plain text.
@@ -68,6 +71,7 @@ func (m *Member) Start(t testing.TB) *Member {
 	etcdserverpb.RegisterClusterServer(server, m)
 	etcdserverpb.RegisterMaintenanceServer(server, maintenance{m: m})
 	etcdserverpb.RegisterKVServer(server, keys{m: m})
+	etcdserverpb.RegisterWatchServer(server, watches{m: m})
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		// A test may end before the member begins.
