@@ -17,6 +17,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // errShared means that another EtcdBackup records at the path. Each deletes its own segments by its
@@ -87,16 +89,26 @@ func (c *changeLog) isThere(ctx context.Context, o owner) (bool, error) {
 }
 
 // rivals finds another EtcdBackup that began to record in the same moment, when neither saw the
-// other.
+// other. All methods belong to the goroutine that stores.
 type rivals struct {
 	log   *changeLog
 	begun time.Time
-	own   map[string]bool // segments that this recording has stored; nil: it has looked
+	own   map[string]bool // segments that this recording has stored; nil: the look has begun
+	// found gets the result of the look; nil: none is under way.
+	found  chan error
+	cancel context.CancelFunc
 }
 
-// stored notes a segment. A minute after the begin, it looks once. Of two EtcdBackups, the one with
-// the lower UID continues: both must decide the same.
+// stored notes a segment. A minute after the begin, it begins to look once, beside the recording: the list
+// of a long log takes minutes. It returns what a look has found.
 func (r *rivals) stored(ctx context.Context, place *location.Location, key string) error {
+	select {
+	case err := <-r.found:
+		r.cancel()
+		r.found = nil
+		return err
+	default:
+	}
 	if r.own == nil {
 		return nil
 	}
@@ -104,8 +116,31 @@ func (r *rivals) stored(ctx context.Context, place *location.Location, key strin
 	if r.log.cfg.Clock.Since(r.begun) < rivalsAfter {
 		return nil
 	}
-	own := r.own
-	r.own = nil
+	own, found := r.own, make(chan error, 1)
+	r.own, r.found = nil, found
+	ctx, r.cancel = context.WithCancel(ctx)
+	go func() {
+		failure, bug := watchdog.Recover(r.log.log, func() error { return r.look(ctx, place, own) })
+		found <- errors.Join(failure, bug)
+	}()
+	return nil
+}
+
+// end waits until no look is under way. One that does not end in time ends the whole log, as a segment that
+// the store does not take.
+func (r *rivals) end() {
+	if r.found == nil {
+		return
+	}
+	r.cancel()
+	watch := time.AfterFunc(storeLimit, func() { r.log.giveUp(fmt.Errorf("the store did not end its list within %s", storeLimit)) })
+	defer watch.Stop()
+	<-r.found
+}
+
+// look looks for segments of others since the begin. Of two EtcdBackups, the one with the lower UID
+// continues: both must decide the same.
+func (r *rivals) look(ctx context.Context, place *location.Location, own map[string]bool) error {
 	for k, err := range segments(ctx, place) {
 		if err != nil {
 			return fmt.Errorf("look who else records at this path: %w", err)
@@ -114,6 +149,9 @@ func (r *rivals) stored(ctx context.Context, place *location.Location, key strin
 			continue
 		}
 		o, err := r.log.ownerOf(ctx, place, k)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // the retention has deleted it
+		}
 		if err != nil {
 			return err
 		}

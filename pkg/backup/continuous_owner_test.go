@@ -4,6 +4,7 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -97,6 +98,42 @@ func TestOfTwoWritersThatBeginTogetherOneStops(t *testing.T) {
 		}
 		if st := first.continuous(); !st.Recording || st.Gaps != 0 {
 			t.Errorf("the first one: %+v", st)
+		}
+	})
+}
+
+// The list of a long log takes minutes. Nothing that clients write waits for it.
+func TestALogIsStoredBesideTheLookForAnotherWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, nil)
+		var lists, slow atomic.Int32
+		w.store.meddle(func(ctx context.Context, operation, key string) error {
+			if operation != "list" || key != changelog.KeyPrefix("etcd") {
+				return nil
+			}
+			if lists.Add(1) == 1 {
+				return nil // where the log ends
+			}
+			slow.Add(1)
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(100 * time.Second):
+				return nil
+			}
+		}, nil)
+		w.store.objects["etcd_log/other"] = object{} // a page
+		stop := w.run()
+		defer stop()
+		for range 20 {
+			w.write(30 * time.Second)
+			at, _ := w.member.Position(t.Context())
+			if last := w.log(testCluster, w.continuous().StartRevision-1).Last; at.Revision-last > 20 {
+				t.Fatalf("the log ends with revision %d, and etcd is at %d", last, at.Revision)
+			}
+		}
+		if slow.Load() < 3 {
+			t.Errorf("%d pages of the list were slow", slow.Load())
 		}
 	})
 }
