@@ -18,8 +18,9 @@ const longestBlink = time.Minute
 const shortOutage = 3 * time.Second
 
 // quorumLog remembers since when each observation has seen a quorum, since when each one has
-// seen none, and when the quorum returned from an outage.
-type quorumLog struct{ since, looked, lost, returned time.Time }
+// seen none, and when the quorum returned from an outage. unseen is when a quorum may last have
+// served that the operator did not see.
+type quorumLog struct{ since, looked, lost, returned, unseen time.Time }
 
 // look fills in QuorumSince and QuorumReturned.
 func (q *quorumLog) look(o *plan.Observation) {
@@ -39,6 +40,7 @@ func (q *quorumLog) look(o *plan.Observation) {
 	if q.looked = o.Now; !o.Quorum {
 		return
 	}
+	q.unseen = time.Time{}
 	if q.since.IsZero() {
 		q.since = o.Now
 	}

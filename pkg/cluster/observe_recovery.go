@@ -52,7 +52,10 @@ func (r *recoveryReader) again() { r.readAt = time.Time{} }
 func (c *Cluster) observeRecovery(ctx context.Context, o *plan.Observation) {
 	chosen, since := c.obj.Annotations[api.RecoverAnnotation], c.quorum.lost
 	r := &c.recovery
-	o.Recovery = plan.Recovery{Chosen: chosen, LostSince: since}
+	o.Recovery = plan.Recovery{Chosen: chosen, LostSince: since, LostAgain: c.quorum.unseen}
+	if o.MayServeUnseen() {
+		c.quorum.unseen, o.Recovery.LostAgain = o.Now, o.Now
+	}
 	if !o.QuorumLost() {
 		*r = recoveryReader{}
 		return
@@ -78,6 +81,9 @@ func (c *Cluster) observeRecovery(ctx context.Context, o *plan.Observation) {
 	}
 	o.Recovery = r.read
 	o.Recovery.LostSince, o.Recovery.WatchedSince, o.Recovery.LostAgain = since, r.watched, r.afresh
+	if c.quorum.unseen.After(r.afresh) {
+		o.Recovery.LostAgain = c.quorum.unseen
+	}
 	if o.AutomaticDue() {
 		c.confirmLoss(ctx, o)
 	}

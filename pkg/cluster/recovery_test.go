@@ -71,7 +71,7 @@ func loseAllBut(t *testing.T, left int, annotations map[string]string, members .
 		}
 	}
 	l := &lost{w, clock, m, w.cluster(w.etcdCluster())}
-	l.serveData(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
+	l.serveDataOf(members[0], corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
 	w.watch()
 	return l
 }

@@ -138,21 +138,41 @@ func (o *Observation) Interrupted() bool {
 }
 
 // LostDate is when an operator first saw no quorum, as recorded, or as this one remembers. After a
-// time without looks, the loss begins with the next look.
+// time without looks, the loss begins with the next look. It begins again while a quorum may serve
+// unseen.
 func (o *Observation) LostDate() time.Time {
+	lost := o.Recovery.LostSince
 	if st := o.Status.Recovery; st != nil {
-		at, err := time.Parse(time.RFC3339, st.LostDate)
-		if again := o.Recovery.LostAgain; again.After(at) || !again.IsZero() && at.After(o.Now) {
-			return again
-		}
-		if err == nil {
-			return at
+		if at, err := time.Parse(time.RFC3339, st.LostDate); err == nil {
+			lost = at
 		}
 	}
-	if !o.Recovery.LostSince.IsZero() {
-		return o.Recovery.LostSince
+	switch again := o.Recovery.LostAgain; {
+	case again.After(lost) || !again.IsZero() && lost.After(o.Now):
+		return again
+	case lost.IsZero():
+		return o.Now
 	}
-	return o.Now
+	return lost
+}
+
+// readyLate is how long Kubernetes finds the pod of a dead node ready.
+const readyLate = time.Minute
+
+// MayServeUnseen reports whether a quorum may serve that the operator does not see: so many pods are ready, and do
+// not answer. A network policy, a certificate or a password can be the cause. etcd is ready only with a
+// quorum. In the first minute after a loss, Kubernetes may be wrong.
+func (o *Observation) MayServeUnseen() bool {
+	if o.Quorum || o.Now.Sub(o.LostDate()).Abs() < readyLate {
+		return false
+	}
+	ready := 0
+	for _, p := range o.Pods {
+		if p.Ready && !p.Deleting && !o.HasMember(func(m MemberState) bool { return m.PodName == p.Name && m.Answers() }) {
+			ready++
+		}
+	}
+	return ready >= etcd.Quorum(o.knownVoters())
 }
 
 // LastQuorumDate is when an operator last saw a quorum; zero if nobody knows.

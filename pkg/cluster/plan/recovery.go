@@ -39,8 +39,8 @@ type Recovery struct {
 	// WatchedSince is since when this operator has seen no quorum and the mode Automatic; zero
 	// otherwise.
 	WatchedSince time.Time
-	// LookedAt is when this operator last saw no quorum before, and LostAgain when it saw none
-	// after a time without looks; both are zero otherwise.
+	// LookedAt is when this operator last saw no quorum before. LostAgain is when it saw none after a
+	// time without looks, or when a quorum may last have served unseen. Both are zero otherwise.
 	LookedAt, LostAgain time.Time
 	// Confirmed is true if the API server itself shows no more pods and volumes than the
 	// observation, and the same EtcdCluster. Unconfirmed says why not; both are zero if nobody
@@ -118,22 +118,28 @@ func (o *Observation) mayReturn(name string) bool {
 	return v != nil && !v.Deleting
 }
 
-// mayServe is how many of the voters run, as far as they or Kubernetes say. If no member answers
-// the operator, those on record are the voters.
+// mayServe is how many of the voters run, as far as they or Kubernetes say.
 func (o *Observation) mayServe() (running, voters int) {
 	if len(o.Members) > 0 {
-		list := o.Voters()
-		return Count(list, func(m MemberState) bool { return m.Status != nil || m.Unreached() }), len(list)
+		return Count(o.Voters(), func(m MemberState) bool { return m.Status != nil || m.Unreached() }), o.knownVoters()
 	}
 	for _, p := range o.Pods {
 		if p.Ready && !p.Deleting {
 			running++
 		}
 	}
-	if o.Record != nil {
-		voters = len(o.Record.Members)
+	return running, o.knownVoters()
+}
+
+// knownVoters is how many members have a vote. If no member answers the operator, those on record count.
+func (o *Observation) knownVoters() int {
+	if len(o.Members) > 0 {
+		return len(o.Voters())
 	}
-	return running, max(voters, o.Status.Size, 1)
+	if o.Record == nil {
+		return max(o.Status.Size, 1)
+	}
+	return max(1, len(o.Record.Members))
 }
 
 // FollowedChoice returns how far the way out is that a person or the automatic recovery has chosen,
@@ -188,7 +194,7 @@ func (o *Observation) follow(value string, automatic bool) (*api.RecoveryChoice,
 		return refusedChoice(value, o.Recovery.Unread), nil
 	}
 	if o.lostSince(old) {
-		return failedChoice(value, old, "no operator has looked for some time since the choice, or the clocks of the operators differ: a quorum may have been back, and taken writes; the cluster is unchanged"), nil
+		return failedChoice(value, old, "a quorum may have been back since the choice, and taken writes: no operator has looked for some time, or enough members were ready and did not answer the operator, or the clocks of the operators differ; the cluster is unchanged"), nil
 	}
 	if old.Automatic {
 		if why := o.automaticStop(); why != "" {

@@ -77,7 +77,8 @@ type RecoveryStatus struct {
 	LastRevision int64 `json:"lastRevision,omitempty"`
 
 	// Time at which the operator first saw no quorum (RFC 3339, UTC). After two minutes
-	// without a look of any operator, the loss counts from the next look on.
+	// without a look of any operator, the loss counts from the next look on. While a majority
+	// of the pods is ready and does not answer the operator, the loss begins again each minute.
 	// +optional
 	LostDate string `json:"lostDate,omitempty"`
 
