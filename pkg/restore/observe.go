@@ -108,8 +108,8 @@ func (l *lossReport) fresh(st *api.RecoveryStatus, now time.Time) bool {
 // ready only with a quorum. The etcd operator may have died before it saw that.
 func (r *Restore) readyAgain(ctx context.Context, c *clusterState) (string, error) {
 	voters := c.status.Size
-	if rec := c.status.Record; rec != nil {
-		voters = len(rec.Members)
+	if c.status.Record != nil {
+		voters = c.status.RecordedVoters()
 	}
 	pods, err := r.pods(ctx)
 	if err != nil {

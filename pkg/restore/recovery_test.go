@@ -254,3 +254,26 @@ func (w *world) ready(cluster types.UID, n int) {
 		}
 	})
 }
+
+// A learner is on record, and has no vote: two of three voters are a quorum.
+func TestARecoveryWaitsForAQuorumBesideALearner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		old := w.running(3)
+		w.change(func() {
+			c := w.cluster()
+			c.Status.Record = &api.ClusterRecord{Members: []api.RecordedMember{{ID: "1"}, {ID: "2"}, {ID: "3"}, {ID: "4"}}}
+			c.Status.MemberStatuses = []api.MemberStatus{{ID: "4", Learner: true}}
+			w.setStatus(c)
+		})
+		w.choose(restoring(), 0)
+		w.add("etcdrestores", recovering())
+		w.ready(old, 2)
+		stop := w.run()
+		defer stop()
+		w.live(time.Minute)
+		if c, r := w.cluster(), w.restore(); c == nil || c.UID != old || c.DeletionTimestamp != nil || !strings.Contains(r.Status.Reason, "2 of 3 members of the EtcdCluster are ready") {
+			t.Fatalf("the restore is %s: %s", r.Status.Phase, r.Status.Reason)
+		}
+	})
+}

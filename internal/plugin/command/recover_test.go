@@ -322,3 +322,14 @@ func TestARecoveryNeedsNoRightOnVolumes(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }
+
+// Without an answer, the members on record count, and a learner among them has no vote.
+func TestALearnerOnRecordIsNoVoter(t *testing.T) {
+	w := lostQuorum(t, 81503, nightly())
+	w.silence("orders-c")
+	w.update(func(c *api.EtcdCluster) {
+		c.Status.MemberStatuses = []api.MemberStatus{{ID: "3", Name: "orders-c", Learner: true}}
+	})
+	_, out, _ := w.run("recover", "orders")
+	contains(t, out, "0 of 2 members answer, and a quorum is 2")
+}

@@ -129,7 +129,7 @@ func members(c *observe.Cluster, s *summary.Summary) []recovery.Member {
 			if !known {
 				p.Problem = "it has no pod"
 			}
-			entry := recovery.Member{Missing: recovery.Missing{Name: m.Name, Problem: p.Problem, Node: p.Node}}
+			entry := recovery.Member{Missing: recovery.Missing{Name: m.Name, Problem: p.Problem, Node: p.Node}, Learner: c.Object.Status.IsLearner(m.ID)}
 			entry.Status = answer(c, m.ID)
 			list = append(list, entry)
 		}

@@ -289,7 +289,7 @@ func (o *Observation) recordedHolders(note func(string)) (holders, voters int) {
 			continue // otherHolders counts what is left of it
 		}
 		i := slices.IndexFunc(o.Members, func(m MemberState) bool { return etcd.FormatID(m.ID) == r.ID })
-		if !slices.ContainsFunc(o.Status.MemberStatuses, func(m api.MemberStatus) bool { return m.ID == r.ID && m.Learner }) {
+		if !o.Status.IsLearner(r.ID) {
 			voters++
 		}
 		switch {

@@ -85,7 +85,7 @@ func (o *Observation) Left() *recovery.Report {
 	if len(o.Members) == 0 && o.Record != nil {
 		for _, m := range o.Record.Members {
 			if !m.Removing {
-				facts.Members = append(facts.Members, o.memberLeft(m.Name, m.ID, false, nil))
+				facts.Members = append(facts.Members, o.memberLeft(m.Name, m.ID, o.Status.IsLearner(m.ID), nil))
 			}
 		}
 	}
@@ -139,7 +139,9 @@ func (o *Observation) knownVoters() int {
 	if o.Record == nil {
 		return max(o.Status.Size, 1)
 	}
-	return max(1, len(o.Record.Members))
+	recorded := o.Status
+	recorded.Record = o.Record
+	return max(recorded.RecordedVoters(), 1)
 }
 
 // FollowedChoice returns how far the way out is that a person or the automatic recovery has chosen,

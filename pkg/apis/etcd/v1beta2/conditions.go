@@ -3,6 +3,8 @@
 
 package v1beta2
 
+import "slices"
+
 // All kinds have these conditions, in the sense of kstatus (sigs.k8s.io/cli-utils). At
 // most one of them is True.
 const (
@@ -22,4 +24,18 @@ func (s *ClusterStatus) Condition(t ClusterConditionType) ClusterCondition {
 		}
 	}
 	return ClusterCondition{}
+}
+
+// IsLearner reports whether a member had no vote when the operator last saw the membership. id is in the form of
+// memberStatuses.
+func (s *ClusterStatus) IsLearner(id string) bool {
+	return slices.ContainsFunc(s.MemberStatuses, func(m MemberStatus) bool { return m.ID == id && m.Learner })
+}
+
+// RecordedVoters is how many members on record have a vote; 0 without a record. A learner is on record too.
+func (s *ClusterStatus) RecordedVoters() int {
+	if s.Record == nil {
+		return 0
+	}
+	return len(slices.DeleteFunc(slices.Clone(s.Record.Members), func(m RecordedMember) bool { return s.IsLearner(m.ID) }))
 }
