@@ -78,13 +78,16 @@ func (l *login) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // decision.
 func (l *login) RequireTransportSecurity() bool { return false }
 
-// discern says that etcd asks for a user, if it refuses a request without a token. With TLS,
-// etcd takes the common name of the certificate as the user of such a request, and denies it
-// the permission.
+// discern says that etcd asks for a user, if it refuses a request without a token. With TLS, etcd
+// takes the common name of the certificate as the user of such a request. It finds no user of this
+// name, or denies it the permission. A change of users may concern one that does not exist.
 func (l *login) discern(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	token, _ := l.current()
-	err := invoke(ctx, method, req, reply, cc, opts...)
-	if token == "" && !strings.HasSuffix(method, "/Authenticate") && LacksRole(rpctypes.Error(err)) {
+	err := mapped(invoke(ctx, method, req, reply, cc, opts...))
+	ofUsers := strings.HasPrefix(method, "/etcdserverpb.Auth/")
+	switch {
+	case token != "" || strings.HasSuffix(method, "/Authenticate"):
+	case LacksRole(err), refusedWith(err, rpctypes.ErrUserNotFound) && !ofUsers:
 		return rpctypes.ErrGRPCUserEmpty
 	}
 	return err
@@ -210,13 +213,3 @@ func (l *login) order(first *grpc.ClientConn) []*grpc.ClientConn {
 	}
 	return list
 }
-
-// AsksForUser reports whether a request failed because authentication is enabled and the
-// request named no user.
-func AsksForUser(err error) bool { return errors.Is(err, rpctypes.ErrUserEmpty) }
-
-// RefusesUser reports whether etcd refused the name or the password of the user.
-func RefusesUser(err error) bool { return errors.Is(err, rpctypes.ErrAuthFailed) }
-
-// LacksRole reports whether the user may not do what was asked. The role root may do all.
-func LacksRole(err error) bool { return errors.Is(err, rpctypes.ErrPermissionDenied) }

@@ -221,3 +221,45 @@ func TestAuthenticationIsEnabledChangedAndDisabled(t *testing.T) {
 		})
 	}
 }
+
+// With TLS, etcd takes the name in the certificate as the user. It shows everybody its status, so the first
+// request that needs the role root may be any.
+func TestACertificateThatNamesNobodyLeavesTheUserToLogIn(t *testing.T) {
+	for _, r := range members.Releases(t) {
+		if r.Minor() == "3.4" {
+			continue
+		}
+		t.Run(r.Version, func(t *testing.T) {
+			t.Parallel()
+			authority := members.NewTLS(t)
+			c := r.Start(t, members.Options{TLS: authority})
+			enableAuth(t, c.Client(t), "first")
+			connect := func(user etcd.Credentials) *etcd.Conn {
+				client := etcd.NewClient(authority.ClientConfig(t, "operator"))
+				t.Cleanup(client.Close)
+				client.SetCredentials(user)
+				conn, err := client.Conn(etcd.Endpoint{URL: c.Members[0].URL})
+				must(t, err)
+				return conn
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for name, first := range map[string]func(*etcd.Conn) error{
+				"hash":   func(conn *etcd.Conn) error { return second(conn.HashKV(ctx, 0)) },
+				"remove": func(conn *etcd.Conn) error { return conn.RemoveMember(ctx, 77) },
+				"disarm": func(conn *etcd.Conn) error { return conn.Disarm(ctx, etcd.Alarm{MemberID: 1, Type: etcd.AlarmNoSpace}) },
+			} {
+				must(t, second(connect(etcd.Credentials{}).Status(ctx)))
+				if err := first(connect(etcd.Credentials{})); !etcd.AsksForUser(err) || !etcd.IsDenied(err) {
+					t.Errorf("%s without a user: %v", name, err)
+				}
+				if err := first(connect(etcd.Credentials{Username: "root", Password: "first"})); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				if err := first(connect(etcd.Credentials{Username: "root", Password: "wrong"})); !etcd.RefusesUser(err) {
+					t.Errorf("%s with a wrong password: %v", name, err)
+				}
+			}
+		})
+	}
+}

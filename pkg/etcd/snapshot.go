@@ -8,12 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/status"
 )
 
 // SnapshotTrailer is the length in bytes of the sha256 that follows the database in a
@@ -91,21 +88,4 @@ func (s *Snapshot) Next() ([]byte, error) {
 		return nil, fmt.Errorf("%s sent a piece without content: it can't read its database: see its log", s.url)
 	}
 	return resp.GetBlob(), nil
-}
-
-// IsDenied reports whether a member refused a call because authentication is enabled and the
-// client is unknown, or lacks the permission.
-func IsDenied(err error) bool {
-	if err == nil {
-		return false
-	}
-	for _, refusal := range []error{rpctypes.ErrUserEmpty, rpctypes.ErrPermissionDenied, rpctypes.ErrInvalidAuthToken} {
-		if errors.Is(err, refusal) {
-			return true
-		}
-	}
-	// For a snapshot, etcd 3.5 returns the error of its auth store unchanged.
-	var refused interface{ GRPCStatus() *status.Status }
-	return errors.As(err, &refused) &&
-		slices.Contains([]string{"auth: user name is empty", "auth: permission denied", "auth: invalid auth token"}, refused.GRPCStatus().Message())
 }
