@@ -26,6 +26,8 @@ type fakeMember struct {
 	says    []etcd.Status // one answer after the other; the last one stays
 	refusal error         // is the answer instead of a status
 	guarded guarded       // lets users in
+	// certified is true if clients have certificates: it shows its status to strangers too, and refuses them reads.
+	certified bool
 	// losesAnswers is true if changes of users take effect and time out.
 	losesAnswers bool
 	// authUnknown is the answer to the question whether it lets only users in; nil: it says so.

@@ -48,7 +48,7 @@ func (c *Cluster) observeAuth(ctx context.Context, o *plan.Observation) {
 	o.Auth.Enabled = &c.auth.enabled
 	switch {
 	case o.Quorum:
-		c.user.accepted = c.auth.enabled
+		c.user.accepted = c.auth.enabled && !c.user.refused
 	case c.user.refused: // somebody may have changed the password in etcd
 		c.user.accepted = false
 	}

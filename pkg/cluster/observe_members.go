@@ -53,6 +53,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 	c.seeUser(o, answers)
 	list := c.list(ctx, o, answers)
 	findStalled(ctx, o, answers)
+	c.seeReads(o, answers)
 	c.rest.compare(answers)
 	for _, m := range list {
 		name := o.Names.MemberAt(m.Host())

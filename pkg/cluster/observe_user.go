@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -106,17 +107,41 @@ func (c *Cluster) seeUser(o *plan.Observation, answers []answer) {
 	if refuses && c.user.next != nil { // etcd has the new password, and its answer was lost
 		c.useNewPassword()
 	}
-	switch {
-	case refuses && c.user.problem == "":
-		o.LoginRefused = fmt.Sprintf("etcd refuses the user in Secret %s (spec.auth.credentialsSecret): correct the name and the password in the Secret, or the user's password in etcd", c.user.secret)
-	case !asks && !refuses:
-		return
-	case c.user.problem != "":
-		o.LoginRefused = c.user.problem
-	default:
-		o.LoginRefused = "etcd has authentication enabled, and spec.auth names no user: create a Secret " + usersecret.Wanted + ", and name it in spec.auth.credentialsSecret"
-	}
-	if o.Blind == "" {
+	if o.LoginRefused = c.whyRefused(asks, refuses); o.Blind == "" {
 		o.Blind = o.LoginRefused
 	}
+}
+
+// seeReads notes what the members' reads say about the user. With TLS, etcd takes the name in the
+// certificate as the user. It shows its status and its members to each client with a certificate, and
+// refuses all else.
+func (c *Cluster) seeReads(o *plan.Observation, answers []answer) {
+	asks, refuses := false, false
+	for _, a := range answers {
+		why := a.position.Refusal
+		if why == nil && a.position != (etcd.Position{}) {
+			return
+		}
+		asks = asks || etcd.AsksForUser(why) || etcd.LacksRole(why) && c.user.inUse == (etcd.Credentials{})
+		refuses = refuses || etcd.RefusesUser(why)
+	}
+	if refuses && c.user.next != nil {
+		return // etcd may have the new password already: the next change finds out
+	}
+	c.user.refused = c.user.refused || refuses
+	o.LoginRefused = cmp.Or(o.LoginRefused, c.whyRefused(asks, refuses))
+}
+
+// whyRefused says what a person has to do if etcd asks for a user, or refuses this one; "" if it does
+// neither.
+func (c *Cluster) whyRefused(asks, refuses bool) string {
+	switch {
+	case refuses && c.user.problem == "":
+		return fmt.Sprintf("etcd refuses the user in Secret %s (spec.auth.credentialsSecret): correct the name and the password in the Secret, or the user's password in etcd", c.user.secret)
+	case !asks && !refuses:
+		return ""
+	case c.user.problem != "":
+		return c.user.problem
+	}
+	return "etcd has authentication enabled, and spec.auth names no user: create a Secret " + usersecret.Wanted + ", and name it in spec.auth.credentialsSecret"
 }

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,15 @@ func (g guarded) guard() {
 	}
 	for _, m := range g.fakeMembers {
 		m.refusal, m.guarded = refusal, g
+		if m.certified {
+			m.refusal, m.position = nil, etcd.Position{}
+			switch {
+			case errors.Is(refusal, rpctypes.ErrUserEmpty):
+				m.position.Refusal = rpctypes.ErrPermissionDenied
+			case refusal != nil:
+				m.position.Refusal = rpctypes.ErrAuthFailed
+			}
+		}
 	}
 }
 
@@ -76,8 +86,8 @@ func (m *fakeMember) ChangePassword(_ context.Context, user etcd.Credentials) er
 var errAnswerLost = errors.New("the answer is lost")
 
 func (g guarded) let(m *fakeMember, user etcd.Credentials) error {
-	if m.refusal != nil {
-		return m.refusal
+	if err := cmp.Or(m.refusal, m.position.Refusal); err != nil {
+		return err
 	}
 	*g.lets = user
 	g.guard()
@@ -299,5 +309,49 @@ func TestAPasswordThatChangesInEtcdFirstIsUsed(t *testing.T) {
 	w.put(userSecret("root", "second"))
 	if _, st := pass(certRetry); *members.user != *members.lets || st.Reason != "" {
 		t.Errorf("the operator has the password %s, reason %q", members.user.Password, st.Reason)
+	}
+}
+
+// With TLS, etcd takes the name in the certificate as the user. It shows its members to a stranger, and refuses
+// all else. The operator sees a quorum, and could replace no member.
+func TestWithTLSTheStatusSaysThatTheOperatorHasNoUser(t *testing.T) {
+	for name, c := range map[string]struct {
+		auth   *api.AuthPolicy
+		secret *corev1.Secret
+		says   string
+	}{
+		"nobody":           {nil, nil, "spec.auth names no user: create a Secret with the keys username and password"},
+		"no Secret":        {&api.AuthPolicy{CredentialsSecret: "login"}, nil, "Secret login (spec.auth.credentialsSecret) does not exist: create it"},
+		"a wrong password": {&api.AuthPolicy{CredentialsSecret: "login"}, userSecret("root", "wrong"), "etcd refuses the user in Secret login"},
+		"a wrong password with which to enable authentication": {
+			&api.AuthPolicy{CredentialsSecret: "login", Enabled: new(true)}, userSecret("root", "wrong"), "etcd refuses the user in Secret login",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, members, pass := guardedCluster(t, c.auth)
+			if c.secret != nil {
+				w.put(c.secret)
+			}
+			for _, m := range members.fakeMembers {
+				m.certified = true
+			}
+			members.guard()
+			for range 3 {
+				_, st := pass(certPeriod)
+				if !strings.Contains(st.Reason, "the operator can't log in to etcd: ") || !strings.Contains(st.Reason, c.says) {
+					t.Fatalf("the reason is %q", st.Reason)
+				}
+				if stalled, available := st.Condition("Stalled"), st.Condition(api.ClusterConditionAvailable); stalled.Reason != "LoginRefused" || available.Status != corev1.ConditionTrue {
+					t.Fatalf("Stalled is %+v, Available %+v", stalled, available)
+				}
+			}
+			if c.auth == nil {
+				return
+			}
+			w.put(userSecret("root", "right"))
+			if _, st := pass(certRetry); *members.user != *members.lets || st.Reason != "" {
+				t.Errorf("with the right password, the operator logs in with %q, and the reason is %q", members.user.Password, st.Reason)
+			}
+		})
 	}
 }

@@ -61,7 +61,7 @@ func (r *rest) compare(answers []answer) {
 		r.seen = append(r.seen, stated{a.conn, a.position})
 	}
 	r.settled = len(r.seen) > 0 && slices.EqualFunc(before, r.seen, func(b, n stated) bool {
-		return b.position == n.position && n.position != etcd.Position{}
+		return b.position == n.position && n.position != etcd.Position{} && n.position.Refusal == nil
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -143,13 +144,15 @@ func TestAnIdleMinuteCostsFewRequests(t *testing.T) {
 
 func TestALookThatFindsAnyDifferenceIsFollowedByAPass(t *testing.T) {
 	for name, change := range map[string]func(*countedMembers){
-		"a write":               func(f *countedMembers) { f.fakeMembers["b"].position.Revision++ },
-		"an election":           func(f *countedMembers) { f.fakeMembers["b"].position.Term++ },
-		"another member":        func(f *countedMembers) { f.fakeMembers["b"].position.MemberID = 9 },
-		"another cluster":       func(f *countedMembers) { f.fakeMembers["a"].position.ClusterID = 9 },
-		"a lost quorum":         func(f *countedMembers) { f.fakeMembers["c"].stalled = errors.New("no leader") },
-		"a stopped process":     func(f *countedMembers) { *f.hangs["c"] = true },
-		"a refused read's zero": func(f *countedMembers) { f.fakeMembers["a"].position = etcd.Position{} },
+		"a write":           func(f *countedMembers) { f.fakeMembers["b"].position.Revision++ },
+		"an election":       func(f *countedMembers) { f.fakeMembers["b"].position.Term++ },
+		"another member":    func(f *countedMembers) { f.fakeMembers["b"].position.MemberID = 9 },
+		"another cluster":   func(f *countedMembers) { f.fakeMembers["a"].position.ClusterID = 9 },
+		"a lost quorum":     func(f *countedMembers) { f.fakeMembers["c"].stalled = errors.New("no leader") },
+		"a stopped process": func(f *countedMembers) { *f.hangs["c"] = true },
+		"a refused read": func(f *countedMembers) {
+			f.fakeMembers["a"].position = etcd.Position{Refusal: rpctypes.ErrUserEmpty}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -22,15 +22,21 @@ type Position struct {
 	// Term is that of the leader who confirmed the read. A term has one leader at most.
 	Term     uint64
 	Revision int64
+	// Refusal is why etcd refused the result of the read, which a quorum had confirmed; nil: it did not.
+	// All else is zero then. It is a rpctypes.EtcdError, so that positions are comparable.
+	Refusal error
 }
 
 // Commits reports whether the member takes part in a quorum: whether a linearizable read
 // through it succeeds. A member whose disk hangs still answers Status, and names itself as the
-// leader, but confirms no read. The position is zero if etcd refused the read's result.
+// leader, but confirms no read. If etcd refused the read's result, the position says so.
 func (c *Conn) Commits(ctx context.Context) (Position, error) {
 	p, err := c.position(ctx)
-	if isAnswer(err) {
+	if err == nil {
 		return p, nil
+	}
+	if refusal, ok := refusalOf(err); ok {
+		return Position{Refusal: refusal}, nil
 	}
 	return Position{}, err
 }
@@ -46,21 +52,17 @@ func (c *Conn) position(ctx context.Context) (Position, error) {
 	return Position{ClusterID: h.GetClusterId(), MemberID: h.GetMemberId(), Term: h.GetRaftTerm(), Revision: h.GetRevision()}, nil
 }
 
-// isAnswer reports whether etcd confirmed a linearizable read and then refused its result, as
-// it does if users must log in or the database is corrupt. Other errors confirm nothing. A
+// refusalOf returns why etcd confirmed a linearizable read and then refused its result, as it
+// does if users must log in or the database is corrupt. Other errors confirm nothing. A
 // deadline is one of them: the server's own may end the read before the caller's context ends.
-func isAnswer(err error) bool {
-	if err == nil {
-		return true
-	}
-	var refusal rpctypes.EtcdError
+func refusalOf(err error) (refusal rpctypes.EtcdError, ok bool) {
 	if !errors.As(err, &refusal) || IsNotYet(err) {
-		return false
+		return refusal, false
 	}
 	switch refusal.Code() {
 	case codes.Unauthenticated, codes.PermissionDenied, codes.InvalidArgument, codes.FailedPrecondition, codes.DataLoss:
-		return true
+		return refusal, true
 	default:
-		return false
+		return refusal, false
 	}
 }

@@ -5,6 +5,7 @@ package etcd_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -35,8 +36,15 @@ func TestAMemberCommitsIfReadsThroughItAreConfirmed(t *testing.T) {
 			conn := dial(t, tc.member.Start(t))
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			if _, err := conn.Commits(ctx); (err == nil) != tc.want {
+			p, err := conn.Commits(ctx)
+			if (err == nil) != tc.want {
 				t.Errorf("got %v", err)
+			}
+			if refused := tc.want && tc.member.NoQuorum != nil; refused != (p.Refusal != nil) || refused && !errors.Is(p.Refusal, rpctypes.Error(tc.member.NoQuorum)) {
+				t.Errorf("the refusal is %v", p.Refusal)
+			}
+			if again, _ := conn.Commits(ctx); tc.want && again != p {
+				t.Errorf("the same answer differs: %+v and %+v", p, again)
 			}
 		})
 	}

@@ -60,10 +60,7 @@ func uses(ctx context.Context, conn *etcd.Conn) error {
 	_, list := conn.Members(ctx)
 	_, local := conn.LocalMembers(ctx)
 	p, commits := conn.Commits(ctx)
-	if commits == nil && p == (etcd.Position{}) {
-		commits = errors.New("the read is refused")
-	}
-	return errors.Join(status, list, local, commits)
+	return errors.Join(status, list, local, commits, p.Refusal)
 }
 
 func TestAUserLogsIn(t *testing.T) {

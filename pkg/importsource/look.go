@@ -181,7 +181,7 @@ func (s *Source) asksForUser(ctx context.Context, ep etcd.Endpoint) bool {
 		return false
 	}
 	position, err := conn.Commits(ctx)
-	return err == nil && position == etcd.Position{}
+	return err == nil && etcd.IsDenied(position.Refusal)
 }
 
 // digests reads the data of the members at a revision that all of them hold, one after the other: it
