@@ -63,7 +63,9 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 		p.NotePutOff = c.postponed.holds(noteOn(pod.Name), o.Now)
 		o.WriteUndone = cmp.Or(o.WriteUndone, c.postponed.lastRefusal(noteOn(pod.Name), o.Now))
 		p.DeletePutOff = c.postponed.holds(deletionOfPod(pod.Name), o.Now)
-		o.WriteUndone = cmp.Or(o.WriteUndone, c.refusedTo(deletionOfPod(pod.Name), o.Now))
+		refused := c.refusedTo(deletionOfPod(pod.Name), o.Now)
+		p.DeleteRefused = refused != ""
+		o.WriteUndone = cmp.Or(o.WriteUndone, refused)
 		p.ImagePutOff = c.postponed.holds(changeOfImage(pod.Name), o.Now)
 		o.ImageRefused = cmp.Or(o.ImageRefused, c.refusedTo(changeOfImage(pod.Name), o.Now))
 		if at, ok := c.deleted[p.UID]; ok && !p.Deleting {

@@ -700,7 +700,7 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 		case "note-put-off":
 			p.Guarded, p.NotePutOff = true, true
 		case "delete-put-off":
-			p.DeletePutOff = true
+			p.DeletePutOff, p.DeleteRefused = true, true
 		case "image-put-off":
 			p.ImagePutOff = true
 		case "pending":

@@ -301,8 +301,8 @@ type PodState struct {
 	Guarded, Noted, NotePutOff bool
 
 	// DeletePutOff is true while the operator delays another attempt to delete the pod, ImagePutOff
-	// while it delays another change of its image.
-	DeletePutOff, ImagePutOff bool
+	// while it delays another change of its image. DeleteRefused is also true during such an attempt.
+	DeletePutOff, DeleteRefused, ImagePutOff bool
 
 	// Claimed is true for a pod that mounts the PersistentVolumeClaim of its name.
 	Claimed bool

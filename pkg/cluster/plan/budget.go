@@ -22,7 +22,7 @@ func (o *Observation) WantsBudget() bool {
 // learners, and pods at the gate, which join next. So it rises before the membership grows,
 // falls after it has shrunk, and is right in between. Each voter that has just stopped working
 // raises it too: Kubernetes counts the pods of a silent node as ready for 40 seconds. So does the ready pod
-// of a removed member, which Kubernetes may refuse to delete.
+// of a removed member that Kubernetes refuses to delete.
 func (o *Observation) MinAvailable() int {
 	least := etcd.Quorum(len(o.Voters())) + len(o.Learners()) + Count(o.Voters(), o.seemsReady)
 	for _, p := range o.Planned() {
@@ -31,7 +31,7 @@ func (o *Observation) MinAvailable() int {
 		}
 	}
 	for _, p := range o.Pods {
-		if p.Started && p.Ready && !p.Deleting && !o.IsMember(p.Name) {
+		if p.DeleteRefused && p.Started && p.Ready && !p.Deleting && !o.IsMember(p.Name) {
 			least++
 		}
 	}
