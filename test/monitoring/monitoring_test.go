@@ -112,6 +112,27 @@ func TestQueriesUseMetricsThatTheOperatorsHave(t *testing.T) {
 	}
 }
 
+// An operator that does not reach a cluster counts no healthy member and no voter, and reports it as
+// not available. Each query of these has to leave such a cluster out, or to show it as it is.
+func TestNoQueryTakesAClusterOutOfSightForOneThatIsDown(t *testing.T) {
+	const unknown = "etcd_operator_cluster_availability_unknown"
+	harmless := []string{
+		"panel Clusters A",            // counts all
+		"alert EtcdMembersNotScraped", // needs a healthy member
+	}
+	for _, q := range queries(t) {
+		if slices.Contains(harmless, q.Name) {
+			continue
+		}
+		used := q.Metrics()
+		for _, m := range []string{"etcd_operator_cluster_available", "etcd_operator_cluster_healthy_members", "etcd_operator_cluster_voters"} {
+			if slices.Contains(used, m) && !slices.Contains(used, unknown) {
+				t.Errorf("%s uses %s without %s: %s", q.Name, m, unknown, q.Expr)
+			}
+		}
+	}
+}
+
 func rules(t *testing.T) []monitoring.Rule {
 	t.Helper()
 	list, err := monitoring.Rules(root)
