@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -273,6 +274,49 @@ func TestBackupsThatCannotBeDeletedAreToldOnceAndTriedAgain(t *testing.T) {
 		pass(time.Hour)
 		if keys := w.store.keys(); len(keys) != 1 || w.status().Backups != 1 {
 			t.Errorf("objects %q, status %+v", keys, w.status())
+		}
+	})
+}
+
+// A hold keeps some old backups, and all others go.
+func TestLockedBackupsDoNotStopTheRetentionOfOthers(t *testing.T) {
+	for name, locked := range map[string]error{
+		"the store denies it":       store.ErrDenied,
+		"a conflict":                &store.StatusError{Code: http.StatusConflict},
+		"a precondition is not met": &store.StatusError{Code: http.StatusPreconditionFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, testBackup(&api.BackupPolicy{BackupIntervalInSecond: 3600, MaxBackups: 1}))
+				w.store.fail("delete", errors.New("down"))
+				stop := w.run()
+				defer stop()
+				pass(2*time.Hour + time.Minute)
+				held := w.store.keys()
+				w.store.meddle(func(_ context.Context, operation, key string) error {
+					if operation == "delete" && slices.Contains(held, key) {
+						return fmt.Errorf("delete %s: %w", key, locked)
+					}
+					return nil
+				}, nil)
+				pass(10 * time.Hour)
+				if keys := w.store.keys(); len(held) != 3 || len(keys) != 4 || w.status().Backups != 4 || w.Times("Old Backups Not Deleted") != 2 {
+					t.Errorf("%d are held, objects %q, events %q", len(held), keys, w.Events())
+				}
+			})
+		})
+	}
+}
+
+// Where nothing answers, it is of no use to ask for each.
+func TestRetentionEndsWhereTheStoreIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, testBackup(&api.BackupPolicy{BackupIntervalInSecond: 3600, MaxBackups: 1}))
+		w.store.fail("delete", errors.New("down"))
+		defer w.run()()
+		pass(6*time.Hour + time.Minute)
+		if n := w.store.count("delete"); n != 1+2+3+3+3+3 {
+			t.Errorf("%d deletions were tried", n)
 		}
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/recorder"
 	"github.com/etcd-operator/etcd-operator/pkg/recorder/recordertest"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
 // logWorld is a world whose etcd has a history.
@@ -418,6 +419,38 @@ func TestTheRetentionTrimsTheLog(t *testing.T) {
 			}
 		}
 		t.Logf("%d segments of the former cluster are kept", kept)
+	})
+}
+
+// A hold on a backup of the former cluster keeps that one's log alone.
+func TestALockedBackupDoesNotKeepTheLogOfAnotherCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, func(s *api.BackupSpec) {
+			s.BackupPolicy.BackupIntervalInSecond, s.BackupPolicy.MaxBackups = 600, 1
+		})
+		stop := w.run()
+		defer stop()
+		w.write(5 * time.Minute)
+		held := w.backups()[0]
+		w.store.meddle(func(_ context.Context, operation, key string) error {
+			if revision, _, ours := backupobject.ParseKey("etcd", key); operation == "delete" && ours && revision == held {
+				return store.ErrDenied
+			}
+			return nil
+		}, nil)
+		w.member.Replace(0xdef, 5000)
+		w.write(45 * time.Minute)
+		backups := w.backups()
+		if len(backups) != 2 || backups[0] != held || w.log(testCluster, held).Last <= held {
+			t.Errorf("the backups are %v, and that of revision %d is held", backups, held)
+		}
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		for key := range w.store.objects {
+			if k, ours := changelog.ParseKey("etcd", key); ours && k.Cluster == 0xdef && k.Last < backups[1]-20 {
+				t.Errorf("%s is of no use", key)
+			}
+		}
 	})
 }
 

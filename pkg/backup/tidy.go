@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -124,9 +125,11 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 	result.left = len(backups)
 	newest, age := t.obj.Spec.Kept()
 	var failures []error
+	unanswered := 0 // failures that are not about one object
 	for _, b := range (keeping{newest, age}).surplus(backups, t.last, t.cfg.Clock.Now()) {
 		if err := t.look(ctx); err != nil {
 			failures = append(failures, err)
+			unanswered++
 			break
 		}
 		if reader := t.readers.reads(place.Path(b.key)); reader != "" {
@@ -135,8 +138,11 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 		}
 		mine, err := t.deleteMine(ctx, place, b.key)
 		if err != nil {
-			// One may be locked, and the others not.
-			if failures = append(failures, err); len(failures) == 3 {
+			failures = append(failures, err)
+			if !refusesOne(err) {
+				unanswered++
+			}
+			if unanswered == 3 {
 				break
 			}
 			continue
@@ -151,7 +157,8 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 		result.deleted = append(result.deleted, place.Path(b.key))
 		delete(owned, b.key)
 	}
-	if len(failures) == 0 && t.retains() && t.obj.Spec.Continuous != nil {
+	// The log goes by the backups that are left, also by those that are locked.
+	if unanswered == 0 && t.retains() && t.obj.Spec.Continuous != nil {
 		if err := t.trimLog(ctx, place, &result); err != nil {
 			failures = append(failures, err)
 		}
@@ -160,6 +167,12 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 		result.err = fmt.Errorf("delete old backups: %w", advised(failures[0], &t.obj.Spec))
 	}
 	return result
+}
+
+// refusesOne reports whether the store has answered that it does not delete an object, for example
+// because of a lock. It may delete others.
+func refusesOne(err error) bool {
+	return errors.Is(err, store.ErrDenied) || store.HasStatus(err, http.StatusConflict) || store.HasStatus(err, http.StatusPreconditionFailed)
 }
 
 // deleteMine deletes a backup if it is this EtcdBackup's. What is known of it may be

@@ -50,6 +50,15 @@ func (a *answer) Error() string {
 
 func (a *answer) Unwrap() error { return a.kind }
 
+// As makes store.HasStatus know the answer.
+func (a *answer) As(target any) bool {
+	status, asked := target.(**store.StatusError)
+	if asked {
+		*status = &store.StatusError{Code: a.status, Text: a.text}
+	}
+	return asked
+}
+
 // explain returns the public part of an SDK's error: code and message. The SDK's text quotes
 // URLs, and OSS's other fields quote what was signed.
 func (s *Store) explain(err error) error {

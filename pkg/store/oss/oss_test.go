@@ -349,6 +349,9 @@ func TestErrorsTellWhatOSSSaysAndNotWhatWasSigned(t *testing.T) {
 		if text := regexp.MustCompile(`\(request [0-9A-F]+\)`).ReplaceAllString(err.Error(), "(request ID)"); text != c.want {
 			t.Errorf("%s: got  %s\nwant %s", name, text, c.want)
 		}
+		if store.HasStatus(err, http.StatusTeapot) != (name == "an echo") {
+			t.Errorf("%s: has status 418: %v", name, err)
+		}
 		for _, kind := range []error{store.ErrDenied, store.ErrNoCredentials, store.ErrNotFound, store.ErrNoBucket, store.ErrConfig} {
 			if errors.Is(err, kind) != (kind == c.kind) { //nolint:errorlint // the very same is meant
 				t.Errorf("%s: is %q: %v", name, kind, errors.Is(err, kind))
