@@ -161,17 +161,24 @@ func (c *Cluster) conn(o *plan.Observation, ep etcd.Endpoint) (Member, error) {
 	return c.etcd.Conn(ep)
 }
 
-// seeTLS notes what the members' answers say about the certificates.
+// seeTLS notes what the members' answers say about the certificates. A member that is down says nothing
+// of them. If nobody answers, and those that refuse the operator may be a quorum, it may serve.
 func (c *Cluster) seeTLS(o *plan.Observation, answers []answer) {
-	failed := 0
+	var refusals []answer
+	heard := false
 	for _, a := range answers {
+		heard = heard || a.err == nil
 		if etcd.IsTLSFailure(a.err) {
-			failed++
+			refusals = append(refusals, a)
 		}
 	}
-	c.certs.distrust = c.certs.distrust || failed > 0
-	if o.Blind == "" && failed > 0 && failed == len(answers) {
-		o.Blind = "the TLS handshake with " + answers[0].pod.Name + " failed: " + etcd.TLSCause(answers[0].err)
+	if len(refusals) == 0 {
+		return
+	}
+	c.certs.distrust = true
+	mayServe := len(refusals) >= etcd.Quorum(max(o.Status.Size, 1))
+	if o.Blind == "" && !heard && (mayServe || len(refusals) == len(answers)) {
+		o.Blind = "the TLS handshake with " + refusals[0].pod.Name + " failed: " + etcd.TLSCause(refusals[0].err)
 	}
 }
 

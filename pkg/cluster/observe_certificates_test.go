@@ -381,6 +381,38 @@ func TestBlindnessIsNotTakenForALostQuorum(t *testing.T) {
 	}
 }
 
+// A node may be down while members refuse the operator. The others may serve, and no quorum is lost.
+func TestARefusedCertificateCountsBesideASilentMember(t *testing.T) {
+	refuses := fmt.Errorf("status of c: %w: the member refuses the operator's: expired certificate", etcd.ErrTLS)
+	silent, answers := errors.New("no answer"), error(nil)
+	for name, c := range map[string]struct {
+		errs   []error
+		refuse string // the member that the operator names; "": it is not blind
+	}{
+		"all refuse":                    {[]error{refuses, refuses, refuses}, "a"},
+		"a quorum may refuse":           {[]error{silent, refuses, refuses}, "b"},
+		"those that refuse are too few": {[]error{silent, silent, refuses}, ""},
+		"one answers":                   {[]error{answers, refuses, refuses}, ""},
+		"none refuses":                  {[]error{silent, silent, silent}, ""},
+		"the others do not run":         {[]error{refuses}, "a"},
+	} {
+		cluster := newWorld(t, clocktesting.NewFakeClock(noon), tlsCluster()).cluster(tlsCluster())
+		o := &plan.Observation{Status: api.ClusterStatus{Phase: api.ClusterPhaseRunning, Size: 3}}
+		var list []answer
+		for i, err := range c.errs {
+			list = append(list, answer{pod: manifest.PodState{Name: string(rune('a' + i))}, err: err})
+		}
+		cluster.seeTLS(o, list)
+		want := ""
+		if c.refuse != "" {
+			want = "the TLS handshake with " + c.refuse + " failed: the member refuses the operator's: expired certificate"
+		}
+		if o.Blind != want {
+			t.Errorf("%s: blind: %q, want %q", name, o.Blind, want)
+		}
+	}
+}
+
 func TestBlindnessIsToldOnceAndSoIsItsEnd(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), tlsCluster())
 	c := w.cluster(tlsCluster())
