@@ -52,7 +52,11 @@ func certVolumes(obj *api.EtcdCluster, forms CertForms) []corev1.Volume {
 	if obj.Spec.ClientTLS() {
 		volumes = append(volumes, ServerCert.volumeFrom(obj.Spec.ServerSecret(), forms.Server))
 		if s := obj.Spec.OperatorSecret(); s != "" {
-			volumes = append(volumes, OperatorCert.volumeFrom(s, forms.Operator))
+			operator := OperatorCert.volumeFrom(s, forms.Operator)
+			// etcd does not need it. A running pod keeps the name and the keys of the Secret that it was
+			// made with, and must start after a reboot of its node even if they are gone.
+			operator.Secret.Optional = new(true)
+			volumes = append(volumes, operator)
 		}
 	}
 	return volumes

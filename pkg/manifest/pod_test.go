@@ -458,3 +458,21 @@ func TestProbesByVersion(t *testing.T) {
 		}
 	}
 }
+
+// People use the operator's certificate in a pod, and etcd does not. The spec may name another Secret while
+// the pod runs. If the former one is gone when the node reboots, the member must start even so.
+func TestAMemberStartsWithoutTheOperatorsCertificate(t *testing.T) {
+	pod, err := BuildPod(clusterWithTLS("peers", "servers", "operators"), MemberPod{Name: "c-a", Version: "3.6.16", Seed: true}, CertForms{}, operatorImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	optional := map[string]bool{}
+	for _, v := range pod.Spec.Volumes {
+		if v.Secret != nil {
+			optional[v.Secret.SecretName] = v.Secret.Optional != nil && *v.Secret.Optional
+		}
+	}
+	if want := (map[string]bool{"peers": false, "servers": false, "operators": true}); !maps.Equal(optional, want) {
+		t.Errorf("the pod starts without Secrets: %v, want %v", optional, want)
+	}
+}
