@@ -205,6 +205,8 @@ func (o *Observation) automaticObstacle() string {
 		return "the spec is invalid: " + o.Invalid
 	case contradiction != "":
 		return contradiction
+	case o.PeerService.Taken:
+		return peerServiceTaken(o.PeerService)
 	case o.Blind != "":
 		return "the operator can't ask the members: " + o.Blind
 	case o.LoginRefused != "":

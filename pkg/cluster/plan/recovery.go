@@ -190,10 +190,7 @@ func (o *Observation) follow(value string, automatic bool) (*api.RecoveryChoice,
 	case o.Spec.Paused:
 		return refusedChoice(value, "spec.paused is true: set it to false"), nil
 	case o.Recovery.Unread != "":
-		if old.StartDate != "" {
-			return waitingChoice(old, o.Recovery.Unread), nil
-		}
-		return refusedChoice(value, o.Recovery.Unread), nil
+		return heldChoice(value, old, o.Recovery.Unread), nil
 	}
 	if o.lostSince(old) {
 		return failedChoice(value, old, "a quorum may have been back since the choice, and taken writes: no operator has looked for some time, or enough members were ready and did not answer the operator, or the clocks of the operators differ; the cluster is unchanged"), nil
@@ -211,6 +208,15 @@ func (o *Observation) follow(value string, automatic bool) (*api.RecoveryChoice,
 			return waitingChoice(old, unknown), step
 		}
 	}
+	c, step := o.proceed(value, old)
+	if why := o.choiceHeld(); why != "" && (step != nil || old.StartDate == "") {
+		return heldChoice(value, old, why), nil
+	}
+	return c, step
+}
+
+// proceed continues a choice, or begins it.
+func (o *Observation) proceed(value string, old *api.RecoveryChoice) (*api.RecoveryChoice, Step) {
 	switch old.Phase {
 	case api.RecoveryBackingUp:
 		return o.awaitSurvivorBackup(old)
@@ -218,6 +224,21 @@ func (o *Observation) follow(value string, automatic bool) (*api.RecoveryChoice,
 		return o.awaitRestore(old)
 	}
 	return o.begin(value)
+}
+
+// choiceHeld says why a rule that comes before followChoice keeps the operator from any step of a choice; "" if
+// none does.
+func (o *Observation) choiceHeld() string {
+	_, contradiction := o.Contradiction()
+	switch {
+	case o.Invalid != "":
+		return "the spec is invalid: " + o.Invalid
+	case contradiction != "":
+		return contradiction
+	case o.PeerService.Taken:
+		return peerServiceTaken(o.PeerService)
+	}
+	return ""
 }
 
 // lostSince reports whether the loss counts from after the begin of a choice: as this operator has
@@ -262,6 +283,14 @@ func failedChoice(value string, old *api.RecoveryChoice, why string) *api.Recove
 		c.Reason = why + "; the operator does not try again by itself: choose a way out with the annotation " + api.RecoverAnnotation
 	}
 	return &c
+}
+
+// heldChoice is a choice for which the operator can do nothing now.
+func heldChoice(value string, old *api.RecoveryChoice, why string) *api.RecoveryChoice {
+	if old.StartDate != "" {
+		return waitingChoice(old, why)
+	}
+	return refusedChoice(value, why)
 }
 
 func waitingChoice(old *api.RecoveryChoice, why string) *api.RecoveryChoice {

@@ -19,7 +19,7 @@ func KeepClientService(o *Observation) Step {
 func keepService(svc OwnedObject, client bool) Step {
 	switch {
 	case svc.Taken && !client:
-		return Wait{"for the name of the peer service: service " + svc.Name + " belongs to something else; delete or rename it"}
+		return Wait{"for the name of the peer service: " + peerServiceTaken(svc)}
 	case svc.PutOff || svc.Leaving:
 		return nil
 	case !svc.Owned:
@@ -30,6 +30,10 @@ func keepService(svc OwnedObject, client bool) Step {
 		return UpdateService{client, svc.Edited}
 	}
 	return nil
+}
+
+func peerServiceTaken(svc OwnedObject) string {
+	return "service " + svc.Name + " belongs to something else; delete or rename it"
 }
 
 // DropFormerService deletes a client Service whose name the spec has changed, once the new one
