@@ -197,7 +197,8 @@ func awaitQuorum(o *Observation) Step {
 		}
 		return Wait{"for a quorum of the imported etcd and the members that have joined it" + o.importProblem()}
 	}
-	if len(o.Volumes) > 0 || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.Started && !p.Finished && !p.Deleting }) {
+	// A deleted pod counts: on a node without a connection, etcd may run on and serve.
+	if len(o.Volumes) > 0 || slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return p.Started && !p.Finished }) {
 		return Wait{"for a quorum"}
 	}
 	if o.Status.Phase != api.ClusterPhaseFailed {
