@@ -267,3 +267,35 @@ func TestTheAutomaticRecoveryKeepsItsBoundsForALongerLog(t *testing.T) {
 		t.Errorf("%d EtcdBackups were created", n)
 	}
 }
+
+// The container of b answers after the choice has waited for it: b has a write that a lacks.
+func TestALongerLogThatIsKnownLateEndsAChoice(t *testing.T) {
+	for name, stored := range map[string]bool{"while the data is stored": false, "before the restore begins": true} {
+		l := twoLeft(t, map[string]string{api.RecoverAnnotation: "survivor=a"})
+		late := l.members["b"].served
+		l.members["b"].served = nil
+		l.serveDataOf("b", runsNow)
+		l.pass()
+		l.clock.Step(10 * time.Second)
+		c := l.passesUntil(l.clock.Now().Add(logWaited)).Choice
+		if c == nil || c.Phase != api.RecoveryBackingUp || l.count("create", "etcdbackups") != 1 {
+			t.Fatalf("%s: the choice is %+v, and %d EtcdBackups were created", name, c, l.count("create", "etcdbackups"))
+		}
+		if stored {
+			one := int64(1)
+			once := l.backup(c.Backup)
+			once.Status = api.BackupStatus{Succeeded: true, Uncertain: true, EtcdRevision: 84, UnappliedEntries: &one, Key: once.Spec.S3.Path}
+			if err := l.clusters.Tracker().Update(api.SchemeGroupVersion.WithResource("etcdbackups"), once, "ns"); err != nil {
+				t.Fatal(err)
+			}
+			if c = l.lookAgain().Choice; c.Phase != api.RecoveryRestoring {
+				t.Fatalf("%s: the choice is %+v", name, c)
+			}
+		}
+		l.members["b"].served = late
+		c = l.lookAgain().Choice
+		if c.Phase != api.RecoveryFailed || !strings.Contains(c.Reason, "the log of a ends with raft entry 101 of term 4, and that of b with 102 of term 4: a quorum may have agreed on what it lacks: choose b; the cluster is unchanged") {
+			t.Errorf("%s: the choice is %+v", name, c)
+		}
+	}
+}

@@ -59,9 +59,14 @@ func (o *Observation) surpassed(c *api.RecoveryChoice) (news, unknown string, st
 	}
 	left := o.Left()
 	end := left.LogEnd(way.Member)
+	stored := c.Phase == api.RecoveryRestoring || o.backup(c.Backup) != nil // store compares the logs before
 	for _, s := range left.Survivors {
 		switch {
-		case s.Unfit != "" || s.Revision <= max(c.Revision, c.HighestRevision):
+		case s.Unfit != "":
+		case s.Revision <= max(c.Revision, c.HighestRevision):
+			if stored && end != nil && s.LogEnd != nil && s.LogEnd.Compare(*end) > 0 {
+				return fmt.Sprintf("%s: choose %s; the cluster is unchanged", shorter(way.Member, *end, s.Name, *s.LogEnd), s.Name), "", nil
+			}
 		case s.Name == way.Member && c.Phase == api.RecoveryBackingUp:
 			// It applies what it knew to be committed, and the backup will have that.
 		case end != nil && s.LogEnd != nil && s.LogEnd.Compare(*end) <= 0:
@@ -101,14 +106,19 @@ func lacks(s, best recovery.Survivor) string {
 		if s.LogEnd.Compare(*best.LogEnd) >= 0 {
 			return ""
 		}
-		return fmt.Sprintf("the log of %s ends with raft entry %d of term %d, and that of %s with %d of term %d: a quorum may have agreed on what it lacks",
-			s.Name, s.LogEnd.Index, s.LogEnd.Term, best.Name, best.LogEnd.Index, best.LogEnd.Term)
+		return shorter(s.Name, *s.LogEnd, best.Name, *best.LogEnd)
 	case s.Revision < best.Revision:
 		return fmt.Sprintf("%s has revision %d, and %s has %d", s.Name, s.Revision, best.Name, best.Revision)
 	case s.Revision == best.Revision && s.Applied < best.Applied:
 		return fmt.Sprintf("%s has applied raft entry %d, and %s has applied %d: it may lack leases, users or roles", s.Name, s.Applied, best.Name, best.Applied)
 	}
 	return ""
+}
+
+// shorter says that the log of a survivor ends before that of another one.
+func shorter(name string, end recovery.LogEnd, other string, otherEnd recovery.LogEnd) string {
+	return fmt.Sprintf("the log of %s ends with raft entry %d of term %d, and that of %s with %d of term %d: a quorum may have agreed on what it lacks",
+		name, end.Index, end.Term, other, otherEnd.Index, otherEnd.Term)
 }
 
 // store is the next step towards the stored data of a survivor. What another one lacks shows only now.
