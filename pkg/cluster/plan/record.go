@@ -36,8 +36,12 @@ func (o *Observation) Contradiction() (reason, message string) {
 		return "", ""
 	}
 	// Writes after the loss raise index and revision again, so a contradiction stays until a
-	// person decides.
+	// person decides. Somebody may have changed the record since: the command must name this one.
 	if c := o.Status.Condition(api.ClusterConditionAvailable); c.Reason == ReasonWentBack {
+		what, _, ours := strings.Cut(strings.TrimPrefix(c.Message, mayBeLost), undecided)
+		if ours && !strings.HasSuffix(c.Message, "="+o.RecordID()) {
+			return c.Reason, o.wayOutOf(what)
+		}
 		return c.Reason, c.Message
 	}
 	if !o.Quorum {
@@ -58,12 +62,18 @@ func (o *Observation) Contradiction() (reason, message string) {
 	return "", ""
 }
 
+// mayBeLost and undecided enclose what a contradiction is.
+const (
+	mayBeLost = "data may be lost: "
+	undecided = ". The operator changes nothing until this is decided. "
+)
+
 // wayOutOf completes the text of a contradiction. It must stay the same as long as the
 // contradiction.
 func (o *Observation) wayOutOf(what string) string {
-	return fmt.Sprintf("data may be lost: %s. The operator changes nothing until this is decided. Bring back the nodes and volumes of the members in status.record; "+
+	return mayBeLost + what + undecided + fmt.Sprintf("Bring back the nodes and volumes of the members in status.record; "+
 		"or restore a backup (EtcdRestore); or, to continue with the current data and lose any other: kubectl annotate etcd %s -n %s --overwrite %s=%s",
-		what, o.Names.Cluster, o.Names.Namespace, AcceptAnnotation, o.RecordID())
+		o.Names.Cluster, o.Names.Namespace, AcceptAnnotation, o.RecordID())
 }
 
 // forgotten names recorded members that the current membership lacks without a removal by the
