@@ -125,9 +125,18 @@ func (k *Keeper) ensure(ctx context.Context) error {
 			return ctx.Err()
 		}
 		k.Log.WithError(err).Errorf("trying again in %s", wait)
+		k.waitsFor(fmt.Sprintf("the CustomResourceDefinition %s: %v", k.Want.Name, err))
 		if err := pause(ctx, k.Clock, wait); err != nil {
 			return err
 		}
+	}
+}
+
+// waitsFor makes the operator count as not ready, and says why.
+func (k *Keeper) waitsFor(what string) {
+	if k.Waiting != nil {
+		k.reported = true
+		k.Waiting.For(what)
 	}
 }
 
@@ -297,10 +306,7 @@ func (k *Keeper) awaitServed(ctx context.Context, served servedResources) error 
 		if why != logged {
 			logged = why
 			k.Log.Warnf("waiting until the CustomResourceDefinition %s is registered, which this operator does not do because of -create-crd=false: %s", k.Want.Name, why)
-			if k.Waiting != nil {
-				k.reported = true
-				k.Waiting.For(fmt.Sprintf("the CustomResourceDefinition %s, which this operator does not register because of -create-crd=false: %s", k.Want.Name, why))
-			}
+			k.waitsFor(fmt.Sprintf("the CustomResourceDefinition %s, which this operator does not register because of -create-crd=false: %s", k.Want.Name, why))
 		}
 		if err := pause(ctx, k.Clock, servedPoll); err != nil {
 			return err

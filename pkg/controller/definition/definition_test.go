@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,6 +256,38 @@ func TestWhatIsForbiddenIsTriedAgainUntilTheEnd(t *testing.T) {
 		if err := r.ensure(t.Context()); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// /readyz shows why the CRD is not registered, also when somebody has deleted it while the operator runs.
+func TestWhyTheCRDCannotBeRegisteredIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewSimpleClientset()
+		var granted atomic.Bool
+		client.PrependReactor("create", "customresourcedefinitions", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return !granted.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, "etcdclusters", errors.New("RBAC says no"))
+		})
+		says := &said{}
+		k := newKeeper(t, client)
+		k.Waiting = says
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); k.Keep(ctx) }()
+		k.Missing()
+		time.Sleep(time.Minute)
+		for _, want := range []string{"etcdclusters.etcd.database.coreos.com", "RBAC says no"} {
+			if !strings.Contains(says.said(), want) {
+				t.Errorf("it says %q and not %q", says.said(), want)
+			}
+		}
+		granted.Store(true)
+		establishLater(t, client, time.Minute)
+		time.Sleep(5 * time.Minute)
+		if says.said() != "" {
+			t.Errorf("the CRD is there, and it says %q", says.said())
+		}
+		cancel()
+		<-ended
 	})
 }
 

@@ -42,6 +42,16 @@ func (s *said) For(what string) {
 	s.what, s.over = what, false
 }
 
+// said is what it waits for; "" if nothing.
+func (s *said) said() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return ""
+	}
+	return s.what
+}
+
 func (s *said) Over() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
