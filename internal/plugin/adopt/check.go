@@ -229,7 +229,12 @@ func (m *Move) checkNobodys(p *Plan, all []*api.EtcdCluster, elsewhere []*old) {
 		return
 	}
 	for _, c := range all {
-		if !m.inScope(c, p.wide()) && c.Namespace == m.Namespace && !handled(c, clusterProgram, elsewhere) {
+		scope, annotated := c.Annotations[api.ScopeAnnotation]
+		switch {
+		case m.inScope(c, p.wide()) || c.Namespace != m.Namespace || handled(c, clusterProgram, elsewhere):
+		case annotated && scope != api.ScopeClusterWide:
+			p.add(Note, "remove the annotation, or correct it", "no operator handles the EtcdCluster %s/%s, now or later: its annotation %s is %q", c.Namespace, c.Name, api.ScopeAnnotation, scope)
+		default:
 			p.add(Note, "", "the EtcdCluster %s/%s is in the scope of other operators (annotation %s), now and later", c.Namespace, c.Name, api.ScopeAnnotation)
 		}
 	}

@@ -196,6 +196,38 @@ func TestAnyScopeBesideThisRelease(t *testing.T) {
 	}
 }
 
+// No operator of any release manages an object whose annotation has another value.
+func TestAMoveDoesNotWaitForAClusterThatNobodyManages(t *testing.T) {
+	w := newWorld(t, append([]string{`
+apiVersion: etcd.database.coreos.com/v1beta2
+kind: EtcdBackup
+metadata: {name: nightly, namespace: default, annotations: {etcd.database.coreos.com/scope: other}}`},
+		append(operator("default", "etcd-operator", "etcd-operator"), operator("default", "etcd-backup-operator", "etcd-backup-operator")...)...)...)
+	c := w.get("etcdclusters", "mem")
+	c.SetAnnotations(map[string]string{"etcd.database.coreos.com/scope": "other"})
+	set(c, "Failed", "status", "phase")
+	if err := w.client.Tracker().Update(gvr("etcdclusters"), c, "default"); err != nil {
+		t.Fatal(err)
+	}
+	p := w.plan(w.move())
+	for _, f := range p.Findings {
+		if f.Level != adopt.Note && strings.Contains(f.Message, "EtcdCluster") {
+			t.Errorf("finding %+v", f)
+		}
+	}
+	if !slices.ContainsFunc(p.Findings, func(f adopt.Finding) bool {
+		return f.Level == adopt.Problem && strings.Contains(f.Message, "no operator would handle these etcdbackups: default/nightly")
+	}) {
+		t.Errorf("findings %+v", p.Findings)
+	}
+	if !slices.ContainsFunc(p.Findings, func(f adopt.Finding) bool { return strings.Contains(f.Message, `default/mem, now or later`) }) {
+		t.Errorf("findings %+v", p.Findings)
+	}
+	if err := w.move().Run(t.Context(), p); err != nil {
+		t.Error(err)
+	}
+}
+
 func set(o *unstructured.Unstructured, value any, path ...string) {
 	if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
 		panic(err)

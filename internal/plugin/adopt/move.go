@@ -340,11 +340,12 @@ func (m *Move) reportClusters(ctx context.Context, p *Plan) error {
 
 func (p *Plan) wide() bool { return slices.ContainsFunc(p.olds, func(o *old) bool { return o.wide }) }
 
-// inScope reports whether the operators of this namespace handle an object.
+// inScope reports whether the operators of this namespace handle an object. An annotation with another
+// value keeps all operators away.
 func (m *Move) inScope(object metav1.Object, wide bool) bool {
-	annotated := object.GetAnnotations()[api.ScopeAnnotation] == api.ScopeClusterWide
+	scope, annotated := object.GetAnnotations()[api.ScopeAnnotation]
 	if wide {
-		return annotated
+		return scope == api.ScopeClusterWide
 	}
 	return !annotated && object.GetNamespace() == m.Namespace
 }

@@ -160,6 +160,9 @@ func (w *world) start(o *unstructured.Unstructured) {
 	}
 	for _, name := range w.names("etcdclusters") {
 		c := w.get("etcdclusters", name)
+		if scope := c.GetAnnotations()["etcd.database.coreos.com/scope"]; scope != "" && scope != "clusterwide" {
+			continue
+		}
 		_ = unstructured.SetNestedField(c.Object, c.GetGeneration(), "status", "observedGeneration")
 		if err := w.client.Tracker().Update(gvr("etcdclusters"), c, c.GetNamespace()); err != nil {
 			w.t.Error(err)
