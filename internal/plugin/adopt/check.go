@@ -92,6 +92,10 @@ func (p *Plan) checkDeployments(elsewhere []*old, anyScope bool) {
 		if keeper := o.keeper(); keeper != "" {
 			p.add(Problem, "remove it there, and keep the EtcdClusters and the CRDs", "%s keeps the Deployment %s, and would start it again", keeper, o.Name)
 		}
+		if release, managed := o.helm(); managed {
+			p.add(Note, "do not upgrade or roll back that release; before you uninstall it, make sure that it holds no EtcdClusters and no CRDs",
+				"Helm manages the Deployment %s (release %s): helm upgrade would start the old operator again", o.Name, release)
+		}
 		if o.wide != p.wide() {
 			p.add(Obstacle, "give all of them the same scope, or scale one to 0 and delete it", "some Deployments have -cluster-wide, and %s has not", o.Name)
 		}

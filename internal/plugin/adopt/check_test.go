@@ -31,6 +31,14 @@ func TestFindings(t *testing.T) {
 			documents: []string{strings.Replace(namespaced[0], `fork: "yes"`, "olm.owner: etcdoperator.v0.9.4", 1)},
 			level:     adopt.Problem, want: "the Operator Lifecycle Manager keeps the Deployment etcd-operator",
 		},
+		"Helm": {
+			documents: []string{strings.Replace(namespaced[0], `fork: "yes"`, "app.kubernetes.io/managed-by: Helm, app.kubernetes.io/instance: etcd", 1)},
+			level:     adopt.Note, want: "Helm manages the Deployment etcd-operator (release etcd)",
+		},
+		"Helm, as the chart of v0.9.4 labels": {
+			documents: []string{strings.Replace(namespaced[0], `fork: "yes"`, "heritage: Tiller, release: etcd", 1)},
+			level:     adopt.Note, want: "Helm manages the Deployment etcd-operator (release etcd)",
+		},
 		"two of one program": {
 			documents: append(operator("default", "other", "etcd-operator"), namespaced...),
 			level:     adopt.Obstacle, want: "run etcd-operator",

@@ -4,6 +4,7 @@
 package adopt
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -130,4 +131,11 @@ func (o *old) keeper() string {
 		return "Argo CD"
 	}
 	return ""
+}
+
+// helm returns the release of Helm that the Deployment belongs to. Charts of the time of v0.9.4 have
+// the labels heritage and release. Helm changes nothing before somebody calls it.
+func (o *old) helm() (release string, managed bool) {
+	managed = o.Labels["app.kubernetes.io/managed-by"] == "Helm" || o.Labels["heritage"] == "Helm" || o.Labels["heritage"] == "Tiller"
+	return cmp.Or(o.Annotations["meta.helm.sh/release-name"], o.Labels["app.kubernetes.io/instance"], o.Labels["release"], "unknown"), managed
 }
