@@ -11,11 +11,13 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	crdfake "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/fake"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -182,6 +184,70 @@ func TestTheControllerFollowsItsEtcdBackups(t *testing.T) {
 		n.expect(t, "b ends")
 		if err := c.Ready(); err == nil {
 			t.Error("ready after Run")
+		}
+	})
+}
+
+// A CustomResourceDefinition without the status subresource is replaced once a status cannot be written.
+func TestTheDefinitionIsRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scheme := runtime.NewScheme()
+		if err := api.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		crds := crdfake.NewSimpleClientset()
+		crds.PrependReactor("get", "customresourcedefinitions", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			obj, err := crds.Tracker().Get(a.GetResource(), "", a.(clienttesting.GetAction).GetName())
+			if err != nil {
+				return true, nil, err
+			}
+			c := obj.(*apiextensionsv1.CustomResourceDefinition).DeepCopy()
+			c.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
+			return true, c, nil
+		})
+		backup := &api.EtcdBackup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid of a"},
+			Spec:       api.BackupSpec{StorageType: api.BackupStorageTypeS3},
+		}
+		etcd := versionedfake.NewSimpleClientset(backup)
+		etcd.PrependReactor("update", "etcdbackups", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewNotFound(api.Resource(api.EtcdBackupResourcePlural), "a")
+		})
+		logger := logrus.New()
+		logger.SetOutput(io.Discard)
+		c, err := New(Config{
+			Namespace: "ns", CreateCRD: true, Version: "v1.0.0",
+			Kube: fake.NewClientset(), Etcd: etcd, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme), CRDs: crds,
+			Recorder: record.NewFakeRecorder(10), Registry: prometheus.NewRegistry(), Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Run(ctx) }()
+		synctest.Wait()
+		definitions := crds.ApiextensionsV1().CustomResourceDefinitions()
+		crd, err := definitions.Get(t.Context(), api.EtcdBackupCRDName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd.Annotations, crd.Spec.Versions[0].Subresources = nil, nil
+		if _, err := definitions.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		runner, err := c.makeBackup(backup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go runner.Run(ctx)
+		time.Sleep(time.Minute)
+		if crd, err = definitions.Get(t.Context(), api.EtcdBackupCRDName, metav1.GetOptions{}); err != nil || crd.Spec.Versions[0].Subresources == nil {
+			t.Errorf("the CRD has the subresources %v: %v", crd.Spec.Versions[0].Subresources, err)
+		}
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }

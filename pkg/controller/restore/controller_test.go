@@ -13,11 +13,13 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	crdfake "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/fake"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -120,7 +122,15 @@ func unreadable(u *unstructured.Unstructured) {
 }
 
 // newController returns a controller in a synctest bubble, with the objects in its namespace.
+// newController makes restores that only take notes.
 func newController(t *testing.T, n *notes, objects ...runtime.Object) (*Controller, *crdfake.Clientset, dynamic.ResourceInterface) {
+	t.Helper()
+	c, crds, restores := newControllerOf(t, versionedfake.NewSimpleClientset(), objects...)
+	c.makeRestore = func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) { return &stub{n, obj.Name}, nil }
+	return c, crds, restores
+}
+
+func newControllerOf(t *testing.T, etcd *versionedfake.Clientset, objects ...runtime.Object) (*Controller, *crdfake.Clientset, dynamic.ResourceInterface) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := api.AddToScheme(scheme); err != nil {
@@ -141,7 +151,7 @@ func newController(t *testing.T, n *notes, objects ...runtime.Object) (*Controll
 	logger.SetOutput(io.Discard)
 	c, err := New(Config{
 		Namespace: "ns", CreateCRD: true, Version: "v1.0.0",
-		Kube: fake.NewClientset(), Etcd: versionedfake.NewSimpleClientset(), Dynamic: client, CRDs: crds,
+		Kube: fake.NewClientset(), Etcd: etcd, Dynamic: client, CRDs: crds,
 		Recorder: record.NewFakeRecorder(10), Registry: prometheus.NewRegistry(), Logger: logrus.NewEntry(logger), Clock: clock.RealClock{},
 		Service: service{},
 	})
@@ -149,7 +159,6 @@ func newController(t *testing.T, n *notes, objects ...runtime.Object) (*Controll
 		t.Fatal(err)
 	}
 	c.cfg.Listen = func(context.Context, string, string) (net.Listener, error) { return listener{make(chan struct{})}, nil }
-	c.makeRestore = func(obj *api.EtcdRestore) (fleet.Runner[*api.EtcdRestore], error) { return &stub{n, obj.Name}, nil }
 	return c, crds, client.Resource(api.SchemeGroupVersion.WithResource(api.EtcdRestoreResourcePlural)).Namespace("ns")
 }
 
@@ -278,4 +287,42 @@ func TestARestoreThatHasBegunStaysThoughItCannotBeRead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A CustomResourceDefinition without the status subresource is replaced once a status cannot be written.
+func TestTheDefinitionIsRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		restore := &api.EtcdRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid of a"}}
+		etcd := versionedfake.NewSimpleClientset(restore)
+		etcd.PrependReactor("update", "etcdrestores", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewNotFound(api.Resource(api.EtcdRestoreResourcePlural), "a")
+		})
+		c, crds, _ := newControllerOf(t, etcd)
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Run(ctx) }()
+		synctest.Wait()
+		definitions := crds.ApiextensionsV1().CustomResourceDefinitions()
+		crd, err := definitions.Get(t.Context(), api.EtcdRestoreCRDName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd.Annotations, crd.Spec.Versions[0].Subresources = nil, nil
+		if _, err := definitions.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		runner, err := c.makeRestore(restore)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go runner.Run(ctx)
+		time.Sleep(time.Minute)
+		if crd, err = definitions.Get(t.Context(), api.EtcdRestoreCRDName, metav1.GetOptions{}); err != nil || crd.Spec.Versions[0].Subresources == nil {
+			t.Errorf("the CRD has the subresources %v: %v", crd.Spec.Versions[0].Subresources, err)
+		}
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
