@@ -68,7 +68,7 @@ func (m *Move) check(ctx context.Context, p *Plan, elsewhere []*old) error {
 		}
 	}
 	m.checkNobodys(p, all, elsewhere)
-	for _, look := range []func(context.Context, *Plan) error{m.checkDefinitions, m.checkBindings} {
+	for _, look := range []func(context.Context, *Plan) error{m.checkDefinitions, m.checkBindings, m.checkIdentities} {
 		if err := look(ctx, p); err != nil {
 			return err
 		}

@@ -39,6 +39,14 @@ func TestFindings(t *testing.T) {
 			documents: []string{strings.Replace(namespaced[0], `fork: "yes"`, "heritage: Tiller, release: etcd", 1)},
 			level:     adopt.Note, want: "Helm manages the Deployment etcd-operator (release etcd)",
 		},
+		"the identity in a cloud": {
+			documents: append([]string{cloudAccount("default")}, withBackups...),
+			level:     adopt.Problem, want: "the service account default has the annotation iam.gke.io/gcp-service-account, and etcd-backup-operator has not",
+		},
+		"another service account": {
+			documents: withBackups,
+			level:     adopt.Note, want: "etcd-backup-operator uses the service account etcd-backup-operator after the move, and not default",
+		},
 		"two of one program": {
 			documents: append(operator("default", "other", "etcd-operator"), namespaced...),
 			level:     adopt.Obstacle, want: "run etcd-operator",
@@ -163,6 +171,19 @@ metadata: {name: nightly, namespace: other}`}, withBackups...),
 				t.Errorf("%d writes, findings %+v", w.writes, p.Findings)
 			}
 		})
+	}
+}
+
+// cloudAccount is a service account with rights in a cloud.
+func cloudAccount(name string) string {
+	return `{apiVersion: v1, kind: ServiceAccount, metadata: {name: ` + name + `, namespace: default, annotations: {iam.gke.io/gcp-service-account: backups@p.iam.gserviceaccount.com}}}`
+}
+
+// The move leaves an existing service account as it is.
+func TestAnAccountWithTheSameIdentityIsNoProblem(t *testing.T) {
+	w := newWorld(t, append([]string{cloudAccount("default"), cloudAccount("etcd-backup-operator")}, operator("default", "etcd-backup-operator", "etcd-backup-operator")...)...)
+	if p := w.plan(w.move()); p.Has(adopt.Problem) {
+		t.Errorf("findings %+v", p.Findings)
 	}
 }
 
