@@ -192,6 +192,9 @@ func (p *Plan) noteLost(o *old) {
 				p.add(Note, "", "the flag %s of %s is not carried over", word, o.Name)
 			}
 		}
+		if programOf(c) != "" && len(c.Resources.Limits)+len(c.Resources.Requests) > 0 {
+			p.add(Note, "set them in the new Deployment after the move, if its own are too small", "the resources of the container %s of %s are not carried over", c.Name, o.Name)
+		}
 		if programOf(c) == "" {
 			p.add(Note, "", "the container %s of %s is not carried over", c.Name, o.Name)
 		}

@@ -47,6 +47,10 @@ func TestFindings(t *testing.T) {
 			documents: withBackups,
 			level:     adopt.Note, want: "etcd-backup-operator uses the service account etcd-backup-operator after the move, and not default",
 		},
+		"resources": {
+			documents: []string{strings.Replace(namespaced[0], "name: operator,", "name: operator, resources: {limits: {memory: 2Gi}},", 1)},
+			level:     adopt.Note, want: "the resources of the container operator of etcd-operator are not carried over",
+		},
 		"two of one program": {
 			documents: append(operator("default", "other", "etcd-operator"), namespaced...),
 			level:     adopt.Obstacle, want: "run etcd-operator",
