@@ -4,11 +4,13 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -131,9 +133,10 @@ func (t *restoreTest) copied(ctx context.Context) (spec map[string]any, annotati
 	spec = map[string]any{"size": 1}
 	ref := t.obj.Spec.EtcdCluster
 	if ref == nil {
-		if t.obj.Spec.ClientTLSSecret != "" || t.obj.Spec.AllowSelfSignedCertificates {
+		if asksForTLS(&t.obj.Spec) {
 			return nil, nil, errReadable
 		}
+		setUser(spec, t.obj.Spec.CredentialsSecret)
 		return spec, nil, nil
 	}
 	obj, err := t.cfg.Etcd.EtcdV1beta2().EtcdClusters(t.obj.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
@@ -151,13 +154,26 @@ func (t *restoreTest) copied(ctx context.Context) (spec map[string]any, annotati
 	if obj.Status.LiteralTags && !strings.HasPrefix(obj.Spec.Version, "v") {
 		annotations = map[string]string{api.LiteralTagsAnnotation: "true"}
 	}
-	if secret := obj.Spec.CredentialsSecret(); secret != "" {
-		spec["auth"] = map[string]any{"credentialsSecret": secret}
-	}
+	setUser(spec, cmp.Or(obj.Spec.CredentialsSecret(), t.obj.Spec.CredentialsSecret))
 	if p := obj.Spec.Pod; p != nil {
 		spec["pod"] = &api.PodPolicy{Resources: p.Resources, ImagePullSecrets: p.ImagePullSecrets, NodeSelector: p.NodeSelector, Tolerations: p.Tolerations, SecurityContext: p.SecurityContext}
 	}
 	return spec, annotations, nil
+}
+
+// asksForTLS reports whether endpoints have TLS for clients. A certificate of a public CA needs no Secret.
+func asksForTLS(s *api.BackupSpec) bool {
+	return s.ClientTLSSecret != "" || s.AllowSelfSignedCertificates || slices.ContainsFunc(s.EtcdEndpoints, func(text string) bool {
+		ep, err := etcd.ParseEndpoint(text, false)
+		return err == nil && strings.HasPrefix(ep.URL, "https:")
+	})
+}
+
+// setUser names the user in a copy, which has the users of the backup.
+func setUser(spec map[string]any, secret string) {
+	if secret != "" {
+		spec["auth"] = map[string]any{"credentialsSecret": secret}
+	}
 }
 
 // openRestored connects to the one member, or to the first of them.

@@ -475,6 +475,42 @@ func TestACopyIsNotMoreReadableThanTheCluster(t *testing.T) {
 	}
 }
 
+func TestACopyOfEndpointsIsNotMoreReadableThanThey(t *testing.T) {
+	for name, tt := range map[string]struct {
+		backup func(*api.BackupSpec)
+		want   string
+		reason string
+	}{
+		"plain":               {func(*api.BackupSpec) {}, `{"size":1,"version":"3.6.16"}`, ""},
+		"without a scheme":    {func(s *api.BackupSpec) { s.EtcdEndpoints = []string{"c-client:2379"} }, `{"size":1,"version":"3.6.16"}`, ""},
+		"users":               {func(s *api.BackupSpec) { s.CredentialsSecret = "root" }, `{"auth":{"credentialsSecret":"root"},"size":1,"version":"3.6.16"}`, ""},
+		"client certificates": {func(s *api.BackupSpec) { s.ClientTLSSecret = "tls" }, "", errReadable.Error()},
+		"a public CA": {func(s *api.BackupSpec) {
+			s.EtcdEndpoints = []string{"http://c-0:2379", "HTTPS://etcd.example.com:2379"}
+		}, "", errReadable.Error()},
+		"a public CA, and a template": {func(s *api.BackupSpec) {
+			s.EtcdEndpoints = []string{"https://etcd.example.com:2379"}
+			s.RestoreTest.ClusterTemplate = &api.ClusterTemplate{Spec: runtime.RawExtension{Raw: []byte(`{"size":3}`)}}
+		}, `{"size":3,"version":"3.6.16"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				obj := tested(nil, api.RestoreTest{})
+				tt.backup(&obj.Spec)
+				w := newWorld(t, obj)
+				test := &restoreTest{cfg: &w.cfg, obj: obj, status: api.BackupStatus{EtcdVersion: "3.6.16"}}
+				template, err := test.template(t.Context())
+				switch {
+				case tt.reason != "" && (err == nil || err.Error() != tt.reason):
+					t.Errorf("error %v", err)
+				case tt.reason == "" && (err != nil || string(template.Spec.Raw) != tt.want):
+					t.Errorf("error %v, spec %+v", err, template)
+				}
+			})
+		})
+	}
+}
+
 func TestNamesOfTests(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range []string{"b", "nightly", "a.b", "a-b", "0-nightly", strings.Repeat("x", 200), strings.Repeat("x", 201), strings.Repeat("y", 39), strings.Repeat("y", 40)} {

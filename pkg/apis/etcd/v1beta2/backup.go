@@ -175,9 +175,9 @@ type RestoreTest struct {
 	// Labels, annotations and spec of the EtcdCluster for the test. Default: one member
 	// of the version of the backup, without a volume. It has the repository, the
 	// resources, the image pull secrets, the nodeSelector, the tolerations, the
-	// securityContext and the user of `etcdCluster`. If the source has
-	// TLS for clients, the template is required: otherwise anybody in the network could
-	// read the copy.
+	// securityContext and the user of `etcdCluster`. `credentialsSecret` can name the user. If
+	// the source has TLS for clients, the template is required: otherwise anybody in the
+	// network could read the copy.
 	// +optional
 	ClusterTemplate *ClusterTemplate `json:"clusterTemplate,omitempty"`
 
