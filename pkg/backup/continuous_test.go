@@ -455,6 +455,37 @@ func TestALockedBackupDoesNotKeepTheLogOfAnotherCluster(t *testing.T) {
 }
 
 // The quorum is gone when a log has just begun again. The member with the most data has not reached that begin.
+// The last segment shows where the log continues, and that etcd still has the same history.
+func TestTheRetentionKeepsTheEndOfALogThatStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, func(s *api.BackupSpec) {
+			s.BackupPolicy.BackupIntervalInSecond, s.BackupPolicy.MaxBackups = 600, 1
+		})
+		stop := w.run()
+		defer stop()
+		w.write(15 * time.Minute)
+		w.store.meddle(func(_ context.Context, operation, key string) error {
+			if operation == "put" && strings.HasPrefix(key, changelog.KeyPrefix("etcd")) {
+				return errors.New("the bucket is full")
+			}
+			return nil
+		}, nil)
+		w.write(25 * time.Minute)
+		if st := w.continuous(); st.Recording {
+			t.Fatalf("the log is %+v", st)
+		}
+		w.store.meddle(nil, nil)
+		w.write(20 * time.Minute)
+		st := w.continuous()
+		kept := w.backups()
+		r := w.log(testCluster, kept[len(kept)-1])
+		at, _ := w.member.Position(t.Context())
+		if !st.Recording || st.Gaps != 0 || at.Revision-r.Last > 20 || len(kept) != 1 {
+			t.Errorf("the backups %v and the log up to revision %d of %d are left: %+v", kept, r.Last, at.Revision, st)
+		}
+	})
+}
+
 func TestALogGetsAnotherBackupThatItContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLogWorld(t, nil)

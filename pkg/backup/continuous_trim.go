@@ -14,7 +14,7 @@ import (
 
 // trimLog deletes what no backup needs any more. A restore follows the log from a backup on.
 // So all up to the oldest backup of a cluster is of no use, and the whole log of a cluster of
-// which no backup is left.
+// which no backup is left. The end of a log stays: the next recording continues it.
 func (t *tidying) trimLog(ctx context.Context, place *location.Location, result *tidied) error {
 	oldest := map[string]int64{} // of each cluster that has a backup
 	for key, from := range result.owned {
@@ -30,15 +30,23 @@ func (t *tidying) trimLog(ctx context.Context, place *location.Location, result 
 		return nil
 	}
 	var surplus []changelog.Key
+	ends := map[uint64]int64{} // of the clusters that have a backup
 	for k, err := range segments(ctx, place) {
 		if err != nil {
 			return fmt.Errorf("look for the log of changes: %w", err)
 		}
-		if needed, there := oldest[fmt.Sprintf("%016x", k.Cluster)]; !there || k.Last < needed {
+		needed, there := oldest[fmt.Sprintf("%016x", k.Cluster)]
+		if there {
+			ends[k.Cluster] = max(ends[k.Cluster], k.Last)
+		}
+		if !there || k.Last < needed {
 			surplus = append(surplus, k)
 		}
 	}
 	for _, k := range surplus {
+		if end, there := ends[k.Cluster]; there && k.Last == end {
+			continue
+		}
 		if err := t.look(ctx); err != nil {
 			return err
 		}
