@@ -511,6 +511,23 @@ func TestACopyOfEndpointsIsNotMoreReadableThanThey(t *testing.T) {
 	}
 }
 
+// The backup may be good: the template is what does not fit.
+func TestATemplateOfAnOlderVersionSaysNothingOfTheBackup(t *testing.T) {
+	for version, want := range map[string]string{"3.5.21": "spec.restoreTest.clusterTemplate.spec.version", "3.6.1": "", "latest": ""} {
+		t.Run(version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				obj := tested(nil, api.RestoreTest{ClusterTemplate: &api.ClusterTemplate{Spec: runtime.RawExtension{Raw: []byte(`{"size":1,"version":"` + version + `"}`)}}})
+				w := newWorld(t, obj)
+				test := &restoreTest{cfg: &w.cfg, obj: obj, status: api.BackupStatus{EtcdVersion: "3.6.16"}}
+				_, err := test.template(t.Context())
+				if (err != nil) != (want != "") || err != nil && (!strings.Contains(err.Error(), want) || errors.Is(err, errBad)) {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
+	}
+}
+
 func TestNamesOfTests(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range []string{"b", "nightly", "a.b", "a-b", "0-nightly", strings.Repeat("x", 200), strings.Repeat("x", 201), strings.Repeat("y", 39), strings.Repeat("y", 40)} {
