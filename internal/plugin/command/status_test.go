@@ -71,6 +71,16 @@ func TestStatusShowsHowFarTheLogIs(t *testing.T) {
 	}
 }
 
+// The backup operator does not run, or is one of an earlier release.
+func TestStatusShowsALogThatNobodyHasBegun(t *testing.T) {
+	b := nightly()
+	b.Spec.Continuous = &api.ContinuousBackup{}
+	want := "verified, log stopped !\nAdvice     the log of changes of backup nightly does not continue: it has not begun yet\n"
+	if _, out, _ := newWorld(t, b).run("status", "orders"); !strings.HasSuffix(out, want) {
+		t.Errorf("printed\n%s\nwant\n%s", out, want)
+	}
+}
+
 func TestStatusExitCodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*world)

@@ -40,6 +40,9 @@ type Backup struct {
 	Unlogged string     `json:"unlogged,omitempty"`
 }
 
+// notBegun is said of a log of which the operator has not said anything.
+const notBegun = "it has not begun yet"
+
 func backups(c *observe.Cluster) []Backup {
 	list := []Backup{}
 	for i := range c.Backups {
@@ -81,8 +84,10 @@ func BackupOf(b *api.EtcdBackup) Backup {
 			entry.Logged = &l.NewestDate.Time
 		}
 		if !l.Recording {
-			entry.Unlogged = cmp.Or(l.Reason, "it has not begun yet")
+			entry.Unlogged = cmp.Or(l.Reason, notBegun)
 		}
+	} else if b.Spec.Continuous != nil {
+		entry.Unlogged = notBegun
 	}
 	return entry
 }
