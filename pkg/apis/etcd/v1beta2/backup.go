@@ -239,9 +239,9 @@ type BackupPolicy struct {
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// While true, the operator starts no attempt and deletes nothing; a current attempt
-	// continues. When you set it to false, the operator makes up for the last missed
-	// backup. Default: false.
+	// While true, the operator starts no attempt, deletes nothing, and records no changes; a
+	// current attempt continues. When you set it to false, the operator makes up for the
+	// last missed backup. Default: false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
