@@ -86,6 +86,9 @@ func (c *Cluster) removeOneMember(ctx context.Context, s plan.RemoveMember) erro
 			c.notices.replacingMember(s)
 		}
 		c.notices.memberRemoved(s)
+		if s.VoteUndone {
+			c.votesUndone = append(c.votesUndone, c.cfg.Clock.Now())
+		}
 	})
 	if err != nil || s.Pod == "" {
 		return err

@@ -103,6 +103,7 @@ type Cluster struct {
 	user        userReader
 	auth        authReader
 	importer    importer
+	votesUndone []time.Time // of members that somebody else has promoted
 	bridges     bridges
 	podWrites   podWrites
 	shown       map[string]types.UID    // pods of the last observation that nobody had deleted

@@ -5,6 +5,8 @@ package cluster
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -89,6 +91,8 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	if err := c.observeVolumes(ctx, o); err != nil {
 		return nil, err
 	}
+	c.votesUndone = slices.DeleteFunc(c.votesUndone, func(at time.Time) bool { return o.Now.Sub(at) >= time.Hour })
+	o.VotesUndone = len(c.votesUndone)
 	o.JoinSingly = c.postponed.holds(severalPods, o.Now)
 	o.LiftPutOff = c.postponed.holds(liftingOfAlarms, o.Now)
 	c.observeMembers(ctx, o)

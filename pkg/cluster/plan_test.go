@@ -288,6 +288,8 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			o.Mislabels = map[string]string{o.Image(o.Spec.Version): value}
 		case "lost", "chosen", "choice", "unread", "automatic", "quorum-seen", "watched", "announced", "confirmed", "unconfirmed", "automatic-choice", "created", "learner":
 			err = parseRecovery(o, key, value)
+		case "votes-undone":
+			o.VotesUndone, err = strconv.Atoi(value)
 		case "join-singly":
 			o.JoinSingly = true
 		case "lift-put-off":

@@ -145,10 +145,36 @@ func followImport(o *Observation) Step {
 	case o.committedBefore() && len(own) > former:
 		// The own members are a quorum alone, and the proofs of another operator are pending.
 	default:
-		// Somebody has removed a former member: the former side must remain a quorum.
-		return o.letGo(own, "a former member has left before the commit of the import, and the others must remain a quorum")
+		return o.undoVote(own, former)
 	}
 	return nil
+}
+
+// mostVotesUndone is how often within an hour the operator takes members out again to which somebody else
+// has given a vote. Each of them costs a copy of the database.
+const mostVotesUndone = 3
+
+// undoVote takes out an own member, because the former ones must remain a quorum alone. Somebody has removed
+// one of them, or has promoted a learner.
+func (o *Observation) undoVote(own []MemberState, former int) Step {
+	if former < len(o.Status.Import.Members) {
+		return o.letGo(own, "a former member has left before the commit of the import, and the others must remain a quorum")
+	}
+	s := o.letGo(own, "somebody else has given a member a vote before the commit of the import, and the former members must remain a quorum")
+	if r, ok := s.(RemoveMember); ok {
+		r.VoteUndone = true
+		return r
+	}
+	return s
+}
+
+// promoters says why no further member joins an imported etcd: somebody else promotes each; "" if nobody does.
+func (o *Observation) promoters() string {
+	if !o.Importing() || o.Committed() || o.VotesUndone < mostVotesUndone {
+		return ""
+	}
+	return fmt.Sprintf("somebody else has given new members a vote %d times within an hour, and the operator took each of them out again: "+
+		"freeze the tool that manages the imported etcd; the operator tries again within an hour", o.VotesUndone)
 }
 
 // committedBefore reports whether the own members have got the majority by the user's word, and somebody
@@ -311,6 +337,8 @@ func (o *Observation) importIdle() Reason {
 			len(o.FormerVoters()), len(o.Voters()))}
 	}
 	switch down := o.formerDown(); {
+	case o.promoters() != "":
+		return Reason{ImportHeld, o.promoters()}
 	case down != "":
 		return because("the operator waits for " + down + ": start it, or delete the EtcdCluster to go back")
 	case o.Import.Doubt != "":

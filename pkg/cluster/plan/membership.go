@@ -224,7 +224,7 @@ func (o *Observation) initialCluster(further []string) etcd.InitialCluster {
 // seconds (its HealthInterval).
 func joinPlanned(o *Observation) Step {
 	planned := o.Planned()
-	if len(planned) == 0 || !planned[0].AtGate || planned[0].DeletePutOff || len(o.Learners()) >= o.learnerLimit() {
+	if len(planned) == 0 || !planned[0].AtGate || planned[0].DeletePutOff || o.promoters() != "" || len(o.Learners()) >= o.learnerLimit() {
 		return nil
 	}
 	next := planned[0]
@@ -351,7 +351,7 @@ func removeOneMember(o *Observation) Step {
 // member finds no node: the new one could take it.
 func addMembers(o *Observation) Step {
 	missing := o.wanted() - len(o.Own()) - len(o.Planned())
-	if missing <= 0 || o.crowdedOut() != nil || o.littered() {
+	if missing <= 0 || o.crowdedOut() != nil || o.littered() || o.promoters() != "" {
 		return nil
 	}
 	why := fmt.Sprintf("the size is %d", o.Spec.Size)

@@ -107,6 +107,9 @@ type Observation struct {
 	// Standstill is what the operator has waited for too long, as the detail of that Reason;
 	// "" if nothing.
 	Standstill string
+	// VotesUndone is how often within an hour the operator has taken a member out of an imported etcd
+	// because somebody else had given it a vote.
+	VotesUndone int
 	// JoinSingly is true for a while after a pod without a node held up later ones.
 	JoinSingly bool
 	// StandstillSince is since when no step has succeeded; zero if nothing is to be done.

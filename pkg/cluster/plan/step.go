@@ -179,6 +179,8 @@ type (
 		Dead bool
 		// Former is true for a member of an imported etcd.
 		Former bool
+		// VoteUndone is true for an own member to which somebody else has given a vote.
+		VoteUndone bool
 		// Relies are the pods with the data that is left without a former member. The operator asks
 		// for them again before the removal.
 		Relies []PodRef
