@@ -201,9 +201,10 @@ func (c *checks) compareAvailable() {
 	if w.hampers() {
 		w.impaired()
 	}
-	if obj == nil || obj.DeletionTimestamp != nil || w.imports.alone() || obj.Spec.Paused && w.backups != nil && w.api.shelves["services"].objects[storedKey(namespace, clusterName+"-client")] == nil || time.Since(c.hampered) < disagree || (w.wiped || w.taken()) && contradicts(obj) || w.imports.contradicted(obj) {
+	if obj == nil || obj.DeletionTimestamp != nil || w.imports.alone() || obj.Spec.Paused && w.api.shelves["services"].objects[storedKey(namespace, clusterName+"-client")] == nil || time.Since(c.hampered) < disagree || (w.wiped || w.taken()) && contradicts(obj) || w.imports.contradicted(obj) {
 		// The operator of an earlier release leaves no record. Volumes of members that it has
-		// just removed then look like those of lost ones, and a person decides.
+		// just removed then look like those of lost ones, and a person decides. A paused operator
+		// creates no Service again, and clients without one ask all pods.
 		c.differ = time.Time{}
 		return
 	}
@@ -418,7 +419,8 @@ func (c *checks) removes(o *operator, m *member, id uint64) {
 
 // needless checks that the removal of a member has a reason: the size is smaller, or the
 // member does not work. An edit that the operator has not seen yet does not count, nor do the
-// member's latest events.
+// member's latest events. A voter that receives a copy is not ready: an operator that does not reach it can't
+// know why.
 func (c *checks) needless(through *member, h *history, id uint64) {
 	w := c.w
 	obj := w.api.cluster()
@@ -437,7 +439,7 @@ func (c *checks) needless(through *member, h *history, id uint64) {
 	case info.learner && m.receiving > 0 && time.Since(m.startedAt) < 12*time.Minute:
 		w.fail("the operator removes %s, which receives a copy of the database", w.nameOf(through, id))
 	case c.makesRoom(h, obj, m.run.name):
-	case !info.learner && m.serving && time.Since(m.startedAt) > time.Minute && c.sick[id].IsZero() && w.linkedFor(m.run.node, 2*time.Minute):
+	case !info.learner && m.serving && m.confirms() && time.Since(m.startedAt) > time.Minute && c.sick[id].IsZero() && w.linkedFor(m.run.node, 2*time.Minute):
 		w.fail("the operator removes %s, which is well", w.nameOf(through, id))
 	}
 }
