@@ -267,6 +267,7 @@ func TestWhyTheCRDCannotBeRegisteredIsSaid(t *testing.T) {
 		client.PrependReactor("create", "customresourcedefinitions", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return !granted.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, "etcdclusters", errors.New("RBAC says no"))
 		})
+		establishLater(t, client, 2*time.Minute)
 		says := &said{}
 		k := newKeeper(t, client)
 		k.Waiting = says
@@ -281,7 +282,6 @@ func TestWhyTheCRDCannotBeRegisteredIsSaid(t *testing.T) {
 			}
 		}
 		granted.Store(true)
-		establishLater(t, client, time.Minute)
 		time.Sleep(5 * time.Minute)
 		if says.said() != "" {
 			t.Errorf("the CRD is there, and it says %q", says.said())
