@@ -40,6 +40,7 @@ func TestConformance(t *testing.T) {
 		Denied: map[string]storetest.Opener{
 			"another account's key": opener("backups", strange(t, key)),
 		},
+		Refusal:    store.ErrNoCredentials, // the server of tokens refuses the key, and nobody asks the store
 		NoBucket:   opener("nothing", key),
 		Secrets:    []string{"PRIVATE KEY", "Invalid JWT"},
 		PageSize:   pageSize,

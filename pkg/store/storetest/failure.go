@@ -140,13 +140,9 @@ func denied(t *testing.T, s *suite) {
 	for name, open := range s.Denied {
 		t.Run(name, func(t *testing.T) {
 			in := s.openWith(t, open)
-			want := store.ErrDenied
-			if _, err := in.Stat(t.Context(), "refused/first"); errors.Is(err, store.ErrNoCredentials) {
-				want = store.ErrNoCredentials // a server of tokens refuses them, and nobody asks the store
-			}
-			s.refused(t, in, want)
+			s.refused(t, in, s.Refusal)
 			err := in.Delete(t.Context(), "refused/delete")
-			s.expectError(t, "delete", err, want, "refused/delete")
+			s.expectError(t, "delete", err, s.Refusal, "refused/delete")
 		})
 	}
 }

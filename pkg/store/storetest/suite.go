@@ -38,6 +38,8 @@ type Options struct {
 	// Denied open the bucket with credentials that the store must refuse, by what is wrong
 	// with them.
 	Denied map[string]Opener
+	// Refusal is the kind of their errors. Default: store.ErrDenied.
+	Refusal error
 	// Secrets must not be in any error.
 	Secrets []string
 	// NoBucket opens a bucket that does not exist.
@@ -116,6 +118,9 @@ func Run(t *testing.T, open Opener, options Options) {
 	}
 	if options.PageSize == 0 {
 		options.PageSize = 1000
+	}
+	if options.Refusal == nil {
+		options.Refusal = store.ErrDenied
 	}
 	for _, tt := range []struct {
 		name Case
