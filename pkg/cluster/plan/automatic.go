@@ -196,17 +196,13 @@ func (o *Observation) bounds() recovery.Bounds {
 
 // automaticObstacle says why the automatic recovery does not act, whatever is left; "" if it may.
 func (o *Observation) automaticObstacle() string {
-	_, contradiction := o.Contradiction()
+	held := o.choiceHeld()
 	names, enough := o.Returning()
 	switch r := o.Record; {
 	case o.Spec.Paused:
 		return "spec.paused is true"
-	case o.Invalid != "":
-		return "the spec is invalid: " + o.Invalid
-	case contradiction != "":
-		return contradiction
-	case o.PeerService.Taken:
-		return peerServiceTaken(o.PeerService)
+	case held != "":
+		return held
 	case o.Blind != "":
 		return "the operator can't ask the members: " + o.Blind
 	case o.LoginRefused != "":
