@@ -107,10 +107,7 @@ func (l *lossReport) fresh(st *api.RecoveryStatus, now time.Time) bool {
 // readyAgain says that enough members of a cluster are ready for a quorum; "" if they are not. etcd is
 // ready only with a quorum. The etcd operator may have died before it saw that.
 func (r *Restore) readyAgain(ctx context.Context, c *clusterState) (string, error) {
-	voters := c.status.Size
-	if c.status.Record != nil {
-		voters = c.status.RecordedVoters()
-	}
+	voters := c.status.RecordedVoters()
 	pods, err := r.pods(ctx)
 	if err != nil {
 		return "", err

@@ -136,9 +136,6 @@ func (o *Observation) knownVoters() int {
 	if len(o.Members) > 0 {
 		return len(o.Voters())
 	}
-	if o.Record == nil {
-		return max(o.Status.Size, 1)
-	}
 	recorded := o.Status
 	recorded.Record = o.Record
 	return max(recorded.RecordedVoters(), 1)

@@ -32,10 +32,11 @@ func (s *ClusterStatus) IsLearner(id string) bool {
 	return slices.ContainsFunc(s.MemberStatuses, func(m MemberStatus) bool { return m.ID == id && m.Learner })
 }
 
-// RecordedVoters is how many members on record have a vote; 0 without a record. A learner is on record too.
+// RecordedVoters is how many members on record have a vote: a learner is on record too. Without a record, it is
+// how many members there were.
 func (s *ClusterStatus) RecordedVoters() int {
 	if s.Record == nil {
-		return 0
+		return s.Size
 	}
 	return len(slices.DeleteFunc(slices.Clone(s.Record.Members), func(m RecordedMember) bool { return s.IsLearner(m.ID) }))
 }
