@@ -9,7 +9,8 @@ const (
 	// firstPage is how many keys the first page has. Nothing is known of their size, and etcd bounds
 	// a value to 1.5 MiB by default.
 	firstPage = 16
-	// mostKeys bounds a page for the case that much larger values follow.
+	// mostKeys bounds a page for the case that much larger values follow: the member builds it, even if the
+	// reader does not take it.
 	mostKeys = 500
 	// pageBytes is the aim for the size of a page.
 	pageBytes = 1 << 20
@@ -84,6 +85,9 @@ func (c *cursor) resize(page []*mvccpb.KeyValue) {
 		c.limit = max(1, min(int64(len(page))*pageBytes/int64(size), 2*c.limit, mostKeys))
 	}
 }
+
+// shrink makes the next page much smaller: the member has built the last one in vain.
+func (c *cursor) shrink() { c.limit = max(1, c.limit/16) }
 
 // after returns the first key behind all keys that begin with so many bytes of a key.
 func after(key string, depth int) string {

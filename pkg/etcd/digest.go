@@ -8,13 +8,22 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
-// pageLimit bounds the time of one page of a digest. The whole takes as long as the member sends.
-const pageLimit = 30 * time.Second
+const (
+	// pageLimit bounds the time of one page of a digest. The whole takes as long as the member sends.
+	pageLimit = 30 * time.Second
+	// mostPage bounds the answer with one page in bytes. gRPC holds it twice.
+	mostPage = 16 << 20
+)
 
 // Digest sums up what a member holds at a revision: all keys with their values, revisions, versions
 // and leases. Members with the same data have the same digest, whatever they have compacted.
@@ -51,13 +60,25 @@ func (c *Conn) Digest(ctx context.Context, revision int64) (Digest, error) {
 	return digest, nil
 }
 
-// page reads the keys at a cursor.
-func (c *Conn) page(ctx context.Context, at *cursor, revision int64) (*clientv3.GetResponse, error) {
+// page reads the keys at a cursor. If their answer is too large, it reads fewer.
+func (c *Conn) page(ctx context.Context, at *cursor, revision int64) (*etcdserverpb.RangeResponse, error) {
 	limited, cancel := context.WithTimeout(ctx, pageLimit)
 	defer cancel()
-	resp, err := c.cli.Get(limited, at.from, clientv3.WithRange(at.end), clientv3.WithSerializable(), clientv3.WithRev(revision), clientv3.WithLimit(at.limit))
-	if err != nil {
-		return nil, clientv3.ContextError(limited, c.explain(limited, err))
+	for {
+		most := mostPage
+		if at.limit == 1 {
+			most = math.MaxInt32 // --max-request-bytes of etcd bounds a single value
+		}
+		resp, err := etcdserverpb.NewKVClient(c.cli.ActiveConnection()).Range(limited, &etcdserverpb.RangeRequest{
+			Key: []byte(at.from), RangeEnd: []byte(at.end), Revision: revision, Limit: at.limit, Serializable: true,
+		}, grpc.MaxCallRecvMsgSize(most))
+		switch {
+		case err == nil:
+			return resp, nil
+		case status.Code(err) == codes.ResourceExhausted && at.limit > 1:
+			at.shrink()
+		default:
+			return nil, clientv3.ContextError(limited, c.explain(limited, err))
+		}
 	}
-	return resp, nil
 }
