@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -45,6 +46,8 @@ type Changes struct {
 	url    string
 	ctx    context.Context // of the stream
 	stream etcdserverpb.Watch_WatchClient
+	// held are changes of a revision that may have more of them.
+	held []Change
 }
 
 // Changes begins a stream of the changes from a revision on, which may be in the future. The
@@ -76,8 +79,10 @@ func (c *Conn) Changes(ctx context.Context, from int64) (*Changes, error) {
 
 // Next returns the next changes. They are in the order of their revisions, and all changes of a
 // revision come at once. It waits for them.
+//
+// To a stream that is behind, etcd sends a thousand revisions in one response. Its fragments have 2 MiB
+// by default, and each is passed on but for its last revision.
 func (s *Changes) Next() ([]Change, error) {
-	var changes []Change
 	for {
 		resp, err := s.stream.Recv()
 		if err == nil {
@@ -91,9 +96,16 @@ func (s *Changes) Next() ([]Change, error) {
 			if err != nil {
 				return nil, fmt.Errorf("watch the changes of %s: %w", s.url, err)
 			}
-			changes = append(changes, change)
+			s.held = append(s.held, change)
 		}
-		if !resp.GetFragment() && len(changes) > 0 {
+		n := len(s.held)
+		if resp.GetFragment() && n > 0 {
+			last := s.held[n-1].Revision
+			n = slices.IndexFunc(s.held, func(c Change) bool { return c.Revision == last })
+		}
+		if n > 0 {
+			changes := s.held[:n]
+			s.held = slices.Clone(s.held[n:])
 			return changes, nil
 		}
 	}

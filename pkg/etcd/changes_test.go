@@ -5,6 +5,7 @@ package etcd_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -23,5 +24,43 @@ func TestAChangeMayBeLargerThanAMessageOfGRPC(t *testing.T) {
 	changes, err := stream.Next()
 	if err != nil || len(changes) != 1 || changes[0].Revision != 2 || len(changes[0].KeyValue) < len(value) {
 		t.Errorf("%d changes, %v", len(changes), err)
+	}
+}
+
+// For a reader that is behind, etcd puts a thousand revisions into one response. The operator must not
+// hold all of them before it passes on the first.
+func TestARevisionDoesNotWaitForTheRestOfItsResponse(t *testing.T) {
+	at := func(revisions ...int64) (events []*mvccpb.Event) {
+		for _, revision := range revisions {
+			events = append(events, &mvccpb.Event{Kv: &mvccpb.KeyValue{Key: []byte("key"), ModRevision: revision}})
+		}
+		return events
+	}
+	read := func(m *etcdtest.Member, times int) (got [][]int64) {
+		stream, err := dial(t, m.Start(t)).Changes(soon(t), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range times {
+			changes, err := stream.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var revisions []int64
+			for _, c := range changes {
+				revisions = append(revisions, c.Revision)
+			}
+			got = append(got, revisions)
+		}
+		return got
+	}
+	// The rest of the first response never comes.
+	got := read(&etcdtest.Member{Fragments: [][]*mvccpb.Event{at(2, 2), at(2, 3, 4), at(4)}}, 1)
+	if want := [][]int64{{2, 2, 2, 3}}; !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("changes of the revisions %v, want %v", got, want)
+	}
+	got = read(&etcdtest.Member{Fragments: [][]*mvccpb.Event{at(2), at(3, 4), at(4), at(4)}, Events: at(4, 5)}, 2)
+	if want := [][]int64{{2, 3}, {4, 4, 4, 4, 5}}; !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("changes of the revisions %v, want %v", got, want)
 	}
 }

@@ -35,8 +35,9 @@ type Member struct {
 	Remembered []*etcdserverpb.Member
 	// Snapshot is the answer to a request for a snapshot.
 	Snapshot *Stream
-	// Events are what each watch gets.
-	Events []*mvccpb.Event
+	// Events are what each watch gets. Fragments precede them: the first parts of the same response.
+	Events    []*mvccpb.Event
+	Fragments [][]*mvccpb.Event
 	// Refusal is the error of each change, and of each request for a snapshot.
 	Refusal error
 	// TLS is nil for plain text.

@@ -19,6 +19,11 @@ func (w watches) Watch(stream etcdserverpb.Watch_WatchServer) error {
 	if err := stream.Send(&etcdserverpb.WatchResponse{Created: true}); err != nil {
 		return err
 	}
+	for _, events := range w.m.Fragments {
+		if err := stream.Send(&etcdserverpb.WatchResponse{Events: events, Fragment: true}); err != nil {
+			return err
+		}
+	}
 	if len(w.m.Events) > 0 {
 		if err := stream.Send(&etcdserverpb.WatchResponse{Events: w.m.Events}); err != nil {
 			return err
