@@ -40,6 +40,8 @@ func PeerTransport(cert Certificate) *http.Transport {
 		if err != nil {
 			return nil, err
 		}
+		ctx, cancel := context.WithTimeout(ctx, peerTimeout) // that of the request does not count here
+		defer cancel()
 		conn := tls.Client(plain, config)
 		if err := conn.HandshakeContext(ctx); err != nil {
 			return nil, errors.Join(err, plain.Close())

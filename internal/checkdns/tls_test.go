@@ -17,6 +17,7 @@ import (
 	"io"
 	"log"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -281,4 +282,33 @@ func TestPeersThatTurnItAwayAreSpared(t *testing.T) {
 			t.Errorf("%d calls in ten minutes, want %d", transport.count, fast+slow)
 		}
 	})
+}
+
+// net/http gives a connection more time than its request, and this one would have no end. Where other
+// members make check-dns wait for its turn, it asks such a peer for hours.
+func TestAConnectionToAPeerThatSaysNothingEnds(t *testing.T) {
+	a := newAuthority(t)
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	transport := PeerTransport(a.certify(t, t.TempDir(), "c", a))
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), peerTimeout/4)
+	defer cancel()
+	if _, _, err := membersOf(ctx, transport, "https://"+silent.Addr().String()); err == nil {
+		t.Fatal("a peer that says nothing has answered")
+	}
+	conn, err := silent.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(10 * peerTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, conn); err != nil {
+		t.Errorf("check-dns keeps the connection: %v", err)
+	}
 }
