@@ -27,6 +27,9 @@ type Position struct {
 	Refusal error
 }
 
+// ofLearner is how a learner refuses requests that it does not support.
+var ofLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
+
 // Commits reports whether the member takes part in a quorum: whether a linearizable read
 // through it succeeds. A member whose disk hangs still answers Status, and names itself as the
 // leader, but confirms no read. If etcd refused the read's result, the position says so.
@@ -55,8 +58,9 @@ func (c *Conn) position(ctx context.Context) (Position, error) {
 // refusalOf returns why etcd confirmed a linearizable read and then refused its result, as it
 // does if users must log in or the database is corrupt. Other errors confirm nothing. A
 // deadline is one of them: the server's own may end the read before the caller's context ends.
+// A learner refuses such a read without asking others.
 func refusalOf(err error) (refusal rpctypes.EtcdError, ok bool) {
-	if !errors.As(err, &refusal) || IsNotYet(err) {
+	if !errors.As(err, &refusal) || IsNotYet(err) || errors.Is(err, ofLearner) {
 		return refusal, false
 	}
 	switch refusal.Code() {

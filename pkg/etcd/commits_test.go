@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -30,6 +31,7 @@ func TestAMemberCommitsIfReadsThroughItAreConfirmed(t *testing.T) {
 		"the database is corrupt": {&etcdtest.Member{NoQuorum: rpctypes.ErrGRPCCorrupt}, true},
 		"its clock ends the read": {&etcdtest.Member{NoQuorum: status.Error(codes.DeadlineExceeded, "context deadline exceeded")}, false},
 		"it ends":                 {&etcdtest.Member{NoQuorum: status.Error(codes.Unavailable, "transport is closing")}, false},
+		"it is a learner":         {&etcdtest.Member{Status: &etcdserverpb.StatusResponse{IsLearner: true}}, false},
 		"it stops":                {&etcdtest.Member{NoQuorum: rpctypes.ErrGRPCStopped}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

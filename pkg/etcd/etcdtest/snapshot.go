@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
 // A Stream is a member's answer to a request for a snapshot.
@@ -47,7 +48,10 @@ func (s keys) Range(ctx context.Context, r *etcdserverpb.RangeRequest) (*etcdser
 	if err := s.m.hang(ctx); err != nil {
 		return nil, err
 	}
-	if !r.Serializable && s.m.NoQuorum != nil {
+	switch {
+	case !r.Serializable && s.m.Status.GetIsLearner():
+		return nil, rpctypes.ErrGRPCNotSupportedForLearner
+	case !r.Serializable && s.m.NoQuorum != nil:
 		return nil, s.m.NoQuorum
 	}
 	return &etcdserverpb.RangeResponse{Header: s.m.Status.GetHeader()}, nil
