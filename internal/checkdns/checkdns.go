@@ -51,6 +51,9 @@ const (
 	patientInterval  = time.Second
 	peerTimeout      = time.Second
 	progressInterval = 5 * time.Second
+	// handshakeTimeout is longer than peerTimeout. A handshake continues after its request, and a later
+	// request takes the connection of a slow peer.
+	handshakeTimeout = 5 * time.Second
 )
 
 // Resolver looks up names.

@@ -40,7 +40,7 @@ func PeerTransport(cert Certificate) *http.Transport {
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := context.WithTimeout(ctx, peerTimeout) // that of the request does not count here
+		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 		defer cancel()
 		conn := tls.Client(plain, config)
 		if err := conn.HandshakeContext(ctx); err != nil {
