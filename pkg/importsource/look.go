@@ -75,11 +75,8 @@ func (s *Source) Look(ctx context.Context) Facts {
 	each(ctx, answerTime, f.Answers, func(ctx context.Context, i int) {
 		f.Answers[i].Status, f.Answers[i].Err = conns[i].Status(ctx)
 	})
-	for i, a := range f.Answers {
-		if a.Err == nil {
-			s.agreed(ctx, &f, s.Endpoints[i], conns[i])
-			break
-		}
+	if i := spokesman(f.Answers); i >= 0 {
+		s.agreed(ctx, &f, s.Endpoints[i], conns[i])
 	}
 	f.Token = client.Token()
 	if f.NotListed == nil && (s.Worthwhile == nil || s.Worthwhile(f)) {
@@ -89,6 +86,22 @@ func (s *Source) Look(ctx context.Context) Facts {
 		}
 	}
 	return f
+}
+
+// spokesman returns the index of the member to ask for what all agree on: a voter with a leader, if
+// there is one. A learner does not list the members. -1: no member answers.
+func spokesman(answers []Answer) int {
+	best := -1
+	for i, a := range answers {
+		switch {
+		case a.Err != nil:
+		case !a.Status.Learner && a.Status.LeaderID != 0:
+			return i
+		case best < 0 || answers[best].Status.Learner:
+			best = i
+		}
+	}
+	return best
 }
 
 // yield reads the beginning of a snapshot, from a follower if there is one.

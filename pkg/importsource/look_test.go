@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -25,6 +26,8 @@ type reader struct {
 	etcdserverpb.UnimplementedKVServer
 
 	id      uint64
+	learner bool
+	leader  uint64 // that it knows
 	members []*etcdserverpb.Member
 	busy    *atomic.Int32
 	most    *atomic.Int32
@@ -35,10 +38,16 @@ func (r *reader) header() *etcdserverpb.ResponseHeader {
 }
 
 func (r *reader) Status(context.Context, *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
-	return &etcdserverpb.StatusResponse{Header: r.header(), Version: "3.6.16", Leader: 1}, nil
+	return &etcdserverpb.StatusResponse{Header: r.header(), Version: "3.6.16", Leader: r.leader, IsLearner: r.learner}, nil
 }
 
 func (r *reader) MemberList(context.Context, *etcdserverpb.MemberListRequest) (*etcdserverpb.MemberListResponse, error) {
+	switch {
+	case r.learner:
+		return nil, rpctypes.ErrGRPCNotSupportedForLearner
+	case r.leader == 0:
+		return nil, rpctypes.ErrGRPCNoLeader
+	}
 	return &etcdserverpb.MemberListResponse{Header: r.header(), Members: r.members}, nil
 }
 
@@ -59,7 +68,7 @@ func raise(n *atomic.Int32, to int32) {
 }
 
 // readers returns a source of three members, and the most of them that have read at once.
-func readers(t *testing.T) (*Source, *atomic.Int32) {
+func readers(t *testing.T, change ...func(*reader)) (*Source, *atomic.Int32) {
 	t.Helper()
 	var busy, most atomic.Int32
 	s := &Source{Dial: func(ctx context.Context, address string) (net.Conn, error) {
@@ -68,7 +77,10 @@ func readers(t *testing.T) (*Source, *atomic.Int32) {
 	var serving sync.WaitGroup
 	t.Cleanup(serving.Wait)
 	for i := range uint64(3) {
-		r := &reader{id: i + 1, busy: &busy, most: &most}
+		r := &reader{id: i + 1, leader: 1, busy: &busy, most: &most}
+		for _, change := range change {
+			change(r)
+		}
 		for id := range uint64(3) {
 			r.members = append(r.members, &etcdserverpb.Member{ID: id + 1, Name: "m"})
 		}
@@ -110,5 +122,25 @@ func TestNoMemberReadsItsDatabaseInVain(t *testing.T) {
 	s.Worthwhile = func(f Facts) bool { return len(f.Members) == 3 }
 	if f := s.Look(t.Context()); most.Load() == 0 || f.DataRevision != 12 {
 		t.Errorf("%d members have read, for revision %d", most.Load(), f.DataRevision)
+	}
+}
+
+// A learner lists no members, and a member that is cut off has no quorum. The others have one.
+func TestAMemberThatCannotSpeakForAllIsNotAskedForThem(t *testing.T) {
+	for name, change := range map[string]func(*reader){
+		"a learner":     func(r *reader) { r.learner = r.id == 1 },
+		"it is cut off": func(r *reader) { r.leader = r.id - 1 },
+		"both":          func(r *reader) { r.learner, r.leader = r.id == 1, r.id/2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := readers(t, change)
+			if f := s.Look(t.Context()); f.NotListed != nil || len(f.Members) != 3 {
+				t.Errorf("%d members are listed, %v", len(f.Members), f.NotListed)
+			}
+		})
+	}
+	s, _ := readers(t, func(r *reader) { r.leader = 0 })
+	if f := s.Look(t.Context()); f.NotListed == nil {
+		t.Error("members are listed without a quorum")
 	}
 }
