@@ -157,7 +157,7 @@ KEPT is the number of backups of the schedule in the store.`,
 			}
 			list := []summary.Backup{}
 			for i := range found {
-				list = append(list, summary.BackupOf(&found[i]))
+				list = append(list, summary.BackupOf(&found[i], app.Clock.Now()))
 			}
 			return format.write(app.Out, list, backupNames(list), func(out io.Writer) error {
 				return app.printBackups(out, args[0], list, format.wide())

@@ -71,6 +71,17 @@ func TestStatusShowsHowFarTheLogIs(t *testing.T) {
 	}
 }
 
+// Nobody corrects the status of an operator that has ended.
+func TestStatusDoesNotTrustARecordingOfWhichNothingComes(t *testing.T) {
+	b := nightly()
+	b.Status.Continuous = &api.ContinuousStatus{Recording: true, NewestDate: &metav1.Time{Time: now.Add(-time.Hour)}}
+	want := "verified, log up to 60 min ago, log stopped !\nAdvice     the log of changes of backup nightly does not continue: the backup operator has reported nothing since " +
+		now.Add(-time.Hour).UTC().Format(time.RFC3339) + ": check that it runs\n"
+	if _, out, _ := newWorld(t, b).run("status", "orders"); !strings.HasSuffix(out, want) {
+		t.Errorf("printed\n%s\nwant\n%s", out, want)
+	}
+}
+
 // The backup operator does not run, or is one of an earlier release.
 func TestStatusShowsALogThatNobodyHasBegun(t *testing.T) {
 	b := nightly()

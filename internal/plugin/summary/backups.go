@@ -40,19 +40,25 @@ type Backup struct {
 	Unlogged string     `json:"unlogged,omitempty"`
 }
 
-// notBegun is said of a log of which the operator has not said anything.
-const notBegun = "it has not begun yet"
+const (
+	// notBegun is said of a log of which the operator has not said anything.
+	notBegun = "it has not begun yet"
+	// logSilence is how old the end of a log is of which nothing more comes, as the alert
+	// EtcdBackupLogBehind has it. The operator reports the end every half a minute, also without
+	// changes. Nobody corrects the status of an operator that has ended.
+	logSilence = 5 * time.Minute
+)
 
 func backups(c *observe.Cluster) []Backup {
 	list := []Backup{}
 	for i := range c.Backups {
-		list = append(list, BackupOf(&c.Backups[i]))
+		list = append(list, BackupOf(&c.Backups[i], c.Time))
 	}
 	return list
 }
 
-// BackupOf summarizes an EtcdBackup.
-func BackupOf(b *api.EtcdBackup) Backup {
+// BackupOf summarizes an EtcdBackup at a moment.
+func BackupOf(b *api.EtcdBackup, now time.Time) Backup {
 	st := b.Status
 	entry := Backup{
 		Name: b.Name, Phase: st.Phase, Storage: string(b.Spec.StorageType), Revision: st.EtcdRevision, Size: st.Size,
@@ -83,8 +89,11 @@ func BackupOf(b *api.EtcdBackup) Backup {
 		if l.NewestDate != nil {
 			entry.Logged = &l.NewestDate.Time
 		}
-		if !l.Recording {
+		switch {
+		case !l.Recording:
 			entry.Unlogged = cmp.Or(l.Reason, notBegun)
+		case l.NewestDate != nil && now.Sub(l.NewestDate.Time) > logSilence:
+			entry.Unlogged = "the backup operator has reported nothing since " + l.NewestDate.UTC().Format(time.RFC3339) + ": check that it runs"
 		}
 	} else if b.Spec.Continuous != nil {
 		entry.Unlogged = notBegun

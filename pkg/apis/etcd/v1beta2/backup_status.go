@@ -173,7 +173,8 @@ type BackupStatus struct {
 // ContinuousStatus is the state of the log of changes. The operator writes it twice a minute
 // at most.
 type ContinuousStatus struct {
-	// True while the operator receives the changes of etcd.
+	// True while the operator receives the changes of etcd. It stays true if the backup
+	// operator itself stops: newestDate is then older than five minutes.
 	// +optional
 	Recording bool `json:"recording,omitempty"`
 
