@@ -140,8 +140,6 @@ var (
 	errOvertaken = errors.New("the status was written by somebody else")
 	// errGone: the object is gone, or another has its name.
 	errGone = errors.New("the EtcdBackup is gone")
-	// errNoStatusSubresource is the error for the status of an object that exists.
-	errNoStatusSubresource = errors.New("the CustomResourceDefinition etcdbackups has no status subresource, as that of an older operator: apply the one of this release")
 )
 
 // write changes the status in the API server. What somebody else wrote meanwhile
@@ -192,7 +190,7 @@ func (b *Backup) write(ctx context.Context, rests bool, change func(*api.BackupS
 		if b.cfg.StatusMissing != nil {
 			b.cfg.StatusMissing()
 		}
-		return fmt.Errorf("write the status: %w: %w", errNoStatusSubresource, err)
+		return fmt.Errorf("write the status: %w: %w", notice.NoStatusSubresource(api.EtcdBackupResourcePlural), err)
 	case err != nil:
 		return fmt.Errorf("write the status: %w", err)
 	}

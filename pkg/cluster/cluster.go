@@ -314,7 +314,7 @@ func (c *Cluster) pass(ctx context.Context) (plan.Step, error) {
 	c.cfg.Metrics.state.saw(c.obj, o, &st)
 	c.notices.reason = statusReason(o, s, st.Phase)
 	err = c.writeStatus(ctx, st)
-	if errors.Is(err, errNoStatusSubresource) {
+	if errors.Is(err, notice.ErrNoStatusSubresource) {
 		return s, err // an event reports it after some passes
 	}
 	if err == nil || o.Accepted == "" && !errors.Is(err, errSuperseded) {

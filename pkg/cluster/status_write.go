@@ -14,14 +14,12 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 // errStatusNotWritten is an error even if the step succeeded, or needs another attempt. As long
 // as the error lasts, people read an outdated status.
 var errStatusNotWritten = errors.New("the status could not be written")
-
-// errNoStatusSubresource is the error for the status of an object that exists.
-var errNoStatusSubresource = errors.New("the CustomResourceDefinition etcdclusters has no status subresource, as that of an older operator: apply the one of this release")
 
 // writeStatus writes the status if it differs from the last written one. A deleted or recreated
 // object no longer belongs to this Cluster.
@@ -54,7 +52,7 @@ func (c *Cluster) writeStatus(ctx context.Context, st api.ClusterStatus) error {
 				if c.cfg.StatusMissing != nil {
 					c.cfg.StatusMissing()
 				}
-				return fmt.Errorf("%w: %s", errNoStatusSubresource, err.Error())
+				return fmt.Errorf("%w: %s", notice.NoStatusSubresource(api.EtcdClusterResourcePlural), err.Error())
 			}
 		}
 		if err == nil {

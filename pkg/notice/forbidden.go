@@ -4,6 +4,7 @@
 package notice
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,14 @@ func Forbidden(err error, operator, right string) error {
 		return fmt.Errorf("%w: grant the service account of the %s operator to %s: %s", err, operator, right, ApplyRoles)
 	}
 	return err
+}
+
+// ErrNoStatusSubresource means that the API server has no status of an object that exists.
+var ErrNoStatusSubresource = errors.New("has no status subresource, as that of an older operator: apply the one of this release")
+
+// NoStatusSubresource returns the ErrNoStatusSubresource of a definition, such as etcdbackups.
+func NoStatusSubresource(plural string) error {
+	return fmt.Errorf("the CustomResourceDefinition %s %w", plural, ErrNoStatusSubresource)
 }
 
 // NamespaceTerminates reports whether a request failed because its namespace is in deletion.

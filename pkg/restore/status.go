@@ -18,9 +18,6 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/readiness"
 )
 
-// errNoStatusSubresource is the error for the status of an object that exists.
-var errNoStatusSubresource = errors.New("the CustomResourceDefinition etcdrestores has no status subresource, as that of an older operator: apply the one of this release")
-
 // maxReason bounds a reason in bytes.
 const maxReason = 4000
 
@@ -67,7 +64,7 @@ func (r *Restore) notFound(ctx context.Context) error {
 	if r.cfg.StatusMissing != nil {
 		r.cfg.StatusMissing()
 	}
-	return errNoStatusSubresource
+	return notice.NoStatusSubresource(api.EtcdRestoreResourcePlural)
 }
 
 func onlyReason(a, b *api.RestoreStatus) bool {
