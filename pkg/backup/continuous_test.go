@@ -454,6 +454,53 @@ func TestALockedBackupDoesNotKeepTheLogOfAnotherCluster(t *testing.T) {
 	})
 }
 
+// A hold on segments keeps those alone. Behind a lock of all, it is of no use to ask for each.
+func TestLockedSegmentsDoNotStopTheRetentionOfOthers(t *testing.T) {
+	for name, all := range map[string]bool{"some": false, "all": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newLogWorld(t, func(s *api.BackupSpec) {
+					s.BackupPolicy.BackupIntervalInSecond, s.BackupPolicy.MaxBackups = 600, 1
+				})
+				held, refused := map[string]bool{}, 0
+				w.store.meddle(func(_ context.Context, operation, key string) error {
+					k, ours := changelog.ParseKey("etcd", key)
+					if operation != "delete" || !ours {
+						return nil
+					}
+					if all || len(held) < 3 && k.First > 200 || held[key] {
+						held[key] = true
+						refused++
+						return fmt.Errorf("delete %s: %w", key, store.ErrDenied)
+					}
+					return nil
+				}, nil)
+				stop := w.run()
+				defer stop()
+				w.write(32 * time.Minute)
+				kept := w.backups()
+				if len(kept) != 1 || w.Times("Old Backups Not Deleted") == 0 {
+					t.Errorf("backups %v, events %q", kept, w.Events())
+				}
+				if r, at := w.log(testCluster, kept[0]), w.continuous(); at.Gaps != 0 || r.Last < at.NewestRevision {
+					t.Errorf("from the backup of revision %d on, the log ends with %d: %+v", kept[0], r.Last, at)
+				}
+				w.store.mu.Lock()
+				defer w.store.mu.Unlock()
+				left := 0
+				for key := range w.store.objects {
+					if k, ours := changelog.ParseKey("etcd", key); ours && k.Last < kept[0]-20 {
+						left++
+					}
+				}
+				if !all && (len(held) != 3 || left != 3) || all && refused > 300 {
+					t.Errorf("the store has refused %d deletions of %d segments, and %d of no use are left", refused, len(held), left)
+				}
+			})
+		})
+	}
+}
+
 // The quorum is gone when a log has just begun again. The member with the most data has not reached that begin.
 // The last segment shows where the log continues, and that etcd still has the same history.
 func TestTheRetentionKeepsTheEndOfALogThatStandsStill(t *testing.T) {

@@ -4,6 +4,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,9 +13,14 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 )
 
+// trimRefusals is after how many refusals in a row trimming ends. A hold keeps some segments. A lock
+// by age keeps all that are younger than the first one.
+const trimRefusals = 100
+
 // trimLog deletes what no backup needs any more. A restore follows the log from a backup on.
 // So all up to the oldest backup of a cluster is of no use, and the whole log of a cluster of
-// which no backup is left. The end of a log stays: the next recording continues it.
+// which no backup is left. The end of a log stays: the next recording continues it. What the store
+// keeps of the rest is no part of the log any more: no backup precedes it. The error is the first refusal.
 func (t *tidying) trimLog(ctx context.Context, place *location.Location, result *tidied) error {
 	oldest := map[string]int64{} // of each cluster that has a backup
 	for key, from := range result.owned {
@@ -43,6 +49,8 @@ func (t *tidying) trimLog(ctx context.Context, place *location.Location, result 
 			surplus = append(surplus, k)
 		}
 	}
+	var refusal error
+	refused := 0 // in a row
 	for _, k := range surplus {
 		if end, there := ends[k.Cluster]; there && k.Last == end {
 			continue
@@ -54,9 +62,17 @@ func (t *tidying) trimLog(ctx context.Context, place *location.Location, result 
 			continue // since now
 		}
 		mine, err := t.deleteMine(ctx, place, k.Text)
-		if err != nil {
+		if err != nil && !refusesOne(err) {
 			return err
 		}
+		if err != nil {
+			refusal = cmp.Or(refusal, err)
+			if refused++; refused == trimRefusals {
+				break
+			}
+			continue
+		}
+		refused = 0
 		if mine {
 			result.trimmed++
 		}
@@ -64,5 +80,5 @@ func (t *tidying) trimLog(ctx context.Context, place *location.Location, result 
 	if result.trimmed > 0 {
 		t.log.WithField("segments", result.trimmed).Info("deleted what no backup needs of the log of changes")
 	}
-	return nil
+	return refusal
 }
