@@ -5,11 +5,13 @@ package backup
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
@@ -37,7 +39,7 @@ type testVerdict struct {
 func planTest(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) testVerdict {
 	t, last := obj.Spec.RestoreTest, st.RestoreTest
 	switch {
-	case t == nil, obj.DeletionTimestamp != nil, obj.Spec.Suspended(), st.Key == "", st.Phase == api.BackupPhaseInvalid:
+	case t == nil, obj.DeletionTimestamp != nil, obj.Spec.Suspended(), st.Key == "", st.Phase == api.BackupPhaseInvalid, isElsewhere(obj, st):
 		return testVerdict{}
 	case last == nil, last.Result == api.RestoreTestRunning: // its operator has ended
 		return testVerdict{run: true}
@@ -56,6 +58,16 @@ func planTest(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) testVerd
 		next = began.Add(t.Interval())
 	}
 	return testVerdict{run: !next.After(now), next: next}
+}
+
+// isElsewhere reports whether the newest backup may lie at another destination than that of the spec: an
+// edit has named it since. Its own first backup brings the next test.
+func isElsewhere(obj *api.EtcdBackup, st *api.BackupStatus) bool {
+	path := obj.Spec.Path()
+	if st.Key != path && !strings.HasPrefix(st.Key, backupobject.KeyPrefix(path)) {
+		return true
+	}
+	return st.SpecDigest != "" && st.SpecDigest != digestOf(&obj.Spec) // the endpoint may be another one
 }
 
 // testResult is how a test ended.

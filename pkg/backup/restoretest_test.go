@@ -316,6 +316,36 @@ func TestTestsFollowBackupsAndTheInterval(t *testing.T) {
 	})
 }
 
+// What the status says of the newest backup is about the destination before, until there is one at the new.
+func TestNoTestLooksForABackupAtAnotherDestination(t *testing.T) {
+	for name, edit := range map[string]func(*api.BackupSpec){
+		"a path":      func(s *api.BackupSpec) { s.S3.Path = "other/etcd" },
+		"an endpoint": func(s *api.BackupSpec) { s.S3.Endpoint = "https://other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, tested(hourly, api.RestoreTest{}))
+				r := withRestorer(w)
+				r.ends = api.RestoreStatus{Phase: api.RestorePhaseInvalid, Reason: "the store does not answer"}
+				defer w.run()()
+				pass(35 * time.Minute)
+				r.ends = api.RestoreStatus{Phase: api.RestorePhaseSucceeded}
+				w.edit(func(obj *api.EtcdBackup) { edit(&obj.Spec) })
+				asked := len(r.asks)
+				pass(20 * time.Minute)
+				if n := len(r.asks) - asked; n > 0 {
+					t.Errorf("after the edit, %d tests asked for %s", n, r.asks[asked].Spec.S3.Path)
+				}
+				pass(10 * time.Minute)
+				st := w.status()
+				if r := st.RestoreTest; r == nil || r.Result != api.RestoreTestPassed || r.Key != st.Key {
+					t.Errorf("the test is %+v, of the backup %s", r, st.Key)
+				}
+			})
+		})
+	}
+}
+
 func TestATestWhoseOperatorEndedIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, tested(nil, api.RestoreTest{}))
