@@ -54,7 +54,7 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 // record puts on record how an attempt has ended, and reports whether the store is to
 // be tidied.
 func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err error) {
-	o, failures, revision := b.result, b.status.Failures, b.status.EtcdRevision
+	o, failures, revision, cluster := b.result, b.status.Failures, b.status.EtcdRevision, b.status.ClusterID
 	next := nextWindow(o.attempt, now)
 	switch {
 	case o.backup != nil:
@@ -62,8 +62,12 @@ func (b *Backup) record(ctx context.Context, now time.Time) (tidy bool, err erro
 			return false, err
 		}
 		b.notices.succeeded(o.backup, failures)
-		if o.attempt.obj.Spec.Periodic() && o.backup.revision < revision {
+		switch {
+		case !o.attempt.obj.Spec.Periodic():
+		case o.backup.revision < revision:
 			b.notices.wentBack(o.backup.revision, revision)
+		case cluster != "" && o.backup.cluster != "" && o.backup.cluster != cluster:
+			b.notices.clusterChanged(o.backup.cluster, cluster)
 		}
 		return o.attempt.obj.Spec.Periodic(), nil
 	case o.abandoned == nil && o.stopped != nil: // what follows from the newer object comes next

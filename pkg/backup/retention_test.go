@@ -151,6 +151,24 @@ func TestTheBackupThatHoldsMostOutlivesThoseOfANewCluster(t *testing.T) {
 	}
 }
 
+// A new cluster may be at a higher revision from its first backup on. No revision shows then that it is another one.
+func TestASchedulesBackupOfAnotherClusterIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, func(s *api.BackupSpec) {
+			s.BackupPolicy.BackupIntervalInSecond, s.BackupPolicy.MaxBackups = 600, 2
+			s.Continuous = nil
+		})
+		defer w.run()()
+		w.write(25 * time.Minute)
+		w.member.Replace(0xdef, 50_000)
+		w.write(45 * time.Minute)
+		const reported = "Cluster Changed: the backup comes from the etcd cluster with ID 0000000000000def, and the one before from 0000000000000abc"
+		if w.Times(reported) != 1 || w.Times("Cluster Changed") != 1 || w.Times("Revision Lower") != 0 {
+			t.Errorf("events %q", w.Events())
+		}
+	})
+}
+
 func TestASchedulesBackupOfAClusterThatWasMadeAnewIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, testBackup(&api.BackupPolicy{BackupIntervalInSecond: 3600, MaxBackups: 2}))
