@@ -46,6 +46,26 @@ func TestTheStatusHasTheWholeLogWhenTheQuorumIsGone(t *testing.T) {
 	}
 }
 
+// The automatic recovery does not wait for the list of a long log.
+func TestTheStatusHasTheWholeLongLogWhenTheQuorumIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t, nil)
+		stop := w.run()
+		w.write(2*time.Minute + 20*time.Second)
+		stop()
+		before := w.continuous().NewestRevision
+		w.member.Fail(errors.New("etcdserver: no leader"))
+		w.lengthen()
+		w.slowList()
+		defer w.run()()
+		pass(time.Minute)
+		st := w.continuous()
+		if stored := w.log(testCluster, st.StartRevision-1).Last; st.NewestRevision != stored || stored == before {
+			t.Errorf("the status has revision %d after %d, and the store %d: %+v", st.NewestRevision, before, stored, st)
+		}
+	})
+}
+
 // afterSegments calls back after each segment that the store has taken. The caller of the store gets the error.
 func (w *logWorld) afterSegments(do func(ctx context.Context) error) {
 	w.store.meddle(nil, func(ctx context.Context, operation, key string) error {

@@ -21,6 +21,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
 // secondUID is of an EtcdBackup of the same name in another Kubernetes, or of one that was recreated.
@@ -134,6 +135,90 @@ func TestALogIsStoredBesideTheLookForAnotherWriter(t *testing.T) {
 		}
 		if slow.Load() < 3 {
 			t.Errorf("%d pages of the list were slow", slow.Load())
+		}
+	})
+}
+
+// lengthen gives the log so many segments of another cluster that their list takes long. They come first.
+func (w *logWorld) lengthen() {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	for i := range int64(longLog + 100) {
+		k := changelog.KeyOf("etcd", &changelog.Segment{Cluster: 1, First: i + 1, Last: i + 1, Until: time.UnixMilli(1)})
+		w.store.objects[k] = object{Object: store.Object{Key: k}}
+	}
+}
+
+// slowList makes the list of all segments slow after as many as lengthen has made.
+func (w *logWorld) slowList() {
+	var pages atomic.Int32
+	w.store.meddle(func(ctx context.Context, operation, key string) error {
+		if operation != "list" || key != changelog.KeyPrefix("etcd") || pages.Add(1) <= (longLog+20)/10 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Second):
+			return nil
+		}
+	}, nil)
+}
+
+// The list of a long log takes minutes. What clients write meanwhile may be compacted before it is recorded.
+func TestALongLogContinuesBeforeItsListEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		known int64 // what the status says of its end is wrong by so many revisions
+		slow  bool
+	}{
+		"the status is right":     {},
+		"the status lags behind":  {known: -30},
+		"the status is ahead":     {known: 1000, slow: true},
+		"the status is far ahead": {known: 1 << 40, slow: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newLogWorld(t, nil)
+				stop := w.run()
+				w.write(2 * time.Minute)
+				stop()
+				w.lengthen()
+				if tc.known != 0 {
+					w.edit(func(obj *api.EtcdBackup) { obj.Status.Continuous.NewestRevision += tc.known })
+				}
+				w.slowList()
+				stop = w.run()
+				defer stop()
+				w.write(30 * time.Second)
+				st := w.continuous()
+				at, _ := w.member.Position(t.Context())
+				if last := w.log(testCluster, st.StartRevision-1).Last; (at.Revision-last > 20) != tc.slow {
+					t.Errorf("the log ends with revision %d, and etcd is at %d", last, at.Revision)
+				}
+				w.write(10 * time.Minute)
+				st = w.continuous()
+				at, _ = w.member.Position(t.Context())
+				if last := w.log(testCluster, st.StartRevision-1).Last; at.Revision-last > 20 || st.Gaps != 0 || !st.Recording {
+					t.Errorf("the log ends with revision %d, and etcd is at %d: %+v", last, at.Revision, st)
+				}
+			})
+		})
+	}
+}
+
+// What is near the known end of a long log may be that of another EtcdBackup.
+func TestTheSecondWriterOfALongLogIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := twoLogs(t, nil)
+		stopFirst := first.run()
+		defer func() { stopFirst() }()
+		first.write(2 * time.Minute)
+		first.lengthen()
+		second.edit(func(obj *api.EtcdBackup) { obj.Status.Continuous = first.status().Continuous })
+		defer second.run()()
+		first.write(2 * time.Minute)
+		if st := second.continuous(); !refused(st) || second.own(0) > 0 {
+			t.Errorf("the second one: %+v, and it has stored up to %d", st, second.own(0))
 		}
 	})
 }

@@ -146,7 +146,7 @@ func (c *changeLog) recordAt(ctx context.Context, place *location.Location) erro
 		return fmt.Errorf("record the changes of etcd: %w%s", err, asking.advice(err))
 	}
 	defer closeMember()
-	newest, beside, mine, err := c.newest(ctx, place, at.ClusterID)
+	newest, beside, mine, err := c.newest(ctx, place, at)
 	if err != nil {
 		return advised(err, &c.obj.Spec)
 	}

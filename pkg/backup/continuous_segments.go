@@ -18,11 +18,30 @@ import (
 
 // segments lists those of all clusters.
 func segments(ctx context.Context, place *location.Location) iter.Seq2[changelog.Key, error] {
+	return segmentsBelow(ctx, place, changelog.KeyPrefix(place.Key))
+}
+
+// segmentsBelow lists those whose keys begin with a prefix.
+func segmentsBelow(ctx context.Context, place *location.Location, prefix string) iter.Seq2[changelog.Key, error] {
 	return func(yield func(changelog.Key, error) bool) {
-		for object, err := range listed(ctx, place, changelog.KeyPrefix(place.Key)) {
+		for object, err := range listed(ctx, place, prefix) {
 			k, ours := changelog.ParseKey(place.Key, object.Key)
 			if (err != nil || ours) && (!yield(k, err) || err != nil) {
 				return
+			}
+		}
+	}
+}
+
+// segmentsNear lists those of a cluster that begin between two revisions or near them. A segment has few
+// revisions: they are limited by its size and by the time that it takes.
+func segmentsNear(ctx context.Context, place *location.Location, cluster uint64, from, to int64) iter.Seq2[changelog.Key, error] {
+	return func(yield func(changelog.Key, error) bool) {
+		for _, prefix := range changelog.Prefixes(place.Key, cluster, from-nearBefore, to+nearAfter) {
+			for k, err := range segmentsBelow(ctx, place, prefix) {
+				if !yield(k, err) || err != nil {
+					return
+				}
 			}
 		}
 	}

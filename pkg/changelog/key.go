@@ -39,6 +39,22 @@ func textOf(path string, k Key) string {
 	return ClusterPrefix(path, k.Cluster) + fmt.Sprintf("%019d-%019d-%013d", k.First, k.Last, millis(k.Until))
 }
 
+const (
+	// block is the number of revisions with a prefix of Prefixes.
+	block = 10_000
+	// blockDigits is the number of digits that they have in common, of 19.
+	blockDigits = 15
+)
+
+// Prefixes returns how the keys of a cluster's segments begin whose first revision lies between two
+// revisions. Keys of up to 10,000 revisions around them begin so, too.
+func Prefixes(path string, cluster uint64, from, to int64) (prefixes []string) {
+	for n := max(from, 0) / block; n <= to/block; n++ {
+		prefixes = append(prefixes, ClusterPrefix(path, cluster)+fmt.Sprintf("%0*d", blockDigits, n))
+	}
+	return prefixes
+}
+
 var keyFormat = regexp.MustCompile(`^([0-9a-f]{16})/([0-9]{19})-([0-9]{19})-([0-9]{13})$`)
 
 // ParseKey reads a key that KeyOf has made; false: it has not.

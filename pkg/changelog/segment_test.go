@@ -148,6 +148,25 @@ func TestKeysSayWhatASegmentHolds(t *testing.T) {
 	}
 }
 
+func TestPrefixesAreOfKeysBetweenRevisions(t *testing.T) {
+	const from, to = 123_456, 234_567
+	prefixes := Prefixes("etcd", 0xabc, from, to)
+	for _, first := range []int64{1, 99_999, 112_345, from, from + 1, 129_999, 130_000, 200_000, to - 1, to, 245_000, 1_234_560} {
+		found := 0
+		for _, p := range prefixes {
+			if strings.HasPrefix(KeyOf("etcd", &Segment{Cluster: 0xabc, First: first, Last: first + 5, Until: began}), p) {
+				found++
+			}
+		}
+		if between := first >= from && first <= to; between && found != 1 || found > 1 || found == 1 && (first < from-10_000 || first > to+10_000) {
+			t.Errorf("%d prefixes are of revision %d", found, first)
+		}
+	}
+	if len(prefixes) != 12 || len(Prefixes("etcd", 1, -5, 3)) != 1 {
+		t.Errorf("prefixes %q", prefixes)
+	}
+}
+
 func keysOf(segments ...*Segment) (keys []Key) {
 	for _, s := range segments {
 		k, _ := ParseKey("x", KeyOf("x", s))
