@@ -7,15 +7,23 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
+	"slices"
+	"strings"
 
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 )
 
-// trimRefusals is after how many refusals in a row trimming ends. A hold keeps some segments. A lock
-// by age keeps all that are younger than the first one.
-const trimRefusals = 100
+const (
+	// trimRefusals is after how many refusals in a row trimming ends. A hold keeps some segments. A lock
+	// by age keeps all that are younger than the first one.
+	trimRefusals = 100
+	// trimChunk is how many segments are known at once. After a long time without a backup, millions
+	// become surplus, and the operator has 512 MiB.
+	trimChunk = 20_000
+)
 
 // trimLog deletes what no backup needs any more. A restore follows the log from a backup on.
 // So all up to the oldest backup of a cluster is of no use, and the whole log of a cluster of
@@ -35,25 +43,11 @@ func (t *tidying) trimLog(ctx context.Context, place *location.Location, result 
 	if len(oldest) == 0 {
 		return nil
 	}
-	var surplus []changelog.Key
-	ends := map[uint64]int64{} // of the clusters that have a backup
-	for k, err := range segments(ctx, place) {
-		if err != nil {
-			return fmt.Errorf("look for the log of changes: %w", err)
-		}
-		needed, there := oldest[fmt.Sprintf("%016x", k.Cluster)]
-		if there {
-			ends[k.Cluster] = max(ends[k.Cluster], k.Last)
-		}
-		if !there || k.Last < needed {
-			surplus = append(surplus, k)
-		}
-	}
 	var refusal error
 	refused := 0 // in a row
-	for _, k := range surplus {
-		if end, there := ends[k.Cluster]; there && k.Last == end {
-			continue
+	for k, err := range surplusSegments(ctx, place, oldest) {
+		if err != nil {
+			return err
 		}
 		if err := t.look(ctx); err != nil {
 			return err
@@ -81,4 +75,54 @@ func (t *tidying) trimLog(ctx context.Context, place *location.Location, result 
 		t.log.WithField("segments", result.trimmed).Info("deleted what no backup needs of the log of changes")
 	}
 	return refusal
+}
+
+// surplusSegments lists what no backup needs, in the order of the keys. oldest is the revision of the oldest
+// backup of each cluster that has one. It lists all of the log for each chunk.
+func surplusSegments(ctx context.Context, place *location.Location, oldest map[string]int64) iter.Seq2[changelog.Key, error] {
+	return func(yield func(changelog.Key, error) bool) {
+		for after := ""; ; {
+			chunk, ends, err := surplusAfter(ctx, place, oldest, after)
+			if err != nil {
+				yield(changelog.Key{}, fmt.Errorf("look for the log of changes: %w", err))
+				return
+			}
+			for _, k := range chunk {
+				end, there := ends[k.Cluster]
+				if !(there && k.Last == end) && !yield(k, nil) {
+					return
+				}
+			}
+			if len(chunk) < trimChunk {
+				return
+			}
+			after = chunk[len(chunk)-1].Text
+		}
+	}
+}
+
+// surplusAfter returns the first chunk after a key, and where the logs of the clusters end that have a backup.
+func surplusAfter(ctx context.Context, place *location.Location, oldest map[string]int64, after string) (chunk []changelog.Key, ends map[uint64]int64, err error) {
+	ends = map[uint64]int64{}
+	for k, err := range segments(ctx, place) {
+		if err != nil {
+			return nil, nil, err
+		}
+		needed, there := oldest[fmt.Sprintf("%016x", k.Cluster)]
+		if there {
+			ends[k.Cluster] = max(ends[k.Cluster], k.Last)
+		}
+		if k.Text <= after || there && k.Last >= needed {
+			continue
+		}
+		if chunk = append(chunk, k); len(chunk) == 2*trimChunk {
+			chunk = firstOf(chunk)
+		}
+	}
+	return firstOf(chunk), ends, nil
+}
+
+func firstOf(keys []changelog.Key) []changelog.Key {
+	slices.SortFunc(keys, func(a, b changelog.Key) int { return strings.Compare(a.Text, b.Text) })
+	return keys[:min(len(keys), trimChunk)]
 }
