@@ -212,6 +212,12 @@ func (app *App) printBackups(out io.Writer, cluster string, list []summary.Backu
 		if b.Failing != "" {
 			fmt.Fprintf(out, "%s fails: %s\n", b.Name, b.Failing)
 		}
+		if b.Unlogged != "" {
+			fmt.Fprintf(out, "The log of changes of %s does not continue: %s\n", b.Name, b.Unlogged)
+		}
+		if b.Unproved != "" {
+			fmt.Fprintf(out, "The last restore test of %s did not pass: %s\n", b.Name, b.Unproved)
+		}
 	}
 	return nil
 }

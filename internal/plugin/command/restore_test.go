@@ -239,3 +239,12 @@ func TestBackupsAreListed(t *testing.T) {
 		t.Errorf("printed %q, %q", out, errOut)
 	}
 }
+
+func TestBackupsSayWhyTheirLogStopped(t *testing.T) {
+	b := nightly()
+	b.Status.Continuous = &api.ContinuousStatus{Recording: true, NewestDate: &metav1.Time{Time: now.Add(-time.Hour)}}
+	b.Status.RestoreTest = &api.RestoreTestStatus{Result: api.RestoreTestFailed, Reason: "it is damaged"}
+	_, out, _ := newWorld(t, b).run("backups", "orders")
+	contains(t, out, "The log of changes of nightly does not continue: the backup operator has reported nothing since 2026-11-22T11:00:00Z: check that it runs\n",
+		"The last restore test of nightly did not pass: it is damaged\n")
+}
