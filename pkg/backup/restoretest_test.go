@@ -92,11 +92,11 @@ func (r *restorer) create(a clienttesting.Action) (bool, runtime.Object, error) 
 	if !obj.IsTest() {
 		return true, nil, errors.New("the EtcdRestore is that of no test")
 	}
+	r.mu.Lock()
 	obj.UID, obj.Status = "r-1", r.ends
 	if r.finalizer {
 		obj.Finalizers = []string{api.RestoreFinalizer}
 	}
-	r.mu.Lock()
 	if at := obj.Spec.Revision; at > 0 {
 		r.contents.Revision, r.compacted = at+r.beyond+r.ended, at+r.beyond
 		if r.whole {
@@ -329,13 +329,17 @@ func TestNoTestLooksForABackupAtAnotherDestination(t *testing.T) {
 				r.ends = api.RestoreStatus{Phase: api.RestorePhaseInvalid, Reason: "the store does not answer"}
 				defer w.run()()
 				pass(35 * time.Minute)
-				r.ends = api.RestoreStatus{Phase: api.RestorePhaseSucceeded}
-				w.edit(func(obj *api.EtcdBackup) { edit(&obj.Spec) })
+				r.mu.Lock()
 				asked := len(r.asks)
+				r.ends = api.RestoreStatus{Phase: api.RestorePhaseSucceeded}
+				r.mu.Unlock()
+				w.edit(func(obj *api.EtcdBackup) { edit(&obj.Spec) })
 				pass(20 * time.Minute)
+				r.mu.Lock()
 				if n := len(r.asks) - asked; n > 0 {
 					t.Errorf("after the edit, %d tests asked for %s", n, r.asks[asked].Spec.S3.Path)
 				}
+				r.mu.Unlock()
 				pass(10 * time.Minute)
 				st := w.status()
 				if r := st.RestoreTest; r == nil || r.Result != api.RestoreTestPassed || r.Key != st.Key {
