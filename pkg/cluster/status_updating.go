@@ -13,8 +13,11 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// volumesGrowing is the reason of the condition Updating while the volumes of members grow.
-const volumesGrowing = "Volumes growing"
+// Reasons of the condition Updating for the volumes of members: they grow, or one of them can't.
+const (
+	volumesGrowing   = "Volumes growing"
+	expansionRefused = "Volume expansion refused"
+)
 
 // updating returns how far the members and their volumes follow an edit of their template; the status is "" if
 // there is nothing to report.
@@ -23,11 +26,6 @@ func updating(o *plan.Observation) (status corev1.ConditionStatus, reason, messa
 	behind := plan.Count(own, func(m plan.MemberState) bool { return o.BehindTemplate(m) || o.BehindImage(m) })
 	switch {
 	case behind == 0:
-		for _, v := range o.Volumes {
-			if v.RefusedSize != "" && o.IsMember(v.Name) {
-				return corev1.ConditionFalse, "Volume expansion refused", v.RefusedSize
-			}
-		}
 		return growing(o)
 	case o.UpdateRefused != "":
 		return corev1.ConditionFalse, "Update refused", "Kubernetes refuses the pods that the spec describes; the members stay as they are: " + o.UpdateRefused
@@ -43,10 +41,15 @@ func growing(o *plan.Observation) (status corev1.ConditionStatus, reason, messag
 	if !ok {
 		return "", "", ""
 	}
+	for _, v := range o.Volumes {
+		if v.RefusedSize != "" && o.Grows(v) {
+			return corev1.ConditionFalse, expansionRefused, v.RefusedSize
+		}
+	}
 	var volumes, grow int
 	var wait []string
 	for _, v := range o.Volumes {
-		if v.Deleting || v.Capacity.IsZero() || !o.IsMember(v.Name) {
+		if v.Deleting || v.Capacity.IsZero() || !o.Grows(v) {
 			continue
 		}
 		volumes++
@@ -54,7 +57,7 @@ func growing(o *plan.Observation) (status corev1.ConditionStatus, reason, messag
 		case v.Capacity.Cmp(want) >= 0: // drivers round up
 			continue
 		case v.ResizeProblem != "":
-			return corev1.ConditionFalse, "Volume expansion refused", fmt.Sprintf("volume %s can't grow to %s: %s", v.Name, want.String(), v.ResizeProblem)
+			return corev1.ConditionFalse, expansionRefused, fmt.Sprintf("volume %s can't grow to %s: %s", v.Name, want.String(), v.ResizeProblem)
 		case v.ResizePending:
 			wait = append(wait, v.Name)
 		}
@@ -65,7 +68,11 @@ func growing(o *plan.Observation) (status corev1.ConditionStatus, reason, messag
 	}
 	message = fmt.Sprintf("%d of %d volumes have grown to %s", volumes-grow, volumes, want.String())
 	if len(wait) > 0 {
-		message += "; the file systems of " + strings.Join(wait, ", ") + " grow next: if that takes minutes, delete one of these pods after the other, each when all members are ready"
+		way := "delete one of these pods after the other, each when all members are ready"
+		if !o.Quorum { // they may crash because they are full
+			way = "delete those of these pods that do not run: their data stays on the volumes"
+		}
+		message += "; the file systems of " + strings.Join(wait, ", ") + " grow next: if that takes minutes, " + way
 	}
 	return corev1.ConditionTrue, volumesGrowing, message
 }
@@ -92,10 +99,14 @@ func joiningTroubles(o *plan.Observation) []string {
 }
 
 func setUpdating(st *api.ClusterStatus, o *plan.Observation, set func(api.ClusterConditionType, corev1.ConditionStatus, string, string)) {
-	if o.NobodyAnswers() {
-		return // its progress is unknown
-	}
 	status, reason, message := updating(o)
+	if o.NobodyAnswers() {
+		// How far the members follow is unknown. Their volumes can grow, and that may be what they wait for.
+		told := st.Condition(api.ClusterConditionUpdating).Reason
+		if status == "" && told != volumesGrowing && told != expansionRefused {
+			return
+		}
+	}
 	if status == "" {
 		clearCondition(st, api.ClusterConditionUpdating)
 		return

@@ -32,8 +32,17 @@ func TestUpdatingTellsHowFarAnEditIs(t *testing.T) {
 		},
 		"an expansion that fails":      {larger + "volume a size=2Gi capacity=1Gi\nvolume b size=2Gi capacity=1Gi resize-problem=full", "False", "Volume expansion refused", "volume b can't grow to 2Gi: full"},
 		"a size that nobody wants now": {"cluster template=t storage=1Gi size=1\nmember a leader\nvolume a size=2Gi capacity=1Gi resize-problem=full", "", "", ""},
-		"volumes of others":            {larger + "volume a size=2Gi capacity=2Gi\nvolume b size=2Gi capacity=2Gi\nvolume x size=2Gi capacity=1Gi", "", "", ""},
-		"a volume that is not bound":   {larger + "volume a size=2Gi capacity=2Gi\nvolume b size=2Gi", "", "", ""},
+		"nobody answers": {
+			"cluster template=t storage=2Gi size=2 no-quorum\npod a started crashing\npod b started crashing\nvolume a size=2Gi capacity=2Gi\nvolume b size=2Gi capacity=1Gi",
+			"True", "Volumes growing", "1 of 2 volumes have grown to 2Gi",
+		},
+		"nobody answers, and file systems grow next": {
+			"cluster template=t storage=2Gi size=1 no-quorum\npod a started crashing\nvolume a size=2Gi capacity=1Gi resize-pending",
+			"True", "Volumes growing", "0 of 1 volumes have grown to 2Gi; the file systems of a grow next: if that takes minutes, delete those of these pods that do not run: their data stays on the volumes",
+		},
+		"nobody answers, and a volume can't grow": {"cluster template=t storage=2Gi size=1 no-quorum\npod a started crashing\nvolume a refused", "False", "Volume expansion refused", "no"},
+		"volumes of others":                       {larger + "volume a size=2Gi capacity=2Gi\nvolume b size=2Gi capacity=2Gi\nvolume x size=2Gi capacity=1Gi", "", "", ""},
+		"a volume that is not bound":              {larger + "volume a size=2Gi capacity=2Gi\nvolume b size=2Gi", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := parseWorld(tc.world)
@@ -70,5 +79,35 @@ func TestAnExpansionThatFailsLaterIsTold(t *testing.T) {
 	}
 	if stalled := st.Condition(api.ConditionStalled); stalled.Reason != "VolumeExpansionRefused" {
 		t.Errorf("Stalled is %+v", stalled)
+	}
+}
+
+// Full volumes took the quorum. The condition was not written while nobody answered, so the status did not say
+// whether the volumes grow.
+func TestVolumesThatGrowWithoutAQuorumAreTold(t *testing.T) {
+	const nobody = "cluster template=t storage=2Gi size=1 no-quorum\npod a started crashing\n"
+	for name, tc := range map[string]struct {
+		before api.ClusterCondition
+		volume string
+		want   string
+	}{
+		"they grow":              {volume: "volume a size=2Gi capacity=1Gi", want: "True / Volumes growing / 0 of 1 volumes have grown to 2Gi"},
+		"one can't":              {volume: "volume a refused", want: "False / Volume expansion refused / no"},
+		"they have grown":        {api.ClusterCondition{Status: "True", Reason: "Volumes growing"}, "volume a size=2Gi capacity=2Gi", ""},
+		"an edit has not rolled": {api.ClusterCondition{Status: "True", Reason: "Cluster updating"}, "volume a size=2Gi capacity=2Gi", "True / Cluster updating / "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, err := parseWorld(nobody + tc.volume)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.before.Status != "" {
+				tc.before.Type = api.ClusterConditionUpdating
+				o.Status.Conditions = append(o.Status.Conditions, tc.before)
+			}
+			if got := conditionOf(statusAfter(o, plan.Plan(o), 1), api.ClusterConditionUpdating); got != tc.want {
+				t.Errorf("Updating is %q", got)
+			}
+		})
 	}
 }

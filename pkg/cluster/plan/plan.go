@@ -27,6 +27,7 @@ var Rules = []func(*Observation) Step{
 	followOwner,
 	yieldNode,
 	remakeLostPods,
+	expandWithoutQuorum,
 	awaitQuorum,
 	noteStarted,
 	commitImport,

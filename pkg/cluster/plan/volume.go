@@ -93,6 +93,12 @@ func discardVolume(o *Observation) Step {
 	return nil
 }
 
+// Grows reports whether a volume follows the size in the spec. Without a quorum, nobody knows for
+// sure which ones hold a member's data, and a larger one does no harm.
+func (o *Observation) Grows(v manifest.VolumeState) bool {
+	return !o.Quorum || o.IsMember(v.Name)
+}
+
 // Storage returns the size that the spec asks for each volume; false if it asks for none.
 func (o *Observation) Storage() (resource.Quantity, bool) {
 	if !o.Spec.Persistent() {
@@ -102,6 +108,15 @@ func (o *Observation) Storage() (resource.Quantity, bool) {
 	return want, ok
 }
 
+// expandWithoutQuorum does so before anybody answers: volumes that are full may be what took the quorum.
+// All members hold the same data, and fill theirs at about the same time.
+func expandWithoutQuorum(o *Observation) Step {
+	if o.Quorum {
+		return nil // other rules first
+	}
+	return expandVolumes(o)
+}
+
 // expandVolumes asks for the storage in the spec. A volume never shrinks.
 func expandVolumes(o *Observation) Step {
 	want, ok := o.Storage()
@@ -109,7 +124,7 @@ func expandVolumes(o *Observation) Step {
 		return nil
 	}
 	for _, v := range o.Volumes {
-		if !v.Deleting && o.IsMember(v.Name) && v.Size.Cmp(want) < 0 && !v.SizePutOff && !v.PutOff {
+		if !v.Deleting && o.Grows(v) && v.Size.Cmp(want) < 0 && !v.SizePutOff && !v.PutOff {
 			return ExpandVolume{Name: v.Name, UID: v.UID, From: v.Size.String(), To: want.String()}
 		}
 	}
