@@ -428,10 +428,10 @@ func TestProbesByVersion(t *testing.T) {
 	const process = "/livez?exclude=serializable_read"
 	for version, want := range map[string][3]string{ // readiness, liveness, startup
 		"3.2.13": {tcp, tcp, tcp},
-		"3.3.27": {"/health", tcp, tcp},
-		"3.4.23": {"/health", tcp, tcp},
+		"3.3.27": {"/health?exclude=NOSPACE", tcp, tcp},
+		"3.4.23": {"/health?exclude=NOSPACE", tcp, tcp},
 		"3.4.29": {"/readyz", process, "/livez"},
-		"3.5.10": {"/health", tcp, tcp},
+		"3.5.10": {"/health?exclude=NOSPACE", tcp, tcp},
 		"3.5.35": {"/readyz", process, "/livez"},
 		"3.6.16": {"/readyz", process, "/livez"},
 		"3.7.3":  {"/readyz", process, "/livez"},

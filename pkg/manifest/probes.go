@@ -15,7 +15,9 @@ import (
 // Liveness only concerns the member itself: a restart does not restore a lost quorum. The
 // paths stay after a version change in place: all later versions serve them.
 func setProbes(c *corev1.Container, version etcd.Version) {
-	ready := httpGet("/health")
+	// Before /readyz, etcd calls a member with a full database unhealthy. It serves reads, and the deletions that
+	// make room.
+	ready := httpGet("/health?exclude=NOSPACE")
 	opened := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(ClientPort)}}
 	alive := opened
 	switch {
