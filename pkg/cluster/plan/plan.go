@@ -178,6 +178,9 @@ func bootstrap(o *Observation) Step {
 	if further := o.followers(seed.Name); seed.IP != "" && seed.Problem == "" && len(further) > 0 {
 		return CreatePods{Pods: further, why: "the seed has an address"}
 	}
+	if s := expandWithoutQuorum(o); s != nil {
+		return s // it may not have started for lack of space
+	}
 	switch {
 	case seed.Running:
 		return Wait{"for the seed to serve"}

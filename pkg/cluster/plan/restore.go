@@ -108,6 +108,9 @@ func bootstrapRestored(o *Observation) Step {
 	if s := o.prepareOthers(seed); s != nil {
 		return s
 	}
+	if s := expandWithoutQuorum(o); s != nil {
+		return s // it may not have started for lack of space
+	}
 	return Idle{because("the seed's pod is starting")}
 }
 
@@ -133,6 +136,9 @@ func awaitStartedSeed(o *Observation, seed manifest.PodState) Step {
 	}
 	if s := o.prepareOthers(&seed); s != nil {
 		return s
+	}
+	if s := expandWithoutQuorum(o); s != nil {
+		return s // it may not have started for lack of space
 	}
 	return Wait{"for the seed to serve"}
 }

@@ -109,7 +109,8 @@ func (o *Observation) Storage() (resource.Quantity, bool) {
 }
 
 // expandWithoutQuorum does so before anybody answers: volumes that are full may be what took the quorum.
-// All members hold the same data, and fill theirs at about the same time.
+// All members hold the same data, and fill theirs at about the same time. A seed's volume may be too small for
+// its backup.
 func expandWithoutQuorum(o *Observation) Step {
 	if o.Quorum {
 		return nil // other rules first
