@@ -111,13 +111,36 @@ func blocked(o *plan.Observation) (reason, message string) {
 	noSpace, corrupt := alarmed(o, etcd.AlarmNoSpace), alarmed(o, etcd.AlarmCorrupt)
 	switch {
 	case corrupt != "":
-		return reasonCorrupt, "writes are refused since an alarm CORRUPT was raised for " + corrupt +
-			", whose data differs from the others': compare the members (etcdctl endpoint hashkv --cluster), delete the PersistentVolumeClaim, if there is one, and then the pod of the one that differs, so that the operator replaces it, and lift the alarm (etcdctl alarm disarm)"
+		return reasonCorrupt, "writes are refused, and no pod is ready, since an alarm CORRUPT was raised for " + corrupt + corruptWay(o)
 	case noSpace != "":
 		return reasonNoSpace, "writes are refused since an alarm NOSPACE was raised by " + noSpace +
 			", whose database has reached its quota: free space (etcdctl compact, then etcdctl defrag member by member) or raise ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv, then lift the alarm (etcdctl alarm disarm)"
 	}
 	return "", ""
+}
+
+// corruptWay says what to do about an alarm CORRUPT. etcd raises it for the member 0 if no majority has the same
+// data, or too few members answer the comparison. An alarm outlasts its member, and the others may all be right.
+func corruptWay(o *plan.Observation) string {
+	const (
+		compare = "compare the members (etcdctl endpoint hashkv --cluster)"
+		replace = "delete the PersistentVolumeClaim, if there is one, and then the pod of the one that differs, so that the operator replaces it"
+		lift    = "lift the alarm (etcdctl alarm disarm)"
+	)
+	left := true
+	for _, a := range o.Alarms() {
+		switch {
+		case a.Type != etcd.AlarmCorrupt:
+		case a.MemberID == 0:
+			return ": no majority had the same data: " + compare + ", if a majority agrees now, " + replace + ", and " + lift + "; otherwise restore a backup (EtcdRestore)"
+		case slices.ContainsFunc(o.Members, func(m plan.MemberState) bool { return m.ID == a.MemberID }):
+			left = false
+		}
+	}
+	if left {
+		return ": " + compare + ", and if all agree, " + lift + "; otherwise " + replace + ", and then " + lift
+	}
+	return ", whose data differs from the others': " + compare + ", " + replace + ", and " + lift
 }
 
 // alarmed names the members with an alarm.
@@ -128,6 +151,9 @@ func alarmed(o *plan.Observation, alarm string) string {
 			continue
 		}
 		name := "former member " + etcd.FormatID(a.MemberID)
+		if a.MemberID == 0 {
+			name = "no member in particular"
+		}
 		for _, m := range o.Members {
 			if m.ID == a.MemberID {
 				name = m.Title()
