@@ -67,7 +67,7 @@ func (fakeMembers) SetCredentials(etcd.Credentials) {}
 
 func (fakeMembers) Close() {}
 
-func (fakeMembers) ReceivesSnapshot(context.Context, string) (bool, error) { return false, nil }
+func (fakeMembers) CopiesDatabase(context.Context, string) (bool, error) { return false, nil }
 
 // NotServing asks the member whose pod has the address.
 func (f fakeMembers) NotServing(_ context.Context, address string) (etcd.Status, error) {

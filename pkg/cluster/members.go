@@ -21,9 +21,9 @@ type Members interface {
 	SetTLS(config *tls.Config)
 	// SetCredentials sets the user that logs in.
 	SetCredentials(user etcd.Credentials)
-	// ReceivesSnapshot reports whether the member with this metrics listener is receiving a
-	// copy of the database.
-	ReceivesSnapshot(ctx context.Context, address string) (bool, error)
+	// CopiesDatabase reports whether the member with this metrics listener is receiving a
+	// copy of the database, or defragments its own.
+	CopiesDatabase(ctx context.Context, address string) (bool, error)
 	// NotServing returns what the member with this metrics listener states there, if it runs and has no
 	// leader. It is for one that serves no clients.
 	NotServing(ctx context.Context, address string) (etcd.Status, error)
@@ -71,8 +71,8 @@ func (n overNetwork) Conn(ep etcd.Endpoint) (Member, error) {
 	return conn, nil
 }
 
-func (overNetwork) ReceivesSnapshot(ctx context.Context, address string) (bool, error) {
-	return etcd.ReceivesSnapshot(ctx, address)
+func (overNetwork) CopiesDatabase(ctx context.Context, address string) (bool, error) {
+	return etcd.CopiesDatabase(ctx, address)
 }
 
 func (overNetwork) NotServing(ctx context.Context, address string) (etcd.Status, error) {

@@ -16,7 +16,8 @@ import (
 type copies map[uint64]time.Time
 
 // voterPatience is how long a voter serves nothing before the operator asks whether it receives a copy. It
-// needs one after it was away for longer than the others keep their log.
+// needs one after it was away for longer than the others keep their log. It serves nothing either while
+// somebody defragments its database.
 const voterPatience = time.Minute
 
 // mayCopy reports whether a member may be receiving a copy. A new one serves clients only after it.

@@ -70,7 +70,7 @@ func TestAVoterThatServesNothingIsAskedForItsCopy(t *testing.T) {
 		if c := o.Members[2]; asked["10.0.0.c:2381"] != want || c.Copies(o.Now) != want || asked["10.0.0.a:2381"] {
 			t.Errorf("after %s: %v were asked, and it copies: %t", down, asked, c.Copies(o.Now))
 		}
-		if got := problem(o.Members[2], o) == "receives a copy of the database"; got != want {
+		if got := problem(o.Members[2], o) == "receives a copy of the database, or defragments it"; got != want {
 			t.Errorf("after %s: its problem is %q", down, problem(o.Members[2], o))
 		}
 	}

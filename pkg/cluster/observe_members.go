@@ -78,7 +78,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 	c.marks.look(o)
 	c.unconfirmed.look(o)
 	o.Mislabels = c.mislabels.learn(o)
-	c.copies.look(ctx, o, c.etcd.ReceivesSnapshot)
+	c.copies.look(ctx, o, c.etcd.CopiesDatabase)
 	c.observeAuth(ctx, o)
 	c.leaderless = leaderless(o, c.leaderless)
 	o.LeaderlessSince = c.leaderless

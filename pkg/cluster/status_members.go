@@ -109,6 +109,9 @@ func sortMembers(list []api.MemberStatus) {
 	slices.SortFunc(list, func(a, b api.MemberStatus) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 }
 
+// copiesDatabase says what a member does that serves nothing meanwhile (etcd.CopiesDatabase).
+const copiesDatabase = "receives a copy of the database, or defragments it"
+
 // problem says why a member is unhealthy, in words that stay the same as long as the reason;
 // empty if it is healthy.
 func problem(m plan.MemberState, o *plan.Observation) string {
@@ -122,7 +125,7 @@ func problem(m plan.MemberState, o *plan.Observation) string {
 	case m.Status != nil && !o.Quorum:
 		return "serves no reads: it does not reach a majority of the members"
 	case m.Stalled && m.Copies(o.Now):
-		return "receives a copy of the database"
+		return copiesDatabase
 	case m.Stalled:
 		return "answers, but confirms no reads: its disk hangs, or it does not reach a majority of the members"
 	case m.Status != nil:
@@ -144,7 +147,7 @@ func problem(m plan.MemberState, o *plan.Observation) string {
 	case !m.Pod.Running:
 		return "etcd has not started yet"
 	case m.Copies(o.Now):
-		return "receives a copy of the database"
+		return copiesDatabase
 	case m.Unreached() && cause(m.Err) == "":
 		return "Kubernetes says that it is ready, but it does not answer the operator: see whether a NetworkPolicy or the network keeps the operator from port 2379 of its pod"
 	default:

@@ -13,7 +13,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-func TestReceivesSnapshot(t *testing.T) {
+func TestCopiesDatabase(t *testing.T) {
 	const head = "# TYPE etcd_network_snapshot_receive_inflights_total gauge\n"
 	for name, c := range map[string]struct {
 		metrics string
@@ -24,6 +24,8 @@ func TestReceivesSnapshot(t *testing.T) {
 		"it does":        {head + "etcd_network_snapshot_receive_inflights_total{From=\"8e9e05c52164694d\"} 1\n", 200, true, false},
 		"it did":         {head + "etcd_network_snapshot_receive_inflights_total{From=\"8e9e05c52164694d\"} 0\n", 200, false, false},
 		"from another":   {head + "etcd_network_snapshot_receive_inflights_total{From=\"1\"} 0\netcd_network_snapshot_receive_inflights_total{From=\"2\"} 1\n", 200, true, false},
+		"it defragments": {"etcd_disk_defrag_inflight 1\n", 200, true, false},
+		"it has done so": {"etcd_disk_defrag_inflight 0\n", 200, false, false},
 		"it sends one":   {"etcd_network_snapshot_send_inflights_total{To=\"8e9e05c52164694d\"} 1\n", 200, false, false},
 		"nothing yet":    {"", 200, false, false},
 		"no such page":   {"404 page not found", 404, false, true},
@@ -39,13 +41,13 @@ func TestReceivesSnapshot(t *testing.T) {
 				fmt.Fprint(w, c.metrics)
 			}))
 			defer server.Close()
-			got, err := etcd.ReceivesSnapshot(soon(t), strings.TrimPrefix(server.URL, "http://"))
+			got, err := etcd.CopiesDatabase(soon(t), strings.TrimPrefix(server.URL, "http://"))
 			if got != c.want || (err != nil) != c.fails {
 				t.Errorf("%t, %v", got, err)
 			}
 		})
 	}
-	if _, err := etcd.ReceivesSnapshot(soon(t), "127.0.0.1:1"); err == nil {
+	if _, err := etcd.CopiesDatabase(soon(t), "127.0.0.1:1"); err == nil {
 		t.Error("nobody serves there")
 	}
 }

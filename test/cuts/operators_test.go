@@ -258,7 +258,7 @@ func (r reach) Conn(ep etcd.Endpoint) (cluster.Member, error) {
 	return conn, nil
 }
 
-func (reach) ReceivesSnapshot(context.Context, string) (bool, error) { return false, nil }
+func (reach) CopiesDatabase(context.Context, string) (bool, error) { return false, nil }
 
 func (r reach) NotServing(ctx context.Context, address string) (etcd.Status, error) {
 	for i, name := range slices.Sorted(maps.Keys(r.members)) { // m0, m1 and so on

@@ -26,8 +26,8 @@ func (reach) SetCredentials(etcd.Credentials)                 {}
 func (reach) SetTLS(*tls.Config)                              {}
 func (reach) Close()                                          {}
 
-// ReceivesSnapshot asks the listener for metrics, which every process has.
-func (r reach) ReceivesSnapshot(ctx context.Context, address string) (bool, error) {
+// CopiesDatabase asks the listener for metrics, which every process has.
+func (r reach) CopiesDatabase(ctx context.Context, address string) (bool, error) {
 	ip, _, _ := strings.Cut(address, ":")
 	return asked(ctx, way{r.o, etcd.Endpoint{IP: ip}}, "receives", true, func(m *member, reply func(bool, error)) {
 		reply(m.receiving > 0, nil)

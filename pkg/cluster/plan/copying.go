@@ -46,7 +46,7 @@ func (o *Observation) copyTimes() (load, whole time.Duration) {
 }
 
 // catchesUp reports whether a voter that serves nothing receives a copy of the database, or has received
-// one lately. It was away for longer than the others keep their log.
+// one lately. It was away for longer than the others keep their log. A defragmentation counts as a copy.
 func (o *Observation) catchesUp(m MemberState) bool {
 	load, whole := o.copyTimes()
 	return !m.Received.Before(m.DownSince) && o.Now.Sub(m.Received) <= load && m.Awaited <= WedgeDeadline+whole
