@@ -114,7 +114,7 @@ func blocked(o *plan.Observation) (reason, message string) {
 		return reasonCorrupt, "writes are refused, and no pod is ready, since an alarm CORRUPT was raised for " + corrupt + corruptWay(o)
 	case noSpace != "":
 		return reasonNoSpace, "writes are refused since an alarm NOSPACE was raised by " + noSpace +
-			", whose database has reached its quota: free space (etcdctl compact, then etcdctl defrag member by member) or raise ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv, then lift the alarm (etcdctl alarm disarm)"
+			", whose database has reached its quota: free space (etcdctl compact --physical, then etcdctl defrag member by member) or raise ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv, then lift the alarm (etcdctl alarm disarm)"
 	}
 	return "", ""
 }
