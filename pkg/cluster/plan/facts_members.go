@@ -98,6 +98,12 @@ func (o *Observation) Alarms() []etcd.Alarm {
 	return best.Alarms
 }
 
+// dataDiffers reports whether the alarm CORRUPT is up: members hold different data, and a person decides whose is
+// right. etcd can blame the wrong member, such as all but a leader that is at fault.
+func (o *Observation) dataDiffers() bool {
+	return slices.ContainsFunc(o.Alarms(), func(a etcd.Alarm) bool { return a.Type == etcd.AlarmCorrupt })
+}
+
 // Healthy members commit: etcd answers status requests even if its disk hangs.
 func (m MemberState) Healthy() bool {
 	return m.Status != nil && m.Status.LeaderID != 0 && !m.Stalled

@@ -74,6 +74,9 @@ func replaceWedgedMember(o *Observation) Step {
 		case edited && !m.Pod.Started && !o.podOutdated(*m.Pod), m.Pod.BadImage, m.Pod.Version != o.joinVersion():
 			continue
 		}
+		if o.dataDiffers() && !m.Pod.Dataless {
+			continue // its data may be the right one, and without it etcd refuses writes all the same
+		}
 		if m.Stalled {
 			return m.remove(true, "it answers, but has confirmed no reads for "+WedgeDeadline.String())
 		}
@@ -322,6 +325,9 @@ func removeOneMember(o *Observation) Step {
 			-cmp.Compare(a.PodName, b.PodName),
 		)
 	})
+	if o.dataDiffers() && !victim.Learner {
+		return Wait{"for somebody to compare the members and to lift the alarm CORRUPT before " + victim.PodName + " can be removed: its data may be the right one"}
+	}
 	if !o.quorumWithout(victim) {
 		return Wait{"for more healthy members before " + victim.PodName + " can be removed"}
 	}
