@@ -42,13 +42,13 @@ func (n *notices) succeeded(m *storedBackup, failures int32) {
 
 // wentBack reports that backups of a schedule hold less than they did.
 func (n *notices) wentBack(revision, before int64) {
-	n.Warning("Revision Lower", "etcd is at revision %d, and the backup before holds %d: it was restored, or is another cluster, or was lost and recreated; older backups may hold what is lost, and maxBackups and maxAgeInSecond delete all of them in time, and the one of the highest revision after a backup that reaches it: copy those that you need, or set spec.backupPolicy.suspend to true", revision, before)
+	n.Warning("Revision Lower", "etcd is at revision %d, and the backup before holds %d: it was restored, or is another cluster, or was lost and recreated; older backups may hold what is lost, and maxBackups and maxAgeInSecond delete them in time, but for the newest one of each of the last three clusters and the one of the highest revision: copy those that you need, or set spec.backupPolicy.suspend to true", revision, before)
 }
 
 // clusterChanged reports that backups of a schedule hold the data of another cluster, which is at no lower
-// revision: the retention takes its backups for newer ones of the same data.
+// revision.
 func (n *notices) clusterChanged(id, before string) {
-	n.Warning("Cluster Changed", "the backup comes from the etcd cluster with ID %s, and the one before from %s: it was restored, or is another cluster, or was lost and recreated; older backups may hold what is lost, and maxBackups and maxAgeInSecond delete them in time: copy those that you need, or set spec.backupPolicy.suspend to true", id, before)
+	n.Warning("Cluster Changed", "the backup comes from the etcd cluster with ID %s, and the one before from %s: it was restored, or is another cluster, or was lost and recreated; older backups may hold what is lost, and maxBackups and maxAgeInSecond delete them in time, but for the newest one of each of the last three clusters: copy those that you need, or set spec.backupPolicy.suspend to true", id, before)
 }
 
 // failed reports the first failure in a row, and others now and then.

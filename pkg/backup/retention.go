@@ -18,7 +18,12 @@ type stored struct {
 	modified time.Time // by the store's clock
 	// uncertain means that writes may be missing in it: etcd had no quorum.
 	uncertain bool
+	cluster   string // ID of etcd's cluster; "": unknown
 }
+
+// formerClusters is of how many clusters, which the schedule has backed up before the one of now, a backup
+// stays.
+const formerClusters = 3
 
 // time is when the backup was made. A backup is not begun after it is stored: if
 // the name says so, the operator's clock was ahead. The store's time alone would
@@ -46,7 +51,8 @@ type keeping struct {
 // Where etcd is at a lower revision than it was, it was restored, or lost and recreated.
 // The schedule continues, and would replace all that holds what was lost. After a long
 // time without a backup, the first one would, because all others are too old. So the
-// backup of the highest revision is never among them.
+// backup of the highest revision is never among them. The new cluster may have come as far, so the
+// newest backup of each of the last former clusters is not, either.
 func (k keeping) surplus(backups []stored, last string, now time.Time) []stored {
 	if k == (keeping{}) || len(backups) == 0 {
 		return nil
@@ -61,6 +67,7 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 	})
 	lastUncertain := slices.ContainsFunc(backups, func(b stored) bool { return b.key == last && b.uncertain })
 	highest := slices.MaxFunc(newestFirst, func(a, b stored) int { return cmp.Compare(a.revision, b.revision) }).key
+	former := lastOfFormer(newestFirst, last)
 	var surplus []stored
 	var certain, uncertain int // that are newer
 	for i, b := range newestFirst {
@@ -70,7 +77,7 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 		}
 		tooMany := k.newest > 0 && *newer >= k.newest
 		tooOld := k.age > 0 && now.Sub(b.time()) > k.age
-		kept := i == 0 || b.key == last || b.key == highest || !b.uncertain && (*newer == 0 || lastUncertain)
+		kept := i == 0 || b.key == last || b.key == highest || slices.Contains(former, b.key) || !b.uncertain && (*newer == 0 || lastUncertain)
 		*newer++
 		if !kept && (tooMany || tooOld) {
 			surplus = append(surplus, b)
@@ -78,4 +85,30 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 	}
 	slices.Reverse(surplus)
 	return surplus
+}
+
+// lastOfFormer returns the keys of the newest backups of former clusters, one of each. One that holds all
+// writes precedes those that may not.
+func lastOfFormer(newestFirst []stored, last string) []string {
+	current := newestFirst[0].cluster
+	if i := slices.IndexFunc(newestFirst, func(b stored) bool { return b.key == last }); i >= 0 {
+		current = newestFirst[i].cluster
+	}
+	var chosen []stored
+	for _, b := range newestFirst {
+		if b.cluster == "" || b.cluster == current {
+			continue
+		}
+		switch i := slices.IndexFunc(chosen, func(c stored) bool { return c.cluster == b.cluster }); {
+		case i >= 0 && chosen[i].uncertain && !b.uncertain:
+			chosen[i] = b
+		case i < 0 && len(chosen) < formerClusters:
+			chosen = append(chosen, b)
+		}
+	}
+	var keys []string
+	for _, b := range chosen {
+		keys = append(keys, b.key)
+	}
+	return keys
 }

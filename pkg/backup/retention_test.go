@@ -184,3 +184,42 @@ func TestASchedulesBackupOfAClusterThatWasMadeAnewIsTold(t *testing.T) {
 		}
 	})
 }
+
+// The revision alone does not show whether a backup holds what was lost with a former cluster.
+func TestABackupOfEachFormerClusterStays(t *testing.T) {
+	noon := time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
+	backups := func(clusters string) (all []stored) { // one an hour, the newest first; small letters are uncertain
+		for i, c := range clusters {
+			at := noon.Add(-time.Duration(i) * time.Hour)
+			all = append(all, stored{
+				key: fmt.Sprint(len(clusters) - i), revision: int64(len(clusters) - i), begun: at, modified: at,
+				uncertain: c >= 'a', cluster: strings.ToUpper(strings.TrimSpace(string(c))),
+			})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name, clusters string
+		keep           keeping
+		want           string
+	}{
+		{"a recreated cluster", "BBBBAAA", keeping{newest: 2}, "1 2 4 5"},
+		{"whatever its age", "BBBAA", keeping{age: 90 * time.Minute}, "1 3"},
+		{"recreated twice", "CCCBBAA", keeping{newest: 2}, "1 3 5"},
+		{"the oldest of many", "EEDCBA", keeping{newest: 1}, "1 5"},
+		{"one that holds all writes", "BBBaAA", keeping{newest: 1}, "1 4 5"},
+		{"no better one", "BBBbaa", keeping{newest: 1}, "1 4 5"},
+		{"nobody knows which cluster", "BBB  ", keeping{newest: 2}, "1 2 3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all := backups(c.clusters)
+			var got []string
+			for _, b := range c.keep.surplus(all, all[0].key, noon) {
+				got = append(got, b.key)
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("deletes %q, want %q", got, c.want)
+			}
+		})
+	}
+}

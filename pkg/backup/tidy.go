@@ -250,7 +250,7 @@ func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored,
 		}
 		owned[object.Key] = from
 		if from.mine {
-			backups = append(backups, stored{key: object.Key, revision: revision, begun: begun, modified: object.Modified, uncertain: from.uncertain})
+			backups = append(backups, stored{key: object.Key, revision: revision, begun: begun, modified: object.Modified, uncertain: from.uncertain, cluster: from.cluster})
 		}
 	}
 	return backups, owned, nil
