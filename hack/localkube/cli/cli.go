@@ -79,7 +79,7 @@ Typical use:
 
 Environment:
   LOCALKUBE_NAME      name of the instance (localkube); several can run side by side
-  LOCALKUBE_STATE     its directory (/var/lib/etcd-operator-localkube[-NAME])
+  LOCALKUBE_STATE     its directory (/var/lib/etcd-operator-localkube[-NAME]), new or empty: down removes it
   LOCALKUBE_NETWORK   its addresses, an IPv4 /16 (10.96.0.0/16), an IPv6 /112, or both with a
                       comma between them
   LOCALKUBE_KUBERNETES  minor version of Kubernetes to start, such as 1.34 (the newest that is pinned)

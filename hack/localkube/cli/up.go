@@ -73,6 +73,9 @@ func up(ctx context.Context, a *App, args []string) error {
 	if r, err := a.Instance.ReadRecord(); err == nil && process.Alive(r.Init) {
 		return a.alreadyUp(*nodes, *dns, *slow)
 	}
+	if err := keeper.CheckState(a.Instance); err != nil {
+		return err
+	}
 	config, err := a.prepare(ctx, names, all)
 	if err != nil {
 		return err
@@ -153,10 +156,14 @@ func (a *App) builder() build.Builder {
 // the keeper removes everything.
 func (a *App) start(ctx context.Context, c instance.Config, forPID int) error {
 	began := time.Now()
-	if err := os.MkdirAll(c.Path("logs"), 0o755); err != nil {
+	if err := os.MkdirAll(c.State, 0o755); err != nil {
 		return err
 	}
+	// The settings come first: by them, a later command knows the directory.
 	if err := c.Write(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Path("logs"), 0o755); err != nil {
 		return err
 	}
 	if err := linkPrograms(c); err != nil {

@@ -173,6 +173,9 @@ func watch(ctx context.Context, child *nsinit.Child, lease io.Reader, forPID int
 // Clean ends the cluster, if it runs, and removes all that it has on the machine. It succeeds
 // if there is nothing.
 func Clean(ctx context.Context, i instance.Instance) error {
+	if err := CheckState(i); err != nil {
+		return err
+	}
 	if r, err := i.ReadRecord(); err == nil && r.Init.PID != 0 {
 		switch err := process.Signal(r.Init, unix.SIGKILL); {
 		case errors.Is(err, process.ErrGone):
@@ -200,7 +203,7 @@ func Clean(ctx context.Context, i instance.Instance) error {
 	if err := limits.Host().Restore(othersRun); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(i.State); err != nil {
+	if err := removeState(i); err != nil {
 		return fmt.Errorf("remove the state directory: %w", err)
 	}
 	return mountpoint.Remove(render.KubeletRoot)
