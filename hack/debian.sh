@@ -11,6 +11,6 @@ debian() {
 	[[ ! -e $file ]] || return 0
 	echo "Installing from Debian: $*" >&2
 	command -v apt-get >/dev/null || { echo "missing: $*; there is no apt-get to install them" >&2; return 1; }
-	local install=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -qq -y --no-install-recommends "$@")
+	local install=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -qq -y --no-install-recommends --no-remove "$@")
 	"${install[@]}" >/dev/null 2>&1 || { apt-get update -qq >&2 && "${install[@]}" >/dev/null; }
 }

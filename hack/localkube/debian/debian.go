@@ -55,7 +55,8 @@ func Ensure(ctx context.Context, out io.Writer, packages []Package) error {
 		return err
 	}
 	defer restore()
-	install := append([]string{"install", "-y", "--no-install-recommends"}, missing...)
+	// What is installed stays, such as Docker's containerd, with which Debian's conflicts.
+	install := append([]string{"install", "-y", "--no-install-recommends", "--no-remove"}, missing...)
 	if err := apt(ctx, "", install...); err != nil {
 		// The package lists may be old, or absent on a fresh machine.
 		if err := apt(ctx, "", "update"); err != nil {
@@ -79,7 +80,8 @@ func forbidServices() (restore func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep apt-get from starting services: %w", err)
 	}
-	_, err = f.WriteString("#!/bin/sh\nexit 101\n")
+	// One that a kill leaves behind forbids nothing.
+	_, err = fmt.Fprintf(f, "#!/bin/sh\n# Written by hack/kube, for as long as it installs packages.\nkill -0 %d 2>/dev/null || exit 0\nexit 101\n", os.Getpid())
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, errors.Join(err, os.Remove(policyFile))
 	}
@@ -118,8 +120,14 @@ func Unpack(ctx context.Context, dir string, packages ...string) error {
 	return os.Rename(tmp, dir)
 }
 
+// lockWait is how many seconds apt-get waits for another one: a fresh machine upgrades itself.
+const lockWait = "DPkg::Lock::Timeout=300"
+
+// apt runs apt-get until it ends. An interrupted one ends before dpkg begins, or after dpkg: a
+// kill would leave packages half installed.
 func apt(ctx context.Context, dir string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q"}, args...)...)
+	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q", "-o", lockWait}, args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	if out, err := cmd.CombinedOutput(); err != nil {
