@@ -6,6 +6,7 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/version"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 )
@@ -26,7 +28,14 @@ type Access struct {
 	Etcd      versioned.Interface
 	Dynamic   dynamic.Interface
 	Namespace string
+	// Chosen are the flags of the command line that choose the Kubernetes cluster.
+	Chosen []string
+	// Target names the Kubernetes cluster to people.
+	Target string
 }
+
+// Place is where recommended commands work.
+func (a *Access) Place() hint.Place { return hint.Place{Namespace: a.Namespace, Chosen: a.Chosen} }
 
 // In returns the same Kubernetes cluster with another namespace.
 func (a *Access) In(namespace string) *Access {
@@ -42,6 +51,23 @@ type Flags struct {
 
 	kubeconfig string
 	overrides  clientcmd.ConfigOverrides
+	set        *pflag.FlagSet
+}
+
+// choosing are the flags that choose a Kubernetes cluster. None contains a secret.
+var choosing = []string{
+	clientcmd.RecommendedConfigPathFlag, clientcmd.FlagContext, clientcmd.FlagClusterName, clientcmd.FlagAuthInfoName, clientcmd.FlagAPIServer,
+}
+
+// chosen returns those of the flags that the command line has.
+func (f *Flags) chosen() []string {
+	var flags []string
+	for _, name := range choosing {
+		if flag := f.set.Lookup(name); flag != nil && flag.Changed {
+			flags = append(flags, "--"+name+"="+flag.Value.String())
+		}
+	}
+	return flags
 }
 
 // Bind adds the flags to a set, under the names that kubectl has for them.
@@ -62,6 +88,7 @@ func (f *Flags) Bind(set *pflag.FlagSet) {
 	}
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
 	clientcmd.BindOverrideFlags(&f.overrides, set, names)
+	f.set = set
 }
 
 // Open reads the kubeconfig. It sends no request.
@@ -78,7 +105,17 @@ func (f *Flags) Open() (*Access, error) {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	config.WarningHandler = rest.NewWarningWriter(f.Warnings, rest.WarningWriterOptions{Deduplicate: true})
-	return New(config, namespace)
+	a, err := New(config, namespace)
+	if err != nil {
+		return nil, err
+	}
+	a.Chosen = f.chosen()
+	if raw, err := loader.RawConfig(); err == nil {
+		if context := cmp.Or(f.overrides.CurrentContext, raw.CurrentContext); context != "" {
+			a.Target = context + " (" + config.Host + ")"
+		}
+	}
+	return a, nil
 }
 
 // New opens the cluster of a configuration.
@@ -100,5 +137,5 @@ func New(config *rest.Config, namespace string) (*Access, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open Kubernetes: %w", err)
 	}
-	return &Access{Config: config, Kube: kube, Etcd: etcd, Dynamic: objects, Namespace: namespace}, nil
+	return &Access{Config: config, Kube: kube, Etcd: etcd, Dynamic: objects, Namespace: namespace, Target: config.Host}, nil
 }

@@ -42,7 +42,7 @@ func (m *Move) PlanBack(ctx context.Context) (*Back, error) {
 	// Where another namespace moved before, its record has the old CRDs, and this one those of
 	// this release. They are not what old operators work with, wherever the way back begins.
 	b := &Back{before: slices.DeleteFunc(before, ofThisRelease), after: after, olds: p.olds}
-	b.checkReplicas(m.Namespace)
+	b.checkReplicas(m.Place())
 	return b, m.checkBack(ctx, b)
 }
 
@@ -64,10 +64,10 @@ func ofThisRelease(object *unstructured.Unstructured) bool {
 }
 
 // checkReplicas looks for an etcd operator that had no pods before the move. It gets none back.
-func (b *Back) checkReplicas(namespace string) {
+func (b *Back) checkReplicas(place hint.Place) {
 	for _, o := range b.olds {
 		if o.replicas() == 0 && slices.Contains(o.programs, clusterProgram) {
-			b.add(Problem, "start it right after this: "+hint.Kubectl(namespace, "scale", "deployment", o.Name, "--replicas=1"),
+			b.add(Problem, "start it right after this: "+hint.Kubectl(place, "scale", "deployment", o.Name, "--replicas=1"),
 				"the Deployment %s had 0 replicas before the move: after the way back, no operator manages the clusters", o.Name)
 		}
 	}

@@ -39,7 +39,7 @@ func (m *Move) checkIdentities(ctx context.Context, p *Plan) error {
 		for _, key := range identities {
 			if value := before[key]; value != "" && after[key] == "" {
 				p.add(Problem, "give it to the new one, and grant the cloud's role to that: "+
-					hint.Kubectl(m.Namespace, "create", "serviceaccount", program)+"; "+hint.Kubectl(m.Namespace, "annotate", "serviceaccount", program, key+"="+value),
+					hint.Kubectl(m.Place(), "create", "serviceaccount", program)+"; "+hint.Kubectl(m.Place(), "annotate", "serviceaccount", program, key+"="+value),
 					"the service account %s has the annotation %s, and %s has not: backups and restores without a Secret for the store would fail", former, key, program)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
 
@@ -28,6 +29,8 @@ import (
 type Move struct {
 	store
 	Namespace string
+	// Chosen are the flags with which the user has chosen the Kubernetes cluster.
+	Chosen []string
 	// Image of the operators; empty for the one of the release.
 	Image string
 	// AnyScope lets the backup operator and the restore operator handle the objects of all
@@ -43,6 +46,9 @@ type Move struct {
 func New(client dynamic.Interface, namespace string) *Move {
 	return &Move{store: store{client, namespace}, Namespace: namespace}
 }
+
+// Place is where recommended commands work.
+func (m *Move) Place() hint.Place { return hint.Place{Namespace: m.Namespace, Chosen: m.Chosen} }
 
 // Plan is a move that has been checked.
 type Plan struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/access"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/adopt"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 )
@@ -59,23 +60,23 @@ and --back restores them.`,
 }
 
 // move returns a move in the namespace of the command line.
-func (app *App) move(opts *adoptOptions) (*adopt.Move, error) {
+func (app *App) move(opts *adoptOptions) (*access.Access, *adopt.Move, error) {
 	a, err := app.Open()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	m := adopt.New(a.Dynamic, a.Namespace)
-	m.Image, m.AnyScope = opts.image, opts.anyScope
+	m.Chosen, m.Image, m.AnyScope = a.Chosen, opts.image, opts.anyScope
 	m.Say = func(format string, args ...any) { fmt.Fprintf(app.Out, format+"\n", args...) }
 	wait := waitOptions{timeout: opts.timeout, rest: "run the command again to continue"}
 	m.Until = func(ctx context.Context, look func(context.Context) (string, bool, error)) error {
 		return app.until(ctx, wait, look)
 	}
-	return m, nil
+	return a, m, nil
 }
 
 func (app *App) runAdopt(ctx context.Context, opts *adoptOptions) error {
-	m, err := app.move(opts)
+	a, m, err := app.move(opts)
 	if err != nil {
 		return err
 	}
@@ -94,18 +95,18 @@ func (app *App) runAdopt(ctx context.Context, opts *adoptOptions) error {
 	if opts.dryRun {
 		return nil
 	}
-	if err := app.agreed(ctx, opts.yes); err != nil {
+	if err := app.agreed(ctx, a, opts.yes); err != nil {
 		return err
 	}
 	if err := m.Run(ctx, plan); err != nil {
-		return fmt.Errorf("%w; run the command again to continue, or %s to go back", err, hint.Etcd(m.Namespace, "adopt", "--back"))
+		return fmt.Errorf("%w; run the command again to continue, or %s to go back", err, hint.Etcd(m.Place(), "adopt", "--back"))
 	}
-	fmt.Fprintf(app.Out, "The move is done. To go back: %s\n", hint.Etcd(m.Namespace, "adopt", "--back"))
+	fmt.Fprintf(app.Out, "The move is done. To go back: %s\n", hint.Etcd(m.Place(), "adopt", "--back"))
 	return nil
 }
 
 func (app *App) runAdoptBack(ctx context.Context, opts *adoptOptions) error {
-	m, err := app.move(opts)
+	a, m, err := app.move(opts)
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (app *App) runAdoptBack(ctx context.Context, opts *adoptOptions) error {
 	if opts.dryRun {
 		return nil
 	}
-	if err := app.agreed(ctx, opts.yes); err != nil {
+	if err := app.agreed(ctx, a, opts.yes); err != nil {
 		return err
 	}
 	if err := m.RunBack(ctx, back); err != nil {
@@ -164,10 +165,11 @@ func printSteps(out io.Writer, steps []string) {
 }
 
 // agreed asks the user.
-func (app *App) agreed(ctx context.Context, yes bool) error {
+func (app *App) agreed(ctx context.Context, a *access.Access, yes bool) error {
 	if yes {
 		return nil
 	}
+	fmt.Fprintf(app.Out, "The operators are in %s.\n", where(a))
 	fmt.Fprint(app.Out, "Continue? Type yes: ")
 	typed, err := readLine(ctx, app.In)
 	switch {

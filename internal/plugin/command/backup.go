@@ -98,7 +98,7 @@ func (app *App) runBackup(ctx context.Context, name string, opts *backupOptions)
 		return err
 	}
 	opts.progress = opts.sentences(app)
-	waiting := app.waitingFor("backup operator", a.Namespace)
+	waiting := app.waitingFor("backup operator", a.Place())
 	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) {
 		_, state, done, err := backedUp(ctx, a, once.Name, waiting)
 		return state, done, err

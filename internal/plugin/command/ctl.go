@@ -78,9 +78,9 @@ func (app *App) runCtl(ctx context.Context, name, member string, stdin bool, arg
 	})
 	switch {
 	case len(pods) == 0 && member != "":
-		return fmt.Errorf("no member %s of the EtcdCluster %s runs: %s", member, name, hint.Etcd(a.Namespace, "members", name))
+		return fmt.Errorf("no member %s of the EtcdCluster %s runs: %s", member, name, hint.Etcd(a.Place(), "members", name))
 	case len(pods) == 0:
-		return fmt.Errorf("no member of the EtcdCluster %s runs: %s", name, hint.Etcd(a.Namespace, "status", name))
+		return fmt.Errorf("no member of the EtcdCluster %s runs: %s", name, hint.Etcd(a.Place(), "status", name))
 	}
 	// One that serves comes first: etcdctl asks the first endpoint where one will do.
 	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return boolOrder(ready(&b)) - boolOrder(ready(&a)) })

@@ -77,7 +77,7 @@ func (app *App) runLogs(ctx context.Context, name string, opts *logOptions) erro
 	case len(sources) == 0 && len(failures) > 0:
 		return errors.New("no member has logs that can be read")
 	case len(sources) == 0:
-		return fmt.Errorf("there are no such pods: %s", hint.Etcd(a.Namespace, "members", name))
+		return fmt.Errorf("there are no such pods: %s", hint.Etcd(a.Place(), "members", name))
 	}
 	merge := mergelog.Merge
 	if opts.follow {

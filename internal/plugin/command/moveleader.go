@@ -107,7 +107,7 @@ func notAsked(c *observe.Cluster) error {
 // successor chooses who leads next. wait says why it cannot yet; err, why it never can.
 func successor(s *summary.Summary, to string) (next summary.Member, wait string, err error) {
 	if s.Leader == "" {
-		return next, fmt.Sprintf("EtcdCluster %s has no leader that commits: %s", s.Name, hint.Etcd(s.Namespace, "status", s.Name)), nil
+		return next, fmt.Sprintf("EtcdCluster %s has no leader that commits: %s", s.Name, hint.Etcd(s.Place(), "status", s.Name)), nil
 	}
 	var best *summary.Member
 	for i := range s.Members {
@@ -125,7 +125,7 @@ func successor(s *summary.Summary, to string) (next summary.Member, wait string,
 	}
 	switch {
 	case to != "":
-		return next, "", fmt.Errorf("EtcdCluster %s has no member %s: %s", s.Name, to, hint.Etcd(s.Namespace, "members", s.Name))
+		return next, "", fmt.Errorf("EtcdCluster %s has no member %s: %s", s.Name, to, hint.Etcd(s.Place(), "members", s.Name))
 	case best == nil:
 		return next, "there is no healthy follower that could lead", nil
 	default:

@@ -56,7 +56,7 @@ func (app *App) setPaused(ctx context.Context, name string, paused bool, opts wa
 		}
 	}
 	if opts.wait {
-		waiting := app.waitingFor("operator", a.Namespace)
+		waiting := app.waitingFor("operator", a.Place())
 		err := app.until(ctx, opts, func(ctx context.Context) (string, bool, error) {
 			obj, err := observe.Object(ctx, a, name)
 			if err != nil {

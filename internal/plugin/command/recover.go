@@ -109,7 +109,7 @@ func (app *App) runRecover(ctx context.Context, name string, opts *recoverOption
 		return nil
 	}
 	fmt.Fprintf(opts.progress, "The cluster continues from %s, revision %d. The data of all other members is given up.\n", best.Name, best.Revision)
-	if err := app.confirmed(ctx, opts.progress, name, opts.confirm); err != nil {
+	if err := app.confirmed(ctx, opts.progress, a, name, opts.confirm); err != nil {
 		return err
 	}
 	return app.chooseSurvivor(ctx, a, name, way, opts)

@@ -31,7 +31,7 @@ func (app *App) chooseSurvivor(ctx context.Context, a *access.Access, name strin
 	if !opts.wait {
 		return nil
 	}
-	waiting := app.waitingFor("etcd operator", a.Namespace)
+	waiting := app.waitingFor("etcd operator", a.Place())
 	err := app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) {
 		obj, err := clusters.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -64,7 +64,7 @@ func (app *App) chooseSurvivor(ctx context.Context, a *access.Access, name strin
 	if err != nil {
 		return err
 	}
-	restoring := app.waitingFor("restore operator", a.Namespace)
+	restoring := app.waitingFor("restore operator", a.Place())
 	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) { return restored(ctx, a, name, restoring) })
 }
 
@@ -72,7 +72,7 @@ func (app *App) chooseSurvivor(ctx context.Context, a *access.Access, name strin
 // that. Otherwise its end would count as the end of the next one.
 func (app *App) dropChoice(ctx context.Context, a *access.Access, name, value string, opts *recoverOptions) error {
 	dropped := false
-	waiting := app.waitingFor("etcd operator", a.Namespace)
+	waiting := app.waitingFor("etcd operator", a.Place())
 	unseen := opts.waitOptions
 	unseen.rest = "the earlier choice is taken back, and the cluster is unchanged"
 	return app.until(ctx, unseen, func(ctx context.Context) (string, bool, error) {

@@ -103,7 +103,7 @@ func lookBeforeReplace(ctx context.Context, o *observe.Observer, cluster string,
 	s := summary.Of(c, nil)
 	err = replaceable(s, c, pod.Name, volume)
 	if current := c.Pod(pod.Name); err == nil && (current == nil || current.UID != pod.UID) {
-		err = fmt.Errorf("its pod is gone or replaced since the command began: %s", hint.Etcd(s.Namespace, "status", s.Name))
+		err = fmt.Errorf("its pod is gone or replaced since the command began: %s", hint.Etcd(s.Place(), "status", s.Name))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s is not replaced: %w", pod.Name, err)
@@ -144,7 +144,7 @@ func replaceable(s *summary.Summary, c *observe.Cluster, member string, volume b
 	}
 	switch {
 	case c.Object.Spec.Paused:
-		return fmt.Errorf("the operator is paused and would not replace it: %s", hint.Etcd(s.Namespace, "resume", s.Name))
+		return fmt.Errorf("the operator is paused and would not replace it: %s", hint.Etcd(s.Place(), "resume", s.Name))
 	case summary.Contradicted(c):
 		return errors.New("the operator changes nothing in this cluster, because data may be lost: see doc/disaster.md")
 	case volume && !c.Object.Spec.Persistent():

@@ -132,7 +132,7 @@ func (app *App) runRestore(ctx context.Context, name string, opts *restoreOption
 	if opts.dryRun {
 		return opts.print(app.Out, manifest)
 	}
-	if err := app.confirmed(ctx, opts.progress, name, opts.confirm); err != nil {
+	if err := app.confirmed(ctx, opts.progress, a, name, opts.confirm); err != nil {
 		return err
 	}
 	if err := app.makeWay(ctx, a, name, opts.waitOptions); err != nil {
@@ -148,7 +148,7 @@ func (app *App) runRestore(ctx context.Context, name string, opts *restoreOption
 	if err := opts.print(app.Out, manifest); err != nil || !opts.wait {
 		return err
 	}
-	waiting := app.waitingFor("restore operator", a.Namespace)
+	waiting := app.waitingFor("restore operator", a.Place())
 	return app.until(ctx, opts.waitOptions, func(ctx context.Context) (string, bool, error) { return restored(ctx, a, name, waiting) })
 }
 
@@ -181,13 +181,23 @@ func (app *App) printLoss(out io.Writer, c *observe.Cluster, from *api.EtcdBacku
 			newer.Name, newer.Status.LastSuccessDate.UTC().Format(time.RFC3339), newer.Name)
 	}
 	if s.State != summary.Down {
-		fmt.Fprintf(out, "  The cluster serves now. Back it up first: %s\n", hint.Etcd(s.Namespace, "backup", s.Name))
+		fmt.Fprintf(out, "  The cluster serves now. Back it up first: %s\n", hint.Etcd(s.Place(), "backup", s.Name))
 	}
 }
 
+// where names the place that a command is about to change. Clusters of the same name are in others.
+func where(a *access.Access) string {
+	text := "the namespace " + a.Namespace
+	if a.Target != "" {
+		text += " of the Kubernetes " + a.Target
+	}
+	return text
+}
+
 // confirmed asks for the cluster's name. Ctrl-C ends the question too.
-func (app *App) confirmed(ctx context.Context, out io.Writer, name, given string) error {
+func (app *App) confirmed(ctx context.Context, out io.Writer, a *access.Access, name, given string) error {
 	if given == "" {
+		fmt.Fprintf(out, "The cluster is in %s.\n", where(a))
 		fmt.Fprint(out, "Type the name of the cluster to restore it: ")
 		typed, err := readLine(ctx, app.In)
 		switch given = strings.TrimSpace(typed); {

@@ -82,7 +82,7 @@ func (app *App) loads(ctx context.Context, name string, interval time.Duration) 
 	}
 	list := loadsOf(before, after)
 	if len(list) == 0 {
-		return nil, fmt.Errorf("the plugin can read the metrics of no member of %s: %s", name, hint.Etcd(a.Namespace, "status", name))
+		return nil, fmt.Errorf("the plugin can read the metrics of no member of %s: %s", name, hint.Etcd(a.Place(), "status", name))
 	}
 	return list, nil
 }

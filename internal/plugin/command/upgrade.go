@@ -73,7 +73,7 @@ func (app *App) runUpgrade(ctx context.Context, name string, opts *upgradeOption
 		fmt.Fprintf(app.Out, "  step %d: %s, %d members one after the other, the leader last\n", i+1, step, s.Voters)
 	}
 	if upgradeplan.LeavesMinor(status.CurrentVersion, steps[0]) {
-		fmt.Fprintf(app.Out, "You cannot downgrade etcd afterwards. Back up first: %s\n", hint.Etcd(a.Namespace, "backup", name))
+		fmt.Fprintf(app.Out, "You cannot downgrade etcd afterwards. Back up first: %s\n", hint.Etcd(a.Place(), "backup", name))
 	}
 	for _, reason := range against {
 		fmt.Fprintln(app.Out, "  prevents it now: "+reason)
@@ -82,7 +82,7 @@ func (app *App) runUpgrade(ctx context.Context, name string, opts *upgradeOption
 	case opts.plan && len(against) > 0:
 		return exit(1)
 	case opts.plan:
-		fmt.Fprintf(app.Out, "Nothing prevents it. Begin: %s\n", hint.Etcd(a.Namespace, "upgrade", name, "--to", opts.to))
+		fmt.Fprintf(app.Out, "Nothing prevents it. Begin: %s\n", hint.Etcd(a.Place(), "upgrade", name, "--to", opts.to))
 		return nil
 	case len(against) > 0:
 		return errors.New("the upgrade has not begun")
@@ -111,7 +111,7 @@ func (app *App) runUpgrade(ctx context.Context, name string, opts *upgradeOption
 		return state, obj.Status.CurrentVersion == steps[0], nil
 	})
 	if err == nil && len(steps) > 1 {
-		fmt.Fprintf(app.Out, "Next step: %s\n", hint.Etcd(a.Namespace, "upgrade", name, "--to", opts.to))
+		fmt.Fprintf(app.Out, "Next step: %s\n", hint.Etcd(a.Place(), "upgrade", name, "--to", opts.to))
 	}
 	return err
 }

@@ -65,13 +65,13 @@ func (app *App) until(ctx context.Context, opts waitOptions, look func(context.C
 
 // waitingFor returns the state of a command that waits for an operator. After a while, the
 // state names the command that reports whether the operator runs.
-func (app *App) waitingFor(operator, namespace string) func() string {
+func (app *App) waitingFor(operator string, place hint.Place) func() string {
 	const patience = 10 * time.Second
 	start := app.Clock.Now()
 	return func() string {
 		state := "waiting for the " + operator
 		if app.Clock.Since(start) >= patience {
-			state += "; " + hint.Etcd(namespace, "doctor") + " reports whether it runs"
+			state += "; " + hint.Etcd(place, "doctor") + " reports whether it runs"
 		}
 		return state
 	}

@@ -39,7 +39,7 @@ func (d *Doctor) manager(ctx context.Context, c *observe.Cluster) {
 	const check = "manager"
 	name, namespace := c.Object.Name, c.Object.Namespace
 	annotate := func(change string) string {
-		return hint.Kubectl(namespace, "annotate", "--overwrite", "etcd", name, api.ScopeAnnotation+change) + " (doc/cluster-wide.md)"
+		return hint.Kubectl(c.Place(), "annotate", "--overwrite", "etcd", name, api.ScopeAnnotation+change) + " (doc/cluster-wide.md)"
 	}
 	scope, wide := c.Object.Annotations[api.ScopeAnnotation]
 	if wide && scope != api.ScopeClusterWide {
@@ -64,7 +64,7 @@ func (d *Doctor) manager(ctx context.Context, c *observe.Cluster) {
 
 func (d *Doctor) quorum(s *summary.Summary) {
 	const check = "quorum"
-	fix := hint.Etcd(s.Namespace, "status", s.Name) + "; doc/user/status.md"
+	fix := hint.Etcd(s.Place(), "status", s.Name) + "; doc/user/status.md"
 	switch s.State {
 	case summary.Down:
 		d.add(check, Failure, fix+"; doc/disaster.md", "%s", strings.Join(s.Reasons, "; "))
@@ -81,7 +81,7 @@ func (d *Doctor) quorum(s *summary.Summary) {
 // services looks for the Services by which members find each other and clients find them.
 func (d *Doctor) services(ctx context.Context, c *observe.Cluster) {
 	const check = "Services"
-	fix := "the operator creates it: look at the operator's log, and at " + hint.Kubectl(c.Object.Namespace, "describe", "etcd", c.Object.Name)
+	fix := "the operator creates it: look at the operator's log, and at " + hint.Kubectl(c.Place(), "describe", "etcd", c.Object.Name)
 	names := []string{c.Object.Name}
 	if client := c.Object.Status.ServiceName; client != "" {
 		names = append(names, client)
@@ -136,7 +136,7 @@ func (d *Doctor) volumes(ctx context.Context, c *observe.Cluster) {
 			bound++
 			continue
 		}
-		d.add(check, Failure, hint.Kubectl(claim.Namespace, "describe", "pvc", claim.Name), "the volume of %s is %s", claim.Name, claim.Status.Phase)
+		d.add(check, Failure, hint.Kubectl(c.Place(), "describe", "pvc", claim.Name), "the volume of %s is %s", claim.Name, claim.Status.Phase)
 	}
 	if bound == len(list.Items) {
 		d.add(check, OK, "", "%d volumes are bound", bound)

@@ -47,7 +47,7 @@ func (d *Doctor) operator(ctx context.Context, o operators.Operator, level Level
 		scope = "for all namespaces, for objects with the annotation of cluster-wide operators"
 	}
 	if !o.Alive(d.Now()) {
-		d.add(o.Program, level, "look at its pods: "+hint.Kubectl(o.Namespace, "get", "pods"),
+		d.add(o.Program, level, "look at its pods: "+hint.Kubectl(hint.Place{Namespace: o.Namespace, Chosen: d.Access.Chosen}, "get", "pods"),
 			"no instance leads (%s): pod %s has renewed the Lease %s ago", scope, cmp.Or(o.Pod, "-"), d.Now().Sub(o.Renewed).Round(time.Second))
 		return
 	}

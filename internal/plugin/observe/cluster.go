@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
@@ -19,6 +20,8 @@ import (
 type Cluster struct {
 	Time   time.Time
 	Object *api.EtcdCluster
+	// Chosen are the flags with which the user has chosen the Kubernetes cluster.
+	Chosen []string
 	// Pods are those of the members, by name.
 	Pods []corev1.Pod
 	// Zones are those of the nodes, by node. A user without rights on nodes sees none.
@@ -48,6 +51,11 @@ type Answer struct {
 	Commits error
 	// Metrics is nil where they could not be read.
 	Metrics *Metrics
+}
+
+// Place is where recommended commands work.
+func (c *Cluster) Place() hint.Place {
+	return hint.Place{Namespace: c.Object.Namespace, Chosen: c.Chosen}
 }
 
 // Answer returns the answer of the member with an ID.

@@ -108,7 +108,7 @@ func (o *Observer) Observe(ctx context.Context, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Time: o.now(), Object: obj, Zones: map[string]string{}}
+	c := &Cluster{Time: o.now(), Object: obj, Chosen: o.access.Chosen, Zones: map[string]string{}}
 	if c.Pods, err = Pods(ctx, o.access, obj); err != nil {
 		return nil, err
 	}

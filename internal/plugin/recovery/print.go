@@ -111,6 +111,7 @@ func backupLoses(b recovery.Backup, now time.Time) string {
 
 // sentences are what to do, in this order.
 func (r *Report) sentences() []string {
+	place := hint.Place{Namespace: r.Namespace, Chosen: r.chosen}
 	var list []string
 	survivor := "Too few members can return. Continue from the survivor: "
 	if r.MayReturn() {
@@ -119,7 +120,7 @@ func (r *Report) sentences() []string {
 	}
 	list = append(list, "Delete no volume, and no pod without a volume, before the cluster serves again.")
 	if r.Best() != nil {
-		list = append(list, survivor+hint.Etcd(r.Namespace, "recover", r.Name, "--from-survivor"))
+		list = append(list, survivor+hint.Etcd(place, "recover", r.Name, "--from-survivor"))
 	}
 	fit := len(r.Backups) > 0 && r.Backups[0].Unfit == ""
 	if fit {
@@ -128,7 +129,7 @@ func (r *Report) sentences() []string {
 		if b.Log {
 			args = append(args, "--revision", strconv.FormatInt(b.Revision, 10), "--cluster-id", b.ClusterID)
 		}
-		list = append(list, "Or restore a backup: "+hint.Etcd(r.Namespace, args...))
+		list = append(list, "Or restore a backup: "+hint.Etcd(place, args...))
 	}
 	if r.Best() == nil && !fit {
 		list = append(list, "No survivor can be used, and no EtcdBackup of this cluster has a backup: see doc/disaster.md.")

@@ -31,6 +31,8 @@ type Report struct {
 	Automatic *api.AutomaticRecovery `json:"automatic,omitempty"`
 	Choice    *api.RecoveryChoice    `json:"choice,omitempty"`
 	recovery.Report
+
+	chosen []string
 }
 
 // Taken returns the way out that the operator takes, or is about to take; "" if it takes none.
@@ -76,7 +78,7 @@ func Of(c *observe.Cluster, volumes map[string]corev1.PersistentVolumeClaimPhase
 		m.Volume = volumes[m.Name]
 		m.MayReturn = mayReturn(c, m.Missing, volumes == nil)
 	}
-	report := &Report{Name: s.Name, Namespace: s.Namespace, Report: *recovery.Of(facts)}
+	report := &Report{Name: s.Name, Namespace: s.Namespace, Report: *recovery.Of(facts), chosen: c.Chosen}
 	if st := c.Object.Status.Recovery; st != nil {
 		report.Automatic, report.Choice = st.Automatic, st.Choice
 		if c.NotAsked != nil {

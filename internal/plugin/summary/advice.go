@@ -38,13 +38,13 @@ func advice(c *observe.Cluster, s *Summary) []string {
 		add("data may be lost: stop the clients that write, and read \"When the operator says that data may be lost\" in doc/disaster.md")
 	}
 	if s.Voters > 0 && s.Tolerates < 0 && !c.Agreed && s.Source == FromMembers {
-		add("the quorum is lost, delete no volume and no pod: %s shows the ways out", hint.Etcd(s.Namespace, "recover", s.Name))
+		add("the quorum is lost, delete no volume and no pod: %s shows the ways out", hint.Etcd(s.Place(), "recover", s.Name))
 	}
 	if s.State == Down {
-		add("find the cause: %s; then see doc/disaster.md", hint.Etcd(s.Namespace, "doctor", s.Name))
+		add("find the cause: %s; then see doc/disaster.md", hint.Etcd(s.Place(), "doctor", s.Name))
 	}
 	if s.Paused {
-		add("the operator is paused and replaces no members: %s", hint.Etcd(s.Namespace, "resume", s.Name))
+		add("the operator is paused and replaces no members: %s", hint.Etcd(s.Place(), "resume", s.Name))
 	}
 	if unseen(c) {
 		add("no operator has looked at the last edit: check that the etcd operator runs")
@@ -114,7 +114,7 @@ func adviseMember(s *Summary, m Member, add adder) {
 		add("%s: %s of the database are free: defragment it", m.Name, Bytes(m.DBSize-m.DBInUse))
 	}
 	if m.Restarts >= 3 {
-		add("%s: etcd has restarted %d times: %s", m.Name, m.Restarts, hint.Kubectl(s.Namespace, "logs", "--previous", "-c", "etcd", m.Name))
+		add("%s: etcd has restarted %d times: %s", m.Name, m.Restarts, hint.Kubectl(s.Place(), "logs", "--previous", "-c", "etcd", m.Name))
 	}
 }
 

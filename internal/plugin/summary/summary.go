@@ -8,6 +8,7 @@ package summary
 import (
 	"time"
 
+	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
 )
 
@@ -69,7 +70,12 @@ type Summary struct {
 	NoBackups    string        `json:"backupsNotRead,omitempty"`
 	Certificates []Certificate `json:"certificates,omitempty"`
 	Advice       []string      `json:"advice,omitempty"`
+
+	chosen []string
 }
+
+// Place is where recommended commands work.
+func (s *Summary) Place() hint.Place { return hint.Place{Namespace: s.Namespace, Chosen: s.chosen} }
 
 // The sources of a summary.
 const (
@@ -84,7 +90,7 @@ func Of(c, earlier *observe.Cluster) *Summary {
 		Name: c.Object.Name, Namespace: c.Object.Namespace, Size: c.Object.Spec.Size,
 		Version: c.Object.Status.CurrentVersion, Target: c.Object.Status.TargetVersion,
 		Paused: c.Object.Spec.Paused, Source: FromMembers,
-		Members: []Member{}, Backups: []Backup{},
+		Members: []Member{}, Backups: []Backup{}, chosen: c.Chosen,
 	}
 	if c.NotAsked != nil {
 		s.Source, s.NotAsked = FromOperator, c.NotAsked.Error()

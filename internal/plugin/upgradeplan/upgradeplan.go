@@ -88,7 +88,7 @@ func Against(s *summary.Summary, next string) []string {
 		list = append(list, "the cluster is "+string(s.State)+": "+strings.Join(s.Reasons, "; "))
 	}
 	if s.Paused {
-		list = append(list, "the operator is paused: "+hint.Etcd(s.Namespace, "resume", s.Name))
+		list = append(list, "the operator is paused: "+hint.Etcd(s.Place(), "resume", s.Name))
 	}
 	if s.Target != "" && s.Target != s.Version && s.Target != next {
 		list = append(list, "another upgrade is under way, to "+s.Target)
