@@ -79,14 +79,23 @@ func (app *App) runLogs(ctx context.Context, name string, opts *logOptions) erro
 	case len(sources) == 0:
 		return fmt.Errorf("there are no such pods: %s", hint.Etcd(a.Place(), "members", name))
 	}
-	merge := mergelog.Merge
 	if opts.follow {
-		merge = mergelog.Follow
+		err = mergelog.Follow(ctx, app.Out, sources, func(member string) {
+			if ctx.Err() == nil {
+				fmt.Fprintf(app.ErrOut, "%s: its log has ended, and the command does not follow the next container\n", member)
+			}
+		})
+	} else {
+		err = mergelog.Merge(ctx, app.Out, sources)
 	}
-	if err := merge(ctx, app.Out, sources); err != nil && ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err == nil && len(failures) > 0:
+		return exit(1) // standard error says why
+	default:
 		return err
 	}
-	return nil
 }
 
 func (o *logOptions) options() *corev1.PodLogOptions {

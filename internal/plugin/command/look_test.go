@@ -130,6 +130,17 @@ func TestLogsOfAllMembers(t *testing.T) {
 	if code != 0 || out != "orders-a  fake logs\norders-b  fake logs\norders-c  fake logs\n" {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
+	asked := 0
+	w.kube.PrependReactor("get", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		if a.GetSubresource() == "log" {
+			asked++
+		}
+		return asked == 2, nil, errors.New("its node is gone")
+	})
+	code, out, errOut = w.run("logs", "orders")
+	if code != 1 || out != "orders-a  fake logs\norders-c  fake logs\n" || !strings.Contains(errOut, "orders-b: ") || !strings.Contains(errOut, "its node is gone") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
 	if code, _, errOut := w.run("logs", "orders", "--member", "orders-x"); code != 1 || !strings.Contains(errOut, "no such pods") {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}

@@ -53,10 +53,12 @@ func (r *reader) read() (line, error) {
 	return line{r.last, text}, nil
 }
 
-// Merge writes all lines of sources that end, by time. Lines of one source keep their order.
+// Merge writes all lines of sources that end, by time. Lines of one source keep their order. A source
+// that fails ends, and hides no line of another one.
 func Merge(ctx context.Context, out io.Writer, sources []Source) error {
 	width := widest(sources)
 	var open []*reader
+	var failures []error
 	for _, s := range sources {
 		r := newReader(s)
 		next, err := r.read()
@@ -65,7 +67,7 @@ func Merge(ctx context.Context, out io.Writer, sources []Source) error {
 			r.next = next
 			open = append(open, r)
 		case !errors.Is(err, io.EOF):
-			return fmt.Errorf("log of %s: %w", s.Name, err)
+			failures = append(failures, fmt.Errorf("log of %s: %w", s.Name, err))
 		}
 	}
 	for len(open) > 0 {
@@ -83,25 +85,27 @@ func Merge(ctx context.Context, out io.Writer, sources []Source) error {
 			return err
 		}
 		next, err := r.read()
-		switch {
-		case err == nil:
+		if err == nil {
 			r.next = next
-		case errors.Is(err, io.EOF):
-			open = append(open[:first:first], open[first+1:]...)
-		default:
-			return fmt.Errorf("log of %s: %w", r.name, err)
+			continue
+		}
+		open = append(open[:first:first], open[first+1:]...)
+		if !errors.Is(err, io.EOF) {
+			failures = append(failures, fmt.Errorf("log of %s: %w", r.name, err))
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // Follow writes lines as they come until all sources end. It does not sort them by time: an
-// earlier one may still be on its way.
-func Follow(ctx context.Context, out io.Writer, sources []Source) error {
+// earlier one may still be on its way. It calls ended for each source that ends: its silence would
+// look like that of a member with nothing to say.
+func Follow(ctx context.Context, out io.Writer, sources []Source, ended func(name string)) error {
 	width := widest(sources)
 	type named struct {
 		name string
 		line line
+		last bool
 	}
 	lines := make(chan named)
 	failures := make([]error, len(sources))
@@ -111,15 +115,15 @@ func Follow(ctx context.Context, out io.Writer, sources []Source) error {
 		reading.Go(func() {
 			for r := newReader(s); ; {
 				next, err := r.read()
-				if err != nil {
-					if !errors.Is(err, io.EOF) {
-						failures[i] = fmt.Errorf("log of %s: %w", s.Name, err)
-					}
-					return
+				if err != nil && !errors.Is(err, io.EOF) {
+					failures[i] = fmt.Errorf("log of %s: %w", s.Name, err)
 				}
 				select {
-				case lines <- named{s.Name, next}:
+				case lines <- named{s.Name, next, err != nil}:
 				case <-ctx.Done():
+					return
+				}
+				if err != nil {
 					return
 				}
 			}
@@ -131,6 +135,10 @@ func Follow(ctx context.Context, out io.Writer, sources []Source) error {
 	}()
 	defer stop()
 	for l := range lines {
+		if l.last {
+			ended(l.name)
+			continue
+		}
 		if err := write(out, width, l.name, l.line.text); err != nil {
 			return err
 		}

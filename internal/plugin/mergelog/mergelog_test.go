@@ -39,7 +39,7 @@ func TestAFailureNamesTheSource(t *testing.T) {
 	for name, merge := range map[string]func() error{
 		"merge": func() error { return Merge(t.Context(), io.Discard, []Source{{"a", broken}}) },
 		"follow": func() error {
-			return Follow(t.Context(), io.Discard, []Source{{"a", iotest.ErrReader(errors.New("connection lost"))}})
+			return Follow(t.Context(), io.Discard, []Source{{"a", iotest.ErrReader(errors.New("connection lost"))}}, func(string) {})
 		},
 	} {
 		if err := merge(); err == nil || err.Error() != "log of a: connection lost" {
@@ -48,13 +48,26 @@ func TestAFailureNamesTheSource(t *testing.T) {
 	}
 }
 
+func TestAFailureHidesNoLineOfAnother(t *testing.T) {
+	broken := io.MultiReader(strings.NewReader("2026-11-22T12:00:01Z one\n"), iotest.ErrReader(errors.New("connection lost")))
+	var out strings.Builder
+	err := Merge(t.Context(), &out, []Source{{"a", broken}, {"b", iotest.ErrReader(errors.New("no node"))}, {"c", strings.NewReader("2026-11-22T12:00:02Z two\n")}})
+	if err == nil || err.Error() != "log of b: no node\nlog of a: connection lost" {
+		t.Errorf("the error is %v", err)
+	}
+	if want := "a  2026-11-22T12:00:01Z one\nc  2026-11-22T12:00:02Z two\n"; out.String() != want {
+		t.Errorf("merged %q, want %q", out.String(), want)
+	}
+}
+
 func TestFollowedLinesAreWrittenAsTheyCome(t *testing.T) {
 	early, write := io.Pipe()
 	silent, end := io.Pipe()
 	out, lines := io.Pipe()
 	done := make(chan error, 1)
+	ends := make(chan string, 2)
 	go func() {
-		done <- Follow(t.Context(), lines, []Source{{"a", early}, {"b", silent}})
+		done <- Follow(t.Context(), lines, []Source{{"a", early}, {"b", silent}}, func(name string) { ends <- name })
 		lines.Close()
 	}()
 	go func() { _, _ = io.WriteString(write, "2026-11-22T12:00:01Z one\n") }()
@@ -63,6 +76,9 @@ func TestFollowedLinesAreWrittenAsTheyCome(t *testing.T) {
 		t.Errorf("it wrote %q, %v", got, err)
 	}
 	write.Close()
+	if name := <-ends; name != "a" {
+		t.Errorf("the log of %s has ended first", name)
+	}
 	end.Close()
 	if err := <-done; err != nil {
 		t.Error(err)
