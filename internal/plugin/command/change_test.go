@@ -4,6 +4,9 @@
 package command
 
 import (
+	"context"
+	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +68,49 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	contains(t, out, "PAUSED")
+}
+
+// The restart of an API server takes some seconds, and a restore half an hour.
+func TestAnAPIServerThatRestartsEndsNoWait(t *testing.T) {
+	w := newWorld(t)
+	w.tick()
+	asked := 0
+	w.etcd.PrependReactor("get", "etcdclusters", func(k8stesting.Action) (bool, runtime.Object, error) {
+		switch asked++; asked {
+		case 2:
+			return true, nil, &url.Error{Op: "Get", URL: "https://prod:6443", Err: errors.New("connection refused")}
+		case 3:
+			return true, nil, apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+		case 4:
+			paused := w.cluster.DeepCopy()
+			paused.Status.ControlPaused = true
+			return true, paused, nil
+		default:
+			return false, nil, nil
+		}
+	})
+	code, out, errOut := w.run("pause", "orders")
+	if code != 0 {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	contains(t, out, "the API server does not answer: Get \"https://prod:6443\": connection refused", "etcdserver: leader changed", "etcdcluster/orders paused")
+}
+
+func TestCtrlCInTheMiddleOfALookSaysWhatBecomesOfTheWork(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	w.etcd.PrependReactor("get", "etcdclusters", func(k8stesting.Action) (bool, runtime.Object, error) {
+		if asked++; asked == 2 {
+			cancel()
+			return true, nil, &url.Error{Op: "Get", URL: "https://prod:6443", Err: context.Canceled}
+		}
+		return false, nil, nil
+	})
+	code, _, errOut := w.runContext(ctx, "pause", "orders")
+	if code != interrupted || !strings.Contains(errOut, "stopped waiting: the operator continues without this command") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
 }
 
 func TestPauseWaitsForTheOperator(t *testing.T) {

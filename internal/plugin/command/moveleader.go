@@ -85,7 +85,7 @@ func (app *App) runMoveLeader(ctx context.Context, o *observe.Observer, name, to
 		fmt.Fprintf(app.Out, "%s leads already\n", target.Name)
 		return nil
 	}
-	err = app.until(ctx, waitOptions{timeout: electionTime}, func(ctx context.Context) (string, bool, error) {
+	err = app.until(ctx, waitOptions{timeout: electionTime, rest: target.Name + " may lead later"}, func(ctx context.Context) (string, bool, error) {
 		c, err := o.Observe(ctx, name)
 		if err != nil {
 			return "", false, err

@@ -6,11 +6,14 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
 )
@@ -35,7 +38,7 @@ func (o *waitOptions) bind(cmd *cobra.Command, timeout time.Duration) {
 const pollPeriod = time.Second
 
 // until looks again and again until it is done, and prints what it looks like each time
-// that this has changed. An error of look ends the wait.
+// that this has changed. An error of look ends the wait, unless the API server may come back.
 func (app *App) until(ctx context.Context, opts waitOptions, look func(context.Context) (state string, done bool, err error)) error {
 	start, last := app.Clock.Now(), ""
 	rest := cmp.Or(opts.rest, "the operator continues without this command")
@@ -43,8 +46,15 @@ func (app *App) until(ctx context.Context, opts waitOptions, look func(context.C
 	if progress == nil {
 		progress = app.Out
 	}
+	stopped := func() error { return fmt.Errorf("stopped waiting: %s%s", rest, lastSeen(last)) }
 	for {
 		state, done, err := look(ctx)
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			return stopped()
+		}
+		if unreachable(err) && ctx.Err() == nil {
+			state, done, err = fmt.Sprintf("the API server does not answer: %v", err), false, nil
+		}
 		if err != nil {
 			return err
 		}
@@ -58,9 +68,16 @@ func (app *App) until(ctx context.Context, opts waitOptions, look func(context.C
 		case app.Clock.Since(start) >= opts.timeout:
 			return fmt.Errorf("not done after %s: %s%s", opts.timeout, rest, lastSeen(last))
 		case !app.pause(ctx, pollPeriod):
-			return fmt.Errorf("stopped waiting: %s%s", rest, lastSeen(last))
+			return stopped()
 		}
 	}
+}
+
+// unreachable reports whether an error says nothing about what was asked for: the API server, or its
+// etcd, may be about to restart.
+func unreachable(err error) bool {
+	return errors.As(err, new(*url.Error)) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
 // waitingFor returns the state of a command that waits for an operator. After a while, the
