@@ -326,6 +326,24 @@ func TestReplaceDeletesTheVolumeFirst(t *testing.T) {
 	}
 }
 
+// A policy may protect pods and not claims.
+func TestAVolumeStaysWhereThePodMustNotBeDeleted(t *testing.T) {
+	w := newWorld(t, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "orders-b", Namespace: "default", UID: "claim"}})
+	w.update(func(c *api.EtcdCluster) {
+		c.Spec.Pod = &api.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{}}
+	})
+	w.kube.PrependReactor("delete", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "orders-b", errors.New("a policy"))
+	})
+	code, out, errOut := w.run("replace", "orders-b", "--with-volume", "--wait=false")
+	if code != 1 || out != "" || !strings.Contains(errOut, "a policy; the command has changed nothing") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	if _, err := w.kube.CoreV1().PersistentVolumeClaims("default").Get(t.Context(), "orders-b", metav1.GetOptions{}); err != nil {
+		t.Errorf("the volume is gone: %v", err)
+	}
+}
+
 func TestReplaceWithoutTheVolumeThatItShouldDelete(t *testing.T) {
 	w := newWorld(t)
 	w.update(func(c *api.EtcdCluster) {

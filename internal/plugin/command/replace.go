@@ -162,7 +162,18 @@ func replaceable(s *summary.Summary, c *observe.Cluster, member string, volume b
 
 // deleteMember deletes what was looked at, and nothing that has taken its place.
 func (app *App) deleteMember(ctx context.Context, a *access.Access, pod *corev1.Pod, volume bool) error {
+	deletePod := func(dryRun ...string) error {
+		err := a.Kube.CoreV1().Pods(a.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID)), DryRun: dryRun})
+		if err != nil {
+			return fmt.Errorf("delete the pod %s: %w", pod.Name, err)
+		}
+		return nil
+	}
 	if volume {
+		// A volume that is being deleted cannot be kept: it would go later, when the pod does.
+		if err := deletePod(metav1.DryRunAll); err != nil {
+			return fmt.Errorf("%w; the command has changed nothing", err)
+		}
 		// The volume goes first: it ends with the last pod that uses it, before the
 		// operator can start another one on it.
 		claims := a.Kube.CoreV1().PersistentVolumeClaims(a.Namespace)
@@ -177,9 +188,8 @@ func (app *App) deleteMember(ctx context.Context, a *access.Access, pod *corev1.
 			return fmt.Errorf("delete the volume of %s: %w", pod.Name, err)
 		}
 	}
-	err := a.Kube.CoreV1().Pods(a.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-	if err != nil {
-		return fmt.Errorf("delete the pod %s: %w", pod.Name, err)
+	if err := deletePod(); err != nil {
+		return err
 	}
 	fmt.Fprintf(app.Out, "pod/%s deleted\n", pod.Name)
 	return nil

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -104,6 +105,11 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 		})
 	}
 	w.kube = fake.NewClientset(kube...)
+	// The fake deletes in a dry run too.
+	w.kube.PrependReactor("delete", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		deletion, _ := a.(k8stesting.DeleteActionImpl)
+		return len(deletion.DeleteOptions.DryRun) > 0, nil, nil
+	})
 	w.etcd = etcdfake.NewSimpleClientset(append(etcds, w.cluster)...)
 	w.access = &access.Access{Kube: w.kube, Etcd: w.etcd, Namespace: "default"}
 	return w
