@@ -52,13 +52,16 @@ func (app *App) examine(ctx context.Context, args []string) ([]doctor.Finding, e
 	}
 	defer end()
 	d := &doctor.Doctor{Access: a, Now: app.Clock.Now}
-	d.Environment(ctx)
-	if len(args) == 1 {
+	if answers := d.Environment(ctx); answers && len(args) == 1 {
 		c, err := o.Observe(ctx, args[0])
-		if err != nil {
+		switch {
+		case err == nil:
+			d.Cluster(ctx, c)
+		case ctx.Err() != nil:
 			return nil, err
+		default: // the other findings may say why
+			d.Unread(args[0], err)
 		}
-		d.Cluster(ctx, c)
 	}
 	return d.Findings(), nil
 }

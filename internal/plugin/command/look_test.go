@@ -222,6 +222,36 @@ func TestDoctorReportsEachRightOfTheCommands(t *testing.T) {
 	}
 }
 
+// Without a network, each request takes half a minute to fail.
+func TestDoctorAsksNoAPIServerThatDoesNotAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.install()
+	w.kube.PrependReactor("get", "version", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("dial tcp 10.0.0.1:6443: i/o timeout")
+	})
+	code, out, errOut := w.run("doctor", "orders")
+	if code != 1 || strings.Count(out, "\n") != 2 || errOut != "" {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	contains(t, out, "FAIL  Kubernetes: the API server does not answer: dial tcp 10.0.0.1:6443: i/o timeout")
+	if asked := len(w.kube.Actions()) + len(w.etcd.Actions()); asked != 1 {
+		t.Errorf("it has sent %d requests", asked)
+	}
+}
+
+func TestDoctorKeepsItsFindingsIfTheClusterCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.install("list pods")
+	w.kube.PrependReactor("list", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no role"))
+	})
+	code, out, _ := w.run("doctor", "orders")
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	contains(t, out, "FAIL  your rights: you may not list pods", "FAIL  cluster: the EtcdCluster orders cannot be examined: pods is forbidden: no role")
+}
+
 func TestDoctorFinds(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*world)

@@ -54,14 +54,23 @@ func (d *Doctor) unknown(check string, err error) {
 	d.add(check, Unknown, "", "%s", message)
 }
 
-// Environment examines what all EtcdClusters of the namespace need.
-func (d *Doctor) Environment(ctx context.Context) {
-	d.apiServer()
+// Unread adds why a cluster could not be examined.
+func (d *Doctor) Unread(name string, err error) {
+	d.add("cluster", Failure, "", "the EtcdCluster %s cannot be examined: %v", name, err)
+}
+
+// Environment examines what all EtcdClusters of the namespace need. It reports whether the API server
+// answers: without one, each further question would wait for half a minute.
+func (d *Doctor) Environment(ctx context.Context) bool {
+	if !d.apiServer() {
+		return false
+	}
 	d.kinds()
 	d.yourRights(ctx)
 	d.operators(ctx)
 	d.dns(ctx)
 	d.defaultStorage(ctx)
+	return true
 }
 
 // Worst is the worst level among findings.

@@ -5,6 +5,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,12 +22,18 @@ import (
 // refuse the CRD: they estimate the cost of its rules in other ways.
 const oldestMinor = 33
 
-func (d *Doctor) apiServer() {
+// apiServer reports whether the API server answers.
+func (d *Doctor) apiServer() bool {
 	const check = "Kubernetes"
 	version, err := d.Access.Kube.Discovery().ServerVersion()
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.As(err, new(apierrors.APIStatus)):
+		d.unknown(check, err)
+		return true
+	default:
 		d.add(check, Failure, "check the kubeconfig and the network: kubectl version", "the API server does not answer: %v", err)
-		return
+		return false
 	}
 	minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	switch {
@@ -37,6 +44,7 @@ func (d *Doctor) apiServer() {
 	default:
 		d.add(check, OK, "", "version %s", version.GitVersion)
 	}
+	return true
 }
 
 // kinds looks for the custom resources. Backups and restores are of other operators, which
