@@ -59,7 +59,7 @@ func (o *Observer) ask(ctx context.Context, c *Cluster) {
 		endpoint := Endpoint(c.Object, pod.Name)
 		used[endpoint] = true
 		conn, err := o.client.Conn(endpoint)
-		c.Answers = append(c.Answers, Answer{Pod: pod.Name, Err: err})
+		c.Answers = append(c.Answers, Answer{Pod: pod.Name, Err: err, Commits: err})
 		conns[pod.Name] = conn
 	}
 	o.client.Retain(used)
@@ -97,6 +97,12 @@ func (o *Observer) askMember(ctx context.Context, answer *Answer, conn *etcd.Con
 	asking.Wait()
 }
 
+// Unreached reports whether the API server has not connected the plugin to the member. This says nothing about
+// the member.
+func (a *Answer) Unreached() bool {
+	return apierrors.IsForbidden(a.Err) || errors.Is(a.Err, tunnel.ErrNoConnection)
+}
+
 // unconnected returns why the API server has connected the user to no member, or why no member
 // has let the user in. This says nothing about the members.
 func unconnected(answers []Answer) error {
@@ -107,7 +113,7 @@ func unconnected(answers []Answer) error {
 			reason = errors.New("etcd has authentication enabled, and spec.auth names no user: see doc/user/auth.md")
 		case etcd.RefusesUser(a.Err):
 			reason = errors.New("etcd refuses the user in the Secret of spec.auth: see doc/user/auth.md")
-		case apierrors.IsForbidden(a.Err), errors.Is(a.Err, tunnel.ErrNoConnection):
+		case a.Unreached():
 			reason = a.Err
 		default:
 			return nil

@@ -21,6 +21,8 @@ func judge(c *observe.Cluster, s *Summary) (State, []string) {
 	switch {
 	case s.Voters == 0:
 		down = append(down, notServing(c))
+	case s.servesOthers(c):
+		degraded = append(degraded, fmt.Sprintf("the plugin reaches %d of %d voters, but a quorum confirms reads", s.Healthy, s.Voters))
 	case s.Healthy < s.Voters/2+1:
 		down = append(down, fmt.Sprintf("%d of %d voters are healthy: a quorum is %d", s.Healthy, s.Voters, s.Voters/2+1))
 	}

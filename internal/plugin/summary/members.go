@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
@@ -76,6 +77,8 @@ func members(c, earlier *observe.Cluster) []Member {
 		switch a := c.Answer(m.ID); {
 		case a != nil:
 			entry.answered(a, ahead, earlier)
+		case pod == nil && former(c, entry.ID):
+			entry = formerMember(c, entry)
 		case pod == nil:
 			entry.Problem = "it has no pod"
 		default:
@@ -98,6 +101,47 @@ func members(c, earlier *observe.Cluster) []Member {
 	}
 	slices.SortFunc(list, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
 	return list
+}
+
+// former reports whether a member is one of an import's running etcd. It has no pod of the cluster.
+func former(c *observe.Cluster, id string) bool {
+	return c.Object.Status.Import != nil && c.Object.Status.Import.Has(id)
+}
+
+// formerMember is a member that the plugin cannot ask, as the operator last saw it. Without a quorum now, that is
+// no news.
+func formerMember(c *observe.Cluster, m Member) Member {
+	for _, st := range c.Object.Status.MemberStatuses {
+		if st.ID != m.ID {
+			continue
+		}
+		learner := m.learner
+		m = memberOfStatus(st)
+		m.learner = learner
+		if m.Healthy && !c.Quorum() {
+			m.Healthy, m.Problem = false, "the operator last saw it well, and no quorum confirms reads now"
+		}
+		return m
+	}
+	m.Problem = "it is a former member of the import, which the plugin does not ask"
+	return m
+}
+
+// memberOfStatus is a member as the operator last saw it.
+func memberOfStatus(m api.MemberStatus) Member {
+	entry := Member{
+		Name: m.Name, ID: m.ID, Role: Follower, Healthy: m.Healthy, Version: m.Version, DBSize: m.DBSize,
+		DBInUse: m.DBSizeInUse, Lag: m.RaftIndexLag, Alarms: m.Alarms, Problem: m.Problem, learner: m.Learner,
+	}
+	switch {
+	case m.Learner:
+		entry.Role = Learner
+	case m.Leader:
+		entry.Role = Leader
+	case m.Version == "":
+		entry.Role = Silent
+	}
+	return entry
 }
 
 // place adds what is known of the pod.
@@ -235,23 +279,10 @@ func podProblem(pod *corev1.Pod) string {
 func membersOfStatus(c *observe.Cluster) []Member {
 	list := []Member{}
 	for _, m := range c.Object.Status.MemberStatuses {
-		entry := Member{
-			Name: m.Name, ID: m.ID, Role: Follower, Healthy: m.Healthy, Version: m.Version, DBSize: m.DBSize,
-			DBInUse: m.DBSizeInUse, Lag: m.RaftIndexLag, Alarms: m.Alarms, Problem: m.Problem, learner: m.Learner,
-		}
-		switch {
-		case m.Learner:
-			entry.Role = Learner
-		case m.Leader:
-			entry.Role = Leader
-		case m.Version == "":
-			entry.Role = Silent
-		}
+		entry := memberOfStatus(m)
 		pod := c.Pod(m.Name)
 		entry.place(c, pod)
-		// A former member of an import has no pod of the cluster.
-		former := c.Object.Status.Import != nil && c.Object.Status.Import.Has(m.ID)
-		if problem := podLost(pod); problem != "" && !former {
+		if problem := podLost(pod); problem != "" && !former(c, m.ID) {
 			entry.lost(problem)
 		}
 		list = append(list, entry)

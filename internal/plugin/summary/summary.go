@@ -6,6 +6,7 @@
 package summary
 
 import (
+	"slices"
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
@@ -99,6 +100,9 @@ func Of(c, earlier *observe.Cluster) *Summary {
 		s.Members = members(c, earlier)
 	}
 	s.count()
+	if s.servesOthers(c) {
+		s.Tolerates = 0
+	}
 	s.know(c)
 	s.Activity = activity(c)
 	s.State, s.Reasons = judge(c, s)
@@ -125,6 +129,21 @@ func (s *Summary) count() {
 		}
 	}
 	s.Tolerates = s.Healthy - (s.Voters/2 + 1)
+}
+
+// servesOthers reports whether a quorum confirms reads although the plugin finds none: the API server does not
+// connect it to enough voters.
+func (s *Summary) servesOthers(c *observe.Cluster) bool {
+	votes, quorum := s.Healthy, s.Voters/2+1
+	if votes >= quorum || !c.Quorum() {
+		return false
+	}
+	for _, m := range s.Members {
+		if m.Votes() && slices.ContainsFunc(c.Answers, func(a observe.Answer) bool { return a.Pod == m.Name && a.Unreached() }) {
+			votes++
+		}
+	}
+	return votes >= quorum
 }
 
 // know finds the highest revision that is known. A survivor of a lost quorum may lack what the operator has

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/observe"
+	"github.com/etcd-operator/etcd-operator/internal/plugin/tunnel"
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
@@ -245,5 +246,66 @@ func TestFormerMembersNeedNoPod(t *testing.T) {
 	c.Object.Status.Import = &api.ImportStatus{Members: []api.ImportedMember{{ID: "65"}}}
 	if s := Of(c, nil); s.Healthy != 4 {
 		t.Errorf("%d voters are healthy: %q", s.Healthy, s.Reasons)
+	}
+}
+
+// importing is a cluster of three members that have joined three former ones, the first of which leads.
+// The plugin does not reach those: they may run anywhere.
+func importing() *observe.Cluster {
+	c := cluster(3)
+	c.Object.Status.Import = &api.ImportStatus{}
+	for i := range uint64(3) {
+		id := etcd.FormatID(100 + i)
+		c.Members = append(c.Members, etcd.Member{ID: 100 + i, Name: fmt.Sprintf("old-%d", i)})
+		c.Object.Status.Import.Members = append(c.Object.Status.Import.Members, api.ImportedMember{ID: id})
+		c.Object.Status.MemberStatuses = append(c.Object.Status.MemberStatuses, api.MemberStatus{
+			Name: fmt.Sprintf("old-%d", i), ID: id, Healthy: true, Leader: i == 0, Version: "3.6.16",
+		})
+	}
+	for i := range c.Answers {
+		c.Answers[i].Status.LeaderID = 100
+	}
+	return c
+}
+
+func TestAClusterInTheMiddleOfAnImportIsNotDown(t *testing.T) {
+	s := Of(importing(), nil)
+	if s.State != Degraded || s.Voters != 6 || s.Healthy != 6 || s.Tolerates != 2 || s.Members[0].Name != "old-0" || s.Members[0].Role != Leader {
+		t.Errorf("%s, %d of %d voters healthy, tolerates %d: %q, %+v", s.State, s.Healthy, s.Voters, s.Tolerates, s.Reasons, s.Members[3])
+	}
+	// The operator may have seen them long ago.
+	c := importing()
+	c.Agreed = false
+	for i := range c.Answers {
+		c.Answers[i].Commits = errors.New("no leader")
+	}
+	if s := Of(c, nil); s.State != Down || s.Healthy != 0 {
+		t.Errorf("without a quorum: %s, %d healthy: %q", s.State, s.Healthy, s.Reasons)
+	}
+}
+
+// The API server may reach one node alone, while etcd reaches all.
+func TestAQuorumThatConfirmsReadsIsNotDown(t *testing.T) {
+	c := cluster(3)
+	for i := range c.Answers[1:] {
+		lost := fmt.Errorf("the kubelet of the node does not answer: %w", tunnel.ErrNoConnection)
+		c.Answers[i+1].Err, c.Answers[i+1].Commits = lost, lost
+	}
+	s := Of(c, nil)
+	if s.State != Degraded || s.Tolerates != 0 || s.Healthy != 1 {
+		t.Errorf("%s, %d healthy, tolerates %d: %q", s.State, s.Healthy, s.Tolerates, s.Reasons)
+	}
+	if reasons := strings.Join(s.Reasons, "; "); !strings.Contains(reasons, "the plugin reaches 1 of 3 voters, but a quorum confirms reads") {
+		t.Errorf("it says %q", reasons)
+	}
+	if text := s.headline(); strings.Contains(text, "no quorum") {
+		t.Errorf("the headline is %q", text)
+	}
+	// A member that answers, and confirms no reads, is ill.
+	for i := range c.Answers[1:] {
+		c.Answers[i+1].Err = nil
+	}
+	if s := Of(c, nil); s.State != Down {
+		t.Errorf("two of three confirm no reads, and the cluster is %s", s.State)
 	}
 }
