@@ -50,6 +50,20 @@ func TestTheDemoLeavesCRDsOfAnotherReleaseAlone(t *testing.T) {
 	}
 }
 
+// Other operators have kinds of the same names.
+func TestTheDemoRemovesObjectsOfItsOwnGroup(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "kubectl"), strings.Replace(kubectl, `"create namespace"* | "get namespace"*`, `"apply"*`, 1))
+	write(t, filepath.Join(dir, "kubeconfig"), "{}")
+	demo := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "demo"), "--kubeconfig", filepath.Join(dir, "kubeconfig"))
+	demo.Env = append(Bare(), "PATH="+dir+":"+os.Getenv("PATH"), "CALLS="+filepath.Join(dir, "calls"), "STATUS={}", "STAMP="+release(t))
+	out, err := demo.CombinedOutput()
+	calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
+	if err == nil || !strings.Contains(string(calls), "delete etcdclusters.etcd.database.coreos.com --all") || strings.Contains(string(calls), "delete etcdclusters ") {
+		t.Errorf("%v: %s\n%s", err, out, calls)
+	}
+}
+
 // release is the version that the CRDs of this tree name.
 func release(t *testing.T) string {
 	t.Helper()
