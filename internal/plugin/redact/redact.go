@@ -107,7 +107,7 @@ var patterns = []struct {
 	// Blocks of PEM, also in one line with escaped ends of lines.
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]+-----.*?(-----END [A-Z0-9 ]+-----|$)`), Mark},
 	// User and password in a URL.
-	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s"']+@`), "${1}" + Mark + "@"},
+	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"']+@`), "${1}" + Mark + "@"},
 	// Tokens of HTTP, and web tokens.
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/._~=-]{8,}`), "${1} " + Mark},
 	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`), Mark},

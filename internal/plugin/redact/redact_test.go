@@ -13,6 +13,7 @@ func TestTextsLoseTheirSecrets(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"nothing secret", "nothing secret"},
 		{"https://user:s3cret@store.example.com/x", "https://REDACTED@store.example.com/x"},
+		{"https://user:p@s3cret@store.example.com/x by me@example.com", "https://REDACTED@store.example.com/x by me@example.com"},
 		{"http://orders-a.orders.default.svc:2379", "http://orders-a.orders.default.svc:2379"},
 		{"Authorization: Bearer s3cret-s3cret", "Authorization: Bearer REDACTED"},
 		{"--auth-token=jwt,sign-key=s3cret", "--auth-token=REDACTED"},
