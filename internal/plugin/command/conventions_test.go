@@ -83,6 +83,20 @@ func TestStatusOfAllNamespaces(t *testing.T) {
 	contains(t, out, "default/orders   3.7.3   SERVING", "test/orders   -   DOWN", "kubectl etcd doctor orders -n test")
 }
 
+func TestConnectionsOfAClusterEndWithTheLookAtIt(t *testing.T) {
+	var objects []runtime.Object
+	for i := range 40 {
+		objects = append(objects, &api.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("c", i), Namespace: "test", UID: "u2"}, Spec: api.ClusterSpec{Size: 1}})
+	}
+	w := newWorld(t, objects...)
+	if _, out, errOut := w.run("status", "-A"); strings.Count(out, "test/c") < 40 {
+		t.Errorf("it prints %s%s", out, errOut)
+	}
+	if most, left := w.mostOpen.Load(), w.open.Load(); most > sameTime || left != 0 {
+		t.Errorf("%d tunnels were open at the same time, and %d are left", most, left)
+	}
+}
+
 func TestStatusWithoutATunnelIsTheOperators(t *testing.T) {
 	w := newWorld(t, nightly())
 	w.refuse = fmt.Errorf("no WebSockets here: %w", tunnel.ErrNoConnection)

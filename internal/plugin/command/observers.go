@@ -21,7 +21,10 @@ const sameTime = 8
 type observers struct {
 	app    *App
 	access *access.Access
-	all    map[types.NamespacedName]*watched
+	// keep is whether there are further looks. Otherwise, the connections of one cluster end before those of
+	// the next one begin: a thousand clusters have thousands.
+	keep bool
+	all  map[types.NamespacedName]*watched
 }
 
 // watched is an EtcdCluster with its last observation.
@@ -32,14 +35,24 @@ type watched struct {
 	last     *observe.Cluster
 }
 
-func (app *App) observers(a *access.Access) *observers {
-	return &observers{app: app, access: a, all: map[types.NamespacedName]*watched{}}
+func (app *App) observers(a *access.Access, keep bool) *observers {
+	return &observers{app: app, access: a, keep: keep, all: map[types.NamespacedName]*watched{}}
+}
+
+func (o *observers) open(name types.NamespacedName) *watched {
+	in := o.access.In(name.Namespace)
+	dial, end := o.app.Dial(in)
+	return &watched{observer: observe.New(in, dial, o.app.Clock.Now), end: end}
+}
+
+func (w *watched) close() {
+	w.observer.Close()
+	w.end()
 }
 
 func (o *observers) close() {
 	for _, w := range o.all {
-		w.observer.Close()
-		w.end()
+		w.close()
 	}
 }
 
@@ -55,16 +68,17 @@ func (o *observers) look(ctx context.Context, names []types.NamespacedName) []se
 	slots := make(chan struct{}, sameTime)
 	var looking sync.WaitGroup
 	for i, name := range names {
-		w := o.all[name]
-		if w == nil {
-			in := o.access.In(name.Namespace)
-			dial, end := o.app.Dial(in)
-			w = &watched{observer: observe.New(in, dial, o.app.Clock.Now), end: end}
-			o.all[name] = w
+		if o.keep && o.all[name] == nil {
+			o.all[name] = o.open(name)
 		}
+		w := o.all[name]
 		looking.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
+			if !o.keep {
+				w = o.open(name)
+				defer w.close()
+			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			c, err := w.observer.Observe(ctx, name.Name)

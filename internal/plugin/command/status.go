@@ -83,7 +83,7 @@ func (app *App) runStatus(ctx context.Context, names []string, opts *statusOptio
 	if err != nil {
 		return err
 	}
-	all := app.observers(a)
+	all := app.observers(a, opts.watch)
 	defer all.close()
 	screen := newScreen(app.Out)
 	for {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +50,8 @@ type world struct {
 	access *access.Access
 	clock  clock.WithTicker
 	in     *bytes.Buffer
+	// open counts the tunnels, and mostOpen those that were open at the same time.
+	open, mostOpen atomic.Int64
 	// stdin takes the place of in, if it is not nil.
 	stdin io.Reader
 }
@@ -173,7 +176,14 @@ func (w *world) runContext(ctx context.Context, args ...string) (code int, stdou
 		app.In = w.stdin
 	}
 	app.Open = func() (*access.Access, error) { return w.access, nil }
-	app.Dial = func(*access.Access) (etcd.Dial, func()) { return w.dial, func() {} }
+	app.Dial = func(*access.Access) (etcd.Dial, func()) {
+		for n := w.open.Add(1); ; {
+			most := w.mostOpen.Load()
+			if n <= most || w.mostOpen.CompareAndSwap(most, n) {
+				return w.dial, func() { w.open.Add(-1) }
+			}
+		}
+	}
 	code = app.Run(ctx, args)
 	return code, out.String(), errOut.String()
 }
