@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/etcd-operator/etcd-operator/hack/localkube/cli"
@@ -32,6 +33,11 @@ func main() {
 func run(ctx context.Context, args []string) int {
 	if len(args) < 2 {
 		return cli.Main(ctx, args, os.Stdout, os.Stderr)
+	}
+	// Containers have users of their own, and read what the programs of a cluster write for them, such as
+	// /etc/resolv.conf. The umask of the caller may keep all others away.
+	if strings.HasPrefix(args[0], "__") {
+		syscall.Umask(0o022)
 	}
 	var err error
 	switch role, state := args[0], args[1]; role {
