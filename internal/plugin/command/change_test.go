@@ -6,7 +6,9 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -322,6 +324,28 @@ func TestReplaceDeletesTheVolumeFirst(t *testing.T) {
 	})
 	code, out, errOut := w.run("replace", "orders-b", "--with-volume", "--wait=false")
 	if code != 0 || out != "persistentvolumeclaim/orders-b deleted\npod/orders-b deleted\n" {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+}
+
+// Nobody knows how former members are if the operator is dead, and the quorum needs them.
+func TestReplaceTrustsNoReportOfFormerMembers(t *testing.T) {
+	w := newWorld(t)
+	for _, m := range w.members {
+		m.Agreed = slices.Concat(m.Agreed, []*etcdserverpb.Member{{ID: 100, Name: "old-0"}, {ID: 101, Name: "old-1"}, {ID: 102, Name: "old-2"}})
+	}
+	w.update(func(c *api.EtcdCluster) {
+		c.Status.Import = &api.ImportStatus{}
+		for i, id := range []string{"64", "65", "66"} {
+			c.Status.Import.Members = append(c.Status.Import.Members, api.ImportedMember{ID: id})
+			c.Status.MemberStatuses = append(c.Status.MemberStatuses, api.MemberStatus{Name: fmt.Sprint("old-", i), ID: id, Healthy: true, Version: "3.7.3"})
+		}
+	})
+	if _, out, _ := w.run("status", "orders"); !strings.Contains(out, "DEGRADED   6 of 6 voters healthy") {
+		t.Errorf("the status is\n%s", out)
+	}
+	code, out, errOut := w.run("replace", "orders-b", "--wait=false")
+	if code != 1 || out != "" || !strings.Contains(errOut, "without it, 2 of 6 voters are healthy, and a quorum is 4") {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 }

@@ -121,7 +121,8 @@ func alsoVolume(volume bool) string {
 func healthyWithout(s *summary.Summary, member string) int {
 	healthy := 0
 	for _, m := range s.Members {
-		if m.Votes() && m.Healthy && m.Name != member {
+		// The operator may have seen a former member of an import long ago.
+		if m.Votes() && m.Healthy && m.Asked() && m.Name != member {
 			healthy++
 		}
 	}

@@ -54,7 +54,12 @@ type Member struct {
 	learner bool
 	// slowDisk is whether enough writes were slow.
 	slowDisk bool
+	// reported is whether the plugin has the operator's word alone for the member, beside answers of others.
+	reported bool
 }
+
+// Asked reports whether the plugin could have asked the member itself.
+func (m Member) Asked() bool { return !m.reported }
 
 // Votes reports whether the member has a vote.
 func (m Member) Votes() bool { return m.ID != "" && !m.learner }
@@ -117,7 +122,7 @@ func formerMember(c *observe.Cluster, m Member) Member {
 		}
 		learner := m.learner
 		m = memberOfStatus(st)
-		m.learner = learner
+		m.learner, m.reported = learner, true
 		if m.Healthy && !c.Quorum() {
 			m.Healthy, m.Problem = false, "the operator last saw it well, and no quorum confirms reads now"
 		}
