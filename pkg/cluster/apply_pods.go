@@ -24,8 +24,8 @@ import (
 )
 
 // createPods creates the pods of a step at the same time. While the API server refuses some, it
-// creates them one after the other. Each pod joins after those before it, and is useless
-// without them.
+// creates them one after the other. Each new pod joins after those before it, and is useless
+// without them. A member that returns to its volume needs no other.
 func (c *Cluster) createPods(ctx context.Context, s plan.CreatePods) error {
 	if i := slices.IndexFunc(s.Pods, func(p manifest.MemberPod) bool { return p.Seed }); i >= 0 {
 		if err := c.stillBootstrapping(ctx, s.Pods[i]); err != nil {
@@ -51,7 +51,7 @@ func (c *Cluster) createPods(ctx context.Context, s plan.CreatePods) error {
 			making.Go(create)
 			continue
 		}
-		if create(); errs[i] != nil && c.refused.Why != "" {
+		if create(); errs[i] != nil && c.refused.Why != "" && !p.Rejoins {
 			break
 		}
 	}

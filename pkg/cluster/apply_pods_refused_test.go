@@ -101,6 +101,33 @@ func TestRefusedPodsAreToldAndTriedAgain(t *testing.T) {
 	}
 }
 
+// A policy refused the image of one member, in the middle of an upgrade. Its pod was the first of each attempt,
+// and no other member ever came back to its volume.
+func TestARefusedPodHoldsNoOtherMemberBack(t *testing.T) {
+	obj := clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")})
+	obj.Status = runningStatus()
+	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+	c := w.cluster(obj)
+	w.kube.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		pod, err := meta.Accessor(a.(clienttesting.CreateAction).GetObject())
+		if err != nil || pod.GetName() != "c-a" {
+			return false, nil, err
+		}
+		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), pod.GetName(), errors.New("this image is not allowed"))
+	})
+	back := func(name string) manifest.MemberPod {
+		return manifest.MemberPod{Name: name, Version: "3.6.16", Volume: true, Rejoins: true}
+	}
+	for _, lost := range [][]manifest.MemberPod{{back("c-a")}, {back("c-a"), back("c-b"), back("c-c")}} {
+		if err := c.apply(t.Context(), plan.CreatePods{Pods: lost}); !apierrors.IsForbidden(err) || c.refused.Why == "" {
+			t.Errorf("error %v, noted: %q", err, c.refused.Why)
+		}
+	}
+	if pods := w.storedPods(); len(pods) != 2 {
+		t.Errorf("%d of the two other members come back", len(pods))
+	}
+}
+
 // A volume costs money as soon as its claim exists. The operator deletes it if no pod uses it.
 func TestNoVolumeIsMadeForAPodThatIsRefused(t *testing.T) {
 	obj := clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")})
