@@ -255,17 +255,48 @@ func (c *Cluster) podOf(ctx context.Context, p manifest.MemberPod) (*corev1.Pod,
 // updateOf names the creation of pods of a template.
 func updateOf(t manifest.Template) string { return "pods of " + t.Pod }
 
+// asOwner names the creation of a pod as the user of its data.
+func asOwner(pod string, owner manifest.Owner) string {
+	return "pod " + pod + " as user " + owner.String()
+}
+
+// returning is the pod of a member that returns to its volume.
+func returning(name, version string, owner manifest.Owner) manifest.MemberPod {
+	return manifest.MemberPod{Name: name, Version: version, Volume: true, Rejoins: true, Owner: owner}
+}
+
 // recyclePod deletes a pod so that the operator recreates it. It first asks whether the API
 // server would accept the new pod: the operator does not give up a working pod for a refused
 // one.
 func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
-	pod, err := c.podOf(ctx, manifest.MemberPod{Name: s.Name, Version: s.Version, Volume: true, Rejoins: true, Owner: s.Owner})
-	if err != nil {
+	if accepted, err := c.tryReturn(ctx, returning(s.Name, s.Version, s.Owner)); !accepted {
 		return err
+	}
+	if err := c.deletePod(ctx, plan.DeletePod{Name: s.Name, UID: s.UID, Seen: s.Seen, Why: s.Why}); err != nil {
+		return err
+	}
+	c.notices.memberUpdated(s)
+	if s.Owner.Known { // this counts only if the new pod can't read its data either
+		c.postponed.putRefused(asOwner(s.Name, s.Owner), "the operator has just recreated the pod as that user: if it runs as another one again, allow the user in the webhook or policy that sets users",
+			c.cfg.Clock.Now().Add(specRefusedPause))
+	}
+	return nil
+}
+
+// tryReturn asks whether the API server would accept the pod of a member that returns to its volume. If
+// not, it delays the next attempt, and the status reports the refusal.
+func (c *Cluster) tryReturn(ctx context.Context, p manifest.MemberPod) (accepted bool, err error) {
+	pod, err := c.podOf(ctx, p)
+	if err != nil {
+		return false, err
 	}
 	made, err := c.template()
 	if err != nil {
-		return err
+		return false, err
+	}
+	what, why := updateOf(made), ""
+	if p.Owner.Known {
+		what, why = asOwner(p.Name, p.Owner), "Kubernetes refuses a pod of that user: allow the user, or give the data to the one as whom the pod runs (chown): "
 	}
 	err = c.tryPod(ctx, pod)
 	switch {
@@ -273,17 +304,13 @@ func (c *Cluster) recyclePod(ctx context.Context, s plan.RecyclePod) error {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		// The old pod frees its share of the quota.
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
-		c.postponed.putRefused(updateOf(made), err.Error(), c.cfg.Clock.Now().Add(specRefusedPause))
-		return nil // the status reports it
+		c.postponed.putRefused(what, why+err.Error(), c.cfg.Clock.Now().Add(specRefusedPause))
+		return false, nil
 	default:
-		return err
+		return false, err
 	}
-	c.postponed.accepted(updateOf(made))
-	if err := c.deletePod(ctx, plan.DeletePod{Name: s.Name, UID: s.UID, Seen: s.Seen, Why: s.Why}); err != nil {
-		return err
-	}
-	c.notices.memberUpdated(s)
-	return nil
+	c.postponed.accepted(what)
+	return true, nil
 }
 
 // tryPod asks the API server whether it would accept a pod. An existing pod of that name is no

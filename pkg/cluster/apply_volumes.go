@@ -151,6 +151,11 @@ func (c *Cluster) setVolumeVersion(ctx context.Context, s plan.SetVolumeVersion)
 }
 
 func (c *Cluster) setVolumeOwner(ctx context.Context, s plan.SetVolumeOwner) error {
+	if s.Version != "" {
+		if accepted, err := c.tryReturn(ctx, returning(s.Name, s.Version, s.Owner)); !accepted {
+			return err
+		}
+	}
 	return c.annotateVolume(ctx, s.Name, s.UID, manifest.OwnerAnnotation, s.Owner.String())
 }
 

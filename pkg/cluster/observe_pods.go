@@ -19,6 +19,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
 )
 
 func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
@@ -68,6 +69,13 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 		o.WriteUndone = cmp.Or(o.WriteUndone, refused)
 		p.ImagePutOff = c.postponed.holds(changeOfImage(pod.Name), o.Now)
 		o.ImageRefused = cmp.Or(o.ImageRefused, c.refusedTo(changeOfImage(pod.Name), o.Now))
+		if p.DataOwner.Known {
+			what := asOwner(p.Name, p.DataOwner)
+			p.OwnerPutOff = c.postponed.holds(what, o.Now)
+			if why := c.postponed.lastRefusal(what, o.Now); why != "" {
+				p.Problem += "; " + notice.Shorten(why, 500)
+			}
+		}
 		if at, ok := c.deleted[p.UID]; ok && !p.Deleting {
 			p.Deleting, p.DeleteBy = true, at.Add(manifest.DeleteMargin+manifest.PodGrace(pod))
 		}

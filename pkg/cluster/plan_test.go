@@ -788,6 +788,8 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 		case "foreign": // by its owner
 			p.Problem, p.DataOwner = "the data belongs to another user", manifest.ParseOwner(value)
 			p.Running, p.Ready = false, false
+		case "owner-put-off":
+			p.OwnerPutOff = true
 		case "runs-as":
 			p.RunsAs = manifest.ParseOwner(value)
 		case "shell-probes":

@@ -346,8 +346,10 @@ type PodState struct {
 	// Dataless is true if it ended because its member's data is gone.
 	Dataless bool
 	// RunsAs is the user that it names for etcd. DataOwner is known if it ended because its
-	// member's data belongs to that other user.
+	// member's data belongs to that other user. OwnerPutOff is true while the operator delays another
+	// attempt to recreate it as that one.
 	RunsAs, DataOwner Owner
+	OwnerPutOff       bool
 	// ShellProbes is true if a probe runs a shell, as in pods of earlier operators.
 	ShellProbes bool
 	// OffVolume is true if no node for the pod has access to its volume.

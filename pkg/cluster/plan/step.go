@@ -155,6 +155,9 @@ type (
 		Name  string
 		UID   types.UID
 		Owner manifest.Owner
+		// Version is that of the pod that is to run as the owner: the API server must accept it first. "":
+		// such a pod runs.
+		Version string
 	}
 
 	// AddMember adds a member to etcd.
