@@ -49,10 +49,7 @@ func launcherWaits(pod *corev1.Pod, s corev1.ContainerStatus) bool {
 	if !mayBeLauncher(pod, s) {
 		return false
 	}
-	ended := s.State.Terminated
-	if ended == nil {
-		ended = s.LastTerminationState.Terminated
-	}
+	ended := lastEnd(s)
 	if ended == nil {
 		return s.RestartCount == 0
 	}

@@ -88,11 +88,11 @@ func ownerOf(user, group *int64) Owner {
 // and busyboxScript).
 var foreignData = regexp.MustCompile(`belongs to user (\d+) and group (\d+)`)
 
-func reportedOwner(s corev1.ContainerState) Owner {
-	if s.Terminated == nil || s.Terminated.ExitCode == 0 {
+func reportedOwner(ended *corev1.ContainerStateTerminated) Owner {
+	if ended == nil || ended.ExitCode == 0 {
 		return Owner{}
 	}
-	match := foreignData.FindStringSubmatch(s.Terminated.Message)
+	match := foreignData.FindStringSubmatch(ended.Message)
 	if match == nil {
 		return Owner{}
 	}

@@ -62,11 +62,13 @@ func TestCheckDNSNamesTheOwnerOfForeignData(t *testing.T) {
 		status corev1.ContainerStatus
 		want   string
 	}{
-		"it has just ended":   {corev1.ContainerStatus{State: terminated(1, text)}, "12379:100"},
-		"it waits to restart": {corev1.ContainerStatus{LastTerminationState: terminated(1, text)}, "12379:100"},
-		"for another reason":  {corev1.ContainerStatus{State: terminated(1, "no such host")}, ""},
-		"it has succeeded":    {corev1.ContainerStatus{State: terminated(0, text)}, ""},
-		"it has not begun":    {corev1.ContainerStatus{}, ""},
+		"it has just ended":                       {corev1.ContainerStatus{State: terminated(1, text)}, "12379:100"},
+		"it waits to restart":                     {corev1.ContainerStatus{LastTerminationState: terminated(1, text)}, "12379:100"},
+		"for another reason":                      {corev1.ContainerStatus{State: terminated(1, "no such host")}, ""},
+		"it has succeeded":                        {corev1.ContainerStatus{State: terminated(0, text)}, ""},
+		"somebody has given the data to its user": {corev1.ContainerStatus{State: terminated(0, ""), LastTerminationState: terminated(1, text)}, ""},
+		"another reason came after that":          {corev1.ContainerStatus{State: terminated(1, "no such host"), LastTerminationState: terminated(1, text)}, ""},
+		"it has not begun":                        {corev1.ContainerStatus{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.status.Name = CheckDNSContainer
@@ -76,6 +78,35 @@ func TestCheckDNSNamesTheOwnerOfForeignData(t *testing.T) {
 			}
 			if got := PodStateOf(pod).DataOwner.String(); got != c.want {
 				t.Errorf("owner %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A disk was mounted late, after a reboot. The member ran with its data again, and still counted as one
+// without data: Kubernetes remembers the end before the last one.
+func TestDataThatIsBackIsNotMissed(t *testing.T) {
+	const text = "the volume holds no data of etcd in /var/etcd/data: …"
+	for name, c := range map[string]struct {
+		checks, etcd corev1.ContainerStatus
+		want         bool
+	}{
+		"it has just ended":           {checks: corev1.ContainerStatus{State: terminated(1, text)}, want: true},
+		"it waits to restart":         {checks: corev1.ContainerStatus{LastTerminationState: terminated(1, text)}, want: true},
+		"it has found the data":       {checks: corev1.ContainerStatus{State: terminated(0, ""), LastTerminationState: terminated(1, text)}},
+		"the launcher has just ended": {etcd: corev1.ContainerStatus{State: terminated(1, text)}, want: true},
+		"etcd has ended after it":     {etcd: corev1.ContainerStatus{State: terminated(1, "panic"), LastTerminationState: terminated(1, text)}},
+		"etcd ended before it":        {etcd: corev1.ContainerStatus{State: terminated(1, text), LastTerminationState: terminated(1, "panic")}, want: true},
+		"etcd runs":                   {etcd: corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: terminated(1, text)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.checks.Name, c.etcd.Name = CheckDNSContainer, EtcdContainer
+			pod := &corev1.Pod{
+				Spec:   corev1.PodSpec{Containers: []corev1.Container{{Name: EtcdContainer}}},
+				Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{c.checks}, ContainerStatuses: []corev1.ContainerStatus{c.etcd}},
+			}
+			if got := PodStateOf(pod).Dataless; got != c.want {
+				t.Errorf("without data: %t, want %t", got, c.want)
 			}
 		})
 	}

@@ -74,10 +74,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.Name == CheckDNSContainer {
 			p.AtGate = s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
-			p.Dataless = missesData(s.State) || missesData(s.LastTerminationState)
-			if p.DataOwner = reportedOwner(s.State); !p.DataOwner.Known {
-				p.DataOwner = reportedOwner(s.LastTerminationState)
-			}
+			p.Dataless, p.DataOwner = missesData(lastEnd(s)), reportedOwner(lastEnd(s))
 		}
 	}
 	for _, s := range pod.Status.ContainerStatuses {
@@ -104,7 +101,7 @@ func (p *PodState) readEtcd(s corev1.ContainerStatus, waits bool) {
 	p.Waiting = waits && s.State.Running != nil
 	p.Running = s.State.Running != nil && !waits
 	p.Started = !waits && (p.Running || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0)
-	p.Dataless = p.Dataless || missesData(s.State) || s.State.Running == nil && missesData(s.LastTerminationState)
+	p.Dataless = p.Dataless || s.State.Running == nil && missesData(lastEnd(s))
 	if w := s.State.Waiting; w != nil {
 		p.Crashing = w.Reason == "CrashLoopBackOff"
 		p.BadImage = slices.Contains(imageTroubles, w.Reason)
@@ -126,8 +123,17 @@ func needsShell(p *corev1.Probe) bool {
 
 // missesData reports whether check-dns or the launcher has ended because required data is gone
 // (internal/datadir, internal/checkdns and the script for busyboxImage all say so).
-func missesData(s corev1.ContainerState) bool {
-	return s.Terminated != nil && s.Terminated.ExitCode != 0 && strings.Contains(s.Terminated.Message, "holds no data")
+func missesData(ended *corev1.ContainerStateTerminated) bool {
+	return ended != nil && ended.ExitCode != 0 && strings.Contains(ended.Message, "holds no data")
+}
+
+// lastEnd returns how a container has last ended; nil if it has not. An earlier end says nothing: since
+// then, somebody may have mounted the disk, or given the data to another user.
+func lastEnd(s corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	if s.State.Terminated != nil {
+		return s.State.Terminated
+	}
+	return s.LastTerminationState.Terminated
 }
 
 func isEtcd(c corev1.Container) bool { return c.Name == EtcdContainer }
@@ -199,10 +205,7 @@ func problemOf(pod *corev1.Pod) (problem, kind string) {
 		}
 	}
 	for _, s := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
-		last := s.State.Terminated
-		if last == nil {
-			last = s.LastTerminationState.Terminated
-		}
+		last := lastEnd(s)
 		w := s.State.Waiting
 		badImage := w != nil && slices.Contains(imageTroubles, w.Reason)
 		switch {
