@@ -283,6 +283,8 @@ func (n *notices) reasonChanged(old, text string) {
 		}
 	case plan.WrongImage:
 		n.Warning("Wrong Image", "%s", text)
+	case plan.VolumesDeleted:
+		n.Warning("Volumes Deleted", "%s", text)
 	case plan.RestoreHeld:
 		n.Warning("Restore Held", "%s", text)
 	case plan.ImportHeld:

@@ -93,6 +93,8 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan
 		return "PodsRefused", why.String()
 	case plan.PodsUnlabelled:
 		return "PodsUnlabelled", why.String()
+	case plan.VolumesDeleted:
+		return "VolumesDeleted", why.String()
 	case plan.RestoreHeld:
 		return "RestoreHeld", why.String()
 	case plan.ImportHeld:

@@ -39,6 +39,8 @@ const (
 	PodsRefused
 	// PodsUnlabelled means that pods lack the labels by which Services select them.
 	PodsUnlabelled
+	// VolumesDeleted means that somebody has deleted volumes of running members.
+	VolumesDeleted
 	// CertificatesHeld means that the operator creates no members without certificates.
 	CertificatesHeld
 	// LoginRefused means that etcd asks the operator for a user, and it has none that etcd
@@ -91,6 +93,8 @@ func (k ReasonKind) text() string {
 		return "Kubernetes refuses the pods of members: "
 	case PodsUnlabelled:
 		return "no Service selects the pods that have lost their labels: "
+	case VolumesDeleted:
+		return "volumes of running members are being deleted: "
 	case CertificatesHeld:
 		return "the operator creates no members: "
 	case LoginRefused:
