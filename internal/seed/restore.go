@@ -57,6 +57,9 @@ func (r Restore) Run(ctx context.Context) error {
 		return err
 	}
 	if restored {
+		if err := r.checkData(); err != nil {
+			return err
+		}
 		fmt.Fprintf(r.Out, "restore-backup: the member has data in %s: nothing to restore\n", r.DataDir)
 		return r.conclude()
 	}
@@ -97,6 +100,9 @@ func (r Restore) Run(ctx context.Context) error {
 	if err := syncTree(restoring); err != nil {
 		return fmt.Errorf("write the restored data to the disk: %w", err)
 	}
+	if err := r.claimData(); err != nil {
+		return fmt.Errorf("note whose data it is: %w", err)
+	}
 	if err := os.Rename(restoring, r.DataDir); err != nil {
 		return fmt.Errorf("put the restored data in place: %w", err)
 	}
@@ -105,6 +111,37 @@ func (r Restore) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(r.Out, "restore-backup: restored %d bytes into %s\n", info.Size(), r.DataDir)
 	return r.conclude()
+}
+
+// memberSuffix ends the name of a file beside the data directory. It contains the name of the member for
+// which a restore has made the data.
+const memberSuffix = ".member"
+
+// claimData notes durably for whom the data is made.
+func (r Restore) claimData() error {
+	f, err := os.OpenFile(r.DataDir+memberSuffix, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(r.Name)
+	return errors.Join(err, f.Sync(), f.Close(), syncDir(filepath.Dir(r.DataDir)))
+}
+
+// checkData fails if the data is not from a restore for this member. A claim can get a volume on which
+// somebody has left the data of a former cluster. etcd would start on that in the place of the backup.
+func (r Restore) checkData() error {
+	if _, err := os.Stat(filepath.Join(r.Dir, doneFile)); err == nil || r.Member != "" {
+		return nil // it was restored in this pod
+	}
+	member, err := os.ReadFile(r.DataDir + memberSuffix)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("look whose data is in %s: %w", r.DataDir, err)
+	case string(member) != r.Name:
+		return fmt.Errorf("the volume holds data of another etcd in %s, from before this restore: this member must not start on it; "+
+			"keep a copy if it matters; empty the volume, or delete the PersistentVolumeClaim %s (kubectl delete pvc --wait=false); then delete the pod", r.DataDir, r.Name)
+	}
+	return nil
 }
 
 // conclude notes that the restore is done, and deletes the backup.

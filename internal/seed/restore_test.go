@@ -118,7 +118,7 @@ func TestRestore(t *testing.T) {
 	if string(args) != strings.Join(want, "\n") {
 		t.Errorf("the tool was called with %q", args)
 	}
-	if got := left(t, r.Dir) + ", " + left(t, filepath.Dir(r.DataDir)) + ", " + left(t, filepath.Join(r.DataDir, "member", "wal")); got != "done, data, 0.wal" {
+	if got := left(t, r.Dir) + ", " + left(t, filepath.Dir(r.DataDir)) + ", " + left(t, filepath.Join(r.DataDir, "member", "wal")); got != "done, data data.member, 0.wal" {
 		t.Errorf("there is now %s", got)
 	}
 
@@ -138,13 +138,46 @@ func TestRestore(t *testing.T) {
 
 // A pod that was lost comes back with its volume, and nothing else.
 func TestDataOnAVolumeIsKept(t *testing.T) {
-	r := restoreBy(t, "fail")
-	write(t, filepath.Join(r.DataDir, "member", "wal", "0.wal"), "written since")
+	r := restoreBy(t, "work")
 	if err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := left(t, r.Dir); got != "done" {
-		t.Errorf("there is now %s", got)
+	wal := filepath.Join(r.DataDir, "member", "wal", "0.wal")
+	write(t, wal, "written since")
+	for name, again := range map[string]Restore{
+		"the same member":              {Name: r.Name},
+		"one that is known as started": {Name: "c-b", Member: "8e9e05c52164694d"},
+	} {
+		again.Dir, again.DataDir, again.Tool, again.Out, again.Err = t.TempDir(), r.DataDir, "/no/such/tool", io.Discard, io.Discard
+		if err := again.Run(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if text, err := os.ReadFile(wal); err != nil || string(text) != "written since" || left(t, again.Dir) != "done" {
+			t.Errorf("%s: there is now %s, with the data %q, %v", name, left(t, again.Dir), text, err)
+		}
+	}
+}
+
+// Somebody made the volume of a former cluster available again, and left its data there. The new member
+// started on that, and the restore counted as done.
+func TestDataOfAnotherEtcdIsNotTakenForTheBackup(t *testing.T) {
+	for name, of := range map[string]string{"nobody says whose it is": "", "it is from another restore": "c-z"} {
+		t.Run(name, func(t *testing.T) {
+			r := restoreBy(t, "work")
+			wal := filepath.Join(r.DataDir, "member", "wal", "0.wal")
+			write(t, wal, "of another etcd")
+			if of != "" {
+				write(t, r.DataDir+memberSuffix, of)
+			}
+			for range 2 {
+				if err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "holds data of another etcd") {
+					t.Errorf("ended with %v", err)
+				}
+			}
+			if text, err := os.ReadFile(wal); err != nil || string(text) != "of another etcd" || left(t, r.Dir) != snapshotFile {
+				t.Errorf("there is now %s, with the data %q, %v", left(t, r.Dir), text, err)
+			}
+		})
 	}
 }
 
