@@ -95,6 +95,10 @@ type Config struct {
 	// it at the end of the wait. If it exists and the data does not, etcd must not start. "":
 	// there is no such file.
 	Started string
+	// First is a file that survives the data of a new member as long as its pod. Run creates it before
+	// the member has data. Without it, data is of somebody else, who has left it on the volume. "": there is
+	// no such file.
+	First string
 	// Leave is a file to which Run copies Program at the end, for the etcd container; "": none.
 	Leave, Program string
 	// Certificate is what peers demand from a client.
@@ -138,6 +142,11 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	if err := datadir.CheckStarted(cfg.DataDir, cfg.Member); err != nil {
 		return err
+	}
+	if cfg.First != "" && cfg.Member == "" {
+		if err := checkFirst(cfg.First, cfg.DataDir); err != nil {
+			return err
+		}
 	}
 	if cfg.RequireData {
 		if err := findData(cfg.DataDir); err != nil {

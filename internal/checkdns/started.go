@@ -32,21 +32,48 @@ func checkStarted(marker, dataDir string) error {
 	return nil
 }
 
-// markStarted notes durably that etcd may start: the note must survive a crash of the node.
+// checkFirst fails if a new member finds data from before its pod. A claim can get a volume on which
+// somebody has left the data of a former etcd. The member would start under the identity of that one,
+// and could serve its data.
+func checkFirst(marker, dataDir string) error {
+	if _, err := os.Stat(marker); err == nil {
+		return nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("look whether the member has begun in this pod: %w", err)
+	}
+	hasData, err := datadir.HoldsData(dataDir)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return nil // etcd can't read it either
+	case err != nil:
+		return fmt.Errorf("look for data in %s: %w", dataDir, err)
+	case hasData:
+		return fmt.Errorf("the volume holds data of another etcd in %s, from before this pod: a new member must not start on it; "+
+			"keep a copy if it matters, and empty the volume; or delete its PersistentVolumeClaim and then the pod", dataDir)
+	}
+	return mark(marker)
+}
+
+// markStarted notes durably that etcd may start.
 func markStarted(marker string) error {
-	f, err := os.OpenFile(marker, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("note that etcd is started: %w", err)
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("note that etcd is started: %w", err)
-	}
-	dir, err := os.Open(filepath.Dir(marker))
-	if err != nil {
-		return fmt.Errorf("note that etcd is started: %w", err)
-	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+	if err := mark(marker); err != nil {
 		return fmt.Errorf("note that etcd is started: %w", err)
 	}
 	return nil
+}
+
+// mark creates a file that survives a crash of the node.
+func mark(marker string) error {
+	f, err := os.OpenFile(marker, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(marker))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -22,6 +22,8 @@ const (
 	startedVolume    = "check-dns"
 	startedMountPath = "/var/check-dns"
 	startedFile      = startedMountPath + "/started"
+	// The file with this name means that a new member had no data when its pod began.
+	firstFile = startedMountPath + "/first"
 )
 
 // checkDNS is the init container that delays etcd until the pod's own name resolves: other
@@ -61,6 +63,9 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operator
 	switch {
 	case launches(obj, p):
 		c.Command = append(c.Command, "-leave="+launcherProgram)
+		if p.Volume {
+			c.Command = append(c.Command, "-first="+firstFile)
+		}
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
 		for _, u := range p.Reach {
 			c.Command = append(c.Command, "-reach="+u)
