@@ -134,6 +134,8 @@ func problem(m plan.MemberState, o *plan.Observation) string {
 		return "its pod is gone; the operator recreates it on its volume"
 	case m.Pod == nil:
 		return "its pod is gone, and its data with it"
+	case m.Pod.KeptBy != "":
+		return "its pod has ended, and the finalizer " + m.Pod.KeptBy + " keeps it: find out why nobody removes this finalizer, or remove it by hand"
 	case m.Pod.LostNode(o.Now):
 		return "its node does not answer, and its pod can't be deleted: the operator replaces it when that has lasted for " + plan.WedgeDeadline.String() + " and the others are a quorum"
 	case m.Pod.Deleting:

@@ -60,6 +60,7 @@ func TestAMembersProblemSaysWhy(t *testing.T) {
 		"pod gone":             {"b gone", nil, "its pod is gone, and its data with it"},
 		"pod deleted":          {"b down deleting", nil, "its pod is being deleted"},
 		"node dead":            {"b down overdue", nil, "its node does not answer, and its pod can't be deleted: the operator replaces it when that has lasted for 10m0s and the others are a quorum"},
+		"pod kept":             {"b down overdue", func(m *plan.MemberState) { m.Pod.KeptBy = "example.com/audit" }, "its pod has ended, and the finalizer example.com/audit keeps it: find out why nobody removes this finalizer, or remove it by hand"},
 		"image":                {"b down badimage", nil, "ImagePullBackOff"},
 		"restarting":           {"b down stopped", nil, "etcd restarts"},
 		"not started":          {"b unstarted", nil, "etcd has not started yet"},

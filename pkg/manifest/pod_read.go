@@ -48,6 +48,9 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	}
 	if p.Deleting {
 		p.DeleteBy = pod.DeletionTimestamp.Add(DeleteMargin)
+		if p.Finished {
+			p.KeptBy = strings.Join(pod.Finalizers, ", ")
+		}
 	}
 	if i := slices.IndexFunc(pod.Spec.Containers, isEtcd); i >= 0 {
 		c := pod.Spec.Containers[i]
@@ -334,6 +337,8 @@ type PodState struct {
 	Container             string
 	StartingUp, StartedUp bool
 	Deleting              bool
+	// KeptBy are the finalizers that keep a deleted pod although its containers have ended; "": none.
+	KeptBy string
 	// DeleteBy is when a deleted pod should be gone at the latest.
 	DeleteBy time.Time
 	Finished bool // Failed or Succeeded: it will not run again

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -36,6 +37,29 @@ func TestASidecarIsNotWhatAPodPrepares(t *testing.T) {
 		pod.Status.InitContainerStatuses = step.statuses
 		if got := PodStateOf(pod).Preparing; got != step.want {
 			t.Errorf("with %d statuses it prepares %q, want %q", len(step.statuses), got, step.want)
+		}
+	}
+}
+
+// The node has long answered: another controller keeps the pod.
+func TestAPodThatAFinalizerKeepsIsKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		finalizers []string
+		deleted    bool
+		phase      corev1.PodPhase
+		want       string
+	}{
+		"it has ended":     {[]string{"example.com/audit", "example.com/log"}, true, corev1.PodFailed, "example.com/audit, example.com/log"},
+		"it still runs":    {[]string{"example.com/audit"}, true, corev1.PodRunning, ""},
+		"nobody keeps it":  {nil, true, corev1.PodFailed, ""},
+		"it is not wanted": {[]string{"example.com/audit"}, false, corev1.PodFailed, ""},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Finalizers: c.finalizers}, Status: corev1.PodStatus{Phase: c.phase}}
+		if c.deleted {
+			pod.DeletionTimestamp = &metav1.Time{}
+		}
+		if got := PodStateOf(pod).KeptBy; got != c.want {
+			t.Errorf("%s: kept by %q, want %q", name, got, c.want)
 		}
 	}
 }
