@@ -46,6 +46,23 @@ func (o *Observation) plannedNames() []string {
 	return names
 }
 
+// ended reports whether the pod of a member to be has ended before etcd ran. A kubelet may refuse a pod
+// that the scheduler has given to it, and end it at once.
+func (o *Observation) ended(p manifest.PodState) bool {
+	return p.Finished && !p.Started && !p.Seed && !p.Deleting && !p.DeletePutOff && !o.IsMember(p.Name)
+}
+
+// endedLately returns such a pod that stays for a moment; nil if there is none. Another one would
+// probably end in the same way, and nobody could see why.
+func (o *Observation) endedLately() *manifest.PodState {
+	for _, p := range o.Pods {
+		if o.ended(p) && o.Now.Sub(p.Created) < holdUpDeadline {
+			return &p
+		}
+	}
+	return nil
+}
+
 // mostLeftovers is how many pods and volumes without a member may be left while the operator creates
 // more: as many as the largest cluster has members.
 const mostLeftovers = 7

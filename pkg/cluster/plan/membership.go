@@ -357,7 +357,7 @@ func removeOneMember(o *Observation) Step {
 // member finds no node: the new one could take it.
 func addMembers(o *Observation) Step {
 	missing := o.wanted() - len(o.Own()) - len(o.Planned())
-	if missing <= 0 || o.crowdedOut() != nil || o.littered() || o.promoters() != "" {
+	if missing <= 0 || o.crowdedOut() != nil || o.littered() || o.endedLately() != nil || o.promoters() != "" {
 		return nil
 	}
 	why := fmt.Sprintf("the size is %d", o.Spec.Size)

@@ -27,7 +27,13 @@ func (o *Observation) followers(seed string) []manifest.MemberPod {
 	alone := *o
 	alone.Members, alone.Pods = nil, slices.DeleteFunc(slices.Clone(o.Pods), func(p manifest.PodState) bool { return p.Name != seed })
 	base := append([]string{seed}, o.plannedNames()...)
-	return alone.joinPods(base, o.Spec.Size-len(base), o.Spec.EffectiveVersion())
+	missing := o.Spec.Size - len(base)
+	for _, p := range o.Pods {
+		if o.ended(p) {
+			missing-- // it stays until the seed serves
+		}
+	}
+	return alone.joinPods(base, missing, o.Spec.EffectiveVersion())
 }
 
 // addresses returns the addresses of the members that serve or are about to, by host name.

@@ -87,6 +87,9 @@ func follow(o *Observation) Step {
 	case o.Outdated() && o.CheckVersion() != nil:
 		return Idle{Reason{VersionRefused, o.CheckVersion().Error()}}
 	}
+	if p := o.endedLately(); p != nil {
+		return Wait{"to replace the pod of " + p.Name + ": " + p.Trouble()}
+	}
 	if s := o.awaitAuth(); s != nil {
 		return s
 	}
@@ -294,6 +297,12 @@ func discardPod(o *Observation) Step {
 	for _, p := range o.Pods {
 		if o.IsMember(p.Name) || p.Deleting || p.DeletePutOff {
 			continue
+		}
+		if o.ended(p) && o.Now.Sub(p.Created) < holdUpDeadline {
+			continue // endedLately
+		}
+		if o.ended(p) {
+			return removePod(p, "it could not start: "+p.Trouble())
 		}
 		if p.Started || p.Finished || p.Seed {
 			return removePod(p, "it is no member of the cluster")

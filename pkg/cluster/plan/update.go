@@ -83,7 +83,7 @@ func updateOneMember(o *Observation) Step {
 	}
 	next, _ := o.nextBehind()
 	if o.needsReplacing(next) {
-		if o.littered() {
+		if o.littered() || o.endedLately() != nil {
 			return nil
 		}
 		if len(o.Planned()) > 0 {
