@@ -252,6 +252,42 @@ func TestPodsOfOthersAreNotLabelled(t *testing.T) {
 	}
 }
 
+// A copy of a member's pod with its labels counted as a third healthy pod of three: a drain could evict two
+// voters. Clients reached it through the client Service, and no status said so.
+func TestReadyPodsOfOthersWithTheLabelsAreNamed(t *testing.T) {
+	obj := testCluster()
+	obj.Status.Phase = api.ClusterPhaseRunning
+	w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+	c := w.cluster(obj)
+	for _, name := range []string{"debug-1", "debug-2", "debug-3", "debug-4"} {
+		pod := memberPod(t, c.obj, name)
+		pod.OwnerReferences = nil
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		w.makePod(pod)
+	}
+	starting := memberPod(t, c.obj, "starting")
+	starting.OwnerReferences = nil
+	w.makePod(starting)
+	w.watch()
+	o, err := c.observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.MinAvailable() < 4 {
+		t.Errorf("evictions leave %d pods, of which 4 may be no members", o.MinAvailable())
+	}
+	s := plan.Idle{Why: plan.Reason{Kind: plan.AsSpecified}}
+	st := statusAfter(o, s, 1)
+	for _, want := range []string{"the client Service can lead to", "debug-1, debug-2, debug-3 and 1 more;", "remove their label etcd_cluster"} {
+		if !strings.Contains(st.Reason, want) {
+			t.Errorf("the reason is %q, want %q in it", st.Reason, want)
+		}
+	}
+	if c := st.Condition(api.ClusterConditionStalled); c.Status != corev1.ConditionTrue || c.Reason != "StrangePods" {
+		t.Errorf("the condition is %+v", c)
+	}
+}
+
 // While somebody else's Service has the peer Service's name, the operator tries once a minute
 // to create its own.
 func TestATakenPeerServiceIsTriedOnceAMinute(t *testing.T) {

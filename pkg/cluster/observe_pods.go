@@ -52,6 +52,9 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 		if !metav1.IsControlledBy(pod, c.obj) {
 			if pod.DeletionTimestamp == nil {
 				o.PodsOfOthers++
+				if manifest.PodStateOf(pod).Ready {
+					o.ReadyPodsOfOthers = append(o.ReadyPodsOfOthers, pod.Name)
+				}
 			}
 			continue
 		}

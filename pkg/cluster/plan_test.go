@@ -301,6 +301,9 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			}
 		case "strangers":
 			o.PodsOfOthers, err = strconv.Atoi(value)
+		case "ready-strangers":
+			o.ReadyPodsOfOthers = strings.Split(value, ",")
+			o.PodsOfOthers = len(o.ReadyPodsOfOthers)
 		default:
 			err = fmt.Errorf("unknown word %q", w)
 		}

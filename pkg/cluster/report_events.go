@@ -285,6 +285,8 @@ func (n *notices) reasonChanged(old, text string) {
 		n.Warning("Wrong Image", "%s", text)
 	case plan.VolumesDeleted:
 		n.Warning("Volumes Deleted", "%s", text)
+	case plan.StrangePods:
+		n.Warning("Strange Pods", "%s", text)
 	case plan.RestoreHeld:
 		n.Warning("Restore Held", "%s", text)
 	case plan.ImportHeld:

@@ -75,6 +75,8 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan
 		return "SpecRefused", why.String()
 	case plan.VersionRefused:
 		return "VersionRefused", why.String()
+	case plan.StrangePods:
+		return "StrangePods", why.String()
 	case plan.CertificatesHeld:
 		return "CertificatesUnusable", why.String()
 	case plan.LoginRefused:

@@ -22,7 +22,7 @@ func statusReason(o *plan.Observation, s plan.Step, phase api.ClusterPhase) plan
 	if phase == api.ClusterPhaseFailed {
 		return plan.Reason{Detail: o.Status.Reason} // it stays as long as the phase
 	}
-	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), loginRefusal(o), o.AuthHold(), podsRefusal(o), unlabelled(o), importReason(o, s), restoring(o, s), wrongTag(o), imageRefusal(o), standstillReason(o), volumesDeleted(o), objectRefusal(o), undone(o), ignoredImport(o), toleration(o))
+	return cmp.Or(specRefusal(o), plan.CertificatesHold(o), loginRefusal(o), o.AuthHold(), podsRefusal(o), unlabelled(o), importReason(o, s), restoring(o, s), wrongTag(o), imageRefusal(o), standstillReason(o), volumesDeleted(o), strangers(o), objectRefusal(o), undone(o), ignoredImport(o), toleration(o))
 }
 
 // specRefusal says which part of the spec the operator does not follow, and why.

@@ -30,6 +30,7 @@ func (o *Observation) MinAvailable() int {
 			least++
 		}
 	}
+	least += len(o.ReadyPodsOfOthers) // they have the labels that the budget selects
 	for _, p := range o.Pods {
 		if p.DeleteRefused && p.Started && p.Ready && !p.Deleting && !o.IsMember(p.Name) {
 			least++

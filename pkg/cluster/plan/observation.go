@@ -83,7 +83,10 @@ type Observation struct {
 	// PodsOfOthers are pods with this cluster's labels that another object owns, such as an
 	// EtcdCluster of the same name that was just deleted.
 	PodsOfOthers int
-	Volumes      []manifest.VolumeState // sorted by name
+	// ReadyPodsOfOthers are the names of those that are ready. The client Service leads to them, and the
+	// PodDisruptionBudget counts them.
+	ReadyPodsOfOthers []string
+	Volumes           []manifest.VolumeState // sorted by name
 
 	// Mislabels are the images that hold another version of etcd than their tag says, with
 	// that version.

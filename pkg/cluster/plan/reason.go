@@ -56,6 +56,8 @@ const (
 	BridgeHeld
 	// WriteUndone means that admission undoes what the operator writes, or that Kubernetes refuses it.
 	WriteUndone
+	// StrangePods means that pods of others have the labels by which Services select members.
+	StrangePods
 	// EarlierPods means that pods of an earlier cluster of this name still exist.
 	EarlierPods
 	// PodGone means that the member's pod is gone. The operator checks that again at the API
@@ -109,6 +111,8 @@ func (k ReasonKind) text() string {
 		return "spec.service.bridges is not as specified: "
 	case WriteUndone:
 		return "what the operator writes has no effect: "
+	case StrangePods:
+		return "the client Service can lead to pods that are no members, because they have the labels of this cluster: "
 	case EarlierPods:
 		return "pods of an earlier cluster of this name are still there"
 	case PodGone:
