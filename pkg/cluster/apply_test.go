@@ -165,9 +165,10 @@ func TestCreateServiceRefusesForeignOnes(t *testing.T) {
 	another.Name, another.UID = "another", "another"
 	deployment := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "c", UID: "x", Controller: new(true)}
 	for name, owners := range map[string][]metav1.OwnerReference{
-		"without an owner":         nil,
-		"of another EtcdCluster":   {manifest.OwnerOf(another)},
-		"of a Deployment named so": {deployment},
+		"without an owner":                      nil,
+		"of another EtcdCluster":                {manifest.OwnerOf(another)},
+		"of a Deployment named so":              {deployment},
+		"of an EtcdCluster of another operator": {{APIVersion: "operator.etcd.io/v1alpha1", Kind: "EtcdCluster", Name: "c", UID: "x", Controller: new(true)}},
 	} {
 		w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 		w.makeService(&corev1.Service{

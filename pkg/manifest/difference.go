@@ -5,6 +5,7 @@ package manifest
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 )
@@ -16,7 +17,9 @@ func BelongsToOthers(obj metav1.Object, owner *api.EtcdCluster) bool {
 	if ref == nil {
 		return obj.GetLabels()[api.ClusterLabel] != owner.Name
 	}
-	return ref.Kind != OwnerOf(owner).Kind || ref.Name != owner.Name
+	// Other operators have a kind of this name too, in groups of their own.
+	group, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err != nil || group.Group != api.GroupName || ref.Kind != api.EtcdClusterResourceKind || ref.Name != owner.Name
 }
 
 // differences are the fields of an object that differ from the operator's.
