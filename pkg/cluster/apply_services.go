@@ -56,11 +56,11 @@ func (c *Cluster) takeOverService(ctx context.Context, client bool, want *corev1
 		return fmt.Errorf("service %s of an earlier EtcdCluster: %w", want.Name, errBeingDeleted)
 	}
 	if manifest.BelongsToOthers(live, c.obj) {
-		what := takenBy(want.Name)
+		what, otherwise := takenBy(want.Name), "create the EtcdCluster under another name"
 		if client {
-			what = writeOf(want.Name)
+			what, otherwise = writeOf(want.Name), "set spec.service.name to another name"
 		}
-		err := fmt.Errorf("service %s belongs to something else: delete or rename it, the cluster needs this name", want.Name)
+		err := fmt.Errorf("service %s belongs to something else: delete it if nothing needs it, or %s", want.Name, otherwise)
 		c.postponed.putRefused(what, err.Error(), c.cfg.Clock.Now().Add(takenPause))
 		c.notices.serviceTaken(err)
 		return err

@@ -148,7 +148,7 @@ func TestARefusedServiceOrBudgetIsNotAsSpecified(t *testing.T) {
 		"somebody else's Service": {func(_ *testing.T, w *world) {
 			others.Name = "c-client"
 			w.makeService(&corev1.Service{ObjectMeta: others})
-		}, "ServiceRefused", "service c-client belongs to something else: delete or rename it", "services", "c-client"},
+		}, "ServiceRefused", "service c-client belongs to something else: delete it if nothing needs it, or set spec.service.name", "services", "c-client"},
 		"a policy refuses the budget": {func(_ *testing.T, w *world) { forbid(w, "poddisruptionbudgets", "c") }, "BudgetRefused", "exceeded quota: q", "", ""},
 		"somebody else's budget": {func(t *testing.T, w *world) {
 			others.Name = "c"

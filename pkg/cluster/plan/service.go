@@ -33,7 +33,7 @@ func keepService(svc OwnedObject, client bool) Step {
 }
 
 func peerServiceTaken(svc OwnedObject) string {
-	return "service " + svc.Name + " belongs to something else; delete or rename it"
+	return "service " + svc.Name + " belongs to something else; delete it if nothing needs it, or create the EtcdCluster under another name"
 }
 
 // DropFormerService deletes a client Service whose name the spec has changed, once the new one
