@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -29,8 +28,14 @@ type handler[T Object] struct {
 	writeReason func(obj *unreadable, reason string)
 	// release takes the finalizer off an object that can't be read. It does not block.
 	release func(obj *unreadable)
-	// left are the objects that the log has named as left to others.
-	left map[types.NamespacedName]types.UID
+	// left are the objects that are reported as left to others.
+	left map[types.NamespacedName]leftAs
+}
+
+// leftAs is an object as it was when it was left to others.
+type leftAs struct {
+	uid   types.UID
+	scope string // the annotation's value; "": there is none
 }
 
 func (h *handler[T]) OnAdd(obj any, _ bool) { h.see(obj) }
@@ -68,23 +73,30 @@ func (h *handler[T]) seeReadable(obj T) {
 	case !h.source.takes(obj):
 		h.outOfScope(obj)
 	default:
+		delete(h.left, KeyOf(obj))
 		h.fleet.Set(h.ctx, obj)
 	}
 }
 
-func (h *handler[T]) outOfScope(obj metav1.Object) {
+func (h *handler[T]) outOfScope(obj Object) {
 	key, noun := KeyOf(obj), h.fleet.cfg.Noun
 	h.fleet.Remove(key)
-	if h.source.ClusterWide && !unknownScope(obj) && h.left[key] != obj.GetUID() {
-		if h.left == nil {
-			h.left = map[types.NamespacedName]types.UID{}
-		}
-		h.left[key] = obj.GetUID()
-		h.source.Log.WithField(noun, key).Infof("left to an operator of its namespace: this %s lacks the annotation %s; without such an operator nobody manages it", noun, ScopeSetting)
+	as := leftAs{obj.GetUID(), obj.GetAnnotations()[api.ScopeAnnotation]}
+	if h.left[key] == as {
+		return
 	}
-	if unknownScope(obj) {
-		h.source.Log.WithField(noun, KeyOf(obj)).Warnf("no operator manages this %s: annotation %s is %q; remove it, or set it to %q for an operator with -cluster-wide",
-			noun, api.ScopeAnnotation, obj.GetAnnotations()[api.ScopeAnnotation], api.ScopeClusterWide)
+	if h.left == nil {
+		h.left = map[types.NamespacedName]leftAs{}
+	}
+	h.left[key] = as
+	switch {
+	case unknownScope(obj):
+		const text = "o operator manages this %s: annotation %s is %q; remove it, or set it to %q for an operator with -cluster-wide"
+		args := []any{noun, api.ScopeAnnotation, as.scope, api.ScopeClusterWide}
+		h.source.Log.WithField(noun, key).Warnf("n"+text, args...)
+		h.source.Recorder.Eventf(obj, corev1.EventTypeWarning, h.fleet.unmanaged(), "N"+text, args...)
+	case h.source.ClusterWide:
+		h.source.Log.WithField(noun, key).Infof("left to an operator of its namespace: this %s lacks the annotation %s; without such an operator nobody manages it", noun, ScopeSetting)
 	}
 }
 

@@ -143,6 +143,39 @@ func TestTheScopeCanChange(t *testing.T) {
 	}
 }
 
+// Nobody managed a cluster with a mistyped annotation, and only the logs of the operators said so.
+func TestAScopeThatKeepsAllOperatorsAwayIsReported(t *testing.T) {
+	for _, clusterWide := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, clusterWide)
+			reported := func() (n int) {
+				for len(s.events.Events) > 0 {
+					if e := <-s.events.Events; !strings.Contains(e, "Warning Cluster Not Managed No operator manages this cluster") || !strings.Contains(e, "\"cluster-wide\"") {
+						t.Errorf("event %q", e)
+					}
+					n++
+				}
+				return n
+			}
+			mine, typo := fleettest.EtcdCluster("a", "1"), fleettest.EtcdCluster("a", "1", fleettest.Scope("cluster-wide"))
+			if clusterWide {
+				mine = fleettest.EtcdCluster("a", "1", fleettest.Scope(api.ScopeClusterWide))
+			}
+			s.handler.OnAdd(mine, true)
+			s.handler.OnUpdate(mine, typo)
+			s.handler.OnUpdate(typo, typo) // the informer lists again
+			if n := reported(); n != 1 {
+				t.Errorf("%d events", n)
+			}
+			s.handler.OnUpdate(typo, mine)
+			s.handler.OnUpdate(mine, typo)
+			if n := reported(); n != 1 {
+				t.Errorf("%d events after it was back", n)
+			}
+		})
+	}
+}
+
 // A foreground deletion keeps the object until its pods are gone; who made them
 // again would never see it end.
 func TestAClusterThatIsBeingDeletedIsLeftAlone(t *testing.T) {
