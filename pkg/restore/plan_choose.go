@@ -40,12 +40,12 @@ func choose(o *observation) *verdict {
 		}
 		return &verdict{status: *st.DeepCopy(), wait: loop.LongestSleep}
 	}
-	if tired(o) {
-		return o.choosing(api.RestorePhaseFailed, fmt.Sprintf("given up after %s, and not tried again by itself: edit the spec of the EtcdRestore, or make another one; the last time: %s", patience, notice.Shorten(st.Reason, 2000)))
-	}
 	m, err := o.manifest()
 	if why := refused(o, m); why != "" {
 		return o.choosing(api.RestorePhaseInvalid, why+"; nothing is done until then")
+	}
+	if why := tired(o); why != "" {
+		return o.choosing(api.RestorePhaseFailed, why)
 	}
 	if !committed(st) && notChosen(o) {
 		return o.choosing(api.RestorePhaseFailed, noLongerChosen)
@@ -291,11 +291,32 @@ func waitsForEdit(obj *api.EtcdRestore) bool {
 	return !committed(st) && (gaveUp(obj) != "" || st.Phase == api.RestorePhaseFailed && st.ObservedGeneration == obj.Generation)
 }
 
-// tired reports whether a restore has been tried for too long.
-func tired(o *observation) bool {
-	st := &o.obj.Status
-	return !committed(st) && st.Phase == api.RestorePhaseRetrying && st.ObservedGeneration == o.obj.Generation &&
-		st.StartDate != nil && o.now.Sub(st.StartDate.Time) > patience
+// tired says that a restore has waited for too long to begin; "": it has not. It may have waited for
+// an operator, too. A read under way comes to its end.
+func tired(o *observation) string {
+	st, since := &o.obj.Status, writtenAt(o.obj)
+	if st.ObservedGeneration == o.obj.Generation && st.StartDate != nil {
+		since = st.StartDate.Time
+	}
+	if committed(st) || o.reading != nil || o.outcome != nil || since.IsZero() || o.now.Sub(since) <= patience {
+		return ""
+	}
+	why := fmt.Sprintf("given up after %s, and not tried again by itself: edit the spec of the EtcdRestore, or make another one", patience)
+	if st.Reason != "" {
+		why += "; the last time: " + notice.Shorten(st.Reason, 2000)
+	}
+	return why
+}
+
+// writtenAt is when somebody last wrote to an EtcdRestore, and not to its status alone; zero: unknown.
+func writtenAt(obj *api.EtcdRestore) time.Time {
+	at := obj.CreationTimestamp.Time
+	for _, f := range obj.ManagedFields {
+		if f.Subresource == "" && f.Time != nil && f.Time.After(at) {
+			at = f.Time.Time
+		}
+	}
+	return at
 }
 
 // gaveUp is why a restore was given up by v0.9.4, which did not try again; "" where it

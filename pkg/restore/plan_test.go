@@ -127,6 +127,30 @@ func marked(o *observation) {
 	}
 }
 
+// madeBefore is an EtcdRestore that somebody created before a while. Its status was written since.
+func madeBefore(d time.Duration) scene {
+	return func(o *observation) {
+		now := metav1.NewTime(testNow)
+		o.obj.CreationTimestamp = metav1.NewTime(testNow.Add(-d))
+		o.obj.ManagedFields = append(o.obj.ManagedFields, metav1.ManagedFieldsEntry{Manager: "etcd-restore-operator", Subresource: "status", Time: &now})
+	}
+}
+
+// writtenBefore is one that somebody wrote to before a while.
+func writtenBefore(d time.Duration) scene {
+	return func(o *observation) {
+		at := metav1.NewTime(testNow.Add(-d))
+		o.obj.ManagedFields = append(o.obj.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Time: &at})
+	}
+}
+
+// leftBefore is one that an operator began to look at before a while, and left in a phase.
+func leftBefore(d time.Duration, phase api.RestorePhase) scene {
+	return func(o *observation) {
+		o.obj.Status = api.RestoreStatus{Phase: phase, ObservedGeneration: 1, StartDate: notice.Timestamp(testNow.Add(-d)), Reason: "as it was"}
+	}
+}
+
 // servedSince is a cluster whose first member served before a while.
 func servedSince(d time.Duration) scene {
 	return func(o *observation) { o.obj.Status.ServedDate = notice.Timestamp(testNow.Add(-d)) }
@@ -193,6 +217,13 @@ func TestPlan(t *testing.T) {
 		"which a clock that was set back can't stretch": {seen(func(o *observation) {
 			o.obj.Status = api.RestoreStatus{Phase: "Retrying", ObservedGeneration: 1, NextExecutionDate: notice.Timestamp(testNow.Add(time.Hour))}
 		}), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
+		"one that nobody has seen for a day waits for an edit":  {seen(madeBefore(patience + 1)), "", "Failed", "given up after 24h"},
+		"one of the last day begins":                            {seen(madeBefore(patience)), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
+		"and one that was edited since":                         {seen(madeBefore(patience+1), writtenBefore(time.Hour)), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
+		"one that an operator has left for a day waits as well": {seen(leftBefore(patience+1, "Verifying")), "", "Failed", "the last time: as it was"},
+		"and one that the cluster did not fit":                  {seen(leftBefore(patience+1, "Invalid")), "", "Failed", "the last time: as it was"},
+		"but a read that takes a day comes to its end":          {seen(leftBefore(patience+1, "Verifying"), func(o *observation) { text := "reading 5 of 7"; o.reading = &text }), "", "Verifying", "5 of 7"},
+		"and counts":                          {seen(finalized, leftBefore(patience+1, "Verifying"), read(nil)), "", "Stopping", ""},
 		"nothing to restore":                  {seen(gone), "", "Retrying", "spec.clusterTemplate"},
 		"somebody else has the token's name":  {seen(func(o *observation) { o.token = &tokenState{uid: "x"} }), "", "Retrying", "Secret c-restore-token"},
 		"what v0.9.4 gave up stays so":        {seen(func(o *observation) { o.obj.Status.Reason = "no" }), "", "Failed", "v0.9.4"},
