@@ -35,9 +35,12 @@ func (f finder) otherCluster(object store.Object) error {
 	}
 }
 
-// alsoIn names other clusters whose log has the revision that is asked for, if nobody has said which
-// cluster is meant; "": there are none.
+// alsoIn names another cluster whose log has the revision or the moment that is asked for, if nobody
+// has said which cluster is meant; "": there is none.
 func (f finder) alsoIn(chosen string) string {
+	if f.rival != 0 {
+		return f.instead(f.rival, "contains the moment "+text(f.moment))
+	}
 	if f.log == nil || f.cluster != 0 {
 		return ""
 	}
@@ -48,9 +51,14 @@ func (f finder) alsoIn(chosen string) string {
 		}
 		for m := range f.log.of[id].Marks() {
 			if m.First <= f.revision && f.revision <= m.Last {
-				return fmt.Sprintf("%s: the log of changes of another cluster has revision %d too: to restore that one, set spec.clusterID: %s", f.place.Path(changelog.ClusterPrefix(f.place.Key, id)), f.revision, other)
+				return f.instead(id, fmt.Sprintf("has revision %d", f.revision))
 			}
 		}
 	}
 	return ""
+}
+
+// instead says how to restore another cluster, whose log has what is asked for.
+func (f finder) instead(id uint64, has string) string {
+	return fmt.Sprintf("%s: the log of changes of another cluster %s too: to restore that one, set spec.clusterID: %016x", f.place.Path(changelog.ClusterPrefix(f.place.Key, id)), has, id)
 }

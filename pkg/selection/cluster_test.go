@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
@@ -78,6 +80,24 @@ func TestNoBackupOfTheClusterIsAnError(t *testing.T) {
 		_, _, err := Find(t.Context(), s.location("a/etcd"), &api.RestoreSpec{Pick: api.RestorePickNewest, Revision: tc.revision, ClusterID: "aaaa"}, nil)
 		if !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "000000000000aaaa") {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestAMomentOfTwoLogsIsTold(t *testing.T) {
+	for cluster, want := range map[string]struct{ key, says string }{
+		"":     {sunday, "contains the moment 2026-07-01T00:05:12Z too: to restore that one, set spec.clusterID: 000000000000aaaa"},
+		"aaaa": {tuesday, ""},
+		"bbbb": {sunday, ""},
+	} {
+		s := shared(t)
+		s.record(t, second, 31, 30, 300)
+		s.put(sunday, holding(t, 4, 30), backupobject.MetaCluster, fmt.Sprintf("%016x", second))
+		spec := &api.RestoreSpec{Pick: api.RestorePickNewest, Time: &metav1.Time{Time: moment(312)}, ClusterID: cluster}
+		v, passed, err := Find(t.Context(), s.location("a/etcd"), spec, nil)
+		told := strings.Join(passed, "\n")
+		if err != nil || v.Key != want.key || v.Revision != 31 || !strings.Contains(told, want.says) || strings.Contains(told, "spec.clusterID") != (want.says != "") {
+			t.Errorf("cluster %q: revision %d of %s, passed over %q, %v", cluster, v.Revision, v.Key, passed, err)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func TestAllMomentsOfAQuietClusterHaveTheirRevision(t *testing.T) {
 					after := written[i+1]
 					for _, since := range []time.Duration{0, time.Duration(dice.Int64N(int64(after.Sub(at)))), after.Sub(at) - time.Millisecond} {
 						moment := at.Add(since)
-						if _, revision, err := l.at(t.Context(), moment); err != nil || revision != int64(13+i) {
+						if _, _, revision, err := l.at(t.Context(), moment); err != nil || revision != int64(13+i) {
 							t.Errorf("%s after revision %d, %s before the next one: revision %d, %v", since, 13+i, after.Sub(moment), revision, err)
 						}
 					}

@@ -73,22 +73,25 @@ func reach(index *changelog.Index, from int64) int64 {
 }
 
 // at finds the revision that a cluster had at a moment. If another cluster has taken its place
-// under the same path, the moments of both differ.
-func (l *logs) at(ctx context.Context, moment time.Time) (cluster uint64, revision int64, err error) {
+// under the same path, the moments of both differ. Of two that were there at once, it takes the one
+// whose log ends later; rival is the other one.
+func (l *logs) at(ctx context.Context, moment time.Time) (cluster, rival uint64, revision int64, err error) {
 	log := l.place.Path(changelog.KeyPrefix(l.place.Key))
 	var nearest []string
+	var containing []uint64
 	var found piece
 	var begins time.Time // of found
 	for _, id := range slices.Sorted(maps.Keys(l.of)) {
 		for _, p := range pieces(l.of[id]) {
 			since, err := l.since(ctx, p)
 			if err != nil {
-				return 0, 0, err
+				return 0, 0, 0, err
 			}
 			if moment.Before(since) || moment.After(p.until) {
 				nearest = append(nearest, text(since)+" to "+text(p.until))
 				continue
 			}
+			containing = append(containing, id)
 			if !p.until.Before(found.until) {
 				found, begins, cluster = p, since, id
 			}
@@ -97,11 +100,16 @@ func (l *logs) at(ctx context.Context, moment time.Time) (cluster uint64, revisi
 	switch {
 	case cluster != 0:
 		revision, err = l.within(ctx, found, begins, moment)
-		return cluster, revision, err
+		for _, id := range containing {
+			if id != cluster {
+				rival = id
+			}
+		}
+		return cluster, rival, revision, err
 	case len(nearest) == 0:
-		return 0, 0, fmt.Errorf("%w: spec.time needs a log of changes, and there is none below %s: the path must be that of an EtcdBackup with spec.continuous", store.ErrNotFound, log)
+		return 0, 0, 0, fmt.Errorf("%w: spec.time needs a log of changes, and there is none below %s: the path must be that of an EtcdBackup with spec.continuous", store.ErrNotFound, log)
 	}
-	return 0, 0, fmt.Errorf("%w: the log of changes below %s does not contain the moment %s; it contains %s", ErrOutside, log, text(moment), strings.Join(nearest, ", "))
+	return 0, 0, 0, fmt.Errorf("%w: the log of changes below %s does not contain the moment %s; it contains %s", ErrOutside, log, text(moment), strings.Join(nearest, ", "))
 }
 
 func text(moment time.Time) string { return moment.UTC().Format(time.RFC3339) }

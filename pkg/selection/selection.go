@@ -74,7 +74,7 @@ func Find(ctx context.Context, place *location.Location, spec *api.RestoreSpec, 
 		}
 		if spec.Time != nil {
 			f.moment = spec.Time.Time
-			if f.cluster, f.revision, err = f.log.at(ctx, f.moment); err != nil {
+			if f.cluster, f.rival, f.revision, err = f.log.at(ctx, f.moment); err != nil {
 				return Verified{}, nil, err
 			}
 		}
