@@ -55,7 +55,7 @@ func without(finalizers []string) []string {
 }
 
 func (s begin) apply(ctx context.Context, r *Restore) error {
-	r.job = r.start(ctx, r.newAttempt(s.manifest))
+	r.job = r.start(ctx, r.newAttempt(s))
 	return nil
 }
 

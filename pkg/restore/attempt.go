@@ -49,6 +49,7 @@ type attempt struct {
 	log      *logrus.Entry
 	obj      *api.EtcdRestore // nobody changes it
 	manifest manifest
+	known    int64 // as in begin
 
 	abandoned *abandonedRead // what was last left to itself
 
@@ -76,8 +77,8 @@ type job struct {
 	attempt *attempt
 }
 
-func (r *Restore) newAttempt(m manifest) *attempt {
-	return &attempt{cfg: &r.cfg, clusters: r.clusters(), log: r.log, obj: r.obj, manifest: m, abandoned: r.abandoned}
+func (r *Restore) newAttempt(s begin) *attempt {
+	return &attempt{cfg: &r.cfg, clusters: r.clusters(), log: r.log, obj: r.obj, manifest: s.manifest, known: s.known, abandoned: r.abandoned}
 }
 
 func (r *Restore) start(ctx context.Context, a *attempt) *job {
@@ -106,7 +107,7 @@ func (a *attempt) runOnce(ctx context.Context) (result outcome) {
 		return result
 	}
 	if result.err = fits(&result.backup, a.manifest); result.err == nil {
-		bump := bumpFor(&a.obj.Spec, &result.backup, a.manifest)
+		bump := bumpFor(&a.obj.Spec, &result.backup, a.manifest, a.known)
 		if result.backup.Revision > 0 {
 			result.backup.BumpRevision = bump
 		}

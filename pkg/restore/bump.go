@@ -34,8 +34,9 @@ func begins(b *api.RestoredBackup) int64 { return cmp.Or(b.Revision, b.EtcdRevis
 const aboveBackup = 1_000_000_000
 
 // bumpFor is how much to raise the revision of a backup for an EtcdCluster. Whoever asks
-// for an earlier revision of a cluster that has clients wants them to notice.
-func bumpFor(spec *api.RestoreSpec, b *api.RestoredBackup, m manifest) int64 {
+// for an earlier revision of a cluster that has clients wants them to notice. known is the last
+// revision that they are known to have seen, which a restore before may have raised.
+func bumpFor(spec *api.RestoreSpec, b *api.RestoredBackup, m manifest, known int64) int64 {
 	if spec.BumpRevision > 0 || b.Revision == 0 || spec.ClusterTemplate != nil {
 		return spec.BumpRevision
 	}
@@ -46,7 +47,30 @@ func bumpFor(spec *api.RestoreSpec, b *api.RestoredBackup, m manifest) int64 {
 	if v, err := etcd.ParseVersion(cluster.EffectiveVersion()); err != nil || !v.HasBumpRevision() {
 		return 0
 	}
-	return min(max(b.EtcdRevision-b.Revision, 0)+aboveBackup, api.MaxBumpRevision)
+	return min(max(b.EtcdRevision-b.Revision, known-b.Revision, 0)+aboveBackup, api.MaxBumpRevision)
+}
+
+// knownRevision is the last revision that clients of the replaced EtcdCluster have seen, as far as is
+// on record; 0: none is.
+func (o *observation) knownRevision() (known int64) {
+	if c := o.cluster; c != nil && !c.createdBy(o.obj.UID) {
+		if c.status.Record != nil {
+			known = c.status.Record.Revision
+		}
+		if from := c.status.RestoredFrom; from != nil {
+			known = max(known, beganAt(from))
+		}
+	}
+	// The choice before an edit was above what was known then.
+	if b := o.obj.Status.Backup; committed(&o.obj.Status) && b.BumpRevision > 0 {
+		known = max(known, begins(b)+b.BumpRevision-aboveBackup)
+	}
+	return known
+}
+
+// beganAt is the revision with which a restored cluster began.
+func beganAt(from *api.RestoredFrom) int64 {
+	return cmp.Or(from.Revision, from.EtcdRevision) + from.BumpRevision
 }
 
 // bumpOf is how much a restore raises the revision.
@@ -69,7 +93,7 @@ func mayRepeat(old *unstructured.Unstructured, b *api.RestoredBackup, bump int64
 	if from == nil || from.BumpRevision == 0 {
 		return "" // nobody cares, or it was never raised
 	}
-	known, first := cmp.Or(from.Revision, from.EtcdRevision)+from.BumpRevision, begins(b)+bump
+	known, first := beganAt(from), begins(b)+bump
 	if first > known {
 		return ""
 	}

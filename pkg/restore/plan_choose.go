@@ -68,7 +68,7 @@ func choose(o *observation) *verdict {
 	}
 	v := o.choosing(api.RestorePhaseVerifying, "the backup is being looked for")
 	v.status.NextExecutionDate = nil
-	return v.do(begin{m})
+	return v.do(begin{m, o.knownRevision()})
 }
 
 // choosing is a verdict about the choice of a backup.

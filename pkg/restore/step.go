@@ -25,8 +25,12 @@ type step interface {
 var errBehind = errors.New("it has changed meanwhile")
 
 type (
-	// begin begins an attempt to find a backup for the cluster of a manifest.
-	begin struct{ manifest manifest }
+	// begin begins an attempt to find a backup for the cluster of a manifest. known is the last
+	// revision that its clients are known to have seen.
+	begin struct {
+		manifest manifest
+		known    int64
+	}
 
 	// putFinalizer and release put the finalizer on the EtcdRestore and take it off.
 	putFinalizer struct{}

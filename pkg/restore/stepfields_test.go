@@ -41,6 +41,8 @@ func inFull(t *testing.T, s step) string {
 			words = append(words, name)
 		case string:
 			words = append(words, fmt.Sprintf("%s=%q", name, value))
+		case int64:
+			words = append(words, fmt.Sprintf("%s=%d", name, value))
 		case types.UID:
 			words = append(words, fmt.Sprintf("%s=%s", name, value))
 		case *unstructured.Unstructured:

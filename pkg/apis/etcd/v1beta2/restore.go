@@ -136,7 +136,8 @@ type RestoreSpec struct {
 	// 3.4.27, 3.5.10 or 3.6. At most 1125899906842624 (2^50), because etcd cannot start
 	// beyond 2^63. Default: 0, which adds none. With `revision` or `time`, and without
 	// `clusterTemplate`, 0 raises the revision to 1000000000 above that of the backup, if
-	// etcd has the option. The least that you can set then is 1.
+	// etcd has the option. It also counts from the revision in the status of the
+	// EtcdCluster. The least that you can set then is 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1125899906842624
