@@ -18,7 +18,7 @@ const roomPatience = time.Minute
 // members must be more than one, and a quorum.
 func (o *Observation) makeRoom(next MemberState) Step {
 	planned := o.Planned()
-	if len(planned) != 1 || !o.needsRoom(planned[0]) || len(o.Voters()) < 3 || !o.quorumWithout(next) {
+	if len(planned) != 1 || !o.needsRoom(planned[0]) || len(o.Voters()) < 3 || !o.quorumWithout(next) || o.dataDiffers() {
 		return nil
 	}
 	if s := o.handOver(next); s != nil {
@@ -39,7 +39,7 @@ func (o *Observation) makeRoomForMember(m MemberState) Step {
 		return nil
 	}
 	next, ok := o.nextBehind()
-	if !ok || next.ID == m.ID || !o.needsReplacing(next) || !o.quorumWithout(next) {
+	if !ok || next.ID == m.ID || !o.needsReplacing(next) || !o.quorumWithout(next) || o.dataDiffers() {
 		return nil
 	}
 	if s := o.handOver(next); s != nil {

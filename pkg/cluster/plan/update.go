@@ -68,6 +68,9 @@ func updateOneMember(o *Observation) Step {
 		return nil
 	}
 	for _, m := range behind {
+		if o.dataDiffers() && !m.Pod.Dataless {
+			continue // its data may be the right one
+		}
 		if !m.Healthy() && !m.Pod.Running && m.Pod.Problem != "" && o.needsReplacing(m) && o.quorumWithout(m) {
 			return m.remove(true, "it does not run, and the spec has changed since its pod was made")
 		}
