@@ -598,12 +598,15 @@ func parseMember(o *plan.Observation, words []string, running string, id uint64,
 			m.Status, p = nil, nil
 		case "runs":
 			m.Status.Version = value
-		case "applied":
+		case "applied", "index":
 			n, err := strconv.ParseUint(value, 10, 64)
 			if err != nil {
 				return m, nil, err
 			}
 			m.Status.RaftApplied = n
+			if key == "index" {
+				m.Status.RaftIndex = n
+			}
 		case "revision":
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err != nil {

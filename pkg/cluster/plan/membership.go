@@ -109,6 +109,9 @@ func promoteLearner(o *Observation) Step {
 		return nil
 	}
 	best := slices.MaxFunc(ready, func(a, b MemberState) int { return cmp.Compare(a.Status.RaftApplied, b.Status.RaftApplied) })
+	if !o.delaysNoWrite(best) {
+		return nil // awaitLearners
+	}
 	return PromoteMember{best.ID, best.PodName}
 }
 
@@ -268,6 +271,9 @@ func awaitLearners(o *Observation) Step {
 		case !o.mayVote(l):
 			return nil // the import waits for the user's word
 		}
+		if l := learners[0]; l.Healthy() && !o.delaysNoWrite(l) {
+			return Wait{"for " + l.PodName + " to catch up before it gets a vote"}
+		}
 		return Wait{"for " + learners[0].PodName + " to join"}
 	}
 	return nil
@@ -348,6 +354,23 @@ func removeOneMember(o *Observation) Step {
 		why = "another that follows the spec has joined in its place"
 	}
 	return victim.remove(false, why)
+}
+
+// delaysNoWrite reports whether writes need not wait for a learner that gets a vote. etcd finds a learner in sync
+// with nine tenths of the log. In an old cluster, it may lack millions of entries, and no write succeeds
+// until it has them, unless the others are a quorum without it.
+func (o *Observation) delaysNoWrite(m MemberState) bool {
+	voters := o.Voters()
+	if Count(voters, MemberState.Healthy) >= etcd.Quorum(len(voters)+1) {
+		return true
+	}
+	var last uint64
+	for _, other := range o.Members {
+		if other.Status != nil {
+			last = max(last, other.Status.RaftIndex)
+		}
+	}
+	return last <= m.Status.RaftIndex+catchUpEntries
 }
 
 // addMembers creates the pods of missing members. The pods start together; the operator adds
