@@ -23,6 +23,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/recorder"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 const (
@@ -308,12 +309,15 @@ func (c *changeLog) hashes(at etcd.Position) recorder.Hashes {
 		c.mu.Lock()
 		c.hashed = c.cfg.Clock.Now()
 		c.mu.Unlock()
-		// Members and certificates change.
-		source, err := (&attempt{cfg: c.cfg, log: c.log, obj: c.obj}).source(ctx)
 		var got comparison
-		if err == nil {
-			got, err = c.cfg.HashAt(ctx, source, at.ClusterID, at.MemberID, revision)
-		}
+		err := watchdog.Guard(func() error {
+			// Members and certificates change.
+			source, err := (&attempt{cfg: c.cfg, log: c.log, obj: c.obj}).source(ctx)
+			if err == nil {
+				got, err = c.cfg.HashAt(ctx, source, at.ClusterID, at.MemberID, revision)
+			}
+			return err
+		})
 		if ctx.Err() != nil {
 			return changelog.Checkpoint{}, ctx.Err()
 		}

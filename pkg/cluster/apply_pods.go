@@ -21,6 +21,7 @@ import (
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // createPods creates the pods of a step at the same time. While the API server refuses some, it
@@ -40,7 +41,7 @@ func (c *Cluster) createPods(ctx context.Context, s plan.CreatePods) error {
 			p.Token = uuid.NewString()
 		}
 		create := func() {
-			errs[i] = recovered(func() (err error) {
+			errs[i] = watchdog.Guard(func() (err error) {
 				created[i], err = c.createPod(ctx, p)
 				return err
 			})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // askPods asks the pods that can be reached and pass a filter something, all at once. It returns the answers by
@@ -31,7 +32,7 @@ func askPods[T any](ctx context.Context, c *Cluster, o *plan.Observation, timeou
 	said := map[string]T{}
 	for _, p := range pods {
 		asking.Go(func() {
-			err := recovered(func() error {
+			err := watchdog.Guard(func() error {
 				answer, err := ask(ctx, p)
 				if err == nil {
 					mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // observeCopy asks the etcd to copy whether it refuses writes, and where it stands.
@@ -68,7 +69,7 @@ func (i *importer) askSource(ctx context.Context, urls []string, fence etcd.Alar
 		}
 		go func() {
 			a := sourceAnswer{from: conn}
-			if err := recovered(func() (err error) { a.source, err = stateOf(ctx, conn, fence); return err }); err != nil {
+			if err := watchdog.Guard(func() (err error) { a.source, err = stateOf(ctx, conn, fence); return err }); err != nil {
 				a.err = err
 			}
 			answers <- a

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // copies are when members were last seen to receive a copy of the database.
@@ -45,7 +46,7 @@ func (c copies) look(ctx context.Context, o *plan.Observation, receives func(ctx
 			continue
 		}
 		asked.Go(func() {
-			err := recovered(func() (err error) {
+			err := watchdog.Guard(func() (err error) {
 				received[i], err = receives(ctx, metricsOf(m.Pod))
 				return err
 			})

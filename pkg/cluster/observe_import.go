@@ -18,6 +18,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/finding"
 	"github.com/etcd-operator/etcd-operator/pkg/importsource"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 const (
@@ -80,7 +81,7 @@ func (j *job) start(ctx context.Context, timeout time.Duration, wake func(), do 
 	j.done = make(chan func(), 1)
 	go func(done chan<- func()) {
 		var apply func()
-		err := recovered(func() error {
+		err := watchdog.Guard(func() error {
 			apply = do(ctx)
 			return nil
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // statusTimeout bounds the status request to one member. All requests run at once, so that
@@ -116,7 +117,7 @@ func (c *Cluster) ask(ctx context.Context, o *plan.Observation) []answer {
 			continue
 		}
 		asked.Go(func() {
-			answers[i].err = recovered(func() error {
+			answers[i].err = watchdog.Guard(func() error {
 				status, err := answers[i].conn.Status(ctx)
 				if err == nil {
 					answers[i].status = &status
@@ -200,7 +201,7 @@ func agreed(ctx context.Context, o *plan.Observation, candidates []answer) ([]et
 	ask := func(a *answer) {
 		asking.Go(func() {
 			var members []etcd.Member
-			err := recovered(func() (err error) {
+			err := watchdog.Guard(func() (err error) {
 				members, err = a.conn.Members(ctx)
 				return err
 			})

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // findStalled finds the members that answer and do not commit. While a quorum serves, it asks
@@ -25,7 +26,7 @@ func findStalled(ctx context.Context, o *plan.Observation, answers []answer) {
 			continue
 		}
 		asked.Go(func() {
-			answers[i].stalled = recovered(func() (err error) {
+			answers[i].stalled = watchdog.Guard(func() (err error) {
 				answers[i].position, err = answers[i].conn.Commits(ctx)
 				return err
 			}) != nil

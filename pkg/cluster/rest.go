@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 const (
@@ -105,7 +106,7 @@ func (c *Cluster) look(ctx context.Context) bool {
 	defer cancel()
 	same := make([]bool, len(c.rest.seen))
 	ask := func(i int, m stated) {
-		same[i] = recovered(func() error {
+		same[i] = watchdog.Guard(func() error {
 			position, err := m.through.Commits(ctx)
 			if err == nil && position != m.position {
 				return errMoved

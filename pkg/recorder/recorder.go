@@ -18,6 +18,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // Errors after which a log can't continue as it is.
@@ -107,7 +108,7 @@ func (r *Recorder) Run(ctx context.Context, last int64, known *changelog.Revisio
 	received := make(chan struct{})
 	go func() {
 		defer close(received)
-		cancel(r.receive(ctx, stream, b))
+		cancel(watchdog.Guard(func() error { return r.receive(ctx, stream, b) }))
 	}()
 	err = r.keepStoring(ctx, outer, b)
 	if cause := context.Cause(ctx); cause != nil {

@@ -519,3 +519,21 @@ func TestARecordingAsksForTheLeasesOfTheSegmentBefore(t *testing.T) {
 		}
 	})
 }
+
+// buggy is a member whose stream panics.
+type buggy struct{ *recordertest.Member }
+
+func (b buggy) Changes(context.Context, int64) (recorder.Stream, error) { return b, nil }
+
+func (buggy) Next() ([]etcd.Change, error) { panic("a bug") }
+
+func TestABugEndsOnlyItsOwnRecording(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(20)
+		r := f.recorder()
+		r.Member = buggy{f.Member}
+		if err := r.Run(t.Context(), 20, nil); err == nil || !strings.Contains(err.Error(), "a bug") {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 const (
@@ -45,11 +46,19 @@ func survey(ctx context.Context, limit time.Duration, urls []string, members []m
 	for i, m := range members {
 		answers[i] = answer{url: urls[i], statusErr: errNoAnswer, agreedErr: errNoAnswer}
 		asking.Go(func() {
-			status, err := m.Status(ctx)
+			var status etcd.Status
+			err := watchdog.Guard(func() (err error) {
+				status, err = m.Status(ctx)
+				return err
+			})
 			heard <- func() { answers[i].status, answers[i].statusErr = status, orNoAnswer(ctx, err) }
 		})
 		asking.Go(func() {
-			revision, err := read(ctx, m)
+			var revision int64
+			err := watchdog.Guard(func() (err error) {
+				revision, err = read(ctx, m)
+				return err
+			})
 			heard <- func() { answers[i].agreed, answers[i].agreedErr = revision, orNoAnswer(ctx, err) }
 		})
 	}

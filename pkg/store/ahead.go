@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 const (
@@ -45,7 +47,11 @@ func ReadAhead(ctx context.Context, objects []Object, read func(context.Context,
 					return
 				}
 				reading.Go(func() {
-					text, err := read(ctx, object)
+					var text []byte
+					err := watchdog.Guard(func() (err error) {
+						text, err = read(ctx, object)
+						return err
+					})
 					result <- content{text, err, weight}
 				})
 			}

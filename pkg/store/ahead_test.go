@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -82,6 +83,11 @@ func TestAnErrorEndsReadingAhead(t *testing.T) {
 		}
 		if n != 8 || !errors.Is(last, bad) || under.Load() != 0 {
 			t.Errorf("%d objects, %v, %d under way", n, last, under.Load())
+		}
+		for _, err := range ReadAhead(t.Context(), many(1, 1), func(context.Context, Object) ([]byte, error) { panic("a bug") }) {
+			if err == nil || !strings.Contains(err.Error(), "a bug") {
+				t.Errorf("a panic: %v", err)
+			}
 		}
 		for range ReadAhead(t.Context(), many(100, 1), read) {
 			break // the caller has enough

@@ -9,6 +9,8 @@ import (
 	"io"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // Limits of all stores' multipart uploads.
@@ -91,7 +93,7 @@ func SendParts(ctx context.Context, first []byte, body io.Reader, send func(ctx 
 		number++
 		n := number
 		sending.Go(func() error {
-			err := send(ctx, n, buffer[:length])
+			err := watchdog.Guard(func() error { return send(ctx, n, buffer[:length]) })
 			free <- buffer
 			return err
 		})

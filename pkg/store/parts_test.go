@@ -101,6 +101,10 @@ func TestErrorsEndAnUpload(t *testing.T) {
 	if !errors.Is(err, bad) {
 		t.Errorf("cancelled: %v", err)
 	}
+	_, err = SendParts(t.Context(), make([]byte, 1000), rand.Reader, func(context.Context, int, []byte) error { panic("a bug") })
+	if err == nil || !strings.Contains(err.Error(), "a bug") {
+		t.Errorf("panic: %v", err)
+	}
 }
 
 // io.ReadFull says the same of content that ends within a part.

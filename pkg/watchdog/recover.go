@@ -5,6 +5,7 @@ package watchdog
 
 import (
 	"errors"
+	"fmt"
 	"runtime/debug"
 
 	"github.com/sirupsen/logrus"
@@ -24,4 +25,15 @@ func Recover[T any](log *logrus.Entry, work func() T) (result T, err error) {
 		}
 	}()
 	return work(), nil
+}
+
+// Guard runs f and returns a panic in it as an error. Each goroutine must recover for itself: a bug
+// that one member or one object triggers would otherwise end the operator for all.
+func Guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("this is a bug of the operator; report it: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
 }
