@@ -52,7 +52,7 @@ func offeredBy(obj *api.EtcdRestore, token *tokenState) (offered, bool) {
 }
 
 // keepOffer sees to it that what is offered is what is on record.
-func (r *Restore) keepOffer(token *tokenState) {
+func (r *Restore) keepOffer(ctx context.Context, token *tokenState) {
 	want, ok := offeredBy(r.obj, token)
 	if ok && r.offer != nil && r.offer.of == want {
 		return
@@ -62,12 +62,10 @@ func (r *Restore) keepOffer(token *tokenState) {
 		return
 	}
 	o, obj, backup := &offer{of: want}, r.obj, r.obj.Status.Backup
-	sent := r.cfg.Metrics.sent(obj)
-	o.withdraw = r.cfg.Server.Offer(obj.Name, want.token, backupserver.Backup{
+	sent, log := r.cfg.Metrics.sent(obj), newLogList(ctx, r.cfg.OpenLocation, obj, backup, r.cfg.Clock)
+	withdraw := r.cfg.Server.Offer(obj.Name, want.token, backupserver.Backup{
 		Size: backup.Size, SHA256: backup.SHA256,
-		Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
-			return openAt(ctx, r.cfg.OpenLocation, obj, backup, offset)
-		},
+		Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) { return openAt(ctx, log, offset) },
 		Served: func(upTo int64) {
 			before := o.served.Swap(upTo)
 			sent(max(upTo-before, 0))
@@ -78,10 +76,15 @@ func (r *Restore) keepOffer(token *tokenState) {
 			if errors.Is(err, backupserver.ErrReplaced) || errors.Is(err, store.ErrNotFound) {
 				o.served.Store(0) // whatever was sent, it counts for nothing
 				text += anotherBackup
+				log.forget()
 			}
 			o.failure.Store(&text)
 		},
 	})
+	o.withdraw = func() {
+		log.end(errWithdrawn)
+		withdraw()
+	}
 	r.offer = o
 }
 

@@ -231,7 +231,7 @@ func (r *Restore) look(ctx context.Context, now time.Time) (time.Duration, error
 	if v.overtaken {
 		r.editsSeen = append(r.editsSeen, now)
 	}
-	r.keepOffer(o.token)
+	r.keepOffer(ctx, o.token)
 	if v.step == nil {
 		if wrote {
 			return betweenSteps, nil

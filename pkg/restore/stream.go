@@ -12,9 +12,7 @@ import (
 	"iter"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
-	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
-	"github.com/etcd-operator/etcd-operator/pkg/selection"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
@@ -24,12 +22,19 @@ func snapshotSize(backup *api.RestoredBackup) int64 { return cmp.Or(backup.Snaps
 // openAt reads the backup on record from an offset on, and the log of changes after it. To
 // close it closes the store. What has come in its place is not read: it would be found wrong
 // only at its end.
-func openAt(ctx context.Context, open OpenLocation, obj *api.EtcdRestore, backup *api.RestoredBackup, offset int64) (io.ReadCloser, error) {
-	place, err := open(ctx, obj.Namespace, &obj.Spec)
+func openAt(ctx context.Context, log *logList, offset int64) (io.ReadCloser, error) {
+	var after []store.Object
+	if log.backup.SnapshotSize > 0 {
+		var err error
+		if after, err = log.get(ctx); err != nil {
+			return nil, err
+		}
+	}
+	place, err := log.open(ctx, log.obj.Namespace, &log.obj.Spec)
 	if err != nil {
 		return nil, err
 	}
-	body, err := openParts(ctx, place, backup, offset)
+	body, err := openParts(ctx, place, log.backup, after, offset)
 	if err != nil {
 		_ = place.Close()
 		return nil, err
@@ -37,26 +42,12 @@ func openAt(ctx context.Context, open OpenLocation, obj *api.EtcdRestore, backup
 	return body, nil
 }
 
-func openParts(ctx context.Context, place *location.Location, backup *api.RestoredBackup, offset int64) (io.ReadCloser, error) {
+func openParts(ctx context.Context, place *location.Location, backup *api.RestoredBackup, log []store.Object, offset int64) (io.ReadCloser, error) {
 	key := keyIn(place.Bucket, backup.Key)
 	if err := unchanged(ctx, place, key, backup); err != nil {
 		return nil, err
 	}
-	parts := []store.Object{{Key: key, Size: snapshotSize(backup)}}
-	if backup.SnapshotSize > 0 {
-		log, err := selection.Segments(ctx, place, backup.ClusterID, backup.EtcdRevision, backup.Revision)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, log...)
-	}
-	size := int64(0)
-	for _, part := range parts {
-		size += part.Size
-	}
-	if size != backup.Size {
-		return nil, fmt.Errorf("%w: with its log it has %d bytes, and had %d", backupserver.ErrReplaced, size, backup.Size)
-	}
+	parts := append([]store.Object{{Key: key, Size: snapshotSize(backup)}}, log...)
 	body := &storedParts{place: place}
 	parts = body.skip(parts, offset)
 	// An error shows before the first byte is sent.

@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupserver"
@@ -68,7 +70,7 @@ func TestABackupAndItsLogAreOneContent(t *testing.T) {
 		Key: place.Path(base), Size: int64(len(whole)), SnapshotSize: 1200, ClusterID: "0000000000000abc", EtcdRevision: 10, Revision: 25, Modified: &modified,
 	}
 	for _, offset := range []int{0, 1, 1199, 1200, 1201, 1300, len(whole) - 1} {
-		body, err := openAt(t.Context(), open, obj, backup, int64(offset))
+		body, err := openAt(t.Context(), newLogList(t.Context(), open, obj, backup, clock.RealClock{}), int64(offset))
 		if err != nil {
 			t.Fatalf("from %d: %v", offset, err)
 		}
@@ -78,11 +80,49 @@ func TestABackupAndItsLogAreOneContent(t *testing.T) {
 		}
 	}
 	backup.Size++
-	if _, err := openAt(t.Context(), open, obj, backup, 0); !errors.Is(err, backupserver.ErrReplaced) {
+	if _, err := openAt(t.Context(), newLogList(t.Context(), open, obj, backup, clock.RealClock{}), 0); !errors.Is(err, backupserver.ErrReplaced) {
 		t.Errorf("another log: %v", err)
 	}
 	backup.Size, backup.Revision = backup.Size-1, 41
-	if _, err := openAt(t.Context(), open, obj, backup, 0); !errors.Is(err, store.ErrNotFound) {
+	if _, err := openAt(t.Context(), newLogList(t.Context(), open, obj, backup, clock.RealClock{}), 0); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a log that ends early: %v", err)
 	}
+}
+
+// A store may need longer to list a long log than a client waits for its answer. Each new request began
+// the list again, and the first member never got the backup.
+func TestALongListOutlivesItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened := 0
+		open := func(ctx context.Context, _ string, _ *api.RestoreSpec) (*location.Location, error) {
+			opened++
+			select {
+			case <-time.After(100 * time.Second): // as a list of many pages
+				return nil, store.ErrDenied
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		l := newLogList(t.Context(), open, testRestore(), &api.RestoredBackup{SnapshotSize: 1, Size: 2}, clock.RealClock{})
+		for i, want := range []error{context.DeadlineExceeded, context.DeadlineExceeded, context.DeadlineExceeded, store.ErrDenied} {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			if _, err := l.get(ctx); !errors.Is(err, want) {
+				t.Errorf("request %d: %v, want %v", i, err, want)
+			}
+			cancel()
+		}
+		if opened != 1 {
+			t.Errorf("listed %d times", opened)
+		}
+		done := make(chan error)
+		go func() {
+			_, err := l.get(t.Context())
+			done <- err
+		}()
+		synctest.Wait()
+		l.end(errWithdrawn)
+		if err := <-done; !errors.Is(err, errWithdrawn) || opened != 2 {
+			t.Errorf("after an error and a withdrawal: %v, listed %d times", err, opened)
+		}
+	})
 }
