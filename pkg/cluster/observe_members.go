@@ -56,11 +56,9 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 	findStalled(ctx, o, answers)
 	c.seeReads(o, answers)
 	c.rest.compare(answers)
-	for _, m := range list {
-		name := o.Names.MemberAt(m.Host())
-		if name == "" && (o.Pod(m.Name) != nil || o.Volume(m.Name) != nil) {
-			name = m.Name // somebody has changed its peer URL
-		}
+	pods := podsOfMembers(o, list, answers)
+	for i, m := range list {
+		name := pods[i]
 		state := plan.MemberState{Member: m, PodName: name, Pod: o.Pod(name), Volume: o.Volume(name)}
 		if i := slices.IndexFunc(answers, func(a answer) bool { return a.isOf(m, name) }); i >= 0 {
 			state.Err = answers[i].err
@@ -89,6 +87,42 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 			c.log.WithError(err).Debug("the cluster's version is not known")
 		}
 	}
+}
+
+// podsOfMembers returns the name of each member's pod; "" for one that the operator did not make. Somebody may
+// have added a member with the host or the name of another one. The pod belongs to one of them alone: otherwise
+// the operator would delete it with the other.
+func podsOfMembers(o *plan.Observation, list []etcd.Member, answers []answer) []string {
+	claim := func(m etcd.Member, pod string) int {
+		stated := slices.ContainsFunc(answers, func(a answer) bool { return a.isOf(m, pod) && a.status != nil && a.status.MemberID == m.ID })
+		switch {
+		case stated:
+			return 4
+		case slices.Contains(m.PeerURLs, o.Names.PeerURL(pod)):
+			return 3
+		case o.Names.MemberAt(m.Host()) == pod:
+			return 2
+		}
+		return 1
+	}
+	pods, holders := make([]string, len(list)), map[string]int{}
+	for i, m := range list {
+		pod := o.Names.MemberAt(m.Host())
+		if pod == "" && (o.Pod(m.Name) != nil || o.Volume(m.Name) != nil) {
+			pod = m.Name // somebody has changed its peer URL
+		}
+		if pod == "" {
+			continue
+		}
+		if j, held := holders[pod]; held {
+			if claim(m, pod) <= claim(list[j], pod) {
+				continue
+			}
+			pods[j] = ""
+		}
+		pods[i], holders[pod] = pod, i
+	}
+	return pods
 }
 
 // ask asks all running members for their status at once.

@@ -6,6 +6,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -319,6 +320,43 @@ func TestAnotherMemberAtItsAddressIsNotTheMember(t *testing.T) {
 	for _, m := range o.Members {
 		if other := m.PodName == "b"; m.Healthy() == other || errors.Is(m.Err, plan.ErrOtherMember) != other {
 			t.Errorf("%s is healthy: %t, error %v", m.PodName, m.Healthy(), m.Err)
+		}
+	}
+}
+
+// Somebody has added a member with the name or the host of another one. It had the pod of that one in the
+// observation, so the operator deleted the pod, and without a volume the data, when it removed the silent member.
+func TestAPodBelongsToOneMemberAlone(t *testing.T) {
+	names := manifest.Names{Namespace: "ns", Cluster: "c"}
+	for what, added := range map[string]etcd.Member{
+		"the same name": {ID: 9, Name: "a", PeerURLs: []string{"http://192.0.2.1:2380"}, Learner: true},
+		"the same host": {ID: 9, PeerURLs: []string{"http://" + names.Host("a") + ":2390"}, Learner: true},
+	} {
+		for _, first := range []bool{true, false} {
+			for _, silent := range []bool{true, false} {
+				obj := testCluster()
+				obj.Status = runningStatus()
+				w := newWorld(t, clocktesting.NewFakeClock(noon), obj)
+				members := fakeMembers{}
+				members.join(t, w, "b", "a", "c")
+				if silent {
+					members["a"].refusal = errors.New("no answer")
+				}
+				for _, m := range members {
+					if m.agreed = append(slices.Clone(m.agreed), added); first {
+						m.agreed = append([]etcd.Member{added}, m.agreed[:3]...)
+					}
+				}
+				o, err := w.cluster(obj).observe(t.Context())
+				if err != nil || len(o.Members) != 4 {
+					t.Fatalf("members %+v, %v", o.Members, err)
+				}
+				for _, m := range o.Members {
+					if m.Foreign() != m.Learner {
+						t.Errorf("%s, listed first: %t, silent: %t: member %+v has pod %q", what, first, silent, m.Member, m.PodName)
+					}
+				}
+			}
 		}
 	}
 }

@@ -212,8 +212,8 @@ func (o *Observation) initialCluster(further []string) etcd.InitialCluster {
 		if name == "" {
 			name = m.PodName
 		}
-		if name == "" {
-			name = etcd.FormatID(m.ID)
+		if name == "" || m.Foreign() && o.IsMember(name) {
+			name = etcd.FormatID(m.ID) // two of one name would count as one member
 		}
 		for _, u := range m.PeerURLs {
 			ic[u] = name
