@@ -253,7 +253,7 @@ func (o *Observation) LostData() []string {
 		v, p := o.Volume(m.Name), o.Pod(m.Name)
 		switch {
 		case m.Name == "":
-		case p != nil && p.Dataless, (v == nil || v.Deleting) && (p == nil || p.Finished):
+		case p != nil && p.Dataless, (v == nil || v.Deleting) && (p == nil || p.Finished || p.Claimed && !p.Started):
 			lost = append(lost, m.Name)
 		}
 	}

@@ -112,6 +112,8 @@ func (o *Observation) mayReturn(name string) bool {
 	switch {
 	case p != nil && p.Dataless, v != nil && v.Lost && (p == nil || !p.Running):
 		return false
+	case p != nil && v == nil && p.Claimed && !p.Started:
+		return false // it waits for a volume that is gone
 	case p != nil && !p.Finished && !p.Deleting:
 		return true
 	}
