@@ -78,7 +78,11 @@ func (l *logList) forget() {
 }
 
 func (l *logList) run(ended chan struct{}) {
-	found, err := l.list()
+	var found []store.Object
+	err := watchdog.Guard(func() (err error) {
+		found, err = l.list()
+		return err
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.found, l.err = found, err
