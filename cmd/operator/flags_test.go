@@ -57,6 +57,9 @@ func TestTheCommandsOfRestoredMembersAreSubcommands(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "member", "wal", "0.wal"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(data+".member", []byte("a"), 0o600); err != nil { // whose data it is
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	for name, args := range map[string]string{
 		"fetch-backup":   "-url=http://restore.invalid/ -token-file=/no/token -size=1 -sha256=" + strings.Repeat("ab", 32) + " -dir=" + dir + " -data-dir=",
