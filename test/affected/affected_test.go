@@ -74,17 +74,17 @@ func (c checkout) affected(t *testing.T, args ...string) (stages string, err err
 	return strings.Join(names, " "), nil
 }
 
-const everything = "format scripts prose docs e2e alone demo chaos localkube modules generated lint monitoring mutants site unit stores"
+const everything = "format scripts prose docs e2e alone demo chaos localkube stores modules generated lint monitoring mutants site unit"
 
 func TestStagesOfAFile(t *testing.T) {
 	c := newCheckout(t)
 	for file, want := range map[string]string{
-		"pkg/cluster/plan/plan.go":                "format prose docs e2e alone demo chaos modules generated lint monitoring mutants unit stores",
+		"pkg/cluster/plan/plan.go":                "format prose docs e2e alone demo chaos stores modules generated lint monitoring mutants unit",
 		"pkg/cluster/plan_test.go":                "format prose modules lint unit",
 		"internal/plugin/command/app.go":          "format prose docs e2e modules generated lint unit",
 		"cmd/kubectl-etcd/main.go":                "format prose docs e2e modules generated lint unit",
 		"internal/plugin/command/a_test.go":       "format prose modules lint unit",
-		"pkg/store/s3/s3_test.go":                 "format prose modules lint unit stores",
+		"pkg/store/s3/s3_test.go":                 "format prose stores modules lint unit",
 		"test/e2e/create_test.go":                 "format prose e2e alone modules lint unit",
 		"test/simulation/mutants/a.patch":         "format modules lint mutants unit",
 		"hack/simulate":                           "scripts mutants unit",
@@ -94,7 +94,7 @@ func TestStagesOfAFile(t *testing.T) {
 		"hack/localkube/keeper/keeper.go":         everything,
 		"hack/localkube/smoke/dns_test.go":        "format prose localkube modules lint unit",
 		"hack/localkube/environ/of_test.go":       "format prose modules lint unit",
-		"pkg/apis/etcd/v1beta2/cluster.go":        "format prose docs e2e alone demo chaos modules generated lint monitoring mutants unit stores",
+		"pkg/apis/etcd/v1beta2/cluster.go":        "format prose docs e2e alone demo chaos stores modules generated lint monitoring mutants unit",
 		"doc/tls.md":                              "prose docs site unit",
 		"doc/reference.md":                        "prose docs generated site unit",
 		"CHANGELOG.md":                            "prose site unit",
@@ -129,7 +129,7 @@ func TestTestsOfAPackageThatNeedMoreThanTheCompiler(t *testing.T) {
 	c := newCheckout(t)
 	for tag, want := range map[string]string{
 		"e2e":    "format prose e2e modules lint unit",
-		"stores": "format prose modules lint unit stores",
+		"stores": "format prose stores modules lint unit",
 	} {
 		c.write(t, "pkg/cluster/a_test.go", "// Copyright\n\n//go:build "+tag+"\n\npackage cluster\n")
 		if got, err := c.affected(t); err != nil || got != want {
