@@ -29,8 +29,9 @@ type logList struct {
 	obj    *api.EtcdRestore
 	backup *api.RestoredBackup
 	clock  clock.Clock
-	ctx    context.Context //nolint:containedctx // of the offer
-	end    context.CancelCauseFunc
+	// begin lists in a goroutine that ends with the offer.
+	begin func(ended chan struct{})
+	end   context.CancelCauseFunc
 
 	mu    sync.Mutex
 	begun chan struct{} // closed when the list has ended; nil: none has begun
@@ -40,7 +41,8 @@ type logList struct {
 
 func newLogList(ctx context.Context, open OpenLocation, obj *api.EtcdRestore, backup *api.RestoredBackup, clk clock.Clock) *logList {
 	l := &logList{open: open, obj: obj, backup: backup, clock: clk}
-	l.ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	l.begin = func(ended chan struct{}) { go l.run(ctx, ended) }
 	return l
 }
 
@@ -49,7 +51,7 @@ func (l *logList) get(ctx context.Context) ([]store.Object, error) {
 	l.mu.Lock()
 	if l.begun == nil {
 		l.begun = make(chan struct{})
-		go l.run(l.begun)
+		l.begin(l.begun)
 	}
 	ended := l.begun
 	l.mu.Unlock()
@@ -77,10 +79,10 @@ func (l *logList) forget() {
 	}
 }
 
-func (l *logList) run(ended chan struct{}) {
+func (l *logList) run(ctx context.Context, ended chan struct{}) {
 	var found []store.Object
 	err := watchdog.Guard(func() (err error) {
-		found, err = l.list()
+		found, err = l.list(ctx)
 		return err
 	})
 	l.mu.Lock()
@@ -89,9 +91,9 @@ func (l *logList) run(ended chan struct{}) {
 	close(ended)
 }
 
-func (l *logList) list() ([]store.Object, error) {
+func (l *logList) list(ctx context.Context) ([]store.Object, error) {
 	var moved atomic.Int64
-	ctx, stop := watchdog.WithStallTimeout(store.WithProgress(l.ctx, func(int) { moved.Add(1) }), l.clock,
+	ctx, stop := watchdog.WithStallTimeout(store.WithProgress(ctx, func(int) { moved.Add(1) }), l.clock,
 		watchdog.Progress{Moved: moved.Load, Stalled: func() error { return errStalled }})
 	defer stop()
 	place, err := l.open(ctx, l.obj.Namespace, &l.obj.Spec)
