@@ -126,18 +126,24 @@ func (t *Tunnel) Dial(ctx context.Context, address string) (net.Conn, error) {
 			return nil, fmt.Errorf("connect to port %s of the pod %s: %w", port, pod, r.err)
 		}
 		return r.conn, nil
+	case <-c.conn.CloseChan(): // a stream waits half a minute for its answer, even so
+		err = errEnded
 	case <-ctx.Done():
-		t.drop(pod, c)
-		go func() {
-			if r := <-opened; r.err == nil {
-				r.conn.Close()
-			}
-		}()
-		return nil, fmt.Errorf("connect to port %s of the pod %s: %w", port, pod, ctx.Err())
+		err = ctx.Err()
 	}
+	t.drop(pod, c)
+	go func() {
+		if r := <-opened; r.err == nil {
+			r.conn.Close()
+		}
+	}()
+	return nil, fmt.Errorf("connect to port %s of the pod %s: %w", port, pod, err)
 }
 
-var errClosed = errors.New("the tunnel is closed")
+var (
+	errClosed = errors.New("the tunnel is closed")
+	errEnded  = errors.New("the connection to the API server has ended")
+)
 
 // carrier returns the pod's carrier, and starts it where there is none.
 func (t *Tunnel) carrier(ctx context.Context, pod string) (*carrier, error) {

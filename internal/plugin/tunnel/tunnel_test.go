@@ -167,6 +167,21 @@ func TestACallAfterOneThatHungConnectsAnew(t *testing.T) {
 	}
 }
 
+// A stream waits for its answer for half a minute, also on a connection that has ended.
+func TestACallEndsWithItsConnection(t *testing.T) {
+	server := &plugintest.APIServer{Ports: map[string]string{"a:2379": echo(t)}, Deaf: 1}
+	server.Hangs = func() { go server.Disconnect() }
+	tunnel := open(t, server.Start(t))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := tunnel.Dial(ctx, "a:2379"); !errors.Is(err, errEnded) {
+		t.Fatalf("the first call ends with %v", err)
+	}
+	if got := ask(t, dial(t, tunnel, "a:2379"), "two"); got != "TWO" {
+		t.Errorf("the second call is answered %q", got)
+	}
+}
+
 func TestReadsHaveDeadlines(t *testing.T) {
 	server := (&plugintest.APIServer{Ports: map[string]string{"a:2379": echo(t)}}).Start(t)
 	conn := dial(t, open(t, server), "a:2379")
