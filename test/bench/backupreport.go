@@ -12,7 +12,7 @@ import (
 
 // The project's aims: memory, and throughput as a ratio to the slower half of a backup.
 const (
-	ratioTarget  = 0.8
+	ratioTarget  = 0.9
 	memoryTarget = 64 << 20
 )
 
