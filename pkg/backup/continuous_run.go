@@ -309,14 +309,13 @@ func (c *changeLog) hashes(at etcd.Position) recorder.Hashes {
 		c.mu.Lock()
 		c.hashed = c.cfg.Clock.Now()
 		c.mu.Unlock()
-		var got comparison
-		err := watchdog.Guard(func() error {
+		got, err := watchdog.GuardValue(func() (comparison, error) {
 			// Members and certificates change.
 			source, err := (&attempt{cfg: c.cfg, log: c.log, obj: c.obj}).source(ctx)
-			if err == nil {
-				got, err = c.cfg.HashAt(ctx, source, at.ClusterID, at.MemberID, revision)
+			if err != nil {
+				return comparison{}, err
 			}
-			return err
+			return c.cfg.HashAt(ctx, source, at.ClusterID, at.MemberID, revision)
 		})
 		if ctx.Err() != nil {
 			return changelog.Checkpoint{}, ctx.Err()

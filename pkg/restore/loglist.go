@@ -80,11 +80,7 @@ func (l *logList) forget() {
 }
 
 func (l *logList) run(ctx context.Context, ended chan struct{}) {
-	var found []store.Object
-	err := watchdog.Guard(func() (err error) {
-		found, err = l.list(ctx)
-		return err
-	})
+	found, err := watchdog.GuardValue(func() ([]store.Object, error) { return l.list(ctx) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.found, l.err = found, err

@@ -46,19 +46,11 @@ func survey(ctx context.Context, limit time.Duration, urls []string, members []m
 	for i, m := range members {
 		answers[i] = answer{url: urls[i], statusErr: errNoAnswer, agreedErr: errNoAnswer}
 		asking.Go(func() {
-			var status etcd.Status
-			err := watchdog.Guard(func() (err error) {
-				status, err = m.Status(ctx)
-				return err
-			})
+			status, err := watchdog.GuardValue(func() (etcd.Status, error) { return m.Status(ctx) })
 			heard <- func() { answers[i].status, answers[i].statusErr = status, orNoAnswer(ctx, err) }
 		})
 		asking.Go(func() {
-			var revision int64
-			err := watchdog.Guard(func() (err error) {
-				revision, err = read(ctx, m)
-				return err
-			})
+			revision, err := watchdog.GuardValue(func() (int64, error) { return read(ctx, m) })
 			heard <- func() { answers[i].agreed, answers[i].agreedErr = revision, orNoAnswer(ctx, err) }
 		})
 	}

@@ -47,11 +47,7 @@ func ReadAhead(ctx context.Context, objects []Object, read func(context.Context,
 					return
 				}
 				reading.Go(func() {
-					var text []byte
-					err := watchdog.Guard(func() (err error) {
-						text, err = read(ctx, object)
-						return err
-					})
+					text, err := watchdog.GuardValue(func() ([]byte, error) { return read(ctx, object) })
 					result <- content{text, err, weight}
 				})
 			}

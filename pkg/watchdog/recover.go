@@ -37,3 +37,12 @@ func Guard(f func() error) (err error) {
 	}()
 	return f()
 }
+
+// GuardValue is Guard for work with a result.
+func GuardValue[T any](f func() (T, error)) (result T, err error) {
+	err = Guard(func() (err error) {
+		result, err = f()
+		return err
+	})
+	return result, err
+}

@@ -98,6 +98,16 @@ func (o *Observation) Alarms() []etcd.Alarm {
 	return best.Alarms
 }
 
+// lastIndex is the highest index of the raft log that a member states.
+func (o *Observation) lastIndex() (last uint64) {
+	for _, m := range o.Members {
+		if m.Status != nil {
+			last = max(last, m.Status.RaftIndex)
+		}
+	}
+	return last
+}
+
 // dataDiffers reports whether the alarm CORRUPT is up: members hold different data, and a person decides whose is
 // right. etcd can blame the wrong member, such as all but a leader that is at fault.
 func (o *Observation) dataDiffers() bool {

@@ -304,13 +304,7 @@ func (o *Observation) joinedBeforeCommit() bool {
 
 // inSync reports whether a learner could vote at once.
 func (o *Observation) inSync(m MemberState) bool {
-	var last uint64
-	for _, other := range o.Members {
-		if other.Status != nil {
-			last = max(last, other.Status.RaftIndex)
-		}
-	}
-	return steady(m) && o.Import.Proven[m.ID] && last <= m.Status.RaftApplied+catchUpEntries
+	return steady(m) && o.Import.Proven[m.ID] && o.lastIndex() <= m.Status.RaftApplied+catchUpEntries
 }
 
 // commitImport records the user's word. From then on the import only goes forward.

@@ -364,13 +364,7 @@ func (o *Observation) delaysNoWrite(m MemberState) bool {
 	if Count(voters, MemberState.Healthy) >= etcd.Quorum(len(voters)+1) {
 		return true
 	}
-	var last uint64
-	for _, other := range o.Members {
-		if other.Status != nil {
-			last = max(last, other.Status.RaftIndex)
-		}
-	}
-	return last <= m.Status.RaftIndex+catchUpEntries
+	return o.lastIndex() <= m.Status.RaftIndex+catchUpEntries
 }
 
 // addMembers creates the pods of missing members. The pods start together; the operator adds

@@ -269,12 +269,7 @@ func (o *Observation) unsettledOf(members []MemberState) Step {
 // unproven returns the first of the members that has not shown to etcd that it serves as the
 // version of its pod, as a text, or "".
 func (o *Observation) unproven(members []MemberState) string {
-	var last uint64
-	for _, m := range o.Members {
-		if m.Status != nil {
-			last = max(last, m.Status.RaftIndex)
-		}
-	}
+	last := o.lastIndex()
 	for _, m := range members {
 		switch {
 		case !m.Healthy() || m.Pod == nil:
