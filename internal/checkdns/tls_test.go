@@ -13,6 +13,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -137,8 +138,8 @@ func TestShowsThePeersItsCertificate(t *testing.T) {
 	}
 }
 
-// endsAtTheSecond calls end after the second attempt. The first attempt's error is reported by
-// then.
+// endsAtTheSecond calls end after the second attempt that was not cut off. The error of the first one
+// is reported by then. On a busy machine, a handshake can outlast its attempt.
 type endsAtTheSecond struct {
 	http.RoundTripper
 	calls atomic.Int32
@@ -147,7 +148,7 @@ type endsAtTheSecond struct {
 
 func (e *endsAtTheSecond) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := e.RoundTripper.RoundTrip(req)
-	if e.calls.Add(1) == 2 {
+	if !errors.Is(err, context.DeadlineExceeded) && e.calls.Add(1) == 2 {
 		e.end()
 	}
 	return resp, err
