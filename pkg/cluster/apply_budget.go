@@ -34,13 +34,15 @@ func (c *Cluster) createBudget(ctx context.Context, s plan.CreateBudget) error {
 	want := manifest.BuildBudget(c.obj, s.MinAvailable)
 	_, err := c.budgets().Create(ctx, want, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return c.takeOverBudget(ctx, want)
+		return c.writeOverLiveBudget(ctx, want)
 	}
 	c.writeEnded(writeOfBudget, err)
 	return wrap(err, "create PodDisruptionBudget %s", want.Name)
 }
 
-func (c *Cluster) takeOverBudget(ctx context.Context, want *policyv1.PodDisruptionBudget) error {
+// writeOverLiveBudget corrects the PodDisruptionBudget that the API server has. The cache has an older
+// state of it, or does not show it, and may do so for long: without this, each pass would try in vain.
+func (c *Cluster) writeOverLiveBudget(ctx context.Context, want *policyv1.PodDisruptionBudget) error {
 	live, err := c.budgets().Get(ctx, want.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("get PodDisruptionBudget %s: %w", want.Name, err)
@@ -55,16 +57,23 @@ func (c *Cluster) takeOverBudget(ctx context.Context, want *policyv1.PodDisrupti
 		return err
 	}
 	corrected, edited := manifest.UpdatedBudget(live, want)
-	if edited == "" && manifest.MinAvailableOf(live) == manifest.MinAvailableOf(want) {
-		return errCacheBehind // somebody has just created it
-	}
-	if err := c.updateBudget(ctx, corrected); err != nil {
-		return err
+	if edited != "" || manifest.MinAvailableOf(live) != manifest.MinAvailableOf(want) {
+		if err := c.updateBudget(ctx, corrected); err != nil {
+			return err
+		}
 	}
 	// Somebody may take the labels again, which hide the budget from the cache.
-	c.budgetWritten = manifest.MinAvailableOf(want)
-	c.postponed.put(takeoverOfBudget, c.cfg.Clock.Now().Add(c.pauseAfterCorrection(correctionOfBudget)))
+	c.budgetIs(manifest.MinAvailableOf(want), takeoverOfBudget, correctionOfBudget)
 	return nil
+}
+
+// budgetIs notes what the API server has, until the cache shows it.
+func (c *Cluster) budgetIs(minAvailable int, until ...string) {
+	c.budgetWritten = minAvailable
+	end := c.cfg.Clock.Now().Add(c.pauseAfterCorrection(correctionOfBudget))
+	for _, what := range until {
+		c.postponed.put(what, end)
+	}
 }
 
 func (c *Cluster) correctBudget(ctx context.Context, s plan.UpdateBudget) error {
@@ -72,12 +81,16 @@ func (c *Cluster) correctBudget(ctx context.Context, s plan.UpdateBudget) error 
 	if err != nil {
 		return fmt.Errorf("PodDisruptionBudget %s: %w", manifest.NamesOf(c.obj).Budget(), err)
 	}
-	corrected, _ := manifest.UpdatedBudget(live, manifest.BuildBudget(c.obj, s.To))
-	if err := c.updateBudget(ctx, corrected); err != nil {
+	want := manifest.BuildBudget(c.obj, s.To)
+	corrected, _ := manifest.UpdatedBudget(live, want)
+	err = c.updateBudget(ctx, corrected)
+	if apierrors.IsConflict(err) {
+		return c.writeOverLiveBudget(ctx, want)
+	}
+	if err != nil {
 		return err
 	}
-	c.budgetWritten = s.To
-	c.postponed.put(correctionOfBudget, c.cfg.Clock.Now().Add(c.pauseAfterCorrection(correctionOfBudget)))
+	c.budgetIs(s.To, correctionOfBudget)
 	if s.Edited != "" {
 		c.notices.corrected("PodDisruptionBudget "+live.Name, s.Edited)
 	}

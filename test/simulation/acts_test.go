@@ -126,8 +126,10 @@ func (c *checks) leads(o *operator, h *history, id uint64, act string) {
 	if pod := c.w.api.pod(m.run.name); pod == nil || pod.UID != m.run.uid || !manifest.PodStateOf(pod).Running {
 		return // Kubernetes does not know yet that it runs again
 	}
-	if !c.w.reachable(o.place, m.run.node.name) || !c.w.reachable(m.run.node.name, o.place) {
-		return // the operator can't ask it to hand over
+	for _, way := range []string{pair(o.place, m.run.node.name), pair(m.run.node.name, o.place)} {
+		if c.w.cuts[way] > 0 || time.Since(c.w.linked[way]) < blindFor {
+			return // the operator can't ask it to hand over, or its client has not connected again
+		}
 	}
 	for _, v := range voters {
 		if !c.sick[v].IsZero() || c.conduct.stopped(o, v, c.w.memberAt(h.machine.members[v].url)) {
