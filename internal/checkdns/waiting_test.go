@@ -21,10 +21,14 @@ import (
 // TLS, each new connection costs both sides more processor time than hundreds of requests.
 func TestAWaitKeepsItsConnections(t *testing.T) {
 	var connections, requests atomic.Int32
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	hosts := map[string]string{}
 	for _, host := range []string{"a", "b", "d"} {
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			requests.Add(1)
+			if requests.Add(1) == 6 {
+				cancel()
+			}
 			fmt.Fprint(w, `[{"id":1,"peerURLs":["http://a:2380"]},{"id":2,"peerURLs":["http://b:2380"]},{"id":3,"peerURLs":["http://d:2380"]}]`)
 			// The end of an answer in chunks comes after the list. So answers etcd about many members.
 			_ = http.NewResponseController(w).Flush()
@@ -44,8 +48,6 @@ func TestAWaitKeepsItsConnections(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, network, hosts[address])
 	}
 	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
 	err := Run(ctx, Config{
 		Name: "c", Resolver: &dns{answers: []any{"10.0.0.1"}}, Out: &bytes.Buffer{},
 		InitialCluster: expect(t, "a=http://a:2380,b=http://b:2380,c=http://c:2380,d=http://d:2380"),
