@@ -156,7 +156,7 @@ func New(cfg Config) (*Controller, error) {
 	err = c.fleet.RegisterSize(cfg.Registry, prometheus.GaugeOpts{
 		Namespace: "etcd_operator", Subsystem: "controller", Name: "clusters",
 		Help: "Clusters that the operator manages.",
-	})
+	}, c.Ready)
 	return c, err
 }
 

@@ -109,11 +109,13 @@ func TestTheControllerFollowsItsEtcdClusters(t *testing.T) {
 		if err := w.ctrl.Ready(); err == nil {
 			t.Error("ready before Run")
 		}
+		fleettest.ExpectGauge(t, w.registry, "etcd_operator_controller_clusters", false)
 		end := w.run()
 		w.expect("a 1 begins with size 3")
 		if err := w.ctrl.Ready(); err != nil {
 			t.Error(err)
 		}
+		fleettest.ExpectGauge(t, w.registry, "etcd_operator_controller_clusters", true)
 		clusters := w.dynamic.Resource(etcdClusters).Namespace("ns")
 		if _, err := clusters.Create(t.Context(), asUnstructured(t, fleettest.EtcdCluster("b", "2")), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -140,6 +142,7 @@ func TestTheControllerFollowsItsEtcdClusters(t *testing.T) {
 		if err := w.ctrl.Ready(); err == nil {
 			t.Error("ready after Run")
 		}
+		fleettest.ExpectGauge(t, w.registry, "etcd_operator_controller_clusters", false)
 	})
 }
 

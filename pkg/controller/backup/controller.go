@@ -144,7 +144,7 @@ func New(cfg Config) (*Controller, error) {
 	err = c.fleet.RegisterSize(cfg.Registry, prometheus.GaugeOpts{
 		Namespace: "etcd_backup_operator", Name: "backups",
 		Help: "EtcdBackups that the operator manages.",
-	})
+	}, c.Ready)
 	return c, err
 }
 

@@ -29,6 +29,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet/fleettest"
 	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
 )
 
@@ -128,6 +129,7 @@ func TestTheControllerFollowsItsEtcdBackups(t *testing.T) {
 		if err := c.Ready(); err == nil {
 			t.Error("ready before Run")
 		}
+		fleettest.ExpectGauge(t, c.cfg.Registry, "etcd_backup_operator_backups", false)
 		ctx, end := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- c.Run(ctx) }()
@@ -135,6 +137,7 @@ func TestTheControllerFollowsItsEtcdBackups(t *testing.T) {
 		if err := c.Ready(); err != nil {
 			t.Error(err)
 		}
+		fleettest.ExpectGauge(t, c.cfg.Registry, "etcd_backup_operator_backups", true)
 		if _, err := crds.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), api.EtcdBackupCRDName, metav1.GetOptions{}); err != nil {
 			t.Errorf("the CRD was not registered: %v", err)
 		}
@@ -185,6 +188,7 @@ func TestTheControllerFollowsItsEtcdBackups(t *testing.T) {
 		if err := c.Ready(); err == nil {
 			t.Error("ready after Run")
 		}
+		fleettest.ExpectGauge(t, c.cfg.Registry, "etcd_backup_operator_backups", false)
 	})
 }
 

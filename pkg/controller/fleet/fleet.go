@@ -284,13 +284,27 @@ func (f *Fleet[T]) Size() int {
 }
 
 // RegisterSize registers a gauge of the number of objects. It is asked for when it is
-// scraped: a gauge that is counted up and down drifts.
-func (f *Fleet[T]) RegisterSize(reg prometheus.Registerer, opts prometheus.GaugeOpts) error {
-	err := reg.Register(prometheus.NewGaugeFunc(opts, func() float64 { return float64(f.Size()) }))
+// scraped: a gauge that is counted up and down drifts. The gauge is absent while ready
+// returns an error: a 0 of a standby, or of an operator that waits for something, would
+// look like an operator at work to the alerts of those that are gone.
+func (f *Fleet[T]) RegisterSize(reg prometheus.Registerer, opts prometheus.GaugeOpts, ready func() error) error {
+	err := reg.Register(whileReady{prometheus.NewGaugeFunc(opts, func() float64 { return float64(f.Size()) }), ready})
 	if err != nil {
 		return fmt.Errorf("register the metric of the number of %ss: %w", f.cfg.Noun, err)
 	}
 	return nil
+}
+
+// whileReady is a Collector that collects nothing while ready returns an error.
+type whileReady struct {
+	prometheus.Collector
+	ready func() error
+}
+
+func (w whileReady) Collect(metrics chan<- prometheus.Metric) {
+	if w.ready() == nil {
+		w.Collector.Collect(metrics)
+	}
 }
 
 // Wait returns when all goroutines have ended; the contexts

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,10 +20,12 @@ func TestTheGaugeOfTheSizeNeverDrifts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, registry := newStage(t, false), prometheus.NewRegistry()
 		opts := prometheus.GaugeOpts{Name: "clusters", Help: "How many there are."}
-		if err := s.fleet.RegisterSize(registry, opts); err != nil {
+		var waits error
+		ready := func() error { return waits }
+		if err := s.fleet.RegisterSize(registry, opts, ready); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.fleet.RegisterSize(registry, opts); err == nil {
+		if err := s.fleet.RegisterSize(registry, opts, ready); err == nil {
 			t.Error("registered twice")
 		}
 		expect := func(size int) {
@@ -40,5 +43,9 @@ func TestTheGaugeOfTheSizeNeverDrifts(t *testing.T) {
 		s.handler.OnDelete(a)
 		s.handler.OnDelete(a)
 		expect(0)
+		waits = errors.New("another instance leads")
+		if shown, err := testutil.GatherAndCount(registry); shown != 0 || err != nil {
+			t.Errorf("not ready, it shows %d metrics, error %v", shown, err)
+		}
 	})
 }

@@ -173,7 +173,7 @@ func New(cfg Config) (*Controller, error) {
 	err = c.fleet.RegisterSize(cfg.Registry, prometheus.GaugeOpts{
 		Namespace: "etcd_restore_operator", Name: "restores",
 		Help: "EtcdRestores that the operator manages.",
-	})
+	}, c.Ready)
 	return c, err
 }
 

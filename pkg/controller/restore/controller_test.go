@@ -32,6 +32,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
+	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet/fleettest"
 	versionedfake "github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/fake"
 )
 
@@ -169,6 +170,7 @@ func TestTheControllerFollowsItsEtcdRestores(t *testing.T) {
 		if err := c.Ready(); err == nil {
 			t.Error("ready before Run")
 		}
+		fleettest.ExpectGauge(t, c.cfg.Registry, "etcd_restore_operator_restores", false)
 		ctx, end := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- c.Run(ctx) }()
@@ -176,6 +178,7 @@ func TestTheControllerFollowsItsEtcdRestores(t *testing.T) {
 		if err := c.Ready(); err != nil {
 			t.Error(err)
 		}
+		fleettest.ExpectGauge(t, c.cfg.Registry, "etcd_restore_operator_restores", true)
 		if _, err := crds.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), api.EtcdRestoreCRDName, metav1.GetOptions{}); err != nil {
 			t.Errorf("the CRD was not registered: %v", err)
 		}
@@ -225,6 +228,7 @@ func TestTheControllerFollowsItsEtcdRestores(t *testing.T) {
 		if err := c.Ready(); err == nil {
 			t.Error("ready after Run")
 		}
+		fleettest.ExpectGauge(t, c.cfg.Registry, "etcd_restore_operator_restores", false)
 	})
 }
 
