@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,7 +62,8 @@ func New(cfg Config) (*Elector, error) {
 		return nil, fmt.Errorf("leader election needs the namespace (%q) and name (%q) of the Lease and an identity (%q)", cfg.Namespace, cfg.Name, cfg.Identity)
 	}
 	return &Elector{cfg: cfg, lock: &observedLock{
-		log: cfg.Logger,
+		log:   cfg.Logger,
+		taken: make(chan struct{}),
 		Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: cfg.Namespace, Name: cfg.Name},
 			Client:     cfg.Leases,
@@ -162,6 +164,9 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context) error) err
 	case <-over:
 	case <-e.lapsed(electing):
 		stopElecting()
+	case <-e.lock.taken:
+		// client-go would ask for the Lease again until RenewDeadline.
+		stopElecting()
 	}
 	stopWork()
 	lost := fmt.Errorf("%w: Lease %s/%s could not be renewed for %s, or another instance took it", ErrLost, e.cfg.Namespace, e.cfg.Name, RenewDeadline)
@@ -231,12 +236,15 @@ func (e *Elector) tryRelease(ctx context.Context) error {
 }
 
 // observedLock remembers the last read of the Lease, and the begin of its last renewal by this
-// instance.
+// instance. It notices when another instance takes the Lease from this one, as happens after
+// somebody deleted it, or after a pause in which this machine's clocks stood still.
 type observedLock struct {
 	resourcelock.Interface
 	log     *logrus.Entry
 	seen    atomic.Pointer[sighting]
 	renewed atomic.Pointer[time.Time]
+	taken   chan struct{} // closed when another holder is seen after this instance held the Lease
+	once    sync.Once
 }
 
 type sighting struct {
@@ -251,6 +259,9 @@ func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	}
 	before := l.seen.Swap(&sighting{record.HolderIdentity, time.Now()})
 	other := record.HolderIdentity != "" && record.HolderIdentity != l.Identity()
+	if other && l.renewed.Load() != nil {
+		l.once.Do(func() { close(l.taken) })
+	}
 	if other && (before == nil || before.holder != record.HolderIdentity) {
 		l.log.WithFields(logrus.Fields{"lease": l.Describe(), "holder": record.HolderIdentity}).Info("standing by: another instance leads")
 	}

@@ -14,8 +14,11 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -212,6 +215,41 @@ func TestALateAnswerDoesNotLengthenTheLease(t *testing.T) {
 			t.Errorf("the work stopped %s after the last renewal, and Run returned %s after it", worked, took)
 		}
 		close(hang)
+	})
+}
+
+// A process that was frozen with its clock, such as a virtual machine, counts its Lease as fresh.
+// client-go keeps asking for RenewDeadline, although it sees the other holder at once.
+func TestTheSightOfAnotherHolderStopsTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		var taken atomic.Pointer[coordinationv1.Lease]
+		kube.PrependReactor("*", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			lease := taken.Load()
+			switch {
+			case lease == nil:
+				return false, nil, nil
+			case a.GetVerb() == "get":
+				return true, lease, nil
+			default:
+				return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, lease.Name, errors.New("the object has been modified"))
+			}
+		})
+		_, result := start(t, newElector(t, kube, "a"), untilDone)
+		lease, err := kube.CoordinationV1().Leases("ns").Get(t.Context(), "etcd-operator", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease = lease.DeepCopy()
+		lease.Spec.HolderIdentity = new("b")
+		taken.Store(lease)
+		since := time.Now()
+		if err := <-result; !errors.Is(err, ErrLost) {
+			t.Errorf("got %v, want ErrLost", err)
+		}
+		if took := time.Since(since); took > RetryPeriod {
+			t.Errorf("two instances worked for %s", took)
+		}
 	})
 }
 
