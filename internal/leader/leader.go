@@ -86,20 +86,25 @@ func (e *Elector) Watched() string {
 }
 
 // StandingBy returns nil while this instance is ready to take over: it reads the Lease and
-// sees another holder. The error says what is missing.
+// sees another holder. The error says what is missing, and why.
 func (e *Elector) StandingBy() error {
 	seen := e.lock.seen.Load()
 	lease := e.cfg.Namespace + "/" + e.cfg.Name
+	var missing string
 	switch {
 	case seen == nil:
-		return fmt.Errorf("not leading, and Lease %s was not read yet", lease)
+		missing = fmt.Sprintf("not leading, and Lease %s was not read yet", lease)
 	case time.Since(seen.at) > LeaseDuration:
-		return fmt.Errorf("not leading, and Lease %s was not read since %s", lease, seen.at.Format(time.RFC3339))
+		missing = fmt.Sprintf("not leading, and Lease %s was not read since %s", lease, seen.at.Format(time.RFC3339))
 	case seen.holder == "" || seen.holder == e.cfg.Identity:
-		return fmt.Errorf("about to lead: nobody else holds Lease %s", lease)
+		missing = fmt.Sprintf("about to lead: nobody else holds Lease %s", lease)
 	default:
 		return nil
 	}
+	if failure := e.lock.failure.Load(); failure != nil {
+		return fmt.Errorf("%s: %w", missing, *failure)
+	}
+	return errors.New(missing)
 }
 
 // Run waits until this instance leads. It then runs work until ctx ends, work returns or this
@@ -245,6 +250,7 @@ type observedLock struct {
 	renewed atomic.Pointer[time.Time]
 	taken   chan struct{} // closed when another holder is seen after this instance held the Lease
 	once    sync.Once
+	failure atomic.Pointer[error] // of the last request; nil: it had none
 }
 
 type sighting struct {
@@ -254,6 +260,7 @@ type sighting struct {
 
 func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
+	l.answered(err)
 	if err != nil {
 		return record, raw, err
 	}
@@ -278,8 +285,18 @@ func (l *observedLock) Update(ctx context.Context, record resourcelock.LeaderEle
 	return l.ended(begun, l.Interface.Update(ctx, record))
 }
 
+// answered notes how a request has ended. A missing Lease is created next.
+func (l *observedLock) answered(err error) {
+	if err == nil || apierrors.IsNotFound(err) {
+		l.failure.Store(nil)
+	} else {
+		l.failure.Store(&err)
+	}
+}
+
 // ended notes the begin of a write of the Lease that has succeeded.
 func (l *observedLock) ended(begun time.Time, err error) error {
+	l.answered(err)
 	if err == nil {
 		l.renewed.Store(&begun)
 	}

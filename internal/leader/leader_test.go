@@ -327,6 +327,34 @@ func TestStandingByNeedsAFreshLookAtTheLease(t *testing.T) {
 	})
 }
 
+// Roles of v0.9.4 grant no Leases.
+func TestTheReasonWhyNobodyLeadsIsStated(t *testing.T) {
+	for _, verb := range []string{"get", "create"} {
+		synctest.Test(t, func(t *testing.T) {
+			kube := fake.NewClientset()
+			refused := apierrors.NewForbidden(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, "etcd-operator", errors.New("no role grants it"))
+			var granted atomic.Bool
+			kube.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return !granted.Load(), nil, refused
+			})
+			e := newElector(t, kube, "a")
+			cancel, result := start(t, e, untilDone)
+			if err := e.StandingBy(); !errors.Is(err, refused) {
+				t.Errorf("without the right to %s Leases: %v", verb, err)
+			}
+			granted.Store(true)
+			time.Sleep(3 * RetryPeriod)
+			if err := e.StandingBy(); !e.Leading() || errors.Is(err, refused) {
+				t.Errorf("with the right, leading: %t, error %v", e.Leading(), err)
+			}
+			cancel()
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestNewRefusesAnIncompleteConfig(t *testing.T) {
 	whole := Config{Namespace: "ns", Name: "etcd-operator", Identity: "pod-1"}
 	if _, err := New(whole); err != nil {
