@@ -74,17 +74,23 @@ func TestHelmKeepsTheCRDs(t *testing.T) {
 	}
 }
 
-// Kubernetes deletes all objects with their CRD or their namespace. Flux and Argo CD prune what leaves the
-// manifests, and Argo CD does not heed Helm's annotation then.
+// Kubernetes deletes all objects with their CRD or their namespace, and the backups with their claim. Flux
+// and Argo CD prune what leaves the manifests, and Argo CD does not heed Helm's annotation then.
 func TestNothingPrunesWhatHoldsTheClusters(t *testing.T) {
-	for from, text := range map[string]string{
-		"the chart":                        renderIn(t, release, "crds: install"),
-		"deploy/install.yaml":              read(t, "deploy/install.yaml"),
-		"deploy/install-cluster-wide.yaml": read(t, "deploy/install-cluster-wide.yaml"),
+	crds := len(operators)
+	for from, c := range map[string]struct {
+		text string
+		want int
+	}{
+		"the chart":                                {renderIn(t, release, "crds: install"), crds},
+		"deploy/install.yaml":                      {read(t, "deploy/install.yaml"), crds},
+		"deploy/install-cluster-wide.yaml":         {read(t, "deploy/install-cluster-wide.yaml"), crds + 1},
+		"deploy/namespaced-with-volume":            {overlay(t, "resources: [DEPLOY/namespaced-with-volume]"), crds + 1},
+		"example/etcd-backup-operator/volume.yaml": {read(t, "example/etcd-backup-operator/volume.yaml"), 1},
 	} {
 		found := 0
-		for name, object := range parse(t, text, "") {
-			if kind := object["kind"]; kind != "CustomResourceDefinition" && kind != "Namespace" {
+		for name, object := range parse(t, c.text, "") {
+			if kind := object["kind"]; kind != "CustomResourceDefinition" && kind != "Namespace" && kind != "PersistentVolumeClaim" {
 				continue
 			}
 			found++
@@ -93,8 +99,8 @@ func TestNothingPrunesWhatHoldsTheClusters(t *testing.T) {
 				t.Errorf("%s: %s has the annotations %v", from, name, annotations)
 			}
 		}
-		if found < len(operators) {
-			t.Errorf("%s has %d such objects", from, found)
+		if found != c.want {
+			t.Errorf("%s has %d such objects, want %d", from, found, c.want)
 		}
 	}
 }
