@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/etcd-operator/etcd-operator/internal/datadir"
 )
@@ -51,29 +50,13 @@ func checkFirst(marker, dataDir string) error {
 		return fmt.Errorf("the volume holds data of another etcd in %s, from before this pod: a new member must not start on it; "+
 			"keep a copy if it matters, and empty the volume; or delete its PersistentVolumeClaim and then the pod", dataDir)
 	}
-	return mark(marker)
+	return datadir.WriteDurably(marker, "")
 }
 
 // markStarted notes durably that etcd may start.
 func markStarted(marker string) error {
-	if err := mark(marker); err != nil {
+	if err := datadir.WriteDurably(marker, ""); err != nil {
 		return fmt.Errorf("note that etcd is started: %w", err)
 	}
 	return nil
-}
-
-// mark creates a file that survives a crash of the node.
-func mark(marker string) error {
-	f, err := os.OpenFile(marker, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(marker))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -1,7 +1,8 @@
 // Copyright The etcd-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package datadir inspects etcd's data directory for programs that run before etcd.
+// Package datadir inspects etcd's data directory for programs that run before etcd, and writes the
+// notes that they leave on a disk.
 package datadir
 
 import (

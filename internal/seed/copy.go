@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/etcd-operator/etcd-operator/internal/datadir"
 	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/rewind"
@@ -244,7 +245,7 @@ func (c Copy) keep(s *snapshot.Snapshot) error {
 		err = os.Rename(part, filepath.Join(c.Dir, snapshotFile))
 	}
 	if err == nil {
-		err = syncDir(c.Dir)
+		err = datadir.SyncDir(c.Dir)
 	}
 	if err != nil {
 		return &diskError{fmt.Errorf("keep the copy on the disk: %w", err)}

@@ -12,6 +12,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/etcd-operator/etcd-operator/internal/datadir"
 )
 
 // download is a partial backup in a file. The file gets its final name when it is complete.
@@ -82,7 +84,7 @@ func (d *download) finish() error {
 		err = os.Rename(filepath.Join(d.dir, partFile), filepath.Join(d.dir, snapshotFile))
 	}
 	if err == nil {
-		err = syncDir(d.dir)
+		err = datadir.SyncDir(d.dir)
 	}
 	if err != nil {
 		return &diskError{fmt.Errorf("keep the backup on the disk: %w", err)}

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/etcd-operator/etcd-operator/internal/datadir"
 	"github.com/etcd-operator/etcd-operator/pkg/rewind"
 )
 
@@ -100,13 +101,13 @@ func (r Restore) Run(ctx context.Context) error {
 	if err := syncTree(restoring); err != nil {
 		return fmt.Errorf("write the restored data to the disk: %w", err)
 	}
-	if err := r.claimData(); err != nil {
+	if err := datadir.WriteDurably(r.DataDir+memberSuffix, r.Name); err != nil {
 		return fmt.Errorf("note whose data it is: %w", err)
 	}
 	if err := os.Rename(restoring, r.DataDir); err != nil {
 		return fmt.Errorf("put the restored data in place: %w", err)
 	}
-	if err := syncDir(filepath.Dir(r.DataDir)); err != nil {
+	if err := datadir.SyncDir(filepath.Dir(r.DataDir)); err != nil {
 		return fmt.Errorf("put the restored data in place: %w", err)
 	}
 	fmt.Fprintf(r.Out, "restore-backup: restored %d bytes into %s\n", info.Size(), r.DataDir)
@@ -116,16 +117,6 @@ func (r Restore) Run(ctx context.Context) error {
 // memberSuffix ends the name of a file beside the data directory. It contains the name of the member for
 // which a restore has made the data.
 const memberSuffix = ".member"
-
-// claimData notes durably for whom the data is made.
-func (r Restore) claimData() error {
-	f, err := os.OpenFile(r.DataDir+memberSuffix, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(r.Name)
-	return errors.Join(err, f.Sync(), f.Close(), syncDir(filepath.Dir(r.DataDir)))
-}
 
 // checkData fails if the data is not from a restore for this member. A claim can get a volume on which
 // somebody has left the data of a former cluster. etcd would start on that in the place of the backup.
@@ -146,11 +137,7 @@ func (r Restore) checkData() error {
 
 // conclude notes that the restore is done, and deletes the backup.
 func (r Restore) conclude() error {
-	done, err := os.OpenFile(filepath.Join(r.Dir, doneFile), os.O_CREATE|os.O_WRONLY, 0o600)
-	if err == nil {
-		err = errors.Join(done.Sync(), done.Close(), syncDir(r.Dir))
-	}
-	if err != nil {
+	if err := datadir.WriteDurably(filepath.Join(r.Dir, doneFile), ""); err != nil {
 		return fmt.Errorf("note that the backup is restored: %w", err)
 	}
 	for _, name := range []string{snapshotFile, partFile, rewoundFile} {
@@ -253,7 +240,7 @@ func syncTree(root string) error {
 			return err
 		}
 		if entry.IsDir() {
-			return syncDir(path)
+			return datadir.SyncDir(path)
 		}
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {

@@ -55,15 +55,6 @@ func progress(dir, dataDir, member string) (restored bool, err error) {
 		"this member must not start again on the old data, which could lose writes; delete the pod, so that the operator recreates the member", dataDir)
 }
 
-// syncDir makes the creation and renaming of files in a directory durable.
-func syncDir(name string) error {
-	dir, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
 // remove deletes a file, and accepts that it does not exist.
 func remove(name string) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
