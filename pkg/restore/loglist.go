@@ -29,26 +29,42 @@ type logList struct {
 	obj    *api.EtcdRestore
 	backup *api.RestoredBackup
 	clock  clock.Clock
-	// begin lists in a goroutine that ends with the offer.
-	begin func(ended chan struct{})
-	end   context.CancelCauseFunc
+	// begin lists in a goroutine of listing, whose context ends with stop.
+	begin   func(ended chan struct{})
+	end     context.CancelCauseFunc
+	listing sync.WaitGroup
 
-	mu    sync.Mutex
-	begun chan struct{} // closed when the list has ended; nil: none has begun
-	found []store.Object
-	err   error
+	mu      sync.Mutex
+	stopped bool
+	begun   chan struct{} // closed when the list has ended; nil: none has begun
+	found   []store.Object
+	err     error
 }
 
 func newLogList(ctx context.Context, open OpenLocation, obj *api.EtcdRestore, backup *api.RestoredBackup, clk clock.Clock) *logList {
 	l := &logList{open: open, obj: obj, backup: backup, clock: clk}
 	ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	l.begin = func(ended chan struct{}) { go l.run(ctx, ended) }
+	l.begin = func(ended chan struct{}) { l.listing.Go(func() { l.run(ctx, ended) }) }
 	return l
+}
+
+// stop ends a list that is under way and waits for it. No other begins. A list that hangs in its store is
+// abandoned after a while.
+func (l *logList) stop() {
+	l.mu.Lock()
+	l.stopped = true
+	l.mu.Unlock()
+	l.end(errWithdrawn)
+	l.listing.Wait()
 }
 
 // get returns the objects of the log. After an error, the next call lists again.
 func (l *logList) get(ctx context.Context) ([]store.Object, error) {
 	l.mu.Lock()
+	if l.stopped {
+		l.mu.Unlock()
+		return nil, errWithdrawn
+	}
 	if l.begun == nil {
 		l.begun = make(chan struct{})
 		l.begin(l.begun)
@@ -80,10 +96,20 @@ func (l *logList) forget() {
 }
 
 func (l *logList) run(ctx context.Context, ended chan struct{}) {
-	found, err := watchdog.GuardValue(func() ([]store.Object, error) { return l.list(ctx) })
+	type listed struct {
+		found []store.Object
+		err   error
+	}
+	result, abandoned := watchdog.Run(ctx, l.clock, func() listed {
+		found, err := watchdog.GuardValue(func() ([]store.Object, error) { return l.list(ctx) })
+		return listed{found, err}
+	})
+	if abandoned != nil {
+		result.err = errWithdrawn
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.found, l.err = found, err
+	l.found, l.err = result.found, result.err
 	close(ended)
 }
 

@@ -82,8 +82,9 @@ func (r *Restore) keepOffer(ctx context.Context, token *tokenState) {
 		},
 	})
 	o.withdraw = func() {
-		log.end(errWithdrawn)
+		log.end(errWithdrawn) // requests may wait for it
 		withdraw()
+		log.stop()
 	}
 	r.offer = o
 }

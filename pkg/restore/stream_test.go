@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 	"github.com/etcd-operator/etcd-operator/pkg/location"
 	"github.com/etcd-operator/etcd-operator/pkg/store"
+	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
 
 // The first member fetches the backup and the log after it as one content, and continues at any
@@ -120,9 +122,53 @@ func TestALongListOutlivesItsRequest(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		l.end(errWithdrawn)
+		l.stop()
 		if err := <-done; !errors.Is(err, errWithdrawn) || opened != 2 {
 			t.Errorf("after an error and a withdrawal: %v, listed %d times", err, opened)
 		}
 	})
+}
+
+// A list continued after its offer had ended, and nobody waited for it.
+func TestAListEndsWithItsOffer(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes, waits time.Duration // after the end of its context
+	}{
+		"at once":       {},
+		"soon":          {takes: 5 * time.Second, waits: 5 * time.Second},
+		"not: it hangs": {takes: time.Hour, waits: watchdog.GracePeriod},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opened := 0
+				var ended atomic.Bool
+				open := func(ctx context.Context, _ string, _ *api.RestoreSpec) (*location.Location, error) {
+					opened++
+					<-ctx.Done()
+					time.Sleep(c.takes)
+					ended.Store(true)
+					return nil, context.Cause(ctx)
+				}
+				l := newLogList(t.Context(), open, testRestore(), &api.RestoredBackup{SnapshotSize: 1, Size: 2}, clock.RealClock{})
+				done := make(chan error)
+				go func() {
+					_, err := l.get(t.Context())
+					done <- err
+				}()
+				synctest.Wait()
+				began := time.Now()
+				l.stop()
+				if waited := time.Since(began); waited != c.waits || ended.Load() != (c.takes == c.waits) {
+					t.Errorf("waited %s; the list has ended: %v", waited, ended.Load())
+				}
+				if err := <-done; !errors.Is(err, errWithdrawn) {
+					t.Errorf("the request: %v", err)
+				}
+				if _, err := l.get(t.Context()); !errors.Is(err, errWithdrawn) || opened != 1 {
+					t.Errorf("a later request: %v, listed %d times", err, opened)
+				}
+				time.Sleep(c.takes) // the abandoned list ends too
+			})
+		})
+	}
 }
