@@ -91,10 +91,10 @@ func (h *handler[T]) outOfScope(obj Object) {
 	h.left[key] = as
 	switch {
 	case unknownScope(obj):
-		const text = "o operator manages this %s: annotation %s is %q; remove it, or set it to %q for an operator with -cluster-wide"
-		args := []any{noun, api.ScopeAnnotation, as.scope, api.ScopeClusterWide}
-		h.source.Log.WithField(noun, key).Warnf("n"+text, args...)
-		h.source.Recorder.Eventf(obj, corev1.EventTypeWarning, h.fleet.unmanaged(), "N"+text, args...)
+		message := fmt.Sprintf("No operator manages this %s: annotation %s is %q; remove it, or set it to %q for an operator with -cluster-wide",
+			noun, api.ScopeAnnotation, as.scope, api.ScopeClusterWide)
+		h.source.Log.WithField(noun, key).Warn(message)
+		h.source.Recorder.Event(obj, corev1.EventTypeWarning, h.fleet.unmanaged(), message)
 	case h.source.ClusterWide:
 		h.source.Log.WithField(noun, key).Infof("left to an operator of its namespace: this %s lacks the annotation %s; without such an operator nobody manages it", noun, ScopeSetting)
 	}
