@@ -99,6 +99,10 @@ type Config struct {
 	// the member has data. Without it, data is of somebody else, who has left it on the volume. "": there is
 	// no such file.
 	First string
+	// Begun is a file beside the data of the first member of a new cluster. Run writes Name into it before
+	// the member has data. Without that, data is of somebody else. The file is on the volume, because
+	// the pod may be recreated before the member serves. "": there is no such file.
+	Begun string
 	// Leave is a file to which Run copies Program at the end, for the etcd container; "": none.
 	Leave, Program string
 	// Certificate is what peers demand from a client.
@@ -145,6 +149,11 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	if cfg.First != "" && cfg.Member == "" {
 		if err := checkFirst(cfg.First, cfg.DataDir); err != nil {
+			return err
+		}
+	}
+	if cfg.Begun != "" && cfg.Member == "" {
+		if err := checkBegun(cfg.Begun, cfg.Name, cfg.DataDir); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ package checkdns
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,5 +63,69 @@ func TestANewMemberStartsOnItsOwnDataAlone(t *testing.T) {
 	}
 	if _, err := Parse([]string{"-name=c", "-first=f"}, noEnv, &bytes.Buffer{}); err == nil {
 		t.Error("-first is taken without -data-dir")
+	}
+}
+
+// The first member of a new cluster started on what somebody had left on its volume, and served that. It still
+// has to come up if its pod is recreated before it has served: the new pod has nothing but the volume.
+func TestAFirstMemberStartsOnItsOwnDataAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		data          bool
+		begun, member string
+		refused       bool
+	}{
+		"the first start":                           {},
+		"the volume holds data of nobody known":     {data: true, refused: true},
+		"the volume holds data of a former cluster": {data: true, begun: "c-b.c.ns.svc", refused: true},
+		"a person has removed that data":            {begun: "c-b.c.ns.svc"},
+		"its pod was recreated":                     {data: true, begun: "c-a.c.ns.svc"},
+		"it has served from this pod":               {data: true, member: "8e9e05c52164694d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := t.TempDir()
+			dir, note := filepath.Join(volume, "data"), filepath.Join(volume, "data.begun")
+			wal := filepath.Join(dir, "member", "wal")
+			write := func(name, content string) {
+				if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			startEtcd := func() {
+				if err := os.MkdirAll(wal, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				write(filepath.Join(wal, "0.wal"), "")
+			}
+			if c.data {
+				startEtcd()
+			}
+			if c.begun != "" {
+				write(note, c.begun)
+			}
+			env := map[string]string{datadir.StartedEnv: c.member}
+			cfg, err := Parse([]string{"-name=c-a.c.ns.svc", "-skip-name", "-data-dir=" + dir, "-begun=" + note}, func(key string) string { return env[key] }, &bytes.Buffer{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Out = &bytes.Buffer{}
+			for range 2 {
+				err := Run(t.Context(), cfg)
+				if refused := err != nil && strings.Contains(err.Error(), "holds data of another etcd"); refused != c.refused || err != nil && !refused {
+					t.Errorf("ended with %v", err)
+				}
+				if text := fmt.Sprint(err); len(text)-len(dir)+len("/var/etcd/data") > 285 {
+					t.Errorf("the status would cut off what to do: %s", text)
+				}
+				if err == nil {
+					startEtcd()
+				}
+			}
+			if _, err := os.Stat(filepath.Join(wal, "0.wal")); err != nil {
+				t.Errorf("the data: %v", err)
+			}
+		})
+	}
+	if _, err := Parse([]string{"-name=c", "-begun=f"}, noEnv, &bytes.Buffer{}); err == nil {
+		t.Error("-begun is taken without -data-dir")
 	}
 }

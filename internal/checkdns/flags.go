@@ -52,6 +52,7 @@ func Parse(args []string, getenv func(string) string, out io.Writer) (Config, er
 	fs.BoolVar(&cfg.RequireData, "require-data", false, "fail where -data-dir holds no write-ahead log: a member that comes back without its data could lose writes")
 	fs.StringVar(&cfg.Started, "started", "", "`file` to make when the waiting is over; where it is there already and -data-dir holds no write-ahead log, fail: the member has lost its data")
 	fs.StringVar(&cfg.First, "first", "", "`file` to make where -data-dir holds no write-ahead log; where -data-dir holds one, and there is no such file, fail: the data is of another etcd")
+	fs.StringVar(&cfg.Begun, "begun", "", "`file` to write -name to where -data-dir holds no write-ahead log; where -data-dir holds one, and the file another name or none, fail: the data is of another etcd")
 	fs.StringVar(&cfg.Leave, "leave", "", "`file` to copy this program to when the waiting is over")
 	fs.StringVar(&cfg.Certificate.Cert, "peer-cert", "", "`file` with the certificate to show to peers that serve https")
 	fs.StringVar(&cfg.Certificate.Key, "peer-key", "", "`file` with its private key")
@@ -90,6 +91,9 @@ func (cfg *Config) complete(initialCluster, ip string, rest []string) error {
 	}
 	if cfg.First != "" && cfg.DataDir == "" {
 		return errors.New("-first needs -data-dir")
+	}
+	if cfg.Begun != "" && cfg.DataDir == "" {
+		return errors.New("-begun needs -data-dir")
 	}
 	if err = cfg.Certificate.check(slices.Concat(cfg.Peers, cfg.Reach)); err != nil {
 		return err

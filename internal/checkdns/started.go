@@ -53,6 +53,33 @@ func checkFirst(marker, dataDir string) error {
 	return datadir.WriteDurably(marker, "")
 }
 
+// checkBegun fails if the first member of a new cluster finds the data of another etcd on its volume. The
+// new cluster would serve that data.
+func checkBegun(note, name, dataDir string) error {
+	hasData, err := datadir.HoldsData(dataDir)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return nil // etcd can't read it either
+	case err != nil:
+		return fmt.Errorf("look for data in %s: %w", dataDir, err)
+	case !hasData:
+		if err := datadir.WriteDurably(note, name); err != nil && !errors.Is(err, os.ErrPermission) { // etcd can't write either
+			return fmt.Errorf("note whose data it will be: %w", err)
+		}
+		return nil
+	}
+	begun, err := os.ReadFile(note)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("look whose data is in %s: %w", dataDir, err)
+	case string(begun) != name:
+		return fmt.Errorf("the volume holds data of another etcd in %s, from before this cluster: its first member must not start on it; "+
+			"if you need the data, set the PersistentVolume to Retain, delete the EtcdCluster, and import or restore the data; "+
+			"otherwise empty the volume and delete the pod", dataDir)
+	}
+	return nil
+}
+
 // markStarted notes durably that etcd may start.
 func markStarted(marker string) error {
 	if err := datadir.WriteDurably(marker, ""); err != nil {

@@ -24,6 +24,9 @@ const (
 	startedFile      = startedMountPath + "/started"
 	// The file with this name means that a new member had no data when its pod began.
 	firstFile = startedMountPath + "/first"
+	// The file with this name is on the volume of a new cluster's first member, and means that the
+	// member had no data when the cluster began.
+	begunFile = dataDir + ".begun"
 )
 
 // checkDNS is the init container that delays etcd until the pod's own name resolves: other
@@ -82,6 +85,10 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operator
 	if inMemory(policy, p) {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
 		c.Command = append(c.Command, "-started="+startedFile)
+	}
+	if p.Seed && p.Volume && p.Source == nil { // a restore looks for itself
+		c.Command = append(c.Command, "-begun="+begunFile)
+		c.VolumeMounts[0].ReadOnly = false
 	}
 	if joins(obj, p) {
 		c.Command = append(c.Command, peerFlags(obj, p)...)

@@ -123,6 +123,7 @@ func (s shape) with(certs CertForms) shape {
 func shapes() map[string]shape {
 	return map[string]shape{
 		"seed":             seed(clusterWith("3.6.16", nil)),
+		"seed-volume":      seed(clusterWith("3.6.16", &api.PodPolicy{PersistentVolumeClaimSpec: claimOf("1Gi")})),
 		"joiner-3.6.16":    joiner(clusterWith("v3.6.16", nil)),
 		"joiner-3.5.35":    joiner(clusterWith("3.5.35", nil)),
 		"joiner-3.4.23":    joiner(clusterWith("3.4.23", nil)),
