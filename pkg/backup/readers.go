@@ -136,7 +136,7 @@ func (r *readers) add(restore *api.EtcdRestore, of *api.EtcdBackup, now time.Tim
 	case st.StartDate != nil:
 		since = st.StartDate.Time
 	default:
-		since = restore.CreationTimestamp.Time
+		since = restore.WrittenAt() // as the restore counts
 	}
 	// The test of a backup begins right after it, when old ones are deleted. It needs no old one.
 	if !restore.IsTest() && now.Sub(since) < choosingLimit {

@@ -209,6 +209,33 @@ func TestTheRetentionWaitsForAnEditedRestoreForADay(t *testing.T) {
 	}
 }
 
+// A restore that no operator has seen may begin until a day after the last write to it. The retention counted
+// from its creation, and could delete the backup that somebody had just put into its spec.
+func TestTheRetentionWaitsForARestoreThatNobodyHasSeen(t *testing.T) {
+	of, now := testBackup(&api.BackupPolicy{BackupIntervalInSecond: 600}), time.Now()
+	at := func(before time.Duration) *metav1.Time {
+		written := metav1.NewTime(now.Add(-before))
+		return &written
+	}
+	for name, c := range map[string]struct {
+		fields []metav1.ManagedFieldsEntry
+		waits  bool
+	}{
+		"written when it was created": {},
+		"edited since":                {[]metav1.ManagedFieldsEntry{{Manager: "kubectl-create", Time: at(48 * time.Hour)}, {Manager: "kubectl-edit", Time: at(23 * time.Hour)}}, true},
+		"edited long ago":             {[]metav1.ManagedFieldsEntry{{Manager: "kubectl-edit", Time: at(25 * time.Hour)}}, false},
+		"only its status was written": {[]metav1.ManagedFieldsEntry{{Manager: "somebody", Subresource: "status", Time: at(time.Hour)}}, false},
+	} {
+		r := &api.EtcdRestore{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "ns", UID: "r", Generation: 2, CreationTimestamp: *at(48 * time.Hour), ManagedFields: c.fields}}
+		r.Spec.BackupStorageType, r.Spec.S3 = api.BackupStorageTypeS3, &api.S3BackupSource{Path: "bucket/etcd_v12_2000-01-01-00:00:00"}
+		found := readers{chosen: map[string]string{}, from: map[string]int64{}, again: choices{}}
+		found.add(r, of, now)
+		if waits := found.reads("bucket/etcd_v12_2000-01-01-00:00:00") != ""; waits != c.waits {
+			t.Errorf("%s: %t", name, waits)
+		}
+	}
+}
+
 // The role of earlier releases does not allow to look for restores.
 func TestTheRetentionNeedsNoRightToSeeRestores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -294,7 +294,7 @@ func waitsForEdit(obj *api.EtcdRestore) bool {
 // tired says that a restore has waited for too long to begin; "": it has not. It may have waited for
 // an operator, too. A read under way comes to its end.
 func tired(o *observation) string {
-	st, since := &o.obj.Status, writtenAt(o.obj)
+	st, since := &o.obj.Status, o.obj.WrittenAt()
 	if st.ObservedGeneration == o.obj.Generation && st.StartDate != nil {
 		since = st.StartDate.Time
 	}
@@ -306,17 +306,6 @@ func tired(o *observation) string {
 		why += "; the last time: " + notice.Shorten(st.Reason, 2000)
 	}
 	return why
-}
-
-// writtenAt is when somebody last wrote to an EtcdRestore, and not to its status alone; zero: unknown.
-func writtenAt(obj *api.EtcdRestore) time.Time {
-	at := obj.CreationTimestamp.Time
-	for _, f := range obj.ManagedFields {
-		if f.Subresource == "" && f.Time != nil && f.Time.After(at) {
-			at = f.Time.Time
-		}
-	}
-	return at
 }
 
 // gaveUp is why a restore was given up by v0.9.4, which did not try again; "" where it

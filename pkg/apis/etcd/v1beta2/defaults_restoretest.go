@@ -24,6 +24,18 @@ func (r *EtcdRestore) IsTest() bool {
 	})
 }
 
+// WrittenAt is when somebody last wrote to the EtcdRestore, and not to its status alone; zero: unknown. A
+// restore that no operator has seen may begin until a day later.
+func (r *EtcdRestore) WrittenAt() time.Time {
+	at := r.CreationTimestamp.Time
+	for _, f := range r.ManagedFields {
+		if f.Subresource == "" && f.Time != nil && f.Time.After(at) {
+			at = f.Time.Time
+		}
+	}
+	return at
+}
+
 // Timeout bounds a test.
 func (t *RestoreTest) Timeout() time.Duration {
 	if t.TimeoutInSecond > 0 {
