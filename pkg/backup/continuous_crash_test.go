@@ -116,13 +116,14 @@ func TestTheRetentionKeepsUpWithABusyLog(t *testing.T) {
 		defer w.store.mu.Unlock()
 		surplus := 0
 		for segment, o := range w.store.objects {
-			// The store may get one while the retention already looks, which the next backup makes good.
+			// The store may get one while the retention already looks. The one before is the end of the log
+			// until then, and stays. The next backup makes that good.
 			before := o.Modified.Before(w.store.objects[key].Modified)
 			if k, ours := changelog.ParseKey("etcd", segment); ours && before && k.Last < backup.EtcdRevision {
 				surplus++
 			}
 		}
-		if surplus > 0 {
+		if surplus > 1 {
 			t.Errorf("%d segments before the backup %d are left", surplus, backup.EtcdRevision)
 		}
 	})
