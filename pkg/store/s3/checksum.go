@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -87,6 +88,25 @@ func (c crc) check(want crc) error {
 		return fmt.Errorf("what the store has kept is not what was sent: its CRC32C is %s, and not %s", c, want)
 	}
 	return nil
+}
+
+// withoutParts returns the CRC32C of an object of parts without their number, which earlier
+// MinIOs leave out.
+func (c crc) withoutParts() crc {
+	sum, _, _ := strings.Cut(string(c), "-")
+	return crc(sum)
+}
+
+// summed is content that computes its CRC32C while it is read.
+type summed struct {
+	io.Reader
+	crc uint32
+}
+
+func (s *summed) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.crc = crc32.Update(s.crc, castagnoli, p[:n])
+	return n, err
 }
 
 // compositeCRC returns the CRC32C of an object of parts: that of their CRC32Cs.

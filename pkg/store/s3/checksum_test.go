@@ -4,6 +4,8 @@
 package s3
 
 import (
+	"hash/crc32"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -52,8 +54,43 @@ func TestPartsCarryOneSumThatTheStoreKnows(t *testing.T) {
 	}
 }
 
+// Stores disagree about the CRC32C of an object of parts. Amazon states that of the parts' CRC32Cs and
+// the number of parts, MinIO before April 2023 leaves out the number, and Ceph 20 states that of all
+// content.
+func TestEachFormOfTheRightCRCIsASuccess(t *testing.T) {
+	for name, states := range map[string]func(content []byte, parts []uint32) crc{
+		"of the parts": nil,
+		"of the parts, without their number": func(_ []byte, parts []uint32) crc {
+			sum, _, _ := strings.Cut(string(compositeCRC(parts)), "-")
+			return crc(sum)
+		},
+		"of the whole": func(content []byte, _ []uint32) crc { return encoded(crc32.Checksum(content, castagnoli)) },
+	} {
+		for answer, visible := range map[string]func(){"": nil, ", and the answer is lost": func() { panic(http.ErrAbortHandler) }} {
+			t.Run(name+answer, func(t *testing.T) {
+				s := &server{knows: true, states: states, visible: visible}
+				content := upload(sizes["parts"])
+				content.Body = io.MultiReader(strings.NewReader("etcd"), content.Body)
+				object, err := s.open(t).Put(t.Context(), "key", content)
+				if err != nil || object.Size != int64(sizes["parts"])+4 {
+					t.Errorf("put: %+v, error %v", object, err)
+				}
+				if got := s.deletions(); len(got) > 0 {
+					t.Errorf("deleted: %q", got)
+				}
+			})
+		}
+	}
+}
+
 func TestAWrongCRCIsAnErrorAndDeletesWhatIsStored(t *testing.T) {
-	const other = "AAAAAA==-2"
+	for _, other := range []string{"AAAAAA==-2", "AAAAAA=="} {
+		t.Run(other, func(t *testing.T) { deletesWhatHas(t, other) })
+	}
+}
+
+func deletesWhatHas(t *testing.T, other string) {
+	t.Helper()
 	s := &server{knows: true}
 	s.answered = func(h http.Header) { h.Set("X-Amz-Checksum-Crc32c", other) }
 	s.visible = func() { s.crc = other }

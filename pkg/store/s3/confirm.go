@@ -22,7 +22,9 @@ type stored struct {
 	size int64
 	// crc is the expected one of an upload that has CRC32Cs; empty: it has MD5s, and etag is the
 	// expected one if ETags are MD5s.
-	crc      crc
+	crc crc
+	// whole is the CRC32C of all content, which some stores state instead (Ceph 20).
+	whole    crc
 	etag     etag
 	metadata map[string]string
 	// answered is the store's answer to the completion.
@@ -37,14 +39,17 @@ func (w stored) isProven() bool { return w.proven || w.is(w.answered) }
 // is reports whether the store states the sum of what was sent.
 func (w stored) is(now tag) bool {
 	if w.crc != "" {
-		return now.crc == w.crc
+		return now.crc == w.crc || now.crc == w.whole || now.crc == w.crc.withoutParts()
 	}
 	return now.etag == w.etag
 }
 
 // check returns an error if the sums show that the store has other content.
 func (w stored) check(now tag) error {
-	if w.crc != "" {
+	switch {
+	case w.is(now):
+		return nil
+	case w.crc != "":
 		return now.crc.check(w.crc)
 	}
 	return now.etag.check(w.etag)

@@ -37,6 +37,8 @@ type server struct {
 	knows, keepsNone bool
 	lies             bool
 	refuses          int
+	// states is the CRC32C that the store states of an object of parts; nil: the composite one.
+	states func(content []byte, parts []uint32) crc
 
 	mu       sync.Mutex
 	parts    map[string][md5.Size]byte
@@ -44,6 +46,7 @@ type server struct {
 	etag     string
 	crc      string
 	crcs     map[string]uint32
+	bodies   map[string][]byte
 	requests []*http.Request
 }
 
@@ -64,10 +67,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(s.refuses)
 			return
 		}
-		s.parts, s.crcs = map[string][md5.Size]byte{}, map[string]uint32{}
+		s.parts, s.crcs, s.bodies = map[string][md5.Size]byte{}, map[string]uint32{}, map[string][]byte{}
 		_, _ = io.WriteString(w, "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
 	case number != "":
-		s.parts[number] = md5.Sum(body)
+		s.parts[number], s.bodies[number] = md5.Sum(body), body
 		s.size += len(body)
 		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, md5.Sum(body)))
 		if s.knows && !s.keepsNone {
@@ -80,10 +83,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost:
 		if len(s.crcs) > 0 {
 			var sums []uint32
+			var content []byte
 			for i := range len(s.crcs) {
-				sums = append(sums, s.crcs[fmt.Sprint(i+1)])
+				sums, content = append(sums, s.crcs[fmt.Sprint(i+1)]), append(content, s.bodies[fmt.Sprint(i+1)]...)
 			}
 			s.crc = string(compositeCRC(sums))
+			if s.states != nil {
+				s.crc = string(s.states(content, sums))
+			}
 		}
 		var all []byte
 		for i := range len(s.parts) {

@@ -42,14 +42,15 @@ func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Obje
 }
 
 func (s *Store) put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
-	first, whole, err := store.FirstPart(u.Body, store.PartSize(u.Size))
+	body := &summed{Reader: u.Body}
+	first, whole, err := store.FirstPart(body, store.PartSize(u.Size))
 	if err != nil {
 		return store.Object{}, err
 	}
 	if whole {
 		return s.putWhole(ctx, key, first, u)
 	}
-	return s.putParts(ctx, key, first, u)
+	return s.putParts(ctx, key, first, body, u.Metadata)
 }
 
 func (s *Store) putWhole(ctx context.Context, key string, content []byte, u store.Upload) (store.Object, error) {
@@ -75,16 +76,16 @@ func (s *Store) putWhole(ctx context.Context, key string, content []byte, u stor
 	return s.confirm(ctx, want, err)
 }
 
-func (s *Store) putParts(ctx context.Context, key string, first []byte, u store.Upload) (store.Object, error) {
-	p, err := s.beginParts(ctx, key, u.Metadata)
+func (s *Store) putParts(ctx context.Context, key string, first []byte, body *summed, metadata map[string]string) (store.Object, error) {
+	p, err := s.beginParts(ctx, key, metadata)
 	if err != nil {
 		return store.Object{}, err
 	}
-	if _, err := store.SendParts(ctx, first, u.Body, p.send); err != nil {
+	if _, err := store.SendParts(ctx, first, body, p.send); err != nil {
 		return store.Object{}, p.abort(ctx, err)
 	}
-	content, err := p.complete(ctx)
-	content.metadata = u.Metadata
+	content, err := p.complete(ctx, body.crc)
+	content.metadata = metadata
 	if err == nil {
 		return s.confirm(ctx, content, nil)
 	}
@@ -178,8 +179,9 @@ func (p *parts) send(ctx context.Context, number int, data []byte) error {
 	return nil
 }
 
-// complete makes the object visible, and returns what to expect of it.
-func (p *parts) complete(ctx context.Context) (stored, error) {
+// complete makes the object visible, and returns what to expect of it. whole is the CRC32C of all
+// content.
+func (p *parts) complete(ctx context.Context, whole uint32) (stored, error) {
 	content := stored{key: p.key, proven: true}
 	var sums []sum
 	var crcs []uint32
@@ -196,7 +198,7 @@ func (p *parts) complete(ctx context.Context) (stored, error) {
 		completed = append(completed, named)
 	}
 	if p.crcs {
-		content.crc = compositeCRC(crcs)
+		content.crc, content.whole = compositeCRC(crcs), encoded(whole)
 	} else {
 		content.etag = composite(sums)
 	}
