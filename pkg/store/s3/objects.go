@@ -96,6 +96,10 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object,
 		pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &prefix})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
+			if err == nil && aws.ToBool(page.IsTruncated) && aws.ToString(page.NextContinuationToken) == "" {
+				// The SDK takes such a page for the last one. Stores without version 2 of lists answer so.
+				err = errors.New("the list is incomplete, and the store does not say where it continues: it does not know ListObjectsV2")
+			}
 			if err != nil {
 				yield(store.Object{}, fmt.Errorf("list %s: %w", s.name(prefix), explain(err)))
 				return
