@@ -57,6 +57,12 @@ func (e etag) check(want etag) error {
 	return nil
 }
 
+// parts returns the number of parts in the ETag of an object of parts; "": it is not one.
+func (e etag) parts() string {
+	_, number, _ := strings.Cut(string(e), "-")
+	return number
+}
+
 // sum is the checksum of sent content, for the request and for the answer.
 type sum [md5.Size]byte
 

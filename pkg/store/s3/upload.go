@@ -31,7 +31,8 @@ const cleanupTime = 15 * time.Second
 // Put stores an object: in one request if it fits into one part, otherwise by a multipart
 // upload. The store compares each part with its CRC32C if it knows that sum, and with its MD5
 // otherwise. The size, and the CRC32C or the ETag where it is an MD5, must be right in the store's
-// answer and in the answer to a HEAD request. The SDK retries each request; RetryMaxAttempts in
+// answer and in the answer to a HEAD request. If the store has proven each part, an ETag
+// of the object must only have their number. The SDK retries each request; RetryMaxAttempts in
 // s3.go limits the attempts.
 func (s *Store) Put(ctx context.Context, key string, u store.Upload) (store.Object, error) {
 	object, err := s.put(ctx, key, u)
