@@ -176,6 +176,9 @@ func begin(ctx context.Context, conn Conn, a answer) (*Snapshot, error) {
 	if status.MemberID != a.status.MemberID {
 		return nil, errors.New("another member answers there than a moment ago")
 	}
+	if status.Revision < a.revision() { // another one has answered the read
+		return nil, fmt.Errorf("%w: it holds revision %d, and answers there have shown %d", errBehind, status.Revision, a.revision())
+	}
 	stream, size, err := conn.Snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -189,7 +192,7 @@ func begin(ctx context.Context, conn Conn, a answer) (*Snapshot, error) {
 	return &Snapshot{
 		Endpoint: a.url,
 		Version:  shown(status.Version), ClusterID: status.ClusterID,
-		Revision:    max(status.Revision, a.revision()),
+		Revision:    status.Revision,
 		RaftApplied: status.RaftApplied,
 		Unapplied:   status.RaftIndex - min(status.RaftIndex, a.status.RaftApplied, status.RaftApplied),
 		Size:        size,
