@@ -36,6 +36,7 @@ func TestPartsCarryOneSumThatTheStoreKnows(t *testing.T) {
 		crcs   bool
 	}{
 		"it knows CRC32Cs":            {&server{knows: true}, true},
+		"it names them otherwise":     {&server{knows: true, names: "crc32c"}, true},
 		"it ignores them":             {&server{}, false},
 		"it refuses them":             {&server{refuses: http.StatusBadRequest}, false},
 		"it does not implement them":  {&server{refuses: http.StatusNotImplemented}, false},

@@ -5,6 +5,7 @@ package s3
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/md5"
 	"encoding/xml"
@@ -36,6 +37,7 @@ type server struct {
 	// others. refuses is the status for an upload that asks for them.
 	knows, keepsNone bool
 	lies             bool
+	names            string // the algorithm in its answer; "": as it was asked for
 	refuses          int
 	// states is the CRC32C that the store states of an object of parts; nil: the composite one.
 	states func(content []byte, parts []uint32) crc
@@ -62,7 +64,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPost && r.URL.Query().Has("uploads"):
 		if asked := r.Header.Get("X-Amz-Checksum-Algorithm"); s.knows && asked != "" {
-			w.Header().Set("X-Amz-Checksum-Algorithm", asked)
+			w.Header().Set("X-Amz-Checksum-Algorithm", cmp.Or(s.names, asked))
 		} else if s.refuses != 0 && asked != "" {
 			w.WriteHeader(s.refuses)
 			return

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,7 +111,8 @@ func (s *Store) beginParts(ctx context.Context, key string, metadata map[string]
 	if err != nil {
 		return nil, err
 	}
-	return &parts{s: s, key: key, id: begun.UploadId, crcs: begun.ChecksumAlgorithm == types.ChecksumAlgorithmCrc32c}, nil
+	crcs := strings.EqualFold(string(begun.ChecksumAlgorithm), string(types.ChecksumAlgorithmCrc32c))
+	return &parts{s: s, key: key, id: begun.UploadId, crcs: crcs}, nil
 }
 
 // leftover adds to an upload's error that its parts could not all be removed.
