@@ -47,6 +47,17 @@ func (f *failure) Unwrap() []error {
 	return []error{f.kind, f.err}
 }
 
+// As makes store.HasStatus know the answer.
+func (f *failure) As(target any) bool {
+	status, asked := target.(**store.StatusError)
+	code := statusOf(f.err)
+	if !asked || code == 0 {
+		return false
+	}
+	*status = &store.StatusError{Code: code, Text: f.text}
+	return true
+}
+
 // noCredentials: the process obtained no credentials.
 type noCredentials struct{ err error }
 
