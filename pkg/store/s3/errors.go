@@ -30,6 +30,13 @@ var kinds = map[string]error{
 	"TokenRefreshRequired":  store.ErrDenied,
 }
 
+// advice is what to do about answers of status 403 that are not about credentials.
+var advice = map[string]string{
+	"InvalidObjectState":   "; the store has moved the object into an archive: have the store restore it, or name another backup",
+	"QuotaExceeded":        "; the quota of the bucket or of its owner is used up: raise it, or keep fewer backups",
+	"RequestTimeTooSkewed": "; correct the clock of the node",
+}
+
 // failure is a short form of an SDK's error, without parts that differ in each attempt, such
 // as the number of the request.
 type failure struct {
@@ -85,8 +92,8 @@ func explain(err error) error {
 			kind: store.ErrNoCredentials, err: err,
 		}
 	case errors.As(err, &answered):
-		kind := kinds[answered.ErrorCode()]
-		if kind == nil && (code == http.StatusForbidden || code == http.StatusUnauthorized) {
+		kind, todo := kinds[answered.ErrorCode()], advice[answered.ErrorCode()]
+		if kind == nil && todo == "" && (code == http.StatusForbidden || code == http.StatusUnauthorized) {
 			kind = store.ErrDenied
 		}
 		if errors.Is(kind, store.ErrDenied) && ofRole(operation) {
@@ -99,6 +106,7 @@ func explain(err error) error {
 		if code != 0 {
 			text = fmt.Sprintf("%s (status %d)", text, code)
 		}
+		text += todo
 		if region := bucketRegion(err); region != "" {
 			text += fmt.Sprintf("; the bucket is in the region %s", region)
 		}
