@@ -270,3 +270,25 @@ func TestARoleThatIsRefusedIsNoDenialOfTheStore(t *testing.T) {
 		t.Errorf("of the store: %v", ofStore)
 	}
 }
+
+func TestAdviceForAMissingRegionHelps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		config Config
+		helps  bool
+	}{
+		"own credentials": {Config{Bucket: "b"}, true},
+		"keys":            {Config{Bucket: "b", Credentials: []byte(keysFile)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			isolate(t)
+			_, err := Open(t.Context(), tt.config)
+			if !errors.Is(err, store.ErrConfig) || strings.Contains(err.Error(), "AWS_REGION") != tt.helps {
+				t.Fatalf("open: %v", err)
+			}
+			t.Setenv("AWS_REGION", "eu-central-1")
+			if _, err := Open(t.Context(), tt.config); (err == nil) != tt.helps {
+				t.Errorf("with AWS_REGION: %v", err)
+			}
+		})
+	}
+}

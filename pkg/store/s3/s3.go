@@ -89,8 +89,10 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	case access.region != "":
 	case endpoint != "":
 		access.region = "us-east-1" // other stores accept it, and few need another
-	default:
+	case access.own:
 		return nil, fmt.Errorf("%w: the region is not known: write `region = ...` below [default] into config, or set AWS_REGION in the operator's pod", store.ErrConfig)
+	default: // the operator's own settings do not count for others' keys
+		return nil, fmt.Errorf("%w: the region is not known: write `region = ...` below [default] into config", store.ErrConfig)
 	}
 	transport := newTransport(access.http)
 	options := s3.Options{
