@@ -80,8 +80,8 @@ func findAccess(ctx context.Context, config Config, client *awshttp.BuildableCli
 }
 
 // amazon matches S3's own hosts, with its private endpoints. Other hosts below amazonaws.com
-// belong to Amazon's customers.
-var amazon = regexp.MustCompile(`^([a-z0-9.-]+\.)?s3(-[a-z0-9-]+)?(\.dualstack)?(\.[a-z]+(-[a-z]+)+-[0-9]+(\.vpce)?)?\.amazonaws\.com(\.cn)?$`)
+// and amazonaws.eu belong to Amazon's customers.
+var amazon = regexp.MustCompile(`^([a-z0-9.-]+\.)?s3(-[a-z0-9-]+)?(\.dualstack)?(\.[a-z]+(-[a-z]+)+-[0-9]+(\.vpce)?)?\.amazonaws\.(com(\.cn)?|eu)$`)
 
 // check refuses to send the process's credentials to an endpoint that somebody else has named.
 // Otherwise the creator of a backup could steal them, or what they sign.

@@ -140,6 +140,8 @@ func TestCredentialsOfTheProcessGoToAmazonOnly(t *testing.T) {
 		{"https://s3-fips.us-east-1.amazonaws.com", "", true},
 		{"https://s3-accelerate.dualstack.amazonaws.com", "", true},
 		{"https://s3.cn-north-1.amazonaws.com.cn", "", true},
+		{"https://s3.eusc-de-east-1.amazonaws.eu", "", true},
+		{"https://s3.eusc-de-east-1.amazonaws.eu.example.com", "", false},
 		{"https://bucket.vpce-1a2b3c4d-5e6f.s3.us-east-1.vpce.amazonaws.com", "", true},
 		{"http://s3.eu-central-1.amazonaws.com", "", false},
 		{"https://s3.eu-central-1.amazonaws.com:8443", "", false},
