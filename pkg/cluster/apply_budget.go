@@ -48,7 +48,8 @@ func (c *Cluster) writeOverLiveBudget(ctx context.Context, want *policyv1.PodDis
 		return fmt.Errorf("get PodDisruptionBudget %s: %w", want.Name, err)
 	}
 	if live.DeletionTimestamp != nil {
-		return fmt.Errorf("PodDisruptionBudget %s of an earlier EtcdCluster: %w", want.Name, errBeingDeleted)
+		c.postponed.put(writeOfBudget, c.cfg.Clock.Now().Add(refusedPause)) // a finalizer may hold it for long
+		return fmt.Errorf("PodDisruptionBudget %s: %w", want.Name, errBeingDeleted)
 	}
 	if manifest.BelongsToOthers(live, c.obj) {
 		err := fmt.Errorf("PodDisruptionBudget %s belongs to something else: delete it, or set spec.podDisruptionBudget to false and keep it", want.Name)
@@ -83,11 +84,16 @@ func (c *Cluster) correctBudget(ctx context.Context, s plan.UpdateBudget) error 
 	}
 	want := manifest.BuildBudget(c.obj, s.To)
 	corrected, _ := manifest.UpdatedBudget(live, want)
-	err = c.updateBudget(ctx, corrected)
-	if apierrors.IsConflict(err) {
+	switch err = c.updateBudget(ctx, corrected); {
+	case apierrors.IsConflict(err):
 		return c.writeOverLiveBudget(ctx, want)
-	}
-	if err != nil {
+	case apierrors.IsNotFound(err): // somebody has deleted it
+		if err = c.createBudget(ctx, plan.CreateBudget{MinAvailable: s.To}); err == nil {
+			c.budgetWritten = s.To
+			c.postponed.put(correctionOfBudget, c.cfg.Clock.Now().Add(correctionPause))
+		}
+		return err
+	case err != nil:
 		return err
 	}
 	c.budgetIs(s.To, correctionOfBudget)
@@ -111,7 +117,8 @@ func (c *Cluster) deleteBudget(ctx context.Context, s plan.DeleteBudget) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		c.writeEnded(writeOfBudget, nil)
-		return errBeingDeleted // until the cache shows that it is gone
+		c.postponed.put(deletionOf(s.UID), c.cfg.Clock.Now().Add(correctionPause))
+		return nil
 	default:
 		c.writeEnded(writeOfBudget, err)
 		return fmt.Errorf("delete PodDisruptionBudget %s: %w", manifest.NamesOf(c.obj).Budget(), err)

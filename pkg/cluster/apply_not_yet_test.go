@@ -13,19 +13,18 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// A deletion that succeeded, an edit of the EtcdCluster, and a cache that is behind end a
+// A deletion that lasts, an edit of the EtcdCluster, and a cache that is behind end a
 // pass. None of them is a failure.
 func TestWhatEndsAPassIsNotAFailure(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	c := w.cluster(testCluster())
-	service, err := w.kube.CoreV1().Services("ns").Create(t.Context(), manifest.BuildClientService(c.obj), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ending := manifest.BuildClientService(c.obj)
+	ending.DeletionTimestamp, ending.Finalizers = &metav1.Time{Time: noon}, []string{"somebody/s"}
+	w.makeService(ending)
 	newer := c.obj.DeepCopy()
 	newer.Status = runningStatus()
 	for name, err := range map[string]error{
-		"a deletion":         c.apply(t.Context(), plan.DeleteService{Name: service.Name, UID: service.UID}),
+		"a deletion":         c.apply(t.Context(), plan.CreateService{Client: true}),
 		"another's status":   c.adopt(newer),
 		"a pod that is gone": c.apply(t.Context(), plan.SetMetadata{Pod: "gone"}),
 	} {

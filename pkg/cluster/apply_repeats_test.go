@@ -4,43 +4,73 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
-// The watch of Services hangs. The operator creates the peer Service, does not see it, and
-// asked for its creation in each pass.
-func TestAWriteWhoseResultStaysHiddenIsNotRepeatedForever(t *testing.T) {
+// Something else writes the peer Service all the time, so that each of the operator's writes conflicts.
+func TestAWriteThatEndsInVainIsNotRepeatedForever(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	w := newWorld(t, clock, testCluster())
 	c := w.cluster(testCluster())
+	svc := served(manifest.BuildPeerService(c.obj))
+	svc.Spec.PublishNotReadyAddresses = false
+	w.makeService(svc)
+	w.watch()
+	busy := true
+	w.kube.PrependReactor("update", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return busy, nil, apierrors.NewConflict(corev1.Resource("services"), "c", errors.New("it has been modified"))
+	})
 	live := func(d time.Duration) {
 		for end := clock.Now().Add(d); clock.Now().Before(end); {
 			clock.Step(max(10*time.Millisecond, c.reconcile(t.Context())))
 		}
 	}
+	const writes = 2 // of the Service in the cache, and of the one that the API server has
 	live(time.Minute)
-	if n := w.count("create", "services"); n < 2 || n > mostRepeats {
-		t.Errorf("%d attempts to create the Service in a minute", n)
+	if n := w.count("update", "services"); n < 2 || n > writes*mostRepeats {
+		t.Errorf("%d attempts to correct the Service in a minute", n)
 	}
 	live(9 * time.Minute)
-	if n := w.count("create", "services"); n > 10*mostRepeats {
-		t.Errorf("%d attempts to create the Service in ten minutes", n)
+	if n := w.count("update", "services"); n > 10*writes*mostRepeats {
+		t.Errorf("%d attempts to correct the Service in ten minutes", n)
 	}
-	if !strings.Contains(c.status.Reason, "create peer service") {
+	if !strings.Contains(c.status.Reason, "correct peer service") {
 		t.Errorf("status.reason is %q", c.status.Reason)
 	}
-	w.watch()
+	busy = false
 	live(time.Minute)
 	if len(w.storedPods()) != 1 {
 		t.Errorf("the operator has not continued: %q", c.lastStep)
+	}
+}
+
+// The watch of Services hangs. The operator creates the peer Service and does not see it: it tried to create
+// it again and again, and did nothing else.
+func TestAServiceThatTheCacheDoesNotShowHoldsNothingUp(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	for end := clock.Now().Add(time.Minute); clock.Now().Before(end); {
+		clock.Step(max(10*time.Millisecond, c.reconcile(t.Context())))
+	}
+	if len(w.storedPods()) != 1 {
+		t.Errorf("there is no pod: %q, %q", c.lastStep, c.status.Reason)
+	}
+	if n := w.count("create", "services"); n > 1+int(time.Minute/correctionPause) {
+		t.Errorf("%d attempts to create the Service in a minute", n)
 	}
 }
 

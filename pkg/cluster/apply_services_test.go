@@ -198,6 +198,78 @@ func TestTheCacheBehindAServiceIsNoFailure(t *testing.T) {
 	}
 }
 
+// conflicts makes the API server refuse each update of an object that the cache has.
+func (w *world) conflicts(resource string, cached metav1.Object) {
+	w.kube.PrependReactor("update", resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+		updated := a.(clienttesting.UpdateAction).GetObject().(metav1.Object)
+		stale := updated.GetName() == cached.GetName() && updated.GetResourceVersion() == cached.GetResourceVersion()
+		return stale, nil, apierrors.NewConflict(corev1.Resource(resource), cached.GetName(), errors.New("it has been modified"))
+	})
+}
+
+// The watch of the Services is lost. An update from the cache conflicts with a later state, and each pass
+// tried again. Lost pods were not created meanwhile.
+func TestAServiceIsCorrectedWhileTheCacheIsBehind(t *testing.T) {
+	for name, tc := range map[string]struct {
+		live func(*corev1.Service)
+		told bool
+	}{
+		"as it should be":       {func(*corev1.Service) {}, false},
+		"edited in another way": {func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "elsewhere"} }, true},
+		"of an earlier cluster": {func(s *corev1.Service) { s.OwnerReferences[0].UID = "earlier" }, true},
+		"gone":                  {nil, false},
+	} {
+		for _, client := range []bool{false, true} {
+			w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+			c := w.cluster(testCluster())
+			w.makeService(served(manifest.BuildPeerService(c.obj)))
+			w.makeService(served(manifest.BuildClientService(c.obj)))
+			w.watch()
+			want := c.wantedService(client)
+			cached := w.service(want.Name).DeepCopy()
+			cached.ResourceVersion, cached.Spec.Ports[0].Port = "older", 80
+			if err := w.services.Update(cached); err != nil {
+				t.Fatal(err)
+			}
+			if tc.live == nil {
+				if err := w.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("services"), "ns", want.Name); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				w.conflicts("services", cached)
+				newer := w.service(want.Name).DeepCopy()
+				newer.ResourceVersion = "newer"
+				tc.live(newer)
+				if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("services"), newer, "ns"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			steps := func() (s plan.Step) {
+				o, err := c.observe(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s = plan.KeepPeerService(o); s == nil {
+					s = plan.KeepClientService(o)
+				}
+				return s
+			}
+			if s := steps(); s == nil || c.apply(t.Context(), s) != nil {
+				t.Errorf("%s: failed at %v", name, s)
+			}
+			if s := steps(); s != nil {
+				t.Errorf("%s: at once again: %s", name, s)
+			}
+			if _, edited := manifest.UpdatedService(w.service(want.Name), want); edited != "" {
+				t.Errorf("%s: %s of service %s are wrong", name, edited, want.Name)
+			}
+			if w.Told("Edit Undone") != tc.told {
+				t.Errorf("%s: events %q", name, w.Events())
+			}
+		}
+	}
+}
+
 // The informer sees objects labelled app=etcd: one that lost the label looks as
 // if it were gone.
 func TestAServiceThatLostItsLabelsIsFound(t *testing.T) {
@@ -441,8 +513,11 @@ func TestTheBudgetIsMadeChangedAndDeleted(t *testing.T) {
 	if seen := budgetOf(t, w, c); seen.Written != 0 {
 		t.Errorf("later it is seen as %+v", seen)
 	}
-	if err := c.apply(t.Context(), plan.DeleteBudget{UID: b.UID}); !errors.Is(err, errBeingDeleted) {
+	if err := c.apply(t.Context(), plan.DeleteBudget{UID: b.UID}); err != nil {
 		t.Error(err)
+	}
+	if o, err := c.observe(t.Context()); err != nil || !o.Budget.Leaving {
+		t.Errorf("while the cache shows it, it is seen as %+v, %v", o.Budget, err)
 	}
 	if seen := budgetOf(t, w, c); seen.Owned || seen.MinAvailable != 0 {
 		t.Errorf("deleted, it is seen as %+v", seen)
@@ -487,6 +562,42 @@ func TestABudgetFollowsWhileTheCacheIsBehind(t *testing.T) {
 	}
 	if w.Told("Edit Undone") {
 		t.Error("the operator's own change is reported as somebody's edit")
+	}
+}
+
+// A deletion of the budget went by unseen, and each pass tried to update it.
+func TestABudgetThatTheCacheStillShowsIsMadeAgain(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	if err := w.budgets.Add(manifest.BuildBudget(c.obj, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.apply(t.Context(), plan.UpdateBudget{From: 2, To: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if b := w.storedBudget(); b == nil || manifest.MinAvailableOf(b) != 3 {
+		t.Errorf("it is %v", b)
+	}
+	if o, err := c.observe(t.Context()); err != nil || o.Budget.Written != 3 {
+		t.Errorf("it is seen as %+v, %v", o.Budget, err)
+	}
+}
+
+// The cache shows the budget of an earlier EtcdCluster, which the operator has taken over.
+func TestATakenOverBudgetIsNotWrittenUntilTheCacheShowsIt(t *testing.T) {
+	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+	c := w.cluster(testCluster())
+	earlier := manifest.BuildBudget(c.obj, 2)
+	earlier.OwnerReferences[0].UID = "earlier"
+	if _, err := w.kube.PolicyV1().PodDisruptionBudgets("ns").Create(t.Context(), earlier, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.watch()
+	if err := c.apply(t.Context(), plan.CreateBudget{MinAvailable: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := c.observe(t.Context()); err != nil || o.Budget.Written != 2 {
+		t.Errorf("it is seen as %+v, %v", o.Budget, err)
 	}
 }
 

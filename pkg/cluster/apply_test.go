@@ -191,8 +191,11 @@ func TestCreateServiceWaitsForTheCache(t *testing.T) {
 	if err := c.apply(t.Context(), plan.CreateService{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.apply(t.Context(), plan.CreateService{}); !errors.Is(err, errCacheBehind) {
+	if err := c.apply(t.Context(), plan.CreateService{}); err != nil {
 		t.Errorf("the Service that was just made: %v", err)
+	}
+	if o, err := c.observe(t.Context()); err != nil || plan.KeepPeerService(o) != nil {
+		t.Errorf("it is created once more: %v", err)
 	}
 
 	deleting := manifest.BuildClientService(testCluster())

@@ -22,11 +22,11 @@ func (c *Cluster) observeBudget(o *plan.Observation) error {
 	}
 	o.Budget.Name = o.Names.Budget()
 	if live != nil {
-		o.Budget.OwnedObject = ownedObjectOf(live, c.obj)
+		o.Budget.OwnedObject = c.ownedObject(live, o.Now)
 	}
 	o.Budget.Refused = c.postponed.lastRefusal(writeOfBudget, o.Now)
 	o.Budget.PutOff = c.postponed.holds(writeOfBudget, o.Now)
-	if live == nil && c.postponed.holds(takeoverOfBudget, o.Now) {
+	if !o.Budget.Owned && c.postponed.holds(takeoverOfBudget, o.Now) {
 		o.Budget.Written = c.budgetWritten
 	}
 	if !o.Budget.Owned {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,7 +35,7 @@ func (c *Cluster) observeServices(o *plan.Observation) error {
 		case err != nil:
 			return fmt.Errorf("service %s: %w", want.Name, err)
 		}
-		*into = c.compareService(ownedObjectOf(svc, c.obj), svc, want, o)
+		*into = c.compareService(c.ownedObject(svc, o.Now), svc, want, o)
 		return nil
 	}
 	if err := errors.Join(compare(peer, &o.PeerService), compare(client, &o.ClientService)); err != nil {
@@ -48,7 +49,7 @@ func (c *Cluster) observeServices(o *plan.Observation) error {
 		if svc.Name == peer.Name || svc.Name == client.Name {
 			continue
 		}
-		if seen := ownedObjectOf(svc, c.obj); seen.Owned {
+		if seen := c.ownedObject(svc, o.Now); seen.Owned {
 			seen.PutOff = c.postponed.holds(writeOf(svc.Name), o.Now)
 			o.FormerServices = append(o.FormerServices, seen)
 		}
@@ -63,6 +64,7 @@ func (c *Cluster) observeServices(o *plan.Observation) error {
 }
 
 func (c *Cluster) compareService(seen plan.OwnedObject, live, want *corev1.Service, o *plan.Observation) plan.OwnedObject {
+	seen.PutOff = c.postponed.holds(takeoverOf(want.Name), o.Now)
 	if seen.Owned {
 		_, seen.Edited = manifest.UpdatedService(live, want)
 		seen.Remake = manifest.NeedsRemaking(live, want)
@@ -71,11 +73,11 @@ func (c *Cluster) compareService(seen plan.OwnedObject, live, want *corev1.Servi
 	return seen
 }
 
-func ownedObjectOf(obj metav1.Object, owner *api.EtcdCluster) plan.OwnedObject {
+func (c *Cluster) ownedObject(obj metav1.Object, now time.Time) plan.OwnedObject {
 	return plan.OwnedObject{
 		Name: obj.GetName(), UID: obj.GetUID(),
-		Owned:   metav1.IsControlledBy(obj, owner),
-		Leaving: obj.GetDeletionTimestamp() != nil,
+		Owned:   metav1.IsControlledBy(obj, c.obj),
+		Leaving: obj.GetDeletionTimestamp() != nil || c.postponed.holds(deletionOf(obj.GetUID()), now),
 	}
 }
 

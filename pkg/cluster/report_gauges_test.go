@@ -4,13 +4,19 @@
 package cluster
 
 import (
+	"errors"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -215,16 +221,25 @@ func TestFailedPassesAreCounted(t *testing.T) {
 func TestAStatusThatIsNotWrittenIsAFailureWhateverTheStepSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, clock.RealClock{}, testCluster())
-		w.makeService(manifest.BuildPeerService(testCluster())) // the cache does not show it: not yet
+		svc := served(manifest.BuildPeerService(testCluster()))
+		svc.Spec.PublishNotReadyAddresses = false
+		w.makeService(svc)
+		w.watch()
+		busy := atomic.Bool{}
+		busy.Store(true)
+		w.kube.PrependReactor("update", "services", func(clienttesting.Action) (bool, runtime.Object, error) { // not yet
+			return busy.Load(), nil, apierrors.NewConflict(corev1.Resource("services"), "c", errors.New("it has been modified"))
+		})
 		up := w.refuseStatus()
 		c := w.cluster(testCluster())
 		defer run(t, c)()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if !w.Told("Reconcile Failing: Failed repeatedly at: create peer service: the status could not be written: ") || len(w.Events()) != 1 {
+		if !w.Told("Reconcile Failing: Failed repeatedly at: correct peer service: publishNotReadyAddresses: the status could not be written: ") || len(w.Events()) != 1 {
 			t.Errorf("events %q, want one that reports the failure", w.Events())
 		}
 		up()
+		busy.Store(false)
 		time.Sleep(Period)
 		settle(w, c)
 		if st := w.etcdCluster().Status; st.Phase != api.ClusterPhaseCreating {
