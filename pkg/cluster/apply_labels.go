@@ -72,9 +72,14 @@ func (c *Cluster) giveLabelsBack(kind, what string, object metav1.Object, write 
 	return nil
 }
 
-// unhide makes the cache show a pod that hinders a write, and returns why the write has to wait: another
-// pass may come at once, unless the API server refuses to give the pod its labels back.
+// unhide makes the next pass see a pod that hinders a write, and the cache show it. It returns why the write
+// has to wait: another pass may come at once, unless the pod is not the operator's, or the API server refuses
+// to give it its labels back.
 func (c *Cluster) unhide(ctx context.Context, pod *corev1.Pod) error {
+	if !metav1.IsControlledBy(pod, c.obj) {
+		return podOfOthers(pod.Name)
+	}
+	c.podWrites.record(pod, c.cfg.Clock.Now())
 	if err := c.relabel(ctx, pod); err != nil {
 		return errors.Join(err, errCacheBehind)
 	}
@@ -82,6 +87,11 @@ func (c *Cluster) unhide(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("pod %s has lost its labels, and Kubernetes refuses to give them back: %s", pod.Name, why)
 	}
 	return errCacheBehind
+}
+
+// podOfOthers is why the operator can't use the name of a member.
+func podOfOthers(name string) error {
+	return fmt.Errorf("pod %s exists and does not belong to this EtcdCluster: delete it if nothing needs it", name)
 }
 
 // labelsOf names the write that gives a pod its labels back.

@@ -129,7 +129,7 @@ func (c *Cluster) createPod(ctx context.Context, p manifest.MemberPod) (*corev1.
 		// Another instance of the operator has just created it.
 		created, err = pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if err == nil && !metav1.IsControlledBy(created, c.obj) {
-			return nil, fmt.Errorf("pod %s exists and belongs to something else", pod.Name)
+			return nil, podOfOthers(pod.Name)
 		}
 	}
 	switch {
@@ -158,6 +158,10 @@ func (c *Cluster) deletePod(ctx context.Context, s plan.DeletePod) error {
 	}
 	err := pods.Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: only})
 	if apierrors.IsConflict(err) && s.Seen != "" {
+		// The next pass judges the pod that the API server has. The cache may be behind for long.
+		if live, readErr := pods.Get(ctx, s.Name, metav1.GetOptions{}); readErr == nil && live.UID == s.UID {
+			c.podWrites.record(live, c.cfg.Clock.Now())
+		}
 		return fmt.Errorf("delete pod %s: %w: %w", s.Name, errCacheBehind, err)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

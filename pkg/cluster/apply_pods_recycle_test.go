@@ -75,6 +75,10 @@ func TestAPodThatHasChangedIsNotRecycled(t *testing.T) {
 	if err := c.apply(t.Context(), s); !errors.Is(err, errCacheBehind) || len(w.storedPods()) != 1 || w.Told("Member Updated") {
 		t.Errorf("error %v, %d pods, events %q", err, len(w.storedPods()), w.Events())
 	}
+	// The watch is lost: each pass tried again.
+	if o, err := c.observe(t.Context()); err != nil || o.Pod("a") == nil || o.Pod("a").Seen != pod.ResourceVersion {
+		t.Errorf("the next pass does not see the pod as it is: %v", err)
+	}
 	s.Seen = pod.ResourceVersion
 	if err := c.apply(t.Context(), s); err != nil || len(w.storedPods()) != 0 {
 		t.Errorf("error %v, %d pods", err, len(w.storedPods()))

@@ -430,6 +430,24 @@ func TestRemoveMemberAsksWhetherItsPodIsGone(t *testing.T) {
 	}
 }
 
+// Somebody else's pod has the name of a member. The status blamed the cache, which never showed that pod.
+func TestAPodOfOthersInTheWayIsNamed(t *testing.T) {
+	for _, s := range []plan.Step{
+		plan.RemoveMember{ID: 5, Name: "a", Dead: true, Why: plan.Reason{Kind: plan.PodGone}},
+		plan.CreatePods{Pods: []manifest.MemberPod{{Name: "a", Version: "3.6.16", Rejoins: true}}},
+	} {
+		w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
+		c := w.cluster(testCluster())
+		connect(t, c, new(etcdtest.Member))
+		pod := memberPod(t, c.obj, "a")
+		pod.OwnerReferences = nil
+		w.makePod(pod)
+		if err := c.apply(t.Context(), s); err == nil || isNotYet(err) || !strings.Contains(err.Error(), "pod a exists and does not belong to this EtcdCluster: delete it") {
+			t.Errorf("%s: error %v", s, err)
+		}
+	}
+}
+
 func TestRemoveMemberStaysWhereTheAPIServerDoesNotAnswer(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(noon), testCluster())
 	w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -77,14 +77,14 @@ func (c *Cluster) storedVolume(ctx context.Context, name string) (*corev1.Persis
 	return claim, nil
 }
 
-// deleteVolume deletes the volume of a removed member. A pod that the cache does not show yet
-// may be about to use it.
+// deleteVolume deletes the volume of a removed member. A pod of this cluster that the cache does not show
+// yet may be about to use it.
 func (c *Cluster) deleteVolume(ctx context.Context, s plan.DeleteVolume) error {
 	pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
-	if err == nil {
+	if err == nil && metav1.IsControlledBy(pod, c.obj) {
 		return c.unhide(ctx, pod)
 	}
-	if !apierrors.IsNotFound(err) {
+	if err != nil && !apierrors.IsNotFound(err) {
 		c.writeEnded(deletionOfVolume(s.Name), err)
 		return fmt.Errorf("pod %s of the volume to delete: %w", s.Name, err)
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -25,17 +26,21 @@ func TestDeleteVolumeAsksForAPod(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("down")
 	for name, tt := range map[string]struct {
 		pod     bool
+		owner   types.UID
 		failure error // of the question
 		want    error
 	}{
 		"there is none":               {},
-		"there is one":                {pod: true, want: errCacheBehind},
+		"there is one":                {pod: true, owner: testUID, want: errCacheBehind},
+		"there is one of others":      {pod: true, owner: "other"},
 		"the API server does not say": {failure: unavailable, want: unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, c, s := volumeToDelete(t)
 			if tt.pod {
-				w.makePod(memberPod(t, c.obj, s.Name))
+				pod := memberPod(t, c.obj, s.Name)
+				pod.OwnerReferences[0].UID = tt.owner
+				w.makePod(pod)
 			}
 			w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return tt.failure != nil, nil, tt.failure
@@ -45,6 +50,12 @@ func TestDeleteVolumeAsksForAPod(t *testing.T) {
 			}
 			if deleted := w.count("delete", "persistentvolumeclaims") == 1; deleted != (tt.want == nil) || c.deletedVolumes[s.UID] != deleted {
 				t.Errorf("the volume is deleted: %t; that is remembered: %t", deleted, c.deletedVolumes[s.UID])
+			}
+			if tt.want != errCacheBehind { //nolint:errorlint // the table says so
+				return
+			}
+			if o, err := c.observe(t.Context()); err != nil || o.Pod(s.Name) == nil {
+				t.Errorf("the next pass does not see the pod: %v", err)
 			}
 		})
 	}
