@@ -4,12 +4,15 @@
 package cluster
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcd-operator/etcd-operator/pkg/loop"
 )
@@ -57,4 +60,17 @@ func (w podWrites) merge(cached []*corev1.Pod, now time.Time) (pods []*corev1.Po
 	}
 	slices.Sort(doubtful)
 	return slices.SortedFunc(maps.Values(byName), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }), doubtful
+}
+
+// goneUnseen reports whether a pod is gone that the operator has deleted, while the cache does not even show
+// the deletion. Otherwise its member would have no pod as long as the watch is lost.
+func (c *Cluster) goneUnseen(ctx context.Context, pod *corev1.Pod, now time.Time) bool {
+	at, deleted := c.deleted[pod.UID]
+	if !deleted || pod.DeletionTimestamp != nil || now.Sub(at) <= doubtAfter {
+		return false
+	}
+	live, err := within(ctx, statusTimeout, func(ctx context.Context) (*corev1.Pod, error) {
+		return c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	})
+	return apierrors.IsNotFound(err) || err == nil && live.UID != pod.UID
 }

@@ -10,6 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
+	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
 func podAt(name, version string) *corev1.Pod {
@@ -88,5 +92,42 @@ func TestMergeSortsAndLeavesTheCacheAlone(t *testing.T) {
 	w.forget("d")
 	if pods, _ := w.merge(nil, noon); len(pods) != 1 {
 		t.Errorf("a forgotten pod is shown: %v", pods)
+	}
+}
+
+// The watch of the pods is lost after a deletion. The member had no pod until the watch came back.
+func TestADeletedPodThatTheCacheStillShowsIsGone(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w := newWorld(t, clock, testCluster())
+	c := w.cluster(testCluster())
+	pod := w.makePod(memberPod(t, c.obj, "a"))
+	stays := w.makePod(memberPod(t, c.obj, "b"))
+	w.watch()
+	if err := c.apply(t.Context(), plan.DeletePod{Name: "a", UID: pod.UID}); err != nil {
+		t.Fatal(err)
+	}
+	c.deleted[stays.UID] = noon // it takes its time to end
+	look := func() *plan.Observation {
+		o := &plan.Observation{Names: manifest.NamesOf(c.obj), Now: clock.Now()}
+		if err := c.observePods(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	if o := look(); o.Pod("a") == nil || !o.Pod("a").Deleting || w.count("get", "pods") > 0 {
+		t.Errorf("at first, it is seen as %+v, after %d requests", o.Pod("a"), w.count("get", "pods"))
+	}
+	clock.Step(doubtAfter + time.Second)
+	for range 2 {
+		if o := look(); o.Pod("a") != nil || o.Pod("b") == nil || !o.Pod("b").Deleting {
+			t.Errorf("later, they are seen as %+v and %+v", o.Pod("a"), o.Pod("b"))
+		}
+	}
+	again := plan.CreatePods{Pods: []manifest.MemberPod{{Name: "a", Version: "3.6.16", Rejoins: true}}}
+	if err := c.apply(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if o := look(); o.Pod("a") == nil || o.Pod("a").Deleting || o.Pod("a").UID == pod.UID {
+		t.Errorf("the next pod is seen as %+v", o.Pod("a"))
 	}
 }

@@ -48,6 +48,10 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 			}
 		}
 	}
+	maps.DeleteFunc(c.deleted, func(uid types.UID, _ time.Time) bool {
+		return !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.UID == uid })
+	})
+	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return c.goneUnseen(ctx, pod, o.Now) })
 	for _, pod := range pods {
 		if !metav1.IsControlledBy(pod, c.obj) {
 			if pod.DeletionTimestamp == nil {
@@ -100,6 +104,5 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 	}
 	maps.DeleteFunc(c.restarting, func(uid types.UID, _ int32) bool { return gone(uid) })
 	c.sightings.forget(gone)
-	maps.DeleteFunc(c.deleted, func(uid types.UID, _ time.Time) bool { return gone(uid) })
 	return nil
 }
