@@ -48,7 +48,7 @@ func (c *Cluster) writeOverLiveBudget(ctx context.Context, want *policyv1.PodDis
 		return fmt.Errorf("get PodDisruptionBudget %s: %w", want.Name, err)
 	}
 	if live.DeletionTimestamp != nil {
-		c.postponed.put(writeOfBudget, c.cfg.Clock.Now().Add(refusedPause)) // a finalizer may hold it for long
+		c.postponed.put(writeOfBudget, c.cfg.Clock.Now().Add(correctionPause)) // a finalizer may hold it for long
 		return fmt.Errorf("PodDisruptionBudget %s: %w", want.Name, errBeingDeleted)
 	}
 	if manifest.BelongsToOthers(live, c.obj) {

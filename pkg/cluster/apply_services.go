@@ -62,7 +62,7 @@ func (c *Cluster) writeOverLiveService(ctx context.Context, client bool, want *c
 		return "", fmt.Errorf("get service %s: %w", want.Name, err)
 	}
 	if live.DeletionTimestamp != nil {
-		c.serviceIs(want.Name, refusedPause) // a finalizer may hold it for long
+		c.serviceIs(want.Name, correctionPause) // a finalizer may hold it for long
 		return "", fmt.Errorf("service %s: %w", want.Name, errBeingDeleted)
 	}
 	if manifest.BelongsToOthers(live, c.obj) {

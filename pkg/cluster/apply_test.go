@@ -206,6 +206,9 @@ func TestCreateServiceWaitsForTheCache(t *testing.T) {
 	if err := c.apply(t.Context(), plan.CreateService{Client: true}); !errors.Is(err, errBeingDeleted) {
 		t.Errorf("an older Service that is being deleted: %v", err)
 	}
+	if o, err := c.observe(t.Context()); err != nil || plan.KeepClientService(o) != nil {
+		t.Errorf("it holds up other rules: %v", err)
+	}
 }
 
 // creating gives a cluster the record of its seed.
