@@ -178,8 +178,9 @@ func (c *changeLog) follow(ctx context.Context, place *location.Location, member
 	if !anew {
 		ended := c.record(ctx, place, member, at, newest.Last, end, begin)
 		var compacted etcd.CompactedError
+		var tooLarge etcd.TooLargeError
 		switch {
-		case errors.As(ended, &compacted), errors.Is(ended, changelog.ErrGap):
+		case errors.As(ended, &compacted), errors.As(ended, &tooLarge), errors.Is(ended, changelog.ErrGap):
 		case errors.Is(ended, recorder.ErrBehind):
 			return fmt.Errorf("%w; the log continues when the store takes it, or begins again if it is more than %d revisions behind then", ended, farBehind)
 		case errors.Is(ended, recorder.ErrOther):

@@ -194,6 +194,11 @@ func TestALogContinuesAfterTheEndOfTheOperator(t *testing.T) {
 			at, _ := w.member.Position(context.Background())
 			w.member.Compact(at.Revision)
 		}, gap: "etcd has compacted its history"},
+		"a transaction of all keys": {meanwhile: func(w *logWorld) {
+			at, _ := w.member.Position(context.Background())
+			w.member.Write(9, 10, 0)
+			w.member.Swell(at.Revision + 4)
+		}, gap: "alone take more than 64 MiB of memory"},
 		"a restore":                      {meanwhile: func(w *logWorld) { w.member.Replace(0xdef, 40) }, gap: "another cluster has taken its place"},
 		"the log was deleted":            {meanwhile: func(w *logWorld) { w.member.Write(5, 10, 0); w.deleteLog() }, gap: "the store has no log of this cluster any more"},
 		"the end of the log was damaged": {meanwhile: func(w *logWorld) { w.member.Write(5, 10, 0); w.damageLog() }, gap: "its SHA-256 is not the one at its end"},

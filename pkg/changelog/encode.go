@@ -92,14 +92,14 @@ func (s *Segment) write(into io.Writer) error {
 		part = binary.AppendUvarint(part, at-before)
 		part = binary.AppendUvarint(part, uint64(len(r.Changes)))
 		before = at
-		for _, c := range r.Changes {
+		for _, c := range r.Changes { // of one transaction, there may be many
 			part = append(binary.AppendUvarint(part, c.kind()), c.KeyValue...)
-		}
-		if len(part) >= 64<<10 {
-			if _, err := into.Write(part); err != nil {
-				return err
+			if len(part) >= 64<<10 {
+				if _, err := into.Write(part); err != nil {
+					return err
+				}
+				part = part[:0]
 			}
-			part = part[:0]
 		}
 	}
 	_, err := into.Write(part)

@@ -41,6 +41,17 @@ func (e CompactedError) Error() string {
 	return fmt.Sprintf("etcd has compacted its history up to revision %d", e.Revision)
 }
 
+// maxTransaction is how many bytes of one revision a stream holds. It has them in memory several times, and
+// nobody gets a part of a revision. Only the deletion of some hundred thousand keys at once is larger.
+const maxTransaction = 64 << 20
+
+// TooLargeError means that a stream has ended because a transaction changes more than a caller can take.
+type TooLargeError struct{ Revision int64 }
+
+func (e TooLargeError) Error() string {
+	return fmt.Sprintf("the changes of revision %d alone take more than %d MiB of memory", e.Revision, maxTransaction>>20)
+}
+
 // Changes is a stream of all changes of all keys.
 type Changes struct {
 	url    string
@@ -81,7 +92,8 @@ func (c *Conn) Changes(ctx context.Context, from int64) (*Changes, error) {
 // revision come at once. It waits for them.
 //
 // To a stream that is behind, etcd sends a thousand revisions in one response. Its fragments have 2 MiB
-// by default, and each is passed on but for its last revision.
+// by default, and each is passed on but for its last revision. The error is TooLargeError if that alone exceeds
+// maxTransaction.
 func (s *Changes) Next() ([]Change, error) {
 	for {
 		resp, err := s.stream.Recv()
@@ -108,7 +120,19 @@ func (s *Changes) Next() ([]Change, error) {
 			s.held = slices.Clone(s.held[n:])
 			return changes, nil
 		}
+		if size(s.held) > maxTransaction { // all are of one revision
+			return nil, fmt.Errorf("watch the changes of %s: %w", s.url, TooLargeError{Revision: s.held[0].Revision})
+		}
 	}
+}
+
+// size is about how many bytes changes take in memory.
+func size(changes []Change) (bytes int) {
+	const overhead = 64
+	for _, c := range changes {
+		bytes += overhead + len(c.KeyValue)
+	}
+	return bytes
 }
 
 // ended returns why the member ends the stream; nil: it does not.

@@ -5,11 +5,13 @@ package etcd_test
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
 )
 
@@ -24,6 +26,34 @@ func TestAChangeMayBeLargerThanAMessageOfGRPC(t *testing.T) {
 	changes, err := stream.Next()
 	if err != nil || len(changes) != 1 || changes[0].Revision != 2 || len(changes[0].KeyValue) < len(value) {
 		t.Errorf("%d changes, %v", len(changes), err)
+	}
+}
+
+// Who deletes all keys at once makes a revision with more changes than an operator has memory for. It would end
+// at that revision again and again, and make no other backup.
+func TestATransactionBeyondTheMemoryEndsTheStream(t *testing.T) {
+	value := bytes.Repeat([]byte("x"), 1<<20)
+	part := func(revision int64) (events []*mvccpb.Event) {
+		for range 4 {
+			events = append(events, &mvccpb.Event{Kv: &mvccpb.KeyValue{Key: []byte("key"), Value: value, ModRevision: revision}})
+		}
+		return events
+	}
+	m := &etcdtest.Member{Fragments: [][]*mvccpb.Event{part(2), part(2), part(2)}} // 12 MiB are no reason
+	for range 17 {
+		m.Fragments = append(m.Fragments, part(3))
+	}
+	stream, err := dial(t, m.Start(t)).Changes(soon(t), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := stream.Next()
+	if err != nil || len(changes) != 12 || changes[0].Revision != 2 {
+		t.Errorf("first %d changes, %v", len(changes), err)
+	}
+	var tooLarge etcd.TooLargeError
+	if changes, err = stream.Next(); !errors.As(err, &tooLarge) || tooLarge.Revision != 3 {
+		t.Errorf("then %d changes, %v", len(changes), err)
 	}
 }
 

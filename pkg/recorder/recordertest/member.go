@@ -23,6 +23,7 @@ type Member struct {
 	cluster   uint64
 	compacted int64
 	lost      int64
+	large     int64
 	down      error
 	unknown   error // of leases
 	leases    int
@@ -45,6 +46,9 @@ func (m *Member) Write(revisions, size int, lease int64) {
 
 // Lose makes the member send all changes but those of a revision.
 func (m *Member) Lose(revision int64) { m.set(func() { m.lost = revision }) }
+
+// Swell makes the changes of a revision more than a stream takes.
+func (m *Member) Swell(revision int64) { m.set(func() { m.large = revision }) }
 
 // Compact removes the history before a revision.
 func (m *Member) Compact(revision int64) { m.set(func() { m.compacted = revision }) }
@@ -133,19 +137,21 @@ func (s *stream) Next() ([]etcd.Change, error) {
 	for {
 		s.mu.Lock()
 		var some []etcd.Change
-		for s.next <= int64(len(s.history)) && len(some) < atOnce && s.cluster == s.Member.cluster {
+		for s.next <= int64(len(s.history)) && len(some) < atOnce && s.cluster == s.Member.cluster && s.next != s.large {
 			if s.next != s.lost {
 				some = append(some, s.history[s.next-1])
 			}
 			s.next++
 		}
-		down, changed := s.down, s.changed
+		down, changed, large := s.down, s.changed, s.next == s.large && s.next <= int64(len(s.history))
 		s.mu.Unlock()
 		switch {
 		case down != nil:
 			return nil, down
 		case len(some) > 0:
 			return some, nil
+		case large:
+			return nil, etcd.TooLargeError{Revision: s.large}
 		}
 		select {
 		case <-changed:
