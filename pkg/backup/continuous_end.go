@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -26,14 +27,19 @@ const (
 // ends is what a list of segments shows of the end of a cluster's log.
 type ends struct {
 	cluster uint64
-	// latest is that of all clusters, newest that of this one, and beside the latest one beside newest
-	// that ends there too; zero: there is none.
-	latest, newest, beside changelog.Key
+	now     time.Time
+	// latest is that of all clusters, ahead the latest one of an operator whose clock was ahead, newest that of
+	// this cluster, and beside the latest one beside newest that ends there too; zero: there is none.
+	latest, ahead, newest, beside changelog.Key
 }
 
 func (e *ends) add(k changelog.Key) {
-	if e.latest.Text == "" || k.Until.After(e.latest.Until) {
-		e.latest = k
+	latest := &e.latest
+	if k.Until.Sub(e.now) > logOverdue {
+		latest = &e.ahead
+	}
+	if latest.Text == "" || k.Until.After(latest.Until) {
+		*latest = k
 	}
 	if k.Cluster != e.cluster || e.newest.Text != "" && k.Last < e.newest.Last {
 		return
@@ -55,7 +61,7 @@ func (e *ends) add(k changelog.Key) {
 // this EtcdBackup has stored the newest; zero: there is none. The error is errShared if another one
 // records at the path, also another cluster.
 func (c *changeLog) newest(ctx context.Context, place *location.Location, at etcd.Position) (newest, beside changelog.Key, mine bool, err error) {
-	all, listed := ends{cluster: at.ClusterID}, 0
+	all, listed := ends{cluster: at.ClusterID, now: c.cfg.Clock.Now()}, 0
 	for k, err := range segments(ctx, place) {
 		if err != nil {
 			return changelog.Key{}, changelog.Key{}, false, fmt.Errorf("look for the log of changes: %w", err)
@@ -68,15 +74,20 @@ func (c *changeLog) newest(ctx context.Context, place *location.Location, at etc
 			return near.newest, near.beside, true, err
 		}
 	}
-	if all.latest.Text == "" {
+	for _, k := range []changelog.Key{all.ahead, all.latest} {
+		if k.Text == "" {
+			continue
+		}
+		last, err := c.ownerOf(ctx, place, k)
+		if err == nil {
+			err = c.mayRecord(ctx, last)
+		}
+		if err != nil || k.Text == all.newest.Text && k.Text == all.latest.Text {
+			return all.newest, all.beside, c.owns(last), err
+		}
+	}
+	if all.newest.Text == "" {
 		return all.newest, all.beside, true, nil
-	}
-	last, err := c.ownerOf(ctx, place, all.latest)
-	if err == nil {
-		err = c.mayRecord(ctx, last)
-	}
-	if err != nil || all.newest.Text == "" || all.newest.Text == all.latest.Text {
-		return all.newest, all.beside, c.owns(last), err
 	}
 	o, err := c.ownerOf(ctx, place, all.newest)
 	return all.newest, all.beside, c.owns(o), err
@@ -90,7 +101,7 @@ func (c *changeLog) nearEnd(ctx context.Context, place *location.Location, at et
 	if err != nil || !is || cluster != at.ClusterID || max(known-at.Revision, at.Revision-known) > nearSpan {
 		return ends{}, false, nil // the whole list shows it
 	}
-	near = ends{cluster: cluster}
+	near = ends{cluster: cluster, now: c.cfg.Clock.Now()}
 	for k, err := range segmentsNear(ctx, place, cluster, min(known, at.Revision), max(known, at.Revision)) {
 		if err != nil {
 			return ends{}, false, fmt.Errorf("look for the end of the log of changes: %w", err)
@@ -98,7 +109,7 @@ func (c *changeLog) nearEnd(ctx context.Context, place *location.Location, at et
 		near.add(k)
 	}
 	// Without a change, the newest one would not show whether etcd still has the same history.
-	if end := near.newest; end.Text == "" || end.Last < known || end.First > end.Last || c.cfg.Clock.Since(near.latest.Until) > logOverdue {
+	if end := near.newest; end.Text == "" || near.latest.Text == "" || end.Last < known || end.First > end.Last || c.cfg.Clock.Since(near.latest.Until) > logOverdue {
 		return ends{}, false, nil
 	}
 	for _, k := range []changelog.Key{near.latest, near.newest} {

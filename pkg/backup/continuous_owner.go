@@ -40,8 +40,9 @@ func (c *changeLog) ownerOf(ctx context.Context, place *location.Location, key c
 		return owner{}, fmt.Errorf("look whose log of changes is there: %w", err)
 	}
 	o := owner{uid: stat.Metadata[backupobject.MetaUID], name: stat.Metadata[backupobject.MetaName], until: key.Until}
-	if stat.Modified.After(o.until) {
-		o.until = stat.Modified // the clocks of two operators differ
+	// The clocks of two operators differ, and one may have been far ahead.
+	if ahead := o.until.Sub(c.cfg.Clock.Now()) > logOverdue && !stat.Modified.IsZero(); ahead || stat.Modified.After(o.until) {
+		o.until = stat.Modified
 	}
 	return o, nil
 }
@@ -155,7 +156,7 @@ func (r *rivals) look(ctx context.Context, place *location.Location, own map[str
 		if err != nil {
 			return err
 		}
-		if o.uid != "" && o.uid < string(r.log.obj.UID) {
+		if o.uid != "" && o.uid < string(r.log.obj.UID) && o.until.After(r.begun) {
 			return r.log.shared(o)
 		}
 	}

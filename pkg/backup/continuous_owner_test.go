@@ -87,6 +87,31 @@ func TestTheSecondWriterOfALogIsRefused(t *testing.T) {
 	})
 }
 
+// The clock of the first operator was a year ahead for a moment. The store knows when it got that segment.
+func TestAClockThatWasAheadDoesNotKeepTheNextWriterOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := twoLogs(t, nil)
+		stop := first.run()
+		first.write(2 * time.Minute)
+		stop()
+		first.store.mu.Lock()
+		for key, o := range first.store.objects {
+			if k, ours := changelog.ParseKey("etcd", key); ours && k.Last > k.First {
+				o.Key = changelog.KeyOf("etcd", &changelog.Segment{Cluster: k.Cluster, First: k.First, Last: k.Last, Until: k.Until.AddDate(1, 0, 0)})
+				first.store.objects[o.Key] = o
+				break
+			}
+		}
+		first.store.mu.Unlock()
+		stop = second.run()
+		defer stop()
+		first.write(10 * time.Minute)
+		if st := second.continuous(); !st.Recording || st.Gaps != 0 {
+			t.Errorf("the second one: %+v", st)
+		}
+	})
+}
+
 // Both begin in the same moment, as two objects of one file do.
 func TestOfTwoWritersThatBeginTogetherOneStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
