@@ -10,6 +10,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
@@ -30,14 +31,15 @@ const (
 // which no backup is left. The end of a log stays: the next recording continues it. What the store
 // keeps of the rest is no part of the log any more: no backup precedes it. The error is the first refusal.
 func (t *tidying) trimLog(ctx context.Context, place *location.Location, result *tidied) error {
-	oldest := map[string]int64{} // of each cluster that has a backup
+	oldest := map[string]base{} // of each cluster that has a backup
 	for key, from := range result.owned {
-		revision, _, ours := backupobject.ParseKey(place.Key, key)
+		revision, begun, ours := backupobject.ParseKey(place.Key, key)
 		if !ours || !from.mine || from.cluster == "" {
 			continue
 		}
-		if known, there := oldest[from.cluster]; !there || revision < known {
-			oldest[from.cluster] = revision
+		b := base{revision, begun}
+		if known, there := oldest[from.cluster]; !there || b.compare(known) < 0 {
+			oldest[from.cluster] = b
 		}
 	}
 	if len(oldest) == 0 {
@@ -77,9 +79,34 @@ func (t *tidying) trimLog(ctx context.Context, place *location.Location, result 
 	return refusal
 }
 
-// surplusSegments lists what no backup needs, in the order of the keys. oldest is the revision of the oldest
+// base is a backup that a log continues.
+type base struct {
+	revision int64
+	begun    time.Time
+}
+
+func (b base) compare(other base) int {
+	return cmp.Or(cmp.Compare(b.revision, other.revision), b.begun.Compare(other.begun))
+}
+
+// needs reports whether a restore that begins with the backup may need a segment. Without changes, one comes
+// once a minute at the revision of all backups. Those from before the oldest one date nothing of it.
+func (b base) needs(k changelog.Key) bool {
+	if k.Last == b.revision && k.First > k.Last {
+		return b.begun.Sub(k.Until) <= logOverdue // one at the least that comes before
+	}
+	return k.Last >= b.revision
+}
+
+// isEnd reports whether a segment shows where a log ends: by its changes, or by the latest time. The end is the
+// latest one of those with the last revision.
+func isEnd(k, end changelog.Key) bool {
+	return k.Last == end.Last && (k.First <= k.Last || k.Until.Equal(end.Until))
+}
+
+// surplusSegments lists what no backup needs, in the order of the keys. oldest is the oldest
 // backup of each cluster that has one. It lists all of the log for each chunk.
-func surplusSegments(ctx context.Context, place *location.Location, oldest map[string]int64) iter.Seq2[changelog.Key, error] {
+func surplusSegments(ctx context.Context, place *location.Location, oldest map[string]base) iter.Seq2[changelog.Key, error] {
 	return func(yield func(changelog.Key, error) bool) {
 		for after := ""; ; {
 			chunk, ends, err := surplusAfter(ctx, place, oldest, after)
@@ -89,7 +116,7 @@ func surplusSegments(ctx context.Context, place *location.Location, oldest map[s
 			}
 			for _, k := range chunk {
 				end, there := ends[k.Cluster]
-				if !(there && k.Last == end) && !yield(k, nil) {
+				if !(there && isEnd(k, end)) && !yield(k, nil) {
 					return
 				}
 			}
@@ -102,17 +129,17 @@ func surplusSegments(ctx context.Context, place *location.Location, oldest map[s
 }
 
 // surplusAfter returns the first chunk after a key, and where the logs of the clusters end that have a backup.
-func surplusAfter(ctx context.Context, place *location.Location, oldest map[string]int64, after string) (chunk []changelog.Key, ends map[uint64]int64, err error) {
-	ends = map[uint64]int64{}
+func surplusAfter(ctx context.Context, place *location.Location, oldest map[string]base, after string) (chunk []changelog.Key, ends map[uint64]changelog.Key, err error) {
+	ends = map[uint64]changelog.Key{}
 	for k, err := range segments(ctx, place) {
 		if err != nil {
 			return nil, nil, err
 		}
-		needed, there := oldest[fmt.Sprintf("%016x", k.Cluster)]
-		if there {
-			ends[k.Cluster] = max(ends[k.Cluster], k.Last)
+		from, there := oldest[fmt.Sprintf("%016x", k.Cluster)]
+		if end := ends[k.Cluster]; there && (end.Text == "" || cmp.Or(cmp.Compare(k.Last, end.Last), k.Until.Compare(end.Until)) > 0) {
+			ends[k.Cluster] = k
 		}
-		if k.Text <= after || there && k.Last >= needed {
+		if k.Text <= after || there && from.needs(k) {
 			continue
 		}
 		if chunk = append(chunk, k); len(chunk) == 2*trimChunk {
