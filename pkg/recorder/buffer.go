@@ -26,6 +26,7 @@ type buffer struct {
 	leaseIDs  map[int64]bool      // of the last take
 	coming    map[int64]bool      // of what waits
 	overlap   *changelog.Revision // that must come first; nil: none, or it has come
+	excused   bool                // etcd may have compacted it
 	beginning int64               // the first revision of the log
 	parts     bool                // whether a part of what is announced may be taken
 	announced int64               // revision that the member has; 0: it was not asked yet
@@ -99,7 +100,7 @@ func (b *buffer) addRevision(changes []etcd.Change) error {
 		known := b.overlap
 		b.overlap = nil
 		if r.Main == known.Main {
-			if !r.Same(known) {
+			if !r.Same(known) && !r.Same(withoutDeletions(known)) {
 				return fmt.Errorf("%w: revision %d has other changes", ErrOther, r.Main)
 			}
 			return nil
@@ -130,7 +131,7 @@ func (b *buffer) await(ctx context.Context, clk clock.Clock, revision int64) (wh
 	signal(b.room)
 	for {
 		b.mu.Lock()
-		last, size, compared := b.last, b.size, b.overlap == nil
+		last, size, compared := b.last, b.size, b.overlap == nil || b.excused
 		b.mu.Unlock()
 		switch {
 		case last >= revision && compared:
@@ -141,11 +142,34 @@ func (b *buffer) await(ctx context.Context, clk clock.Clock, revision int64) (wh
 		select {
 		case <-b.more:
 		case <-limit.C():
+			if b.excuse(revision) {
+				return true, nil
+			}
 			return false, fmt.Errorf("the member did not send the changes up to revision %d within %s, only up to %d", revision, askLimit, last)
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		}
 	}
+}
+
+// excuse reports whether only the overlap has not come, and may have been compacted.
+func (b *buffer) excuse(revision int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.excused = b.last >= revision && b.overlap != nil && len(withoutDeletions(b.overlap).Changes) == 0
+	return b.excused
+}
+
+// withoutDeletions is what a compaction at a revision leaves of it, before etcd 3.5.16 and 3.4.34 (etcd pull
+// request 18274).
+func withoutDeletions(r *changelog.Revision) *changelog.Revision {
+	left := &changelog.Revision{Main: r.Main}
+	for _, c := range r.Changes {
+		if !c.Tombstone {
+			left.Changes = append(left.Changes, c)
+		}
+	}
+	return left
 }
 
 // take empties the buffer. first is the revision of the first one, or the one to come.

@@ -306,6 +306,47 @@ func (s lateStream) Next() ([]etcd.Change, error) {
 	return s.Stream.Next()
 }
 
+// Before 3.5.16 and 3.4.34, a compaction also removes the deletions of its own revision (etcd pull request 18274).
+func TestALogContinuesAtARevisionWhoseDeletionsAreCompacted(t *testing.T) {
+	tombstone := changelog.Change{Tombstone: true, KeyValue: []byte("deleted")}
+	for name, test := range map[string]struct {
+		known func(*fake) []changelog.Change
+		lost  int64
+	}{
+		"some of its changes":         {func(f *fake) []changelog.Change { return []changelog.Change{tombstone, {KeyValue: f.Content(20)}} }, 0},
+		"all of them":                 {func(*fake) []changelog.Change { return []changelog.Change{tombstone, tombstone} }, 20},
+		"none, of an etcd since then": {func(f *fake) []changelog.Change { return []changelog.Change{{KeyValue: f.Content(20)}} }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(20)
+				f.Lose(test.lost)
+				f.since = time.Now()
+				err := f.during(t, 20, &changelog.Revision{Main: 20, Changes: test.known(f)}, func() {
+					time.Sleep(5 * time.Minute)
+					synctest.Wait()
+					if len(f.segments) < 4 {
+						t.Errorf("%d segments in five minutes without changes", len(f.segments))
+					}
+					f.Write(3, 10, 0)
+					time.Sleep(10 * time.Second)
+				})
+				if r := f.replayed(t, 20); !errors.Is(err, errEnough) || r.Last != 23 {
+					t.Errorf("it ended with %v, at revision %d", err, r.Last)
+				}
+			})
+		})
+	}
+	// Deletions alone do not make another history the same.
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(20)
+		known := &changelog.Revision{Main: 20, Changes: []changelog.Change{tombstone}}
+		if err := f.during(t, 20, known, func() { time.Sleep(time.Minute) }); !errors.Is(err, recorder.ErrOther) || len(f.segments) > 0 {
+			t.Errorf("another history: %v, and %d segments", err, len(f.segments))
+		}
+	})
+}
+
 // It was made while nobody recorded, and nothing was written since.
 func TestALogContinuesAfterALargeTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
