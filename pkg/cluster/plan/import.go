@@ -259,7 +259,7 @@ func (o *Observation) mayVote(m MemberState) bool {
 	switch {
 	case former == 0:
 		return true
-	case !o.Import.Proven[m.ID]:
+	case !o.Import.Proven[m.ID], o.dataDiffers():
 		return false
 	case !o.Committed():
 		// Each vote makes the quorum of the former members smaller by one loss.
@@ -293,7 +293,7 @@ func (o *Observation) joinedBeforeCommit() bool {
 	former, own, learners := o.FormerVoters(), o.ownVoters(), o.Learners()
 	voters := min(o.Spec.Size, len(former)-1)
 	proven := func(m MemberState) bool { return steady(m) && o.Import.Proven[m.ID] }
-	if len(own) != voters || Count(own, proven) < voters || o.formerDown() != "" {
+	if len(own) != voters || Count(own, proven) < voters || o.formerDown() != "" || o.dataDiffers() {
 		return false
 	}
 	if o.Spec.Size == voters {
@@ -305,6 +305,15 @@ func (o *Observation) joinedBeforeCommit() bool {
 // inSync reports whether a learner could vote at once.
 func (o *Observation) inSync(m MemberState) bool {
 	return steady(m) && o.Import.Proven[m.ID] && o.lastIndex() <= m.Status.RaftApplied+catchUpEntries
+}
+
+// importDiffers says that an import waits until a person has decided whose data is right.
+func (o *Observation) importDiffers() string {
+	text := "the alarm CORRUPT says that members hold different data, and the members that the import removes may hold the right one: compare the members and lift the alarm"
+	if !o.Committed() {
+		text += ", or delete the EtcdCluster to go back"
+	}
+	return text
 }
 
 // commitImport records the user's word. From then on the import only goes forward.
@@ -322,6 +331,8 @@ func (o *Observation) importIdle() Reason {
 	switch {
 	case o.Copying():
 		return because("the new cluster is about to accept writes")
+	case o.dataDiffers():
+		return Reason{ImportHeld, o.importDiffers()}
 	case ends >= 0:
 		return because("the operator waits " + o.awaited(own[ends], "the import continues"))
 	case o.Committed():

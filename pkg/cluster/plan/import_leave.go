@@ -17,6 +17,9 @@ func removeFormerMember(o *Observation) Step {
 	if len(former) == 0 || len(own) == 0 {
 		return nil
 	}
+	if o.dataDiffers() && len(own) != len(former) {
+		return nil // a person decides first whose data is right: importIdle
+	}
 	leader := o.Leader()
 	if i := slices.IndexFunc(former, func(m MemberState) bool { return m.ID == leader }); i >= 0 {
 		successor, ok := o.successor(former[i])
