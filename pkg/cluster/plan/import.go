@@ -112,6 +112,16 @@ func (o *Observation) importProblem() string {
 	return " (" + o.Import.Problem + ")"
 }
 
+// importGone says what to do if somebody has removed the field before the import was complete. Without it, the
+// operator can neither let the former members leave, nor let an etcd accept writes again.
+func (o *Observation) importGone() string {
+	const gone = "spec.importFrom is gone before the import is complete: put it back"
+	if o.Committed() {
+		return gone
+	}
+	return gone + ", or delete the EtcdCluster"
+}
+
 // followImport begins and ends an import, and stops one whose etcd somebody else changes.
 func followImport(o *Observation) Step {
 	if !o.Importing() {
@@ -218,8 +228,8 @@ func (o *Observation) beginImport() Step {
 
 // importTrouble says what stops an import that has begun; "" if nothing does.
 func (o *Observation) importTrouble() string {
-	if o.Spec.ImportFrom == nil {
-		return "spec.importFrom is gone before the import is complete: put it back, or delete the EtcdCluster"
+	if o.Spec.ImportFrom == nil && !o.sidesEqual() {
+		return o.importGone()
 	}
 	target, err := etcd.ParseVersion(o.Spec.EffectiveVersion())
 	for _, m := range o.Members {
@@ -240,7 +250,7 @@ func (o *Observation) importTrouble() string {
 }
 
 // sidesEqual reports whether neither side of an import has a quorum alone. It must not rest there: an edit of
-// the version then waits until a former member has left.
+// the version, or the removal of spec.importFrom, then waits until a former member has left.
 func (o *Observation) sidesEqual() bool {
 	return o.Committed() && len(o.ownVoters()) == len(o.FormerVoters())
 }

@@ -81,6 +81,8 @@ func (o *Observation) takeBackCopy() Step {
 	switch {
 	case begun && !stopped:
 		return ReleaseImport{}
+	case s == nil && o.Spec.ImportFrom == nil:
+		return Wait{"for " + putImportBack + "; or disarm the alarm " + AlarmTexts([]etcd.Alarm{o.Import.Fence})[0] + " there by hand, and remove the finalizer " + api.ImportFinalizer}
 	case s == nil:
 		return Wait{"for the etcd to copy, which must accept writes again (" + o.Import.Silence + "): start its members; or disarm the alarm " +
 			AlarmTexts([]etcd.Alarm{o.Import.Fence})[0] + " by hand when they run, and remove the finalizer " + api.ImportFinalizer}
@@ -157,7 +159,7 @@ func (o *Observation) copyTrouble() string {
 	s := o.Import.Source
 	switch {
 	case o.Spec.ImportFrom == nil:
-		return "spec.importFrom is gone before the import is complete: put it back, or delete the EtcdCluster"
+		return o.importGone()
 	case !o.Spec.ImportFrom.Copies():
 		return "spec.importFrom.method has changed: set it to Copy again, or delete the EtcdCluster"
 	case o.StopLapsed():
