@@ -43,7 +43,37 @@ func (m *Move) PlanBack(ctx context.Context) (*Back, error) {
 	// this release. They are not what old operators work with, wherever the way back begins.
 	b := &Back{before: slices.DeleteFunc(before, ofThisRelease), after: after, olds: p.olds}
 	b.checkReplicas(m.Place())
+	if err := m.checkUnfinished(ctx, b, p.wide()); err != nil {
+		return nil, err
+	}
 	return b, m.checkBack(ctx, b)
+}
+
+// checkUnfinished looks for objects in the middle of what the old operators do not know. Nobody would take
+// their finalizers off either.
+func (m *Move) checkUnfinished(ctx context.Context, b *Back, wide bool) error {
+	for _, u := range []struct {
+		resource                resource
+		finalizer, fix, problem string
+	}{
+		{
+			clusters, api.ImportFinalizer, "let it end, or delete the EtcdCluster and wait until it is gone",
+			"the EtcdCluster %s/%s is in the middle of an import, which old operators do not finish: its members keep their votes in the imported etcd, or that keeps refusing writes",
+		},
+		{restores, api.RestoreFinalizer, "let it end", "the EtcdRestore %s/%s has begun, and old operators do not finish it: its cluster can stay without pods"},
+	} {
+		objects, err := m.everywhere(ctx, u.resource)
+		if err != nil {
+			return err
+		}
+		for i := range objects {
+			o := &objects[i]
+			if (m.AnyScope && u.resource == restores || m.inScope(o, wide)) && slices.Contains(o.GetFinalizers(), u.finalizer) {
+				b.add(Problem, u.fix, u.problem, o.GetNamespace(), o.GetName())
+			}
+		}
+	}
+	return nil
 }
 
 // ofThisRelease reports whether an object is a CRD with a subresource for the status. Those of

@@ -62,6 +62,39 @@ func TestTheWayBackToAStoppedOperatorIsAProblem(t *testing.T) {
 	}
 }
 
+// The old operators would leave an import and a restore as they are. Those of other operators do not count.
+func TestTheWayBackInTheMiddleOfAnImportIsAProblem(t *testing.T) {
+	w := newWorld(t, append(operator("default", "etcd-operator", "etcd-operator"), `
+apiVersion: etcd.database.coreos.com/v1beta2
+kind: EtcdCluster
+metadata: {name: taker, namespace: default, finalizers: [etcd.database.coreos.com/import]}`, `
+apiVersion: etcd.database.coreos.com/v1beta2
+kind: EtcdRestore
+metadata: {name: begun, namespace: default, finalizers: [etcd.database.coreos.com/restore]}`, `
+apiVersion: etcd.database.coreos.com/v1beta2
+kind: EtcdRestore
+metadata: {name: ended, namespace: default}`, `
+apiVersion: etcd.database.coreos.com/v1beta2
+kind: EtcdRestore
+metadata: {name: begun, namespace: other, finalizers: [etcd.database.coreos.com/restore]}`)...)
+	m := w.move()
+	if err := m.Run(t.Context(), w.plan(m)); err != nil {
+		t.Fatal(err, w.said)
+	}
+	back, err := w.moveIn("default").PlanBack(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(back.Findings) != 2 || !strings.Contains(back.Findings[0].Message, "default/taker is in the middle of an import") || !strings.Contains(back.Findings[1].Message, "default/begun has begun") {
+		t.Errorf("findings %+v", back.Findings)
+	}
+	for _, f := range back.Findings {
+		if f.Level != adopt.Problem || f.Fix == "" {
+			t.Errorf("the finding %+v stops nobody", f)
+		}
+	}
+}
+
 // The record of the namespace that moved second has the CRDs of this release. Whichever goes back
 // first, both then have the old ones.
 func TestTwoNamespacesGoBackToTheOldCRDs(t *testing.T) {
