@@ -41,9 +41,10 @@ type importWorld struct {
 	leader    uint64
 	serial    uint64
 	writes    []string
-	killAfter int  // the number of the last write; 0: none
-	killEach  bool // each operator makes one write
-	killed    bool // no write takes effect
+	killAfter int    // the number of the last write; 0: none
+	killEach  bool   // each operator makes one write
+	killed    bool   // no write takes effect
+	down      string // a member that does not serve
 	steps     []string
 }
 
@@ -164,7 +165,7 @@ func (m importedMember) find() (etcd.Member, error) {
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
 	i := slices.IndexFunc(m.w.members, func(other etcd.Member) bool { return other.Name == m.name })
-	if i < 0 {
+	if i < 0 || m.name == m.w.down {
 		return etcd.Member{}, errors.New("no etcd serves")
 	}
 	return m.w.members[i], nil
@@ -363,5 +364,23 @@ func TestAnImportSurvivesTheOperatorsDeathAfterEachWrite(t *testing.T) {
 				live(after, false)
 			}
 		})
+	}
+}
+
+// There is no way back from the commit. Another operator has to prove the last member again, and one that is
+// lost can say nothing about it.
+func TestAFormerMemberThatIsLostAfterTheCommitHoldsUpNoProof(t *testing.T) {
+	t.Parallel()
+	w := newImportWorld(t, 0)
+	w.until("joined", phase(api.ImportJoined))
+	w.edit(func(obj *api.EtcdCluster) { obj.Spec.ImportFrom.Commit = true; obj.Generation++ })
+	w.until("committed", phase(api.ImportMoving))
+	w.c.importer.end()
+	w.c = w.cluster(w.etcdCluster())
+	w.down = "old-2"
+	w.until("complete", phase(api.ImportCompleted))
+	w.c.importer.end()
+	if got := w.steps[len(w.steps)-1]; w.voters(former) != 0 || w.voters(all) != 3 {
+		t.Errorf("the members are %v after %s", w.members, got)
 	}
 }

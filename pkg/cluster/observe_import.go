@@ -348,7 +348,7 @@ func unproven(o *plan.Observation, facts *plan.Import) (m plan.MemberState, ok b
 func (c *Cluster) startProof(ctx context.Context, o *plan.Observation, m plan.MemberState) {
 	i := &c.importer
 	p := &proof{member: m, own: i.conns[m.ID], former: map[string]Member{}}
-	for _, f := range o.FormerVoters() {
+	for _, f := range o.Witnesses() {
 		p.former[f.Title()] = i.conns[f.ID]
 		if f.ID == o.Leader() {
 			p.leader = f.Title()

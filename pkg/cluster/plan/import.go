@@ -77,13 +77,19 @@ func (o *Observation) ownVoters() []MemberState {
 	return slices.DeleteFunc(o.Voters(), MemberState.Foreign)
 }
 
-// formerPeers are the peer URLs of the former members, one of each.
+// Witnesses are the former members that have to answer before another own member gets a vote: all of them, until
+// the commit. From then on, one that is lost can't hold up the import, because there is no way back.
+func (o *Observation) Witnesses() []MemberState {
+	return slices.DeleteFunc(o.FormerVoters(), func(m MemberState) bool { return o.Committed() && !m.Healthy() })
+}
+
+// formerPeers are the peer URLs of the former members that have to answer, one of each.
 func (o *Observation) formerPeers() []string {
 	if !o.Importing() {
 		return nil
 	}
 	var peers []string
-	for _, m := range o.FormerVoters() {
+	for _, m := range o.Witnesses() {
 		if len(m.PeerURLs) > 0 {
 			peers = append(peers, m.PeerURLs[0])
 		}

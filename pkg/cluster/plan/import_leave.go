@@ -31,12 +31,14 @@ func removeFormerMember(o *Observation) Step {
 		}
 		return MoveLeader{From: former[i].Title(), Former: leader, To: successor.PodName, ID: successor.ID}
 	}
-	if len(own) < len(former) && (len(o.Own()) < o.wanted() || len(o.Learners()) > 0) {
-		return nil // others are about to join
-	}
 	victim := slices.MinFunc(former, func(a, b MemberState) int {
 		return cmp.Or(compareBool(a.Healthy(), b.Healthy()), cmp.Compare(a.Title(), b.Title()))
 	})
+	// Etcd adds no member while a voter is down.
+	lost := victim.SilentFor(o.Now) > WedgeDeadline && Count(own, steady) == len(own) && o.needs(victim) == ""
+	if len(own) < len(former) && (len(o.Own()) < o.wanted() || len(o.Learners()) > 0) && !lost {
+		return nil // others are about to join
+	}
 	if why := o.needs(victim); why != "" {
 		return o.replaceOr(why)
 	}
