@@ -74,6 +74,7 @@ func (c *changeLog) newest(ctx context.Context, place *location.Location, at etc
 			return near.newest, near.beside, true, err
 		}
 	}
+	isLatest := all.newest.Text == all.latest.Text
 	for _, k := range []changelog.Key{all.ahead, all.latest} {
 		if k.Text == "" {
 			continue
@@ -82,7 +83,7 @@ func (c *changeLog) newest(ctx context.Context, place *location.Location, at etc
 		if err == nil {
 			err = c.mayRecord(ctx, last)
 		}
-		if err != nil || k.Text == all.newest.Text && k.Text == all.latest.Text {
+		if err != nil || isLatest && k.Text == all.latest.Text {
 			return all.newest, all.beside, c.owns(last), err
 		}
 	}
