@@ -24,7 +24,7 @@ func (o *Observation) WantsBudget() bool {
 // raises it too: Kubernetes counts the pods of a silent node as ready for 40 seconds. So does the ready pod
 // of a removed member that Kubernetes refuses to delete.
 func (o *Observation) MinAvailable() int {
-	least := etcd.Quorum(len(o.Voters())) + len(o.Learners()) + Count(o.Voters(), o.seemsReady)
+	least := o.votersToKeep() + len(o.Learners()) + Count(o.Voters(), o.seemsReady)
 	for _, p := range o.Planned() {
 		if p.AtGate {
 			least++
@@ -37,6 +37,18 @@ func (o *Observation) MinAvailable() int {
 		}
 	}
 	return least
+}
+
+// votersToKeep is how many of the voters with a pod evictions must leave. While an import waits for its commit,
+// perhaps for days, the former members have no pod that the budget selects, and are a quorum with few others.
+// One of them may fail, and one pod may go at a time.
+func (o *Observation) votersToKeep() int {
+	quorum := etcd.Quorum(len(o.Voters()))
+	former := Count(o.FormerVoters(), MemberState.Healthy)
+	if !o.Importing() || o.Committed() || former == 0 {
+		return quorum
+	}
+	return min(quorum, max(quorum-former+1, len(o.ownVoters())-1))
 }
 
 const (
