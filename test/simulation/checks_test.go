@@ -438,7 +438,7 @@ func (c *checks) needless(through *member, h *history, id uint64) {
 	switch {
 	case info.learner && m.receiving > 0 && time.Since(m.startedAt) < 12*time.Minute:
 		w.fail("the operator removes %s, which receives a copy of the database", w.nameOf(through, id))
-	case c.makesRoom(h, obj, m.run.name):
+	case c.makesRoom(h, obj, m.run.name), w.imports.takesBack(h):
 	case !info.learner && m.serving && m.confirms() && time.Since(m.startedAt) > time.Minute && c.sick[id].IsZero() && w.linkedFor(m.run.node, 2*time.Minute):
 		w.fail("the operator removes %s, which is well", w.nameOf(through, id))
 	}

@@ -200,6 +200,16 @@ func (i *imports) removeFormer(f *formerMember) {
 	}
 }
 
+// takesBack reports whether own members have to leave, whether they are well or not: somebody has removed a
+// former one before the commit, and those that are left are no quorum.
+func (i *imports) takesBack(h *history) bool {
+	if i == nil || i.committed {
+		return false
+	}
+	former, _, all := i.votes(h.machine.members)
+	return former < etcd.Quorum(all)
+}
+
 // votes counts the voters of the former side and of the own one.
 func (i *imports) votes(members map[uint64]memberInfo) (former, own, all int) {
 	for id, info := range members {
