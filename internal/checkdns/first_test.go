@@ -31,13 +31,7 @@ func TestANewMemberStartsOnItsOwnDataAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, first := t.TempDir(), filepath.Join(t.TempDir(), "first")
 			if c.data {
-				wal := filepath.Join(dir, "member", "wal")
-				if err := os.MkdirAll(wal, 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(wal, "0.wal"), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				putWAL(t, dir)
 			}
 			if c.begun {
 				if err := os.WriteFile(first, nil, 0o600); err != nil {
@@ -84,23 +78,13 @@ func TestAFirstMemberStartsOnItsOwnDataAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			volume := t.TempDir()
 			dir, note := filepath.Join(volume, "data"), filepath.Join(volume, "data.begun")
-			wal := filepath.Join(dir, "member", "wal")
-			write := func(name, content string) {
-				if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			startEtcd := func() {
-				if err := os.MkdirAll(wal, 0o700); err != nil {
-					t.Fatal(err)
-				}
-				write(filepath.Join(wal, "0.wal"), "")
-			}
 			if c.data {
-				startEtcd()
+				putWAL(t, dir)
 			}
 			if c.begun != "" {
-				write(note, c.begun)
+				if err := os.WriteFile(note, []byte(c.begun), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			env := map[string]string{datadir.StartedEnv: c.member}
 			cfg, err := Parse([]string{"-name=c-a.c.ns.svc", "-skip-name", "-data-dir=" + dir, "-begun=" + note}, func(key string) string { return env[key] }, &bytes.Buffer{})
@@ -117,11 +101,11 @@ func TestAFirstMemberStartsOnItsOwnDataAlone(t *testing.T) {
 					t.Errorf("the status would cut off what to do: %s", text)
 				}
 				if err == nil {
-					startEtcd()
+					putWAL(t, dir)
 				}
 			}
-			if _, err := os.Stat(filepath.Join(wal, "0.wal")); err != nil {
-				t.Errorf("the data: %v", err)
+			if kept, err := datadir.HoldsData(dir); err != nil || !kept {
+				t.Errorf("the data is there: %t, %v", kept, err)
 			}
 		})
 	}

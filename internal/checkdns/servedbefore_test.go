@@ -6,8 +6,6 @@ package checkdns
 import (
 	"bytes"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,13 +26,7 @@ func TestAMemberThatHasServedDoesNotStartWithoutItsData(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					dir := t.TempDir()
 					if data {
-						wal := filepath.Join(dir, "member", "wal")
-						if err := os.MkdirAll(wal, 0o700); err != nil {
-							t.Fatal(err)
-						}
-						if err := os.WriteFile(filepath.Join(wal, "0.wal"), nil, 0o600); err != nil {
-							t.Fatal(err)
-						}
+						putWAL(t, dir)
 					}
 					env := map[string]string{datadir.StartedEnv: "8e9e05c52164694d"}
 					cfg, err := Parse(append(args, "-data-dir="+dir), func(key string) string { return env[key] }, &bytes.Buffer{})

@@ -40,12 +40,10 @@ func checkFirst(marker, dataDir string) error {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("look whether the member has begun in this pod: %w", err)
 	}
-	hasData, err := datadir.HoldsData(dataDir)
+	hasData, known, err := lookForData(dataDir)
 	switch {
-	case errors.Is(err, os.ErrPermission):
-		return nil // etcd can't read it either
-	case err != nil:
-		return fmt.Errorf("look for data in %s: %w", dataDir, err)
+	case err != nil || !known:
+		return err
 	case hasData:
 		return fmt.Errorf("the volume holds data of another etcd in %s, from before this pod: a new member must not start on it; "+
 			"keep a copy if it matters, and empty the volume; or delete its PersistentVolumeClaim and then the pod", dataDir)
@@ -53,15 +51,26 @@ func checkFirst(marker, dataDir string) error {
 	return datadir.WriteDurably(marker, "")
 }
 
+// lookForData reports whether a new member finds data. It is not known if this process may not look: etcd
+// can't read the data either, and says so.
+func lookForData(dataDir string) (hasData, known bool, err error) {
+	hasData, err = datadir.HoldsData(dataDir)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return false, false, nil
+	case err != nil:
+		return false, false, fmt.Errorf("look for data in %s: %w", dataDir, err)
+	}
+	return hasData, true, nil
+}
+
 // checkBegun fails if the first member of a new cluster finds the data of another etcd on its volume. The
 // new cluster would serve that data.
 func checkBegun(note, name, dataDir string) error {
-	hasData, err := datadir.HoldsData(dataDir)
+	hasData, known, err := lookForData(dataDir)
 	switch {
-	case errors.Is(err, os.ErrPermission):
-		return nil // etcd can't read it either
-	case err != nil:
-		return fmt.Errorf("look for data in %s: %w", dataDir, err)
+	case err != nil || !known:
+		return err
 	case !hasData:
 		if err := datadir.WriteDurably(note, name); err != nil && !errors.Is(err, os.ErrPermission) { // etcd can't write either
 			return fmt.Errorf("note whose data it will be: %w", err)

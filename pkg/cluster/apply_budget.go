@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,16 +65,17 @@ func (c *Cluster) writeOverLiveBudget(ctx context.Context, want *policyv1.PodDis
 		}
 	}
 	// Somebody may take the labels again, which hide the budget from the cache.
-	c.budgetIs(manifest.MinAvailableOf(want), takeoverOfBudget, correctionOfBudget)
+	c.budgetIs(manifest.MinAvailableOf(want), c.pauseAfterCorrection(correctionOfBudget), takeoverOfBudget, correctionOfBudget)
 	return nil
 }
 
-// budgetIs notes what the API server has, until the cache shows it.
-func (c *Cluster) budgetIs(minAvailable int, until ...string) {
+// budgetIs notes what the API server has. For a while, the operator does not write the same number again by
+// way of these writes, although the cache may show another one.
+func (c *Cluster) budgetIs(minAvailable int, pause time.Duration, writes ...string) {
 	c.budgetWritten = minAvailable
-	end := c.cfg.Clock.Now().Add(c.pauseAfterCorrection(correctionOfBudget))
-	for _, what := range until {
-		c.postponed.put(what, end)
+	until := c.cfg.Clock.Now().Add(pause)
+	for _, what := range writes {
+		c.postponed.put(what, until)
 	}
 }
 
@@ -89,14 +91,13 @@ func (c *Cluster) correctBudget(ctx context.Context, s plan.UpdateBudget) error 
 		return c.writeOverLiveBudget(ctx, want)
 	case apierrors.IsNotFound(err): // somebody has deleted it
 		if err = c.createBudget(ctx, plan.CreateBudget{MinAvailable: s.To}); err == nil {
-			c.budgetWritten = s.To
-			c.postponed.put(correctionOfBudget, c.cfg.Clock.Now().Add(correctionPause))
+			c.budgetIs(s.To, correctionPause, correctionOfBudget)
 		}
 		return err
 	case err != nil:
 		return err
 	}
-	c.budgetIs(s.To, correctionOfBudget)
+	c.budgetIs(s.To, c.pauseAfterCorrection(correctionOfBudget), correctionOfBudget)
 	if s.Edited != "" {
 		c.notices.corrected("PodDisruptionBudget "+live.Name, s.Edited)
 	}
