@@ -135,6 +135,7 @@ func (s createCluster) apply(ctx context.Context, r *Restore) error {
 		return err
 	}
 	_, err = r.clusters().Create(ctx, cluster, metav1.CreateOptions{})
+	r.unacceptable = apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create EtcdCluster %s: %w: %w", cluster.GetName(), errBehind, err)

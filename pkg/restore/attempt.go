@@ -267,7 +267,8 @@ func (a *attempt) rehearse(ctx context.Context) error {
 		return err
 	}
 	replaces := a.obj.Spec.ClusterTemplate == nil
-	cluster.SetName(rehearsalName(a.obj.Name))
+	// Under its own name, because rules of the API server compare other fields with it. That
+	// the name is taken is the last that the API server finds out: it would take all the rest.
 	_, err = a.clusters.Create(ctx, cluster, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):

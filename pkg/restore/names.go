@@ -24,12 +24,6 @@ const (
 // tokenSecret is the name of the Secret with the token of a restore.
 func tokenSecret(restore string) string { return restore + "-restore-token" }
 
-// rehearsalName is that of an EtcdCluster that is never made: it has the form of those
-// that are, and is no longer than they may be.
-func rehearsalName(cluster string) string {
-	return cluster[:min(len(cluster), 44)] + "-dry-run"
-}
-
 // keyIn is the key of an object whose bucket and key are reported together.
 func keyIn(bucket, path string) string {
 	if bucket == "" {

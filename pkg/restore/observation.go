@@ -51,6 +51,8 @@ type observation struct {
 
 	// trouble is why Kubernetes did not do what it was last asked for; "": it did.
 	trouble string
+	// unacceptable means that the API server did not take the EtcdCluster that is on record.
+	unacceptable bool
 	// namespaceEnds means that the namespace is being deleted.
 	namespaceEnds bool
 	// creations is how often the operator created the EtcdCluster within recreationWindow.

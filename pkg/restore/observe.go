@@ -26,7 +26,7 @@ import (
 func (r *Restore) observe(ctx context.Context, now time.Time) (*observation, error) {
 	o := &observation{
 		now: now, obj: r.obj, url: r.cfg.URL,
-		outcome: r.outcome, trouble: r.trouble,
+		outcome: r.outcome, trouble: r.trouble, unacceptable: r.unacceptable,
 		namespaceEnds: r.namespaceEnds, denied: r.denied,
 	}
 	if done(r.obj) && !hasFinalizer(r.obj) {

@@ -35,6 +35,8 @@ func create(o *observation) *verdict {
 		return o.ensureToken(v)
 	case c == nil && o.creations >= maxRecreations:
 		return o.at(api.RestorePhaseCreating, fmt.Sprintf("somebody deletes the EtcdCluster as soon as it is made, which was done %d times within %s: look at what its ownerReferences name (kubectl get etcdrestore %s -o jsonpath='{.status.cluster}'); if an owner is gone, Kubernetes deletes it", o.creations, recreationWindow, o.obj.Name)).helpless()
+	case c == nil && o.unacceptable:
+		return o.at(api.RestorePhaseCreating, fmt.Sprintf("the API server does not take the EtcdCluster as it is in status.cluster: correct it there (kubectl edit etcdrestore %s --subresource=status)", o.obj.Name)).helpless().do(createCluster{o.seed()})
 	case c == nil:
 		return v.do(createCluster{o.seed()})
 	case c.deleting() && c.hasFinalizer():

@@ -259,6 +259,7 @@ func TestPlan(t *testing.T) {
 		"what Kubernetes refuses is reported": {seen(stopping, func(o *observation) { o.trouble = "forbidden" }), "holdCluster cluster=old/7", "Stopping", "forbidden; it is tried again"},
 
 		"the new one is made":          {seen(creating, gone), "createCluster seed=restore/1/1001/http://s:19999/v1/backup/c/c-restore-token/bucket/etcd.backup", "Creating", "the EtcdCluster is being made"},
+		"and again, if it is refused":  {seen(creating, gone, func(o *observation) { o.unacceptable, o.trouble = true, "invalid" }), "createCluster seed=restore/1/1001/http://s:19999/v1/backup/c/c-restore-token/bucket/etcd.backup", "Creating", "kubectl edit etcdrestore c --subresource=status); invalid; it is tried again"},
 		"and is there":                 {seen(creating, createdByUs(api.ClusterPhaseNone)), "", "Starting", "waiting for the first member to start on the backup"},
 		"it serves already":            {seen(creating, there("new", api.ClusterPhaseRunning), from), "", "Starting", "waiting for the first member to start on the backup"},
 		"it is for a backup of before": {seen(creating, createdByUs(api.ClusterPhaseNone), func(o *observation) { o.obj.Status.Backup.SHA256 = digest(2) }), `deleteCluster cluster=new/7 unchanged why="it was made for another backup than is now asked for"`, "Creating", "the EtcdCluster is being made"},

@@ -69,6 +69,7 @@ func TestReadyReconcilingAndStalled(t *testing.T) {
 		"the old cluster stops":                {seen(onRecord(api.RestorePhaseStopping)), "Reconciling StoppingCluster"},
 		"somebody keeps the old cluster":       {seen(onRecord(api.RestorePhaseStopping), live(deleting), live(func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"theirs"}) })), "Stalled StoppingBlocked"},
 		"the new cluster is created":           {seen(onRecord(api.RestorePhaseCreating), gone), "Reconciling CreatingCluster"},
+		"the API server refuses it":            {seen(onRecord(api.RestorePhaseCreating), gone, func(o *observation) { o.unacceptable = true }), "Stalled CreatingBlocked"},
 		"another one is in the way":            {seen(onRecord(api.RestorePhaseCreating), there("other", api.ClusterPhaseRunning)), "Stalled CreatingBlocked"},
 		"the first member starts":              {seen(starting, made(api.ClusterPhaseCreating)), "Reconciling StartingFirstMember"},
 		"the new cluster is paused":            {seen(starting, made(api.ClusterPhaseCreating), func(o *observation) { o.cluster.spec.Paused = true }), "Stalled StartingBlocked"},

@@ -87,7 +87,9 @@ type Restore struct {
 	// status, because its CustomResourceDefinition is older.
 	dropsConditions bool
 	// trouble is why Kubernetes did not do what it was last asked for.
-	trouble       string
+	trouble string
+	// unacceptable means that the API server did not take the EtcdCluster that is on record.
+	unacceptable  bool
 	namespaceEnds bool
 	denied        map[string]bool
 	createdAt     []time.Time // when the EtcdCluster was made, of late
