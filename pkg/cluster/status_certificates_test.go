@@ -4,8 +4,11 @@
 package cluster
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
 	"slices"
 	"strings"
 	"testing"
@@ -227,6 +230,34 @@ func TestTheCADigestFollowsTheCAsThatMembersReadOnce(t *testing.T) {
 	}
 	if got := certcheck.Judge(nil, manifest.NamesOf(testCluster()), &testCluster().Spec, time.Now()); got.CaDigest != "" || got.Used || got.UnknownCAs() {
 		t.Errorf("without TLS: %+v", got)
+	}
+}
+
+// Members restart for another template, so another digest of the same CAs, or other names of the
+// forms, would restart every member with TLS when the operator is upgraded. pkg/manifest has the rest.
+func TestTheTemplateHasTheSameCAsAndFormsInEachRelease(t *testing.T) {
+	digest := func(text []byte) string {
+		sum := sha256.Sum256(text)
+		return hex.EncodeToString(sum[:])
+	}
+	ca, obj := etcdtest.NewCA(t, "ca"), tlsCluster()
+	block, _ := pem.Decode(ca.PEM)
+	cas := digest(block.Bytes)
+	cas = digest([]byte("peer " + cas + "\nserver " + cas + "\n"))
+	for forms, suffix := range map[manifest.CertForms]string{
+		{Peer: certsecret.Static, Server: certsecret.Static}:           "0 0",
+		{Peer: certsecret.Static, Server: certsecret.CertManager}:      "0 1",
+		{Peer: certsecret.CertManager, Server: certsecret.Static}:      "1 0",
+		{Peer: certsecret.CertManager, Server: certsecret.CertManager}: "1 1",
+	} {
+		c := &Cluster{obj: obj, certForms: forms, certs: certReader{held: holding(goodSecrets(ca))}}
+		want, err := manifest.TemplateOf(&obj.Spec, cas+suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.template(); err != nil || got.Pod != want.Pod || got.Volume != want.Volume {
+			t.Errorf("%+v: the templates are %+v, want %+v: %v", forms, got, want, err)
+		}
 	}
 }
 
