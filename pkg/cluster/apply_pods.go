@@ -105,6 +105,11 @@ func (c *Cluster) createPod(ctx context.Context, p manifest.MemberPod) (*corev1.
 	if err != nil {
 		return nil, err
 	}
+	if p.Seed {
+		if err := c.dropUnboundVolume(ctx, p); err != nil {
+			return nil, err
+		}
+	}
 	if p.Volume && !p.Rejoins {
 		// A volume costs money. If no pod uses it, the operator deletes it again.
 		err := c.tryPod(ctx, pod)

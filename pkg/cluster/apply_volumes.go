@@ -44,6 +44,47 @@ func (c *Cluster) createVolume(ctx context.Context, p manifest.MemberPod) error 
 	return wrap(err, "create PersistentVolumeClaim %s", claim.Name)
 }
 
+// dropUnboundVolume deletes the claim of a seed's name that an earlier spec built, if it has never had a
+// volume: a later spec can't change it, and it holds no data. The API server deletes it only as it was
+// read, because a moment later it may have a volume.
+func (c *Cluster) dropUnboundVolume(ctx context.Context, p manifest.MemberPod) error {
+	claim, err := c.storedVolume(ctx, p.Name)
+	if err != nil || claim == nil {
+		return err
+	}
+	made, err := c.template()
+	if err != nil {
+		return err
+	}
+	v := manifest.VolumeStateOf(claim)
+	follows := v.Template == made.Volume || v.Template == "" && p.Volume
+	if !v.Unbound || v.Deleting || follows || !metav1.IsControlledBy(claim, c.obj) {
+		return nil
+	}
+	what := deletionOfVolume(p.Name)
+	pod, err := c.cfg.Kube.CoreV1().Pods(claim.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+	switch {
+	case err == nil && metav1.IsControlledBy(pod, c.obj):
+		return c.unhide(ctx, pod) // it would wait for this claim
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("%s: pod of that name: %w", what, err)
+	}
+	err = c.cfg.Kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%s: %w: %w", what, errCacheBehind, err)
+	}
+	c.writeEnded(what, err)
+	if err != nil {
+		return wrap(err, "%s", what)
+	}
+	c.deletedVolumes[claim.UID] = true
+	return fmt.Errorf("create pod %s, whose former PersistentVolumeClaim has just been deleted: %w", p.Name, errBeingDeleted)
+}
+
 // opensVolume asks the API server whether the version of a pod opens the data on its volume: the
 // cache may not show yet that a later one was about to run.
 func (c *Cluster) opensVolume(ctx context.Context, p manifest.MemberPod) error {

@@ -657,6 +657,8 @@ func parseVolume(o *plan.Observation, words []string) error {
 			v.Size = resource.MustParse(value)
 		case "lost":
 			v.Lost = true
+		case "unbound": // since it was made
+			v.Lost, v.Unbound, v.Version = true, true, ""
 		case "capacity":
 			v.Capacity = resource.MustParse(value)
 		case "resize-pending":

@@ -24,6 +24,8 @@ type VolumeState struct {
 	Deleting bool
 	// Lost is true if its PersistentVolume is gone, or if it never had one.
 	Lost bool
+	// Unbound is true if it has never had a PersistentVolume: it holds no data.
+	Unbound bool
 	// Owner is the user whose files the data is, if that is not the usual one; zero: not on
 	// record.
 	Owner Owner
@@ -55,6 +57,7 @@ func VolumeStateOf(claim *corev1.PersistentVolumeClaim) VolumeState {
 		Capacity: claim.Status.Capacity[corev1.ResourceStorage],
 		Deleting: claim.DeletionTimestamp != nil,
 		Lost:     claim.Status.Phase == corev1.ClaimLost || claim.Status.Phase == corev1.ClaimPending,
+		Unbound:  claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "",
 		Owner:    ParseOwner(claim.Annotations[OwnerAnnotation]),
 	}
 	for _, c := range claim.Status.Conditions {

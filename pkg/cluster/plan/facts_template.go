@@ -52,6 +52,14 @@ func (o *Observation) volumeOutdated(m MemberState) bool {
 	return has != o.Template.Volume
 }
 
+// awaitsOldVolume reports whether a seed waits for a volume that an earlier spec asks for, and that has
+// never existed. An edit may be what it takes, for example of the StorageClass, and no claim follows one.
+func (o *Observation) awaitsOldVolume(seed manifest.PodState) bool {
+	v := o.Volume(seed.Name)
+	return v != nil && v.Unbound && !v.Deleting && seed.Claimed && !seed.Scheduled && !seed.Started &&
+		o.volumeOutdated(MemberState{Pod: &seed, Volume: v})
+}
+
 // BehindTemplate reports whether a member has not followed an edit of the template.
 func (o *Observation) BehindTemplate(m MemberState) bool {
 	return m.Pod != nil && o.podOutdated(*m.Pod) || o.volumeOutdated(m)

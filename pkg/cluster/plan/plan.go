@@ -172,6 +172,8 @@ func bootstrap(o *Observation) Step {
 		return removeSeed(*seed, "the seed's pod has ended: "+seed.Trouble())
 	case seed.Image != image && !seed.Running:
 		return removeSeed(*seed, "the image was changed to "+image+" before the seed served")
+	case o.awaitsOldVolume(*seed):
+		return removeSeed(*seed, volumeEdited)
 	case o.podOutdated(*seed) && !seed.Running:
 		return removeSeed(*seed, "the spec was changed before the seed served")
 	}
@@ -191,6 +193,9 @@ func bootstrap(o *Observation) Step {
 		return Idle{because("the seed's pod is starting")}
 	}
 }
+
+// volumeEdited is why a seed without a volume goes. The next one of its name gets another claim.
+const volumeEdited = "its volume does not exist yet, and the spec now asks for another one"
 
 // awaitQuorum ends the plan without a quorum: etcd accepts no change then, and a change forced
 // from outside could lose writes.

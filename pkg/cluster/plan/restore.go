@@ -104,6 +104,8 @@ func bootstrapRestored(o *Observation) Step {
 		return another("the spec was changed before the seed served")
 	case seed.Source != manifest.SourceDigest(o.Source):
 		return another("the annotation, or spec.importFrom, was changed before the seed served")
+	case o.awaitsOldVolume(*seed):
+		return removeSeed(*seed, volumeEdited)
 	}
 	if s := o.prepareOthers(seed); s != nil {
 		return s
