@@ -269,6 +269,38 @@ func TestCreateRoleAppliesRoleAndBinding(t *testing.T) {
 			role:  "r", binding: "b", namespace: "n",
 		},
 		{
+			name:  "the namespace of kubectl's context, where the Deployment goes",
+			env:   []string{"CONTEXT_NAMESPACE=context"},
+			kinds: []string{"ClusterRole", "ClusterRoleBinding"},
+			role:  "etcd-operator", binding: "etcd-operator", namespace: "context",
+		},
+		{
+			name:  "a context without a namespace",
+			env:   []string{"CONTEXT_NAMESPACE="},
+			kinds: []string{"ClusterRole", "ClusterRoleBinding"},
+			role:  "etcd-operator", binding: "etcd-operator", namespace: "default",
+		},
+		{
+			name:  "the environment wins over the context",
+			env:   []string{"CONTEXT_NAMESPACE=context", "NAMESPACE=environment"},
+			kinds: []string{"ClusterRole", "ClusterRoleBinding"},
+			role:  "etcd-operator", binding: "etcd-operator", namespace: "environment",
+		},
+		{
+			name:  "an option wins over the context",
+			args:  []string{"--namespaced", "--namespace=option"},
+			env:   []string{"CONTEXT_NAMESPACE=context"},
+			kinds: []string{"Role", "RoleBinding"},
+			role:  "etcd-operator", binding: "etcd-operator", namespace: "option",
+		},
+		{
+			name:  "one namespace alone, that of the context",
+			args:  []string{"--namespaced"},
+			env:   []string{"CONTEXT_NAMESPACE=context"},
+			kinds: []string{"Role", "RoleBinding"},
+			role:  "etcd-operator", binding: "etcd-operator", namespace: "context",
+		},
+		{
 			name:  "options win over the environment",
 			args:  []string{"--namespace=option"},
 			env:   []string{"NAMESPACE=environment"},
@@ -321,6 +353,7 @@ func TestCreateRoleRefuses(t *testing.T) {
 		{name: "an unknown option", args: []string{"--rolename=r"}, want: "unknown option --rolename=r"},
 		{name: "an option without its value", args: []string{"--namespace"}, want: "--namespace needs a value"},
 		{name: "an empty name", args: []string{"--role-name="}, want: "is not a name"},
+		{name: "an empty namespace", args: []string{"--namespace="}, want: "--namespace needs a value"},
 		{name: "a name that sed would read", args: []string{"--role-name=a/e;s/x"}, want: "is not a name"},
 		{
 			name: "to take a binding away from another namespace", bound: "elsewhere",
@@ -341,9 +374,27 @@ func TestCreateRoleRefuses(t *testing.T) {
 	}
 }
 
+// What create_role.sh grants, it grants in a namespace that the user has perhaps not named.
+func TestCreateRoleNamesTheNamespace(t *testing.T) {
+	for _, args := range [][]string{nil, {"--namespaced"}} {
+		command := createRoleCommand(t, "", []string{"CONTEXT_NAMESPACE=context"}, args...)
+		var said strings.Builder
+		command.Stderr = &said
+		if err := command.Run(); err != nil || !strings.Contains(said.String(), "of namespace context") {
+			t.Errorf("%v: error %v, said %q", args, err, &said)
+		}
+	}
+}
+
 // createRole runs create_role.sh from a foreign directory with a kubectl that
-// prints what it should apply, and says that the binding belongs to bound.
+// prints what it should apply, and says that the binding belongs to bound. The environment names the
+// namespace of its context. Without one, it has no context.
 func createRole(t *testing.T, bound string, env []string, args ...string) ([]byte, error) {
+	t.Helper()
+	return createRoleCommand(t, bound, env, args...).Output()
+}
+
+func createRoleCommand(t *testing.T, bound string, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	script, err := filepath.Abs("rbac/create_role.sh")
 	if err != nil {
@@ -351,7 +402,8 @@ func createRole(t *testing.T, bound string, env []string, args ...string) ([]byt
 	}
 	dir := t.TempDir()
 	kubectl := filepath.Join(dir, "fake-kubectl")
-	text := "#!/bin/sh\ncase $1 in\nget) printf %s \"$BOUND\" ;;\napply) cat; echo --- ;;\n*) exit 9 ;;\nesac\n"
+	text := "#!/bin/sh\ncase $1 in\nget) printf %s \"$BOUND\" ;;\napply) cat; echo --- ;;\n" +
+		"config) printf %s \"${CONTEXT_NAMESPACE?no context}\" ;;\n*) exit 9 ;;\nesac\n"
 	if err := os.WriteFile(kubectl, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +411,7 @@ func createRole(t *testing.T, bound string, env []string, args ...string) ([]byt
 	command.Dir = dir
 	command.Env = append(os.Environ(), "KUBECTL="+kubectl, "BOUND="+bound, "ROLE_NAME=", "ROLE_BINDING_NAME=", "NAMESPACE=")
 	command.Env = append(command.Env, env...)
-	return command.Output()
+	return command
 }
 
 func bindingOf(t *testing.T, object runtime.Object) (string, rbacv1.RoleRef, []rbacv1.Subject) {

@@ -23,7 +23,7 @@ Options:
   --role-binding-name=NAME  name of the role binding
                             (default "etcd-operator", environment variable ROLE_BINDING_NAME)
   --namespace=NAMESPACE     namespace of the operator, which must exist
-                            (default "default", environment variable NAMESPACE)
+                            (default: that of kubectl's context, environment variable NAMESPACE)
   --namespaced              apply a Role and a RoleBinding in that namespace instead; the
                             operator then needs -create-crd=false (see role-template.yaml)
   -h, --help                print this text
@@ -42,7 +42,7 @@ templates=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 kubectl=${KUBECTL:-kubectl}
 role=${ROLE_NAME:-etcd-operator}
 binding=${ROLE_BINDING_NAME:-etcd-operator}
-namespace=${NAMESPACE:-default}
+namespace=${NAMESPACE:-}
 kind=cluster-role
 
 while (($# > 0)); do
@@ -59,7 +59,10 @@ while (($# > 0)); do
 		case $option in
 		--role-name) role=$value ;;
 		--role-binding-name) binding=$value ;;
-		--namespace) namespace=$value ;;
+		--namespace)
+			[[ -n $value ]] || fail "$option needs a value, such as $option=default"
+			namespace=$value
+			;;
 		esac
 		;;
 	--namespaced) kind=role ;;
@@ -77,21 +80,30 @@ while (($# > 0)); do
 	shift
 done
 
+command -v "${kubectl%% *}" >/dev/null || fail "${kubectl%% *} not found: install kubectl, or name it in the environment variable KUBECTL"
+
+# kubectl apply puts the Deployment into the namespace of kubectl's context. In a pod, kubectl
+# has no context.
+if [[ -z $namespace ]]; then
+	namespace=$($kubectl config view --minify --output='jsonpath={..namespace}' 2>/dev/null) || namespace=
+	namespace=${namespace:-default}
+fi
+
 for name in "$role" "$binding" "$namespace"; do
 	# Names of roles may contain colons. None of these characters is special to sed.
 	[[ $name =~ ^[A-Za-z0-9.:_-]+$ ]] || fail "\"$name\" is not a name that Kubernetes takes"
 done
-
-command -v "${kubectl%% *}" >/dev/null || fail "${kubectl%% *} not found: install kubectl, or name it in the environment variable KUBECTL"
 
 # A second namespace must not use the same ClusterRoleBinding: the operator in the first
 # one would lose its rights.
 if [[ $kind == cluster-role ]]; then
 	bound=$($kubectl get clusterrolebinding "$binding" --ignore-not-found -o jsonpath='{.subjects[*].namespace}')
 	[[ -z $bound || $bound == "$namespace" ]] || fail "ClusterRoleBinding $binding already gives rights to the operator in namespace $bound:" \
-		"choose another --role-binding-name for namespace $namespace"
+		"choose another --role-binding-name for namespace $namespace, or name the other one with --namespace"
 	echo "$(basename "$0"): warning: this allows the service account \"default\" of namespace $namespace, and so its pods, to read every Secret" \
 		"of this Kubernetes cluster. deploy/install.yaml grants each operator only what it uses: see doc/user/install.md" >&2
+else
+	echo "$(basename "$0"): this grants the service account \"default\" of namespace $namespace its rights in that namespace" >&2
 fi
 
 for template in "$templates/$kind-template.yaml" "$templates/$kind-binding-template.yaml"; do
