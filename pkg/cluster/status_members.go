@@ -99,7 +99,10 @@ func memberStatuses(o *plan.Observation) []api.MemberStatus {
 func silentMembers(o *plan.Observation) []api.MemberStatus {
 	var list []api.MemberStatus
 	for _, old := range o.Status.MemberStatuses {
-		m := plan.MemberState{PodName: old.Name, Pod: o.Pod(old.Name), Volume: o.Volume(old.Name), Member: etcd.Member{Name: old.Name, Learner: old.Learner}}
+		m := plan.MemberState{Member: etcd.Member{Name: old.Name, Learner: old.Learner}}
+		if !o.OfOthers(old.Name, old.ID) {
+			m.PodName, m.Pod, m.Volume = old.Name, o.Pod(old.Name), o.Volume(old.Name)
+		}
 		list = append(list, api.MemberStatus{Name: old.Name, ID: old.ID, Learner: old.Learner, Problem: problem(m, o)})
 	}
 	return list

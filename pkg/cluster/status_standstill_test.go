@@ -6,10 +6,12 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
@@ -78,6 +80,74 @@ func TestDataThatIsThereIsNotCalledGone(t *testing.T) {
 		if reason, _ := lookFor(t, 4*standstillAfter, always(world), nil); reason == "" || strings.Contains(reason, "is gone") {
 			t.Errorf("%s: it says %q", world, reason)
 		}
+	}
+}
+
+// The operator has never had a pod of a member that somebody else runs.
+func TestTheDataOfMembersThatSomebodyElseRunsIsNotCalledGone(t *testing.T) {
+	const unasked, unanswered = "the operator did not create it and does not ask it", "it does not answer at an endpoint of spec.importFrom"
+	for name, c := range map[string]struct {
+		world    string
+		imported []string // IDs
+		known    []api.MemberStatus
+		problem  string // of those whose pod is not here
+	}{
+		"an import, and only a learner answers": {
+			"cluster import=begun:held no-quorum record=etcd-0:a0,c-1:a1,etcd-2:a2,c-new:a3\npod c-new running",
+			[]string{"a0", "a1", "a2"},
+			[]api.MemberStatus{{Name: "c-1", ID: "a1"}, {Name: "c-new", ID: "a3", Learner: true}, {Name: "etcd-0", ID: "a0"}, {Name: "etcd-2", ID: "a2"}},
+			unanswered,
+		},
+		"an import, and a voter answers": {
+			"cluster import=begun:held no-quorum record=old-0:1,old-1:2,old-2:3,c-new:4\nmember old-0 former=down\nmember old-1 former=down\nmember old-2 former=down\nmember c-new",
+			nil, nil, unanswered,
+		},
+		"a member that somebody has added": {
+			"cluster no-quorum record=c-a:a0,c-b:a1,etcd-0:a2\npod c-a running\npod c-b running",
+			nil, []api.MemberStatus{{Name: "c-a", ID: "a0"}, {Name: "c-b", ID: "a1"}, {Name: "etcd-0", ID: "a2"}}, unasked,
+		},
+		"one that a survivor remembers": {
+			"cluster no-quorum record=a:1,b:2,etcd-0:3\nmember a\nmember b down\nmember etcd-0 foreign", nil, nil, unasked,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s standstill
+			for second := range 121 {
+				o := look(t, c.world)
+				o.Now = o.Now.Add(time.Duration(second) * time.Second)
+				o.Status.MemberStatuses = c.known
+				for _, id := range c.imported {
+					o.Status.Import.Members = append(o.Status.Import.Members, api.ImportedMember{ID: id})
+				}
+				next := plan.Plan(o)
+				o.Standstill = s.look(o, next)
+				st := statusAfter(o, next, 1)
+				if strings.Contains(st.Reason, "is gone") || strings.Contains(st.Reason, "EtcdRestore") || second == 120 && !strings.Contains(st.Reason, c.problem) {
+					t.Fatalf("after %d s it says %q", second, st.Reason)
+				}
+				if len(st.MemberStatuses) == 0 {
+					t.Fatal("it names no members")
+				}
+				for _, m := range st.MemberStatuses {
+					if there := o.Pod(m.Name) != nil; there == (m.Problem == c.problem) || strings.Contains(m.Problem, "is gone") {
+						t.Fatalf("after %d s the problem of %s is %q", second, m.Name, m.Problem)
+					}
+				}
+			}
+		})
+	}
+}
+
+// It still is of a member that the operator has made.
+func TestTheDataOfAnOwnMemberIsCalledGoneInAnImport(t *testing.T) {
+	o := look(t, "cluster import=begun:held:committed no-quorum record=old-0:1,c-a:2,c-b:3\nmember old-0 former=down\nmember c-a\nmember c-b gone")
+	if got := o.LostData(); !slices.Equal(got, []string{"c-b"}) {
+		t.Errorf("the data of %v is gone", got)
+	}
+	o = look(t, "cluster no-quorum record=c-a:a0,c-b:a1\npod c-a running")
+	o.Status.MemberStatuses = []api.MemberStatus{{Name: "c-a", ID: "a0"}, {Name: "c-b", ID: "a1"}}
+	if got, silent := o.LostData(), silentMembers(o); !slices.Equal(got, []string{"c-b"}) || silent[1].Problem != "its pod is gone, and its data with it" {
+		t.Errorf("the data of %v is gone, and the members are %+v", got, silent)
 	}
 }
 

@@ -6,6 +6,7 @@ package plan
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -262,12 +263,24 @@ func (o *Observation) LostData() []string {
 	for _, m := range o.Record.Members {
 		v, p := o.Volume(m.Name), o.Pod(m.Name)
 		switch {
-		case m.Name == "":
+		case m.Name == "", o.OfOthers(m.Name, m.ID):
 		case p != nil && p.Dataless, (v == nil || v.Deleting) && (p == nil || p.Finished || p.Claimed && !p.Started):
 			lost = append(lost, m.Name)
 		}
 	}
 	return lost
+}
+
+// OfOthers reports whether somebody else runs a member that was known before. The operator has never had a pod
+// of it, and does not know whether its data is gone.
+func (o *Observation) OfOthers(name, id string) bool {
+	if o.Status.Import != nil && o.Status.Import.Has(id) {
+		return true
+	}
+	if i := slices.IndexFunc(o.Members, func(m MemberState) bool { return etcd.FormatID(m.ID) == id }); i >= 0 {
+		return o.Members[i].Foreign()
+	}
+	return o.Pod(name) == nil && o.Volume(name) == nil && !strings.HasPrefix(name, o.Names.Cluster+"-")
 }
 
 // HasMember reports whether the membership has a member that passes a check.
