@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
 
@@ -141,6 +142,35 @@ func TestPodStateFromWhatTheKubeletSays(t *testing.T) {
 	}
 }
 
+// The operator adds no member to an imported etcd whose pod does not reach all members there.
+func TestThePodOfAnImportIsAtTheGateWhenItReachesTheFormerMembers(t *testing.T) {
+	var never corev1.ContainerState
+	initializing := waiting("PodInitializing", "")
+	const failure = "gave up after 2m0s: no member answers"
+	for name, c := range map[string]struct {
+		checkDNS, last, etcd corev1.ContainerState
+		want, says           string
+	}{
+		"it looks":          {runs(), never, initializing, "scheduled reaching", ""},
+		"it has failed":     {ended(1, failure), never, initializing, "scheduled reaching", "container check-dns ended with exit code 1: " + failure},
+		"it waits":          {waiting("CrashLoopBackOff", "back-off 10s"), ended(1, failure), initializing, "scheduled reaching", "container check-dns ended with exit code 1: " + failure},
+		"it looks again":    {runs(), ended(1, failure), initializing, "scheduled reaching", "container check-dns ended with exit code 1: " + failure},
+		"it reaches them":   {ended(0, ""), ended(1, failure), waiting("ContainerCreating", ""), "scheduled atGate", ""},
+		"the launcher runs": {ended(0, ""), never, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, "scheduled atGate waiting", ""},
+	} {
+		pod, err := manifest.BuildPod(testCluster(), manifest.MemberPod{Name: "c-a", Version: "3.6.16", InitialCluster: etcd.InitialCluster{"http://old-0:2380": "old-0"}, Reach: []string{"http://old-0:2380"}}, manifest.CertForms{}, "operator")
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubelet(pod, c.checkDNS, c.last, c.etcd, never, 0)
+		pod.Status.ContainerStatuses[1].Started = new(false)
+		p := manifest.PodStateOf(pod)
+		if got := describe(p); got != c.want || p.Problem != c.says {
+			t.Errorf("%s: the pod is %q with %q, want %q with %q", name, got, p.Problem, c.want, c.says)
+		}
+	}
+}
+
 // describe gives what is true of a pod.
 func describe(p manifest.PodState) string {
 	var words []string
@@ -151,6 +181,7 @@ func describe(p manifest.PodState) string {
 		{p.Seed, "seed"},
 		{p.Scheduled, "scheduled"},
 		{p.AtGate, "atGate"},
+		{p.Reaching, "reaching"},
 		{p.Waiting, "waiting"},
 		{p.Started, "started"},
 		{p.Running, "running"},

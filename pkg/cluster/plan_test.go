@@ -757,6 +757,8 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			}
 		case "preparing":
 			p.Preparing, p.Scheduled = value, true
+		case "reaching":
+			p.Reaching, p.Scheduled = true, true
 		case "gate":
 			p.AtGate, p.Scheduled = true, true
 		case "started":

@@ -17,6 +17,8 @@ import (
 const (
 	// CheckDNSContainer is the init container that delays etcd.
 	CheckDNSContainer = "check-dns"
+	// reachFlag precedes the peer URL of a member of another etcd, which has to answer before this one joins it.
+	reachFlag = "-reach="
 	// The file with this name is on a disk-backed volume and means that etcd was started in
 	// the pod. The data may be lost while the pod stays, as in memory when its node reboots.
 	startedVolume    = "check-dns"
@@ -71,7 +73,7 @@ func checkDNS(obj *api.EtcdCluster, policy *api.PodPolicy, p MemberPod, operator
 		}
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: startedVolume, MountPath: startedMountPath})
 		for _, u := range p.Reach {
-			c.Command = append(c.Command, "-reach="+u)
+			c.Command = append(c.Command, reachFlag+u)
 		}
 		if len(p.Reach) > 0 && n.peerTLS {
 			c.Command = append(c.Command, peerCertFlags()...)

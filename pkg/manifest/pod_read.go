@@ -76,7 +76,9 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	p.Guarded, p.Noted = heedsNote(pod), pod.Annotations[StartedAnnotation] != ""
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.Name == CheckDNSContainer {
-			p.AtGate = s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+			passed := s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+			p.Reaching = !passed && reaches(pod)
+			p.AtGate = passed || s.State.Running != nil && !p.Reaching
 			p.Dataless, p.DataOwner = missesData(lastEnd(s)), reportedOwner(lastEnd(s))
 		}
 	}
@@ -212,7 +214,7 @@ func problemOf(pod *corev1.Pod) (problem, kind string) {
 		w := s.State.Waiting
 		badImage := w != nil && slices.Contains(imageTroubles, w.Reason)
 		switch {
-		case s.State.Running != nil:
+		case s.State.Running != nil && !(s.Name == CheckDNSContainer && reaches(pod)): // that one tries the same again
 		case last != nil && last.ExitCode != 0 && !badImage:
 			return fmt.Sprintf("container %s ended with exit code %d: %s", s.Name, last.ExitCode, failureLine(last.Message)), s.Name + " ends"
 		case w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating":
@@ -318,7 +320,8 @@ type PodState struct {
 	Launcher string
 
 	Scheduled bool
-	AtGate    bool // its init container runs, or has succeeded
+	AtGate    bool // its init container runs, or has succeeded; one that looks for members of another etcd must have found them
+	Reaching  bool // its init container has not found the members of another etcd yet
 	Waiting   bool // its launcher runs, and etcd has not answered yet
 	Started   bool // etcd has run in it at least once
 	// Unproven is true for a started pod if perhaps only its launcher has run: its node lost
@@ -381,6 +384,14 @@ func PodGrace(pod *corev1.Pod) time.Duration {
 
 // LostNode reports whether the pod's deletion takes longer than on a working node.
 func (p PodState) LostNode(now time.Time) bool { return p.Deleting && now.After(p.DeleteBy) }
+
+// reaches reports whether the pod's check-dns first has to reach members of another etcd. The launcher in the
+// etcd container then waits for the membership.
+func reaches(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == CheckDNSContainer && slices.ContainsFunc(c.Command, func(arg string) bool { return strings.HasPrefix(arg, reachFlag) })
+	})
+}
 
 // heedsNote reports whether the pod's check-dns reads the note.
 func heedsNote(pod *corev1.Pod) bool {

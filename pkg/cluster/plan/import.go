@@ -357,11 +357,14 @@ func (o *Observation) importIdle() Reason {
 		return Reason{ImportJoined, fmt.Sprintf("check that clients use them, and set spec.importFrom.commit to true: the former members leave then; or delete the EtcdCluster to go back. %d of %d votes belong to former members",
 			len(o.FormerVoters()), len(o.Voters()))}
 	}
+	planned := o.Planned()
 	switch down := o.formerDown(); {
 	case o.promoters() != "":
 		return Reason{ImportHeld, o.promoters()}
 	case down != "":
 		return because("the operator waits for " + down + ": start it, or delete the EtcdCluster to go back")
+	case len(planned) > 0 && planned[0].Reaching:
+		return because("the operator waits until the pod " + planned[0].Name + " reaches all former members at their peer URLs: see the log of its container check-dns")
 	case o.Import.Doubt != "":
 		return because("the operator waits " + o.Import.Doubt)
 	}
