@@ -222,7 +222,11 @@ func (c *Cluster) changeVersion(ctx context.Context, s plan.SetVersion) error {
 	}
 	pod, err := c.cfg.Kube.CoreV1().Pods(c.obj.Namespace).Patch(ctx, s.Pod, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
-		return fmt.Errorf("set version of pod %s to %s: %w", s.Pod, s.To, err)
+		err = fmt.Errorf("set version of pod %s to %s: %w", s.Pod, s.To, err)
+		if refused(err) {
+			return c.imageRefused(ctx, s, asked, err)
+		}
+		return err
 	}
 	c.podWrites.record(pod, c.cfg.Clock.Now())
 	p := manifest.PodStateOf(pod)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -96,6 +97,80 @@ func TestANoteOnTheVolumeIsTakenBackWithTheImage(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	if v := manifest.VolumeStateOf(w.storedVolume("a")).Version; v != "3.6.16" {
+		t.Errorf("the volume names %s", v)
+	}
+}
+
+// A policy refuses the image of a version, so etcd never runs as that version. A pod that is drained must return with
+// the image that the policy allows.
+func TestANoteOnTheVolumeIsTakenBackIfTheImageIsRefused(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	w, c, s := onVolume(t)
+	c.cfg.Clock = clock
+	var refusal error
+	patches := 0
+	w.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		patches++
+		return refusal != nil, nil, refusal
+	})
+	noted := func() string { return manifest.VolumeStateOf(w.storedVolume("a")).Version }
+	attempt := func() {
+		t.Helper()
+		clock.Step(specRefusedPause)
+		s.Volume = ""
+		if claim := w.storedVolume("a"); manifest.VolumeStateOf(claim).Version != s.To { // as the plan does
+			s.Volume = claim.UID
+		}
+		if err := c.apply(t.Context(), s); !errors.Is(err, refusal) {
+			t.Fatalf("error %v", err)
+		}
+	}
+
+	refusal = apierrors.NewTimeoutError("no answer", 1)
+	if attempt(); noted() != "3.7.3" {
+		t.Fatalf("etcd may run as 3.7.3 already, and the volume names %s", noted())
+	}
+	refusal = apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("not from this registry"))
+	if attempt(); noted() != "3.6.16" {
+		t.Fatalf("the pod has its former image, and the volume names %s", noted())
+	}
+	if attempt(); noted() != "3.6.16" {
+		t.Fatalf("after another refusal, the volume names %s", noted())
+	}
+
+	// Each attempt changes the volume, which starts a pass: the next one waits.
+	before, written := patches, w.count("patch", "persistentvolumeclaims")
+	if err := c.apply(t.Context(), s); err == nil || !strings.Contains(err.Error(), "not from this registry") || patches != before || w.count("patch", "persistentvolumeclaims") != written {
+		t.Errorf("at once: error %v, %d more changes of the pod", err, patches-before)
+	}
+
+	broken := true
+	w.kube.PrependReactor("patch", "persistentvolumeclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		back := strings.Contains(string(a.(clienttesting.PatchAction).GetPatch()), "3.6.16")
+		return broken && back, nil, errors.New("down")
+	})
+	if attempt(); noted() != "3.7.3" {
+		t.Fatalf("the volume names %s", noted())
+	}
+	broken = false
+	if attempt(); noted() != "3.6.16" {
+		t.Errorf("the next attempt leaves %s on the volume", noted())
+	}
+}
+
+// The answer to an earlier change was lost, and a policy refuses the image since. etcd may have run as that version.
+func TestANoteOnTheVolumeStaysIfThePodHasTheImage(t *testing.T) {
+	w, c, s := onVolume(t)
+	if err := c.apply(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	w.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("not from this registry"))
+	})
+	if err := c.apply(t.Context(), s); !apierrors.IsForbidden(err) {
+		t.Fatalf("error %v", err)
+	}
+	if v := manifest.VolumeStateOf(w.storedVolume("a")).Version; v != "3.7.3" {
 		t.Errorf("the volume names %s", v)
 	}
 }
