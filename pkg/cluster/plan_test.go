@@ -804,6 +804,8 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.RunsAs = manifest.ParseOwner(value)
 		case "shell-probes":
 			p.ShellProbes = true
+		case "livez-probes":
+			p.LivezProbes = true
 		case "restarts":
 			n, err := strconv.ParseInt(value, 10, 32)
 			if err != nil {

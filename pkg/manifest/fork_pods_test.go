@@ -45,3 +45,12 @@ func TestProbesThatNeedAShellAreSeen(t *testing.T) {
 		})
 	}
 }
+
+// A change of the image leaves the probes, so an earlier release must serve them.
+func TestProbesThatNeedLivezAreSeen(t *testing.T) {
+	for version, want := range map[string]bool{"3.4.28": false, "3.4.29": true, "3.5.10": false, "3.5.11": true, "3.7.3": true} {
+		if got := PodStateOf(joiner(clusterWith(version, nil)).build(t)).LivezProbes; got != want {
+			t.Errorf("%s: %t", version, got)
+		}
+	}
+}

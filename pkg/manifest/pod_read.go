@@ -63,6 +63,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		p.Source = pod.Annotations[sourceAnnotation]
 		p.RunsAs = runsAs(pod, &c)
 		p.ShellProbes = slices.ContainsFunc([]*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe}, needsShell)
+		p.LivezProbes = slices.ContainsFunc([]*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe}, needsLivez)
 		p.SnapshotCount = snapshotCount(c)
 		p.ManyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
 	}
@@ -124,6 +125,11 @@ func (p *PodState) Answered() {
 // needsShell reports whether a probe runs a shell. Images of etcd have none since 3.5.
 func needsShell(p *corev1.Probe) bool {
 	return p != nil && p.Exec != nil && len(p.Exec.Command) > 0 && slices.Contains([]string{"sh", "ash", "bash"}, path.Base(p.Exec.Command[0]))
+}
+
+// needsLivez reports whether a probe asks for what etcd serves since Version.HasLivez.
+func needsLivez(p *corev1.Probe) bool {
+	return p != nil && p.HTTPGet != nil && (strings.HasPrefix(p.HTTPGet.Path, "/livez") || strings.HasPrefix(p.HTTPGet.Path, "/readyz"))
 }
 
 // missesData reports whether check-dns or the launcher has ended because required data is gone
@@ -363,6 +369,9 @@ type PodState struct {
 	OwnerPutOff       bool
 	// ShellProbes is true if a probe runs a shell, as in pods of earlier operators.
 	ShellProbes bool
+	// LivezProbes is true if a probe asks for what etcd serves only since 3.4.29 and 3.5.11. A change of the image
+	// leaves the probes.
+	LivezProbes bool
 	// OffVolume is true if no node for the pod has access to its volume.
 	OffVolume bool
 	// DataServer is the container that serves its member's database.

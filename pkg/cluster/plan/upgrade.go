@@ -43,7 +43,24 @@ func (o *Observation) CheckVersion() error {
 	if err := etcd.CheckChange(running, target); err != nil {
 		return err
 	}
+	if err := o.checkProbes(target); err != nil {
+		return err
+	}
 	return o.checkSnapshots(target)
+}
+
+// checkProbes returns an error if the probes of a pod ask for what the target does not serve. The pod would never be
+// ready, and the kubelet would restart etcd every half hour.
+func (o *Observation) checkProbes(target etcd.Version) error {
+	if target.HasLivez() {
+		return nil
+	}
+	for _, m := range o.Own() {
+		if m.Pod != nil && m.Pod.LivezProbes {
+			return fmt.Errorf("etcd %s does not serve /livez, which the probes of the pod %s need: use 3.5.11, or 3.4.29 for etcd 3.4, or a later release", target, m.PodName)
+		}
+	}
+	return nil
 }
 
 // runningVersion is the oldest running version or, if nobody answers, the cluster's last known
