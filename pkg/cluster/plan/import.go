@@ -149,6 +149,9 @@ func followImport(o *Observation) Step {
 		return nil
 	}
 	if why := o.importTrouble(); why != "" {
+		if s := o.keepMembers(); s != nil {
+			return s
+		}
 		return Idle{Reason{ImportHeld, why}}
 	}
 	former, own := len(o.FormerVoters()), o.ownVoters()
@@ -162,6 +165,17 @@ func followImport(o *Observation) Step {
 		// The own members are a quorum alone, and the proofs of another operator are pending.
 	default:
 		return o.undoVote(own, former)
+	}
+	return nil
+}
+
+// keepMembers returns a step that an import takes also while it is stopped, perhaps for days; nil: there is
+// none. The own members have votes by then. None of these steps changes the membership.
+func (o *Observation) keepMembers() Step {
+	for _, rule := range []func(*Observation) Step{remakeLostPods, noteStarted, KeepBudget} {
+		if s := through(o, rule(o)); s != nil {
+			return s
+		}
 	}
 	return nil
 }
