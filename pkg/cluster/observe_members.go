@@ -299,6 +299,22 @@ type downtime struct {
 	awaited time.Duration
 	looked  time.Time
 	hangs   bool
+	// tries is the template and the image of its last pod.
+	tries string
+}
+
+// follow restarts the time if the member's pod has got another template or image: somebody may have taken
+// back the edit on which it did not start.
+func (d downtime) follow(p *manifest.PodState) downtime {
+	if p == nil {
+		return d
+	}
+	tries := p.Template.Pod + " " + p.Admitted
+	if d.tries != "" && d.tries != tries {
+		d.awaited, d.looked = 0, time.Time{}
+	}
+	d.tries = tries
+	return d
 }
 
 // look counts the time since the last look, if the member was awaited at both. A late look proves nothing
@@ -332,7 +348,7 @@ func (h healthLog) track(o *plan.Observation) {
 		case !known:
 			down.since = o.Now
 		}
-		down = down.look(o, m.Stalled)
+		down = down.follow(m.Pod).look(o, m.Stalled)
 		h[m.ID] = down
 		if !m.Healthy() { // without a quorum, nobody asked whether the member confirms reads
 			m.DownSince, m.Awaited = down.since, down.awaited

@@ -389,3 +389,38 @@ func TestAMemberThatAnswersHasStarted(t *testing.T) {
 		}
 	}
 }
+
+// Somebody takes back an edit on which a member could not start, half an hour later. The member was removed
+// before its repaired pod could start.
+func TestAMemberIsAwaitedAgainAfterAnEdit(t *testing.T) {
+	h := healthLog{}
+	now := noon
+	look := func(template, image string) time.Duration {
+		now = now.Add(10 * time.Second)
+		m := plan.MemberState{Member: etcd.Member{ID: 1}}
+		if template != "" {
+			m.Pod = &manifest.PodState{Template: manifest.Template{Pod: template}, Admitted: image}
+		}
+		o := &plan.Observation{Now: now, Members: []plan.MemberState{m}, Quorum: true}
+		h.track(o)
+		return o.Members[0].Awaited
+	}
+	for i, l := range []struct {
+		template, image string
+		want            time.Duration
+	}{
+		{"bad", "x", 0},
+		{"bad", "x", 10 * time.Second},
+		{"", "", 20 * time.Second}, // somebody deletes the pod
+		{"bad", "x", 30 * time.Second},
+		{"", "", 40 * time.Second}, // the operator deletes it to repair it
+		{"good", "x", 0},
+		{"good", "x", 10 * time.Second},
+		{"good", "y", 0}, // its image changes in place
+		{"good", "y", 10 * time.Second},
+	} {
+		if got := look(l.template, l.image); got != l.want {
+			t.Errorf("look %d: awaited for %s, want %s", i, got, l.want)
+		}
+	}
+}

@@ -806,6 +806,12 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.ShellProbes = true
 		case "livez-probes":
 			p.LivezProbes = true
+		case "ended": // so long ago
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return err
+			}
+			p.Ended = o.Now.Add(-d)
 		case "restarts":
 			n, err := strconv.ParseInt(value, 10, 32)
 			if err != nil {

@@ -54,7 +54,7 @@ func (s *standstill) look(o *plan.Observation, next plan.Step) string {
 		s.text = ""
 		return ""
 	}
-	text := s.describe(o, next)
+	text := s.describe(o, next) + editAdvice(o)
 	if s.text == "" || text != s.text && o.Now.Sub(s.textAt) >= standstillPause {
 		s.text, s.textAt = text, o.Now
 	}

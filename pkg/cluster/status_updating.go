@@ -31,7 +31,27 @@ func updating(o *plan.Observation) (status corev1.ConditionStatus, reason, messa
 		return corev1.ConditionFalse, "Update refused", "Kubernetes refuses the pods that the spec describes; the members stay as they are: " + o.UpdateRefused
 	}
 	message = fmt.Sprintf("%d of %d members follow the spec", len(own)-behind, len(own))
-	return corev1.ConditionTrue, "Cluster updating", message + strings.Join(joiningTroubles(o), "")
+	return corev1.ConditionTrue, "Cluster updating", message + strings.Join(joiningTroubles(o), "") + editAdvice(o)
+}
+
+// editAdvice says what a person can do about a member that has not served since an edit, because the operator
+// does not replace it; "" if there is none.
+func editAdvice(o *plan.Observation) string {
+	for _, m := range o.Voters() {
+		if !o.TriesEdit(m) || m.Pod.Deleting || m.SilentFor(o.Now) < standstillAfter {
+			continue
+		}
+		giveUp := "; if not, delete its pod"
+		switch {
+		case !o.Quorum:
+			giveUp = ""
+		case m.KeepsData():
+			giveUp = "; if not, delete its PersistentVolumeClaim (kubectl delete pvc " + m.PodName + " --wait=false) and then its pod"
+		}
+		return "; " + m.PodName + " has not served since the edit of the spec, and the operator does not replace it: " +
+			"if its logs blame the edit, take the edit back, and the operator repairs the member with its data" + giveUp
+	}
+	return ""
 }
 
 // growing returns how far the members' volumes have grown; the status is "" if all have. The API server

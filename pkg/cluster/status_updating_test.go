@@ -19,8 +19,14 @@ func TestUpdatingTellsHowFarAnEditIs(t *testing.T) {
 		larger  = "cluster template=t storage=2Gi size=2\nmember a leader\nmember b\n"
 	)
 	for name, tc := range map[string]struct{ world, status, reason, message string }{
-		"nothing to follow":     {world: "cluster template=t size=2\nmember a leader\nmember b"},
-		"under way":             {"cluster template=t size=2\nmember a leader template=old\nmember b", "True", "Cluster updating", "1 of 2 members follow the spec"},
+		"nothing to follow":    {world: "cluster template=t size=2\nmember a leader\nmember b"},
+		"under way":            {"cluster template=t size=2\nmember a leader template=old\nmember b", "True", "Cluster updating", "1 of 2 members follow the spec"},
+		"a member that starts": {"cluster template=t size=3\nmember a leader template=old\nmember b down=59s guarded\nmember c template=old", "True", "Cluster updating", "1 of 3 members follow the spec"},
+		"a member that crashes": {
+			"cluster template=t size=3\nmember a leader template=old\nmember b down=60s guarded\nmember c template=old", "True", "Cluster updating",
+			"1 of 3 members follow the spec; b has not served since the edit of the spec, and the operator does not replace it: " +
+				"if its logs blame the edit, take the edit back, and the operator repairs the member with its data; if not, delete its pod",
+		},
 		"a new pod that waits":  {"cluster template=t size=1\nmember a leader template=old\npod n stuck", "True", "Cluster updating", "0 of 1 members follow the spec; the new n waits: no node"},
 		"pods are refused":      {"cluster template=t update-refused size=1\nmember a leader template=old", "False", "Update refused", "Kubernetes refuses the pods that the spec describes; the members stay as they are: no"},
 		"a volume can't grow":   {"cluster template=t storage=2Gi size=2\nmember a leader\nmember b" + volumes, "False", "Volume expansion refused", "no"},

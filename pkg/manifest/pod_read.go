@@ -108,6 +108,9 @@ func (p *PodState) readEtcd(s corev1.ContainerStatus, waits bool) {
 	p.Running = s.State.Running != nil && !waits
 	p.Started = !waits && (p.Running || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0)
 	p.Dataless = p.Dataless || s.State.Running == nil && missesData(lastEnd(s))
+	if last := lastEnd(s); last != nil {
+		p.Ended = last.FinishedAt.Time
+	}
 	if w := s.State.Waiting; w != nil {
 		p.Crashing = w.Reason == "CrashLoopBackOff"
 		p.BadImage = slices.Contains(imageTroubles, w.Reason)
@@ -358,6 +361,8 @@ type PodState struct {
 	// start.
 	BadImage, Crashing bool
 	Restarts           int32
+	// Ended is when etcd last ended in it; zero if it has not.
+	Ended time.Time
 	// Crowded is the number of nodes that are unsuitable only because of another pod there.
 	Crowded int
 	// Dataless is true if it ended because its member's data is gone.

@@ -5,6 +5,7 @@ package manifest
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,5 +92,22 @@ func TestThePlanReadsTheSnapshotCount(t *testing.T) {
 				t.Errorf("the plan reads %d, want %d", got, tc.want)
 			}
 		})
+	}
+}
+
+// The end stays known while etcd runs again for a moment.
+func TestThePlanReadsWhenEtcdEnded(t *testing.T) {
+	end := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: end}}
+	for name, status := range map[string]corev1.ContainerStatus{
+		"it has just ended": {State: ended},
+		"the kubelet waits": {State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, LastTerminationState: ended},
+		"it runs again":     {State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: ended},
+	} {
+		status.Name = EtcdContainer
+		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}}}
+		if got := PodStateOf(pod).Ended; !got.Equal(end.Time) {
+			t.Errorf("%s: it ended at %v, want %v", name, got, end)
+		}
 	}
 }

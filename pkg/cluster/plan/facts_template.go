@@ -65,6 +65,38 @@ func (o *Observation) BehindTemplate(m MemberState) bool {
 	return m.Pod != nil && o.podOutdated(*m.Pod) || o.volumeOutdated(m)
 }
 
+// TriesEdit reports whether a member follows an edit that others have yet to follow, and has not served since:
+// the edit may be at fault. A pod whose image changes in place keeps the note that its member has served, and
+// the same version does not show the change. There, an etcd counts that crashes.
+func (o *Observation) TriesEdit(m MemberState) bool {
+	if m.Pod == nil || m.Answers() || o.BehindTemplate(m) || o.BehindImage(m) {
+		return false
+	}
+	unserved := m.Pod.Guarded && !m.Pod.Noted
+	changed := manifest.SameVersion(m.Pod.Previous, m.Pod.Version) && o.crashes(m)
+	return slices.ContainsFunc(o.Own(), func(other MemberState) bool {
+		return unserved && o.BehindTemplate(other) || (unserved || changed) && o.BehindImage(other)
+	})
+}
+
+// awaitsRepair reports whether a member's pod is about to follow an edit that may repair it, such as one that
+// takes another back: as soon as it is deleted, or the kubelet pauses before the next start of etcd.
+func (o *Observation) awaitsRepair(m MemberState) bool {
+	if m.Pod.Deleting {
+		return m.KeepsData()
+	}
+	if m.Answers() || m.Pod.Restarts == 0 || !o.crashes(m) {
+		return false
+	}
+	return m.KeepsData() && o.podOutdated(*m.Pod) && !o.volumeOutdated(m) || o.BehindImage(m)
+}
+
+// crashes reports whether etcd of a silent member ends again and again, or does not come up. The kubelet pauses
+// for five minutes at most, so this holds between an end and the next one as well.
+func (o *Observation) crashes(m MemberState) bool {
+	return !m.Pod.Running || m.Pod.StartingUp || o.Now.Sub(m.Pod.Ended) < WedgeDeadline
+}
+
 // needsReplacing reports whether only a replacement can follow the template: the member would
 // lose its data with its pod, or keeps it in the wrong way.
 func (o *Observation) needsReplacing(m MemberState) bool {

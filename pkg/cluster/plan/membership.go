@@ -73,6 +73,8 @@ func replaceWedgedMember(o *Observation) Step {
 			// Nothing can start it there, whatever its image and its template.
 		case edited && !m.Pod.Started && !o.podOutdated(*m.Pod), m.Pod.BadImage, m.Pod.Version != o.joinVersion():
 			continue
+		case o.TriesEdit(m), o.awaitsRepair(m):
+			continue
 		}
 		if o.dataDiffers() && !m.Pod.Dataless {
 			continue // its data may be the right one, and without it etcd refuses writes all the same

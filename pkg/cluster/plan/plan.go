@@ -235,7 +235,7 @@ func takeBackBadImage(o *Observation) Step {
 		switch missing := missesImage(p); {
 		case missing && o.mayJoinAsNextPatch(p):
 			return SetVersion{Pod: p.Name, UID: p.UID, From: p.Version, To: o.Spec.EffectiveVersion(), Admitted: p.Admitted}
-		case !missing || !o.hasRun(p):
+		case !missing && !o.crashesOnFormerImage(p) || !o.hasRun(p):
 		case !has(p, o.Image(p.Version)):
 			return o.setVersion(p, p.Version, p.Previous) // another repository
 		case o.mayTakeNextPatch(p):
@@ -267,6 +267,12 @@ func takeBackBadImage(o *Observation) Step {
 // missesImage reports whether etcd does not run in a pod because its image is unavailable.
 func missesImage(p manifest.PodState) bool {
 	return p.BadImage && !p.Running && !p.Deleting && !p.Finished
+}
+
+// crashesOnFormerImage reports whether etcd crashes in a pod that has the spec's version from another
+// repository: somebody may have taken back the edit of it.
+func (o *Observation) crashesOnFormerImage(p manifest.PodState) bool {
+	return p.Crashing && !p.Running && !p.Deleting && !p.Finished && o.BehindImage(MemberState{Pod: &p})
 }
 
 // mayTakeNextPatch reports whether a pod may get the version of the spec, although its own is what the
