@@ -33,6 +33,9 @@ type Certificates struct {
 	// those only when it starts. It is "" without TLS, and if a Secret was never readable:
 	// then nothing follows from it.
 	CaDigest string
+	// MembersHeld says why the operator must not add members, restart or replace any: members
+	// refuse the certificate that they show to each other. "" if they accept it.
+	MembersHeld string
 }
 
 // CertProblem is a problem with the certificates that needs an action.
@@ -79,11 +82,12 @@ type Held struct {
 // Judge checks the certificates. held has the spec's uses, by their names.
 func Judge(held map[string]Held, n manifest.Names, spec *api.ClusterSpec, now time.Time) Certificates {
 	c := Certificates{Used: len(held) > 0, CaDigest: CaDigest(held, spec)}
-	add := func(reason string, holdsStart bool, format string, args ...any) {
+	add := func(reason string, holdsStart bool, format string, args ...any) string {
 		p := CertProblem{Reason: reason, Why: fmt.Sprintf(format, args...), HoldsStart: holdsStart}
 		if !slices.Contains(c.Problems, p) {
 			c.Problems = append(c.Problems, p)
 		}
+		return p.Why
 	}
 	sound := map[string]*etcd.Identity{}
 	for _, u := range CertUses {
@@ -102,14 +106,40 @@ func Judge(held map[string]Held, n manifest.Names, spec *api.ClusterSpec, now ti
 		judgeDates(add, u, h, now)
 	}
 	judgeNames(add, held, sound, n, spec)
-	judgeTrust(add, held, sound, spec, now)
-	slices.SortStableFunc(c.Problems, func(a, b CertProblem) int {
-		return cmp.Compare(slices.Index(certReasons, a.Reason), slices.Index(certReasons, b.Reason))
-	})
+	if refusal := judgeTrust(add, held, sound, spec, now); spec.Size > 1 {
+		c.MembersHeld = refusal
+	}
+	c.sort()
 	return c
 }
 
-type addProblem func(reason string, holdsStart bool, format string, args ...any)
+func (c *Certificates) sort() {
+	slices.SortStableFunc(c.Problems, func(a, b CertProblem) int {
+		return cmp.Compare(slices.Index(certReasons, a.Reason), slices.Index(certReasons, b.Reason))
+	})
+}
+
+// JudgeMembers checks that running members accept the peer certificate. Each of cas are the CAs that
+// some of them hold, separated by commas. restart is the command that restarts all members with their data;
+// "" if their data would be lost.
+func (c *Certificates) JudgeMembers(peer Held, cas []string, restart string, now time.Time) {
+	if !slices.ContainsFunc(cas, func(list string) bool { return peer.ID.RefusedBy(strings.Split(list, ","), now) }) {
+		return
+	}
+	way := "back up and restore the cluster, because a member loses its data with its pod"
+	if restart != "" {
+		way = "delete all pods at once (" + restart + "): they return on their volumes after a short outage"
+	}
+	certKey, _, caKey := CertUses[0].Files.Keys(peer.Form)
+	why := fmt.Sprintf("Secret %s: running members refuse the certificate in %s, because they know only the CAs that they read at their start: connections that break do not come back; "+
+		"put back a certificate that the former CA has signed, with both CAs in %s, wait until all members have restarted, then exchange the certificate; "+
+		"if the key of the former CA is lost, %s", peer.Secret, certKey, caKey, way)
+	c.Problems = append(c.Problems, CertProblem{Reason: CertificateInvalid, Why: why})
+	c.MembersHeld = why
+	c.sort()
+}
+
+type addProblem func(reason string, holdsStart bool, format string, args ...any) string
 
 func judgeDates(add addProblem, u CertUse, h Held, now time.Time) {
 	certKey, _, caKey := u.Files.Keys(h.Form)
@@ -153,8 +183,9 @@ func judgeNames(add addProblem, held map[string]Held, sound map[string]*etcd.Ide
 	}
 }
 
-// judgeTrust checks that the parties accept each other's certificates.
-func judgeTrust(add addProblem, held map[string]Held, sound map[string]*etcd.Identity, spec *api.ClusterSpec, now time.Time) {
+// judgeTrust checks that the parties accept each other's certificates. It returns why members refuse each
+// other; "" if they do not.
+func judgeTrust(add addProblem, held map[string]Held, sound map[string]*etcd.Identity, spec *api.ClusterSpec, now time.Time) (refusal string) {
 	for _, t := range []struct {
 		by, of string
 		role   etcd.Role
@@ -173,20 +204,26 @@ func judgeTrust(add addProblem, held map[string]Held, sound map[string]*etcd.Ide
 		err := by.Accepts(of, t.role, now)
 		certKey, caKey := fileKeys(held, t.of, t.by)
 		cert := fmt.Sprintf("the certificate in %s of Secret %s", certKey, held[t.of].Secret)
+		why := ""
 		switch {
 		case err == nil:
+			continue
 		case errors.Is(err, etcd.ErrOutOfDate):
 			// An earlier problem names the dates; this one names the consequence.
-			add(CertificateExpired, true, "%s is out of date, or its CA is: %s", cert, t.then)
+			why = add(CertificateExpired, true, "%s is out of date, or its CA is: %s", cert, t.then)
 		case errors.Is(err, etcd.ErrUnknownCA):
-			add(CertificateInvalid, true, "%s is signed by none of the CAs in %s of Secret %s: %s; put its CA in there, beside the others",
+			why = add(CertificateInvalid, true, "%s is signed by none of the CAs in %s of Secret %s: %s; put its CA in there, beside the others",
 				cert, caKey, held[t.by].Secret, t.then)
 		case errors.Is(err, etcd.ErrUsage):
-			add(CertificateInvalid, true, "%s is not for use as a %s (extended key usage): %s; renew it for that use", cert, t.role, t.then)
+			why = add(CertificateInvalid, true, "%s is not for use as a %s (extended key usage): %s; renew it for that use", cert, t.role, t.then)
 		default:
-			add(CertificateInvalid, true, "%s: %v: %s", cert, err, t.then)
+			why = add(CertificateInvalid, true, "%s: %v: %s", cert, err, t.then)
+		}
+		if t.by == "peer" {
+			refusal = why
 		}
 	}
+	return refusal
 }
 
 // fileKeys returns the keys of one use's certificate and of another use's CAs.

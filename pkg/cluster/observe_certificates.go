@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/certcheck"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
@@ -189,7 +191,40 @@ func (c *Cluster) template() (manifest.Template, error) {
 	if certificates != "" {
 		certificates += fmt.Sprint(c.certForms.Peer, c.certForms.Server)
 	}
-	return manifest.TemplateOf(&c.obj.Spec, certificates)
+	t, err := manifest.TemplateOf(&c.obj.Spec, certificates)
+	if id := c.certs.held["peer"].ID; id != nil && err == nil {
+		t.PeerCAs = strings.Join(id.CAs(), ",")
+	}
+	return t, err
+}
+
+// judgeMembers checks that the running members accept the certificate that the peer Secret has now. One that
+// takes no part in the quorum does not count: it is cut off already, and the quorum is one of the others.
+func (c *Cluster) judgeMembers(o *plan.Observation) {
+	peer := c.certs.held["peer"]
+	if peer.ID == nil {
+		return
+	}
+	var cas []string
+	onVolumes := true
+	for _, p := range o.Pods {
+		if p.Deleting {
+			continue
+		}
+		onVolumes = onVolumes && p.Claimed
+		apart := o.Quorum && o.HasMember(func(m plan.MemberState) bool { return m.PodName == p.Name && !m.Healthy() })
+		if p.Running && p.PeerCAs != "" && !apart && !slices.Contains(cas, p.PeerCAs) {
+			cas = append(cas, p.PeerCAs)
+		}
+	}
+	if onVolumes && len(o.Members) == 1 && o.Spec.Size == 1 {
+		return // it has no peers, and starts with the new CAs
+	}
+	restart := ""
+	if onVolumes {
+		restart = fmt.Sprintf("kubectl delete pods -n %s -l %s=%s", o.Names.Namespace, api.ClusterLabel, o.Names.Cluster)
+	}
+	o.Certificates.JudgeMembers(peer, cas, restart, o.Now)
 }
 
 // certificatesDue reports whether the content of the Secrets is old.

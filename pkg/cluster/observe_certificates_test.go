@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
@@ -429,5 +430,175 @@ func TestBlindnessIsToldOnceAndSoIsItsEnd(t *testing.T) {
 	c.notices.statusChanged(blind, lost)
 	if !w.Told("Quorum Lost: ") {
 		t.Errorf("a quorum that was lost out of sight is not reported: %q", w.Events())
+	}
+}
+
+// runningPod is the pod of a member on a volume, as the operator makes it now.
+func (w *world) runningPod(c *Cluster, name string) {
+	w.t.Helper()
+	pod, err := c.podOf(w.t.Context(), manifest.MemberPod{Name: name, Version: "3.6.16", Volume: true, Rejoins: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.EtcdContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if err := w.kube.CoreV1().Pods("ns").Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		w.t.Fatal(err)
+	}
+	w.makePod(pod)
+}
+
+// cert-manager with a new key for the CA exchanges the CA and the certificate at once. The operator restarted
+// the first member, which no other one accepted any more, and replaced it after ten minutes, again and again.
+func TestAMemberRestartsOnlyIfTheOthersAcceptItsCertificate(t *testing.T) {
+	a, b := etcdtest.NewCA(t, "ca"), etcdtest.NewCA(t, "ca")
+	renewed := a.SignedBy(a)
+	fake := clocktesting.NewFakeClock(time.Now())
+	obj := tlsCluster()
+	obj.Spec.Pod = &api.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{}}
+	w := newWorld(t, fake, obj)
+	w.putAll(goodSecrets(a))
+	c := w.cluster(obj)
+	look := func(secret *corev1.Secret) *plan.Observation {
+		t.Helper()
+		if secret != nil {
+			w.put(secret)
+		}
+		fake.Step(certPeriod)
+		w.watch()
+		o := &plan.Observation{Now: fake.Now(), Names: manifest.NamesOf(obj), Spec: obj.Spec}
+		err := c.observeCertificates(t.Context(), o)
+		if err == nil {
+			o.Template, err = c.template()
+		}
+		if err == nil {
+			err = c.observePods(t.Context(), o)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.judgeMembers(o)
+		return o
+	}
+	// next is the step of three members that are well, with what was seen of the certificates.
+	next := func(o *plan.Observation) plan.Step {
+		world := healthyPods(t, "cluster size=3 storage=1Gi template="+o.Template.Pod, o.Pods)
+		world.Certificates = o.Certificates
+		return plan.Plan(world)
+	}
+	peer := func(by *etcdtest.CA, trusts ...*etcdtest.CA) *corev1.Secret {
+		return certificateSecret(peerUse, certsecret.Static, "peers", by, etcdtest.Leaf{DNS: memberNames}, trusts...)
+	}
+	all := func() {
+		for _, name := range []string{"a", "b", "c"} {
+			w.runningPod(c, name)
+		}
+	}
+	check := func(what string, o *plan.Observation, held, restarts bool) {
+		t.Helper()
+		if (o.Certificates.MembersHeld != "") != held || (len(o.Certificates.Problems) > 0) != held {
+			t.Errorf("%s: held %q, problems %+v", what, o.Certificates.MembersHeld, o.Certificates.Problems)
+		}
+		if _, recycles := next(o).(plan.RecyclePod); recycles != restarts {
+			t.Errorf("%s: %s", what, next(o))
+		}
+	}
+
+	look(nil)
+	all()
+	o := look(nil)
+	first := o.Template.Pod
+	check("nothing changes", o, false, false)
+	check("the certificate is renewed", look(peer(a, a)), false, false)
+	check("the CA is renewed with its key", look(peer(a, renewed)), false, true)
+
+	o = look(peer(b, b))
+	check("another CA in one step", o, true, false)
+	for _, words := range []string{"Secret peers", "peer.crt", "both CAs in peer-ca.crt", "kubectl delete pods -n ns -l etcd_cluster=c)"} {
+		if !strings.Contains(o.Certificates.MembersHeld, words) {
+			t.Errorf("it does not say %q: %s", words, o.Certificates.MembersHeld)
+		}
+	}
+	if again := look(nil); again.Certificates.MembersHeld != o.Certificates.MembersHeld {
+		t.Errorf("other words: %s", again.Certificates.MembersHeld)
+	}
+	w.runningPod(c, "b") // one is lost, and returns with the new CA
+	check("one member has restarted", look(nil), true, false)
+	w.editPod("a", func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].RestartCount++ })
+	check("two members have restarted", look(nil), true, false)
+	check("the former CA before the new one", look(peer(a, b)), true, false)
+
+	w.runningPod(c, "a")
+	w.runningPod(c, "c")
+	look(peer(b, b))
+	all()
+	check("all members have restarted", look(nil), false, false)
+
+	// In three steps.
+	check("both CAs", look(peer(b, b, a)), false, true)
+	check("the certificate of the new CA too early", look(peer(a, b, a)), true, false)
+	look(peer(b, b, a))
+	all()
+	check("all know both", look(nil), false, false)
+	check("the certificate of the new CA", look(peer(a, b, a)), false, false)
+	check("the new CA alone", look(peer(a, a)), false, true)
+	if o.Template.Pod == first {
+		t.Error("the template does not follow the CAs")
+	}
+}
+
+// healthyPods is a world of members that are well, on volumes, whose pods have these templates.
+func healthyPods(t *testing.T, cluster string, pods []manifest.PodState) *plan.Observation {
+	t.Helper()
+	world := cluster
+	for i, p := range pods {
+		world += fmt.Sprintf("\nmember %s template=%s\nvolume %s", p.Name, p.Template.Pod, p.Name)
+		if i == 0 {
+			world = strings.Replace(world, "member "+p.Name, "member "+p.Name+" leader", 1)
+		}
+	}
+	return look(t, world)
+}
+
+// A member without peers follows its Secret at once. One that is cut off from the quorum holds up nothing.
+func TestAMemberWithoutConnectionsHoldsUpNothing(t *testing.T) {
+	a, b := etcdtest.NewCA(t, "ca"), etcdtest.NewCA(t, "ca")
+	for name, c := range map[string]struct {
+		size, members int
+		quorum        bool // without the member
+		held          bool
+	}{
+		"alone":            {size: 1, members: 1},
+		"about to grow":    {size: 3, members: 1, held: true},
+		"about to shrink":  {size: 1, members: 2, held: true},
+		"cut off":          {size: 3, members: 3, quorum: true},
+		"without a quorum": {size: 3, members: 3, held: true},
+	} {
+		fake := clocktesting.NewFakeClock(time.Now())
+		obj := tlsCluster()
+		obj.Spec.Size = c.size
+		w := newWorld(t, fake, obj)
+		w.putAll(goodSecrets(a))
+		cl := w.cluster(obj)
+		o := &plan.Observation{Now: fake.Now(), Names: manifest.NamesOf(obj), Spec: obj.Spec, Quorum: c.quorum, Members: make([]plan.MemberState, c.members)}
+		o.Members[0].PodName = "a"
+		if err := cl.observeCertificates(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		noted := strings.Join(cl.certs.held["peer"].ID.CAs(), ",")
+		o.Pods = []manifest.PodState{{Name: "a", Running: true, Claimed: true, PeerCAs: noted}}
+		w.putAll(goodSecrets(b))
+		fake.Step(certPeriod)
+		o.Now = fake.Now()
+		if err := cl.observeCertificates(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		cl.judgeMembers(o)
+		if held := o.Certificates.MembersHeld != ""; held != c.held {
+			t.Errorf("%s: %q", name, o.Certificates.MembersHeld)
+		}
+		if o.PeersRefuse() != (c.held && c.members > 1) {
+			t.Errorf("%s: they refuse each other: %t", name, o.PeersRefuse())
+		}
 	}
 }

@@ -240,8 +240,11 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 		case "tolerated":
 			o.Tolerated = value
 		case "certificates":
-			// missing: members can't start; untrusted: the operator can't see a new cluster.
+			// missing: members can't start; untrusted: the operator can't see a new cluster; refused: members refuse each other.
 			o.Certificates = certcheck.Certificates{Used: true, Problems: []certcheck.CertProblem{{Why: value, HoldsPods: value == "missing", HoldsStart: value == "untrusted"}}}
+			if value == "refused" {
+				o.Certificates.MembersHeld = "refused"
+			}
 		case "no-quorum":
 			o.Quorum = false
 		case "returned": // the quorum, so long ago

@@ -336,6 +336,7 @@ func contradicts(available api.ClusterCondition) bool {
 func (n *notices) updating(old, st api.ClusterStatus) {
 	was, is := old.Condition(api.ClusterConditionUpdating), st.Condition(api.ClusterConditionUpdating)
 	switch {
+	case is.Reason == updateHeld: // an event reports the certificate
 	case is.Status == corev1.ConditionFalse && is.Message != was.Message:
 		n.Warning("Update Refused", "%s", is.Message)
 	case is.Status == corev1.ConditionTrue && is.Reason == volumesGrowing && was.Status != corev1.ConditionTrue:

@@ -145,6 +145,9 @@ func TestWhatIsWrongWithCertificatesIsToldWithSecretNameAndWhatToDo(t *testing.T
 		"an operator with a server's certificate": {change: func(s map[string]*corev1.Secret) {
 			s["operator"] = certificateSecret(operatorUse, certsecret.Static, "operators", ca, etcdtest.Leaf{Usages: serverOnly}, ca)
 		}, reason: certcheck.CertificateInvalid, says: []string{"not for use as a client"}, holdsStart: true},
+		"peers whose certificate has expired": {change: func(s map[string]*corev1.Secret) {
+			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: memberNames, To: past}, ca)
+		}, reason: certcheck.CertificateExpired, says: []string{"peers", "members refuse each other"}, holdsStart: true},
 		"peers that can't be clients": {change: func(s map[string]*corev1.Secret) {
 			s["peer"] = certificateSecret(peerUse, certsecret.Static, "peers", ca, etcdtest.Leaf{DNS: memberNames, Usages: serverOnly}, ca)
 		}, reason: certcheck.CertificateInvalid, says: []string{"peers", "not for use as a client", "members refuse each other"}, holdsStart: true},
@@ -177,6 +180,9 @@ func TestWhatIsWrongWithCertificatesIsToldWithSecretNameAndWhatToDo(t *testing.T
 			}
 			if starts, runs := got.Hold(true) != "", got.Hold(false) != ""; starts != c.holdsStart || runs != c.holdsPods {
 				t.Errorf("holds a start %t, pods %t: %s", starts, runs, text)
+			}
+			if refuse := strings.Contains(text, "members refuse each other"); (got.MembersHeld != "") != refuse {
+				t.Errorf("it holds members because of %q", got.MembersHeld)
 			}
 			for use, secret := range secrets {
 				for key, value := range secret.Data {

@@ -77,7 +77,7 @@ func blockedBy(st *api.ClusterStatus, o *plan.Observation, s plan.Step, why plan
 		return "VersionRefused", why.String()
 	case plan.StrangePods:
 		return "StrangePods", why.String()
-	case plan.CertificatesHeld:
+	case plan.CertificatesHeld, plan.MembersHeld:
 		return "CertificatesUnusable", why.String()
 	case plan.LoginRefused:
 		return "LoginRefused", why.String()

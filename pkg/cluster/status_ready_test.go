@@ -137,6 +137,7 @@ func TestReadyReconcilingAndStalled(t *testing.T) {
 		"an update is refused":                   {"cluster size=3 template=new update-refused" + old, nil, "Stalled UpdateRefused"},
 		"pods are refused":                       {"cluster size=5 refused=quota" + whole, nil, "Stalled PodsRefused"},
 		"certificates are missing":               {"cluster size=5 certificates=missing" + whole, nil, "Stalled CertificatesUnusable"},
+		"members refuse their certificate":       {"cluster size=3 template=new certificates=refused" + old, nil, "Stalled CertificatesUnusable"},
 		"the annotation of a restore is unread":  {"cluster size=3 phase= no-quorum restore=unreadable", nil, "Stalled RestoreHeld"},
 		"the image is another version's":         {"cluster version=3.5.35 running=3.5.34 mislabelled=3.5.21\nmember a leader\nmember b version=3.5.35 runs=3.5.21\nmember c", nil, "Stalled WrongImage"},
 		"no space is left":                       {"cluster size=3\nmember a leader alarms=1:NOSPACE\nmember b\nmember c", nil, "Stalled OutOfSpace"},

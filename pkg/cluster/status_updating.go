@@ -13,8 +13,10 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 )
 
-// Reasons of the condition Updating for the volumes of members: they grow, or one of them can't.
+// Reasons of the condition Updating, for the volumes of members (they grow, or one of them can't), and
+// for members that must not restart.
 const (
+	updateHeld       = "Update held"
 	volumesGrowing   = "Volumes growing"
 	expansionRefused = "Volume expansion refused"
 )
@@ -29,6 +31,9 @@ func updating(o *plan.Observation) (status corev1.ConditionStatus, reason, messa
 		return growing(o)
 	case o.UpdateRefused != "":
 		return corev1.ConditionFalse, "Update refused", "Kubernetes refuses the pods that the spec describes; the members stay as they are: " + o.UpdateRefused
+	}
+	if o.PeersRefuse() {
+		return corev1.ConditionFalse, updateHeld, "the members stay as they are: " + o.Certificates.MembersHeld
 	}
 	message = fmt.Sprintf("%d of %d members follow the spec", len(own)-behind, len(own))
 	return corev1.ConditionTrue, "Cluster updating", message + strings.Join(joiningTroubles(o), "") + editAdvice(o)

@@ -27,11 +27,12 @@ func TestUpdatingTellsHowFarAnEditIs(t *testing.T) {
 			"1 of 3 members follow the spec; b has not served since the edit of the spec, and the operator does not replace it: " +
 				"if its logs blame the edit, take the edit back, and the operator repairs the member with its data; if not, delete its pod",
 		},
-		"a new pod that waits":  {"cluster template=t size=1\nmember a leader template=old\npod n stuck", "True", "Cluster updating", "0 of 1 members follow the spec; the new n waits: no node"},
-		"pods are refused":      {"cluster template=t update-refused size=1\nmember a leader template=old", "False", "Update refused", "Kubernetes refuses the pods that the spec describes; the members stay as they are: no"},
-		"a volume can't grow":   {"cluster template=t storage=2Gi size=2\nmember a leader\nmember b" + volumes, "False", "Volume expansion refused", "no"},
-		"an edit, and a volume": {"cluster template=t storage=2Gi size=2\nmember a leader template=old\nmember b" + volumes, "True", "Cluster updating", "1 of 2 members follow the spec"},
-		"volumes grow":          {larger + "volume a size=2Gi capacity=3Gi\nvolume b size=2Gi capacity=1Gi", "True", "Volumes growing", "1 of 2 volumes have grown to 2Gi"},
+		"a new pod that waits":             {"cluster template=t size=1\nmember a leader template=old\npod n stuck", "True", "Cluster updating", "0 of 1 members follow the spec; the new n waits: no node"},
+		"pods are refused":                 {"cluster template=t update-refused size=1\nmember a leader template=old", "False", "Update refused", "Kubernetes refuses the pods that the spec describes; the members stay as they are: no"},
+		"a volume can't grow":              {"cluster template=t storage=2Gi size=2\nmember a leader\nmember b" + volumes, "False", "Volume expansion refused", "no"},
+		"an edit, and a volume":            {"cluster template=t storage=2Gi size=2\nmember a leader template=old\nmember b" + volumes, "True", "Cluster updating", "1 of 2 members follow the spec"},
+		"volumes grow":                     {larger + "volume a size=2Gi capacity=3Gi\nvolume b size=2Gi capacity=1Gi", "True", "Volumes growing", "1 of 2 volumes have grown to 2Gi"},
+		"members refuse their certificate": {"cluster template=t certificates=refused size=2\nmember a leader template=old\nmember b", "False", "Update held", "the members stay as they are: refused"},
 		"file systems grow next": {
 			larger + "volume a size=2Gi capacity=1Gi resize-pending\nvolume b size=2Gi capacity=1Gi resize-pending", "True", "Volumes growing",
 			"0 of 2 volumes have grown to 2Gi; the file systems of a, b grow next: if that takes minutes, delete one of these pods after the other, each when all members are ready",

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -92,6 +93,22 @@ func (id *Identity) verify(other *Identity, usage x509.ExtKeyUsage, at time.Time
 	}
 	_, err := other.leaf.Verify(opts)
 	return err
+}
+
+// RefusedBy reports whether a process that holds these CAs alone is sure to refuse the
+// certificate, because none of them has signed it. They are as CAs returns them.
+func (id *Identity) RefusedBy(cas []string, now time.Time) bool {
+	all := slices.Concat([]*x509.Certificate{id.leaf}, id.intermediates, id.cas)
+	other := &Identity{cas: slices.DeleteFunc(slices.Clone(all[1:]), func(ca *x509.Certificate) bool { return !slices.Contains(cas, markOf(ca)) })}
+	if !errors.Is(other.Accepts(id, AsServer, now), ErrUnknownCA) {
+		return false
+	}
+	// If the signer of one of the certificates is not here, it may be one of the CAs.
+	return !slices.ContainsFunc(all, func(c *x509.Certificate) bool {
+		return !slices.ContainsFunc(all, func(by *x509.Certificate) bool {
+			return by.CheckSignature(c.SignatureAlgorithm, c.RawTBSCertificate, c.Signature) == nil
+		})
+	})
 }
 
 // PassesPeerCheck reports whether members may accept connections from a member with this

@@ -106,6 +106,21 @@ func (id *Identity) CADigest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// CAs identifies the CAs, sorted. One that was renewed with its name and key stays the same.
+func (id *Identity) CAs() []string {
+	marks := make([]string, len(id.cas))
+	for i, ca := range id.cas {
+		marks[i] = markOf(ca)
+	}
+	slices.Sort(marks)
+	return slices.Compact(marks)
+}
+
+func markOf(ca *x509.Certificate) string {
+	sum := sha256.Sum256(slices.Concat(ca.RawSubject, ca.RawSubjectPublicKeyInfo))
+	return hex.EncodeToString(sum[:8])
+}
+
 // Validity is the period in which one certificate of an identity is valid.
 type Validity struct {
 	// CA is the subject of a CA's certificate; "": the certificate is the identity's own.

@@ -124,6 +124,61 @@ func TestAccepts(t *testing.T) {
 	}
 }
 
+// A member reads its CAs when it starts, and the others' certificates at each handshake.
+func TestRefusedBy(t *testing.T) {
+	now := time.Now()
+	a, b, twin := etcdtest.NewCA(t, "a"), etcdtest.NewCA(t, "b"), etcdtest.NewCA(t, "a")
+	inner := etcdtest.NewCA(t, "inner").SignedBy(b)
+	type cas = []*etcdtest.CA
+	for name, c := range map[string]struct {
+		held   cas
+		by     *etcdtest.CA
+		leaf   etcdtest.Leaf
+		chain  cas // behind the leaf
+		trusts cas
+		want   bool
+	}{
+		"the same CA":                        {cas{a}, a, etcdtest.Leaf{}, nil, cas{a}, false},
+		"another CA":                         {cas{a}, b, etcdtest.Leaf{}, nil, cas{b}, true},
+		"another CA of the same name":        {cas{a}, twin, etcdtest.Leaf{}, nil, cas{twin}, true},
+		"another CA beside the former":       {cas{a}, b, etcdtest.Leaf{}, nil, cas{a, b}, true},
+		"another CA that is announced":       {cas{a}, a, etcdtest.Leaf{}, nil, cas{a, b}, false},
+		"another CA that was announced":      {cas{a, b}, b, etcdtest.Leaf{}, nil, cas{a, b}, false},
+		"the former CA is gone":              {cas{a, b}, b, etcdtest.Leaf{}, nil, cas{b}, false},
+		"a renewed CA":                       {cas{a}, a, etcdtest.Leaf{}, nil, cas{a.SignedBy(a)}, false},
+		"the former CA is gone too early":    {cas{a}, a, etcdtest.Leaf{}, nil, cas{b}, false},
+		"out of date":                        {cas{a}, a, etcdtest.Leaf{To: now.Add(-time.Minute)}, nil, cas{a}, false},
+		"out of date, of another CA":         {cas{a}, b, etcdtest.Leaf{To: now.Add(-time.Minute)}, nil, cas{b}, true},
+		"an inner CA":                        {cas{b}, inner, etcdtest.Leaf{}, cas{inner}, cas{b}, false},
+		"an inner CA of another one":         {cas{a}, inner, etcdtest.Leaf{}, cas{inner}, cas{b}, true},
+		"an inner CA as the only one":        {cas{b}, inner, etcdtest.Leaf{}, cas{inner}, cas{inner}, false},
+		"a new CA that the former one signs": {cas{a}, b, etcdtest.Leaf{}, cas{b.SignedBy(a)}, cas{b}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cert, key := c.by.Issue(c.leaf)
+			var bundle []byte
+			for _, ca := range c.chain {
+				cert = append(cert, ca.PEM...)
+			}
+			for _, ca := range c.trusts {
+				bundle = append(bundle, ca.PEM...)
+			}
+			held := identity(t, a, etcdtest.Leaf{}, c.held...).CAs()
+			if got := parse(t, cert, key, bundle).RefusedBy(held, now); got != c.want {
+				t.Errorf("refused: %t", got)
+			}
+		})
+	}
+}
+
+func TestTheCAsAreThoseOfTheSet(t *testing.T) {
+	a, b := etcdtest.NewCA(t, "a"), etcdtest.NewCA(t, "b")
+	one, other := identity(t, a, etcdtest.Leaf{}, a, b), identity(t, b, etcdtest.Leaf{}, b, a.SignedBy(a), a)
+	if got := one.CAs(); len(got) != 2 || len(got[0]) != 16 || !slices.Equal(got, other.CAs()) {
+		t.Errorf("%q and %q", got, other.CAs())
+	}
+}
+
 func TestACertificateThatSignedItselfIsItsOwnCA(t *testing.T) {
 	ca := etcdtest.NewCA(t, "self")
 	other := identity(t, ca, etcdtest.Leaf{}, ca)

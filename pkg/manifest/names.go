@@ -28,6 +28,9 @@ const (
 	// ImageAnnotation on a pod is the image of etcd that the operator asked for. Admission may
 	// have changed the image in the pod.
 	ImageAnnotation = api.OperatorAnnotations + "image"
+	// PeerCAsAnnotation on a pod names the CAs by which its etcd knows its peers, and after a space the
+	// number of restarts of its container for which that holds, if any.
+	PeerCAsAnnotation = api.OperatorAnnotations + "peer-cas"
 	// ReplacedAnnotation on a pod names the container of etcd, and its image after admission, before
 	// the operator changed the image. While both are still there, etcd has not restarted.
 	ReplacedAnnotation = api.OperatorAnnotations + "replaced"

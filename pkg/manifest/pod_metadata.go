@@ -92,6 +92,9 @@ func metadataChanges(obj *api.EtcdCluster, pod *corev1.Pod, t Template) (labels,
 	if pod.Annotations[PodTemplateAnnotation] == "" && t.Pod != "" {
 		annotations[PodTemplateAnnotation] = t.Pod
 	}
+	if note := knownCAs(pod, t); note != "" && pod.Annotations[PeerCAsAnnotation] != note {
+		annotations[PeerCAsAnnotation] = note
+	}
 	if isLegacy(pod) && !recordsImage(pod) {
 		if p := PodStateOf(pod); SameVersion(p.Version, pod.Annotations[VersionAnnotation]) {
 			annotations[ImageAnnotation] = Image(&obj.Spec, p.Version, p.LiteralTag)

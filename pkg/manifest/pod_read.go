@@ -39,7 +39,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		Deleting:  pod.DeletionTimestamp != nil,
 		Previous:  pod.Annotations[PreviousVersionAnnotation],
 		Legacy:    isLegacy(pod),
-		Template:  Template{pod.Annotations[PodTemplateAnnotation], pod.Annotations[VolumeTemplateAnnotation]},
+		Template:  Template{Pod: pod.Annotations[PodTemplateAnnotation], Volume: pod.Annotations[VolumeTemplateAnnotation]},
 		Finished:  pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Ready:     hasCondition(pod, corev1.PodReady, corev1.ConditionTrue),
 	}
@@ -85,6 +85,7 @@ func PodStateOf(pod *corev1.Pod) PodState {
 	}
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.Name == EtcdContainer {
+			p.PeerCAs = heldCAs(pod, s)
 			p.readEtcd(s, launcherWaits(pod, s))
 			p.Unproven = p.Started && mayBeLauncher(pod, s)
 			id, image, noted := strings.Cut(pod.Annotations[ReplacedAnnotation], " ")
@@ -289,6 +290,8 @@ type PodState struct {
 	Created  time.Time
 
 	Template Template // that built it; empty parts are not on record
+	// PeerCAs are the CAs by which its etcd knows its peers; "" if unknown.
+	PeerCAs string
 	// MetadataOutdated is true if its labels or annotations differ from the spec's.
 	MetadataOutdated bool
 

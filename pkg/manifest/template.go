@@ -28,6 +28,9 @@ const (
 type Template struct {
 	Pod    string // a new pod follows it
 	Volume string // only a new member on a new volume follows it
+	// PeerCAs are the CAs in the peer Secret, which Pod covers too; "" if unknown. A running member
+	// keeps those that it has read.
+	PeerCAs string
 }
 
 // TemplateOf returns the template of a spec. certificates identifies the contents of Secrets
@@ -61,7 +64,7 @@ func TemplateOf(spec *api.ClusterSpec, certificates string) (Template, error) {
 		Claim *corev1.PersistentVolumeClaimSpec
 		Tmpfs bool
 	}{withoutSize(p.PersistentVolumeClaimSpec), p.Tmpfs})
-	return Template{pod, volume}, err
+	return Template{Pod: pod, Volume: volume}, err
 }
 
 // withoutSize omits the requested size, since a volume can grow.

@@ -79,6 +79,9 @@ func replaceWedgedMember(o *Observation) Step {
 		if o.dataDiffers() && !m.Pod.Dataless {
 			continue // its data may be the right one, and without it etcd refuses writes all the same
 		}
+		if o.PeersRefuse() {
+			continue // it may only have lost its connections
+		}
 		if m.Stalled {
 			return m.remove(true, "it answers, but has confirmed no reads for "+WedgeDeadline.String())
 		}
@@ -137,7 +140,7 @@ func dropStuckLearner(o *Observation) Step {
 			why = "the image for new members is now " + o.Image(o.joinVersion())
 		case !m.Joined() && !m.Pod.Started && o.BehindTemplate(m):
 			why = "the spec has changed since its pod was made"
-		case o.overdue(m):
+		case o.overdue(m) && !o.PeersRefuse():
 			why = fmt.Sprintf("it did not start within %s: %s", joinDeadline, m.Pod.Trouble())
 		default:
 			continue
@@ -173,7 +176,7 @@ func awaitJoiningVoter(o *Observation) Step {
 			continue
 		}
 		switch {
-		case !o.quorumWithout(m):
+		case !o.quorumWithout(m) || o.PeersRefuse():
 		case !m.Pod.Started && !o.canJoin(m.Pod.InitialCluster):
 			return m.remove(false, "the membership changed before it started")
 		case o.Now.Sub(m.Pod.Created) > joinDeadline:

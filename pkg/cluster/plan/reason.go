@@ -43,6 +43,9 @@ const (
 	VolumesDeleted
 	// CertificatesHeld means that the operator creates no members without certificates.
 	CertificatesHeld
+	// MembersHeld means that the operator adds, restarts and replaces no members, because they refuse
+	// each other's certificates.
+	MembersHeld
 	// LoginRefused means that etcd asks the operator for a user, and it has none that etcd
 	// accepts.
 	LoginRefused
@@ -99,6 +102,8 @@ func (k ReasonKind) text() string {
 		return "volumes of running members are being deleted: "
 	case CertificatesHeld:
 		return "the operator creates no members: "
+	case MembersHeld:
+		return "the operator adds, restarts and replaces no members: "
 	case LoginRefused:
 		return "the operator can't log in to etcd: "
 	case AuthenticationHeld:

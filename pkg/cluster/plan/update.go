@@ -64,7 +64,7 @@ func updateOneMember(o *Observation) Step {
 		return nil
 	}
 	behind := o.behind()
-	if len(behind) == 0 {
+	if len(behind) == 0 || o.PeersRefuse() {
 		return nil
 	}
 	for _, m := range behind {

@@ -129,7 +129,7 @@ func (o *Observation) nextPatchOf(version string) bool {
 // when all members run the version of their pods, healthy and caught up, by etcd's own answers. The
 // leader comes last, and transfers leadership before.
 func upgradeOneMember(o *Observation) Step {
-	if o.Importing() {
+	if o.Importing() || o.PeersRefuse() {
 		return nil
 	}
 	target := o.Spec.EffectiveVersion()
@@ -347,8 +347,11 @@ func (o *Observation) returning() string {
 }
 
 // short returns whether a restart would break the quorum because members are missing, as a
-// text, or "". If the spec wants no more members, waiting does not help.
+// text, or "". If the spec wants no more members, or none can join, waiting does not help.
 func (o *Observation) short() string {
+	if o.Certificates.MembersHeld != "" {
+		return ""
+	}
 	voters := o.Voters()
 	if len(voters) < o.Spec.Size && Count(voters, MemberState.Healthy)-1 < etcd.Quorum(len(voters)) {
 		return "for the missing members: without them a restart takes the quorum"

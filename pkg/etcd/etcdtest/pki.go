@@ -44,21 +44,30 @@ func NewCA(t testing.TB, name string) *CA {
 // NewCAUntil makes a CA that expires at a time.
 func NewCAUntil(t testing.TB, name string, to time.Time) *CA {
 	t.Helper()
-	ca := &CA{t: t, key: newKey(t)}
-	template := &x509.Certificate{
-		SerialNumber: serial(t), Subject: pkix.Name{CommonName: name},
+	ca := &CA{t: t, key: newKey(t), cert: &x509.Certificate{
+		Subject:   pkix.Name{CommonName: name},
 		NotBefore: earlier(time.Now(), to).Add(-time.Hour), NotAfter: to,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &ca.key.PublicKey, ca.key)
+	}}
+	return ca.SignedBy(ca)
+}
+
+// SignedBy returns the CA, with its name and its key, in another certificate that a CA has signed. By
+// itself, it is renewed.
+func (ca *CA) SignedBy(by *CA) *CA {
+	ca.t.Helper()
+	template := *ca.cert
+	template.SerialNumber = serial(ca.t)
+	signed := &CA{t: ca.t, key: ca.key}
+	der, err := x509.CreateCertificate(rand.Reader, &template, by.cert, &ca.key.PublicKey, by.key)
 	if err == nil {
-		ca.cert, err = x509.ParseCertificate(der)
+		signed.cert, err = x509.ParseCertificate(der)
 	}
 	if err != nil {
-		t.Fatalf("make the CA %s: %v", name, err)
+		ca.t.Fatalf("make the CA %s: %v", ca.cert.Subject, err)
 	}
-	ca.PEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return ca
+	signed.PEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return signed
 }
 
 // Issue makes a certificate with its key, both in PEM.
