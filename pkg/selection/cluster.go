@@ -38,8 +38,8 @@ func (f finder) otherCluster(object store.Object) error {
 // alsoIn names another cluster whose log has the revision or the moment that is asked for, if nobody
 // has said which cluster is meant; "": there is none.
 func (f finder) alsoIn(chosen string) string {
-	if f.rival != 0 {
-		return f.instead(f.rival, "contains the moment "+text(f.moment))
+	if f.rival != "" {
+		return f.rival
 	}
 	if f.log == nil || f.cluster != 0 {
 		return ""

@@ -26,8 +26,8 @@ type finder struct {
 	// must come from; 0: any.
 	log     *logs
 	cluster uint64
-	// rival is the ID of another cluster whose log contains the moment; 0: there is none.
-	rival uint64
+	// rival names another cluster whose log contains the moment; "": there is none.
+	rival string
 	// moment is the one that is asked for; zero: none is. Users, roles and leases are those of the
 	// backup, so one from before it goes first.
 	moment   time.Time

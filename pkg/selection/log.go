@@ -6,6 +6,7 @@ package selection
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -74,42 +75,71 @@ func reach(index *changelog.Index, from int64) int64 {
 
 // at finds the revision that a cluster had at a moment. If another cluster has taken its place
 // under the same path, the moments of both differ. Of two that were there at once, it takes the one
-// whose log ends later; rival is the other one.
-func (l *logs) at(ctx context.Context, moment time.Time) (cluster, rival uint64, revision int64, err error) {
+// whose log ends later; rival names the other one.
+func (l *logs) at(ctx context.Context, moment time.Time) (cluster uint64, rival string, revision int64, err error) {
 	log := l.place.Path(changelog.KeyPrefix(l.place.Key))
 	var nearest []string
 	var containing []uint64
+	var unread []unreadPiece
 	var found piece
 	var begins time.Time // of found
 	for _, id := range slices.Sorted(maps.Keys(l.of)) {
 		for _, p := range pieces(l.of[id]) {
-			since, err := l.since(ctx, p)
-			if err != nil {
-				return 0, 0, 0, err
-			}
-			if moment.Before(since) || moment.After(p.until) {
-				nearest = append(nearest, text(since)+" to "+text(p.until))
+			// Segments of long ago may be archived, and nothing needs them.
+			if moment.After(p.until) {
+				nearest = append(nearest, text(p.sinceByKeys())+" to "+text(p.until))
 				continue
 			}
-			containing = append(containing, id)
-			if !p.until.Before(found.until) {
-				found, begins, cluster = p, since, id
+			since, err := l.since(ctx, p, moment)
+			switch {
+			case err != nil && ctx.Err() != nil:
+				return 0, "", 0, err
+			case err != nil:
+				unread = append(unread, unreadPiece{id, p.until, err})
+			case moment.Before(since):
+				nearest = append(nearest, text(since)+" to "+text(p.until))
+			default:
+				containing = append(containing, id)
+				if !p.until.Before(found.until) {
+					found, begins, cluster = p, since, id
+				}
 			}
 		}
 	}
 	switch {
-	case cluster != 0:
-		revision, err = l.within(ctx, found, begins, moment)
-		for _, id := range containing {
-			if id != cluster {
-				rival = id
-			}
-		}
-		return cluster, rival, revision, err
-	case len(nearest) == 0:
-		return 0, 0, 0, fmt.Errorf("%w: spec.time needs a log of changes, and there is none below %s: the path must be that of an EtcdBackup with spec.continuous", store.ErrNotFound, log)
+	case cluster == 0 && len(unread) > 0:
+		// A damaged one stays so, and another may be readable soon.
+		first := max(0, slices.IndexFunc(unread, func(u unreadPiece) bool { return !errors.Is(u.err, ErrDamaged) }))
+		return 0, "", 0, unread[first].err
+	case cluster == 0 && len(nearest) == 0:
+		return 0, "", 0, fmt.Errorf("%w: spec.time needs a log of changes, and there is none below %s: the path must be that of an EtcdBackup with spec.continuous", store.ErrNotFound, log)
+	case cluster == 0:
+		return 0, "", 0, fmt.Errorf("%w: the log of changes below %s does not contain the moment %s; it contains %s", ErrOutside, log, text(moment), strings.Join(nearest, ", "))
 	}
-	return 0, 0, 0, fmt.Errorf("%w: the log of changes below %s does not contain the moment %s; it contains %s", ErrOutside, log, text(moment), strings.Join(nearest, ", "))
+	for _, u := range unread {
+		switch {
+		case u.cluster == cluster: // the pieces of one log follow each other: no two contain a moment
+		case u.until.Before(found.until):
+			rival = fmt.Sprintf("%s (nobody knows, for its begin can't be read: %v)", l.instead(u.cluster, "may contain the moment "+text(moment)), u.err)
+		default:
+			return 0, "", 0, fmt.Errorf("the log of changes of the cluster %016x may contain the moment %s, as that of the cluster %016x does: to restore the latter, set spec.clusterID: %016x; the former can't be read: %w",
+				u.cluster, text(moment), cluster, cluster, u.err)
+		}
+	}
+	for _, id := range containing {
+		if id != cluster {
+			rival = l.instead(id, "contains the moment "+text(moment))
+		}
+	}
+	revision, err = l.within(ctx, found, begins, moment)
+	return cluster, rival, revision, err
+}
+
+// unreadPiece is a piece that ends after a moment, and whose begin can't be read.
+type unreadPiece struct {
+	cluster uint64
+	until   time.Time
+	err     error
 }
 
 func text(moment time.Time) string { return moment.UTC().Format(time.RFC3339) }
@@ -125,6 +155,27 @@ type piece struct {
 	since time.Time
 	// until is when the last segment ends.
 	until time.Time
+}
+
+// sinceByKeys is about when the piece begins.
+func (p piece) sinceByKeys() time.Time {
+	if p.since.IsZero() {
+		return p.first.Until()
+	}
+	return p.since
+}
+
+// before returns the segment from which on the piece shows the revision at a moment. The segment
+// before the moment may hold changes of after its own. So may all that a log stored with the same one,
+// while it caught up.
+func (p piece) before(moment time.Time) changelog.Mark {
+	begin := p.first
+	for m := range p.segments() {
+		if m.Until().Before(moment) && m.Until().After(begin.Until()) {
+			begin = m
+		}
+	}
+	return begin
 }
 
 // segments yields those of the piece.
@@ -159,12 +210,31 @@ func pieces(log *changelog.Index) (all []piece) {
 	}
 }
 
-// since returns the earliest moment of a piece.
-func (l *logs) since(ctx context.Context, p piece) (time.Time, error) {
+// since returns the earliest moment of a piece. If its first segment can't be read, a moment that does not
+// need that lies in the piece: since returns one before it.
+func (l *logs) since(ctx context.Context, p piece, moment time.Time) (time.Time, error) {
 	if !p.since.IsZero() {
 		return p.since, nil
 	}
-	s, err := l.segment(ctx, p.log, p.first)
+	since, err := l.earliest(ctx, p.log, p.first)
+	if err == nil {
+		return since, nil
+	}
+	// It is as good as deleted.
+	if begin := p.before(moment); begin != p.first {
+		if later, failure := l.earliest(ctx, p.log, begin); failure == nil && !later.After(moment) {
+			return p.first.Until(), nil
+		}
+	}
+	return time.Time{}, err
+}
+
+// earliest returns the earliest moment of a log that begins with a segment.
+func (l *logs) earliest(ctx context.Context, log *changelog.Index, m changelog.Mark) (time.Time, error) {
+	if m.Last < m.First {
+		return m.Until(), nil
+	}
+	s, err := l.segment(ctx, log, m)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -178,14 +248,7 @@ func (l *logs) since(ctx context.Context, p piece) (time.Time, error) {
 
 // within finds the revision at a moment that a piece contains, which begins at since.
 func (l *logs) within(ctx context.Context, p piece, since, moment time.Time) (int64, error) {
-	// The segment before the moment may hold changes of after its own. So may all that a log stored
-	// with the same one, while it caught up.
-	begin := p.first
-	for m := range p.segments() {
-		if m.Until().Before(moment) && m.Until().After(begin.Until()) {
-			begin = m
-		}
-	}
+	begin := p.before(moment)
 	d, begun := dating{log: p.log, moment: moment, known: since, revision: begin.First - 1}, false
 	for m := range p.segments() {
 		if begun = begun || m == begin; !begun {

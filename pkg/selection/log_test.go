@@ -309,6 +309,100 @@ func TestADamagedLogIsRefused(t *testing.T) {
 	}
 }
 
+// spoiled makes the first segment of a cluster's log from a revision on unreadable, and removes what says that
+// nothing had changed before it.
+func (s *shelf) spoiled(from int64, cluster uint64, spoil func(*book)) *shelf {
+	for key, b := range s.objects {
+		k, ours := changelog.ParseKey("a/etcd", key)
+		switch {
+		case !ours || k.Cluster != cluster || k.First != from:
+		case k.Last < k.First:
+			delete(s.objects, key)
+		default:
+			spoil(b)
+		}
+	}
+	return s
+}
+
+// unreadable are what can be wrong with a segment of long ago.
+var unreadable = map[string]struct {
+	spoil func(*book)
+	err   error
+}{
+	"damaged": {func(b *book) { b.content[len(b.content)/2] ^= 1 }, ErrDamaged},
+	"archived": {func(b *book) {
+		b.faults = slices.Repeat([]fault{{err: fmt.Errorf("archived: %w", store.ErrDenied)}}, 10)
+	}, store.ErrDenied},
+}
+
+// A lifecycle rule has archived it, its key is disabled, or it is damaged: that must not end a restore that
+// does not need it.
+func TestAMomentDoesNotNeedTheBeginOfALog(t *testing.T) {
+	for what, u := range unreadable {
+		for second, want := range map[int]struct {
+			revision int64 // 0: the moment needs what is unreadable
+			key      string
+		}{
+			150: {},
+			184: {},
+			209: {20, tuesday},
+			285: {28, tuesday},
+			336: {},          // in the gap
+			550: {2, sunday}, // of the cluster that took its place
+		} {
+			s := logged(t).spoiled(11, first, u.spoil)
+			v, passed, err := Find(t.Context(), s.location("a/etcd"), momentSpec(second), nil)
+			switch {
+			case want.revision > 0 && (err != nil || v.Key != want.key || v.Revision != want.revision):
+				t.Errorf("%s, second %d: revision %d of %s, %v, passed over %q", what, second, v.Revision, v.Key, err, passed)
+			case second == 336 && (!errors.Is(err, ErrOutside) || !strings.Contains(err.Error(), "it contains 2026-07-01T00:03:05Z to 2026-07-01T00:05:35Z")):
+				t.Errorf("%s, in the gap: %v", what, err)
+			case want.revision == 0 && second != 336 && !errors.Is(err, u.err):
+				t.Errorf("%s, second %d: revision %d of %s, %v", what, second, v.Revision, v.Key, err)
+			}
+		}
+	}
+}
+
+// A later piece of the same log begins after the moment, whatever it holds.
+func TestAMomentDoesNotNeedWhatFollowsAGap(t *testing.T) {
+	for what, u := range unreadable {
+		s := logged(t).spoiled(41, first, u.spoil)
+		v, passed, err := Find(t.Context(), s.location("a/etcd"), momentSpec(285), nil)
+		if err != nil || v.Revision != 28 || v.Key != tuesday {
+			t.Errorf("%s: revision %d of %s, %v, passed over %q", what, v.Revision, v.Key, err, passed)
+		}
+	}
+}
+
+// Of two logs that contain a moment, a restore takes the one that ends later. If nobody knows whether that
+// one does, somebody has to say which one is meant.
+func TestALogThatMayContainTheMomentIsNamed(t *testing.T) {
+	for what, u := range unreadable {
+		s := logged(t).spoiled(3, second, func(*book) {})
+		s.record(t, second, 51, 55, 600)
+		s.spoiled(51, second, u.spoil)
+		_, _, err := Find(t.Context(), s.location("a/etcd"), momentSpec(285), nil)
+		if !errors.Is(err, u.err) || !strings.Contains(err.Error(), "set spec.clusterID: 000000000000aaaa") {
+			t.Errorf("%s, and it ends later: %v", what, err)
+		}
+		spec := momentSpec(285)
+		spec.ClusterID = "aaaa"
+		v, passed, err := Find(t.Context(), s.location("a/etcd"), spec, nil)
+		if err != nil || v.Revision != 28 || v.Key != tuesday {
+			t.Errorf("%s, with the cluster: revision %d of %s, %v, passed over %q", what, v.Revision, v.Key, err, passed)
+		}
+
+		s = logged(t).spoiled(11, first, u.spoil)
+		s.record(t, second, 3, 2, 100)
+		v, passed, err = Find(t.Context(), s.location("a/etcd"), momentSpec(150), nil)
+		if err != nil || v.Key != sunday || !strings.Contains(fmt.Sprint(passed), "may contain the moment 2026-07-01T00:02:30Z too: to restore that one, set spec.clusterID: 000000000000aaaa") {
+			t.Errorf("%s, and it ends earlier: %s, %v, passed over %q", what, v.Key, err, passed)
+		}
+	}
+}
+
 // Users and roles are those of the backup. One that began after the moment may still hold the
 // revision, and has what somebody has changed since.
 func TestAMomentIsRestoredFromABackupBeforeIt(t *testing.T) {
