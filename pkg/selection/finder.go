@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +51,7 @@ func (f finder) exact(ctx context.Context, key string) (Verified, error) {
 // schedule, whose keys have a suffix. The bucket may be wrong: not all stores report that for
 // a single object.
 func (f finder) absent(ctx context.Context, err error) error {
-	for object, listErr := range f.place.List(ctx, backupobject.KeyPrefix(f.place.Key)) {
+	for object, listErr := range objectsBelow(ctx, f.place, backupobject.KeyPrefix(f.place.Key)) {
 		if errors.Is(listErr, store.ErrNoBucket) {
 			return fmt.Errorf("look for the backup: %w", listErr)
 		}
@@ -62,6 +63,18 @@ func (f finder) absent(ctx context.Context, err error) error {
 		}
 	}
 	return fmt.Errorf("look for the backup: %w: compare the path with what the tools of your store list, or with status.key of the EtcdBackup", err)
+}
+
+// objectsBelow yields the objects whose keys begin with a prefix, and counts each one as progress.
+func objectsBelow(ctx context.Context, place *location.Location, prefix string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		for object, err := range place.List(ctx, prefix) {
+			store.Moved(ctx, 1)
+			if !yield(object, err) {
+				return
+			}
+		}
+	}
 }
 
 // about returns what the store knows of an object.

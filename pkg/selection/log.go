@@ -30,7 +30,7 @@ type logs struct {
 // readLogs lists the logs.
 func (f finder) readLogs(ctx context.Context) (*logs, error) {
 	l := &logs{finder: f, of: map[uint64]*changelog.Index{}}
-	for object, err := range f.place.List(ctx, changelog.KeyPrefix(f.place.Key)) {
+	for object, err := range objectsBelow(ctx, f.place, changelog.KeyPrefix(f.place.Key)) {
 		if err != nil {
 			return nil, fmt.Errorf("look for the log of changes: %w", err)
 		}
@@ -357,7 +357,7 @@ func Segments(ctx context.Context, place *location.Location, cluster string, fro
 		return nil, fmt.Errorf("%q is no ID of a cluster: %w", cluster, err)
 	}
 	log := changelog.NewIndex(id)
-	for object, err := range place.List(ctx, changelog.ClusterPrefix(place.Key, id)) {
+	for object, err := range objectsBelow(ctx, place, changelog.ClusterPrefix(place.Key, id)) {
 		if err != nil {
 			return nil, fmt.Errorf("look for the log of changes: %w", err)
 		}

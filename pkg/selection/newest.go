@@ -147,7 +147,7 @@ func (s *search) pass(c candidate, why error) {
 
 // list returns the backups of the schedule, and how many objects have its prefix.
 func (f finder) list(ctx context.Context) (candidates []candidate, seen int, err error) {
-	for object, err := range f.place.List(ctx, backupobject.KeyPrefix(f.place.Key)) {
+	for object, err := range objectsBelow(ctx, f.place, backupobject.KeyPrefix(f.place.Key)) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("look for backups: %w", err)
 		}

@@ -17,6 +17,14 @@ func WithProgress(ctx context.Context, moved func(bytes int)) context.Context {
 	return context.WithValue(ctx, progressKey{}, moved)
 }
 
+// Moved reports progress that no connection shows, if the context asks for it. A volume has no
+// connection, and a list of many files takes minutes.
+func Moved(ctx context.Context, n int) {
+	if moved, wanted := ctx.Value(progressKey{}).(func(int)); wanted {
+		moved(n)
+	}
+}
+
 // Dial makes connections; it has the form of net.Dialer.DialContext.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 

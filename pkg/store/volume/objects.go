@@ -79,10 +79,11 @@ func (s *Store) lookUp(key string) (fs.FileInfo, error) {
 // List yields the files whose paths begin with a prefix.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
 	return func(yield func(store.Object, error) bool) {
-		err := s.walk(ctx, prefix, func(key string, info fs.FileInfo) error {
-			if _, is := parseHidden(key); is || !strings.HasPrefix(key, prefix) {
-				return nil
-			}
+		wanted := func(name string) bool {
+			_, is := parseHidden(name)
+			return !is && strings.HasPrefix(name, prefix)
+		}
+		err := s.walk(ctx, prefix, wanted, func(key string, info fs.FileInfo) error {
 			if !yield(store.Object{Key: key, Size: info.Size(), Modified: info.ModTime()}, nil) {
 				return fs.SkipAll
 			}
@@ -94,8 +95,10 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object,
 	}
 }
 
-// walk visits the plain files of all directories that may hold paths with a prefix.
-func (s *Store) walk(ctx context.Context, prefix string, visit func(name string, info fs.FileInfo) error) error {
+// walk visits the plain files of all directories that may hold paths with a prefix, if they are wanted. It
+// asks nothing about the others: each answer of a remote file system takes its time, and each object has a
+// hidden file.
+func (s *Store) walk(ctx context.Context, prefix string, wanted func(name string) bool, visit func(name string, info fs.FileInfo) error) error {
 	start := "."
 	if i := strings.LastIndexByte(prefix, '/'); i >= 0 {
 		start = prefix[:i]
@@ -116,7 +119,7 @@ func (s *Store) walk(ctx context.Context, prefix string, visit func(name string,
 				return fs.SkipDir
 			}
 			return nil
-		case !entry.Type().IsRegular():
+		case !entry.Type().IsRegular(), !wanted(name):
 			return nil
 		}
 		info, err := entry.Info()

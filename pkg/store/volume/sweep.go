@@ -15,9 +15,13 @@ import (
 // age without content.
 func (s *Store) Sweep(ctx context.Context, prefix string, before time.Time, mine func(key string) bool) (int, error) {
 	swept := 0
-	err := s.walk(ctx, prefix, func(name string, info fs.FileInfo) error {
+	wanted := func(name string) bool {
 		file, is := parseHidden(name)
-		if !is || !strings.HasPrefix(file.key, prefix) || !info.ModTime().Before(before) || !mine(file.key) {
+		return is && strings.HasPrefix(file.key, prefix)
+	}
+	err := s.walk(ctx, prefix, wanted, func(name string, info fs.FileInfo) error {
+		file, _ := parseHidden(name)
+		if !info.ModTime().Before(before) || !mine(file.key) {
 			return nil
 		}
 		if file.kind == metadata {
