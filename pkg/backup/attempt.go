@@ -27,7 +27,9 @@ type attempt struct {
 	obj *api.EtcdBackup // nobody changes it
 	// window that the backup is for; zero where it is made once.
 	window time.Time
-	begun  time.Time
+	// base means that the log of changes needs it, and not the schedule.
+	base  bool
+	begun time.Time
 	// look means that an earlier attempt may have stored the backup, and could not
 	// record it.
 	look bool
@@ -61,6 +63,8 @@ type storedBackup struct {
 	complete  time.Time
 	// uncertain means that no quorum could say whether all writes are in it.
 	uncertain bool
+	// base means that it was made outside the schedule.
+	base bool
 	// found means that an attempt before has stored it, which began at begun.
 	found bool
 	begun time.Time
@@ -183,7 +187,7 @@ func (a *attempt) store(ctx context.Context) (*storedBackup, error) {
 		place: place.Path(key), key: key,
 		cluster: metadata[backupobject.MetaCluster], unapplied: unappliedBy(metadata),
 		applied:  int64(snap.RaftApplied), // far from 2^63
-		revision: snap.Revision, version: snap.Version, endpoint: snap.Endpoint, uncertain: !snap.Linearizable,
+		revision: snap.Revision, version: snap.Version, endpoint: snap.Endpoint, uncertain: !snap.Linearizable, base: a.base,
 		size: object.Size, sha256: snap.SHA256(),
 		duration: a.cfg.Clock.Since(a.begun), complete: a.cfg.Clock.Now(),
 	}, nil

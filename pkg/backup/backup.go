@@ -345,7 +345,7 @@ func (b *Backup) attempt(ctx context.Context) {
 		b.cfg.Slots.release(b.obj.Namespace)
 		return
 	}
-	a := &attempt{cfg: &b.cfg, log: b.log, obj: b.obj, window: v.window, begun: now, since: now, failures: b.status.Failures, wrong: b.wrong}
+	a := &attempt{cfg: &b.cfg, log: b.log, obj: b.obj, window: v.window, base: v.base, begun: now, since: now, failures: b.status.Failures, wrong: b.wrong}
 	if since := unfinished(&b.status, v.digest); !since.IsZero() {
 		a.look, a.since = true, since
 	}

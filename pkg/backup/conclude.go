@@ -38,7 +38,7 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 		t := &tidying{cfg: &b.cfg, log: b.log, obj: o.attempt.obj, owned: b.owned, again: b.again}
 		if o.backup != nil {
 			t.last = o.backup.key
-			t.owned[t.last] = origin{mine: true, uncertain: o.backup.uncertain, cluster: o.backup.cluster}
+			t.owned[t.last] = origin{mine: true, uncertain: o.backup.uncertain, base: o.backup.base, cluster: o.backup.cluster}
 		}
 		b.job = b.start(ctx, t.obj, t.work)
 		b.job.yields, b.job.until = true, now

@@ -69,7 +69,7 @@ func (a *attempt) runOnce(ctx context.Context) *attemptResult {
 // still change, and may store the backup in the end.
 func (a *attempt) detached() *attempt {
 	return &attempt{
-		cfg: a.cfg, log: a.log, obj: a.obj, window: a.window, begun: a.begun,
+		cfg: a.cfg, log: a.log, obj: a.obj, window: a.window, base: a.base, begun: a.begun,
 		look: a.look, since: a.since, failures: a.failures, wrong: a.wrong, sent: true,
 	}
 }

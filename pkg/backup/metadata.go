@@ -42,6 +42,9 @@ func (a *attempt) metadata(snap *Snapshot) map[string]string {
 	if !a.window.IsZero() {
 		m[backupobject.MetaScheduled] = a.window.UTC().Format(time.RFC3339)
 	}
+	if a.base {
+		m[backupobject.MetaBase] = "true"
+	}
 	return m
 }
 
@@ -78,7 +81,11 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 	case err != nil:
 		return nil, advised(fmt.Errorf("look for what was stored before: %w", err), &a.obj.Spec)
 	}
-	for _, name := range []string{backupobject.MetaUID, backupobject.MetaSpec, backupobject.MetaScheduled} {
+	want := []string{backupobject.MetaUID, backupobject.MetaSpec, backupobject.MetaBase}
+	if !a.base { // its time is that of each attempt
+		want = append(want, backupobject.MetaScheduled)
+	}
+	for _, name := range want {
 		if object.Metadata[name] != a.metadata(&Snapshot{})[name] {
 			return nil, nil
 		}
@@ -98,7 +105,7 @@ func (a *attempt) stored(ctx context.Context, place *location.Location, key stri
 		cluster: object.Metadata[backupobject.MetaCluster],
 		size:    object.Size, sha256: object.Metadata[backupobject.MetaSHA256], complete: object.Modified,
 	}
-	m.uncertain = backupobject.Uncertain(object.Metadata)
+	m.uncertain, m.base = backupobject.Uncertain(object.Metadata), a.base
 	// What can't be read was not written by us, and is left out.
 	m.revision, _ = strconv.ParseInt(object.Metadata[backupobject.MetaRevision], 10, 64)
 	m.applied, _ = strconv.ParseInt(object.Metadata[backupobject.MetaApplied], 10, 64)

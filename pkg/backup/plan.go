@@ -18,6 +18,8 @@ type verdict struct {
 	run bool
 	// window that the attempt is for; zero for a backup that is made once.
 	window time.Time
+	// base means that the schedule wants none: the log of changes does.
+	base bool
 
 	phase  api.BackupPhase
 	reason string // of the phases Invalid and Failed
@@ -49,7 +51,7 @@ func plan(obj *api.EtcdBackup, st *api.BackupStatus, refused string, now time.Ti
 		o = s.look(v.done, now)
 		v.done = o.done
 		if o.due.IsZero() && baseDue(obj, st, now) {
-			o.due = now.UTC().Truncate(time.Second)
+			o.due, v.base = now.UTC().Truncate(time.Second), true
 		}
 	}
 	var retry *time.Time
@@ -89,8 +91,8 @@ func plan(obj *api.EtcdBackup, st *api.BackupStatus, refused string, now time.Ti
 	return v
 }
 
-// basePause is the least time from a backup that the log does not continue to the next one.
-const basePause = time.Minute
+// leastBasePause is the least time from a backup that the log does not continue to the next one.
+const leastBasePause = time.Minute
 
 // needsBase reports whether the log of changes does not continue the newest backup, so that nothing
 // of it can be restored.
@@ -101,17 +103,26 @@ func needsBase(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) bool {
 // baseDue reports whether to make that backup now. While etcd has no quorum, a member may not have
 // reached the begin of the log, and another backup would be no better. The log records again with a quorum.
 func baseDue(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) bool {
-	switch {
-	case !needsBase(obj, st, now):
+	if !needsBase(obj, st, now) || !predatesLog(st) && !st.Continuous.Recording {
 		return false
-	case predatesLog(st):
-		return true
 	}
-	paused := false
-	if last := st.LastExecutionDate; last != nil && st.Succeeded {
-		paused = now.Sub(last.Time) < max(basePause, last.Sub(st.Continuous.StartDate.Time)) // it doubles
+	last := st.LastExecutionDate
+	return last == nil || !st.Succeeded || now.Sub(last.Time) >= basePause(st)
+}
+
+// basePause returns how long to wait from the begin of the last backup on. Each takes room in the store, and
+// etcd's time. A writer that runs away makes the log begin again and again, also during a backup for it.
+func basePause(st *api.BackupStatus) time.Duration {
+	log := st.Continuous
+	switch {
+	case !predatesLog(st):
+		return max(leastBasePause, st.LastExecutionDate.Sub(log.StartDate.Time)) // it doubles
+	case log.Gaps == 0 || st.Phase == api.BackupPhaseRunning: // it is the first log, or an operator has ended meanwhile
+		return 0
+	case st.Duration == nil:
+		return leastBasePause
 	}
-	return st.Continuous.Recording && !paused
+	return max(leastBasePause, 2*st.Duration.Duration)
 }
 
 func hasBegun(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) bool {

@@ -33,7 +33,8 @@ func pointOf(obj *api.EtcdBackup, st *api.BackupStatus, owned map[string]origin,
 	for key, from := range owned {
 		path := key[:max(0, strings.LastIndex(key, "_v"))]
 		revision, _, dated := backupobject.ParseKey(path, key)
-		if dated && from.mine && !from.uncertain && from.cluster == log.ClusterID && revision >= log.StartRevision-1 {
+		// With one of the schedule, the retention may delete several bases.
+		if dated && from.mine && !from.uncertain && !from.base && from.cluster == log.ClusterID && revision >= log.StartRevision-1 {
 			bases = append(bases, revision)
 		}
 	}

@@ -18,7 +18,9 @@ type stored struct {
 	modified time.Time // by the store's clock
 	// uncertain means that writes may be missing in it: etcd had no quorum.
 	uncertain bool
-	cluster   string // ID of etcd's cluster; "": unknown
+	// base means that the schedule did not want it: the log of changes had begun again.
+	base    bool
+	cluster string // ID of etcd's cluster; "": unknown
 }
 
 // formerClusters is of how many clusters, which the schedule has backed up before the one of now, a backup
@@ -48,6 +50,9 @@ type keeping struct {
 // writes, of which none is deleted while the one that was made last is uncertain, and
 // never the newest.
 //
+// So are bases. They never take the place of those on the schedule, and stay as long as the log needs them:
+// as long as those around them, or until there are as many newer bases.
+//
 // Where etcd is at a lower revision than it was, it was restored, or lost and recreated.
 // The schedule continues, and would replace all that holds what was lost. After a long
 // time without a backup, the first one would, because all others are too old. So the
@@ -69,16 +74,21 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 	highest := slices.MaxFunc(newestFirst, func(a, b stored) int { return cmp.Compare(a.revision, b.revision) }).key
 	former := lastOfFormer(newestFirst, last)
 	var surplus []stored
-	var certain, uncertain int // that are newer
+	var certain, uncertain struct{ scheduled, bases int } // that are newer
 	for i, b := range newestFirst {
 		newer := &certain
 		if b.uncertain {
 			newer = &uncertain
 		}
-		tooMany := k.newest > 0 && *newer >= k.newest
+		tooMany := k.newest > 0 && (newer.scheduled >= k.newest || b.base && newer.bases >= k.newest)
 		tooOld := k.age > 0 && now.Sub(b.time()) > k.age
-		kept := i == 0 || b.key == last || b.key == highest || slices.Contains(former, b.key) || !b.uncertain && (*newer == 0 || lastUncertain)
-		*newer++
+		first := newer.scheduled == 0 && (!b.base || newer.bases == 0)
+		kept := i == 0 || b.key == last || b.key == highest || slices.Contains(former, b.key) || !b.uncertain && (first || lastUncertain)
+		if b.base {
+			newer.bases++
+		} else {
+			newer.scheduled++
+		}
 		if !kept && (tooMany || tooOld) {
 			surplus = append(surplus, b)
 		}

@@ -223,3 +223,115 @@ func TestABackupOfEachFormerClusterStays(t *testing.T) {
 		})
 	}
 }
+
+// A base is a backup outside the schedule, which the log of changes needs.
+func TestBasesAreCountedApart(t *testing.T) {
+	noon := time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
+	backups := func(kinds string) (all []stored) { // one an hour, the newest first: S and B; small letters are uncertain
+		for i, kind := range kinds {
+			at := noon.Add(-time.Duration(i) * time.Hour)
+			all = append(all, stored{
+				key: fmt.Sprint(len(kinds) - i), revision: int64(len(kinds) - i), begun: at, modified: at,
+				uncertain: kind >= 'a', base: kind == 'B' || kind == 'b',
+			})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name, kinds string
+		keep        keeping
+		want        string
+	}{
+		{"they displace none of the schedule", "BBSBS", keeping{newest: 2}, "2"},
+		{"one stays with its neighbours", "SBS", keeping{newest: 2}, ""},
+		{"one goes with what is before it", "SSBS", keeping{newest: 2}, "1 2"},
+		{"one stays as long as there are fewer on the schedule", "SB", keeping{newest: 2}, ""},
+		{"many of a storm", "BBBBSSS", keeping{newest: 2}, "1 4 5"},
+		{"only one is kept", "SB", keeping{newest: 1}, "1"},
+		{"the newest of the schedule", "BS", keeping{newest: 1}, ""},
+		{"whatever its age", "BBSS", keeping{age: 30 * time.Minute}, "1 3"},
+		{"their age counts", "SBB", keeping{age: 90 * time.Minute}, "1"},
+		{"without a quorum", "bbbBS", keeping{newest: 1}, "3 4"},
+		{"uncertain ones of the schedule are counted apart, too", "bsbsS", keeping{newest: 1}, "2 3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all := backups(c.kinds)
+			last := all[0].key
+			if c.name == "without a quorum" || c.name == "uncertain ones of the schedule are counted apart, too" {
+				last = ""
+			}
+			var got []string
+			for _, b := range c.keep.surplus(all, last, noon) {
+				got = append(got, b.key)
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("deletes %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A mark in the metadata never lets the retention delete more.
+func TestTheMarkOfABaseDeletesNothing(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8)) // must be repeatable
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	moment := func() time.Time { return start.Add(time.Duration(random.IntN(100)) * time.Hour) }
+	for range 5000 {
+		var marked, plain []stored
+		for i := range 1 + random.IntN(12) {
+			b := stored{
+				key: fmt.Sprint(i), revision: int64(random.IntN(3)), begun: moment(), modified: moment(),
+				uncertain: random.IntN(3) == 0, cluster: []string{"", "a", "b"}[random.IntN(3)],
+			}
+			plain = append(plain, b)
+			b.base = random.IntN(2) == 0
+			marked = append(marked, b)
+		}
+		keep := keeping{newest: random.IntN(4), age: time.Duration(random.IntN(50)) * time.Hour}
+		last, now := fmt.Sprint(random.IntN(len(plain))), moment()
+		before := keep.surplus(plain, last, now)
+		for _, b := range keep.surplus(marked, last, now) {
+			if !slices.ContainsFunc(before, func(p stored) bool { return p.key == b.key }) {
+				t.Fatalf("%+v of %+v deletes %s, and without the marks %+v", keep, marked, b.key, before)
+			}
+		}
+	}
+}
+
+func TestBasesDisplaceNoBackupOfTheSchedule(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 9)) // must be repeatable
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for range 5000 {
+		var backups []stored
+		scheduled, bases := 0, 0
+		for i := range 1 + random.IntN(12) {
+			at := start.Add(time.Duration(i) * time.Hour)
+			b := stored{key: fmt.Sprint(i), revision: int64(i), begun: at, modified: at, base: random.IntN(2) == 0}
+			if b.base {
+				bases++
+			} else {
+				scheduled++
+			}
+			backups = append(backups, b)
+		}
+		keep := keeping{newest: 1 + random.IntN(4)}
+		last := backups[len(backups)-1].key
+		surplus := keep.surplus(backups, last, start.Add(100*time.Hour))
+		for _, b := range surplus {
+			if b.base {
+				bases--
+			} else {
+				scheduled--
+			}
+		}
+		all := 0
+		for _, b := range backups {
+			if !b.base {
+				all++
+			}
+		}
+		if scheduled != min(all, keep.newest) || bases > keep.newest {
+			t.Fatalf("%+v of %+v keeps %d of the schedule and %d bases", keep, backups, scheduled, bases)
+		}
+	}
+}

@@ -40,6 +40,7 @@ const (
 type origin struct {
 	mine      bool // this EtcdBackup made it
 	uncertain bool
+	base      bool   // made outside the schedule, for the log of changes
 	cluster   string // its ID; "": unknown
 }
 
@@ -245,12 +246,12 @@ func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored,
 			}
 			from = origin{
 				mine: stat.Metadata[backupobject.MetaUID] == string(t.obj.UID), uncertain: backupobject.Uncertain(stat.Metadata),
-				cluster: stat.Metadata[backupobject.MetaCluster],
+				base: backupobject.Base(stat.Metadata), cluster: stat.Metadata[backupobject.MetaCluster],
 			}
 		}
 		owned[object.Key] = from
 		if from.mine {
-			backups = append(backups, stored{key: object.Key, revision: revision, begun: begun, modified: object.Modified, uncertain: from.uncertain, cluster: from.cluster})
+			backups = append(backups, stored{key: object.Key, revision: revision, begun: begun, modified: object.Modified, uncertain: from.uncertain, base: from.base, cluster: from.cluster})
 		}
 	}
 	return backups, owned, nil

@@ -31,6 +31,9 @@ const (
 	// both by RFC 3339.
 	MetaScheduled = "backup-scheduled"
 	MetaStarted   = "backup-started"
+	// MetaBase is "true" if the log of changes needed the backup, outside the schedule. Other backups
+	// lack it, and those of earlier releases.
+	MetaBase = "backup-base"
 	// MetaSHA256 is the SHA-256 of the whole object, in hexadecimal. Some stores accept no
 	// metadata after the content of large objects; these lack it, and MetaDuration.
 	MetaSHA256   = "sha256"
@@ -38,6 +41,9 @@ const (
 	// MetaSize is the size of the object in bytes.
 	MetaSize = "size"
 )
+
+// Base reports whether the backup was made outside the schedule, because the log of changes had begun again.
+func Base(metadata map[string]string) bool { return metadata[MetaBase] == "true" }
 
 // Uncertain reports whether the backup may lack writes by its metadata, because etcd had no
 // quorum.
