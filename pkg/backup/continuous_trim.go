@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +29,9 @@ const (
 
 // trimLog deletes what no backup needs any more. A restore follows the log from a backup on.
 // So all up to the oldest backup of a cluster is of no use, and the whole log of a cluster of
-// which no backup is left. The end of a log stays: the next recording continues it. What the store
-// keeps of the rest is no part of the log any more: no backup precedes it. The error is the first refusal.
+// which no backup is left, but not of the latest or a recent one: its backup may be one that the store does
+// not list yet. The end of a log stays: the next recording continues it. What the store keeps of the rest
+// is no part of the log any more: no backup precedes it. The error is the first refusal.
 func (t *tidying) trimLog(ctx context.Context, place *location.Location, result *tidied) error {
 	oldest := map[string]base{} // of each cluster that has a backup
 	for key, from := range result.owned {
@@ -47,7 +49,7 @@ func (t *tidying) trimLog(ctx context.Context, place *location.Location, result 
 	}
 	var refusal error
 	refused := 0 // in a row
-	for k, err := range surplusSegments(ctx, place, oldest) {
+	for k, err := range surplusSegments(ctx, place, oldest, t.cfg.Clock.Now()) {
 		if err != nil {
 			return err
 		}
@@ -106,17 +108,18 @@ func isEnd(k, end changelog.Key) bool {
 
 // surplusSegments lists what no backup needs, in the order of the keys. oldest is the oldest
 // backup of each cluster that has one. It lists all of the log for each chunk.
-func surplusSegments(ctx context.Context, place *location.Location, oldest map[string]base) iter.Seq2[changelog.Key, error] {
+func surplusSegments(ctx context.Context, place *location.Location, oldest map[string]base, now time.Time) iter.Seq2[changelog.Key, error] {
 	return func(yield func(changelog.Key, error) bool) {
 		for after := ""; ; {
-			chunk, ends, err := surplusAfter(ctx, place, oldest, after)
+			chunk, last, latest, err := surplusAfter(ctx, place, oldest, after)
 			if err != nil {
 				yield(changelog.Key{}, fmt.Errorf("look for the log of changes: %w", err))
 				return
 			}
 			for _, k := range chunk {
-				end, there := ends[k.Cluster]
-				if !(there && isEnd(k, end)) && !yield(k, nil) {
+				end, there := last[k.Cluster]
+				isKept := there && isEnd(k, end) || !there && isRecent(k.Cluster, latest, now)
+				if !isKept && !yield(k, nil) {
 					return
 				}
 			}
@@ -128,16 +131,30 @@ func surplusSegments(ctx context.Context, place *location.Location, oldest map[s
 	}
 }
 
-// surplusAfter returns the first chunk after a key, and where the logs of the clusters end that have a backup.
-func surplusAfter(ctx context.Context, place *location.Location, oldest map[string]base, after string) (chunk []changelog.Key, ends map[uint64]changelog.Key, err error) {
-	ends = map[uint64]changelog.Key{}
+// isRecent reports whether the log of a cluster has the latest segment of all, or one of the last hour. latest
+// are the times of the latest segments.
+func isRecent(cluster uint64, latest map[uint64]time.Time, now time.Time) bool {
+	ofAll := slices.MaxFunc(slices.Collect(maps.Values(latest)), time.Time.Compare)
+	if ofAll.Before(now) {
+		now = ofAll
+	}
+	return now.Sub(latest[cluster]) <= listLag
+}
+
+// surplusAfter returns the first chunk after a key, where the logs of the clusters end that have a backup, and
+// the times of the latest segments of all clusters.
+func surplusAfter(ctx context.Context, place *location.Location, oldest map[string]base, after string) (chunk []changelog.Key, last map[uint64]changelog.Key, latest map[uint64]time.Time, err error) {
+	last, latest = map[uint64]changelog.Key{}, map[uint64]time.Time{}
 	for k, err := range segments(ctx, place) {
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
+		}
+		if k.Until.After(latest[k.Cluster]) {
+			latest[k.Cluster] = k.Until
 		}
 		from, there := oldest[fmt.Sprintf("%016x", k.Cluster)]
-		if end := ends[k.Cluster]; there && (end.Text == "" || cmp.Or(cmp.Compare(k.Last, end.Last), k.Until.Compare(end.Until)) > 0) {
-			ends[k.Cluster] = k
+		if end := last[k.Cluster]; there && (end.Text == "" || cmp.Or(cmp.Compare(k.Last, end.Last), k.Until.Compare(end.Until)) > 0) {
+			last[k.Cluster] = k
 		}
 		if k.Text <= after || there && from.needs(k) {
 			continue
@@ -146,7 +163,7 @@ func surplusAfter(ctx context.Context, place *location.Location, oldest map[stri
 			chunk = firstOf(chunk)
 		}
 	}
-	return firstOf(chunk), ends, nil
+	return firstOf(chunk), last, latest, nil
 }
 
 func firstOf(keys []changelog.Key) []changelog.Key {

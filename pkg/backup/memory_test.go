@@ -31,6 +31,8 @@ type memory struct {
 	before, after func(ctx context.Context, operation, key string) error
 	// reported changes what the store reports of an object; nil: nothing.
 	reported func(store.Object) store.Object
+	// lag is for how long lists don't show an object.
+	lag time.Duration
 }
 
 type object struct {
@@ -110,15 +112,15 @@ func (m *memory) stat(ctx context.Context, operation, key string) (object, error
 	return o, nil
 }
 
-// List yields pages of ten, each of which may fail, without metadata.
+// List yields pages of ten, each of which may fail, without metadata. They show what was there some time before.
 func (m *memory) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
 	return func(yield func(store.Object, error) bool) {
-		keys := m.keys()
+		keys, shown := m.keys(), time.Now().Add(-m.lag)
 		for page := range slices.Chunk(keys, 10) {
 			var list []store.Object
 			err := m.operate(ctx, "list", prefix, func() {
 				for _, key := range page {
-					if o, found := m.objects[key]; found && strings.HasPrefix(key, prefix) {
+					if o, found := m.objects[key]; found && strings.HasPrefix(key, prefix) && (m.lag == 0 || !o.Modified.After(shown)) {
 						o.Metadata = nil
 						list = append(list, o.Object)
 					}

@@ -34,6 +34,8 @@ const (
 	// tidyPatience is for how long an attempt that is due waits for tidying where the
 	// one before was cut short.
 	tidyPatience = 30 * time.Second
+	// listLag is for how long the list of a store may not show a backup.
+	listLag = time.Hour
 )
 
 // origin is what is known of where an object comes from.
@@ -252,6 +254,24 @@ func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored,
 		owned[object.Key] = from
 		if from.mine {
 			backups = append(backups, stored{key: object.Key, revision: revision, begun: begun, modified: object.Modified, uncertain: from.uncertain, base: from.base, cluster: from.cluster})
+		}
+	}
+	// The list may lag behind what this process has stored.
+	since := t.cfg.Clock.Now().Add(-listLag)
+	for key, from := range t.owned {
+		revision, begun, ours := backupobject.ParseKey(place.Key, key)
+		if _, there := owned[key]; there || !ours || !from.mine || key != t.last && begun.Before(since) {
+			continue
+		}
+		stat, err := place.Stat(ctx, key)
+		switch {
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return nil, merged(t.owned, owned), err
+		case err == nil:
+			backups = append(backups, stored{key: key, revision: revision, begun: begun, modified: stat.Modified, uncertain: from.uncertain, base: from.base, cluster: from.cluster})
+		}
+		if err == nil || key == t.last {
+			owned[key] = from
 		}
 	}
 	return backups, owned, nil
