@@ -20,6 +20,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
 	"github.com/etcd-operator/etcd-operator/pkg/loop"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
+	"github.com/etcd-operator/etcd-operator/pkg/recorder"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
@@ -52,6 +53,8 @@ type Config struct {
 	OpenLocation OpenLocation
 	// OpenMember defaults to a member of a real etcd.
 	OpenMember OpenMember
+	// Waiting is what may wait for stores in all logs of changes; nil: as much as each may have alone.
+	Waiting *recorder.Budget
 	// HashAt defaults to a real etcd.
 	HashAt HashAt
 	// Tests limits tests by restoring. OpenRestored defaults to etcd's own client.

@@ -264,7 +264,7 @@ func (c *changeLog) record(ctx context.Context, place *location.Location, member
 	others := &rivals{log: c, begun: c.cfg.Clock.Now(), own: map[string]bool{}}
 	defer others.end()
 	r := recorder.Recorder{
-		Member: member, Cluster: cluster, Since: since, Leases: leases, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock, Hashes: c.hashes(at),
+		Member: member, Cluster: cluster, Since: since, Leases: leases, Lag: c.obj.Spec.Continuous.MaxLag(), Clock: c.cfg.Clock, Hashes: c.hashes(at), Budget: c.cfg.Waiting,
 		Store: func(ctx context.Context, s *changelog.Segment) error {
 			tail.Tie(s)
 			err := c.store(ctx, place, s)

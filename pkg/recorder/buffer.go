@@ -30,6 +30,11 @@ type buffer struct {
 	beginning int64               // the first revision of the log
 	parts     bool                // whether a part of what is announced may be taken
 	announced int64               // revision that the member has; 0: it was not asked yet
+	taken     int                 // bytes of the last take, on their way to the store
+	dropped   error               // why what waited is gone; nil: it is not
+
+	budget *Budget
+	cancel context.CancelCauseFunc // ends the recording
 
 	// more has an element after revisions were added, and large after they have exceeded
 	// segmentBytes. room has one after something was taken, or announced.
@@ -43,10 +48,25 @@ func newBuffer(last int64, known *changelog.Revision, parts bool) *buffer {
 	}
 }
 
+// drop ends the recording, and frees what waits: the store may hang for minutes.
+func (b *buffer) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.dropped == nil {
+		b.dropped = fmt.Errorf("%w: %d bytes of changes wait for it, and those of all EtcdBackups together take too much memory", ErrBehind, b.size)
+	}
+	b.waiting, b.size = nil, 0
+	b.budget.note(b, holding{0, b.taken})
+	b.cancel(b.dropped)
+}
+
 // add adds changes that were received at a moment.
 func (b *buffer) add(changes []etcd.Change, at time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.dropped != nil {
+		return b.dropped
+	}
 	if at.Before(b.at) {
 		at = b.at // the clock was set back
 	}
@@ -61,6 +81,7 @@ func (b *buffer) add(changes []etcd.Change, at time.Time) error {
 		}
 		changes = changes[n:]
 	}
+	b.budget.note(b, holding{b.size, b.taken})
 	signal(b.more)
 	if b.size > segmentBytes {
 		signal(b.large)
@@ -172,16 +193,30 @@ func withoutDeletions(r *changelog.Revision) *changelog.Revision {
 	return left
 }
 
-// take empties the buffer. first is the revision of the first one, or the one to come.
-func (b *buffer) take() (first int64, revisions []changelog.Revision) {
+// take empties the buffer. first is the revision of the first one, or the one to come. After drop, nobody may
+// take the empty buffer for an etcd without changes.
+func (b *buffer) take() (first int64, revisions []changelog.Revision, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.dropped != nil {
+		return 0, nil, b.dropped
+	}
+	b.taken = b.size
+	b.budget.note(b, holding{0, b.taken})
 	revisions, b.waiting, b.size = b.waiting, nil, 0
 	b.leaseIDs, b.coming = b.coming, map[int64]bool{}
 	first = b.beginning
 	b.beginning = b.last + 1
 	signal(b.room)
-	return first, revisions
+	return first, revisions, nil
+}
+
+// stored notes that nothing of the last take is in memory any more.
+func (b *buffer) stored() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken = 0
+	b.budget.note(b, holding{b.size, 0})
 }
 
 // leases are those of what was taken last, in a fixed order.

@@ -9,9 +9,11 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -27,7 +29,7 @@ var (
 	ErrOther = errors.New("the cluster has another history than its log")
 	// ErrReplaced means that the member belongs to another cluster than before.
 	ErrReplaced = errors.New("another cluster has taken its place")
-	// ErrBehind means that the store took too little: what waits exceeds MaxWaiting.
+	// ErrBehind means that the store took too little: what waits exceeds MaxWaiting or the Budget.
 	ErrBehind = errors.New("the store takes less than etcd writes")
 )
 
@@ -80,6 +82,8 @@ type Recorder struct {
 	Stored func(*changelog.Segment)
 	Hashes Hashes
 	Clock  clock.Clock
+	// Budget is that of all recorders of the process; nil: there is none.
+	Budget *Budget
 }
 
 // Run records from the revision after last on. known is that last revision, if the log has it:
@@ -105,6 +109,9 @@ func (r *Recorder) Run(ctx context.Context, last int64, known *changelog.Revisio
 		return err
 	}
 	b := newBuffer(last, known, !r.Since.IsZero())
+	b.budget, b.cancel = cmp.Or(r.Budget, NewBudget(math.MaxInt)), cancel
+	b.budget.join(b)
+	defer b.budget.leave(b)
 	received := make(chan struct{})
 	go func() {
 		defer close(received)
@@ -130,6 +137,7 @@ func (r *Recorder) receive(ctx context.Context, stream Stream, b *buffer) error 
 		if err := b.add(changes, r.Clock.Now().Add(time.Millisecond-1).Truncate(time.Millisecond)); err != nil {
 			return err
 		}
+		b.budget.relieve()
 		if err := b.awaitRoom(ctx); err != nil {
 			return err
 		}
@@ -173,6 +181,7 @@ func (r *Recorder) keepStoring(ctx, outer context.Context, b *buffer) error {
 			if err := r.Store(outer, s); err != nil {
 				return err
 			}
+			b.stored()
 			beat.Stop()
 			beat = r.Clock.NewTimer(heartbeat)
 			due, until = false, s.Until
@@ -204,11 +213,10 @@ func (r *Recorder) storeRest(ctx context.Context, b *buffer, until time.Time, kn
 		return // nobody knows whose changes these are
 	}
 	s := &changelog.Segment{Cluster: r.Cluster, Until: until}
-	s.First, s.Revisions = b.take()
-	s.Last = s.First + int64(len(s.Revisions)) - 1
-	if len(s.Revisions) == 0 {
+	if s.First, s.Revisions, failure = b.take(); failure != nil || len(s.Revisions) == 0 {
 		return
 	}
+	s.Last = s.First + int64(len(s.Revisions)) - 1
 	_ = r.addLeases(ctx, b.leases(), s, known) // the next recording asks for those that are left
 	if r.Store(ctx, s) == nil {
 		r.Stored(s)
@@ -239,7 +247,9 @@ func (r *Recorder) next(ctx context.Context, b *buffer, until time.Time) (*chang
 	if !whole {
 		s.Until = until
 	}
-	s.First, s.Revisions = b.take()
+	if s.First, s.Revisions, err = b.take(); err != nil {
+		return nil, err
+	}
 	s.Last = s.First + int64(len(s.Revisions)) - 1
 	return s, nil
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/controller/fleet"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned"
+	"github.com/etcd-operator/etcd-operator/pkg/recorder"
 	"github.com/etcd-operator/etcd-operator/pkg/snapshot"
 )
 
@@ -62,8 +63,14 @@ type Config struct {
 	OpenLocation backup.OpenLocation
 }
 
-// testsAtOnce bounds the tests that restore backups.
-const testsAtOnce = 2
+const (
+	// testsAtOnce bounds the tests that restore backups.
+	testsAtOnce = 2
+	// waitingBytes is how many bytes of changes may wait for stores, in the logs of all EtcdBackups. The
+	// deployments limit the memory to 512 MiB. The recorders may hold twice as much, and Go lets garbage grow
+	// to as much as is in use.
+	waitingBytes = 96 << 20
+)
 
 // Controller manages the EtcdBackups in its scope.
 type Controller struct {
@@ -121,6 +128,7 @@ func New(cfg Config) (*Controller, error) {
 		Slots:     backup.NewSlots(cfg.ClusterWide),
 		Keys:      backup.NewKeys(),
 		Tests:     backup.NewTests(testsAtOnce),
+		Waiting:   recorder.NewBudget(waitingBytes),
 		Recorder:  cfg.Recorder,
 		Metrics:   metrics,
 		Logger:    cfg.Logger.WithField("pkg", "backup"),
