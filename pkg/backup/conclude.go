@@ -10,6 +10,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
 // attemptResult is how an attempt ended.
@@ -36,6 +37,10 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 			b.owned, b.ownedIn = map[string]origin{}, in // the same key in another bucket is another object
 		}
 		t := &tidying{cfg: &b.cfg, log: b.log, obj: o.attempt.obj, owned: b.owned, again: b.again}
+		// A key that holds what must not be trusted would count as a backup.
+		if errors.Is(o.err, store.ErrFull) && len(b.wrong) == 0 && t.obj.Generation == b.obj.Generation {
+			t.full = b.status.Key
+		}
 		if o.backup != nil {
 			t.last = o.backup.key
 			t.owned[t.last] = origin{mine: true, uncertain: o.backup.uncertain, base: o.backup.base, cluster: o.backup.cluster}

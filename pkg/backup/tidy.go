@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -47,12 +48,15 @@ type origin struct {
 }
 
 // tidying puts a store in order after an attempt: what cut-off uploads have left is
-// removed, and after a backup on a schedule those that are no longer kept.
+// removed, and after a backup on a schedule those that are no longer kept. In a full store, those
+// that are too many go also after a failure: no backup would ever succeed there, whatever an edit says.
 type tidying struct {
 	cfg  *Config
 	log  *logrus.Entry
 	obj  *api.EtcdBackup // nobody changes it
 	last string          // key of the backup that was made; "": none
+	// full is the place of the last backup on record, if the attempt has failed because the store had no room.
+	full string
 	// owned holds what is known of keys: whether this EtcdBackup made them.
 	owned   map[string]origin
 	again   choices
@@ -79,9 +83,9 @@ func (t *tidied) progress() bool { return t.learned || len(t.deleted) > 0 || t.t
 
 func (t *tidying) limit() time.Duration {
 	switch {
-	case t.last == "":
+	case t.last == "" && t.full == "":
 		return sweepLimit
-	case t.obj.Spec.Continuous != nil && t.retains():
+	case t.obj.Spec.Continuous != nil && t.retains() && t.last != "":
 		return trimLimit
 	}
 	return tidyLimit
@@ -99,7 +103,7 @@ func (t *tidying) run(ctx context.Context) tidied {
 		return result
 	}
 	defer place.Close()
-	if t.last != "" && t.obj.Spec.Periodic() {
+	if t.obj.Spec.Periodic() && (t.last != "" || t.full != "") {
 		result = t.retain(ctx, place)
 	}
 	t.sweep(ctx, place)
@@ -127,9 +131,18 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 	}
 	result.left = len(backups)
 	newest, age := t.obj.Spec.Kept()
+	last := t.last
+	if last == "" {
+		// Nothing was made that would take the place of the old ones: time alone deletes none.
+		i := slices.IndexFunc(backups, func(b stored) bool { return place.Path(b.key) == t.full })
+		if i < 0 {
+			return result
+		}
+		age, last = 0, backups[i].key
+	}
 	var failures []error
 	unanswered := 0 // failures that are not about one object
-	for _, b := range (keeping{newest, age}).surplus(backups, t.last, t.cfg.Clock.Now()) {
+	for _, b := range (keeping{newest, age}).surplus(backups, last, t.cfg.Clock.Now()) {
 		if err := t.look(ctx); err != nil {
 			failures = append(failures, err)
 			unanswered++
@@ -161,7 +174,7 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 		delete(owned, b.key)
 	}
 	// The log goes by the backups that are left, also by those that are locked.
-	if unanswered == 0 && t.retains() && t.obj.Spec.Continuous != nil {
+	if unanswered == 0 && t.last != "" && t.retains() && t.obj.Spec.Continuous != nil {
 		if err := t.trimLog(ctx, place, &result); err != nil {
 			failures = append(failures, err)
 		}

@@ -100,6 +100,8 @@ var (
 	// ErrDenied: the store has answered that the credentials are wrong, or do not allow the
 	// request.
 	ErrDenied = errors.New("the store refused the credentials or what they may do")
+	// ErrFull: the store has no room for the object.
+	ErrFull = errors.New("there is no room for it")
 	// ErrNoCredentials: the process obtained no credentials, which may pass. The store was not
 	// asked.
 	ErrNoCredentials = errors.New("no credentials for the store")

@@ -22,19 +22,26 @@ var kinds = map[string]error{
 	"NoSuchKey":             store.ErrNotFound,
 	"NotFound":              store.ErrNotFound, // of HEAD, whose answers have no body
 	"NoSuchBucket":          store.ErrNoBucket,
+	"QuotaExceeded":         store.ErrFull,
 	"AccessDenied":          store.ErrDenied,
 	"InvalidAccessKeyId":    store.ErrDenied,
 	"SignatureDoesNotMatch": store.ErrDenied,
 	"ExpiredToken":          store.ErrDenied,
 	"InvalidToken":          store.ErrDenied,
 	"TokenRefreshRequired":  store.ErrDenied,
+	// Of MinIO.
+	"XMinioAdminBucketQuotaExceeded": store.ErrFull,
+	"XMinioStorageFull":              store.ErrFull,
 }
 
-// advice is what to do about answers of status 403 that are not about credentials.
+// advice is what to do about answers that are not about credentials, though some have status 403.
 var advice = map[string]string{
 	"InvalidObjectState":   "; the store has moved the object into an archive: have the store restore it, or name another backup",
 	"QuotaExceeded":        "; the quota of the bucket or of its owner is used up: raise it, or keep fewer backups",
 	"RequestTimeTooSkewed": "; correct the clock of the node",
+
+	"XMinioAdminBucketQuotaExceeded": "; the quota of the bucket is used up: raise it, or keep fewer backups",
+	"XMinioStorageFull":              "; give the store more disks, or keep fewer backups",
 }
 
 // failure is a short form of an SDK's error, without parts that differ in each attempt, such

@@ -30,8 +30,12 @@ func TestARefusalToDeleteHasItsStatus(t *testing.T) {
 // A request to correct the credentials would lead to the wrong place.
 func TestNotEveryStatus403IsAboutCredentials(t *testing.T) {
 	for code, want := range map[string]string{
-		"InvalidObjectState":   "archive",
-		"QuotaExceeded":        "quota",
+		"InvalidObjectState": "archive",
+		"QuotaExceeded":      "quota",
+
+		"XMinioAdminBucketQuotaExceeded": "quota",
+		"XMinioStorageFull":              "disks",
+
 		"RequestTimeTooSkewed": "clock",
 		"AccessDenied":         "",
 		"AccountProblem":       "",
@@ -51,7 +55,7 @@ func TestNotEveryStatus403IsAboutCredentials(t *testing.T) {
 			}
 			t.Cleanup(func() { opened.Close() })
 			_, err = opened.Get(t.Context(), "key", 0)
-			if err == nil || errors.Is(err, store.ErrDenied) != (want == "") || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), code) {
+			if err == nil || errors.Is(err, store.ErrDenied) != (want == "") || errors.Is(err, store.ErrFull) != (want == "quota" || want == "disks") || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), code) {
 				t.Errorf("get: %v", err)
 			}
 		})

@@ -65,7 +65,7 @@ func TestAFullVolumeKeepsWhatItHas(t *testing.T) {
 		put(t, in, "key", "old", map[string]string{"of": "old"})
 		for _, key := range []string{"key", "new"} {
 			_, err := in.Put(t.Context(), key, store.Upload{Body: io.LimitReader(rand.Reader, 16<<20), Size: 16 << 20})
-			if err == nil || !strings.Contains(err.Error(), "the volume is full") || !errors.Is(err, syscall.ENOSPC) {
+			if err == nil || !strings.Contains(err.Error(), "the volume is full") || !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, store.ErrFull) {
 				t.Errorf("put %s: %v", key, err)
 			}
 		}

@@ -151,7 +151,7 @@ func explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("the volume is full: make it larger, or keep fewer backups: %w", err)
+		return fmt.Errorf("%w: the volume is full: make it larger, or keep fewer backups: %w", store.ErrFull, err)
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("%w: the volume is mounted read-only: %w", store.ErrDenied, err)
 	case errors.Is(err, fs.ErrPermission) && !errors.Is(err, store.ErrDenied):
