@@ -129,6 +129,7 @@ func TestTheRevisionOfATestFollowsFromItsSeed(t *testing.T) {
 	own(700, origin{mine: true, cluster: cluster, uncertain: true})
 	own(550, origin{mine: true, cluster: "other"})
 	own(560, origin{cluster: cluster})
+	own(570, origin{mine: true, cluster: cluster, base: true}) // it goes with that of 499
 	own(900, mine)
 	if p := pointOf(obj, st, owned, now); p.low != 600 {
 		t.Errorf("retention may delete the oldest backup: %+v", p)
