@@ -123,7 +123,7 @@ func blocked(o *plan.Observation) (reason, message string) {
 // data, or too few members answer the comparison. An alarm outlasts its member, and the others may all be right.
 func corruptWay(o *plan.Observation) string {
 	const (
-		compare = "compare the members (etcdctl endpoint hashkv --cluster)"
+		compare = "compare the members (etcdctl endpoint hashkv --cluster --command-timeout=5m)"
 		replace = "delete the PersistentVolumeClaim, if there is one, and then the pod of the one that differs, so that the operator replaces it"
 		lift    = "lift the alarm (etcdctl alarm disarm)"
 	)

@@ -68,7 +68,7 @@ func TestAvailableIsWhatAClientWouldSee(t *testing.T) {
 		"data differ, and etcd does not know whose is right": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(0, etcd.AlarmCorrupt),
 			[]string{"False / Data corrupt / writes are refused, and no pod is ready, since an alarm CORRUPT was raised for no member in particular: no majority had the same data: compare", "if a majority agrees now, delete", "restore a backup"}},
 		"the member whose data differed was replaced": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(0xabc, etcd.AlarmCorrupt),
-			[]string{"False / Data corrupt / writes are refused, and no pod is ready, since an alarm CORRUPT was raised for former member abc: compare the members (etcdctl endpoint hashkv --cluster), and if all agree, lift the alarm (etcdctl alarm disarm); otherwise delete"}},
+			[]string{"False / Data corrupt / writes are refused, and no pod is ready, since an alarm CORRUPT was raised for former member abc: compare the members (etcdctl endpoint hashkv --cluster --command-timeout=5m), and if all agree, lift the alarm (etcdctl alarm disarm); otherwise delete"}},
 		"a member went and its alarm stayed": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(0xabc, etcd.AlarmNoSpace),
 			[]string{"False / Out of space / writes are refused since an alarm NOSPACE was raised by former member abc,"}},
 		"an alarm that blocks nothing": {"cluster size=3\nmember a leader\nmember b\nmember c", raise(2, "7"),
