@@ -24,6 +24,7 @@ import (
 )
 
 const (
+	// testSuffix is what the alerts know tests by (example/monitoring/rules.yaml).
 	testSuffix = "-restore-test"
 	// longestTestName is the limit of the names of EtcdClusters.
 	longestTestName = 52
