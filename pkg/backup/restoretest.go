@@ -25,7 +25,8 @@ const testLook = 30 * time.Second
 // The tidying of a long log takes hours.
 const tidyingPatience = 5 * time.Minute
 
-// notDonePause is the time from a test that could not be carried out to the next attempt.
+// notDonePause is the time from the end of a test that could not be carried out to the next attempt. Only
+// then does the result show: the alert sees it, and a person.
 const notDonePause = 10 * time.Minute
 
 // testVerdict is what is to be done about tests at a moment.
@@ -52,6 +53,9 @@ func planTest(obj *api.EtcdBackup, st *api.BackupStatus, now time.Time) testVerd
 	switch {
 	case last.Result == api.RestoreTestNotDone:
 		next = began.Add(notDonePause)
+		if last.Duration != nil {
+			next = next.Add(last.Duration.Duration)
+		}
 	case last.Key == st.Key && (obj.Spec.Continuous == nil || t.IntervalInSecond == 0):
 		return testVerdict{} // this backup has its result
 	default:

@@ -350,6 +350,32 @@ func TestNoTestLooksForABackupAtAnotherDestination(t *testing.T) {
 	}
 }
 
+// The alert EtcdBackupRestoreTestFailed looks at the result. While a test runs, it shows none.
+func TestATestThatWasNotDoneShowsItForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, tested(nil, api.RestoreTest{}))
+		withRestorer(w).ends = api.RestoreStatus{Phase: api.RestorePhaseStarting}
+		defer w.run()()
+		pass(30 * time.Second)
+		var results []api.RestoreTestResult
+		for range 120 {
+			pass(time.Minute)
+			if st := w.status().RestoreTest; st != nil {
+				results = append(results, st.Result)
+			}
+		}
+		shown := 0
+		for _, r := range results {
+			if r == api.RestoreTestNotDone {
+				shown++
+			}
+		}
+		if shown < 30 || shown > 60 {
+			t.Errorf("in two hours, it was shown for %d minutes: %q", shown, results)
+		}
+	})
+}
+
 func TestATestWhoseOperatorEndedIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, tested(nil, api.RestoreTest{}))
