@@ -85,10 +85,19 @@ func (o *Observation) awaitsRepair(m MemberState) bool {
 	if m.Pod.Deleting {
 		return m.KeepsData()
 	}
-	if m.Answers() || m.Pod.Restarts == 0 || !o.crashes(m) {
+	if m.Answers() || m.Pod.Restarts == 0 || !m.Pod.Crashing && o.Now.Sub(m.Pod.Ended) >= WedgeDeadline {
 		return false
 	}
 	return m.KeepsData() && o.podOutdated(*m.Pod) && !o.volumeOutdated(m) || o.BehindImage(m)
+}
+
+// mayRecoverFromEdit reports whether a restart with the present template may bring back a silent member that keeps
+// its data: etcd does not come up, or its container can't be made. The kubelet does not pause there, so no other
+// rule recreates the pod.
+func (o *Observation) mayRecoverFromEdit(m MemberState) bool {
+	return m.KeepsData() && o.podOutdated(*m.Pod) && !o.volumeOutdated(m) && !m.Answers() &&
+		(m.Pod.StartingUp || !m.Pod.Running && !m.Pod.Crashing) &&
+		!m.Pod.Deleting && !m.Pod.DeletePutOff && !o.UpdatePutOff
 }
 
 // crashes reports whether etcd of a silent member ends again and again, or does not come up. The kubelet pauses

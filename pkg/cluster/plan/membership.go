@@ -82,6 +82,9 @@ func replaceWedgedMember(o *Observation) Step {
 		if o.PeersRefuse() {
 			continue // it may only have lost its connections
 		}
+		if beyondRepair := m.Pod.LostNode(o.Now) || m.Pod.OffVolume || m.Pod.Dataless; !beyondRepair && o.mayRecoverFromEdit(m) {
+			return recycle(*m.Pod, "it has not answered for "+WedgeDeadline.String()+", and the spec has changed since it was made")
+		}
 		if m.Stalled {
 			return m.remove(true, "it answers, but has confirmed no reads for "+WedgeDeadline.String())
 		}

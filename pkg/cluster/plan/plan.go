@@ -270,9 +270,16 @@ func missesImage(p manifest.PodState) bool {
 }
 
 // crashesOnFormerImage reports whether etcd crashes in a pod that has the spec's version from another
-// repository: somebody may have taken back the edit of it.
+// repository: somebody may have taken back the edit of it. While a member with the spec's image does not run,
+// that image may be what is bad: it must cost one member at most.
 func (o *Observation) crashesOnFormerImage(p manifest.PodState) bool {
-	return p.Crashing && !p.Running && !p.Deleting && !p.Finished && o.BehindImage(MemberState{Pod: &p})
+	if !p.Crashing || p.Running || p.Deleting || p.Finished || !o.BehindImage(MemberState{Pod: &p}) {
+		return false
+	}
+	image := o.Image(p.Version)
+	return !slices.ContainsFunc(o.Pods, func(other manifest.PodState) bool {
+		return has(other, image) && !other.Running && o.hasRun(other)
+	})
 }
 
 // mayTakeNextPatch reports whether a pod may get the version of the spec, although its own is what the
