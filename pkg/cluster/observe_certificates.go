@@ -217,7 +217,7 @@ func (c *Cluster) judgeMembers(o *plan.Observation) {
 			cas = append(cas, p.PeerCAs)
 		}
 	}
-	if onVolumes && len(o.Members) == 1 && o.Spec.Size == 1 {
+	if onVolumes && len(o.Members) <= 1 && o.Spec.Size == 1 {
 		return // it has no peers, and starts with the new CAs
 	}
 	restart := ""
