@@ -41,9 +41,10 @@ func (g *Budget) note(b *buffer, h holding) {
 }
 
 func (g *Budget) leave(b *buffer) {
-	g.note(b, holding{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	h := g.of[b]
+	g.held -= h.waiting + h.taken
 	delete(g.of, b)
 }
 
