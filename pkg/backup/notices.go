@@ -127,5 +127,5 @@ func (n *notices) logState(st *api.ContinuousStatus, now time.Time) {
 
 // membersDiffer reports that etcd's data are damaged in a member.
 func (n *notices) membersDiffer(which string) {
-	n.Warning("Members Differ", "%s: one of them has lost or changed data, and backups may come from it; replace the member that differs from the majority (kubectl etcd replace MEMBER --volume), or restore a backup from before", which)
+	n.Warning("Members Differ", "%s: one of them has lost or changed data, and backups may come from it; replace the member that differs from the majority (kubectl etcd replace MEMBER --with-volume), or restore a backup from before", which)
 }

@@ -41,9 +41,11 @@ func (s stored) time() time.Time {
 type keeping struct {
 	newest int           // this many; 0: all
 	age    time.Duration // those that are not older; 0: all
+	// full means that the store has no room: bases go first.
+	full bool
 }
 
-// surplus are the backups to delete, the oldest first. The newest is never among
+// surplus are the backups to delete, the oldest first, and bases of a full store at the end. The newest is never among
 // them, nor the one that was made last, by whatever clocks.
 //
 // Uncertain ones are counted apart: they never take the place of those that hold all
@@ -51,7 +53,8 @@ type keeping struct {
 // never the newest.
 //
 // So are bases. They never take the place of those on the schedule, and stay as long as the log needs them:
-// as long as those around them, or until there are as many newer bases.
+// as long as those around them, or until there are as many newer bases. In a full store, the oldest bases go
+// until both kinds together are as many as are kept: people give a store room for so many.
 //
 // Where etcd is at a lower revision than it was, it was restored, or lost and recreated.
 // The schedule continues, and would replace all that holds what was lost. After a long
@@ -59,7 +62,7 @@ type keeping struct {
 // backup of the highest revision is never among them. The new cluster may have come as far, so the
 // newest backup of each of the last former clusters is not, either.
 func (k keeping) surplus(backups []stored, last string, now time.Time) []stored {
-	if k == (keeping{}) || len(backups) == 0 {
+	if k.newest == 0 && k.age == 0 || len(backups) == 0 {
 		return nil
 	}
 	// A clock that is ahead would make all of them old.
@@ -73,7 +76,7 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 	lastUncertain := slices.ContainsFunc(backups, func(b stored) bool { return b.key == last && b.uncertain })
 	highest := slices.MaxFunc(newestFirst, func(a, b stored) int { return cmp.Compare(a.revision, b.revision) }).key
 	former := lastOfFormer(newestFirst, last)
-	var surplus []stored
+	var surplus, spare []stored
 	var certain, uncertain struct{ scheduled, bases int } // that are newer
 	for i, b := range newestFirst {
 		newer := &certain
@@ -89,11 +92,24 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 		} else {
 			newer.scheduled++
 		}
-		if !kept && (tooMany || tooOld) {
+		switch {
+		case !kept && (tooMany || tooOld):
 			surplus = append(surplus, b)
+		case !kept && b.base && !b.uncertain:
+			spare = append(spare, b)
 		}
 	}
 	slices.Reverse(surplus)
+	if k.full && k.newest > 0 {
+		left := certain.scheduled + certain.bases
+		for _, b := range surplus {
+			if !b.uncertain {
+				left--
+			}
+		}
+		slices.Reverse(spare)
+		surplus = append(surplus, spare[:max(0, min(len(spare), left-k.newest))]...)
+	}
 	return surplus
 }
 

@@ -253,6 +253,11 @@ func TestBasesAreCountedApart(t *testing.T) {
 		{"their age counts", "SBB", keeping{age: 90 * time.Minute}, "1"},
 		{"without a quorum", "bbbBS", keeping{newest: 1}, "3 4"},
 		{"uncertain ones of the schedule are counted apart, too", "bsbsS", keeping{newest: 1}, "2 3"},
+		{"in a full store, the oldest go", "SBBS", keeping{newest: 3, full: true}, "2"},
+		{"all go, and nothing of the schedule", "SBBSS", keeping{newest: 3, full: true}, "3 4"},
+		{"after what is too many", "SBSS", keeping{newest: 2, full: true}, "1 3"},
+		{"but not the newest", "BSS", keeping{newest: 2, full: true}, ""},
+		{"without a limit, all stay", "SBS", keeping{full: true}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all := backups(c.kinds)

@@ -142,7 +142,7 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 	}
 	var failures []error
 	unanswered := 0 // failures that are not about one object
-	for _, b := range (keeping{newest, age}).surplus(backups, last, t.cfg.Clock.Now()) {
+	for _, b := range (keeping{newest, age, t.last == ""}).surplus(backups, last, t.cfg.Clock.Now()) {
 		if err := t.look(ctx); err != nil {
 			failures = append(failures, err)
 			unanswered++
