@@ -249,7 +249,7 @@ func TestBackupsThatHoldAllWritesOutliveThoseThatDoNot(t *testing.T) {
 			t.Errorf("metric %v, status %+v", uncertain, w.status())
 		}
 		stop()
-		w.linearizable = false
+		w.linearizable.Store(false)
 		stop = w.run()
 		pass(20 * time.Hour)
 		keys := w.store.keys()
@@ -260,7 +260,7 @@ func TestBackupsThatHoldAllWritesOutliveThoseThatDoNot(t *testing.T) {
 			t.Errorf("metric %v, status %+v", uncertain, w.status())
 		}
 		stop()
-		w.linearizable = true
+		w.linearizable.Store(true)
 		defer w.run()()
 		pass(time.Hour)
 		keys = w.store.keys()
@@ -279,7 +279,7 @@ func containsAll(keys, wanted []string) bool {
 func TestABackupWithoutQuorumThatIsFoundIsToldAsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, testBackup(hourly))
-		w.linearizable = false
+		w.linearizable.Store(false)
 		w.store.meddle(nil, func(_ context.Context, operation, _ string) error {
 			if operation == "put" {
 				return errors.New("connection reset")

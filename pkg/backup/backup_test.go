@@ -768,7 +768,7 @@ func TestAnObjectThatWasMadeAnewIsNotTouched(t *testing.T) {
 func TestWithoutQuorumABackupIsMadeAndTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, testBackup(nil))
-		w.linearizable = false
+		w.linearizable.Store(false)
 		defer w.run()()
 		if !w.status().Succeeded || w.Times("etcd has no quorum") != 1 {
 			t.Errorf("events %q", w.Events())

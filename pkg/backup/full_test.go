@@ -93,7 +93,7 @@ func TestAFullStoreKeepsCompleteBackupsWithoutAQuorum(t *testing.T) {
 		defer stop()
 		pass(3*time.Hour + time.Minute)
 		complete := w.store.keys()
-		w.linearizable = false
+		w.linearizable.Store(false)
 		pass(3 * time.Hour)
 		all := w.store.keys()
 		w.store.fail("put", fmt.Errorf("put: %w", store.ErrFull))

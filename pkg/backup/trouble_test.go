@@ -194,14 +194,14 @@ func TestBackupsWithoutQuorumTakeNoOthersPlace(t *testing.T) {
 		pass(time.Minute)
 		whole := w.store.keys()
 		stop()
-		w.linearizable = false
+		w.linearizable.Store(false)
 		stop = w.run()
 		pass(2 * time.Hour)
 		stop()
 		if keys := w.store.keys(); len(keys) != 2 || !slices.Contains(keys, whole[0]) {
 			t.Errorf("objects %q", keys)
 		}
-		w.linearizable = true
+		w.linearizable.Store(true)
 		defer w.run()()
 		pass(time.Hour)
 		if keys := w.store.keys(); len(keys) != 2 || slices.Contains(keys, whole[0]) {

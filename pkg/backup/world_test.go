@@ -55,7 +55,7 @@ type world struct {
 	apiDown      atomic.Bool
 	openLocation func() error
 	openSnapshot func(ctx context.Context, source snapshot.Source) error
-	linearizable bool
+	linearizable atomic.Bool
 
 	mu       sync.Mutex
 	statuses []api.BackupStatus // each that was written
@@ -86,10 +86,11 @@ func newWorld(t *testing.T, objects ...*api.EtcdBackup) *world {
 	t.Helper()
 	w := &world{ // without managed fields, as in pkg/cluster
 		t: t, kube: fake.NewSimpleClientset(), etcd: versionedfake.NewSimpleClientset(), store: newMemory(),
-		registry: prometheus.NewRegistry(), changed: make(chan struct{}, 1), linearizable: true,
+		registry: prometheus.NewRegistry(), changed: make(chan struct{}, 1),
 	}
 	w.version.Store(1000)
 	w.revision.Store(1)
+	w.linearizable.Store(true)
 	for _, obj := range objects {
 		if err := w.etcd.Tracker().Add(obj.DeepCopy()); err != nil {
 			t.Fatal(err)
@@ -150,7 +151,7 @@ func (w *world) snapshot(ctx context.Context, source snapshot.Source) (*Snapshot
 	sum := sha256.Sum256([]byte(content))
 	read := &noticedReader{Reader: strings.NewReader(content)}
 	return &Snapshot{
-		ReadCloser: read, Revision: revision, Version: "3.6.16", Endpoint: "http://c-0:2379", Size: int64(len(content)), Linearizable: w.linearizable,
+		ReadCloser: read, Revision: revision, Version: "3.6.16", Endpoint: "http://c-0:2379", Size: int64(len(content)), Linearizable: w.linearizable.Load(),
 		SHA256: func() string {
 			if !read.ended {
 				return ""
