@@ -236,7 +236,8 @@ func TestPeriodicBackupsAndTheirRetention(t *testing.T) {
 		return slices.DeleteFunc(b.snapshots("etcd"), func(key string) bool { return slices.Contains(others, key) })
 	}
 	kept := ours()
-	if len(kept) != 4 || obj.Status.Backups != 4 {
+	// A suspended EtcdBackup deletes nothing, so it may not have come to the deletion after its last backup.
+	if len(kept) != 4 && len(kept) != 5 || obj.Status.Backups != 4 {
 		t.Errorf("%d backups are kept, the status says %d: %v", len(kept), obj.Status.Backups, kept)
 	}
 	if newest := bucket + "/" + kept[len(kept)-1]; newest != obj.Status.Key {
