@@ -47,6 +47,11 @@ type origin struct {
 	cluster   string // its ID; "": unknown
 }
 
+// backup is what the retention knows of the backup under a key.
+func (from origin) backup(key string, revision int64, begun, modified time.Time) stored {
+	return stored{key: key, revision: revision, begun: begun, modified: modified, uncertain: from.uncertain, base: from.base, cluster: from.cluster}
+}
+
 // tidying puts a store in order after an attempt: what cut-off uploads have left is
 // removed, and after a backup on a schedule those that are no longer kept. In a full store, those
 // that are too many go also after a failure: no backup would ever succeed there, whatever an edit says.
@@ -266,7 +271,7 @@ func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored,
 		}
 		owned[object.Key] = from
 		if from.mine {
-			backups = append(backups, stored{key: object.Key, revision: revision, begun: begun, modified: object.Modified, uncertain: from.uncertain, base: from.base, cluster: from.cluster})
+			backups = append(backups, from.backup(object.Key, revision, begun, object.Modified))
 		}
 	}
 	// The list may lag behind what this process has stored.
@@ -281,7 +286,7 @@ func (t *tidying) list(ctx context.Context, place *location.Location) ([]stored,
 		case err != nil && !errors.Is(err, store.ErrNotFound):
 			return nil, merged(t.owned, owned), err
 		case err == nil:
-			backups = append(backups, stored{key: key, revision: revision, begun: begun, modified: stat.Modified, uncertain: from.uncertain, base: from.base, cluster: from.cluster})
+			backups = append(backups, from.backup(key, revision, begun, stat.Modified))
 		}
 		if err == nil || key == t.last {
 			owned[key] = from

@@ -62,8 +62,8 @@ func PodStateOf(pod *corev1.Pod) PodState {
 		p.Seed, p.InitialCluster = bootstrapFlags(c.Command)
 		p.Source = pod.Annotations[sourceAnnotation]
 		p.RunsAs = runsAs(pod, &c)
-		p.ShellProbes = slices.ContainsFunc([]*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe}, needsShell)
-		p.LivezProbes = slices.ContainsFunc([]*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe}, needsLivez)
+		probes := []*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe}
+		p.ShellProbes, p.LivezProbes = slices.ContainsFunc(probes, needsShell), slices.ContainsFunc(probes, needsLivez)
 		p.SnapshotCount = snapshotCount(c)
 		p.ManyLearners = slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == maxLearnersEnv })
 	}

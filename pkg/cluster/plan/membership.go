@@ -75,15 +75,14 @@ func replaceWedgedMember(o *Observation) Step {
 			continue
 		case o.TriesEdit(m), o.awaitsRepair(m):
 			continue
+		case !o.dataDiffers() && !o.PeersRefuse() && o.mayRecoverFromEdit(m):
+			return recycle(*m.Pod, "it has not answered for "+WedgeDeadline.String()+", and the spec has changed since it was made")
 		}
 		if o.dataDiffers() && !m.Pod.Dataless {
 			continue // its data may be the right one, and without it etcd refuses writes all the same
 		}
 		if o.PeersRefuse() {
 			continue // it may only have lost its connections
-		}
-		if beyondRepair := m.Pod.LostNode(o.Now) || m.Pod.OffVolume || m.Pod.Dataless; !beyondRepair && o.mayRecoverFromEdit(m) {
-			return recycle(*m.Pod, "it has not answered for "+WedgeDeadline.String()+", and the spec has changed since it was made")
 		}
 		if m.Stalled {
 			return m.remove(true, "it answers, but has confirmed no reads for "+WedgeDeadline.String())

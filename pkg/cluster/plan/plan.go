@@ -276,10 +276,12 @@ func (o *Observation) crashesOnFormerImage(p manifest.PodState) bool {
 	if !p.Crashing || p.Running || p.Deleting || p.Finished || !o.BehindImage(MemberState{Pod: &p}) {
 		return false
 	}
-	image := o.Image(p.Version)
-	return !slices.ContainsFunc(o.Pods, func(other manifest.PodState) bool {
-		return has(other, image) && !other.Running && o.hasRun(other)
-	})
+	return !o.oneIsDown(func(other manifest.PodState) bool { return has(other, o.Image(p.Version)) })
+}
+
+// oneIsDown reports whether etcd has run on the data of a pod with a certain image, and does not now.
+func (o *Observation) oneIsDown(with func(manifest.PodState) bool) bool {
+	return slices.ContainsFunc(o.Pods, func(p manifest.PodState) bool { return with(p) && !p.Running && o.hasRun(p) })
 }
 
 // mayTakeNextPatch reports whether a pod may get the version of the spec, although its own is what the
@@ -290,9 +292,7 @@ func (o *Observation) mayTakeNextPatch(p manifest.PodState) bool {
 		return false
 	}
 	target := o.Spec.EffectiveVersion()
-	if slices.ContainsFunc(o.Pods, func(other manifest.PodState) bool {
-		return other.Version == target && !other.Running && o.hasRun(other)
-	}) {
+	if o.oneIsDown(func(other manifest.PodState) bool { return other.Version == target }) {
 		return false
 	}
 	return o.nextPatchOf(p.Version)
