@@ -368,7 +368,7 @@ func (i *imports) count() int {
 }
 
 // alone reports whether the former members alone serve. Available is False then: the clients of the
-// EtcdCluster's own Service reach nobody.
+// EtcdCluster's own Service reach nobody. An own voter that receives a copy of the database serves nobody.
 func (i *imports) alone() bool {
 	if i == nil {
 		return false
@@ -376,7 +376,7 @@ func (i *imports) alone() bool {
 	h := i.w.current()
 	return h == nil || !slices.ContainsFunc(h.machine.voters(), func(id uint64) bool {
 		m := i.w.memberAt(h.machine.members[id].url)
-		return i.own(h.machine.members[id]) && m != nil && m.id == id && m.commits()
+		return i.own(h.machine.members[id]) && m != nil && m.id == id && m.commits() && m.confirms()
 	})
 }
 
