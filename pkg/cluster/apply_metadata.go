@@ -36,7 +36,7 @@ func (c *Cluster) setMetadata(ctx context.Context, s plan.SetMetadata) error {
 	if err != nil {
 		return fmt.Errorf("pod %s: %w", s.Pod, err)
 	}
-	patch, err := manifest.MetadataPatch(c.obj, pod, s.Template, s.UID)
+	patch, err := manifest.MetadataPatch(c.obj, pod, c.templateFor(manifest.PodStateOf(pod), s.Template), s.UID)
 	if err != nil {
 		return err
 	}

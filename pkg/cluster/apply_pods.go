@@ -262,7 +262,6 @@ func (c *Cluster) podOf(ctx context.Context, p manifest.MemberPod) (*corev1.Pod,
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, manifest.VolumeTemplateAnnotation, made.Volume)
 	}
 	manifest.RememberMetadata(c.obj, pod)
-	manifest.RememberCAs(pod, made)
 	manifest.RememberImage(pod)
 	return pod, nil
 }

@@ -192,10 +192,19 @@ func (c *Cluster) template() (manifest.Template, error) {
 		certificates += fmt.Sprint(c.certForms.Peer, c.certForms.Server)
 	}
 	t, err := manifest.TemplateOf(&c.obj.Spec, certificates)
-	if id := c.certs.held["peer"].ID; id != nil && err == nil {
-		t.PeerCAs = strings.Join(id.CAs(), ",")
+	if peer := c.certs.held["peer"]; peer.ID != nil && peer.Problem == nil && err == nil {
+		t.PeerCAs = strings.Join(peer.ID.CAs(), ",")
 	}
 	return t, err
+}
+
+// templateFor returns a template for the metadata of a pod, with the CAs only if the Secrets were read since its
+// etcd has read them. If both reads were of one template, both were of the same CAs.
+func (c *Cluster) templateFor(p manifest.PodState, t manifest.Template) manifest.Template {
+	if !c.sightings.servedBefore(p, c.certs.readAt) {
+		t.PeerCAs = ""
+	}
+	return t
 }
 
 // judgeMembers checks that the running members accept the certificate that the peer Secret has now. One that

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -445,6 +446,7 @@ func (w *world) runningPod(c *Cluster, name string) {
 	if err := w.kube.CoreV1().Pods("ns").Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		w.t.Fatal(err)
 	}
+	pod.UID = types.UID(name + w.nextVersion())
 	w.makePod(pod)
 }
 
@@ -459,12 +461,13 @@ func TestAMemberRestartsOnlyIfTheOthersAcceptItsCertificate(t *testing.T) {
 	w := newWorld(t, fake, obj)
 	w.putAll(goodSecrets(a))
 	c := w.cluster(obj)
+	after := certPeriod
 	look := func(secret *corev1.Secret) *plan.Observation {
 		t.Helper()
 		if secret != nil {
 			w.put(secret)
 		}
-		fake.Step(certPeriod)
+		fake.Step(after)
 		w.watch()
 		o := &plan.Observation{Now: fake.Now(), Names: manifest.NamesOf(obj), Spec: obj.Spec}
 		err := c.observeCertificates(t.Context(), o)
@@ -478,6 +481,13 @@ func TestAMemberRestartsOnlyIfTheOthersAcceptItsCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.judgeMembers(o)
+		for _, p := range o.Pods {
+			if p.MetadataOutdated {
+				if err := c.setMetadata(t.Context(), plan.SetMetadata{Pod: p.Name, UID: p.UID, Template: o.Template}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 		return o
 	}
 	// next is the step of three members that are well, with what was seen of the certificates.
@@ -534,14 +544,35 @@ func TestAMemberRestartsOnlyIfTheOthersAcceptItsCertificate(t *testing.T) {
 	all()
 	check("all members have restarted", look(nil), false, false)
 
+	// Somebody deletes all pods at once after an exchange. They are back before the operator has read the Secret.
+	look(nil)
+	w.put(peer(a, a))
+	all()
+	after = time.Second
+	look(nil)
+	look(nil)
+	after = certPeriod
+	check("pods that have read what the operator had not", look(nil), false, true)
+	check("and later", look(nil), false, true)
+	w.put(peer(b, b))
+	look(nil)
+	all()
+	check("all members have restarted again", look(nil), false, false)
+
 	// In three steps.
+	look(nil)
 	check("both CAs", look(peer(b, b, a)), false, true)
 	check("the certificate of the new CA too early", look(peer(a, b, a)), true, false)
 	look(peer(b, b, a))
 	all()
+	look(nil)
 	check("all know both", look(nil), false, false)
 	check("the certificate of the new CA", look(peer(a, b, a)), false, false)
-	check("the new CA alone", look(peer(a, a)), false, true)
+	last := look(peer(a, a))
+	check("the new CA alone", last, false, true)
+	if last.Pods[0].PeerCAs == "" {
+		t.Error("the operator does not know the CAs of a member")
+	}
 	if o.Template.Pod == first {
 		t.Error("the template does not follow the CAs")
 	}

@@ -21,12 +21,19 @@ type sightings struct {
 	pods, deletions, ready map[types.UID]time.Time
 	// startups are the etcd containers whose startup probe the operator has seen unfinished.
 	startups map[types.UID]string
+	serving  map[types.UID]serving
+}
+
+// serving is an etcd that the operator has seen ready.
+type serving struct {
+	restarts int32 // of its container before
+	since    time.Time
 }
 
 func newSightings() sightings {
 	return sightings{
 		pods: map[types.UID]time.Time{}, deletions: map[types.UID]time.Time{}, ready: map[types.UID]time.Time{},
-		startups: map[types.UID]string{},
+		startups: map[types.UID]string{}, serving: map[types.UID]serving{},
 	}
 }
 
@@ -60,6 +67,22 @@ func (s sightings) seeStartup(p *manifest.PodState) {
 	p.StartedUp = !p.StartingUp && p.Container != "" && s.startups[p.UID] == p.Container
 }
 
+// seeServing notes since when the present etcd of a pod has served.
+func (s sightings) seeServing(p manifest.PodState, now time.Time) {
+	switch seen, ok := s.serving[p.UID]; {
+	case !p.Ready:
+		delete(s.serving, p.UID)
+	case !ok || seen.restarts != p.Restarts:
+		s.serving[p.UID] = serving{p.Restarts, now}
+	}
+}
+
+// servedBefore reports whether the operator has seen the present etcd of a pod serve before a point in time.
+func (s sightings) servedBefore(p manifest.PodState, at time.Time) bool {
+	seen, ok := s.serving[p.UID]
+	return ok && seen.restarts == p.Restarts && seen.since.Before(at)
+}
+
 func firstSeen(seen map[types.UID]time.Time, uid types.UID, now time.Time) time.Time {
 	if _, ok := seen[uid]; !ok {
 		seen[uid] = now
@@ -73,4 +96,5 @@ func (s sightings) forget(gone func(types.UID) bool) {
 		maps.DeleteFunc(seen, func(uid types.UID, _ time.Time) bool { return gone(uid) })
 	}
 	maps.DeleteFunc(s.startups, func(uid types.UID, _ string) bool { return gone(uid) })
+	maps.DeleteFunc(s.serving, func(uid types.UID, _ serving) bool { return gone(uid) })
 }

@@ -71,6 +71,30 @@ func TestAPodIsReadySinceItsLastBreak(t *testing.T) {
 	}
 }
 
+// A restart of its container, or a break in readiness, may be that of another etcd.
+func TestTheTimeSinceWhichAnEtcdServes(t *testing.T) {
+	s := newSightings()
+	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+	for second, c := range []struct {
+		ready    bool
+		restarts int32
+		before   bool // this second
+	}{{false, 0, false}, {true, 0, false}, {true, 0, true}, {true, 1, false}, {true, 1, true}, {false, 1, false}, {true, 1, false}, {true, 1, true}} {
+		p := manifest.PodState{UID: "a", Ready: c.ready, Restarts: c.restarts}
+		s.seeServing(p, at(second))
+		if got := s.servedBefore(p, at(second)); got != c.before {
+			t.Errorf("in second %d it has served before: %t", second, got)
+		}
+	}
+	p := manifest.PodState{UID: "a", Restarts: 1}
+	if !s.servedBefore(p, at(9)) || s.servedBefore(manifest.PodState{UID: "a", Restarts: 2}, at(9)) {
+		t.Error("it is not the etcd of the last sight")
+	}
+	if s.forget(func(types.UID) bool { return true }); s.servedBefore(p, at(9)) {
+		t.Error("a pod that is gone is remembered")
+	}
+}
+
 // The kubelet (1.36) reports a pod as started and ready after a restart in place, because it was so
 // before, and then as starting.
 func TestAPodHasStartedUpOnceTheStartupProbeOfItsContainerSucceeds(t *testing.T) {

@@ -64,7 +64,7 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 		}
 		p := manifest.PodStateOf(pod)
 		c.sightings.see(&p, pod, o.Now)
-		p.MetadataOutdated = manifest.MetadataOutdated(c.obj, pod, o.Template) && !c.postponed.holds(metadataOf(pod.Name), o.Now) &&
+		p.MetadataOutdated = manifest.MetadataOutdated(c.obj, pod, c.templateFor(p, o.Template)) && !c.postponed.holds(metadataOf(pod.Name), o.Now) &&
 			!c.postponed.holds(c.forThisSpec(metadataOf(pod.Name)), o.Now)
 		p.Unlabelled = !own.Matches(labels.Set(pod.Labels))
 		p.RelabelRefused = c.postponed.refusal(labelsOf(pod.Name), o.Now)
@@ -97,6 +97,7 @@ func (c *Cluster) observePods(ctx context.Context, o *plan.Observation) error {
 		p.Ready = p.Ready && !p.Restarting
 		c.sightings.seeReady(&p, o.Now)
 		c.sightings.seeStartup(&p)
+		c.sightings.seeServing(p, o.Now)
 		o.Pods = append(o.Pods, p)
 	}
 	gone := func(uid types.UID) bool {

@@ -10,16 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// RememberCAs notes on a new pod by which CAs its etcd will know its peers: etcd reads them when it
-// starts, and never again.
-func RememberCAs(pod *corev1.Pod, t Template) {
-	if t.PeerCAs != "" {
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, PeerCAsAnnotation, t.PeerCAs)
-	}
-}
 
 // heldCAs returns the CAs that the etcd of a container has read; "" if unknown. A container that has
 // restarted since the note may have read others.
@@ -33,6 +24,7 @@ func heldCAs(pod *corev1.Pod, s corev1.ContainerStatus) string {
 
 // knownCAs returns what to note on a pod whose template has not changed since it was made; "" if nothing
 // is sure. The template covers the CAs, so etcd has read the present ones, however often it has restarted.
+// A new pod has no note: the Secret may have got others since the operator read it, and before etcd did.
 // If somebody has exchanged them and put them back meanwhile, a member with the others would not be ready.
 func knownCAs(pod *corev1.Pod, t Template) string {
 	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == EtcdContainer })

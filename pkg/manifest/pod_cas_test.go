@@ -16,14 +16,14 @@ import (
 func TestAPodNotesTheCAsThatItsEtcdHasRead(t *testing.T) {
 	const pod, other = "template", "other"
 	for name, c := range map[string]struct {
-		made     string // the note
+		made     string // the former note
 		template string // of the pod
 		restarts int32
 		unready  bool
 		holds    string // "" is unknown
 		notes    string // by the next update of its metadata
 	}{
-		"as it was made":                       {made: "a", template: pod, holds: "a"},
+		"as it was noted":                      {made: "a", template: pod, holds: "a"},
 		"after a restart":                      {made: "a", template: pod, restarts: 2, notes: "a 2"},
 		"after a restart that is noted":        {made: "a 2", template: pod, restarts: 2, holds: "a"},
 		"after another one":                    {made: "a 2", template: pod, restarts: 3, notes: "a 3"},
@@ -35,7 +35,9 @@ func TestAPodNotesTheCAsThatItsEtcdHasRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{PodTemplateAnnotation: c.template}}}
-			RememberCAs(p, Template{PeerCAs: c.made})
+			if c.made != "" {
+				p.Annotations[PeerCAsAnnotation] = c.made
+			}
 			p.Spec.Containers = []corev1.Container{{Name: EtcdContainer, Image: "etcd:v3.6.16"}}
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: EtcdContainer, RestartCount: c.restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 			if !c.unready {

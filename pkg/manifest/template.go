@@ -28,7 +28,8 @@ const (
 type Template struct {
 	Pod    string // a new pod follows it
 	Volume string // only a new member on a new volume follows it
-	// PeerCAs are the CAs in the peer Secret, which Pod covers too; "" if unknown. A running member
+	// PeerCAs are the CAs in the peer Secret, which Pod covers too; "" if unknown, or if a pod's etcd may
+	// have started after the operator has read them. A running member
 	// keeps those that it has read.
 	PeerCAs string
 }
