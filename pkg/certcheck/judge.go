@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,9 @@ type Certificates struct {
 	// MembersHeld says why the operator must not add members, restart or replace any: members
 	// refuse the certificate that they show to each other. "" if they accept it.
 	MembersHeld string
+	// Refusing are the pods of running members that are sure to refuse that certificate, and Accepting those of
+	// members that are sure to accept it. The CAs of the others are unknown.
+	Refusing, Accepting []string
 }
 
 // CertProblem is a problem with the certificates that needs an action.
@@ -119,21 +123,47 @@ func (c *Certificates) sort() {
 	})
 }
 
-// JudgeMembers checks that running members accept the peer certificate. Each of cas are the CAs that
-// some of them hold, separated by commas. restart is the command that restarts all members with their data;
-// "" if their data would be lost.
-func (c *Certificates) JudgeMembers(peer Held, cas []string, restart string, now time.Time) {
-	if !slices.ContainsFunc(cas, func(list string) bool { return peer.ID.RefusedBy(strings.Split(list, ","), now) }) {
-		return
+// JudgeMembers finds out which running members accept the peer certificate. cas are the CAs that their pods
+// hold, separated by commas, by the names of the pods.
+func (c *Certificates) JudgeMembers(peer Held, cas map[string]string, now time.Time) {
+	refused := map[string]bool{} // by the CAs, of which most members hold the same
+	for _, pod := range slices.Sorted(maps.Keys(cas)) {
+		list := cas[pod]
+		if _, known := refused[list]; !known {
+			refused[list] = peer.ID.RefusedBy(strings.Split(list, ","), now)
+		}
+		if refused[list] {
+			c.Refusing = append(c.Refusing, pod)
+		}
 	}
-	way := "back up and restore the cluster, because a member loses its data with its pod"
-	if restart != "" {
-		way = "delete all pods at once (" + restart + "): they return on their volumes after a short outage"
+	if len(c.Refusing) == 0 || peer.Problem != nil || !peer.ID.AcceptedBy(peer.ID.CAs(), now) {
+		return // or a member that restarts would refuse the others
 	}
+	for _, pod := range slices.Sorted(maps.Keys(cas)) {
+		if peer.ID.AcceptedBy(strings.Split(cas[pod], ","), now) {
+			c.Accepting = append(c.Accepting, pod)
+		}
+	}
+}
+
+// HoldMembers holds the members because some refuse the peer certificate. restart is the command that restarts
+// all members with their data; "" if their data would be lost. singly are those that the operator restarts.
+func (c *Certificates) HoldMembers(peer Held, n manifest.Names, restart string, singly []string) {
 	certKey, _, caKey := CertUses[0].Files.Keys(peer.Form)
-	why := fmt.Sprintf("Secret %s: running members refuse the certificate in %s, because they know only the CAs that they read at their start: connections that break do not come back; "+
-		"put back a certificate that the former CA has signed, with both CAs in %s, wait until all members have restarted, then exchange the certificate; "+
-		"if the key of the former CA is lost, %s", peer.Secret, certKey, caKey, way)
+	way := fmt.Sprintf("put back a certificate that the former CA has signed, with both CAs in %s, wait until all members have restarted, then exchange the certificate; "+
+		"if the key of the former CA is lost, ", caKey)
+	switch {
+	case len(singly) > 0:
+		way = fmt.Sprintf("enough of the others accept it, so the operator restarts %s, one at a time while all members are healthy; "+
+			"if one of the others stays down, delete one pod of these (kubectl delete pod -n %s %s): it returns on its volume and accepts the certificate",
+			strings.Join(singly, ", "), n.Namespace, singly[0])
+	case restart != "":
+		way += "delete all pods at once (" + restart + "): they return on their volumes after a short outage"
+	default:
+		way += "back up and restore the cluster, because a member loses its data with its pod"
+	}
+	why := fmt.Sprintf("Secret %s: running members refuse the certificate in %s, because they know only the CAs that they read at their start: connections that break do not come back; %s",
+		peer.Secret, certKey, way)
 	c.Problems = append(c.Problems, CertProblem{Reason: CertificateInvalid, Why: why})
 	c.MembersHeld = why
 	c.sort()

@@ -208,32 +208,34 @@ func (c *Cluster) templateFor(p manifest.PodState, t manifest.Template) manifest
 }
 
 // judgeMembers checks that the running members accept the certificate that the peer Secret has now. One that
-// takes no part in the quorum does not count: it is cut off already, and the quorum is one of the others.
+// takes no part in the quorum does not count: it is cut off already, and the quorum is one of the others. Nor does
+// a pod that has no member any more.
 func (c *Cluster) judgeMembers(o *plan.Observation) {
 	peer := c.certs.held["peer"]
 	if peer.ID == nil {
 		return
 	}
-	var cas []string
+	cas := map[string]string{}
 	onVolumes := true
 	for _, p := range o.Pods {
 		if p.Deleting {
 			continue
 		}
 		onVolumes = onVolumes && p.Claimed
-		apart := o.Quorum && o.HasMember(func(m plan.MemberState) bool { return m.PodName == p.Name && !m.Healthy() })
-		if p.Running && p.PeerCAs != "" && !apart && !slices.Contains(cas, p.PeerCAs) {
-			cas = append(cas, p.PeerCAs)
+		counts := !o.Quorum || o.HasMember(func(m plan.MemberState) bool { return m.PodName == p.Name && m.Healthy() })
+		if p.Running && p.PeerCAs != "" && counts {
+			cas[p.Name] = p.PeerCAs
 		}
 	}
-	if onVolumes && len(o.Members) <= 1 && o.Spec.Size == 1 {
+	o.Certificates.JudgeMembers(peer, cas, o.Now)
+	if len(o.Certificates.Refusing) == 0 || onVolumes && len(o.Members) <= 1 && o.Spec.Size == 1 {
 		return // it has no peers, and starts with the new CAs
 	}
 	restart := ""
 	if onVolumes {
 		restart = fmt.Sprintf("kubectl delete pods -n %s -l %s=%s", o.Names.Namespace, api.ClusterLabel, o.Names.Cluster)
 	}
-	o.Certificates.JudgeMembers(peer, cas, restart, o.Now)
+	o.Certificates.HoldMembers(peer, o.Names, restart, o.RestartsRefusing())
 }
 
 // certificatesDue reports whether the content of the Secrets is old.

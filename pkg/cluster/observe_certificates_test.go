@@ -462,6 +462,7 @@ func TestAMemberRestartsOnlyIfTheOthersAcceptItsCertificate(t *testing.T) {
 	w.putAll(goodSecrets(a))
 	c := w.cluster(obj)
 	after := certPeriod
+	quorum := false // in which all pods are members
 	look := func(secret *corev1.Secret) *plan.Observation {
 		t.Helper()
 		if secret != nil {
@@ -479,6 +480,11 @@ func TestAMemberRestartsOnlyIfTheOthersAcceptItsCertificate(t *testing.T) {
 		}
 		if err != nil {
 			t.Fatal(err)
+		}
+		for i := 0; quorum && i < len(o.Pods); i++ {
+			p := &o.Pods[i]
+			o.Quorum, o.Members = true, append(o.Members, plan.MemberState{Member: etcd.Member{ID: uint64(i + 1)}, PodName: p.Name, Pod: p,
+				Volume: &manifest.VolumeState{Name: p.Name}, Status: &etcd.Status{LeaderID: 1}})
 		}
 		c.judgeMembers(o)
 		for _, p := range o.Pods {
@@ -563,6 +569,26 @@ func TestAMemberRestartsOnlyIfTheOthersAcceptItsCertificate(t *testing.T) {
 	look(nil)
 	check("both CAs", look(peer(b, b, a)), false, true)
 	check("the certificate of the new CA too early", look(peer(a, b, a)), true, false)
+	// c has yet to restart. That ends the hold, unless it would not know the CA either.
+	quorum = true
+	look(peer(b, b, a))
+	w.runningPod(c, "a")
+	w.runningPod(c, "b")
+	look(nil)
+	check("two know both", look(nil), false, true)
+	o = look(peer(a, b, a))
+	check("the certificate of the new CA before the last member has restarted", o, true, true)
+	if step, ok := next(o).(plan.RecyclePod); !ok || step.Name != "c" || !strings.Contains(o.Certificates.MembersHeld, "the operator restarts c") {
+		t.Errorf("%s: %s", next(o), o.Certificates.MembersHeld)
+	}
+	chain := peer(a, etcdtest.NewCA(t, "third"))
+	chain.Data["peer.crt"] = slices.Concat(chain.Data["peer.crt"], a.PEM)
+	check("that certificate, with which no restarted member would agree", look(chain), true, false)
+	look(peer(a, b, a))
+	w.runningPod(c, "c")
+	check("the last member has restarted", look(nil), false, false)
+	quorum = false
+
 	look(peer(b, b, a))
 	all()
 	look(nil)
@@ -596,14 +622,18 @@ func TestAMemberWithoutConnectionsHoldsUpNothing(t *testing.T) {
 	a, b := etcdtest.NewCA(t, "ca"), etcdtest.NewCA(t, "ca")
 	for name, c := range map[string]struct {
 		size, members int
-		quorum        bool // without the member
+		quorum        bool
+		healthy, left bool // the member, or it is none any more
 		held          bool
 	}{
 		"alone":            {size: 1, members: 1},
 		"about to grow":    {size: 3, members: 1, held: true},
 		"about to shrink":  {size: 1, members: 2, held: true},
 		"cut off":          {size: 3, members: 3, quorum: true},
+		"in the quorum":    {size: 3, members: 3, quorum: true, healthy: true, held: true},
+		"no member":        {size: 3, members: 3, quorum: true, healthy: true, left: true},
 		"without a quorum": {size: 3, members: 3, held: true},
+		"nobody knows":     {size: 3, members: 3, left: true, held: true},
 	} {
 		fake := clocktesting.NewFakeClock(time.Now())
 		obj := tlsCluster()
@@ -612,7 +642,12 @@ func TestAMemberWithoutConnectionsHoldsUpNothing(t *testing.T) {
 		w.putAll(goodSecrets(a))
 		cl := w.cluster(obj)
 		o := &plan.Observation{Now: fake.Now(), Names: manifest.NamesOf(obj), Spec: obj.Spec, Quorum: c.quorum, Members: make([]plan.MemberState, c.members)}
-		o.Members[0].PodName = "a"
+		if !c.left {
+			o.Members[0].PodName = "a"
+		}
+		if c.healthy {
+			o.Members[0].Status = &etcd.Status{LeaderID: 1}
+		}
 		if err := cl.observeCertificates(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

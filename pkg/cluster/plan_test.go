@@ -245,6 +245,10 @@ func parseCluster(o *plan.Observation, words []string) (running string, err erro
 			if value == "refused" {
 				o.Certificates.MembersHeld = "refused"
 			}
+		case "accepting": // the certificate of peers, surely
+			o.Certificates.Accepting = strings.Split(value, ",")
+		case "refusing":
+			o.Certificates.Refusing = strings.Split(value, ",")
 		case "no-quorum":
 			o.Quorum = false
 		case "returned": // the quorum, so long ago

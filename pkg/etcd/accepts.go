@@ -98,17 +98,28 @@ func (id *Identity) verify(other *Identity, usage x509.ExtKeyUsage, at time.Time
 // RefusedBy reports whether a process that holds these CAs alone is sure to refuse the
 // certificate, because none of them has signed it. They are as CAs returns them.
 func (id *Identity) RefusedBy(cas []string, now time.Time) bool {
-	all := slices.Concat([]*x509.Certificate{id.leaf}, id.intermediates, id.cas)
-	other := &Identity{cas: slices.DeleteFunc(slices.Clone(all[1:]), func(ca *x509.Certificate) bool { return !slices.Contains(cas, markOf(ca)) })}
-	if !errors.Is(other.Accepts(id, AsServer, now), ErrUnknownCA) {
+	if !errors.Is(id.holding(cas).Accepts(id, AsServer, now), ErrUnknownCA) {
 		return false
 	}
 	// If the signer of one of the certificates is not here, it may be one of the CAs.
+	all := slices.Concat([]*x509.Certificate{id.leaf}, id.intermediates, id.cas)
 	return !slices.ContainsFunc(all, func(c *x509.Certificate) bool {
 		return !slices.ContainsFunc(all, func(by *x509.Certificate) bool {
 			return by.CheckSignature(c.SignatureAlgorithm, c.RawTBSCertificate, c.Signature) == nil
 		})
 	})
+}
+
+// AcceptedBy reports whether such a process is sure to accept the certificate.
+func (id *Identity) AcceptedBy(cas []string, now time.Time) bool {
+	other := id.holding(cas)
+	return other.Accepts(id, AsServer, now) == nil && other.Accepts(id, AsClient, now) == nil
+}
+
+// holding returns an identity with those of these CAs that id knows.
+func (id *Identity) holding(cas []string) *Identity {
+	known := slices.Concat(id.intermediates, id.cas)
+	return &Identity{cas: slices.DeleteFunc(known, func(ca *x509.Certificate) bool { return !slices.Contains(cas, markOf(ca)) })}
 }
 
 // PassesPeerCheck reports whether members may accept connections from a member with this

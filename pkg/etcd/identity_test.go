@@ -136,23 +136,24 @@ func TestRefusedBy(t *testing.T) {
 		leaf   etcdtest.Leaf
 		chain  cas // behind the leaf
 		trusts cas
-		want   bool
+
+		want, accepted bool
 	}{
-		"the same CA":                        {cas{a}, a, etcdtest.Leaf{}, nil, cas{a}, false},
-		"another CA":                         {cas{a}, b, etcdtest.Leaf{}, nil, cas{b}, true},
-		"another CA of the same name":        {cas{a}, twin, etcdtest.Leaf{}, nil, cas{twin}, true},
-		"another CA beside the former":       {cas{a}, b, etcdtest.Leaf{}, nil, cas{a, b}, true},
-		"another CA that is announced":       {cas{a}, a, etcdtest.Leaf{}, nil, cas{a, b}, false},
-		"another CA that was announced":      {cas{a, b}, b, etcdtest.Leaf{}, nil, cas{a, b}, false},
-		"the former CA is gone":              {cas{a, b}, b, etcdtest.Leaf{}, nil, cas{b}, false},
-		"a renewed CA":                       {cas{a}, a, etcdtest.Leaf{}, nil, cas{a.SignedBy(a)}, false},
-		"the former CA is gone too early":    {cas{a}, a, etcdtest.Leaf{}, nil, cas{b}, false},
-		"out of date":                        {cas{a}, a, etcdtest.Leaf{To: now.Add(-time.Minute)}, nil, cas{a}, false},
-		"out of date, of another CA":         {cas{a}, b, etcdtest.Leaf{To: now.Add(-time.Minute)}, nil, cas{b}, true},
-		"an inner CA":                        {cas{b}, inner, etcdtest.Leaf{}, cas{inner}, cas{b}, false},
-		"an inner CA of another one":         {cas{a}, inner, etcdtest.Leaf{}, cas{inner}, cas{b}, true},
-		"an inner CA as the only one":        {cas{b}, inner, etcdtest.Leaf{}, cas{inner}, cas{inner}, false},
-		"a new CA that the former one signs": {cas{a}, b, etcdtest.Leaf{}, cas{b.SignedBy(a)}, cas{b}, false},
+		"the same CA":                        {cas{a}, a, etcdtest.Leaf{}, nil, cas{a}, false, true},
+		"another CA":                         {cas{a}, b, etcdtest.Leaf{}, nil, cas{b}, true, false},
+		"another CA of the same name":        {cas{a}, twin, etcdtest.Leaf{}, nil, cas{twin}, true, false},
+		"another CA beside the former":       {cas{a}, b, etcdtest.Leaf{}, nil, cas{a, b}, true, false},
+		"another CA that is announced":       {cas{a}, a, etcdtest.Leaf{}, nil, cas{a, b}, false, true},
+		"another CA that was announced":      {cas{a, b}, b, etcdtest.Leaf{}, nil, cas{a, b}, false, true},
+		"the former CA is gone":              {cas{a, b}, b, etcdtest.Leaf{}, nil, cas{b}, false, true},
+		"a renewed CA":                       {cas{a}, a, etcdtest.Leaf{}, nil, cas{a.SignedBy(a)}, false, true},
+		"the former CA is gone too early":    {cas{a}, a, etcdtest.Leaf{}, nil, cas{b}, false, false},
+		"out of date":                        {cas{a}, a, etcdtest.Leaf{To: now.Add(-time.Minute)}, nil, cas{a}, false, false},
+		"out of date, of another CA":         {cas{a}, b, etcdtest.Leaf{To: now.Add(-time.Minute)}, nil, cas{b}, true, false},
+		"an inner CA":                        {cas{b}, inner, etcdtest.Leaf{}, cas{inner}, cas{b}, false, true},
+		"an inner CA of another one":         {cas{a}, inner, etcdtest.Leaf{}, cas{inner}, cas{b}, true, false},
+		"an inner CA as the only one":        {cas{b}, inner, etcdtest.Leaf{}, cas{inner}, cas{inner}, false, false},
+		"a new CA that the former one signs": {cas{a}, b, etcdtest.Leaf{}, cas{b.SignedBy(a)}, cas{b}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cert, key := c.by.Issue(c.leaf)
@@ -166,6 +167,9 @@ func TestRefusedBy(t *testing.T) {
 			held := identity(t, a, etcdtest.Leaf{}, c.held...).CAs()
 			if got := parse(t, cert, key, bundle).RefusedBy(held, now); got != c.want {
 				t.Errorf("refused: %t", got)
+			}
+			if got := parse(t, cert, key, bundle).AcceptedBy(held, now); got != c.accepted {
+				t.Errorf("accepted: %t", got)
 			}
 		})
 	}

@@ -64,8 +64,11 @@ func updateOneMember(o *Observation) Step {
 		return nil
 	}
 	behind := o.behind()
-	if len(behind) == 0 || o.PeersRefuse() {
+	if len(behind) == 0 {
 		return nil
+	}
+	if o.PeersRefuse() {
+		return o.restartRefusing()
 	}
 	for _, m := range behind {
 		if o.dataDiffers() && !m.Pod.Dataless {

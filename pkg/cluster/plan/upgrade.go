@@ -370,6 +370,7 @@ func (o *Observation) successor(leader MemberState) (MemberState, bool) {
 	}
 	return slices.MaxFunc(candidates, func(a, b MemberState) int {
 		return cmp.Or(
+			compareBool(o.accepts(a), o.accepts(b)),
 			-compareBool(o.BehindTemplate(a), o.BehindTemplate(b)),
 			cmp.Compare(a.Status.RaftIndex, b.Status.RaftIndex),
 			-cmp.Compare(a.PodName, b.PodName),
