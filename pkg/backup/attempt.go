@@ -42,6 +42,8 @@ type attempt struct {
 	// which something stands now that must not be trusted.
 	sent bool
 	left string
+	// certain means that a quorum has confirmed the snapshot that was sent.
+	certain bool
 
 	progress progress
 }
@@ -154,7 +156,7 @@ func (a *attempt) store(ctx context.Context) (*storedBackup, error) {
 	a.log.WithFields(logrus.Fields{"endpoint": snap.Endpoint, "revision": snap.Revision, "version": snap.Version, "key": place.Path(key)}).Info("storing a backup")
 	metadata := a.metadata(snap)
 	body := &counted{from: snap, progress: &a.progress}
-	a.sent = true
+	a.sent, a.certain = true, snap.Linearizable
 	object, err := place.Put(ctx, key, store.Upload{
 		Body: body, Size: snap.Size,
 		Metadata: metadata,

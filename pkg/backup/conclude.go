@@ -39,7 +39,7 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 		t := &tidying{cfg: &b.cfg, log: b.log, obj: o.attempt.obj, owned: b.owned, again: b.again}
 		// A key that holds what must not be trusted would count as a backup.
 		if errors.Is(o.err, store.ErrFull) && len(b.wrong) == 0 && t.obj.Generation == b.obj.Generation {
-			t.full = b.status.Key
+			t.full, t.uncertain = b.status.Key, !o.attempt.certain
 		}
 		if o.backup != nil {
 			t.last = o.backup.key

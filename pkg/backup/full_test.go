@@ -64,6 +64,7 @@ func TestAFullStoreKeepsAllElse(t *testing.T) {
 		"while it is suspended":          {why: store.ErrFull, max: 4, fewer: 2, left: 4, change: func(w *world) { w.edit(func(obj *api.EtcdBackup) { obj.Spec.BackupPolicy.Suspend = true }) }},
 		"after what must not be trusted": {why: errors.Join(store.ErrFull, store.ErrLeft), max: 4, fewer: 2, left: 4},
 		"without a limit":                {why: store.ErrFull, left: 4},
+		"after the loss of the quorum":   {why: store.ErrFull, max: 4, fewer: 2, left: 4, change: func(w *world) { w.linearizable.Store(false) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -107,6 +108,17 @@ func TestAFullStoreKeepsCompleteBackupsWithoutAQuorum(t *testing.T) {
 		}
 		if len(complete) != 4 || len(all) != 7 || len(left) != 5 || !slices.Contains(left, all[6]) {
 			t.Errorf("of %q, %q are left", all, left)
+		}
+		// The last backup on record is still uncertain.
+		w.linearizable.Store(true)
+		pass(10 * time.Minute)
+		if got := w.store.keys(); !slices.Equal(got, []string{complete[3], all[6]}) {
+			t.Errorf("the quorum is back, and of %q, %q are left", left, got)
+		}
+		w.store.fail("", nil)
+		pass(10 * time.Minute)
+		if st := w.status(); !st.Succeeded || st.Uncertain {
+			t.Errorf("there is room, and the status is %+v", st)
 		}
 	})
 }

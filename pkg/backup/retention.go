@@ -41,8 +41,10 @@ func (s stored) time() time.Time {
 type keeping struct {
 	newest int           // this many; 0: all
 	age    time.Duration // those that are not older; 0: all
-	// full means that the store has no room: bases go first.
+	// full means that the store had no room for the snapshot of the last attempt: bases go first.
 	full bool
+	// uncertain means that this snapshot may lack writes: etcd has no quorum now.
+	uncertain bool
 }
 
 // surplus are the backups to delete, the oldest first, and bases of a full store at the end. The newest is never among
@@ -50,7 +52,8 @@ type keeping struct {
 //
 // Uncertain ones are counted apart: they never take the place of those that hold all
 // writes, of which none is deleted while the one that was made last is uncertain, and
-// never the newest.
+// never the newest. In a full store, the snapshot that found no room counts instead: etcd may have lost
+// its quorum since the one that was made last, or have it again.
 //
 // So are bases. They never take the place of those on the schedule, and stay as long as the log needs them:
 // as long as those around them, or until there are as many newer bases. In a full store, the oldest bases go
@@ -75,6 +78,9 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 	})
 	lastUncertain := slices.ContainsFunc(backups, func(b stored) bool { return b.key == last && b.uncertain })
 	highest := slices.MaxFunc(newestFirst, func(a, b stored) int { return cmp.Compare(a.revision, b.revision) }).key
+	if k.full {
+		lastUncertain = k.uncertain
+	}
 	former := lastOfFormer(newestFirst, last)
 	var surplus, spare []stored
 	var certain, uncertain struct{ scheduled, bases int } // that are newer

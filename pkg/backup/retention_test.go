@@ -258,6 +258,9 @@ func TestBasesAreCountedApart(t *testing.T) {
 		{"after what is too many", "SBSS", keeping{newest: 2, full: true}, "1 3"},
 		{"but not the newest", "BSS", keeping{newest: 2, full: true}, ""},
 		{"without a limit, all stay", "SBS", keeping{full: true}, ""},
+		{"without a quorum, none that holds all writes", "SBSBS", keeping{newest: 1, full: true, uncertain: true}, ""},
+		{"without a quorum, the uncertain ones", "sbSBS", keeping{newest: 1, full: true, uncertain: true}, "4"},
+		{"when the quorum is back", "sSSBS", keeping{newest: 1, full: true}, "1 2 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all := backups(c.kinds)

@@ -62,6 +62,8 @@ type tidying struct {
 	last string          // key of the backup that was made; "": none
 	// full is the place of the last backup on record, if the attempt has failed because the store had no room.
 	full string
+	// uncertain means that no quorum has confirmed the snapshot of this attempt.
+	uncertain bool
 	// owned holds what is known of keys: whether this EtcdBackup made them.
 	owned   map[string]origin
 	again   choices
@@ -147,7 +149,7 @@ func (t *tidying) retain(ctx context.Context, place *location.Location) tidied {
 	}
 	var failures []error
 	unanswered := 0 // failures that are not about one object
-	for _, b := range (keeping{newest, age, t.last == ""}).surplus(backups, last, t.cfg.Clock.Now()) {
+	for _, b := range (keeping{newest: newest, age: age, full: t.last == "", uncertain: t.uncertain}).surplus(backups, last, t.cfg.Clock.Now()) {
 		if err := t.look(ctx); err != nil {
 			failures = append(failures, err)
 			unanswered++
