@@ -15,6 +15,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/backupobject"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
 // jump makes more revisions than the log reads from etcd, while the operator is down.
@@ -64,6 +65,44 @@ func TestGapsOfALogDisplaceNoBackupOfTheSchedule(t *testing.T) {
 			t.Errorf("in the end, backups %v", kept)
 		}
 	})
+}
+
+// People give a store room for one backup more than they keep.
+func TestAGapInAFullStoreDoesNotEndTheBackups(t *testing.T) {
+	for gaps := 1; gaps <= 2; gaps++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := newLogWorld(t, func(s *api.BackupSpec) {
+				s.BackupPolicy.BackupIntervalInSecond, s.BackupPolicy.MaxBackups = 3600, 4
+			})
+			w.store.meddle(func(_ context.Context, operation, key string) error {
+				if _, _, ours := backupobject.ParseKey("etcd", key); ours && operation == "put" && len(w.backups()) >= 5 {
+					return store.ErrFull
+				}
+				return nil
+			}, nil)
+			stop := w.run()
+			defer func() { stop() }()
+			w.writeEvery(time.Minute, 4*time.Hour+5*time.Minute)
+			before := w.backups()
+			for range gaps {
+				stop = w.jump(stop)
+				w.writeEvery(10*time.Second, 150*time.Second)
+			}
+			if got := w.backups(); len(before) != 4 || len(got) != 5 {
+				t.Fatalf("of %v, %v are left after %d gaps", before, got, gaps)
+			}
+			last := w.status().LastScheduleDate
+			w.writeEvery(time.Minute, time.Hour)
+			kept := w.backups()
+			if st := w.status(); !st.Succeeded || !last.Before(st.LastScheduleDate) || len(kept) != 5 || !slices.Equal(kept[:3], before[1:]) {
+				t.Errorf("after %d gaps, %v of %v are left, and the status is %+v", gaps, kept, before, st)
+			}
+			w.writeEvery(time.Minute, 8*time.Hour)
+			if st := w.status(); !st.Succeeded || int(st.Continuous.Gaps) != gaps {
+				t.Errorf("in the end, the status is %+v", st)
+			}
+		})
+	}
 }
 
 // Another look has another time.

@@ -41,14 +41,14 @@ func (s stored) time() time.Time {
 type keeping struct {
 	newest int           // this many; 0: all
 	age    time.Duration // those that are not older; 0: all
-	// full means that the store had no room for the snapshot of the last attempt: bases go first.
+	// full means that the store had no room for the snapshot of the last attempt.
 	full bool
 	// uncertain means that this snapshot may lack writes: etcd has no quorum now.
 	uncertain bool
 }
 
-// surplus are the backups to delete, the oldest first, and bases of a full store at the end. The newest is never among
-// them, nor the one that was made last, by whatever clocks.
+// surplus are the backups to delete, the oldest first, and at the end what goes only in a full store. The newest is
+// never among them, nor the one that was made last, by whatever clocks.
 //
 // Uncertain ones are counted apart: they never take the place of those that hold all
 // writes, of which none is deleted while the one that was made last is uncertain, and
@@ -57,7 +57,9 @@ type keeping struct {
 //
 // So are bases. They never take the place of those on the schedule, and stay as long as the log needs them:
 // as long as those around them, or until there are as many newer bases. In a full store, the oldest bases go
-// until both kinds together are as many as are kept: people give a store room for so many.
+// until both kinds together are as many as are kept: people give a store room for so many. If nothing else is
+// to go, the oldest one on the schedule does: otherwise the newest base, or what former clusters have left, would
+// end all further backups. Each attempt that finds no room costs one, as each success does.
 //
 // Where etcd is at a lower revision than it was, it was restored, or lost and recreated.
 // The schedule continues, and would replace all that holds what was lost. After a long
@@ -82,7 +84,7 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 		lastUncertain = k.uncertain
 	}
 	former := lastOfFormer(newestFirst, last)
-	var surplus, spare []stored
+	var surplus, spare, scheduled []stored
 	var certain, uncertain struct{ scheduled, bases int } // that are newer
 	for i, b := range newestFirst {
 		newer := &certain
@@ -92,7 +94,9 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 		tooMany := k.newest > 0 && (newer.scheduled >= k.newest || b.base && newer.bases >= k.newest)
 		tooOld := k.age > 0 && now.Sub(b.time()) > k.age
 		first := newer.scheduled == 0 && (!b.base || newer.bases == 0)
-		kept := i == 0 || b.key == last || b.key == highest || slices.Contains(former, b.key) || !b.uncertain && (first || lastUncertain)
+		newest := newer.scheduled == 0 && newer.bases == 0
+		held := i == 0 || b.key == last || b.key == highest || slices.Contains(former, b.key) || !b.uncertain && (newest || lastUncertain)
+		kept := held || !b.uncertain && first
 		if b.base {
 			newer.bases++
 		} else {
@@ -103,6 +107,8 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 			surplus = append(surplus, b)
 		case !kept && b.base && !b.uncertain:
 			spare = append(spare, b)
+		case !held && !b.base && !b.uncertain:
+			scheduled = append(scheduled, b)
 		}
 	}
 	slices.Reverse(surplus)
@@ -115,6 +121,9 @@ func (k keeping) surplus(backups []stored, last string, now time.Time) []stored 
 		}
 		slices.Reverse(spare)
 		surplus = append(surplus, spare[:max(0, min(len(spare), left-k.newest))]...)
+		if len(surplus) == 0 && len(scheduled) > 0 && left > k.newest {
+			surplus = scheduled[len(scheduled)-1:]
+		}
 	}
 	return surplus
 }

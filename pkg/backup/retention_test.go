@@ -4,6 +4,7 @@
 package backup
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -210,6 +211,9 @@ func TestABackupOfEachFormerClusterStays(t *testing.T) {
 		{"one that holds all writes", "BBBaAA", keeping{newest: 1}, "1 4 5"},
 		{"no better one", "BBBbaa", keeping{newest: 1}, "1 4 5"},
 		{"nobody knows which cluster", "BBB  ", keeping{newest: 2}, "1 2 3"},
+		{"in a full store, the oldest of the new one", "BBBBA", keeping{newest: 4, full: true}, "2"},
+		{"only one at once", "DDDDCBA", keeping{newest: 4, full: true}, "4"},
+		{"no room at all", "DCBA", keeping{newest: 1, full: true}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all := backups(c.clusters)
@@ -256,7 +260,13 @@ func TestBasesAreCountedApart(t *testing.T) {
 		{"in a full store, the oldest go", "SBBS", keeping{newest: 3, full: true}, "2"},
 		{"all go, and nothing of the schedule", "SBBSS", keeping{newest: 3, full: true}, "3 4"},
 		{"after what is too many", "SBSS", keeping{newest: 2, full: true}, "1 3"},
-		{"but not the newest", "BSS", keeping{newest: 2, full: true}, ""},
+		{"but not the newest: then the oldest of the schedule", "BSS", keeping{newest: 2, full: true}, "1"},
+		{"after one gap", "BSSSS", keeping{newest: 4, full: true}, "1"},
+		{"after two, the older base is enough", "BBSSSS", keeping{newest: 4, full: true}, "5"},
+		{"only one is kept, and a base is newer", "BS", keeping{newest: 1, full: true}, "1"},
+		{"as many as are kept", "BSSS", keeping{newest: 4, full: true}, ""},
+		{"uncertain ones don't count", "sBSSS", keeping{newest: 4, full: true}, ""},
+		{"without a quorum, all of the schedule stay", "BSSSS", keeping{newest: 4, full: true, uncertain: true}, ""},
 		{"without a limit, all stay", "SBS", keeping{full: true}, ""},
 		{"without a quorum, none that holds all writes", "SBSBS", keeping{newest: 1, full: true, uncertain: true}, ""},
 		{"without a quorum, the uncertain ones", "sbSBS", keeping{newest: 1, full: true, uncertain: true}, "4"},
@@ -340,6 +350,69 @@ func TestBasesDisplaceNoBackupOfTheSchedule(t *testing.T) {
 		}
 		if scheduled != min(all, keep.newest) || bases > keep.newest {
 			t.Fatalf("%+v of %+v keeps %d of the schedule and %d bases", keep, backups, scheduled, bases)
+		}
+	}
+}
+
+// Attempts that find no room follow each other until there is some.
+func TestAFullStoreIsEmptiedNoFurther(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 10)) // must be repeatable
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	moment := func() time.Time { return start.Add(time.Duration(random.IntN(100)) * time.Hour) }
+	certain := func(backups []stored) int {
+		return len(slices.DeleteFunc(slices.Clone(backups), func(b stored) bool { return b.uncertain }))
+	}
+	for range 5000 {
+		var backups []stored
+		for i := range 1 + random.IntN(12) {
+			backups = append(backups, stored{
+				key: fmt.Sprint(i), revision: int64(random.IntN(9)), begun: moment(), modified: moment(),
+				uncertain: random.IntN(4) == 0, base: random.IntN(2) == 0, cluster: []string{"", "a", "b"}[random.IntN(3)],
+			})
+		}
+		keep := keeping{newest: random.IntN(5), full: true, uncertain: random.IntN(3) == 0}
+		last, now := fmt.Sprint(random.IntN(len(backups))), moment()
+		newestFirst := slices.SortedFunc(slices.Values(backups), func(a, b stored) int {
+			return cmp.Or(b.time().Compare(a.time()), cmp.Compare(b.revision, a.revision), strings.Compare(b.key, a.key))
+		})
+		// What stays whatever happens.
+		held := append(lastOfFormer(newestFirst, last), newestFirst[0].key, last)
+		held = append(held, slices.MaxFunc(newestFirst, func(a, b stored) int { return cmp.Compare(a.revision, b.revision) }).key)
+		if i := slices.IndexFunc(newestFirst, func(b stored) bool { return !b.uncertain }); i >= 0 {
+			held = append(held, newestFirst[i].key)
+		}
+		left := slices.Clone(backups)
+		for round := 1; ; round++ {
+			surplus := keep.surplus(left, last, now)
+			ordinary := keeping{newest: keep.newest}.surplus(left, last, now)
+			left = slices.DeleteFunc(left, func(b stored) bool { return slices.Contains(surplus, b) })
+			if len(surplus) == 0 {
+				break
+			}
+			beyond := 0
+			for _, b := range surplus {
+				if slices.Contains(held, b.key) || keep.uncertain && !b.uncertain {
+					t.Fatalf("%+v of %+v, the last of which is %s, deletes %s in round %d", keep, backups, last, b.key, round)
+				}
+				if !b.base && !b.uncertain && !slices.Contains(ordinary, b) {
+					beyond++
+				}
+			}
+			lastUncertain := slices.ContainsFunc(backups, func(b stored) bool { return b.key == last && b.uncertain })
+			if beyond > 1 && !lastUncertain {
+				t.Fatalf("%+v of %+v deletes %d of the schedule in round %d: %+v", keep, backups, beyond, round, surplus)
+			}
+		}
+		if got := certain(left); got < min(certain(backups), keep.newest) || keep.newest == 0 && len(left) < len(backups) {
+			t.Fatalf("%+v of %+v leaves %d that hold all writes: %+v", keep, backups, got, left)
+		}
+		if keep.newest == 0 || keep.uncertain || certain(left) <= keep.newest {
+			continue
+		}
+		for _, b := range left {
+			if !b.uncertain && !slices.Contains(held, b.key) {
+				t.Fatalf("%+v of %+v, the last of which is %s, keeps %s: no attempt would ever find room", keep, backups, last, b.key)
+			}
 		}
 	}
 }
