@@ -19,6 +19,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/changelog"
+	"github.com/etcd-operator/etcd-operator/pkg/store"
 )
 
 // restoring is an EtcdRestore of the path that a test's EtcdBackup has.
@@ -86,6 +87,31 @@ func TestTheRetentionKeepsWhatARestoreHasChosen(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAFullStoreKeepsWhatARestoreReads(t *testing.T) {
+	for name, chosen := range map[string]bool{"it has chosen": true, "it chooses": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, stop := fullWorld(t, 4, 0, store.ErrFull)
+				defer stop()
+				before := w.store.keys()
+				want := before
+				(&logWorld{world: w}).restoring("staging", func(r *api.EtcdRestore) {
+					if chosen {
+						r.Status.Phase = api.RestorePhaseStarting
+						r.Status.Backup = &api.RestoredBackup{Key: "bucket/" + before[0]}
+						want = []string{before[0], before[3]}
+					}
+				})
+				w.edit(func(obj *api.EtcdBackup) { obj.Spec.BackupPolicy.MaxBackups = 1 })
+				pass(2 * time.Hour)
+				if got := w.store.keys(); !slices.Equal(got, want) {
+					t.Errorf("of %q, %q are left", before, got)
+				}
+			})
+		})
+	}
 }
 
 func TestTheRetentionWaitsForARestoreThatChooses(t *testing.T) {
