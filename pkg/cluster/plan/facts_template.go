@@ -72,7 +72,7 @@ func (o *Observation) TriesEdit(m MemberState) bool {
 	if m.Pod == nil || m.Answers() || o.BehindTemplate(m) || o.BehindImage(m) {
 		return false
 	}
-	unserved := m.Pod.Guarded && !m.Pod.Noted
+	unserved := m.neverServed()
 	changed := manifest.SameVersion(m.Pod.Previous, m.Pod.Version) && o.crashes(m)
 	return slices.ContainsFunc(o.Own(), func(other MemberState) bool {
 		return unserved && o.BehindTemplate(other) || (unserved || changed) && o.BehindImage(other)
@@ -92,13 +92,16 @@ func (o *Observation) awaitsRepair(m MemberState) bool {
 }
 
 // mayRecoverFromEdit reports whether a restart with the present template may bring back a silent member that keeps
-// its data: etcd does not come up, or its container can't be made. The kubelet does not pause there, so no other
-// rule recreates the pod.
+// its data: etcd does not come up, or runs and has never served from this pod, such as one that does not reach its
+// peers. Or its container can't be made. The kubelet does not pause there, so no other rule recreates the pod.
 func (o *Observation) mayRecoverFromEdit(m MemberState) bool {
 	return m.KeepsData() && o.podOutdated(*m.Pod) && !o.volumeOutdated(m) && !m.Answers() &&
-		(m.Pod.StartingUp || !m.Pod.Running && !m.Pod.Crashing) &&
+		(m.neverServed() || m.Pod.StartingUp || !m.Pod.Running && !m.Pod.Crashing) &&
 		!m.Pod.Deleting && !m.Pod.DeletePutOff && !o.UpdatePutOff
 }
+
+// neverServed reports whether a member with a pod has not answered from it yet, as far as the operator has seen.
+func (m MemberState) neverServed() bool { return m.Pod.Guarded && !m.Pod.Noted }
 
 // crashes reports whether etcd of a silent member ends again and again, or does not come up. The kubelet pauses
 // for five minutes at most, so this holds between an end and the next one as well.
