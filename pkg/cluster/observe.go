@@ -96,7 +96,6 @@ func (c *Cluster) observe(ctx context.Context) (*plan.Observation, error) {
 	o.JoinSingly = c.postponed.holds(severalPods, o.Now)
 	o.LiftPutOff = c.postponed.holds(liftingOfAlarms, o.Now)
 	c.observeMembers(ctx, o)
-	c.judgeMembers(o)
 	c.observeRecovery(ctx, o)
 	if err := c.findUnlabelled(ctx, o); err != nil {
 		return nil, err

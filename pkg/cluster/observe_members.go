@@ -72,6 +72,7 @@ func (c *Cluster) observeMembers(ctx context.Context, o *plan.Observation) {
 		o.Members = append(o.Members, state)
 	}
 	c.prove(ctx, o)
+	c.judgeMembers(o)
 	c.health.track(o)
 	c.quorum.look(o)
 	c.marks.look(o)
@@ -293,7 +294,7 @@ func within[T any](ctx context.Context, timeout time.Duration, f func(context.Co
 type healthLog map[uint64]downtime
 
 // downtime is since when a member has been unhealthy, and for how long of that time it was awaited: while
-// there was a quorum, or its disk hung. looked is the last look, if the time until the next one counts.
+// there was a quorum, or its disk hung, and members accepted each other's certificates. looked is the last look, if the time until the next one counts.
 type downtime struct {
 	since   time.Time
 	awaited time.Duration
@@ -318,12 +319,13 @@ func (d downtime) follow(p *manifest.PodState) downtime {
 }
 
 // look counts the time since the last look, if the member was awaited at both. A late look proves nothing
-// about the time between. Only with a quorum, the operator asks whether a disk hangs.
+// about the time between. Only with a quorum, the operator asks whether a disk hangs. While members refuse each
+// other, one that restarts can't return.
 func (d downtime) look(o *plan.Observation, stalled bool) downtime {
 	if o.Quorum {
 		d.hangs = stalled
 	}
-	if !o.Quorum && !d.hangs {
+	if !o.Quorum && !d.hangs || o.PeersRefuse() {
 		d.looked = time.Time{}
 		return d
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/certsecret"
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd/etcdtest"
@@ -422,5 +424,59 @@ func TestAMemberIsAwaitedAgainAfterAnEdit(t *testing.T) {
 		if got := look(l.template, l.image); got != l.want {
 			t.Errorf("look %d: awaited for %s, want %s", i, got, l.want)
 		}
+	}
+}
+
+// A CA was exchanged in one step, and a member that restarted can't return. Hours later, somebody puts the former
+// files back. The next pass removed the member with its volume, before anybody could delete its pod.
+func TestAMemberIsNotAwaitedWhileMembersRefuseEachOther(t *testing.T) {
+	ca, other := etcdtest.NewCA(t, "ca"), etcdtest.NewCA(t, "ca")
+	peers := func(by *etcdtest.CA) *corev1.Secret {
+		return certificateSecret(peerUse, certsecret.Static, "peers", by, etcdtest.Leaf{DNS: memberNames}, by)
+	}
+	obj := testCluster()
+	obj.Spec.Size, obj.Status = 3, runningStatus()
+	obj.Spec.TLS = &api.TLSPolicy{Static: &api.StaticTLS{Member: &api.MemberSecret{PeerSecret: "peers"}}}
+	fake := clocktesting.NewFakeClock(time.Now())
+	w := newWorld(t, fake, obj)
+	w.put(peers(ca))
+	members := fakeMembers{}
+	members.join(t, w, "a", "b", "c")
+	c := w.cluster(obj)
+	look := func(held bool) time.Duration {
+		t.Helper()
+		o, err := c.observe(t.Context())
+		if err != nil || len(o.Members) != 3 {
+			t.Fatalf("members %v, %v", o, err)
+		}
+		if o.PeersRefuse() != held {
+			t.Fatalf("they refuse each other: %q", o.Certificates.MembersHeld)
+		}
+		fake.Step(certPeriod)
+		return o.Members[2].Awaited
+	}
+	look(false)
+	for _, name := range []string{"a", "b", "c"} {
+		w.editPod(name, func(pod *corev1.Pod) {
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, manifest.PeerCAsAnnotation, strings.Join(c.certs.held["peer"].ID.CAs(), ","))
+		})
+	}
+	members["c"].refusal = errors.New("no answer")
+	look(false)
+	if got := look(false); got != certPeriod {
+		t.Errorf("it was awaited for %s", got)
+	}
+	w.put(peers(other))
+	for range 30 {
+		if got := look(true); got != certPeriod {
+			t.Fatalf("while they refuse each other, it was awaited for %s", got)
+		}
+	}
+	w.put(peers(ca))
+	if got := look(false); got != certPeriod {
+		t.Errorf("after that, it was awaited for %s", got)
+	}
+	if got := look(false); got != 2*certPeriod {
+		t.Errorf("later, it was awaited for %s", got)
 	}
 }

@@ -157,7 +157,7 @@ type MemberState struct {
 	// healthy.
 	DownSince time.Time
 	// Awaited is for how long of that time the operator has seen a quorum, or a hung disk, which hangs
-	// without a quorum too.
+	// without a quorum too. The time in which members refuse each other's certificates does not count.
 	Awaited time.Duration
 	// Received is when it was last seen to receive a copy of the database; zero: never.
 	Received time.Time
