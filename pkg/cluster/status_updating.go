@@ -40,7 +40,8 @@ func updating(o *plan.Observation) (status corev1.ConditionStatus, reason, messa
 }
 
 // editAdvice says what a person can do about a member that has not served since an edit, because the operator
-// does not replace it; "" if there is none.
+// does not replace it; "" if there is none. It may open a large database, so nobody should give it up before
+// the operator would.
 func editAdvice(o *plan.Observation) string {
 	for _, m := range o.Voters() {
 		if !o.TriesEdit(m) || m.Pod.Deleting || m.SilentFor(o.Now) < standstillAfter {
@@ -48,7 +49,7 @@ func editAdvice(o *plan.Observation) string {
 		}
 		giveUp := "; if not, delete its pod"
 		switch {
-		case !o.Quorum:
+		case !o.Quorum, m.SilentFor(o.Now) <= plan.WedgeDeadline:
 			giveUp = ""
 		case m.KeepsData():
 			giveUp = "; if not, delete its PersistentVolumeClaim (kubectl delete pvc " + m.PodName + " --wait=false) and then its pod"

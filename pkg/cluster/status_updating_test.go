@@ -25,7 +25,33 @@ func TestUpdatingTellsHowFarAnEditIs(t *testing.T) {
 		"a member that crashes": {
 			"cluster template=t size=3\nmember a leader template=old\nmember b down=60s guarded\nmember c template=old", "True", "Cluster updating",
 			"1 of 3 members follow the spec; b has not served since the edit of the spec, and the operator does not replace it: " +
+				"if its logs blame the edit, take the edit back, and the operator repairs the member with its data",
+		},
+		"a member that opens a large database": {
+			"cluster template=t size=3 storage=1Gi\nmember a leader template=old\nmember b down=10m guarded startingup\nmember c template=old\nvolume a\nvolume b\nvolume c",
+			"True", "Cluster updating", "1 of 3 members follow the spec; b has not served since the edit of the spec, and the operator does not replace it: " +
+				"if its logs blame the edit, take the edit back, and the operator repairs the member with its data",
+		},
+		"a member that crashes for long": {
+			"cluster template=t size=3\nmember a leader template=old\nmember b down=11m guarded\nmember c template=old", "True", "Cluster updating",
+			"1 of 3 members follow the spec; b has not served since the edit of the spec, and the operator does not replace it: " +
 				"if its logs blame the edit, take the edit back, and the operator repairs the member with its data; if not, delete its pod",
+		},
+		"a member that may be well": {
+			"cluster template=t size=3\nmember a leader template=old\nmember b down=11m guarded ready\nmember c template=old", "True", "Cluster updating",
+			"1 of 3 members follow the spec",
+		},
+		"a member that refuses the operator": {
+			"cluster template=t size=3\nmember a leader template=old\nmember b unheard guarded notready\nmember c template=old", "True", "Cluster updating",
+			"1 of 3 members follow the spec",
+		},
+		"a member that receives the database": {
+			"cluster template=t size=3\nmember a leader template=old\nmember b down=11m received=5s guarded\nmember c template=old", "True", "Cluster updating",
+			"1 of 3 members follow the spec",
+		},
+		"a member that opens what it has received": {
+			"cluster template=t size=3\nmember a leader template=old\nmember b down=11m received=2m guarded\nmember c template=old", "True", "Cluster updating",
+			"1 of 3 members follow the spec",
 		},
 		"a new pod that waits":             {"cluster template=t size=1\nmember a leader template=old\npod n stuck", "True", "Cluster updating", "0 of 1 members follow the spec; the new n waits: no node"},
 		"pods are refused":                 {"cluster template=t update-refused size=1\nmember a leader template=old", "False", "Update refused", "Kubernetes refuses the pods that the spec describes; the members stay as they are: no"},

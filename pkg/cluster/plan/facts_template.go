@@ -67,9 +67,13 @@ func (o *Observation) BehindTemplate(m MemberState) bool {
 
 // TriesEdit reports whether a member follows an edit that others have yet to follow, and has not served since:
 // the edit may be at fault. A pod whose image changes in place keeps the note that its member has served, and
-// the same version does not show the change. There, an etcd counts that crashes.
+// the same version does not show the change. There, an etcd counts that crashes. A member may be well that the
+// operator can't ask, and one that receives a copy of the database will be.
 func (o *Observation) TriesEdit(m MemberState) bool {
 	if m.Pod == nil || m.Answers() || o.BehindTemplate(m) || o.BehindImage(m) {
+		return false
+	}
+	if m.DistrustsOperator() || m.Unreached() || o.catchesUp(m) {
 		return false
 	}
 	unserved := m.neverServed()
