@@ -75,6 +75,8 @@ func replaceWedgedMember(o *Observation) Step {
 			continue
 		case o.TriesEdit(m), o.awaitsRepair(m):
 			continue
+		case o.mayRecoverFromEdit(m) && o.UpdatePutOff:
+			continue // Kubernetes refuses its pod for now, and would refuse that of a replacement
 		case !o.dataDiffers() && !o.PeersRefuse() && o.mayRecoverFromEdit(m):
 			return recycle(*m.Pod, "it has not answered for "+WedgeDeadline.String()+", and the spec has changed since it was made")
 		}
