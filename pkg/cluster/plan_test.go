@@ -718,6 +718,8 @@ func parsePod(o *plan.Observation, p *manifest.PodState, words []string, running
 			p.Guarded, p.NotePutOff = true, true
 		case "delete-put-off":
 			p.DeletePutOff, p.DeleteRefused = true, true
+		case "delete-failed":
+			p.DeletePutOff = true
 		case "image-put-off":
 			p.ImagePutOff = true
 		case "pending":

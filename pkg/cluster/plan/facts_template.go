@@ -101,7 +101,7 @@ func (o *Observation) awaitsRepair(m MemberState) bool {
 func (o *Observation) mayRecoverFromEdit(m MemberState) bool {
 	return m.KeepsData() && o.podOutdated(*m.Pod) && !o.volumeOutdated(m) && !m.Answers() &&
 		(m.neverServed() || m.Pod.StartingUp || !m.Pod.Running && !m.Pod.Crashing) &&
-		!m.Pod.Deleting && !m.Pod.DeletePutOff
+		!m.Pod.Deleting
 }
 
 // neverServed reports whether a member with a pod has not answered from it yet, as far as the operator has seen.

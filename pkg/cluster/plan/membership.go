@@ -77,7 +77,9 @@ func replaceWedgedMember(o *Observation) Step {
 			continue
 		case o.mayRecoverFromEdit(m) && o.UpdatePutOff:
 			continue // Kubernetes refuses its pod for now, and would refuse that of a replacement
-		case !o.dataDiffers() && !o.PeersRefuse() && o.mayRecoverFromEdit(m):
+		case o.mayRecoverFromEdit(m) && m.Pod.DeletePutOff && !m.Pod.DeleteRefused:
+			continue // the API server or a webhook has failed once, and nobody refuses
+		case !o.dataDiffers() && !o.PeersRefuse() && o.mayRecoverFromEdit(m) && !m.Pod.DeletePutOff:
 			return recycle(*m.Pod, "it has not answered for "+WedgeDeadline.String()+", and the spec has changed since it was made")
 		}
 		if o.dataDiffers() && !m.Pod.Dataless {
