@@ -147,16 +147,20 @@ func (c *Certificates) JudgeMembers(peer Held, cas map[string]string, now time.T
 }
 
 // HoldMembers holds the members because some refuse the peer certificate. restart is the command that restarts
-// all members with their data; "" if their data would be lost. singly are those that the operator restarts.
-func (c *Certificates) HoldMembers(peer Held, n manifest.Names, restart string, singly []string) {
+// all members with their data; "" if their data would be lost. singly are those that the operator restarts. edited
+// means that a member has not served since an edit of the spec: another one that restarts might not, either.
+func (c *Certificates) HoldMembers(peer Held, n manifest.Names, restart string, singly []string, edited bool) {
 	certKey, _, caKey := CertUses[0].Files.Keys(peer.Form)
 	way := fmt.Sprintf("put back a certificate that the former CA has signed, with both CAs in %s, wait until all members have restarted, then exchange the certificate; "+
 		"if the key of the former CA is lost, ", caKey)
 	switch {
 	case len(singly) > 0:
-		way = fmt.Sprintf("enough of the others accept it, so the operator restarts %s, one at a time while all members are healthy; "+
-			"if one of the others stays down, delete one pod of these (kubectl delete pod -n %s %s): it returns on its volume and accepts the certificate",
-			strings.Join(singly, ", "), n.Namespace, singly[0])
+		way = fmt.Sprintf("enough of the others accept it, so the operator restarts %s, one at a time while all members are healthy and Kubernetes accepts the pod",
+			strings.Join(singly, ", "))
+		if !edited {
+			way += fmt.Sprintf("; if one of the others stays down, delete one pod of these (kubectl delete pod -n %s %s): "+
+				"it returns on its volume and accepts the certificate, and writes may wait until then", n.Namespace, singly[0])
+		}
 	case restart != "":
 		way += "delete all pods at once (" + restart + "): they return on their volumes after a short outage"
 	default:

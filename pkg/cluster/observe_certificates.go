@@ -235,7 +235,7 @@ func (c *Cluster) judgeMembers(o *plan.Observation) {
 	if onVolumes {
 		restart = fmt.Sprintf("kubectl delete pods -n %s -l %s=%s", o.Names.Namespace, api.ClusterLabel, o.Names.Cluster)
 	}
-	o.Certificates.HoldMembers(peer, o.Names, restart, o.RestartsRefusing())
+	o.Certificates.HoldMembers(peer, o.Names, restart, o.RestartsRefusing(), slices.ContainsFunc(o.Voters(), o.TriesEdit))
 }
 
 // certificatesDue reports whether the content of the Secrets is old.

@@ -581,6 +581,12 @@ func TestAMemberRestartsOnlyIfTheOthersAcceptItsCertificate(t *testing.T) {
 	if step, ok := next(o).(plan.RecyclePod); !ok || step.Name != "c" || !strings.Contains(o.Certificates.MembersHeld, "the operator restarts c") {
 		t.Errorf("%s: %s", next(o), o.Certificates.MembersHeld)
 	}
+	const byHand = "kubectl delete pod -n ns c)"
+	edited := (&plan.Observation{}).Certificates
+	edited.HoldMembers(c.certs.held["peer"], o.Names, "", []string{"c"}, true)
+	if !strings.Contains(o.Certificates.MembersHeld, byHand) || strings.Contains(edited.MembersHeld, byHand) {
+		t.Errorf("%s; and after an edit: %s", o.Certificates.MembersHeld, edited.MembersHeld)
+	}
 	chain := peer(a, etcdtest.NewCA(t, "third"))
 	chain.Data["peer.crt"] = slices.Concat(chain.Data["peer.crt"], a.PEM)
 	check("that certificate, with which no restarted member would agree", look(chain), true, false)

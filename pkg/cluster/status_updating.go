@@ -32,10 +32,13 @@ func updating(o *plan.Observation) (status corev1.ConditionStatus, reason, messa
 	case o.UpdateRefused != "":
 		return corev1.ConditionFalse, "Update refused", "Kubernetes refuses the pods that the spec describes; the members stay as they are: " + o.UpdateRefused
 	}
-	if o.PeersRefuse() {
-		return corev1.ConditionFalse, updateHeld, "the members stay as they are: " + o.Certificates.MembersHeld
-	}
 	message = fmt.Sprintf("%d of %d members follow the spec", len(own)-behind, len(own))
+	if o.PeersRefuse() {
+		if len(o.RestartsRefusing()) == 0 || o.UpdatePutOff {
+			return corev1.ConditionFalse, updateHeld, "the members stay as they are: " + o.Certificates.MembersHeld
+		}
+		message += "; " + o.Certificates.MembersHeld
+	}
 	return corev1.ConditionTrue, "Cluster updating", message + strings.Join(joiningTroubles(o), "") + editAdvice(o)
 }
 

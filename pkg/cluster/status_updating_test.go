@@ -59,6 +59,15 @@ func TestUpdatingTellsHowFarAnEditIs(t *testing.T) {
 		"an edit, and a volume":            {"cluster template=t storage=2Gi size=2\nmember a leader template=old\nmember b" + volumes, "True", "Cluster updating", "1 of 2 members follow the spec"},
 		"volumes grow":                     {larger + "volume a size=2Gi capacity=3Gi\nvolume b size=2Gi capacity=1Gi", "True", "Volumes growing", "1 of 2 volumes have grown to 2Gi"},
 		"members refuse their certificate": {"cluster template=t certificates=refused size=2\nmember a leader template=old\nmember b", "False", "Update held", "the members stay as they are: refused"},
+		"members refuse their certificate, and restart": {
+			"cluster template=t storage=1Gi certificates=refused accepting=a,b refusing=c\nmember a leader\nmember b\nmember c template=old\nvolume a\nvolume b\nvolume c",
+			"True", "Cluster updating", "2 of 3 members follow the spec; refused",
+		},
+		"members refuse their certificate, and one crashes since an edit": {
+			"cluster template=t storage=1Gi certificates=refused accepting=a refusing=c\nmember a leader template=old\nmember b down=2m guarded crashing\nmember c template=old\nvolume a\nvolume b\nvolume c",
+			"True", "Cluster updating", "1 of 3 members follow the spec; refused; b has not served since the edit of the spec, and the operator does not replace it: " +
+				"if its logs blame the edit, take the edit back, and the operator repairs the member with its data",
+		},
 		"file systems grow next": {
 			larger + "volume a size=2Gi capacity=1Gi resize-pending\nvolume b size=2Gi capacity=1Gi resize-pending", "True", "Volumes growing",
 			"0 of 2 volumes have grown to 2Gi; the file systems of a, b grow next: if that takes minutes, delete one of these pods after the other, each when all members are ready",

@@ -50,8 +50,10 @@ func (o *Observation) restartRefusing() Step {
 			return o.handOver(m)
 		}
 	}
-	if p := o.Pod(pods[0]); !p.DeletePutOff {
-		return recycle(*p, "it refuses the certificate of the others, because it has read other CAs")
+	for _, name := range pods {
+		if p := o.Pod(name); !p.DeletePutOff {
+			return recycle(*p, "it refuses the certificate of the others, because it has read other CAs")
+		}
 	}
 	return nil
 }
