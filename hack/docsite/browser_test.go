@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,6 +45,10 @@ func look(t *testing.T, s *site, pages ...string) found {
 	mux.Handle("/", s)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	// Who stops the tests signals their process group. The browser has one of its own.
+	stopped := make(chan os.Signal, 1)
+	signal.Notify(stopped, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(stopped)
 	// On a busy machine, all pages take minutes. A browser that hangs asks for nothing.
 	const longestPause = 2 * time.Minute
 	hangs := time.AfterFunc(longestPause, cancel)
@@ -79,6 +85,13 @@ func look(t *testing.T, s *site, pages ...string) found {
 		return f
 	case err := <-ended:
 		t.Fatalf("the browser ended without a result: %v\n%s", err, output.String())
+	case s := <-stopped:
+		cancel()
+		<-ended
+		must(t, os.RemoveAll(home))
+		signal.Reset()
+		must(t, syscall.Kill(os.Getpid(), s.(syscall.Signal)))
+		select {} // until the signal has ended the tests
 	}
 	return found{}
 }
@@ -144,5 +157,43 @@ func TestABrokenSite(t *testing.T) {
 				t.Errorf("nobody noticed: %q", f.Wrong)
 			}
 		})
+	}
+}
+
+// Whoever stops the tests while a browser runs finds no browser afterwards, and no file of it.
+func TestNoBrowserStaysIfTheTestsAreStopped(t *testing.T) {
+	temp, err := os.MkdirTemp("", "stop") //nolint:usetesting // t.TempDir contains the test's name
+	must(t, err)
+	defer os.RemoveAll(temp)
+	tests := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestPagesInABrowser$")
+	tests.Env = append(os.Environ(), "TMPDIR="+temp)
+	must(t, tests.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- tests.Wait() }()
+	browsers := func() (n int) {
+		commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		must(t, err)
+		for _, name := range commands {
+			if command, err := os.ReadFile(name); err == nil && bytes.Contains(command, []byte("--user-data-dir="+temp)) {
+				n++
+			}
+		}
+		return n
+	}
+	for browsers() < 2 { // the second one is started by the first, a script
+		select {
+		case err := <-ended:
+			t.Fatalf("the tests ended before a browser ran: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	must(t, tests.Process.Signal(syscall.SIGTERM))
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "terminated") {
+		t.Errorf("the tests ended so: %v", err)
+	}
+	left, err := os.ReadDir(temp)
+	must(t, err)
+	if n := browsers(); n > 0 || len(left) > 0 {
+		t.Errorf("%d processes of the browser and %d directories are left", n, len(left))
 	}
 }
