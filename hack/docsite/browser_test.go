@@ -123,7 +123,7 @@ func TestPagesInABrowser(t *testing.T) {
 }
 
 // A look finds what it looks for.
-func TestABrokenSite(t *testing.T) {
+func TestABrowserFindsABrokenSite(t *testing.T) {
 	tests := []struct {
 		name, want string
 		damage     func(s *site)
