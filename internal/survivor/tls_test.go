@@ -56,7 +56,7 @@ func TestOverTLSClientsNeedACertificate(t *testing.T) {
 	for name, config := range map[string]*tls.Config{
 		"no certificate": without, "a certificate of another CA": clientOf(t, stranger, ca, "anybody"), "an old version of TLS": old,
 	} {
-		s, err := snapshot.Open(soon(t), snapshot.Source{Endpoints: endpoints, TLS: config})
+		s, err := open(t, snapshot.Source{Endpoints: endpoints, TLS: config})
 		if err == nil {
 			_ = s.Close()
 		}
@@ -65,7 +65,7 @@ func TestOverTLSClientsNeedACertificate(t *testing.T) {
 		}
 	}
 	endpoints[0].URL = strings.Replace(endpoints[0].URL, "https", "http", 1)
-	if _, err := snapshot.Open(soon(t), snapshot.Source{Endpoints: endpoints}); !errors.Is(err, snapshot.ErrNoMember) {
+	if _, err := open(t, snapshot.Source{Endpoints: endpoints}); !errors.Is(err, snapshot.ErrNoMember) {
 		t.Errorf("plain text: %v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestTheCommonNameIsTheUser(t *testing.T) {
 	}
 	for _, user := range []string{"reader", "unknown", ""} {
 		src.TLS = clientOf(t, ca, ca, user)
-		s, err := snapshot.Open(soon(t), src)
+		s, err := open(t, src)
 		if err == nil {
 			_ = s.Close()
 		}
@@ -95,7 +95,7 @@ func TestTheCommonNameIsTheUser(t *testing.T) {
 	src.User = etcd.Credentials{Username: "root", Password: "secret"}
 	take(t, src)
 	src.TLS, src.User = clientOf(t, ca, ca, "root"), etcd.Credentials{Username: "reader", Password: "secret"}
-	if _, err := snapshot.Open(soon(t), src); !etcd.IsDenied(err) {
+	if _, err := open(t, src); !etcd.IsDenied(err) {
 		t.Errorf("a reader with the certificate of root: %v", err)
 	}
 }
@@ -108,7 +108,7 @@ func TestRenewedCertificatesCountAtTheNextConnection(t *testing.T) {
 	take(t, snapshot.Source{Endpoints: endpoints, TLS: clientOf(t, before, before, "anybody")})
 	secure(t, server, after)
 	take(t, snapshot.Source{Endpoints: endpoints, TLS: clientOf(t, after, after, "anybody")})
-	if s, err := snapshot.Open(soon(t), snapshot.Source{Endpoints: endpoints, TLS: clientOf(t, before, after, "anybody")}); !etcd.IsTLSFailure(err) {
+	if s, err := open(t, snapshot.Source{Endpoints: endpoints, TLS: clientOf(t, before, after, "anybody")}); !etcd.IsTLSFailure(err) {
 		if err == nil {
 			_ = s.Close()
 		}
@@ -116,7 +116,7 @@ func TestRenewedCertificatesCountAtTheNextConnection(t *testing.T) {
 	}
 
 	must(t, os.Remove(server.Key))
-	if _, err := snapshot.Open(soon(t), snapshot.Source{Endpoints: endpoints, TLS: clientOf(t, after, after, "anybody")}); !errors.Is(err, snapshot.ErrNoMember) {
+	if _, err := open(t, snapshot.Source{Endpoints: endpoints, TLS: clientOf(t, after, after, "anybody")}); !errors.Is(err, snapshot.ErrNoMember) {
 		t.Errorf("without a key: %v", err)
 	}
 	if !strings.Contains(log.String(), server.Key) {
