@@ -4,11 +4,15 @@
 package environment
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // kubectl plays a Kubernetes with the CRDs of some release. It logs its calls, and makes no namespace.
@@ -61,6 +65,63 @@ func TestTheDemoRemovesObjectsOfItsOwnGroup(t *testing.T) {
 	calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
 	if err == nil || !strings.Contains(string(calls), "delete etcdclusters.etcd.database.coreos.com --all") || strings.Contains(string(calls), "delete etcdclusters ") {
 		t.Errorf("%v: %s\n%s", err, out, calls)
+	}
+}
+
+// Ctrl-C ends a program such as tee, too, which reads what the demo prints.
+func TestTheDemoRemovesAllIfNobodyReadsOnAtTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	// There are CRDs as soon as there is an operator. A program in Go ends when it prints and nobody reads.
+	write(t, filepath.Join(dir, "kubectl"), `#!/usr/bin/env bash
+set -e
+echo "$*" >>"$CALLS"
+case "$*" in
+"get crd "*) ! grep -q ^apply "$CALLS" || echo "customresourcedefinition.apiextensions.k8s.io/$3" ;;
+"rollout status"*) exec sleep 600 ;;
+"delete "*) echo deleted; echo "done: $*" >>"$CALLS" ;;
+esac
+`)
+	write(t, filepath.Join(dir, "kubeconfig"), "{}")
+	write(t, filepath.Join(dir, "calls"), "")
+	temporary := filepath.Join(dir, "tmp")
+	if err := os.Mkdir(temporary, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "demo"), "--kubeconfig", filepath.Join(dir, "kubeconfig"))
+	demo.Env = append(Bare(), "PATH="+dir+":"+os.Getenv("PATH"), "CALLS="+filepath.Join(dir, "calls"), "TMPDIR="+temporary)
+	demo.Stdout, demo.Stderr = writer, writer
+	demo.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := demo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = writer.Close()
+	var calls []byte
+	for began := time.Now(); !bytes.Contains(calls, []byte("rollout status")); time.Sleep(10 * time.Millisecond) {
+		if calls, err = os.ReadFile(filepath.Join(dir, "calls")); err != nil || time.Since(began) > time.Minute {
+			_ = syscall.Kill(-demo.Process.Pid, syscall.SIGKILL)
+			t.Fatalf("no operator: %v\n%s", err, calls)
+		}
+	}
+	_ = reader.Close()
+	if err := syscall.Kill(-demo.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := demo.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		t.Errorf("the demo ended with %v", err)
+	}
+	calls, _ = os.ReadFile(filepath.Join(dir, "calls"))
+	for _, want := range []string{"namespace etcd-operator-demo", "clusterrolebinding,clusterrole", "crd etcdclusters."} {
+		if !bytes.Contains(calls, []byte("done: delete "+want)) {
+			t.Errorf("the demo has not removed %s:\n%s", want, calls)
+		}
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("the demo leaves %v, %v", left, err)
 	}
 }
 
