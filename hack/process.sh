@@ -24,9 +24,17 @@ attend() {
 
 # exit_on_signals lets a signal end the script as exit does: with the trap of EXIT.
 exit_on_signals() {
-	trap 'exit 129' HUP
-	trap 'exit 130' INT
-	trap 'exit 143' TERM
+	trap 'undisturbed; exit 129' HUP
+	trap 'undisturbed; exit 130' INT
+	trap 'undisturbed; exit 143' TERM
+}
+
+# undisturbed is the first command of a trap of EXIT that cleans. A second Ctrl-C does not end the trap
+# halfway, nor does the second of the two signals that timeout(1) sends. Commands in the trap inherit this.
+# Neither does a print end it that nobody reads: Ctrl-C ends tee, too, as in "hack/test | tee log".
+undisturbed() {
+	trap '' INT TERM HUP
+	trap : PIPE
 }
 
 # own_group SCRIPT ARGUMENT... is the first command of a script whose commands run in the foreground. It
@@ -44,12 +52,12 @@ own_group() {
 	exit "$status"
 }
 
-# end_group LEADER... asks the process groups to end, and kills them if they take too long.
+# end_group LEADER... asks all the process groups to end, and kills those that have not within one patience.
 end_group() {
-	local leader i
+	local leader i=0
+	for leader in "$@"; do kill -TERM -- "-$leader" 2>/dev/null || true; done
 	for leader in "$@"; do
-		kill -TERM -- "-$leader" 2>/dev/null || continue
-		for ((i = 0; i < patience * 10; i++)); do
+		for ((; i < patience * 10; i++)); do
 			kill -0 -- "-$leader" 2>/dev/null || break
 			sleep 0.1
 		done

@@ -16,7 +16,7 @@ import (
 )
 
 // stages is hack/test with its own function clean, two lanes and a local Kubernetes. They note what happens
-// to them. Each lane ends when the file lanes exists, and hack/kube when kube exists.
+// to them. Each lane ends when both were asked to and the file lanes exists, and hack/kube when kube exists.
 const stages = `#!/usr/bin/env bash
 set -euo pipefail
 source "$ROOT/hack/process.sh"
@@ -27,7 +27,7 @@ end_tripwire() { echo "tripwire ended" >>notes; }
 until_exists() { until [[ -e $1 ]]; do sleep 0.05; done; }
 lane() {
 	trap - EXIT INT TERM HUP
-	trap 'touch "asked.$me"; until_exists lanes; echo "lane $me ended" >>notes; exit' TERM
+	trap 'touch "asked.$me"; until_exists asked.1; until_exists asked.2; until_exists lanes; echo "lane $me ended" >>notes; exit' TERM
 	local me=$1
 	echo "$BASHPID" >"begun.$me"
 	sleep 600 &
@@ -119,9 +119,17 @@ func TestTheCleanupOfHackTestReachesItsEnd(t *testing.T) {
 	// Ctrl-C ends a program such as tee, too, which reads the output.
 	_ = reader.Close()
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
+	again := func() { // to all in the foreground, by a person, and to the script, by a supervisor
+		time.Sleep(100 * time.Millisecond) // most likely in the middle of a command
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		time.Sleep(100 * time.Millisecond)
+	}
 	await("asked.1")
+	again()
 	allow("lanes")
 	await("asked.kube")
+	again()
 	allow("kube")
 	var exit *exec.ExitError
 	if err := <-ended; !errors.As(err, &exit) || exit.ExitCode() != 130 {
