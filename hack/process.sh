@@ -7,6 +7,8 @@
 # for a child in the foreground.
 
 child=
+# The directory for temporary files of own_group.
+own_files=
 # Seconds between the request to end and the kill.
 patience=30
 
@@ -39,16 +41,23 @@ undisturbed() {
 
 # own_group SCRIPT ARGUMENT... is the first command of a script whose commands run in the foreground. It
 # runs the script again, in a process group, and exits as that does. A signal to the script ends the
-# group. In the group, it returns at once.
+# group. In the group, it returns at once. TMPDIR of the group is removed after its end.
 own_group() {
 	if [[ -n ${OWN_GROUP-} ]]; then
 		unset OWN_GROUP
 		return
 	fi
-	trap end_child EXIT
-	exit_on_signals
+	trap end_own_group EXIT
+	local signal
+	for signal in HUP:129 INT:130 TERM:143; do
+		# shellcheck disable=SC2064 # each signal has its code
+		trap "trap '' HUP INT TERM; exit ${signal#*:}" "${signal%:*}"
+	done
+	# The name is short, for paths of sockets. The mode is that of /tmp, for programs of other users.
+	own_files=$(mktemp -d "${TMPDIR:-/tmp}/tmp.XXXXXX")
+	chmod 1777 "$own_files"
 	local status=0
-	OWN_GROUP=true attend "$@" || status=$?
+	OWN_GROUP=true TMPDIR=$own_files attend "$@" || status=$?
 	exit "$status"
 }
 
@@ -70,6 +79,13 @@ end_group() {
 end_child() {
 	[[ -z $child ]] || end_group "$child"
 	child=
+}
+
+# end_own_group ends the group and removes its temporary files, however many signals come meanwhile.
+end_own_group() {
+	trap '' HUP INT TERM
+	end_child || true
+	[[ -z $own_files ]] || rm -rf "$own_files" || true
 }
 
 # use_go puts Go on PATH where only login shells have it (sudo, cron).
