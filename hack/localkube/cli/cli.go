@@ -100,11 +100,23 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, ErrUsage):
 		return 2
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		fmt.Fprintln(stderr, "Interrupted; nothing was left running.")
+		fmt.Fprintln(stderr, interrupted(args[0]))
 		return 130
 	default:
 		fmt.Fprintln(stderr, "error:", err)
 		return 1
+	}
+}
+
+// interrupted says what an interrupted command leaves.
+func interrupted(command string) string {
+	switch command {
+	case "up":
+		return "Interrupted; nothing was left running."
+	case "down":
+		return "Interrupted; run `hack/kube down` again."
+	default:
+		return "Interrupted."
 	}
 }
 
