@@ -8,7 +8,11 @@ package smoke
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +21,26 @@ import (
 	"github.com/etcd-operator/etcd-operator/hack/localkube/slowdisk"
 )
 
+// mounter makes this program the one that mounts a slow disk.
+const mounter = "SLOWDISK_TEST_MOUNTER"
+
+// The mount is in a namespace of its own, which ends with the program that serves it. Nobody could
+// remove the directory of a dead mount.
 func TestFsyncsTakeAsLongAsOneWants(t *testing.T) {
+	if os.Getenv(mounter) != "" {
+		fsyncsTakeAsLongAsOneWants(t)
+		return
+	}
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	command.Env = append(os.Environ(), mounter+"=yes")
+	command.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func fsyncsTakeAsLongAsOneWants(t *testing.T) {
+	t.Helper()
 	disk, shown, delays := t.TempDir(), t.TempDir(), t.TempDir()
 	if err := slowdisk.Mount(disk, shown, delays); err != nil {
 		t.Fatal(err)
@@ -27,6 +50,9 @@ func TestFsyncsTakeAsLongAsOneWants(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	if mounts, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(os.Getppid()), "mountinfo")); err != nil || strings.Contains(string(mounts), shown) {
+		t.Errorf("others see the mount, %v", err)
+	}
 	if err := os.MkdirAll(filepath.Join(shown, "pod", "data"), 0o755); err != nil {
 		t.Fatal(err)
 	}
