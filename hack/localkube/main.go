@@ -24,10 +24,20 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	code := run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
+}
+
+// interrupts returns the signals that end a command in order. SIGHUP comes when the terminal goes. A program
+// that nohup(1) protects from it would receive it again.
+func interrupts() []os.Signal {
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 func run(ctx context.Context, args []string) int {
