@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // A Package and a file that shows that it is installed.
@@ -124,13 +125,24 @@ func Unpack(ctx context.Context, dir string, packages ...string) error {
 const lockWait = "DPkg::Lock::Timeout=300"
 
 // apt runs apt-get until it ends. An interrupted one ends before dpkg begins, or after dpkg: a
-// kill would leave packages half installed.
+// kill would leave packages half installed. So nothing ends it with the process group of this
+// process, and its output is a file: dpkg would die of a pipe that nobody reads any more.
 func apt(ctx context.Context, dir string, args ...string) error {
+	output, err := os.CreateTemp("", "apt-get")
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	defer os.Remove(output.Name())
 	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q", "-o", lockWait}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	// Who ends this process may remove its TMPDIR.
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "TMPDIR=/tmp")
+	cmd.Stdout, cmd.Stderr = output, output
+	if err := cmd.Run(); err != nil {
+		out, _ := os.ReadFile(output.Name())
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 		return fmt.Errorf("apt-get %s: %w\n%s", strings.Join(args, " "), err, strings.Join(lines[max(0, len(lines)-5):], "\n"))
 	}
