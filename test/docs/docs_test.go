@@ -119,7 +119,7 @@ func newUserSession(t *testing.T, page string) *session {
 	if start := storeOfPage[page]; start != nil {
 		environment = append(environment, start(t, n.HostIP(t))...)
 	}
-	return newSession(t, append(environment, "PATH="+helmFirst(t))...)
+	return newSession(t, treeOf(t, page), append(environment, "PATH="+helmFirst(t))...)
 }
 
 // helmFirst returns a PATH on which helm is the one of hack/helm.
@@ -147,5 +147,5 @@ func newLocalSession(t *testing.T) *session {
 			t.Errorf("%s: %v\n%s", down, err, output)
 		}
 	})
-	return newSession(t, environment...)
+	return newSession(t, root, environment...)
 }

@@ -25,7 +25,7 @@ import (
 // other tests beside it.
 const blockTime = 20 * time.Minute
 
-// session is a shell at the top of the source tree that runs the blocks.
+// session is a shell that runs the blocks.
 type session struct {
 	t     *testing.T
 	dir   string
@@ -61,10 +61,11 @@ func (p *transcript) take() string {
 // done is what the shell prints at the end of a block.
 const done = "--- this block is done ---"
 
-func newSession(t *testing.T, environment ...string) *session {
+// newSession starts the shell at the top of a source tree.
+func newSession(t *testing.T, tree string, environment ...string) *session {
 	t.Helper()
 	shell := exec.CommandContext(t.Context(), "bash", "--noprofile", "--norc")
-	shell.Dir = root
+	shell.Dir = tree
 	shell.Env = append(os.Environ(), environment...)
 	shell.WaitDelay = 5 * time.Second
 	stdin, err := shell.StdinPipe()
@@ -137,7 +138,7 @@ func (s *session) read() error {
 
 // A block that must fail passes only if a command fails.
 func TestOnlyACommandThatFailsIsAnExitCode(t *testing.T) {
-	s := newSession(t)
+	s := newSession(t, root)
 	for _, c := range []struct{ text, output, err string }{
 		{"name=value; echo begun", "begun", "<nil>"},
 		{"echo $name; (exit 3); echo continues", "value", "exit code 3"},
@@ -157,7 +158,7 @@ func TestOnlyACommandThatFailsIsAnExitCode(t *testing.T) {
 
 // What a block printed before it hung says which command hangs.
 func TestABlockThatHangsShowsItsOutput(t *testing.T) {
-	s := newSession(t)
+	s := newSession(t, root)
 	s.patience = time.Second
 	output, err := s.run(block{text: "echo begun; sleep 60"})
 	if output != "begun" || err == nil || !strings.Contains(err.Error(), "not done after 1s") {
