@@ -77,11 +77,24 @@ func (c *clusterState) deleting() bool { return c.live.GetDeletionTimestamp() !=
 func (c *clusterState) hasFinalizer() bool {
 	return slices.Contains(c.live.GetFinalizers(), api.RestoreFinalizer)
 }
+func (c *clusterState) keptByImport() bool {
+	return slices.Contains(c.live.GetFinalizers(), api.ImportFinalizer)
+}
 func (c *clusterState) annotation() string { return c.live.GetAnnotations()[api.RestoreAnnotation] }
 
 // unserved reports whether the cluster has no member yet that could have served anybody.
 func (c *clusterState) unserved() bool {
 	return c.unreadable == "" && (c.status.Phase == api.ClusterPhaseNone || c.status.Phase == api.ClusterPhaseCreating)
+}
+
+// importing reports whether an import is under way that a deletion of the cluster does not end at once,
+// and whether it only goes forward, to its end. Otherwise a deletion takes it back.
+func (c *clusterState) importing() (underWay, forward bool) {
+	st := c.status.Import
+	if !st.Begun() || st.CompletionDate != "" || st.Copies() && !c.unserved() {
+		return false, false
+	}
+	return true, st.CommitDate != "" && !st.Copies()
 }
 
 // from reports whether the cluster began with a backup of a restore.

@@ -145,7 +145,25 @@ func obstacle(o *observation) string {
 	case o.readyAgain != "":
 		return o.readyAgain
 	}
-	return ""
+	return awaitImport(o.cluster)
+}
+
+// awaitImport says why an EtcdCluster can't be replaced now that is in the middle of an import. The
+// etcd operator continues that during a deletion, and must not lose its members meanwhile.
+func awaitImport(c *clusterState) string {
+	name := c.live.GetName()
+	switch underWay, forward := c.importing(); {
+	case !underWay, c.deleting() && (forward || !c.keptByImport()):
+		// Whoever deletes it after the commit gives the import up. The restore sets its volumes aside first.
+		return ""
+	case c.deleting():
+		return "waiting for the EtcdCluster to go, which is being deleted" + keptBy(c)
+	case forward:
+		return fmt.Sprintf("the EtcdCluster %s is in the middle of an import that is committed: wait for its end, and start the members that it waits for; "+
+			"if they are gone for good, delete the EtcdCluster (kubectl delete etcdcluster %s --wait=false): the restore then begins, and says when to remove the finalizer of the import%s", name, name, clusterSays(c))
+	}
+	return fmt.Sprintf("the EtcdCluster %s is in the middle of an import, and the imported etcd has all data: let the import end; "+
+		"or delete the EtcdCluster to go back, and give spec.clusterTemplate when it is gone; or restore under another name%s", name, clusterSays(c))
 }
 
 const nobodySeesTheLoss = "no etcd operator has confirmed for two minutes that the EtcdCluster has no quorum (status.recovery.lastUpdateTime): a quorum may be back; the restore continues as soon as one does"

@@ -18,8 +18,8 @@ const (
 )
 
 // stop ends the old cluster. The finalizer keeps its EtcdCluster until its pods have
-// ended, and with it the garbage collector from what belongs to it; what is being
-// deleted the etcd operator leaves alone.
+// ended, and with it the garbage collector from what belongs to it. What is being
+// deleted the etcd operator leaves alone, but for an import that is under way.
 func stop(o *observation) *verdict {
 	if o.phase() != api.RestorePhaseStopping {
 		return nil
@@ -28,8 +28,14 @@ func stop(o *observation) *verdict {
 	old := c != nil && replaced != "" && c.uid() == replaced
 	running, ending, lost := o.leftovers.sorted(o.now)
 	deleteFirst := o.obj.Spec.EffectiveOldVolumes() == api.OldVolumesDeleteFirst
-	v := o.at(api.RestorePhaseStopping, "the old cluster is being stopped")
-	switch left := &o.leftovers; {
+	left, forward := &o.leftovers, ""
+	if old && c.deleting() && (c.hasFinalizer() || len(left.volumes)+len(left.services) == 0) {
+		if _, committed := c.importing(); committed && c.keptByImport() {
+			forward = "; " + importKeeps(c) // it may make new pods meanwhile
+		}
+	}
+	v := o.at(api.RestorePhaseStopping, "the old cluster is being stopped"+forward)
+	switch {
 	case !o.tokenUsable():
 		return o.ensureToken(v)
 	case old && !c.deleting() && o.lossUnseen:
@@ -48,9 +54,11 @@ func stop(o *observation) *verdict {
 	case len(running) > 0:
 		return v.do(deletePods{running})
 	case len(ending) > 0:
-		return o.at(api.RestorePhaseStopping, "waiting for the end of the old cluster's pods: "+podNames(ending))
+		return o.at(api.RestorePhaseStopping, "waiting for the end of the old cluster's pods: "+podNames(ending)+forward)
 	case old && c.hasFinalizer():
 		return v.do(letGo{cluster: c.live, lost: lost})
+	case old && importKeeps(c) != "":
+		return o.at(api.RestorePhaseStopping, "waiting for the old EtcdCluster to go: "+importKeeps(c)).helpless()
 	case old:
 		return o.at(api.RestorePhaseStopping, "waiting for the old EtcdCluster to go: somebody else keeps it by the finalizers "+strings.Join(c.live.GetFinalizers(), ", ")).helpless()
 	}

@@ -60,6 +60,24 @@ func deleting(u *unstructured.Unstructured) {
 
 func kept(u *unstructured.Unstructured) { u.SetFinalizers([]string{api.RestoreFinalizer}) }
 
+func keptByImport(u *unstructured.Unstructured) {
+	u.SetFinalizers(append(u.GetFinalizers(), api.ImportFinalizer))
+}
+
+// imports is an EtcdCluster that takes over another etcd.
+func imports(method api.ImportMethod, commitDate string) scene {
+	return func(o *observation) {
+		live(keptByImport)(o)
+		o.cluster.status.Phase = api.ClusterPhaseRunning
+		if method == api.ImportCopy {
+			o.cluster.status.Phase = api.ClusterPhaseCreating
+		}
+		o.cluster.status.Import = &api.ImportStatus{Method: method, ClusterID: "c1", CommitDate: commitDate}
+	}
+}
+
+func completed(o *observation) { o.cluster.status.Import.CompletionDate = "2026-11-21T17:59:00Z" }
+
 // annotated is an EtcdCluster that is made for what is on record.
 func annotated(o *observation) {
 	o.cluster.live.SetAnnotations(map[string]string{api.RestoreAnnotation: o.seed().String()})
@@ -196,6 +214,7 @@ func TestPlan(t *testing.T) {
 	createdByUs := func(phase api.ClusterPhase) scene {
 		return func(o *observation) { there("new", phase)(o); annotated(o) }
 	}
+	joining, joined := imports(api.ImportJoin, ""), imports(api.ImportJoin, "2026-11-21T17:50:00Z")
 	for name, tc := range map[string]struct {
 		o     *observation
 		step  string
@@ -230,6 +249,17 @@ func TestPlan(t *testing.T) {
 		"deleted before anything was touched": {seen(deleted), "", "", ""},
 		"and with the finalizer":              {seen(finalized, deleted), "release", "", ""},
 
+		"an import that is committed goes to its end":    {seen(joined), "", "Retrying", "kubectl delete etcdcluster c --wait=false"},
+		"or ends with a deletion":                        {seen(joined, live(deleting)), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
+		"for which the restore does not begin again":     {seen(stopping, joined), "holdCluster cluster=old/7", "Stopping", "the old cluster is being stopped"},
+		"one that is complete holds nothing up":          {seen(joined, completed), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
+		"one that is not committed has a way back":       {seen(joining), "", "Retrying", "delete the EtcdCluster"},
+		"which takes its time":                           {seen(joining, live(deleting)), "", "Retrying", "remove the finalizer " + api.ImportFinalizer},
+		"unless somebody ends it":                        {seen(joining, live(deleting), live(func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"theirs"}) })), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
+		"a template waits for it":                        {seen(joined, live(deleting), func(o *observation) { o.obj.Spec.ClusterTemplate = template() }), "", "Retrying", "remove the finalizer " + api.ImportFinalizer},
+		"a copy has a way back as well":                  {seen(imports(api.ImportCopy, "2026-11-21T17:50:00Z")), "", "Retrying", "delete the EtcdCluster"},
+		"and needs none when the new cluster has served": {seen(imports(api.ImportCopy, "2026-11-21T17:50:00Z"), func(o *observation) { o.cluster.status.Phase = api.ClusterPhaseFailed }), `begin manifest={"size":3,"version":"3.6.16"}`, "Verifying", "the backup is being looked for"},
+
 		"a template that nobody would start": {seen(gone, func(o *observation) {
 			o.obj.Spec.ClusterTemplate = template()
 			o.obj.Spec.ClusterTemplate.Spec.Raw = []byte(`{"size":1,"paused":true}`)
@@ -253,6 +283,13 @@ func TestPlan(t *testing.T) {
 		"but not forever":                     {seen(stopping, stopped, pod(-31*time.Second)), "letGo cluster=old/7 lost=[c-1]", "Stopping", "the old cluster is being stopped"},
 		"then it may go":                      {seen(stopping, stopped), "letGo cluster=old/7", "Stopping", "the old cluster is being stopped"},
 		"if others let it":                    {seen(stopping, live(deleting), live(func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"theirs"}) })), "", "Stopping", "theirs"},
+		"its committed import keeps it":       {seen(stopping, joined, live(deleting)), "", "Stopping", "to give the import up, remove the finalizer " + api.ImportFinalizer},
+		"or one that it takes back":           {seen(stopping, joining, live(deleting)), "", "Stopping", "or remove the finalizer " + api.ImportFinalizer},
+		"which says what it waits for":        {seen(stopping, joining, live(deleting), func(o *observation) { o.cluster.status.Reason = "no quorum" }), "", "Stopping", "no quorum"},
+		"or others, when it has ended":        {seen(stopping, joined, completed, live(deleting)), "", "Stopping", "somebody else keeps it by the finalizers " + api.ImportFinalizer},
+		"it makes pods until then":            {seen(stopping, stopped, joined, pod()), "deletePods pods=[c-1]", "Stopping", "remove the finalizer " + api.ImportFinalizer},
+		"which are waited for":                {seen(stopping, stopped, joined, pod(time.Second)), "", "Stopping", "remove the finalizer " + api.ImportFinalizer},
+		"also if others keep the EtcdCluster": {seen(stopping, joined, live(deleting), pod()), "deletePods pods=[c-1]", "Stopping", "remove the finalizer " + api.ImportFinalizer},
 		"it is gone, its pods are not":        {seen(stopping, gone, pod()), "deletePods pods=[c-1]", "Stopping", "the old cluster is being stopped"},
 		"all is gone":                         {seen(stopping, gone), "", "Creating", "the EtcdCluster is being made"},
 		"another has its name":                {seen(stopping, there("other", api.ClusterPhaseRunning)), "", "Creating", "the EtcdCluster is being made"},
@@ -421,5 +458,24 @@ func TestRetriesComeLessAndLessOften(t *testing.T) {
 	}
 	if got := fmt.Sprint(pauses); got != "[5s 10s 20s 40s 1m20s 2m40s 5m0s 5m0s 5m0s]" {
 		t.Error(got)
+	}
+}
+
+// Before, the volumes would go with the EtcdCluster.
+func TestTheFinalizerOfAnImportIsNamedOnceTheVolumesAreSetAside(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change scene
+		names  bool
+	}{
+		"nothing else keeps the EtcdCluster": {func(*observation) {}, false},
+		"the restore keeps it":               {live(kept), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(onRecord(api.RestorePhaseStopping), tc.change, imports(api.ImportJoin, "2026-11-21T17:50:00Z"), live(deleting), volume, pod())
+			v := plan(o)
+			if _, ok := v.step.(setAside); !ok || strings.Contains(v.status.Reason, api.ImportFinalizer) != tc.names {
+				t.Errorf("%v, which says %q", v.step, v.status.Reason)
+			}
+		})
 	}
 }

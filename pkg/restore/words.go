@@ -95,7 +95,24 @@ func keptBy(c *clusterState) string {
 	if len(c.live.GetFinalizers()) == 0 {
 		return ""
 	}
-	return "; it is kept by the finalizers " + strings.Join(c.live.GetFinalizers(), ", ")
+	text := "; it is kept by the finalizers " + strings.Join(c.live.GetFinalizers(), ", ")
+	if why := importKeeps(c); why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
+// importKeeps says how an EtcdCluster goes that is being deleted and that its import keeps; "" if none does.
+func importKeeps(c *clusterState) string {
+	switch underWay, forward := c.importing(); {
+	case !underWay || !c.keptByImport():
+		return ""
+	case forward:
+		return "the etcd operator continues its import, which is committed, and needs a quorum to end it: to give the import up, remove the finalizer " + api.ImportFinalizer +
+			" from the EtcdCluster; members of the imported etcd that are left are on their own then"
+	}
+	return "the etcd operator takes its import back first, and the imported etcd must answer for that: start its members; or remove the finalizer " + api.ImportFinalizer +
+		" from the EtcdCluster, and undo by hand what the import has changed there: members on its list, or the alarm by which it refuses writes" + clusterSays(c)
 }
 
 func podNames(pods []corev1.Pod) string {
