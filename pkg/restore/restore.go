@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -86,8 +87,10 @@ type Restore struct {
 	// dropsConditions reports whether the API server dropped the conditions of the last
 	// status, because its CustomResourceDefinition is older.
 	dropsConditions bool
-	// trouble is why Kubernetes did not do what it was last asked for.
-	trouble string
+	// trouble is why Kubernetes did not do what it was last asked for, and troubled the type of the
+	// step that asked.
+	trouble  string
+	troubled reflect.Type
 	// unacceptable means that the API server did not take the EtcdCluster that is on record.
 	unacceptable  bool
 	namespaceEnds bool
@@ -223,6 +226,11 @@ func (r *Restore) look(ctx context.Context, now time.Time) (time.Duration, error
 		return 0, errors.Join(err, r.reportBlind(ctx, now, err))
 	}
 	v := plan(o)
+	if r.trouble != "" && reflect.TypeOf(v.step) != r.troubled {
+		// The step is no longer due: somebody else has done it, or it was done and its answer lost.
+		r.trouble, o.trouble = "", ""
+		v = plan(o)
+	}
 	wrote, err := r.write(ctx, now, &v)
 	if err != nil {
 		return 0, err
@@ -246,7 +254,7 @@ func (r *Restore) look(ctx context.Context, now time.Time) (time.Duration, error
 		r.trouble = ""
 		return betweenSteps, nil
 	case !errors.Is(err, errBehind) && ctx.Err() == nil:
-		r.trouble = notice.Shorten(err.Error(), 1000)
+		r.trouble, r.troubled = notice.Shorten(err.Error(), 1000), reflect.TypeOf(v.step)
 	}
 	return 0, err
 }
