@@ -30,7 +30,7 @@ type pace struct{ slots *fair.Slots }
 
 func newPace() pace { return pace{fair.NewSlots(fewRequests)} }
 
-// slower is for a request for the Lease that lasts.
+// slower is for a request for the Lease that lasts, or that an API server with too much to do refuses.
 func (p pace) slower() {
 	p.slots.Resize(func(n int, _ bool) int { return max(n/4, fewestRequests) })
 }
@@ -62,8 +62,14 @@ func (m measured) RoundTrip(req *http.Request) (*http.Response, error) {
 	begun, slow := time.Now(), time.AfterFunc(slowLease, m.pace.slower)
 	resp, err := m.next.RoundTrip(req)
 	slow.Stop()
-	if err == nil {
+	if err != nil {
+		return resp, err
+	}
+	switch code := resp.StatusCode; {
+	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
+		m.pace.slower() // it refuses in milliseconds what it has no time for
+	case code < http.StatusInternalServerError:
 		m.pace.answered(time.Since(begun))
 	}
-	return resp, err
+	return resp, nil
 }

@@ -132,6 +132,53 @@ func TestManyRequestsWaitForASlowWebhookAtOnce(t *testing.T) {
 	})
 }
 
+// shedding is an API server that refuses every request for the Lease at once.
+type shedding struct{ status int }
+
+func (s shedding) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: s.status, Body: http.NoBody}, nil
+}
+
+// An API server that has too much to do refuses requests within milliseconds. That is no sign that
+// it could do more.
+func TestARefusalIsNoQuickAnswer(t *testing.T) {
+	for status, want := range map[int]int{
+		http.StatusTooManyRequests:     fewestRequests,
+		http.StatusServiceUnavailable:  fewestRequests,
+		http.StatusInternalServerError: fewRequests,
+		http.StatusGatewayTimeout:      fewRequests,
+		http.StatusConflict:            requestsAtOnce,
+		http.StatusOK:                  requestsAtOnce,
+	} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPace()
+				ctx, leave := context.WithCancel(t.Context())
+				for range 2 * requestsAtOnce {
+					go func() { _ = p.slots.Take(ctx) }()
+				}
+				synctest.Wait()
+				for range 10 {
+					req, err := http.NewRequestWithContext(ctx, http.MethodPut, "https://server/lease", http.NoBody)
+					if err != nil {
+						t.Fatal(err)
+					}
+					resp, err := measured{p, shedding{status}}.RoundTrip(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					resp.Body.Close()
+				}
+				if p.atOnce() != want {
+					t.Errorf("%d requests at once, want %d", p.atOnce(), want)
+				}
+				leave()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
 // atOnce is how many requests the API server may have at the same time.
 func (p pace) atOnce() int { return p.slots.Resize(func(n int, _ bool) int { return n }) }
 
