@@ -42,7 +42,7 @@ func newController(ctx context.Context, opts options, s operator.Surroundings) (
 		CreateCRD:     opts.CreateCRD,
 		Version:       version.Version,
 		OperatorImage: image,
-		ReservedIDs:   openshift.New(s.Clients.Kube).ReservedIDs,
+		ReservedIDs:   openshift.New(s.Clients.Kube, clock.RealClock{}).ReservedIDs,
 		GCInterval:    opts.gcInterval,
 		ChaosLevel:    opts.chaosLevel,
 		Kube:          s.Clients.Kube,

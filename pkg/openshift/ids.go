@@ -12,11 +12,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
 
 	"github.com/etcd-operator/etcd-operator/pkg/manifest"
 )
@@ -28,22 +30,31 @@ const (
 
 	// apiGroup exists on every OpenShift, and nowhere else.
 	apiGroup = "/apis/security.openshift.io"
+
+	// refusalHolds is how long an API server that refuses to say whether it is an OpenShift is not
+	// asked again.
+	refusalHolds = time.Minute
 )
 
 // Namespaces looks up the IDs that namespaces reserve.
 type Namespaces struct {
-	kube kubernetes.Interface
+	kube  kubernetes.Interface
+	clock clock.PassiveClock
 
 	mu        sync.Mutex
-	asked     bool
+	answered  bool // the API server has said whether it is an OpenShift
 	openshift bool
+	refused   time.Time // when it last refused to say; zero: never
 }
 
 // New returns the Namespaces of an API server, which need not be an OpenShift.
-func New(kube kubernetes.Interface) *Namespaces { return &Namespaces{kube: kube} }
+func New(kube kubernetes.Interface, clk clock.PassiveClock) *Namespaces {
+	return &Namespaces{kube: kube, clock: clk}
+}
 
 // ReservedIDs returns the IDs that a namespace reserves for its pods. They are zero on another
-// platform than OpenShift. Other platforms get one request for all namespaces.
+// platform than OpenShift. Other platforms get one request for all namespaces, and one a minute at
+// most if they refuse it.
 func (n *Namespaces) ReservedIDs(ctx context.Context, namespace string) (manifest.ReservedIDs, error) {
 	openshift, err := n.onOpenShift(ctx)
 	if err != nil || !openshift {
@@ -59,18 +70,22 @@ func (n *Namespaces) ReservedIDs(ctx context.Context, namespace string) (manifes
 func (n *Namespaces) onOpenShift(ctx context.Context) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.asked {
+	if n.answered || !n.refused.IsZero() && n.clock.Since(n.refused) < refusalHolds {
 		return n.openshift, nil
 	}
 	err := n.kube.Discovery().RESTClient().Get().AbsPath(apiGroup).Do(ctx).Error()
 	switch {
 	case err == nil:
-		n.openshift = true
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // every user of an OpenShift may look
+		n.answered, n.openshift = true, true
+	case apierrors.IsNotFound(err):
+		n.answered = true
+	case apierrors.IsForbidden(err):
+		// Every user of an OpenShift may look, so it is probably none. But an API server that has
+		// just started refuses everything until it has read the roles.
+		n.refused = n.clock.Now()
 	default:
 		return false, fmt.Errorf("ask whether Kubernetes is an OpenShift (GET %s): %w", apiGroup, err)
 	}
-	n.asked = true
 	return n.openshift, nil
 }
 

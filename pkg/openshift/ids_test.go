@@ -9,11 +9,13 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -21,6 +23,7 @@ import (
 type server struct {
 	group       atomic.Int32 // the status code for the API group
 	annotations map[string]string
+	clock       *testingclock.FakePassiveClock
 	namespaces  atomic.Int32 // requests for the namespace
 	groups      atomic.Int32 // requests for the API group
 }
@@ -52,7 +55,8 @@ func start(t *testing.T, s *server, group int) *Namespaces {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(kube)
+	s.clock = testingclock.NewFakePassiveClock(time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC))
+	return New(kube, s.clock)
 }
 
 func TestTheFirstIDsOfANamespaceAreTheMembers(t *testing.T) {
@@ -90,6 +94,26 @@ func TestOtherPlatformsAreAskedOnce(t *testing.T) {
 		if s.groups.Load() != 1 || s.namespaces.Load() != 0 {
 			t.Errorf("%d: %d requests for the API group, %d for the namespace", group, s.groups.Load(), s.namespaces.Load())
 		}
+	}
+}
+
+// An API server that has just started refuses everything until it has read the roles. All later pods
+// ran as a user that OpenShift refuses.
+func TestARefusalDoesNotHoldForever(t *testing.T) {
+	s := &server{annotations: map[string]string{usersAnnotation: "1000/10"}}
+	n := start(t, s, http.StatusForbidden)
+	if got, err := n.ReservedIDs(t.Context(), "ns"); err != nil || got.User != nil {
+		t.Fatalf("an API server that refuses to answer reserves %+v, %v", got, err)
+	}
+	s.group.Store(http.StatusOK)
+	s.clock.SetTime(s.clock.Now().Add(refusalHolds))
+	if got, err := n.ReservedIDs(t.Context(), "ns"); err != nil || ptr.Deref(got.User, -1) != 1000 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	s.group.Store(http.StatusForbidden) // another API server has just started
+	s.clock.SetTime(s.clock.Now().Add(time.Hour))
+	if got, err := n.ReservedIDs(t.Context(), "ns"); err != nil || ptr.Deref(got.User, -1) != 1000 {
+		t.Errorf("an OpenShift is forgotten: %+v, %v", got, err)
 	}
 }
 
