@@ -140,6 +140,7 @@ func New(cfg Config) (*Controller, error) {
 		Missing:     c.definition.Missing,
 		Recorder:    cfg.Recorder,
 		Log:         c.log,
+		Clock:       cfg.Clock,
 	}
 	m, err := newMetrics(cfg.Registry)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 )
 
 // Source is where the objects of a Fleet come from.
@@ -50,6 +51,7 @@ type Source[T Object] struct {
 	Missing  func()
 	Recorder record.EventRecorder
 	Log      *logrus.Entry
+	Clock    clock.PassiveClock
 
 	writes sync.WaitGroup // to objects that can't be read
 }

@@ -15,10 +15,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
+	"github.com/etcd-operator/etcd-operator/pkg/notice"
+	"github.com/etcd-operator/etcd-operator/pkg/readiness"
 )
 
 // writeTimeout bounds one write to an object that can't be read.
 const writeTimeout = 10 * time.Second
+
+// maxMessage bounds the message of a condition in bytes. The API server refuses long ones.
+const maxMessage = 4000
 
 // unreadable replaces, in the informer's store, an object that is not of the
 // types' form.
@@ -116,8 +123,46 @@ func (s *Source[T]) tryWriteReason(ctx context.Context, obj *unreadable, reason 
 	if err := unstructured.SetNestedField(live.Object, live.GetGeneration(), "status", "observedGeneration"); err != nil {
 		return fmt.Errorf("its status: %w", err)
 	}
+	if err := stall(live, reason, s.Clock.Now()); err != nil {
+		return fmt.Errorf("its status: %w", err)
+	}
 	_, err = client.UpdateStatus(ctx, live, metav1.UpdateOptions{})
 	return err
+}
+
+// stall puts into the conditions of an object that can't be read that it needs a person, and leaves
+// what else they say. Those of an earlier spec would seem to be about this one.
+func stall(live *unstructured.Unstructured, reason string, now time.Time) error {
+	conditions, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
+	if err != nil {
+		conditions = nil // nor need they be readable
+	}
+	written := now.UTC().Format(time.RFC3339)
+	verdict := readiness.Verdict{True: api.ConditionStalled, Reason: "SpecRefused", Message: notice.Shorten(reason, maxMessage)}
+	for _, c := range verdict.Conditions() {
+		var next map[string]any
+		for _, old := range conditions {
+			if old, ok := old.(map[string]any); ok && old["type"] == c.Type {
+				next = old
+			}
+		}
+		if next == nil {
+			next = map[string]any{"type": c.Type}
+			conditions = append(conditions, next)
+		}
+		if next["status"] != string(c.Status) || next["lastTransitionTime"] == nil {
+			next["lastTransitionTime"] = written
+		}
+		next["status"], next["reason"], next["message"] = string(c.Status), c.Reason, c.Message
+		// Not all kinds have these fields.
+		if next["lastUpdateTime"] != nil {
+			next["lastUpdateTime"] = written
+		}
+		if next["observedGeneration"] != nil {
+			next["observedGeneration"] = live.GetGeneration()
+		}
+	}
+	return unstructured.SetNestedSlice(live.Object, conditions, "status", "conditions")
 }
 
 // release takes the finalizer off an object under deletion that can't be read, and

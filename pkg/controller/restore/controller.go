@@ -137,6 +137,7 @@ func New(cfg Config) (*Controller, error) {
 		Missing:     c.definition.Missing,
 		Recorder:    cfg.Recorder,
 		Log:         c.log,
+		Clock:       cfg.Clock,
 	}
 	metrics, err := restore.NewMetrics(cfg.Registry)
 	if err != nil {
