@@ -55,7 +55,12 @@ an object, apply the values to it, and print it. So the chart and deploy/ have o
 {{- if eq $root.Values.scope "clusterWide" }}{{ $command = append $command "-cluster-wide" }}{{ end }}
 {{- with $root.Values.imagePullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end }}
 {{- with $values.resources }}{{ $_ := set $container "resources" . }}{{ end }}
-{{- with $values.env }}{{ $_ := set $container "env" (concat $container.env .) }}{{ end }}
+{{- /* A variable of the values replaces ours: Kubernetes refuses to apply one that is there twice. */}}
+{{- $env := list }}
+{{- $named := list }}
+{{- range $values.env }}{{ $named = append $named .name }}{{ end }}
+{{- range $container.env }}{{ if not (has .name $named) }}{{ $env = append $env . }}{{ end }}{{ end }}
+{{- $_ := set $container "env" (concat $env ($values.env | default list)) }}
 {{- with $values.podAnnotations }}{{ $_ := set $spec.template.metadata "annotations" . }}{{ end }}
 {{- with $values.podLabels }}{{ $_ := set $spec.template.metadata "labels" (merge $spec.template.metadata.labels .) }}{{ end }}
 {{- range $field := list "priorityClassName" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}

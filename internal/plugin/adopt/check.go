@@ -182,7 +182,8 @@ func (p *Plan) noteLost(o *old) {
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
 		for _, env := range c.Env {
-			if env.Name != "MY_POD_NAME" && env.Name != "MY_POD_NAMESPACE" {
+			limit := env.Name == "GOMEMLIMIT" && env.ValueFrom != nil // as in the new Deployment
+			if env.Name != "MY_POD_NAME" && env.Name != "MY_POD_NAMESPACE" && !limit {
 				p.add(Note, "", "the variable %s of %s is not carried over", env.Name, o.Name)
 			}
 		}

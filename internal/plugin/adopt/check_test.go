@@ -191,6 +191,23 @@ func TestAnAccountWithTheSameIdentityIsNoProblem(t *testing.T) {
 	}
 }
 
+// The new Deployment has the variables of the manifests too, and no others.
+func TestOnlyVariablesOfTheUserAreLost(t *testing.T) {
+	documents := operator("default", "etcd-operator", "etcd-operator")
+	documents[0] = strings.Replace(documents[0], "name: operator,", `name: operator, env: [{name: HTTPS_PROXY, value: "http://proxy"},
+        {name: GOMEMLIMIT, valueFrom: {resourceFieldRef: {resource: limits.memory}}}, {name: MY_POD_NAME, value: x}],`, 1)
+	w := newWorld(t, documents...)
+	var lost []string
+	for _, f := range w.plan(w.move()).Findings {
+		if strings.HasPrefix(f.Message, "the variable") {
+			lost = append(lost, f.Message)
+		}
+	}
+	if want := []string{"the variable HTTPS_PROXY of etcd-operator is not carried over"}; !slices.Equal(lost, want) {
+		t.Errorf("lost are %q, want %q", lost, want)
+	}
+}
+
 // ofThisRelease is a Deployment of this release, and its pod.
 func ofThisRelease(namespace, name, command string) []string {
 	documents := operator(namespace, name, command)
