@@ -44,6 +44,7 @@ func Operate(name string, f Flags, err error, stdout, stderr io.Writer, run func
 		fmt.Fprint(stdout, version.Text(name))
 		return ExitOK
 	}
+	leaveMemory()
 	logger := logs.New(stderr)
 	logs.RouteKlog(logger)
 	if err := run(logger.WithField("pkg", "operator")); err != nil {
