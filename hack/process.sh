@@ -48,11 +48,7 @@ own_group() {
 		return
 	fi
 	trap end_own_group EXIT
-	local signal
-	for signal in HUP:129 INT:130 TERM:143; do
-		# shellcheck disable=SC2064 # each signal has its code
-		trap "trap '' HUP INT TERM; exit ${signal#*:}" "${signal%:*}"
-	done
+	exit_on_signals
 	# The name is short, for paths of sockets. The mode is that of /tmp, for programs of other users.
 	own_files=$(mktemp -d "${TMPDIR:-/tmp}/tmp.XXXXXX")
 	chmod 1777 "$own_files"
@@ -83,7 +79,7 @@ end_child() {
 
 # end_own_group ends the group and removes its temporary files, however many signals come meanwhile.
 end_own_group() {
-	trap '' HUP INT TERM
+	undisturbed
 	end_child || true
 	[[ -z $own_files ]] || rm -rf "$own_files" || true
 }
