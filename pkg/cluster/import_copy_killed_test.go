@@ -29,6 +29,8 @@ type copyWorld struct {
 	// old is true if the etcd to copy is of 3.5, full if it has the alarm NOSPACE, and forgot if it accepts writes in
 	// spite of its fence.
 	old, full, forgot bool
+	// later is true if the etcd to copy is of 3.7, and large if its database has outgrown the usual quota.
+	later, large bool
 	// stuck keeps pods from getting the data.
 	stuck bool
 	// own are the clusters of the EtcdCluster, by the first member's pod.
@@ -214,6 +216,12 @@ func (m copyMember) Status(context.Context) (etcd.Status, error) {
 	if m.name == "" && m.w.old {
 		s.Version = "3.5.35"
 	}
+	if m.name == "" && m.w.later {
+		s.Version = "3.7.3"
+	}
+	if m.name == "" && m.w.large {
+		s.DBSize = 3 << 30
+	}
 	if m.name == "" && m.w.full {
 		s.Alarms = append(s.Alarms, etcd.Alarm{MemberID: 300, Type: etcd.AlarmNoSpace})
 	}
@@ -360,6 +368,31 @@ func TestACopyEndsIfItsEtcdMayHaveTakenWrites(t *testing.T) {
 			if w.fenced {
 				t.Error("the etcd to copy has the operator's alarm after the way back")
 			}
+			w.c.importer.end()
+		})
+	}
+}
+
+// A copy may be prepared for weeks, while the etcd to copy changes. It never stops writes for data on which the new
+// cluster can't start.
+func TestACopyIsNotCommittedIfItsEtcdHasChanged(t *testing.T) {
+	for want, change := range map[string]func(w *copyWorld, changed bool){
+		"can't be restored into a cluster of the older": func(w *copyWorld, changed bool) { w.later = changed },
+		"a member of the EtcdCluster stops all writes":  func(w *copyWorld, changed bool) { w.large = changed },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			w := newCopyWorld(t, 0)
+			w.until("prepared", phase(api.ImportPrepared))
+			change(w, true)
+			w.edit(func(obj *api.EtcdCluster) { obj.Spec.ImportFrom.Commit = true; obj.Generation++ })
+			passes := 0
+			w.until("here", func(*api.EtcdCluster) bool { passes++; return passes > 40 })
+			if st := w.etcdCluster().Status; st.Import.CommitDate != "" || w.fenced || len(w.own) > 0 || !strings.Contains(st.Reason, want) || !strings.Contains(st.Reason, "delete the EtcdCluster to go back") {
+				t.Errorf("committed: %q, the etcd to copy refuses writes: %t, the reason is %s", st.Import.CommitDate, w.fenced, st.Reason)
+			}
+			change(w, false)
+			w.until("complete", phase(api.ImportCompleted))
 			w.c.importer.end()
 		})
 	}

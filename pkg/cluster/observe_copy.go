@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcd-operator/etcd-operator/pkg/cluster/plan"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/importsource"
 	"github.com/etcd-operator/etcd-operator/pkg/notice"
 	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
@@ -23,12 +24,24 @@ func (c *Cluster) observeCopy(ctx context.Context, o *plan.Observation) {
 	o.Import.Fence = etcd.Fence(string(c.obj.UID))
 	if i.source != nil && o.Copying() && o.Import.Held {
 		o.Import.Source, o.Import.Silence = i.askSource(ctx, o.Spec.ImportFrom.Endpoints, o.Import.Fence)
+		c.judgeSource(o.Import.Source)
 		i.noteSilence(o)
 	} else {
 		i.silentSince = time.Time{}
 	}
 	if source := plan.CopiedFrom(o, string(c.obj.UID), i.skip); source != nil && o.Source == nil {
 		o.Source = source
+	}
+}
+
+// judgeSource compares an etcd to copy with the EtcdCluster again: both may have changed in the days in which
+// the copy was prepared.
+func (c *Cluster) judgeSource(s *plan.CopySource) {
+	if s == nil {
+		return
+	}
+	if target, err := importsource.TargetOf(c.obj, c.obj.Namespace); err == nil {
+		s.Misfits = obstacles(importsource.Misfits(s.Version, s.DatabaseBytes, target))
 	}
 }
 
@@ -118,7 +131,10 @@ func stateOf(ctx context.Context, conn Member, fence etcd.Alarm) (*plan.CopySour
 		return nil, errors.New("it does not say its revision: the operator needs a user with the role root (spec.auth)")
 	}
 	version, err := etcd.ParseVersion(status.Version)
-	s := &plan.CopySource{ClusterID: status.ClusterID, Revision: position.Revision, Raised: raised, Fenced: refuses, KeepsFence: err == nil && version.KeepsFence()}
+	s := &plan.CopySource{
+		ClusterID: status.ClusterID, Revision: position.Revision, Raised: raised, Fenced: refuses, KeepsFence: err == nil && version.KeepsFence(),
+		Version: status.Version, DatabaseBytes: status.DBSize,
+	}
 	for _, a := range status.Alarms {
 		if a != fence {
 			s.Others = append(s.Others, a)

@@ -384,6 +384,8 @@ func parseImport(o *plan.Observation, words []string) {
 			o.Import.Silence, o.Import.SilentFor = "no route", time.Minute
 		case "slow":
 			o.Import.Silence, o.Import.SilentFor = "no answer within 2s", 8*time.Second
+		case "misfits": // it answers, and has changed since the check
+			o.Import.Source.Misfits = []string{"version: the data does not fit"}
 		case "disarmed": // when it answered last
 			o.Import.Disarmed = true
 		case "stopping":

@@ -48,6 +48,19 @@ func Judge(f Facts, target Target) []finding.Finding {
 	return j.findings
 }
 
+// Misfits are the findings on what one member says of itself: whether a new cluster can start on its data. They need
+// no look at the others.
+func Misfits(version string, databaseBytes int64, target Target) []finding.Finding {
+	status := etcd.Status{Version: version, DBSize: databaseBytes}
+	j := &judge{Facts: Facts{Answers: []Answer{{Status: status}}, NoClusterVersion: errors.New("nobody has asked")}, target: target}
+	if version != "" {
+		j.versions()
+	}
+	j.quota()
+	j.volume()
+	return j.findings
+}
+
 func (j *judge) add(check string, level finding.Level, fix, format string, args ...any) {
 	j.findings = append(j.findings, finding.Finding{Check: check, Level: level, Message: fmt.Sprintf(format, args...), Fix: fix})
 }

@@ -232,3 +232,34 @@ func TestWhatKeepsAnEtcdFromACopy(t *testing.T) {
 		}
 	}
 }
+
+func TestMisfits(t *testing.T) {
+	own := copier() // of 3.7
+	for _, tc := range []struct {
+		version string
+		size    int64
+		change  func(*Target)
+		want    string
+	}{
+		{"3.6.16", 1 << 20, func(*Target) {}, ""},
+		{"3.7.3", 1 << 20, func(*Target) {}, ""},
+		{"", 0, func(*Target) {}, ""},
+		{"3.8.0", 1 << 20, func(*Target) {}, "set the cluster's version to 3.8 or later"},
+		{"3.6.16", 1 << 20, func(t *Target) { t.Version = version("3.5.35") }, "set the cluster's version to 3.6 or later"},
+		{"3.6.16", own.Quota, func(t *Target) { t.Volume = 9 << 30 }, "a member of the EtcdCluster stops all writes at"},
+		{"3.6.16", 2 << 20, func(t *Target) { t.Volume = 1 << 20 }, "a volume has 1048576 bytes, and the database 2097152"},
+		{"3.6.16", 2 << 20, func(t *Target) { t.Volume = 0 }, ""},
+	} {
+		target := own
+		tc.change(&target)
+		var got []string
+		for _, f := range Misfits(tc.version, tc.size, target) {
+			if f.Level == finding.Failure {
+				got = append(got, f.Message)
+			}
+		}
+		if said := strings.Join(got, "; "); (tc.want == "") != (said == "") || !strings.Contains(said, tc.want) {
+			t.Errorf("%s, %d bytes: %q, want %q", tc.version, tc.size, said, tc.want)
+		}
+	}
+}

@@ -29,6 +29,11 @@ type CopySource struct {
 	KeepsFence bool
 	// Others are the alarms that are not the operator's.
 	Others []etcd.Alarm
+	// Version and DatabaseBytes are those of the member that has answered; "" and 0: unknown. Misfits are why the new
+	// cluster can't start on such data, which may have changed since the check.
+	Version       string
+	DatabaseBytes int64
+	Misfits       []string
 }
 
 // Copying reports whether a copy is to begin, or has begun and is not complete. At any time, at most
@@ -173,6 +178,9 @@ func (o *Observation) copyTrouble() string {
 		return fmt.Sprintf("the etcd at the endpoints has the ID %s, and the one to copy has %s: correct the endpoints, or %s", etcd.FormatID(s.ClusterID), o.Status.Import.ClusterID, back)
 	case len(s.Others) > 0:
 		return "the etcd to copy has alarms: " + strings.Join(AlarmTexts(s.Others), ", ") + ": solve the cause and disarm them, or " + back
+	case len(s.Misfits) > 0 && !o.WritesStopped():
+		// Once writes have stopped, the copy continues: this must not prolong the stop.
+		return "the etcd to copy, or the EtcdCluster, has changed since the check: " + strings.Join(s.Misfits, "; ") + "; or " + back
 	}
 	if o.SourceDisarmed() {
 		return o.disarmed()
