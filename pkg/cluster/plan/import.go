@@ -337,11 +337,16 @@ func (o *Observation) inSync(m MemberState) bool {
 	return steady(m) && o.Import.Proven[m.ID] && o.lastIndex() <= m.Status.RaftApplied+catchUpEntries
 }
 
+// goBack is how a person ends an import whose members have votes. A foreground deletion ends all their pods at once,
+// before any of them can leave: the finalizer delays only that of the EtcdCluster. The former members may then be
+// too few for a quorum.
+const goBack = "delete the EtcdCluster to go back (with --cascade=background: --cascade=foreground, and Argo CD by default, end all its pods at once, which can cost the quorum)"
+
 // importDiffers says that an import waits until a person has decided whose data is right.
 func (o *Observation) importDiffers() string {
 	text := "the alarm CORRUPT says that members hold different data, and the members that the import removes may hold the right one: compare the members and lift the alarm"
 	if !o.Committed() {
-		text += ", or delete the EtcdCluster to go back"
+		text += ", or " + goBack
 	}
 	return text
 }
@@ -368,15 +373,15 @@ func (o *Observation) importIdle() Reason {
 	case o.Committed():
 		return because("the former members of the imported etcd are leaving")
 	case o.joinedBeforeCommit():
-		return Reason{ImportJoined, fmt.Sprintf("check that clients use them, and set spec.importFrom.commit to true: the former members leave then; or delete the EtcdCluster to go back. %d of %d votes belong to former members",
-			len(o.FormerVoters()), len(o.Voters()))}
+		return Reason{ImportJoined, fmt.Sprintf("check that clients use them, and set spec.importFrom.commit to true: the former members leave then; or %s. %d of %d votes belong to former members",
+			goBack, len(o.FormerVoters()), len(o.Voters()))}
 	}
 	planned := o.Planned()
 	switch down := o.formerDown(); {
 	case o.promoters() != "":
 		return Reason{ImportHeld, o.promoters()}
 	case down != "":
-		return because("the operator waits for " + down + ": start it, or delete the EtcdCluster to go back")
+		return because("the operator waits for " + down + ": start it, or " + goBack)
 	case len(planned) > 0 && planned[0].Reaching:
 		return because("the operator waits until the pod " + planned[0].Name + " reaches all former members at their peer URLs: see the log of its container check-dns")
 	case o.Import.Doubt != "":
