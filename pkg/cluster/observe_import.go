@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
@@ -63,7 +64,10 @@ type importer struct {
 	// nextLook is when a look may begin, and nextProof the same for a proof.
 	nextLook, nextProof time.Time
 	facts               plan.Import // what the jobs have found
-	known               digestAt    // what the former members have held
+	// deep is true if the last look has read the data of the members, and comparing if the one that runs does.
+	deep      bool
+	comparing *atomic.Bool
+	known     digestAt // what the former members have held
 	// generation is that of the spec that they have looked at.
 	generation int64
 }
@@ -158,13 +162,17 @@ func (c *Cluster) observeImport(ctx context.Context, o *plan.Observation) error 
 	if begun := o.Status.Import.Begun(); !begun {
 		if i.generation != c.obj.Generation {
 			i.job.end()
-			i.generation, i.facts, i.nextLook = c.obj.Generation, plan.Import{}, time.Time{}
+			i.generation, i.facts, i.deep, i.nextLook = c.obj.Generation, plan.Import{}, false, time.Time{}
 		}
 		if !i.job.running() && mayBegin(o) && !o.Now.Before(i.nextLook) {
 			c.survey(ctx, o)
 		}
 	}
 	o.Import = i.found(held)
+	if !o.Status.Import.Begun() && i.job.done != nil && !i.deep && i.comparing != nil && i.comparing.Load() {
+		// The look that runs has not found the obstacles of the last one again.
+		o.Import.Checked, o.Import.Obstacles, o.Import.Comparing = false, nil, true
+	}
 	if i.problem != "" && !o.Status.Import.Begun() {
 		o.Import.Checked, o.Import.Obstacles = true, []string{i.problem}
 	}
@@ -219,13 +227,19 @@ func (c *Cluster) survey(ctx context.Context, o *plan.Observation) {
 		target.Fence = etcd.Fence(string(c.obj.UID)) // from before somebody wiped the status
 	}
 	target.UserFrom, target.CertificateFrom = "spec.auth.credentialsSecret", "spec.importFrom.clientTLSSecret"
+	comparing := &atomic.Bool{}
+	i.comparing = comparing
 	source := &importsource.Source{
 		Dial: func(ctx context.Context, address string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		},
 		TLS: clientTLS(i.id, i.skip), User: i.user, Copies: target.Copies,
-		Own:        importsource.MarkOfCluster(c.obj.Namespace, c.obj.Name, string(c.obj.UID)),
-		Worthwhile: func(f importsource.Facts) bool { return len(obstacles(importsource.Judge(f, target))) == 0 },
+		Own: importsource.MarkOfCluster(c.obj.Namespace, c.obj.Name, string(c.obj.UID)),
+		Worthwhile: func(f importsource.Facts) bool {
+			none := len(obstacles(importsource.Judge(f, target))) == 0
+			comparing.Store(none)
+			return none
+		},
 	}
 	for _, url := range o.Spec.ImportFrom.Endpoints {
 		source.Endpoints = append(source.Endpoints, etcd.Endpoint{URL: url})
@@ -248,7 +262,7 @@ func (c *Cluster) survey(ctx context.Context, o *plan.Observation) {
 		if facts.DataRevision > 0 {
 			pause = surveyRest
 		}
-		return func() { i.facts, i.nextLook = found, c.cfg.Clock.Now().Add(pause) }
+		return func() { i.facts, i.deep, i.nextLook = found, facts.DataRevision > 0, c.cfg.Clock.Now().Add(pause) }
 	}, c.importJobFailed)
 }
 

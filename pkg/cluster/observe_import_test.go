@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,65 @@ func TestNoImportBeginsBeforeTheDataIsCompared(t *testing.T) {
 			}
 			if began := w.surveyed(2 * time.Minute); !began || looks != 2 {
 				t.Errorf("after %d looks, of which the last one has compared the data, begun is %v", looks, began)
+			}
+			w.c.importer.end()
+		})
+	}
+}
+
+// A look may read data for an hour. Somebody who still sees the obstacle that is gone edits the EtcdCluster, and the
+// look begins again.
+func TestAnObstacleThatIsGoneLeavesTheStatusBeforeTheDataIsCompared(t *testing.T) {
+	for name, newWorld := range map[string]func(*testing.T) *importWorld{
+		"join": func(t *testing.T) *importWorld { return newImportWorld(t, 0) },
+		"copy": func(t *testing.T) *importWorld { return newCopyWorld(t, 0).importWorld },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			look, looks, reads, end := w.cfg.Survey, 0, make(chan struct{}), make(chan struct{})
+			w.cfg.Survey = func(ctx context.Context, s *importsource.Source) importsource.Facts {
+				f := look(ctx, s)
+				f.DataRevision = 0
+				if looks++; looks == 1 {
+					f.Answers[1].Err = errors.New("no route to host")
+					f.NotListed = errors.New("no quorum")
+					return f
+				}
+				if !s.Worthwhile(f) {
+					t.Error("there is an obstacle")
+				}
+				close(reads)
+				<-end
+				return look(ctx, s)
+			}
+			w.c = w.cluster(w.etcdCluster())
+			pass := func() {
+				w.watch()
+				w.c.take(w.edit(func(*api.EtcdCluster) {}))
+				if s, err := w.c.pass(t.Context()); err != nil && !isNotYet(err) {
+					t.Fatalf("%s: %v", s, err)
+				}
+			}
+			if w.surveyed(Period); len(w.c.importer.job.done) == 1 {
+				pass()
+			}
+			if got := w.etcdCluster().Status.Import.Obstacles; len(got) == 0 {
+				t.Fatal("the first look has found no obstacle")
+			}
+			w.clock.Step(surveyPeriod)
+			pass()
+			<-reads
+			pass()
+			st := w.etcdCluster().Status
+			says := slices.ContainsFunc(st.Conditions, func(c api.ClusterCondition) bool {
+				return strings.Contains(c.Message, "compares the data of all members")
+			})
+			if len(st.Import.Obstacles) > 0 || st.Reason != "" || !says || st.Import.Begun() {
+				t.Errorf("while a look reads data, the obstacles are %q, the reason is %q, and the conditions are %+v", st.Import.Obstacles, st.Reason, st.Conditions)
+			}
+			close(end)
+			if !w.surveyed(time.Minute) {
+				t.Errorf("the import does not begin: %s", w.etcdCluster().Status.Reason)
 			}
 			w.c.importer.end()
 		})

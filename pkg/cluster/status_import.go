@@ -148,6 +148,8 @@ func importing(st *api.ClusterStatus, o *plan.Observation) string {
 		return "the pod of the first member is starting, and writes stop when it waits for the data"
 	case st.Import.Phase == api.ImportMoving:
 		return "the former members of the imported etcd are leaving"
+	case st.Import.Phase == api.ImportChecking && o.Import.Comparing:
+		return "the operator compares the data of all members of the etcd to import, and has found nothing else in the way: an edit of the EtcdCluster makes it begin again"
 	case st.Import.Phase == api.ImportChecking:
 		return "the operator looks at the etcd to import"
 	}

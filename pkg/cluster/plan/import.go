@@ -25,6 +25,8 @@ type Import struct {
 	// members from joining it.
 	Checked   bool
 	Obstacles []string
+	// Comparing is true while a look without other obstacles reads the data of all members, which may take an hour.
+	Comparing bool
 	// Problem is why the operator may reach no member of the etcd although all serve: it has no client
 	// certificate; "" if it knows of nothing.
 	Problem string
