@@ -52,8 +52,9 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	if apt(ctx, "", "install", "crun") == nil {
+	err := apt(ctx, "", "install", "crun")
+	stop()
+	if err == nil {
 		os.Exit(7) // the signal is forgotten
 	}
 }
