@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -50,6 +51,10 @@ func awaitFile(t *testing.T, file string) {
 // hack/test ends the process group of a stage, and kills it after its patience. apt-get ignores the
 // interrupt while dpkg runs.
 func TestTheEndOfAScriptSparesDpkg(t *testing.T) {
+	// Under nohup, the scripts would ignore a hangup. A signal that is caught here is not ignored in them.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(caught)
 	const aptGet = `trap '' INT; touch "$DIR/begun"; until [ -e "$DIR/ended" ] || [ ! -d "$DIR" ]; do sleep 0.05; done
 echo warning >&2; echo Setting up; touch "$DIR/done"`
 	for _, c := range []struct {
