@@ -34,7 +34,7 @@ func updating(o *plan.Observation) (status corev1.ConditionStatus, reason, messa
 	}
 	message = fmt.Sprintf("%d of %d members follow the spec", len(own)-behind, len(own))
 	if o.PeersRefuse() {
-		if len(o.RestartsRefusing()) == 0 || o.UpdatePutOff {
+		if !o.MayRestartRefusing() {
 			return corev1.ConditionFalse, updateHeld, "the members stay as they are: " + o.Certificates.MembersHeld
 		}
 		message += "; " + o.Certificates.MembersHeld

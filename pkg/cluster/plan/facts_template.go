@@ -104,7 +104,7 @@ func (o *Observation) mayRecoverFromEdit(m MemberState) bool {
 		!m.Pod.Deleting
 }
 
-// neverServed reports whether a member with a pod has not answered from it yet, as far as the operator has seen.
+// neverServed reports whether a member with a pod has not answered from it yet, as far as the operator has noted.
 func (m MemberState) neverServed() bool { return m.Pod.Guarded && !m.Pod.Noted }
 
 // crashes reports whether etcd of a silent member ends again and again, or does not come up. The kubelet pauses

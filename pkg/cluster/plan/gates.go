@@ -34,7 +34,7 @@ func CertificatesHold(o *Observation) Reason {
 	if why := podsHold(o); !why.IsZero() {
 		return why
 	}
-	if len(o.Pods) > 0 && o.Certificates.MembersHeld != "" && (len(o.RestartsRefusing()) == 0 || o.UpdatePutOff) {
+	if len(o.Pods) > 0 && o.Certificates.MembersHeld != "" && !o.MayRestartRefusing() {
 		return Reason{MembersHeld, o.Certificates.MembersHeld}
 	}
 	return Reason{}

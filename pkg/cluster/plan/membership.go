@@ -75,10 +75,8 @@ func replaceWedgedMember(o *Observation) Step {
 			continue
 		case o.TriesEdit(m), o.awaitsRepair(m):
 			continue
-		case o.mayRecoverFromEdit(m) && o.UpdatePutOff:
-			continue // Kubernetes refuses its pod for now, and would refuse that of a replacement
-		case o.mayRecoverFromEdit(m) && m.Pod.DeletePutOff && !m.Pod.DeleteRefused:
-			continue // the API server or a webhook has failed once, and nobody refuses
+		case o.mayRecoverFromEdit(m) && (o.UpdatePutOff || m.Pod.DeletePutOff && !m.Pod.DeleteRefused):
+			continue // Kubernetes refuses its pod, and would refuse that of a replacement, or has failed once to delete it
 		case !o.dataDiffers() && !o.PeersRefuse() && o.mayRecoverFromEdit(m) && !m.Pod.DeletePutOff:
 			return recycle(*m.Pod, "it has not answered for "+WedgeDeadline.String()+", and the spec has changed since it was made")
 		}

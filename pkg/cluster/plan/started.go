@@ -9,7 +9,7 @@ package plan
 // relies on a member before the note. Pods of earlier operators ignore the note and get none.
 func noteStarted(o *Observation) Step {
 	for _, m := range o.Own() {
-		if p := m.Pod; p != nil && m.Status != nil && p.Guarded && !p.Noted && !p.NotePutOff && !p.Deleting {
+		if p := m.Pod; p != nil && m.Status != nil && m.neverServed() && !p.NotePutOff && !p.Deleting {
 			return NoteMember{Pod: p.Name, UID: p.UID, ID: m.ID}
 		}
 	}

@@ -32,11 +32,16 @@ func (o *Observation) RestartsRefusing() []string {
 	return pods
 }
 
+// MayRestartRefusing reports whether a restart of members that refuse the others ends that, and Kubernetes has not
+// refused it just now.
+func (o *Observation) MayRestartRefusing() bool {
+	return len(o.RestartsRefusing()) > 0 && !o.UpdatePutOff
+}
+
 // restartRefusing restarts a member that refuses the others with their CAs, while all are healthy. A member that
 // accepts leads before: one that refuses would not reach the restarted one.
 func (o *Observation) restartRefusing() Step {
-	pods := o.RestartsRefusing()
-	if len(pods) == 0 || o.UpdatePutOff {
+	if !o.MayRestartRefusing() {
 		return nil
 	}
 	if s := o.unsettled(); s != nil {
@@ -50,7 +55,7 @@ func (o *Observation) restartRefusing() Step {
 			return o.handOver(m)
 		}
 	}
-	for _, name := range pods {
+	for _, name := range o.RestartsRefusing() {
 		if p := o.Pod(name); !p.DeletePutOff {
 			return recycle(*p, "it refuses the certificate of the others, because it has read other CAs")
 		}
