@@ -31,6 +31,9 @@ func (b *Backup) conclude(ctx context.Context, now time.Time) error {
 		return err
 	}
 	b.result = nil
+	if tidy && o.backup != nil {
+		b.left++ // until the tidying counts, which an edit can stop
+	}
 	if tidy && b.obj.DeletionTimestamp == nil && !b.obj.Spec.Suspended() {
 		spec := o.attempt.obj.Spec
 		if in := (api.BackupSpec{StorageType: spec.StorageType, BackupSource: spec.BackupSource}); !same(b.ownedIn, in) {

@@ -37,6 +37,9 @@ const (
 	tidyPatience = 30 * time.Second
 	// listLag is for how long the list of a store may not show a backup.
 	listLag = time.Hour
+	// deletionGrace is for how long a deletion that has begun may continue after the tidying was stopped. The
+	// store may carry out a request that was cut off, and the status and the events would not say so.
+	deletionGrace = 5 * time.Second
 )
 
 // origin is what is known of where an object comes from.
@@ -208,8 +211,22 @@ func (t *tidying) deleteMine(ctx context.Context, place *location.Location, key 
 		return false, err
 	case stat.Metadata[backupobject.MetaUID] != string(t.obj.UID):
 		return false, nil
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
 	}
+	ctx, cancel := outlasting(ctx, deletionGrace)
+	defer cancel()
 	return true, place.Delete(ctx, key)
+}
+
+// outlasting returns a context that ends grace after ctx, or with cancel.
+func outlasting(ctx context.Context, grace time.Duration) (_ context.Context, cancel func()) {
+	after, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(grace, func() { end(context.Cause(ctx)) })
+		context.AfterFunc(after, func() { timer.Stop() })
+	})
+	return after, func() { stop(); end(nil) }
 }
 
 // sweep removes what cut-off uploads have left. Where that is not possible it is
