@@ -35,7 +35,7 @@ func backUpSurvivor(t *testing.T, release members.Release) (c *members.Cluster, 
 	for i := range 20 {
 		members.Put(t, c.Client(t), fmt.Sprintf("early-%d", i), "x")
 	}
-	time.Sleep(500 * time.Millisecond) // etcd commits to its database
+	members.Commit(t, c.Client(t))
 	m.Kill(t)
 	early, err := os.ReadFile(m.Database())
 	if err != nil {
@@ -183,14 +183,17 @@ func TestARestoreGoesOnWithoutEntriesThatEtcdCannotApply(t *testing.T) {
 	release := releases[len(releases)-1]
 	c, backup := backUpSurvivor(t, release)
 	applied := release.SnapshotStatus(t, backup).Revision
-	for name, etcd := range map[string]struct{ program, want string }{
-		"it ends":   {"#!/bin/sh\necho 'panic: unexpected error during txn with writes' >&2\nexit 2\n", "panic: unexpected error during txn with writes"},
-		"it blocks": {"#!/bin/sh\nexec sleep 600\n", "etcd has applied no raft entry for 200ms"},
+	for name, etcd := range map[string]struct {
+		program, want string
+		stall         time.Duration
+	}{
+		"it ends":   {"#!/bin/sh\necho 'panic: unexpected error during txn with writes' >&2\nexit 2\n", "panic: unexpected error during txn with writes", time.Minute},
+		"it blocks": {"#!/bin/sh\nexec sleep 600\n", "etcd has applied no raft entry for 200ms", 200 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := restoreOf(t, backup, release)
-			r.stall = 200 * time.Millisecond
+			r.stall = etcd.stall
 			tools := t.TempDir()
 			must(t, os.Symlink(r.Tool, filepath.Join(tools, "etcdutl")))
 			must(t, os.WriteFile(filepath.Join(tools, "etcd"), []byte(etcd.program), 0o700)) //nolint:gosec // a program

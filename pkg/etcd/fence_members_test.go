@@ -40,7 +40,7 @@ func TestAFenceRefusesAllWrites(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			members.Put(t, client, "a", "1")
-			lease, err := client.Grant(ctx, 2)
+			lease, err := client.Grant(ctx, 10) // seconds: three requests later it must not have ended
 			must(t, err)
 			kept, err := client.Grant(ctx, 600)
 			must(t, err)
@@ -87,8 +87,14 @@ func TestAFenceRefusesAllWrites(t *testing.T) {
 			if resp := <-client.Watch(watching, "a", clientv3.WithRev(1)); resp.Err() != nil || len(resp.Events) != 1 {
 				t.Errorf("a watch says %v, %v", resp.Events, resp.Err())
 			}
-			// The lease has ended by now, and stays with its key. A restarted member knows the alarm.
-			time.Sleep(4 * time.Second)
+			// The lease ends, and stays with its key. A restarted member knows the alarm.
+			members.Await(t, "the end of the lease", func(ctx context.Context) error {
+				left, err := client.TimeToLive(ctx, lease.ID)
+				if err == nil && left.TTL >= 0 {
+					return fmt.Errorf("it has %d s", left.TTL)
+				}
+				return err
+			})
 			c.Members[1].Kill(t)
 			c.Members[1].Start(t)
 			c.WaitServing(t)

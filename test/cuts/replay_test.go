@@ -7,8 +7,10 @@ package cuts
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"maps"
@@ -16,7 +18,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -48,26 +49,34 @@ func (c *cut) applyLog(t *testing.T) {
 	if err := os.CopyFS(data, os.DirFS(c.survivor.Dir())); err != nil {
 		t.Fatal(err)
 	}
-	commitAll(t, data)
+	last := commitAll(t, data)
 	flags := append(slices.Clone(quick), "--force-new-cluster")
 	reference := c.release.Start(t, members.Options{Data: data, TLS: c.tls, Flags: flags})
-	truth := members.Watch(t, reference.Client(t))
+	client := reference.Client(t)
+	truth := members.Watch(t, client)
 	truth.Await(t, c.has)
 	c.truths[c.survivor] = truth
-	time.Sleep(500 * time.Millisecond) // etcd commits to its database
+	members.Await(t, "all entries are applied", func(ctx context.Context) error { // not all raise the revision
+		status, err := client.Status(ctx, reference.Members[0].URL)
+		if err == nil && status.RaftAppliedIndex < last {
+			return fmt.Errorf("entry %d is applied, not %d", status.RaftAppliedIndex, last)
+		}
+		return err
+	})
+	members.Commit(t, client)
 	reference.Members[0].Kill(t)
 	c.compareLeases(t, data)
 }
 
-// commitAll adds a record to a log that says that all its entries are committed.
-func commitAll(t *testing.T, data string) {
+// commitAll adds a record to a log that says that all its entries are committed, and returns the index of the last one.
+func commitAll(t *testing.T, data string) (last uint64) {
 	t.Helper()
 	names, err := raftlog.Files(raftlog.Dir(data))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var state raftpb.HardState
-	var last, at uint64
+	var at uint64
 	var sum uint32
 	name := names[len(names)-1]
 	for _, name := range names {
@@ -120,6 +129,7 @@ func commitAll(t *testing.T, data string) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return last
 }
 
 // compareLeases compares the leases, users and roles, which raise no revision, in the files of the restored

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -207,6 +208,21 @@ func (c *Cluster) Leader(t testing.TB) (leader *Member, followers []*Member) {
 		return nil
 	})
 	return leader, followers
+}
+
+// Commit has a member write to the file of its database what it has applied. It does so before it sends a snapshot.
+func Commit(t testing.TB, client *clientv3.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), callTime)
+	defer cancel()
+	snapshot, err := client.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snapshot.Close()
+	if _, err := io.ReadFull(snapshot, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Await retries a function until it succeeds, like etcd's clients: during an election, or on a

@@ -27,18 +27,15 @@ func fakeApt(t *testing.T, script string) string {
 	return dir
 }
 
-// dpkg runs while apt-get ignores the interrupt.
+// dpkg runs, so apt-get does not end yet.
 func TestAnInterruptLeavesNoPackageHalfInstalled(t *testing.T) {
-	dir := fakeApt(t, `trap '' INT; touch "$DIR/begun"; sleep 0.5; touch "$DIR/done"`)
+	dir := fakeApt(t, `trap 'touch "$DIR/asked"' INT; touch "$DIR/begun"; until [ -e "$DIR/asked" ] || [ ! -d "$DIR" ]; do sleep 0.05; done; touch "$DIR/done"`)
 	ctx, interrupt := context.WithCancel(t.Context())
-	go func() {
-		for ctx.Err() == nil {
-			if _, err := os.Stat(filepath.Join(dir, "begun")); err == nil {
-				interrupt()
-			}
-		}
-	}()
-	if err := apt(ctx, "", "install", "crun"); err == nil {
+	ended := make(chan error, 1)
+	go func() { ended <- apt(ctx, "", "install", "crun") }()
+	waitFor(t, filepath.Join(dir, "begun"))
+	interrupt()
+	if err := <-ended; err == nil {
 		t.Error("the interrupt is forgotten")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "done")); err != nil {
