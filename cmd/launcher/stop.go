@@ -29,9 +29,10 @@ func stop(process int, stdout io.Writer) error {
 	default:
 		return fmt.Errorf("process %d is %s, not etcd: run this command in the container etcd of a pod whose containers do not share their processes", process, name)
 	}
+	// With the first process of the container, the kernel kills this one.
+	fmt.Fprintln(stdout, "etcd ends now. Kubernetes starts it again in this pod, with its data")
 	if err := syscall.Kill(process, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("send SIGTERM to etcd, process %d: %w", process, err)
 	}
-	fmt.Fprintln(stdout, "etcd ends now. Kubernetes starts it again in this pod, with its data")
 	return nil
 }

@@ -54,13 +54,29 @@ func process(t *testing.T, name string) *exec.Cmd {
 	return cmd
 }
 
+type writer func([]byte) (int, error)
+
+func (w writer) Write(text []byte) (int, error) { return w(text) }
+
 func TestStopEndsEtcd(t *testing.T) {
 	etcd := process(t, "etcd")
+	ended := make(chan error, 1)
+	go func() { ended <- etcd.Wait() }()
 	var out bytes.Buffer
-	if err := stop(etcd.Process.Pid, &out); err != nil || !strings.Contains(out.String(), "with its data") {
+	// After the end of etcd, the first process, nothing more is printed.
+	before := writer(func(text []byte) (int, error) {
+		select {
+		case err := <-ended:
+			t.Errorf("etcd has ended before the text: %v", err)
+			ended <- err
+		case <-time.After(300 * time.Millisecond):
+		}
+		return out.Write(text)
+	})
+	if err := stop(etcd.Process.Pid, before); err != nil || !strings.Contains(out.String(), "with its data") {
 		t.Errorf("it prints %q: %v", &out, err)
 	}
-	if err := etcd.Wait(); err != nil {
+	if err := <-ended; err != nil {
 		t.Errorf("etcd does not end cleanly: %v", err)
 	}
 	if err := stop(etcd.Process.Pid, &out); err == nil || !strings.Contains(err.Error(), "look at process") {

@@ -33,7 +33,7 @@ func TestOperatorsAreAdoptedAndGivenBack(t *testing.T) {
 		return deployment.Spec.Template.Spec.ServiceAccountName
 	}
 	// A problem, because the other tests' operators run elsewhere and are of the old form.
-	adopt := []string{"adopt", "--force", "--yes", "--timeout=2m"}
+	adopt := []string{"adopt", "--force", "--yes"}
 
 	before := restartsOf(cluster.Pods())
 	old := account()

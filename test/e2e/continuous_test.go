@@ -49,10 +49,19 @@ func TestAClusterComesBackAtAnyMoment(t *testing.T) {
 	var seen int64
 	for i := range marks {
 		cluster.Put("mark", strconv.Itoa(i))
+		marked := revision(t, cluster)
 		if i == 1 {
-			seen = revision(t, cluster)
+			seen = marked
 		}
-		time.Sleep(time.Second)
+		// The log dates a revision by when the operator has received it.
+		harness.Wait(t, "the mark is in the log", harness.Settle, func(context.Context) error {
+			for _, key := range r.keys() {
+				if segment, ok := changelog.ParseKey("etcd", key); ok && segment.Last >= marked {
+					return nil
+				}
+			}
+			return fmt.Errorf("revision %d is not", marked)
+		})
 		marks[i] = time.Now().Truncate(time.Second).Add(time.Second)
 		time.Sleep(time.Until(marks[i].Add(time.Second)))
 		switch i {

@@ -103,7 +103,7 @@ func powerLoss(t *testing.T) (n *harness.Namespace, cluster *harness.Cluster, se
 func threeNodes(t *testing.T) (n *harness.Namespace, cluster *harness.Cluster, seed *corev1.Pod, others []*corev1.Pod) {
 	t.Helper()
 	n = harness.New(t)
-	release := n.Cordon(n.Operator().Spec.NodeName)
+	release := n.Cordon(n.AwaitOperator().Spec.NodeName)
 	cluster = n.Create(1, "")
 	cluster.WaitSettled()
 	seed = cluster.Pods()[0]

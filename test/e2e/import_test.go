@@ -460,9 +460,10 @@ func TestAnEtcdIsImportedWhileItServes(t *testing.T) {
 			}
 			last := f.connect([]string{service})
 			defer last.Close()
-			if _, err := last.Put(t.Context(), "after", "the former pods"); err != nil {
-				t.Errorf("a write through the former Service: %v", err)
-			}
+			harness.Wait(t, "a write through the former Service", harness.Settle, func(ctx context.Context) error {
+				_, err := last.Put(ctx, "after", "the former pods")
+				return err
+			})
 			if c.secured {
 				n.CheckNoSecretIsTold()
 			}

@@ -23,10 +23,7 @@ import (
 // on it.
 func awayFrom(t *testing.T, n *harness.Namespace, cluster *harness.Cluster) (node string, pods []*corev1.Pod) {
 	t.Helper()
-	operator := n.Operator()
-	if operator == nil {
-		t.Fatal("there is no operator")
-	}
+	operator := n.AwaitOperator()
 	for _, pod := range cluster.Pods() {
 		if pod.Spec.NodeName != operator.Spec.NodeName && (node == "" || pod.Spec.NodeName == node) {
 			node = pod.Spec.NodeName

@@ -66,7 +66,7 @@ func (h *handle[T]) Wait(what string, within time.Duration, holds func(T) error)
 // edit changes the object.
 func (h *handle[T]) edit(edit func(T)) {
 	h.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the operator writes its status meanwhile
+	err := retry.RetryOnConflict(conflictPatience, func() error { // the operator writes its status meanwhile
 		obj, err := h.objects.Get(h.t.Context(), h.Name, metav1.GetOptions{})
 		if err != nil {
 			return err

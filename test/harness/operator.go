@@ -155,6 +155,18 @@ func ready(pods []*corev1.Pod) *corev1.Pod {
 // Operator returns a ready pod of the operator, or nil.
 func (n *Namespace) Operator() *corev1.Pod { return ready(n.Operators()) }
 
+// AwaitOperator returns a ready pod of the operator. On a busy machine, it may not be ready all the time.
+func (n *Namespace) AwaitOperator() (operator *corev1.Pod) {
+	n.t.Helper()
+	Wait(n.t, "the operator is ready", operatorUp, func(context.Context) error {
+		if operator = n.Operator(); operator == nil {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	return operator
+}
+
 // Operators returns all pods of the operator, by name.
 func (n *Namespace) Operators() []*corev1.Pod { return n.podsOf(operatorApp) }
 
