@@ -4,7 +4,11 @@
 package operator
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -23,6 +27,32 @@ func eventRecorder(program string, kube kubernetes.Interface) (record.EventRecor
 		QPS:       1. / 30,
 		MaxEvents: 100,
 	})
-	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: kube.CoreV1().Events(metav1.NamespaceAll)})
+	broadcaster.StartRecordingToSink(patientSink{&corev1client.EventSinkImpl{Interface: kube.CoreV1().Events(metav1.NamespaceAll)}})
 	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: program}), broadcaster.Shutdown
+}
+
+// patientSink has client-go try an event again that a busy API server turned away. client-go drops an
+// event after any answer, and tries again for two minutes without one. Later events wait
+// meanwhile in a queue, which drops what it has no room for; nobody else waits.
+type patientSink struct{ record.EventSink }
+
+func (s patientSink) Create(event *corev1.Event) (*corev1.Event, error) {
+	result, err := s.EventSink.Create(event)
+	return result, noAnswer(err)
+}
+
+func (s patientSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
+	result, err := s.EventSink.Patch(event, data)
+	return result, noAnswer(err)
+}
+
+// noAnswer wraps an error that says nothing about the event: client-go looks at the type alone. A
+// webhook may be down for long, and for one namespace: its events do not hold up the others.
+func noAnswer(err error) error {
+	busy := apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
+	if busy && !strings.Contains(err.Error(), `webhook "`) {
+		return fmt.Errorf("the API server is busy: %w", err)
+	}
+	return err
 }
