@@ -34,6 +34,10 @@ var (
 	errBad = errors.New("the backup is not good")
 	// errTestTime ends a test.
 	errTestTime = errors.New("the time for the test is up")
+	// errGoing is that of something whose deletion Kubernetes has accepted, and not yet finished.
+	errGoing = errors.New("is still there")
+	// errForeign is that of an object that no test has made.
+	errForeign = errors.New("belongs to something else: rename it, the test needs this name")
 )
 
 // restoreTest is one test of a backup. It restores the backup as a user would, so that it
@@ -90,8 +94,9 @@ func (t *restoreTest) run(ctx context.Context) testResult {
 	return r
 }
 
-// restoreAndLook leaves nothing behind, unless Kubernetes does not answer: then the next test
-// removes it, or Kubernetes does with the EtcdBackup.
+// restoreAndLook leaves nothing behind, unless Kubernetes does not answer or takes long: then the next
+// test begins with that, or Kubernetes removes it with the EtcdBackup. What Kubernetes is about to
+// remove says nothing of the backup, and changes no result.
 func (t *restoreTest) restoreAndLook(ctx context.Context, r *testResult) error {
 	limited, cancel := context.WithTimeoutCause(ctx, t.obj.Spec.RestoreTest.Timeout(), errTestTime)
 	defer cancel()
@@ -111,8 +116,8 @@ func (t *restoreTest) restoreAndLook(ctx context.Context, r *testResult) error {
 	}
 	defer stop()
 	if left := t.clean(cleaning); left != nil {
-		t.log.WithError(left).Warn("the test of a backup left something behind: the next one removes it")
-		if err == nil {
+		t.log.WithError(left).Warn("the test of a backup left something behind: the next one removes it, or waits until it is gone")
+		if err == nil && !errors.Is(left, errGoing) {
 			err = fmt.Errorf("remove what the test has made: %w", left)
 		}
 	}
@@ -147,29 +152,40 @@ func (t *restoreTest) restore(ctx context.Context, r *testResult) error {
 	for {
 		live, err := restores.Get(ctx, want.Name, metav1.GetOptions{})
 		if err != nil {
-			return fmt.Errorf("look at the EtcdRestore %s: %w", want.Name, granted(err, "get etcdrestores"))
-		}
-		switch st := &live.Status; {
-		case strings.Contains(st.Reason, rewind.ErrHash.Error()): // the first member refuses, again and again
-			return fmt.Errorf("%w: the restore failed: %s", errBad, st.Reason)
-		case st.Phase == api.RestorePhaseSucceeded:
-			if st.Backup != nil {
-				r.from = st.Backup.Key
+			err = fmt.Errorf("look at the EtcdRestore %s: %w", want.Name, granted(err, "get etcdrestores"))
+			if !noAnswer(err) {
+				return err
 			}
-			return nil
-		case st.Phase == api.RestorePhaseFailed:
-			return fmt.Errorf("%w: the restore failed: %s", errBad, st.Reason)
-		case st.Phase == api.RestorePhaseInvalid:
-			return fmt.Errorf("the restore operator refuses the EtcdRestore of the test: %s", st.Reason)
-		case st.Phase == api.RestorePhaseNone:
-			t.waitFor("a restore operator that manages the EtcdRestore " + want.Name + ": install one for this namespace")
-		default:
-			t.waitFor(fmt.Sprintf("the EtcdRestore %s, phase %s: %s", want.Name, st.Phase, st.Reason))
+			t.waitForAnswer(ctx, err)
+		} else if ended, err := t.restored(live, r); ended || err != nil {
+			return err
 		}
 		if err := t.pause(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// restored reports whether the restore of the backup has ended.
+func (t *restoreTest) restored(live *api.EtcdRestore, r *testResult) (bool, error) {
+	switch st := &live.Status; {
+	case strings.Contains(st.Reason, rewind.ErrHash.Error()): // the first member refuses, again and again
+		return false, fmt.Errorf("%w: the restore failed: %s", errBad, st.Reason)
+	case st.Phase == api.RestorePhaseSucceeded:
+		if st.Backup != nil {
+			r.from = st.Backup.Key
+		}
+		return true, nil
+	case st.Phase == api.RestorePhaseFailed:
+		return false, fmt.Errorf("%w: the restore failed: %s", errBad, st.Reason)
+	case st.Phase == api.RestorePhaseInvalid:
+		return false, fmt.Errorf("the restore operator refuses the EtcdRestore of the test: %s", st.Reason)
+	case st.Phase == api.RestorePhaseNone:
+		t.waitFor("a restore operator that manages the EtcdRestore " + live.Name + ": install one for this namespace")
+	default:
+		t.waitFor(fmt.Sprintf("the EtcdRestore %s, phase %s: %s", live.Name, st.Phase, st.Reason))
+	}
+	return false, nil
 }
 
 // owners lets Kubernetes delete the EtcdRestore with the EtcdBackup, if no operator does. The
@@ -178,6 +194,21 @@ func (t *restoreTest) owners() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
 		APIVersion: api.SchemeGroupVersion.String(), Kind: api.EtcdBackupResourceKind, Name: t.obj.Name, UID: t.obj.UID,
 	}}
+}
+
+// noAnswer reports whether an error says nothing about what was asked for: there was no answer, or the
+// API server or its etcd is busy or restarts. Between two looks, an object may have changed.
+func noAnswer(err error) bool {
+	var answer apierrors.APIStatus
+	return !errors.As(err, &answer) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsConflict(err)
+}
+
+// waitForAnswer keeps what the test waited for before, if it was its end that ended the request.
+func (t *restoreTest) waitForAnswer(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		t.waitFor("an answer of the API server: " + err.Error())
+	}
 }
 
 func (t *restoreTest) pause(ctx context.Context) error {
@@ -266,22 +297,34 @@ func (t *restoreTest) examinePoint(ctx context.Context, restored Restored, r *te
 	return nil
 }
 
-// clean removes what tests of this EtcdBackup have made, and waits until it is gone.
+// clean removes what tests of this EtcdBackup have made, and waits until it is gone. Its error is
+// errGoing if all that it can do is done.
 func (t *restoreTest) clean(ctx context.Context) error {
-	name := testName(t.obj)
+	name, going := testName(t.obj), ""
 	for {
 		left, err := t.cleanOnce(ctx, name)
-		if err != nil || left == "" {
+		switch {
+		case err == nil && left == "":
+			return nil
+		case err == nil:
+			going = left
+			t.waitFor(going + " to go")
+		case errors.Is(err, errForeign) || !noAnswer(err):
 			return err
+		default:
+			t.waitForAnswer(ctx, err)
 		}
-		t.waitFor(left + " to go")
-		if err := t.pause(ctx); err != nil {
-			return fmt.Errorf("%s is still there: %w", left, err)
+		ended := t.pause(ctx)
+		switch {
+		case ended != nil && going != "":
+			return fmt.Errorf("%s %w: %w", going, errGoing, ended)
+		case ended != nil:
+			return fmt.Errorf("%w: %w", ended, err)
 		}
 	}
 }
 
-// cleanOnce returns what is still there; "" if nothing is.
+// cleanOnce returns what is still there, and about to go; "" if nothing is.
 func (t *restoreTest) cleanOnce(ctx context.Context, name string) (left string, err error) {
 	client := t.cfg.Etcd.EtcdV1beta2()
 	restore, err := client.EtcdRestores(t.obj.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -289,7 +332,7 @@ func (t *restoreTest) cleanOnce(ctx context.Context, name string) (left string, 
 	case err != nil && !apierrors.IsNotFound(err):
 		return "", fmt.Errorf("look at the EtcdRestore %s: %w", name, granted(err, "get etcdrestores"))
 	case err == nil && restore.Labels[api.RestoreTestLabel] != string(t.obj.UID):
-		return "", fmt.Errorf("the EtcdRestore %s belongs to something else: rename it, the test needs this name", name)
+		return "", fmt.Errorf("the EtcdRestore %s %w", name, errForeign)
 	case err == nil && restore.DeletionTimestamp == nil:
 		uid := metav1.NewUIDPreconditions(string(restore.UID))
 		if err := client.EtcdRestores(t.obj.Namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: uid}); err != nil && !apierrors.IsNotFound(err) {
@@ -310,7 +353,7 @@ func (t *restoreTest) cleanOnce(ctx context.Context, name string) (left string, 
 	case err != nil:
 		return "", fmt.Errorf("look at the EtcdCluster %s: %w", name, granted(err, "get etcdclusters"))
 	case cluster.Labels[api.RestoreTestLabel] != string(t.obj.UID):
-		return "", fmt.Errorf("the EtcdCluster %s belongs to something else: rename it, the test needs this name", name)
+		return "", fmt.Errorf("the EtcdCluster %s %w", name, errForeign)
 	}
 	return "the EtcdCluster " + name, nil
 }
