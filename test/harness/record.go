@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -215,10 +216,16 @@ func (r *record) eventsOf(cluster string) []*corev1.Event {
 	})
 }
 
-// follow collects the log of each container that has started.
+// follow collects the log of each container that has started, and reads that of a container that
+// has restarted again: a broken stream can lose its end, or resume with the next container.
 func (r *record) follow(ctx context.Context, running *sync.WaitGroup, n *Namespace, pod *corev1.Pod) {
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	for _, status := range statuses {
+		if ended := status.LastTerminationState.Terminated; ended != nil {
+			if log := r.endOnce(ended.ContainerID); log != nil {
+				running.Go(func() { r.readPrevious(ctx, n, pod.Name, status.Name, ended.ContainerID, log) })
+			}
+		}
 		if status.ContainerID == "" || status.State.Waiting != nil {
 			continue
 		}
@@ -248,9 +255,7 @@ func (r *record) read(ctx context.Context, n *Namespace, pod, container, id stri
 	for {
 		stream, err := n.Kube.CoreV1().Pods(n.Name).GetLogs(pod, opts).Stream(ctx)
 		if err == nil {
-			lines := bufio.NewScanner(stream)
-			lines.Buffer(nil, 1<<20)
-			for lines.Scan() {
+			for lines := scan(stream); lines.Scan(); {
 				log.add(lines.Text())
 				opts.SinceTime = &metav1.Time{Time: time.Now()}
 			}
@@ -268,6 +273,48 @@ func (r *record) read(ctx context.Context, n *Namespace, pod, container, id stri
 			return
 		}
 	}
+}
+
+func scan(stream io.Reader) *bufio.Scanner {
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, 1<<20)
+	return lines
+}
+
+// endOnce returns the log of a container that has ended, the first time that it is asked for.
+func (r *record) endOnce(id string) *tail {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	log := r.logs[id]
+	if log == nil || log.ended {
+		return nil
+	}
+	log.ended = true
+	return log
+}
+
+// readPrevious reads the log of a container that has restarted, in place of the followed one: a
+// stream of that may have lost lines, or may still add those of the next container.
+func (r *record) readPrevious(ctx context.Context, n *Namespace, pod, container, id string, followed *tail) {
+	stream, err := n.Kube.CoreV1().Pods(n.Name).GetLogs(pod, &corev1.PodLogOptions{Container: container, Previous: true}).Stream(ctx)
+	if err != nil {
+		return
+	}
+	defer stream.Close()
+	followed.mu.Lock()
+	whole := &tail{name: followed.name, most: followed.most, ended: true, alarms: slices.Clone(followed.alarms)}
+	followed.mu.Unlock()
+	lines := scan(stream)
+	for lines.Scan() {
+		whole.add(lines.Text())
+	}
+	// A kubelet that no longer has the log says so in one line.
+	if lines.Err() != nil || len(whole.lines) < 2 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.logs[id] = whole
 }
 
 // runs reports whether a container of a pod runs, as far as known.
@@ -310,6 +357,8 @@ func (r *record) starts(pod, text string) int64 {
 type tail struct {
 	name string
 	most int
+	// ended is that the container has ended and another one runs. The record's lock guards it.
+	ended bool
 
 	mu      sync.Mutex
 	lines   []string
@@ -329,7 +378,7 @@ func (l *tail) add(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lines = append(l.lines, line)
-	if slices.ContainsFunc(alarming, func(word string) bool { return strings.Contains(line, word) }) && len(l.alarms) < 5 {
+	if slices.ContainsFunc(alarming, func(word string) bool { return strings.Contains(line, word) }) && len(l.alarms) < 5 && !slices.Contains(l.alarms, line) {
 		l.alarms = append(l.alarms, line)
 	}
 	if len(l.lines) > l.most {
