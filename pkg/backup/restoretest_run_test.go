@@ -134,7 +134,7 @@ func TestATestKeepsItsResultWhileKubernetesCollects(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, tested(tt.policy, api.RestoreTest{}))
 				r := withRestorer(w)
-				w.etcd.PrependReactor("delete", "etcdrestores", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				w.etcd.PrependReactor("delete", "etcdrestores", func(clienttesting.Action) (bool, runtime.Object, error) {
 					if tt.keeps == 0 {
 						return false, nil, nil
 					}
