@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/etcd-operator/etcd-operator/pkg/generated/clientset/versioned/scheme"
+	"github.com/etcd-operator/etcd-operator/pkg/kubeerror"
 )
 
 // eventRecorder writes events to the API server until its stop function runs.
@@ -49,9 +49,7 @@ func (s patientSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, err
 // noAnswer wraps an error that says nothing about the event: client-go looks at the type alone. A
 // webhook may be down for long, and for one namespace: its events do not hold up the others.
 func noAnswer(err error) error {
-	busy := apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
-		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
-	if busy && !strings.Contains(err.Error(), `webhook "`) {
+	if kubeerror.IsBusy(err) && !strings.Contains(err.Error(), `webhook "`) {
 		return fmt.Errorf("the API server is busy: %w", err)
 	}
 	return err

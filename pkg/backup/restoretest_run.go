@@ -18,6 +18,7 @@ import (
 
 	api "github.com/etcd-operator/etcd-operator/pkg/apis/etcd/v1beta2"
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
+	"github.com/etcd-operator/etcd-operator/pkg/kubeerror"
 	"github.com/etcd-operator/etcd-operator/pkg/rewind"
 	"github.com/etcd-operator/etcd-operator/pkg/watchdog"
 )
@@ -200,8 +201,7 @@ func (t *restoreTest) owners() []metav1.OwnerReference {
 // API server or its etcd is busy or restarts. Between two looks, an object may have changed.
 func noAnswer(err error) bool {
 	var answer apierrors.APIStatus
-	return !errors.As(err, &answer) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
-		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsConflict(err)
+	return !errors.As(err, &answer) || kubeerror.IsBusy(err) || apierrors.IsConflict(err)
 }
 
 // waitForAnswer keeps what the test waited for before, if it was its end that ended the request.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/etcd-operator/etcd-operator/internal/plugin/hint"
+	"github.com/etcd-operator/etcd-operator/pkg/kubeerror"
 )
 
 // waitOptions are the flags of commands that wait for what they have begun.
@@ -76,8 +76,7 @@ func (app *App) until(ctx context.Context, opts waitOptions, look func(context.C
 // unreachable reports whether an error says nothing about what was asked for: the API server, or its
 // etcd, may be about to restart.
 func unreachable(err error) bool {
-	return errors.As(err, new(*url.Error)) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
-		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
+	return errors.As(err, new(*url.Error)) || kubeerror.IsBusy(err)
 }
 
 // waitingFor returns the state of a command that waits for an operator. After a while, the
