@@ -107,20 +107,7 @@ func (r *restores) take(cluster *harness.Cluster) (b aBackup) {
 // Starting, and no further.
 func (r *restores) holdFetch() (release func()) {
 	r.t.Helper()
-	return r.Hinder(r.readyOperator(), "etcd-restore-operator", "tcp sport 19999 drop")
-}
-
-// readyOperator returns the restore operator's pod. On a busy machine, it may not be ready all
-// the time.
-func (r *restores) readyOperator() (operator *corev1.Pod) {
-	r.t.Helper()
-	harness.Wait(r.t, "the restore operator is ready", harness.Settle, func(context.Context) error {
-		if operator = r.RestoreOperator(); operator == nil {
-			return errors.New("it is not")
-		}
-		return nil
-	})
-	return operator
+	return r.Hinder(r.AwaitRestoreOperator(), "etcd-restore-operator", "tcp sport 19999 drop")
 }
 
 // put stores a backup.

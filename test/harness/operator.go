@@ -156,15 +156,21 @@ func ready(pods []*corev1.Pod) *corev1.Pod {
 func (n *Namespace) Operator() *corev1.Pod { return ready(n.Operators()) }
 
 // AwaitOperator returns a ready pod of the operator. On a busy machine, it may not be ready all the time.
-func (n *Namespace) AwaitOperator() (operator *corev1.Pod) {
+func (n *Namespace) AwaitOperator() *corev1.Pod {
 	n.t.Helper()
-	Wait(n.t, "the operator is ready", operatorUp, func(context.Context) error {
-		if operator = n.Operator(); operator == nil {
-			return errors.New("it is not")
+	return n.await(operatorApp)
+}
+
+// await returns a ready pod of one of our programs.
+func (n *Namespace) await(app string) (pod *corev1.Pod) {
+	n.t.Helper()
+	Wait(n.t, app+" ready", operatorUp, func(context.Context) error {
+		if pod = ready(n.podsOf(app)); pod == nil {
+			return errors.New("no pod of it is ready")
 		}
 		return nil
 	})
-	return operator
+	return pod
 }
 
 // Operators returns all pods of the operator, by name.

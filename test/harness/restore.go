@@ -44,8 +44,12 @@ func (n *Namespace) WaitRestoreOperator() {
 // RestoreOperators returns all pods of the restore operator, by name.
 func (n *Namespace) RestoreOperators() []*corev1.Pod { return n.podsOf(restoreApp) }
 
-// RestoreOperator returns a ready pod of the restore operator, or nil.
-func (n *Namespace) RestoreOperator() *corev1.Pod { return ready(n.RestoreOperators()) }
+// AwaitRestoreOperator returns a ready pod of the restore operator. On a busy machine, it may not be ready all the
+// time.
+func (n *Namespace) AwaitRestoreOperator() *corev1.Pod {
+	n.t.Helper()
+	return n.await(restoreApp)
+}
 
 // ReplaceRestoreOperator deletes the restore operator's pod without grace. Its replacement, at
 // another address, must wait for the Lease.
