@@ -223,8 +223,7 @@ func (t *tidying) deleteMine(ctx context.Context, place *location.Location, key 
 func outlasting(ctx context.Context, grace time.Duration) (_ context.Context, cancel func()) {
 	after, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(grace, func() { end(context.Cause(ctx)) })
-		context.AfterFunc(after, func() { timer.Stop() })
+		time.AfterFunc(grace, func() { end(context.Cause(ctx)) })
 	})
 	return after, func() { stop(); end(nil) }
 }
