@@ -10,8 +10,8 @@ import (
 	"github.com/etcd-operator/etcd-operator/pkg/etcd"
 )
 
-// Members reaches the members of one cluster. Only the calls of a Member are safe for
-// concurrent use.
+// Members reaches the members of one cluster. Conn, and the calls of a Member, are safe for concurrent
+// use. All else is for the goroutine of the cluster.
 type Members interface {
 	// Conn returns the connection to one member without waiting for it.
 	Conn(ep etcd.Endpoint) (Member, error)

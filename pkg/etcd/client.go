@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -44,16 +45,18 @@ const (
 )
 
 // Client queries and changes the members of one cluster. It keeps one connection to each
-// member, because membership and health are requests to one member each. Only the calls of a
-// Conn are safe for concurrent use.
+// member, because membership and health are requests to one member each. It is safe for concurrent
+// use: two writes to one map at a time would end the process, and with it the work for all clusters.
 type Client struct {
-	tls  *tls.Config
 	dial Dial
 	// connect is how long an attempt to connect may take, with the handshake.
 	connect time.Duration
 	small   bool
-	login   *login // nil: no user
-	conns   map[Endpoint]*Conn
+
+	mu    sync.Mutex // guards all below
+	tls   *tls.Config
+	login *login // nil: no user
+	conns map[Endpoint]*Conn
 }
 
 // Dial connects to an address, which is a host and a port.
@@ -68,8 +71,8 @@ func NewClient(tlsConfig *tls.Config) *Client {
 	return c
 }
 
-// Small makes new connections hold little memory, and returns c. It is for many members with
-// few and small requests each. A snapshot through such a connection is slow.
+// Small makes new connections hold little memory, and returns c. It must precede their first. It is
+// for many members with few and small requests each. A snapshot through such a connection is slow.
 func (c *Client) Small() *Client {
 	c.small = true
 	return c
@@ -84,29 +87,44 @@ func NewClientThrough(tlsConfig *tls.Config, dial Dial) *Client {
 // SetTLS closes all connections and sets the configuration for new ones. Open connections
 // would use the old certificates until they break, long after the change.
 func (c *Client) SetTLS(tlsConfig *tls.Config) {
-	c.Close()
-	c.tls = tlsConfig
+	c.change(func() { c.tls = tlsConfig })
 }
 
 // SetCredentials closes all connections, and makes new ones log in as a user if etcd asks for
 // one. The zero Credentials are no user.
 func (c *Client) SetCredentials(credentials Credentials) {
-	c.Close()
-	c.login = nil
+	var user *login
 	if credentials != (Credentials{}) {
-		c.login = newLogin(credentials)
+		user = newLogin(credentials)
 	}
+	c.change(func() { c.login = user })
 }
 
 // ShareLogin closes all connections, and makes new ones use the tokens of another client. A member
 // that issues none, such as a learner, then needs no other member of its own client.
 func (c *Client) ShareLogin(with *Client) {
-	c.Close()
-	c.login = with.login
+	user := with.user()
+	c.change(func() { c.login = user })
+}
+
+func (c *Client) user() *login {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.login
+}
+
+// change closes all connections, and sets what new ones use.
+func (c *Client) change(set func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retain(nil)
+	set()
 }
 
 // Conn returns the connection to a member, and dials in the background.
 func (c *Client) Conn(ep Endpoint) (*Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if conn := c.conns[ep]; conn != nil {
 		return conn, nil
 	}
@@ -162,6 +180,12 @@ func (c *Client) dialOptions(dial func(context.Context, string) (net.Conn, error
 
 // Retain closes the connections to all other endpoints.
 func (c *Client) Retain(endpoints map[Endpoint]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retain(endpoints)
+}
+
+func (c *Client) retain(endpoints map[Endpoint]bool) {
 	for ep, conn := range c.conns {
 		if !endpoints[ep] {
 			conn.close()

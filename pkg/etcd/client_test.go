@@ -10,6 +10,7 @@ import (
 	"net"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -271,6 +272,34 @@ func TestConnectionsAreKeptUntilTheirMemberIsGone(t *testing.T) {
 	}
 	if next, _ := client.Conn(ep); next == first {
 		t.Error("a closed connection is handed out again")
+	}
+}
+
+// Two writes to one map at a time end a process, and no recover prevents it.
+func TestConnectionsMayBeAskedForAtTheSameTime(t *testing.T) {
+	const goroutines, endpoints = 16, 4
+	for range 20 {
+		client := etcd.NewClient(nil)
+		var conns [goroutines]*etcd.Conn
+		start := make(chan struct{})
+		var asking sync.WaitGroup
+		for i := range conns {
+			asking.Go(func() {
+				<-start
+				var err error
+				if conns[i], err = client.Conn(etcd.Endpoint{URL: fmt.Sprintf("http://127.0.0.1:%d", 1+i%endpoints)}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		close(start)
+		asking.Wait()
+		for i, conn := range conns {
+			if conn != conns[i%endpoints] {
+				t.Fatal("an endpoint has two connections")
+			}
+		}
+		client.Close()
 	}
 }
 

@@ -19,10 +19,11 @@ type Token struct {
 
 // Token describes the token of the client's user. The token itself is a secret.
 func (c *Client) Token() Token {
-	if c.login == nil {
+	user := c.user()
+	if user == nil {
 		return Token{}
 	}
-	token, _ := c.login.current()
+	token, _ := user.current()
 	return Token{Known: token != "", Algorithm: algorithm(token)}
 }
 
