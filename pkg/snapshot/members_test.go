@@ -404,7 +404,7 @@ func proxy(t *testing.T, edit func([]byte) []byte, to ...*members.Member) etcd.E
 func TestBytesThatChangeOnTheWayAreFound(t *testing.T) {
 	c := members.ReleaseOf(t, "3.6").Start(t, members.Options{})
 	fill(t, c.Client(t), 4)
-	whole := open(t, sourceOf(t, c.Members...)).Size
+	whole := open(t, sourceOf(t, c.Members...)).Size // a commit of etcd may still add pages
 	for name, edit := range map[string]func(passed int64, data []byte) []byte{
 		"a byte flips": func(passed int64, data []byte) []byte {
 			if at := bytes.Index(data, []byte("AAAAAAAA")); at >= 0 && passed > whole/2 && passed < whole/2+1<<17 {
@@ -441,9 +441,9 @@ func TestBytesThatChangeOnTheWayAreFound(t *testing.T) {
 				t.Fatal("the snapshot counts as whole")
 			}
 			if damaged := name == "a byte flips"; errors.Is(err, snapshot.ErrDamaged) != damaged {
-				t.Errorf("after %d of %d bytes: %v, want that it is damaged: %v", n, whole, err, damaged)
-			} else if !damaged && !strings.Contains(err.Error(), fmt.Sprintf("broke off after %d of %d bytes", n, whole)) {
-				t.Errorf("after %d of %d bytes: %v, want that it broke off", n, whole, err)
+				t.Errorf("after %d of %d bytes: %v, want that it is damaged: %v", n, s.Size, err, damaged)
+			} else if !damaged && !strings.Contains(err.Error(), fmt.Sprintf("broke off after %d of %d bytes", n, s.Size)) {
+				t.Errorf("after %d of %d bytes: %v, want that it broke off", n, s.Size, err)
 			}
 		})
 	}
