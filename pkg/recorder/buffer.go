@@ -31,7 +31,7 @@ type buffer struct {
 	parts     bool                // whether a part of what is announced may be taken
 	announced int64               // revision that the member has; 0: it was not asked yet
 	taken     int                 // bytes of the last take, on their way to the store
-	dropped   error               // why what waited is gone; nil: it is not
+	dropped   error               // why nothing may be taken any more; nil: it may
 
 	budget *Budget
 	cancel context.CancelCauseFunc // ends the recording
@@ -77,6 +77,7 @@ func (b *buffer) add(changes []etcd.Change, at time.Time) error {
 			n = len(changes)
 		}
 		if err := b.addRevision(changes[:n]); err != nil {
+			b.dropped = err
 			return err
 		}
 		changes = changes[n:]
@@ -194,7 +195,8 @@ func withoutDeletions(r *changelog.Revision) *changelog.Revision {
 }
 
 // take empties the buffer. first is the revision of the first one, or the one to come. After drop, nobody may
-// take the empty buffer for an etcd without changes.
+// take the empty buffer for an etcd without changes. After an error of add, nobody knows whose changes the
+// buffer has. The recording ends only when its receiver has returned that error.
 func (b *buffer) take() (first int64, revisions []changelog.Revision, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
