@@ -209,7 +209,7 @@ func (r *Recorder) storeRest(ctx context.Context, b *buffer, until time.Time, kn
 	switch {
 	case ctx.Err() != nil, until.IsZero():
 		return // the next recording continues, or no log has begun
-	case errors.Is(failure, ErrOther), errors.Is(failure, ErrReplaced), errors.Is(failure, changelog.ErrGap):
+	case errors.Is(failure, ErrReplaced):
 		return // nobody knows whose changes these are
 	}
 	s := &changelog.Segment{Cluster: r.Cluster, Until: until}
