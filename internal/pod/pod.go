@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/etcd-operator/etcd-operator/pkg/kubeerror"
 )
 
 // Environment variables with the pod's name and namespace.
@@ -61,7 +63,7 @@ func (p Pod) Image(ctx context.Context, pods corev1client.PodsGetter, program st
 		switch {
 		case err == nil:
 			return imageOf(self, program)
-		case errors.As(err, &answer) && !apierrors.IsServerTimeout(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
+		case errors.As(err, &answer) && !kubeerror.IsBusy(err):
 			return "", fmt.Errorf("read the operator's own pod %s/%s: %w", p.Namespace, p.Name, err)
 		}
 		log.WithError(err).Warnf("could not read the operator's own pod %s/%s: retrying in %s", p.Namespace, p.Name, imageRetry)

@@ -84,10 +84,17 @@ func TestImageWaitsForAnAPIServerThatIsDown(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "op"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Image: "o"}}},
 		})
-		failures := 3
+		failures := []error{
+			errors.New("connection refused"), apierrors.NewInternalError(errors.New("its etcd restarts")),
+			apierrors.NewTimeoutError("the request did not complete in time", 0), errors.New("connection refused"),
+		}
 		kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-			failures--
-			return failures >= 0, nil, errors.New("connection refused")
+			if len(failures) == 0 {
+				return false, nil, nil
+			}
+			err := failures[0]
+			failures = failures[1:]
+			return true, nil, err
 		})
 		if got, err := (Pod{"op", "ns"}).Image(t.Context(), kube.CoreV1(), "etcd-operator", quiet()); err != nil || got != "o" {
 			t.Errorf("got %q, %v", got, err)
